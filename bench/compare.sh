@@ -35,7 +35,7 @@ say "measuring the machine and the network, $workers workers at once (at most ab
 for s in $strategies; do
     say "planning: $s"
     "$bin/ghp-plan" "$model" --profile "$out/profile.json" --workers "$workers" --batch "$batch" --strategy "$s" \
-        --gap 0.04 --time-limit 15 -o "$out/$s.plan.json" >"$out/$s.plan.txt" || exit 1
+        --mip-gap 0.04 --time-limit 15 -o "$out/$s.plan.json" >"$out/$s.plan.txt" || exit 1
 done
 cat "$out/auto.plan.txt" >&2
 for s in $strategies; do

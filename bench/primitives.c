@@ -112,7 +112,8 @@ static enum ghp_status collect(const struct ghp_model *model, struct floor *f)
             add_row(f, instr);
     }
     for (int i = 0; i < program.n_buffers; i++)
-        if (program.buffers[i].buffer_kind == GHP_BUFFER_WEIGHT) f->weights += program.buffers[i].elements;
+        if (program.buffers[i].buffer_kind == GHP_BUFFER_WEIGHT)
+            f->weights += program.buffers[i].elements;
     ghp_program_release(&program);
     return f->rows == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }

@@ -15,7 +15,7 @@ struct ghp_primitive { /* the quickest way to compute a pass */
     char name[GHP_PRIMITIVE_NAME_BYTES];
     double seconds; /* median */
     double spread;  /* (third quartile - first quartile) / median */
-    int variants;       /* how many were timed */
+    int variants;   /* how many were timed */
 };
 
 /* Times all ways of a pass. Returns GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND (no primitive at all, or one failed). */

@@ -192,8 +192,8 @@ static enum ghp_status conv_variants(const struct trial *t)
     for (size_t k = 0; k < sizeof conv_kinds / sizeof conv_kinds[0]; k++)
         for (int i = 0; i < MOST_IMPLEMENTATIONS; i++) {
             struct ghp_onednn_variant variant = {.algorithm = conv_kinds[k].algorithm,
-                                         .activation = conv_kinds[k].activation,
-                                         .implementation = i};
+                                                 .activation = conv_kinds[k].activation,
+                                                 .implementation = i};
             dnnl_primitive_desc_t described = NULL;
             GHP_TRY(ghp_onednn_conv_describe(t->engine, t->local, t->pass, variant, t->attributes,
                                              &described));
@@ -203,7 +203,8 @@ static enum ghp_status conv_variants(const struct trial *t)
     return GHP_OK;
 }
 
-static enum ghp_status inner_variants(const struct trial *t, const char *kind, dnnl_format_tag_t tag)
+static enum ghp_status inner_variants(const struct trial *t, const char *kind,
+                                      dnnl_format_tag_t tag)
 {
     const struct ghp_local *l = t->local;
     const dnnl_dims_t x = {l->n, l->c}, w = {l->k, l->c}, y = {l->n, l->k};
@@ -294,7 +295,8 @@ enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timin
     const int64_t bytes = weights * (int64_t)sizeof(float);
     struct ghp_backend *backend = NULL;
     struct samples samples = {0};
-    float *w = ghp_operand_set_block(bytes), *v = ghp_operand_set_block(bytes), *dw = ghp_operand_set_block(bytes);
+    float *w = ghp_operand_set_block(bytes), *v = ghp_operand_set_block(bytes),
+          *dw = ghp_operand_set_block(bytes);
     enum ghp_status status = w == NULL || v == NULL || dw == NULL
                                  ? GHP_NO_MEMORY()
                                  : ghp_backend_onednn.open(&config, &backend);

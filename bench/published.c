@@ -50,7 +50,8 @@ static const struct ghp_opt options[] = {
 
 static const struct ghp_tool tool = {
     .name = "ghp-published",
-    .purpose = "prints published speed-ups of training beside those that ghp predicts by the analytic model",
+    .purpose = "prints published speed-ups of training beside those that ghp predicts by the "
+               "analytic model",
     .usage = "ghp-published [options]",
     .example = "build/bin/ghp-published",
     .opts = options,
@@ -259,9 +260,9 @@ static enum ghp_status print_own(const struct ghp_scaling_node *node)
     ghp_table_column(t, "published", "x", 'r');
     ghp_table_column(t, "their kind", "x", 'r');
     ghp_table_column(t, "conv data", "x", 'r');
-    ghp_table_column(t, "gap", "%", 'r');
+    ghp_table_column(t, "mip-gap", "%", 'r');
     ghp_table_column(t, "any", "x", 'r');
-    ghp_table_column(t, "gap", "%", 'r');
+    ghp_table_column(t, "mip-gap", "%", 'r');
     for (int k = 0; k < CASES && status == GHP_OK; ++k)
         status = own_row(t, k, node);
     if (status == GHP_OK) return finish_table(t);

@@ -106,7 +106,7 @@ static bool fits(const struct ghp_scaling_case *item, const struct ghp_split *sp
 
 /* Seconds of a step on `workers` nodes; INFINITY where the network cannot be split so. */
 static enum ghp_status cost(const struct ghp_scaling_case *item, const struct ghp_profile *profile,
-                             struct ghp_split *splits, int workers, double *step_s)
+                            struct ghp_split *splits, int workers, double *step_s)
 {
     const struct ghp_lowering how = {.model = &item->model,
                                      .problem = {workers, item->batch},
@@ -127,8 +127,8 @@ struct costed {
 
 /* The fastest plan of the kind on all nodes. */
 static enum ghp_status cost_kind(const struct ghp_scaling_case *item, const struct ghp_profile *p,
-                                  enum ghp_scaling_kind kind, struct ghp_split *splits,
-                                  struct costed *best)
+                                 enum ghp_scaling_kind kind, struct ghp_split *splits,
+                                 struct costed *best)
 {
     int first = kind == GHP_SCALING_BEST ? 1 : item->nodes, tp_size_of_first = 1;
 
@@ -280,14 +280,14 @@ enum ghp_status ghp_scaling_own(const struct ghp_scaling_case *item, const char 
     char path[PATH_BYTES];
     double one_s = 0;
     struct ghp_plan_request request = {.model_path = path,
-                                .profile_path = "",
-                                .profile = &profile,
-                                .problem = {item->nodes, item->batch},
-                                .force = force,
-                                .bucket_bytes = GHP_BUCKET_AUTO,
-                                .time_limit_s = 30,
-                                .gap = *gap,
-                                .solver = GHP_SOLVER_AUTO};
+                                       .profile_path = "",
+                                       .profile = &profile,
+                                       .problem = {item->nodes, item->batch},
+                                       .force = force,
+                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .time_limit_s = 30,
+                                       .gap = *gap,
+                                       .solver = GHP_SOLVER_AUTO};
     enum ghp_status status;
 
     if (splits == NULL) return GHP_NO_MEMORY();

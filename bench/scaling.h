@@ -41,7 +41,7 @@ struct ghp_scaling_fit {
     unsigned left_out;                /* bit k: case k is not looked at */
     struct ghp_scaling_node node;     /* in: what is not free; out: all */
     double speedup[GHP_SCALING_MOST]; /* out: of every case, left out or not */
-    int tp_size[GHP_SCALING_MOST];     /* out: nodes in a group of the first linear layer */
+    int tp_size[GHP_SCALING_MOST];    /* out: nodes in a group of the first linear layer */
 };
 
 /* Reads FOLDER/NETWORK.json into the cases. */

@@ -55,7 +55,7 @@ static void put_difference(struct ghp_sheet *sheet, struct difference d)
 
 /* A difference that has no cost of its own. */
 static void put_missing_costs(struct ghp_sheet *sheet, const char *name, const char *first,
-                         const char *second)
+                              const char *second)
 {
     put_difference(sheet, (struct difference){name, first, second, NAN, NAN});
 }
@@ -103,7 +103,8 @@ static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct costing 
 
     if (splits == NULL) return GHP_NO_MEMORY();
     for (int first = 0, last; first < model->n_layers; first = last + 1) {
-        for (last = first; last + 1 < model->n_layers && !ghp_op_is_weighted(model->layers[last + 1].op);)
+        for (last = first;
+             last + 1 < model->n_layers && !ghp_op_is_weighted(model->layers[last + 1].op);)
             ++last;
         put_segment(sheet, p, first, last, splits);
     }

@@ -61,7 +61,7 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
         {"split", "split", "", 't', 0, 0},
         {"forward_s", "forward", "ms", 'r', 1e3, 4},
         {"backward_s", "backward", "ms", 'r', 1e3, 4},
-        {"exchange_s", "exchange", "ms", 'r', 1e3, 4},
+        {"reshard_s", "exchange", "ms", 'r', 1e3, 4},
         {"reduce_s", "reduce", "ms", 'r', 1e3, 4},
         {"exposed_s", "exposed", "ms", 'r', 1e3, 4},
         {"update_s", "update", "ms", 'r', 1e3, 4},
@@ -92,7 +92,8 @@ static void put_layouts(struct ghp_display *report, const struct ghp_plan *plan,
                         const struct ghp_placement *placement)
 {
     struct ghp_layouts layouts = ghp_split_layouts(plan->splits[layer]);
-    struct ghp_local local = ghp_local_of(&plan->model, layer, plan->splits[layer], placement->problem);
+    struct ghp_local local =
+        ghp_local_of(&plan->model, layer, plan->splits[layer], placement->problem);
     char x[64], y[64], dy[64], dx[64], key[GHP_KEY_BYTES];
 
     ghp_layout_format(layouts.x, x, sizeof x);

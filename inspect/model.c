@@ -64,8 +64,7 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
         const struct ghp_layer *layer = &model->layers[i];
 
         weights += ghp_layer_weights(layer);
-        if (ghp_op_is_weighted(layer->op))
-            matrices += ghp_layer_weights(layer);
+        if (ghp_op_is_weighted(layer->op)) matrices += ghp_layer_weights(layer);
         flops += ghp_layer_flops(layer);
         outputs += ghp_shape_elements(layer->out);
         ghp_sheet_row(sheet);

@@ -116,7 +116,8 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
     if (plan->what_if.n > 0) {
         char overrides[1024];
 
-        ghp_sheet_note(sheet, "what if: %s", ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
+        ghp_sheet_note(sheet, "what if: %s",
+                       ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
     }
     if (plan->nchw16c != NULL) {
         char layers[512];
@@ -260,8 +261,9 @@ static enum ghp_status put_memory(struct ghp_display *report, const struct ghp_p
     for (int i = 0; i <= GHP_BUFFER_KIND_COUNT; ++i) {
         if (kind_bytes[i] == 0) continue;
         ghp_sheet_row(sheet);
-        ghp_sheet_text(sheet,
-                       i < GHP_BUFFER_KIND_COUNT ? ghp_buffer_kind_name((enum ghp_buffer_kind)i) : "gaps between");
+        ghp_sheet_text(sheet, i < GHP_BUFFER_KIND_COUNT
+                                  ? ghp_buffer_kind_name((enum ghp_buffer_kind)i)
+                                  : "gaps between");
         ghp_sheet_int(sheet, kind_bytes[i]);
         ghp_sheet_real(sheet, (double)kind_bytes[i] / peak);
     }
@@ -287,12 +289,13 @@ static void put_certificate(struct ghp_display *report, const struct ghp_plan *p
     ghp_display_int(report, "group_size", plan->group_size);
     ghp_display_int(report, "global_batch", plan->problem.global_batch);
     if (c->step_s > 0)
-        ghp_display_line(report,
-                         "certificate: %s; best step searched %.3f ms, none below %.3f ms, gap %.4f %%; "
-                         "%lld plans simulated, %lld "
-                         "nodes, %.3f s",
-                         c->status, c->step_s * 1e3, c->bound_s * 1e3, c->gap * 100,
-                         (long long)c->plans, (long long)c->nodes, c->seconds);
+        ghp_display_line(
+            report,
+            "certificate: %s; best step searched %.3f ms, none below %.3f ms, gap %.4f %%; "
+            "%lld plans simulated, %lld "
+            "nodes, %.3f s",
+            c->status, c->step_s * 1e3, c->bound_s * 1e3, c->gap * 100, (long long)c->plans,
+            (long long)c->nodes, c->seconds);
     else
         ghp_display_line(report, "certificate: none, the plan was given (%s)", c->status);
     if (c->preferred != NULL) ghp_display_line(report, "preferred: %s", c->preferred);

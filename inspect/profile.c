@@ -23,7 +23,7 @@ static const struct ghp_column op_columns[] = {
     {"spread", "spread", "%", 'r', 100, 1},
     {"source", "source", "", 't', 0, 0},
     {"algorithm", "algorithm", "", 't', 0, 0},
-    {"formats", "in > out, ms", "", 't', 0, 0},
+    {"memory_formats", "in > out, ms", "", 't', 0, 0},
     {NULL, NULL, NULL, 0, 0, 0}};
 
 /* "12x34" or "12,34,56,78" into numbers; a single number fills all. */
@@ -131,14 +131,15 @@ struct op_row {
 /* Seconds and formats: where they can be had in several, all of them. */
 static void put_memory_formats(struct op_row *row, const struct ghp_op_entry *entry)
 {
-    static const char *const names[] = {"plain", "blocked"};
+    static const char *const names[] = {"plain", "nChw16c"};
     size_t used = 0;
 
     row->memory_formats[0] = '\0';
     for (int i = 0; i < entry->n_memory_formats && used < sizeof row->memory_formats; ++i) {
         const struct ghp_op_memory_format *f = &entry->memory_formats[i];
-        int n = snprintf(row->memory_formats + used, sizeof row->memory_formats - used, "%s%s > %s %.4g",
-                         i > 0 ? ", " : "", names[f->x], names[f->y], 1e3 * f->seconds);
+        int n = snprintf(row->memory_formats + used, sizeof row->memory_formats - used,
+                         "%s%s > %s %.4g", i > 0 ? ", " : "", names[f->x], names[f->y],
+                         1e3 * f->seconds);
 
         used += n > 0 ? (size_t)n : 0;
     }
@@ -340,11 +341,13 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
         ghp_sheet_note(sheet, "slowdown of reductions of %d MiB and more: %.3f",
                        GHP_OVERLAP_LONG_BYTES >> 20, profile->overlap.comm_long);
     if (profile->overlap.queueing_delay_s > 0)
-        ghp_sheet_note(sheet, "an exchange concurrent with a reduction waits %.4g ms for what is queued",
+        ghp_sheet_note(sheet,
+                       "an exchange concurrent with a reduction waits %.4g ms for what is queued",
                        profile->overlap.queueing_delay_s * 1e3);
     if (profile->analytic.flops_per_s > 0)
-        ghp_sheet_note(sheet, "analytic model of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",
-                       profile->analytic.flops_per_s, profile->analytic.memory_Bps);
+        ghp_sheet_note(
+            sheet, "analytic model of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",
+            profile->analytic.flops_per_s, profile->analytic.memory_Bps);
     if (profile->analytic.batch_half > 0)
         ghp_sheet_note(sheet, "half of the flop/s are reached at %.4g samples of a worker",
                        profile->analytic.batch_half);
@@ -356,8 +359,7 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
         ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->latency_s);
         ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->bandwidth_Bps);
         ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->spread);
-        ghp_sheet_text(
-            sheet, free_of_cost ? "free" : ghp_source_name(rates[i]->source));
+        ghp_sheet_text(sheet, free_of_cost ? "free" : ghp_source_name(rates[i]->source));
     }
     ghp_display_sheet(report, sheet);
 }

@@ -17,7 +17,7 @@ bool ghp_record_is_whole(const struct ghp_json *doc)
     json_t *first = json_array_get(json_object_get(doc->root, "instructions"), 0);
 
     return json_object_get(doc->root, "model_hash") != NULL &&
-           json_object_get(first, "measured_own_s") != NULL;
+           json_object_get(first, "measured_itself_s") != NULL;
 }
 
 void ghp_record_release(struct ghp_record *record)
@@ -69,12 +69,12 @@ static enum ghp_status read_head(const struct ghp_node *root, struct ghp_record 
     GHP_TRY(read_text(root, "strategy", false, &r->strategy));
     GHP_TRY(read_text(root, "backend", false, &r->backend));
     GHP_TRY(read_text(root, "numerics", false, &r->numerics));
-    GHP_TRY(read_text(root, "fault", false, &r->fault));
+    GHP_TRY(read_text(root, "injected_fault", false, &r->fault));
     GHP_TRY(ghp_embed_hash(root, "model_hash", &r->model_hash));
     GHP_TRY(ghp_json_int(root, "workers", 1, MAX_WORKERS, &workers));
     r->problem.workers = (int)workers;
     GHP_TRY(ghp_json_int(root, "global_batch", 1, INT64_MAX, &r->problem.global_batch));
-    GHP_TRY(ghp_json_int(root, "bucket_bytes", 0, INT64_MAX, &r->bucket_bytes));
+    GHP_TRY(ghp_json_int(root, "bucket_cap_bytes", 0, INT64_MAX, &r->bucket_bytes));
     GHP_TRY(ghp_json_choice(root, "precision", ghp_precision_names, &precision));
     r->precision = ghp_precision_of(precision);
     GHP_TRY(read_seconds(root, "predicted_step_s", &r->predicted_step_s));
@@ -94,7 +94,7 @@ static enum ghp_status read_phases(const struct ghp_node *root, struct ghp_recor
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(read_text(&item, "phase", false, &phase));
         exposed = strcmp(phase, "exposed") == 0;
-        between = strcmp(phase, "between") == 0;
+        between = strcmp(phase, "launch overhead") == 0;
         if (!exposed && !between) continue;
         GHP_TRY(read_seconds(&item, "predicted_s",
                              exposed ? &r->predicted_exposed_s : &r->predicted_launch_overhead_s));
@@ -143,8 +143,8 @@ static enum ghp_status read_instr(const struct ghp_node *item, struct ghp_record
     GHP_TRY(read_measured(item, "measured_start_s", &instr->measured_start_s));
     GHP_TRY(read_measured(item, "measured_s", &instr->measured_s));
     GHP_TRY(read_measured(item, "measured_wait_s", &instr->measured_wait_s));
-    GHP_TRY(read_measured(item, "measured_own_s", &instr->measured_own_s));
-    return read_measured(item, "measured_partners_s", &instr->measured_straggler_wait_s);
+    GHP_TRY(read_measured(item, "measured_itself_s", &instr->measured_own_s));
+    return read_measured(item, "measured_straggler_wait_s", &instr->measured_straggler_wait_s);
 }
 
 static enum ghp_status read_instrs(const struct ghp_node *root, struct ghp_record *r)
@@ -167,7 +167,7 @@ static enum ghp_status read_all(const char *path, struct ghp_record *r)
 {
     struct ghp_node root;
 
-    GHP_TRY(ghp_json_load(path, "ghp.run/1", &r->doc));
+    GHP_TRY(ghp_json_load(path, "ghp.run/2", &r->doc));
     root = ghp_json_root(&r->doc);
     if (!ghp_record_is_whole(&r->doc))
         return GHP_FAIL(GHP_ERR_INPUT,

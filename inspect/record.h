@@ -16,15 +16,15 @@ struct ghp_record_instr {
     const char *layer;      /* NULL: of no layer */
     const char *key;        /* local operation; NULL: no computation */
     const char *collective; /* NULL: sends nothing */
-    bool concurrent;            /* on the communication stream */
+    bool concurrent;        /* on the communication stream */
     int64_t ranks;          /* of the group that exchanges; 1: sends nothing */
     int64_t bytes, copy_bytes;
-    double predicted_s; /* slowdowns included; NAN: no prediction */
-    double measured_start_s;     /* since the step's start */
-    double measured_s;           /* worker 0, waiting for stragglers included */
-    double measured_wait_s;      /* the compute stream stood still for it */
-    double measured_own_s;       /* over the workers, without waiting for stragglers */
-    double measured_straggler_wait_s;  /* over the workers */
+    double predicted_s;               /* slowdowns included; NAN: no prediction */
+    double measured_start_s;          /* since the step's start */
+    double measured_s;                /* worker 0, waiting for stragglers included */
+    double measured_wait_s;           /* the compute stream stood still for it */
+    double measured_own_s;            /* over the workers, without waiting for stragglers */
+    double measured_straggler_wait_s; /* over the workers */
 };
 
 struct ghp_record_layer {
@@ -42,8 +42,8 @@ struct ghp_record { /* texts belong to doc */
     struct ghp_problem problem;
     struct ghp_precision precision;
     int64_t bucket_bytes;
-    double predicted_step_s, measured_step_s;       /* NAN: no prediction */
-    double predicted_exposed_s, measured_exposed_s; /* waiting for reductions */
+    double predicted_step_s, measured_step_s;                       /* NAN: no prediction */
+    double predicted_exposed_s, measured_exposed_s;                 /* waiting for reductions */
     double predicted_launch_overhead_s, measured_launch_overhead_s; /* outside any instruction */
     int n_layers;
     struct ghp_record_layer *layers; /* owned */

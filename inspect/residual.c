@@ -113,7 +113,8 @@ static void add_run(const struct ghp_record *r, struct residual_terms *terms,
 
     add_instrs(r, terms, concurrent);
     add_term(terms, "waiting for reductions", r->predicted_exposed_s, r->measured_exposed_s);
-    add_term(terms, "between instructions", r->predicted_launch_overhead_s, r->measured_launch_overhead_s);
+    add_term(terms, "between instructions", r->predicted_launch_overhead_s,
+             r->measured_launch_overhead_s);
     for (int i = 0; i < r->n_layers; ++i) {
         snprintf(name, sizeof name, "%s", r->layers[i].name);
         add_term(layers, name, r->layers[i].predicted_s, r->layers[i].measured_s);

@@ -203,7 +203,7 @@ enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, co
     } else {
         status = print_values(doc.root);
     }
-    if (status == GHP_OK && strcmp(format, "ghp.run/1") == 0)
+    if (status == GHP_OK && strcmp(format, "ghp.run/2") == 0)
         status = print_residual(report, &doc, path);
     if (status == GHP_OK && !report->json) status = print_lists(doc.root);
     ghp_json_release(&doc);

@@ -17,8 +17,7 @@ struct ghp_simulation {
 /* Lowers and simulates by the plan's own costs.
  *
  * Returns   GHP_OK; GHP_ERR_MISSING (no cost); GHP_ERR_INPUT, GHP_ERR_INTERNAL (not sound); GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_simulation_init(const struct ghp_plan *plan,
-                                     struct ghp_simulation *simulation);
+enum ghp_status ghp_simulation_init(const struct ghp_plan *plan, struct ghp_simulation *simulation);
 void ghp_simulation_release(struct ghp_simulation *simulation); /* accepts a zeroed one */
 
 #endif

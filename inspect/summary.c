@@ -23,7 +23,8 @@ void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *s
 
         if (!ghp_op_is_weighted(model->layers[v].op)) continue;
         for (int u = 0; u < model->n_layers; ++u) {
-            if (!ghp_op_is_weighted(model->layers[u].op) || !ghp_split_same(splits[u], splits[v])) continue;
+            if (!ghp_op_is_weighted(model->layers[u].op) || !ghp_split_same(splits[u], splits[v]))
+                continue;
             first = first && u >= v;
             ++count;
         }
@@ -70,11 +71,11 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     if (ghp_staging_format(&plan->staging, &plan->model, splits, sizeof splits)[0] != '\0')
         ghp_table_note(t, "stages of a group: %s", splits);
     if (ghp_shares_format(plan, splits, sizeof splits)[0] != '\0') ghp_table_note(t, "%s", splits);
-    ghp_table_note(
-        t,
-        "%s: step %.3f ms, bound %.3f ms, gap %.2g; %" PRId64 " plans simulated, %" PRId64
-        " nodes, %.2f s",
-        c->status, 1e3 * c->step_s, 1e3 * c->bound_s, c->gap, c->plans, c->nodes, c->seconds);
+    ghp_table_note(t,
+                   "%s: step %.3f ms, bound %.3f ms, gap %.2g; %" PRId64
+                   " plans simulated, %" PRId64 " nodes, %.2f s",
+                   c->status, 1e3 * c->step_s, 1e3 * c->bound_s, c->gap, c->plans, c->nodes,
+                   c->seconds);
     if (plan->bucket_bytes > 0) {
         char bucket[32];
 
@@ -88,7 +89,8 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     if (c->unfinished != NULL) ghp_table_note(t, "unfinished: %s", c->unfinished);
     if (c->preferred != NULL) ghp_table_note(t, "preferred: %s", c->preferred);
     if (plan->what_if.n > 0)
-        ghp_table_note(t, "what if: %s", ghp_overrides_format(&plan->what_if, splits, sizeof splits));
+        ghp_table_note(t, "what if: %s",
+                       ghp_overrides_format(&plan->what_if, splits, sizeof splits));
     for (int b = 0; b < plan->n_baselines; ++b)
         if (!plan->baselines[b].feasible)
             ghp_table_note(t, "no %s plan: %s", plan->baselines[b].strategy,
@@ -228,9 +230,9 @@ static void put_certificate(json_t *object, const struct ghp_certificate *c, boo
     ghp_json_put(object, "bound_s", json_real(c->bound_s), failed);
     ghp_json_put(object, "gap", json_real(c->gap), failed);
     ghp_json_put(object, "status", json_string(c->status), failed);
-    ghp_json_put(object, "plans", json_integer(c->plans), failed);
-    ghp_json_put(object, "nodes", json_integer(c->nodes), failed);
-    ghp_json_put(object, "seconds", json_real(c->seconds), failed);
+    ghp_json_put(object, "plans_simulated", json_integer(c->plans), failed);
+    ghp_json_put(object, "bb_nodes", json_integer(c->nodes), failed);
+    ghp_json_put(object, "search_s", json_real(c->seconds), failed);
     if (c->preferred != NULL) ghp_json_put(object, "preferred", json_string(c->preferred), failed);
     put_text(object, "margin", c->margin, failed);
     put_text(object, "unfinished", c->unfinished, failed);
@@ -277,7 +279,7 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     ghp_json_put(object, "strategy", json_string(plan->strategy), failed);
     ghp_json_put(object, "groups", json_integer(plan->groups), failed);
     ghp_json_put(object, "group_size", json_integer(plan->group_size), failed);
-    ghp_json_put(object, "bucket_bytes", json_integer(plan->bucket_bytes), failed);
+    ghp_json_put(object, "bucket_cap_bytes", json_integer(plan->bucket_bytes), failed);
     ghp_json_put(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), failed);
     if (plan->what_if.n > 0)
         ghp_json_put(object, "what_if", ghp_overrides_json(&plan->what_if), failed);

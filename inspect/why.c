@@ -46,7 +46,7 @@ static void put_choice(struct ghp_sheet *sheet, const struct ghp_plan *plan,
 
 /* What the second best is as a whole plan. */
 static void put_second_best(struct ghp_display *report, const struct ghp_plan *plan,
-                          const struct ghp_alternative *a)
+                            const struct ghp_alternative *a)
 {
     char split[64], along[512] = "";
     size_t used = 0;
@@ -75,7 +75,7 @@ void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan
                                                 {"costs_s", "costs", "ms/step", 'r', 1e3, 4},
                                                 {"forward_s", "forward", "ms", 'r', 1e3, 4},
                                                 {"backward_s", "backward", "ms", 'r', 1e3, 4},
-                                                {"exchange_s", "layouts", "ms", 'r', 1e3, 4},
+                                                {"reshard_s", "layouts", "ms", 'r', 1e3, 4},
                                                 {"reduce_s", "reduce", "ms", 'r', 1e3, 4},
                                                 {"exposed_s", "exposed", "ms", 'r', 1e3, 4},
                                                 {"update_s", "update", "ms", 'r', 1e3, 4},
@@ -151,11 +151,11 @@ static void put_break_even(struct ghp_sheet *sheet, const struct ghp_plan *plan,
 void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *plan, int layer)
 {
     static const struct ghp_column columns[] = {
-        {"layer", "layer", "", 't', 0, 0},         {"split", "split", "", 't', 0, 0},
+        {"layer", "layer", "", 't', 0, 0},           {"split", "split", "", 't', 0, 0},
         {"runner_up", "second-best", "", 't', 0, 0}, {"costs_s", "costs", "ms/step", 'r', 1e3, 4},
-        {"quantity", "quantity", "", 't', 0, 0},   {"unit", "unit", "", 't', 0, 0},
-        {"nominal", "nominal", "", 't', 0, 0},     {"low", "flips below", "", 't', 0, 0},
-        {"high", "flips above", "", 't', 0, 0},    {NULL, NULL, NULL, 0, 0, 0}};
+        {"quantity", "quantity", "", 't', 0, 0},     {"unit", "unit", "", 't', 0, 0},
+        {"nominal", "nominal", "", 't', 0, 0},       {"low", "flips below", "", 't', 0, 0},
+        {"high", "flips above", "", 't', 0, 0},      {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet;
     int without = 0;
 

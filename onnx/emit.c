@@ -35,7 +35,8 @@ static size_t clean_name(struct ghp_onnx_hint hint, enum ghp_op op, char name[NA
         name[n] = sound ? c : '_';
     }
     name[n] = '\0';
-    n += (size_t)snprintf(name + n, NAME_ROOM - n, "%s%s", n == 0 ? ghp_op_name(op) : "", hint.part);
+    n +=
+        (size_t)snprintf(name + n, NAME_ROOM - n, "%s%s", n == 0 ? ghp_op_name(op) : "", hint.part);
     return n;
 }
 
@@ -181,8 +182,8 @@ struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_node *node,
         if (n <= end || n - end >= NAME_BYTES || strcmp(weight->name + n - end, ends[i]) != 0)
             continue;
         hint = ghp_onnx_called(weight->name);
-        if (i == 0 || (strncmp(weight->name, node->name, n - end) == 0 &&
-                       node->name[n - end] == '\0'))
+        if (i == 0 ||
+            (strncmp(weight->name, node->name, n - end) == 0 && node->name[n - end] == '\0'))
             hint.n = n - end;
         return hint; /* a bias layer is called as its tensor */
     }

@@ -283,7 +283,8 @@ static enum ghp_status add_inputs(struct ghp_onnx_import *im)
     if (data == 1) like.out = ghp_onnx_shape(named(im, first->name));
     if (data == 0) return GHP_OK;
     status = ghp_onnx_emit(im, &like, ghp_onnx_called("input"), &layer);
-    if (status == GHP_ERR_INPUT) ghp_status_prefix("%s: the input '%.96s'", im->file->path, first->name);
+    if (status == GHP_ERR_INPUT)
+        ghp_status_prefix("%s: the input '%.96s'", im->file->path, first->name);
     return status;
 }
 
@@ -477,13 +478,18 @@ static enum ghp_status finish(struct ghp_onnx_import *im)
 /* Bytes of the UTF-8 character that begins here, or 0 where none does. */
 static size_t character_bytes(const unsigned char *at)
 {
-    size_t n = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+    size_t n = at[0] < 0x80   ? 1
+               : at[0] < 0xc2 ? 0
+               : at[0] < 0xe0 ? 2
+               : at[0] < 0xf0 ? 3
+               : at[0] < 0xf5 ? 4
+                              : 0;
 
     for (size_t i = 1; i < n; ++i)
         if ((at[i] & 0xc0) != 0x80) return 0;
     if (at[0] == 0xe0 && at[1] < 0xa0) return 0; /* longer than it needs to be */
     if (at[0] == 0xf0 && at[1] < 0x90) return 0;
-    if (at[0] == 0xed && at[1] >= 0xa0) return 0; /* half a pair */
+    if (at[0] == 0xed && at[1] >= 0xa0) return 0;  /* half a pair */
     return at[0] == 0xf4 && at[1] >= 0x90 ? 0 : n; /* beyond the last character */
 }
 

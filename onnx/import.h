@@ -44,9 +44,9 @@ struct ghp_onnx_source {         /* where a parameter's values come from */
     double scale;
 };
 
-struct ghp_onnx_shared {         /* tensors that are weights of more than one node */
-    int n;                       /* nodes beyond each tensor's first */
-    const char *tensor;          /* of the first such: its name, and the two nodes */
+struct ghp_onnx_shared { /* tensors that are weights of more than one node */
+    int n;               /* nodes beyond each tensor's first */
+    const char *tensor;  /* of the first such: its name, and the two nodes */
     const struct ghp_onnx_node *nodes[2];
 };
 
@@ -71,7 +71,7 @@ struct ghp_onnx_import {
     int max_layers;
     const struct ghp_onnx_node **makers; /* per layer: the node that it is of, or NULL */
     const struct ghp_onnx_node *now;     /* the node being read, or NULL */
-    int n_arrays, max_arrays; /* one a name */
+    int n_arrays, max_arrays;            /* one a name */
     struct ghp_onnx_array *arrays;
     const char **names;
     bool *wanted; /* the output needs it */
@@ -186,7 +186,8 @@ bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims);
 
 /* ---- layers (onnx/emit.c) ---- */
 
-struct ghp_onnx_hint { /* what to call a layer: n bytes of text (of none: its operation), and a part of at most 8 */
+struct
+    ghp_onnx_hint { /* what to call a layer: n bytes of text (of none: its operation), and a part of at most 8 */
     const char *text;
     size_t n;
     const char *part; /* ".copy" and the like: which of the layers that a node becomes */

@@ -136,7 +136,8 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
 /* ---- tensors with tensors ---- */
 
 /* A layer that is a copy of another: operations take no layer twice. */
-static enum ghp_status copy_of(struct ghp_onnx_import *im, int from, struct ghp_onnx_hint hint, int *layer)
+static enum ghp_status copy_of(struct ghp_onnx_import *im, int from, struct ghp_onnx_hint hint,
+                               int *layer)
 {
     struct ghp_shape s = im->model.layers[from].out;
     struct ghp_layer like = {.op = GHP_OP_VIEW, .n_inputs = 1, .inputs = {from}, .out = s};

@@ -26,7 +26,8 @@ static void warn_of_shared(const struct ghp_onnx_import *import)
     if (s->n > 1)
         snprintf(more, sizeof more, ", and %d more node%s one", s->n - 1,
                  s->n > 2 ? "s share" : " shares");
-    ghp_warn("%s: nodes '%.96s' and '%.96s' share the tensor '%.96s'%s; ghp trains a copy for each: they "
+    ghp_warn("%s: nodes '%.96s' and '%.96s' share the tensor '%.96s'%s; ghp trains a copy for "
+             "each: they "
              "will differ",
              import->file->path, ghp_onnx_node_name(s->nodes[0]), ghp_onnx_node_name(s->nodes[1]),
              s->tensor != NULL ? s->tensor : "", more);
@@ -50,8 +51,8 @@ static void name_place(const void *context, const char *where, char *out, size_t
     if (node == NULL)
         snprintf(out, n, "layer '%s'", import->model.layers[layer].name);
     else
-        snprintf(out, n, "node '%.96s' (%.40s, opset %" PRId64 ")", ghp_onnx_node_name(node), node->op,
-                 import->file->opset);
+        snprintf(out, n, "node '%.96s' (%.40s, opset %" PRId64 ")", ghp_onnx_node_name(node),
+                 node->op, import->file->opset);
     if (rest[0] != '\0') snprintf(out + strlen(out), n - strlen(out), ", '%s'", rest);
 }
 

@@ -87,7 +87,7 @@ mistake() {
     cp original "$file" # newer than what was built of the mistake
 }
 
-# what --fault does, in every run
+# what --inject-fault does, in every run
 mistake reduction-dropped executor/engine/worker.c \
     's/if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;//' executor/equality:np2
 mistake wrong-scale executor/engine/kernel_arguments.c \

@@ -32,7 +32,7 @@ static inline void begin(int64_t opset, int64_t batch, int64_t c, int64_t h, int
 }
 
 static inline void constant(const char *name, int type, int n_dims, const int64_t *dims,
-                     const void *values)
+                            const void *values)
 {
     struct ghp_onnx_tensor *t = &tensors[graph.n_tensors++];
 
@@ -44,7 +44,8 @@ static inline void constant(const char *name, int type, int n_dims, const int64_
     }
 }
 
-static inline struct ghp_onnx_node *node(const char *op, const char *out, const char *a, const char *b)
+static inline struct ghp_onnx_node *node(const char *op, const char *out, const char *a,
+                                         const char *b)
 {
     int i = graph.n_nodes++;
 

@@ -260,7 +260,7 @@ def leave(rank, size, store):
 
 
 def quartile(values, q):
-    """Linear between order statistics, as ghp-run --ab has them."""
+    """Linear between order statistics, as ghp-run --compare has them."""
     values, at = sorted(values), q * (len(values) - 1)
     low = int(at)
     return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])

@@ -32,7 +32,7 @@ struct comparison {
     struct ghp_json doc;
     int64_t workers, batch;
     double foreign_share; /* -1: unknown */
-    double speed_probe;          /* compute, beside the profile's; 0: unknown */
+    double speed_probe;   /* compute, beside the profile's; 0: unknown */
     int n;
     struct entry entries[MOST_PLANS];
 };
@@ -106,12 +106,12 @@ static enum ghp_status read_comparison(const char *path, struct comparison *c)
     bool known = false;
 
     *c = (struct comparison){0};
-    GHP_TRY(ghp_json_load(path, "ghp.ab/1", &c->doc));
+    GHP_TRY(ghp_json_load(path, "ghp.comparison/2", &c->doc));
     c->workers = json_integer_value(json_object_get(c->doc.root, "workers"));
     c->batch = json_integer_value(json_object_get(c->doc.root, "global_batch"));
     c->foreign_share = number(c->doc.root, "foreign_share", &known);
     if (!known) c->foreign_share = -1;
-    c->speed_probe = number(json_object_get(c->doc.root, "pace"), "compute", NULL);
+    c->speed_probe = number(json_object_get(c->doc.root, "speed_probe"), "compute", NULL);
     plans = json_object_get(c->doc.root, "plans");
     if (json_array_size(plans) < 1 || json_array_size(plans) > MOST_PLANS)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: no plans, or more than %d; measure it again", path,
@@ -309,7 +309,7 @@ static void open_tables(struct report *r)
     ghp_table_column(r->errors, "spread", "%", 'r');
     ghp_table_column(r->errors, "error", "%", 'r');
     ghp_table_column(r->errors, "others", "%", 'r');
-    ghp_table_column(r->errors, "pace", "", 'r');
+    ghp_table_column(r->errors, "speed_probe", "", 'r');
     ghp_table_note(
         r->regrets,
         "ghp's step by the best's, and by data parallelism's: median ratio and its 95 %% interval; "

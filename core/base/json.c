@@ -55,10 +55,11 @@ enum ghp_status ghp_json_format(const struct ghp_node *object, const char *forma
     found = json_string_value(node.value);
     if (found != NULL && strcmp(found, format) == 0) return GHP_OK;
     if (found != NULL && ghp_json_is_kind(found, format))
-        return ghp_json_fail(&node, GHP_ERR_FORMAT,
-                             "the format is '%s', but this version of ghp reads '%s'; make the file "
-                             "anew with the tool that wrote it",
-                             found, format);
+        return ghp_json_fail(
+            &node, GHP_ERR_FORMAT,
+            "the format is '%s', but this version of ghp reads '%s'; make the file "
+            "anew with the tool that wrote it",
+            found, format);
     return ghp_json_fail(&node, GHP_ERR_FORMAT, "the format is '%s'; give a file of format '%s'",
                          found != NULL ? found : "not a text", format);
 }
@@ -71,9 +72,9 @@ static enum ghp_status check_format(const struct ghp_json *doc, const char *form
     if (!json_is_object(doc->root))
         return ghp_json_fail(&root, GHP_ERR_FORMAT, "the document is no object; put it in { }");
     if (!ghp_json_has(&root, "format"))
-        return ghp_json_fail(&root, GHP_ERR_FORMAT,
-                             "key 'format' is missing; a file for this place has \"format\": \"%s\"",
-                             format);
+        return ghp_json_fail(
+            &root, GHP_ERR_FORMAT,
+            "key 'format' is missing; a file for this place has \"format\": \"%s\"", format);
     return ghp_json_format(&root, format);
 }
 
@@ -177,13 +178,15 @@ enum ghp_status ghp_json_only_keys(const struct ghp_node *object, const char *co
     json_t *value;
 
     if (!json_is_object(object->value)) return fail_type(object, "an object");
-    json_object_foreach(object->value, key, value) {
+    json_object_foreach(object->value, key, value)
+    {
         char names[NAMES_SIZE];
         struct ghp_node at;
         const char *nearest;
         size_t i = 0;
 
-        while (keys[i] != NULL && strcmp(keys[i], key) != 0) ++i;
+        while (keys[i] != NULL && strcmp(keys[i], key) != 0)
+            ++i;
         if (keys[i] != NULL) continue;
         GHP_TRY(ghp_json_get(object, key, &at));
         nearest = ghp_text_nearest(key, keys);
@@ -211,7 +214,7 @@ enum ghp_status ghp_json_get(const struct ghp_node *object, const char *key, str
         return ghp_json_fail(object, GHP_ERR_FORMAT, "key '%s' is missing; add it", key);
     /* a place too deep for `where` is cut: its errors then point at the part that fits */
     snprintf(found.where, sizeof found.where, "%s%s%s", object->where,
-                    object->where[0] != '\0' ? "." : "", key);
+             object->where[0] != '\0' ? "." : "", key);
     *child = found;
     return GHP_OK;
 }

@@ -35,7 +35,8 @@ static json_t *follow_key(json_t *object, const char **where, const char *end, s
     const char *key;
     size_t i = 0, longest = 0;
 
-    json_object_foreach(object, key, value) {
+    json_object_foreach(object, key, value)
+    {
         size_t n = match_key(*where, end, key);
 
         if (n > longest) {
@@ -84,7 +85,8 @@ static void find_way(const struct ghp_node *at, struct way *way)
 
 static const char *skip_space(const char *text)
 {
-    while (*text == ' ' || *text == '\t' || *text == '\n' || *text == '\r') ++text;
+    while (*text == ' ' || *text == '\t' || *text == '\n' || *text == '\r')
+        ++text;
     return text;
 }
 
@@ -144,7 +146,8 @@ static void locate(const struct ghp_node *at, size_t *line, size_t *column)
     struct way way;
 
     find_way(at, &way);
-    for (size_t i = 0; i < way.n; ++i) text = enter(text, way.step[i]);
+    for (size_t i = 0; i < way.n; ++i)
+        text = enter(text, way.step[i]);
     *line = 1;
     *column = 1;
     for (const char *c = at->doc->text; c < text; ++c) {
@@ -164,7 +167,8 @@ static enum ghp_status fail_at_origin(const struct ghp_node *at, enum ghp_status
     char place[PLACE_SIZE];
 
     origin->name(origin->context, at->where, place, sizeof place);
-    return GHP_FAIL(code, "%s: %s%s%s", at->doc->path, place, place[0] != '\0' ? ": " : "", problem);
+    return GHP_FAIL(code, "%s: %s%s%s", at->doc->path, place, place[0] != '\0' ? ": " : "",
+                    problem);
 }
 
 enum ghp_status ghp_json_fail(const struct ghp_node *at, enum ghp_status code, const char *fmt, ...)

@@ -81,7 +81,8 @@ static void clean_folder(DIR *folder, const char *prefix)
         errno = 0;
         writer = strtol(number, &end, 10);
         if (*end != '\0' || errno == ERANGE || writer > INT_MAX) continue;
-        if (is_dead(dirfd(folder), file->d_name, writer)) (void)unlinkat(dirfd(folder), file->d_name, 0);
+        if (is_dead(dirfd(folder), file->d_name, writer))
+            (void)unlinkat(dirfd(folder), file->d_name, 0);
     }
 }
 

@@ -133,10 +133,11 @@ static enum ghp_status set_target(const struct ghp_opt *opt, const char *text, b
 
 /* What getopt_long wants to know, built from the table. */
 struct forms {
-    struct option *longs; /* one for each long name, former ones too, then help, version and the end */
-    char *letters;        /* ":o:..." */
-    bool *seen;           /* n_opts entries */
-    const char **names;   /* long names, NULL-terminated, for the nearest match */
+    struct option
+        *longs;    /* one for each long name, former ones too, then help, version and the end */
+    char *letters; /* ":o:..." */
+    bool *seen;    /* n_opts entries */
+    const char **names; /* long names, NULL-terminated, for the nearest match */
 };
 
 static void forms_release(struct forms *forms)
@@ -260,7 +261,8 @@ static enum ghp_status take_positional(const struct ghp_tool *tool, int argc, ch
     if (n > max_positional)
         return GHP_FAIL(GHP_ERR_USAGE, "too many arguments at '%s'; see '%s --help'",
                         argv[optind + max_positional], tool->name);
-    for (int i = 0; i < n; ++i) positional[i] = argv[optind + i];
+    for (int i = 0; i < n; ++i)
+        positional[i] = argv[optind + i];
     return GHP_OK;
 }
 

@@ -46,15 +46,15 @@ struct ghp_opt_list {
 
 /* One option (or heading). */
 struct ghp_opt {
-    const char *name;           /* long name without the dashes; NULL: the letter only */
-    char letter;                /* short name, 0 for none */
+    const char *name; /* long name without the dashes; NULL: the letter only */
+    char letter;      /* short name, 0 for none */
     enum ghp_opt_kind kind;
-    void *target;               /* as enum ghp_opt_kind says */
-    const char *argument;       /* what --help calls the value, for example "N"; NULL: by kind */
-    const char *help;           /* one sentence, lower case, no full stop */
-    double min, max;            /* allowed range of INT, REAL, BYTES, both included; both 0: unbounded */
+    void *target;         /* as enum ghp_opt_kind says */
+    const char *argument; /* what --help calls the value, for example "N"; NULL: by kind */
+    const char *help;     /* one sentence, lower case, no full stop */
+    double min, max;      /* allowed range of INT, REAL, BYTES, both included; both 0: unbounded */
     const char *const *choices; /* CHOICE: NULL-terminated names */
-    const char *former;         /* a former long name that is still taken, and shown nowhere; may be NULL */
+    const char *former; /* a former long name that is still taken, and shown nowhere; may be NULL */
     /* CHOICE: pairs of another spelling, shown nowhere, and the choice that it means; NULL-terminated; may be NULL */
     const char *const *synonyms;
 };
@@ -70,7 +70,7 @@ struct ghp_tool {
     const char *example;        /* a command that works in the source tree */
     const struct ghp_opt *opts; /* n_opts entries */
     int n_opts;
-    const char *notes;          /* further help text, may be NULL */
+    const char *notes;                    /* further help text, may be NULL */
     void (*libraries)(ghp_opts_say *say); /* says the linked libraries beside core's; may be NULL */
 };
 

@@ -109,7 +109,8 @@ static size_t line_length(const char *text, size_t width)
     size_t n = strlen(text), cut = width;
 
     if (n <= width) return n;
-    while (cut > 0 && text[cut] != ' ') --cut;
+    while (cut > 0 && text[cut] != ' ')
+        --cut;
     return cut > 0 ? cut : strcspn(text, " ");
 }
 
@@ -125,7 +126,8 @@ static void print_wrapped(const char *text, int used)
 
         printf("%*s%.*s\n", HELP_COLUMN - used, "", (int)n, text);
         text += n;
-        while (*text == ' ') ++text;
+        while (*text == ' ')
+            ++text;
         used = 0;
     } while (*text != '\0');
 }

@@ -19,12 +19,12 @@
 /* X(symbol, value, exit code, name): the one list of statuses. */
 #define GHP_STATUS_LIST(X)                                                                         \
     X(GHP_OK, 0, 0, "ok")                                                                          \
-    X(GHP_ERR_USAGE, 1, 2, "bad usage")            /* command line */                              \
-    X(GHP_ERR_IO, 2, 1, "input or output failed")  /* open, read, write, rename */                 \
-    X(GHP_ERR_FORMAT, 3, 1, "malformed file")      /* syntax, wrong type, unknown key */           \
-    X(GHP_ERR_INPUT, 4, 1, "unusable input")       /* well-formed, but cannot be used */           \
+    X(GHP_ERR_USAGE, 1, 2, "bad usage")           /* command line */                               \
+    X(GHP_ERR_IO, 2, 1, "input or output failed") /* open, read, write, rename */                  \
+    X(GHP_ERR_FORMAT, 3, 1, "malformed file")     /* syntax, wrong type, unknown key */            \
+    X(GHP_ERR_INPUT, 4, 1, "unusable input")      /* well-formed, but cannot be used */            \
     X(GHP_ERR_NO_MEMORY, 5, 1, "out of memory")                                                    \
-    X(GHP_ERR_MISSING, 6, 1, "missing entry")      /* for example a profile lacks an entry */      \
+    X(GHP_ERR_MISSING, 6, 1, "missing entry")       /* for example a profile lacks an entry */     \
     X(GHP_ERR_INFEASIBLE, 7, 3, "no feasible plan") /* sound question, answer "no" */              \
     X(GHP_ERR_COMM, 8, 1, "communication failed")                                                  \
     X(GHP_ERR_BACKEND, 9, 1, "backend failed")                                                     \

@@ -36,7 +36,8 @@ static bool list_add(struct list *list, char *text)
 
 static void list_release(struct list *list)
 {
-    for (size_t i = 0; i < list->n; ++i) free(list->item[i]);
+    for (size_t i = 0; i < list->n; ++i)
+        free(list->item[i]);
     free(list->item);
     *list = (struct list){0};
 }
@@ -95,7 +96,8 @@ static void finish_row(struct ghp_table *t)
 {
     if (!t->in_row || t->failed) return;
     GHP_ASSERT(t->row.n <= t->names.n); /* more cells than columns */
-    while (t->row.n < t->names.n && !t->failed) add(t, &t->row, strdup(""));
+    while (t->row.n < t->names.n && !t->failed)
+        add(t, &t->row, strdup(""));
     for (size_t i = 0; i < t->row.n && !t->failed; ++i) {
         add(t, &t->cells, t->row.item[i]);
         t->row.item[i] = NULL;
@@ -127,13 +129,15 @@ static size_t width_of(const char *text)
 {
     size_t width = 0;
 
-    for (; *text != '\0'; ++text) width += ((unsigned char)*text & 0xc0) != 0x80;
+    for (; *text != '\0'; ++text)
+        width += ((unsigned char)*text & 0xc0) != 0x80;
     return width;
 }
 
 static void spaces(size_t n, FILE *out)
 {
-    for (; n > 0; --n) fputc(' ', out);
+    for (; n > 0; --n)
+        fputc(' ', out);
 }
 
 /* Prints one line of names.n texts; no blanks at its end. */
@@ -189,7 +193,8 @@ enum ghp_status ghp_table_print(struct ghp_table *t, FILE *out)
     measure(t, &t->names, widths);
     measure(t, &t->units, widths);
     measure(t, &t->cells, widths);
-    for (size_t i = 0; i < t->notes.n; ++i) fprintf(out, "# %s\n", t->notes.item[i]);
+    for (size_t i = 0; i < t->notes.n; ++i)
+        fprintf(out, "# %s\n", t->notes.item[i]);
     if (t->names.n > 0) {
         print_line(t, t->names.item, widths, out);
         if (any_text(&t->units)) print_line(t, t->units.item, widths, out);

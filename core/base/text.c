@@ -50,7 +50,8 @@ static size_t edit_distance(const char *a, const char *b)
     size_t rows[3][NEAREST_MAX] = {{0}};
     size_t na = strlen(a), nb = strlen(b);
 
-    for (size_t j = 0; j <= nb; ++j) rows[0][j] = j;
+    for (size_t j = 0; j <= nb; ++j)
+        rows[0][j] = j;
     for (size_t i = 1; i <= na; ++i) {
         size_t *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
 

@@ -85,8 +85,8 @@ static double unit_factor(const char *unit)
         const char *name;
         double factor;
     } units[] = {
-        {"", 1.0},    {"B", 1.0},   {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
-        {"kB", 1e3},  {"MB", 1e6},  {"GB", 1e9},     {"TB", 1e12},
+        {"", 1.0},       {"B", 1.0},  {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
+        {"TiB", 0x1p40}, {"kB", 1e3}, {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
     };
 
     for (size_t i = 0; i < sizeof units / sizeof units[0]; ++i)
@@ -103,7 +103,8 @@ enum ghp_status ghp_bytes_parse(const char *text, int64_t *out)
     if (!isdigit((unsigned char)text[0]) || text[strcspn(text, "xX")] != '\0')
         return GHP_FAIL(GHP_ERR_USAGE, "'%s' is not a size in bytes; give %s", text, form);
     number = strtod(text, &rest);
-    while (*rest == ' ') ++rest;
+    while (*rest == ' ')
+        ++rest;
     factor = unit_factor(rest);
     if (!(factor > 0.0))
         return GHP_FAIL(GHP_ERR_USAGE, "'%s' is not a size in bytes; give %s", text, form);

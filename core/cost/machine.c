@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMAT "ghp.machine/1"
+#define FORMAT "ghp.machine/2"
 
 enum { MAX_NODES = 1 << 20, MAX_CORES = 1 << 16 };
 
@@ -24,12 +24,11 @@ static json_t *link_json(const struct ghp_link *link)
 static int set_gpus(json_t *root, const struct ghp_gpus *gpus)
 {
     if (gpus->count == 0) return 0;
-    return json_object_set_new(
-        root, "gpus",
-        json_pack("{s:i, s:s, s:I, s:f, s:f}", "count", gpus->count, "name",
-                  gpus->name != NULL ? gpus->name : "", "memory_bytes",
-                  (json_int_t)gpus->memory_bytes, "nvlink_Bps", gpus->nvlink_Bps, "pcie_Bps",
-                  gpus->pcie_Bps));
+    return json_object_set_new(root, "gpus",
+                               json_pack("{s:i, s:s, s:I, s:f, s:f}", "count", gpus->count, "name",
+                                         gpus->name != NULL ? gpus->name : "", "memory_bytes",
+                                         (json_int_t)gpus->memory_bytes, "nvlink_Bps",
+                                         gpus->nvlink_Bps, "pcie_Bps", gpus->pcie_Bps));
 }
 
 json_t *ghp_machine_json(const struct ghp_machine *machine)
@@ -50,7 +49,7 @@ json_t *ghp_machine_json(const struct ghp_machine *machine)
         json_decref(pus);
         return NULL;
     }
-    if ((json_object_set_new(root, "pus", pus) | set_gpus(root, &machine->gpus) |
+    if ((json_object_set_new(root, "pu_indices", pus) | set_gpus(root, &machine->gpus) |
          json_object_set_new(root, "intra", link_json(&machine->intra)) |
          json_object_set_new(root, "inter", link_json(&machine->inter))) == 0)
         return root;
@@ -85,7 +84,7 @@ static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *m
     struct ghp_node array, item;
     size_t n;
 
-    GHP_TRY(ghp_json_array(at, "pus", &array, &n));
+    GHP_TRY(ghp_json_array(at, "pu_indices", &array, &n));
     if (n != (size_t)machine->cores)
         return ghp_json_fail(&array, GHP_ERR_INPUT,
                              "there are %zu numbers, but %d cores; give one for each core", n,
@@ -109,8 +108,8 @@ static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *m
 
 static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpus)
 {
-    static const char *const keys[] = {"count", "name", "memory_bytes", "nvlink_Bps", "pcie_Bps",
-                                       NULL};
+    static const char *const keys[] = {"count",      "name",     "memory_bytes",
+                                       "nvlink_Bps", "pcie_Bps", NULL};
     struct ghp_node node;
 
     if (!ghp_json_has(at, "gpus")) return GHP_OK;
@@ -125,8 +124,9 @@ static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpu
 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_machine *machine)
 {
-    static const char *const keys[] = {"format", "name",         "nodes", "packages", "cores", "threads",
-                                       "pus",    "memory_bytes", "gpus",  "intra",    "inter", NULL};
+    static const char *const keys[] = {"format", "name",    "nodes",      "packages",
+                                       "cores",  "threads", "pu_indices", "memory_bytes",
+                                       "gpus",   "intra",   "inter",      NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_format(at, FORMAT));

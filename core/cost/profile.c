@@ -13,7 +13,7 @@ enum { FIRST_ROOM = 64 };
 
 const char *ghp_source_name(enum ghp_source source)
 {
-    static const char *const names[] = {"measured", "interpolated", "law"};
+    static const char *const names[] = {"measured", "interpolated", "analytic"};
 
     GHP_ASSERT((int)source >= 0 && source < GHP_SOURCE_COUNT);
     return names[source];

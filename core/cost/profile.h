@@ -14,7 +14,12 @@
 #include "core/program/program.h"
 #include "core/cost/speeds.h"
 
-enum ghp_source { GHP_SOURCE_MEASURED, GHP_SOURCE_INTERPOLATED, GHP_SOURCE_ANALYTIC, GHP_SOURCE_COUNT };
+enum ghp_source {
+    GHP_SOURCE_MEASURED,
+    GHP_SOURCE_INTERPOLATED,
+    GHP_SOURCE_ANALYTIC,
+    GHP_SOURCE_COUNT
+};
 
 /* What an operation takes with its tensors in these formats. */
 struct ghp_op_memory_format {
@@ -58,7 +63,8 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double compute, comm; /* compute instruction concurrent with a gradient reduction */
     double link;          /* blocking reshard concurrent with a gradient reduction: both */
     double comm_long;     /* as comm, of long reductions; 0: as others */
-    double queueing_delay_s;       /* a reshard concurrent with a reduction also waits so long, however short */
+    double
+        queueing_delay_s; /* a reshard concurrent with a reduction also waits so long, however short */
 };
 
 enum { /* reductions: comm holds up to the first size, comm_long from the second on, [bytes] */
@@ -112,8 +118,8 @@ struct ghp_profile {
     int n_ops, max_ops;
     struct ghp_op_entry *ops; /* sorted by (key, pass) once finalized */
     int n_comms, max_comms;
-    struct ghp_comm_entry *comms;        /* sorted by (op, count, stride, bytes) once finalized */
-    uint64_t hash;                       /* of the canonical file text */
+    struct ghp_comm_entry *comms; /* sorted by (op, count, stride, bytes) once finalized */
+    uint64_t hash;                /* of the canonical file text */
     bool finalized;
 };
 
@@ -137,7 +143,7 @@ struct ghp_contention ghp_contention_of(const struct ghp_program *program);
 /* Seconds of a costed instruction there: the contention's part in proportion to the others that run it too, and all of what
  * workers do alone divided by their speed.  Source   docs/time-model.md 3.  Tested tests/core/cost/test_profile.c */
 double ghp_cost_contended(const struct ghp_instr *instr, const struct ghp_cost *cost,
-                      struct ghp_contention contention);
+                          struct ghp_contention contention);
 
 enum ghp_status ghp_profile_load(const char *path, struct ghp_profile *profile);
 enum ghp_status ghp_profile_save(const char *path, const struct ghp_profile *profile);
@@ -178,7 +184,7 @@ bool ghp_profile_knows(const struct ghp_profile *profile, const struct ghp_local
 bool ghp_profile_has_memory_formats(const struct ghp_profile *profile);
 /* What an entry says of the formats; NULL: nothing. */
 const struct ghp_op_memory_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
-                                            struct ghp_nchw16c nchw16c);
+                                                   struct ghp_nchw16c nchw16c);
 /* All its seconds times a factor. */
 void ghp_op_entry_scale(struct ghp_op_entry *entry, double factor);
 /* Scratch bytes the backend asks for (0 under an analytic model). */
@@ -202,7 +208,7 @@ double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op
 
 /* Seconds for one instruction. */
 enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
-                                  int workers, struct ghp_cost *cost);
+                                 int workers, struct ghp_cost *cost);
 
 /* The part of `profile` that `program` asks for, as a profile of its own (what a plan carries). */
 enum ghp_status ghp_profile_subset(const struct ghp_profile *profile,

@@ -195,12 +195,12 @@ bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
 }
 
 double ghp_profile_entry_analytic_s(const struct ghp_profile *profile,
-                               const struct ghp_comm_entry *entry)
+                                    const struct ghp_comm_entry *entry)
 {
     struct kind kind = measured_kind(profile, entry, entry->count * entry->stride);
 
     return analytic_of(entry->op, entry->bytes, entry->count,
-                  link_of(entry->op, &profile->machine, kind));
+                       link_of(entry->op, &profile->machine, kind));
 }
 
 /* First entry of the table of (op, count, stride), or of any later one. */
@@ -233,7 +233,8 @@ static bool in_table(const struct ghp_profile *profile, int i, const struct ghp_
 }
 
 /* The entries around pick->bytes in the table that starts at `start`; beyond its end the last two. */
-static void points_around(const struct ghp_profile *profile, int start, struct ghp_comm_interpolation *points)
+static void points_around(const struct ghp_profile *profile, int start,
+                          struct ghp_comm_interpolation *points)
 {
     const struct ghp_comm_entry *like = &profile->comms[start], *at;
     int i = start, last = start;
@@ -321,8 +322,9 @@ static double per_byte_s(enum ghp_comm_op op, int count, struct ghp_link link)
     return analytic_of(op, 1 << 20, count, link) / (1 << 20);
 }
 
-struct ghp_comm_interpolation ghp_profile_comm_points(const struct ghp_profile *profile, enum ghp_comm_op op,
-                                           int64_t bytes, struct ghp_ranks ranks, int workers)
+struct ghp_comm_interpolation ghp_profile_comm_points(const struct ghp_profile *profile,
+                                                      enum ghp_comm_op op, int64_t bytes,
+                                                      struct ghp_ranks ranks, int workers)
 {
     struct kind kind = kind_of(ranks, workers);
     int start = choose_table(profile, op, kind);
@@ -351,7 +353,7 @@ struct ghp_comm_interpolation ghp_profile_comm_points(const struct ghp_profile *
 
 /* Seconds at `bytes` on the line through two entries. */
 static double launch_overhead_s(const struct ghp_comm_entry *a, const struct ghp_comm_entry *b,
-                        int64_t bytes)
+                                int64_t bytes)
 {
     double part = (double)(bytes - a->bytes) / (double)(b->bytes - a->bytes);
 
@@ -385,14 +387,15 @@ static enum ghp_status fail_link(enum ghp_comm_op op, struct ghp_ranks ranks)
 }
 
 /* Seconds at pick->bytes in the picked table; NAN where only an analytic model without bandwidth could say. */
-static double read_table(const struct ghp_profile *profile, const struct ghp_comm_interpolation *points,
-                         int workers)
+static double read_table(const struct ghp_profile *profile,
+                         const struct ghp_comm_interpolation *points, int workers)
 {
     const struct ghp_comm_entry *a = points->entry[0], *b = points->entry[1];
     struct ghp_link link;
 
     if (points->n == 2)
-        return b->bytes < points->bytes ? beyond_s(a, b, points->bytes) : launch_overhead_s(a, b, points->bytes);
+        return b->bytes < points->bytes ? beyond_s(a, b, points->bytes)
+                                        : launch_overhead_s(a, b, points->bytes);
     if (a->bytes == points->bytes) return a->seconds;
     link = link_of(a->op, &profile->machine, measured_kind(profile, a, workers));
     if (!(link.bandwidth_Bps > 0)) return NAN;
@@ -401,7 +404,7 @@ static double read_table(const struct ghp_profile *profile, const struct ghp_com
 }
 
 static void cost_by_table(const struct ghp_comm_interpolation *points, double seconds,
-                           struct ghp_cost *cost)
+                          struct ghp_cost *cost)
 {
     const struct ghp_comm_entry *a = points->entry[0], *b = points->entry[1];
 

@@ -98,7 +98,7 @@ static void look_around(const struct ghp_profile *profile, const struct family *
 }
 
 struct ghp_op_interpolation ghp_profile_op_points(const struct ghp_profile *profile,
-                                       const struct ghp_local *local, enum ghp_pass pass)
+                                                  const struct ghp_local *local, enum ghp_pass pass)
 {
     struct ghp_op_interpolation points = {0};
     struct around around = {0};
@@ -138,8 +138,9 @@ const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile
     struct ghp_op_interpolation points = ghp_profile_op_points(profile, local, pass);
 
     if (points.n < 2) return points.entry[0];
-    return llabs(points.samples[1] - local->n) < llabs(points.samples[0] - local->n) ? points.entry[1]
-                                                                                 : points.entry[0];
+    return llabs(points.samples[1] - local->n) < llabs(points.samples[0] - local->n)
+               ? points.entry[1]
+               : points.entry[0];
 }
 
 /* The value at `n` samples of the line through a at na and b at nb > na, kept as the file's head says. */
@@ -161,13 +162,15 @@ static double interpolated(const struct ghp_op_interpolation *points, int64_t n,
 }
 
 /* The seconds of the contention, of the picked entries. */
-static double interpolated_contention(const struct ghp_op_interpolation *points, int64_t n, double seconds)
+static double interpolated_contention(const struct ghp_op_interpolation *points, int64_t n,
+                                      double seconds)
 {
     const struct ghp_op_entry *a = points->entry[0], *b = points->entry[1];
     double alone;
 
     if (points->n == 1) return seconds * a->contention;
-    alone = interpolated(points, n, a->seconds * (1 - a->contention), b->seconds * (1 - b->contention));
+    alone =
+        interpolated(points, n, a->seconds * (1 - a->contention), b->seconds * (1 - b->contention));
     return fmax(seconds - alone, -seconds);
 }
 
@@ -188,8 +191,9 @@ static enum ghp_status fail_op(const struct ghp_local *local, enum ghp_pass pass
  *     max( flops / flops_per_s * (1 + batch_half / samples),  bytes / memory_Bps )
  *
  * Source   docs/time-model.md 3 */
-static enum ghp_status analytic_cost(const struct ghp_profile *profile, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_cost *cost)
+static enum ghp_status analytic_cost(const struct ghp_profile *profile,
+                                     const struct ghp_local *local, enum ghp_pass pass,
+                                     struct ghp_cost *cost)
 {
     const struct ghp_analytic_model *analytic = &profile->analytic;
     double flops_s, memory_s = 0;
@@ -198,13 +202,14 @@ static enum ghp_status analytic_cost(const struct ghp_profile *profile, const st
     flops_s = (double)ghp_local_flops(local, pass) / analytic->flops_per_s;
     if (analytic->batch_half > 0) flops_s *= 1 + analytic->batch_half / (double)local->n;
     if (analytic->memory_Bps > 0)
-        memory_s = (double)ghp_local_bytes(local, pass, profile->element_bytes) / analytic->memory_Bps;
+        memory_s =
+            (double)ghp_local_bytes(local, pass, profile->element_bytes) / analytic->memory_Bps;
     *cost = (struct ghp_cost){.seconds = fmax(flops_s, memory_s), .source = GHP_SOURCE_ANALYTIC};
     return GHP_OK;
 }
 
 const struct ghp_op_memory_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
-                                            struct ghp_nchw16c nchw16c)
+                                                   struct ghp_nchw16c nchw16c)
 {
     for (int i = 0; i < entry->n_memory_formats && nchw16c.said; ++i)
         if (entry->memory_formats[i].x == nchw16c.x && entry->memory_formats[i].y == nchw16c.y)
@@ -268,16 +273,16 @@ enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struc
         bool exact = points.samples[0] == local->n;
 
         *cost = (struct ghp_cost){interpolated(&points, local->n, a->seconds, 0), a->spread,
-                                    exact ? a->source : GHP_SOURCE_ANALYTIC, 0};
+                                  exact ? a->source : GHP_SOURCE_ANALYTIC, 0};
         cost->contention_s = interpolated_contention(&points, local->n, cost->seconds);
         return GHP_OK;
     }
     source = local->n > points.samples[0] && local->n < points.samples[1] ? GHP_SOURCE_INTERPOLATED
-                                                                      : GHP_SOURCE_ANALYTIC;
+                                                                          : GHP_SOURCE_ANALYTIC;
     if (a->source > source) source = a->source;
     if (b->source > source) source = b->source;
     *cost = (struct ghp_cost){interpolated(&points, local->n, a->seconds, b->seconds),
-                                fmax(a->spread, b->spread), source, 0};
+                              fmax(a->spread, b->spread), source, 0};
     cost->contention_s = interpolated_contention(&points, local->n, cost->seconds);
     return GHP_OK;
 }
@@ -325,7 +330,7 @@ static double runs_of(const struct ghp_instr *instr)
 }
 
 enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
-                                  int workers, struct ghp_cost *cost)
+                                 int workers, struct ghp_cost *cost)
 {
     switch (instr->kind) {
     case GHP_INSTR_COMPUTE:
@@ -335,9 +340,7 @@ enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct
         return GHP_OK;
     case GHP_INSTR_LOAD: *cost = rate_cost(&profile->load, instr->bytes); return GHP_OK;
     case GHP_INSTR_UPDATE: *cost = rate_cost(&profile->update, instr->bytes); return GHP_OK;
-    case GHP_INSTR_ACCUMULATE:
-        *cost = rate_cost(&profile->accumulate, instr->bytes);
-        return GHP_OK;
+    case GHP_INSTR_ACCUMULATE: *cost = rate_cost(&profile->accumulate, instr->bytes); return GHP_OK;
     case GHP_INSTR_SEND:
         GHP_TRY(ghp_profile_transfer(profile, &instr->transfer, cost));
         *cost = sum_costs(*cost, rate_cost(&profile->copy, instr->copy_bytes));
@@ -355,11 +358,11 @@ enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct
 struct ghp_contention ghp_contention_of(const struct ghp_program *program)
 {
     return (struct ghp_contention){program->placement.problem.workers, program->problem.workers,
-                                program->placement.speed};
+                                   program->placement.speed};
 }
 
 double ghp_cost_contended(const struct ghp_instr *instr, const struct ghp_cost *cost,
-                      struct ghp_contention contention)
+                          struct ghp_contention contention)
 {
     int others = contention.workers - 1;
     double apart = others > 0 ? (double)(contention.workers - contention.at_once) / others : 0;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMAT "ghp.profile/1"
+#define FORMAT "ghp.profile/2"
 
 enum { MAX_WORKERS = 1 << 20 };
 
@@ -29,7 +29,7 @@ static const struct ghp_rate *rate_of(const struct ghp_profile *profile, int i)
     return rates[i];
 }
 
-static const char *const format_names[] = {"plain", "blocked", NULL};
+static const char *const format_names[] = {"plain", "nChw16c", NULL};
 
 static const char *text_of(const char *text)
 {
@@ -76,15 +76,15 @@ static json_t *ops_json(const struct ghp_profile *profile)
 
     for (int i = 0; array != NULL && i < profile->n_ops; ++i) {
         const struct ghp_op_entry *op = &profile->ops[i];
-        json_t *item =
-            json_pack("{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass",
-                      ghp_pass_name(op->pass), "mean_s", op->seconds, "spread", op->spread,
-                      "source", ghp_source_name(op->source), "scratch_bytes",
-                      (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
+        json_t *item = json_pack(
+            "{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass", ghp_pass_name(op->pass),
+            "mean_s", op->seconds, "spread", op->spread, "source", ghp_source_name(op->source),
+            "scratch_bytes", (json_int_t)op->scratch_bytes, "algorithm", text_of(op->algorithm));
 
         if (op->contention > 0 || op->contention < 0)
-            json_object_set_new(item, "company", json_real(op->contention));
-        if (op->n_memory_formats > 0) json_object_set_new(item, "formats", memory_formats_json(op));
+            json_object_set_new(item, "contended", json_real(op->contention));
+        if (op->n_memory_formats > 0)
+            json_object_set_new(item, "memory_formats", memory_formats_json(op));
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
         return NULL;
@@ -98,11 +98,10 @@ static json_t *comms_json(const struct ghp_profile *profile)
 
     for (int i = 0; array != NULL && i < profile->n_comms; ++i) {
         const struct ghp_comm_entry *comm = &profile->comms[i];
-        json_t *item =
-            json_pack("{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "count",
-                      comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes,
-                      "mean_s", comm->seconds, "spread", comm->spread, "source",
-                      ghp_source_name(comm->source));
+        json_t *item = json_pack(
+            "{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "ranks",
+            comm->count, "stride", comm->stride, "bytes", (json_int_t)comm->bytes, "mean_s",
+            comm->seconds, "spread", comm->spread, "source", ghp_source_name(comm->source));
 
         if (json_array_append_new(array, item) == 0) continue;
         json_decref(array);
@@ -114,11 +113,12 @@ static json_t *comms_json(const struct ghp_profile *profile)
 /* `batch_half` is written only where it says something. */
 static json_t *analytic_json(const struct ghp_analytic_model *analytic)
 {
-    json_t *object =
-        json_pack("{s:f, s:f}", "flops_per_s", analytic->flops_per_s, "memory_Bps", analytic->memory_Bps);
+    json_t *object = json_pack("{s:f, s:f}", "flops_per_s", analytic->flops_per_s, "memory_Bps",
+                               analytic->memory_Bps);
 
     if (object == NULL || !(analytic->batch_half > 0)) return object;
-    if (json_object_set_new(object, "batch_half", json_real(analytic->batch_half)) == 0) return object;
+    if (json_object_set_new(object, "batch_half", json_real(analytic->batch_half)) == 0)
+        return object;
     json_decref(object);
     return NULL;
 }
@@ -142,9 +142,10 @@ static json_t *overlap_json(const struct ghp_overlap *overlap)
     int failed = json == NULL;
 
     if (!failed && overlap->comm_long > 0)
-        failed |= json_object_set_new(json, "comm_long", json_real(overlap->comm_long));
+        failed |= json_object_set_new(json, "comm_large", json_real(overlap->comm_long));
     if (!failed && overlap->queueing_delay_s > 0)
-        failed |= json_object_set_new(json, "queue_s", json_real(overlap->queueing_delay_s));
+        failed |=
+            json_object_set_new(json, "queueing_delay_s", json_real(overlap->queueing_delay_s));
     if (!failed) return json;
     json_decref(json);
     return NULL;
@@ -160,16 +161,18 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
 
     if (failed) return NULL;
     if (profile->tf32) failed |= json_object_set_new(root, "tf32", json_true());
-    if (profile->prefetch) failed |= json_object_set_new(root, "samples_ahead", json_true());
+    if (profile->prefetch) failed |= json_object_set_new(root, "prefetch", json_true());
     if (profile->reserved_bytes > 0)
-        failed |= json_object_set_new(root, "beside_bytes", json_integer(profile->reserved_bytes));
+        failed |=
+            json_object_set_new(root, "reserved_bytes", json_integer(profile->reserved_bytes));
     failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
-    failed |= json_object_set_new(root, "law", analytic_json(&profile->analytic));
+    failed |= json_object_set_new(root, "analytic", analytic_json(&profile->analytic));
     failed |= json_object_set_new(root, "overlap", overlap_json(&profile->overlap));
     if (profile->speed_probe.compute_s > 0)
-        failed |= json_object_set_new(root, "pace",
-                                      json_pack("{s:f, s:f}", "compute_s", profile->speed_probe.compute_s,
-                                                "memory_s", profile->speed_probe.memory_s));
+        failed |=
+            json_object_set_new(root, "speed_probe",
+                                json_pack("{s:f, s:f}", "compute_s", profile->speed_probe.compute_s,
+                                          "memory_s", profile->speed_probe.memory_s));
     if (profile->speeds.n > 0)
         failed |= json_object_set_new(root, "worker_speed", speeds_json(&profile->speeds));
     failed |= json_object_set_new(root, "rates", rates_json(profile));
@@ -215,11 +218,11 @@ static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile 
 static enum ghp_status read_analytic(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const analytic_keys[] = {"flops_per_s", "memory_Bps", "batch_half", NULL};
-    static const char *const overlap_keys[] = {"compute",   "comm",    "link",
-                                               "comm_long", "queue_s", NULL};
+    static const char *const overlap_keys[] = {"compute",          "comm", "link", "comm_large",
+                                               "queueing_delay_s", NULL};
     struct ghp_node node;
 
-    GHP_TRY(ghp_json_get(at, "law", &node));
+    GHP_TRY(ghp_json_get(at, "analytic", &node));
     GHP_TRY(ghp_json_only_keys(&node, analytic_keys));
     GHP_TRY(ghp_json_real(&node, "flops_per_s", 0, 1e24, &profile->analytic.flops_per_s));
     GHP_TRY(ghp_json_real(&node, "memory_Bps", 0, MAX_RATE, &profile->analytic.memory_Bps));
@@ -230,8 +233,9 @@ static enum ghp_status read_analytic(const struct ghp_node *at, struct ghp_profi
     GHP_TRY(ghp_json_real(&node, "comm", 1, 1e3, &profile->overlap.comm));
     GHP_TRY(ghp_json_real(&node, "link", 1, 1e3, &profile->overlap.link));
     profile->overlap.comm_long = profile->overlap.queueing_delay_s = 0;
-    GHP_TRY(ghp_json_opt_real(&node, "comm_long", 1, 1e3, &profile->overlap.comm_long));
-    return ghp_json_opt_real(&node, "queue_s", 0, MAX_SECONDS, &profile->overlap.queueing_delay_s);
+    GHP_TRY(ghp_json_opt_real(&node, "comm_large", 1, 1e3, &profile->overlap.comm_long));
+    return ghp_json_opt_real(&node, "queueing_delay_s", 0, MAX_SECONDS,
+                             &profile->overlap.queueing_delay_s);
 }
 
 static enum ghp_status read_speed_probe(const struct ghp_node *at, struct ghp_profile *profile)
@@ -239,8 +243,8 @@ static enum ghp_status read_speed_probe(const struct ghp_node *at, struct ghp_pr
     static const char *const keys[] = {"compute_s", "memory_s", NULL};
     struct ghp_node node;
 
-    if (!ghp_json_has(at, "pace")) return GHP_OK;
-    GHP_TRY(ghp_json_get(at, "pace", &node));
+    if (!ghp_json_has(at, "speed_probe")) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "speed_probe", &node));
     GHP_TRY(ghp_json_only_keys(&node, keys));
     GHP_TRY(ghp_json_real(&node, "compute_s", 1e-12, MAX_SECONDS, &profile->speed_probe.compute_s));
     return ghp_json_real(&node, "memory_s", 1e-12, MAX_SECONDS, &profile->speed_probe.memory_s);
@@ -317,8 +321,8 @@ static enum ghp_status read_memory_formats(const struct ghp_node *at, struct ghp
     struct ghp_node array, item;
     size_t n;
 
-    if (!ghp_json_has(at, "formats")) return GHP_OK;
-    GHP_TRY(ghp_json_array(at, "formats", &array, &n));
+    if (!ghp_json_has(at, "memory_formats")) return GHP_OK;
+    GHP_TRY(ghp_json_array(at, "memory_formats", &array, &n));
     if (n < 1 || n > GHP_OP_MEMORY_FORMATS)
         return ghp_json_fail(&array, GHP_ERR_INPUT,
                              "there are %zu pairs of formats; give 1 to %d, or leave the key out",
@@ -339,8 +343,8 @@ static enum ghp_status read_memory_formats(const struct ghp_node *at, struct ghp
 static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *op)
 {
     static const char *const keys[] = {
-        "key",           "pass",      "mean_s",  "median_s", "spread", "source",
-        "scratch_bytes", "algorithm", "company", "formats",  NULL};
+        "key",           "pass",      "mean_s",    "median_s",       "spread", "source",
+        "scratch_bytes", "algorithm", "contended", "memory_formats", NULL};
     const char *passes[GHP_PASS_COUNT + 1] = {NULL};
     int pass = 0;
 
@@ -354,7 +358,8 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &op->spread));
     GHP_TRY(read_source(at, &op->source));
     GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
-    if (ghp_json_has(at, "company")) GHP_TRY(ghp_json_real(at, "company", -1, 1, &op->contention));
+    if (ghp_json_has(at, "contended"))
+        GHP_TRY(ghp_json_real(at, "contended", -1, 1, &op->contention));
     GHP_TRY(read_memory_formats(at, op));
     return ghp_json_text(at, "algorithm", &op->algorithm);
 }
@@ -380,7 +385,7 @@ static enum ghp_status read_ops(const struct ghp_node *at, struct ghp_profile *p
 
 static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entry *comm)
 {
-    static const char *const keys[] = {"op",       "count",  "stride", "bytes", "mean_s",
+    static const char *const keys[] = {"op",       "ranks",  "stride", "bytes", "mean_s",
                                        "median_s", "spread", "source", NULL};
     const char *ops[GHP_COMM_COUNT] = {NULL};
     int64_t count = 0, stride = 0;
@@ -390,7 +395,7 @@ static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entr
         ops[i - 1] = ghp_comm_name((enum ghp_comm_op)i);
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_choice(at, "op", ops, &op));
-    GHP_TRY(ghp_json_int(at, "count", 2, MAX_WORKERS, &count));
+    GHP_TRY(ghp_json_int(at, "ranks", 2, MAX_WORKERS, &count));
     GHP_TRY(ghp_json_int(at, "stride", 1, MAX_WORKERS, &stride));
     comm->op = (enum ghp_comm_op)(op + 1);
     comm->count = (int)count;
@@ -422,10 +427,10 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const keys[] = {
-        "format",  "backend",    "numerics",    "element_bytes", "tf32",
-        "workers", "created",    "host",        "beside_bytes",  "machine",
-        "law",     "overlap",    "pace",        "worker_speed", 
-        "rates",   "operations", "collectives", "samples_ahead", NULL};
+        "format",      "backend",      "numerics",       "element_bytes", "tf32",        "workers",
+        "created",     "host",         "reserved_bytes", "machine",       "analytic",    "overlap",
+        "speed_probe", "worker_speed", "rates",          "operations",    "collectives", "prefetch",
+        NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -446,8 +451,8 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
                              "tf32 rounds numbers of 4 bytes, not of %d; use false",
                              (int)element_bytes);
     }
-    GHP_TRY(ghp_json_opt_int(at, "beside_bytes", 0, INT64_MAX, &profile->reserved_bytes));
-    GHP_TRY(ghp_json_opt_bool(at, "samples_ahead", &profile->prefetch));
+    GHP_TRY(ghp_json_opt_int(at, "reserved_bytes", 0, INT64_MAX, &profile->reserved_bytes));
+    GHP_TRY(ghp_json_opt_bool(at, "prefetch", &profile->prefetch));
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
     profile->element_bytes = (int)element_bytes;
     profile->workers = (int)workers;

@@ -8,7 +8,7 @@
 #include "core/cost/profile.h"
 
 struct ghp_op_interpolation {
-    int n;                               /* entries: 0 analytic model, 1 exact or proportional, 2 affine */
+    int n; /* entries: 0 analytic model, 1 exact or proportional, 2 affine */
     const struct ghp_op_entry *entry[2]; /* ascending in samples */
     int64_t samples[2];
 };
@@ -25,16 +25,18 @@ struct ghp_comm_interpolation {
 
 /* The entries that a pass of a local operation is costed by. */
 struct ghp_op_interpolation ghp_profile_op_points(const struct ghp_profile *profile,
-                                       const struct ghp_local *local, enum ghp_pass pass);
+                                                  const struct ghp_local *local,
+                                                  enum ghp_pass pass);
 
 /* The entries that a collective (ranks.count > 1, bytes > 0) is costed by. */
-struct ghp_comm_interpolation ghp_profile_comm_points(const struct ghp_profile *profile, enum ghp_comm_op op,
-                                           int64_t bytes, struct ghp_ranks ranks, int workers);
+struct ghp_comm_interpolation ghp_profile_comm_points(const struct ghp_profile *profile,
+                                                      enum ghp_comm_op op, int64_t bytes,
+                                                      struct ghp_ranks ranks, int workers);
 
 /* The entries that a transfer is costed by. */
 enum ghp_status ghp_profile_transfer_points(const struct ghp_profile *profile,
-                                          const struct ghp_transfer *transfer,
-                                          struct ghp_comm_interpolation *points);
+                                            const struct ghp_transfer *transfer,
+                                            struct ghp_comm_interpolation *points);
 
 /* Sorts the entries.  Returns   GHP_OK; GHP_ERR_INPUT: two are of the same thing */
 enum ghp_status ghp_profile_sort(struct ghp_profile *profile);
@@ -49,6 +51,6 @@ bool ghp_machine_crosses(const struct ghp_machine *machine, int count, int strid
 bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
                                const struct ghp_comm_entry *entry);
 double ghp_profile_entry_analytic_s(const struct ghp_profile *profile,
-                               const struct ghp_comm_entry *entry);
+                                    const struct ghp_comm_entry *entry);
 
 #endif

@@ -34,7 +34,8 @@ static enum ghp_status add_needed(const struct ghp_profile *profile, const struc
                                   int workers, struct ghp_profile *subset)
 {
     if (instr->kind == GHP_INSTR_COMPUTE) {
-        struct ghp_op_interpolation points = ghp_profile_op_points(profile, &instr->local, instr->pass);
+        struct ghp_op_interpolation points =
+            ghp_profile_op_points(profile, &instr->local, instr->pass);
 
         for (int i = 0; i < points.n; ++i)
             GHP_TRY(ghp_profile_add_op(subset, points.entry[i]));

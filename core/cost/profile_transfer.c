@@ -88,7 +88,8 @@ static double link_s(struct ghp_link link, int64_t bytes)
     return bytes > 0 ? (double)bytes / link.bandwidth_Bps : 0;
 }
 
-static double analytic_of_load(const struct ghp_machine *machine, const struct load *load, int workers)
+static double analytic_of_load(const struct ghp_machine *machine, const struct load *load,
+                               int workers)
 {
     int64_t inside = most_of(load->out, workers), outside = most_of(load->node_out, workers);
     struct ghp_link slowest = load->crosses ? machine->inter : machine->intra;
@@ -152,12 +153,12 @@ enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
     *cost = (struct ghp_cost){.source = GHP_SOURCE_ANALYTIC};
     if (status == GHP_OK && load.most_bytes > 0) {
         pair = pair_of(profile, t, &load);
-        status =
-            ghp_profile_comm(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers, cost);
+        status = ghp_profile_comm(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers, cost);
         analytic_s = ghp_machine_comm_s(&profile->machine, pair.op, pair.bytes, pair.ranks,
-                                   t->whole.workers);
+                                        t->whole.workers);
         if (status == GHP_OK)
-            cost->seconds *= analytic_of_load(&profile->machine, &load, t->whole.workers) / analytic_s;
+            cost->seconds *=
+                analytic_of_load(&profile->machine, &load, t->whole.workers) / analytic_s;
         if (status == GHP_OK && pair.op != GHP_COMM_TRANSFER) cost->source = GHP_SOURCE_ANALYTIC;
     }
     free(load.out);
@@ -165,7 +166,8 @@ enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
 }
 
 enum ghp_status ghp_profile_transfer_points(const struct ghp_profile *profile,
-                                          const struct ghp_transfer *t, struct ghp_comm_interpolation *points)
+                                            const struct ghp_transfer *t,
+                                            struct ghp_comm_interpolation *points)
 {
     struct load load = {0};
     struct pair pair;
@@ -174,7 +176,8 @@ enum ghp_status ghp_profile_transfer_points(const struct ghp_profile *profile,
     GHP_TRY(load_of(profile, t, &load));
     pair = pair_of(profile, t, &load);
     if (load.most_bytes > 0)
-        *points = ghp_profile_comm_points(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers);
+        *points =
+            ghp_profile_comm_points(profile, pair.op, pair.bytes, pair.ranks, t->whole.workers);
     free(load.out);
     return GHP_OK;
 }

@@ -14,8 +14,8 @@ enum { MAX_STEPS = 64, RECORDED_AFTER = 3, SPARE_STEPS = 8 };
 
 static const double same_period = 1e-13; /* relative: rounding of sums, not physics */
 
-struct stream_state {        /* one stream, in list order */
-    const int *list; /* its instructions, program order */
+struct stream_state { /* one stream, in list order */
+    const int *list;  /* its instructions, program order */
     int n;
     int step, at; /* next or running instruction: list[at] of step `step` */
     bool running;
@@ -65,8 +65,10 @@ static bool ready(const struct actor *a, enum ghp_stream stream)
     int index = stream_state->list[stream_state->at];
     const struct ghp_instr *instr = &a->program->instrs[index];
     if (stream == GHP_STREAM_COMPUTE) {
-        if (instr->kind == GHP_INSTR_WAIT && a->done_step[instr->after] < stream_state->step) return false;
-        return instr->wait < 0 || stream_state->step == 0 || a->done_step[instr->wait] >= stream_state->step - 1;
+        if (instr->kind == GHP_INSTR_WAIT && a->done_step[instr->after] < stream_state->step)
+            return false;
+        return instr->wait < 0 || stream_state->step == 0 ||
+               a->done_step[instr->wait] >= stream_state->step - 1;
     }
     if (compute->step != stream_state->step) return compute->step > stream_state->step;
     return compute->at >= compute->n || compute->list[compute->at] > index;
@@ -190,7 +192,8 @@ static void finish(struct machine_state *s, struct actor *a, struct stream_state
     bool compute = stream_state == &a->streams[GHP_STREAM_COMPUTE];
     if (compute) post(s, a);
     if (stream_state->at < stream_state->n) return;
-    if (compute && stream_state->step < MAX_STEPS + SPARE_STEPS) a->step_end_s[stream_state->step] = s->now_s;
+    if (compute && stream_state->step < MAX_STEPS + SPARE_STEPS)
+        a->step_end_s[stream_state->step] = s->now_s;
     stream_state->at = 0;
     stream_state->step++;
     if (!compute) return;
@@ -449,24 +452,24 @@ static enum ghp_status simulate(int n, const struct ghp_program *programs,
 }
 
 enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
-                                    const struct ghp_overlap *overlap,
-                                    const struct ghp_cost *costs, struct ghp_timing *timing)
+                                        const struct ghp_overlap *overlap,
+                                        const struct ghp_cost *costs, struct ghp_timing *timing)
 {
     *timing = (struct ghp_timing){0};
     return simulate(1, program, overlap, &costs, timing);
 }
 
 enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
-                                        const struct ghp_overlap *overlap,
-                                        const struct ghp_cost *const *costs,
-                                        struct ghp_timing *timings)
+                                            const struct ghp_overlap *overlap,
+                                            const struct ghp_cost *const *costs,
+                                            struct ghp_timing *timings)
 {
     memset(timings, 0, (size_t)programs->n * sizeof *timings);
     return simulate(programs->n, programs->of, overlap, costs, timings);
 }
 
 static enum ghp_status cost_program(const struct ghp_program *program,
-                                     const struct ghp_profile *profile, struct ghp_cost **costs)
+                                    const struct ghp_profile *profile, struct ghp_cost **costs)
 {
     const struct ghp_contention contention = ghp_contention_of(program);
 
@@ -487,7 +490,8 @@ enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp
     struct ghp_cost *costs = NULL;
     enum ghp_status status = cost_program(program, profile, &costs);
     *timing = (struct ghp_timing){0};
-    if (status == GHP_OK) status = ghp_simulate_with_costs(program, &profile->overlap, costs, timing);
+    if (status == GHP_OK)
+        status = ghp_simulate_with_costs(program, &profile->overlap, costs, timing);
     free(costs);
     return status;
 }

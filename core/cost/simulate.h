@@ -43,8 +43,8 @@ enum ghp_status ghp_simulate(const struct ghp_program *program, const struct ghp
 
 /* The same with the costs at hand, one an instruction: for the same program again where only some costs change. */
 enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
-                                    const struct ghp_overlap *overlap,
-                                    const struct ghp_cost *costs, struct ghp_timing *timing);
+                                        const struct ghp_overlap *overlap,
+                                        const struct ghp_cost *costs, struct ghp_timing *timing);
 
 /* All stages together, coupled by their transfers: the period is common to all.
  *
@@ -54,9 +54,9 @@ enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
 enum ghp_status ghp_simulate_all(const struct ghp_programs *programs,
                                  const struct ghp_profile *profile, struct ghp_timing *timings);
 enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
-                                        const struct ghp_overlap *overlap,
-                                        const struct ghp_cost *const *costs,
-                                        struct ghp_timing *timings);
+                                            const struct ghp_overlap *overlap,
+                                            const struct ghp_cost *const *costs,
+                                            struct ghp_timing *timings);
 void ghp_timing_release(struct ghp_timing *timing);
 enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr);
 const char *ghp_phase_name(enum ghp_phase phase);

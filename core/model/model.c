@@ -67,8 +67,8 @@ int64_t ghp_layer_flops(const struct ghp_layer *layer)
 
 bool ghp_op_needs_input(enum ghp_op op)
 {
-    return ghp_op_is_weighted(op) || op == GHP_OP_BATCH_NORM ||
-           op == GHP_OP_LRN || op == GHP_OP_MUL;
+    return ghp_op_is_weighted(op) || op == GHP_OP_BATCH_NORM || op == GHP_OP_LRN ||
+           op == GHP_OP_MUL;
 }
 
 bool ghp_op_needs_output(enum ghp_op op)

@@ -23,7 +23,8 @@ struct ghp_precision {
 };
 
 enum { GHP_PRECISIONS = 4 };
-extern const char *const ghp_precision_names[GHP_PRECISIONS + 1]; /* NULL-terminated, as listed above */
+extern const char
+    *const ghp_precision_names[GHP_PRECISIONS + 1]; /* NULL-terminated, as listed above */
 
 /* By index into the names. */
 struct ghp_precision ghp_precision_of(int index);
@@ -42,7 +43,8 @@ static inline uint16_t ghp_bf16_of(float value)
     uint32_t bits;
 
     memcpy(&bits, &value, sizeof bits);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* not a number */
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40u); /* not a number */
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 

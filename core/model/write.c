@@ -44,7 +44,8 @@ static void put_list(struct object at, const char *key, const int64_t *values, i
 }
 
 /* A number where all are equal, nothing where they are `usual`. */
-static void put_pair(struct object at, const char *key, const int64_t pair[2], const int64_t usual[2])
+static void put_pair(struct object at, const char *key, const int64_t pair[2],
+                     const int64_t usual[2])
 {
     if (pair[0] == usual[0] && pair[1] == usual[1]) return;
     if (pair[0] == pair[1])
@@ -92,7 +93,7 @@ static void put_norm(struct object at, const struct ghp_layer *layer)
         if (n->local_stats) put(at, "statistics", json_string("local"));
         if (n->ghost_batch > 0)
             put(at, "statistics",
-                                json_sprintf("local:%" JSON_INTEGER_FORMAT, (json_int_t)n->ghost_batch));
+                json_sprintf("local:%" JSON_INTEGER_FORMAT, (json_int_t)n->ghost_batch));
     }
     if (layer->op != GHP_OP_LRN) return;
     put_int(at, "size", n->size, 0);
@@ -137,8 +138,7 @@ static void put_border(struct object at, const struct ghp_border *b)
 
     put_pad(at, (int64_t[4]){b->before[1], b->before[2], b->after[1], b->after[2]});
     put_pair(at, "pad_channels", channels, none);
-    if (b->fill != GHP_FILL_CONSTANT)
-        put(at, "fill", json_string(ghp_fill_name(b->fill)));
+    if (b->fill != GHP_FILL_CONSTANT) put(at, "fill", json_string(ghp_fill_name(b->fill)));
     put_real(at, "value", b->value, 0);
 }
 

@@ -53,4 +53,3 @@ void ghp_alternative_release(struct ghp_alternative *alternative)
     free(alternative->choices);
     *alternative = (struct ghp_alternative){0};
 }
-

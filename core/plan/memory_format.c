@@ -94,7 +94,7 @@ static bool is_unknown(const struct deciding *d, const struct ghp_instr *instr)
 /* Seconds of an instruction in these formats; INFINITY: nobody measured them. All plain is always possible; a convolution
  * of one known cost has it in all. */
 static enum ghp_status cost_in(const struct deciding *d, const struct ghp_instr *instr,
-                                struct ghp_nchw16c nchw16c, double *seconds)
+                               struct ghp_nchw16c nchw16c, double *seconds)
 {
     struct ghp_instr asked = *instr;
     struct ghp_cost cost;
@@ -189,8 +189,10 @@ static enum ghp_status solve(struct deciding *d, bool *nchw16c)
     return status;
 }
 
-enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                   const struct ghp_profile *profile, bool *nchw16c, bool *choice)
+enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *how,
+                                         const struct ghp_split *splits,
+                                         const struct ghp_profile *profile, bool *nchw16c,
+                                         bool *choice)
 {
     size_t layers = (size_t)how->model->n_layers;
     struct ghp_lowering plain = *how;

@@ -25,8 +25,10 @@
  * Returns   GHP_OK; failures of lowering and costing; GHP_ERR_INFEASIBLE as core/plan/labelling.h
  * Local
  * Tested    tests/core/program/test_memory_formats.c */
-enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                   const struct ghp_profile *profile, bool *nchw16c, bool *choice);
+enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *how,
+                                         const struct ghp_split *splits,
+                                         const struct ghp_profile *profile, bool *nchw16c,
+                                         bool *choice);
 
 /* Whether an executor can keep to it in these stages: nothing that lies blocked is loaded or passes between them. */
 bool ghp_memory_format_holds(const struct ghp_lowering *how, const bool *nchw16c);

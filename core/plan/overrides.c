@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum ghp_status ghp_overrides_add(struct ghp_overrides *overrides, const char *key, const char *from,
-                              const char *to)
+enum ghp_status ghp_overrides_add(struct ghp_overrides *overrides, const char *key,
+                                  const char *from, const char *to)
 {
-    struct ghp_override *grown = realloc(overrides->override, ((size_t)overrides->n + 1) * sizeof *grown);
+    struct ghp_override *grown =
+        realloc(overrides->override, ((size_t)overrides->n + 1) * sizeof *grown);
     struct ghp_override *last;
 
     if (grown == NULL) return GHP_NO_MEMORY();
@@ -24,7 +25,8 @@ enum ghp_status ghp_overrides_copy(const struct ghp_overrides *from, struct ghp_
 
     *to = (struct ghp_overrides){0};
     for (int i = 0; i < from->n && status == GHP_OK; ++i)
-        status = ghp_overrides_add(to, from->override[i].key, from->override[i].from, from->override[i].to);
+        status = ghp_overrides_add(to, from->override[i].key, from->override[i].from,
+                                   from->override[i].to);
     if (status != GHP_OK) ghp_overrides_release(to);
     return status;
 }
@@ -74,7 +76,8 @@ json_t *ghp_overrides_json(const struct ghp_overrides *overrides)
     return array;
 }
 
-static enum ghp_status read_items(const struct ghp_node *array, size_t n, struct ghp_overrides *overrides)
+static enum ghp_status read_items(const struct ghp_node *array, size_t n,
+                                  struct ghp_overrides *overrides)
 {
     static const char *const keys[] = {"key", "from", "to", NULL};
 
@@ -93,7 +96,7 @@ static enum ghp_status read_items(const struct ghp_node *array, size_t n, struct
 }
 
 enum ghp_status ghp_overrides_read(const struct ghp_node *object, const char *key,
-                               struct ghp_overrides *overrides)
+                                   struct ghp_overrides *overrides)
 {
     struct ghp_node array;
     enum ghp_status status;

@@ -21,8 +21,8 @@ struct ghp_overrides {
 /* Appends; the texts are copied.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_overrides_add(struct ghp_overrides *overrides, const char *key, const char *from,
-                              const char *to);
+enum ghp_status ghp_overrides_add(struct ghp_overrides *overrides, const char *key,
+                                  const char *from, const char *to);
 
 /* to   filled; zeroed on failure */
 enum ghp_status ghp_overrides_copy(const struct ghp_overrides *from, struct ghp_overrides *to);
@@ -38,6 +38,6 @@ json_t *ghp_overrides_json(const struct ghp_overrides *overrides);
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_INPUT (with line and column); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_overrides_read(const struct ghp_node *object, const char *key,
-                               struct ghp_overrides *overrides);
+                                   struct ghp_overrides *overrides);
 
 #endif

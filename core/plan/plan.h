@@ -25,16 +25,16 @@ struct ghp_baseline { /* what the plan is compared with */
 };
 
 struct ghp_certificate {
-    double step_s;   /* simulated step of the best plan of what was searched */
-    double bound_s;  /* no plan of it is faster than this; what was tried on top may be */
-    double gap;      /* (step_s - bound_s) / step_s, 0 when equal to rounding */
-    char *status;    /* "optimal", "within the gap", "time limit", "given"; docs/formats.md */
-    int64_t plans;   /* plans simulated */
-    int64_t nodes;   /* branch-and-bound nodes */
-    double seconds;  /* spent searching */
-    char *preferred; /* why a simpler plan than the fastest was taken, or NULL */
+    double step_s;    /* simulated step of the best plan of what was searched */
+    double bound_s;   /* no plan of it is faster than this; what was tried on top may be */
+    double gap;       /* (step_s - bound_s) / step_s, 0 when equal to rounding */
+    char *status;     /* "optimal", "within the gap", "time limit", "given"; docs/formats.md */
+    int64_t plans;    /* plans simulated */
+    int64_t nodes;    /* branch-and-bound nodes */
+    double seconds;   /* spent searching */
+    char *preferred;  /* why a simpler plan than the fastest was taken, or NULL */
     char *unfinished; /* what the time limit kept from being done beside the search, or NULL */
-    char *margin;    /* over data parallelism, beside the error, and which was taken; or NULL */
+    char *margin;     /* over data parallelism, beside the error, and which was taken; or NULL */
 };
 
 struct ghp_plan {
@@ -50,9 +50,9 @@ struct ghp_plan {
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h), or NULL: nobody says; owned */
     bool *nchw16c;
     int64_t bucket_bytes;
-    int64_t memory_limit_bytes; /* 0: none */
-    struct ghp_profile profile; /* subset, with the machine */
-    struct ghp_overrides what_if;   /* what was overridden in it; none: as measured */
+    int64_t memory_limit_bytes;   /* 0: none */
+    struct ghp_profile profile;   /* subset, with the machine */
+    struct ghp_overrides what_if; /* what was overridden in it; none: as measured */
     uint64_t model_hash, profile_hash, machine_hash;
     char *model_path, *profile_path; /* as given, for messages and --verify */
     struct ghp_prediction predicted;

@@ -24,7 +24,7 @@ static const char *const quantity_names[] = {
 json_t *ghp_plan_split_json(const struct ghp_plan *plan, int layer, struct ghp_split split)
 {
     return json_pack("{s:s, s:s, s:i}", "layer", plan->model.layers[layer].name, "split",
-                     ghp_split_kind_name(split.kind), "degree", split.tp_size);
+                     ghp_split_kind_name(split.kind), "tp_size", split.tp_size);
 }
 
 static json_t *value_json(double value)
@@ -39,11 +39,11 @@ static json_t *choices_json(const struct ghp_alternative *a, int *failed)
     for (int i = 0; i < a->n_choices; ++i) {
         const struct ghp_choice_cost *c = &a->choices[i];
         json_t *item = json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "split",
-                                 ghp_split_kind_name(c->split.kind), "degree", c->split.tp_size,
+                                 ghp_split_kind_name(c->split.kind), "tp_size", c->split.tp_size,
                                  "predicted_step_s", c->step_s, "forward_s", c->forward_s,
-                                 "backward_s", c->backward_s, "exchange_s", c->reshard_s,
-                                 "reduce_s", c->reduce_s, "exposed_s", c->exposed_s, "update_s",
-                                 c->update_s, "peak_bytes", (json_int_t)c->peak_bytes);
+                                 "backward_s", c->backward_s, "reshard_s", c->reshard_s, "reduce_s",
+                                 c->reduce_s, "exposed_s", c->exposed_s, "update_s", c->update_s,
+                                 "peak_bytes", (json_int_t)c->peak_bytes);
 
         *failed |= json_array_append_new(array, item);
     }
@@ -125,7 +125,7 @@ enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split 
     for (int i = 0; i < N_SPLIT_KINDS; ++i)
         kinds[i] = ghp_split_kind_name((enum ghp_split_kind)i);
     GHP_TRY(ghp_json_choice(at, "split", kinds, &kind));
-    GHP_TRY(ghp_json_int(at, "degree", 1, MAX_TP_SIZE, &tp_size));
+    GHP_TRY(ghp_json_int(at, "tp_size", 1, MAX_TP_SIZE, &tp_size));
     *split = (struct ghp_split){(enum ghp_split_kind)kind, (int)tp_size};
     return GHP_OK;
 }
@@ -163,7 +163,7 @@ static enum ghp_status read_value(const struct ghp_node *item, const char *key, 
 static enum ghp_status read_changes(const struct ghp_node *at, const struct ghp_plan *plan,
                                     struct ghp_alternative *a)
 {
-    static const char *const keys[] = {"layer", "split", "degree", NULL};
+    static const char *const keys[] = {"layer", "split", "tp_size", NULL};
     struct ghp_node array, item;
     size_t n;
 
@@ -183,7 +183,7 @@ static enum ghp_status read_changes(const struct ghp_node *at, const struct ghp_
 static enum ghp_status read_choice(const struct ghp_node *at, struct ghp_choice_cost *c)
 {
     static const char *const keys[] = {
-        "split",    "degree",    "predicted_step_s", "forward_s",  "backward_s", "exchange_s",
+        "split",    "tp_size",   "predicted_step_s", "forward_s",  "backward_s", "reshard_s",
         "reduce_s", "exposed_s", "update_s",         "peak_bytes", NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
@@ -191,7 +191,7 @@ static enum ghp_status read_choice(const struct ghp_node *at, struct ghp_choice_
     GHP_TRY(ghp_json_real(at, "predicted_step_s", 0, GHP_PLAN_MAX_SECONDS, &c->step_s));
     GHP_TRY(ghp_json_real(at, "forward_s", 0, GHP_PLAN_MAX_SECONDS, &c->forward_s));
     GHP_TRY(ghp_json_real(at, "backward_s", 0, GHP_PLAN_MAX_SECONDS, &c->backward_s));
-    GHP_TRY(ghp_json_real(at, "exchange_s", 0, GHP_PLAN_MAX_SECONDS, &c->reshard_s));
+    GHP_TRY(ghp_json_real(at, "reshard_s", 0, GHP_PLAN_MAX_SECONDS, &c->reshard_s));
     GHP_TRY(ghp_json_real(at, "reduce_s", 0, GHP_PLAN_MAX_SECONDS, &c->reduce_s));
     GHP_TRY(ghp_json_real(at, "exposed_s", 0, GHP_PLAN_MAX_SECONDS, &c->exposed_s));
     GHP_TRY(ghp_json_real(at, "update_s", 0, GHP_PLAN_MAX_SECONDS, &c->update_s));
@@ -253,7 +253,7 @@ static enum ghp_status read_break_even(const struct ghp_node *at, struct ghp_alt
 static enum ghp_status read_alternative(const struct ghp_node *at, const struct ghp_plan *plan,
                                         struct ghp_alternative *a)
 {
-    static const char *const keys[] = {"layer",   "split",      "degree",  "predicted_step_s",
+    static const char *const keys[] = {"layer",   "split",      "tp_size", "predicted_step_s",
                                        "changes", "break_even", "choices", NULL};
     struct ghp_change own;
 
@@ -282,4 +282,3 @@ enum ghp_status ghp_plan_read_alternatives(const struct ghp_node *root, struct g
     }
     return GHP_OK;
 }
-

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMAT "ghp.plan/1"
+#define FORMAT "ghp.plan/2"
 #define MAX_SECONDS GHP_PLAN_MAX_SECONDS
 
 static const char *const strategies[] = {"auto", "data", "model", "owt", "given", NULL};
@@ -68,10 +68,10 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
 
 static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
 {
-    json_t *object = json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f}", "status",
-                               c->status != NULL ? c->status : "given", "step_s", c->step_s,
-                               "bound_s", c->bound_s, "gap", c->gap, "plans", (json_int_t)c->plans,
-                               "nodes", (json_int_t)c->nodes, "search_s", c->seconds);
+    json_t *object = json_pack(
+        "{s:s, s:f, s:f, s:f, s:I, s:I, s:f}", "status", c->status != NULL ? c->status : "given",
+        "step_s", c->step_s, "bound_s", c->bound_s, "gap", c->gap, "plans_simulated",
+        (json_int_t)c->plans, "bb_nodes", (json_int_t)c->nodes, "search_s", c->seconds);
 
     put_text(object, "preferred", c->preferred, failed);
     put_text(object, "margin", c->margin, failed);
@@ -98,9 +98,9 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     json_t *root = json_pack(
         "{s:s, s:s, s:i, s:I, s:i, s:i, s:I, s:I}", "format", FORMAT, "strategy",
         plan->strategy != NULL ? plan->strategy : "given", "workers", plan->problem.workers,
-        "global_batch", (json_int_t)plan->problem.global_batch, "groups", plan->groups, "group_size",
-        plan->group_size, "bucket_bytes", (json_int_t)plan->bucket_bytes, "memory_limit_bytes",
-        (json_int_t)plan->memory_limit_bytes);
+        "global_batch", (json_int_t)plan->problem.global_batch, "groups", plan->groups,
+        "group_size", plan->group_size, "bucket_cap_bytes", (json_int_t)plan->bucket_bytes,
+        "memory_limit_bytes", (json_int_t)plan->memory_limit_bytes);
     int failed = root == NULL;
 
     ghp_plan_put_staging(root, plan, &failed);
@@ -168,7 +168,7 @@ static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_pre
 
 static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    static const char *const keys[] = {"layer", "split", "degree", NULL};
+    static const char *const keys[] = {"layer", "split", "tp_size", NULL};
     const struct ghp_model *model = &plan->model;
     struct ghp_node array, item, name;
     size_t n;
@@ -230,9 +230,9 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
 
 static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_certificate *c)
 {
-    static const char *const keys[] = {"status", "step_s",   "bound_s",   "gap",    "plans",
-                                       "nodes",  "search_s", "preferred", "margin", "unfinished",
-                                       NULL};
+    static const char *const keys[] = {"status",          "step_s",     "bound_s",  "gap",
+                                       "plans_simulated", "bb_nodes",   "search_s", "preferred",
+                                       "margin",          "unfinished", NULL};
     struct ghp_node at;
 
     GHP_TRY(ghp_json_get(root, "certificate", &at));
@@ -241,8 +241,8 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
     GHP_TRY(ghp_json_real(&at, "step_s", 0, MAX_SECONDS, &c->step_s));
     GHP_TRY(ghp_json_real(&at, "bound_s", 0, MAX_SECONDS, &c->bound_s));
     GHP_TRY(ghp_json_real(&at, "gap", 0, 1, &c->gap));
-    GHP_TRY(ghp_json_int(&at, "plans", 0, INT64_MAX, &c->plans));
-    GHP_TRY(ghp_json_int(&at, "nodes", 0, INT64_MAX, &c->nodes));
+    GHP_TRY(ghp_json_int(&at, "plans_simulated", 0, INT64_MAX, &c->plans));
+    GHP_TRY(ghp_json_int(&at, "bb_nodes", 0, INT64_MAX, &c->nodes));
     GHP_TRY(ghp_json_real(&at, "search_s", 0, MAX_SECONDS, &c->seconds));
     GHP_TRY(ghp_json_opt_text(&at, "preferred", &c->preferred));
     GHP_TRY(ghp_json_opt_text(&at, "margin", &c->margin));
@@ -274,7 +274,7 @@ static enum ghp_status read_problem(const struct ghp_node *root, struct ghp_plan
         GHP_TRY(ghp_json_get(root, "global_batch", &at));
         return ghp_json_fail(&at, GHP_ERR_INPUT, "%s", ghp_status_message());
     }
-    GHP_TRY(ghp_json_int(root, "bucket_bytes", 0, INT64_MAX, &plan->bucket_bytes));
+    GHP_TRY(ghp_json_int(root, "bucket_cap_bytes", 0, INT64_MAX, &plan->bucket_bytes));
     return ghp_json_int(root, "memory_limit_bytes", 0, INT64_MAX, &plan->memory_limit_bytes);
 }
 
@@ -316,21 +316,35 @@ static enum ghp_status read_parts(const struct ghp_node *root, struct ghp_plan *
 
 static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    static const char *const keys[] = {"format",       "strategy",
-                                       "workers",      "global_batch",
-                                       "groups",       "group_size",
-                                       "bucket_bytes", "memory_limit_bytes",
-                                       "stages",       "micro_batches",
-                                       "pipeline",     "shares",
-                                       "recompute",    "blocked",
-                                       "splits",       "predicted",
-                                       "baselines",    "certificate",
-                                       "alternatives", "break_even_search",
+    static const char *const keys[] = {"format",
+                                       "strategy",
+                                       "workers",
+                                       "global_batch",
+                                       "groups",
+                                       "group_size",
+                                       "bucket_cap_bytes",
+                                       "memory_limit_bytes",
+                                       "stages",
+                                       "micro_batches",
+                                       "pipeline_schedule",
+                                       "samples_per_worker",
+                                       "recompute",
+                                       "nChw16c",
+                                       "splits",
+                                       "predicted",
+                                       "baselines",
+                                       "certificate",
+                                       "alternatives",
+                                       "break_even_search",
                                        "model_path",
-                                       "profile_path", "what_if",
-                                       "model_hash",   "profile_hash",
-                                       "machine_hash", "model",
-                                       "profile",      NULL};
+                                       "profile_path",
+                                       "what_if",
+                                       "model_hash",
+                                       "profile_hash",
+                                       "machine_hash",
+                                       "model",
+                                       "profile",
+                                       NULL};
     struct ghp_node at;
     int strategy = 0;
 

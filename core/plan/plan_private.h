@@ -19,7 +19,7 @@ enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct 
 enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer,
                                      struct ghp_split split);
 
-/* {"layer", "split", "degree"}. */
+/* {"layer", "split", "tp_size"}. */
 json_t *ghp_plan_split_json(const struct ghp_plan *plan, int layer, struct ghp_split split);
 /* The keys of a split. */
 enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split *split);

@@ -56,8 +56,9 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
 
     if (s->n > 1) put(root, "stages", stages_json(plan, failed), failed);
     if (s->micro_batches > 1) put(root, "micro_batches", json_integer(s->micro_batches), failed);
-    if (s->n > 1) put(root, "pipeline", json_string(ghp_pipeline_names[s->pipeline]), failed);
-    if (plan->shares != NULL) put(root, "shares", shares_json(plan, failed), failed);
+    if (s->n > 1)
+        put(root, "pipeline_schedule", json_string(ghp_pipeline_names[s->pipeline]), failed);
+    if (plan->shares != NULL) put(root, "samples_per_worker", shares_json(plan, failed), failed);
     if (plan->recompute != NULL)
         put(root, "recompute", marked_json(plan, plan->recompute, failed), failed);
 }
@@ -65,7 +66,7 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
 void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, int *failed)
 {
     if (plan->nchw16c != NULL)
-        put(root, "blocked", marked_json(plan, plan->nchw16c, failed), failed);
+        put(root, "nChw16c", marked_json(plan, plan->nchw16c, failed), failed);
 }
 
 /* ---- loading ---- */
@@ -121,8 +122,8 @@ static enum ghp_status read_shares(const struct ghp_node *root, struct ghp_plan 
     struct ghp_node array, item;
     size_t n;
 
-    if (json_object_get(root->value, "shares") == NULL) return GHP_OK;
-    GHP_TRY(ghp_json_array(root, "shares", &array, &n));
+    if (json_object_get(root->value, "samples_per_worker") == NULL) return GHP_OK;
+    GHP_TRY(ghp_json_array(root, "samples_per_worker", &array, &n));
     if (n != (size_t)plan->problem.workers)
         return ghp_json_fail(&array, GHP_ERR_INPUT,
                              "there are %zu shares for %d workers; give each one", n,
@@ -174,9 +175,9 @@ enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct 
     struct ghp_node array;
     size_t n;
 
-    GHP_TRY(read_marked(root, "blocked", &plan->model, &plan->nchw16c));
+    GHP_TRY(read_marked(root, "nChw16c", &plan->model, &plan->nchw16c));
     if (plan->nchw16c == NULL || ghp_memory_format_holds(&how, plan->nchw16c)) return GHP_OK;
-    GHP_TRY(ghp_json_array(root, "blocked", &array, &n));
+    GHP_TRY(ghp_json_array(root, "nChw16c", &array, &n));
     return ghp_json_fail(&array, GHP_ERR_INPUT,
                          "a layer whose output is loaded or passes between stages cannot lie "
                          "blocked; leave it out, or make the plan again with ghp-plan");
@@ -189,7 +190,7 @@ enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_pl
 
     GHP_TRY(read_stages(root, plan));
     GHP_TRY(ghp_json_opt_int(root, "micro_batches", 1, GHP_MAX_MICRO_BATCHES, &micro_batches));
-    GHP_TRY(ghp_json_opt_choice(root, "pipeline", ghp_pipeline_names, &pipeline));
+    GHP_TRY(ghp_json_opt_choice(root, "pipeline_schedule", ghp_pipeline_names, &pipeline));
     plan->staging.micro_batches = (int)micro_batches;
     plan->staging.pipeline = (enum ghp_pipeline)pipeline;
     GHP_TRY(read_shares(root, plan));

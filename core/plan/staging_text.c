@@ -67,8 +67,8 @@ enum ghp_status ghp_staging_parse(const char *text, const struct ghp_model *mode
     return status;
 }
 
-const char *ghp_staging_format(const struct ghp_staging *s, const struct ghp_model *model, char *text,
-                             size_t n)
+const char *ghp_staging_format(const struct ghp_staging *s, const struct ghp_model *model,
+                               char *text, size_t n)
 {
     size_t used = 0;
     int u = ghp_staging_micro_batches(s);

@@ -40,7 +40,7 @@ static const struct {
     enum { REAL, WHOLE, BYTES } kind;
     const char *meaning;
 } keys[KEY_COUNT] = {
-    {"nodes", "", 1, 1 << 20, WHOLE, "equal nodes; the workers fill them in order of rank"},
+    {"bb_nodes", "", 1, 1 << 20, WHOLE, "equal nodes; the workers fill them in order of rank"},
     {"workers_per_node", "", 1, 1 << 20, WHOLE, "as many nodes as the workers then need"},
     {"cores", "", 1, 1 << 16, WHOLE, "of one node"},
     {"memory_bytes", "", 1, 0x1p60, BYTES,
@@ -49,14 +49,16 @@ static const struct {
     {"intra.bandwidth_Bps", "bytes/s", 1, 1e18, REAL, "between two workers of a node"},
     {"inter.latency_s", "s", 0, 1e6, REAL, "of a message between two nodes"},
     {"inter.bandwidth_Bps", "bytes/s", 1, 1e18, REAL, "of one node's link, shared by its workers"},
-    {"law.flops_per_s", "FLOP/s", 1, 1e24, REAL, "of one worker, in a profile by the analytic model"},
-    {"law.memory_Bps", "bytes/s", 0, 1e18, REAL, "of one worker, in a profile by the analytic model; 0: free"},
-    {"law.batch_half", "samples", 0, 1e9, REAL,
-     "of a worker, at which it reaches half of law.flops_per_s; 0: all of it at any"},
+    {"analytic.flops_per_s", "FLOP/s", 1, 1e24, REAL,
+     "of one worker, in a profile by the analytic model"},
+    {"analytic.memory_Bps", "bytes/s", 0, 1e18, REAL,
+     "of one worker, in a profile by the analytic model; 0: free"},
+    {"analytic.batch_half", "samples", 0, 1e9, REAL,
+     "of a worker, at which it reaches half of analytic.flops_per_s; 0: all of it at any"},
     {"overlap.compute", "", 1, 1e3, REAL, "slowdown of computation concurrent with a reduction"},
     {"overlap.comm", "", 1, 1e3, REAL, "slowdown of a reduction beside computation"},
     {"overlap.link", "", 1, 1e3, REAL, "slowdown of a reduction and an exchange side by side"},
-    {"overlap.queue_s", "s", 0, 1e6, REAL,
+    {"overlap.queueing_delay_s", "s", 0, 1e6, REAL,
      "what an exchange waits concurrent with a reduction, however short"},
     {"speed.compute", "", 1e-6, 1e6, REAL, "operations run this many times as fast"},
     {"speed.memory", "", 1e-6, 1e6, REAL, "copies, updates and loads run this many times as fast"},
@@ -177,11 +179,12 @@ static enum ghp_status check_sets(const struct ghp_profile *profile, const struc
                                        "workers lie; give one of them");
     for (int k = KEY_ANALYTIC_FLOPS; k <= KEY_ANALYTIC_BATCH; ++k)
         if (to->set[k] && profile->n_ops > 0)
-            return GHP_FAIL(GHP_ERR_USAGE,
-                            "--set %s would not reach the %d operations that this profile has "
-                            "entries of; use --set %s=FACTOR",
-                            keys[k].name, profile->n_ops,
-                            keys[k == KEY_ANALYTIC_FLOPS ? KEY_SPEED_COMPUTE : KEY_SPEED_MEMORY].name);
+            return GHP_FAIL(
+                GHP_ERR_USAGE,
+                "--set %s would not reach the %d operations that this profile has "
+                "entries of; use --set %s=FACTOR",
+                keys[k].name, profile->n_ops,
+                keys[k == KEY_ANALYTIC_FLOPS ? KEY_SPEED_COMPUTE : KEY_SPEED_MEMORY].name);
     if (to->set[KEY_SLOW_WORKER] != to->set[KEY_SLOW_FACTOR])
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--set slow.worker and --set slow.factor say together who is "
@@ -252,7 +255,8 @@ struct change {
     double compute, memory;            /* times as fast */
 };
 
-static double analytic_s(const struct ghp_machine *machine, const struct ghp_comm_entry *e, int workers)
+static double analytic_s(const struct ghp_machine *machine, const struct ghp_comm_entry *e,
+                         int workers)
 {
     struct ghp_ranks ranks = {.count = e->count, .stride = e->stride};
 
@@ -344,15 +348,16 @@ static enum ghp_status record(const struct ghp_what_if *w, const struct ghp_prof
         GHP_TRY(ghp_machine_hash(&profile->machine, &old_hash));
         GHP_TRY(ghp_machine_hash(w->machine, &new_hash));
         if (old_hash != new_hash)
-            GHP_TRY(ghp_overrides_add(overrides, "machine", profile->machine.name, w->machine_name));
+            GHP_TRY(
+                ghp_overrides_add(overrides, "machine", profile->machine.name, w->machine_name));
     }
     for (int k = 0; k < KEY_COUNT; ++k) {
         char before[32], after[32];
 
         if (!is_recorded(w, from, to, k)) continue;
         GHP_TRY(ghp_overrides_add(overrides, keys[k].name,
-                              ghp_text_number(from->v[k], before, sizeof before),
-                              ghp_text_number(to->v[k], after, sizeof after)));
+                                  ghp_text_number(from->v[k], before, sizeof before),
+                                  ghp_text_number(to->v[k], after, sizeof after)));
     }
     return GHP_OK;
 }
@@ -406,10 +411,12 @@ static enum ghp_status change_profile(const struct ghp_what_if *w, const struct 
 
     share_node(w, from, to, &c);
     update_cost(&c, profile);
-    profile->analytic.flops_per_s =
-        to->set[KEY_ANALYTIC_FLOPS] ? to->v[KEY_ANALYTIC_FLOPS] : profile->analytic.flops_per_s * c.compute;
-    profile->analytic.memory_Bps =
-        to->set[KEY_ANALYTIC_MEMORY] ? to->v[KEY_ANALYTIC_MEMORY] : profile->analytic.memory_Bps * c.memory;
+    profile->analytic.flops_per_s = to->set[KEY_ANALYTIC_FLOPS]
+                                        ? to->v[KEY_ANALYTIC_FLOPS]
+                                        : profile->analytic.flops_per_s * c.compute;
+    profile->analytic.memory_Bps = to->set[KEY_ANALYTIC_MEMORY]
+                                       ? to->v[KEY_ANALYTIC_MEMORY]
+                                       : profile->analytic.memory_Bps * c.memory;
     profile->analytic.batch_half = to->v[KEY_ANALYTIC_BATCH];
     profile->overlap = (struct ghp_overlap){
         .compute = to->v[KEY_OVERLAP_COMPUTE],
@@ -440,7 +447,8 @@ enum ghp_status ghp_what_if_apply(const struct ghp_what_if *what_if, struct ghp_
     profile->machine = measured;
     GHP_TRY_GOTO(status, read_sets(what_if, profile, &to), done);
     GHP_TRY_GOTO(status, set_machine(what_if, &to, &machine), done);
-    if (overrides != NULL) GHP_TRY_GOTO(status, record(what_if, profile, &from, &to, overrides), done);
+    if (overrides != NULL)
+        GHP_TRY_GOTO(status, record(what_if, profile, &from, &to, overrides), done);
     status = change_profile(what_if, &from, &to, &machine, profile);
 done:
     ghp_machine_release(&machine);

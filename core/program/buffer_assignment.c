@@ -8,8 +8,8 @@
 
 /* ---- operands ---- */
 
-static enum ghp_status scratch_for(struct ghp_buffer_assignment *k, struct ghp_instr *instr, int64_t bytes,
-                                   int *operand)
+static enum ghp_status scratch_for(struct ghp_buffer_assignment *k, struct ghp_instr *instr,
+                                   int64_t bytes, int *operand)
 {
     if (bytes <= 0) return GHP_OK;
     int id = -1;
@@ -24,7 +24,7 @@ static enum ghp_status assign_norm(struct ghp_buffer_assignment *k, struct ghp_i
 {
     struct ghp_operands *at = &instr->at;
     bool stats_deltas = ghp_layer_has_stats_delta(&k->how->model->layers[instr->layer]) &&
-                  instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
+                        instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
     if (!k->how->forward_only) { /* evaluation runs on running statistics */
         int *slot = &k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
         GHP_TRY(ghp_buffer_assignment_demand(
@@ -60,7 +60,8 @@ static enum ghp_status assign_forward(struct ghp_buffer_assignment *k, struct gh
 }
 
 /* A layer's weight gradients go where they are reduced; of further micro-batches beside it, to be added. */
-static enum ghp_status assign_weight_gradients(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+static enum ghp_status assign_weight_gradients(struct ghp_buffer_assignment *k,
+                                               struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     for (int p = 0; p < l->n_params; p++) {
@@ -68,9 +69,10 @@ static enum ghp_status assign_weight_gradients(struct ghp_buffer_assignment *k, 
         if (instr->micro > 0) {
             int64_t elements = k->program->buffers[own].elements;
             own = -1;
-            GHP_TRY(ghp_buffer_assignment_demand(
-                k, &own,
-                ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_SCRATCH, instr->layer, elements)));
+            GHP_TRY(
+                ghp_buffer_assignment_demand(k, &own,
+                                             ghp_buffer_assignment_describe_parameter(
+                                                 k, GHP_BUFFER_SCRATCH, instr->layer, elements)));
             k->partial[p] = own;
         }
         instr->at.dw[p] = own;
@@ -82,7 +84,8 @@ static enum ghp_status assign_backward(struct ghp_buffer_assignment *k, struct g
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
-    at->dy = l->op == GHP_OP_SOFTMAX_CE ? -1 : ghp_buffer_assignment_output_gradient(k, instr->layer);
+    at->dy =
+        l->op == GHP_OP_SOFTMAX_CE ? -1 : ghp_buffer_assignment_output_gradient(k, instr->layer);
     for (int i = 0; ghp_pass_reads_input(l->op, instr->pass) && i < l->n_inputs; i++)
         at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
     if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) {
@@ -109,8 +112,10 @@ static enum ghp_status assign_saved(struct ghp_buffer_assignment *k, struct ghp_
     struct ghp_assigned_tensors *t = k->now;
     int *slot = k->recompute ? &t->recompute_saved[instr->layer] : &t->saved[instr->layer];
     if (saved <= 0 || !uses_saved) return GHP_OK;
-    if (instr->backward && t->recompute_saved[instr->layer] >= 0) slot = &t->recompute_saved[instr->layer];
-    GHP_TRY(ghp_buffer_assignment_demand(k, slot, ghp_describe_bytes(GHP_BUFFER_SAVED, instr->layer, saved)));
+    if (instr->backward && t->recompute_saved[instr->layer] >= 0)
+        slot = &t->recompute_saved[instr->layer];
+    GHP_TRY(ghp_buffer_assignment_demand(
+        k, slot, ghp_describe_bytes(GHP_BUFFER_SAVED, instr->layer, saved)));
     instr->at.saved = *slot;
     return GHP_OK;
 }
@@ -127,7 +132,8 @@ static enum ghp_status assign_compute(struct ghp_buffer_assignment *k, struct gh
     return scratch_for(k, instr, scratch + ghp_instr_sums_bytes(instr), &instr->at.scratch);
 }
 
-static int64_t layout_elements_of_step(const struct ghp_buffer_assignment *k, const struct ghp_instr *instr)
+static int64_t layout_elements_of_step(const struct ghp_buffer_assignment *k,
+                                       const struct ghp_instr *instr)
 {
     struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
     return ghp_buffer_assignment_elements(k, instr->step.to, shape);
@@ -153,23 +159,26 @@ static enum ghp_status assign_step_scratch(struct ghp_buffer_assignment *k, stru
     }
 }
 
-static enum ghp_status assign_reshard(struct ghp_buffer_assignment *k, struct ghp_instr *instr, bool first,
-                                    bool last)
+static enum ghp_status assign_reshard(struct ghp_buffer_assignment *k, struct ghp_instr *instr,
+                                      bool first, bool last)
 {
     int edge = instr->edge;
     struct ghp_assigned_tensors *t = k->now;
-    int source =
-        instr->backward ? t->dx[edge] : ghp_buffer_assignment_output(k, k->how->model->edges[edge].from);
-    int *result = instr->backward ? &t->dxr[edge] : k->recompute ? &t->recompute_x[edge] : &t->x[edge];
-    enum ghp_buffer_kind buffer_kind = instr->backward ? GHP_BUFFER_EDGE_GRADIENT_OUT : GHP_BUFFER_EDGE_INPUT;
+    int source = instr->backward ? t->dx[edge]
+                                 : ghp_buffer_assignment_output(k, k->how->model->edges[edge].from);
+    int *result = instr->backward ? &t->dxr[edge]
+                  : k->recompute  ? &t->recompute_x[edge]
+                                  : &t->x[edge];
+    enum ghp_buffer_kind buffer_kind =
+        instr->backward ? GHP_BUFFER_EDGE_GRADIENT_OUT : GHP_BUFFER_EDGE_INPUT;
     instr->at.x[0] = first ? source : k->between;
     if (!last) {
         k->between = -1;
         result = &k->between;
         buffer_kind = GHP_BUFFER_SCRATCH;
     }
-    struct ghp_buffer buffer = ghp_buffer_assignment_describe(k, buffer_kind, k->how->model->edges[edge].from,
-                                                   layout_elements_of_step(k, instr));
+    struct ghp_buffer buffer = ghp_buffer_assignment_describe(
+        k, buffer_kind, k->how->model->edges[edge].from, layout_elements_of_step(k, instr));
     buffer.edge = edge;
     GHP_TRY(ghp_buffer_assignment_demand(k, result, buffer));
     instr->at.y = *result;
@@ -190,7 +199,8 @@ static enum ghp_status assign_load(struct ghp_buffer_assignment *k, struct ghp_i
     GHP_TRY(ghp_buffer_assignment_demand(
         k, &k->now->labels,
         ghp_describe_bytes(GHP_BUFFER_LABELS, loss,
-                           ghp_layout_samples(layout, k->placement.problem) * (int64_t)sizeof(int32_t))));
+                           ghp_layout_samples(layout, k->placement.problem) *
+                               (int64_t)sizeof(int32_t))));
     instr->at.labels = k->now->labels;
     return GHP_OK;
 }
@@ -231,8 +241,8 @@ static enum ghp_status assign_accumulate(struct ghp_buffer_assignment *k, struct
 static enum ghp_status assign_send(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     int layer = k->how->model->edges[instr->edge].from;
-    instr->at.x[0] =
-        instr->backward ? ghp_buffer_assignment_output_gradient(k, layer) : ghp_buffer_assignment_output(k, layer);
+    instr->at.x[0] = instr->backward ? ghp_buffer_assignment_output_gradient(k, layer)
+                                     : ghp_buffer_assignment_output(k, layer);
     return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
 }
 
@@ -249,8 +259,9 @@ static enum ghp_status assign_receive(struct ghp_buffer_assignment *k, struct gh
         GHP_TRY(ghp_buffer_assignment_demand(k, &k->now->dxr[instr->edge], buffer));
         instr->at.y = k->now->dxr[instr->edge];
     } else {
-        GHP_TRY(ghp_buffer_assignment_demand(k, &k->now->y[layer],
-                                  ghp_buffer_assignment_describe(k, GHP_BUFFER_OUTPUT, layer, elements)));
+        GHP_TRY(ghp_buffer_assignment_demand(
+            k, &k->now->y[layer],
+            ghp_buffer_assignment_describe(k, GHP_BUFFER_OUTPUT, layer, elements)));
         instr->at.y = k->now->y[layer];
     }
     return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
@@ -364,7 +375,8 @@ static void set_waits(struct ghp_program *program, int loss_layer)
 /* ---- the whole ---- */
 
 enum ghp_status ghp_buffers_assign(const struct ghp_lowering *how, const struct ghp_split *splits,
-                         const struct ghp_bucket_plan *buckets, struct ghp_program *program)
+                                   const struct ghp_bucket_plan *buckets,
+                                   struct ghp_program *program)
 {
     struct ghp_buffer_assignment k;
     enum ghp_status status = GHP_OK;

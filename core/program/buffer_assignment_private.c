@@ -24,14 +24,16 @@ static int add_buffer(struct ghp_buffer_assignment *k, struct ghp_buffer buffer)
     return id;
 }
 
-enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer)
+enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, int *slot,
+                                             struct ghp_buffer buffer)
 {
     if (*slot < 0) *slot = add_buffer(k, buffer);
     return *slot < 0 ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k, enum ghp_buffer_kind buffer_kind, int layer,
-                                      int64_t elements)
+struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k,
+                                                 enum ghp_buffer_kind buffer_kind, int layer,
+                                                 int64_t elements)
 {
     return (struct ghp_buffer){.buffer_kind = buffer_kind,
                                .layer = layer,
@@ -42,8 +44,9 @@ struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignm
 }
 
 /* Of a weight, its gradient, a momentum or a statistic. */
-struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k, enum ghp_buffer_kind buffer_kind,
-                                                int layer, int64_t elements)
+struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k,
+                                                           enum ghp_buffer_kind buffer_kind,
+                                                           int layer, int64_t elements)
 {
     struct ghp_buffer buffer = ghp_buffer_assignment_describe(k, buffer_kind, layer, elements);
     buffer.bytes = elements * ghp_parameter_bytes(k->how->element_bytes);
@@ -52,12 +55,16 @@ struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buff
 
 struct ghp_buffer ghp_describe_bytes(enum ghp_buffer_kind buffer_kind, int layer, int64_t bytes)
 {
-    return (struct ghp_buffer){
-        .buffer_kind = buffer_kind, .layer = layer, .edge = -1, .slot = -1, .elements = bytes, .bytes = bytes};
+    return (struct ghp_buffer){.buffer_kind = buffer_kind,
+                               .layer = layer,
+                               .edge = -1,
+                               .slot = -1,
+                               .elements = bytes,
+                               .bytes = bytes};
 }
 
-int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k, struct ghp_layout layout,
-                            struct ghp_shape shape)
+int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k,
+                                       struct ghp_layout layout, struct ghp_shape shape)
 {
     return ghp_layout_samples(layout, k->placement.problem) * ghp_layout_channels(layout, shape.c) *
            shape.h * shape.w;
@@ -114,11 +121,13 @@ enum ghp_status ghp_buffer_assignment_make_output(struct ghp_buffer_assignment *
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
     int *slot = k->recompute ? &k->now->recompute_y[layer] : &k->now->y[layer];
-    if (*slot < 0 && may_overwrite_input(k, layer)) *slot = ghp_buffer_assignment_input(k, l->first_edge);
+    if (*slot < 0 && may_overwrite_input(k, layer))
+        *slot = ghp_buffer_assignment_input(k, l->first_edge);
     return ghp_buffer_assignment_demand(
         k, slot,
-        ghp_buffer_assignment_describe(k, GHP_BUFFER_OUTPUT, layer,
-                            ghp_buffer_assignment_elements(k, ghp_split_layouts(k->splits[layer]).y, l->out)));
+        ghp_buffer_assignment_describe(
+            k, GHP_BUFFER_OUTPUT, layer,
+            ghp_buffer_assignment_elements(k, ghp_split_layouts(k->splits[layer]).y, l->out)));
 }
 
 /* dx of every in-edge that wants one. */
@@ -134,9 +143,9 @@ static enum ghp_status make_input_gradients(struct ghp_buffer_assignment *k, int
             continue;
         }
         struct ghp_layout layout = ghp_split_layouts(k->splits[layer]).dx;
-        struct ghp_buffer buffer =
-            ghp_buffer_assignment_describe(k, GHP_BUFFER_EDGE_GRADIENT, l->inputs[i],
-                                ghp_buffer_assignment_elements(k, layout, model->layers[l->inputs[i]].out));
+        struct ghp_buffer buffer = ghp_buffer_assignment_describe(
+            k, GHP_BUFFER_EDGE_GRADIENT, l->inputs[i],
+            ghp_buffer_assignment_elements(k, layout, model->layers[l->inputs[i]].out));
         buffer.edge = edge;
         GHP_TRY(ghp_buffer_assignment_demand(k, &k->now->dx[edge], buffer));
     }
@@ -155,8 +164,8 @@ enum ghp_status ghp_buffer_assignment_gradients(struct ghp_buffer_assignment *k,
 
 /* ---- persistent buffers ---- */
 
-static enum ghp_status demand_persistent(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer,
-                                         int index)
+static enum ghp_status demand_persistent(struct ghp_buffer_assignment *k, int *slot,
+                                         struct ghp_buffer buffer, int index)
 {
     buffer.persistent = true;
     buffer.slot = index;
@@ -171,23 +180,24 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     for (int p = 0; p < l->n_params; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
         GHP_TRY(demand_persistent(
-            k, &k->weights[at], ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements),
-            p));
+            k, &k->weights[at],
+            ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements), p));
         if (!k->how->forward_only)
             GHP_TRY(demand_persistent(
                 k, &k->momenta[at],
-                ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_MOMENTUM, layer, elements), p));
+                ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_MOMENTUM, layer, elements),
+                p));
     }
     for (int s = 0; s < l->n_states; s++)
-        GHP_TRY(demand_persistent(k, &k->states[layer * GHP_MAX_STATES + s],
-                                  ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATE, layer, local.c),
-                                  s));
+        GHP_TRY(demand_persistent(
+            k, &k->states[layer * GHP_MAX_STATES + s],
+            ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATE, layer, local.c), s));
     return GHP_OK;
 }
 
 /* A part of the layer's bucket, behind what it holds so far. */
-static enum ghp_status carve(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer, int index,
-                             int64_t *filled)
+static enum ghp_status carve(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer,
+                             int index, int64_t *filled)
 {
     struct ghp_program *program = k->program;
     int bucket = k->buckets->of_layer[buffer.layer];
@@ -204,13 +214,16 @@ static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, i
     const struct ghp_layer *l = &k->how->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
     for (int p = 0; p < l->n_params; p++)
-        GHP_TRY(carve(k, &k->gradients[layer * GHP_MAX_PARAMS + p],
-                      ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT_GRADIENT, layer,
-                                                    ghp_param_local_elements(&local, l->n_params)),
-                      p, filled));
+        GHP_TRY(carve(
+            k, &k->gradients[layer * GHP_MAX_PARAMS + p],
+            ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT_GRADIENT, layer,
+                                                     ghp_param_local_elements(&local, l->n_params)),
+            p, filled));
     for (int s = 0; ghp_layer_has_stats_delta(l) && s < l->n_states; s++)
-        GHP_TRY(carve(k, &k->stats_deltas[layer * GHP_MAX_STATES + s],
-                      ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATS_DELTA, layer, local.c), s, filled));
+        GHP_TRY(carve(
+            k, &k->stats_deltas[layer * GHP_MAX_STATES + s],
+            ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATS_DELTA, layer, local.c), s,
+            filled));
     return GHP_OK;
 }
 
@@ -237,15 +250,16 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
             .buffer = id,
             .ready_point = ghp_point_backward(model, range->ready_layer),
             .ranks = range->tp_size > 0
-                         ? ghp_placement_ranks(&k->placement, ghp_ranks_replica(k->placement.number, range->tp_size,
-                                                                      k->placement.problem.workers))
+                         ? ghp_placement_ranks(
+                               &k->placement, ghp_ranks_replica(k->placement.number, range->tp_size,
+                                                                k->placement.problem.workers))
                          : alone};
     }
     int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);
     if (filled == NULL) return GHP_NO_MEMORY();
     enum ghp_status status = GHP_OK;
-    for (int layer = k->placement.end_layer - 1; layer >= k->placement.first_layer && status == GHP_OK;
-         layer--)
+    for (int layer = k->placement.end_layer - 1;
+         layer >= k->placement.first_layer && status == GHP_OK; layer--)
         if (model->layers[layer].n_params > 0) status = carve_layer(k, layer, filled);
     free(filled);
     return status;
@@ -305,38 +319,42 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
             receive = ghp_receive_bytes(instr->bytes, instr->ranks.count);
     }
     if (receive > 0)
-        GHP_TRY(
-            demand_persistent(k, &k->receive, ghp_describe_bytes(GHP_BUFFER_COMM, -1, receive), -1));
+        GHP_TRY(demand_persistent(k, &k->receive, ghp_describe_bytes(GHP_BUFFER_COMM, -1, receive),
+                                  -1));
     GHP_TRY(demand_persistent(
         k, &k->metrics,
-        ghp_describe_bytes(GHP_BUFFER_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)), -1));
+        ghp_describe_bytes(GHP_BUFFER_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)),
+        -1));
     if (k->how->prefetch && !k->how->forward_only && ghp_buffer_assignment_owns(k, 0)) {
         struct ghp_layout layout = ghp_split_layouts(k->splits[0]).y;
         int64_t elements = ghp_buffer_assignment_elements(k, layout, k->how->model->layers[0].out);
-        GHP_TRY(demand_persistent(k, &k->prefetch, ghp_buffer_assignment_describe(k, GHP_BUFFER_PREFETCH, 0, elements),
-                                  -1));
+        GHP_TRY(demand_persistent(
+            k, &k->prefetch, ghp_buffer_assignment_describe(k, GHP_BUFFER_PREFETCH, 0, elements),
+            -1));
     }
     for (int layer = k->placement.first_layer; layer < k->placement.end_layer; layer++)
         GHP_TRY(make_parameters(k, layer));
     return k->how->forward_only ? GHP_OK : make_buckets(k);
 }
 
-enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                const struct ghp_bucket_plan *buckets, struct ghp_program *program,
-                                struct ghp_buffer_assignment *k)
+enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how,
+                                           const struct ghp_split *splits,
+                                           const struct ghp_bucket_plan *buckets,
+                                           struct ghp_program *program,
+                                           struct ghp_buffer_assignment *k)
 {
     int micro_batches = ghp_staging_micro_batches(how->staging);
     enum ghp_status status = GHP_OK;
 
     *k = (struct ghp_buffer_assignment){.how = how,
-                             .splits = splits,
-                             .buckets = buckets,
-                             .program = program,
-                             .placement = program->placement,
-                             .metrics = -1,
-                             .receive = -1,
-                             .prefetch = -1,
-                             .between = -1};
+                                        .splits = splits,
+                                        .buckets = buckets,
+                                        .program = program,
+                                        .placement = program->placement,
+                                        .metrics = -1,
+                                        .receive = -1,
+                                        .prefetch = -1,
+                                        .between = -1};
     k->micro = ghp_alloc((size_t)micro_batches, sizeof *k->micro);
     if (k->micro != NULL) k->tables = carve_tables(k, micro_batches);
     k->x_changed = ghp_alloc((size_t)how->model->n_edges + 1, sizeof *k->x_changed);

@@ -9,7 +9,7 @@
 #include "core/program/lower_private.h"
 
 struct ghp_assigned_tensors { /* buffers of one micro-batch, -1 until made */
-    int *y;                 /* per layer: its output, or its remote activation from another stage */
+    int *y; /* per layer: its output, or its remote activation from another stage */
     int *x, *dx,
         *dxr; /* per edge: changed input, gradient as made, gradient after its reshard (or as received) */
     int *saved; /* per layer */
@@ -27,12 +27,12 @@ struct ghp_buffer_assignment {
     struct ghp_program *program;
     struct ghp_placement placement;
     int *tables;                        /* the block that all ids below lie in */
-    struct ghp_assigned_tensors *micro;   /* one a micro-batch */
-    struct ghp_assigned_tensors *now;     /* of the present instruction's */
-    bool recompute;                         /* the present instruction makes something again */
+    struct ghp_assigned_tensors *micro; /* one a micro-batch */
+    struct ghp_assigned_tensors *now;   /* of the present instruction's */
+    bool recompute;                     /* the present instruction makes something again */
     int *weights, *gradients, *momenta; /* per layer, GHP_MAX_PARAMS each */
-    int *states, *stats_deltas;               /* per layer, GHP_MAX_STATES */
-    bool *x_changed, *dx_changed; /* per edge: has a reshard, or comes from another stage */
+    int *states, *stats_deltas;         /* per layer, GHP_MAX_STATES */
+    bool *x_changed, *dx_changed;       /* per edge: has a reshard, or comes from another stage */
     int metrics, receive, prefetch;
     int between; /* buffer between two steps of one reshard */
     /* a further micro-batch's weight gradients, until they are added */
@@ -45,23 +45,29 @@ struct ghp_buffer_assignment {
  * how, splits, buckets, program   borrowed until close; the program's instructions are complete
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY, and then there is nothing to close */
-enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how, const struct ghp_split *splits,
-                                const struct ghp_bucket_plan *buckets, struct ghp_program *program,
-                                struct ghp_buffer_assignment *assignment);
-void ghp_buffer_assignment_close(struct ghp_buffer_assignment *assignment); /* the buffers stay the program's */
+enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how,
+                                           const struct ghp_split *splits,
+                                           const struct ghp_bucket_plan *buckets,
+                                           struct ghp_program *program,
+                                           struct ghp_buffer_assignment *assignment);
+void ghp_buffer_assignment_close(
+    struct ghp_buffer_assignment *assignment); /* the buffers stay the program's */
 
 /* The buffer in *slot, made if it is not there. */
-enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer);
-struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k, enum ghp_buffer_kind buffer_kind, int layer,
-                                      int64_t elements);
+enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, int *slot,
+                                             struct ghp_buffer buffer);
+struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k,
+                                                 enum ghp_buffer_kind buffer_kind, int layer,
+                                                 int64_t elements);
 /* Of weights, their gradients or statistics, whose numbers may be wider. */
-struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k, enum ghp_buffer_kind buffer_kind,
-                                                int layer, int64_t elements);
+struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k,
+                                                           enum ghp_buffer_kind buffer_kind,
+                                                           int layer, int64_t elements);
 struct ghp_buffer ghp_describe_bytes(enum ghp_buffer_kind buffer_kind, int layer, int64_t bytes);
 
 /* Of a tensor of one sample's `shape`, on this worker. */
-int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k, struct ghp_layout layout,
-                            struct ghp_shape shape);
+int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k,
+                                       struct ghp_layout layout, struct ghp_shape shape);
 bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer);
 
 /* Where tensors are: the second making where there is one, else the first. */

@@ -28,7 +28,8 @@ static enum ghp_status recompute(const struct ghp_emitter *e, int layer)
     e->recomputed[layer] = true;
     for (int i = 0; i < l->n_inputs; i++) {
         int from = l->inputs[i];
-        if (!is_remote_activation(e, from) && ghp_lower_recomputes(e->how, from)) GHP_TRY(recompute(e, from));
+        if (!is_remote_activation(e, from) && ghp_lower_recomputes(e->how, from))
+            GHP_TRY(recompute(e, from));
         GHP_TRY(ghp_emit_edge_forward(e, l->first_edge + i, layouts_in(e, from), e->splits[layer]));
     }
     return ghp_emit_layer_forward(e, layer, e->splits[layer]);
@@ -38,7 +39,8 @@ static enum ghp_status recompute(const struct ghp_emitter *e, int layer)
 static enum ghp_status recompute_for(struct ghp_emitter *e, int layer)
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
-    struct ghp_local local = ghp_local_of(e->how->model, layer, e->splits[layer], e->placement.problem);
+    struct ghp_local local =
+        ghp_local_of(e->how->model, layer, e->splits[layer], e->placement.problem);
     bool reads = false, own;
     enum ghp_status status = GHP_OK;
     if (e->recomputed == NULL || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
@@ -51,7 +53,9 @@ static enum ghp_status recompute_for(struct ghp_emitter *e, int layer)
     if (own && ghp_lower_recomputes(e->how, layer)) status = recompute(e, layer);
     for (int i = 0; reads && i < l->n_inputs && status == GHP_OK; i++) {
         int from = l->inputs[i];
-        if (e->recomputed[layer] || is_remote_activation(e, from) || !ghp_lower_recomputes(e->how, from)) continue;
+        if (e->recomputed[layer] || is_remote_activation(e, from) ||
+            !ghp_lower_recomputes(e->how, from))
+            continue;
         status = recompute(e, from);
         if (status == GHP_OK)
             status =
@@ -77,13 +81,16 @@ static enum ghp_status lower_crossing(struct ghp_emitter *e, int edge, struct gh
 {
     const struct ghp_lowering *how = e->how;
     const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
-    struct ghp_layouts reader = ghp_split_layouts(to), remote_activation = {batch, batch, batch, batch};
+    struct ghp_layouts reader = ghp_split_layouts(to),
+                       remote_activation = {batch, batch, batch, batch};
     int a, b, carrier, rank = e->rank;
     bool brings = ghp_edge_carries(how, edge, &a, &b),
          back = ghp_edge_needs_gradient(how->model, edge);
     struct ghp_transfer t;
-    if (ghp_remote_activation_readers(how->model, how->staging, how->model->edges[edge].from, b, &carrier) == 1)
-        remote_activation = (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
+    if (ghp_remote_activation_readers(how->model, how->staging, how->model->edges[edge].from, b,
+                                      &carrier) == 1)
+        remote_activation =
+            (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};
     if (brings) {
         t = ghp_edge_transfer_of(how, edge, false, ghp_split_layouts(from), remote_activation);
         e->rank = ghp_stage_representative(how->staging, a, how->problem);
@@ -152,7 +159,8 @@ static enum ghp_status emit_forward_step(const struct ghp_emitter *e)
 {
     const struct ghp_model *model = e->how->model;
     int from, to;
-    if (e->placement.n_stages > 1 && e->placement.end_layer == model->n_layers) GHP_TRY(ghp_emit_labels(e));
+    if (e->placement.n_stages > 1 && e->placement.end_layer == model->n_layers)
+        GHP_TRY(ghp_emit_labels(e));
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
         const struct ghp_layer *l = &model->layers[layer];
         for (int i = 0; i < l->n_inputs; i++) {
@@ -171,7 +179,8 @@ static enum ghp_status emit_backward_step(struct ghp_emitter *e)
 {
     const struct ghp_model *model = e->how->model;
     int from, to;
-    if (e->recomputed != NULL) memset(e->recomputed, 0, (size_t)model->n_layers * sizeof *e->recomputed);
+    if (e->recomputed != NULL)
+        memset(e->recomputed, 0, (size_t)model->n_layers * sizeof *e->recomputed);
     for (int layer = e->placement.end_layer - 1; layer >= e->placement.first_layer; layer--) {
         const struct ghp_layer *l = &model->layers[layer];
         GHP_TRY(emit_exports(e, layer, true));

@@ -22,8 +22,8 @@ int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, stru
 
 int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split)
 {
-    if (layer->n_params == 0 ||
-        (layer->op == GHP_OP_BATCH_NORM && !layer->norm.local_stats && layer->norm.ghost_batch == 0))
+    if (layer->n_params == 0 || (layer->op == GHP_OP_BATCH_NORM && !layer->norm.local_stats &&
+                                 layer->norm.ghost_batch == 0))
         return 0;
     return split.tp_size;
 }
@@ -35,7 +35,8 @@ void ghp_bucket_plan_release(struct ghp_bucket_plan *plan)
     memset(plan, 0, sizeof *plan);
 }
 
-enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_placement *placement,
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
+                                     const struct ghp_placement *placement,
                                      const struct ghp_split *splits, struct ghp_bucket_plan *plan)
 {
     int n_layers = how->model->n_layers;
@@ -49,7 +50,8 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struc
     for (int layer = n_layers - 1; layer >= 0; layer--) {
         const struct ghp_layer *l = &how->model->layers[layer];
         plan->of_layer[layer] = -1;
-        if (l->n_params == 0 || layer < placement->first_layer || layer >= placement->end_layer) continue;
+        if (l->n_params == 0 || layer < placement->first_layer || layer >= placement->end_layer)
+            continue;
         int tp_size = ghp_layer_reduce_tp_size(l, splits[layer]);
         int64_t bytes = ghp_layer_gradient_bytes(how, layer, splits[layer]);
         int open = plan->n;

@@ -48,8 +48,8 @@ static enum ghp_status emit_reshard(const struct ghp_emitter *e, int edge, struc
         instr->step = reshard.steps[s];
         instr->comm = ghp_reshard_comm(instr->step.op);
         if (instr->comm != GHP_COMM_NONE)
-            instr->ranks =
-                ghp_placement_ranks(&e->placement, ghp_ranks_subgroup(e->placement.number, instr->step.tp_size));
+            instr->ranks = ghp_placement_ranks(
+                &e->placement, ghp_ranks_subgroup(e->placement.number, instr->step.tp_size));
         size_step(e, model->layers[model->edges[edge].from].out, instr);
     }
     return GHP_OK;
@@ -79,7 +79,8 @@ enum ghp_status ghp_emit_edge_backward(const struct ghp_emitter *e, int edge,
     const struct ghp_model *model = e->how->model;
     if (!ghp_edge_needs_gradient(model, edge)) return GHP_OK;
     GHP_TRY(emit_reshard(e, edge, ghp_split_layouts(to).dx, from.dy, true));
-    if (ghp_placement_first_gradient(e->how, &e->placement, model->edges[edge].from) == edge) return GHP_OK;
+    if (ghp_placement_first_gradient(e->how, &e->placement, model->edges[edge].from) == edge)
+        return GHP_OK;
     return ghp_emit_addition(e, edge, from.dy, ghp_emitter_edge_point(e, edge, true));
 }
 

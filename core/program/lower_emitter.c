@@ -70,6 +70,6 @@ struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_ki
 
 struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int tp_size)
 {
-    return ghp_placement_ranks(&e->placement,
-                          ghp_ranks_replica(e->placement.number, tp_size, e->placement.problem.workers));
+    return ghp_placement_ranks(&e->placement, ghp_ranks_replica(e->placement.number, tp_size,
+                                                                e->placement.problem.workers));
 }

@@ -25,7 +25,8 @@ int ghp_lower_first_gradient(const struct ghp_model *model, int layer)
     return best;
 }
 
-int ghp_placement_first_gradient(const struct ghp_lowering *how, const struct ghp_placement *placement, int layer)
+int ghp_placement_first_gradient(const struct ghp_lowering *how,
+                                 const struct ghp_placement *placement, int layer)
 {
     const struct ghp_model *model = how->model;
     const struct ghp_layer *l = &model->layers[layer];
@@ -36,7 +37,8 @@ int ghp_placement_first_gradient(const struct ghp_lowering *how, const struct gh
         const struct ghp_edge *b = best < 0 ? NULL : &model->edges[best];
         int carrier, stage = ghp_stage_of(how->staging, e->to);
         ghp_remote_activation_readers(model, how->staging, layer, stage, &carrier);
-        bool arrives = stage == placement->stage || (own == placement->stage && carrier == l->out_edges[i]);
+        bool arrives =
+            stage == placement->stage || (own == placement->stage && carrier == l->out_edges[i]);
         if (!arrives) continue;
         if (b == NULL || e->to > b->to || (e->to == b->to && e->slot < b->slot))
             best = l->out_edges[i];
@@ -44,13 +46,15 @@ int ghp_placement_first_gradient(const struct ghp_lowering *how, const struct gh
     return best;
 }
 
-struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how, const struct ghp_placement *placement,
-                                    const struct ghp_split *splits, int layer)
+struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how,
+                                         const struct ghp_placement *placement,
+                                         const struct ghp_split *splits, int layer)
 {
     const struct ghp_layout batch = {GHP_LAYOUT_BATCH, 1};
     int carrier, readers;
     if (layer >= placement->first_layer) return ghp_split_layouts(splits[layer]);
-    readers = ghp_remote_activation_readers(how->model, how->staging, layer, placement->stage, &carrier);
+    readers =
+        ghp_remote_activation_readers(how->model, how->staging, layer, placement->stage, &carrier);
     if (readers != 1) return (struct ghp_layouts){batch, batch, batch, batch};
     struct ghp_layouts reader = ghp_split_layouts(splits[how->model->edges[carrier].to]);
     return (struct ghp_layouts){.x = batch, .y = reader.x, .dy = reader.dx, .dx = batch};

@@ -29,9 +29,9 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->local = local;
     instr->nchw16c = nchw16c_of(e, &e->how->model->layers[layer], &local);
     if (local.op == GHP_OP_BATCH_NORM) {
-        int64_t samples = local.norm.local_stats ? local.n
+        int64_t samples = local.norm.local_stats       ? local.n
                           : local.norm.ghost_batch > 0 ? local.norm.ghost_batch
-                                                 : e->placement.micro_batch;
+                                                       : e->placement.micro_batch;
         instr->stat_count = samples * local.h * local.w;
     }
     return GHP_OK;
@@ -46,9 +46,10 @@ static struct ghp_ranks stat_ranks(const struct ghp_emitter *e, const struct ghp
     if (local->norm.ghost_batch == 0) return ghp_emitter_holders(e, tp_size);
     if (local->n < local->norm.ghost_batch) q = (int)(local->norm.ghost_batch / local->n);
     return ghp_placement_ranks(
-        &e->placement, (struct ghp_ranks){.first = number / tp_size / q * q * tp_size + number % tp_size,
-                                     .count = q,
-                                     .stride = tp_size});
+        &e->placement,
+        (struct ghp_ranks){.first = number / tp_size / q * q * tp_size + number % tp_size,
+                           .count = q,
+                           .stride = tp_size});
 }
 
 /* The sum of a batch_norm pass's statistics over the ranks that share them. */
@@ -104,7 +105,8 @@ static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struc
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
     GHP_TRY(ghp_split_check(l, split, e->placement.problem));
-    if (ghp_stage_takes_tp_size(e->how->staging, e->placement.stage, e->how->problem, split.tp_size))
+    if (ghp_stage_takes_tp_size(e->how->staging, e->placement.stage, e->how->problem,
+                                split.tp_size))
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' is split over %d workers of stage %d, whose shares differ among "

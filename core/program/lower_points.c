@@ -8,7 +8,8 @@ struct ghp_ranks ghp_ranks_subgroup(int rank, int tp_size)
 
 struct ghp_ranks ghp_ranks_replica(int rank, int tp_size, int workers)
 {
-    return (struct ghp_ranks){.first = rank % tp_size, .count = workers / tp_size, .stride = tp_size};
+    return (struct ghp_ranks){
+        .first = rank % tp_size, .count = workers / tp_size, .stride = tp_size};
 }
 
 /* Forward: in-edges of a layer directly before it. Edges are numbered by consumer, so both count up together. */

@@ -14,13 +14,14 @@ struct ghp_bucket_plan {
     int n;
     int *of_layer; /* bucket of a layer's gradients, -1: no parameters */
     struct ghp_bucket_range {
-        int tp_size;      /* 0: gradients come out global (batch_norm over the global batch) */
+        int tp_size;     /* 0: gradients come out global (batch_norm over the global batch) */
         int ready_layer; /* its last member in backward order */
         int64_t bytes;
     } * ranges;
 };
 
-enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how, const struct ghp_placement *placement,
+enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
+                                     const struct ghp_placement *placement,
                                      const struct ghp_split *splits, struct ghp_bucket_plan *plan);
 void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
 
@@ -35,18 +36,21 @@ bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
 
 /* In a stage (docs/stages.md): whether a gradient flows through this edge into a buffer of the placement's; the edge whose
  * gradient comes first into a layer's output, or remote activation. */
-int ghp_placement_first_gradient(const struct ghp_lowering *how, const struct ghp_placement *placement, int layer);
+int ghp_placement_first_gradient(const struct ghp_lowering *how,
+                                 const struct ghp_placement *placement, int layer);
 
 /* Layouts of a layer's output as a stage sees it: its own, or its remote activation's (`x`, `dx` mean nothing then). */
-struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how, const struct ghp_placement *placement,
-                                    const struct ghp_split *splits, int layer);
+struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how,
+                                         const struct ghp_placement *placement,
+                                         const struct ghp_split *splits, int layer);
 
 /* Whether the layer's output is recomputed in the backward pass: its own mark, or that of the tensor's maker it works on. */
 bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer);
 
 /* Operands, buffers, buckets and lifetimes for a complete list of instructions. */
 enum ghp_status ghp_buffers_assign(const struct ghp_lowering *how, const struct ghp_split *splits,
-                         const struct ghp_bucket_plan *buckets, struct ghp_program *program);
+                                   const struct ghp_bucket_plan *buckets,
+                                   struct ghp_program *program);
 
 /* ---- the emitter ---- */
 
@@ -61,8 +65,8 @@ struct ghp_emitter {
     int forward_base, backward_base; /* points before the slot's */
     int micro;
     bool first, last; /* micro-batch of the step */
-    bool *recomputed;     /* a layer: recomputed in this slot; NULL: no layer ever is */
-    int recompute_at;     /* point of what is recomputed, -1: nothing is now */
+    bool *recomputed; /* a layer: recomputed in this slot; NULL: no layer ever is */
+    int recompute_at; /* point of what is recomputed, -1: nothing is now */
 };
 
 /* At the first forward and the last backward slot, as pieces are emitted. */
@@ -107,7 +111,8 @@ bool ghp_edge_carries(const struct ghp_lowering *how, int edge, int *from_stage,
 
 /* The transfer of the edge's tensor, or gradient. `producer` and `remote_activation`: layouts on both sides. */
 struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *how, int edge, bool backward,
-                                         struct ghp_layouts producer, struct ghp_layouts remote_activation);
+                                         struct ghp_layouts producer,
+                                         struct ghp_layouts remote_activation);
 
 /* kind: SEND or RECEIVE. */
 enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_kind kind, int edge,

@@ -15,7 +15,8 @@ bool ghp_edge_carries(const struct ghp_lowering *how, int edge, int *from_stage,
 }
 
 struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *how, int edge, bool backward,
-                                         struct ghp_layouts producer, struct ghp_layouts remote_activation)
+                                         struct ghp_layouts producer,
+                                         struct ghp_layouts remote_activation)
 {
     int from, to;
     ghp_edge_carries(how, edge, &from, &to);
@@ -59,8 +60,8 @@ static void sides_of(const struct ghp_emitter *e, int edge, struct ghp_layouts *
     const struct ghp_edge *at = &how->model->edges[edge];
     int stage = ghp_stage_of(how->staging, at->to);
     struct ghp_placement reader = {.stage = stage,
-                              .n_stages = ghp_staging_stages(how->staging),
-                              .first_layer = how->staging->stage[stage].first_layer};
+                                   .n_stages = ghp_staging_stages(how->staging),
+                                   .first_layer = how->staging->stage[stage].first_layer};
     *producer = ghp_split_layouts(e->splits[at->from]);
     *remote_activation = ghp_placement_layouts(how, &reader, e->splits, at->from);
 }
@@ -70,7 +71,8 @@ enum ghp_status ghp_emit_edge_transfer(const struct ghp_emitter *e, enum ghp_ins
 {
     struct ghp_layouts producer, remote_activation;
     sides_of(e, edge, &producer, &remote_activation);
-    struct ghp_transfer transfer = ghp_edge_transfer_of(e->how, edge, backward, producer, remote_activation);
+    struct ghp_transfer transfer =
+        ghp_edge_transfer_of(e->how, edge, backward, producer, remote_activation);
     return ghp_emit_transfer(e, kind, edge, &transfer, point);
 }
 

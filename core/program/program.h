@@ -25,7 +25,7 @@
     X(COMPUTE, "compute") /* one pass of one layer; see `pass` */                                  \
     X(ACCUMULATE,                                                                                  \
       "accumulate")       /* dy += the gradient of a further consumer; or dw += a micro-batch's */ \
-    X(RESHARD, "reshard") /* one reshard step of one edge, forward or backward */            \
+    X(RESHARD, "reshard") /* one reshard step of one edge, forward or backward */                  \
     X(STAT_REDUCE, "stat_reduce")     /* batch_norm sums (double), blocking */                     \
     X(ALL_REDUCE, "all_reduce")       /* one bucket of weight gradients, communication stream */   \
     X(METRIC_REDUCE, "metric_reduce") /* loss sum, correct count, communication stream */          \
@@ -51,16 +51,16 @@ enum ghp_buffer_kind {
     GHP_BUFFER_WEIGHT,
     GHP_BUFFER_WEIGHT_GRADIENT, /* inside a bucket's buffer */
     GHP_BUFFER_MOMENTUM,
-    GHP_BUFFER_STATE, /* running statistics */
+    GHP_BUFFER_STATE,       /* running statistics */
     GHP_BUFFER_STATS_DELTA, /* by what a step's ghost batches move them, inside a bucket's buffer */
     GHP_BUFFER_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
-    GHP_BUFFER_STATS,   /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
-    GHP_BUFFER_LABELS,  /* int32, one a sample */
-    GHP_BUFFER_METRICS, /* GHP_METRIC_COUNT doubles */
-    GHP_BUFFER_SCRATCH, /* of one instruction */
-    GHP_BUFFER_BUCKET,  /* contiguous gradients that are reduced together */
-    GHP_BUFFER_COMM,    /* receive segment of the communication stream */
-    GHP_BUFFER_PREFETCH,   /* samples of the next load, made while the step runs */
+    GHP_BUFFER_STATS,    /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
+    GHP_BUFFER_LABELS,   /* int32, one a sample */
+    GHP_BUFFER_METRICS,  /* GHP_METRIC_COUNT doubles */
+    GHP_BUFFER_SCRATCH,  /* of one instruction */
+    GHP_BUFFER_BUCKET,   /* contiguous gradients that are reduced together */
+    GHP_BUFFER_COMM,     /* receive segment of the communication stream */
+    GHP_BUFFER_PREFETCH, /* samples of the next load, made while the step runs */
     GHP_BUFFER_KIND_COUNT
 };
 
@@ -113,7 +113,7 @@ struct ghp_instr {
     int edge;  /* RESHARD, ACCUMULATE of a gradient, SEND, RECEIVE, WAIT; else -1 */
     int micro; /* micro-batch */
     bool backward;
-    bool recompute;         /* COMPUTE, RESHARD: recomputed for the backward pass */
+    bool recompute;     /* COMPUTE, RESHARD: recomputed for the backward pass */
     enum ghp_pass pass; /* COMPUTE */
     struct ghp_nchw16c nchw16c;
     /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
@@ -145,7 +145,7 @@ static inline bool ghp_instr_sends(const struct ghp_instr *instr)
 }
 
 struct ghp_bucket {
-    int tp_size;    /* reduced over the N / TP size ranks that hold the same shard */
+    int tp_size;   /* reduced over the N / TP size ranks that hold the same shard */
     int64_t bytes; /* with padding */
     int buffer;    /* GHP_BUFFER_BUCKET */
     struct ghp_ranks ranks;
@@ -154,9 +154,9 @@ struct ghp_bucket {
 
 struct ghp_program {
     int rank;
-    struct ghp_problem problem; /* all workers, the global batch */
-    struct ghp_placement placement;     /* its place among the stages */
-    int element_bytes;        /* 2, 4 or 8: core/model/precision.h */
+    struct ghp_problem problem;     /* all workers, the global batch */
+    struct ghp_placement placement; /* its place among the stages */
+    int element_bytes;              /* 2, 4 or 8: core/model/precision.h */
     int n_points;
     int n_instrs, max_instrs;
     struct ghp_instr *instrs;

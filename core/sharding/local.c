@@ -213,7 +213,8 @@ int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass, int e
 
 int64_t ghp_local_saved_bytes(const struct ghp_local *local, int element_bytes)
 {
-    int wide = ghp_parameter_bytes(element_bytes); /* means and scales are no less exact than weights */
+    int wide =
+        ghp_parameter_bytes(element_bytes); /* means and scales are no less exact than weights */
     switch (local->op) {
     case GHP_OP_MAX_POOL: /* index inside the window */
         return ghp_local_out_elements(local) * (local->window.r * local->window.s <= 255 ? 1 : 4);

@@ -138,7 +138,7 @@ static int64_t divided_channels(const struct ghp_layer *layer, enum ghp_split_ki
 
 /* Statistics of each S samples: a worker holds whole ones, or whole workers share one. */
 static bool ghost_batches_fit(const struct ghp_layer *layer, struct ghp_split split,
-                       struct ghp_problem problem)
+                              struct ghp_problem problem)
 {
     int64_t s = layer->norm.ghost_batch, n = problem.global_batch / problem.workers * split.tp_size;
     if (layer->op != GHP_OP_BATCH_NORM || s == 0) return true;

@@ -98,7 +98,8 @@ static struct dealing dealing_of(const struct ghp_stage *stage, int64_t samples)
 }
 
 /* Share and first sample (from the group's first on) of the k-th worker of a stage. */
-static void deal(const struct ghp_stage *stage, int64_t samples, int k, struct ghp_placement *placement)
+static void deal(const struct ghp_stage *stage, int64_t samples, int k,
+                 struct ghp_placement *placement)
 {
     struct dealing d = dealing_of(stage, samples);
     int64_t grain = ghp_stage_grain(stage), block = k / grain;
@@ -118,10 +119,11 @@ static void deal_by_list(const int64_t *shares, int first, int k, struct ghp_pla
 }
 
 /* One stage: all workers are one list. */
-static struct ghp_placement single_placement(const struct ghp_staging *s, int n_layers, struct ghp_problem whole,
-                                 int rank)
+static struct ghp_placement single_placement(const struct ghp_staging *s, int n_layers,
+                                             struct ghp_problem whole, int rank)
 {
-    struct ghp_placement placement = {.n_stages = 1, .end_layer = n_layers, .number = rank, .problem = whole};
+    struct ghp_placement placement = {
+        .n_stages = 1, .end_layer = n_layers, .number = rank, .problem = whole};
 
     placement.micro_batch = whole.global_batch / ghp_staging_micro_batches(s);
     placement.problem.global_batch = placement.micro_batch;
@@ -132,8 +134,8 @@ static struct ghp_placement single_placement(const struct ghp_staging *s, int n_
     return placement;
 }
 
-static struct ghp_placement place_of(const struct ghp_staging *s, int n_layers, struct ghp_problem whole,
-                                int rank)
+static struct ghp_placement place_of(const struct ghp_staging *s, int n_layers,
+                                     struct ghp_problem whole, int rank)
 {
     struct ghp_placement placement = {0};
     int group, place, groups, from = 0, i = 0;
@@ -145,16 +147,17 @@ static struct ghp_placement place_of(const struct ghp_staging *s, int n_layers, 
     place = rank % group;
     while (place >= from + s->stage[i].workers)
         from += s->stage[i++].workers;
-    placement = (struct ghp_placement){.stage = i,
-                             .n_stages = s->n,
-                             .first_layer = s->stage[i].first_layer,
-                             .end_layer = ghp_stage_end(s, i, n_layers),
-                             .number = rank / group * s->stage[i].workers + place - from,
-                             .problem = {.workers = groups * s->stage[i].workers},
-                             .micro_batch = whole.global_batch / ghp_staging_micro_batches(s),
-                             .held = s->stage[i].workers,
-                             .group = group,
-                             .from = from};
+    placement =
+        (struct ghp_placement){.stage = i,
+                               .n_stages = s->n,
+                               .first_layer = s->stage[i].first_layer,
+                               .end_layer = ghp_stage_end(s, i, n_layers),
+                               .number = rank / group * s->stage[i].workers + place - from,
+                               .problem = {.workers = groups * s->stage[i].workers},
+                               .micro_batch = whole.global_batch / ghp_staging_micro_batches(s),
+                               .held = s->stage[i].workers,
+                               .group = group,
+                               .from = from};
     if (s->shares != NULL) {
         for (int g = 0; g < rank / group; g++)
             for (int k = 0; k < s->stage[i].workers; k++)
@@ -173,8 +176,8 @@ static double speed_of(const struct ghp_staging *s, int rank)
     return s != NULL && s->shares != NULL && s->speeds != NULL ? s->speeds[rank] : 1;
 }
 
-struct ghp_placement ghp_placement_of(const struct ghp_staging *s, int n_layers, struct ghp_problem whole,
-                            int rank)
+struct ghp_placement ghp_placement_of(const struct ghp_staging *s, int n_layers,
+                                      struct ghp_problem whole, int rank)
 {
     struct ghp_placement placement = place_of(s, n_layers, whole, rank);
 
@@ -216,7 +219,7 @@ int ghp_stage_fullest(const struct ghp_staging *s, int stage, struct ghp_problem
 }
 
 bool ghp_stage_takes_tp_size(const struct ghp_staging *s, int stage, struct ghp_problem whole,
-                            int tp_size)
+                             int tp_size)
 {
     bool alone = ghp_staging_stages(s) == 1;
     int group = ghp_staging_group(s, whole.workers);
@@ -268,10 +271,11 @@ struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
     return at;
 }
 
-struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement, struct ghp_layout layout,
-                                     int64_t channels)
+struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
+                                          struct ghp_layout layout, int64_t channels)
 {
-    struct ghp_window_at at = ghp_window_of(layout, channels, placement->problem, placement->number);
+    struct ghp_window_at at =
+        ghp_window_of(layout, channels, placement->problem, placement->number);
     int64_t share = placement->problem.global_batch / placement->problem.workers;
 
     at.first_sample = placement->first_sample - placement->number % layout.tp_size * share;
@@ -321,7 +325,7 @@ bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b)
 /* ---- schedule steps ---- */
 
 int ghp_stage_schedule(const struct ghp_staging *s, int stage, bool forward_only,
-                    struct ghp_schedule_step *schedule)
+                       struct ghp_schedule_step *schedule)
 {
     int u = ghp_staging_micro_batches(s), ahead = ghp_stage_in_flight(s, stage), n = 0, f = 0;
 
@@ -335,8 +339,8 @@ int ghp_stage_schedule(const struct ghp_staging *s, int stage, bool forward_only
     return n;
 }
 
-int ghp_remote_activation_readers(const struct ghp_model *model, const struct ghp_staging *staging, int layer,
-                      int stage, int *carrier)
+int ghp_remote_activation_readers(const struct ghp_model *model, const struct ghp_staging *staging,
+                                  int layer, int stage, int *carrier)
 {
     const struct ghp_layer *l = &model->layers[layer];
     int n = 0;

@@ -47,7 +47,8 @@ struct ghp_staging {
     int micro_batches; /* u; 0 counts as 1 */
     enum ghp_pipeline pipeline;
     const int64_t *shares; /* NULL, or samples of a micro-batch for each rank; borrowed */
-    const double *speeds;  /* NULL, or with `shares`: of each rank beside the slowest; borrowed */
+    const double
+        *speeds; /* NULL, or with `samples_per_worker`: of each rank beside the slowest; borrowed */
     /* NULL, or for each layer whether it is recomputed in the backward pass; borrowed */
     const bool *recompute;
 };
@@ -62,7 +63,7 @@ struct ghp_placement {
     int stage, n_stages;
     int first_layer, end_layer; /* owns first_layer .. end_layer - 1 */
     int number;                 /* among the workers of its stage; of one stage: the rank */
-    struct ghp_problem problem;   /* the stage's workers, and its own share times these */
+    struct ghp_problem problem; /* the stage's workers, and its own share times these */
     int64_t micro_batch;        /* samples of one micro-batch, all groups together */
     int64_t first_sample;       /* of its share, in the micro-batch */
     int held, group, from;      /* as in struct ghp_ranks */
@@ -109,18 +110,19 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *staging, const struc
 
 /* The place of a rank. The staging is sound for that problem. */
 struct ghp_placement ghp_placement_of(const struct ghp_staging *staging, int n_layers,
-                            struct ghp_problem whole, int rank);
+                                      struct ghp_problem whole, int rank);
 
 /* The rank whose program stands for a stage's: the first with the largest share; where speeds are known, the one that needs
  * longest for its share. */
-int ghp_stage_representative(const struct ghp_staging *staging, int stage, struct ghp_problem whole);
+int ghp_stage_representative(const struct ghp_staging *staging, int stage,
+                             struct ghp_problem whole);
 
 /* The first rank with the largest share of a stage: whose arena is the stage's largest. */
 int ghp_stage_fullest(const struct ghp_staging *staging, int stage, struct ghp_problem whole);
 
 /* Whether layers of the stage can be split over `tp_size` workers: all members of each subgroup have equal shares. */
 bool ghp_stage_takes_tp_size(const struct ghp_staging *staging, int stage, struct ghp_problem whole,
-                            int tp_size);
+                             int tp_size);
 
 /* The worker of a stage, counted inside its group, whose share has the sample (0 .. b - 1 of the group's). */
 int ghp_stage_holder(const struct ghp_staging *staging, int stage, int group,
@@ -135,16 +137,16 @@ bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b);
 /* Of a tensor with `channels` channels in `layout`. ghp_window_of: all workers of the problem have equal shares. */
 struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
                                    struct ghp_problem problem, int rank);
-struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement, struct ghp_layout layout,
-                                     int64_t channels);
+struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
+                                          struct ghp_layout layout, int64_t channels);
 
 /* The schedule steps of a step in order: 2 u, or u forward ones. `schedule` has room for them. Returns their number. */
 int ghp_stage_schedule(const struct ghp_staging *staging, int stage, bool forward_only,
-                    struct ghp_schedule_step *schedule);
+                       struct ghp_schedule_step *schedule);
 
 /* Readers of a layer's output in a stage: their number, and the edge to the first of them, which carries the remote activation
  * (-1: none). */
-int ghp_remote_activation_readers(const struct ghp_model *model, const struct ghp_staging *staging, int layer,
-                      int stage, int *carrier);
+int ghp_remote_activation_readers(const struct ghp_model *model, const struct ghp_staging *staging,
+                                  int layer, int stage, int *carrier);
 
 #endif

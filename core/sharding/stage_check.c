@@ -159,14 +159,15 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_
     else if (s->n > 1)
         GHP_TRY(check_dealing(s, whole));
     else
-        GHP_TRY(ghp_problem_check(
-            (struct ghp_problem){.workers = whole.workers, .global_batch = whole.global_batch / u}));
+        GHP_TRY(ghp_problem_check((struct ghp_problem){.workers = whole.workers,
+                                                       .global_batch = whole.global_batch / u}));
     for (int l = 0; l < model->n_layers && s->recompute != NULL; l++) {
         if (s->recompute[l] && !ghp_stage_may_recompute(&model->layers[l]))
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "layer '%s' (%s) cannot be recomputed in the backward pass; mark only layers "
-                            "that make a tensor of their own, no input, batch_norm or loss",
-                            model->layers[l].name, ghp_op_name(model->layers[l].op));
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "layer '%s' (%s) cannot be recomputed in the backward pass; mark only layers "
+                "that make a tensor of their own, no input, batch_norm or loss",
+                model->layers[l].name, ghp_op_name(model->layers[l].op));
     }
     return check_norms(s, model, whole);
 }

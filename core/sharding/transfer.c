@@ -2,8 +2,8 @@
 #include "core/sharding/transfer.h"
 
 /* What a worker holds of the tensor (as sender), or wants of it. */
-static struct ghp_window_at region_of(const struct ghp_transfer *t, const struct ghp_placement *placement,
-                                      bool sends)
+static struct ghp_window_at region_of(const struct ghp_transfer *t,
+                                      const struct ghp_placement *placement, bool sends)
 {
     struct ghp_layout layout = sends ? t->from : t->to;
 
@@ -54,9 +54,10 @@ bool ghp_transfer_joins(const struct ghp_transfer *t)
 
 /* The workers of a stage, in a placement's group, whose subgroups of `tp_size` hold any of the samples. */
 static struct ghp_peers holders(const struct ghp_transfer *t, const struct ghp_placement *placement,
-                                   int stage, int tp_size, struct ghp_window_at at)
+                                int stage, int tp_size, struct ghp_window_at at)
 {
-    int size = ghp_staging_group(t->staging, t->whole.workers), group = placement->number / placement->held;
+    int size = ghp_staging_group(t->staging, t->whole.workers),
+        group = placement->number / placement->held;
     int first = group * size, last, from = 0;
     int64_t start; /* the group's first sample */
 
@@ -72,13 +73,13 @@ static struct ghp_peers holders(const struct ghp_transfer *t, const struct ghp_p
 }
 
 struct ghp_peers ghp_transfer_receivers(const struct ghp_transfer *t,
-                                           const struct ghp_placement *sender)
+                                        const struct ghp_placement *sender)
 {
     return holders(t, sender, t->to_stage, t->to.tp_size, region_of(t, sender, true));
 }
 
 struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *t,
-                                         const struct ghp_placement *receiver)
+                                      const struct ghp_placement *receiver)
 {
     return holders(t, receiver, t->from_stage, t->from.tp_size, region_of(t, receiver, false));
 }

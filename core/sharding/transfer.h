@@ -13,7 +13,7 @@
 
 struct ghp_transfer {                  /* of one micro-batch's tensor, in every group alike */
     const struct ghp_staging *staging; /* borrowed: lives as long as the program */
-    struct ghp_problem whole;           /* N, B */
+    struct ghp_problem whole;          /* N, B */
     int n_layers;                      /* of the model */
     int from_stage, to_stage;
     struct ghp_layout from, to; /* `to` is never partial */
@@ -45,9 +45,9 @@ struct ghp_peers {
     int first, n;
 };
 struct ghp_peers ghp_transfer_receivers(const struct ghp_transfer *transfer,
-                                           const struct ghp_placement *sender);
+                                        const struct ghp_placement *sender);
 struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *transfer,
-                                         const struct ghp_placement *receiver);
+                                      const struct ghp_placement *receiver);
 
 /* Whether the receiver needs a buffer to join or add pieces in. */
 bool ghp_transfer_joins(const struct ghp_transfer *transfer);

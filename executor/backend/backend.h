@@ -20,7 +20,7 @@ struct ghp_backend_config {
     bool tf32;         /* products of numbers rounded to 10 bits; where the backend has them */
     int threads;       /* OpenMP threads of this worker, >= 1 */
     bool exact; /* direct algorithms, fixed order: runs repeat bit for bit; false: the quickest */
-    int local_rank;   /* this worker's number on its node, >= 0: which of the node's devices it uses */
+    int local_rank; /* this worker's number on its node, >= 0: which of the node's devices it uses */
 };
 
 /* What changes from step to step, where kernels of a recorded step read it: in device memory. */
@@ -63,7 +63,8 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     int64_t first_sample;  /* position in the global batch of local sample 0 */
     int64_t first_channel; /* of the whole tensor, of local channel 0 */
     int64_t global_channels;
-    const struct ghp_step_hyperparameters *hyperparameters; /* in device memory, in place of `step`; or NULL */
+    const struct ghp_step_hyperparameters
+        *hyperparameters; /* in device memory, in place of `step`; or NULL */
 };
 
 struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= learning_rate v */
@@ -71,7 +72,8 @@ struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= le
     const void *dw;
     int64_t elements;
     double learning_rate, momentum, weight_decay;
-    const struct ghp_step_hyperparameters *hyperparameters; /* in device memory, in place of these three; or NULL */
+    const struct ghp_step_hyperparameters
+        *hyperparameters; /* in device memory, in place of these three; or NULL */
 };
 
 struct ghp_buffer_extent { /* n of a tensor, of so many bytes each */
@@ -155,7 +157,8 @@ struct ghp_backend_ops {
      * NULL where can_block or fuses is not. */
     enum ghp_status (*prepare_nchw16c)(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
-                                       struct ghp_memory_format memory_formats, struct ghp_kernel **kernel);
+                                       struct ghp_memory_format memory_formats,
+                                       struct ghp_kernel **kernel);
     int64_t (*scratch_bytes)(const struct ghp_kernel *kernel);
     const char *(*algorithm)(const struct ghp_kernel *kernel);
     /* Whether it reorders activations, so that it would rather have them blocked; NULL: none does. */
@@ -171,7 +174,7 @@ struct ghp_backend_ops {
                                   struct ghp_buffer_extent extent);
     /* A further gradient of a ReLU's output y, and the ReLU's backward pass. Not NULL where fuses is not. */
     enum ghp_status (*accumulate_masked)(struct ghp_backend *backend,
-                                        const struct ghp_masked_sum *sum);
+                                         const struct ghp_masked_sum *sum);
 };
 
 extern const struct ghp_backend_ops ghp_backend_reference;

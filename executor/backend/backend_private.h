@@ -20,8 +20,8 @@ enum ghp_cpu_precision {
     GHP_PRECISION_COUNT
 };
 
-typedef void ghp_cpu_kernel_fn(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                         struct ghp_share share);
+typedef void ghp_cpu_kernel_fn(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args, struct ghp_share share);
 
 struct ghp_cpu_kernel_stages { /* share of before and after: {0, parts} */
     ghp_cpu_kernel_fn *before; /* once, or NULL */
@@ -42,7 +42,7 @@ struct ghp_cpu_kernel {
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* The stages of a loop that has nothing to do before, from its bodies in all precisions; after: the same for all, or NULL. */
-#define GHP_CPU_KERNEL_EACH(run, after)                                                                  \
+#define GHP_CPU_KERNEL_EACH(run, after)                                                            \
     {                                                                                              \
         {NULL, run##_float, after}, {NULL, run##_double, after},                                   \
         {                                                                                          \
@@ -61,13 +61,17 @@ extern const struct ghp_cpu_kernel ghp_cpu_kernels_gather[]; /* view, pad */
 const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass);
 /* A batch norm's, on tensors in these formats, with what they say is fused; NULL: there is none. Backward with a ReLU w is
  * read too. */
-const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass, struct ghp_memory_format memory_formats);
-extern const struct ghp_cpu_kernel ghp_cpu_kernel_add_relu; /* an addition with the ReLU behind it */
-extern const struct ghp_cpu_kernel ghp_cpu_kernel_max_relu; /* a max pool forward, with the ReLU before it */
+const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass,
+                                                 struct ghp_memory_format memory_formats);
+extern const struct ghp_cpu_kernel
+    ghp_cpu_kernel_add_relu; /* an addition with the ReLU behind it */
+extern const struct ghp_cpu_kernel
+    ghp_cpu_kernel_max_relu; /* a max pool forward, with the ReLU before it */
 /* Linear layers over few samples, in float and with `fast` numerics (cpu/small_batch.c): whether there are loops for that operation,
  * and the one of a pass. */
 #define GHP_CPU_KERNEL_SMALL_BATCH "thin"
-bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend, const struct ghp_local *local);
+bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend,
+                                   const struct ghp_local *local);
 const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass);
 
 struct ghp_backend {
@@ -80,7 +84,8 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
     struct ghp_local local;
     enum ghp_pass pass;
     const struct ghp_cpu_kernel *cpu_kernel; /* NULL: `run`, or the library, computes */
-    void (*run)(const struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args); /* or NULL */
+    void (*run)(const struct ghp_kernel *kernel,
+                const struct ghp_kernel_arguments *args); /* or NULL */
     int parts;
     int64_t scratch_bytes;
     const char *algorithm; /* static, or owned by the backend's own kernel */
@@ -89,9 +94,11 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
 
 /* A kernel that runs a loop. Returns GHP_OK; GHP_ERR_INPUT (no such pass); GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_cpu_kernel_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_kernel **kernel);
-enum ghp_status ghp_cpu_kernel_prepare_by(struct ghp_backend *backend, const struct ghp_local *local,
-                                    const struct ghp_cpu_kernel *cpu_kernel, struct ghp_kernel **kernel);
+                                       enum ghp_pass pass, struct ghp_kernel **kernel);
+enum ghp_status ghp_cpu_kernel_prepare_by(struct ghp_backend *backend,
+                                          const struct ghp_local *local,
+                                          const struct ghp_cpu_kernel *cpu_kernel,
+                                          struct ghp_kernel **kernel);
 void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);
 
 /* The vtable entries that are the same for every CPU backend. */
@@ -100,13 +107,13 @@ const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);
 bool ghp_kernel_reorders(const struct ghp_kernel *kernel);
 enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update);
 enum ghp_status ghp_cpu_kernel_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                    struct ghp_buffer_extent extent);
+                                          struct ghp_buffer_extent extent);
 enum ghp_status ghp_cpu_kernel_accumulate_masked(struct ghp_backend *backend,
-                                          const struct ghp_masked_sum *sum);
+                                                 const struct ghp_masked_sum *sum);
 
 /* Bodies of these, one part of them; in cpu/elementwise.c. */
 void ghp_cpu_kernel_update_part(const struct ghp_update *update, int element_bytes,
-                          struct ghp_share share);
+                                struct ghp_share share);
 void ghp_cpu_kernel_accumulate_part(const struct ghp_masked_sum *sum, struct ghp_range range);
 
 #endif

@@ -83,16 +83,18 @@ enum ghp_status ghp_device_write(struct ghp_device device, void *to, const void 
     return ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE);
 }
 
-enum ghp_status ghp_device_get(struct ghp_device device, const struct ghp_param_descriptor *descriptor,
-                               const void *from, void *to)
+enum ghp_status ghp_device_get(struct ghp_device device,
+                               const struct ghp_param_descriptor *descriptor, const void *from,
+                               void *to)
 {
     if (device.ops != NULL) return device.ops->get(device.backend, descriptor, from, to);
     memcpy(to, from, (size_t)(descriptor->elements * descriptor->element_bytes));
     return GHP_OK;
 }
 
-enum ghp_status ghp_device_put(struct ghp_device device, const struct ghp_param_descriptor *descriptor,
-                               const void *from, void *to)
+enum ghp_status ghp_device_put(struct ghp_device device,
+                               const struct ghp_param_descriptor *descriptor, const void *from,
+                               void *to)
 {
     if (device.ops != NULL) return device.ops->put(device.backend, descriptor, from, to);
     memcpy(to, from, (size_t)(descriptor->elements * descriptor->element_bytes));

@@ -25,7 +25,11 @@ enum ghp_device_stream {
     GHP_DEVICE_STREAM_COUNT
 };
 
-enum ghp_copy_direction { GHP_COPY_TO_DEVICE, GHP_COPY_TO_HOST, GHP_COPY_ON_DEVICE }; /* host to device, back, inside the device */
+enum ghp_copy_direction {
+    GHP_COPY_TO_DEVICE,
+    GHP_COPY_TO_HOST,
+    GHP_COPY_ON_DEVICE
+}; /* host to device, back, inside the device */
 
 struct ghp_copy {
     void *to;
@@ -67,7 +71,8 @@ struct ghp_device_about {
     int64_t cache_bytes;
 };
 
-struct ghp_device_ops { /* every call may fail with GHP_ERR_BACKEND; addresses of device memory are not for the host */
+struct
+    ghp_device_ops { /* every call may fail with GHP_ERR_BACKEND; addresses of device memory are not for the host */
     /* Zeroed, GHP_ALIGN_BYTES-aligned. GHP_ERR_NO_MEMORY names the bytes. */
     enum ghp_status (*allocate)(struct ghp_backend *backend, int64_t bytes, void **base);
     void (*release)(struct ghp_backend *backend, void *base); /* accepts NULL */
@@ -85,23 +90,30 @@ struct ghp_device_ops { /* every call may fail with GHP_ERR_BACKEND; addresses o
                             const struct ghp_move *move);
 
     /* A parameter's local part between the host's order (K,C,R,S; element_bytes numbers) and the device's. Waits. */
-    enum ghp_status (*put)(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
-                           const void *host, void *device);
-    enum ghp_status (*get)(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
-                           const void *device, void *host);
+    enum ghp_status (*put)(struct ghp_backend *backend,
+                           const struct ghp_param_descriptor *descriptor, const void *host,
+                           void *device);
+    enum ghp_status (*get)(struct ghp_backend *backend,
+                           const struct ghp_param_descriptor *descriptor, const void *device,
+                           void *host);
 
     /* Events. `timed` ones may be asked for seconds. One thread sets and follows an event. */
-    enum ghp_status (*event_open)(struct ghp_backend *backend, bool timed, struct ghp_device_event **event);
-    void (*event_close)(struct ghp_backend *backend, struct ghp_device_event *event); /* accepts NULL */
+    enum ghp_status (*event_open)(struct ghp_backend *backend, bool timed,
+                                  struct ghp_device_event **event);
+    void (*event_close)(struct ghp_backend *backend,
+                        struct ghp_device_event *event); /* accepts NULL */
     enum ghp_status (*record_event)(struct ghp_backend *backend, enum ghp_device_stream stream,
-                           struct ghp_device_event *event);
-    enum ghp_status (*wait_event)(struct ghp_backend *backend, enum ghp_device_stream stream,
-                              struct ghp_device_event *event); /* the stream goes on when the event is passed */
-    enum ghp_status (*query_event)(struct ghp_backend *backend, struct ghp_device_event *event, bool *passed);
+                                    struct ghp_device_event *event);
+    enum ghp_status (*wait_event)(
+        struct ghp_backend *backend, enum ghp_device_stream stream,
+        struct ghp_device_event *event); /* the stream goes on when the event is passed */
+    enum ghp_status (*query_event)(struct ghp_backend *backend, struct ghp_device_event *event,
+                                   bool *passed);
     /* Between two timed events that are passed [s]. */
     enum ghp_status (*elapsed)(struct ghp_backend *backend, struct ghp_device_event *first,
                                struct ghp_device_event *last, double *seconds);
-    enum ghp_status (*finish)(struct ghp_backend *backend, enum ghp_device_stream stream); /* waits for all */
+    enum ghp_status (*finish)(struct ghp_backend *backend,
+                              enum ghp_device_stream stream); /* waits for all */
 
     /* Graphs: what this thread enqueues from record to recorded goes onto the graph and is not done. It begins in the
      * compute stream; other streams take part by following its events, and it follows them again before the end. All
@@ -109,7 +121,8 @@ struct ghp_device_ops { /* every call may fail with GHP_ERR_BACKEND; addresses o
     enum ghp_status (*begin_capture)(struct ghp_backend *backend);
     enum ghp_status (*end_capture)(struct ghp_backend *backend, struct ghp_device_graph **graph);
     enum ghp_status (*launch_graph)(struct ghp_backend *backend, struct ghp_device_graph *graph);
-    void (*graph_close)(struct ghp_backend *backend, struct ghp_device_graph *graph); /* accepts NULL */
+    void (*graph_close)(struct ghp_backend *backend,
+                        struct ghp_device_graph *graph); /* accepts NULL */
 
     /* Keeps the compute stream busy for about so long, so that what is enqueued meanwhile is done back to back. */
     enum ghp_status (*delay)(struct ghp_backend *backend, double seconds);
@@ -141,9 +154,11 @@ enum ghp_status ghp_device_write(struct ghp_device device, void *to, const void 
                                  int64_t bytes);
 
 /* A parameter's local part in the host's order; waits. */
-enum ghp_status ghp_device_get(struct ghp_device device, const struct ghp_param_descriptor *descriptor,
-                               const void *from, void *to);
-enum ghp_status ghp_device_put(struct ghp_device device, const struct ghp_param_descriptor *descriptor,
-                               const void *from, void *to);
+enum ghp_status ghp_device_get(struct ghp_device device,
+                               const struct ghp_param_descriptor *descriptor, const void *from,
+                               void *to);
+enum ghp_status ghp_device_put(struct ghp_device device,
+                               const struct ghp_param_descriptor *descriptor, const void *from,
+                               void *to);
 
 #endif

@@ -117,8 +117,8 @@ static void fill_tensor(void *tensor, int64_t elements, int element_bytes, struc
 typedef enum ghp_status fill_fn(const struct ghp_operand_set *set, void *tensor, int64_t elements,
                                 int element_bytes, struct fill how);
 
-static enum ghp_status fill_on_host(const struct ghp_operand_set *set, void *tensor, int64_t elements,
-                                    int element_bytes, struct fill how)
+static enum ghp_status fill_on_host(const struct ghp_operand_set *set, void *tensor,
+                                    int64_t elements, int element_bytes, struct fill how)
 {
     (void)set;
     fill_tensor(tensor, elements, element_bytes, how);
@@ -134,8 +134,8 @@ static enum ghp_status fill_all(const struct ghp_operand_set *set, fill_fn *fill
     bool norm = local->op == GHP_OP_BATCH_NORM;
 
     for (int i = 0; i < ghp_operand_set_inputs(local); i++)
-        GHP_TRY(fill(set, (void *)(uintptr_t)at->x[i], ghp_operand_set_input_elements(local, i), size,
-                     (struct fill){(uint32_t)i, 0.0, 1.0}));
+        GHP_TRY(fill(set, (void *)(uintptr_t)at->x[i], ghp_operand_set_input_elements(local, i),
+                     size, (struct fill){(uint32_t)i, 0.0, 1.0}));
     GHP_TRY(fill(set, at->y, ghp_local_out_elements(local), size, (struct fill){20, 0.0, 1.0}));
     GHP_TRY(fill(set, at->dy, ghp_local_out_elements(local), size, (struct fill){21, 0.0, 1.0}));
     for (int i = 0; i < weights; i++)
@@ -166,21 +166,22 @@ void *ghp_operand_set_block(int64_t bytes)
 }
 
 /* Everything but memory. */
-static struct ghp_operand_set set_of(const struct ghp_local *local, int element_bytes, unsigned passes)
+static struct ghp_operand_set set_of(const struct ghp_local *local, int element_bytes,
+                                     unsigned passes)
 {
     return (struct ghp_operand_set){.local = *local,
-                              .element_bytes = element_bytes,
-                              .bytes = ghp_operand_set_bytes(local, element_bytes, passes),
-                              .args = {.training = true,
-                                       .loss_scale = 1.0 / (double)local->n,
-                                       .stat_count = local->n * local->h * local->w,
-                                       .valid_samples = local->n,
-                                       .seed = 1,
-                                       .global_channels = local->c}};
+                                    .element_bytes = element_bytes,
+                                    .bytes = ghp_operand_set_bytes(local, element_bytes, passes),
+                                    .args = {.training = true,
+                                             .loss_scale = 1.0 / (double)local->n,
+                                             .stat_count = local->n * local->h * local->w,
+                                             .valid_samples = local->n,
+                                             .seed = 1,
+                                             .global_channels = local->c}};
 }
 
-enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_bytes, unsigned passes,
-                               struct ghp_operand_set *set)
+enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_bytes,
+                                     unsigned passes, struct ghp_operand_set *set)
 {
     unsigned what = needs(local->op, passes);
 
@@ -218,10 +219,11 @@ void ghp_operand_set_release(struct ghp_operand_set *set)
 static struct ghp_param_descriptor weight_descriptor(const struct ghp_operand_set *set)
 {
     const struct ghp_local *l = &set->local;
-    struct ghp_param_descriptor descriptor = {.n_dims = 1,
-                            .elements = ghp_local_weight_elements(l) /
-                                        (ghp_operand_set_weights(l) > 0 ? ghp_operand_set_weights(l) : 1),
-                            .element_bytes = ghp_parameter_bytes(set->element_bytes)};
+    struct ghp_param_descriptor descriptor = {
+        .n_dims = 1,
+        .elements = ghp_local_weight_elements(l) /
+                    (ghp_operand_set_weights(l) > 0 ? ghp_operand_set_weights(l) : 1),
+        .element_bytes = ghp_parameter_bytes(set->element_bytes)};
 
     descriptor.dims[0] = descriptor.elements;
     if (l->op != GHP_OP_CONV2D) return descriptor;
@@ -233,36 +235,43 @@ static struct ghp_param_descriptor weight_descriptor(const struct ghp_operand_se
     return descriptor;
 }
 
-enum ghp_status ghp_operand_set_upload(const struct ghp_operand_set *host, struct ghp_operand_set *set)
+enum ghp_status ghp_operand_set_upload(const struct ghp_operand_set *host,
+                                       struct ghp_operand_set *set)
 {
     struct ghp_param_descriptor descriptor = weight_descriptor(set);
 
     GHP_TRY(ghp_device_write(set->device, set->memory, host->memory, host->bytes));
     for (int i = 0; descriptor.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
         if (set->args.at.w[i] != NULL)
-            GHP_TRY(ghp_device_put(set->device, &descriptor, host->args.at.w[i], set->args.at.w[i]));
+            GHP_TRY(
+                ghp_device_put(set->device, &descriptor, host->args.at.w[i], set->args.at.w[i]));
         if (set->args.at.dw[i] != NULL)
-            GHP_TRY(ghp_device_put(set->device, &descriptor, host->args.at.dw[i], set->args.at.dw[i]));
+            GHP_TRY(
+                ghp_device_put(set->device, &descriptor, host->args.at.dw[i], set->args.at.dw[i]));
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_operand_set_fetch(const struct ghp_operand_set *set, struct ghp_operand_set *host)
+enum ghp_status ghp_operand_set_fetch(const struct ghp_operand_set *set,
+                                      struct ghp_operand_set *host)
 {
     struct ghp_param_descriptor descriptor = weight_descriptor(set);
 
     GHP_TRY(ghp_device_read(set->device, host->memory, set->memory, set->bytes));
     for (int i = 0; descriptor.n_dims > 1 && i < GHP_MAX_PARAMS; i++) {
         if (set->args.at.w[i] != NULL)
-            GHP_TRY(ghp_device_get(set->device, &descriptor, set->args.at.w[i], host->args.at.w[i]));
+            GHP_TRY(
+                ghp_device_get(set->device, &descriptor, set->args.at.w[i], host->args.at.w[i]));
         if (set->args.at.dw[i] != NULL)
-            GHP_TRY(ghp_device_get(set->device, &descriptor, set->args.at.dw[i], host->args.at.dw[i]));
+            GHP_TRY(
+                ghp_device_get(set->device, &descriptor, set->args.at.dw[i], host->args.at.dw[i]));
     }
     return GHP_OK;
 }
 
 enum ghp_status ghp_operand_set_init_on(struct ghp_device device, const struct ghp_local *local,
-                                  int element_bytes, unsigned passes, struct ghp_operand_set *set)
+                                        int element_bytes, unsigned passes,
+                                        struct ghp_operand_set *set)
 {
     struct ghp_operand_set host;
     struct cutter cutter = {0};
@@ -287,8 +296,8 @@ done:
 enum { PATTERN_ELEMENTS = 1 << 20 };
 
 /* The first elements from the host, the others as copies of them, twice as many each time. */
-static enum ghp_status fill_on_device(const struct ghp_operand_set *set, void *tensor, int64_t elements,
-                                      int element_bytes, struct fill how)
+static enum ghp_status fill_on_device(const struct ghp_operand_set *set, void *tensor,
+                                      int64_t elements, int element_bytes, struct fill how)
 {
     int64_t first = elements < PATTERN_ELEMENTS ? elements : PATTERN_ELEMENTS;
     void *host;
@@ -327,8 +336,9 @@ static enum ghp_status send_labels(const struct ghp_operand_set *set)
     return status;
 }
 
-enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device, const struct ghp_local *local,
-                                       int element_bytes, unsigned passes, struct ghp_operand_set *set)
+enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device,
+                                             const struct ghp_local *local, int element_bytes,
+                                             unsigned passes, struct ghp_operand_set *set)
 {
     struct cutter cutter = {0};
     void *memory = NULL;
@@ -350,7 +360,7 @@ fail:
 }
 
 enum ghp_status ghp_operand_set_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
-                              struct ghp_backend *backend, enum ghp_pass pass)
+                                    struct ghp_backend *backend, enum ghp_pass pass)
 {
     struct ghp_kernel *kernel = NULL;
     void *scratch = NULL;

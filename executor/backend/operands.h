@@ -30,31 +30,36 @@ enum { GHP_OPERAND_SET_ALL = (1 << GHP_PASS_COUNT) - 1 };
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local
  * Tested    tests/executor/backend/cpu/test_reference.c */
-enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_bytes, unsigned passes,
-                               struct ghp_operand_set *set);
+enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_bytes,
+                                     unsigned passes, struct ghp_operand_set *set);
 void ghp_operand_set_release(struct ghp_operand_set *set); /* accepts a zeroed one */
 
 /* The same in a device's memory, for whoever only times: large tensors repeat their first numbers there, made on the host
  * once. In host memory, ghp_operand_set_init. */
-enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device, const struct ghp_local *local,
-                                       int element_bytes, unsigned passes, struct ghp_operand_set *set);
+enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device,
+                                             const struct ghp_local *local, int element_bytes,
+                                             unsigned passes, struct ghp_operand_set *set);
 /* The same numbers in a device's memory; in host memory, ghp_operand_set_init. */
 enum ghp_status ghp_operand_set_init_on(struct ghp_device device, const struct ghp_local *local,
-                                  int element_bytes, unsigned passes, struct ghp_operand_set *set);
+                                        int element_bytes, unsigned passes,
+                                        struct ghp_operand_set *set);
 /* All tensors between a set in host memory and one on a device, made for the same operation and passes; waits. */
-enum ghp_status ghp_operand_set_upload(const struct ghp_operand_set *host, struct ghp_operand_set *set);
-enum ghp_status ghp_operand_set_fetch(const struct ghp_operand_set *set, struct ghp_operand_set *host);
+enum ghp_status ghp_operand_set_upload(const struct ghp_operand_set *host,
+                                       struct ghp_operand_set *set);
+enum ghp_status ghp_operand_set_fetch(const struct ghp_operand_set *set,
+                                      struct ghp_operand_set *host);
 
 /* Bytes that init would allocate. */
 int64_t ghp_operand_set_bytes(const struct ghp_local *local, int element_bytes, unsigned passes);
 
 /* Prepares a pass, runs it once on the set's tensors with scratch of its own, and releases it. */
 enum ghp_status ghp_operand_set_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
-                              struct ghp_backend *backend, enum ghp_pass pass);
+                                    struct ghp_backend *backend, enum ghp_pass pass);
 
 int64_t ghp_operand_set_input_elements(const struct ghp_local *local, int input);
-int ghp_operand_set_inputs(const struct ghp_local *local);  /* at least 1 */
-int ghp_operand_set_weights(const struct ghp_local *local); /* weight tensors, each of equal elements */
+int ghp_operand_set_inputs(const struct ghp_local *local); /* at least 1 */
+int ghp_operand_set_weights(
+    const struct ghp_local *local); /* weight tensors, each of equal elements */
 
 /* A cache-line aligned block for scratch: never NULL for bytes 0; NULL where memory is short. Free with free(). */
 void *ghp_operand_set_block(int64_t bytes);

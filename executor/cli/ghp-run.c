@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 static const char *const numerics_names[] = {"auto", "exact", "fast", NULL};
+static const char *const numerics_synonyms[] = {"deterministic", "exact", NULL};
 static const char *const precision_names[] = {"plan", "float", "double", "tf32", "bf16", NULL};
 static const char *const evaluate_names[] = {"auto", "on", "off", NULL};
 static const char *const overlap_names[] = {"on", "off", NULL};
@@ -38,7 +39,8 @@ static const struct ghp_opt options[] = {
      .target = &chosen.data,
      .argument = "SOURCE",
      .help = "synthetic, idx:DIR (MNIST family, plain or gzip) or cifar10:DIR (binary version)"},
-    {.name = "split",
+    {.name = "train-fraction",
+     .former = "split",
      .kind = GHP_OPT_REAL,
      .target = &chosen.split,
      .argument = "F",
@@ -81,7 +83,8 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = 1e3,
      .help = "added to the gradient times the weight, for every parameter"},
-    {.name = "schedule",
+    {.name = "lr-schedule",
+     .former = "schedule",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.schedule,
      .choices = ghp_lr_schedule_names,
@@ -114,7 +117,8 @@ static const struct ghp_opt options[] = {
      .help = "evaluate on the test set after each epoch and at the end; auto: where data comes "
              "from files"},
     {.kind = GHP_OPT_HEADING, .help = "Comparing plans"},
-    {.name = "ab",
+    {.name = "compare",
+     .former = "ab",
      .kind = GHP_OPT_INT,
      .target = &chosen.ab_steps,
      .argument = "STEPS",
@@ -122,22 +126,25 @@ static const struct ghp_opt options[] = {
      .max = 1e6,
      .help = "time the plans in turns of this many steps and name the fastest; with --steps or "
              "--epochs, train by it"},
-    {.name = "ab-rounds",
+    {.name = "compare-rounds",
+     .former = "ab-rounds",
      .kind = GHP_OPT_INT,
      .target = &chosen.ab_rounds,
      .argument = "R",
      .min = 1,
      .max = GHP_CANDIDATES_ROUNDS,
      .help = "turns of each plan; an interval takes 6 or more"},
-    {.name = "ab-turn",
+    {.name = "compare-turn",
+     .former = "ab-turn",
      .kind = GHP_OPT_REAL,
      .target = &chosen.ab_turn_s,
      .argument = "SECONDS",
      .min = 0,
      .max = 1e6,
-     .help =
-         "fewer steps than --ab says, at least one, where a turn would last longer; 0: no limit"},
-    {.name = "ab-warmup",
+     .help = "fewer steps than --compare says, at least one, where a turn would last longer; 0: no "
+             "limit"},
+    {.name = "compare-warmup",
+     .former = "ab-warmup",
      .kind = GHP_OPT_INT,
      .target = &chosen.ab_warmup_steps,
      .argument = "S",
@@ -162,7 +169,9 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.numerics,
      .choices = numerics_names,
-     .help = "exact: runs repeat bit for bit; fast: the quickest algorithms; auto: exact with "
+     .synonyms = numerics_synonyms,
+     .help = "exact (or deterministic): runs repeat bit for bit; fast: the quickest algorithms; "
+             "auto: exact with "
              "--verify, else fast"},
     {.name = "backend",
      .kind = GHP_OPT_TEXT,
@@ -245,7 +254,8 @@ static const struct ghp_opt options[] = {
      .target = &chosen.json,
      .help = "print one JSON object instead of tables"},
     {.kind = GHP_OPT_HEADING, .help = "Testing"},
-    {.name = "fault",
+    {.name = "inject-fault",
+     .former = "fault",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.fault,
      .choices = ghp_fault_names,
@@ -258,24 +268,25 @@ static const struct ghp_tool tool = {
     .purpose =
         "trains a network by a plan, one worker a process, and prints predicted beside measured",
     .usage = "mpirun -n N ghp-run PLAN [options]\n"
-             "       mpirun -n N ghp-run PLAN PLAN2 [PLAN3 ...] --ab STEPS [options]",
+             "       mpirun -n N ghp-run PLAN PLAN2 [PLAN3 ...] --compare STEPS [options]",
     .example = "mpirun -n 4 --oversubscribe build/bin/ghp-run plan.json --steps 20",
     .opts = options,
     .n_opts = (int)(sizeof(options) / sizeof(options[0])),
     .libraries = ghp_executor_libraries,
-    .notes = "An epoch is as many whole global batches as the training set holds; the samples of "
-             "the last partial batch\n"
-             "are left out of that epoch, and every epoch is shuffled anew, the same for every "
-             "plan. Evaluation takes all\n"
-             "test samples, any remainder included, on running statistics and without dropout. "
-             "Images from files are\n"
-             "normalised by the training set's mean and deviation of each channel.\n"
-             "Faults: drop-reduction leaves one gradient reduction out; group-scale divides the "
-             "loss by a group's batch;\n"
-             "bias-times-k adds a bias once a member; rank-masks keys dropout by rank; "
-             "local-statistics keeps batch norm's\n"
-             "sums to one worker; stop-at-start, stop-before-comparison and stop-before-end stop the "
-             "last worker there.",
+    .notes =
+        "An epoch is as many whole global batches as the training set holds; the samples of "
+        "the last partial batch\n"
+        "are left out of that epoch, and every epoch is shuffled anew, the same for every "
+        "plan. Evaluation takes all\n"
+        "test samples, any remainder included, on running statistics and without dropout. "
+        "Images from files are\n"
+        "normalised by the training set's mean and deviation of each channel.\n"
+        "Faults: drop-reduction leaves one gradient reduction out; group-scale divides the "
+        "loss by a group's batch;\n"
+        "bias-times-k adds a bias once a member; rank-masks keys dropout by rank; "
+        "local-statistics keeps batch norm's\n"
+        "sums to one worker; stop-at-start, stop-before-comparison and stop-before-end stop the "
+        "last worker there.",
 };
 
 /* Threads that spin while they wait starve workers that share their cores. The OpenMP library reads its wait policy when
@@ -302,16 +313,18 @@ static enum ghp_status check_comparison(void)
 
     if (chosen.ab_steps == GHP_NOT_SET && chosen.n_plans > 1)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "%d plans were given; give one, or --ab STEPS to compare them",
+                        "%d plans were given; give one, or --compare STEPS to compare them",
                         chosen.n_plans);
     if (chosen.ab_steps == GHP_NOT_SET && chosen.run_folder != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "--run-dir is for the runs of --ab; give --run FILE for this one");
+                        "--run-dir is for the runs of --compare; give --run FILE for this one");
     if (chosen.ab_steps == GHP_NOT_SET) return GHP_OK;
     if (chosen.n_plans < 2)
-        return GHP_FAIL(GHP_ERR_USAGE, "--ab compares plans, and one was given; give two or more");
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--compare compares plans, and one was given; give two or more");
     if (chosen.verify_steps != GHP_NOT_SET)
-        return GHP_FAIL(GHP_ERR_USAGE, "--ab and --verify were both given; verify one plan alone");
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--compare and --verify were both given; verify one plan alone");
     if (!trains && (chosen.run_path != NULL || chosen.metrics_path != NULL ||
                     chosen.checkpoint_folder != NULL))
         return GHP_FAIL(
@@ -407,10 +420,8 @@ static int run(struct ghp_session *session, enum ghp_status status)
 
 int main(int argc, char **argv)
 {
-    struct ghp_session session = {.tool = &tool,
-                                  .options = &chosen,
-                                  .transport_ops = &ghp_transport_mpi,
-                                  .verified = true};
+    struct ghp_session session = {
+        .tool = &tool, .options = &chosen, .transport_ops = &ghp_transport_mpi, .verified = true};
     enum ghp_status started, status;
 
     ghp_log_open(tool.name, false); /* nobody knows yet who speaks */

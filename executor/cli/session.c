@@ -21,7 +21,7 @@ struct parts { /* all that a session owns */
     const struct ghp_session_options *options;
     struct ghp_setup setup;
     struct ghp_session_plan *session_plan; /* whose plan is trained */
-    struct ghp_comparison ab;            /* of several plans */
+    struct ghp_comparison ab;              /* of several plans */
     struct ghp_memory memory;
     struct ghp_training training;
     struct ghp_snapshot mine, lone;
@@ -69,10 +69,11 @@ static enum ghp_status plan_training(struct parts *p)
                             (o->evaluate == GHP_EVALUATE_AUTO && ghp_data_from_files(data));
     if (p->training.evaluates && ghp_data_count(data, GHP_DATA_TEST) == 0) {
         if (o->evaluate == GHP_EVALUATE_ON)
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "'%s' has no test samples to evaluate; cut some off with --split F, or "
-                            "give --eval off",
-                            o->data);
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "'%s' has no test samples to evaluate; cut some off with --train-fraction F, or "
+                "give --eval off",
+                o->data);
         p->training.evaluates = false;
     }
     return count_steps(p);
@@ -172,7 +173,8 @@ static enum ghp_status load_weights(struct parts *p)
     struct ghp_checkpoint checkpoint = {0};
 
     if (!p->options->resume) return GHP_OK;
-    GHP_TRY(ghp_checkpoint_load(p->options->checkpoint_folder, p->session_plan->worker, &checkpoint));
+    GHP_TRY(
+        ghp_checkpoint_load(p->options->checkpoint_folder, p->session_plan->worker, &checkpoint));
     GHP_TRY(check_checkpoint(p, &checkpoint));
     p->training.first_step = checkpoint.step;
     ghp_note("resuming after step %lld", (long long)checkpoint.step);
@@ -247,8 +249,8 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
 
     if (p->options->verify_steps != GHP_NOT_SET) {
         ghp_note("training one worker for comparison");
-        GHP_TRY(ghp_verify_lone(&s->exec, &p->session_plan->work, &s->training_config, p->training.losses.steps,
-                                &p->lone));
+        GHP_TRY(ghp_verify_lone(&s->exec, &p->session_plan->work, &s->training_config,
+                                p->training.losses.steps, &p->lone));
         GHP_TRY(ghp_verify_compare(&p->mine, &p->lone, s->precision, &verification));
         run->verification = &verification;
         run->lone_losses = &p->lone.losses;
@@ -281,7 +283,8 @@ static enum ghp_status conclude_first(struct parts *p, struct ghp_run_result *ru
 static enum ghp_status finish(struct parts *p)
 {
     struct ghp_run_result run_result = {0};
-    enum ghp_status status = ghp_run_result_init(&p->setup, p->session_plan, &p->training, &run_result);
+    enum ghp_status status =
+        ghp_run_result_init(&p->setup, p->session_plan, &p->training, &run_result);
 
     if (status == GHP_OK) status = conclude_first(p, &run_result);
     ghp_run_result_release(&run_result);

@@ -52,7 +52,8 @@ static enum ghp_status make_tables(struct bout *b)
     for (int job = 0; job < SPEED_PROBE_JOBS; job++)
         b->speed_probe[job] = ghp_alloc(rounds, sizeof(*b->speed_probe[job]));
     if (ab->seconds == NULL || ab->order == NULL || ab->use == NULL || ab->turn_steps == NULL ||
-        ab->candidates.standings == NULL || b->all == NULL || b->speed_probe[0] == NULL || b->speed_probe[1] == NULL)
+        ab->candidates.standings == NULL || b->all == NULL || b->speed_probe[0] == NULL ||
+        b->speed_probe[1] == NULL)
         return GHP_NO_MEMORY();
     for (size_t i = 0; i < n; i++) {
         b->trainings[i].steps = ghp_compare_steps(o);
@@ -80,8 +81,8 @@ static enum ghp_status check_memory(const struct bout *b)
         return GHP_FAIL(GHP_ERR_NO_MEMORY,
                         "the %d plans need %s a worker at once, and this machine has %s left for "
                         "%d worker(s); compare fewer plans at a time",
-                        s->n_session_plans, need, ghp_bytes_format((double)available, have, sizeof(have)),
-                        here);
+                        s->n_session_plans, need,
+                        ghp_bytes_format((double)available, have, sizeof(have)), here);
     if (limit > 0 && together > limit)
         ghp_warn("the plans together take %s a worker, more than the %s that one of them was "
                  "limited to; where that limit is hard, run them one after the other",
@@ -100,7 +101,8 @@ static enum ghp_status open_all(struct bout *b)
     GHP_TRY(ghp_setup_agree(s, check_memory(b), "counting memory"));
     for (int i = 0; i < s->n_session_plans; i++)
         GHP_TRY(ghp_session_plan_allocate(s, &s->session_plans[i]));
-    return ghp_setup_agree(s, ghp_speed_prober_open(s->exec.backend_ops, s->exec.backend, &b->prober),
+    return ghp_setup_agree(s,
+                           ghp_speed_prober_open(s->exec.backend_ops, s->exec.backend, &b->prober),
                            "preparing to time the machine");
 }
 
@@ -139,7 +141,8 @@ static enum ghp_status run_step(struct bout *b, int i)
     int64_t index = b->next[i]++, last = training_config->schedule.steps - 1;
     struct ghp_step step = ghp_training_config_step(training_config, index);
 
-    step.learning_rate = ghp_lr_schedule_rate(training_config->schedule, index < last ? index : last);
+    step.learning_rate =
+        ghp_lr_schedule_rate(training_config->schedule, index < last ? index : last);
     hint(b, i, GHP_HINTS_BEFORE);
     GHP_TRY(ghp_worker_step(b->setup->session_plans[i].worker, &step));
     hint(b, i, GHP_HINTS_AFTER);
@@ -282,7 +285,8 @@ static enum ghp_status save_runs(struct bout *b)
 
     for (int i = 0; s->options->run_folder != NULL && i < s->n_session_plans; i++) {
         struct ghp_run_result run_result = {0};
-        enum ghp_status status = ghp_run_result_init(s, &s->session_plans[i], &b->trainings[i], &run_result);
+        enum ghp_status status =
+            ghp_run_result_init(s, &s->session_plans[i], &b->trainings[i], &run_result);
 
         if (status == GHP_OK) {
             if (s->rank == 0) status = save_run(b, i, &run_result.run);
@@ -303,7 +307,8 @@ static int ascending(const void *a, const void *b)
 
 static void judge_speed_probe(struct bout *b)
 {
-    double *const medians[SPEED_PROBE_JOBS] = {&b->ab->speed_probe.compute_s, &b->ab->speed_probe.memory_s};
+    double *const medians[SPEED_PROBE_JOBS] = {&b->ab->speed_probe.compute_s,
+                                               &b->ab->speed_probe.memory_s};
     int rounds = b->ab->candidates.rounds;
 
     for (int job = 0; job < SPEED_PROBE_JOBS; job++) {

@@ -14,14 +14,14 @@
 #include "executor/train/setup.h"
 
 struct ghp_comparison {
-    int64_t steps, warmup_steps; /* of a turn, at most */
-    int64_t *turn_steps;         /* [plans] timed steps of each plan's turns; owned */
-    struct ghp_candidates candidates;  /* contestant i is the setup's entrant i */
-    double *seconds;             /* [rounds][plans] of a step; owned, as the rest */
-    int *order;                  /* [rounds][plans]: who was first, second, ... */
-    struct ghp_cpu_use *use;     /* [rounds], of other programs */
-    struct ghp_speed_probe speed_probe;        /* of the machine: jobs' medians over the rounds */
-    struct ghp_cpu_use all_use;  /* of all rounds */
+    int64_t steps, warmup_steps;        /* of a turn, at most */
+    int64_t *turn_steps;                /* [plans] timed steps of each plan's turns; owned */
+    struct ghp_candidates candidates;   /* contestant i is the setup's entrant i */
+    double *seconds;                    /* [rounds][plans] of a step; owned, as the rest */
+    int *order;                         /* [rounds][plans]: who was first, second, ... */
+    struct ghp_cpu_use *use;            /* [rounds], of other programs */
+    struct ghp_speed_probe speed_probe; /* of the machine: jobs' medians over the rounds */
+    struct ghp_cpu_use all_use;         /* of all rounds */
 };
 
 /* Steps that each plan trains in a comparison. Local. */

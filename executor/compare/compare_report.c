@@ -36,17 +36,18 @@ static double worst_share(const struct ghp_comparison *ab, int *round)
 
 /* ---- for people ---- */
 
-static void head_notes(struct ghp_table *t, const struct ghp_comparison *ab, const struct ghp_setup *s)
+static void head_notes(struct ghp_table *t, const struct ghp_comparison *ab,
+                       const struct ghp_setup *s)
 {
     const struct ghp_plan *plan = &s->session_plans[0].plan;
     double coverage = ab->candidates.standings[0].ratio.coverage;
 
     ghp_table_note(t, "%s, %d workers, global batch %" PRId64 "; %s, %s, numerics %s, %d thread(s)",
                    plan->model.name, s->size, plan->problem.global_batch, s->exec.backend_ops->name,
-                   ghp_precision_name(s->precision), s->exact ? "exact" : "fast",
-                   s->threads);
+                   ghp_precision_name(s->precision), s->exact ? "exact" : "fast", s->threads);
     ghp_table_note(t,
-                   "measured: median over %d round(s) of the mean of at most %" PRId64 " steps; turns "
+                   "measured: median over %d round(s) of the mean of at most %" PRId64
+                   " steps; turns "
                    "alternate, each after %" PRId64 " steps of warm-up",
                    ab->candidates.rounds, ab->steps, ab->warmup_steps);
     if (coverage > 0)
@@ -79,12 +80,14 @@ static void disturbance_note(struct ghp_table *t, const struct ghp_comparison *a
                        100 * all);
 }
 
-static struct ghp_speed_probe speed_probe_ratio(const struct ghp_comparison *ab, const struct ghp_setup *s)
+static struct ghp_speed_probe speed_probe_ratio(const struct ghp_comparison *ab,
+                                                const struct ghp_setup *s)
 {
     return ghp_speed_probe_ratio(&ab->speed_probe, &s->session_plans[0].plan.profile.speed_probe);
 }
 
-static void speed_probe_note(struct ghp_table *t, const struct ghp_comparison *ab, const struct ghp_setup *s)
+static void speed_probe_note(struct ghp_table *t, const struct ghp_comparison *ab,
+                             const struct ghp_setup *s)
 {
     struct ghp_speed_probe ratio = speed_probe_ratio(ab, s);
 
@@ -108,7 +111,8 @@ static void columns(struct ghp_table *t)
     ghp_table_column(t, "to", NULL, 'r');
 }
 
-static void row(struct ghp_table *t, const struct ghp_comparison *ab, const struct ghp_setup *s, int i)
+static void row(struct ghp_table *t, const struct ghp_comparison *ab, const struct ghp_setup *s,
+                int i)
 {
     const struct ghp_session_plan *e = &s->session_plans[i];
     const struct ghp_standing *standing = &ab->candidates.standings[i];
@@ -133,7 +137,8 @@ static void row(struct ghp_table *t, const struct ghp_comparison *ab, const stru
     ghp_table_cell(t, "%.4f", standing->ratio.high);
 }
 
-enum ghp_status ghp_compare_report(const struct ghp_comparison *ab, const struct ghp_setup *s, FILE *out)
+enum ghp_status ghp_compare_report(const struct ghp_comparison *ab, const struct ghp_setup *s,
+                                   FILE *out)
 {
     const struct ghp_candidates *c = &ab->candidates;
     struct ghp_table *t = ghp_table_open();
@@ -253,7 +258,8 @@ static void put_how(json_t *o, const struct ghp_setup *s)
     put(o, "seed", json_integer((json_int_t)s->options->seed));
 }
 
-json_t *ghp_compare_json(const struct ghp_comparison *ab, const struct ghp_setup *s, json_t *training)
+json_t *ghp_compare_json(const struct ghp_comparison *ab, const struct ghp_setup *s,
+                         json_t *training)
 {
     const struct ghp_candidates *c = &ab->candidates;
     json_t *o = json_object(), *plans = json_array(), *options = json_object();
@@ -266,7 +272,7 @@ json_t *ghp_compare_json(const struct ghp_comparison *ab, const struct ghp_setup
         json_decref(training);
         return NULL;
     }
-    put(o, "format", json_string("ghp.ab/1"));
+    put(o, "format", json_string("ghp.comparison/2"));
     put_how(o, s);
     put(o, "warmup_steps", json_integer(ab->warmup_steps));
     put(o, "steps", json_integer(ab->steps));
@@ -274,7 +280,7 @@ json_t *ghp_compare_json(const struct ghp_comparison *ab, const struct ghp_setup
     put(o, "winner", json_string(s->session_plans[c->winner].path));
     put(o, "winner_certain", json_boolean(c->certain));
     put(o, "foreign_share", share_json(ab->all_use));
-    put(o, "pace", speed_probe_json(speed_probe_ratio(ab, s)));
+    put(o, "speed_probe", speed_probe_json(speed_probe_ratio(ab, s)));
     for (int i = 0; i < c->n; i++)
         json_array_append_new(plans, plan_json(ab, s, i));
     put(o, "plans", plans);

@@ -70,7 +70,7 @@ static enum ghp_status gather(struct ghp_host_load *n, struct ghp_cpu_count mine
 }
 
 enum ghp_status ghp_host_load_open(const struct ghp_transport_ops *ops, struct ghp_comm *comm,
-                                    int size, struct ghp_host_load **host_load)
+                                   int size, struct ghp_host_load **host_load)
 {
     struct ghp_host_load *n = ghp_alloc(1, sizeof(*n));
     enum ghp_status status = GHP_OK;

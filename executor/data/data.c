@@ -95,7 +95,7 @@ static enum ghp_status check_data(const struct ghp_data *data,
                         "with a batch of at most %lld%s",
                         request->spec, (long long)data->count[GHP_DATA_TRAIN],
                         (long long)request->global_batch, (long long)data->count[GHP_DATA_TRAIN],
-                        request->split > 0 ? ", or raise --split" : "");
+                        request->split > 0 ? ", or raise --train-fraction" : "");
     return check_labels(data, request);
 }
 

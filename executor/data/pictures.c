@@ -17,7 +17,7 @@ enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_
         if (request->split > 0)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "'%s' has both a training and a test set, so there is nothing to cut; "
-                            "leave --split out",
+                            "leave --train-fraction out",
                             folder);
         for (int set = 0; set < GHP_DATA_SET_COUNT; set++) {
             data->count[set] = data->pictures[set].n;
@@ -32,10 +32,11 @@ enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_
         return GHP_OK;
     }
     if (request->split <= 0 && lone == GHP_DATA_TEST)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "'%s' has only the t10k (test) set; cut it in order with --split F, such "
-                        "as --split 0.8",
-                        folder);
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "'%s' has only the t10k (test) set; cut it in order with --train-fraction F, such "
+            "as --train-fraction 0.8",
+            folder);
     data->shape = data->pictures[lone].shape;
     data->source[GHP_DATA_TRAIN] = data->source[GHP_DATA_TEST] = lone;
     data->count[GHP_DATA_TRAIN] = data->pictures[lone].n;

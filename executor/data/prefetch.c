@@ -127,7 +127,8 @@ static bool is_hinted(const struct ghp_prefetch *a, const struct ghp_supply *s)
                   (size_t)a->load.images * sizeof(*s->samples)) == 0;
 }
 
-enum ghp_status ghp_prefetch_take(struct ghp_prefetch *a, const struct ghp_supply *supply, void *images)
+enum ghp_status ghp_prefetch_take(struct ghp_prefetch *a, const struct ghp_supply *supply,
+                                  void *images)
 {
     int64_t made = end_demand(a), n = a->load.images;
 
@@ -154,7 +155,8 @@ static void release(struct ghp_prefetch *a)
     free(a);
 }
 
-enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place, struct ghp_prefetch **prefetch)
+enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place,
+                                  struct ghp_prefetch **prefetch)
 {
     struct ghp_prefetch *a = ghp_alloc(1, sizeof(*a));
 

@@ -24,8 +24,10 @@ struct ghp_prefetch;
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Tested    tests/executor/engine/test_prefetch.c */
-enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place, struct ghp_prefetch **prefetch);
-void ghp_prefetch_close(struct ghp_prefetch *prefetch); /* accepts NULL; waits for a sample at most */
+enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place,
+                                  struct ghp_prefetch **prefetch);
+void ghp_prefetch_close(
+    struct ghp_prefetch *prefetch); /* accepts NULL; waits for a sample at most */
 
 /* What will be taken next; drops what was asked for before. A hint that does not come true costs time alone.
  * next->samples are copied, next->data is borrowed until ghp_prefetch_close: the thread may read it at any time. */
@@ -37,11 +39,12 @@ void ghp_prefetch_hint(struct ghp_prefetch *prefetch, const struct ghp_supply *n
  *
  * Returns   GHP_OK; GHP_ERR_INTERNAL naming a sample that is not in the source */
 enum ghp_status ghp_prefetch_take(struct ghp_prefetch *prefetch, const struct ghp_supply *supply,
-                               void *images);
+                                  void *images);
 
 struct ghp_prefetch_count { /* samples since ghp_prefetch_open */
-    int64_t taken, made; /* of those taken: made ahead */
+    int64_t taken, made;    /* of those taken: made ahead */
 };
-struct ghp_prefetch_count ghp_prefetch_counted(const struct ghp_prefetch *prefetch); /* accepts NULL */
+struct ghp_prefetch_count
+ghp_prefetch_counted(const struct ghp_prefetch *prefetch); /* accepts NULL */
 
 #endif

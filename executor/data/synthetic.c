@@ -35,9 +35,8 @@ static enum ghp_status synthetic_open(const struct ghp_data_request *request, co
 
     (void)folder;
     if (request->split > 0)
-        return GHP_FAIL(
-            GHP_ERR_USAGE,
-            "synthetic data has a test set of its own; leave --split out, or use --data idx:DIR");
+        return GHP_FAIL(GHP_ERR_USAGE, "synthetic data has a test set of its own; leave "
+                                       "--train-fraction out, or use --data idx:DIR");
     data->shape = request->shape;
     data->classes = request->classes;
     data->seed = request->seed;

@@ -62,8 +62,7 @@ static void find_hole(const struct ghp_program *program, struct ghp_arena *arena
     if (arena->hole_last == 0) arena->hole_first = 0;
     for (int i = 0; i < program->n_buffers; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
-        bool outside =
-            b->offset + b->bytes <= arena->hole_first || b->offset >= arena->hole_last;
+        bool outside = b->offset + b->bytes <= arena->hole_first || b->offset >= arena->hole_last;
 
         GHP_ASSERT(is_borrowed(b) || b->bytes == 0 || outside);
     }
@@ -96,8 +95,7 @@ enum ghp_status ghp_arena_open_on(struct ghp_device device, const struct ghp_pro
         arena->lent = arena->bytes <= lender->bytes - lender->persistent_bytes;
         if (arena->lent) base = lender->base + lender->persistent_bytes;
     }
-    if (arena->bytes > 0 && !arena->lent)
-        status = ghp_device_allocate(device, arena->bytes, &base);
+    if (arena->bytes > 0 && !arena->lent) status = ghp_device_allocate(device, arena->bytes, &base);
     if (status == GHP_OK)
         arena->base = base;
     else
@@ -135,7 +133,8 @@ void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *prog
 /* The other stream may be in these at any time. */
 static bool is_shared(enum ghp_buffer_kind buffer_kind)
 {
-    return buffer_kind == GHP_BUFFER_BUCKET || buffer_kind == GHP_BUFFER_COMM || buffer_kind == GHP_BUFFER_METRICS;
+    return buffer_kind == GHP_BUFFER_BUCKET || buffer_kind == GHP_BUFFER_COMM ||
+           buffer_kind == GHP_BUFFER_METRICS;
 }
 
 void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point)
@@ -185,7 +184,8 @@ void ghp_arena_rest(struct ghp_arena *arena, const struct ghp_program *program)
     int64_t page = sysconf(_SC_PAGESIZE), at = 0;
     int n = 0;
 
-    if (kept == NULL || arena->base == NULL || arena->device.ops != NULL) { /* only thrift is lost */
+    if (kept == NULL || arena->base == NULL ||
+        arena->device.ops != NULL) { /* only thrift is lost */
         free(kept);
         return;
     }

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 
 struct comm_stream_job {
-    int64_t ticket;         /* of its latest run, 0: none */
+    int64_t ticket;                 /* of its latest run, 0: none */
     struct ghp_device_event *ready; /* in the compute stream, when it was posted; on a device */
-    struct ghp_device_event *done;  /* in the communication stream, after it; where the device transport enqueues */
+    struct ghp_device_event
+        *done; /* in the communication stream, after it; where the device transport enqueues */
 };
 
 struct ghp_comm_stream {
@@ -17,9 +18,9 @@ struct ghp_comm_stream {
     struct comm_stream_job *jobs;
     struct ghp_comm_stream_work work;
     struct ghp_comm_thread *thread; /* NULL: none */
-    int *waiting;                     /* [work.jobs] ring of jobs posted; without any thread */
-    int64_t done;                     /* of those posted, without any thread */
-    enum ghp_status status;           /* of them */
+    int *waiting;                   /* [work.jobs] ring of jobs posted; without any thread */
+    int64_t done;                   /* of those posted, without any thread */
+    enum ghp_status status;         /* of them */
 };
 
 /* On the thread: the job's input is there only when the compute stream has made it. */
@@ -37,12 +38,14 @@ static enum ghp_status run_concurrent(void *context, int job)
 static enum ghp_status run_waiting(struct ghp_comm_stream *comm_stream, int64_t ticket)
 {
     while (comm_stream->done < ticket && comm_stream->status == GHP_OK)
-        comm_stream->status = run_concurrent(comm_stream, comm_stream->waiting[comm_stream->done++ % comm_stream->work.jobs]);
+        comm_stream->status = run_concurrent(
+            comm_stream, comm_stream->waiting[comm_stream->done++ % comm_stream->work.jobs]);
     return comm_stream->status;
 }
 
 /* A job's events are made when it first runs: few of a worker's instructions are jobs. */
-static enum ghp_status open_events(const struct ghp_comm_stream *comm_stream, struct comm_stream_job *job)
+static enum ghp_status open_events(const struct ghp_comm_stream *comm_stream,
+                                   struct comm_stream_job *job)
 {
     struct ghp_device d = comm_stream->device;
 
@@ -51,8 +54,9 @@ static enum ghp_status open_events(const struct ghp_comm_stream *comm_stream, st
     return comm_stream->enqueues ? d.ops->event_open(d.backend, false, &job->done) : GHP_OK;
 }
 
-enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec, const struct ghp_comm_stream_work *work,
-                              struct ghp_comm_stream **result)
+enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec,
+                                     const struct ghp_comm_stream_work *work,
+                                     struct ghp_comm_stream **result)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_comm_stream *comm_stream = ghp_alloc(1, sizeof(*comm_stream));
@@ -60,15 +64,18 @@ enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec, const 
     *result = NULL;
     if (comm_stream == NULL) return GHP_NO_MEMORY();
     *comm_stream = (struct ghp_comm_stream){.device = ghp_exec_context_device(exec),
-                              .enqueues = exec->device_transport_ops->enqueues,
-                              .last = -1,
-                              .work = *work};
+                                            .enqueues = exec->device_transport_ops->enqueues,
+                                            .last = -1,
+                                            .work = *work};
     comm_stream->jobs = ghp_alloc((size_t)work->jobs, sizeof(*comm_stream->jobs));
     comm_stream->waiting = ghp_alloc((size_t)work->jobs, sizeof(*comm_stream->waiting));
-    if (comm_stream->jobs == NULL || comm_stream->waiting == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    if (comm_stream->jobs == NULL || comm_stream->waiting == NULL)
+        GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     if (!comm_stream->enqueues && !work->late)
-        GHP_TRY_GOTO(status, ghp_comm_thread_open(work->jobs + 1, run_concurrent, comm_stream, &comm_stream->thread),
-                     fail);
+        GHP_TRY_GOTO(
+            status,
+            ghp_comm_thread_open(work->jobs + 1, run_concurrent, comm_stream, &comm_stream->thread),
+            fail);
     *result = comm_stream;
     return GHP_OK;
 fail:
@@ -83,7 +90,8 @@ void ghp_comm_stream_close(struct ghp_comm_stream *comm_stream)
     if (comm_stream == NULL) return;
     d = comm_stream->device;
     ghp_comm_thread_close(comm_stream->thread);
-    if (comm_stream->work.late && !comm_stream->enqueues) run_waiting(comm_stream, comm_stream->posted);
+    if (comm_stream->work.late && !comm_stream->enqueues)
+        run_waiting(comm_stream, comm_stream->posted);
     for (int i = 0; d.ops != NULL && comm_stream->jobs != NULL && i < comm_stream->work.jobs; i++) {
         d.ops->event_close(d.backend, comm_stream->jobs[i].ready);
         d.ops->event_close(d.backend, comm_stream->jobs[i].done);

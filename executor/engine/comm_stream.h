@@ -16,16 +16,17 @@
 struct ghp_comm_stream;
 
 struct ghp_comm_stream_work {
-    int jobs;           /* 0 .. jobs - 1; a late communication stream's are followed before they are posted again */
+    int jobs; /* 0 .. jobs - 1; a late communication stream's are followed before they are posted again */
     ghp_comm_thread_fn *run; /* does a job; on a device it may use the communication stream alone */
-    void *context;      /* handed through */
-    bool late;          /* without any thread; no matter where the device transport enqueues */
+    void *context;           /* handed through */
+    bool late;               /* without any thread; no matter where the device transport enqueues */
 };
 
 /* Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND
  * Tested    tests/executor/engine/test_comm_stream.c, tests/executor/engine/test_device.c */
-enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec, const struct ghp_comm_stream_work *work,
-                              struct ghp_comm_stream **comm_stream);
+enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec,
+                                     const struct ghp_comm_stream_work *work,
+                                     struct ghp_comm_stream **comm_stream);
 /* Finishes the jobs posted so far; accepts NULL. */
 void ghp_comm_stream_close(struct ghp_comm_stream *comm_stream);
 

@@ -52,7 +52,7 @@ static void *serve(void *argument)
 }
 
 enum ghp_status ghp_comm_thread_open(int capacity, ghp_comm_thread_fn *run, void *context,
-                                struct ghp_comm_thread **thread)
+                                     struct ghp_comm_thread **thread)
 {
     struct ghp_comm_thread *s = ghp_alloc(1, sizeof(*s));
 

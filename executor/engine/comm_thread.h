@@ -21,7 +21,7 @@ typedef enum ghp_status ghp_comm_thread_fn(void *context, int job);
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Tested    tests/executor/engine/test_thread.c */
 enum ghp_status ghp_comm_thread_open(int capacity, ghp_comm_thread_fn *run, void *context,
-                                struct ghp_comm_thread **thread);
+                                     struct ghp_comm_thread **thread);
 
 /* Finishes the jobs posted so far and ends the thread; accepts NULL. */
 void ghp_comm_thread_close(struct ghp_comm_thread *thread);

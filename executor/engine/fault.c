@@ -39,7 +39,8 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
         for (int i = 0; i < model->n_layers; i++)
             if (model->layers[i].op == GHP_OP_DROPOUT && model->layers[i].norm.ratio > 0 &&
                 program->problem.workers > 1 &&
-                !(splits[i].kind == GHP_SPLIT_FULL && splits[i].tp_size == program->problem.workers))
+                !(splits[i].kind == GHP_SPLIT_FULL &&
+                  splits[i].tp_size == program->problem.workers))
                 return true;
         return false;
     case GHP_FAULT_STOP_AT_START:

@@ -15,7 +15,7 @@
     X(GROUP_SCALE, "group-scale", "at least two groups")                                           \
     X(BIAS_TIMES_K, "bias-times-k", "a bias behind a layer split by 'in'")                         \
     X(RANK_MASKS, "rank-masks", "a dropout layer divided among at least two workers")              \
-    X(LOCAL_STATISTICS, "local-statistics", "a batch norm whose statistics cross workers")   \
+    X(LOCAL_STATISTICS, "local-statistics", "a batch norm whose statistics cross workers")         \
     X(STOP_AT_START, "stop-at-start", "at least two workers")                                      \
     X(STOP_BEFORE_COMPARISON, "stop-before-comparison", "at least two workers")                    \
     X(STOP_BEFORE_END, "stop-before-end", "at least two workers")

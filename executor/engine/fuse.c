@@ -164,8 +164,8 @@ int ghp_fuse_find_sum(const struct ghp_program *program, int sum)
     return relu_behind(program, sum, first->at.dy);
 }
 
-struct ghp_relu_mask ghp_fuse_find_relu_mask(const struct ghp_program *program, const struct ghp_model *model,
-                                   int data)
+struct ghp_relu_mask ghp_fuse_find_relu_mask(const struct ghp_program *program,
+                                             const struct ghp_model *model, int data)
 {
     static const struct ghp_relu_mask none = {-1, -1};
     const struct ghp_instr *pool = &program->instrs[data];
@@ -249,7 +249,7 @@ static bool is_read_by(const struct ghp_model *model, int layer, int reader)
 }
 
 static bool is_fused_away(const struct ghp_model *model, int layer, enum ghp_pass pass,
-                           struct ghp_fuse_scope scope)
+                          struct ghp_fuse_scope scope)
 {
     const struct ghp_layer *l = &model->layers[layer];
 
@@ -295,7 +295,8 @@ bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pas
     return true;
 }
 
-struct ghp_memory_format ghp_fuse_memory_format(struct ghp_memory_format memory_formats, struct ghp_epilogue epilogue)
+struct ghp_memory_format ghp_fuse_memory_format(struct ghp_memory_format memory_formats,
+                                                struct ghp_epilogue epilogue)
 {
     memory_formats.bias = epilogue.bias >= 0;
     memory_formats.relu = epilogue.relu >= 0;

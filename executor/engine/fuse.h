@@ -48,8 +48,8 @@ struct ghp_prologue ghp_fuse_find_back(const struct ghp_program *program,
 struct ghp_relu_mask {
     int relu, forward; /* -1: none */
 };
-struct ghp_relu_mask ghp_fuse_find_relu_mask(const struct ghp_program *program, const struct ghp_model *model,
-                                   int data);
+struct ghp_relu_mask ghp_fuse_find_relu_mask(const struct ghp_program *program,
+                                             const struct ghp_model *model, int data);
 
 /* The backward pass of a ReLU right behind instruction `sum`, which adds a further gradient of its output; -1: none. */
 int ghp_fuse_find_sum(const struct ghp_program *program, int sum);
@@ -70,6 +70,7 @@ bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pas
                      struct ghp_fuse_scope scope);
 
 /* The same formats with that epilogue. */
-struct ghp_memory_format ghp_fuse_memory_format(struct ghp_memory_format memory_formats, struct ghp_epilogue epilogue);
+struct ghp_memory_format ghp_fuse_memory_format(struct ghp_memory_format memory_formats,
+                                                struct ghp_epilogue epilogue);
 
 #endif

@@ -52,7 +52,8 @@ static enum ghp_status open_memory(struct ghp_in_flight *f)
     return status;
 }
 
-enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan, struct ghp_in_flight **in_flight)
+enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan,
+                                   struct ghp_in_flight **in_flight)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_in_flight *f = ghp_alloc(1, sizeof(*f));
@@ -105,15 +106,17 @@ const struct ghp_step_hyperparameters *ghp_in_flight_hyperparameters(const struc
 }
 
 static enum ghp_status send_hyperparameters(struct ghp_in_flight *f, int slot,
-                                    const struct ghp_step_hyperparameters *hyperparameters)
+                                            const struct ghp_step_hyperparameters *hyperparameters)
 {
     f->given[slot] = *hyperparameters;
-    return ghp_device_copy(
-        f->device, GHP_DEVICE_STREAM_COMPUTE,
-        (struct ghp_copy){f->hyperparameters, &f->given[slot], (int64_t)sizeof(*hyperparameters), GHP_COPY_TO_DEVICE});
+    return ghp_device_copy(f->device, GHP_DEVICE_STREAM_COMPUTE,
+                           (struct ghp_copy){f->hyperparameters, &f->given[slot],
+                                             (int64_t)sizeof(*hyperparameters),
+                                             GHP_COPY_TO_DEVICE});
 }
 
-enum ghp_status ghp_in_flight_set(struct ghp_in_flight *f, const struct ghp_step_hyperparameters *hyperparameters)
+enum ghp_status ghp_in_flight_set(struct ghp_in_flight *f,
+                                  const struct ghp_step_hyperparameters *hyperparameters)
 {
     GHP_TRY(send_hyperparameters(f, GHP_BANKS, hyperparameters));
     return ghp_device_finish(f->device, GHP_DEVICE_STREAM_COMPUTE);
@@ -122,7 +125,7 @@ enum ghp_status ghp_in_flight_set(struct ghp_in_flight *f, const struct ghp_step
 /* ---- a step ---- */
 
 enum ghp_status ghp_in_flight_begin(struct ghp_in_flight *f, const struct ghp_supply *supply,
-                                 const struct ghp_step_hyperparameters *hyperparameters)
+                                    const struct ghp_step_hyperparameters *hyperparameters)
 {
     struct bank *bank;
 
@@ -167,7 +170,7 @@ static enum ghp_status record(struct ghp_in_flight *f, enum ghp_status (*run)(vo
 }
 
 enum ghp_status ghp_in_flight_run(struct ghp_in_flight *f, bool steady,
-                               enum ghp_status (*run)(void *context), void *context)
+                                  enum ghp_status (*run)(void *context), void *context)
 {
     struct bank *bank = &f->banks[f->bank];
     struct ghp_device d = f->device;
@@ -204,8 +207,8 @@ enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *f, int bank, int inst
                                    : ghp_timeline_finish(f->timeline, bank, instr);
 }
 
-enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *f, int bank, enum ghp_device_stream stream,
-                                   const void *metrics)
+enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *f, int bank,
+                                      enum ghp_device_stream stream, const void *metrics)
 {
     return ghp_device_copy(f->device, stream,
                            (struct ghp_copy){f->metrics + bank * GHP_METRIC_COUNT, metrics,
@@ -250,7 +253,7 @@ static enum ghp_status await(struct ghp_in_flight *f, int b)
         if (done) return GHP_OK;
         if (exec->device_transport_ops->check != NULL)
             GHP_TRY(exec->device_transport_ops->check(exec->device_transport, ghp_now_s() - begin_s,
-                                             label_of(f, b)));
+                                                      label_of(f, b)));
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
         if (pause_ns < LAST_PAUSE_NS) pause_ns += pause_ns / 4;
     }
@@ -271,8 +274,9 @@ static enum ghp_status collect_bank(struct ghp_in_flight *f, int b, struct ghp_s
     return GHP_OK;
 }
 
-enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *f, bool all, struct ghp_step_timer *timer,
-                                   struct ghp_in_flight_results *landed)
+enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *f, bool all,
+                                      struct ghp_step_timer *timer,
+                                      struct ghp_in_flight_results *landed)
 {
     landed->n = 0;
     GHP_TRY(collect_bank(f, 1 - f->bank, timer, landed));

@@ -18,29 +18,34 @@ struct ghp_in_flight_plan { /* borrowed until close */
     const struct ghp_exec_context *exec;
     const struct ghp_program *program;
     struct ghp_load load;
-    struct ghp_in_flight *lender; /* not NULL: its loader is used */
-    bool captures;              /* steps may be recorded and played */
+    struct ghp_in_flight *lender;                   /* not NULL: its loader is used */
+    bool captures;                                  /* steps may be recorded and played */
     const char *(*label)(void *context, int instr); /* what the watchdog names */
     void *context;
 };
 
-enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan, struct ghp_in_flight **in_flight);
+enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan,
+                                   struct ghp_in_flight **in_flight);
 void ghp_in_flight_close(struct ghp_in_flight *in_flight); /* accepts NULL */
 
 /* Numbers of a step in device memory, for calls and updates. */
-const struct ghp_step_hyperparameters *ghp_in_flight_hyperparameters(const struct ghp_in_flight *in_flight);
+const struct ghp_step_hyperparameters *
+ghp_in_flight_hyperparameters(const struct ghp_in_flight *in_flight);
 /* Sets them in the compute stream, outside of a step; waits. */
-enum ghp_status ghp_in_flight_set(struct ghp_in_flight *in_flight, const struct ghp_step_hyperparameters *hyperparameters);
+enum ghp_status ghp_in_flight_set(struct ghp_in_flight *in_flight,
+                                  const struct ghp_step_hyperparameters *hyperparameters);
 
 /* A step begins: its bank, its samples, its numbers. */
-enum ghp_status ghp_in_flight_begin(struct ghp_in_flight *in_flight, const struct ghp_supply *supply,
-                                 const struct ghp_step_hyperparameters *hyperparameters);
+enum ghp_status ghp_in_flight_begin(struct ghp_in_flight *in_flight,
+                                    const struct ghp_supply *supply,
+                                    const struct ghp_step_hyperparameters *hyperparameters);
 /* Enqueues the step: calls `run`, or plays what an earlier call left on graph.
  *
  * steady   this step enqueues what every later one does: it may be recorded */
 enum ghp_status ghp_in_flight_run(struct ghp_in_flight *in_flight, bool steady,
-                               enum ghp_status (*run)(void *context), void *context);
-bool ghp_in_flight_captures(const struct ghp_in_flight *in_flight); /* it is to end with all streams joined */
+                                  enum ghp_status (*run)(void *context), void *context);
+bool ghp_in_flight_captures(
+    const struct ghp_in_flight *in_flight); /* it is to end with all streams joined */
 bool ghp_in_flight_is_capturing(const struct ghp_in_flight *in_flight);
 int ghp_in_flight_bank(const struct ghp_in_flight *in_flight); /* of the present step */
 
@@ -51,8 +56,8 @@ enum { GHP_WHOLE_STEP = -1 };
 enum ghp_status ghp_in_flight_start(struct ghp_in_flight *in_flight, int bank, int instr);
 enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *in_flight, int bank, int instr);
 /* The metrics are complete in this stream: on their way to the host. */
-enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int bank, enum ghp_device_stream stream,
-                                   const void *metrics);
+enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int bank,
+                                      enum ghp_device_stream stream, const void *metrics);
 
 /* Collects the step before the present one, or (all) the present one too: waits until it is done, then writes its timings to
  * the watch. Returns the steps collected, with their metrics, oldest first. */
@@ -62,7 +67,8 @@ struct ghp_in_flight_results {
     uint64_t step[GHP_BANKS];
 };
 enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *in_flight, bool all,
-                                   struct ghp_step_timer *timer, struct ghp_in_flight_results *landed);
+                                      struct ghp_step_timer *timer,
+                                      struct ghp_in_flight_results *landed);
 
 /* What the step after the present one will be supplied with. */
 void ghp_in_flight_hint(struct ghp_in_flight *in_flight, const struct ghp_supply *next);

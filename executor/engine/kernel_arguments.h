@@ -7,10 +7,13 @@
 #include "executor/engine/worker.h"
 
 /* Addresses of an instruction's operands. `address` has one entry a buffer. */
-struct ghp_tensors ghp_kernel_arguments_tensors(const struct ghp_instr *instr, void *const *address);
+struct ghp_tensors ghp_kernel_arguments_tensors(const struct ghp_instr *instr,
+                                                void *const *address);
 
 /* The call of a COMPUTE instruction in a step, without tensors. */
-struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work, const struct ghp_placement *placement,
-                            const struct ghp_instr *instr, const struct ghp_step *step);
+struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
+                                                    const struct ghp_placement *placement,
+                                                    const struct ghp_instr *instr,
+                                                    const struct ghp_step *step);
 
 #endif

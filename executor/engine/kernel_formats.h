@@ -9,19 +9,20 @@
 
 /* Whether the weights of an operation lie blocked, in steps and between them. */
 bool ghp_memory_format_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
-                         const struct ghp_local *local);
+                               const struct ghp_local *local);
 
 /* The algorithm that an entry of a profile names for an operation in these formats; NULL (or no entry): none. */
-const char *ghp_memory_format_algorithm(const struct ghp_op_entry *entry, struct ghp_memory_format memory_formats);
+const char *ghp_memory_format_algorithm(const struct ghp_op_entry *entry,
+                                        struct ghp_memory_format memory_formats);
 
 /* The formats in which an operation may run, blocks wherever there can be any. */
 struct ghp_memory_format ghp_memory_format_likely(const struct ghp_backend_ops *ops,
-                                      const struct ghp_backend *backend,
-                                      const struct ghp_local *local);
+                                                  const struct ghp_backend *backend,
+                                                  const struct ghp_local *local);
 
 /* Whether a pass may take a ReLU, or a bias, along (fuse.h). */
 bool ghp_memory_format_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
-                       enum ghp_op op, enum ghp_pass pass);
+                             enum ghp_op op, enum ghp_pass pass);
 
 /* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is the
  * most that any of them takes: the i-th of GHP_MEMORY_FORMAT_MAX, none with more blocks than `likely`; the second half with a
@@ -33,8 +34,9 @@ struct ghp_memory_format ghp_memory_format_variant(struct ghp_memory_format like
  *
  * Returns   GHP_OK; failures of preparing kernels
  * Local */
-enum ghp_status ghp_memory_format_scratch(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                                    const struct ghp_opbench_task *task,
-                                    const struct ghp_op_entry *entry, int64_t *bytes);
+enum ghp_status ghp_memory_format_scratch(const struct ghp_backend_ops *ops,
+                                          struct ghp_backend *backend,
+                                          const struct ghp_opbench_task *task,
+                                          const struct ghp_op_entry *entry, int64_t *bytes);
 
 #endif

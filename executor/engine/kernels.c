@@ -103,7 +103,8 @@ static bool same_memory_formats(struct ghp_memory_format a, struct ghp_memory_fo
 
 static bool is_entry(const struct ghp_kernel_entry *entry, const struct ghp_kernel_entry *wanted)
 {
-    return entry->pass == wanted->pass && same_memory_formats(entry->memory_formats, wanted->memory_formats) &&
+    return entry->pass == wanted->pass &&
+           same_memory_formats(entry->memory_formats, wanted->memory_formats) &&
            strcmp(entry->key, wanted->key) == 0 && same_local(&entry->local, &wanted->local);
 }
 
@@ -111,7 +112,8 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
                                  enum ghp_pass pass, struct ghp_memory_format memory_formats,
                                  struct ghp_kernel **kernel)
 {
-    struct ghp_kernel_entry wanted = {.local = *local, .pass = pass, .memory_formats = memory_formats};
+    struct ghp_kernel_entry wanted = {
+        .local = *local, .pass = pass, .memory_formats = memory_formats};
     struct ghp_kernel_entry *entry;
 
     ghp_local_key(local, wanted.key);
@@ -137,7 +139,8 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     int64_t profiled = 0;
     char key[GHP_KEY_BYTES];
 
-    struct ghp_memory_format likely = ghp_memory_format_likely(kernels->ops, kernels->backend, local);
+    struct ghp_memory_format likely =
+        ghp_memory_format_likely(kernels->ops, kernels->backend, local);
     bool fuses = ghp_memory_format_fuses(kernels->ops, kernels->backend, local->op, pass);
 
     *bytes = 0;

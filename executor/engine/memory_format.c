@@ -119,9 +119,11 @@ static enum ghp_status ask(struct choice *c, struct ghp_kernels *kernels,
 {
     const struct sides sides = sides_of(c->program, instr);
     struct ghp_kernel *kernel = NULL;
-    if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D || c->ops->reorders == NULL)
+    if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D ||
+        c->ops->reorders == NULL)
         return GHP_OK;
-    const struct ghp_memory_format plain = {.w = ghp_memory_format_weights(c->ops, c->backend, &instr->local)};
+    const struct ghp_memory_format plain = {
+        .w = ghp_memory_format_weights(c->ops, c->backend, &instr->local)};
     GHP_TRY(ghp_kernels_find(kernels, &instr->local, instr->pass, plain, &kernel));
     if (!c->ops->reorders(kernel)) return GHP_OK;
     for (int i = 0; i < sides.n_x; i++)
@@ -138,8 +140,8 @@ static void allow(struct choice *c)
     for (int i = 0; i < program->n_buffers; i++) {
         enum ghp_buffer_kind buffer_kind = program->buffers[i].buffer_kind;
         c->can[i] = buffer_kind == GHP_BUFFER_OUTPUT || buffer_kind == GHP_BUFFER_EDGE_GRADIENT ||
-                    buffer_kind == GHP_BUFFER_EDGE_INPUT || buffer_kind == GHP_BUFFER_EDGE_GRADIENT_OUT ||
-                    buffer_kind == GHP_BUFFER_SAVED;
+                    buffer_kind == GHP_BUFFER_EDGE_INPUT ||
+                    buffer_kind == GHP_BUFFER_EDGE_GRADIENT_OUT || buffer_kind == GHP_BUFFER_SAVED;
     }
     for (int i = 0; i < program->n_instrs; i++) /* between two steps */
         if (program->instrs[i].kind == GHP_INSTR_RESHARD) c->can[program->instrs[i].at.y] = true;
@@ -151,8 +153,8 @@ static void want_requested(struct choice *c, const struct ghp_memory_format_requ
     for (int i = 0; i < c->program->n_buffers; i++) {
         const struct ghp_buffer *buffer = &c->program->buffers[i];
         int layer = buffer->buffer_kind == GHP_BUFFER_OUTPUT ? buffer->layer
-                    : buffer->edge >= 0             ? said->model->edges[buffer->edge].from
-                                                    : -1;
+                    : buffer->edge >= 0                      ? said->model->edges[buffer->edge].from
+                                                             : -1;
         if (layer >= 0 && said->nchw16c[layer]) c->wants[storage_of(c->program, i)] = true;
     }
 }
@@ -184,8 +186,10 @@ static enum ghp_status want(struct choice *c, struct ghp_kernels *kernels,
     return GHP_OK;
 }
 
-enum ghp_status ghp_memory_format_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
-                                   const struct ghp_memory_format_request *said, bool *nchw16c)
+enum ghp_status ghp_memory_format_choose(const struct ghp_program *program,
+                                         struct ghp_kernels *kernels,
+                                         const struct ghp_memory_format_request *said,
+                                         bool *nchw16c)
 {
     size_t n = (size_t)program->n_buffers;
     struct choice c = {.program = program, .ops = kernels->ops, .backend = kernels->backend};
@@ -206,8 +210,8 @@ enum ghp_status ghp_memory_format_choose(const struct ghp_program *program, stru
 }
 
 enum ghp_status ghp_memory_format_possible(const struct ghp_program *program,
-                                     const struct ghp_backend_ops *ops,
-                                     const struct ghp_backend *backend, bool *possible)
+                                           const struct ghp_backend_ops *ops,
+                                           const struct ghp_backend *backend, bool *possible)
 {
     size_t n = (size_t)program->n_buffers;
     struct choice c = {.program = program, .ops = ops, .backend = backend};
@@ -225,7 +229,7 @@ enum ghp_status ghp_memory_format_possible(const struct ghp_program *program,
 }
 
 struct ghp_nchw16c ghp_memory_format_sides(const struct ghp_program *program,
-                                     const struct ghp_instr *instr, const bool *nchw16c)
+                                           const struct ghp_instr *instr, const bool *nchw16c)
 {
     const struct sides sides = sides_of(program, instr);
     return (struct ghp_nchw16c){.said = true,
@@ -233,8 +237,10 @@ struct ghp_nchw16c ghp_memory_format_sides(const struct ghp_program *program,
                                 .y = sides.n_y > 0 && nchw16c[sides.y[0]]};
 }
 
-struct ghp_memory_format ghp_memory_format_of(const struct ghp_program *program, const struct ghp_instr *instr,
-                                  const struct ghp_kernels *kernels, const bool *nchw16c)
+struct ghp_memory_format ghp_memory_format_of(const struct ghp_program *program,
+                                              const struct ghp_instr *instr,
+                                              const struct ghp_kernels *kernels,
+                                              const bool *nchw16c)
 {
     const struct ghp_nchw16c sides = ghp_memory_format_sides(program, instr, nchw16c);
     return (struct ghp_memory_format){

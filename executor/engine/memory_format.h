@@ -29,19 +29,23 @@ struct ghp_memory_format_request {
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of preparing kernels
  * Local
  * Tested    tests/executor/backend/test_memory_formats.c */
-enum ghp_status ghp_memory_format_choose(const struct ghp_program *program, struct ghp_kernels *kernels,
-                                   const struct ghp_memory_format_request *said, bool *nchw16c);
+enum ghp_status ghp_memory_format_choose(const struct ghp_program *program,
+                                         struct ghp_kernels *kernels,
+                                         const struct ghp_memory_format_request *said,
+                                         bool *nchw16c);
 
 /* Which buffers can lie blocked; written. Returns GHP_OK; GHP_ERR_NO_MEMORY. Local */
 enum ghp_status ghp_memory_format_possible(const struct ghp_program *program,
-                                     const struct ghp_backend_ops *ops,
-                                     const struct ghp_backend *backend, bool *possible);
+                                           const struct ghp_backend_ops *ops,
+                                           const struct ghp_backend *backend, bool *possible);
 
 /* The formats of a COMPUTE's tensors under that decision. */
-struct ghp_memory_format ghp_memory_format_of(const struct ghp_program *program, const struct ghp_instr *instr,
-                                  const struct ghp_kernels *kernels, const bool *nchw16c);
+struct ghp_memory_format ghp_memory_format_of(const struct ghp_program *program,
+                                              const struct ghp_instr *instr,
+                                              const struct ghp_kernels *kernels,
+                                              const bool *nchw16c);
 /* The same of its activations alone; of a RESHARD's, before and after it. */
 struct ghp_nchw16c ghp_memory_format_sides(const struct ghp_program *program,
-                                     const struct ghp_instr *instr, const bool *nchw16c);
+                                           const struct ghp_instr *instr, const bool *nchw16c);
 
 #endif

@@ -7,16 +7,17 @@
 #include <string.h>
 
 /* The geometry of a piece in this worker's part of the tensor. */
-static struct ghp_message_piece piece_at(const struct ghp_transfer *t, const struct ghp_placement *own,
-                                        const struct ghp_piece *piece, bool receives)
+static struct ghp_message_piece piece_at(const struct ghp_transfer *t,
+                                         const struct ghp_placement *own,
+                                         const struct ghp_piece *piece, bool receives)
 {
     /* what the buffer holds */
     struct ghp_window_at here = ghp_placement_window(own, receives ? t->to : t->from, t->shape.c);
     int64_t pixels = t->shape.h * t->shape.w;
     struct ghp_message_piece p = {.rows = piece->samples * pixels,
-                                 .block_bytes = piece->channels * t->element_bytes,
-                                 .stride = here.channels * t->element_bytes,
-                                 .scratch = -1};
+                                  .block_bytes = piece->channels * t->element_bytes,
+                                  .stride = here.channels * t->element_bytes,
+                                  .scratch = -1};
 
     p.offset = (piece->first_sample - here.first_sample) * pixels * p.stride +
                (piece->first_channel - here.first_channel) * t->element_bytes;
@@ -54,14 +55,15 @@ static enum ghp_status add_pieces(struct ghp_message *message, const struct ghp_
     return GHP_OK;
 }
 
-enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank, struct ghp_message *message)
+enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank,
+                                 struct ghp_message *message)
 {
     const struct ghp_transfer *t = &instr->transfer;
     struct ghp_placement own = ghp_placement_of(t->staging, t->n_layers, t->whole, rank);
 
     *message = (struct ghp_message){.receives = instr->kind == GHP_INSTR_RECEIVE,
-                                  .tag = 2 * instr->edge + (instr->backward ? 1 : 0),
-                                  .element_bytes = t->element_bytes};
+                                    .tag = 2 * instr->edge + (instr->backward ? 1 : 0),
+                                    .element_bytes = t->element_bytes};
     return add_pieces(message, t, &own);
 }
 
@@ -147,9 +149,9 @@ struct ghp_p2p_message ghp_message_of_piece(const struct ghp_message *message, i
     const struct ghp_message_piece *p = &message->pieces[piece];
 
     return (struct ghp_p2p_message){.data = p->scratch >= 0 ? message->scratch + p->scratch
-                                                        : message->tensor + p->offset,
-                                .bytes = p->rows * p->block_bytes,
-                                .peer = p->peer,
-                                .tag = message->tag,
-                                .receives = message->receives};
+                                                            : message->tensor + p->offset,
+                                    .bytes = p->rows * p->block_bytes,
+                                    .peer = p->peer,
+                                    .tag = message->tag,
+                                    .receives = message->receives};
 }

@@ -27,14 +27,15 @@ struct ghp_message {
     int element_bytes;
     int n;
     struct ghp_message_piece *pieces; /* in the order of the peers; owned */
-    char *tensor, *scratch;          /* borrowed */
+    char *tensor, *scratch;           /* borrowed */
 };
 
 /* The pieces of a SEND or RECEIVE on `rank`.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */
-enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank, struct ghp_message *message);
+enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank,
+                                 struct ghp_message *message);
 void ghp_message_close(struct ghp_message *message); /* accepts a zeroed one */
 void ghp_message_place(struct ghp_message *message, void *tensor, void *scratch);
 

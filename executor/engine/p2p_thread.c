@@ -242,7 +242,8 @@ static enum ghp_status make_tables(struct ghp_p2p_thread *c)
                : GHP_NO_MEMORY();
 }
 
-enum ghp_status ghp_p2p_thread_open(const struct ghp_p2p_thread_job *job, struct ghp_p2p_thread **p2p_thread)
+enum ghp_status ghp_p2p_thread_open(const struct ghp_p2p_thread_job *job,
+                                    struct ghp_p2p_thread **p2p_thread)
 {
     struct ghp_p2p_thread *c = ghp_alloc(1, sizeof(*c));
     pthread_condattr_t monotonic;

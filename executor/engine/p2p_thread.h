@@ -29,7 +29,8 @@ struct ghp_p2p_thread_job { /* all borrowed */
 /* Starts the thread.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_p2p_thread_open(const struct ghp_p2p_thread_job *job, struct ghp_p2p_thread **p2p_thread);
+enum ghp_status ghp_p2p_thread_open(const struct ghp_p2p_thread_job *job,
+                                    struct ghp_p2p_thread **p2p_thread);
 
 /* Ends the thread; what is under way is left. Accepts NULL. */
 void ghp_p2p_thread_close(struct ghp_p2p_thread *p2p_thread);

@@ -10,7 +10,8 @@ static int64_t whole_bytes(const struct ghp_reshard_job *e)
 }
 
 /* `samples` samples whose channels lie in `tp_size` slices; which of the two sides lie blocked. */
-static struct ghp_pack slices(const struct ghp_reshard_job *e, int64_t samples, bool whole, bool part)
+static struct ghp_pack slices(const struct ghp_reshard_job *e, int64_t samples, bool whole,
+                              bool part)
 {
     const struct ghp_local *l = &e->instr->local;
     int m = e->instr->step.tp_size;
@@ -40,7 +41,8 @@ static int member(const struct ghp_reshard_job *e)
     return e->rank % e->instr->step.tp_size;
 }
 
-static enum ghp_status copy(const struct ghp_reshard_job *e, void *to, const void *from, int64_t bytes)
+static enum ghp_status copy(const struct ghp_reshard_job *e, void *to, const void *from,
+                            int64_t bytes)
 {
     return ghp_device_copy(e->device, GHP_DEVICE_STREAM_COMPUTE,
                            (struct ghp_copy){to, from, bytes, GHP_COPY_ON_DEVICE});

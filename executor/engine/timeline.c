@@ -23,7 +23,8 @@ struct ghp_timeline {
 
 static enum ghp_device_stream stream_of(const struct ghp_timeline *t, int i)
 {
-    return t->program->instrs[i].stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE;
+    return t->program->instrs[i].stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM
+                                                           : GHP_DEVICE_STREAM_COMPUTE;
 }
 
 static enum ghp_status open_instr(struct ghp_timeline *t, int i, struct moments *m)
@@ -102,7 +103,8 @@ void ghp_timeline_again(struct ghp_timeline *t, int b)
 
 enum ghp_status ghp_timeline_end(struct ghp_timeline *t, int b)
 {
-    return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE, t->banks[b].end);
+    return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE,
+                                       t->banks[b].end);
 }
 
 enum ghp_status ghp_timeline_start(struct ghp_timeline *t, int b, int i)

@@ -20,8 +20,8 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .nchw16c = w->work.nchw16c,
                                .scratch = ghp_kernels_scratch(&w->kernels),
                                .forward_only = w->work.lender != NULL,
-                               .prefetch =
-                                   w->work.prefetch && ghp_exec_context_device(&w->exec).ops == NULL};
+                               .prefetch = w->work.prefetch &&
+                                           ghp_exec_context_device(&w->exec).ops == NULL};
 
     GHP_TRY(ghp_lower(&how, w->work.splits, w->work.rank, &w->program));
     return ghp_program_check(&w->program);
@@ -54,7 +54,8 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->message = ghp_alloc(n, sizeof(*w->message));
     w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
     w->messages = ghp_alloc(n, sizeof(*w->messages));
-    if (w->message == NULL || w->message_instr == NULL || w->messages == NULL) return GHP_NO_MEMORY();
+    if (w->message == NULL || w->message_instr == NULL || w->messages == NULL)
+        return GHP_NO_MEMORY();
     w->nchw16c = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->nchw16c));
     if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->updated == NULL ||
         w->updates == NULL || w->origin == NULL || w->address == NULL || w->nchw16c == NULL)
@@ -62,7 +63,7 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     const struct ghp_memory_format_request said = {w->work.model, w->work.nchw16c};
 
     GHP_TRY(ghp_memory_format_choose(&w->program, &w->kernels, said.nchw16c != NULL ? &said : NULL,
-                               w->nchw16c));
+                                     w->nchw16c));
     return ghp_step_timer_open(w->program.n_instrs, &w->timer);
 }
 
@@ -103,7 +104,8 @@ static void absorb(struct ghp_worker *w, int i, struct ghp_epilogue epilogue)
 }
 
 /* A kernel with what is fused; NULL where the backend has none that the instruction's scratch holds. */
-static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_memory_format memory_formats,
+static enum ghp_status find_fused(struct ghp_worker *w, int i,
+                                  struct ghp_memory_format memory_formats,
                                   struct ghp_kernel **fused)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -120,8 +122,8 @@ static enum ghp_status fuse_instr(struct ghp_worker *w, int i)
     const struct ghp_backend_ops *ops = w->exec.backend_ops;
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_epilogue epilogue = ghp_fuse_find(&w->program, w->work.model, i);
-    struct ghp_memory_format memory_formats =
-        ghp_fuse_memory_format(ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c), epilogue);
+    struct ghp_memory_format memory_formats = ghp_fuse_memory_format(
+        ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c), epilogue);
     struct ghp_kernel *fused = NULL;
 
     if (!ghp_memory_format_fused(memory_formats) ||
@@ -143,8 +145,8 @@ static enum ghp_status fuse_back(struct ghp_worker *w, int i)
     struct ghp_kernel *stats = NULL, *data = NULL;
     struct ghp_memory_format memory_formats;
 
-    if (!(relu || prologue.own) ||
-        !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, instr->local.op, instr->pass))
+    if (!(relu || prologue.own) || !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend,
+                                                            instr->local.op, instr->pass))
         return GHP_OK;
     memory_formats = ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c);
     memory_formats.relu = relu;
@@ -167,12 +169,13 @@ static enum ghp_status fuse_back(struct ghp_worker *w, int i)
 static enum ghp_status fuse_relu_mask(struct ghp_worker *w, int i)
 {
     const struct ghp_relu_mask relu_mask = ghp_fuse_find_relu_mask(&w->program, w->work.model, i);
-    const struct ghp_instr *forward = ghp_worker_instr(w, relu_mask.forward < 0 ? 0 : relu_mask.forward);
+    const struct ghp_instr *forward =
+        ghp_worker_instr(w, relu_mask.forward < 0 ? 0 : relu_mask.forward);
     struct ghp_kernel *fused = NULL;
     struct ghp_memory_format memory_formats;
 
-    if (relu_mask.relu < 0 ||
-        !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, forward->local.op, forward->pass))
+    if (relu_mask.relu < 0 || !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend,
+                                                       forward->local.op, forward->pass))
         return GHP_OK;
     memory_formats = ghp_memory_format_of(&w->program, forward, &w->kernels, w->nchw16c);
     memory_formats.relu = true;
@@ -190,7 +193,7 @@ static void fuse_sum(struct ghp_worker *w, int i)
 
     w->relu_mask[i] = -1;
     if (relu < 0 || !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, GHP_OP_RELU,
-                                       GHP_PASS_BACKWARD_DATA))
+                                             GHP_PASS_BACKWARD_DATA))
         return;
     w->relu_mask[i] = ghp_worker_instr(w, relu)->at.y;
     w->fused[relu] = true;
@@ -228,7 +231,8 @@ static void choose_metrics_boundary(struct ghp_worker *w)
     for (int i = 0; i < w->program.n_instrs && w->metrics_boundary < 0; i++) {
         int wait = ghp_worker_instr(w, i)->wait;
 
-        if (wait >= 0 && ghp_worker_instr(w, wait)->kind == GHP_INSTR_METRIC_REDUCE) w->metrics_boundary = i;
+        if (wait >= 0 && ghp_worker_instr(w, wait)->kind == GHP_INSTR_METRIC_REDUCE)
+            w->metrics_boundary = i;
     }
     for (int i = 0; i < w->program.n_instrs && w->metrics_boundary < 0; i++)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_COMPUTE &&
@@ -243,8 +247,8 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
         const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
         if (!ghp_instr_sends(instr)) continue;
-        GHP_TRY(
-            w->exec.device_transport_ops->group(w->exec.device_transport, instr->ranks, instr->stream, &w->comm[i]));
+        GHP_TRY(w->exec.device_transport_ops->group(w->exec.device_transport, instr->ranks,
+                                                    instr->stream, &w->comm[i]));
     }
     return w->program.placement.n_stages > 1 ? ghp_worker_open_channel(w) : GHP_OK;
 }
@@ -305,8 +309,8 @@ struct ghp_load ghp_worker_load(const struct ghp_worker *w)
     const struct ghp_placement *placement = &w->program.placement;
     struct ghp_window_at x =
         ghp_placement_window(placement, ghp_split_layouts(work->splits[0]).y, input->out.c);
-    struct ghp_window_at l = ghp_placement_window(placement, ghp_split_layouts(work->splits[loss]).x,
-                                             work->model->layers[loss].in.c);
+    struct ghp_window_at l = ghp_placement_window(
+        placement, ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c);
 
     return (struct ghp_load){.first_image = x.first_sample,
                              .images = x.samples,
@@ -324,23 +328,24 @@ struct ghp_load ghp_worker_load(const struct ghp_worker *w)
 static enum ghp_status check_in_flight(const struct ghp_worker *w)
 {
     if (w->work.staging == NULL) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_USAGE,
-                    "backend '%s' runs plans of one stage and one micro-batch; plan with --roles "
-                    "shared, or run on processors",
-                    w->exec.backend_ops->name);
+    return GHP_FAIL(
+        GHP_ERR_USAGE,
+        "backend '%s' runs plans of one stage and one micro-batch; plan with --pipeline "
+        "shared, or run on processors",
+        w->exec.backend_ops->name);
 }
 
 static enum ghp_status open_in_flight(struct ghp_worker *w, bool communicates)
 {
     struct ghp_worker *lender = w->work.lender;
-    struct ghp_in_flight_plan plan = {.exec = &w->exec,
-                                   .program = &w->program,
-                                   .load = ghp_worker_load(w),
-                                   .lender = lender != NULL ? lender->in_flight : NULL,
-                                   .captures = lender == NULL && w->work.fault == GHP_FAULT_NONE &&
-                                              !w->work.no_graph,
-                                   .label = label_of,
-                                   .context = w};
+    struct ghp_in_flight_plan plan = {
+        .exec = &w->exec,
+        .program = &w->program,
+        .load = ghp_worker_load(w),
+        .lender = lender != NULL ? lender->in_flight : NULL,
+        .captures = lender == NULL && w->work.fault == GHP_FAULT_NONE && !w->work.no_graph,
+        .label = label_of,
+        .context = w};
 
     for (int i = 0; i < w->program.n_instrs; i++) /* all of them enqueue, or none is recorded */
         if (w->comm[i] != NULL && !w->exec.device_transport_ops->enqueues) plan.captures = false;
@@ -375,20 +380,20 @@ static enum ghp_status open_prefetch(struct ghp_worker *w)
 enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
 {
     struct ghp_comm_stream_work comm_stream = {.jobs = w->program.n_instrs + 1,
-                                 .run = ghp_worker_reduce,
-                                 .context = w,
-                                 .late = w->work.reduces_late};
+                                               .run = ghp_worker_reduce,
+                                               .context = w,
+                                               .late = w->work.reduces_late};
     bool communicates = false;
 
     GHP_TRY(open_arena(w));
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
-        bool borrowed =
-            w->work.lender != NULL && (b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE);
+        bool borrowed = w->work.lender != NULL &&
+                        (b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE);
 
-        w->address[i] = borrowed
-                            ? ghp_worker_tensor(w->work.lender, b->buffer_kind, b->layer, b->slot, NULL)
-                            : ghp_arena_at(&w->arena, &w->program, i);
+        w->address[i] =
+            borrowed ? ghp_worker_tensor(w->work.lender, b->buffer_kind, b->layer, b->slot, NULL)
+                     : ghp_arena_at(&w->arena, &w->program, i);
     }
     for (int i = 0; i < w->program.n_instrs; i++)
         communicates = communicates || ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM;

@@ -39,9 +39,9 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     const struct ghp_profile *profile;
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
     int threads;               /* that make samples; 0: one */
-    bool prefetch;        /* on a processor: the next samples are made while a step runs */
-    bool no_graph;              /* on a device: each step is enqueued anew */
-    bool reduces_late;         /* on a processor: no thread reduces beside the step (comm_stream.h) */
+    bool prefetch;             /* on a processor: the next samples are made while a step runs */
+    bool no_graph;             /* on a device: each step is enqueued anew */
+    bool reduces_late; /* on a processor: no thread reduces beside the step (comm_stream.h) */
 };
 
 struct ghp_step {          /* one pass over one global batch */
@@ -119,8 +119,8 @@ struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
 
 /* A layer's tensor in this worker's memory (a device's: read it with executor/backend/device.h): WEIGHT, WEIGHT_GRADIENT,
  * MOMENTUM (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the program has none. */
-void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind, int layer, int slot,
-                        int64_t *elements);
+void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind, int layer,
+                        int slot, int64_t *elements);
 
 /* Whether a layer's weights, their gradients and momentum lie blocked (executor/state/weight_blocks.h). */
 bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);

@@ -38,7 +38,8 @@ static enum ghp_status enqueue_reduce(struct ghp_worker *w, int i)
     GHP_TRY(ghp_in_flight_start(w->in_flight, bank, i));
     GHP_TRY(reduce(w, i));
     if (ghp_worker_instr(w, i)->kind == GHP_INSTR_METRIC_REDUCE)
-        GHP_TRY(ghp_in_flight_metrics(w->in_flight, bank, GHP_DEVICE_STREAM_COMM, w->address[w->metrics]));
+        GHP_TRY(ghp_in_flight_metrics(w->in_flight, bank, GHP_DEVICE_STREAM_COMM,
+                                      w->address[w->metrics]));
     return ghp_in_flight_finish(w->in_flight, bank, i);
 }
 
@@ -61,10 +62,11 @@ enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
 {
     double begin_s = ghp_step_timer_start_s(w->timer);
 
-    w->origin[i] = (struct ghp_origin){.step = ghp_step_timer_step(w->timer),
-                                       .start_s = begin_s,
-                                       .posted_s = ghp_now_s() - begin_s,
-                                       .bank = w->in_flight != NULL ? ghp_in_flight_bank(w->in_flight) : 0};
+    w->origin[i] =
+        (struct ghp_origin){.step = ghp_step_timer_step(w->timer),
+                            .start_s = begin_s,
+                            .posted_s = ghp_now_s() - begin_s,
+                            .bank = w->in_flight != NULL ? ghp_in_flight_bank(w->in_flight) : 0};
     if (w->message[i] < 0) return ghp_comm_stream_post(w->comm_stream, i);
     ghp_p2p_thread_post(w->p2p_thread, w->message[i]);
     return GHP_OK;
@@ -78,9 +80,9 @@ static void note_message(void *context, int message)
     const struct ghp_origin *origin = &w->origin[i];
 
     ghp_step_timer_record(w->timer, i,
-                      (struct ghp_instr_timing){.step = origin->step,
-                                       .start_s = origin->posted_s,
-                                       .finish_s = ghp_now_s() - origin->start_s});
+                          (struct ghp_instr_timing){.step = origin->step,
+                                                    .start_s = origin->posted_s,
+                                                    .finish_s = ghp_now_s() - origin->start_s});
 }
 
 static const char *message_name(void *context, int message)
@@ -103,13 +105,13 @@ enum ghp_status ghp_worker_open_channel(struct ghp_worker *w)
 enum ghp_status ghp_worker_open_p2p_thread(struct ghp_worker *w)
 {
     struct ghp_p2p_thread_job job = {.ops = w->exec.transport_ops,
-                                  .transport = w->exec.transport,
-                                  .channel = w->channel,
-                                  .messages = w->messages,
-                                  .n = w->n_messages,
-                                  .done = note_message,
-                                  .name = message_name,
-                                  .context = w};
+                                     .transport = w->exec.transport,
+                                     .channel = w->channel,
+                                     .messages = w->messages,
+                                     .n = w->n_messages,
+                                     .done = note_message,
+                                     .name = message_name,
+                                     .context = w};
 
     for (int p = 0; p < w->n_messages; p++) {
         const struct ghp_instr *instr = ghp_worker_instr(w, w->message_instr[p]);

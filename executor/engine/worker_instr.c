@@ -55,7 +55,8 @@ static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *in
     struct ghp_supply supply = micro_batch_of(w, &w->step, instr->micro);
 
     if (w->in_flight != NULL)
-        return ghp_in_flight_load(w->in_flight, w->address[instr->at.y], w->address[instr->at.labels]);
+        return ghp_in_flight_load(w->in_flight, w->address[instr->at.y],
+                                  w->address[instr->at.labels]);
     if (instr->at.y >= 0) GHP_TRY(load_images(w, instr, &load, &supply));
     return instr->at.labels >= 0 ? ghp_samples_labels(&load, &supply, w->address[instr->at.labels])
                                  : GHP_OK;
@@ -75,17 +76,18 @@ static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kerne
 }
 
 /* Without a reduction of the metrics they are complete behind the loss. */
-static enum ghp_status run_loss(struct ghp_worker *w, int i, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_loss(struct ghp_worker *w, int i,
+                                const struct ghp_kernel_arguments *args)
 {
     GHP_TRY(w->exec.backend_ops->run(w->kernel[i], args));
     if (w->in_flight == NULL || ghp_worker_instr(w, i)->wait >= 0) return GHP_OK;
-    return ghp_in_flight_metrics(w->in_flight, ghp_in_flight_bank(w->in_flight), GHP_DEVICE_STREAM_COMPUTE,
-                              w->address[w->metrics]);
+    return ghp_in_flight_metrics(w->in_flight, ghp_in_flight_bank(w->in_flight),
+                                 GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics]);
 }
 
 /* The sums of all ghost batches' statistics, at the start of the scratch. */
 static enum ghp_status sum_ghost_batches(struct ghp_worker *w, const struct ghp_instr *instr,
-                                  struct ghp_kernel_arguments *args)
+                                         struct ghp_kernel_arguments *args)
 {
     const struct ghp_buffer_extent sums = {2 * instr->local.c, sizeof(double)};
     double *sum = args->at.scratch;
@@ -107,7 +109,8 @@ static void *moved(const void *at, int64_t bytes)
 }
 
 /* A batch_norm pass over ghost batches: one after the other; their weight gradients come from the sums of all. */
-static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i, const struct ghp_kernel_arguments *all)
+static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i,
+                                         const struct ghp_kernel_arguments *all)
 {
     const struct ghp_local *local = &ghp_worker_instr(w, i)->local;
     int64_t e = w->work.element_bytes, tensor = ghp_local_in_elements(local) * e;
@@ -142,7 +145,8 @@ static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_a
 static enum ghp_status run_compute(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    struct ghp_kernel_arguments args = ghp_kernel_arguments_of(&w->work, &w->program.placement, instr, &w->step);
+    struct ghp_kernel_arguments args =
+        ghp_kernel_arguments_of(&w->work, &w->program.placement, instr, &w->step);
 
     if (w->fused[i]) return GHP_OK;
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
@@ -164,15 +168,16 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_operands *at = &instr->at;
     struct ghp_reshard_job reshard = {.instr = instr,
-                                    .problem = w->program.placement.problem,
-                                    .rank = w->program.placement.number,
-                                    .element_bytes = w->work.element_bytes,
-                                    .transport_ops = w->exec.device_transport_ops,
-                                    .comm = w->comm[i],
-                                    .x = w->address[at->x[0]],
-                                    .y = w->address[at->y],
-                                    .nchw16c = ghp_memory_format_sides(&w->program, instr, w->nchw16c),
-                                    .device = w->arena.device};
+                                      .problem = w->program.placement.problem,
+                                      .rank = w->program.placement.number,
+                                      .element_bytes = w->work.element_bytes,
+                                      .transport_ops = w->exec.device_transport_ops,
+                                      .comm = w->comm[i],
+                                      .x = w->address[at->x[0]],
+                                      .y = w->address[at->y],
+                                      .nchw16c =
+                                          ghp_memory_format_sides(&w->program, instr, w->nchw16c),
+                                      .device = w->arena.device};
 
     if (at->scratch >= 0) reshard.scratch = w->address[at->scratch];
     if (at->saved >= 0) {
@@ -188,12 +193,13 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_operands *at = &instr->at;
-    const struct ghp_buffer_extent tensor = {ghp_local_in_elements(&instr->local), w->work.element_bytes};
+    const struct ghp_buffer_extent tensor = {ghp_local_in_elements(&instr->local),
+                                             w->work.element_bytes};
 
     if (w->relu_mask[i] >= 0)
         return w->exec.backend_ops->accumulate_masked(
             w->exec.backend, &(struct ghp_masked_sum){w->address[at->dy], w->address[at->x[0]],
-                                                     w->address[w->relu_mask[i]], tensor});
+                                                      w->address[w->relu_mask[i]], tensor});
     if (instr->edge >= 0) return ghp_worker_accumulate(w, at->dy, at->x[0], tensor);
     for (int p = 0; p < GHP_MAX_PARAMS; p++)
         if (at->dw[p] >= 0)

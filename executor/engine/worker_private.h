@@ -23,17 +23,17 @@ struct ghp_worker {
     struct ghp_kernels kernels;
     struct ghp_program program;
     struct ghp_arena arena;
-    struct ghp_comm_stream *comm_stream;     /* NULL: nothing runs beside the compute stream */
-    struct ghp_in_flight *in_flight; /* NULL: tensors lie in host memory */
-    struct ghp_prefetch *prefetch;   /* NULL: samples are made when they are loaded */
-    struct ghp_supply next;    /* hinted for the step after the present one; samples owned */
+    struct ghp_comm_stream *comm_stream; /* NULL: nothing runs beside the compute stream */
+    struct ghp_in_flight *in_flight;     /* NULL: tensors lie in host memory */
+    struct ghp_prefetch *prefetch;       /* NULL: samples are made when they are loaded */
+    struct ghp_supply next; /* hinted for the step after the present one; samples owned */
     bool has_next;
     struct ghp_step_timer *timer;
     struct ghp_kernel **kernel; /* of each COMPUTE, else NULL */
     int *order;     /* in which instructions run: the list's, but for what is fused (fuse.h) */
-    bool *fused; /* of each instruction: another does its work */
+    bool *fused;    /* of each instruction: another does its work */
     int *bias;      /* of each instruction: the buffer of the bias that it fuses, or -1 */
-    int *relu_mask;      /* of each ACCUMULATE: the output of the ReLU that it fuses, or -1 */
+    int *relu_mask; /* of each ACCUMULATE: the output of the ReLU that it fuses, or -1 */
     int *add;       /* of each instruction: the addition that it fuses, or -1 */
     struct ghp_comm **comm;                /* of each instruction that sends, else NULL */
     char (*label)[GHP_WORKER_LABEL_BYTES]; /* of each instruction, for the watchdog */
@@ -45,11 +45,11 @@ struct ghp_worker {
     struct ghp_p2p_thread *p2p_thread;
     struct ghp_message *messages; /* sends and receives, in list order */
     int n_messages;
-    int *message_instr; /* of each message */
-    int *message;       /* of each instruction, -1: it is none */
-    int metrics;       /* buffer */
-    int metrics_boundary;       /* instruction before which the last step's metrics are taken */
-    int dropped;       /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
+    int *message_instr;   /* of each message */
+    int *message;         /* of each instruction, -1: it is none */
+    int metrics;          /* buffer */
+    int metrics_boundary; /* instruction before which the last step's metrics are taken */
+    int dropped;          /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
     struct ghp_step step;      /* whose updates or result are pending, or that runs */
     struct ghp_origin *origin; /* of each instruction of another stream: the step that posted it */

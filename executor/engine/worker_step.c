@@ -25,7 +25,8 @@ static enum ghp_status wait_for(struct ghp_worker *w, int i)
 {
     bool joined = w->in_flight != NULL && ghp_in_flight_is_capturing(w->in_flight);
 
-    return i < 0 || w->comm_stream == NULL || joined ? GHP_OK : ghp_comm_stream_wait(w->comm_stream, i);
+    return i < 0 || w->comm_stream == NULL || joined ? GHP_OK
+                                                     : ghp_comm_stream_wait(w->comm_stream, i);
 }
 
 /* The last step's metrics are complete: keeps them, and clears the sums for the next. */
@@ -61,11 +62,12 @@ static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
     bool here = ghp_worker_instr(w, i)->stream == GHP_STREAM_COMPUTE; /* else its job says when */
     double begin = ghp_step_timer_start_s(w->timer), now_s = ghp_now_s();
     struct ghp_instr_timing timing = {.step = ghp_step_timer_step(w->timer),
-                          .start_s = moment.start_s - begin,
-                          .finish_s = now_s - begin};
+                                      .start_s = moment.start_s - begin,
+                                      .finish_s = now_s - begin};
 
     if (w->in_flight != NULL)
-        return here ? ghp_in_flight_finish(w->in_flight, ghp_in_flight_bank(w->in_flight), i) : GHP_OK;
+        return here ? ghp_in_flight_finish(w->in_flight, ghp_in_flight_bank(w->in_flight), i)
+                    : GHP_OK;
     ghp_step_timer_wait(w->timer, i, (here ? moment.start_s : now_s) - moment.before_s);
     if (here) ghp_step_timer_record(w->timer, i, timing);
     return GHP_OK;
@@ -102,7 +104,8 @@ static enum ghp_status enqueue_step(void *context)
 
     GHP_TRY(ghp_in_flight_start(w->in_flight, bank, GHP_WHOLE_STEP));
     GHP_TRY(run_step(w, e->previous));
-    if (w->comm_stream != NULL && ghp_in_flight_captures(w->in_flight)) GHP_TRY(ghp_comm_stream_join(w->comm_stream));
+    if (w->comm_stream != NULL && ghp_in_flight_captures(w->in_flight))
+        GHP_TRY(ghp_comm_stream_join(w->comm_stream));
     return ghp_in_flight_finish(w->in_flight, bank, GHP_WHOLE_STEP);
 }
 
@@ -115,12 +118,13 @@ static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_
                                .step = step->index};
 }
 
-static struct ghp_step_hyperparameters hyperparameters_of(uint64_t index, const struct ghp_step *hyperparameters)
+static struct ghp_step_hyperparameters hyperparameters_of(uint64_t index,
+                                                          const struct ghp_step *hyperparameters)
 {
     return (struct ghp_step_hyperparameters){.step = index,
-                                     .learning_rate = hyperparameters->learning_rate,
-                                     .momentum = hyperparameters->momentum,
-                                     .weight_decay = hyperparameters->weight_decay};
+                                             .learning_rate = hyperparameters->learning_rate,
+                                             .momentum = hyperparameters->momentum,
+                                             .weight_decay = hyperparameters->weight_decay};
 }
 
 static enum ghp_status collect(struct ghp_worker *w, bool all)
@@ -165,7 +169,7 @@ enum ghp_hints ghp_worker_hints(const struct ghp_worker *w)
 {
     return w->in_flight != NULL  ? GHP_HINTS_AFTER
            : w->prefetch != NULL ? GHP_HINTS_BEFORE
-                              : GHP_HINTS_NONE;
+                                 : GHP_HINTS_NONE;
 }
 
 /* The step's first micro-batch, to be asked for when the present step has loaded its last. */

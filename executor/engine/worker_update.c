@@ -20,7 +20,8 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
             .learning_rate = of->learning_rate,
             .momentum = of->momentum,
             .weight_decay = of->weight_decay,
-            .hyperparameters = w->in_flight != NULL ? ghp_in_flight_hyperparameters(w->in_flight) : NULL};
+            .hyperparameters =
+                w->in_flight != NULL ? ghp_in_flight_hyperparameters(w->in_flight) : NULL};
     }
     return n;
 }
@@ -35,7 +36,7 @@ enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
 struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int buffer)
 {
     return (struct ghp_buffer_extent){w->program.buffers[buffer].elements,
-                                ghp_parameter_bytes(w->work.element_bytes)};
+                                      ghp_parameter_bytes(w->work.element_bytes)};
 }
 
 /* Running statistics that moved apart come together. */

@@ -16,7 +16,7 @@ struct ghp_opbench {
     struct ghp_kernel *kernel;
     struct ghp_operand_set set;
     struct ghp_device device;
-    char *copies;           /* of the set's memory, one behind another; NULL: none */
+    char *copies;                       /* of the set's memory, one behind another; NULL: none */
     struct ghp_kernel_arguments *calls; /* on the set, on the first copy, ... */
     int n_calls, next;
     int64_t other_bytes;
@@ -85,7 +85,8 @@ static bool is_fresh(const struct ghp_tensors *at, enum ghp_pass pass, const voi
 }
 
 /* The same tensors in a copy of the set's memory, but for those that are fresh. */
-static struct ghp_tensors tensors_in(const struct ghp_operand_set *set, enum ghp_pass pass, char *copy)
+static struct ghp_tensors tensors_in(const struct ghp_operand_set *set, enum ghp_pass pass,
+                                     char *copy)
 {
     const struct ghp_tensors *from = &set->args.at;
     struct ghp_tensors at = *from;
@@ -149,8 +150,9 @@ static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbe
     for (int64_t i = 1; i < n; i++) {
         char *copy = bench->copies + (i - 1) * set->bytes;
 
-        GHP_TRY(ghp_device_copy(bench->device, GHP_DEVICE_STREAM_COMPUTE,
-                                (struct ghp_copy){copy, set->memory, set->bytes, GHP_COPY_ON_DEVICE}));
+        GHP_TRY(
+            ghp_device_copy(bench->device, GHP_DEVICE_STREAM_COMPUTE,
+                            (struct ghp_copy){copy, set->memory, set->bytes, GHP_COPY_ON_DEVICE}));
         bench->calls[i] = set->args;
         bench->calls[i].at = tensors_in(set, task->pass, copy);
     }
@@ -193,10 +195,10 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     made->other_bytes = task->other_bytes;
     made->device = ghp_backend_device(ops, backend);
     enum ghp_status status = GHP_OK;
-    GHP_TRY_GOTO(
-        status,
-        ghp_operand_set_init_to_time(made->device, &task->local, size, 1u << task->pass, &made->set),
-        fail);
+    GHP_TRY_GOTO(status,
+                 ghp_operand_set_init_to_time(made->device, &task->local, size, 1u << task->pass,
+                                              &made->set),
+                 fail);
     GHP_TRY_GOTO(status, ops->prepare(backend, &task->local, task->pass, &made->kernel), fail);
     GHP_TRY_GOTO(status, run_before(made, backend, task->pass), fail);
     overlap(&made->set);
@@ -228,8 +230,8 @@ static enum ghp_status add_others(struct ghp_opbench *bench)
 
     if (bench->others != NULL) return GHP_OK;
     GHP_TRY(block(bench->device, bench->n_calls * bytes, &bench->others));
-    GHP_TRY(
-        ghp_device_clear(bench->device, GHP_DEVICE_STREAM_COMPUTE, bench->others, bench->n_calls * bytes));
+    GHP_TRY(ghp_device_clear(bench->device, GHP_DEVICE_STREAM_COMPUTE, bench->others,
+                             bench->n_calls * bytes));
     for (int i = 0; i < bench->n_calls; i++)
         bench->calls[i].at.x[1] = bench->others + i * bytes;
     return GHP_OK;
@@ -245,9 +247,10 @@ enum ghp_status ghp_opbench_switch(struct ghp_opbench *bench, struct ghp_backend
     GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, memory_formats,
                                  &bench->kernel));
     if (bench->kernel == NULL) { /* none that fuses */
-        memory_formats.bias = memory_formats.relu = memory_formats.stats = memory_formats.add = false;
-        GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm, memory_formats,
-                                     &bench->kernel));
+        memory_formats.bias = memory_formats.relu = memory_formats.stats = memory_formats.add =
+            false;
+        GHP_TRY(ops->prepare_nchw16c(backend, &bench->set.local, bench->pass, algorithm,
+                                     memory_formats, &bench->kernel));
     }
     if (memory_formats.bias) GHP_TRY(add_bias(bench));
     if (memory_formats.add) GHP_TRY(add_others(bench));

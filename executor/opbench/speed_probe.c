@@ -20,8 +20,8 @@ struct ghp_speed_prober {
     char *weights; /* weights, momenta, gradients; where the backend's tensors lie */
 };
 
-enum ghp_status ghp_speed_prober_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                               struct ghp_speed_prober **prober)
+enum ghp_status ghp_speed_prober_open(const struct ghp_backend_ops *ops,
+                                      struct ghp_backend *backend, struct ghp_speed_prober **prober)
 {
     const struct ghp_opbench_task task = {.local = {.op = GHP_OP_LINEAR,
                                                     .n = SAMPLES,
@@ -79,8 +79,8 @@ static enum ghp_status update_once(struct ghp_speed_prober *prober)
 }
 
 /* Runs of a device come in bursts, so that waiting for it does not count. */
-static enum ghp_status burst(struct ghp_speed_prober *prober, enum ghp_status (*run)(struct ghp_speed_prober *),
-                             int64_t *runs)
+static enum ghp_status burst(struct ghp_speed_prober *prober,
+                             enum ghp_status (*run)(struct ghp_speed_prober *), int64_t *runs)
 {
     struct ghp_device device = ghp_backend_device(prober->ops, prober->backend);
     int n = device.ops != NULL ? BURST : 1;
@@ -92,8 +92,9 @@ static enum ghp_status burst(struct ghp_speed_prober *prober, enum ghp_status (*
 }
 
 /* The first runs warm up and are not counted. */
-static enum ghp_status time_job(struct ghp_speed_prober *prober, enum ghp_status (*run)(struct ghp_speed_prober *),
-                                double last_s, double *seconds)
+static enum ghp_status time_job(struct ghp_speed_prober *prober,
+                                enum ghp_status (*run)(struct ghp_speed_prober *), double last_s,
+                                double *seconds)
 {
     double begin, now;
     int64_t runs = 0;
@@ -109,18 +110,21 @@ static enum ghp_status time_job(struct ghp_speed_prober *prober, enum ghp_status
     return GHP_OK;
 }
 
-enum ghp_status ghp_speed_prober_time(struct ghp_speed_prober *prober, struct ghp_speed_probe *speed_probe)
+enum ghp_status ghp_speed_prober_time(struct ghp_speed_prober *prober,
+                                      struct ghp_speed_probe *speed_probe)
 {
     GHP_TRY(time_job(prober, compute_once, job_s, &speed_probe->compute_s));
     return time_job(prober, update_once, job_s, &speed_probe->memory_s);
 }
 
-enum ghp_status ghp_speed_prober_time_compute(struct ghp_speed_prober *prober, double last_s, double *seconds)
+enum ghp_status ghp_speed_prober_time_compute(struct ghp_speed_prober *prober, double last_s,
+                                              double *seconds)
 {
     return time_job(prober, compute_once, last_s, seconds);
 }
 
-struct ghp_speed_probe ghp_speed_probe_ratio(const struct ghp_speed_probe *now, const struct ghp_speed_probe *profiled)
+struct ghp_speed_probe ghp_speed_probe_ratio(const struct ghp_speed_probe *now,
+                                             const struct ghp_speed_probe *profiled)
 {
     struct ghp_speed_probe ratio = {0};
 

@@ -18,18 +18,22 @@ struct ghp_speed_prober;
 /* Returns   GHP_OK; GHP_ERR_NO_MEMORY; the backend's failures
  * Local
  * Tested    tests/executor/opbench/test_speed_probe.c */
-enum ghp_status ghp_speed_prober_open(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                               struct ghp_speed_prober **prober);
+enum ghp_status ghp_speed_prober_open(const struct ghp_backend_ops *ops,
+                                      struct ghp_backend *backend,
+                                      struct ghp_speed_prober **prober);
 void ghp_speed_prober_close(struct ghp_speed_prober *prober); /* accepts NULL */
 
 /* Seconds of each job on this worker, the mean over some milliseconds of repeats. */
-enum ghp_status ghp_speed_prober_time(struct ghp_speed_prober *prober, struct ghp_speed_probe *speed_probe);
+enum ghp_status ghp_speed_prober_time(struct ghp_speed_prober *prober,
+                                      struct ghp_speed_probe *speed_probe);
 
 /* The compute job alone, over and over for `last_s` > 0 seconds: mean seconds of a run. Long beside the time slices of a
  * core that others use too, it tells how much of the core is left. */
-enum ghp_status ghp_speed_prober_time_compute(struct ghp_speed_prober *prober, double last_s, double *seconds);
+enum ghp_status ghp_speed_prober_time_compute(struct ghp_speed_prober *prober, double last_s,
+                                              double *seconds);
 
 /* How much longer a job takes now than when it was profiled, 1 for as long; 0 where either is not known. */
-struct ghp_speed_probe ghp_speed_probe_ratio(const struct ghp_speed_probe *now, const struct ghp_speed_probe *profiled);
+struct ghp_speed_probe ghp_speed_probe_ratio(const struct ghp_speed_probe *now,
+                                             const struct ghp_speed_probe *profiled);
 
 #endif

@@ -89,8 +89,9 @@ static bool bind_and_check(hwloc_topology_t topology, hwloc_const_bitmap_t set,
     return good;
 }
 
-enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_binding_request request,
-                                enum ghp_bind_mode mode, struct ghp_binding *binding)
+enum ghp_status ghp_binding_set(const struct ghp_machine *machine,
+                                struct ghp_binding_request request, enum ghp_bind_mode mode,
+                                struct ghp_binding *binding)
 {
     struct ghp_place place = ghp_machine_place(machine, request.workers, request.rank);
     enum ghp_status status = GHP_OK;
@@ -114,9 +115,9 @@ enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_bi
     else
         binding->bound = find_cores(topology, machine, place, binding, set) &&
                          bind_and_check(topology, set, binding);
-    binding->n_cores = binding->bound          ? place.n_cores
+    binding->n_cores = binding->bound             ? place.n_cores
                        : cores / request.here > 0 ? cores / request.here
-                                               : 1;
+                                                  : 1;
     binding->oversubscribed = binding->bound ? place.oversubscribed : request.here > cores;
     if (mode == GHP_BIND_REQUIRE && !binding->bound)
         status =

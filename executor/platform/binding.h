@@ -35,7 +35,8 @@ struct ghp_binding_request {
     int workers, rank, here;
     const struct ghp_processors *processors;
 };
-enum ghp_status ghp_binding_set(const struct ghp_machine *machine, struct ghp_binding_request request,
-                                enum ghp_bind_mode mode, struct ghp_binding *binding);
+enum ghp_status ghp_binding_set(const struct ghp_machine *machine,
+                                struct ghp_binding_request request, enum ghp_bind_mode mode,
+                                struct ghp_binding *binding);
 
 #endif

@@ -7,11 +7,11 @@
 
 struct ghp_step_timer {
     int n;
-    int64_t step, first;                /* present step; first that counts */
-    double start_s;                     /* of the present step */
-    struct ghp_instr_timing_mean *timings;          /* [n][GHP_STEP_TIMER_STEPS] */
-    struct ghp_instr_timing *last;               /* [n] */
-    double step_s[GHP_STEP_TIMER_STEPS]; /* < 0: skipped */
+    int64_t step, first;                   /* present step; first that counts */
+    double start_s;                        /* of the present step */
+    struct ghp_instr_timing_mean *timings; /* [n][GHP_STEP_TIMER_STEPS] */
+    struct ghp_instr_timing *last;         /* [n] */
+    double step_s[GHP_STEP_TIMER_STEPS];   /* < 0: skipped */
 };
 
 enum ghp_status ghp_step_timer_open(int n, struct ghp_step_timer **watch)
@@ -177,7 +177,8 @@ void ghp_step_timer_kept(const struct ghp_step_timer *w, bool kept[GHP_STEP_TIME
     }
 }
 
-void ghp_step_timer_runs(const struct ghp_step_timer *w, int instr, double run_s[GHP_STEP_TIMER_STEPS])
+void ghp_step_timer_runs(const struct ghp_step_timer *w, int instr,
+                         double run_s[GHP_STEP_TIMER_STEPS])
 {
     for (int place = 0; place < GHP_STEP_TIMER_STEPS; place++)
         run_s[place] = w->timings[instr * GHP_STEP_TIMER_STEPS + place].run_s;

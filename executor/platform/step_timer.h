@@ -14,7 +14,7 @@
 
 enum { GHP_STEP_TIMER_STEPS = 64 };
 
-struct ghp_instr_timing {  /* one instruction in one step; seconds since that step's start */
+struct ghp_instr_timing { /* one instruction in one step; seconds since that step's start */
     int64_t step; /* ghp_step_timer_step when the step ran (a reduction may end in a later one) */
     double start_s, finish_s;
 };
@@ -49,9 +49,10 @@ struct ghp_instr_timing_mean ghp_step_timer_mean(const struct ghp_step_timer *wa
 /* Which places of the ring hold steps of middling length, and what an instruction ran in each place's step. */
 void ghp_step_timer_kept(const struct ghp_step_timer *watch, bool kept[GHP_STEP_TIMER_STEPS]);
 void ghp_step_timer_runs(const struct ghp_step_timer *watch, int instr,
-                        double run_s[GHP_STEP_TIMER_STEPS]);
+                         double run_s[GHP_STEP_TIMER_STEPS]);
 /* The instruction's latest timing. */
 struct ghp_instr_timing ghp_step_timer_last(const struct ghp_step_timer *watch, int instr);
-int64_t ghp_step_timer_steps(const struct ghp_step_timer *watch); /* since forget, skipped ones too */
+int64_t
+ghp_step_timer_steps(const struct ghp_step_timer *watch); /* since forget, skipped ones too */
 
 #endif

@@ -9,7 +9,8 @@ static double predicted_wait_s(const struct ghp_prediction_error *r, double free
     return fmax(0, r->predicted_start_s - free_s);
 }
 
-static void add_waits(const struct ghp_program *program, const struct ghp_prediction_errors *prediction_errors,
+static void add_waits(const struct ghp_program *program,
+                      const struct ghp_prediction_errors *prediction_errors,
                       struct ghp_comm_overlap *h)
 {
     double free_s = 0;
@@ -28,7 +29,8 @@ static void add_waits(const struct ghp_program *program, const struct ghp_predic
 }
 
 /* Whether an instruction runs within [start, end), in this step or the next. */
-static bool meets(double start_s, double end_s, const struct ghp_prediction_error *r, double period_s)
+static bool meets(double start_s, double end_s, const struct ghp_prediction_error *r,
+                  double period_s)
 {
     for (int turn = 0; turn < 2; turn++) {
         double from_s = r->measured_start_s + turn * period_s;
@@ -38,7 +40,8 @@ static bool meets(double start_s, double end_s, const struct ghp_prediction_erro
     return false;
 }
 
-static void find_cover(const struct ghp_program *program, const struct ghp_prediction_errors *prediction_errors,
+static void find_cover(const struct ghp_program *program,
+                       const struct ghp_prediction_errors *prediction_errors,
                        struct ghp_comm_overlap *h)
 {
     const struct ghp_prediction_error *own = &prediction_errors->instrs[h->instr];
@@ -59,8 +62,9 @@ static void find_cover(const struct ghp_program *program, const struct ghp_predi
     }
 }
 
-int ghp_comm_overlap_list(const struct ghp_program *program, const struct ghp_prediction_errors *prediction_errors,
-                    struct ghp_comm_overlap *hidings)
+int ghp_comm_overlap_list(const struct ghp_program *program,
+                          const struct ghp_prediction_errors *prediction_errors,
+                          struct ghp_comm_overlap *hidings)
 {
     int n = 0;
 
@@ -71,8 +75,8 @@ int ghp_comm_overlap_list(const struct ghp_program *program, const struct ghp_pr
 
         if (instr->stream != GHP_STREAM_COMM || !ghp_instr_sends(instr)) continue;
         *h = (struct ghp_comm_overlap){.instr = i,
-                                 .whole = {r->predicted_s, r->measured_s},
-                                 .exposed = {.measured_s = r->measured_wait_s}};
+                                       .whole = {r->predicted_s, r->measured_s},
+                                       .exposed = {.measured_s = r->measured_wait_s}};
         add_waits(program, prediction_errors, h);
         find_cover(program, prediction_errors, h);
         n++;

@@ -23,7 +23,8 @@ struct ghp_comm_overlap { /* of one reduction, on this worker */
  * Returns   how many there are
  * Local
  * Tested    tests/executor/report/test_overlap.c */
-int ghp_comm_overlap_list(const struct ghp_program *program, const struct ghp_prediction_errors *prediction_errors,
-                    struct ghp_comm_overlap *hidings);
+int ghp_comm_overlap_list(const struct ghp_program *program,
+                          const struct ghp_prediction_errors *prediction_errors,
+                          struct ghp_comm_overlap *hidings);
 
 #endif

@@ -63,8 +63,9 @@ static enum ghp_status simulate(const struct ghp_prospect *p, struct ghp_timing 
     return GHP_OK;
 }
 
-enum ghp_status ghp_prediction_errors_init(const struct ghp_prospect *p, const struct ghp_step_timer *timer,
-                                   struct ghp_prediction_errors *r)
+enum ghp_status ghp_prediction_errors_init(const struct ghp_prospect *p,
+                                           const struct ghp_step_timer *timer,
+                                           struct ghp_prediction_errors *r)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_timing timing = {0};

@@ -17,7 +17,8 @@ struct ghp_prediction_error { /* of one instruction */
     double predicted_start_s, predicted_s;
     double measured_start_s, measured_s; /* start in the last step, mean duration */
     double measured_wait_s; /* the compute stream stood still for it: ghp_step_timer_wait */
-    double measured_own_s, measured_straggler_wait_s; /* over all workers: executor/report/straggler_wait.h; else 0 */
+    double measured_own_s,
+        measured_straggler_wait_s; /* over all workers: executor/report/straggler_wait.h; else 0 */
 };
 
 struct ghp_prediction_errors {
@@ -45,9 +46,10 @@ struct ghp_prospect {
     int n_layers;
 };
 enum ghp_status ghp_prediction_errors_init(const struct ghp_prospect *prospect,
-                                   const struct ghp_step_timer *timer,
-                                   struct ghp_prediction_errors *prediction_errors);
-void ghp_prediction_errors_release(struct ghp_prediction_errors *prediction_errors); /* accepts a zeroed one */
+                                           const struct ghp_step_timer *timer,
+                                           struct ghp_prediction_errors *prediction_errors);
+void ghp_prediction_errors_release(
+    struct ghp_prediction_errors *prediction_errors); /* accepts a zeroed one */
 
 /* (predicted - measured) / measured; 0 where nothing was measured. */
 double ghp_term_error(struct ghp_term term);

@@ -54,7 +54,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
     put(o, "groups", json_integer(plan->groups));
     put(o, "group_size", json_integer(plan->group_size));
     put(o, "global_batch", json_integer(plan->problem.global_batch));
-    put(o, "bucket_bytes", json_integer(plan->bucket_bytes));
+    put(o, "bucket_cap_bytes", json_integer(plan->bucket_bytes));
     put(o, "backend", json_string(run->backend));
     put(o, "precision", json_string(ghp_precision_name(run->precision)));
     put(o, "numerics", json_string(run->numerics));
@@ -62,7 +62,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
     put(o, "oversubscribed", json_boolean(run->oversubscribed));
     put(o, "comparable", json_boolean(run->comparable));
     put(o, "data", json_string(run->data));
-    put(o, "fault", json_string(run->fault));
+    put(o, "injected_fault", json_string(run->fault));
     put(o, "seed", json_integer((json_int_t)run->seed));
     put(o, "first_step", json_integer(run->first_step));
     put(o, "steps", json_integer(run->losses->steps));
@@ -71,7 +71,8 @@ static void put_what(json_t *o, const struct ghp_run *run)
 static void put_results(json_t *o, const struct ghp_run *run)
 {
     put(o, "predicted_step_s",
-        run->prediction_errors->predicted ? real(run->prediction_errors->step.predicted_s) : json_null());
+        run->prediction_errors->predicted ? real(run->prediction_errors->step.predicted_s)
+                                          : json_null());
     put(o, "measured_step_s", real(run->prediction_errors->step.measured_s));
     put(o, "images_per_s", real(run->images_per_s));
     put(o, "measured_training_s", real(run->seconds));
@@ -82,7 +83,7 @@ static void put_results(json_t *o, const struct ghp_run *run)
                                            : json_null());
     if (run->samples_loaded > 0) {
         put(o, "samples_loaded", json_integer(run->samples_loaded));
-        put(o, "samples_made_ahead", json_integer(run->samples_made_ahead));
+        put(o, "samples_prefetched", json_integer(run->samples_made_ahead));
     }
     put(o, "final_loss", run->losses->steps > 0 ? real(run->losses->last) : json_null());
     put(o, "test_accuracy", run->has_accuracy ? real(run->test_accuracy) : json_null());
@@ -115,7 +116,7 @@ json_t *ghp_run_summary(const struct ghp_run *run, const struct ghp_tool *tool)
         json_decref(options);
         return NULL;
     }
-    put(o, "format", json_string("ghp.run/1"));
+    put(o, "format", json_string("ghp.run/2"));
     put_what(o, run);
     put_results(o, run);
     put_verification(o, run);
@@ -143,7 +144,7 @@ static json_t *phases(const struct ghp_run *run)
         json_array_append_new(array, o);
     }
     o = json_object();
-    put(o, "phase", json_string("between"));
+    put(o, "phase", json_string("launch overhead"));
     put_term(o, run, run->prediction_errors->between);
     json_array_append_new(array, o);
     return array;
@@ -201,8 +202,8 @@ static json_t *instructions(const struct ghp_run *run)
         put(o, "measured_start_s", real(r->measured_start_s));
         put(o, "measured_s", real(r->measured_s));
         put(o, "measured_wait_s", real(r->measured_wait_s));
-        put(o, "measured_own_s", real(r->measured_own_s));
-        put(o, "measured_partners_s", real(r->measured_straggler_wait_s));
+        put(o, "measured_itself_s", real(r->measured_own_s));
+        put(o, "measured_straggler_wait_s", real(r->measured_straggler_wait_s));
         json_array_append_new(array, o);
     }
     return array;
@@ -240,7 +241,8 @@ static json_t *reductions(const struct ghp_run *run)
 {
     struct ghp_comm_overlap *hidings = ghp_alloc((size_t)run->program->n_instrs, sizeof(*hidings));
     json_t *array = json_array();
-    int n = hidings != NULL ? ghp_comm_overlap_list(run->program, run->prediction_errors, hidings) : 0;
+    int n =
+        hidings != NULL ? ghp_comm_overlap_list(run->program, run->prediction_errors, hidings) : 0;
 
     for (int i = 0; i < n; i++)
         json_array_append_new(array, reduction(run, &hidings[i]));

@@ -54,7 +54,8 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->test_samples = t->evaluation.samples;
 }
 
-static enum ghp_status join(const struct ghp_session_plan *e, struct ghp_prediction_errors *prediction_errors)
+static enum ghp_status join(const struct ghp_session_plan *e,
+                            struct ghp_prediction_errors *prediction_errors)
 {
     const struct ghp_profile *profile = &e->plan.profile;
     struct ghp_lowering how = ghp_plan_lowering(&e->plan, profile);
@@ -71,7 +72,8 @@ static enum ghp_status join(const struct ghp_session_plan *e, struct ghp_predict
         GHP_TRY(ghp_lower_all(&how, e->plan.splits, &programs));
         prospect.programs = &programs;
     }
-    status = ghp_prediction_errors_init(&prospect, ghp_worker_step_timer(e->worker), prediction_errors);
+    status =
+        ghp_prediction_errors_init(&prospect, ghp_worker_step_timer(e->worker), prediction_errors);
     ghp_programs_release(&programs);
     return status;
 }
@@ -93,11 +95,11 @@ static enum ghp_status compare_workers(const struct ghp_setup *s, const struct g
     }
     s->session->transport_ops->label(request.comm, "comparing the workers' times");
     return ghp_straggler_wait_compare(&request, ghp_worker_program(e->worker),
-                                ghp_worker_step_timer(e->worker), prediction_errors);
+                                      ghp_worker_step_timer(e->worker), prediction_errors);
 }
 
 enum ghp_status ghp_run_result_init(struct ghp_setup *s, const struct ghp_session_plan *e,
-                                 const struct ghp_training *t, struct ghp_run_result *run_result)
+                                    const struct ghp_training *t, struct ghp_run_result *run_result)
 {
     struct ghp_run *run = &run_result->run;
     struct ghp_tensors_list list = {0};

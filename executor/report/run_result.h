@@ -10,9 +10,9 @@
 #include "executor/train/train.h"
 
 struct ghp_run_result {
-    struct ghp_run run;             /* borrows from entrant, training and below */
+    struct ghp_run run;                             /* borrows from entrant, training and below */
     struct ghp_prediction_errors prediction_errors; /* owned */
-    const char *different;          /* tensor whose replicas differ, NULL: none; the model's */
+    const char *different; /* tensor whose replicas differ, NULL: none; the model's */
 };
 
 /* Of an entrant whose worker is flushed.
@@ -21,8 +21,10 @@ struct ghp_run_result {
  *
  * Returns   GHP_OK; GHP_ERR_MISSING (the plan's profile lacks a price)
  * Collective over all workers */
-enum ghp_status ghp_run_result_init(struct ghp_setup *setup, const struct ghp_session_plan *session_plan,
-                                 const struct ghp_training *training, struct ghp_run_result *run_result);
+enum ghp_status ghp_run_result_init(struct ghp_setup *setup,
+                                    const struct ghp_session_plan *session_plan,
+                                    const struct ghp_training *training,
+                                    struct ghp_run_result *run_result);
 void ghp_run_result_release(struct ghp_run_result *run_result); /* accepts a zeroed one */
 
 #endif

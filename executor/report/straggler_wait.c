@@ -58,7 +58,8 @@ static int first_of_group(int r, struct ghp_ranks kind)
 }
 
 enum ghp_status ghp_straggler_wait_of(const double *run_s, const bool *kept,
-                                const struct ghp_instr *instr, int n, struct ghp_straggler_wait *own)
+                                      const struct ghp_instr *instr, int n,
+                                      struct ghp_straggler_wait *own)
 {
     bool sends = ghp_instr_sends(instr) &&
                  instr->ranks.count <= n; /* metrics are summed over other stages too */
@@ -82,12 +83,12 @@ enum ghp_status ghp_straggler_wait_of(const double *run_s, const bool *kept,
 struct chunk { /* some instructions, one after the other */
     const struct ghp_instr *instrs;
     int n;
-    const double *run_s; /* [worker][instruction][place] */
+    const double *run_s;            /* [worker][instruction][place] */
     struct ghp_straggler_wait *own; /* [n] */
 };
 
-static enum ghp_status compare_chunk(const struct ghp_straggler_wait_request *request, const struct chunk *chunk,
-                                     const bool *kept)
+static enum ghp_status compare_chunk(const struct ghp_straggler_wait_request *request,
+                                     const struct chunk *chunk, const bool *kept)
 {
     double *of_instr = ghp_alloc((size_t)request->n * GHP_STEP_TIMER_STEPS, sizeof(*of_instr));
     enum ghp_status status = of_instr != NULL ? GHP_OK : GHP_NO_MEMORY();
@@ -98,16 +99,17 @@ static enum ghp_status compare_chunk(const struct ghp_straggler_wait_request *re
                 of_instr[r * GHP_STEP_TIMER_STEPS + place] =
                     chunk->run_s[((size_t)r * (size_t)chunk->n + (size_t)i) * GHP_STEP_TIMER_STEPS +
                                  (size_t)place];
-        status = ghp_straggler_wait_of(of_instr, kept, &chunk->instrs[i], request->n, &chunk->own[i]);
+        status =
+            ghp_straggler_wait_of(of_instr, kept, &chunk->instrs[i], request->n, &chunk->own[i]);
     }
     free(of_instr);
     return status;
 }
 
 enum ghp_status ghp_straggler_wait_compare(const struct ghp_straggler_wait_request *request,
-                                     const struct ghp_program *program,
-                                     const struct ghp_step_timer *timer,
-                                     struct ghp_prediction_errors *prediction_errors)
+                                           const struct ghp_program *program,
+                                           const struct ghp_step_timer *timer,
+                                           struct ghp_prediction_errors *prediction_errors)
 {
     const size_t one = GHP_STEP_TIMER_STEPS * sizeof(double);
     int most = (int)(CHUNK_BYTES / (one * (size_t)request->n)) + 1;
@@ -125,14 +127,15 @@ enum ghp_status ghp_straggler_wait_compare(const struct ghp_straggler_wait_reque
 
         for (int i = 0; i < n; i++)
             ghp_step_timer_runs(timer, first + i, mine + (size_t)i * GHP_STEP_TIMER_STEPS);
-        GHP_TRY_GOTO(
-            status,
-            request->transport_ops->all_gather(request->comm, mine, all, (int64_t)((size_t)n * one)),
-            done);
+        GHP_TRY_GOTO(status,
+                     request->transport_ops->all_gather(request->comm, mine, all,
+                                                        (int64_t)((size_t)n * one)),
+                     done);
         status = compare_chunk(request, &chunk, kept);
         for (int i = 0; status == GHP_OK && i < n; i++) {
             prediction_errors->instrs[first + i].measured_own_s = own[i].own_s;
-            prediction_errors->instrs[first + i].measured_straggler_wait_s = own[i].straggler_wait_s;
+            prediction_errors->instrs[first + i].measured_straggler_wait_s =
+                own[i].straggler_wait_s;
         }
         status = request->transport_ops->agree(request->comm, status);
     }

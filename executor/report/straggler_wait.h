@@ -39,15 +39,16 @@ struct ghp_straggler_wait {
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */
 enum ghp_status ghp_straggler_wait_of(const double *run_s, const bool *kept,
-                                const struct ghp_instr *instr, int n, struct ghp_straggler_wait *own);
+                                      const struct ghp_instr *instr, int n,
+                                      struct ghp_straggler_wait *own);
 
 /* Sets measured_own_s and measured_straggler_wait_s of every instruction; right on worker 0, whose steps count.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_COMM
  * Collective over those ranks */
 enum ghp_status ghp_straggler_wait_compare(const struct ghp_straggler_wait_request *request,
-                                     const struct ghp_program *program,
-                                     const struct ghp_step_timer *timer,
-                                     struct ghp_prediction_errors *prediction_errors);
+                                           const struct ghp_program *program,
+                                           const struct ghp_step_timer *timer,
+                                           struct ghp_prediction_errors *prediction_errors);
 
 #endif

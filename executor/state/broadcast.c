@@ -6,7 +6,8 @@
 
 enum { PAUSE_NS = 20000, TAG = 0 }; /* nothing else is under way: any tag will do */
 
-static enum ghp_status wait_all(const struct ghp_exec_context *exec, struct ghp_channel *channel, int n)
+static enum ghp_status wait_all(const struct ghp_exec_context *exec, struct ghp_channel *channel,
+                                int n)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     double begin = ghp_now_s();
@@ -30,12 +31,13 @@ static enum ghp_status wait_all(const struct ghp_exec_context *exec, struct ghp_
 }
 
 /* Messages of one piece of the data: from the holder to each other worker, or from it to this one. */
-static enum ghp_status broadcast_piece(struct ghp_worker *worker, struct ghp_channel *channel, int holder,
-                                   const struct ghp_p2p_message *like)
+static enum ghp_status broadcast_piece(struct ghp_worker *worker, struct ghp_channel *channel,
+                                       int holder, const struct ghp_p2p_message *like)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
     const struct ghp_placement *placement = ghp_worker_placement(worker);
-    int rank = ghp_worker_work(worker)->rank, first = rank / placement->group * placement->group, n = 0;
+    int rank = ghp_worker_work(worker)->rank, first = rank / placement->group * placement->group,
+        n = 0;
     struct ghp_p2p_message m = *like;
 
     if (m.receives) {
@@ -65,11 +67,11 @@ enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *
         holder += work->staging->stage[i].workers;
     GHP_TRY(exec->transport_ops->channel_open(exec->transport, placement->group, &channel));
     for (int64_t at = 0; at < bytes && status == GHP_OK; at += GHP_P2P_MESSAGE_BYTES) {
-        struct ghp_p2p_message m = {.data = (char *)data + at,
-                                .bytes =
-                                    bytes - at < GHP_P2P_MESSAGE_BYTES ? bytes - at : GHP_P2P_MESSAGE_BYTES,
-                                .tag = TAG,
-                                .receives = !ghp_worker_owns(worker, layer)};
+        struct ghp_p2p_message m = {
+            .data = (char *)data + at,
+            .bytes = bytes - at < GHP_P2P_MESSAGE_BYTES ? bytes - at : GHP_P2P_MESSAGE_BYTES,
+            .tag = TAG,
+            .receives = !ghp_worker_owns(worker, layer)};
 
         status = broadcast_piece(worker, channel, holder, &m);
     }

@@ -14,6 +14,7 @@
  * Returns   GHP_OK; GHP_ERR_COMM
  * Collective over all workers; nothing where there is one stage
  * Tested    tests/executor/engine/test_stages.c */
-enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *data, int64_t bytes);
+enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *data,
+                                    int64_t bytes);
 
 #endif

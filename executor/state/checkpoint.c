@@ -45,15 +45,16 @@ static void contents_release(struct contents *c)
     ghp_tensors_release(&c->list);
 }
 
-static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t, enum ghp_buffer_kind buffer_kind,
-                                 int element_bytes)
+static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t,
+                                 enum ghp_buffer_kind buffer_kind, int element_bytes)
 {
     struct ghp_safetensor *s = &c->tensors[c->n];
     size_t room = strlen(t->param->name) + sizeof(momentum_prefix);
     char *name = ghp_alloc(room, 1);
 
     if (name == NULL) return GHP_NO_MEMORY();
-    snprintf(name, room, "%s%s", buffer_kind == GHP_BUFFER_MOMENTUM ? momentum_prefix : "", t->param->name);
+    snprintf(name, room, "%s%s", buffer_kind == GHP_BUFFER_MOMENTUM ? momentum_prefix : "",
+             t->param->name);
     *s = (struct ghp_safetensor){
         .name = name, .element_bytes = element_bytes, .n_dims = t->param->n_dims};
     memcpy(s->dims, t->param->dims, sizeof(s->dims));
@@ -281,7 +282,8 @@ static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safeten
         GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);
         GHP_TRY_GOTO(
             status,
-            ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].buffer_kind, whole), done);
+            ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].buffer_kind, whole),
+            done);
     }
 done:
     free(whole);

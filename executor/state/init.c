@@ -211,7 +211,8 @@ static enum ghp_status take_values(struct match *m, struct ghp_worker *worker)
         const struct ghp_tensor *t = &m->list.items[i];
 
         GHP_TRY_GOTO(status, m->choice->ops->read(m->file, m->item[i], element_bytes, whole), done);
-        GHP_TRY_GOTO(status, ghp_parameters_scatter(worker, t, ghp_tensor_buffer_kind(t), whole), done);
+        GHP_TRY_GOTO(status, ghp_parameters_scatter(worker, t, ghp_tensor_buffer_kind(t), whole),
+                     done);
     }
 done:
     free(whole);

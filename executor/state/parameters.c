@@ -25,8 +25,8 @@ static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct g
 }
 
 /* Where a tensor's part lies: on a device, not for the host. */
-static void *part_at(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_buffer_kind buffer_kind,
-                     int64_t expected)
+static void *part_at(struct ghp_worker *worker, const struct ghp_tensor *t,
+                     enum ghp_buffer_kind buffer_kind, int64_t expected)
 {
     int64_t elements = 0;
     void *part = ghp_worker_tensor(worker, buffer_kind, t->layer, t->slot, &elements);
@@ -42,12 +42,13 @@ static struct ghp_device device_of(const struct ghp_worker *worker)
 }
 
 /* Sizes of the part: as the whole, but for the dimension that is divided. */
-static struct ghp_param_descriptor descriptor_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
+static struct ghp_param_descriptor descriptor_of(const struct ghp_worker *worker,
+                                                 const struct ghp_tensor *t)
 {
     struct ghp_shard shard = shard_of(worker, t);
     struct ghp_param_descriptor descriptor = {.n_dims = t->param->n_dims,
-                            .elements = ghp_shard_elements(shard),
-                            .element_bytes = number_bytes(worker)};
+                                              .elements = ghp_shard_elements(shard),
+                                              .element_bytes = number_bytes(worker)};
 
     memcpy(descriptor.dims, t->param->dims, sizeof(descriptor.dims));
     if (shard.tp_size > 1) descriptor.dims[shard.rows > 1 ? 1 : 0] /= shard.tp_size;
@@ -182,11 +183,12 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
         if (!ghp_worker_owns(worker, list.items[i].layer)) continue;
         GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
         if (list.items[i].is_state) continue;
-        GHP_TRY_GOTO(status,
-                     ghp_device_clear(device_of(worker), GHP_DEVICE_STREAM_COMPUTE,
-                                      part_at(worker, &list.items[i], GHP_BUFFER_MOMENTUM, elements),
-                                      elements * number_bytes(worker)),
-                     done);
+        GHP_TRY_GOTO(
+            status,
+            ghp_device_clear(device_of(worker), GHP_DEVICE_STREAM_COMPUTE,
+                             part_at(worker, &list.items[i], GHP_BUFFER_MOMENTUM, elements),
+                             elements * number_bytes(worker)),
+            done);
     }
     status = ghp_device_finish(device_of(worker), GHP_DEVICE_STREAM_COMPUTE);
 done:
@@ -205,12 +207,13 @@ static enum ghp_status gather_parts(struct ghp_worker *worker, struct ghp_shard 
     char *parts = ghp_alloc((size_t)shard.tp_size, (size_t)v->bytes);
 
     if (parts == NULL) return GHP_NO_MEMORY();
-    GHP_TRY_GOTO(status,
-                 exec->transport_ops->group(
-                     exec->transport,
-                     ghp_placement_ranks(placement, ghp_ranks_subgroup(placement->number, shard.tp_size)),
-                     GHP_STREAM_COMPUTE, &comm),
-                 done);
+    GHP_TRY_GOTO(
+        status,
+        exec->transport_ops->group(
+            exec->transport,
+            ghp_placement_ranks(placement, ghp_ranks_subgroup(placement->number, shard.tp_size)),
+            GHP_STREAM_COMPUTE, &comm),
+        done);
     exec->transport_ops->label(comm, "gathering a tensor");
     GHP_TRY_GOTO(status, exec->transport_ops->all_gather(comm, v->here, parts, v->bytes), done);
     for (int i = 0; i < shard.tp_size; i++) {
@@ -258,7 +261,8 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
 
     if (!ghp_worker_owns(worker, t->layer)) return GHP_OK;
     status = view_open(worker, t, buffer_kind, &v);
-    if (status == GHP_OK) ghp_shard_take(shard_of(worker, t), v.descriptor.element_bytes, whole, v.here);
+    if (status == GHP_OK)
+        ghp_shard_take(shard_of(worker, t), v.descriptor.element_bytes, whole, v.here);
     if (status == GHP_OK) status = view_write(&v);
     view_close(&v);
     return status;
@@ -325,13 +329,13 @@ enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
 
 /* What all holders of the shards of one degree say: hashes of the other degrees are zero. */
 static enum ghp_status compare_tp_size(struct ghp_worker *worker,
-                                      const struct ghp_tensors_list *list, int tp_size,
-                                      const uint64_t *hashes, int *different)
+                                       const struct ghp_tensors_list *list, int tp_size,
+                                       const uint64_t *hashes, int *different)
 {
     const struct ghp_placement *placement = ghp_worker_placement(worker);
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
-    struct ghp_ranks holders =
-        ghp_placement_ranks(placement, ghp_ranks_replica(placement->number, tp_size, placement->problem.workers));
+    struct ghp_ranks holders = ghp_placement_ranks(
+        placement, ghp_ranks_replica(placement->number, tp_size, placement->problem.workers));
     int64_t bytes = list->n * (int64_t)sizeof(uint64_t);
     struct ghp_comm *comm = NULL;
     enum ghp_status status = GHP_OK;

@@ -7,8 +7,11 @@
 
 struct ghp_shard ghp_shard_of(struct ghp_split split, int rank, const struct ghp_param *tensor)
 {
-    struct ghp_shard shard = {
-        .tp_size = 1, .member = 0, .elements = tensor->elements, .rows = 1, .run = tensor->elements};
+    struct ghp_shard shard = {.tp_size = 1,
+                              .member = 0,
+                              .elements = tensor->elements,
+                              .rows = 1,
+                              .run = tensor->elements};
     bool divided = split.kind == GHP_SPLIT_OUT || split.kind == GHP_SPLIT_IN ||
                    split.kind == GHP_SPLIT_CHANNEL;
 

@@ -8,7 +8,7 @@
 #include "core/sharding/split.h"
 
 struct ghp_shard {
-    int tp_size;       /* members that together hold the tensor; 1: each holds all of it */
+    int tp_size;      /* members that together hold the tensor; 1: each holds all of it */
     int member;       /* which of them this worker is */
     int64_t elements; /* of the whole tensor */
     int64_t rows;     /* runs */

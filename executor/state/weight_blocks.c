@@ -9,7 +9,8 @@ struct place { /* of one number */
     int64_t plain, nchw16c;
 };
 
-static struct place place_of(const struct ghp_param_descriptor *descriptor, int64_t k, int64_t c, int64_t at)
+static struct place place_of(const struct ghp_param_descriptor *descriptor, int64_t k, int64_t c,
+                             int64_t at)
 {
     int64_t channels = descriptor->dims[1], places = descriptor->dims[2] * descriptor->dims[3];
     int64_t block = k / LANES * (channels / LANES) + c / LANES;
@@ -28,7 +29,8 @@ static void check(const struct ghp_param_descriptor *descriptor)
 }
 
 /* Every number from one order to the other. */
-static void turn(const struct ghp_param_descriptor *descriptor, const float *from, float *to, bool into_blocks)
+static void turn(const struct ghp_param_descriptor *descriptor, const float *from, float *to,
+                 bool into_blocks)
 {
     check(descriptor);
     for (int64_t k = 0; k < descriptor->dims[0]; k++)
@@ -43,12 +45,14 @@ static void turn(const struct ghp_param_descriptor *descriptor, const float *fro
             }
 }
 
-void ghp_weight_blocks_put(const struct ghp_param_descriptor *descriptor, const void *plain, void *nchw16c)
+void ghp_weight_blocks_put(const struct ghp_param_descriptor *descriptor, const void *plain,
+                           void *nchw16c)
 {
     turn(descriptor, plain, nchw16c, true);
 }
 
-void ghp_weight_blocks_get(const struct ghp_param_descriptor *descriptor, const void *nchw16c, void *plain)
+void ghp_weight_blocks_get(const struct ghp_param_descriptor *descriptor, const void *nchw16c,
+                           void *plain)
 {
     turn(descriptor, nchw16c, plain, false);
 }

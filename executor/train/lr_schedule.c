@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stddef.h>
 
-const char *const ghp_lr_schedule_names[GHP_LR_SCHEDULE_COUNT + 1] = {"constant", "step", "cosine", NULL};
+const char *const ghp_lr_schedule_names[GHP_LR_SCHEDULE_COUNT + 1] = {"constant", "step", "cosine",
+                                                                      NULL};
 
 double ghp_lr_schedule_rate(struct ghp_lr_schedule s, int64_t step)
 {

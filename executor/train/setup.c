@@ -34,7 +34,8 @@ static enum ghp_status check_model(const struct ghp_setup *s, const struct ghp_s
 }
 
 /* Plans are compared only where nothing but the plan differs. */
-static enum ghp_status check_alike(const struct ghp_session_plan *first, const struct ghp_session_plan *e)
+static enum ghp_status check_alike(const struct ghp_session_plan *first,
+                                   const struct ghp_session_plan *e)
 {
     if (e->plan.model_hash != first->plan.model_hash)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -57,7 +58,8 @@ static enum ghp_status open_plan(const struct ghp_setup *s, struct ghp_session_p
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' is for %d worker(s), but %d were started; start it with mpirun -n "
                         "%d, or plan for %d",
-                        e->path, e->plan.problem.workers, s->size, e->plan.problem.workers, s->size);
+                        e->path, e->plan.problem.workers, s->size, e->plan.problem.workers,
+                        s->size);
     GHP_TRY(ghp_plan_check(&e->plan));
     GHP_TRY(check_model(s, e));
     return check_alike(&s->session_plans[0], e);
@@ -90,10 +92,11 @@ static enum ghp_status bind(struct ghp_setup *s)
 {
     const struct ghp_machine *first = &s->session_plans[0].plan.profile.machine;
     const struct ghp_session *session = s->session;
-    struct ghp_binding_request request = {.workers = s->size,
-                            .rank = s->rank,
-                            .here = s->here,
-                            .processors = session->transport_ops->processors(session->transport)};
+    struct ghp_binding_request request = {
+        .workers = s->size,
+        .rank = s->rank,
+        .here = s->here,
+        .processors = session->transport_ops->processors(session->transport)};
 
     for (int i = 1; i < s->n_session_plans && s->options->bind != GHP_BIND_NONE; i++)
         if (!same_cores(first, &s->session_plans[i].plan.profile.machine))
@@ -128,7 +131,8 @@ static const struct ghp_backend_ops *choose_backend(const struct ghp_setup *s,
     return ghp_backend_find("reference"); /* which then says what it has not */
 }
 
-static struct ghp_precision choose_precision(const struct ghp_setup *s, const struct ghp_session_plan *e)
+static struct ghp_precision choose_precision(const struct ghp_setup *s,
+                                             const struct ghp_session_plan *e)
 {
     return s->options->precision > 0 ? ghp_precision_of(s->options->precision - 1)
                                      : ghp_profile_precision(&e->plan.profile);
@@ -162,8 +166,8 @@ static enum ghp_status open_backend(struct ghp_setup *s)
     s->element_bytes = s->precision.element_bytes;
     ops = choose_backend(s, &s->session_plans[0], s->precision);
     if (ops == NULL)
-        return ghp_backend_fail_unknown(o->backend != NULL ? o->backend
-                                                           : s->session_plans[0].plan.profile.backend);
+        return ghp_backend_fail_unknown(
+            o->backend != NULL ? o->backend : s->session_plans[0].plan.profile.backend);
     if (!ghp_backend_has(ops, s->precision))
         return GHP_FAIL(GHP_ERR_USAGE, "the backend '%s' has no %s precision; use --backend %s",
                         ops->name, ghp_precision_name(s->precision),
@@ -202,11 +206,13 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
 
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));
     GHP_TRY(ghp_data_open(&request, &s->training_config.data));
-    GHP_TRY(ghp_order_init(&s->training_config.order, ghp_data_count(s->training_config.data, GHP_DATA_TRAIN),
+    GHP_TRY(ghp_order_init(&s->training_config.order,
+                           ghp_data_count(s->training_config.data, GHP_DATA_TRAIN),
                            request.global_batch, request.seed));
-    s->training_config.schedule = (struct ghp_lr_schedule){.kind = (enum ghp_lr_schedule_kind)o->schedule,
-                                               .base = o->learning_rate,
-                                               .warmup_steps = o->warmup_steps};
+    s->training_config.schedule =
+        (struct ghp_lr_schedule){.kind = (enum ghp_lr_schedule_kind)o->schedule,
+                                 .base = o->learning_rate,
+                                 .warmup_steps = o->warmup_steps};
     s->training_config.momentum = o->momentum;
     s->training_config.weight_decay = o->weight_decay;
     return GHP_OK;
@@ -233,10 +239,11 @@ static enum ghp_status choose_init(struct ghp_setup *s)
     status = s->session->transport_ops->all_reduce(s->world, &sum);
     free(sum.scratch);
     if (status == GHP_OK && here != 0 && here != (float)s->size)
-        status = GHP_FAIL(GHP_ERR_INPUT,
-                          "'%s' has weights for %d of %d workers only; copy it to the same place on "
-                          "every node, or give --init random:SEED",
-                          path, (int)here, s->size);
+        status =
+            GHP_FAIL(GHP_ERR_INPUT,
+                     "'%s' has weights for %d of %d workers only; copy it to the same place on "
+                     "every node, or give --init random:SEED",
+                     path, (int)here, s->size);
     return ghp_setup_agree(s, status, "first weights");
 }
 
@@ -253,17 +260,19 @@ static enum ghp_status check_overlap(const struct ghp_setup *s)
         if (s->session_plans[i].plan.staging.n > 1)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "--overlap off is for plans of one stage, and '%s' has %d; leave it "
-                            "out, or plan with --roles shared",
+                            "out, or plan with --pipeline off",
                             s->session_plans[i].path, s->session_plans[i].plan.staging.n);
     return GHP_OK;
 }
 
 static void say_setup(const struct ghp_setup *s)
 {
-    ghp_note("%s: %s, %s, numerics %s, %d thread(s) a worker, %s", s->session_plans[0].plan.model.name,
-             s->exec.backend_ops->name, ghp_precision_name(s->precision),
-             s->exact ? "exact" : "fast", s->threads, s->binding.text);
-    if (s->exec.device_transport_ops != NULL) ghp_note("tensors go by %s", s->exec.device_transport_ops->name);
+    ghp_note("%s: %s, %s, numerics %s, %d thread(s) a worker, %s",
+             s->session_plans[0].plan.model.name, s->exec.backend_ops->name,
+             ghp_precision_name(s->precision), s->exact ? "exact" : "fast", s->threads,
+             s->binding.text);
+    if (s->exec.device_transport_ops != NULL)
+        ghp_note("tensors go by %s", s->exec.device_transport_ops->name);
     ghp_note("%s", ghp_data_text(s->training_config.data));
     if (s->training_config.init.path != NULL)
         ghp_note("first weights from '%s'", s->training_config.init.path);
@@ -292,11 +301,12 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
     GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));
-    GHP_TRY(ghp_setup_agree(s,
-                            ghp_device_transport_open(&s->exec,
-                                             (enum ghp_device_transport_choice)session->options->device_transport,
-                                             session->options->watchdog_s),
-                            "choosing who carries"));
+    GHP_TRY(ghp_setup_agree(
+        s,
+        ghp_device_transport_open(
+            &s->exec, (enum ghp_device_transport_choice)session->options->device_transport,
+            session->options->watchdog_s),
+        "choosing who carries"));
     GHP_TRY(ghp_setup_agree(s, check_overlap(s), "checking options"));
     GHP_TRY(ghp_setup_agree(s, open_training_config(s), "opening the data"));
     GHP_TRY(choose_init(s));

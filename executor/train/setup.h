@@ -48,14 +48,14 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     double ab_turn_s;
     const char *run_folder; /* or NULL; of the compared plans' run files */
     int numerics;           /* enum ghp_numerics_choice */
-    int precision;          /* 0: the plan's; else 1 more than the index of core/model/precision.h */
-    const char *backend;    /* NULL: the plan's */
-    int64_t threads;        /* GHP_NOT_SET: the cores that the plan gives the worker */
-    int bind;               /* enum ghp_bind_mode */
-    int overlap;            /* enum ghp_overlap_choice */
-    int device_transport;            /* enum ghp_device_transport_choice */
-    double watchdog_s;      /* longest wait for another worker */
-    int evaluate;           /* enum ghp_evaluate_choice */
+    int precision;        /* 0: the plan's; else 1 more than the index of core/model/precision.h */
+    const char *backend;  /* NULL: the plan's */
+    int64_t threads;      /* GHP_NOT_SET: the cores that the plan gives the worker */
+    int bind;             /* enum ghp_bind_mode */
+    int overlap;          /* enum ghp_overlap_choice */
+    int device_transport; /* enum ghp_device_transport_choice */
+    double watchdog_s;    /* longest wait for another worker */
+    int evaluate;         /* enum ghp_evaluate_choice */
     const char *metrics_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_every;                                /* 0: at epochs' ends only */
     bool resume, json;
@@ -110,9 +110,11 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *se
 void ghp_setup_release(struct ghp_setup *setup); /* closes the entrants too */
 
 /* The plan's worker: kernels, communicators. Collective over all workers. */
-enum ghp_status ghp_session_plan_open(struct ghp_setup *setup, struct ghp_session_plan *session_plan);
+enum ghp_status ghp_session_plan_open(struct ghp_setup *setup,
+                                      struct ghp_session_plan *session_plan);
 /* Its memory, and the first weights, by the session's seed. Collective over all workers. */
-enum ghp_status ghp_session_plan_allocate(struct ghp_setup *setup, struct ghp_session_plan *session_plan);
+enum ghp_status ghp_session_plan_allocate(struct ghp_setup *setup,
+                                          struct ghp_session_plan *session_plan);
 /* Gives the worker and its memory back; the plan stays. Local. */
 void ghp_session_plan_close(struct ghp_session_plan *session_plan);
 

@@ -32,13 +32,13 @@ static enum ghp_status note_result(struct ghp_training *t)
                         "the loss is no finite number after step %lld: the training diverged; "
                         "lower --lr or add --warmup",
                         (long long)r.step);
-    line = (struct ghp_metrics_step){.step = (int64_t)r.step,
-                                     .epoch = ghp_order_epoch(&t->training_config->order, (int64_t)r.step),
-                                     .loss = r.loss,
-                                     .top1 = r.correct / r.samples,
-                                     .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
-                                     .learning_rate =
-                                         ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
+    line = (struct ghp_metrics_step){
+        .step = (int64_t)r.step,
+        .epoch = ghp_order_epoch(&t->training_config->order, (int64_t)r.step),
+        .loss = r.loss,
+        .top1 = r.correct / r.samples,
+        .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
+        .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
     ghp_progress_step(t->losses.steps, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
     return t->metrics != NULL ? ghp_metrics_step(t->metrics, &line) : GHP_OK;
 }

@@ -26,7 +26,7 @@ struct ghp_training {
     struct ghp_memory *memory; /* begun */
     /* found */
     struct ghp_losses losses; /* of steps first_step ... */
-    double seconds; /* of steps, without evaluations and checkpoints */
+    double seconds;           /* of steps, without evaluations and checkpoints */
     bool has_evaluation;
     struct ghp_evaluation evaluation; /* the last one */
 };

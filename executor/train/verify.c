@@ -24,8 +24,7 @@ static enum ghp_status keep_values(int n, const struct ghp_tensors_list *list, d
     return GHP_OK;
 }
 
-enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps,
-                                  struct ghp_snapshot *s)
+enum ghp_status ghp_snapshot_init(const struct ghp_model *model, bool keeps, struct ghp_snapshot *s)
 {
     enum ghp_status status = GHP_OK;
 
@@ -90,8 +89,9 @@ enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *s, struct ghp_worker *
 
 /* ---- training ---- */
 
-enum ghp_status ghp_verify_train(struct ghp_worker *worker, struct ghp_training_config *training_config,
-                                 int64_t steps, struct ghp_snapshot *s)
+enum ghp_status ghp_verify_train(struct ghp_worker *worker,
+                                 struct ghp_training_config *training_config, int64_t steps,
+                                 struct ghp_snapshot *s)
 {
     struct ghp_result result;
 
@@ -244,8 +244,8 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct
         raise_to(&v->weight_difference, verdict->weight_difference);
         verdict->has_gradient = !t->is_state;
         if (t->is_state) continue;
-        verdict->gradient_difference = gradient_difference(
-            plan->gradients[i], lone->gradients[i], n, sqrt(all_gradients), &limits);
+        verdict->gradient_difference = gradient_difference(plan->gradients[i], lone->gradients[i],
+                                                           n, sqrt(all_gradients), &limits);
         raise_to(&v->gradient_difference, verdict->gradient_difference);
         squares += verdict->gradient_difference * verdict->gradient_difference;
     }

@@ -13,7 +13,8 @@ struct ghp_exec_context { /* borrowed by whoever uses it */
     struct ghp_backend *backend;
     const struct ghp_transport_ops *transport_ops;
     struct ghp_transport *transport;
-    const struct ghp_transport_ops *device_transport_ops; /* NULL: the transport carries tensors too */
+    const struct ghp_transport_ops
+        *device_transport_ops; /* NULL: the transport carries tensors too */
     struct ghp_transport *device_transport;
 };
 

@@ -25,10 +25,10 @@ struct ghp_comm;
 struct ghp_channel;
 
 struct ghp_p2p_message { /* from one worker to one other */
-    void *data;      /* read, or written */
-    int64_t bytes;   /* at most GHP_P2P_MESSAGE_BYTES; equal on both sides */
-    int peer;        /* rank */
-    int tag;         /* >= 0; messages of one tag between two workers arrive in the order of posting */
+    void *data;          /* read, or written */
+    int64_t bytes;       /* at most GHP_P2P_MESSAGE_BYTES; equal on both sides */
+    int peer;            /* rank */
+    int tag; /* >= 0; messages of one tag between two workers arrive in the order of posting */
     bool receives;
 };
 
@@ -102,12 +102,13 @@ struct ghp_transport_ops {
     /* Messages that are posted and later found done, apart from all communicators; one thread at a time uses a channel.
      * mail: room for `slots` messages at once. Collective over all workers. */
     enum ghp_status (*channel_open)(struct ghp_transport *transport, int slots,
-                            struct ghp_channel **channel);
+                                    struct ghp_channel **channel);
     enum ghp_status (*post)(struct ghp_channel *channel, int slot,
                             const struct ghp_p2p_message *message); /* the slot is empty */
     /* done: the slot is empty again. */
     enum ghp_status (*poll)(struct ghp_channel *channel, int slot, bool *done);
-    void (*channel_close)(struct ghp_channel *channel); /* releases it, no message under way; accepts NULL */
+    void (*channel_close)(
+        struct ghp_channel *channel); /* releases it, no message under way; accepts NULL */
     double (*watchdog_s)(const struct ghp_transport *transport);
 };
 

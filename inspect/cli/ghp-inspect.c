@@ -167,7 +167,7 @@ static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_
     ghp_display_bool(report, "sound", true);
     ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
     ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
-    ghp_display_real(report, "gap", plan->certificate.gap);
+    ghp_display_real(report, "mip-gap", plan->certificate.gap);
     ghp_display_line(report, "sound: step %.6f ms, memory %lld bytes a worker, gap %.4f %% (%s)",
                      plan->predicted.step_s * 1e3, (long long)plan->predicted.peak_bytes,
                      plan->certificate.gap * 100, plan->certificate.status);
@@ -176,7 +176,7 @@ static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_
 
 /* Both plans' own costs in one profile, where the whole one is not at hand. */
 static enum ghp_status merge_costs(const struct ghp_plan *a, const struct ghp_plan *b,
-                                    struct ghp_profile *profile)
+                                   struct ghp_profile *profile)
 {
     struct ghp_lowering how = ghp_plan_lowering(a, &a->profile);
     struct ghp_programs programs;
@@ -265,14 +265,14 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
 static enum ghp_status show_run(struct ghp_display *report, const char *path, const char *path2)
 {
     (void)path2;
-    return ghp_inspect_run(report, path, "ghp.run/1");
+    return ghp_inspect_run(report, path, "ghp.run/2");
 }
 
 static enum ghp_status show_comparison(struct ghp_display *report, const char *path,
                                        const char *path2)
 {
     (void)path2;
-    return ghp_inspect_run(report, path, "ghp.ab/1");
+    return ghp_inspect_run(report, path, "ghp.comparison/2");
 }
 
 static const struct kind {
@@ -281,11 +281,11 @@ static const struct kind {
     const char *second; /* format that FILE2 may have, NULL: none */
 } kinds[] = {
     {"ghp.model/1", show_model, NULL},
-    {"ghp.machine/1", show_machine, NULL},
-    {"ghp.profile/1", show_profile, "ghp.model/1"},
-    {"ghp.plan/1", show_plan, "ghp.plan/1"},
-    {"ghp.run/1", show_run, NULL},
-    {"ghp.ab/1", show_comparison, NULL},
+    {"ghp.machine/2", show_machine, NULL},
+    {"ghp.profile/2", show_profile, "ghp.model/1"},
+    {"ghp.plan/2", show_plan, "ghp.plan/2"},
+    {"ghp.run/2", show_run, NULL},
+    {"ghp.comparison/2", show_comparison, NULL},
 };
 
 /* Several runs together. */
@@ -298,7 +298,7 @@ static enum ghp_status show_runs(struct ghp_display *report, const char *const *
                                        "one plan, or leave them out");
     for (int i = 0; i < n; ++i) {
         GHP_TRY(format_of(paths[i], format, sizeof format));
-        if (strcmp(format, "ghp.run/1") != 0)
+        if (strcmp(format, "ghp.run/2") != 0)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "only runs are shown together, but %s is of format '%s'; give a "
                             "profile and a model, two plans, or runs",
@@ -330,7 +330,7 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
             "%s: ghp-inspect does not know the format '%s'; give a model, machine, profile, plan "
             "or run file of this version",
             path, format);
-    plan = strcmp(format, "ghp.plan/1") == 0;
+    plan = strcmp(format, "ghp.plan/2") == 0;
     if (set.export_onnx == NULL && set.weights != NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "--weights goes with --export-onnx; give both");
     if (set.export_onnx != NULL && (path2 != NULL || set.verify || set.explain ||
@@ -375,9 +375,9 @@ static enum ghp_status are_runs(const char *const *files, int n, bool *runs)
     *runs = n > 2;
     if (n != 2 || set.explain) return GHP_OK;
     GHP_TRY(format_of(files[0], format, sizeof format));
-    if (strcmp(format, "ghp.run/1") != 0) return GHP_OK;
+    if (strcmp(format, "ghp.run/2") != 0) return GHP_OK;
     GHP_TRY(format_of(files[1], format, sizeof format));
-    *runs = strcmp(format, "ghp.run/1") == 0;
+    *runs = strcmp(format, "ghp.run/2") == 0;
     return GHP_OK;
 }
 

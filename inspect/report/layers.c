@@ -22,9 +22,10 @@ static double measured_layer_s(const struct ghp_report *report, int layer)
 
     for (int i = 0; i < report->program.n_instrs; ++i)
         if (report->program.instrs[i].layer == layer)
-            sum += report->measured_timings[i].wait_s + (report->program.instrs[i].stream == GHP_STREAM_COMPUTE
-                                                 ? report->measured_timings[i].run_s
-                                                 : 0);
+            sum += report->measured_timings[i].wait_s +
+                   (report->program.instrs[i].stream == GHP_STREAM_COMPUTE
+                        ? report->measured_timings[i].run_s
+                        : 0);
     return sum;
 }
 
@@ -81,10 +82,10 @@ static void put_row(struct ghp_page *page, const struct ghp_report *report, int 
 static void put_columns(struct ghp_page *page, bool measured)
 {
     static const char *const names[][2] = {
-        {"layer", ""},     {"operation", ""},        {"split", ""},
-        {"forward", "ms"}, {"backward", "ms"},       {"exchange", "ms"},
-        {"reduce", "ms"},  {"exposed", "ms"},        {"update", "ms"},
-        {"sum", "ms"},     {"measured", "ms"},       {"sent", "MiB"},
+        {"layer", ""},       {"operation", ""},        {"split", ""},
+        {"forward", "ms"},   {"backward", "ms"},       {"exchange", "ms"},
+        {"reduce", "ms"},    {"exposed", "ms"},        {"update", "ms"},
+        {"sum", "ms"},       {"measured", "ms"},       {"sent", "MiB"},
         {"second-best", ""}, {"it costs", "ms a step"}};
 
     ghp_page_add(page, "<thead><tr>");
@@ -108,7 +109,8 @@ void ghp_report_put_layers(struct ghp_page *page, const struct ghp_report *repor
         "costed alone, without waiting and slowdown: they sum to the two streams\xe2\x80\x99 "
         "work, not to the step. Exchange: changes of layout on the way in, forward and "
         "backward. Reduce: the layer\xe2\x80\x99s share of the gradient reduction, which "
-        "overlaps; exposed: what computation waits for it. Second-best: the best other split of this "
+        "overlaps; exposed: what computation waits for it. Second-best: the best other split of "
+        "this "
         "layer, and how much longer "
         "the step would be.%s</p>\n",
         report->measured_timings != NULL

@@ -56,7 +56,7 @@ static void put_break_even(struct ghp_page *page, const struct ghp_plan *plan,
 static void put_break_evens(struct ghp_page *page, const struct ghp_plan *plan)
 {
     static const char *const names[] = {
-        "layer", "split",       "second-best",   "costs<br/>ms a step", "quantity",
+        "layer", "split",       "second-best", "costs<br/>ms a step", "quantity",
         "unit",  "in the plan", "flips below", "flips above",         NULL};
     int without = 0;
 

@@ -20,15 +20,15 @@ struct ghp_report_timing { /* of one instruction; seconds from the step's start 
 };
 
 struct ghp_report {
-    const struct ghp_plan *plan;        /* borrowed */
+    const struct ghp_plan *plan;      /* borrowed */
     struct ghp_simulation simulation; /* of all stages */
     int stage; /* the one shown: the busiest; beside a run the first, whose times a run has */
     struct ghp_program program; /* its program and timing; owned by `simulation` */
     struct ghp_timing timing;
-    int64_t *live;               /* bytes at each point; owned */
-    struct ghp_term *terms;      /* one a layer; owned */
+    int64_t *live;                              /* bytes at each point; owned */
+    struct ghp_term *terms;                     /* one a layer; owned */
     struct ghp_report_timing *measured_timings; /* one an instruction; NULL: no run; owned */
-    double measured_step_s;      /* of the run */
+    double measured_step_s;                     /* of the run */
 };
 
 /* Lowers and simulates the plan; joins a run.

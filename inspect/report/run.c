@@ -58,7 +58,7 @@ static enum ghp_status check_instr(const struct ghp_node *item, const struct ghp
 }
 
 static enum ghp_status read_measured_timings(const struct ghp_node *list, struct ghp_report *report,
-                                 const char *path)
+                                             const char *path)
 {
     for (int i = 0; i < report->program.n_instrs; ++i) {
         struct ghp_report_timing *measured_timing = &report->measured_timings[i];
@@ -89,7 +89,8 @@ static enum ghp_status read_run(const struct ghp_node *root, struct ghp_report *
     if (n != (size_t)report->program.n_instrs)
         return fail_other(path, "it has another number of instructions");
     report->measured_timings = ghp_alloc(n, sizeof *report->measured_timings);
-    return report->measured_timings == NULL ? GHP_NO_MEMORY() : read_measured_timings(&list, report, path);
+    return report->measured_timings == NULL ? GHP_NO_MEMORY()
+                                            : read_measured_timings(&list, report, path);
 }
 
 enum ghp_status ghp_report_read_run(struct ghp_report *report, const char *path)
@@ -98,7 +99,7 @@ enum ghp_status ghp_report_read_run(struct ghp_report *report, const char *path)
     struct ghp_node root;
     struct ghp_json doc;
 
-    GHP_TRY(ghp_json_load(path, "ghp.run/1", &doc));
+    GHP_TRY(ghp_json_load(path, "ghp.run/2", &doc));
     root = ghp_json_root(&doc);
     status = read_run(&root, report, path);
     ghp_json_release(&doc);

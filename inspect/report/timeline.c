@@ -77,7 +77,8 @@ static struct span measured_span(const struct ghp_report *report, int i, double 
     const struct ghp_report_timing *measured_timing = &report->measured_timings[i];
 
     return (struct span){.start_s = fmax(measured_timing->start_s, before_s),
-                         .finish_s = fmax(measured_timing->start_s, before_s) + measured_timing->run_s,
+                         .finish_s =
+                             fmax(measured_timing->start_s, before_s) + measured_timing->run_s,
                          .phase = (int)ghp_instr_phase(&report->program.instrs[i]),
                          .first = i,
                          .last = i,
@@ -280,8 +281,8 @@ void ghp_report_put_phases(struct ghp_page *page, const struct ghp_report *repor
                  "scope=\"col\">phase</th><th scope=\"col\">predicted<br/>ms</th><th "
                  "scope=\"col\">share<br/>%%</th>%s</tr></thead><tbody>\n",
                  report->measured_timings != NULL ? "<th scope=\"col\">measured<br/>ms</th><th "
-                                        "scope=\"col\">error<br/>ms</th>"
-                                      : "");
+                                                    "scope=\"col\">error<br/>ms</th>"
+                                                  : "");
     for (int p = 0; p < GHP_PHASE_COUNT; ++p)
         put_phase(page, report, p);
     ghp_page_add(page, "</tbody></table></div>\n");

@@ -23,14 +23,14 @@ struct second_best {
     const struct ghp_alternatives_job *job;
     const struct ghp_model *model;
     int layer;
-    const int *choice;         /* the plan's, n_layers */
-    int *trial, *best;         /* scratch; the second best, where step_s is finite */
-    struct ghp_split *splits;  /* scratch */
-    struct ghp_term *terms;    /* scratch */
-    struct promise *promises;  /* scratch, of one layer's splits */
+    const int *choice;        /* the plan's, n_layers */
+    int *trial, *best;        /* scratch; the second best, where step_s is finite */
+    struct ghp_split *splits; /* scratch */
+    struct ghp_term *terms;   /* scratch */
+    struct promise *promises; /* scratch, of one layer's splits */
     struct ghp_coefficients coefficients;
     struct ghp_accumulated_cost load; /* scratch */
-    int most;             /* splits that are tried of a layer that is much like others, >= 2 */
+    int most; /* splits that are tried of a layer that is much like others, >= 2 */
     struct ghp_program program; /* of the plan, with its timing and its layers' terms */
     struct ghp_timing timing;
     struct ghp_term *own_terms;
@@ -162,9 +162,11 @@ static bool is_inner(const struct second_best *r)
     bool before = false, behind = false;
 
     for (int v = 0; v < r->layer && !before; ++v)
-        before = r->model->layers[v].op == r->model->layers[r->layer].op && same_work(r, v, r->layer);
+        before =
+            r->model->layers[v].op == r->model->layers[r->layer].op && same_work(r, v, r->layer);
     for (int v = r->model->n_layers - 1; v > r->layer && before && !behind; --v)
-        behind = r->model->layers[v].op == r->model->layers[r->layer].op && same_work(r, v, r->layer);
+        behind =
+            r->model->layers[v].op == r->model->layers[r->layer].op && same_work(r, v, r->layer);
     return before && behind;
 }
 
@@ -250,7 +252,8 @@ static enum ghp_status drop_idle_changes(struct second_best *r)
         if (ghp_now_s() > r->job->deadline_s) return GHP_OK;
         memcpy(r->trial, r->best, plan_bytes(r));
         r->trial[v] = r->choice[v];
-        GHP_TRY(ghp_search_evaluate(r->job->instance, r->trial, r->job->bucket_bytes, &step_s, &peak));
+        GHP_TRY(
+            ghp_search_evaluate(r->job->instance, r->trial, r->job->bucket_bytes, &step_s, &peak));
         if (!fits(r, peak) || step_s > r->step_s * (1 + GHP_BRANCH_SAME)) continue;
         memcpy(r->best, r->trial, plan_bytes(r));
         r->step_s = step_s;
@@ -316,7 +319,8 @@ static enum ghp_status find_all(struct second_best *r, struct ghp_plan *plan)
     GHP_TRY(play(r, r->choice, &r->program, &r->timing, r->own_terms));
     if (left > 0) set_most(r, left);
     for (int v = 0; v < plan->model.n_layers; ++v) {
-        if (!ghp_op_is_weighted(plan->model.layers[v].op) || r->job->instance->n_choices[v] < 2) continue;
+        if (!ghp_op_is_weighted(plan->model.layers[v].op) || r->job->instance->n_choices[v] < 2)
+            continue;
         if (ghp_now_s() > r->job->end_s) {
             ++r->left_out;
             continue;
@@ -327,8 +331,8 @@ static enum ghp_status find_all(struct second_best *r, struct ghp_plan *plan)
     return GHP_OK;
 }
 
-enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
-                                      int *left_out)
+enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
+                                         struct ghp_plan *plan, int *left_out)
 {
     size_t layers = (size_t)plan->model.n_layers;
     struct second_best r = {.job = job, .model = &plan->model};

@@ -25,7 +25,7 @@ struct ghp_alternatives_job {
  * left_out   layers that end_s came before: they have no alternative, or not all of their choices
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering and costing */
-enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job, struct ghp_plan *plan,
-                                      int *left_out);
+enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
+                                         struct ghp_plan *plan, int *left_out);
 
 #endif

@@ -16,11 +16,12 @@ enum {
     /* work in instructions simulated; measured on one core of a server: 70 ns each */
     LINK_TRIALS = 30,      /* a quantity: the walk both ways and closing in */
     LOWER_WORK = 10,       /* lowering an instruction, by simulating one */
-    COST_WORK = 40,       /* looking up its measured cost */
+    COST_WORK = 40,        /* looking up its measured cost */
     BUDGET_WORK = 25000000 /* a plan: about two seconds */
 };
 
-static const double within = 0.5;     /* second-best choices slower by more than this share are left out */
+static const double within =
+    0.5; /* second-best choices slower by more than this share are left out */
 static const double same_step = 1e-9; /* relative; as GHP_BRANCH_SAME */
 static const double same_value = 1e-9;
 /* of a step: what two simulated periods may differ by rounding */
@@ -33,7 +34,7 @@ struct costed {
     struct ghp_profile profile;   /* what it asks for; scaled */
     struct ghp_comm_entry *comms; /* as they were */
     struct ghp_machine machine;   /* as it was; borrows */
-    struct ghp_cost *costs;     /* one an instruction */
+    struct ghp_cost *costs;       /* one an instruction */
 };
 
 struct pair { /* the plan and one second best */

@@ -8,7 +8,7 @@ static const enum ghp_strategy baselines[GHP_BUILD_BASELINES] = {
     GHP_STRATEGY_DATA, GHP_STRATEGY_MODEL, GHP_STRATEGY_OWT};
 
 enum ghp_status ghp_build_search(struct ghp_build_context *m, const struct ghp_domain *domain,
-                                  double share, struct ghp_search_result *result)
+                                 double share, struct ghp_search_result *result)
 {
     const struct ghp_instance *in = &m->instance;
     size_t layers = (size_t)in->n_layers;
@@ -42,7 +42,8 @@ static enum ghp_status note_reason(struct ghp_baseline *b, enum ghp_status statu
     return ghp_build_set_text(&b->reason, ghp_status_message());
 }
 
-static enum ghp_status solve_baseline(struct ghp_build_context *m, int index, struct ghp_split *splits)
+static enum ghp_status solve_baseline(struct ghp_build_context *m, int index,
+                                      struct ghp_split *splits)
 {
     struct ghp_baseline *b = &m->plan->baselines[index];
     struct ghp_search_result *r = &m->baseline[index];
@@ -100,7 +101,7 @@ enum ghp_status ghp_build_take_faster_baseline(struct ghp_build_context *m)
             continue;
         plan->bucket_bytes = m->baseline_bucket[b];
         GHP_TRY(ghp_build_predict(m, m->baseline[b].kept[m->baseline_kept[b]].choice,
-                                   plan->bucket_bytes, plan->splits, &plan->predicted));
+                                  plan->bucket_bytes, plan->splits, &plan->predicted));
     }
     return GHP_OK;
 }

@@ -9,8 +9,7 @@ static bool fits(const struct ghp_build_context *m, int64_t peak_bytes)
 }
 
 enum ghp_status ghp_build_tune_bucket(const struct ghp_build_context *m,
-                                       const struct ghp_search_result *r, int *kept,
-                                       int64_t *bucket)
+                                      const struct ghp_search_result *r, int *kept, int64_t *bucket)
 {
     double best_s = r->kept[0].step_s;
 
@@ -32,8 +31,9 @@ enum ghp_status ghp_build_tune_bucket(const struct ghp_build_context *m,
     return GHP_OK;
 }
 
-enum ghp_status ghp_build_predict(const struct ghp_build_context *m, const int *choice, int64_t bucket,
-                                   struct ghp_split *splits, struct ghp_prediction *predicted)
+enum ghp_status ghp_build_predict(const struct ghp_build_context *m, const int *choice,
+                                  int64_t bucket, struct ghp_split *splits,
+                                  struct ghp_prediction *predicted)
 {
     struct ghp_lowering how = m->how;
 

@@ -50,7 +50,7 @@ static enum ghp_status finish(struct ghp_build_context *m)
 
     GHP_TRY(ghp_build_tune_bucket(m, &m->own, &kept, &plan->bucket_bytes));
     GHP_TRY(ghp_build_predict(m, m->own.kept[kept].choice, plan->bucket_bytes, plan->splits,
-                               &plan->predicted));
+                              &plan->predicted));
     GHP_TRY(ghp_build_take_faster_baseline(m));
     GHP_TRY(ghp_build_certify(m));
     m->fastest = plan->predicted;
@@ -65,7 +65,7 @@ static enum ghp_status finish(struct ghp_build_context *m)
     if (m->request->break_even && ghp_now_s() > ghp_build_deadline(m, 1))
         return ghp_build_set_text(&plan->break_even_search, "none: the time limit came first");
     return m->request->break_even ? ghp_break_even_compute(m->request->profile, plan)
-                                 : ghp_build_set_text(&plan->break_even_search, "off, as asked");
+                                  : ghp_build_set_text(&plan->break_even_search, "off, as asked");
 }
 
 /* Of plans with stages, micro-batches, or what was found by trial. */
@@ -85,7 +85,7 @@ static enum ghp_status finish_staged(struct ghp_build_context *m, const struct g
     GHP_TRY(ghp_plan_check(plan));
     GHP_TRY(ghp_staged_subset(m->request->profile, plan));
     return ghp_build_set_text(&plan->break_even_search,
-                           "none: not with stages, micro-batches or unequal shares");
+                              "none: not with stages, micro-batches or unequal shares");
 }
 
 /* ---- the order ---- */
@@ -175,7 +175,8 @@ static double attempt_s(const struct ghp_plan_request *request, double began_s)
 {
     double all = request->time_limit_s, left = all - (ghp_now_s() - began_s);
 
-    return fmax(left * (ghp_profile_has_memory_formats(request->profile) ? 0.5 : 1), least_share * all);
+    return fmax(left * (ghp_profile_has_memory_formats(request->profile) ? 0.5 : 1),
+                least_share * all);
 }
 
 enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp_plan *plan)

@@ -27,17 +27,18 @@ struct ghp_build_context {
     struct ghp_search_result baseline[GHP_BUILD_BASELINES]; /* data, model, owt */
     int64_t baseline_bucket[GHP_BUILD_BASELINES]; /* the fastest that was tried with its plan: */
     int baseline_kept[GHP_BUILD_BASELINES];       /* this one of the plans kept */
-    struct ghp_search_result own;                  /* the plan's search, without stages */
+    struct ghp_search_result own;                 /* the plan's search, without stages */
     struct ghp_partition outer;                   /* the search over stages and micro-batches */
-    bool searches_outer;                           /* there was one */
-    bool staged;                                   /* its plan is taken */
+    bool searches_outer;                          /* there was one */
+    bool staged;                                  /* its plan is taken */
     enum ghp_trial trial;
     struct ghp_proof before_trial; /* where there was one */
-    const bool *memory_formats; /* which layers' outputs lie blocked; NULL: as data parallelism has them */
+    const bool
+        *memory_formats; /* which layers' outputs lie blocked; NULL: as data parallelism has them */
     struct ghp_domain domain;      /* what it may choose from */
     struct ghp_prediction fastest; /* before a simpler plan was taken */
     bool kept_fits;                /* a plan with all layers kept does */
-    int64_t recompute_bytes;          /* the least arena with layers recomputed; 0: not looked for */
+    int64_t recompute_bytes;       /* the least arena with layers recomputed; 0: not looked for */
     double began_s;
 };
 
@@ -61,14 +62,14 @@ enum ghp_status ghp_build_set_memory_format(struct ghp_build_context *m);
 /* Whether the plan that was made can keep to them; else those that the next attempt is to be made with, in *formats (one
  * a layer, owned by the caller): at `attempt` 0 the best under its splits, then none. */
 enum ghp_status ghp_build_memory_format_holds(const struct ghp_plan_request *request,
-                                        const struct ghp_plan *plan, int attempt, bool **memory_formats,
-                                        bool *hold);
+                                              const struct ghp_plan *plan, int attempt,
+                                              bool **memory_formats, bool *hold);
 
 /* ---- build/baselines.c ---- */
 
 /* Searches, from the baselines that there are, till that share of the time limit. */
 enum ghp_status ghp_build_search(struct ghp_build_context *m, const struct ghp_domain *domain,
-                                  double share, struct ghp_search_result *result);
+                                 double share, struct ghp_search_result *result);
 /* Solves all three; one that cannot be has its reason. splits: room for one plan's. */
 enum ghp_status ghp_build_baselines(struct ghp_build_context *m, struct ghp_split *splits);
 /* A baseline as a plan of its own: what was found for the table. */
@@ -80,11 +81,12 @@ enum ghp_status ghp_build_take_faster_baseline(struct ghp_build_context *m);
 
 /* The fastest (plan, bucket size) among the plans that a search kept; each layer alone where that is as fast. */
 enum ghp_status ghp_build_tune_bucket(const struct ghp_build_context *m,
-                                       const struct ghp_search_result *result, int *kept,
-                                       int64_t *bucket);
+                                      const struct ghp_search_result *result, int *kept,
+                                      int64_t *bucket);
 /* A choice of the instance as splits, and what the plan of them takes. */
-enum ghp_status ghp_build_predict(const struct ghp_build_context *m, const int *choice, int64_t bucket,
-                                   struct ghp_split *splits, struct ghp_prediction *predicted);
+enum ghp_status ghp_build_predict(const struct ghp_build_context *m, const int *choice,
+                                  int64_t bucket, struct ghp_split *splits,
+                                  struct ghp_prediction *predicted);
 
 /* ---- build/pipeline.c ---- */
 
@@ -107,7 +109,8 @@ enum ghp_status ghp_build_search_load_balance(struct ghp_build_context *m);
 /* The plan by rules, beside the baselines. */
 enum ghp_status ghp_build_rules(struct ghp_build_context *m, struct ghp_partition *rules);
 /* The same as the plan, where it was asked for, and how far it is from the best. */
-enum ghp_status ghp_build_adopt_rules(struct ghp_build_context *m, const struct ghp_partition *rules);
+enum ghp_status ghp_build_adopt_rules(struct ghp_build_context *m,
+                                      const struct ghp_partition *rules);
 
 /* ---- build/second_best.c ---- */
 
@@ -134,7 +137,7 @@ enum ghp_status ghp_build_set_margin(struct ghp_build_context *m);
 
 /* GHP_ERR_INFEASIBLE: why nothing fits, and what would: of a search without stages; */
 enum ghp_status ghp_build_fail_memory(const struct ghp_build_context *m,
-                                       const struct ghp_search_result *result);
+                                      const struct ghp_search_result *result);
 /* of the staging that was asked for; */
 enum ghp_status ghp_build_fail_staged(const struct ghp_build_context *m);
 /* of all roles. */

@@ -54,7 +54,8 @@ static const char *reached(const struct ghp_build_context *m, const struct ghp_p
     return m->request->gap > 0 ? "within the gap" : "optimal";
 }
 
-static void status_text(const struct ghp_build_context *m, const struct ghp_proof *p, char *text, size_t n)
+static void status_text(const struct ghp_build_context *m, const struct ghp_proof *p, char *text,
+                        size_t n)
 {
     if (m->trial == GHP_TRIAL_LOAD_BALANCE)
         snprintf(text, n, "shares by the workers' speeds, by trial; with equal shares %s",

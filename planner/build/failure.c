@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 enum ghp_status ghp_build_fail_memory(const struct ghp_build_context *m,
-                                       const struct ghp_search_result *r)
+                                      const struct ghp_search_result *r)
 {
     const struct ghp_problem *problem = &m->how.problem;
     char limit[32], least[32];

@@ -36,7 +36,7 @@ enum ghp_status ghp_build_simplify(struct ghp_build_context *m)
              1e3 * margin_s, 1e3 * margin_error_s(m));
     m->plan->bucket_bytes = m->baseline_bucket[0];
     GHP_TRY(ghp_build_predict(m, m->baseline[0].kept[m->baseline_kept[0]].choice,
-                               m->plan->bucket_bytes, m->plan->splits, p));
+                              m->plan->bucket_bytes, m->plan->splits, p));
     return ghp_build_set_text(&m->plan->certificate.preferred, text);
 }
 
@@ -66,7 +66,8 @@ enum ghp_status ghp_build_set_margin(struct ghp_build_context *m)
             text, sizeof text,
             "%.6g ms a step against %.6g ms by data parallelism: %.4g ms (%.2f %%) less; error "
             "of a prediction %.3g ms (half the interquartile range of each entry that was "
-            "timed, as if independent; analytic models have none; %.0f %% of the time was measured): %s",
+            "timed, as if independent; analytic models have none; %.0f %% of the time was "
+            "measured): %s",
             1e3 * m->fastest.step_s, 1e3 * data->predicted.step_s, 1e3 * margin_s,
             100 * margin_s / data->predicted.step_s, 1e3 * margin_error_s(m),
             100 * m->fastest.measured_share, margin_verdict(m));

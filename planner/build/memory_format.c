@@ -44,8 +44,8 @@ enum ghp_status ghp_build_set_memory_format(struct ghp_build_context *m)
 }
 
 enum ghp_status ghp_build_memory_format_holds(const struct ghp_plan_request *request,
-                                        const struct ghp_plan *plan, int attempt, bool **memory_formats,
-                                        bool *hold)
+                                              const struct ghp_plan *plan, int attempt,
+                                              bool **memory_formats, bool *hold)
 {
     const struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
     size_t layers = (size_t)plan->model.n_layers;
@@ -56,5 +56,6 @@ enum ghp_status ghp_build_memory_format_holds(const struct ghp_plan_request *req
     if (*memory_formats == NULL) *memory_formats = ghp_alloc(layers, sizeof **memory_formats);
     if (*memory_formats == NULL) return GHP_NO_MEMORY();
     memset(*memory_formats, 0, layers * sizeof **memory_formats);
-    return attempt > 0 ? GHP_OK : decide(&how, plan->splits, request->profile, *memory_formats, &choice);
+    return attempt > 0 ? GHP_OK
+                       : decide(&how, plan->splits, request->profile, *memory_formats, &choice);
 }

@@ -8,13 +8,13 @@
 struct ghp_partition_job ghp_build_job(const struct ghp_build_context *m, double share)
 {
     return (struct ghp_partition_job){.how = &m->how,
-                                     .profile = m->request->profile,
-                                     .space = m->request->space,
-                                     .limit_bytes = m->request->memory_bytes,
-                                     .deadline_s = ghp_build_deadline(m, share),
-                                     .gap = m->request->gap,
-                                     .solver = m->request->solver,
-                                     .best_s = m->own.feasible ? m->own.kept[0].step_s : INFINITY};
+                                      .profile = m->request->profile,
+                                      .space = m->request->space,
+                                      .limit_bytes = m->request->memory_bytes,
+                                      .deadline_s = ghp_build_deadline(m, share),
+                                      .gap = m->request->gap,
+                                      .solver = m->request->solver,
+                                      .best_s = m->own.feasible ? m->own.kept[0].step_s : INFINITY};
 }
 
 enum ghp_status ghp_build_search_given(struct ghp_build_context *m)

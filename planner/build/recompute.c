@@ -110,7 +110,8 @@ static bool is_data(const struct recompute_search *r)
 }
 
 /* Plans without stages, the fastest first. */
-static enum ghp_status look_at_kept(struct recompute_search *r, const struct ghp_search_result *result)
+static enum ghp_status look_at_kept(struct recompute_search *r,
+                                    const struct ghp_search_result *result)
 {
     bool data = false;
 
@@ -180,7 +181,8 @@ static enum ghp_status look_again(struct recompute_search *r)
     return look_at(r, &staging);
 }
 
-enum ghp_status ghp_recompute_plan_compute(const struct ghp_recompute_job *job, struct ghp_partition *found)
+enum ghp_status ghp_recompute_plan_compute(const struct ghp_recompute_job *job,
+                                           struct ghp_partition *found)
 {
     struct recompute_search r = {.job = job, .how = job->partition->how, .best = found};
     enum ghp_status status;

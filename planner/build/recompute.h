@@ -24,6 +24,7 @@ struct ghp_recompute_job {
  * found   as ghp_partition_compute fills it: staging, splits, recompute, least_bytes
  *
  * Returns   GHP_OK (found->found false: there is none); GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_recompute_plan_compute(const struct ghp_recompute_job *job, struct ghp_partition *found);
+enum ghp_status ghp_recompute_plan_compute(const struct ghp_recompute_job *job,
+                                           struct ghp_partition *found);
 
 #endif

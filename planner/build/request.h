@@ -20,19 +20,22 @@ struct ghp_plan_request {
     int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
     double time_limit_s;  /* of all that makes the plan; what is begun then is finished */
     double gap;           /* relative; a plan this near to the bound will do; 0: the best */
-    bool simplify;   /* data parallelism where the best plan is not faster by more than its error */
-    bool break_even; /* say at which values each layer's choice flips; planner/alternatives/break_even.h */
+    bool simplify; /* data parallelism where the best plan is not faster by more than its error */
+    bool
+        break_even; /* say at which values each layer's choice flips; planner/alternatives/break_even.h */
     bool decision_only; /* splits, buckets and what they cost: no alternatives */
     enum ghp_solver solver;
-    bool heuristic; /* the plan by rules (planner/pipeline/heuristic.h), and how far it is from the best */
-    bool search_stages; /* stages and micro-batches are searched too */
+    bool
+        heuristic; /* the plan by rules (planner/pipeline/heuristic.h), and how far it is from the best */
+    bool search_stages;               /* stages and micro-batches are searched too */
     struct ghp_partition_space space; /* of that search */
-    const char *stages;         /* the stages as planner/pipeline/partition.h reads them; NULL: not given */
-    int micro_batches;          /* with `stages`, or alone; 0: not given */
+    const char *stages; /* the stages as planner/pipeline/partition.h reads them; NULL: not given */
+    int micro_batches;  /* with `stages`, or alone; 0: not given */
     enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
     bool keep_layers; /* no layer is recomputed in the backward pass, however the memory binds */
     bool even_shares; /* equal shares of the samples, whatever the workers' speeds */
-    const struct ghp_overrides *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
+    const struct ghp_overrides
+        *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
 };
 
 #endif

@@ -23,7 +23,8 @@ enum ghp_status ghp_build_rules(struct ghp_build_context *m, struct ghp_partitio
     return ghp_build_set_text(&b->reason, "none of its plans fits the memory");
 }
 
-enum ghp_status ghp_build_adopt_rules(struct ghp_build_context *m, const struct ghp_partition *rules)
+enum ghp_status ghp_build_adopt_rules(struct ghp_build_context *m,
+                                      const struct ghp_partition *rules)
 {
     struct ghp_plan *plan = m->plan;
     double best_s = m->staged ? m->outer.step_s : m->own.kept[0].step_s;

@@ -10,13 +10,13 @@ const int64_t ghp_build_bucket_sizes[GHP_BUILD_BUCKET_SIZES] = {
     0,       1 << 18, 1 << 19, 1 << 20, 1 << 21,         1 << 22,
     1 << 23, 1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
 
-enum ghp_status ghp_staged_given(const struct ghp_plan_request *request, const struct ghp_model *model,
-                                 struct ghp_staging *staging)
+enum ghp_status ghp_staged_given(const struct ghp_plan_request *request,
+                                 const struct ghp_model *model, struct ghp_staging *staging)
 {
     int workers = request->problem.workers, group;
 
-    *staging =
-        (struct ghp_staging){.micro_batches = request->micro_batches, .pipeline = request->pipeline};
+    *staging = (struct ghp_staging){.micro_batches = request->micro_batches,
+                                    .pipeline = request->pipeline};
     if (request->stages == NULL) return GHP_OK;
     GHP_TRY(ghp_staging_parse(request->stages, model, staging));
     group = ghp_staging_group(staging, workers);
@@ -70,19 +70,20 @@ static enum ghp_status copy_lists(const struct ghp_partition *a, struct ghp_plan
     return GHP_OK;
 }
 
-enum ghp_status ghp_staged_adopt(const struct ghp_plan_request *request, const struct ghp_lowering *how,
-                                 const struct ghp_partition *a, struct ghp_plan *plan)
+enum ghp_status ghp_staged_adopt(const struct ghp_plan_request *request,
+                                 const struct ghp_lowering *how, const struct ghp_partition *a,
+                                 struct ghp_plan *plan)
 {
     struct ghp_lowering staged = *how;
 
     plan->staging = a->staging;
     GHP_TRY(copy_lists(a, plan));
     memcpy(plan->splits, a->splits, (size_t)plan->model.n_layers * sizeof *plan->splits);
-    plan->groups =
-        a->staging.n > 1
-            ? plan->problem.workers / ghp_staging_group(&plan->staging, plan->problem.workers)
-        : request->groups > 0 ? request->groups
-                             : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->problem);
+    plan->groups = a->staging.n > 1 ? plan->problem.workers /
+                                          ghp_staging_group(&plan->staging, plan->problem.workers)
+                   : request->groups > 0
+                       ? request->groups
+                       : ghp_plan_canonical_groups(&plan->model, plan->splits, plan->problem);
     plan->group_size = plan->problem.workers / plan->groups;
     if (plan->shares != NULL) /* groups of their own samples */
         plan->staging.speeds = ghp_speeds_of(&request->profile->speeds, plan->problem.workers);

@@ -14,7 +14,8 @@ static double best_so_far(const struct ghp_build_context *m)
 }
 
 /* Takes what was found by trial in the place of the best so far, where it is surely faster. */
-static void take_trial(struct ghp_build_context *m, struct ghp_partition *found, enum ghp_trial trial)
+static void take_trial(struct ghp_build_context *m, struct ghp_partition *found,
+                       enum ghp_trial trial)
 {
     double before_s = best_so_far(m);
     double margin_s = m->request->simplify ? m->plan->baselines[0].predicted.error_s : 0;
@@ -39,9 +40,9 @@ enum ghp_status ghp_build_search_recompute(struct ghp_build_context *m)
 {
     struct ghp_partition_job job = ghp_build_job(m, 0.95);
     const struct ghp_recompute_job recomputed = {.partition = &job,
-                                          .instance = &m->instance,
-                                          .domain = &m->domain,
-                                          .search_stages = m->request->search_stages};
+                                                 .instance = &m->instance,
+                                                 .domain = &m->domain,
+                                                 .search_stages = m->request->search_stages};
     struct ghp_partition found = {0};
 
     if (!ghp_build_may_recompute(m)) return GHP_OK;

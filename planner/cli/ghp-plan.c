@@ -22,7 +22,8 @@ static const char *const precision_names[] = {"profile", "float", "double", "tf3
 
 static const char *const solver_names[] = {"auto", "branch", "milp", "heuristic", NULL};
 enum { SOLVER_HEURISTIC = 3 };
-static const char *const pipeline_mode_names[] = {"shared", "all", NULL};
+static const char *const pipeline_names[] = {"off", "auto", NULL};
+static const char *const former_pipeline_names[] = {"shared", "off", "all", "auto", NULL};
 static const char *const recompute_names[] = {"auto", "never", NULL};
 static const char *const share_names[] = {"by-speed", "equal", NULL};
 
@@ -31,7 +32,7 @@ static struct {
     const char *profile, *machine, *force, *bucket, *output, *sweep, *svg, *stages;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, most_stages, most_micro_batches;
-    int strategy, precision, solver, roles, pipeline, shares, recompute;
+    int strategy, precision, solver, pipeline, schedule, shares, recompute;
     double time_limit_s, gap;
     bool no_simplify, no_break_even, json;
     struct ghp_opt_list overrides;
@@ -117,7 +118,8 @@ static const struct ghp_opt options[] = {
      .min = 1,
      .max = 1 << 20,
      .help = "worker groups; without it as many as the best splits allow"},
-    {.name = "bucket-bytes",
+    {.name = "bucket-cap",
+     .former = "bucket-bytes",
      .kind = GHP_OPT_TEXT,
      .target = &set.bucket,
      .argument = "auto|0|SIZE",
@@ -128,7 +130,8 @@ static const struct ghp_opt options[] = {
      .target = &set.no_simplify,
      .help =
          "take the fastest plan even where its margin over data parallelism is within the error"},
-    {.name = "shares",
+    {.name = "load-balance",
+     .former = "shares",
      .kind = GHP_OPT_CHOICE,
      .target = &set.shares,
      .choices = share_names,
@@ -138,30 +141,34 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &set.recompute,
      .choices = recompute_names,
-     .help =
-         "auto: where --memory binds, layers may be recomputed in the backward pass in place of being "
-         "kept (not with --sweep)"},
+     .help = "auto: where --memory binds, layers may be recomputed in the backward pass in place "
+             "of being "
+             "kept (not with --sweep)"},
     {.kind = GHP_OPT_HEADING, .help = "Stages and micro-batches"},
-    {.name = "roles",
+    {.name = "pipeline",
      .kind = GHP_OPT_CHOICE,
-     .target = &set.roles,
-     .choices = pipeline_mode_names,
-     .help = "shared: every worker owns every layer; all: stages of some workers each, and "
+     .target = &set.pipeline,
+     .choices = pipeline_names,
+     .former = "roles",
+     .synonyms = former_pipeline_names,
+     .help = "off: every worker owns every layer; auto: stages of some workers each, and "
              "micro-batches, are searched too"},
-    {.name = "most-stages",
+    {.name = "max-stages",
+     .former = "most-stages",
      .kind = GHP_OPT_INT,
      .target = &set.most_stages,
      .argument = "S",
      .min = 1,
      .max = GHP_PARTITION_STAGES,
-     .help = "stages of a group that --roles all looks at"},
-    {.name = "most-micro-batches",
+     .help = "stages of a group that --pipeline auto looks at"},
+    {.name = "max-micro-batches",
+     .former = "most-micro-batches",
      .kind = GHP_OPT_INT,
      .target = &set.most_micro_batches,
      .argument = "U",
      .min = 1,
      .max = GHP_MAX_MICRO_BATCHES,
-     .help = "micro-batches of a step that --roles all looks at (powers of two)"},
+     .help = "micro-batches of a step that --pipeline auto looks at (powers of two)"},
     {.name = "stages",
      .kind = GHP_OPT_TEXT,
      .target = &set.stages,
@@ -175,9 +182,9 @@ static const struct ghp_opt options[] = {
      .min = 1,
      .max = GHP_MAX_MICRO_BATCHES,
      .help = "so many micro-batches a step, with --stages or alone (gradients are accumulated)"},
-    {.name = "pipeline",
+    {.name = "pipeline-schedule",
      .kind = GHP_OPT_CHOICE,
-     .target = &set.pipeline,
+     .target = &set.schedule,
      .choices = ghp_pipeline_names,
      .help = "order of the micro-batches in --stages: forward and backward in turn, or all "
              "forward first"},
@@ -186,8 +193,8 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &set.precision,
      .choices = precision_names,
-     .help =
-         "numbers that the plan must be for; another than the profile's is refused, but by the analytic model"},
+     .help = "numbers that the plan must be for; another than the profile's is refused, but by the "
+             "analytic model"},
     {.name = "time-limit",
      .kind = GHP_OPT_REAL,
      .target = &set.time_limit_s,
@@ -195,7 +202,8 @@ static const struct ghp_opt options[] = {
      .min = 0.01,
      .max = 1e6,
      .help = "after this the best plan so far, with its gap"},
-    {.name = "gap",
+    {.name = "mip-gap",
+     .former = "gap",
      .kind = GHP_OPT_REAL,
      .target = &set.gap,
      .argument = "FRACTION",
@@ -272,20 +280,20 @@ static enum ghp_status check_stages(void)
 {
     bool given = set.stages != NULL || set.micro_batches > 0;
 
-    if (given && set.roles > 0)
-        return GHP_FAIL(GHP_ERR_USAGE, "--roles all looks for stages and micro-batches; leave "
-                                       "--stages and --micro-batches out, or --roles");
-    if ((given || set.roles > 0) && set.strategy != GHP_STRATEGY_AUTO)
+    if (given && set.pipeline > 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "--pipeline auto looks for stages and micro-batches; leave "
+                                       "--stages and --micro-batches out, or --pipeline");
+    if ((given || set.pipeline > 0) && set.strategy != GHP_STRATEGY_AUTO)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--strategy %s has neither stages nor micro-batches; leave "
-                        "it out, or --roles, --stages and --micro-batches",
+                        "it out, or --pipeline, --stages and --micro-batches",
                         strategy_names[set.strategy]);
     if (set.solver == SOLVER_HEURISTIC && (given || set.force != NULL))
         return GHP_FAIL(GHP_ERR_USAGE, "--solver heuristic decides stages and splits by its rules; "
                                        "leave --stages, --micro-batches and --force out");
-    if (set.roles > 0 && set.force != NULL)
+    if (set.pipeline > 0 && set.force != NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "--force fixes splits of one staging; give that by --stages "
-                                       "instead of --roles all");
+                                       "instead of --pipeline auto");
     return GHP_OK;
 }
 
@@ -299,10 +307,10 @@ static enum ghp_status check_sweep(void)
         return GHP_OK;
     }
     if (set.workers > 0 || set.output != NULL || set.groups > 0 ||
-        set.strategy != GHP_STRATEGY_AUTO || set.roles > 0 || set.stages != NULL ||
+        set.strategy != GHP_STRATEGY_AUTO || set.pipeline > 0 || set.stages != NULL ||
         set.micro_batches > 0 || set.solver == SOLVER_HEURISTIC)
         return GHP_FAIL(GHP_ERR_USAGE, "--sweep makes many plans and writes none; leave --workers, "
-                                       "--output, --groups, --strategy, --roles, --stages, "
+                                       "--output, --groups, --strategy, --pipeline, --stages, "
                                        "--micro-batches and --solver heuristic out");
     if ((set.batch > 0) == (set.batch_per_worker > 0))
         return GHP_FAIL(GHP_ERR_USAGE, "a sweep needs one batch: give --batch B (of all workers) "
@@ -338,7 +346,7 @@ static enum ghp_status read_bucket(int64_t *bytes)
     if (strcmp(set.bucket, "auto") == 0) return GHP_OK;
     if (ghp_bytes_parse(set.bucket, bytes) != GHP_OK)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "cannot read --bucket-bytes '%s'; give auto, 0, or a size such as 4MiB",
+                        "cannot read --bucket-cap '%s'; give auto, 0, or a size such as 4MiB",
                         set.bucket);
     return GHP_OK;
 }
@@ -414,7 +422,7 @@ static struct ghp_plan_request read_request(const char *model_path)
         .break_even = !set.no_break_even,
         .solver = set.solver == SOLVER_HEURISTIC ? GHP_SOLVER_AUTO : (enum ghp_solver)set.solver,
         .heuristic = set.solver == SOLVER_HEURISTIC,
-        .search_stages = set.roles > 0,
+        .search_stages = set.pipeline > 0,
         .keep_layers = set.recompute > 0 || set.sweep != NULL,
         .even_shares = set.shares > 0 || set.sweep != NULL,
         .space = {.most_stages = (int)set.most_stages,
@@ -422,7 +430,7 @@ static struct ghp_plan_request read_request(const char *model_path)
                   .groups = (int)set.groups},
         .stages = set.stages,
         .micro_batches = (int)set.micro_batches,
-        .pipeline = (enum ghp_pipeline)set.pipeline};
+        .pipeline = (enum ghp_pipeline)set.schedule};
 }
 
 static enum ghp_status make_sweep(const char *model_path)
@@ -483,8 +491,7 @@ int main(int argc, char **argv)
     ghp_log_open(tool.name, true);
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK) status = check_options(files, n_files);
-    if (status == GHP_OK)
-        status = set.sweep != NULL ? make_sweep(files[0]) : make_plan(files[0]);
+    if (status == GHP_OK) status = set.sweep != NULL ? make_sweep(files[0]) : make_plan(files[0]);
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     return ghp_status_exit_code(status);
 }

@@ -44,7 +44,8 @@ int ghp_closed_form_cut(const struct ghp_model *model)
     return model->n_layers - 1;
 }
 
-double ghp_closed_form_gather_s(const struct ghp_closed_form_setting *setting, double n, double bytes)
+double ghp_closed_form_gather_s(const struct ghp_closed_form_setting *setting, double n,
+                                double bytes)
 {
     if (n <= 1) return 0;
     return (n - 1) / n * bytes / setting->bandwidth_Bps + (n - 1) * setting->latency_s;
@@ -57,7 +58,7 @@ static double reduce_s(const struct ghp_closed_form_setting *setting, double n, 
 }
 
 struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_network *net,
-                                       const struct ghp_closed_form_setting *setting)
+                                                 const struct ghp_closed_form_setting *setting)
 {
     const double s = setting->element_bytes;
     const double g = setting->groups;
@@ -94,7 +95,7 @@ struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_ne
 }
 
 double ghp_closed_form_groups(const struct ghp_closed_form_network *net,
-                         const struct ghp_closed_form_setting *setting)
+                              const struct ghp_closed_form_setting *setting)
 {
     double a = net->boundary_scalars + net->rear_scalars - net->last_scalars / 2;
 
@@ -103,7 +104,8 @@ double ghp_closed_form_groups(const struct ghp_closed_form_network *net,
 }
 
 struct ghp_closed_form_memory ghp_closed_form_memory(const struct ghp_closed_form_network *net,
-                                           const struct ghp_closed_form_setting *setting, int momenta)
+                                                     const struct ghp_closed_form_setting *setting,
+                                                     int momenta)
 {
     const double s = setting->element_bytes;
     const double k = (double)setting->workers / setting->groups;

@@ -15,11 +15,11 @@
 #include "core/model/model.h"
 
 struct ghp_closed_form_network { /* weights without biases; per sample where it says so */
-    double front_flops;     /* forward, per sample; multiply and add = 2 */
-    double rear_flops;      /* the same of the rear */
-    double front_weights;   /* scalars */
-    double rear_weights;    /* scalars */
-    double input_scalars;   /* a_0, per sample */
+    double front_flops;          /* forward, per sample; multiply and add = 2 */
+    double rear_flops;           /* the same of the rear */
+    double front_weights;        /* scalars */
+    double rear_weights;         /* scalars */
+    double input_scalars;        /* a_0, per sample */
     double front_scalars; /* outputs of the front's conv2d and linear layers, per sample, summed */
     double boundary_scalars; /* a_c: what crosses the cut, per sample */
     double rear_scalars;     /* outputs of the rear's layers, per sample, summed */
@@ -38,13 +38,13 @@ struct ghp_closed_form_setting {
     double latency_s;
 };
 
-struct ghp_closed_form_time {   /* [s] */
-    double front_s;        /* t_D: forward and both gradients of the front */
-    double rear_s;         /* t_M */
-    double boundary_s;     /* 2 t_b: across the cut and back */
-    double activations_s;  /* t_a: between the rear's layers */
-    double front_reduce_s; /* t_sf */
-    double rear_reduce_s;  /* t_sr */
+struct ghp_closed_form_time { /* [s] */
+    double front_s;           /* t_D: forward and both gradients of the front */
+    double rear_s;            /* t_M */
+    double boundary_s;        /* 2 t_b: across the cut and back */
+    double activations_s;     /* t_a: between the rear's layers */
+    double front_reduce_s;    /* t_sf */
+    double rear_reduce_s;     /* t_sr */
     /* all of them; of the two reductions only the longer where roles are separated */
     double step_s;
 };
@@ -68,11 +68,12 @@ int ghp_closed_form_cut(const struct ghp_model *model);
 /* Seconds of the ring all-gather (or reduce-scatter) of a buffer of `bytes` over n ranks; 0 for n <= 1.
  *
  *     t = (n - 1) / n * bytes / bandwidth_Bps + (n - 1) latency_s */
-double ghp_closed_form_gather_s(const struct ghp_closed_form_setting *setting, double n, double bytes);
+double ghp_closed_form_gather_s(const struct ghp_closed_form_setting *setting, double n,
+                                double bytes);
 
 /* The six terms and their sum. */
 struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_network *net,
-                                       const struct ghp_closed_form_setting *setting);
+                                                 const struct ghp_closed_form_setting *setting);
 
 /* The number of groups that balances the rear's reductions against activations (bandwidth terms only, shared roles):
  *
@@ -80,10 +81,11 @@ struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_ne
  *
  * Returns   G*, not rounded; 0 where there is no rear */
 double ghp_closed_form_groups(const struct ghp_closed_form_network *net,
-                         const struct ghp_closed_form_setting *setting);
+                              const struct ghp_closed_form_setting *setting);
 
 /* Bytes of one worker of each role with `momenta` momentum buffers a weight. */
 struct ghp_closed_form_memory ghp_closed_form_memory(const struct ghp_closed_form_network *net,
-                                           const struct ghp_closed_form_setting *setting, int momenta);
+                                                     const struct ghp_closed_form_setting *setting,
+                                                     int momenta);
 
 #endif

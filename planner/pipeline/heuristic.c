@@ -53,15 +53,17 @@ static void split_rear(const struct ruling *r, const struct ghp_staging *s, int 
 
     for (int v = 0; v < r->model->n_layers; ++v) {
         int stage = ghp_stage_of(s, v), rank = ghp_stage_representative(s, stage, how->problem);
-        struct ghp_placement placement = ghp_placement_of(s, r->model->n_layers, how->problem, rank);
+        struct ghp_placement placement =
+            ghp_placement_of(s, r->model->n_layers, how->problem, rank);
         struct ghp_split choices[GHP_MAX_CHOICES];
-        int n = ghp_split_choices(&r->model->layers[v], placement.problem, choices, GHP_MAX_CHOICES);
+        int n =
+            ghp_split_choices(&r->model->layers[v], placement.problem, choices, GHP_MAX_CHOICES);
 
         r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
         for (int i = 0; i < n && v >= r->cut; ++i) {
-            bool better =
-                choices[i].tp_size > r->splits[v].tp_size ||
-                (choices[i].tp_size == r->splits[v].tp_size && choices[i].kind == GHP_SPLIT_CHANNEL);
+            bool better = choices[i].tp_size > r->splits[v].tp_size ||
+                          (choices[i].tp_size == r->splits[v].tp_size &&
+                           choices[i].kind == GHP_SPLIT_CHANNEL);
 
             if (tp_size % choices[i].tp_size == 0 && choices[i].kind != GHP_SPLIT_IN && better &&
                 ghp_stage_takes_tp_size(s, stage, how->problem, choices[i].tp_size))
@@ -72,7 +74,7 @@ static void split_rear(const struct ruling *r, const struct ghp_staging *s, int 
 
 /* The step of the staging with the rear split over `tp_size`; INFINITY where it cannot be. */
 static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, int tp_size,
-                             double *step_s)
+                                double *step_s)
 {
     struct ghp_lowering how = *r->job->how;
     struct ghp_prediction p;
@@ -101,7 +103,7 @@ static int round_groups(const struct ruling *r)
 {
     const struct ghp_problem *problem = &r->job->how->problem;
     struct ghp_closed_form_setting setting = {.workers = problem->workers,
-                                         .global_batch = (double)problem->global_batch};
+                                              .global_batch = (double)problem->global_batch};
     struct ghp_closed_form_network net = ghp_closed_form_network_of(r->model, r->cut - 1);
     double wanted = ghp_closed_form_groups(&net, &setting), least = INFINITY;
     int best = problem->workers;
@@ -130,8 +132,8 @@ static struct ghp_staging separated(const struct ruling *r, int group, int rear)
 /* Deals unequally where equal shares do not come out. */
 static void fit_grains(const struct ruling *r, struct ghp_staging *s)
 {
-    int64_t samples =
-        r->job->how->problem.global_batch / (r->job->how->problem.workers / ghp_staging_group(s, 0));
+    int64_t samples = r->job->how->problem.global_batch /
+                      (r->job->how->problem.workers / ghp_staging_group(s, 0));
 
     for (int i = 0; i < s->n; ++i)
         s->stage[i].grain = samples % s->stage[i].workers == 0 ? 0 : 1;

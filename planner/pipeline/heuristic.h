@@ -19,7 +19,6 @@
  * allocation   staging (one stage where roles are shared) and splits; found is false where no rule's plan fits or can be
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_heuristic(const struct ghp_partition_job *job,
-                              struct ghp_partition *partition);
+enum ghp_status ghp_heuristic(const struct ghp_partition_job *job, struct ghp_partition *partition);
 
 #endif

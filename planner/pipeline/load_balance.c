@@ -308,7 +308,7 @@ static bool is_better(const struct ghp_partition_job *job, const struct ghp_part
 }
 
 enum ghp_status ghp_load_balance_compute(const struct ghp_partition_job *job, const double *speed,
-                                struct ghp_partition *best)
+                                         struct ghp_partition *best)
 {
     const struct ghp_problem problem = job->how->problem;
     enum ghp_status status = GHP_OK;

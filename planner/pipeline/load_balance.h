@@ -22,6 +22,6 @@
  *
  * Returns   GHP_OK (found->found false: there is none); GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_load_balance_compute(const struct ghp_partition_job *job, const double *speed,
-                                struct ghp_partition *found);
+                                         struct ghp_partition *found);
 
 #endif

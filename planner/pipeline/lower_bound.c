@@ -10,8 +10,9 @@ static bool in_line(const struct ghp_instr *instr)
 }
 
 /* The least over a layer's splits, updates apart. */
-static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds, const struct ghp_lowering *how,
-                                int layer, int tp_sizes, double least[2])
+static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
+                                const struct ghp_lowering *how, int layer, int tp_sizes,
+                                double least[2])
 {
     struct ghp_split splits[GHP_MAX_CHOICES];
     struct ghp_program piece = {0};
@@ -29,8 +30,8 @@ static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds, con
             struct ghp_cost cost;
 
             if (!in_line(&piece.instrs[k])) continue;
-            status =
-                ghp_profile_cost(lower_bounds->profile, &piece.instrs[k], how->problem.workers, &cost);
+            status = ghp_profile_cost(lower_bounds->profile, &piece.instrs[k], how->problem.workers,
+                                      &cost);
             /* where they are least: in a stage of one worker, or run by all at once */
             cost.seconds -= fmax(cost.contention_s, 0);
             if (status == GHP_OK) sum[piece.instrs[k].kind == GHP_INSTR_UPDATE] += cost.seconds;
@@ -42,7 +43,8 @@ static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds, con
     return status;
 }
 
-static enum ghp_status fill_lower_bound(const struct ghp_lower_bounds *lower_bounds, struct ghp_lower_bound *f)
+static enum ghp_status fill_lower_bound(const struct ghp_lower_bounds *lower_bounds,
+                                        struct ghp_lower_bound *f)
 {
     struct ghp_lowering how = *lower_bounds->how;
     int n = how.model->n_layers, workers = f->workers > 0 ? f->workers : f->tp_sizes;
@@ -61,8 +63,9 @@ static enum ghp_status fill_lower_bound(const struct ghp_lower_bounds *lower_bou
     return GHP_OK;
 }
 
-enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, int64_t share, int tp_sizes, int workers,
-                               const struct ghp_lower_bound **lower_bound)
+enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, int64_t share,
+                                        int tp_sizes, int workers,
+                                        const struct ghp_lower_bound **lower_bound)
 {
     size_t slot;
     struct ghp_lower_bound *f;

@@ -10,7 +10,7 @@
 /* What each layer at least costs a worker with so many samples in a micro-batch: prefix sums over the layers. */
 struct ghp_lower_bound {
     int64_t share;
-    int tp_sizes;    /* that divide it */
+    int tp_sizes;   /* that divide it */
     int workers;    /* of the stage, 0 where they do not matter */
     double *work;   /* forward and backward, of one micro-batch; n_layers + 1 */
     double *update; /* n_layers + 1 */
@@ -33,8 +33,9 @@ struct ghp_lower_bounds {
  * workers   of the stage, all groups together
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; errors of lowering */
-enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, int64_t share, int tp_sizes, int workers,
-                               const struct ghp_lower_bound **lower_bound);
+enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, int64_t share,
+                                        int tp_sizes, int workers,
+                                        const struct ghp_lower_bound **lower_bound);
 void ghp_lower_bounds_release(struct ghp_lower_bounds *lower_bounds);
 
 #endif

@@ -20,7 +20,8 @@ struct candidate { /* an outer choice that its first bound does not rule out */
     double bound_s;
     int micro_batches;
     unsigned char n, pipeline;
-    int first_layer[GHP_PARTITION_STAGES], workers[GHP_PARTITION_STAGES], grain[GHP_PARTITION_STAGES];
+    int first_layer[GHP_PARTITION_STAGES], workers[GHP_PARTITION_STAGES],
+        grain[GHP_PARTITION_STAGES];
 };
 
 struct partition_search {
@@ -58,7 +59,8 @@ static enum ghp_status prune(void *context, const struct ghp_partition_prefix *p
     if ((++a->looked & 4095) == 0 && ghp_now_s() > a->list_until_s) a->cut = true;
     *pruned = true;
     if (a->cut) return GHP_OK;
-    GHP_TRY(ghp_lower_bound_compute(&a->lower_bounds, share, part->grain, part->groups * part->workers, &f));
+    GHP_TRY(ghp_lower_bound_compute(&a->lower_bounds, share, part->grain,
+                                    part->groups * part->workers, &f));
     update_s = between(f->update, part->first, part->end);
     bound_s = fmax(bound_s, u * between(f->work, part->first, part->end) + update_s);
     a->way_s[i + 1] = NAN;
@@ -78,11 +80,11 @@ static enum ghp_status lone_bound(struct partition_search *a, const struct ghp_s
 {
     struct ghp_problem whole = a->job->how->problem;
     struct ghp_partition_prefix part = {.end = a->job->how->model->n_layers,
-                                     .workers = whole.workers,
-                                     .grain = whole.workers,
-                                     .groups = 1,
-                                     .micro_batches = s->micro_batches,
-                                     .samples = whole.global_batch / s->micro_batches};
+                                        .workers = whole.workers,
+                                        .grain = whole.workers,
+                                        .groups = 1,
+                                        .micro_batches = s->micro_batches,
+                                        .samples = whole.global_batch / s->micro_batches};
     bool pruned;
 
     GHP_TRY(prune(a, &part, &pruned));
@@ -218,8 +220,8 @@ static void note_least(const struct trial *t, struct ghp_partition *a)
     if (a->least_bytes == 0 || least < a->least_bytes) a->least_bytes = least;
 }
 
-static enum ghp_status try_candidate(struct partition_search *a, const struct candidate *c, double best_s,
-                                     double deadline_s)
+static enum ghp_status try_candidate(struct partition_search *a, const struct candidate *c,
+                                     double best_s, double deadline_s)
 {
     struct ghp_partition *r = a->result;
     struct trial t = {.job = a->job, .staging = staging_of(c)};
@@ -277,12 +279,14 @@ static enum ghp_status find_readers(struct partition_search *a)
 
         a->first_reader[v] =
             l->learns && l->n_consumers > 0 ? model->edges[l->out_edges[0]].to : -1;
-        a->lower_bounds.ghost_batches = a->lower_bounds.ghost_batches || ghp_layer_has_stats_delta(l);
+        a->lower_bounds.ghost_batches =
+            a->lower_bounds.ghost_batches || ghp_layer_has_stats_delta(l);
     }
     return GHP_OK;
 }
 
-enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job, struct ghp_partition *result)
+enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
+                                      struct ghp_partition *result)
 {
     struct partition_search *a = ghp_alloc(1, sizeof *a);
     enum ghp_status status;
@@ -313,8 +317,8 @@ enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job, struc
 }
 
 enum ghp_status ghp_partition_one(const struct ghp_partition_job *job,
-                                 const struct ghp_staging *staging, const char *force,
-                                 struct ghp_partition *result)
+                                  const struct ghp_staging *staging, const char *force,
+                                  struct ghp_partition *result)
 {
     struct trial t = {.job = job, .staging = *staging};
     enum ghp_status status;

@@ -34,8 +34,8 @@ struct ghp_partition_prefix {
     int stage, first, end, workers, grain, groups, micro_batches;
     int64_t samples;
 };
-typedef enum ghp_status ghp_partition_prune_fn(void *context, const struct ghp_partition_prefix *part,
-                                              bool *pruned);
+typedef enum ghp_status
+ghp_partition_prune_fn(void *context, const struct ghp_partition_prefix *part, bool *pruned);
 
 struct ghp_partition_visitor {
     ghp_partition_fn *visit;
@@ -48,8 +48,8 @@ struct ghp_partition_visitor {
  *
  * Returns   GHP_OK; what the visitor's functions return */
 enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_problem problem,
-                                  const struct ghp_partition_space *space,
-                                  const struct ghp_partition_visitor *visitor);
+                                   const struct ghp_partition_space *space,
+                                   const struct ghp_partition_visitor *visitor);
 
 struct ghp_partition_job {
     const struct ghp_lowering *how;    /* without staging */
@@ -81,14 +81,15 @@ struct ghp_partition {
 };
 
 /* Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; GHP_ERR_INTERNAL */
-enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job, struct ghp_partition *partition);
+enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
+                                      struct ghp_partition *partition);
 void ghp_partition_release(struct ghp_partition *partition); /* accepts a zeroed one */
 
 /* The best splits of one staging, within `force` (planner/search/baselines.h) where that is not NULL. best_s does not count.
  *
  * Returns   GHP_OK (not found: nothing fits the memory); GHP_ERR_INPUT (the staging cannot be); as above */
 enum ghp_status ghp_partition_one(const struct ghp_partition_job *job,
-                                 const struct ghp_staging *staging, const char *force,
-                                 struct ghp_partition *partition);
+                                  const struct ghp_staging *staging, const char *force,
+                                  struct ghp_partition *partition);
 
 #endif

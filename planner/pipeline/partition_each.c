@@ -5,10 +5,10 @@ struct walk {
     const struct ghp_model *model;
     struct ghp_problem problem;
     const struct ghp_partition_space *space;
-    bool whole_norms; /* a batch norm over the global batch: no micro-batches */
-    bool ghost_batches;      /* one over ghost batches: equal shares */
-    int groups, unit; /* worker counts are multiples of `unit` */
-    int64_t samples;  /* of a group's micro-batch */
+    bool whole_norms;   /* a batch norm over the global batch: no micro-batches */
+    bool ghost_batches; /* one over ghost batches: equal shares */
+    int groups, unit;   /* worker counts are multiples of `unit` */
+    int64_t samples;    /* of a group's micro-batch */
     struct ghp_staging staging;
     const struct ghp_partition_visitor *visitor;
 };
@@ -53,13 +53,13 @@ static enum ghp_status is_pruned(const struct walk *w, int stage, int end, bool 
 {
     const struct ghp_stage *s = &w->staging.stage[stage];
     struct ghp_partition_prefix part = {.stage = stage,
-                                     .first = s->first_layer,
-                                     .end = end,
-                                     .workers = s->workers,
-                                     .grain = ghp_stage_grain(s),
-                                     .groups = w->groups,
-                                     .micro_batches = w->staging.micro_batches,
-                                     .samples = w->samples};
+                                        .first = s->first_layer,
+                                        .end = end,
+                                        .workers = s->workers,
+                                        .grain = ghp_stage_grain(s),
+                                        .groups = w->groups,
+                                        .micro_batches = w->staging.micro_batches,
+                                        .samples = w->samples};
 
     *pruned = false;
     if (w->visitor->prune == NULL) return GHP_OK;
@@ -120,8 +120,8 @@ static enum ghp_status visit_groups(struct walk *w, int groups, int u)
 }
 
 enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_problem problem,
-                                  const struct ghp_partition_space *space,
-                                  const struct ghp_partition_visitor *visitor)
+                                   const struct ghp_partition_space *space,
+                                   const struct ghp_partition_visitor *visitor)
 {
     struct walk w = {.model = model, .problem = problem, .space = space, .visitor = visitor};
     int workers = problem.workers;

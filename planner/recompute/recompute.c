@@ -300,8 +300,9 @@ static enum ghp_status search(struct sets *s)
 }
 
 enum ghp_status ghp_recompute_compute(const struct ghp_partition_job *job,
-                                const struct ghp_staging *staging, const struct ghp_split *splits,
-                                int most, struct ghp_recompute *recompute)
+                                      const struct ghp_staging *staging,
+                                      const struct ghp_split *splits, int most,
+                                      struct ghp_recompute *recompute)
 {
     size_t layers = (size_t)job->how->model->n_layers;
     struct sets s = {
@@ -315,7 +316,7 @@ enum ghp_status ghp_recompute_compute(const struct ghp_partition_job *job,
     s.options = ghp_alloc(layers, sizeof *s.options);
     recompute->recompute = ghp_alloc(layers, sizeof *recompute->recompute);
     status = s.mark == NULL || s.options == NULL || recompute->recompute == NULL ? GHP_NO_MEMORY()
-                                                                              : search(&s);
+                                                                                 : search(&s);
     free(s.options);
     free(s.mark);
     if (status != GHP_OK) ghp_recompute_release(recompute);

@@ -33,8 +33,9 @@ enum { GHP_RECOMPUTE_FIRST = 0, GHP_RECOMPUTE_ALL = 20000 };
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY; GHP_ERR_INPUT (a plan that cannot be) */
 enum ghp_status ghp_recompute_compute(const struct ghp_partition_job *job,
-                                const struct ghp_staging *staging, const struct ghp_split *splits,
-                                int most, struct ghp_recompute *recompute);
+                                      const struct ghp_staging *staging,
+                                      const struct ghp_split *splits, int most,
+                                      struct ghp_recompute *recompute);
 void ghp_recompute_release(struct ghp_recompute *recompute); /* accepts a zeroed one */
 
 #endif

@@ -11,7 +11,8 @@ static size_t accumulated_entries(const struct ghp_instance *in)
            (size_t)in->n_points + (size_t)in->n_layers + 2 * (size_t)in->n_p2p_transfers;
 }
 
-enum ghp_status ghp_accumulated_cost_init(const struct ghp_instance *in, struct ghp_accumulated_cost *accumulated)
+enum ghp_status ghp_accumulated_cost_init(const struct ghp_instance *in,
+                                          struct ghp_accumulated_cost *accumulated)
 {
     double *block = ghp_alloc(accumulated_entries(in), sizeof *block);
 
@@ -34,13 +35,15 @@ void ghp_accumulated_cost_release(struct ghp_accumulated_cost *accumulated)
     memset(accumulated, 0, sizeof *accumulated);
 }
 
-void ghp_accumulated_cost_clear(const struct ghp_instance *in, struct ghp_accumulated_cost *accumulated)
+void ghp_accumulated_cost_clear(const struct ghp_instance *in,
+                                struct ghp_accumulated_cost *accumulated)
 {
     memset(accumulated->work[0], 0, accumulated_entries(in) * sizeof *accumulated->work[0]);
 }
 
-void ghp_accumulated_cost_add(const struct ghp_instance *in, struct ghp_accumulated_cost *accumulated, const struct ghp_accumulated_cost *part,
-                  double weight)
+void ghp_accumulated_cost_add(const struct ghp_instance *in,
+                              struct ghp_accumulated_cost *accumulated,
+                              const struct ghp_accumulated_cost *part, double weight)
 {
     double *to = accumulated->work[0];
     const double *from = part->work[0];
@@ -60,7 +63,8 @@ static void add_spans(const struct ghp_instance *in, const struct ghp_spans *spa
     }
 }
 
-static void add_layer(const struct ghp_instance *in, int v, int flat, struct ghp_accumulated_cost *accumulated)
+static void add_layer(const struct ghp_instance *in, int v, int flat,
+                      struct ghp_accumulated_cost *accumulated)
 {
     const struct ghp_layer_cost *p = &in->layer[flat];
     int item = in->n_layers - 1 - v;
@@ -104,16 +108,19 @@ static void add_up_both(double *restrict a, double *restrict b, int n)
     }
 }
 
-static void add_p2p_transfer(const struct ghp_instance *in, int e, const int *choice, struct ghp_accumulated_cost *accumulated)
+static void add_p2p_transfer(const struct ghp_instance *in, int e, const int *choice,
+                             struct ghp_accumulated_cost *accumulated)
 {
-    const struct ghp_p2p_transfer_cost *p = ghp_constraints_p2p_transfer_cost(in, e, ghp_instance_pair(in, e, choice));
+    const struct ghp_p2p_transfer_cost *p =
+        ghp_constraints_p2p_transfer_cost(in, e, ghp_instance_pair(in, e, choice));
     int h = in->p2p_transfer_of[e];
 
     accumulated->p2p_transfer[2 * h] = p->forward_s;
     accumulated->p2p_transfer[2 * h + 1] = p->backward_s;
 }
 
-void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice, struct ghp_accumulated_cost *accumulated)
+void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice,
+                              struct ghp_accumulated_cost *accumulated)
 {
     double metric_s = in->metric_s[choice[in->n_layers - 1]];
 

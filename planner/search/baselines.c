@@ -112,7 +112,8 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
             text);
     for (int i = 0; i < domain->instance->n_choices[v]; ++i)
         if (split_of(domain, v, i)->kind == split.kind &&
-            (*choice < 0 || split_of(domain, v, i)->tp_size > split_of(domain, v, *choice)->tp_size))
+            (*choice < 0 ||
+             split_of(domain, v, i)->tp_size > split_of(domain, v, *choice)->tp_size))
             *choice = i;
     return GHP_OK;
 }

@@ -25,9 +25,9 @@ struct search {
     struct node *stack;
     int n_stack, max_stack;
     struct ghp_seen seen; /* plans evaluated */
-    double cutoff; /* relative */
-    bool enough;   /* a plan as good as asked for is there */
-    bool late;     /* the deadline is over */
+    double cutoff;        /* relative */
+    bool enough;          /* a plan as good as asked for is there */
+    bool late;            /* the deadline is over */
 };
 
 /* ---- plans ---- */
@@ -63,16 +63,18 @@ static void show_progress(const struct search *s)
 }
 
 /* The dual met a plan: if its constraints promise more than the best one, the objective is asked. */
-static enum ghp_status on_found(void *context, const int *choice, const struct ghp_accumulated_cost *accumulated,
-                                double *cutoff)
+static enum ghp_status on_found(void *context, const int *choice,
+                                const struct ghp_accumulated_cost *accumulated, double *cutoff)
 {
     struct search *s = context;
     struct ghp_constraint constraint;
     bool fits = true;
 
     if (s->job->goal.limit_bytes > 0)
-        fits = ghp_constraint_fullest(s->job->in, accumulated, &constraint) <= s->job->goal.limit_bytes;
-    if (fits && ghp_dual_value(&s->dual, accumulated, &constraint) < s->cutoff) GHP_TRY(evaluate(s, choice));
+        fits = ghp_constraint_fullest(s->job->in, accumulated, &constraint) <=
+               s->job->goal.limit_bytes;
+    if (fits && ghp_dual_value(&s->dual, accumulated, &constraint) < s->cutoff)
+        GHP_TRY(evaluate(s, choice));
     show_progress(s);
     s->late = ghp_now_s() > s->job->limits.deadline_s;
     *cutoff = s->enough || s->late ? -INFINITY : s->cutoff;
@@ -318,9 +320,8 @@ static enum ghp_status prepare(struct search *s)
 
 enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_branch_result *result)
 {
-    struct search s = {.job = job,
-                       .result = result,
-                       .seen = {.n_layers = job->in->n_layers, .hash = job->hash}};
+    struct search s = {
+        .job = job, .result = result, .seen = {.n_layers = job->in->n_layers, .hash = job->hash}};
     enum ghp_status status = prepare(&s);
 
     result->wide = false;

@@ -17,7 +17,7 @@ struct ghp_coefficients ghp_coefficients_of(const struct ghp_overlap *overlap)
     const double hidden[GHP_WORK_COUNT] = {clamp01(comm * (1 - 1 / compute)), clamp01(link - 1)};
     const double *least = hidden[0] < hidden[1] ? &hidden[0] : &hidden[1];
     struct ghp_coefficient c = {.on = {1, 1},
-                           .off = {clamp01(compute * (1 - 1 / comm)), clamp01(link - 1)}};
+                                .off = {clamp01(compute * (1 - 1 / comm)), clamp01(link - 1)}};
     struct ghp_coefficients coefficients = {.n = 1};
 
     c.reduce_off = *least;
@@ -41,47 +41,55 @@ struct ghp_coefficients ghp_instance_coefficients(const struct ghp_instance *in)
 
 /* ---- constraints ---- */
 
-double ghp_constraint_value(const struct ghp_coefficients *coefficients, const struct ghp_constraint *constraint,
-                     const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated)
+double ghp_constraint_value(const struct ghp_coefficients *coefficients,
+                            const struct ghp_constraint *constraint, const struct ghp_instance *in,
+                            const struct ghp_accumulated_cost *accumulated)
 {
     const struct ghp_coefficient *c;
     double on, sum = 0;
 
-    if (constraint->variant < 0) return accumulated->live[constraint->point] + accumulated->receive[constraint->receiver];
+    if (constraint->variant < 0)
+        return accumulated->live[constraint->point] + accumulated->receive[constraint->receiver];
     if (in->n_stages > 1) return ghp_stage_constraint_value(constraint, in, accumulated);
     c = &coefficients->variant[constraint->variant];
     for (int k = 0; k < GHP_WORK_COUNT; ++k) {
         on = constraint->from_slot <= constraint->to_slot
-                 ? accumulated->work[k][constraint->to_slot + 1] - accumulated->work[k][constraint->from_slot]
+                 ? accumulated->work[k][constraint->to_slot + 1] -
+                       accumulated->work[k][constraint->from_slot]
                  : 0;
         sum += c->off[k] * accumulated->work[k][in->n_slots] + (c->on[k] - c->off[k]) * on;
     }
     on = constraint->from_item <= constraint->to_item
-             ? accumulated->reduce[constraint->to_item + 1] - accumulated->reduce[constraint->from_item]
+             ? accumulated->reduce[constraint->to_item + 1] -
+                   accumulated->reduce[constraint->from_item]
              : 0;
     sum += c->reduce_off * accumulated->reduce[in->n_items] + (1 - c->reduce_off) * on;
-    if (constraint->waiting_update >= 0) sum -= constraint->relaxation * accumulated->slack[constraint->waiting_update];
+    if (constraint->waiting_update >= 0)
+        sum -= constraint->relaxation * accumulated->slack[constraint->waiting_update];
     return sum;
 }
 
-static struct ghp_constraint path_constraint(const struct ghp_instance *in, const struct ghp_coefficient *c,
-                               int variant, int source, int waiting_update)
+static struct ghp_constraint path_constraint(const struct ghp_instance *in,
+                                             const struct ghp_coefficient *c, int variant,
+                                             int source, int waiting_update)
 {
     struct ghp_constraint constraint = {.variant = variant,
-                          .from_slot = in->wait_slot[waiting_update],
-                          .to_slot = in->ready_slot[source],
-                          .from_item = source,
-                          .to_item = waiting_update,
-                          .waiting_update = waiting_update};
+                                        .from_slot = in->wait_slot[waiting_update],
+                                        .to_slot = in->ready_slot[source],
+                                        .from_item = source,
+                                        .to_item = waiting_update,
+                                        .waiting_update = waiting_update};
 
-    constraint.relaxation = (1 - c->reduce_off) * ghp_constraints_most_between(in, source, waiting_update);
+    constraint.relaxation =
+        (1 - c->reduce_off) * ghp_constraints_most_between(in, source, waiting_update);
     return constraint;
 }
 
 /* The longest path that ends in a wait: a reduction starts when its layer's gradient is there and the reduction
  * before it is over. */
 static double longest_wait(const struct ghp_instance *in, const struct ghp_coefficient *c,
-                           const struct ghp_accumulated_cost *accumulated, int *source, int *waiting_update)
+                           const struct ghp_accumulated_cost *accumulated, int *source,
+                           int *waiting_update)
 {
     double longest = -INFINITY, finish = -INFINITY;
     int start = 0;
@@ -101,7 +109,8 @@ static double longest_wait(const struct ghp_instance *in, const struct ghp_coeff
         if (accumulated->slack[i] > 0.999) continue;
         length = finish - begin;
         if (accumulated->slack[i] > 0)
-            length -= (1 - c->reduce_off) * ghp_constraints_most_between(in, start, i) * accumulated->slack[i];
+            length -= (1 - c->reduce_off) * ghp_constraints_most_between(in, start, i) *
+                      accumulated->slack[i];
         if (length <= longest) continue;
         longest = length;
         *source = start;
@@ -110,8 +119,10 @@ static double longest_wait(const struct ghp_instance *in, const struct ghp_coeff
     return longest;
 }
 
-double ghp_constraint_longest(const struct ghp_instance *in, const struct ghp_coefficients *coefficients,
-                       int variant, const struct ghp_accumulated_cost *accumulated, struct ghp_constraint *constraint)
+double ghp_constraint_longest(const struct ghp_instance *in,
+                              const struct ghp_coefficients *coefficients, int variant,
+                              const struct ghp_accumulated_cost *accumulated,
+                              struct ghp_constraint *constraint)
 {
     const struct ghp_coefficient *c = &coefficients->variant[variant];
     struct ghp_constraint candidates[3] = {
@@ -144,27 +155,35 @@ double ghp_constraint_longest(const struct ghp_instance *in, const struct ghp_co
     return longest;
 }
 
-double ghp_constraint_step_s(const struct ghp_instance *in, const struct ghp_coefficients *coefficients,
-                      const struct ghp_accumulated_cost *accumulated)
+double ghp_constraint_step_s(const struct ghp_instance *in,
+                             const struct ghp_coefficients *coefficients,
+                             const struct ghp_accumulated_cost *accumulated)
 {
     struct ghp_constraint constraint;
     double longest = 0;
 
     for (int v = 0; v < coefficients->n; ++v)
-        longest = fmax(longest, ghp_constraint_longest(in, coefficients, v, accumulated, &constraint));
+        longest =
+            fmax(longest, ghp_constraint_longest(in, coefficients, v, accumulated, &constraint));
     return longest;
 }
 
-double ghp_constraint_fullest(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated,
-                       struct ghp_constraint *constraint)
+double ghp_constraint_fullest(const struct ghp_instance *in,
+                              const struct ghp_accumulated_cost *accumulated,
+                              struct ghp_constraint *constraint)
 {
-    *constraint = (struct ghp_constraint){
-        .variant = -1, .from_slot = 0, .to_slot = -1, .from_item = 0, .to_item = -1, .waiting_update = -1};
+    *constraint = (struct ghp_constraint){.variant = -1,
+                                          .from_slot = 0,
+                                          .to_slot = -1,
+                                          .from_item = 0,
+                                          .to_item = -1,
+                                          .waiting_update = -1};
     if (in->n_stages > 1) return ghp_stage_constraint_fullest(in, accumulated, constraint);
     for (int p = 1; p < in->n_points; ++p)
         if (accumulated->live[p] > accumulated->live[constraint->point]) constraint->point = p;
     for (int v = 1; v < in->n_layers; ++v)
-        if (accumulated->receive[v] > accumulated->receive[constraint->receiver]) constraint->receiver = v;
+        if (accumulated->receive[v] > accumulated->receive[constraint->receiver])
+            constraint->receiver = v;
     return accumulated->live[constraint->point] + accumulated->receive[constraint->receiver];
 }
 

@@ -41,55 +41,65 @@ struct ghp_coefficients ghp_instance_coefficients(const struct ghp_instance *in)
 struct ghp_accumulated_cost {
     double *work[GHP_WORK_COUNT]; /* seconds in slots before s; n_slots + 1 */
     double *reduce;               /* seconds in items before i; n_items + 1 */
-    double *slack;                 /* an item: 1 where nobody waits for it; n_items */
-    double *live;    /* bytes at a point; n_points; zeros where the instance has no memory */
-    double *receive; /* bytes of the receive segment that a layer asks for; n_layers */
-    double *p2p_transfer;     /* seconds of a p2p transfer, forward and backward; 2 n_p2p_transfers */
+    double *slack;                /* an item: 1 where nobody waits for it; n_items */
+    double *live;         /* bytes at a point; n_points; zeros where the instance has no memory */
+    double *receive;      /* bytes of the receive segment that a layer asks for; n_layers */
+    double *p2p_transfer; /* seconds of a p2p transfer, forward and backward; 2 n_p2p_transfers */
 };
 
 struct ghp_constraint {
     int variant;            /* time constraints; -1: a memory constraint */
     int from_slot, to_slot; /* on the path, both included; from > to: none */
     int from_item, to_item;
-    int waiting_update;          /* item whose waiting closes the path, -1: nobody has to wait */
-    double relaxation;     /* taken off where nobody waits for it [s] */
-    int point, receiver; /* memory constraints: the point, and the layer whose receive segment counts */
-    int base, turn_stage;      /* with stages: where the path starts, and in which stage it turns back */
-    bool p2p_transfers;           /* with stages: all sends of `base` instead of a path */
+    int waiting_update; /* item whose waiting closes the path, -1: nobody has to wait */
+    double relaxation;  /* taken off where nobody waits for it [s] */
+    int point,
+        receiver; /* memory constraints: the point, and the layer whose receive segment counts */
+    int base, turn_stage; /* with stages: where the path starts, and in which stage it turns back */
+    bool p2p_transfers;   /* with stages: all sends of `base` instead of a path */
 };
 
-enum ghp_status ghp_accumulated_cost_init(const struct ghp_instance *in, struct ghp_accumulated_cost *accumulated);
+enum ghp_status ghp_accumulated_cost_init(const struct ghp_instance *in,
+                                          struct ghp_accumulated_cost *accumulated);
 void ghp_accumulated_cost_release(struct ghp_accumulated_cost *accumulated);
-void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice, struct ghp_accumulated_cost *accumulated);
-void ghp_accumulated_cost_clear(const struct ghp_instance *in, struct ghp_accumulated_cost *accumulated);
-void ghp_accumulated_cost_add(const struct ghp_instance *in, struct ghp_accumulated_cost *accumulated, const struct ghp_accumulated_cost *part,
-                  double weight);
+void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice,
+                              struct ghp_accumulated_cost *accumulated);
+void ghp_accumulated_cost_clear(const struct ghp_instance *in,
+                                struct ghp_accumulated_cost *accumulated);
+void ghp_accumulated_cost_add(const struct ghp_instance *in,
+                              struct ghp_accumulated_cost *accumulated,
+                              const struct ghp_accumulated_cost *part, double weight);
 
 /* Seconds (or bytes) of a constraint. */
-double ghp_constraint_value(const struct ghp_coefficients *coefficients, const struct ghp_constraint *constraint,
-                     const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated);
+double ghp_constraint_value(const struct ghp_coefficients *coefficients,
+                            const struct ghp_constraint *constraint, const struct ghp_instance *in,
+                            const struct ghp_accumulated_cost *accumulated);
 
 /* The largest time constraint of one variant: its value, and the constraint. */
-double ghp_constraint_longest(const struct ghp_instance *in, const struct ghp_coefficients *coefficients,
-                       int variant, const struct ghp_accumulated_cost *accumulated, struct ghp_constraint *constraint);
+double ghp_constraint_longest(const struct ghp_instance *in,
+                              const struct ghp_coefficients *coefficients, int variant,
+                              const struct ghp_accumulated_cost *accumulated,
+                              struct ghp_constraint *constraint);
 
 /* The largest over all variants: no program of this plan is faster. */
-double ghp_constraint_step_s(const struct ghp_instance *in, const struct ghp_coefficients *coefficients,
-                      const struct ghp_accumulated_cost *accumulated);
+double ghp_constraint_step_s(const struct ghp_instance *in,
+                             const struct ghp_coefficients *coefficients,
+                             const struct ghp_accumulated_cost *accumulated);
 
 /* The point with the most live bytes: their sum, and the constraint. */
-double ghp_constraint_fullest(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated,
-                       struct ghp_constraint *constraint);
+double ghp_constraint_fullest(const struct ghp_instance *in,
+                              const struct ghp_accumulated_cost *accumulated,
+                              struct ghp_constraint *constraint);
 
 bool ghp_constraint_same(const struct ghp_constraint *a, const struct ghp_constraint *b);
 
 /* Costs that a weighted mix of constraints charges. */
 struct ghp_weights {
     double *work[GHP_WORK_COUNT]; /* a slot */
-    double *reduce, *slack;        /* an item */
+    double *reduce, *slack;       /* an item */
     double *live;                 /* prefix over points; n_points + 1 */
     double *receive;              /* a layer */
-    double *p2p_transfer;                  /* forward and backward; 2 n_p2p_transfers */
+    double *p2p_transfer;         /* forward and backward; 2 n_p2p_transfers */
 };
 
 enum ghp_status ghp_weights_init(const struct ghp_instance *in, struct ghp_weights *w);
@@ -102,6 +112,6 @@ void ghp_weights_set(const struct ghp_instance *in, const struct ghp_coefficient
 
 /* Fills the costs of the choices in play (after ghp_frontier_set with the same domain). */
 void ghp_weights_to_frontier(const struct ghp_weights *w, const struct ghp_domain *domain,
-                        struct ghp_frontier *frontier);
+                             struct ghp_frontier *frontier);
 
 #endif

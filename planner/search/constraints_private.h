@@ -5,10 +5,11 @@
 #include "planner/search/constraints.h"
 
 /* What a p2p transfer costs with a pair of the edge's choices. */
-static inline const struct ghp_p2p_transfer_cost *ghp_constraints_p2p_transfer_cost(const struct ghp_instance *in, int e,
-                                                             int pair)
+static inline const struct ghp_p2p_transfer_cost *
+ghp_constraints_p2p_transfer_cost(const struct ghp_instance *in, int e, int pair)
 {
-    return &in->p2p_transfer_cost[in->p2p_transfer[in->p2p_transfer_of[e]].first_pair + pair - in->first_pair[e]];
+    return &in->p2p_transfer_cost[in->p2p_transfer[in->p2p_transfer_of[e]].first_pair + pair -
+                                  in->first_pair[e]];
 }
 
 struct ghp_slot_range { /* of slots, both included; none where first > last */
@@ -41,15 +42,19 @@ double ghp_constraints_most_between(const struct ghp_instance *in, int from_item
 /* ---- search/constraints_stages.c ---- */
 
 /* What a time constraint covers that has a path. */
-struct ghp_cover ghp_cover_of(const struct ghp_instance *in, const struct ghp_constraint *constraint);
+struct ghp_cover ghp_cover_of(const struct ghp_instance *in,
+                              const struct ghp_constraint *constraint);
 /* As ghp_constraint_value, of a time constraint. */
-double ghp_stage_constraint_value(const struct ghp_constraint *constraint, const struct ghp_instance *in,
-                           const struct ghp_accumulated_cost *accumulated);
+double ghp_stage_constraint_value(const struct ghp_constraint *constraint,
+                                  const struct ghp_instance *in,
+                                  const struct ghp_accumulated_cost *accumulated);
 /* The largest constraint of a base: its own loop through the excursion, its reductions, its sends, or a wait. */
-double ghp_stage_constraint_longest(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated,
-                             struct ghp_constraint *constraint);
+double ghp_stage_constraint_longest(const struct ghp_instance *in,
+                                    const struct ghp_accumulated_cost *accumulated,
+                                    struct ghp_constraint *constraint);
 /* The fullest point of each stage with the largest segment of its own layers; constraint: a memory constraint to start from. */
-double ghp_stage_constraint_fullest(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated,
-                             struct ghp_constraint *constraint);
+double ghp_stage_constraint_fullest(const struct ghp_instance *in,
+                                    const struct ghp_accumulated_cost *accumulated,
+                                    struct ghp_constraint *constraint);
 
 #endif

@@ -20,7 +20,8 @@ static int exit_slot(const struct ghp_instance *in, int layer)
                            : in->ready_slot[in->n_layers - 1 - layer] + 1;
 }
 
-struct ghp_cover ghp_cover_of(const struct ghp_instance *in, const struct ghp_constraint *constraint)
+struct ghp_cover ghp_cover_of(const struct ghp_instance *in,
+                              const struct ghp_constraint *constraint)
 {
     struct ghp_cover c = {0};
     int from = constraint->from_slot, to = constraint->to_slot;
@@ -36,7 +37,8 @@ struct ghp_cover ghp_cover_of(const struct ghp_instance *in, const struct ghp_co
             return c;
         }
         c.p2p_transfer[c.n_p2p_transfers++] = route->p2p_transfer;
-        from = in->edge_slot[2 * in->p2p_transfer[route->p2p_transfer].edge]; /* from its arrival on */
+        from =
+            in->edge_slot[2 * in->p2p_transfer[route->p2p_transfer].edge]; /* from its arrival on */
         to = in->edge_slot[2 * in->p2p_transfer[route->p2p_transfer].edge + 1];
     }
 }
@@ -44,17 +46,19 @@ struct ghp_cover ghp_cover_of(const struct ghp_instance *in, const struct ghp_co
 static double work_in(const struct ghp_accumulated_cost *accumulated, struct ghp_slot_range r)
 {
     if (r.first > r.last) return 0;
-    return accumulated->work[0][r.last + 1] - accumulated->work[0][r.first] + accumulated->work[1][r.last + 1] -
-           accumulated->work[1][r.first];
+    return accumulated->work[0][r.last + 1] - accumulated->work[0][r.first] +
+           accumulated->work[1][r.last + 1] - accumulated->work[1][r.first];
 }
 
 static double p2p_transfer_in(const struct ghp_accumulated_cost *accumulated, int p2p_transfer)
 {
-    return accumulated->p2p_transfer[2 * p2p_transfer] + accumulated->p2p_transfer[2 * p2p_transfer + 1];
+    return accumulated->p2p_transfer[2 * p2p_transfer] +
+           accumulated->p2p_transfer[2 * p2p_transfer + 1];
 }
 
 /* Seconds that a stage's worker sends in a step: its tensors to later stages, gradients to earlier ones. */
-static double sent_by(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated, int stage)
+static double sent_by(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated,
+                      int stage)
 {
     double sum = 0;
 
@@ -65,14 +69,17 @@ static double sent_by(const struct ghp_instance *in, const struct ghp_accumulate
     return in->micro_batches * sum;
 }
 
-static double reduced_in(const struct ghp_accumulated_cost *accumulated, const struct ghp_constraint *constraint)
+static double reduced_in(const struct ghp_accumulated_cost *accumulated,
+                         const struct ghp_constraint *constraint)
 {
     if (constraint->from_item > constraint->to_item) return 0;
-    return accumulated->reduce[constraint->to_item + 1] - accumulated->reduce[constraint->from_item];
+    return accumulated->reduce[constraint->to_item + 1] -
+           accumulated->reduce[constraint->from_item];
 }
 
-double ghp_stage_constraint_value(const struct ghp_constraint *constraint, const struct ghp_instance *in,
-                           const struct ghp_accumulated_cost *accumulated)
+double ghp_stage_constraint_value(const struct ghp_constraint *constraint,
+                                  const struct ghp_instance *in,
+                                  const struct ghp_accumulated_cost *accumulated)
 {
     double sum = 0;
     struct ghp_cover c;
@@ -85,7 +92,8 @@ double ghp_stage_constraint_value(const struct ghp_constraint *constraint, const
         sum += work_in(accumulated, c.range[k]);
     for (int k = 0; k < c.n_p2p_transfers; ++k)
         sum += p2p_transfer_in(accumulated, c.p2p_transfer[k]);
-    if (constraint->waiting_update >= 0) sum -= constraint->relaxation * accumulated->slack[constraint->waiting_update];
+    if (constraint->waiting_update >= 0)
+        sum -= constraint->relaxation * accumulated->slack[constraint->waiting_update];
     return sum;
 }
 
@@ -95,7 +103,8 @@ struct excursion {
     int turn_stage[GHP_MAX_STAGES];
 };
 
-static struct excursion excursions(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated)
+static struct excursion excursions(const struct ghp_instance *in,
+                                   const struct ghp_accumulated_cost *accumulated)
 {
     struct excursion x;
 
@@ -104,16 +113,18 @@ static struct excursion excursions(const struct ghp_instance *in, const struct g
         double through;
         int edge;
 
-        x.seconds[i] =
-            work_in(accumulated, (struct ghp_slot_range){in->first_steady + i, in->first_steady + i});
+        x.seconds[i] = work_in(accumulated,
+                               (struct ghp_slot_range){in->first_steady + i, in->first_steady + i});
         x.turn_stage[i] = i;
         if (route->next < 0) continue;
         edge = in->p2p_transfer[route->p2p_transfer].edge;
         through = p2p_transfer_in(accumulated, route->p2p_transfer) + x.seconds[route->next] +
-                  work_in(accumulated, (struct ghp_slot_range){in->edge_slot[2 * edge],
-                                                        ghp_constraints_forward_end(in, route->next)}) +
-                  work_in(accumulated, (struct ghp_slot_range){ghp_constraints_backward_begin(in, route->next),
-                                                        in->edge_slot[2 * edge + 1]});
+                  work_in(accumulated,
+                          (struct ghp_slot_range){in->edge_slot[2 * edge],
+                                                  ghp_constraints_forward_end(in, route->next)}) +
+                  work_in(accumulated,
+                          (struct ghp_slot_range){ghp_constraints_backward_begin(in, route->next),
+                                                  in->edge_slot[2 * edge + 1]});
         if (through <= x.seconds[i]) continue;
         x.seconds[i] = through;
         x.turn_stage[i] = x.turn_stage[route->next];
@@ -122,19 +133,23 @@ static struct excursion excursions(const struct ghp_instance *in, const struct g
 }
 
 /* The longest path of a base that ends in a wait. */
-static double longest_wait_in(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated, int base,
+static double longest_wait_in(const struct ghp_instance *in,
+                              const struct ghp_accumulated_cost *accumulated, int base,
                               struct ghp_constraint *constraint)
 {
     int first = in->n_layers - in->route[base].end_layer,
         end = in->n_layers - in->route[base].first_layer, start = first;
     int begin = entry_slot(in, in->route[base].first_layer);
     double longest = -INFINITY, finish = -INFINITY;
-    double forward = work_in(accumulated, (struct ghp_slot_range){begin, ghp_constraints_forward_end(in, base)});
+    double forward =
+        work_in(accumulated, (struct ghp_slot_range){begin, ghp_constraints_forward_end(in, base)});
 
     for (int i = first; i < end; ++i) {
-        double ready = work_in(
-            accumulated, (struct ghp_slot_range){ghp_constraints_backward_begin(in, base), in->ready_slot[i]});
-        double before = work_in(accumulated, (struct ghp_slot_range){begin, in->wait_slot[i] - 1}), length;
+        double ready =
+            work_in(accumulated, (struct ghp_slot_range){ghp_constraints_backward_begin(in, base),
+                                                         in->ready_slot[i]});
+        double before = work_in(accumulated, (struct ghp_slot_range){begin, in->wait_slot[i] - 1}),
+               length;
 
         if (finish < ready) {
             finish = ready;
@@ -143,7 +158,8 @@ static double longest_wait_in(const struct ghp_instance *in, const struct ghp_ac
         finish += accumulated->reduce[i + 1] - accumulated->reduce[i];
         if (accumulated->slack[i] > 0.999) continue;
         length = finish + forward - before;
-        if (accumulated->slack[i] > 0) length -= ghp_constraints_most_between(in, start, i) * accumulated->slack[i];
+        if (accumulated->slack[i] > 0)
+            length -= ghp_constraints_most_between(in, start, i) * accumulated->slack[i];
         if (length <= longest) continue;
         longest = length;
         constraint->from_slot = in->wait_slot[i];
@@ -155,8 +171,9 @@ static double longest_wait_in(const struct ghp_instance *in, const struct ghp_ac
     return longest;
 }
 
-double ghp_stage_constraint_longest(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated,
-                             struct ghp_constraint *constraint)
+double ghp_stage_constraint_longest(const struct ghp_instance *in,
+                                    const struct ghp_accumulated_cost *accumulated,
+                                    struct ghp_constraint *constraint)
 {
     struct excursion x = excursions(in, accumulated);
     double longest = -INFINITY;
@@ -167,12 +184,12 @@ double ghp_stage_constraint_longest(const struct ghp_instance *in, const struct 
 
         for (int k = 0; k < 4; ++k)
             candidate[k] = (struct ghp_constraint){.from_slot = entry_slot(in, route->first_layer),
-                                            .to_slot = exit_slot(in, route->first_layer),
-                                            .from_item = 0,
-                                            .to_item = -1,
-                                            .waiting_update = -1,
-                                            .base = i,
-                                            .turn_stage = x.turn_stage[i]};
+                                                   .to_slot = exit_slot(in, route->first_layer),
+                                                   .from_item = 0,
+                                                   .to_item = -1,
+                                                   .waiting_update = -1,
+                                                   .base = i,
+                                                   .turn_stage = x.turn_stage[i]};
         candidate[1].from_slot = 0;
         candidate[1].to_slot = -1;
         candidate[1].turn_stage = i;
@@ -192,8 +209,9 @@ double ghp_stage_constraint_longest(const struct ghp_instance *in, const struct 
     return longest;
 }
 
-double ghp_stage_constraint_fullest(const struct ghp_instance *in, const struct ghp_accumulated_cost *accumulated,
-                             struct ghp_constraint *constraint)
+double ghp_stage_constraint_fullest(const struct ghp_instance *in,
+                                    const struct ghp_accumulated_cost *accumulated,
+                                    struct ghp_constraint *constraint)
 {
     double most = -INFINITY;
 
@@ -201,7 +219,8 @@ double ghp_stage_constraint_fullest(const struct ghp_instance *in, const struct 
         const struct ghp_route *route = &in->route[i];
         struct ghp_constraint r = *constraint;
         int shift = in->first_steady >= 0 ? in->n_stages : 0;
-        int forward = entry_slot(in, route->first_layer) / 2, end = ghp_constraints_forward_end(in, i) / 2;
+        int forward = entry_slot(in, route->first_layer) / 2,
+            end = ghp_constraints_forward_end(in, i) / 2;
         int back = (ghp_constraints_backward_begin(in, i) - shift) / 2,
             back_end = (exit_slot(in, route->first_layer) - shift) / 2;
 

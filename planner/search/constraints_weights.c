@@ -34,8 +34,9 @@ void ghp_weights_release(struct ghp_weights *w)
     memset(w, 0, sizeof *w);
 }
 
-static void weigh_constraint(const struct ghp_coefficient *c, const struct ghp_constraint *constraint, double weight,
-                      struct ghp_weights *w)
+static void weigh_constraint(const struct ghp_coefficient *c,
+                             const struct ghp_constraint *constraint, double weight,
+                             struct ghp_weights *w)
 {
     if (constraint->from_slot <= constraint->to_slot)
         for (int k = 0; k < GHP_WORK_COUNT; ++k) {
@@ -46,7 +47,8 @@ static void weigh_constraint(const struct ghp_coefficient *c, const struct ghp_c
         w->reduce[constraint->from_item] += weight * (1 - c->reduce_off);
         w->reduce[constraint->to_item + 1] -= weight * (1 - c->reduce_off);
     }
-    if (constraint->waiting_update >= 0) w->slack[constraint->waiting_update] += weight * constraint->relaxation;
+    if (constraint->waiting_update >= 0)
+        w->slack[constraint->waiting_update] += weight * constraint->relaxation;
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
         w->work[k][0] += weight * c->off[k];
     w->reduce[0] += weight * c->reduce_off;
@@ -60,30 +62,36 @@ static void weigh_range(struct ghp_slot_range r, double weight, struct ghp_weigh
     }
 }
 
-static void weigh_stage_constraint(const struct ghp_instance *in, const struct ghp_constraint *constraint, double weight,
-                            struct ghp_weights *w)
+static void weigh_stage_constraint(const struct ghp_instance *in,
+                                   const struct ghp_constraint *constraint, double weight,
+                                   struct ghp_weights *w)
 {
     struct ghp_cover c;
 
     for (int h = 0; constraint->p2p_transfers && h < in->n_p2p_transfers; ++h) {
-        if (in->p2p_transfer[h].from == constraint->base) w->p2p_transfer[2 * h] += weight * in->micro_batches;
-        if (in->p2p_transfer[h].to == constraint->base) w->p2p_transfer[2 * h + 1] += weight * in->micro_batches;
+        if (in->p2p_transfer[h].from == constraint->base)
+            w->p2p_transfer[2 * h] += weight * in->micro_batches;
+        if (in->p2p_transfer[h].to == constraint->base)
+            w->p2p_transfer[2 * h + 1] += weight * in->micro_batches;
     }
     if (constraint->from_item <= constraint->to_item) {
         w->reduce[constraint->from_item] += weight;
         w->reduce[constraint->to_item + 1] -= weight;
     }
-    if (constraint->waiting_update >= 0) w->slack[constraint->waiting_update] += weight * constraint->relaxation;
+    if (constraint->waiting_update >= 0)
+        w->slack[constraint->waiting_update] += weight * constraint->relaxation;
     if (constraint->p2p_transfers || constraint->from_slot > constraint->to_slot) return;
     c = ghp_cover_of(in, constraint);
     for (int k = 0; k < c.n; ++k)
         weigh_range(c.range[k], weight, w);
     for (int k = 0; k < c.n_p2p_transfers; ++k)
-        w->p2p_transfer[2 * c.p2p_transfer[k]] += weight, w->p2p_transfer[2 * c.p2p_transfer[k] + 1] += weight;
+        w->p2p_transfer[2 * c.p2p_transfer[k]] += weight,
+            w->p2p_transfer[2 * c.p2p_transfer[k] + 1] += weight;
 }
 
 void ghp_weights_set(const struct ghp_instance *in, const struct ghp_coefficients *coefficients,
-                     const struct ghp_constraint *constraints, const double *weight, int n, struct ghp_weights *w)
+                     const struct ghp_constraint *constraints, const double *weight, int n,
+                     struct ghp_weights *w)
 {
     memset(w->work[0], 0, weight_entries(in) * sizeof *w->work[0]);
     for (int k = 0; k < n; ++k) {
@@ -92,7 +100,8 @@ void ghp_weights_set(const struct ghp_instance *in, const struct ghp_coefficient
             continue;
         }
         if (constraints[k].variant >= 0) {
-            weigh_constraint(&coefficients->variant[constraints[k].variant], &constraints[k], weight[k], w);
+            weigh_constraint(&coefficients->variant[constraints[k].variant], &constraints[k],
+                             weight[k], w);
             continue;
         }
         w->live[constraints[k].point + 1] += weight[k];
@@ -141,7 +150,7 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
 }
 
 static void coefficient_edge(const struct ghp_weights *w, const struct ghp_domain *domain, int e,
-                        struct ghp_frontier *f)
+                             struct ghp_frontier *f)
 {
     const struct ghp_instance *in = domain->instance;
     int from = in->edges[e].from, to = in->edges[e].to, n_to = in->n_choices[to];
@@ -166,7 +175,8 @@ static void coefficient_edge(const struct ghp_weights *w, const struct ghp_domai
                     wb[1] * p->backward_s[1];
             if (in->has_memory) *cost += spans_cost(&in->edge_spans, pair, w->live);
             if (in->p2p_transfer_of[e] >= 0) {
-                const struct ghp_p2p_transfer_cost *h = ghp_constraints_p2p_transfer_cost(in, e, pair);
+                const struct ghp_p2p_transfer_cost *h =
+                    ghp_constraints_p2p_transfer_cost(in, e, pair);
 
                 *cost += w->p2p_transfer[2 * in->p2p_transfer_of[e]] * h->forward_s +
                          w->p2p_transfer[2 * in->p2p_transfer_of[e] + 1] * h->backward_s;
@@ -176,7 +186,7 @@ static void coefficient_edge(const struct ghp_weights *w, const struct ghp_domai
 }
 
 void ghp_weights_to_frontier(const struct ghp_weights *w, const struct ghp_domain *domain,
-                        struct ghp_frontier *frontier)
+                             struct ghp_frontier *frontier)
 {
     const struct ghp_instance *in = domain->instance;
 

@@ -52,14 +52,17 @@ void ghp_dual_close(struct ghp_dual *dual)
 
 /* ---- constraints and columns ---- */
 
-double ghp_dual_value(struct ghp_dual *dual, const struct ghp_accumulated_cost *accumulated, struct ghp_constraint *constraint)
+double ghp_dual_value(struct ghp_dual *dual, const struct ghp_accumulated_cost *accumulated,
+                      struct ghp_constraint *constraint)
 {
     double longest = -INFINITY;
     struct ghp_constraint candidate;
 
-    if (dual->goal.bytes) return ghp_constraint_fullest(dual->in, accumulated, constraint) / dual->goal.scale;
+    if (dual->goal.bytes)
+        return ghp_constraint_fullest(dual->in, accumulated, constraint) / dual->goal.scale;
     for (int v = 0; v < dual->coefficients.n; ++v) {
-        double value = ghp_constraint_longest(dual->in, &dual->coefficients, v, accumulated, &candidate);
+        double value =
+            ghp_constraint_longest(dual->in, &dual->coefficients, v, accumulated, &candidate);
 
         if (value <= longest) continue;
         longest = value;
@@ -113,7 +116,8 @@ static double sweep(struct ghp_dual *dual, const struct ghp_domain *domain, cons
         absolute[k] = weight[k] / ghp_dual_unit(dual, k);
         if (ghp_dual_is_limit(dual, k)) constant += weight[k];
     }
-    ghp_weights_set(dual->in, &dual->coefficients, dual->constraints, absolute, dual->n_constraints, &dual->weights);
+    ghp_weights_set(dual->in, &dual->coefficients, dual->constraints, absolute, dual->n_constraints,
+                    &dual->weights);
     ghp_weights_to_frontier(&dual->weights, domain, &dual->frontier);
     least = marginals ? ghp_frontier_marginals(&dual->frontier)
                       : ghp_frontier_solve(&dual->frontier, dual->plan);
@@ -124,18 +128,19 @@ static double sweep(struct ghp_dual *dual, const struct ghp_domain *domain, cons
 static void first_weights(struct ghp_dual *dual)
 {
     struct ghp_constraint all = {.variant = 0,
-                          .from_slot = 0,
-                          .to_slot = dual->in->n_slots - 1,
-                          .from_item = 0,
-                          .to_item = -1,
-                          .waiting_update = -1};
+                                 .from_slot = 0,
+                                 .to_slot = dual->in->n_slots - 1,
+                                 .from_item = 0,
+                                 .to_item = -1,
+                                 .waiting_update = -1};
     double sum = 0;
 
     for (int k = 0; k < dual->n_constraints; ++k)
         if (!ghp_dual_is_limit(dual, k)) sum += dual->weight[k];
     if (sum > 0.5) return;
     if (dual->goal.bytes)
-        all = (struct ghp_constraint){.variant = -1, .to_slot = -1, .to_item = -1, .waiting_update = -1};
+        all = (struct ghp_constraint){
+            .variant = -1, .to_slot = -1, .to_item = -1, .waiting_update = -1};
     dual->weight[ghp_dual_find_constraint(dual, &all)] = 1;
 }
 
@@ -182,8 +187,8 @@ static enum ghp_status run_rounds(struct ghp_dual *dual, struct ghp_master *m, s
         if (!(value < INFINITY) || r->best >= *cutoff) return GHP_OK;
         GHP_TRY(ghp_dual_add(dual, dual->plan));
         if (dual->found != NULL)
-            GHP_TRY(
-                dual->found(dual->context, dual->plan, &dual->accumulated[dual->n_columns - 1], cutoff));
+            GHP_TRY(dual->found(dual->context, dual->plan, &dual->accumulated[dual->n_columns - 1],
+                                cutoff));
         if (r->best >= *cutoff) return GHP_OK;
         if (m->n_columns == GHP_DUAL_USED) ghp_master_thin(m);
         if (m->n_columns == GHP_DUAL_USED) return GHP_OK;
@@ -228,8 +233,8 @@ done:
     return status;
 }
 
-enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
-                                int *removed)
+enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_domain *domain,
+                                             double cutoff, int *removed)
 {
     const struct ghp_instance *in = dual->in;
     const struct ghp_frontier *f = &dual->frontier;

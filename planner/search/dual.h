@@ -36,14 +36,15 @@ struct ghp_dual {
     struct ghp_accumulated_cost *accumulated;
     int n_constraints;
     struct ghp_constraint *constraints;
-    double *weight; /* a constraint: relative weight of the last bound; time constraints sum to one */
+    double
+        *weight; /* a constraint: relative weight of the last bound; time constraints sum to one */
     double *trial;  /* scratch of the same kind */
     int *plan;      /* scratch: n_layers */
     double *share;  /* a flat choice: its part in the mean plan of the last bound */
     double penalty; /* for a relative byte above the limit */
     /* Told of every plan that is met, with its accumulated costs; may lower *cutoff. */
-    enum ghp_status (*found)(void *context, const int *choice, const struct ghp_accumulated_cost *accumulated,
-                             double *cutoff);
+    enum ghp_status (*found)(void *context, const int *choice,
+                             const struct ghp_accumulated_cost *accumulated, double *cutoff);
     void *context;
 };
 
@@ -55,7 +56,8 @@ void ghp_dual_close(struct ghp_dual *dual);
 enum ghp_status ghp_dual_add(struct ghp_dual *dual, const int *choice);
 
 /* Relative objective of a plan by its constraints (the limit not considered), and the constraint that gives it. */
-double ghp_dual_value(struct ghp_dual *dual, const struct ghp_accumulated_cost *accumulated, struct ghp_constraint *constraint);
+double ghp_dual_value(struct ghp_dual *dual, const struct ghp_accumulated_cost *accumulated,
+                      struct ghp_constraint *constraint);
 
 /* The best bound of a domain that `rounds` sweeps find.
  *
@@ -73,8 +75,8 @@ enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *d
  * the last ghp_dual_bound on this domain.
  *
  * removed   receives how many choices went */
-enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_domain *domain, double cutoff,
-                                int *removed);
+enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_domain *domain,
+                                             double cutoff, int *removed);
 
 /* Tells `found` of every plan of the domain whose bound by those weights is below the cutoff, after ghp_dual_reduced_cost_fixing.
  *

@@ -17,9 +17,11 @@ int ghp_dual_find_constraint(struct ghp_dual *dual, const struct ghp_constraint 
 
 enum { COLUMN_Z = 1, COLUMN_OVER = 2, FIRST_PLAN = 3 };
 
-static double value_of(const struct ghp_dual *dual, int constraint, const struct ghp_accumulated_cost *accumulated)
+static double value_of(const struct ghp_dual *dual, int constraint,
+                       const struct ghp_accumulated_cost *accumulated)
 {
-    return ghp_constraint_value(&dual->coefficients, &dual->constraints[constraint], dual->in, accumulated) /
+    return ghp_constraint_value(&dual->coefficients, &dual->constraints[constraint], dual->in,
+                                accumulated) /
            ghp_dual_unit(dual, constraint);
 }
 
@@ -141,22 +143,27 @@ static bool master_separate(struct ghp_master *m)
     for (int c = 0; c < m->n_columns; ++c) {
         double w = glp_get_col_prim(m->lp, FIRST_PLAN + c);
 
-        if (w > 0) ghp_accumulated_cost_add(dual->in, &dual->mean, &dual->accumulated[m->columns[c]], w);
+        if (w > 0)
+            ghp_accumulated_cost_add(dual->in, &dual->mean, &dual->accumulated[m->columns[c]], w);
     }
     for (int v = 0; v < dual->coefficients.n && !dual->goal.bytes; ++v, ++n)
         value[n] =
-            ghp_constraint_longest(dual->in, &dual->coefficients, v, &dual->mean, &constraints[n]) / dual->goal.scale -
+            ghp_constraint_longest(dual->in, &dual->coefficients, v, &dual->mean, &constraints[n]) /
+                dual->goal.scale -
             z;
     if (dual->goal.bytes) {
-        value[n] = ghp_constraint_fullest(dual->in, &dual->mean, &constraints[n]) / dual->goal.scale - z;
+        value[n] =
+            ghp_constraint_fullest(dual->in, &dual->mean, &constraints[n]) / dual->goal.scale - z;
         ++n;
     } else if (dual->goal.limit_bytes > 0) {
-        value[n] =
-            ghp_constraint_fullest(dual->in, &dual->mean, &constraints[n]) / dual->goal.limit_bytes - 1 - over;
+        value[n] = ghp_constraint_fullest(dual->in, &dual->mean, &constraints[n]) /
+                       dual->goal.limit_bytes -
+                   1 - over;
         ++n;
     }
     for (int r = 0; r < n; ++r) {
-        if (value[r] < 1e-9 || (k = ghp_dual_find_constraint(dual, &constraints[r])) < 0 || master_has_constraint(m, k))
+        if (value[r] < 1e-9 || (k = ghp_dual_find_constraint(dual, &constraints[r])) < 0 ||
+            master_has_constraint(m, k))
             continue;
         master_add_constraint(m, k);
         added = true;

@@ -16,7 +16,8 @@ struct glp_prob;
 struct ghp_master {
     struct ghp_dual *dual;
     struct glp_prob *lp;
-    int *constraints; /* constraints[r - 2]: the dual's constraint in LP constraint r; constraint 1 is the sum of w */
+    int *
+        constraints; /* constraints[r - 2]: the dual's constraint in LP constraint r; constraint 1 is the sum of w */
     int n_constraints;
     int columns
         [GHP_DUAL_USED]; /* the dual's column in LP column c, counted from the first plan's */

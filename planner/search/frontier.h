@@ -45,8 +45,8 @@ struct ghp_frontier {
     double *value; /* all tables after each step */
     int *origin;   /* for each of those states: state before * n_active + own choice that gave it */
     double *cost_to_go; /* after each of those states: least sum of the rest (marginals) */
-    double *row;   /* one layer's choices */
-    int64_t room;  /* entries allocated in each of these tables */
+    double *row;        /* one layer's choices */
+    int64_t room;       /* entries allocated in each of these tables */
 };
 
 enum ghp_status ghp_frontier_open(const struct ghp_instance *instance,

@@ -21,7 +21,8 @@ static enum ghp_status allocate(struct ghp_instance *in)
     in->stage = ghp_alloc(layers, sizeof *in->stage);
     in->p2p_transfer_of = ghp_alloc(edges + 1, sizeof *in->p2p_transfer_of);
     in->p2p_transfer = ghp_alloc(edges + 1, sizeof *in->p2p_transfer);
-    if (in->stage == NULL || in->p2p_transfer_of == NULL || in->p2p_transfer == NULL) return GHP_NO_MEMORY();
+    if (in->stage == NULL || in->p2p_transfer_of == NULL || in->p2p_transfer == NULL)
+        return GHP_NO_MEMORY();
     if (in->n_choices == NULL || in->first_choice == NULL || in->first_pair == NULL ||
         in->most_reduce_s == NULL || in->wait_slot == NULL || in->ready_slot == NULL ||
         in->edge_slot == NULL)
@@ -34,7 +35,8 @@ static enum ghp_status allocate(struct ghp_instance *in)
 static void place_items(struct ghp_instance *in)
 {
     const struct ghp_model *model = in->how->model;
-    int steady_phases = in->first_steady >= 0 ? in->n_stages : 0; /* they precede the backward slots */
+    int steady_phases =
+        in->first_steady >= 0 ? in->n_stages : 0; /* they precede the backward slots */
 
     for (int v = 0; v < in->n_layers; ++v) {
         in->wait_slot[in->n_layers - 1 - v] = 2 * ghp_point_forward(model, v);
@@ -59,7 +61,8 @@ static void place_stages(struct ghp_instance *in)
     in->first_steady = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
     for (int i = 0; i < in->n_stages; ++i) {
         in->rank[i] = ghp_stage_representative(staging, i, in->how->problem);
-        struct ghp_placement placement = ghp_placement_of(staging, model->n_layers, in->how->problem, in->rank[i]);
+        struct ghp_placement placement =
+            ghp_placement_of(staging, model->n_layers, in->how->problem, in->rank[i]);
 
         in->problem[i] = placement.problem;
         in->speed[i] = placement.speed;
@@ -91,7 +94,8 @@ static void place_routes(struct ghp_instance *in)
         const struct ghp_p2p_transfer *p2p_transfer = &in->p2p_transfer[h];
         struct ghp_route *route = &in->route[p2p_transfer->from];
 
-        if (!p2p_transfer->back || in->edges[p2p_transfer->edge].from != route->end_layer - 1) continue;
+        if (!p2p_transfer->back || in->edges[p2p_transfer->edge].from != route->end_layer - 1)
+            continue;
         if (route->next >= 0 && route->next <= p2p_transfer->to) continue;
         route->next = p2p_transfer->to;
         route->p2p_transfer = h;
@@ -135,7 +139,8 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int tp_sizes)
         in->p2p_transfer[in->p2p_transfer_of[e]].first_pair = p2p_transfer_pairs;
         p2p_transfer_pairs += pairs;
     }
-    in->p2p_transfer_cost = ghp_alloc((size_t)p2p_transfer_pairs + 1, sizeof *in->p2p_transfer_cost);
+    in->p2p_transfer_cost =
+        ghp_alloc((size_t)p2p_transfer_pairs + 1, sizeof *in->p2p_transfer_cost);
     if (in->p2p_transfer_cost == NULL) return GHP_NO_MEMORY();
     in->layer = ghp_alloc(room, sizeof *in->layer);
     in->edge = ghp_alloc((size_t)in->first_pair[in->n_edges], sizeof *in->edge);
@@ -147,7 +152,7 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int tp_sizes)
 static struct ghp_contention contention_of(const struct ghp_instance *in, int stage)
 {
     return (struct ghp_contention){in->problem[stage].workers, in->how->problem.workers,
-                                in->speed[stage]};
+                                   in->speed[stage]};
 }
 
 static enum ghp_work work_of(const struct ghp_instr *instr)
@@ -182,7 +187,7 @@ static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_
 }
 
 static enum ghp_status cost_reduction(const struct ghp_instance *in, const struct ghp_instr *instr,
-                                       double *seconds)
+                                      double *seconds)
 {
     struct ghp_cost cost;
     int64_t most = 0;
@@ -215,7 +220,7 @@ static double others(const struct ghp_instance *in, const struct ghp_instr *inst
 }
 
 static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, int flat,
-                                          struct ghp_program *piece)
+                                         struct ghp_program *piece)
 {
     struct ghp_layer_cost *p = &in->layer[flat];
     struct ghp_cost cost;
@@ -280,7 +285,7 @@ static enum ghp_status cost_layers(const struct ghp_instance *in, struct ghp_pro
 /* ---- edges ---- */
 
 static enum ghp_status cost_pair(const struct ghp_instance *in, int e, int i, int j,
-                                  struct ghp_program *piece)
+                                 struct ghp_program *piece)
 {
     const struct ghp_edge *edge = &in->edges[e];
     struct ghp_edge_cost *p = &in->edge[in->first_pair[e] + i * in->n_choices[edge->to] + j];
@@ -296,10 +301,11 @@ static enum ghp_status cost_pair(const struct ghp_instance *in, int e, int i, in
         GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
         cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[edge->to]));
         if (instr->stream == GHP_STREAM_TRANSFER) {
-            int at = in->p2p_transfer[in->p2p_transfer_of[e]].first_pair + i * in->n_choices[edge->to] + j;
+            int at = in->p2p_transfer[in->p2p_transfer_of[e]].first_pair +
+                     i * in->n_choices[edge->to] + j;
 
-            *(instr->backward ? &in->p2p_transfer_cost[at].backward_s : &in->p2p_transfer_cost[at].forward_s) =
-                cost.seconds;
+            *(instr->backward ? &in->p2p_transfer_cost[at].backward_s
+                              : &in->p2p_transfer_cost[at].forward_s) = cost.seconds;
             continue;
         }
         (instr->backward ? p->backward_s : p->forward_s)[work_of(instr)] += cost.seconds;

@@ -28,7 +28,7 @@ enum ghp_work {
     GHP_WORK_COUNT
 }; /* which slowdown meets it (core/cost/profile.h) */
 
-struct ghp_layer_cost {              /* seconds */
+struct ghp_layer_cost {               /* seconds */
     double forward_s[GHP_WORK_COUNT]; /* load, update, statistics, pass */
     double before_s[GHP_WORK_COUNT];  /* backward, until the reduction is ready */
     double after_s[GHP_WORK_COUNT];   /* backward, the rest */
@@ -42,11 +42,11 @@ struct ghp_edge_cost { /* seconds */
     double backward_s[GHP_WORK_COUNT];
 };
 
-struct ghp_p2p_transfer {    /* of one micro-batch */
-    int edge;       /* the first reader of the tensor in its stage */
-    int from, to;   /* stages */
-    int first_pair; /* cost of pair k: seconds[k], k = i * n_choices[to] + j as for edges */
-    bool back;      /* a gradient goes back */
+struct ghp_p2p_transfer { /* of one micro-batch */
+    int edge;             /* the first reader of the tensor in its stage */
+    int from, to;         /* stages */
+    int first_pair;       /* cost of pair k: seconds[k], k = i * n_choices[to] + j as for edges */
+    bool back;            /* a gradient goes back */
 };
 
 struct ghp_p2p_transfer_cost { /* seconds */
@@ -75,25 +75,25 @@ struct ghp_instance {
     const struct ghp_profile *profile; /* borrowed, finalized */
     int n_layers, n_edges;
     int n_stages, micro_batches;
-    int *stage;                               /* a layer */
-    int rank[GHP_MAX_STAGES];                 /* whose program stands for a stage's */
-    double speed[GHP_MAX_STAGES];             /* of that worker; struct ghp_placement */
+    int *stage;                                 /* a layer */
+    int rank[GHP_MAX_STAGES];                   /* whose program stands for a stage's */
+    double speed[GHP_MAX_STAGES];               /* of that worker; struct ghp_placement */
     struct ghp_problem problem[GHP_MAX_STAGES]; /* of a stage: its workers, one micro-batch */
     struct ghp_route route[GHP_MAX_STAGES];
     int n_p2p_transfers;
     struct ghp_p2p_transfer *p2p_transfer;
-    int *p2p_transfer_of;                     /* an edge: its p2p transfer, -1: none */
+    int *p2p_transfer_of;                            /* an edge: its p2p transfer, -1: none */
     struct ghp_p2p_transfer_cost *p2p_transfer_cost; /* flat */
     int first_steady; /* a stage's steady phase is slot first_steady + stage; -1: there are none */
-    const struct ghp_edge *edges;  /* of the model; ascending by consumer */
-    int *n_choices;                /* a layer */
-    int *first_choice;             /* n_layers + 1 */
-    int *first_pair;               /* n_edges + 1 */
-    struct ghp_split *choices;     /* flat */
+    const struct ghp_edge *edges; /* of the model; ascending by consumer */
+    int *n_choices;               /* a layer */
+    int *first_choice;            /* n_layers + 1 */
+    int *first_pair;              /* n_edges + 1 */
+    struct ghp_split *choices;    /* flat */
     struct ghp_layer_cost *layer; /* flat */
     struct ghp_edge_cost *edge;   /* flat */
-    double *metric_s;              /* a choice of the last layer: the metrics' reduction */
-    double *most_reduce_s;         /* a layer: the longest of its choices' reductions */
+    double *metric_s;             /* a choice of the last layer: the metrics' reduction */
+    double *most_reduce_s;        /* a layer: the longest of its choices' reductions */
     bool alone; /* each layer's reduction is costed alone; false: as a share of a bucket */
     int n_slots, n_items, n_points;
     int *wait_slot;  /* an item: where the step's next round waits for it */

@@ -60,8 +60,8 @@ static struct stretch stretch_of(const struct maker *m)
                                 ghp_point_backward(m->model, route->first_layer) + first->n_inputs};
 }
 
-static enum ghp_status put_launch_overhead(struct ghp_spans *spans, int64_t bytes, int first, int last,
-                                   int least, int most)
+static enum ghp_status put_launch_overhead(struct ghp_spans *spans, int64_t bytes, int first,
+                                           int last, int least, int most)
 {
     return put_span(spans, bytes, first > least ? first : least, last < most ? last : most);
 }
@@ -354,7 +354,8 @@ static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat,
                                               : ghp_point_forward(m->model, edge->to) - 1;
     struct ghp_spans *spans = &m->in->edge_spans;
 
-    if (ghp_remote_activation_readers(m->model, m->in->how->staging, edge->from, m->stage, &carrier) != 1)
+    if (ghp_remote_activation_readers(m->model, m->in->how->staging, edge->from, m->stage,
+                                      &carrier) != 1)
         return GHP_OK;
     GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
     if (!m->facts[edge->from].wanted || m->model->layers[edge->from].op == GHP_OP_INPUT)

@@ -22,7 +22,8 @@ struct milp {
     const struct ghp_branch_job *job;
     struct ghp_branch_result *result;
     struct ghp_coefficients coefficients;
-    struct ghp_frontier lists; /* active choices, and the cost arrays that constraints are written from */
+    struct ghp_frontier
+        lists; /* active choices, and the cost arrays that constraints are written from */
     struct ghp_weights weights;
     struct ghp_accumulated_cost accumulated;
     glp_prob *lp;
@@ -112,8 +113,8 @@ static void add_edge(struct milp *m, int e)
         tie_end(m, e, false, b);
 }
 
-static void append_coefficient(struct milp *m, int column, double coefficient, double sign, double unit,
-                          int *n)
+static void append_coefficient(struct milp *m, int column, double coefficient, double sign,
+                               double unit, int *n)
 {
     if (column == 0 || coefficient == 0) return;
     m->index[++*n] = column;
@@ -137,13 +138,13 @@ static void add_instance_constraint(struct milp *m, const struct ghp_constraint 
     for (int v = 0; v < in->n_layers; ++v)
         for (int k = 0; k < m->lists.n_active[v]; ++k)
             append_coefficient(m, m->node_column[in->first_choice[v] + k],
-                          m->lists.node_cost[in->first_choice[v] + k], 1, unit, &n);
+                               m->lists.node_cost[in->first_choice[v] + k], 1, unit, &n);
     for (int e = 0; e < in->n_edges; ++e) {
         int pairs = m->lists.n_active[in->edges[e].from] * m->lists.n_active[in->edges[e].to];
 
         for (int k = 0; k < pairs; ++k)
             append_coefficient(m, m->pair_column[in->first_pair[e] + k],
-                          m->lists.edge_cost[in->first_pair[e] + k], 1, unit, &n);
+                               m->lists.edge_cost[in->first_pair[e] + k], 1, unit, &n);
     }
     add_constraint(m, GLP_UP, 0, limits ? 1 : 0, n);
 }
@@ -216,7 +217,8 @@ static double add_its_constraints(struct milp *m, bool *fits)
         return longest;
     }
     for (int v = 0; v < m->coefficients.n; ++v) {
-        longest = fmax(longest, ghp_constraint_longest(in, &m->coefficients, v, &m->accumulated, &constraint));
+        longest = fmax(
+            longest, ghp_constraint_longest(in, &m->coefficients, v, &m->accumulated, &constraint));
         add_instance_constraint(m, &constraint);
     }
     if (limit_of(m) > 0 && ghp_constraint_fullest(in, &m->accumulated, &constraint) > limit_of(m)) {

@@ -29,7 +29,7 @@ static enum ghp_status step_of(const struct ghp_programs *programs,
 }
 
 enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const int *choice,
-                                 int64_t bucket_bytes, double *step_s, int64_t *peak_bytes)
+                                    int64_t bucket_bytes, double *step_s, int64_t *peak_bytes)
 {
     struct ghp_lowering how = *instance->how;
     struct ghp_split *splits = ghp_alloc((size_t)instance->n_layers, sizeof *splits);
@@ -70,7 +70,8 @@ static bool same_choice(const struct evaluate *j, const int *a, const int *b)
 }
 
 /* Keeps the plan among the best, in order. */
-static enum ghp_status keep(struct evaluate *j, const int *choice, double step_s, int64_t peak_bytes)
+static enum ghp_status keep(struct evaluate *j, const int *choice, double step_s,
+                            int64_t peak_bytes)
 {
     struct ghp_search_result *r = j->result;
     size_t bytes = (size_t)j->job->instance->n_layers * sizeof *choice;
@@ -100,8 +101,8 @@ static enum ghp_status evaluate_plan(void *context, const int *choice, double *v
     int64_t limit = j->job->limit_bytes, peak = 0;
     double step_s = 0;
 
-    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
-                             &peak));
+    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes,
+                                &step_s, &peak));
     *value = j->bytes                                     ? (double)peak
              : !j->unlimited && limit > 0 && peak > limit ? INFINITY
                                                           : step_s;
@@ -130,13 +131,14 @@ static enum ghp_status set_scale(const struct ghp_instance *in, const struct ghp
     struct ghp_accumulated_cost accumulated = {0};
     struct ghp_constraint constraint;
     int *choice = ghp_alloc((size_t)in->n_layers, sizeof *choice);
-    enum ghp_status status = choice == NULL ? GHP_NO_MEMORY() : ghp_accumulated_cost_init(in, &accumulated);
+    enum ghp_status status =
+        choice == NULL ? GHP_NO_MEMORY() : ghp_accumulated_cost_init(in, &accumulated);
 
     if (status == GHP_OK) {
         first_plan(domain, choice);
         ghp_accumulated_cost_set(in, choice, &accumulated);
-        goal->scale =
-            goal->bytes ? ghp_constraint_fullest(in, &accumulated, &constraint) : ghp_constraint_step_s(in, &coefficients, &accumulated);
+        goal->scale = goal->bytes ? ghp_constraint_fullest(in, &accumulated, &constraint)
+                                  : ghp_constraint_step_s(in, &coefficients, &accumulated);
         if (!(goal->scale > 0)) goal->scale = 1; /* everything is free */
     }
     ghp_accumulated_cost_release(&accumulated);
@@ -260,7 +262,9 @@ static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *cho
             if (ghp_search_split_layers(in, trial) >= ghp_search_split_layers(in, choice)) continue;
             if (!ghp_domain_has(j->job->domain, trial)) continue;
             ghp_accumulated_cost_set(in, trial, &accumulated);
-            if (ghp_constraint_step_s(in, &coefficients, &accumulated) > step_s * (1 + GHP_BRANCH_SAME)) continue;
+            if (ghp_constraint_step_s(in, &coefficients, &accumulated) >
+                step_s * (1 + GHP_BRANCH_SAME))
+                continue;
             status = evaluate_plan(j, trial, &value);
             if (status == GHP_OK && value <= step_s * (1 + GHP_BRANCH_SAME))
                 memcpy(choice, trial, (size_t)in->n_layers * sizeof *trial);
@@ -271,7 +275,7 @@ static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *cho
 }
 
 static enum ghp_status break_ties(struct evaluate *j, const struct ghp_goal *goal,
-                                   struct ghp_branch_result *best)
+                                  struct ghp_branch_result *best)
 {
     double step_s = best->value;
 
@@ -288,8 +292,8 @@ static enum ghp_status place_winner(struct evaluate *j, const int *choice)
     double step_s;
     int64_t peak;
 
-    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes, &step_s,
-                             &peak));
+    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes,
+                                &step_s, &peak));
     for (int k = 0; k < r->n_kept; ++k) {
         struct ghp_search_plan plan = r->kept[k];
 
@@ -328,8 +332,7 @@ static enum ghp_status conclude(struct evaluate *j, const struct ghp_goal *goal,
     r->proven = best->proven;
     r->bound_s = best->bound;
     if (!r->feasible) return GHP_OK;
-    if (best->proven && j->job->canonical && !(j->job->gap > 0))
-        GHP_TRY(break_ties(j, goal, best));
+    if (best->proven && j->job->canonical && !(j->job->gap > 0)) GHP_TRY(break_ties(j, goal, best));
     GHP_TRY(place_winner(j, best->choice));
     if (r->proven && !(j->job->gap > 0)) r->bound_s = r->kept[0].step_s;
     return GHP_OK;
@@ -398,8 +401,8 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
     GHP_TRY_GOTO(status, search_once(&j, goal, limits, &best), done);
     if (is_found(&j, &best))
         GHP_TRY_GOTO(status,
-                     ghp_search_evaluate(job->instance, best.choice, job->instance->how->bucket_bytes,
-                                      NULL, &peak),
+                     ghp_search_evaluate(job->instance, best.choice,
+                                         job->instance->how->bucket_bytes, NULL, &peak),
                      done);
     j.unlimited = false;
     if (job->limit_bytes > 0 && peak > job->limit_bytes)

@@ -55,7 +55,7 @@ void ghp_search_release(struct ghp_search_result *result);
  *
  * step_s, peak_bytes   may be NULL */
 enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const int *choice,
-                                 int64_t bucket_bytes, double *step_s, int64_t *peak_bytes);
+                                    int64_t bucket_bytes, double *step_s, int64_t *peak_bytes);
 
 /* Layers that are not split by data. */
 int ghp_search_split_layers(const struct ghp_instance *instance, const int *choice);

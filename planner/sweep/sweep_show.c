@@ -154,7 +154,7 @@ static json_t *point_object(const struct ghp_sweep_point *point, bool *failed)
     ghp_json_put(object, "splits", json_string(point->splits), failed);
     ghp_json_put(object, "gap", json_real(point->gap), failed);
     ghp_json_put(object, "status", json_string(point->status), failed);
-    ghp_json_put(object, "seconds", json_real(point->seconds), failed);
+    ghp_json_put(object, "search_s", json_real(point->seconds), failed);
     return object;
 }
 

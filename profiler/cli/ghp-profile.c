@@ -1,6 +1,6 @@
 /* profiler/cli/ghp-profile.c - the tool: measures a machine and networks, or writes down an analytic model or a machine.
  *
- * Four ways: measuring and --held-out (under mpirun), --analytic and --machine-only (neither starts MPI).  An option that
+ * Four ways: measuring and --validate (under mpirun), --analytic and --machine-only (neither starts MPI).  An option that
  * the chosen way has no use for is refused. */
 #include "core/base/json.h"
 #include "core/base/log.h"
@@ -23,6 +23,7 @@ enum mode { MEASURING = 1, ANALYTIC = 2, MACHINE_ONLY = 4, HELD_OUT = 8 };
 
 static const char *const backend_names[] = {"onednn", "reference", "cuda", NULL};
 static const char *const numerics_names[] = {"fast", "exact", NULL};
+static const char *const numerics_synonyms[] = {"deterministic", "exact", NULL};
 
 /* What the command line sets; defaults are what is here. */
 static struct {
@@ -73,6 +74,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &set.numerics,
      .choices = numerics_names,
+     .synonyms = numerics_synonyms,
      .help = "algorithms: the quickest, or those that repeat bit for bit"},
     {.name = "precision",
      .kind = GHP_OPT_CHOICE,
@@ -110,7 +112,8 @@ static const struct ghp_opt options[] = {
      .max = 100,
      .argument = "SECONDS",
      .help = "least length of one sample; twice that where ranks share cores"},
-    {.name = "bucket",
+    {.name = "bucket-cap",
+     .former = "bucket",
      .kind = GHP_OPT_BYTES,
      .target = &set.bucket_bytes,
      .min = 1,
@@ -123,7 +126,8 @@ static const struct ghp_opt options[] = {
      .help = "take operations over from a profile of the same processors, ranks and threads; only "
              "what crosses links "
              "is measured"},
-    {.name = "alike",
+    {.name = "homogeneous",
+     .former = "alike",
      .kind = GHP_OPT_FLAG,
      .target = &set.alike,
      .help = "take all workers to be equally fast; else a slow one is noted (once a file), and "
@@ -140,7 +144,8 @@ static const struct ghp_opt options[] = {
      .argument = "SECONDS",
      .help = "longest wait for another rank"},
     {.kind = GHP_OPT_HEADING, .help = "Trying a profile"},
-    {.name = "held-out",
+    {.name = "validate",
+     .former = "held-out",
      .kind = GHP_OPT_TEXT,
      .target = &set.held_out,
      .argument = "PROFILE",
@@ -240,7 +245,7 @@ static const struct {
     {"intra-bandwidth", MEASURING | MACHINE_ONLY},
     {"inter-latency", MEASURING | MACHINE_ONLY},
     {"inter-bandwidth", MEASURING | MACHINE_ONLY},
-    {"held-out", HELD_OUT},
+    {"validate", HELD_OUT},
     {"bind", MEASURING | HELD_OUT},
     {"budget", MEASURING | HELD_OUT},
     {"sample", MEASURING | HELD_OUT},
@@ -253,7 +258,7 @@ static const struct ghp_tool tool = {
     .name = "ghp-profile",
     .purpose = "measures what a machine takes for each part of a network, for ghp-plan",
     .usage = "mpirun -n P ghp-profile --model MODEL --workers N --batch B -o PROFILE\n"
-             "       mpirun -n P ghp-profile --held-out PROFILE\n"
+             "       mpirun -n P ghp-profile --validate PROFILE\n"
              "       ghp-profile --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model MODEL "
              "-o PROFILE\n"
              "       ghp-profile --machine-only [--hwloc XML|SYNTHETIC] [--nodes H] -o MACHINE",
@@ -305,8 +310,8 @@ static void check_value(const char *name, const char *value, void *context)
         GHP_FAIL(GHP_ERR_USAGE, "--%s has no use %s; leave it out, or see --help", name,
                  snapshot->mode == MEASURING      ? "without --machine-only"
                  : snapshot->mode == MACHINE_ONLY ? "with --machine-only"
-                 : snapshot->mode == HELD_OUT     ? "with --held-out"
-                                                 : "with --analytic");
+                 : snapshot->mode == HELD_OUT     ? "with --validate"
+                                                  : "with --analytic");
 }
 
 static enum ghp_status parse(int argc, char **argv, int *mode)
@@ -317,9 +322,9 @@ static enum ghp_status parse(int argc, char **argv, int *mode)
     ghp_opts_each(&tool, take_value, &snapshot);
     status = ghp_opts_read(&tool, argc, argv, NULL, 0, NULL);
     *mode = set.machine_only       ? MACHINE_ONLY
-           : set.analytic != NULL ? ANALYTIC
-           : set.held_out != NULL ? HELD_OUT
-                                  : MEASURING;
+            : set.analytic != NULL ? ANALYTIC
+            : set.held_out != NULL ? HELD_OUT
+                                   : MEASURING;
     snapshot.at = 0;
     snapshot.mode = *mode;
     if (status == GHP_OK && !ghp_opts_done()) {
@@ -472,9 +477,9 @@ static enum ghp_status measure(struct ghp_transport *transport)
 static enum ghp_status try_held_out(struct ghp_transport *transport)
 {
     struct ghp_validation_request request = {.profile_path = set.held_out,
-                                           .bind = (enum ghp_bind_mode)set.bind,
-                                           .sample_s = set.sample_s,
-                                           .budget_s = set.budget_s};
+                                             .bind = (enum ghp_bind_mode)set.bind,
+                                             .sample_s = set.sample_s,
+                                             .budget_s = set.budget_s};
     struct ghp_validation_result result = {0};
     enum ghp_status status = ghp_validation_run(&request, &ghp_transport_mpi, transport, &result);
 
@@ -541,13 +546,14 @@ int main(int argc, char **argv)
 {
     int mode = MEASURING;
     enum ghp_status status = parse(argc, argv, &mode);
-    bool ends = status != GHP_OK || ghp_opts_done(), measures = mode == MEASURING || mode == HELD_OUT;
+    bool ends = status != GHP_OK || ghp_opts_done(),
+         measures = mode == MEASURING || mode == HELD_OUT;
 
     if (ends ? ghp_launched() : measures) return run_together(argc, argv, mode, status);
     ghp_log_open(tool.name, true);
     if (status == GHP_OK)
-        status = ghp_opts_done()   ? ghp_opts_answer(&tool)
+        status = ghp_opts_done()    ? ghp_opts_answer(&tool)
                  : mode == ANALYTIC ? write_analytic()
-                                   : describe_machine();
+                                    : describe_machine();
     return status == GHP_OK ? 0 : fail(status);
 }

@@ -13,8 +13,7 @@ static json_t *link_json(struct ghp_link link)
                      link.bandwidth_Bps);
 }
 
-enum ghp_status ghp_show_machine(const struct ghp_machine *machine, const char *output,
-                                     bool json)
+enum ghp_status ghp_show_machine(const struct ghp_machine *machine, const char *output, bool json)
 {
     struct ghp_table *table = NULL;
     char bytes[32];
@@ -40,7 +39,8 @@ enum ghp_status ghp_show_machine(const struct ghp_machine *machine, const char *
     ghp_table_cell(table, "%d", machine->packages);
     ghp_table_cell(table, "%d", machine->cores);
     ghp_table_cell(table, "%d", machine->threads);
-    ghp_table_cell(table, "%s", ghp_bytes_format((double)machine->memory_bytes, bytes, sizeof bytes));
+    ghp_table_cell(table, "%s",
+                   ghp_bytes_format((double)machine->memory_bytes, bytes, sizeof bytes));
     status = ghp_table_print(table, stdout);
     ghp_table_close(table);
     return status;
@@ -58,18 +58,19 @@ enum ghp_status ghp_show_analytic(const struct ghp_profile *profile, const char 
                       "profile_hash", hash, "flops_per_s", profile->analytic.flops_per_s, "intra",
                       link_json(profile->machine.intra), "inter", link_json(link)),
             stdout);
-    printf("# profile %s by the analytic model: %g FLOP/s, %g bytes/s, %g s\n", output, profile->analytic.flops_per_s,
-           link.bandwidth_Bps, link.latency_s);
+    printf("# profile %s by the analytic model: %g FLOP/s, %g bytes/s, %g s\n", output,
+           profile->analytic.flops_per_s, link.bandwidth_Bps, link.latency_s);
     return GHP_OK;
 }
 
 static json_t *measured_json(const struct ghp_profiling_result *r, const char *output)
 {
     char hash[17];
-    json_t *ops = json_pack("{s:i, s:i, s:i, s:i}", "measured", r->ops.measured, "kept",
-                            r->ops.kept, "interpolated", r->ops.interpolated, "law", r->ops.analytic);
+    json_t *ops =
+        json_pack("{s:i, s:i, s:i, s:i}", "measured", r->ops.measured, "kept", r->ops.kept,
+                  "interpolated", r->ops.interpolated, "analytic", r->ops.analytic);
     json_t *comms = json_pack("{s:i, s:i, s:i}", "measured", r->comms_measured, "kept",
-                              r->comms_kept, "law", r->comms_left);
+                              r->comms_kept, "analytic", r->comms_left);
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->profile.hash);
     return json_pack(
@@ -82,8 +83,8 @@ static json_t *measured_json(const struct ghp_profiling_result *r, const char *o
         "binding", r->binding, "seconds", r->seconds, "operations", ops, "collectives", comms,
         "intra", link_json(r->profile.machine.intra), "inter", link_json(r->profile.machine.inter),
         "overlap", "compute", r->profile.overlap.compute, "comm", r->profile.overlap.comm, "link",
-        r->profile.overlap.link, "comm_long",
-        ghp_overlap_comm(&r->profile.overlap, GHP_OVERLAP_LONG_BYTES), "queue_s",
+        r->profile.overlap.link, "comm_large",
+        ghp_overlap_comm(&r->profile.overlap, GHP_OVERLAP_LONG_BYTES), "queueing_delay_s",
         r->profile.overlap.queueing_delay_s, "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
 }
 
@@ -115,15 +116,17 @@ static void note_missed(struct ghp_table *table, int analytic)
     if (analytic > 0)
         ghp_table_note(
             table,
-            "%d operation%s by the analytic model, for lack of time: plans that need them are predicted worse; "
+            "%d operation%s by the analytic model, for lack of time: plans that need them are "
+            "predicted worse; "
             "the same command without --fresh goes on from here, --budget gives more time",
             analytic, analytic == 1 ? "" : "s");
 }
 
 enum ghp_status ghp_show_measured(const struct ghp_profiling_result *r, const char *output,
-                                      bool json)
+                                  bool json)
 {
-    static const char *const columns[] = {"measured", "kept", "interpolated", "by the analytic model"};
+    static const char *const columns[] = {"measured", "kept", "interpolated",
+                                          "by the analytic model"};
     struct ghp_table *table = NULL;
     char seconds[32];
     enum ghp_status status = GHP_OK;

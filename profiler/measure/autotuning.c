@@ -29,8 +29,9 @@ void ghp_autotuning_note(struct ghp_worklist_variant *variant)
     if (!(variant->least_s > 0) || seconds < variant->least_s) variant->least_s = seconds;
 }
 
-struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure *m, const struct ghp_worklist_op *op,
-                                      const struct ghp_worklist_variant *variant)
+struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure *m,
+                                                       const struct ghp_worklist_op *op,
+                                                       const struct ghp_worklist_variant *variant)
 {
     const struct ghp_memory_format memory_formats = {
         .x = variant->x,
@@ -38,7 +39,8 @@ struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure 
         .w = op->local.op == GHP_OP_CONV2D &&
              ghp_memory_format_weights(m->backend_ops, m->backend, &op->local)};
 
-    if (!ghp_memory_format_fuses(m->backend_ops, m->backend, op->local.op, op->pass)) return memory_formats;
+    if (!ghp_memory_format_fuses(m->backend_ops, m->backend, op->local.op, op->pass))
+        return memory_formats;
     return ghp_fuse_memory_format(memory_formats, op->epilogue);
 }
 
@@ -72,7 +74,8 @@ static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *
 
     GHP_TRY(ghp_measure_more(m, ghp_autotuning_task(m, bench), trial_s, 1, &trial));
     if (!(best_s > 0) || least(&trial) < hopeless * best_s)
-        GHP_TRY(ghp_measure_on(m, ghp_autotuning_task(m, bench), trial_s, TRIAL_SAMPLES - 1, &trial));
+        GHP_TRY(
+            ghp_measure_on(m, ghp_autotuning_task(m, bench), trial_s, TRIAL_SAMPLES - 1, &trial));
     *seconds = least(&trial);
     return GHP_OK;
 }
@@ -94,7 +97,8 @@ static enum ghp_status try_all(const struct ghp_measure *m, const struct trying 
     double best_s = 0;
 
     for (int i = 0; i < list->n; i++) {
-        enum ghp_status status = ghp_opbench_switch(t->bench, m->backend, list->names[i], memory_formats);
+        enum ghp_status status =
+            ghp_opbench_switch(t->bench, m->backend, list->names[i], memory_formats);
         double late = i > 0 && m->rank == 0 && ghp_now_s() > t->deadline_s, seconds;
 
         GHP_TRY(ghp_measure_max(m, status, &late));
@@ -131,7 +135,7 @@ static void keep_winners(const struct ghp_worklist_op *op, struct ghp_algorithms
 }
 
 enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
-                                  struct ghp_worklist_op *op, int which, double deadline_s)
+                                      struct ghp_worklist_op *op, int which, double deadline_s)
 {
     struct ghp_worklist_variant *variant = &op->variants[which];
     const struct trying t = {bench, op, variant, deadline_s};
@@ -141,10 +145,12 @@ enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_op
     double most = 0;
 
     if (m->backend_ops->algorithms == NULL) /* it chooses for itself, for each format */
-        return ghp_memory_format_fused(memory_formats) ? ghp_opbench_switch(bench, m->backend, NULL, memory_formats)
-                                          : GHP_OK;
+        return ghp_memory_format_fused(memory_formats)
+                   ? ghp_opbench_switch(bench, m->backend, NULL, memory_formats)
+                   : GHP_OK;
     if (variant->algorithm[0] == '\0') {
-        status = m->backend_ops->algorithms(m->backend, &op->local, op->pass, memory_formats, &list);
+        status =
+            m->backend_ops->algorithms(m->backend, &op->local, op->pass, memory_formats, &list);
         if (which > 1) keep_winners(op, &list);
         most = list.n;
         GHP_TRY(ghp_measure_max(m, status, &most));
@@ -156,6 +162,7 @@ enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_op
         if (list.n == 0 && !op->memory_formats) return GHP_OK;
         GHP_TRY(try_all(m, &t, &list));
     }
-    return ghp_opbench_switch(bench, m->backend, variant->algorithm[0] != '\0' ? variant->algorithm : NULL,
+    return ghp_opbench_switch(bench, m->backend,
+                              variant->algorithm[0] != '\0' ? variant->algorithm : NULL,
                               memory_formats);
 }

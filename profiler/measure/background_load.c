@@ -61,8 +61,9 @@ static enum ghp_status fill(const struct ghp_measure *m, const struct ghp_workli
     return GHP_OK;
 }
 
-enum ghp_status ghp_background_load_open(const struct ghp_measure *m, const struct ghp_worklist *worklist,
-                                    int64_t memory_bytes, struct ghp_background_load **background_load)
+enum ghp_status ghp_background_load_open(const struct ghp_measure *m,
+                                         const struct ghp_worklist *worklist, int64_t memory_bytes,
+                                         struct ghp_background_load **background_load)
 {
     struct ghp_background_load *b;
     double missing = 0;

@@ -20,13 +20,16 @@ struct ghp_background_load;
  *                nothing timed yet, no memory; the same on all ranks
  *
  * Collective over m->world */
-enum ghp_status ghp_background_load_open(const struct ghp_measure *m, const struct ghp_worklist *worklist,
-                                    int64_t memory_bytes, struct ghp_background_load **background_load);
+enum ghp_status ghp_background_load_open(const struct ghp_measure *m,
+                                         const struct ghp_worklist *worklist, int64_t memory_bytes,
+                                         struct ghp_background_load **background_load);
 
 /* Runs them for that long, and till the end of the last one. Not on rank 0. Local. */
-enum ghp_status ghp_background_load_run(struct ghp_background_load *background_load, double seconds);
+enum ghp_status ghp_background_load_run(struct ghp_background_load *background_load,
+                                        double seconds);
 
-int ghp_background_load_count(const struct ghp_background_load *background_load); /* operations; none on rank 0 */
-void ghp_background_load_close(struct ghp_background_load *background_load);      /* accepts NULL */
+int ghp_background_load_count(
+    const struct ghp_background_load *background_load); /* operations; none on rank 0 */
+void ghp_background_load_close(struct ghp_background_load *background_load); /* accepts NULL */
 
 #endif

@@ -61,21 +61,18 @@ static enum ghp_status exchange_once(const struct exchange *x)
                                 .scratch_bytes = x->scratch_bytes};
 
     switch (x->what->op) {
-    case GHP_COMM_ALL_REDUCE:
-        sum.out = x->in;
-        return ops->all_reduce(x->comm, &sum);
+    case GHP_COMM_ALL_REDUCE: sum.out = x->in; return ops->all_reduce(x->comm, &sum);
     case GHP_COMM_REDUCE_SCATTER:
         sum.elements = each / x->m->element_bytes;
         return ops->reduce_scatter(x->comm, &sum);
-    case GHP_COMM_ALL_GATHER:
-        return ops->all_gather(x->comm, x->in, x->out, each);
-    case GHP_COMM_ALL_TO_ALL:
-        return ops->all_to_all(x->comm, x->in, x->out, each);
+    case GHP_COMM_ALL_GATHER: return ops->all_gather(x->comm, x->in, x->out, each);
+    case GHP_COMM_ALL_TO_ALL: return ops->all_to_all(x->comm, x->in, x->out, each);
     case GHP_COMM_TRANSFER:
     case GHP_COMM_NONE:
     case GHP_COMM_COUNT: break;
     }
-    return GHP_FAIL(GHP_ERR_INTERNAL, "no such collective to measure: %d; report this", x->what->op);
+    return GHP_FAIL(GHP_ERR_INTERNAL, "no such collective to measure: %d; report this",
+                    x->what->op);
 }
 
 static enum ghp_status exchange_run(void *context, int64_t repeats)
@@ -97,7 +94,8 @@ static enum ghp_status exchange_open(struct exchange *x)
 
     x->exec = ghp_measure_device_transport(x->m);
     if (ranks.count > 1) {
-        GHP_TRY(x->exec.device_transport_ops->group(x->exec.device_transport, ranks, GHP_STREAM_COMPUTE, &x->comm));
+        GHP_TRY(x->exec.device_transport_ops->group(x->exec.device_transport, ranks,
+                                                    GHP_STREAM_COMPUTE, &x->comm));
         x->exec.device_transport_ops->label(x->comm, ghp_comm_name(what->op));
     }
     x->scratch_bytes = ghp_receive_bytes(what->bytes, what->count);
@@ -160,8 +158,8 @@ static bool is_clear(const struct ghp_worklist *worklist, const struct ghp_workl
         const struct ghp_worklist_comm *other = &worklist->comms[i];
 
         if (other->op == what->op && other->count == what->count && other->stride == what->stride &&
-            other->bytes < what->bytes && other->bytes >= LEAST_CLEAR_BYTES && other->samples.n > 0 &&
-            ghp_samples_summary(&other->samples).seconds > clear_s)
+            other->bytes < what->bytes && other->bytes >= LEAST_CLEAR_BYTES &&
+            other->samples.n > 0 && ghp_samples_summary(&other->samples).seconds > clear_s)
             return true;
     }
     return false;
@@ -170,7 +168,8 @@ static bool is_clear(const struct ghp_worklist *worklist, const struct ghp_workl
 enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                   struct ghp_comm_limits limits, struct ghp_profile *profile)
 {
-    enum ghp_status own = GHP_OK, status = GHP_OK; /* own: this rank's alone, told to all before the next */
+    enum ghp_status own = GHP_OK,
+                    status = GHP_OK; /* own: this rank's alone, told to all before the next */
     double unused = 0;
 
     if (worklist->n_comms > 0) ghp_progress_begin("collectives", worklist->n_comms);

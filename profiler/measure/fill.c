@@ -56,8 +56,8 @@ static void note_laws(const struct ghp_worklist *worklist, const struct ghp_prof
 
 /* The same operation over the samples nearest to these in proportion, measured; NULL: none. */
 static const struct ghp_worklist_op *sibling_of(const struct ghp_worklist *worklist,
-                                              const struct ghp_profile *profile,
-                                              const struct ghp_worklist_op *op)
+                                                const struct ghp_profile *profile,
+                                                const struct ghp_worklist_op *op)
 {
     const struct ghp_worklist_op *best = NULL;
     double nearest = 0;
@@ -78,7 +78,7 @@ static const struct ghp_worklist_op *sibling_of(const struct ghp_worklist *workl
 
 /* Seconds by the analytic model of the operation's own kind, through a sibling's where there is one. */
 static double analytic_s(const struct filling *f, const struct ghp_worklist_op *op,
-                    const struct ghp_worklist_op *sibling, double otherwise_s)
+                         const struct ghp_worklist_op *sibling, double otherwise_s)
 {
     const struct ghp_op_work work = work_of(op);
     double seconds = ghp_analytic_op_seconds(&f->laws, &work), known;
@@ -106,7 +106,7 @@ static const char *algorithm_of(const struct filling *f, const struct ghp_workli
 /* Formats as a sibling has them, in proportion to its seconds. Without one, an operation that only moves memory takes as
  * long in any; of a convolution nothing is known. */
 static void fill_memory_formats(const struct filling *f, const struct ghp_worklist_op *op,
-                         const struct ghp_worklist_op *sibling, struct ghp_op_entry *entry)
+                                const struct ghp_worklist_op *sibling, struct ghp_op_entry *entry)
 {
     const struct ghp_op_entry *known =
         sibling != NULL ? ghp_profile_find(f->profile, sibling->key, sibling->pass) : NULL;
@@ -142,9 +142,9 @@ static enum ghp_status fill_one(const struct filling *f, const struct ghp_workli
                 ? m->backend_ops->prepare_as(m->backend, &op->local, op->pass, algorithm, &kernel)
                 : m->backend_ops->prepare(m->backend, &op->local, op->pass, &kernel));
     entry->pass = op->pass;
-    entry->seconds = ghp_measure_is_fused(m, op)       ? 0
+    entry->seconds = ghp_measure_is_fused(m, op)          ? 0
                      : cost.source == GHP_SOURCE_ANALYTIC ? analytic_s(f, op, sibling, cost.seconds)
-                                                      : cost.seconds;
+                                                          : cost.seconds;
     entry->spread = cost.spread;
     entry->source = cost.source;
     entry->contention = cost.seconds > 0 ? cost.contention_s / cost.seconds : 0;
@@ -152,7 +152,8 @@ static enum ghp_status fill_one(const struct filling *f, const struct ghp_workli
     entry->algorithm = strdup(m->backend_ops->algorithm(kernel));
     m->backend_ops->release(kernel);
     fill_memory_formats(f, op, sibling, entry);
-    GHP_TRY(ghp_memory_format_scratch(m->backend_ops, m->backend, &task, entry, &entry->scratch_bytes));
+    GHP_TRY(
+        ghp_memory_format_scratch(m->backend_ops, m->backend, &task, entry, &entry->scratch_bytes));
     return entry->key != NULL && entry->algorithm != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 

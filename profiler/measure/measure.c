@@ -141,7 +141,8 @@ static enum ghp_status sample_marked(const struct ghp_measure *m, struct ghp_tas
                                      int64_t repeats, double *seconds)
 {
     struct marked by = {.device = ghp_measure_device(m),
-                        .stream = task.clock == GHP_CLOCK_COMM ? task.stream : GHP_DEVICE_STREAM_COMPUTE};
+                        .stream =
+                            task.clock == GHP_CLOCK_COMM ? task.stream : GHP_DEVICE_STREAM_COMPUTE};
     enum ghp_status status = run_marked(&by, task, repeats, seconds);
 
     if (by.graph != NULL) by.device.ops->graph_close(by.device.backend, by.graph);

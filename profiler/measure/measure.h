@@ -66,12 +66,13 @@ static inline enum ghp_clock ghp_measure_clock(const struct ghp_measure *m)
 /* Who carries tensors. */
 static inline struct ghp_exec_context ghp_measure_device_transport(const struct ghp_measure *m)
 {
-    return ghp_exec_context_complete((struct ghp_exec_context){.backend_ops = m->backend_ops,
-                                               .backend = m->backend,
-                                               .transport_ops = m->transport_ops,
-                                               .transport = m->transport,
-                                               .device_transport_ops = m->device_transport_ops,
-                                               .device_transport = m->device_transport});
+    return ghp_exec_context_complete(
+        (struct ghp_exec_context){.backend_ops = m->backend_ops,
+                                  .backend = m->backend,
+                                  .transport_ops = m->transport_ops,
+                                  .transport = m->transport,
+                                  .device_transport_ops = m->device_transport_ops,
+                                  .device_transport = m->device_transport});
 }
 
 /* How long one sample should last. */

@@ -9,25 +9,27 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double stays = 1.5; /* background load, beyond what the operation takes under contention */
+static const double stays =
+    1.5; /* background load, beyond what the operation takes under contention */
 
 /* What rank 0 decides about an operation. */
 enum decision { MEASURE, LEAVE };
 
 static struct ghp_visit_plan visit_plan_of(const struct ghp_measure *m,
-                                       const struct ghp_ops_limits *limits)
+                                           const struct ghp_ops_limits *limits)
 {
     return (struct ghp_visit_plan){.samples = limits->samples,
-                                 .sample_s = m->sample_s,
-                                 .chooses = m->backend_ops->algorithms != NULL};
+                                   .sample_s = m->sample_s,
+                                   .chooses = m->backend_ops->algorithms != NULL};
 }
 
 bool ghp_measure_is_fused(const struct ghp_measure *m, const struct ghp_worklist_op *op)
 {
     bool forward = op->pass == GHP_PASS_FORWARD || op->pass == GHP_PASS_STATS;
 
-    return op->fused && ghp_memory_format_fuses(m->backend_ops, m->backend, GHP_OP_BATCH_NORM,
-                                             forward ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_DATA);
+    return op->fused &&
+           ghp_memory_format_fuses(m->backend_ops, m->backend, GHP_OP_BATCH_NORM,
+                                   forward ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_DATA);
 }
 
 /* One walk through the work list. */
@@ -36,7 +38,7 @@ struct walk {
     const struct ghp_ops_limits *limits;
     struct ghp_profile *profile;
     struct ghp_background_load *background_load; /* NULL: none, nothing is measured among them */
-    int unasked;                       /* operations whose scratch is not known yet */
+    int unasked;                                 /* operations whose scratch is not known yet */
     double saved_s;
     enum ghp_status own; /* this rank's alone, told to all before the next operation */
 };
@@ -53,7 +55,8 @@ static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench 
     if (walk->background_load == NULL || op->lone.n == GHP_MAX_SAMPLES) return GHP_OK;
     GHP_TRY(m->transport_ops->barrier(m->world));
     if (m->rank != 0) {
-        status = ghp_background_load_run(walk->background_load, stays * (double)(repeats + 1) * once_s);
+        status =
+            ghp_background_load_run(walk->background_load, stays * (double)(repeats + 1) * once_s);
     } else {
         status = ghp_autotuning_run(bench, 1); /* cold: thrown away */
         took_s = -ghp_now_s();
@@ -77,7 +80,7 @@ static double contention_of(const struct ghp_worklist_op *op)
 /* Takes samples in one pair of formats by the quickest algorithm: of the first way as many as are wanted; of the others,
  * which are there to decide between formats, one. */
 static enum ghp_status measure_variant(const struct walk *walk, struct ghp_opbench *bench,
-                                   struct ghp_worklist_op *op, int which)
+                                       struct ghp_worklist_op *op, int which)
 {
     const struct ghp_measure *m = walk->m;
     const struct ghp_ops_limits *limits = walk->limits;
@@ -148,7 +151,8 @@ static enum ghp_status enter(struct walk *walk, struct ghp_worklist_op *op,
     entry->source = GHP_SOURCE_MEASURED;
     if (!op->asked || op->asked_memory_formats != entry->n_memory_formats) {
         walk->unasked -= !op->asked;
-        GHP_TRY(ghp_memory_format_scratch(m->backend_ops, m->backend, &task, entry, &op->scratch_bytes));
+        GHP_TRY(ghp_memory_format_scratch(m->backend_ops, m->backend, &task, entry,
+                                          &op->scratch_bytes));
         op->asked = true;
         op->asked_memory_formats = entry->n_memory_formats;
         estimate->scratch_s += ghp_now_s() - start_s;
@@ -168,10 +172,10 @@ static void put_memory_formats(const struct ghp_worklist_op *op, struct ghp_op_e
         struct ghp_op_memory_format *format = &entry->memory_formats[w];
 
         if (variant->samples.n == 0) return;
-        *format =
-            (struct ghp_op_memory_format){.x = variant->x,
-                                   .y = variant->y,
-                                   .seconds = entry->seconds * variant->least_s / op->variants[0].least_s};
+        *format = (struct ghp_op_memory_format){.x = variant->x,
+                                                .y = variant->y,
+                                                .seconds = entry->seconds * variant->least_s /
+                                                           op->variants[0].least_s};
         snprintf(format->algorithm, sizeof format->algorithm, "%.63s", variant->used);
     }
     entry->n_memory_formats = op->n_variants;
@@ -196,8 +200,8 @@ static enum ghp_status enter_fused(struct walk *walk, struct ghp_worklist_op *op
                                  .n_memory_formats = op->memory_formats ? op->n_variants : 0};
 
     for (int w = 0; w < entry.n_memory_formats; ++w)
-        entry.memory_formats[w] =
-            (struct ghp_op_memory_format){.x = op->variants[w].x, .y = op->variants[w].y, .algorithm = "fused"};
+        entry.memory_formats[w] = (struct ghp_op_memory_format){
+            .x = op->variants[w].x, .y = op->variants[w].y, .algorithm = "fused"};
     return enter(walk, op, &entry);
 }
 
@@ -239,7 +243,8 @@ static int count_unasked(const struct ghp_worklist *worklist)
 }
 
 /* An analytic model needs one operation at least, however short the time: the cheapest with FLOPs, or without. */
-static enum ghp_status anchor(struct walk *walk, const struct ghp_worklist *worklist, bool with_flops)
+static enum ghp_status anchor(struct walk *walk, const struct ghp_worklist *worklist,
+                              bool with_flops)
 {
     struct ghp_worklist_op *best = NULL;
     double unused = 0;
@@ -262,7 +267,8 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_worklist
     struct walk walk = {
         .m = m, .limits = limits, .profile = profile, .unasked = count_unasked(worklist)};
     double unused = 0;
-    enum ghp_status status = ghp_background_load_open(m, worklist, limits->memory_bytes, &walk.background_load);
+    enum ghp_status status =
+        ghp_background_load_open(m, worklist, limits->memory_bytes, &walk.background_load);
 
     GHP_TRY(status);
     walk.saved_s = ghp_now_s();

@@ -28,10 +28,10 @@ static const double slow_reduction = 1.05;
 struct traffic {
     const struct ghp_measure *m;
     int64_t bytes;
-    int64_t each;               /* of an exchange, of each rank */
-    struct ghp_exec_context exec;       /* with whoever carries tensors */
-    struct ghp_comm *comm;      /* communication stream */
-    struct ghp_comm *exchanges; /* compute stream */
+    int64_t each;                 /* of an exchange, of each rank */
+    struct ghp_exec_context exec; /* with whoever carries tensors */
+    struct ghp_comm *comm;        /* communication stream */
+    struct ghp_comm *exchanges;   /* compute stream */
     struct ghp_reduction sum;
     void *mine, *all;  /* exchange */
     atomic_int done;   /* reductions of this round */
@@ -73,8 +73,10 @@ static enum ghp_status traffic_open(struct traffic *t)
 
     t->each = t->bytes / t->m->size;
     t->exec = ghp_measure_device_transport(t->m);
-    GHP_TRY(t->exec.device_transport_ops->group(t->exec.device_transport, ranks, GHP_STREAM_COMM, &t->comm));
-    GHP_TRY(t->exec.device_transport_ops->group(t->exec.device_transport, ranks, GHP_STREAM_COMPUTE, &t->exchanges));
+    GHP_TRY(t->exec.device_transport_ops->group(t->exec.device_transport, ranks, GHP_STREAM_COMM,
+                                                &t->comm));
+    GHP_TRY(t->exec.device_transport_ops->group(t->exec.device_transport, ranks, GHP_STREAM_COMPUTE,
+                                                &t->exchanges));
     t->exec.device_transport_ops->label(t->comm, "reductions that overlap");
     t->exec.device_transport_ops->label(t->exchanges, "exchanges that overlap");
     GHP_TRY(ghp_device_allocate(device, t->bytes, &t->sum.out));
@@ -171,7 +173,7 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_comm_thread *str
 /* Posts n reductions and makes short exchanges meanwhile: mean seconds of those that ended before the reductions.  The
  * first is not counted: it may come before the first reduction fills the link. */
 static enum ghp_status round_queueing(struct traffic *t, struct ghp_comm_thread *stream, int n,
-                                   double *concurrent_s)
+                                      double *concurrent_s)
 {
     int64_t ticket = 0;
     int counted = 0;
@@ -231,9 +233,11 @@ static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill,
     GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMM, comm.begin), done);
     GHP_TRY_GOTO(status, reduce_run(t, n), done);
     GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMM, comm.end), done);
-    GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, compute.begin), done);
+    GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, compute.begin),
+                 done);
     GHP_TRY_GOTO(status, fill.run(fill.context, runs), done);
-    GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, compute.end), done);
+    GHP_TRY_GOTO(status, d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, compute.end),
+                 done);
     GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_DEVICE_STREAM_COMPUTE), done);
     GHP_TRY_GOTO(status, d.ops->finish(d.backend, GHP_DEVICE_STREAM_COMM), done);
     GHP_TRY_GOTO(status, d.ops->elapsed(d.backend, compute.begin, compute.end, &seconds[0]), done);
@@ -302,10 +306,11 @@ static enum ghp_status alone(struct traffic *t, struct ghp_task task, double sam
 
 /* What a short exchange waits beside a reduction, besides the slowdown by which it shares the link; by chance below 0. */
 static enum ghp_status measure_queueing(struct traffic *t, struct ghp_comm_thread *stream, int n,
-                                     double link, double *queueing_delay_s)
+                                        double link, double *queueing_delay_s)
 {
     const int64_t each = t->each;
-    const struct ghp_task task = {.run = exchange_run, .context = t, .stream = GHP_DEVICE_STREAM_COMPUTE};
+    const struct ghp_task task = {
+        .run = exchange_run, .context = t, .stream = GHP_DEVICE_STREAM_COMPUTE};
     double alone_s = 0, concurrent_s = 0;
     enum ghp_status status;
 
@@ -321,7 +326,7 @@ static enum ghp_status measure_queueing(struct traffic *t, struct ghp_comm_threa
  * its ratio. */
 struct round {
     double compute, comm, link; /* slowdowns */
-    double queueing_delay_s;             /* overlap.queueing_delay_s */
+    double queueing_delay_s;    /* overlap.queueing_delay_s */
 };
 
 static enum ghp_status measure_round(struct traffic *t, struct ghp_comm_thread *stream,
@@ -332,8 +337,10 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_comm_thread *
                               .context = t,
                               .clock = enqueues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST,
                               .stream = GHP_DEVICE_STREAM_COMM};
-    struct ghp_task exchange = {
-        .run = exchange_run, .context = t, .clock = reduce.clock, .stream = GHP_DEVICE_STREAM_COMPUTE};
+    struct ghp_task exchange = {.run = exchange_run,
+                                .context = t,
+                                .clock = reduce.clock,
+                                .stream = GHP_DEVICE_STREAM_COMPUTE};
     double reduce_s = 0, reshard_s = 0, cycle_s = 0, both_s = 0, concurrent[2] = {0}, a, b;
     int n, exchanges;
 
@@ -344,7 +351,7 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_comm_thread *
     GHP_TRY(alone(t, reduce, ALONE_SAMPLES, &reduce_s));
     n = runs_in(fmax(round_samples * t->m->sample_s, CYCLES * cycle_s), reduce_s);
     GHP_TRY(enqueues ? enqueue_compute(t, work, n, reduce_s, concurrent)
-                   : round_compute(t, stream, work, n, concurrent));
+                     : round_compute(t, stream, work, n, concurrent));
     round->compute = concurrent[0];
     round->comm = concurrent[1] / reduce_s;
     if (t->bytes > GHP_OVERLAP_BYTES) return GHP_OK; /* of long ones, no more is asked for */
@@ -352,7 +359,7 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_comm_thread *
     n = runs_in(round_samples * t->m->sample_s, reduce_s);
     exchanges = runs_in(round_samples * t->m->sample_s, reshard_s);
     GHP_TRY(enqueues ? enqueue_link(t, n, exchanges, &both_s)
-                   : round_link(t, stream, n, exchanges, &both_s));
+                     : round_link(t, stream, n, exchanges, &both_s));
     a = n * reduce_s;
     b = exchanges * reshard_s;
     round->link = (both_s - fabs(a - b)) / fmin(a, b);
@@ -376,8 +383,8 @@ static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
     return GHP_OK;
 }
 
-static enum ghp_status rounds(struct traffic *t, struct ghp_comm_thread *stream,
-                              struct work *work, struct ghp_overlap *overlap)
+static enum ghp_status rounds(struct traffic *t, struct ghp_comm_thread *stream, struct work *work,
+                              struct ghp_overlap *overlap)
 {
     int n = t->bytes > GHP_OVERLAP_BYTES ? LONG_ROUNDS : ROUNDS;
     struct ghp_samples compute = {.n = n}, comm = compute, link = compute, queueing = compute;
@@ -392,10 +399,11 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_comm_thread *stream,
         link.values[i] = round.link;
         queueing.values[i] = round.queueing_delay_s;
     }
-    *overlap = (struct ghp_overlap){.compute = slowdown(&compute),
-                                    .comm = slowdown(&comm),
-                                    .link = slowdown(&link),
-                                    .queueing_delay_s = fmax(0, ghp_samples_summary(&queueing).seconds)};
+    *overlap =
+        (struct ghp_overlap){.compute = slowdown(&compute),
+                             .comm = slowdown(&comm),
+                             .link = slowdown(&link),
+                             .queueing_delay_s = fmax(0, ghp_samples_summary(&queueing).seconds)};
     return GHP_OK;
 }
 

@@ -75,7 +75,8 @@ static enum ghp_status run_update(void *context, int64_t repeats)
 static enum ghp_status run_accumulate(void *context, int64_t repeats)
 {
     const struct job *job = context;
-    const struct ghp_buffer_extent extent = {job->bytes / job->m->element_bytes, job->m->element_bytes};
+    const struct ghp_buffer_extent extent = {job->bytes / job->m->element_bytes,
+                                             job->m->element_bytes};
 
     for (int64_t i = 0; i < repeats; ++i)
         GHP_TRY(job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, extent));

@@ -56,8 +56,9 @@ enum ghp_status ghp_measure_speed(const struct ghp_measure *m, struct ghp_speeds
 {
     struct ghp_speed_prober *prober = NULL;
     double *seconds = ghp_alloc((size_t)(GHP_SPEED_ROUNDS * m->size), sizeof *seconds), unused = 0;
-    enum ghp_status status =
-        seconds == NULL ? GHP_NO_MEMORY() : ghp_speed_prober_open(m->backend_ops, m->backend, &prober);
+    enum ghp_status status = seconds == NULL
+                                 ? GHP_NO_MEMORY()
+                                 : ghp_speed_prober_open(m->backend_ops, m->backend, &prober);
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     for (int round = 0; round < GHP_SPEED_ROUNDS; ++round) {

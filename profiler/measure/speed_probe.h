@@ -13,6 +13,6 @@ enum { GHP_SPEED_PROBE_JOBS = 2 }; /* compute, memory */
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; as ghp_measure_mean
  * Collective over m->world */
 enum ghp_status ghp_measure_speed_probe(const struct ghp_measure *m,
-                                 struct ghp_samples samples[GHP_SPEED_PROBE_JOBS]);
+                                        struct ghp_samples samples[GHP_SPEED_PROBE_JOBS]);
 
 #endif

@@ -44,9 +44,10 @@ static enum ghp_status mark_program(struct ghp_profiling *run, const struct fami
                                     const struct ghp_program *program)
 {
     bool *possible = ghp_alloc((size_t)program->n_buffers + 1, sizeof *possible);
-    enum ghp_status status = possible == NULL ? GHP_NO_MEMORY()
-                                              : ghp_memory_format_possible(program, run->m.backend_ops,
-                                                                     run->m.backend, possible);
+    enum ghp_status status =
+        possible == NULL
+            ? GHP_NO_MEMORY()
+            : ghp_memory_format_possible(program, run->m.backend_ops, run->m.backend, possible);
 
     for (int i = 0; i < program->n_instrs && status == GHP_OK; ++i)
         if (program->instrs[i].kind == GHP_INSTR_COMPUTE)
@@ -84,7 +85,7 @@ static enum ghp_status mark_model(struct ghp_profiling *run, const struct family
 {
     struct splitting s = {.how = {.model = model,
                                   .problem = {.workers = run->result->workers,
-                                             .global_batch = run->request->batches[0]},
+                                              .global_batch = run->request->batches[0]},
                                   .element_bytes = run->m.element_bytes},
                           .splits = ghp_alloc((size_t)model->n_layers, sizeof *s.splits),
                           .choices = ghp_alloc(GHP_MAX_CHOICES, sizeof *s.choices)};

@@ -8,7 +8,7 @@
 enum { HOST_BYTES = 256 };
 
 enum ghp_status ghp_participants_ranks(const struct ghp_transport_ops *transport_ops,
-                                 struct ghp_transport *transport, struct ghp_measure *m)
+                                       struct ghp_transport *transport, struct ghp_measure *m)
 {
     struct ghp_ranks all = {.first = 0, .count = transport_ops->size(transport), .stride = 1};
 
@@ -38,9 +38,10 @@ enum ghp_status ghp_participants_nodes(const struct ghp_measure *m, int *nodes, 
         const char *first = all + (size_t)(r / *ranks_per_node * *ranks_per_node) * HOST_BYTES;
 
         if (strcmp(all + (size_t)r * HOST_BYTES, first) != 0)
-            status = GHP_FAIL(GHP_ERR_INPUT, "ranks do not fill one node after the other (rank %d is "
-                                             "on '%s'); start with mpirun --map-by slot and equal "
-                                             "slots",
+            status = GHP_FAIL(GHP_ERR_INPUT,
+                              "ranks do not fill one node after the other (rank %d is "
+                              "on '%s'); start with mpirun --map-by slot and equal "
+                              "slots",
                               r, all + (size_t)r * HOST_BYTES);
     }
 done:

@@ -12,7 +12,7 @@
  *
  * Collective over all ranks */
 enum ghp_status ghp_participants_ranks(const struct ghp_transport_ops *transport_ops,
-                                 struct ghp_transport *transport, struct ghp_measure *m);
+                                       struct ghp_transport *transport, struct ghp_measure *m);
 
 /* How many nodes the ranks are on, and that they fill one after the other, as plans will place them.
  *
@@ -20,6 +20,7 @@ enum ghp_status ghp_participants_ranks(const struct ghp_transport_ops *transport
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (ranks lie otherwise); GHP_ERR_COMM; GHP_ERR_NO_MEMORY
  * Collective over m->world */
-enum ghp_status ghp_participants_nodes(const struct ghp_measure *m, int *nodes, int *ranks_per_node);
+enum ghp_status ghp_participants_nodes(const struct ghp_measure *m, int *nodes,
+                                       int *ranks_per_node);
 
 #endif

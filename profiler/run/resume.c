@@ -59,7 +59,8 @@ static void drop_estimates(struct ghp_profile *profile)
     profile->n_ops = kept;
     kept = 0;
     for (int i = 0; i < profile->n_comms; ++i)
-        if (profile->comms[i].source == GHP_SOURCE_MEASURED) profile->comms[kept++] = profile->comms[i];
+        if (profile->comms[i].source == GHP_SOURCE_MEASURED)
+            profile->comms[kept++] = profile->comms[i];
     profile->n_comms = kept;
 }
 
@@ -99,7 +100,8 @@ enum ghp_status ghp_resume_like(const char *path, struct ghp_profile *fresh)
     int nodes = fresh->machine.nodes;
 
     GHP_TRY(ghp_machine_copy(&fresh->machine, &own));
-    fresh->machine.nodes = 0; /* how the ranks lie on nodes matters to collectives alone: any number will do */
+    fresh->machine.nodes =
+        0; /* how the ranks lie on nodes matters to collectives alone: any number will do */
     enum ghp_status status = take_over(path, fresh);
     if (status != GHP_OK) {
         fresh->machine.nodes = nodes;
@@ -120,8 +122,8 @@ static bool has_comm(const struct ghp_profile *profile, const struct ghp_worklis
     for (int i = 0; i < profile->n_comms; ++i) {
         const struct ghp_comm_entry *entry = &profile->comms[i];
 
-        if (entry->op == comm->op && entry->count == comm->count &&
-            entry->stride == comm->stride && entry->bytes == comm->bytes)
+        if (entry->op == comm->op && entry->count == comm->count && entry->stride == comm->stride &&
+            entry->bytes == comm->bytes)
             return true;
     }
     return false;

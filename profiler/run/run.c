@@ -100,11 +100,13 @@ static void count_all(struct ghp_profiling *run)
 }
 
 /* Of the rounds that measured the operations, perhaps an earlier file's. */
-static void note_speed_probe(struct ghp_profile *profile, const struct ghp_samples samples[GHP_SPEED_PROBE_JOBS])
+static void note_speed_probe(struct ghp_profile *profile,
+                             const struct ghp_samples samples[GHP_SPEED_PROBE_JOBS])
 {
     if (profile->speed_probe.compute_s > 0) return;
-    profile->speed_probe = (struct ghp_speed_probe){.compute_s = ghp_samples_summary(&samples[0]).seconds,
-                                      .memory_s = ghp_samples_summary(&samples[1]).seconds};
+    profile->speed_probe =
+        (struct ghp_speed_probe){.compute_s = ghp_samples_summary(&samples[0]).seconds,
+                                 .memory_s = ghp_samples_summary(&samples[1]).seconds};
 }
 
 static enum ghp_status measure_all(struct ghp_profiling *run)
@@ -157,7 +159,7 @@ static enum ghp_status prepare(struct ghp_profiling *run)
 }
 
 enum ghp_status ghp_profiling_agree(const struct ghp_transport_ops *transport_ops,
-                                   struct ghp_transport *transport, enum ghp_status status)
+                                    struct ghp_transport *transport, enum ghp_status status)
 {
     struct ghp_measure m;
     double unused = 0;
@@ -182,12 +184,11 @@ enum ghp_status ghp_profiling_reporter(const struct ghp_transport_ops *transport
 }
 
 enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
-                                 const struct ghp_transport_ops *transport_ops,
-                                 struct ghp_transport *transport,
-                                 struct ghp_profiling_result *result)
+                                  const struct ghp_transport_ops *transport_ops,
+                                  struct ghp_transport *transport,
+                                  struct ghp_profiling_result *result)
 {
-    struct ghp_profiling run = {
-        .request = request, .result = result, .start_s = ghp_now_s()};
+    struct ghp_profiling run = {.request = request, .result = result, .start_s = ghp_now_s()};
     enum ghp_status status = GHP_OK;
 
     memset(result, 0, sizeof *result);
@@ -200,7 +201,8 @@ enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
 done:
     result->seconds = ghp_now_s() - run.start_s;
     note_overrun(&run);
-    if (run.m.device_transport_ops != NULL) run.m.device_transport_ops->close(run.m.device_transport);
+    if (run.m.device_transport_ops != NULL)
+        run.m.device_transport_ops->close(run.m.device_transport);
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
     ghp_worklist_release(&run.worklist);
     ghp_speeds_release(&run.speeds);

@@ -16,9 +16,9 @@ struct ghp_profiling {
     int sharing;          /* ranks of one device */
     int64_t memory_bytes; /* what measuring may take of this rank's memory */
     double start_s;
-    double rates_s, filling_s;    /* spent on rates and slowdowns, and on what was not measured */
+    double rates_s, filling_s; /* spent on rates and slowdowns, and on what was not measured */
     struct ghp_time_estimate estimate; /* of operations */
-    struct ghp_speeds speeds;     /* of the workers; none where they are alike */
+    struct ghp_speeds speeds;          /* of the workers; none where they are alike */
 };
 
 /* ---- run/site.c; collective where nothing else is said ---- */

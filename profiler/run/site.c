@@ -111,9 +111,10 @@ static enum ghp_status note_device(struct ghp_profiling *run)
 enum ghp_status ghp_profiling_settle(struct ghp_profiling *run)
 {
     struct ghp_binding_request request = {.workers = run->m.size,
-                            .rank = run->m.rank,
-                            .here = run->ranks_per_node,
-                            .processors = run->m.transport_ops->processors(run->m.transport)};
+                                          .rank = run->m.rank,
+                                          .here = run->ranks_per_node,
+                                          .processors =
+                                              run->m.transport_ops->processors(run->m.transport)};
     struct ghp_backend_config config = {.element_bytes = run->request->precision.element_bytes,
                                         .tf32 = run->request->precision.tf32,
                                         .threads = run->request->threads,
@@ -137,9 +138,9 @@ enum ghp_status ghp_profiling_settle(struct ghp_profiling *run)
 enum ghp_status ghp_profiling_open_device_transport(struct ghp_profiling *run)
 {
     struct ghp_exec_context exec = {.backend_ops = run->m.backend_ops,
-                            .backend = run->m.backend,
-                            .transport_ops = run->m.transport_ops,
-                            .transport = run->m.transport};
+                                    .backend = run->m.backend,
+                                    .transport_ops = run->m.transport_ops,
+                                    .transport = run->m.transport};
     enum ghp_status status =
         ghp_device_transport_open(&exec, run->request->device_transport, run->request->watchdog_s);
 

@@ -93,8 +93,8 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
         .element_bytes = request->precision.element_bytes,
         .bucket_bytes = request->bucket_bytes,
         .speeds = &run->speeds,
-        .fuses_linear =
-            ghp_memory_format_fuses(run->m.backend_ops, run->m.backend, GHP_OP_LINEAR, GHP_PASS_FORWARD)};
+        .fuses_linear = ghp_memory_format_fuses(run->m.backend_ops, run->m.backend, GHP_OP_LINEAR,
+                                                GHP_PASS_FORWARD)};
     double unused = 0;
     bool taken;
 

@@ -10,41 +10,43 @@
 #include <string.h>
 
 enum {
-    SMALLEST = 1024,  /* [bytes]; below, a message costs the latency whatever its size */
-    GROUP_STEP = 4,   /* sizes of groups without a table: powers of it times */
+    SMALLEST = 1024, /* [bytes]; below, a message costs the latency whatever its size */
+    GROUP_STEP = 4,  /* sizes of groups without a table: powers of it times */
     GROUP_START = 2 * SMALLEST,
     ROUNDS = 3,
     ROUND_SAMPLES = 2
 };
-static const double golden = 0.6180339887498949; /* its multiples, cut to fractions, lie apart from each other */
-static const double least_gap = 1.1;             /* between sizes that are tried between, as a ratio */
-static const double memory_share = 0.5;          /* of a node's memory: what the buffers may take */
+static const double golden =
+    0.6180339887498949; /* its multiples, cut to fractions, lie apart from each other */
+static const double least_gap = 1.1;    /* between sizes that are tried between, as a ratio */
+static const double memory_share = 0.5; /* of a node's memory: what the buffers may take */
 
 /* ---- what to try ---- */
 
-static enum ghp_status add_trial(struct ghp_validation *validation, const struct ghp_worklist_comm *comm,
-                                 bool in_table)
+static enum ghp_status add_trial(struct ghp_validation *validation,
+                                 const struct ghp_worklist_comm *comm, bool in_table)
 {
     if (validation->n == validation->max) {
         int max = validation->max > 0 ? 2 * validation->max : 128;
-        struct ghp_validation_trial *grown = realloc(validation->trials, (size_t)max * sizeof *grown);
+        struct ghp_validation_trial *grown =
+            realloc(validation->trials, (size_t)max * sizeof *grown);
 
         if (grown == NULL) return GHP_NO_MEMORY();
         validation->trials = grown;
         validation->max = max;
     }
     validation->trials[validation->n++] = (struct ghp_validation_trial){
-        .comm = *comm,
-        .costed = {[GHP_VALIDATION_SIZE] = in_table, [GHP_VALIDATION_GROUP] = true}};
+        .comm = *comm, .costed = {[GHP_VALIDATION_SIZE] = in_table, [GHP_VALIDATION_GROUP] = true}};
     return GHP_OK;
 }
 
 /* The number of bytes nearest to `wanted` that the collective can move; `odd`: an odd number of its units.  An all-reduce
  * moves any number of elements, the others as many for each rank. */
-static int64_t fitting(const struct ghp_worklist_comm *comm, int element_bytes, double wanted, bool odd)
+static int64_t fitting(const struct ghp_worklist_comm *comm, int element_bytes, double wanted,
+                       bool odd)
 {
-    int64_t unit = comm->op == GHP_COMM_ALL_REDUCE ? element_bytes
-                                                   : (int64_t)element_bytes * comm->count;
+    int64_t unit =
+        comm->op == GHP_COMM_ALL_REDUCE ? element_bytes : (int64_t)element_bytes * comm->count;
     int64_t n = llround(wanted / (double)unit);
 
     if (odd && n % 2 == 0) ++n;
@@ -80,10 +82,13 @@ static enum ghp_status add_table(const struct ghp_profile *profile, int first, i
                                  struct ghp_validation *validation)
 {
     const struct ghp_comm_entry *e = profile->comms;
-    struct ghp_worklist_comm comm = {.op = e[first].op, .count = e[first].count,
-                                   .stride = e[first].stride, .bytes = e[first].bytes};
+    struct ghp_worklist_comm comm = {.op = e[first].op,
+                                     .count = e[first].count,
+                                     .stride = e[first].stride,
+                                     .bytes = e[first].bytes};
 
-    if (end - first == 1) return add_trial(validation, &comm, false); /* its own size, but without it */
+    if (end - first == 1)
+        return add_trial(validation, &comm, false); /* its own size, but without it */
     for (int i = first; i + 1 < end; ++i) {
         double fraction = fmod(golden * (i - first + 1), 1);
         const int64_t gap[2] = {e[i].bytes, e[i + 1].bytes};
@@ -141,7 +146,7 @@ static void shuffle(struct ghp_validation *validation)
 }
 
 enum ghp_status ghp_validation_collect(const struct ghp_profile *profile, int ranks,
-                                     struct ghp_validation *validation)
+                                       struct ghp_validation *validation)
 {
     int first = 0;
 
@@ -151,7 +156,8 @@ enum ghp_status ghp_validation_collect(const struct ghp_profile *profile, int ra
         const struct ghp_comm_entry *e = &profile->comms[first];
 
         if (i < profile->n_comms && same_table(e, &profile->comms[i])) continue;
-        if ((int64_t)e->count * e->stride <= ranks) GHP_TRY(add_table(profile, first, i, validation));
+        if ((int64_t)e->count * e->stride <= ranks)
+            GHP_TRY(add_table(profile, first, i, validation));
         if (i == profile->n_comms || profile->comms[i].op != e->op)
             GHP_TRY(add_groups(profile, ranks, e->op, validation));
         first = i;
@@ -192,8 +198,8 @@ done:
     return status;
 }
 
-static enum ghp_status predict(const struct ghp_profile *profile, struct ghp_validation_trial *trial,
-                               enum ghp_validation_kind kind)
+static enum ghp_status predict(const struct ghp_profile *profile,
+                               struct ghp_validation_trial *trial, enum ghp_validation_kind kind)
 {
     struct ghp_ranks ranks = {.count = trial->comm.count, .stride = trial->comm.stride};
     struct ghp_cost cost = {0};
@@ -205,8 +211,8 @@ static enum ghp_status predict(const struct ghp_profile *profile, struct ghp_val
 }
 
 /* Prices the trials of trial `first`'s table by the profile without that table. */
-static enum ghp_status predict_without(const struct ghp_profile *profile, struct ghp_validation *validation,
-                                       int first)
+static enum ghp_status predict_without(const struct ghp_profile *profile,
+                                       struct ghp_validation *validation, int first)
 {
     const struct ghp_worklist_comm table = validation->trials[first].comm;
     struct ghp_profile without = {0};
@@ -223,14 +229,16 @@ static enum ghp_status predict_without(const struct ghp_profile *profile, struct
     return status;
 }
 
-enum ghp_status ghp_validation_predict(const struct ghp_profile *profile, struct ghp_validation *validation)
+enum ghp_status ghp_validation_predict(const struct ghp_profile *profile,
+                                       struct ghp_validation *validation)
 {
     for (int i = 0; i < validation->n; ++i) {
         struct ghp_validation_trial *trial = &validation->trials[i];
 
         if (trial->costed[GHP_VALIDATION_SIZE])
             GHP_TRY(predict(profile, trial, GHP_VALIDATION_SIZE));
-        if (!(trial->predicted_s[GHP_VALIDATION_GROUP] > 0)) /* not yet by an earlier one of its table */
+        if (!(trial->predicted_s[GHP_VALIDATION_GROUP] >
+              0)) /* not yet by an earlier one of its table */
             GHP_TRY(predict_without(profile, validation, i));
     }
     return GHP_OK;
@@ -254,20 +262,24 @@ static enum ghp_status check_profile(const struct run *run, const struct ghp_pro
     const char *path = run->request->profile_path;
 
     if (profile->n_comms == 0)
-        return GHP_FAIL(GHP_ERR_INPUT, "cannot try '%s': it has no measured collectives; give a "
-                                       "profile that two ranks or more have measured",
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot try '%s': it has no measured collectives; give a "
+                        "profile that two ranks or more have measured",
                         path);
     if (strcmp(profile->backend, "cuda") == 0)
-        return GHP_FAIL(GHP_ERR_INPUT, "cannot try '%s': its collectives are between GPUs; give a "
-                                       "profile of processors",
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot try '%s': its collectives are between GPUs; give a "
+                        "profile of processors",
                         path);
     if (profile->workers != run->m.size)
-        return GHP_FAIL(GHP_ERR_INPUT, "cannot try '%s': it was measured with %d ranks, not %d; use "
-                                       "mpirun -n %d",
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot try '%s': it was measured with %d ranks, not %d; use "
+                        "mpirun -n %d",
                         path, profile->workers, run->m.size, profile->workers);
     if (profile->machine.nodes != run->result->nodes)
-        return GHP_FAIL(GHP_ERR_INPUT, "cannot try '%s': it was measured on %d node(s), not %d; start "
-                                       "the ranks where it was measured",
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "cannot try '%s': it was measured on %d node(s), not %d; start "
+                        "the ranks where it was measured",
                         path, profile->machine.nodes, run->result->nodes);
     return GHP_OK;
 }
@@ -282,7 +294,8 @@ static enum ghp_status choose(struct run *run)
     GHP_TRY_GOTO(status, check_profile(run, &profile), done);
     run->m.element_bytes = profile.element_bytes;
     run->exact = strcmp(profile.numerics, "exact") == 0;
-    GHP_TRY_GOTO(status, ghp_validation_collect(&profile, run->m.size, &run->result->validation), done);
+    GHP_TRY_GOTO(status, ghp_validation_collect(&profile, run->m.size, &run->result->validation),
+                 done);
     status = ghp_validation_predict(&profile, &run->result->validation);
 done:
     ghp_profile_release(&profile);
@@ -312,16 +325,18 @@ static enum ghp_status share(struct run *run, enum ghp_status status)
 static enum ghp_status settle(struct run *run)
 {
     struct ghp_binding_request request = {.workers = run->m.size,
-                            .rank = run->m.rank,
-                            .here = run->ranks_per_node,
-                            .processors = run->m.transport_ops->processors(run->m.transport)};
+                                          .rank = run->m.rank,
+                                          .here = run->ranks_per_node,
+                                          .processors =
+                                              run->m.transport_ops->processors(run->m.transport)};
     struct ghp_machine machine = {0};
     struct ghp_binding binding = {0};
     enum ghp_status status = ghp_topology_read(NULL, run->result->nodes, &machine);
 
     GHP_TRY(status);
     status = ghp_binding_set(&machine, request, run->request->bind, &binding);
-    run->memory_bytes = (int64_t)(memory_share * (double)machine.memory_bytes / run->ranks_per_node);
+    run->memory_bytes =
+        (int64_t)(memory_share * (double)machine.memory_bytes / run->ranks_per_node);
     run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
     ghp_machine_release(&machine);
     return status;
@@ -331,23 +346,26 @@ static enum ghp_status measure(struct run *run)
 {
     struct ghp_validation *validation = &run->result->validation;
     struct ghp_worklist worklist = {.n_comms = validation->n,
-                                .comms = ghp_alloc((size_t)validation->n, sizeof *worklist.comms)};
+                                    .comms =
+                                        ghp_alloc((size_t)validation->n, sizeof *worklist.comms)};
     struct ghp_profile scratch = {0};
     double start_s = ghp_now_s(), unused = 0;
     enum ghp_status status = worklist.comms != NULL ? GHP_OK : GHP_NO_MEMORY();
 
-    for (int i = 0; i < validation->n && status == GHP_OK; ++i) worklist.comms[i] = validation->trials[i].comm;
+    for (int i = 0; i < validation->n && status == GHP_OK; ++i)
+        worklist.comms[i] = validation->trials[i].comm;
     if (status == GHP_OK) status = ghp_profile_init(&scratch, "", "", run->m.element_bytes);
     GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
     for (int round = 1; round <= ROUNDS; ++round) {
-        struct ghp_comm_limits limits = {
-            .samples = ROUND_SAMPLES,
-            .deadline_s = start_s + run->request->budget_s * round / ROUNDS,
-            .memory_bytes = run->memory_bytes};
+        struct ghp_comm_limits limits = {.samples = ROUND_SAMPLES,
+                                         .deadline_s =
+                                             start_s + run->request->budget_s * round / ROUNDS,
+                                         .memory_bytes = run->memory_bytes};
 
         GHP_TRY_GOTO(status, ghp_measure_comms(&run->m, &worklist, limits, &scratch), done);
     }
-    for (int i = 0; i < validation->n; ++i) validation->trials[i].comm = worklist.comms[i];
+    for (int i = 0; i < validation->n; ++i)
+        validation->trials[i].comm = worklist.comms[i];
 done:
     ghp_profile_release(&scratch);
     ghp_worklist_release(&worklist);
@@ -355,9 +373,9 @@ done:
 }
 
 enum ghp_status ghp_validation_run(const struct ghp_validation_request *request,
-                                 const struct ghp_transport_ops *transport_ops,
-                                 struct ghp_transport *transport,
-                                 struct ghp_validation_result *result)
+                                   const struct ghp_transport_ops *transport_ops,
+                                   struct ghp_transport *transport,
+                                   struct ghp_validation_result *result)
 {
     struct run run = {.request = request, .result = result};
     double start_s = ghp_now_s();

@@ -24,9 +24,10 @@ enum ghp_validation_kind { GHP_VALIDATION_SIZE, GHP_VALIDATION_GROUP, GHP_VALIDA
 
 /* One collective that the profile did not measure. */
 struct ghp_validation_trial {
-    struct ghp_worklist_comm comm; /* samples: what was measured */
+    struct ghp_worklist_comm comm;     /* samples: what was measured */
     bool costed[GHP_VALIDATION_COUNT]; /* kinds that it is a trial of */
-    double predicted_s[GHP_VALIDATION_COUNT]; /* by the whole profile; without the table of its (op, count, stride) */
+    double predicted_s
+        [GHP_VALIDATION_COUNT]; /* by the whole profile; without the table of its (op, count, stride) */
 };
 
 struct ghp_validation {
@@ -63,13 +64,14 @@ struct ghp_validation_result {
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; nothing to try leaves held->n at 0
  * Local */
 enum ghp_status ghp_validation_collect(const struct ghp_profile *profile, int ranks,
-                                     struct ghp_validation *validation);
+                                       struct ghp_validation *validation);
 
 /* Prices every trial; `costed` says by which kinds.
  *
  * Returns   GHP_OK; GHP_ERR_MISSING (no table of the operation left and a link without bandwidth); GHP_ERR_NO_MEMORY
  * Local */
-enum ghp_status ghp_validation_predict(const struct ghp_profile *profile, struct ghp_validation *validation);
+enum ghp_status ghp_validation_predict(const struct ghp_profile *profile,
+                                       struct ghp_validation *validation);
 
 /* Frees it; accepts a zeroed one. */
 void ghp_validation_release(struct ghp_validation *validation);
@@ -80,23 +82,25 @@ void ghp_validation_release(struct ghp_validation *validation);
  *           pricing and the transport. All ranks fail together.
  * Collective over all ranks */
 enum ghp_status ghp_validation_run(const struct ghp_validation_request *request,
-                                 const struct ghp_transport_ops *transport_ops,
-                                 struct ghp_transport *transport,
-                                 struct ghp_validation_result *result);
+                                   const struct ghp_transport_ops *transport_ops,
+                                   struct ghp_transport *transport,
+                                   struct ghp_validation_result *result);
 
 /* predicted / measured - 1; 0 where it was not measured.  Local. */
-double ghp_validation_error(const struct ghp_validation_trial *trial, enum ghp_validation_kind kind);
+double ghp_validation_error(const struct ghp_validation_trial *trial,
+                            enum ghp_validation_kind kind);
 
 /* Sum over the measured trials of a kind with from <= bytes < to.  Local. */
 struct ghp_validation_sum ghp_validation_sum(const struct ghp_validation *validation,
-                                         enum ghp_validation_kind kind, int64_t from, int64_t to);
+                                             enum ghp_validation_kind kind, int64_t from,
+                                             int64_t to);
 
 /* A row a trial and kind, sorted, then the sums.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY
  * Local */
 enum ghp_status ghp_validation_print(struct ghp_validation_result *result, const char *profile_path,
-                                   FILE *out);
+                                     FILE *out);
 
 /* The same as an object that the caller releases; NULL without memory.  Local. */
 json_t *ghp_validation_json(struct ghp_validation_result *result, const char *profile_path);

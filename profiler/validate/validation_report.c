@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 static const double ms = 1e3;
-static const int64_t large = 1 << 20; /* [bytes]; from here on messages cost bandwidth, not latency */
+static const int64_t large =
+    1 << 20; /* [bytes]; from here on messages cost bandwidth, not latency */
 static const char *const kind_names[GHP_VALIDATION_COUNT] = {"sizes", "groups"};
 
 static bool shown(const struct ghp_validation_trial *trial, enum ghp_validation_kind kind)
@@ -20,13 +21,15 @@ static bool shown(const struct ghp_validation_trial *trial, enum ghp_validation_
 
 double ghp_validation_error(const struct ghp_validation_trial *trial, enum ghp_validation_kind kind)
 {
-    double measured_s = trial->comm.samples.n > 0 ? ghp_samples_summary(&trial->comm.samples).seconds : 0;
+    double measured_s =
+        trial->comm.samples.n > 0 ? ghp_samples_summary(&trial->comm.samples).seconds : 0;
 
     return measured_s > 0 ? trial->predicted_s[kind] / measured_s - 1 : 0;
 }
 
 struct ghp_validation_sum ghp_validation_sum(const struct ghp_validation *validation,
-                                         enum ghp_validation_kind kind, int64_t from, int64_t to)
+                                             enum ghp_validation_kind kind, int64_t from,
+                                             int64_t to)
 {
     struct ghp_validation_sum sum = {.worst_trial = -1};
 
@@ -57,14 +60,16 @@ static int by_table(const void *a, const void *b)
 
 static void sort(struct ghp_validation *validation)
 {
-    if (validation->n > 0) qsort(validation->trials, (size_t)validation->n, sizeof *validation->trials, by_table);
+    if (validation->n > 0)
+        qsort(validation->trials, (size_t)validation->n, sizeof *validation->trials, by_table);
 }
 
 static int unmeasured(const struct ghp_validation *validation)
 {
     int n = 0;
 
-    for (int i = 0; i < validation->n; ++i) n += validation->trials[i].comm.samples.n == 0;
+    for (int i = 0; i < validation->n; ++i)
+        n += validation->trials[i].comm.samples.n == 0;
     return n;
 }
 
@@ -87,25 +92,27 @@ static void add_row(struct ghp_table *t, const struct ghp_validation_trial *tria
     ghp_table_cell(t, "%+.1f", 100 * ghp_validation_error(trial, kind));
 }
 
-static enum ghp_status print_rows(const struct ghp_validation_result *result, const char *profile_path,
-                                  FILE *out)
+static enum ghp_status print_rows(const struct ghp_validation_result *result,
+                                  const char *profile_path, FILE *out)
 {
     struct ghp_table *t = ghp_table_open();
     char seconds[32];
     enum ghp_status status = GHP_OK;
 
-    ghp_table_note(t, "profile %s: collectives that are not in it; %d ranks at once on %d node%s%s; %s",
-                   profile_path, result->ranks, result->nodes, result->nodes == 1 ? "" : "s",
-                   result->oversubscribed ? ", sharing cores" : "",
-                   ghp_seconds_format(result->seconds, seconds, sizeof seconds));
-    ghp_table_note(t, "sizes: between the profile's sizes; groups: costed without the table of that op, "
-                      "count and stride");
+    ghp_table_note(
+        t, "profile %s: collectives that are not in it; %d ranks at once on %d node%s%s; %s",
+        profile_path, result->ranks, result->nodes, result->nodes == 1 ? "" : "s",
+        result->oversubscribed ? ", sharing cores" : "",
+        ghp_seconds_format(result->seconds, seconds, sizeof seconds));
+    ghp_table_note(
+        t, "sizes: between the profile's sizes; groups: costed without the table of that op, "
+           "count and stride");
     if (unmeasured(&result->validation) > 0)
         ghp_table_note(t, "%d of %d not measured: no time or memory left; raise --budget",
                        unmeasured(&result->validation), result->validation.n);
     ghp_table_column(t, "held out", NULL, 'l');
     ghp_table_column(t, "op", NULL, 'l');
-    ghp_table_column(t, "count", "ranks", 'r');
+    ghp_table_column(t, "ranks", "ranks", 'r');
     ghp_table_column(t, "stride", "ranks", 'r');
     ghp_table_column(t, "bytes", "", 'r');
     ghp_table_column(t, "predicted", "ms", 'r');
@@ -121,12 +128,13 @@ static enum ghp_status print_rows(const struct ghp_validation_result *result, co
     return status;
 }
 
-static void add_sum(struct ghp_table *t, const struct ghp_validation *validation, enum ghp_validation_kind kind,
-                    bool is_large)
+static void add_sum(struct ghp_table *t, const struct ghp_validation *validation,
+                    enum ghp_validation_kind kind, bool is_large)
 {
     struct ghp_validation_sum sum =
         ghp_validation_sum(validation, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
-    const struct ghp_worklist_comm *worst = sum.n > 0 ? &validation->trials[sum.worst_trial].comm : NULL;
+    const struct ghp_worklist_comm *worst =
+        sum.n > 0 ? &validation->trials[sum.worst_trial].comm : NULL;
 
     ghp_table_row(t);
     ghp_table_cell(t, "%s", kind_names[kind]);
@@ -161,7 +169,7 @@ static enum ghp_status print_sums(const struct ghp_validation *validation, FILE 
 }
 
 enum ghp_status ghp_validation_print(struct ghp_validation_result *result, const char *profile_path,
-                                   FILE *out)
+                                     FILE *out)
 {
     sort(&result->validation);
     GHP_TRY(print_rows(result, profile_path, out));
@@ -175,22 +183,23 @@ static json_t *row_json(const struct ghp_validation_trial *trial, enum ghp_valid
     struct ghp_timed timed = ghp_samples_summary(&trial->comm.samples);
 
     return json_pack("{s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:i, s:f}", "held_out",
-                     kind_names[kind], "op", ghp_comm_name(trial->comm.op), "count",
+                     kind_names[kind], "op", ghp_comm_name(trial->comm.op), "ranks",
                      trial->comm.count, "stride", trial->comm.stride, "bytes",
                      (json_int_t)trial->comm.bytes, "predicted_s", trial->predicted_s[kind],
                      "measured_s", timed.seconds, "spread", timed.spread, "samples", timed.samples,
                      "error", ghp_validation_error(trial, kind));
 }
 
-static json_t *sum_json(const struct ghp_validation *validation, enum ghp_validation_kind kind, bool is_large)
+static json_t *sum_json(const struct ghp_validation *validation, enum ghp_validation_kind kind,
+                        bool is_large)
 {
     struct ghp_validation_sum sum =
         ghp_validation_sum(validation, kind, is_large ? large : 0, is_large ? INT64_MAX : large);
 
     return json_pack("{s:s, s:I, s:o, s:i, s:o, s:o}", "held_out", kind_names[kind], "from_bytes",
                      (json_int_t)(is_large ? large : 0), "to_bytes",
-                     is_large ? json_null() : json_integer(large), "trials", sum.n,
-                     "mean_error", sum.n > 0 ? json_real(sum.mean) : json_null(), "worst_error",
+                     is_large ? json_null() : json_integer(large), "trials", sum.n, "mean_error",
+                     sum.n > 0 ? json_real(sum.mean) : json_null(), "worst_error",
                      sum.n > 0 ? json_real(sum.worst) : json_null());
 }
 
@@ -218,5 +227,6 @@ json_t *ghp_validation_json(struct ghp_validation_result *result, const char *pr
     return json_pack("{s:s, s:s, s:i, s:i, s:b, s:f, s:i, s:i, s:o, s:o}", "way", "held-out",
                      "profile", profile_path, "ranks", result->ranks, "nodes", result->nodes,
                      "oversubscribed", result->oversubscribed, "seconds", result->seconds, "trials",
-                     validation->n, "not_measured", unmeasured(validation), "sums", sums, "collectives", rows);
+                     validation->n, "not_measured", unmeasured(validation), "sums", sums,
+                     "collectives", rows);
 }

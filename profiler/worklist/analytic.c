@@ -19,8 +19,20 @@ struct field {
 };
 
 enum field_id {
-    FLOPS, BANDWIDTH, LATENCY, INTRA_BANDWIDTH, INTRA_LATENCY, MEMORY, MEMORY_BANDWIDTH, BATCH_HALF, NODES,
-    CORES, COMPUTE_SLOWDOWN, COMM_SLOWDOWN, LINK_SLOWDOWN, FIELDS
+    FLOPS,
+    BANDWIDTH,
+    LATENCY,
+    INTRA_BANDWIDTH,
+    INTRA_LATENCY,
+    MEMORY,
+    MEMORY_BANDWIDTH,
+    BATCH_HALF,
+    NODES,
+    CORES,
+    COMPUTE_SLOWDOWN,
+    COMM_SLOWDOWN,
+    LINK_SLOWDOWN,
+    FIELDS
 };
 
 static const struct field fields[FIELDS] = {
@@ -57,8 +69,9 @@ static enum ghp_status read_value(const char *text, int id, double *value)
         errno = 0;
         *value = strtod(text, &end);
         if (end == text || *end != '\0' || errno == ERANGE)
-            return GHP_FAIL(GHP_ERR_USAGE, "cannot read --analytic: '%s=%s' is no number; write it "
-                                           "like %s=6e12",
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "cannot read --analytic: '%s=%s' is no number; write it "
+                            "like %s=6e12",
                             fields[id].key, text, fields[id].key);
     }
     if (*value >= fields[id].min && *value <= fields[id].max &&
@@ -80,25 +93,29 @@ static enum ghp_status read_item(char *item, struct field *into)
     char *value = strchr(item, '=');
     const char *nearest = NULL;
 
-    for (int i = 0; i < FIELDS; ++i) keys[i] = into[i].key;
+    for (int i = 0; i < FIELDS; ++i)
+        keys[i] = into[i].key;
     if (value == NULL)
-        return GHP_FAIL(GHP_ERR_USAGE, "cannot read --analytic: '%s' has no value; write key=value "
-                                       "with keys %s",
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read --analytic: '%s' has no value; write key=value "
+                        "with keys %s",
                         item, ghp_text_join(keys, all, sizeof all));
     *value++ = '\0';
     for (int i = 0; i < FIELDS; ++i) {
         if (strcmp(item, into[i].key) != 0) continue;
         if (into[i].given)
-            return GHP_FAIL(GHP_ERR_USAGE, "cannot read --analytic: '%s' is given twice; give it "
-                                           "once",
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "cannot read --analytic: '%s' is given twice; give it "
+                            "once",
                             item);
         into[i].given = true;
         return read_value(value, i, &into[i].value);
     }
     nearest = ghp_text_nearest(item, keys);
     if (nearest != NULL)
-        return GHP_FAIL(GHP_ERR_USAGE, "cannot read --analytic: unknown key '%s'; did you mean "
-                                       "'%s'?",
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "cannot read --analytic: unknown key '%s'; did you mean "
+                        "'%s'?",
                         item, nearest);
     return GHP_FAIL(GHP_ERR_USAGE, "cannot read --analytic: unknown key '%s'; use %s", item,
                     ghp_text_join(keys, all, sizeof all));
@@ -108,8 +125,9 @@ static enum ghp_status check_fields(const struct field *got)
 {
     for (int i = 0; i < FIELDS; ++i)
         if (got[i].required && !got[i].given)
-            return GHP_FAIL(GHP_ERR_USAGE, "cannot read --analytic: '%s' is missing; give at least "
-                                           "F=6e12,bandwidth=1.25e9,latency=20e-6",
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "cannot read --analytic: '%s' is missing; give at least "
+                            "F=6e12,bandwidth=1.25e9,latency=20e-6",
                             got[i].key);
     if (got[NODES].value > 0 && !got[CORES].given)
         return GHP_FAIL(GHP_ERR_USAGE, "cannot read --analytic: 'nodes' is given without 'cores'; "
@@ -155,7 +173,8 @@ enum ghp_status ghp_analytic_parse(const char *text, struct ghp_analytic *analyt
     return GHP_OK;
 }
 
-static enum ghp_status fill_machine(const struct ghp_analytic *analytic, struct ghp_machine *machine)
+static enum ghp_status fill_machine(const struct ghp_analytic *analytic,
+                                    struct ghp_machine *machine)
 {
     machine->name = strdup("analytic");
     machine->nodes = analytic->nodes;
@@ -165,7 +184,8 @@ static enum ghp_status fill_machine(const struct ghp_analytic *analytic, struct 
     machine->n_pus = analytic->cores;
     machine->pus = ghp_alloc((size_t)analytic->cores, sizeof *machine->pus);
     if (machine->name == NULL || machine->pus == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < analytic->cores; ++i) machine->pus[i] = i;
+    for (int i = 0; i < analytic->cores; ++i)
+        machine->pus[i] = i;
     machine->memory_bytes = analytic->memory_bytes;
     machine->intra = analytic->intra;
     machine->inter = analytic->inter;

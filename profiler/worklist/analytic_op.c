@@ -5,7 +5,8 @@
  * determinant, as a share of what it is for columns at right angles. */
 static const double least_apart = 1e-6;
 
-void ghp_analytic_op_add(struct ghp_analytic_op *laws, const struct ghp_op_work *work, double seconds)
+void ghp_analytic_op_add(struct ghp_analytic_op *laws, const struct ghp_op_work *work,
+                         double seconds)
 {
     struct ghp_op_sums *sums = &laws->of[work->op][work->pass];
     double f = work->flops / seconds, b = work->bytes / seconds;

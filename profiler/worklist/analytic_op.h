@@ -27,7 +27,8 @@ struct ghp_analytic_op {
 };
 
 /* Adds one that was measured, seconds > 0. */
-void ghp_analytic_op_add(struct ghp_analytic_op *laws, const struct ghp_op_work *work, double seconds);
+void ghp_analytic_op_add(struct ghp_analytic_op *laws, const struct ghp_op_work *work,
+                         double seconds);
 
 /* Seconds of the work by the analytic model of its kind; 0: none of its kind was measured. */
 double ghp_analytic_op_seconds(const struct ghp_analytic_op *laws, const struct ghp_op_work *work);

@@ -23,7 +23,7 @@ enum ghp_visit ghp_time_estimate_kind(const struct ghp_worklist_op *op, bool cho
 {
     if (op->variants[0].samples.n > 0)
         return chooses && op->variants[op->n_variants - 1].samples.n == 0 ? GHP_VISIT_MEMORY_FORMATS
-                                                                  : GHP_VISIT_AGAIN;
+                                                                          : GHP_VISIT_AGAIN;
     return chooses && op->flops > 0 ? GHP_VISIT_AUTOTUNING : GHP_VISIT_FIRST;
 }
 
@@ -33,7 +33,9 @@ static double samples_s(const struct ghp_time_estimate *f, const struct ghp_work
     bool later = kind == GHP_VISIT_AGAIN || kind == GHP_VISIT_MEMORY_FORMATS;
     int others = later || op->value == GHP_VALUE_DATA ? op->n_variants - 1 : 0;
     int runs = COLD_RUNS + visit_plan.samples + others * 2 * COLD_RUNS;
-    int tried = kind == GHP_VISIT_AUTOTUNING ? 1 + others : kind == GHP_VISIT_MEMORY_FORMATS ? others : 0;
+    int tried = kind == GHP_VISIT_AUTOTUNING       ? 1 + others
+                : kind == GHP_VISIT_MEMORY_FORMATS ? others
+                                                   : 0;
     int trials = tried * TRIED * TRIED_RUNS;
     double once_s = run_s(f, op);
 
@@ -42,7 +44,7 @@ static double samples_s(const struct ghp_time_estimate *f, const struct ghp_work
 }
 
 double ghp_time_estimate_s(const struct ghp_time_estimate *f, const struct ghp_worklist_op *op,
-                      struct ghp_visit_plan visit_plan)
+                           struct ghp_visit_plan visit_plan)
 {
     enum ghp_visit kind = ghp_time_estimate_kind(op, visit_plan.chooses);
     double expected_s = samples_s(f, op, kind, visit_plan);
@@ -51,8 +53,8 @@ double ghp_time_estimate_s(const struct ghp_time_estimate *f, const struct ghp_w
     return expected_s * f->visits[kind].wall_s / f->visits[kind].samples_s;
 }
 
-void ghp_time_estimate_note(struct ghp_time_estimate *f, const struct ghp_worklist_op *op, enum ghp_visit kind,
-                       struct ghp_visit_plan visit_plan, double wall_s)
+void ghp_time_estimate_note(struct ghp_time_estimate *f, const struct ghp_worklist_op *op,
+                            enum ghp_visit kind, struct ghp_visit_plan visit_plan, double wall_s)
 {
     double seconds = ghp_samples_summary(&op->variants[0].samples).seconds;
 

@@ -51,11 +51,11 @@ enum ghp_visit ghp_time_estimate_kind(const struct ghp_worklist_op *op, bool cho
 
 /* Seconds of the next visit. */
 double ghp_time_estimate_s(const struct ghp_time_estimate *f, const struct ghp_worklist_op *op,
-                      struct ghp_visit_plan visit_plan);
+                           struct ghp_visit_plan visit_plan);
 
 /* What a visit of that kind took; its samples are the operation's. */
-void ghp_time_estimate_note(struct ghp_time_estimate *f, const struct ghp_worklist_op *op, enum ghp_visit kind,
-                       struct ghp_visit_plan visit_plan, double wall_s);
+void ghp_time_estimate_note(struct ghp_time_estimate *f, const struct ghp_worklist_op *op,
+                            enum ghp_visit kind, struct ghp_visit_plan visit_plan, double wall_s);
 
 /* Seconds to ask for the scratch of n more operations. */
 double ghp_time_estimate_scratch_s(const struct ghp_time_estimate *f, int n);

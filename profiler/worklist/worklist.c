@@ -67,12 +67,12 @@ static enum ghp_status visit_op(void *context, const struct ghp_space_local *ite
     const struct ghp_fuse_scope scope = {.own = own_statistics(c, &item->local),
                                          .linear = c->request->fuses_linear};
     struct ghp_worklist_op op = {.local = item->local,
-                               .pass = item->pass,
-                               .value = GHP_VALUE_REST,
-                               .n_variants = 1,
-                               .epilogue = ghp_fuse_layers(c->model, item->layer, scope),
-                               .fused =
-                                   ghp_fuse_always(c->model, item->layer, item->pass, scope)};
+                                 .pass = item->pass,
+                                 .value = GHP_VALUE_REST,
+                                 .n_variants = 1,
+                                 .epilogue = ghp_fuse_layers(c->model, item->layer, scope),
+                                 .fused =
+                                     ghp_fuse_always(c->model, item->layer, item->pass, scope)};
 
     if (c->shares)
         op.value = GHP_VALUE_DATA;
@@ -267,7 +267,8 @@ struct gap {
     int64_t grain;
 };
 
-static enum ghp_status add_between(const struct gap *gap, int64_t size, struct ghp_worklist *thinned)
+static enum ghp_status add_between(const struct gap *gap, int64_t size,
+                                   struct ghp_worklist *thinned)
 {
     struct ghp_worklist_comm comm = *gap->from;
 
@@ -320,7 +321,8 @@ static enum ghp_status thin_comms(struct ghp_worklist *worklist, int element_byt
             worklist->comms[++kept] = worklist->comms[i];
     worklist->n_comms = kept + 1;
     for (int i = 1; i <= worklist->n_comms && status == GHP_OK; ++i) {
-        if (i < worklist->n_comms && same_kind(&worklist->comms[first], &worklist->comms[i])) continue;
+        if (i < worklist->n_comms && same_kind(&worklist->comms[first], &worklist->comms[i]))
+            continue;
         status = thin_kind(&worklist->comms[first], i - first, element_bytes, &thinned);
         first = i;
     }
@@ -333,7 +335,8 @@ static enum ghp_status thin_comms(struct ghp_worklist *worklist, int element_byt
     return status;
 }
 
-static enum ghp_status collect(const struct ghp_worklist_request *request, struct ghp_worklist *worklist)
+static enum ghp_status collect(const struct ghp_worklist_request *request,
+                               struct ghp_worklist *worklist)
 {
     for (int b = 0; b < request->n_batches; ++b) {
         struct collecting c = {.request = request, .worklist = worklist};
@@ -354,7 +357,7 @@ static enum ghp_status collect(const struct ghp_worklist_request *request, struc
 }
 
 enum ghp_status ghp_worklist_collect(const struct ghp_worklist_request *request,
-                                   struct ghp_worklist *worklist)
+                                     struct ghp_worklist *worklist)
 {
     enum ghp_status status = GHP_OK;
 
@@ -372,8 +375,8 @@ void ghp_worklist_release(struct ghp_worklist *worklist)
 }
 
 int ghp_worklist_draw(const struct ghp_worklist *worklist,
-                    double (*weight)(const struct ghp_worklist_op *op), int most,
-                    const struct ghp_worklist_op **ops)
+                      double (*weight)(const struct ghp_worklist_op *op), int most,
+                      const struct ghp_worklist_op **ops)
 {
     double all = 0, passed = 0, drawn = 0.5;
     int n = 0;

@@ -47,7 +47,7 @@ struct ghp_worklist_op {
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;         /* an earlier file has it: not measured again */
     struct ghp_epilogue epilogue; /* layers that it fuses (executor/engine/fuse.h) */
-    bool fused;                /* others take it along, wherever it is */
+    bool fused;                   /* others take it along, wherever it is */
     /* rank 0: scratch_bytes is known, of an entry with so many formats */
     bool asked;
     int asked_memory_formats;
@@ -83,7 +83,7 @@ struct ghp_worklist_request {
     const int64_t *batches; /* n_batches, each a multiple of `workers` */
     int n_batches;
     int workers; /* N */
-    int ranks;   /* P <= N: collectives whose groups do not fit into P ranks are left to the analytic model */
+    int ranks; /* P <= N: collectives whose groups do not fit into P ranks are left to the analytic model */
     int element_bytes; /* 4 or 8 */
     /* gradients that are reduced together make messages up to this size, >= 0 */
     int64_t bucket_bytes;
@@ -97,7 +97,7 @@ struct ghp_worklist_request {
  * Returns   GHP_OK; GHP_ERR_INPUT (a batch that is no multiple of the workers); GHP_ERR_NO_MEMORY
  * Local; equal requests give equal work lists on all ranks */
 enum ghp_status ghp_worklist_collect(const struct ghp_worklist_request *request,
-                                   struct ghp_worklist *worklist);
+                                     struct ghp_worklist *worklist);
 
 /* Whether the two differ in the samples only. */
 bool ghp_worklist_is_family(const struct ghp_worklist_op *x, const struct ghp_worklist_op *y);
@@ -112,7 +112,7 @@ void ghp_worklist_release(struct ghp_worklist *worklist);
  *
  * Returns how many; 0: none weighs anything. Local. */
 int ghp_worklist_draw(const struct ghp_worklist *worklist,
-                    double (*weight)(const struct ghp_worklist_op *op), int most,
-                    const struct ghp_worklist_op **ops);
+                      double (*weight)(const struct ghp_worklist_op *op), int most,
+                      const struct ghp_worklist_op **ops);
 
 #endif

@@ -14,7 +14,7 @@ launch 1 "$BIN/ghp-profile" --backend cuda --precision float --model "$model" --
     -o one.json || fail "profile: $(head -3 err)"
 grep -q '"backend": "cuda"' one.json || fail "the profile is not cuda's"
 grep -q '"name": "emulated GPU"' one.json || fail "the machine has no GPU"
-grep -q '"beside_bytes"' one.json || fail "the profile has no bytes beside the arena"
+grep -q '"reserved_bytes"' one.json || fail "the profile has no bytes beside the arena"
 "$BIN/ghp-plan" "$model" --profile one.json --workers 1 --batch 8 -o one.plan.json >out 2>err || fail "plan: $(head -3 err)"
 launch 1 "$BIN/ghp-run" one.plan.json --steps 6 --json --run one.run.json || fail "run: $(head -3 err)"
 [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "allocated is not predicted memory"

@@ -34,12 +34,12 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
     request.shape = b->model.layers[0].out;
     request.classes = b->model.classes;
     GHP_TRY(ghp_data_open(&request, &b->data));
-    b->training_config =
-        (struct ghp_training_config){.init = {.seed = BENCH_SEED},
-                            .data = b->data,
-                            .schedule = {.base = 0.05, .steps = BENCH_STEPS, .warmup_steps = 2},
-                            .momentum = 0.9,
-                            .weight_decay = 1e-4};
+    b->training_config = (struct ghp_training_config){
+        .init = {.seed = BENCH_SEED},
+        .data = b->data,
+        .schedule = {.base = 0.05, .steps = BENCH_STEPS, .warmup_steps = 2},
+        .momentum = 0.9,
+        .weight_decay = 1e-4};
     b->work = (struct ghp_work){.model = &b->model,
                                 .problem = {.workers = workers, .global_batch = batch},
                                 .rank = ghp_transport_mpi.rank(transport),
@@ -89,8 +89,8 @@ enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t 
 }
 
 /* Goes on with the hash of a whole copy. */
-static uint64_t hash_copy(struct ghp_worker *worker, const struct ghp_tensor *t, enum ghp_buffer_kind buffer_kind,
-                          uint64_t hash)
+static uint64_t hash_copy(struct ghp_worker *worker, const struct ghp_tensor *t,
+                          enum ghp_buffer_kind buffer_kind, uint64_t hash)
 {
     size_t bytes =
         (size_t)(t->param->elements * ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes));

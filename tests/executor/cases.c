@@ -25,7 +25,8 @@ static struct ghp_split largest_of(const struct ghp_split *choices, int n, enum 
     struct ghp_split best = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
 
     for (int i = 0; i < n; i++)
-        if (choices[i].kind == kind && choices[i].tp_size > best.tp_size && choices[i].tp_size <= most)
+        if (choices[i].kind == kind && choices[i].tp_size > best.tp_size &&
+            choices[i].tp_size <= most)
             best = choices[i];
     return best;
 }

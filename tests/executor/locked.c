@@ -282,8 +282,8 @@ static enum ghp_status locked_copy(struct ghp_backend *backend, enum ghp_device_
     return enqueue(backend, (struct work){.kind = COPY, .copy = *copy});
 }
 
-static enum ghp_status locked_clear(struct ghp_backend *backend, enum ghp_device_stream stream, void *to,
-                                    int64_t bytes)
+static enum ghp_status locked_clear(struct ghp_backend *backend, enum ghp_device_stream stream,
+                                    void *to, int64_t bytes)
 {
     (void)stream;
     return enqueue(backend, (struct work){.kind = CLEAR, .copy = {.to = to, .bytes = bytes}});
@@ -296,8 +296,8 @@ static enum ghp_status locked_move(struct ghp_backend *backend, enum ghp_device_
     return enqueue(backend, (struct work){.kind = MOVE, .move = *move});
 }
 
-static enum ghp_status change_order(const struct ghp_param_descriptor *descriptor, bool to_device, const void *from,
-                                    void *to)
+static enum ghp_status change_order(const struct ghp_param_descriptor *descriptor, bool to_device,
+                                    const void *from, void *to)
 {
     enter();
     if (descriptor->n_dims == 4) {
@@ -314,15 +314,17 @@ static enum ghp_status change_order(const struct ghp_param_descriptor *descripto
     return GHP_OK;
 }
 
-static enum ghp_status locked_put(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
-                                  const void *host, void *device)
+static enum ghp_status locked_put(struct ghp_backend *backend,
+                                  const struct ghp_param_descriptor *descriptor, const void *host,
+                                  void *device)
 {
     (void)backend;
     return change_order(descriptor, true, host, device);
 }
 
-static enum ghp_status locked_get(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
-                                  const void *device, void *host)
+static enum ghp_status locked_get(struct ghp_backend *backend,
+                                  const struct ghp_param_descriptor *descriptor, const void *device,
+                                  void *host)
 {
     (void)backend;
     return change_order(descriptor, false, device, host);
@@ -331,7 +333,7 @@ static enum ghp_status locked_get(struct ghp_backend *backend, const struct ghp_
 /* ---- events and graphs ---- */
 
 static enum ghp_status locked_event_open(struct ghp_backend *backend, bool timed,
-                                        struct ghp_device_event **event)
+                                         struct ghp_device_event **event)
 {
     (void)backend;
     (void)timed;
@@ -345,8 +347,9 @@ static void locked_event_close(struct ghp_backend *backend, struct ghp_device_ev
     free(event);
 }
 
-static enum ghp_status locked_record_event(struct ghp_backend *backend, enum ghp_device_stream stream,
-                                  struct ghp_device_event *event)
+static enum ghp_status locked_record_event(struct ghp_backend *backend,
+                                           enum ghp_device_stream stream,
+                                           struct ghp_device_event *event)
 {
     (void)stream;
     return enqueue(backend, (struct work){.kind = SET, .event = event});
@@ -354,15 +357,15 @@ static enum ghp_status locked_record_event(struct ghp_backend *backend, enum ghp
 
 /* Everything is done in the order of its calls, so there is nothing to wait for. */
 static enum ghp_status locked_wait_event(struct ghp_backend *backend, enum ghp_device_stream stream,
-                                     struct ghp_device_event *event)
+                                         struct ghp_device_event *event)
 {
     (void)backend;
     (void)stream;
     return event != NULL ? GHP_OK : GHP_FAIL(GHP_ERR_INTERNAL, "no event to follow");
 }
 
-static enum ghp_status locked_query_event(struct ghp_backend *backend, struct ghp_device_event *event,
-                                     bool *passed)
+static enum ghp_status locked_query_event(struct ghp_backend *backend,
+                                          struct ghp_device_event *event, bool *passed)
 {
     (void)backend;
     *passed = event->set && event->asked;
@@ -407,14 +410,16 @@ static enum ghp_status locked_begin_capture(struct ghp_backend *backend)
     return locked->recording != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
-static enum ghp_status locked_end_capture(struct ghp_backend *backend, struct ghp_device_graph **graph)
+static enum ghp_status locked_end_capture(struct ghp_backend *backend,
+                                          struct ghp_device_graph **graph)
 {
     *graph = locked_of(backend)->recording;
     locked_of(backend)->recording = NULL;
     return GHP_OK;
 }
 
-static enum ghp_status locked_launch_graph(struct ghp_backend *backend, struct ghp_device_graph *graph)
+static enum ghp_status locked_launch_graph(struct ghp_backend *backend,
+                                           struct ghp_device_graph *graph)
 {
     plays++;
     for (int i = 0; i < graph->n; i++)
@@ -487,7 +492,8 @@ static enum ghp_status locked_prepare(struct ghp_backend *backend, const struct 
     return ghp_backend_reference.prepare(backend, local, pass, kernel);
 }
 
-static enum ghp_status locked_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status locked_run(struct ghp_kernel *kernel,
+                                  const struct ghp_kernel_arguments *args)
 {
     return enqueue(kernel->backend, (struct work){.kind = RUN, .kernel = kernel, .args = *args});
 }
@@ -558,8 +564,8 @@ struct ghp_transport {
 };
 
 enum ghp_status locked_device_transport_open(const struct ghp_transport_ops *base_ops,
-                                    struct ghp_transport *base, struct ghp_device device,
-                                    struct ghp_transport **transport)
+                                             struct ghp_transport *base, struct ghp_device device,
+                                             struct ghp_transport **transport)
 {
     *transport = ghp_alloc(1, sizeof(**transport));
     if (*transport == NULL) return GHP_NO_MEMORY();
@@ -579,7 +585,7 @@ static void device_transport_close(struct ghp_transport *t)
 }
 
 static enum ghp_status device_transport_group(struct ghp_transport *t, struct ghp_ranks ranks,
-                                     enum ghp_stream stream, struct ghp_comm **comm)
+                                              enum ghp_stream stream, struct ghp_comm **comm)
 {
     struct ghp_comm *c = ghp_alloc(1, sizeof(*c));
 
@@ -603,31 +609,34 @@ static enum ghp_status carry(struct ghp_comm *c, struct collective collective)
                    (struct work){.kind = COLLECT, .collective = collective});
 }
 
-static enum ghp_status device_transport_all_reduce(struct ghp_comm *c, const struct ghp_reduction *sum)
+static enum ghp_status device_transport_all_reduce(struct ghp_comm *c,
+                                                   const struct ghp_reduction *sum)
 {
     return carry(c, (struct collective){.op = GHP_COMM_ALL_REDUCE, .sum = *sum});
 }
 
-static enum ghp_status device_transport_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
+static enum ghp_status device_transport_reduce_scatter(struct ghp_comm *c,
+                                                       const struct ghp_reduction *sum)
 {
     return carry(c, (struct collective){.op = GHP_COMM_REDUCE_SCATTER, .sum = *sum});
 }
 
 static enum ghp_status device_transport_all_gather(struct ghp_comm *c, const void *mine, void *all,
-                                          int64_t bytes)
+                                                   int64_t bytes)
 {
-    return carry(c, (struct collective){
-                        .op = GHP_COMM_ALL_GATHER, .in = mine, .out = all, .bytes = bytes});
+    return carry(
+        c, (struct collective){.op = GHP_COMM_ALL_GATHER, .in = mine, .out = all, .bytes = bytes});
 }
 
 static enum ghp_status device_transport_all_to_all(struct ghp_comm *c, const void *in, void *out,
-                                          int64_t bytes)
+                                                   int64_t bytes)
 {
-    return carry(c, (struct collective){
-                        .op = GHP_COMM_ALL_TO_ALL, .in = in, .out = out, .bytes = bytes});
+    return carry(
+        c, (struct collective){.op = GHP_COMM_ALL_TO_ALL, .in = in, .out = out, .bytes = bytes});
 }
 
-static enum ghp_status device_transport_check(struct ghp_transport *t, double waited_s, const char *label)
+static enum ghp_status device_transport_check(struct ghp_transport *t, double waited_s,
+                                              const char *label)
 {
     (void)t;
     if (waited_s < 30) return GHP_OK;
@@ -635,12 +644,13 @@ static enum ghp_status device_transport_check(struct ghp_transport *t, double wa
 }
 
 const struct ghp_transport_ops locked_device_transport = {.name = "locked",
-                                                 .enqueues = true,
-                                                 .close = device_transport_close,
-                                                 .group = device_transport_group,
-                                                 .label = device_transport_label,
-                                                 .all_reduce = device_transport_all_reduce,
-                                                 .reduce_scatter = device_transport_reduce_scatter,
-                                                 .all_gather = device_transport_all_gather,
-                                                 .all_to_all = device_transport_all_to_all,
-                                                 .check = device_transport_check};
+                                                          .enqueues = true,
+                                                          .close = device_transport_close,
+                                                          .group = device_transport_group,
+                                                          .label = device_transport_label,
+                                                          .all_reduce = device_transport_all_reduce,
+                                                          .reduce_scatter =
+                                                              device_transport_reduce_scatter,
+                                                          .all_gather = device_transport_all_gather,
+                                                          .all_to_all = device_transport_all_to_all,
+                                                          .check = device_transport_check};

@@ -17,8 +17,8 @@ extern const struct ghp_backend_ops locked_backend; /* "locked" */
  * base_ops, base   executor/transport/device/staged.h's; borrowed */
 extern const struct ghp_transport_ops locked_device_transport;
 enum ghp_status locked_device_transport_open(const struct ghp_transport_ops *base_ops,
-                                    struct ghp_transport *base, struct ghp_device device,
-                                    struct ghp_transport **transport);
+                                             struct ghp_transport *base, struct ghp_device device,
+                                             struct ghp_transport **transport);
 
 /* Graphs played, and bytes of device memory that are not released, on all locked devices so far. */
 int64_t locked_plays(void);

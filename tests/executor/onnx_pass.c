@@ -58,9 +58,9 @@ static void run_layer(struct pass *pass, int i)
     struct ghp_local local = ghp_local_of(model, i, (struct ghp_split){GHP_SPLIT_DATA, 1}, problem);
     double metrics[GHP_METRIC_COUNT] = {0};
     struct ghp_kernel_arguments args = {.training = pass->of->training,
-                            .stat_count = pass->of->batch * local.h * local.w,
-                            .global_channels = local.c,
-                            .at = {.y = pass->y[i], .metrics = metrics}};
+                                        .stat_count = pass->of->batch * local.h * local.w,
+                                        .global_channels = local.c,
+                                        .at = {.y = pass->y[i], .metrics = metrics}};
 
     for (int k = 0; k < layer->n_inputs; k++)
         args.at.x[k] = pass->y[layer->inputs[k]];
@@ -90,12 +90,13 @@ float *onnx_pass_run(const struct onnx_pass *of)
     int last = of->import->output.layer;
     float *out;
 
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 1}, &pass.backend),
-                 GHP_OK);
+    CHECK_STATUS(
+        ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 1}, &pass.backend),
+        GHP_OK);
     pass.y = ghp_alloc((size_t)model->n_layers, sizeof *pass.y);
     for (int i = 0; i < model->n_layers; i++)
-        pass.y[i] =
-            ghp_alloc((size_t)(of->batch * ghp_shape_elements(model->layers[i].out)), sizeof(float));
+        pass.y[i] = ghp_alloc((size_t)(of->batch * ghp_shape_elements(model->layers[i].out)),
+                              sizeof(float));
     load(&pass);
     for (int i = 1; i < model->n_layers; i++)
         run_layer(&pass, i);

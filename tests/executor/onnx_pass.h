@@ -9,7 +9,8 @@ struct onnx_pass {
     const struct ghp_onnx_import *import;
     int64_t batch;
     bool training;
-    const float *samples; /* [batch][values of a sample], in ONNX's order, several inputs one behind another */
+    const float *
+        samples; /* [batch][values of a sample], in ONNX's order, several inputs one behind another */
 };
 
 /* The output layer's values, NHWC; the caller frees them. */

@@ -288,7 +288,8 @@ const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass)
     return text;
 }
 
-int op_case_written(const struct ghp_operand_set *set, enum ghp_pass pass, struct op_tensor *tensors)
+int op_case_written(const struct ghp_operand_set *set, enum ghp_pass pass,
+                    struct op_tensor *tensors)
 {
     const struct ghp_local *local = &set->local;
     const struct ghp_tensors *at = &set->args.at;
@@ -299,7 +300,8 @@ int op_case_written(const struct ghp_operand_set *set, enum ghp_pass pass, struc
             tensors[n++] = (struct op_tensor){"state", at->state[i], local->c};
     }
     for (int i = 0; pass == GHP_PASS_BACKWARD_DATA && i < ghp_operand_set_inputs(local); i++)
-        tensors[n++] = (struct op_tensor){"dx", at->dx[i], ghp_operand_set_input_elements(local, i)};
+        tensors[n++] =
+            (struct op_tensor){"dx", at->dx[i], ghp_operand_set_input_elements(local, i)};
     for (int i = 0; pass == GHP_PASS_BACKWARD_WEIGHT && i < weights; i++)
         tensors[n++] =
             (struct op_tensor){"dw", at->dw[i], ghp_local_weight_elements(local) / weights};

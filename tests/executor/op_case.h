@@ -24,7 +24,8 @@ struct ghp_local op_case_conv(struct ghp_local sizes);
 const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass);
 
 /* Tensors of elements (float or double) that a pass writes; returns their number. */
-int op_case_written(const struct ghp_operand_set *set, enum ghp_pass pass, struct op_tensor *tensors);
+int op_case_written(const struct ghp_operand_set *set, enum ghp_pass pass,
+                    struct op_tensor *tensors);
 
 /* Runs a pass with its outputs and scratch full of NaN, and checks that nothing behind the scratch was touched. The
  * kernel's algorithm goes to `algorithm` (64 bytes) unless NULL. Ends the test program on failure. */

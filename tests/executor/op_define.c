@@ -63,8 +63,8 @@ static double pool_at(const struct ghp_operand_set *set, struct place o)
     return sum / (double)(win->count_pad ? win->r * win->s : count);
 }
 
-static double mean_over(const struct ghp_operand_set *set, struct place o, bool all_samples, double about,
-                        int power)
+static double mean_over(const struct ghp_operand_set *set, struct place o, bool all_samples,
+                        double about, int power)
 {
     const struct ghp_local *l = &set->local;
     int64_t first = all_samples ? 0 : o.n, end = all_samples ? l->n : o.n + 1;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 void prediction_case_open(const char *path, int workers, struct ghp_link link,
-                        struct ghp_overlap overlap, struct prediction_case *c)
+                          struct ghp_overlap overlap, struct prediction_case *c)
 {
     struct ghp_problem problem = {.workers = workers, .global_batch = 8};
     struct ghp_lowering how = {.model = &c->model, .problem = problem, .element_bytes = 4};

@@ -15,7 +15,7 @@ struct prediction_case {
 
 /* Opens it for a model by its file and so many workers of one core each over a link, with these slowdowns, batch 8. */
 void prediction_case_open(const char *path, int workers, struct ghp_link link,
-                        struct ghp_overlap overlap, struct prediction_case *c);
+                          struct ghp_overlap overlap, struct prediction_case *c);
 
 /* Its residuals as far as the watch has seen; the caller releases them. */
 struct ghp_prediction_errors prediction_case_prediction_errors(const struct prediction_case *c);

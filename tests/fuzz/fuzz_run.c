@@ -9,6 +9,6 @@ void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     (void)bytes;
     (void)n;
     ghp_display_begin(&tables, false);
-    (void)ghp_inspect_run(&tables, path, "ghp.run/1");
+    (void)ghp_inspect_run(&tables, path, "ghp.run/2");
     (void)ghp_display_end(&tables);
 }

@@ -137,7 +137,8 @@ static void check_places(void)
     at = node("MaxPool", "p", "x", NULL);
     list(at, "kernel_shape", two, 2);
     list(at, "pads", pads, 4);
-    refused_at("p", "node 'p' (MaxPool, opset 13) becomes no layer: ", "padding smaller than the kernel");
+    refused_at(
+        "p", "node 'p' (MaxPool, opset 13) becomes no layer: ", "padding smaller than the kernel");
     begin(13, -1, 4, 0, 0); /* what is said of a tensor */
     constant("shape", GHP_ONNX_INT64, 1, (int64_t[]){2}, large);
     node("ConstantOfShape", "w", "shape", NULL);
@@ -153,7 +154,10 @@ static void check_places(void)
 /* A graph's name need be no text. */
 static void check_graph_name(void)
 {
-    static const char *const names[] = {"caf\xc3\xa9", "a\xff" "b", "\xc0\xaf", "\xed\xa0\x80", "\xe2\x82"};
+    static const char *const names[] = {"caf\xc3\xa9",
+                                        "a\xff"
+                                        "b",
+                                        "\xc0\xaf", "\xed\xa0\x80", "\xe2\x82"};
     static const char *const read[] = {"caf\xc3\xa9", "a_b", "__", "___", "__"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -197,7 +201,8 @@ static void check_long_location(void)
     if (!CHECK(mkdtemp(folder) != NULL)) return;
     snprintf(tensor_path, sizeof tensor_path, "%s/t", folder);
     snprintf(short_path, sizeof short_path, "%s/w", folder);
-    at = CUT - strlen(folder) - 2; /* of the location's byte that comes last where the path is cut */
+    at =
+        CUT - strlen(folder) - 2; /* of the location's byte that comes last where the path is cut */
     for (size_t i = 0; i < at; i++)
         location[i] = i % 2 == at % 2 ? '.' : '/';
     if (location[0] == '/') location[0] = '.', location[1] = '/', location[2] = '/';
@@ -445,17 +450,20 @@ static void check_clashes(void)
     node("Relu", second, first, NULL);
     node("Relu", "b c", second, NULL);
     node("Relu", "b:c", "b c", NULL);
-    layers_are("b:c", "[{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-                      "aaaaaa\",\"op\":\"relu\"},{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-                      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_1\",\"op\":\"relu\"},{\"name\":\"b_c\",\"op\":"
-                      "\"relu\"},{\"name\":\"b_c_2\",\"op\":\"relu\"},");
+    layers_are(
+        "b:c",
+        "[{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "aaaaaa\",\"op\":\"relu\"},{\"name\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_1\",\"op\":\"relu\"},{\"name\":\"b_c\",\"op\":"
+        "\"relu\"},{\"name\":\"b_c_2\",\"op\":\"relu\"},");
     begin(13, -1, 4, 0, 0); /* tensors: 'a.weight' of the layers 'a' and 'a.weight' */
     constant("m", GHP_ONNX_FLOAT, 2, square, floats);
     constant("n", GHP_ONNX_FLOAT, 2, square, floats);
     node("MatMul", "a", "x", "m");
     node("MatMul", "a.weight", "a", "n");
-    layers_are("a.weight", "[{\"name\":\"a\",\"op\":\"linear\",\"features\":4,\"bias\":false},{"
-                           "\"name\":\"a.weight_1\",\"op\":\"linear\",\"features\":4,\"bias\":false},");
+    layers_are("a.weight",
+               "[{\"name\":\"a\",\"op\":\"linear\",\"features\":4,\"bias\":false},{"
+               "\"name\":\"a.weight_1\",\"op\":\"linear\",\"features\":4,\"bias\":false},");
     begin(13, -1, 4, 0, 0); /* a bias whose name another node has */
     constant("m", GHP_ONNX_FLOAT, 2, square, floats);
     constant("c", GHP_ONNX_FLOAT, 1, four, floats);
@@ -502,12 +510,14 @@ static void check_shared(void)
     node("MatMul", "first", "x", "fc.weight");
     node("MatMul", "second", "first", "fc.weight");
     node("MatMul", "third", "second", "fc.weight");
-    layers_are("third", "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":"
-                        "\"fc_1\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":\"fc_2\","
-                        "\"op\":\"linear\",\"features\":4,\"bias\":false},");
+    layers_are("third",
+               "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":"
+               "\"fc_1\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":\"fc_2\","
+               "\"op\":\"linear\",\"features\":4,\"bias\":false},");
     said_reading("third", said, sizeof said);
     snprintf(expected, sizeof expected,
-             "test: warning: %s: nodes 'first' and 'second' share the tensor 'fc.weight', and 1 more node "
+             "test: warning: %s: nodes 'first' and 'second' share the tensor 'fc.weight', and 1 "
+             "more node "
              "shares one; ghp trains a copy for each: they will differ\n",
              path);
     CHECK_TEXT(said, expected);

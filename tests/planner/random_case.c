@@ -233,7 +233,7 @@ static enum ghp_status draw_profile(struct random_source *s, int workers, bool s
         nodes = 1 + random_below(s, workers);
     GHP_TRY(base_profile(nodes, workers / nodes, p));
     p->analytic = (struct ghp_analytic_model){.flops_per_s = random_between(s, 1e7, 1e11),
-                              .memory_Bps = sometimes_none(s, 1e8, 1e11)};
+                                              .memory_Bps = sometimes_none(s, 1e8, 1e11)};
     p->machine.intra =
         (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e11)};
     p->machine.inter =

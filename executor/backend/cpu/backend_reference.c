@@ -31,7 +31,8 @@ static void reference_close(struct ghp_backend *backend)
     free(backend);
 }
 
-static enum ghp_status reference_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status reference_run(struct ghp_kernel *kernel,
+                                     const struct ghp_kernel_arguments *args)
 {
     ghp_cpu_kernel_run(kernel, args);
     return GHP_OK;

@@ -76,7 +76,7 @@ static int64_t metric_sums(const struct ghp_local *local, int parts, int element
 }
 
 void ghp_cpu_kernel_update_part(const struct ghp_update *update, int element_bytes,
-                          struct ghp_share share)
+                                struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, update->elements, GRAIN);
     if (ghp_parameter_bytes(element_bytes) == 4)
@@ -113,8 +113,10 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_elementwise[] = {
      channel_sums},
     {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(relu_forward, NULL), NULL},
     {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(relu_data, NULL), NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(activation_forward, NULL), NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(activation_data, NULL), NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(activation_forward, NULL),
+     NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(activation_data, NULL),
+     NULL},
     {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(dropout_forward, NULL), NULL},
     {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(dropout_data, NULL), NULL},
     {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(add_forward, NULL), NULL},
@@ -125,11 +127,12 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_elementwise[] = {
     {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(concat_data, NULL), NULL},
     {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(flatten_forward, NULL), NULL},
     {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(flatten_data, NULL), NULL},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(softmax_forward, softmax_after),
-     metric_sums},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(softmax_data, NULL), NULL},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop",
+     GHP_CPU_KERNEL_EACH(softmax_forward, softmax_after), metric_sums},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(softmax_data, NULL),
+     NULL},
     {.name = NULL},
 };
 
 const struct ghp_cpu_kernel ghp_cpu_kernel_add_relu = {GHP_OP_ADD, GHP_PASS_FORWARD, "loop",
-                                           GHP_CPU_KERNEL_EACH(add_relu, NULL), NULL};
+                                                       GHP_CPU_KERNEL_EACH(add_relu, NULL), NULL};

@@ -2,8 +2,8 @@
  *
  * Included by cpu/elementwise.c only, once for each precision. Tensors are [rows][c], rows = n h w, channels innermost. */
 
-static void KERNEL(bias_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                               struct ghp_share share)
+static void KERNEL(bias_forward)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const SCALAR *x = args->at.x[0];
@@ -19,8 +19,8 @@ static void KERNEL(bias_forward)(const struct ghp_local *local, const struct ghp
 
 /* Sums over this part's rows, in double: into row `part` of scratch. Four rows at a time spare most of the traffic to
  * the sums. */
-static void KERNEL(bias_weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(bias_weight)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const SCALAR *dy = args->at.dy;
@@ -41,8 +41,9 @@ static void KERNEL(bias_weight)(const struct ghp_local *local, const struct ghp_
     }
 }
 
-static void KERNEL(bias_weight_after)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                    struct ghp_share share)
+static void KERNEL(bias_weight_after)(const struct ghp_local *local,
+                                      const struct ghp_kernel_arguments *args,
+                                      struct ghp_share share)
 {
     WIDE *db = args->at.dw[0];
     for (int64_t i = 0; i < local->c; i++) {
@@ -53,8 +54,8 @@ static void KERNEL(bias_weight_after)(const struct ghp_local *local, const struc
     }
 }
 
-static void KERNEL(relu_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                               struct ghp_share share)
+static void KERNEL(relu_forward)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *x = args->at.x[0];
@@ -64,8 +65,8 @@ static void KERNEL(relu_forward)(const struct ghp_local *local, const struct ghp
         y[i] = GET(x[i]) > 0 ? x[i] : 0;
 }
 
-static void KERNEL(relu_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+static void KERNEL(relu_data)(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *y = args->at.y, *dy = args->at.dy;
@@ -75,8 +76,9 @@ static void KERNEL(relu_data)(const struct ghp_local *local, const struct ghp_ke
         dx[i] = GET(y[i]) > 0 ? dy[i] : 0;
 }
 
-static void KERNEL(activation_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                     struct ghp_share share)
+static void KERNEL(activation_forward)(const struct ghp_local *local,
+                                       const struct ghp_kernel_arguments *args,
+                                       struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *x = args->at.x[0];
@@ -109,8 +111,8 @@ static void KERNEL(activation_forward)(const struct ghp_local *local, const stru
 }
 
 /* Each slope follows from the output alone; at a corner it is the one towards 0, as relu's. */
-static void KERNEL(activation_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                  struct ghp_share share)
+static void KERNEL(activation_data)(const struct ghp_local *local,
+                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *y = args->at.y, *dy = args->at.dy;
@@ -144,8 +146,8 @@ static void KERNEL(activation_data)(const struct ghp_local *local, const struct 
 }
 
 /* to = from where the mask keeps, scaled; `n` consecutive elements of one sample, the first being `element`. */
-static void KERNEL(mask_run)(const struct mask *mask, int64_t element, int64_t n, const SCALAR *from,
-                           SCALAR *to)
+static void KERNEL(mask_run)(const struct mask *mask, int64_t element, int64_t n,
+                             const SCALAR *from, SCALAR *to)
 {
     uint32_t random[MASK_NUMBERS];
     WIDE scale = (WIDE)mask->scale;
@@ -166,7 +168,7 @@ static void KERNEL(mask_run)(const struct mask *mask, int64_t element, int64_t n
 
 /* Forward and backward are the same: the mask is made anew from its key. */
 static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                          struct ghp_range rows, const void *from, void *to)
+                            struct ghp_range rows, const void *from, void *to)
 {
     struct mask mask = mask_of(local, args);
     int64_t pixels = local->h * local->w, c = local->c;
@@ -186,8 +188,8 @@ static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kern
     }
 }
 
-static void KERNEL(dropout_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                  struct ghp_share share)
+static void KERNEL(dropout_forward)(const struct ghp_local *local,
+                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     if (args->training)
@@ -196,16 +198,17 @@ static void KERNEL(dropout_forward)(const struct ghp_local *local, const struct 
         copy_rows(args->at.x[0], args->at.y, rows, local->c * (int64_t)sizeof(SCALAR));
 }
 
-static void KERNEL(dropout_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                               struct ghp_share share)
+static void KERNEL(dropout_data)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
-    KERNEL(dropout)(local, args, ghp_share_of(share, rows_of(local), 1), args->at.dy, args->at.dx[0]);
+    KERNEL(dropout)
+    (local, args, ghp_share_of(share, rows_of(local), 1), args->at.dy, args->at.dx[0]);
 }
 
 /* Up to ADD_BLOCK elements from `first`: all inputs are added before the sum is rounded. */
 static ALWAYS_INLINE void KERNEL(add_block)(const struct ghp_local *local,
-                                          const struct ghp_kernel_arguments *args, int64_t first, int64_t n,
-                                          bool relu)
+                                            const struct ghp_kernel_arguments *args, int64_t first,
+                                            int64_t n, bool relu)
 {
     const SCALAR *a = (const SCALAR *)args->at.x[0] + first,
                  *b = (const SCALAR *)args->at.x[1] + first;
@@ -225,8 +228,9 @@ static ALWAYS_INLINE void KERNEL(add_block)(const struct ghp_local *local,
         y[i] = PUT(relu && !(sum[i] > 0) ? 0 : sum[i]);
 }
 
-static ALWAYS_INLINE void KERNEL(add_all)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                        struct ghp_share share, bool relu)
+static ALWAYS_INLINE void KERNEL(add_all)(const struct ghp_local *local,
+                                          const struct ghp_kernel_arguments *args,
+                                          struct ghp_share share, bool relu)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     for (int64_t first = at.first; first < at.end; first += ADD_BLOCK)
@@ -234,28 +238,28 @@ static ALWAYS_INLINE void KERNEL(add_all)(const struct ghp_local *local, const s
     (local, args, first, at.end - first < ADD_BLOCK ? at.end - first : ADD_BLOCK, relu);
 }
 
-static void KERNEL(add_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(add_forward)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     KERNEL(add_all)(local, args, share, false);
 }
 
 static void KERNEL(add_relu)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share)
+                             struct ghp_share share)
 {
     KERNEL(add_all)(local, args, share, true);
 }
 
 static void KERNEL(add_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share)
+                             struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     for (int input = 0; input < local->n_inputs; input++)
         copy_rows(args->at.dy, args->at.dx[input], at, sizeof(SCALAR));
 }
 
-static void KERNEL(mul_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(mul_forward)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *a = args->at.x[0], *b = args->at.x[1];
@@ -266,7 +270,7 @@ static void KERNEL(mul_forward)(const struct ghp_local *local, const struct ghp_
 }
 
 static void KERNEL(mul_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share)
+                             struct ghp_share share)
 {
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *dy = args->at.dy;
@@ -280,8 +284,8 @@ static void KERNEL(mul_data)(const struct ghp_local *local, const struct ghp_ker
     }
 }
 
-static void KERNEL(concat_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                 struct ghp_share share)
+static void KERNEL(concat_forward)(const struct ghp_local *local,
+                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     SCALAR *y = args->at.y;
@@ -296,8 +300,8 @@ static void KERNEL(concat_forward)(const struct ghp_local *local, const struct g
     }
 }
 
-static void KERNEL(concat_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(concat_data)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const SCALAR *dy = args->at.dy;
@@ -315,7 +319,7 @@ static void KERNEL(concat_data)(const struct ghp_local *local, const struct ghp_
 /* [h w][c] <-> [c][h w] for each sample; sixteen channels at a time, so that cache lines are used whole. `row` counts
  * samples x channels. */
 static void KERNEL(flatten)(const struct ghp_local *local, struct ghp_range rows, bool backward,
-                          const SCALAR *from, SCALAR *to)
+                            const SCALAR *from, SCALAR *to)
 {
     int64_t pixels = local->h * local->w, c = local->c;
     for (int64_t row = rows.first; row < rows.end;) {
@@ -335,8 +339,8 @@ static void KERNEL(flatten)(const struct ghp_local *local, struct ghp_range rows
     }
 }
 
-static void KERNEL(flatten_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                  struct ghp_share share)
+static void KERNEL(flatten_forward)(const struct ghp_local *local,
+                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->c, 16);
     if (local->h * local->w == 1)
@@ -345,8 +349,8 @@ static void KERNEL(flatten_forward)(const struct ghp_local *local, const struct 
         KERNEL(flatten)(local, rows, false, args->at.x[0], args->at.y);
 }
 
-static void KERNEL(flatten_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                               struct ghp_share share)
+static void KERNEL(flatten_data)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->c, 16);
     if (local->h * local->w == 1)
@@ -376,8 +380,8 @@ static double KERNEL(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, i
     return loss;
 }
 
-static void KERNEL(softmax_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                  struct ghp_share share)
+static void KERNEL(softmax_forward)(const struct ghp_local *local,
+                                    const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n, 1);
     int64_t classes = local->c * local->h * local->w;
@@ -410,8 +414,8 @@ static WIDE KERNEL(softmax_label)(int64_t classes, const SCALAR *y, int64_t labe
     return -others;
 }
 
-static void KERNEL(softmax_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                               struct ghp_share share)
+static void KERNEL(softmax_data)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n, 1);
     int64_t classes = local->c * local->h * local->w;
@@ -453,7 +457,7 @@ static void KERNEL(accumulate)(void *to, const void *from, struct ghp_range at)
 
 /* The same where a ReLU let y through, else 0. */
 static void KERNEL(accumulate_masked)(void *to, const void *from, const void *mask,
-                                   struct ghp_range at)
+                                      struct ghp_range at)
 {
     SCALAR *sum = to;
     const SCALAR *more = from, *y = mask;

@@ -32,7 +32,8 @@ static int64_t table_bytes(const struct ghp_local *local, int parts, int element
 }
 
 /* In bfloat16: a sample's gradient in float, behind the table. */
-static void *part_sums(const struct ghp_local *local, const struct ghp_kernel_arguments *args, int part)
+static void *part_sums(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                       int part)
 {
     int64_t row = ghp_align(sample_in(local) * (int64_t)sizeof(float));
     return (char *)args->at.scratch + table_bytes(local, 1, 0) + part * row;

@@ -3,7 +3,7 @@
  * Included by cpu/index_map.c only, once for each precision. x [n][h w c], y [n][p q k], table [p q k]. */
 
 static void KERNEL(take)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                       struct ghp_share share)
+                         struct ghp_share share)
 {
     struct ghp_range samples = ghp_share_of(share, local->n, 1);
     int64_t in = sample_in(local), out = sample_out(local);
@@ -17,8 +17,8 @@ static void KERNEL(take)(const struct ghp_local *local, const struct ghp_kernel_
     }
 }
 
-static void KERNEL(give_back)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+static void KERNEL(give_back)(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range samples = ghp_share_of(share, local->n, 1);
     int64_t in = sample_in(local), out = sample_out(local);

@@ -5,10 +5,12 @@
 
 const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass)
 {
-    static const struct ghp_cpu_kernel *const tables[] = {ghp_cpu_kernels_elementwise, ghp_cpu_kernels_pool, ghp_cpu_kernels_norm,
-                                                    ghp_cpu_kernels_matrix, ghp_cpu_kernels_gather};
+    static const struct ghp_cpu_kernel *const tables[] = {
+        ghp_cpu_kernels_elementwise, ghp_cpu_kernels_pool, ghp_cpu_kernels_norm,
+        ghp_cpu_kernels_matrix, ghp_cpu_kernels_gather};
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
-        for (const struct ghp_cpu_kernel *cpu_kernel = tables[t]; cpu_kernel->name != NULL; cpu_kernel++)
+        for (const struct ghp_cpu_kernel *cpu_kernel = tables[t]; cpu_kernel->name != NULL;
+             cpu_kernel++)
             if (cpu_kernel->op == op && cpu_kernel->pass == pass) return cpu_kernel;
     return NULL;
 }
@@ -27,11 +29,11 @@ static int64_t scratch_of(const struct ghp_cpu_kernel *cpu_kernel, const struct 
 {
     if (cpu_kernel->scratch_bytes == NULL) return 0;
     return cpu_kernel->scratch_bytes(&kernel->local, kernel->parts,
-                               kernel->backend->config.element_bytes);
+                                     kernel->backend->config.element_bytes);
 }
 
 enum ghp_status ghp_cpu_kernel_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                 enum ghp_pass pass, struct ghp_kernel **kernel)
+                                       enum ghp_pass pass, struct ghp_kernel **kernel)
 {
     const struct ghp_cpu_kernel *cpu_kernel = ghp_cpu_kernel_find(local->op, pass);
     if (cpu_kernel == NULL)
@@ -40,8 +42,10 @@ enum ghp_status ghp_cpu_kernel_prepare(struct ghp_backend *backend, const struct
     return ghp_cpu_kernel_prepare_by(backend, local, cpu_kernel, kernel);
 }
 
-enum ghp_status ghp_cpu_kernel_prepare_by(struct ghp_backend *backend, const struct ghp_local *local,
-                                    const struct ghp_cpu_kernel *cpu_kernel, struct ghp_kernel **kernel)
+enum ghp_status ghp_cpu_kernel_prepare_by(struct ghp_backend *backend,
+                                          const struct ghp_local *local,
+                                          const struct ghp_cpu_kernel *cpu_kernel,
+                                          struct ghp_kernel **kernel)
 {
     enum ghp_pass pass = cpu_kernel->pass;
     struct ghp_kernel *made = ghp_alloc(1, sizeof *made);
@@ -127,7 +131,7 @@ static void accumulate_part(void *context, struct ghp_share share)
 }
 
 enum ghp_status ghp_cpu_kernel_accumulate_masked(struct ghp_backend *backend,
-                                          const struct ghp_masked_sum *sum)
+                                                 const struct ghp_masked_sum *sum)
 {
     struct ghp_masked_sum job = *sum;
     ghp_parallel(sum->extent.n < ALONE_ELEMENTS ? 1 : backend->config.threads, accumulate_part,
@@ -136,7 +140,8 @@ enum ghp_status ghp_cpu_kernel_accumulate_masked(struct ghp_backend *backend,
 }
 
 enum ghp_status ghp_cpu_kernel_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                    struct ghp_buffer_extent extent)
+                                          struct ghp_buffer_extent extent)
 {
-    return ghp_cpu_kernel_accumulate_masked(backend, &(struct ghp_masked_sum){to, from, NULL, extent});
+    return ghp_cpu_kernel_accumulate_masked(backend,
+                                            &(struct ghp_masked_sum){to, from, NULL, extent});
 }

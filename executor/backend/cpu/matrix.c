@@ -92,8 +92,8 @@ static int64_t transposed_bytes(const struct ghp_local *local, size_t element_by
 }
 
 /* Row of c sums of a part, behind the turned weights of the data gradient. */
-static double *after_transposed(const struct ghp_kernel_arguments *args, const struct ghp_local *local,
-                            size_t element_bytes, int part)
+static double *after_transposed(const struct ghp_kernel_arguments *args,
+                                const struct ghp_local *local, size_t element_bytes, int part)
 {
     int64_t weights = ghp_align(ghp_local_weight_elements(local) * (int64_t)element_bytes);
     int64_t row = ghp_align(local->c * (int64_t)sizeof(double));
@@ -156,7 +156,8 @@ static int64_t copy_bytes(const struct ghp_local *local, bool out)
 }
 
 /* The call on copies in float, which lie at the start of the scratch. */
-static struct ghp_kernel_arguments copies_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+static struct ghp_kernel_arguments copies_of(const struct ghp_local *local,
+                                             const struct ghp_kernel_arguments *args)
 {
     struct ghp_kernel_arguments floats = *args;
     char *x = args->at.scratch, *y = x + copy_bytes(local, false);
@@ -231,10 +232,10 @@ static void store_data(const struct ghp_local *local, const struct ghp_kernel_ar
 }
 
 #define ON_COPIES(name, scratch)                                                                   \
-    static void name##_bf16(const struct ghp_local *local, const struct ghp_kernel_arguments *args,            \
-                            struct ghp_share share)                                                \
+    static void name##_bf16(const struct ghp_local *local,                                         \
+                            const struct ghp_kernel_arguments *args, struct ghp_share share)       \
     {                                                                                              \
-        struct ghp_kernel_arguments floats = copies_of(local, args);                                           \
+        struct ghp_kernel_arguments floats = copies_of(local, args);                               \
         name##_float(local, &floats, share);                                                       \
     }                                                                                              \
     static int64_t name##_scratch(const struct ghp_local *local, int parts, int element_bytes)     \

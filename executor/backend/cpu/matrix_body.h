@@ -34,7 +34,7 @@ static void KERNEL(dot1)(int64_t n, const SCALAR *a, const SCALAR *x, double *su
 
 /* sum[j] += a_j . x, a_j = a + j stride, for the given rows, at most 4. */
 static void KERNEL(dots)(int64_t n, struct scaled_rows rows, const SCALAR *a, const SCALAR *x,
-                       double sum[4])
+                         double sum[4])
 {
     if (rows.rows == 4)
         KERNEL(dot4)(n, a, rows.stride, x, sum);
@@ -44,8 +44,8 @@ static void KERNEL(dots)(int64_t n, struct scaled_rows rows, const SCALAR *a, co
 }
 
 /* sum += factor_j x_j, x_j = x + j stride, factor_j = factor[j step], j < rows. */
-static void KERNEL(scaled)(int64_t n, struct scaled_rows from, const SCALAR *factor, const SCALAR *x,
-                         double *sum)
+static void KERNEL(scaled)(int64_t n, struct scaled_rows from, const SCALAR *factor,
+                           const SCALAR *x, double *sum)
 {
     int64_t j = 0;
     for (; j + 4 <= from.rows; j += 4) {
@@ -69,7 +69,7 @@ static void KERNEL(scaled)(int64_t n, struct scaled_rows from, const SCALAR *fac
 
 /* Up to four output channels' weights, from [c][r][s] to [r][s][c] each. */
 static void KERNEL(turn_weights)(const struct shape *at, const SCALAR *w, int64_t k, int64_t rows,
-                               SCALAR *transposed)
+                                 SCALAR *transposed)
 {
     int64_t places = at->r * at->s;
     for (int64_t j = 0; j < rows; j++)
@@ -81,7 +81,7 @@ static void KERNEL(turn_weights)(const struct shape *at, const SCALAR *w, int64_
 
 /* Output channels k .. k + rows - 1 (of one group) of one sample's row p. */
 static void KERNEL(conv_row)(const struct shape *at, const SCALAR *x, const SCALAR *transposed,
-                           struct block block, SCALAR *y)
+                             struct block block, SCALAR *y)
 {
     struct scaled_rows rows = {.rows = block.rows, .stride = at->r * at->s * at->group_c};
     const SCALAR *image = x + block.n * at->h * at->w * at->c + block.k / at->group_k * at->group_c;
@@ -103,8 +103,8 @@ static void KERNEL(conv_row)(const struct shape *at, const SCALAR *x, const SCAL
     }
 }
 
-static void KERNEL(conv_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                               struct ghp_share share)
+static void KERNEL(conv_forward)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct shape at = shape_of(local);
     struct ghp_range channels = ghp_share_of(share, at.k, 1);
@@ -120,8 +120,9 @@ static void KERNEL(conv_forward)(const struct ghp_local *local, const struct ghp
 }
 
 /* All weights turned for the data gradient: [r][s][k][c / g]. */
-static void KERNEL(conv_data_before)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                   struct ghp_share share)
+static void KERNEL(conv_data_before)(const struct ghp_local *local,
+                                     const struct ghp_kernel_arguments *args,
+                                     struct ghp_share share)
 {
     (void)share;
     struct shape at = shape_of(local);
@@ -137,7 +138,7 @@ static void KERNEL(conv_data_before)(const struct ghp_local *local, const struct
 
 /* sum over the outputs that read input pixel (h, w) of one sample; sum [c]. */
 static void KERNEL(conv_pixel)(const struct shape *at, const SCALAR *transposed, const SCALAR *dy,
-                             struct pixel pixel, double *sum)
+                               struct pixel pixel, double *sum)
 {
     struct scaled_rows from = {.rows = at->group_k, .stride = at->group_c, .step = 1};
     for (int64_t r = 0; r < at->r; r++) {
@@ -156,8 +157,8 @@ static void KERNEL(conv_pixel)(const struct shape *at, const SCALAR *transposed,
     }
 }
 
-static void KERNEL(conv_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share)
+static void KERNEL(conv_data)(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct shape at = shape_of(local);
     struct ghp_range rows = ghp_share_of(share, at.n * at.h, 1);
@@ -176,7 +177,7 @@ static void KERNEL(conv_data)(const struct ghp_local *local, const struct ghp_ke
 
 /* Gradient of one weight place (r, s) of output channel k; sum [c / g]. */
 static void KERNEL(conv_place)(const struct shape *at, const SCALAR *x, const SCALAR *dy,
-                             struct place place, double *sum)
+                               struct place place, double *sum)
 {
     int64_t shift = place.s * at->dilation_w - at->pad_left;
     struct ghp_range q = outputs_inside(shift, at->stride_w, at->w, at->q);
@@ -194,8 +195,8 @@ static void KERNEL(conv_place)(const struct shape *at, const SCALAR *x, const SC
         }
 }
 
-static void KERNEL(conv_weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(conv_weight)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct shape at = shape_of(local);
     struct ghp_range channels = ghp_share_of(share, at.k, 1);
@@ -213,8 +214,8 @@ static void KERNEL(conv_weight)(const struct ghp_local *local, const struct ghp_
             }
 }
 
-static void KERNEL(linear_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                 struct ghp_share share)
+static void KERNEL(linear_forward)(const struct ghp_local *local,
+                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     int64_t c = features_of(local), k = local->k;
     struct ghp_range outputs = ghp_share_of(share, k, 4);
@@ -231,8 +232,8 @@ static void KERNEL(linear_forward)(const struct ghp_local *local, const struct g
     }
 }
 
-static void KERNEL(linear_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(linear_data)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     int64_t c = features_of(local), k = local->k;
     struct ghp_range inputs = ghp_share_of(share, c, 16);
@@ -250,8 +251,8 @@ static void KERNEL(linear_data)(const struct ghp_local *local, const struct ghp_
     }
 }
 
-static void KERNEL(linear_weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                struct ghp_share share)
+static void KERNEL(linear_weight)(const struct ghp_local *local,
+                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     int64_t c = features_of(local), k = local->k;
     struct ghp_range outputs = ghp_share_of(share, k, 1);

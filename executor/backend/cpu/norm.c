@@ -19,7 +19,8 @@ static int64_t rows_of(const struct ghp_local *local)
     return local->n * local->h * local->w;
 }
 
-static void *part_scalars(const struct ghp_kernel_arguments *args, int part, int64_t width, size_t size)
+static void *part_scalars(const struct ghp_kernel_arguments *args, int part, int64_t width,
+                          size_t size)
 {
     return (char *)args->at.scratch + part * ghp_align(width * (int64_t)size);
 }
@@ -41,12 +42,13 @@ struct rows_variant { /* how rows are written; constants there */
     bool relu, streaming_store, adds;
 };
 
-static struct rows_variant rows_variant_of(const struct ghp_local *local, struct norm_variant variant,
-                                   const void *to, size_t size)
+static struct rows_variant rows_variant_of(const struct ghp_local *local,
+                                           struct norm_variant variant, const void *to, size_t size)
 {
     int64_t bytes = ghp_local_in_elements(local) * (int64_t)size;
     return (struct rows_variant){.relu = variant.relu,
-                             .streaming_store = variant.nchw16c && ghp_streaming_store_pays(to, bytes)};
+                                 .streaming_store =
+                                     variant.nchw16c && ghp_streaming_store_pays(to, bytes)};
 }
 
 struct stretch {   /* rows of the same channels */
@@ -99,8 +101,8 @@ static int64_t columns_in(const struct ghp_local *local, struct norm_variant var
     return (local->c + channels - 1) / channels;
 }
 
-static ALWAYS_INLINE struct column column_of(const struct ghp_local *local, struct norm_variant variant,
-                                             int64_t k)
+static ALWAYS_INLINE struct column column_of(const struct ghp_local *local,
+                                             struct norm_variant variant, int64_t k)
 {
     int64_t pixels = local->h * local->w, first = k * (variant.nchw16c ? LANES : COLUMN_CHANNELS);
     int64_t end = first + COLUMN_CHANNELS < local->c ? first + COLUMN_CHANNELS : local->c;
@@ -125,18 +127,19 @@ static void add_lanes(double lanes[2][LANES], double *restrict sum, double *rest
     }
 }
 
-#define ONE_VARIANT(name, suffix, nchw16c, relu)                                                       \
-    static void KERNEL(name##suffix)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,     \
-                                   struct ghp_share share)                                         \
+#define ONE_VARIANT(name, suffix, nchw16c, relu)                                                   \
+    static void KERNEL(name##suffix)(const struct ghp_local *local,                                \
+                                     const struct ghp_kernel_arguments *args,                      \
+                                     struct ghp_share share)                                       \
     {                                                                                              \
-        KERNEL(name)(local, args, share, (struct norm_variant){nchw16c, relu});                          \
+        KERNEL(name)(local, args, share, (struct norm_variant){nchw16c, relu});                    \
     }
-#define IN_BOTH_MEMORY_FORMATS(name)                                                                      \
-    ONE_VARIANT(name, _plain, false, false)                                                            \
+#define IN_BOTH_MEMORY_FORMATS(name)                                                               \
+    ONE_VARIANT(name, _plain, false, false)                                                        \
     ONE_VARIANT(name, _nchw16c, true, false)
-#define IN_EACH_VARIANT(name)                                                                          \
-    IN_BOTH_MEMORY_FORMATS(name)                                                                          \
-    ONE_VARIANT(name, _plain_relu, false, true)                                                        \
+#define IN_EACH_VARIANT(name)                                                                      \
+    IN_BOTH_MEMORY_FORMATS(name)                                                                   \
+    ONE_VARIANT(name, _plain_relu, false, true)                                                    \
     ONE_VARIANT(name, _nchw16c_relu, true, true)
 
 #define BODY "executor/backend/cpu/norm_body.h"
@@ -178,17 +181,18 @@ static int64_t pixel_rows(const struct ghp_local *local, int parts, int element_
             before##_bf16, run##_bf16, NULL                                                        \
         }                                                                                          \
     }
-#define NORM_PASSES(format, variant)                                                                   \
-    {GHP_OP_BATCH_NORM, GHP_PASS_STATS, "loop", GHP_CPU_KERNEL_EACH(stats##format, add_sums), sum_rows}, \
-        {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", MAPS(norm_before, norm_forward##variant),        \
+#define NORM_PASSES(format, variant)                                                               \
+    {GHP_OP_BATCH_NORM, GHP_PASS_STATS, "loop", GHP_CPU_KERNEL_EACH(stats##format, add_sums),      \
+     sum_rows},                                                                                    \
+        {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", MAPS(norm_before, norm_forward##variant),    \
          coefficients},                                                                            \
         {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, "loop",                                       \
-         GHP_CPU_KERNEL_EACH(back_stats##variant, add_sums), sum_rows},                                      \
-        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_WEIGHT, "loop", GHP_CPU_KERNEL_EACH(norm_weight, NULL),    \
-         NULL},                                                                                    \
+         GHP_CPU_KERNEL_EACH(back_stats##variant, add_sums), sum_rows},                            \
+        {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_WEIGHT, "loop",                                      \
+         GHP_CPU_KERNEL_EACH(norm_weight, NULL), NULL},                                            \
     {                                                                                              \
-        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", MAPS(norm_data_before, norm_data##variant), \
-            coefficients                                                                           \
+        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop",                                         \
+            MAPS(norm_data_before, norm_data##variant), coefficients                               \
     }
 
 const struct ghp_cpu_kernel ghp_cpu_kernels_norm[] = {
@@ -198,28 +202,32 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_norm[] = {
     {.name = NULL},
 };
 
-#define OWN_PASSES(variant)                                                                            \
-    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(own_forward##variant, NULL), NULL},    \
+#define OWN_PASSES(variant)                                                                        \
+    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(own_forward##variant, NULL), \
+     NULL},                                                                                        \
     {                                                                                              \
-        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(own_data##variant, NULL),     \
-            NULL                                                                                   \
+        GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop",                                         \
+            GHP_CPU_KERNEL_EACH(own_data##variant, NULL), NULL                                     \
     }
 
-static const struct ghp_cpu_kernel plain_relu[] = {NORM_PASSES(_plain, _plain_relu), {.name = NULL}},
-                             nchw16c[] = {NORM_PASSES(_nchw16c, _nchw16c), {.name = NULL}},
-                             nchw16c_relu[] = {NORM_PASSES(_nchw16c, _nchw16c_relu),
-                                               {.name = NULL}},
-                             own_plain[] = {OWN_PASSES(_plain), {.name = NULL}},
-                             own_plain_relu[] = {OWN_PASSES(_plain_relu), {.name = NULL}},
-                             own_nchw16c[] = {OWN_PASSES(_nchw16c), {.name = NULL}},
-                             own_nchw16c_relu[] = {OWN_PASSES(_nchw16c_relu), {.name = NULL}};
+static const struct ghp_cpu_kernel plain_relu[] = {NORM_PASSES(_plain, _plain_relu),
+                                                   {.name = NULL}},
+                                   nchw16c[] = {NORM_PASSES(_nchw16c, _nchw16c), {.name = NULL}},
+                                   nchw16c_relu[] = {NORM_PASSES(_nchw16c, _nchw16c_relu),
+                                                     {.name = NULL}},
+                                   own_plain[] = {OWN_PASSES(_plain), {.name = NULL}},
+                                   own_plain_relu[] = {OWN_PASSES(_plain_relu), {.name = NULL}},
+                                   own_nchw16c[] = {OWN_PASSES(_nchw16c), {.name = NULL}},
+                                   own_nchw16c_relu[] = {OWN_PASSES(_nchw16c_relu), {.name = NULL}};
 
-const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass, struct ghp_memory_format memory_formats)
+const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass,
+                                                 struct ghp_memory_format memory_formats)
 {
     static const struct ghp_cpu_kernel *const tables[2][2][2] = {
         {{ghp_cpu_kernels_norm, plain_relu}, {nchw16c, nchw16c_relu}},
         {{own_plain, own_plain_relu}, {own_nchw16c, own_nchw16c_relu}}}; /* [stats][x][relu] */
-    const struct ghp_cpu_kernel *cpu_kernel = tables[memory_formats.stats][memory_formats.x][memory_formats.relu];
+    const struct ghp_cpu_kernel *cpu_kernel =
+        tables[memory_formats.stats][memory_formats.x][memory_formats.relu];
     if (memory_formats.add && !memory_formats.stats) return NULL;
     while (cpu_kernel->name != NULL && cpu_kernel->pass != pass)
         cpu_kernel++;

@@ -8,7 +8,8 @@
 
 /* Sums of d and of d d over rows of `width` channels, added to what is there. */
 static ALWAYS_INLINE void KERNEL(stats_rows)(struct stretch at, int64_t width,
-                                           const struct ghp_kernel_arguments *args, double *sum, double *square)
+                                             const struct ghp_kernel_arguments *args, double *sum,
+                                             double *square)
 {
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first;
     const WIDE *shift = (const WIDE *)args->at.state[0] + at.channel;
@@ -24,8 +25,9 @@ static ALWAYS_INLINE void KERNEL(stats_rows)(struct stretch at, int64_t width,
 }
 
 /* Two sums a channel over this part's rows, in double, into row `part` of scratch: [2 c]. */
-static ALWAYS_INLINE void KERNEL(stats)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                      struct ghp_share share, struct norm_variant variant)
+static ALWAYS_INLINE void KERNEL(stats)(const struct ghp_local *local,
+                                        const struct ghp_kernel_arguments *args,
+                                        struct ghp_share share, struct norm_variant variant)
 {
     struct walk walk = walk_of(local, share, variant);
     double *sum = part_sums(args, share.part, local->c), *square = sum + local->c;
@@ -50,14 +52,15 @@ static void KERNEL(move)(const struct ghp_kernel_arguments *args, int which, int
     if (stats_delta == NULL)
         running[i] = (WIDE)((double)running[i] + by);
     else
-        stats_delta[i] = (WIDE)((args->stats_delta_adds ? (double)stats_delta[i] : 0.0) + args->stats_delta_share * by);
+        stats_delta[i] = (WIDE)((args->stats_delta_adds ? (double)stats_delta[i] : 0.0) +
+                                args->stats_delta_share * by);
 }
 
 /* Training: mean and variance behind the sums, kept for the backward pass and mixed into the running statistics.
  * Then, of each of these channels, y = (x - to[0]) to[1] + to[2]. Sums and coefficients are of these channels alone. */
-static void KERNEL(coefficients)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                               struct ghp_range channels, const double *const sums[2],
-                               WIDE *const to[3])
+static void KERNEL(coefficients)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_range channels,
+                                 const double *const sums[2], WIDE *const to[3])
 {
     int64_t c = local->c;
     const WIDE *gamma = args->at.w[0], *beta = args->at.w[1];
@@ -90,8 +93,8 @@ static void KERNEL(coefficients)(const struct ghp_local *local, const struct ghp
     }
 }
 
-static void KERNEL(norm_before)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(norm_before)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     (void)share;
     int64_t c = local->c;
@@ -109,8 +112,8 @@ static ALWAYS_INLINE WIDE KERNEL(normed)(SCALAR x, WIDE mean, WIDE scale, WIDE b
 
 /* Where it adds, x[1], before the ReLU. */
 static ALWAYS_INLINE void KERNEL(forward_rows)(struct stretch at, int64_t width,
-                                             const struct ghp_kernel_arguments *args, const WIDE *const by[3],
-                                             struct rows_variant how)
+                                               const struct ghp_kernel_arguments *args,
+                                               const WIDE *const by[3], struct rows_variant how)
 {
     const WIDE *mean = by[0], *scale = by[1], *beta = by[2];
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
@@ -131,8 +134,8 @@ static ALWAYS_INLINE void KERNEL(forward_rows)(struct stretch at, int64_t width,
 }
 
 static ALWAYS_INLINE void KERNEL(forward_stretch)(struct stretch at, int64_t width,
-                                                const struct ghp_kernel_arguments *args,
-                                                const WIDE *const by[3], struct rows_variant how)
+                                                  const struct ghp_kernel_arguments *args,
+                                                  const WIDE *const by[3], struct rows_variant how)
 {
     how.adds = args->at.x[1] != NULL;
     if (how.streaming_store && how.adds)
@@ -146,8 +149,8 @@ static ALWAYS_INLINE void KERNEL(forward_stretch)(struct stretch at, int64_t wid
 }
 
 static ALWAYS_INLINE void KERNEL(norm_forward)(const struct ghp_local *local,
-                                             const struct ghp_kernel_arguments *args, struct ghp_share share,
-                                             struct norm_variant variant)
+                                               const struct ghp_kernel_arguments *args,
+                                               struct ghp_share share, struct norm_variant variant)
 {
     struct walk walk = walk_of(local, share, variant);
     int64_t c = local->c;
@@ -170,8 +173,9 @@ static ALWAYS_INLINE WIDE KERNEL(let_through)(SCALAR dy, WIDE y, bool relu)
 
 /* Sums of dy and of dy xhat, as `stats_rows`. */
 static ALWAYS_INLINE void KERNEL(back_stats_rows)(struct stretch at, int64_t width,
-                                                const struct ghp_kernel_arguments *args, int64_t c, bool relu,
-                                                double *sum, double *product)
+                                                  const struct ghp_kernel_arguments *args,
+                                                  int64_t c, bool relu, double *sum,
+                                                  double *product)
 {
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
                  *dy = (const SCALAR *)args->at.dy + at.first;
@@ -193,8 +197,8 @@ static ALWAYS_INLINE void KERNEL(back_stats_rows)(struct stretch at, int64_t wid
 }
 
 static ALWAYS_INLINE void KERNEL(back_stats)(const struct ghp_local *local,
-                                           const struct ghp_kernel_arguments *args, struct ghp_share share,
-                                           struct norm_variant variant)
+                                             const struct ghp_kernel_arguments *args,
+                                             struct ghp_share share, struct norm_variant variant)
 {
     struct walk walk = walk_of(local, share, variant);
     int64_t c = local->c;
@@ -212,8 +216,8 @@ static ALWAYS_INLINE void KERNEL(back_stats)(const struct ghp_local *local,
     }
 }
 
-static void KERNEL(norm_weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(norm_weight)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range channels = ghp_share_of(share, local->c, 16);
     WIDE *dgamma = args->at.dw[0], *dbeta = args->at.dw[1];
@@ -224,9 +228,10 @@ static void KERNEL(norm_weight)(const struct ghp_local *local, const struct ghp_
 }
 
 /* dx = gamma inverse (dy - mean(dy) - xhat mean(dy xhat)) = a dy - b - (x - mean) e: a, b, e of these channels. */
-static void KERNEL(data_coefficients)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                    struct ghp_range channels, const double *const sums[2],
-                                    WIDE *const to[3])
+static void KERNEL(data_coefficients)(const struct ghp_local *local,
+                                      const struct ghp_kernel_arguments *args,
+                                      struct ghp_range channels, const double *const sums[2],
+                                      WIDE *const to[3])
 {
     const WIDE *gamma = args->at.w[0], *inverse = (const WIDE *)args->at.saved + local->c;
     double count = (double)args->stat_count;
@@ -238,8 +243,9 @@ static void KERNEL(data_coefficients)(const struct ghp_local *local, const struc
     }
 }
 
-static void KERNEL(norm_data_before)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                   struct ghp_share share)
+static void KERNEL(norm_data_before)(const struct ghp_local *local,
+                                     const struct ghp_kernel_arguments *args,
+                                     struct ghp_share share)
 {
     (void)share;
     int64_t c = local->c;
@@ -251,8 +257,8 @@ static void KERNEL(norm_data_before)(const struct ghp_local *local, const struct
 }
 
 static ALWAYS_INLINE void KERNEL(data_rows)(struct stretch at, int64_t width,
-                                          const struct ghp_kernel_arguments *args, int64_t c,
-                                          const WIDE *const by[3], struct rows_variant how)
+                                            const struct ghp_kernel_arguments *args, int64_t c,
+                                            const WIDE *const by[3], struct rows_variant how)
 {
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
                  *dy = (const SCALAR *)args->at.dy + at.first;
@@ -277,8 +283,8 @@ static ALWAYS_INLINE void KERNEL(data_rows)(struct stretch at, int64_t width,
 }
 
 static ALWAYS_INLINE void KERNEL(data_stretch)(struct stretch at, int64_t width,
-                                             const struct ghp_kernel_arguments *args, int64_t c,
-                                             const WIDE *const by[3], struct rows_variant how)
+                                               const struct ghp_kernel_arguments *args, int64_t c,
+                                               const WIDE *const by[3], struct rows_variant how)
 {
     if (how.streaming_store)
         KERNEL(data_rows)(at, width, args, c, by, (struct rows_variant){how.relu, true, false});
@@ -287,8 +293,8 @@ static ALWAYS_INLINE void KERNEL(data_stretch)(struct stretch at, int64_t width,
 }
 
 static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
-                                          const struct ghp_kernel_arguments *args, struct ghp_share share,
-                                          struct norm_variant variant)
+                                            const struct ghp_kernel_arguments *args,
+                                            struct ghp_share share, struct norm_variant variant)
 {
     struct walk walk = walk_of(local, share, variant);
     int64_t c = local->c;
@@ -307,8 +313,8 @@ static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
 /* A few channels after the other, all their samples' sums and then y, or dx, while the tensors are in cache: backwards, for
  * what was read last is there for sure. */
 static ALWAYS_INLINE void KERNEL(own_forward)(const struct ghp_local *local,
-                                            const struct ghp_kernel_arguments *args, struct ghp_share share,
-                                            struct norm_variant variant)
+                                              const struct ghp_kernel_arguments *args,
+                                              struct ghp_share share, struct norm_variant variant)
 {
     struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
     struct rows_variant how = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
@@ -329,8 +335,9 @@ static ALWAYS_INLINE void KERNEL(own_forward)(const struct ghp_local *local,
     if (how.streaming_store) ghp_streaming_store_end();
 }
 
-static ALWAYS_INLINE void KERNEL(own_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                         struct ghp_share share, struct norm_variant variant)
+static ALWAYS_INLINE void KERNEL(own_data)(const struct ghp_local *local,
+                                           const struct ghp_kernel_arguments *args,
+                                           struct ghp_share share, struct norm_variant variant)
 {
     struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
     int64_t c = local->c;
@@ -394,8 +401,8 @@ static void KERNEL(power)(int64_t c, double beta, const WIDE *scale, WIDE *to)
         to[i] = (WIDE)pow((double)scale[i], -beta);
 }
 
-static void KERNEL(lrn_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(lrn_forward)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;
@@ -424,7 +431,7 @@ static void KERNEL(lrn_forward)(const struct ghp_local *local, const struct ghp_
 
 /* dx[i] = dy[i] s[i]^-beta - 2 alpha beta / size x[i] sum over the window of dy[j] x[j] s[j]^(-beta - 1). */
 static void KERNEL(lrn_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share)
+                             struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;

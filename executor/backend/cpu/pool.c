@@ -180,12 +180,14 @@ static int64_t part_bytes(const struct ghp_local *local)
     return taps_bytes(local) + ghp_align((rests + 1) * (int64_t)sizeof(int64_t));
 }
 
-static struct tap *part_taps(const struct ghp_local *local, const struct ghp_kernel_arguments *args, int part)
+static struct tap *part_taps(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                             int part)
 {
     return (struct tap *)(void *)((char *)args->at.scratch + part * part_bytes(local));
 }
 
-static int64_t *part_rests(const struct ghp_local *local, const struct ghp_kernel_arguments *args, int part)
+static int64_t *part_rests(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                           int part)
 {
     return (int64_t *)(void *)((char *)part_taps(local, args, part) + taps_bytes(local));
 }
@@ -212,13 +214,16 @@ static int64_t image_sums(const struct ghp_local *local, int parts, int element_
 }
 
 const struct ghp_cpu_kernel ghp_cpu_kernel_max_relu = {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop",
-                                           GHP_CPU_KERNEL_EACH(max_forward_relu, NULL), tap_rows};
+                                                       GHP_CPU_KERNEL_EACH(max_forward_relu, NULL),
+                                                       tap_rows};
 
 const struct ghp_cpu_kernel ghp_cpu_kernels_pool[] = {
     {GHP_OP_MAX_POOL, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(max_forward, NULL), tap_rows},
-    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(max_data, NULL), tap_rows},
+    {GHP_OP_MAX_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(max_data, NULL),
+     tap_rows},
     {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(avg_forward, NULL), pixel_sums},
-    {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(avg_data, NULL), image_sums},
+    {GHP_OP_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(avg_data, NULL),
+     image_sums},
     {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(global_forward, NULL),
      pixel_sums},
     {GHP_OP_GLOBAL_AVG_POOL, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(global_data, NULL),

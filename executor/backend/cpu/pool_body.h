@@ -41,7 +41,8 @@ static inline void KERNEL(store_lanes)(const KERNEL(lanes) * lanes, SCALAR *to)
 }
 
 /* Numbers' sizes change by one step at a time: others the compiler does number by number. */
-static inline void KERNEL(save_lanes)(const KERNEL(marks) * argmax, int64_t at, bool narrow, void *saved)
+static inline void KERNEL(save_lanes)(const KERNEL(marks) * argmax, int64_t at, bool narrow,
+                                      void *saved)
 {
     words whole = __builtin_convertvector(*argmax, words);
     if (narrow) {
@@ -54,7 +55,7 @@ static inline void KERNEL(save_lanes)(const KERNEL(marks) * argmax, int64_t at, 
 }
 
 static inline void KERNEL(saved_lanes)(const void *saved, int64_t at, bool narrow,
-                                     KERNEL(marks) * argmax)
+                                       KERNEL(marks) * argmax)
 {
     words whole;
     if (narrow) {
@@ -71,8 +72,8 @@ static inline void KERNEL(saved_lanes)(const void *saved, int64_t at, bool narro
 /* Greatest values and their places, the first of equals, over taps of which the first counts; x: at the output's corner,
  * in column `column`. */
 static inline void KERNEL(take_lanes)(const SCALAR *x, int64_t column, int64_t columns,
-                                    struct taps taps, bool ahead, KERNEL(lanes) * greatest,
-                                    KERNEL(marks) * argmax)
+                                      struct taps taps, bool ahead, KERNEL(lanes) * greatest,
+                                      KERNEL(marks) * argmax)
 {
     for (const struct tap *tap = taps.first; ahead && tap < taps.end; tap++)
         ghp_prefetch_line(x + tap->at);
@@ -91,7 +92,7 @@ static inline void KERNEL(take_lanes)(const SCALAR *x, int64_t column, int64_t c
 
 /* The same of one channel, over any taps. */
 static void KERNEL(take_channel)(const SCALAR *x, int64_t column, int64_t columns, struct taps taps,
-                               SCALAR *y, int32_t *argmax)
+                                 SCALAR *y, int32_t *argmax)
 {
     WIDE greatest = 0;
     *argmax = NO_ARGMAX;
@@ -108,7 +109,7 @@ static void KERNEL(take_channel)(const SCALAR *x, int64_t column, int64_t column
 /* Row `row` of the outputs; of y `end` is the first element that is not this share's. gated: an output that is not above 0
  * has no place. */
 static void KERNEL(take_row)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct taps taps, int64_t row, int64_t end, bool masked)
+                             struct taps taps, int64_t row, int64_t end, bool masked)
 {
     const int64_t c = local->c, columns = local->w, outputs = local->q;
     const int64_t stride = local->window.stride_w, all = local->n * local->h * columns * c;
@@ -147,8 +148,9 @@ static void KERNEL(take_row)(const struct ghp_local *local, const struct ghp_ker
     }
 }
 
-static void KERNEL(take_rows)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                            struct ghp_share share, bool masked)
+static void KERNEL(take_rows)(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args, struct ghp_share share,
+                              bool masked)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
     struct tap *tap = part_taps(local, args, share.part);
@@ -157,14 +159,15 @@ static void KERNEL(take_rows)(const struct ghp_local *local, const struct ghp_ke
         KERNEL(take_row)(local, args, taps, row, rows.end * local->q * local->c, masked);
 }
 
-static void KERNEL(max_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(max_forward)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     KERNEL(take_rows)(local, args, share, false);
 }
 
-static void KERNEL(max_forward_relu)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                   struct ghp_share share)
+static void KERNEL(max_forward_relu)(const struct ghp_local *local,
+                                     const struct ghp_kernel_arguments *args,
+                                     struct ghp_share share)
 {
     KERNEL(take_rows)(local, args, share, true);
 }
@@ -172,8 +175,8 @@ static void KERNEL(max_forward_relu)(const struct ghp_local *local, const struct
 /* dx of one input: the sum over the windows that took it, in their order; at: the output that its taps count from, in
  * column `column`. */
 static inline void KERNEL(give_lanes)(const SCALAR *dy, const void *saved, bool narrow, int64_t at,
-                                    int64_t column, int64_t columns, struct taps taps,
-                                    KERNEL(lanes) * sum)
+                                      int64_t column, int64_t columns, struct taps taps,
+                                      KERNEL(lanes) * sum)
 {
     *sum = (KERNEL(lanes)){0};
     for (const struct tap *tap = taps.first; tap < taps.end; tap++) {
@@ -189,7 +192,7 @@ static inline void KERNEL(give_lanes)(const SCALAR *dy, const void *saved, bool 
 
 /* The same of one channel. */
 static WIDE KERNEL(give_channel)(const struct ghp_local *local, const SCALAR *dy, const void *saved,
-                               int64_t at, int64_t column, struct taps taps)
+                                 int64_t at, int64_t column, struct taps taps)
 {
     WIDE sum = 0;
     for (const struct tap *tap = taps.first; tap < taps.end; tap++)
@@ -201,8 +204,8 @@ static WIDE KERNEL(give_channel)(const struct ghp_local *local, const SCALAR *dy
 
 /* Row `row` of the inputs; of dx `end` is the first element that is not this share's. */
 static void KERNEL(give_row)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           const struct tap *tap, const int64_t *rests, int64_t row, int64_t end,
-                           bool streaming_store)
+                             const struct tap *tap, const int64_t *rests, int64_t row, int64_t end,
+                             bool streaming_store)
 {
     const struct ghp_window *window = &local->window;
     const int64_t down = row % local->h + window->pad_top, p = down / window->stride_h;
@@ -243,8 +246,9 @@ static void KERNEL(give_row)(const struct ghp_local *local, const struct ghp_ker
 
 /* dx of row `row` of windows that lie side by side: one after another gives to all its places. Lanes that reach behind a
  * pixel are those of windows to come only inside the row: the next row of the same is written already. */
-static void KERNEL(give_tiles)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             int64_t row, bool streaming_store)
+static void KERNEL(give_tiles)(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args, int64_t row,
+                               bool streaming_store)
 {
     const int64_t c = local->c, outputs = local->q, columns = local->w;
     const int64_t high = local->window.r, wide = local->window.s;
@@ -282,30 +286,30 @@ static void KERNEL(give_tiles)(const struct ghp_local *local, const struct ghp_k
 }
 
 static void KERNEL(max_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share)
+                             struct ghp_share share)
 {
     bool tiled = is_tiled(local);
     struct ghp_range rows = ghp_share_of(share, local->n * (tiled ? local->p : local->h), 1);
     struct tap *tap = part_taps(local, args, share.part);
     int64_t *rests = part_rests(local, args, share.part), stride = local->window.stride_w;
-    bool streaming_store =
-        local->c % LANES == 0 &&
-        ghp_streaming_store_pays(args->at.dx[0], ghp_local_in_elements(local) * (int64_t)sizeof(SCALAR));
+    bool streaming_store = local->c % LANES == 0 &&
+                           ghp_streaming_store_pays(args->at.dx[0], ghp_local_in_elements(local) *
+                                                                        (int64_t)sizeof(SCALAR));
     for (int64_t row = rows.first; tiled && row < rows.end; row++)
         KERNEL(give_tiles)(local, args, row, streaming_store);
     rests[0] = 0;
     for (int64_t i = 0; i < local->window.stride_h * stride; i++)
         rests[i + 1] = rests[i] + input_taps(local, i / stride, i % stride, tap + rests[i]);
     for (int64_t row = rows.first; !tiled && row < rows.end; row++)
-        KERNEL(give_row)(local, args, tap, rests, row, rows.end * local->w * local->c, streaming_store);
+        KERNEL(give_row)
+        (local, args, tap, rests, row, rows.end * local->w * local->c, streaming_store);
     if (streaming_store) ghp_streaming_store_end();
 }
 
 /* Where `n` sums that are to end in `tensor` are kept: there, or in row `part` of the scratch that begins at `rows`. */
 static WIDE *KERNEL(sums_of)(void *tensor, char *rows, int part, int64_t n)
 {
-    return ROUNDS ? (WIDE *)(void *)(rows + part * ghp_align(n * (int64_t)sizeof(WIDE)))
-                  : tensor;
+    return ROUNDS ? (WIDE *)(void *)(rows + part * ghp_align(n * (int64_t)sizeof(WIDE))) : tensor;
 }
 
 /* The sums times a factor, into the tensor. */
@@ -316,8 +320,8 @@ static void KERNEL(store_sums)(const WIDE *sum, int64_t n, WIDE scale, SCALAR *t
         tensor[i] = PUT(sum[i] * scale);
 }
 
-static void KERNEL(avg_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(avg_forward)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->p, 1);
     const SCALAR *x = args->at.x[0];
@@ -340,7 +344,7 @@ static void KERNEL(avg_forward)(const struct ghp_local *local, const struct ghp_
 }
 
 static void KERNEL(avg_spread)(const struct ghp_local *local, struct box box, const SCALAR *dy,
-                             WIDE *dx)
+                               WIDE *dx)
 {
     int64_t c = local->c;
     WIDE scale = (WIDE)mean_scale(local, box);
@@ -354,7 +358,7 @@ static void KERNEL(avg_spread)(const struct ghp_local *local, struct box box, co
 }
 
 static void KERNEL(avg_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                           struct ghp_share share)
+                             struct ghp_share share)
 {
     struct ghp_range samples = ghp_share_of(share, local->n, 1);
     int64_t c = local->c, image = local->h * local->w * c;
@@ -372,8 +376,8 @@ static void KERNEL(avg_data)(const struct ghp_local *local, const struct ghp_ker
     }
 }
 
-static void KERNEL(global_forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                                 struct ghp_share share)
+static void KERNEL(global_forward)(const struct ghp_local *local,
+                                   const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range samples = ghp_share_of(share, local->n, 1);
     int64_t c = local->c, pixels = local->h * local->w;
@@ -393,8 +397,8 @@ static void KERNEL(global_forward)(const struct ghp_local *local, const struct g
     }
 }
 
-static void KERNEL(global_data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                              struct ghp_share share)
+static void KERNEL(global_data)(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
     int64_t c = local->c, pixels = local->h * local->w;

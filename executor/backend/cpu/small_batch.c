@@ -103,8 +103,8 @@ static void dots_tile(struct rows w, struct rows x, struct rows y, int64_t n, bo
             dots(w, rows_at(x, s, 0), rows_at(y, s, 0), n, adds, (struct tile){1, 1});
 }
 
-static void small_batch_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                         struct ghp_share share)
+static void small_batch_forward(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     int64_t columns = local->c * local->h * local->w, samples = local->n;
     struct ghp_range range = ghp_share_of(share, local->k, FORWARD_ROWS);
@@ -161,7 +161,7 @@ static void spread_tile(struct rows w, struct rows dy, struct rows dx, int64_t n
 }
 
 static void small_batch_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                      struct ghp_share share)
+                             struct ghp_share share)
 {
     int64_t columns = local->c * local->h * local->w, samples = local->n, rows = local->k;
     struct ghp_range range = ghp_share_of(share, columns, LANES);
@@ -221,15 +221,16 @@ static void outer_rest(struct rows dy, struct rows x, struct rows dw, int64_t sa
     }
 }
 
-static void small_batch_weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                        struct ghp_share share)
+static void small_batch_weight(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     int64_t columns = local->c * local->h * local->w, samples = local->n;
     struct ghp_range range = ghp_share_of(share, local->k, TILE);
     struct rows dy = {args->at.dy, local->k}, x = {(float *)(uintptr_t)args->at.x[0], columns},
                 dw = {args->at.dw[0], columns};
-    bool streaming_store = columns % LANES == 0 &&
-                      ghp_streaming_store_pays(dw.at, local->k * columns * (int64_t)sizeof(float));
+    bool streaming_store =
+        columns % LANES == 0 &&
+        ghp_streaming_store_pays(dw.at, local->k * columns * (int64_t)sizeof(float));
     for (int64_t k = range.first; k < range.end;) {
         bool whole = k + TILE <= range.end;
         int64_t c = 0;
@@ -260,14 +261,21 @@ bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend, const stru
 
 const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass)
 {
-    static const struct ghp_cpu_kernel cpu_kernels[] = {
-        {GHP_OP_LINEAR, GHP_PASS_FORWARD, GHP_CPU_KERNEL_SMALL_BATCH, {{NULL, small_batch_forward, NULL}}, NULL},
-        {GHP_OP_LINEAR, GHP_PASS_BACKWARD_DATA, GHP_CPU_KERNEL_SMALL_BATCH, {{NULL, small_batch_data, NULL}}, NULL},
-        {GHP_OP_LINEAR,
-         GHP_PASS_BACKWARD_WEIGHT,
-         GHP_CPU_KERNEL_SMALL_BATCH,
-         {{NULL, small_batch_weight, NULL}},
-         NULL}};
+    static const struct ghp_cpu_kernel cpu_kernels[] = {{GHP_OP_LINEAR,
+                                                         GHP_PASS_FORWARD,
+                                                         GHP_CPU_KERNEL_SMALL_BATCH,
+                                                         {{NULL, small_batch_forward, NULL}},
+                                                         NULL},
+                                                        {GHP_OP_LINEAR,
+                                                         GHP_PASS_BACKWARD_DATA,
+                                                         GHP_CPU_KERNEL_SMALL_BATCH,
+                                                         {{NULL, small_batch_data, NULL}},
+                                                         NULL},
+                                                        {GHP_OP_LINEAR,
+                                                         GHP_PASS_BACKWARD_WEIGHT,
+                                                         GHP_CPU_KERNEL_SMALL_BATCH,
+                                                         {{NULL, small_batch_weight, NULL}},
+                                                         NULL}};
     const struct ghp_cpu_kernel *cpu_kernel = cpu_kernels;
     while (cpu_kernel->pass != pass)
         cpu_kernel++;

@@ -18,7 +18,7 @@
 enum {
     GHP_STREAMING_STORE_ALIGN = 32,
     GHP_STREAMING_STORE_BYTES = 1 << 20, /* of a tensor, from which on it is better */
-    GHP_PREFETCH_BYTES = 4096          /* a page */
+    GHP_PREFETCH_BYTES = 4096            /* a page */
 };
 
 static inline bool ghp_streaming_store_pays(const void *tensor, int64_t bytes)

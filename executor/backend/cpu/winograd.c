@@ -412,7 +412,8 @@ static ALWAYS_INLINE void output_tile(const struct conv *c, struct corner at, in
 static ALWAYS_INLINE void output_tiles(const struct job *job, struct ghp_range tiles,
                                        struct ghp_range channels, const float *from, int m)
 {
-    struct epilogue epilogue = {.bias = job->kernel->memory_formats.bias ? job->args->at.w[1] : NULL,
+    struct epilogue epilogue = {.bias =
+                                    job->kernel->memory_formats.bias ? job->args->at.w[1] : NULL,
                                 .relu = job->kernel->memory_formats.relu};
     for (int64_t tile = tiles.first; tile < tiles.end; tile++) {
         struct corner at = corner_of(&job->conv, tile);

@@ -30,7 +30,7 @@ static enum ghp_status open_trial(struct trial *t, const struct ghp_cuda_candida
     struct ghp_device device = {&ghp_cuda_device, t->backend};
 
     GHP_TRY(ghp_operand_set_init_to_time(device, &base->local, t->backend->config.element_bytes,
-                                   1u << base->pass, &t->set));
+                                         1u << base->pass, &t->set));
     GHP_TRY(ghp_device_allocate(device, most_scratch(t->kernel, list), &t->set.args.at.scratch));
     if (t->kernel->fused.bias)
         GHP_TRY(ghp_device_allocate(device, base->local.k * (int64_t)sizeof(float),
@@ -90,7 +90,8 @@ int ghp_cuda_candidates(const char *wanted)
 }
 
 /* Index of the best, -1 where all failed. */
-static enum ghp_status try_all(struct trial *t, const struct ghp_cuda_candidate_list *list, int *winner)
+static enum ghp_status try_all(struct trial *t, const struct ghp_cuda_candidate_list *list,
+                               int *winner)
 {
     struct ghp_candidate candidates[GHP_CUDA_CANDIDATES];
 

@@ -37,7 +37,8 @@ enum ghp_status ghp_cuda_need_cudnn(struct ghp_backend *backend)
     GHP_TRY(ghp_cudnn_load(&cudnn));
     GHP_TRY(GHP_CUDNN(cudnn, cudnnCreate(&cuda->cudnn_handle)));
     cuda->cudnn = cudnn;
-    return GHP_CUDNN(cudnn, cudnnSetStream(cuda->cudnn_handle, cuda->streams[GHP_DEVICE_STREAM_COMPUTE]));
+    return GHP_CUDNN(cudnn,
+                     cudnnSetStream(cuda->cudnn_handle, cuda->streams[GHP_DEVICE_STREAM_COMPUTE]));
 }
 
 enum ghp_status ghp_cuda_need_cublaslt(struct ghp_backend *backend)
@@ -90,8 +91,9 @@ static enum ghp_status open_streams(struct ghp_cuda *cuda)
 
     GHP_TRY(GHP_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest)));
     for (int i = 0; i < GHP_DEVICE_STREAM_COUNT; i++)
-        GHP_TRY(GHP_CUDA(cudaStreamCreateWithPriority(&cuda->streams[i], cudaStreamNonBlocking,
-                                                      i == GHP_DEVICE_STREAM_COMM ? greatest : least)));
+        GHP_TRY(
+            GHP_CUDA(cudaStreamCreateWithPriority(&cuda->streams[i], cudaStreamNonBlocking,
+                                                  i == GHP_DEVICE_STREAM_COMM ? greatest : least)));
     return GHP_OK;
 }
 
@@ -224,7 +226,8 @@ static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
     return ghp_cuda_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job), "bias");
 }
 
-enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_kernel_arguments *args)
 {
     GHP_TRY(kernel->run(kernel, args));
     return kernel->epilogue ? run_epilogue(kernel, args) : GHP_OK;
@@ -246,17 +249,19 @@ static enum ghp_status cuda_update_all(struct ghp_backend *backend,
     GHP_TRY(ghp_cuda_enter(backend));
     for (int done = 0; done < n; done += UPDATES) {
         const struct ghp_update *first = &updates[done];
-        struct ghp_hyperparameters hyperparameters = {first->learning_rate, first->momentum, first->weight_decay};
-        const double *at = first->hyperparameters != NULL ? &first->hyperparameters->learning_rate : NULL;
+        struct ghp_hyperparameters hyperparameters = {first->learning_rate, first->momentum,
+                                                      first->weight_decay};
+        const double *at =
+            first->hyperparameters != NULL ? &first->hyperparameters->learning_rate : NULL;
         struct ghp_update_tensor tensors[UPDATES];
         int count = n - done < UPDATES ? n - done : UPDATES;
 
         for (int i = 0; i < count; i++)
             tensors[i] =
                 (struct ghp_update_tensor){first[i].w, first[i].v, first[i].dw, first[i].elements};
-        GHP_TRY(ghp_cuda_status(
-            ghp_launch_update(stream, tensors, count, hyperparameters, (const struct ghp_hyperparameters *)at),
-            "update"));
+        GHP_TRY(ghp_cuda_status(ghp_launch_update(stream, tensors, count, hyperparameters,
+                                                  (const struct ghp_hyperparameters *)at),
+                                "update"));
     }
     return GHP_OK;
 }
@@ -281,7 +286,7 @@ static enum ghp_status cuda_accumulate(struct ghp_backend *backend, void *to, co
 }
 
 static enum ghp_status cuda_accumulate_masked(struct ghp_backend *backend,
-                                             const struct ghp_masked_sum *sum)
+                                              const struct ghp_masked_sum *sum)
 {
     struct ghp_launch launch = ghp_cuda_launch(backend);
 

@@ -89,7 +89,8 @@ static inline struct ghp_chosen ghp_cuda_chosen(const struct ghp_cuda_kernel *ke
 }
 
 /* Runs the pass, with what it fuses. */
-enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args);
+enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_kernel_arguments *args);
 
 /* Fills in run, release, data, algorithm and base.scratch_bytes of a kernel whose base says what is asked for.
  *

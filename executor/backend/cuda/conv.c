@@ -13,7 +13,8 @@
 
 static const int64_t MOST_WORKSPACE_BYTES = INT64_C(1) << 30;
 
-_Static_assert((int)GHP_GRAPH_CANDIDATES == (int)GHP_CUDA_CANDIDATES, "a list of candidates is long enough");
+_Static_assert((int)GHP_GRAPH_CANDIDATES == (int)GHP_CUDA_CANDIDATES,
+               "a list of candidates is long enough");
 
 enum { ALONE, FUSED, GRAPHS };
 enum { FUSED_CANDIDATES = 3 }; /* cuDNN compiles them when they are asked for, which takes long */
@@ -35,7 +36,8 @@ static const struct ghp_cudnn *cudnn_of(const struct ghp_cuda_kernel *kernel)
     return ghp_cuda_of(kernel->base.backend)->cudnn;
 }
 
-static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_conv(struct ghp_cuda_kernel *kernel,
+                                const struct ghp_kernel_arguments *args)
 {
     const struct conv *conv = kernel->data;
     int which = conv->plan[FUSED].plan != NULL ? FUSED : ALONE;
@@ -195,8 +197,8 @@ static enum ghp_status choose_alone(struct ghp_cuda_kernel *kernel, int most, bo
 static enum ghp_status choose_fused(struct ghp_cuda_kernel *kernel)
 {
     struct conv *conv = kernel->data;
-    struct ghp_cuda_candidate_list candidates = {.take = take_fused,
-                                       .workspace_bytes = {conv->plan[ALONE].workspace_bytes}};
+    struct ghp_cuda_candidate_list candidates = {
+        .take = take_fused, .workspace_bytes = {conv->plan[ALONE].workspace_bytes}};
     enum ghp_status status;
     int winner = -1;
 
@@ -229,7 +231,8 @@ static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, 
         return GHP_OK;
     }
     GHP_TRY(choose_alone(kernel, most, taken));
-    return *taken && ghp_memory_format_fused(kernel->fused) && most > 1 ? choose_fused(kernel) : GHP_OK;
+    return *taken && ghp_memory_format_fused(kernel->fused) && most > 1 ? choose_fused(kernel)
+                                                                        : GHP_OK;
 }
 
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted)

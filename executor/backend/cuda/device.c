@@ -95,12 +95,12 @@ static enum ghp_status device_copy(struct ghp_backend *backend, enum ghp_device_
 
     if (copy->bytes == 0 || copy->to == copy->from) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
-    return GHP_CUDA(cudaMemcpyAsync(copy->to, copy->from, (size_t)copy->bytes, kinds[copy->direction],
-                                    stream_of(backend, stream)));
+    return GHP_CUDA(cudaMemcpyAsync(copy->to, copy->from, (size_t)copy->bytes,
+                                    kinds[copy->direction], stream_of(backend, stream)));
 }
 
-static enum ghp_status device_clear(struct ghp_backend *backend, enum ghp_device_stream stream, void *to,
-                                    int64_t bytes)
+static enum ghp_status device_clear(struct ghp_backend *backend, enum ghp_device_stream stream,
+                                    void *to, int64_t bytes)
 {
     if (bytes == 0) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
@@ -147,9 +147,11 @@ static enum ghp_status device_move(struct ghp_backend *backend, enum ghp_device_
 /* ---- parameters ---- */
 
 /* [k][c][places] -> [k][places][c], or back. */
-static void reorder(const struct ghp_param_descriptor *descriptor, bool to_device, const char *from, char *to)
+static void reorder(const struct ghp_param_descriptor *descriptor, bool to_device, const char *from,
+                    char *to)
 {
-    int64_t k = descriptor->dims[0], c = descriptor->dims[1], places = descriptor->dims[2] * descriptor->dims[3];
+    int64_t k = descriptor->dims[0], c = descriptor->dims[1],
+            places = descriptor->dims[2] * descriptor->dims[3];
     int64_t rows = to_device ? c : places, columns = to_device ? places : c;
     size_t size = (size_t)descriptor->element_bytes;
 
@@ -162,7 +164,8 @@ static void reorder(const struct ghp_param_descriptor *descriptor, bool to_devic
 
 static bool is_reordered(const struct ghp_param_descriptor *descriptor)
 {
-    return descriptor->n_dims == 4 && descriptor->dims[1] > 1 && descriptor->dims[2] * descriptor->dims[3] > 1;
+    return descriptor->n_dims == 4 && descriptor->dims[1] > 1 &&
+           descriptor->dims[2] * descriptor->dims[3] > 1;
 }
 
 static enum ghp_status carry(struct ghp_backend *backend, void *to, const void *from, int64_t bytes,
@@ -174,8 +177,9 @@ static enum ghp_status carry(struct ghp_backend *backend, void *to, const void *
     return GHP_CUDA(cudaStreamSynchronize(stream_of(backend, GHP_DEVICE_STREAM_COMPUTE)));
 }
 
-static enum ghp_status device_put(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
-                                  const void *host, void *device)
+static enum ghp_status device_put(struct ghp_backend *backend,
+                                  const struct ghp_param_descriptor *descriptor, const void *host,
+                                  void *device)
 {
     int64_t bytes = descriptor->elements * descriptor->element_bytes;
     char *ordered;
@@ -190,8 +194,9 @@ static enum ghp_status device_put(struct ghp_backend *backend, const struct ghp_
     return status;
 }
 
-static enum ghp_status device_get(struct ghp_backend *backend, const struct ghp_param_descriptor *descriptor,
-                                  const void *device, void *host)
+static enum ghp_status device_get(struct ghp_backend *backend,
+                                  const struct ghp_param_descriptor *descriptor, const void *device,
+                                  void *host)
 {
     int64_t bytes = descriptor->elements * descriptor->element_bytes;
     char *ordered;
@@ -209,7 +214,7 @@ static enum ghp_status device_get(struct ghp_backend *backend, const struct ghp_
 /* ---- events ---- */
 
 static enum ghp_status device_event_open(struct ghp_backend *backend, bool timed,
-                                        struct ghp_device_event **event)
+                                         struct ghp_device_event **event)
 {
     struct ghp_device_event *made;
     enum ghp_status status;
@@ -232,8 +237,9 @@ static void device_event_close(struct ghp_backend *backend, struct ghp_device_ev
     free(event);
 }
 
-static enum ghp_status device_record_event(struct ghp_backend *backend, enum ghp_device_stream stream,
-                                  struct ghp_device_event *event)
+static enum ghp_status device_record_event(struct ghp_backend *backend,
+                                           enum ghp_device_stream stream,
+                                           struct ghp_device_event *event)
 {
     bool into_graph = recording(backend);
 
@@ -246,15 +252,15 @@ static enum ghp_status device_record_event(struct ghp_backend *backend, enum ghp
 }
 
 static enum ghp_status device_wait_event(struct ghp_backend *backend, enum ghp_device_stream stream,
-                                     struct ghp_device_event *event)
+                                         struct ghp_device_event *event)
 {
     if (event->captured && !recording(backend)) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
     return GHP_CUDA(cudaStreamWaitEvent(stream_of(backend, stream), event->event, 0));
 }
 
-static enum ghp_status device_query_event(struct ghp_backend *backend, struct ghp_device_event *event,
-                                     bool *passed)
+static enum ghp_status device_query_event(struct ghp_backend *backend,
+                                          struct ghp_device_event *event, bool *passed)
 {
     cudaError_t status;
 
@@ -301,7 +307,8 @@ static enum ghp_status device_begin_capture(struct ghp_backend *backend)
     return GHP_OK;
 }
 
-static enum ghp_status device_end_capture(struct ghp_backend *backend, struct ghp_device_graph **graph)
+static enum ghp_status device_end_capture(struct ghp_backend *backend,
+                                          struct ghp_device_graph **graph)
 {
     struct ghp_cuda *cuda = ghp_cuda_of(backend);
     cudaGraph_t cuda_graph = NULL;
@@ -312,18 +319,20 @@ static enum ghp_status device_end_capture(struct ghp_backend *backend, struct gh
     cuda->recording = false;
     GHP_TRY(GHP_CUDA(cudaStreamEndCapture(cuda->streams[GHP_DEVICE_STREAM_COMPUTE], &cuda_graph)));
     made = ghp_alloc(1, sizeof(*made));
-    status =
-        made != NULL ? GHP_CUDA(cudaGraphInstantiate(&made->cuda_graph, cuda_graph, 0)) : GHP_NO_MEMORY();
+    status = made != NULL ? GHP_CUDA(cudaGraphInstantiate(&made->cuda_graph, cuda_graph, 0))
+                          : GHP_NO_MEMORY();
     cudaGraphDestroy(cuda_graph);
     if (status != GHP_OK) free(made);
     if (status == GHP_OK) *graph = made;
     return status;
 }
 
-static enum ghp_status device_launch_graph(struct ghp_backend *backend, struct ghp_device_graph *graph)
+static enum ghp_status device_launch_graph(struct ghp_backend *backend,
+                                           struct ghp_device_graph *graph)
 {
     GHP_TRY(ghp_cuda_enter(backend));
-    return GHP_CUDA(cudaGraphLaunch(graph->cuda_graph, stream_of(backend, GHP_DEVICE_STREAM_COMPUTE)));
+    return GHP_CUDA(
+        cudaGraphLaunch(graph->cuda_graph, stream_of(backend, GHP_DEVICE_STREAM_COMPUTE)));
 }
 
 static void device_graph_close(struct ghp_backend *backend, struct ghp_device_graph *graph)

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-static struct ghp_direct_job job_of(const struct ghp_local *l, const struct ghp_kernel_arguments *args)
+static struct ghp_direct_job job_of(const struct ghp_local *l,
+                                    const struct ghp_kernel_arguments *args)
 {
     const struct ghp_window *w = &l->window;
     struct ghp_direct_job job = {.n = l->n,
@@ -40,7 +41,8 @@ static struct ghp_direct_job job_of(const struct ghp_local *l, const struct ghp_
     return job;
 }
 
-static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_direct(struct ghp_cuda_kernel *kernel,
+                                  const struct ghp_kernel_arguments *args)
 {
     struct ghp_launch launch = ghp_cuda_launch(kernel->base.backend);
     struct ghp_direct_job job = job_of(&kernel->base.local, args);

@@ -1,13 +1,15 @@
 /* executor/backend/cuda/elementwise.c - element by element on a GPU: bias, relu, activation, dropout, add, mul; and the loss. */
 #include "executor/backend/cuda/native.h"
 
-static enum ghp_status elementwise(const struct ghp_cuda_kernel *kernel, const struct ghp_elementwise_job *job)
+static enum ghp_status elementwise(const struct ghp_cuda_kernel *kernel,
+                                   const struct ghp_elementwise_job *job)
 {
-    return ghp_cuda_native_status(ghp_launch_elementwise(ghp_cuda_launch(kernel->base.backend), job),
-                               kernel);
+    return ghp_cuda_native_status(
+        ghp_launch_elementwise(ghp_cuda_launch(kernel->base.backend), job), kernel);
 }
 
-static enum ghp_status run_bias(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_bias(struct ghp_cuda_kernel *kernel,
+                                const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
 
@@ -18,39 +20,46 @@ static enum ghp_status run_bias(struct ghp_cuda_kernel *kernel, const struct ghp
                                .y = args->at.y};
 
     return ghp_cuda_native_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job),
-                               kernel);
+                                  kernel);
 }
 
-static enum ghp_status run_bias_weight(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_bias_weight(struct ghp_cuda_kernel *kernel,
+                                       const struct ghp_kernel_arguments *args)
 {
     return ghp_cuda_native_sum(
         kernel,
         (struct ghp_sum_job){.what = GHP_SUM_BIAS, .dy = args->at.dy, .out = args->at.dw[0]}, args);
 }
 
-static enum ghp_status run_relu(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_relu(struct ghp_cuda_kernel *kernel,
+                                const struct ghp_kernel_arguments *args)
 {
-    return elementwise(kernel, &(struct ghp_elementwise_job){.what = GHP_ELEMENTWISE_RELU,
-                                                 .n = ghp_local_in_elements(&kernel->base.local),
-                                                 .a = args->at.x[0],
-                                                 .out = args->at.y});
+    return elementwise(
+        kernel, &(struct ghp_elementwise_job){.what = GHP_ELEMENTWISE_RELU,
+                                              .n = ghp_local_in_elements(&kernel->base.local),
+                                              .a = args->at.x[0],
+                                              .out = args->at.y});
 }
 
-static enum ghp_status run_relu_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_relu_data(struct ghp_cuda_kernel *kernel,
+                                     const struct ghp_kernel_arguments *args)
 {
-    return elementwise(kernel, &(struct ghp_elementwise_job){.what = GHP_ELEMENTWISE_RELU_BACK,
-                                                 .n = ghp_local_in_elements(&kernel->base.local),
-                                                 .a = args->at.y,
-                                                 .b = args->at.dy,
-                                                 .out = args->at.dx[0]});
+    return elementwise(
+        kernel, &(struct ghp_elementwise_job){.what = GHP_ELEMENTWISE_RELU_BACK,
+                                              .n = ghp_local_in_elements(&kernel->base.local),
+                                              .a = args->at.y,
+                                              .b = args->at.dy,
+                                              .out = args->at.dx[0]});
 }
 
 /* Forward; the way back is the next of enum ghp_elementwise. */
 static enum ghp_elementwise function_elementwise(enum ghp_function function)
 {
     static const enum ghp_elementwise elementwise_ops[GHP_FUNCTION_COUNT] = {
-        [GHP_FUNCTION_LEAKY_RELU] = GHP_ELEMENTWISE_LEAKY, [GHP_FUNCTION_SIGMOID] = GHP_ELEMENTWISE_SIGMOID,
-        [GHP_FUNCTION_TANH] = GHP_ELEMENTWISE_TANH,        [GHP_FUNCTION_CLIP] = GHP_ELEMENTWISE_CLIP,
+        [GHP_FUNCTION_LEAKY_RELU] = GHP_ELEMENTWISE_LEAKY,
+        [GHP_FUNCTION_SIGMOID] = GHP_ELEMENTWISE_SIGMOID,
+        [GHP_FUNCTION_TANH] = GHP_ELEMENTWISE_TANH,
+        [GHP_FUNCTION_CLIP] = GHP_ELEMENTWISE_CLIP,
         [GHP_FUNCTION_AFFINE] = GHP_ELEMENTWISE_AFFINE,
     };
 
@@ -62,12 +71,13 @@ static struct ghp_elementwise_job function_job(const struct ghp_cuda_kernel *ker
     const struct ghp_local *l = &kernel->base.local;
 
     return (struct ghp_elementwise_job){.what = function_elementwise(l->activation.function),
-                                  .n = ghp_local_in_elements(l),
-                                  .alpha = (float)l->activation.alpha,
-                                  .beta = (float)l->activation.beta};
+                                        .n = ghp_local_in_elements(l),
+                                        .alpha = (float)l->activation.alpha,
+                                        .beta = (float)l->activation.beta};
 }
 
-static enum ghp_status run_activation(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_activation(struct ghp_cuda_kernel *kernel,
+                                      const struct ghp_kernel_arguments *args)
 {
     struct ghp_elementwise_job job = function_job(kernel);
 
@@ -88,42 +98,46 @@ static enum ghp_status run_activation_data(struct ghp_cuda_kernel *kernel,
     return elementwise(kernel, &job);
 }
 
-static enum ghp_status drop(const struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args,
-                            const void *from, void *to)
+static enum ghp_status drop(const struct ghp_cuda_kernel *kernel,
+                            const struct ghp_kernel_arguments *args, const void *from, void *to)
 {
     const struct ghp_local *l = &kernel->base.local;
-    struct ghp_dropout_job job = {.n = l->n,
-                                  .pixels = l->h * l->w,
-                                  .c = l->c,
-                                  .global_channels = args->global_channels,
-                                  .first_channel = args->first_channel,
-                                  .first_sample = args->first_sample,
-                                  .seed = args->seed,
-                                  .step = args->step,
-                                  .layer = (uint32_t)args->layer,
-                                  .threshold = (uint32_t)(l->norm.ratio * 0x1p32),
-                                  .scale = (float)(1.0 / (1.0 - l->norm.ratio)),
-                                  .step_at = args->hyperparameters != NULL ? &args->hyperparameters->step : NULL,
-                                  .x = from,
-                                  .y = to};
+    struct ghp_dropout_job job = {
+        .n = l->n,
+        .pixels = l->h * l->w,
+        .c = l->c,
+        .global_channels = args->global_channels,
+        .first_channel = args->first_channel,
+        .first_sample = args->first_sample,
+        .seed = args->seed,
+        .step = args->step,
+        .layer = (uint32_t)args->layer,
+        .threshold = (uint32_t)(l->norm.ratio * 0x1p32),
+        .scale = (float)(1.0 / (1.0 - l->norm.ratio)),
+        .step_at = args->hyperparameters != NULL ? &args->hyperparameters->step : NULL,
+        .x = from,
+        .y = to};
 
     return ghp_cuda_native_status(ghp_launch_dropout(ghp_cuda_launch(kernel->base.backend), &job),
-                               kernel);
+                                  kernel);
 }
 
-static enum ghp_status run_dropout(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_dropout(struct ghp_cuda_kernel *kernel,
+                                   const struct ghp_kernel_arguments *args)
 {
     if (args->training) return drop(kernel, args, args->at.x[0], args->at.y);
     return ghp_cuda_native_copy(kernel, args->at.x[0], args->at.y,
-                             ghp_local_in_elements(&kernel->base.local));
+                                ghp_local_in_elements(&kernel->base.local));
 }
 
-static enum ghp_status run_dropout_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_dropout_data(struct ghp_cuda_kernel *kernel,
+                                        const struct ghp_kernel_arguments *args)
 {
     return drop(kernel, args, args->at.dy, args->at.dx[0]);
 }
 
-static enum ghp_status run_add(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_add(struct ghp_cuda_kernel *kernel,
+                               const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
     const void *so_far = args->at.x[0];
@@ -131,44 +145,49 @@ static enum ghp_status run_add(struct ghp_cuda_kernel *kernel, const struct ghp_
     for (int i = 1; i < l->n_inputs; i++) {
         bool relu = kernel->fused.relu && i == l->n_inputs - 1;
 
-        GHP_TRY(
-            elementwise(kernel, &(struct ghp_elementwise_job){.what = relu ? GHP_ELEMENTWISE_ADD_RELU : GHP_ELEMENTWISE_ADD,
-                                                  .n = ghp_local_in_elements(l),
-                                                  .a = so_far,
-                                                  .b = args->at.x[i],
-                                                  .out = args->at.y}));
+        GHP_TRY(elementwise(kernel,
+                            &(struct ghp_elementwise_job){.what = relu ? GHP_ELEMENTWISE_ADD_RELU
+                                                                       : GHP_ELEMENTWISE_ADD,
+                                                          .n = ghp_local_in_elements(l),
+                                                          .a = so_far,
+                                                          .b = args->at.x[i],
+                                                          .out = args->at.y}));
         so_far = args->at.y;
     }
     return GHP_OK;
 }
 
-static enum ghp_status run_add_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_add_data(struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
 
     for (int i = 0; i < l->n_inputs; i++)
         if (args->at.dx[i] != NULL)
-            GHP_TRY(
-                ghp_cuda_native_copy(kernel, args->at.dy, args->at.dx[i], ghp_local_in_elements(l)));
+            GHP_TRY(ghp_cuda_native_copy(kernel, args->at.dy, args->at.dx[i],
+                                         ghp_local_in_elements(l)));
     return GHP_OK;
 }
 
 static enum ghp_status multiply(const struct ghp_cuda_kernel *kernel, const void *a, const void *b,
                                 void *out)
 {
-    return elementwise(kernel, &(struct ghp_elementwise_job){.what = GHP_ELEMENTWISE_MUL,
-                                                 .n = ghp_local_in_elements(&kernel->base.local),
-                                                 .a = a,
-                                                 .b = b,
-                                                 .out = out});
+    return elementwise(
+        kernel, &(struct ghp_elementwise_job){.what = GHP_ELEMENTWISE_MUL,
+                                              .n = ghp_local_in_elements(&kernel->base.local),
+                                              .a = a,
+                                              .b = b,
+                                              .out = out});
 }
 
-static enum ghp_status run_mul(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_mul(struct ghp_cuda_kernel *kernel,
+                               const struct ghp_kernel_arguments *args)
 {
     return multiply(kernel, args->at.x[0], args->at.x[1], args->at.y);
 }
 
-static enum ghp_status run_mul_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_mul_data(struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_kernel_arguments *args)
 {
     for (int i = 0; i < 2; i++)
         if (args->at.dx[i] != NULL)
@@ -178,7 +197,8 @@ static enum ghp_status run_mul_data(struct ghp_cuda_kernel *kernel, const struct
 
 /* ---- the loss ---- */
 
-static struct ghp_softmax_job softmax_job(const struct ghp_local *l, const struct ghp_kernel_arguments *args)
+static struct ghp_softmax_job softmax_job(const struct ghp_local *l,
+                                          const struct ghp_kernel_arguments *args)
 {
     return (struct ghp_softmax_job){.rows = l->n,
                                     .classes = l->c * l->h * l->w,
@@ -190,21 +210,24 @@ static struct ghp_softmax_job softmax_job(const struct ghp_local *l, const struc
                                     .scratch = args->at.scratch};
 }
 
-static enum ghp_status run_softmax(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_softmax(struct ghp_cuda_kernel *kernel,
+                                   const struct ghp_kernel_arguments *args)
 {
     struct ghp_softmax_job job = softmax_job(&kernel->base.local, args);
 
     return ghp_cuda_native_status(ghp_launch_softmax(ghp_cuda_launch(kernel->base.backend), &job),
-                               kernel);
+                                  kernel);
 }
 
-static enum ghp_status run_softmax_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_softmax_data(struct ghp_cuda_kernel *kernel,
+                                        const struct ghp_kernel_arguments *args)
 {
     struct ghp_softmax_job job = softmax_job(&kernel->base.local, args);
 
-    return ghp_cuda_native_status(ghp_launch_softmax_back(ghp_cuda_launch(kernel->base.backend), &job,
-                                                       (float)args->loss_scale, args->at.dx[0]),
-                               kernel);
+    return ghp_cuda_native_status(ghp_launch_softmax_back(ghp_cuda_launch(kernel->base.backend),
+                                                          &job, (float)args->loss_scale,
+                                                          args->at.dx[0]),
+                                  kernel);
 }
 
 static int64_t softmax_scratch(const struct ghp_local *l)

@@ -153,8 +153,9 @@ static enum ghp_status make_output(struct ghp_graph *g, int64_t id, cudnnBackend
 
 /* y = mode(x, b); b NULL: of x alone. */
 static enum ghp_status make_pointwise(struct ghp_graph *g, cudnnPointwiseMode_t mode,
-                                  cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
-                                  cudnnBackendDescriptor_t y, cudnnBackendDescriptor_t *operation)
+                                      cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t b,
+                                      cudnnBackendDescriptor_t y,
+                                      cudnnBackendDescriptor_t *operation)
 {
     cudnnDataType_t type = CUDNN_DATA_FLOAT;
     cudnnBackendDescriptor_t pointwise;
@@ -162,7 +163,8 @@ static enum ghp_status make_pointwise(struct ghp_graph *g, cudnnPointwiseMode_t 
         {CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode},
         {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &type}};
     const struct ghp_cudnn_attribute attributes[] = {
-        {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &pointwise},
+        {CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+         &pointwise},
         {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
         {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
         {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b}};

@@ -85,7 +85,7 @@ static enum ghp_status make_layout(const struct ghp_cublaslt *lt, const struct o
 }
 
 static enum ghp_status set_transposed(const struct ghp_cublaslt *lt, cublasLtMatmulDesc_t how,
-                                  cublasLtMatmulDescAttributes_t which, bool transposed)
+                                      cublasLtMatmulDescAttributes_t which, bool transposed)
 {
     cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 
@@ -131,7 +131,8 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
 
 /* ---- running ---- */
 
-static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
+                                  const struct ghp_kernel_arguments *args)
 {
     const struct linear *linear = kernel->data;
     const struct ghp_tensors *at = &args->at;
@@ -261,7 +262,8 @@ static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
 }
 
 /* The heuristics' candidates; n is 0 where they have none for such a product. */
-static enum ghp_status list(struct ghp_cuda_kernel *kernel, struct ghp_cuda_candidate_list *candidates)
+static enum ghp_status list(struct ghp_cuda_kernel *kernel,
+                            struct ghp_cuda_candidate_list *candidates)
 {
     const struct ghp_cublaslt *lt = lt_of(kernel);
     struct linear *linear = kernel->data;

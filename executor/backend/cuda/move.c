@@ -30,18 +30,20 @@ static enum ghp_status blocks_of_inputs(const struct ghp_cuda_kernel *kernel,
         }
         at += mine;
         if (blocks.to == NULL) continue;
-        GHP_TRY(
-            ghp_cuda_native_status(ghp_launch_blocks(ghp_cuda_native_stream(kernel), &blocks), kernel));
+        GHP_TRY(ghp_cuda_native_status(ghp_launch_blocks(ghp_cuda_native_stream(kernel), &blocks),
+                                       kernel));
     }
     return GHP_OK;
 }
 
-static enum ghp_status run_concat(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_concat(struct ghp_cuda_kernel *kernel,
+                                  const struct ghp_kernel_arguments *args)
 {
     return blocks_of_inputs(kernel, args, true);
 }
 
-static enum ghp_status run_concat_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_concat_data(struct ghp_cuda_kernel *kernel,
+                                       const struct ghp_kernel_arguments *args)
 {
     return blocks_of_inputs(kernel, args, false);
 }
@@ -54,19 +56,21 @@ static enum ghp_status transpose(const struct ghp_cuda_kernel *kernel, int64_t a
 
     if (a == 1 || b == 1) return ghp_cuda_native_copy(kernel, from, to, l->n * a * b);
     return ghp_cuda_native_status(ghp_launch_transpose(ghp_cuda_native_stream(kernel),
-                                                    kernel->base.backend->config.element_bytes,
-                                                    l->n, a, b, from, to),
-                               kernel);
+                                                       kernel->base.backend->config.element_bytes,
+                                                       l->n, a, b, from, to),
+                                  kernel);
 }
 
-static enum ghp_status run_flatten(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_flatten(struct ghp_cuda_kernel *kernel,
+                                   const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
 
     return transpose(kernel, l->h * l->w, l->c, args->at.x[0], args->at.y);
 }
 
-static enum ghp_status run_flatten_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_flatten_data(struct ghp_cuda_kernel *kernel,
+                                        const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
 
@@ -143,27 +147,29 @@ static enum ghp_status make_tables(struct ghp_cuda_kernel *kernel)
     return status;
 }
 
-static enum ghp_status run_gather(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_gather(struct ghp_cuda_kernel *kernel,
+                                  const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
     const struct tables *t = kernel->data;
     float nothing = l->op == GHP_OP_PAD ? (float)l->border.value : 0;
 
     return ghp_cuda_native_status(ghp_launch_gather(ghp_cuda_launch(kernel->base.backend), l->n,
-                                               sample_in(l), sample_out(l), t->table, nothing,
-                                               args->at.x[0], args->at.y),
-                               kernel);
+                                                    sample_in(l), sample_out(l), t->table, nothing,
+                                                    args->at.x[0], args->at.y),
+                                  kernel);
 }
 
-static enum ghp_status run_scatter_add(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_scatter_add(struct ghp_cuda_kernel *kernel,
+                                       const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
     const struct tables *t = kernel->data;
 
-    return ghp_cuda_native_status(ghp_launch_scatter_add(ghp_cuda_launch(kernel->base.backend), l->n,
-                                                    sample_in(l), sample_out(l), t->starts, t->list,
-                                                    args->at.dy, args->at.dx[0]),
-                               kernel);
+    return ghp_cuda_native_status(
+        ghp_launch_scatter_add(ghp_cuda_launch(kernel->base.backend), l->n, sample_in(l),
+                               sample_out(l), t->starts, t->list, args->at.dy, args->at.dx[0]),
+        kernel);
 }
 
 /* ---- the table ---- */

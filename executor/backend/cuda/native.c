@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-enum ghp_status ghp_cuda_native_copy(const struct ghp_cuda_kernel *kernel, const void *from, void *to,
-                                  int64_t elements)
+enum ghp_status ghp_cuda_native_copy(const struct ghp_cuda_kernel *kernel, const void *from,
+                                     void *to, int64_t elements)
 {
     struct ghp_backend *backend = kernel->base.backend;
     struct ghp_copy how = {to, from, elements * backend->config.element_bytes, GHP_COPY_ON_DEVICE};
@@ -13,14 +13,15 @@ enum ghp_status ghp_cuda_native_copy(const struct ghp_cuda_kernel *kernel, const
 }
 
 enum ghp_status ghp_cuda_native_sum(const struct ghp_cuda_kernel *kernel, struct ghp_sum_job job,
-                                 const struct ghp_kernel_arguments *args)
+                                    const struct ghp_kernel_arguments *args)
 {
     const struct ghp_local *l = &kernel->base.local;
 
     job.rows = ghp_cuda_native_rows(l);
     job.c = l->c;
     job.scratch = args->at.scratch;
-    return ghp_cuda_native_status(ghp_launch_sum(ghp_cuda_launch(kernel->base.backend), &job), kernel);
+    return ghp_cuda_native_status(ghp_launch_sum(ghp_cuda_launch(kernel->base.backend), &job),
+                                  kernel);
 }
 
 int64_t ghp_cuda_native_sum_scratch(const struct ghp_local *l)
@@ -30,8 +31,9 @@ int64_t ghp_cuda_native_sum_scratch(const struct ghp_local *l)
 
 static const struct ghp_cuda_native *find(enum ghp_op op, enum ghp_pass pass)
 {
-    static const struct ghp_cuda_native *const tables[] = {ghp_cuda_native_elementwise, ghp_cuda_native_pool,
-                                                        ghp_cuda_native_norm, ghp_cuda_native_move};
+    static const struct ghp_cuda_native *const tables[] = {
+        ghp_cuda_native_elementwise, ghp_cuda_native_pool, ghp_cuda_native_norm,
+        ghp_cuda_native_move};
 
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
         for (const struct ghp_cuda_native *own = tables[t]; own->run != NULL; own++)

@@ -34,18 +34,18 @@ static inline cudaStream_t ghp_cuda_native_stream(const struct ghp_cuda_kernel *
 }
 
 static inline enum ghp_status ghp_cuda_native_status(cudaError_t error,
-                                                  const struct ghp_cuda_kernel *kernel)
+                                                     const struct ghp_cuda_kernel *kernel)
 {
     return ghp_cuda_status(error, ghp_op_name(kernel->base.local.op));
 }
 
 /* In device memory, behind what is enqueued. */
-enum ghp_status ghp_cuda_native_copy(const struct ghp_cuda_kernel *kernel, const void *from, void *to,
-                                  int64_t elements);
+enum ghp_status ghp_cuda_native_copy(const struct ghp_cuda_kernel *kernel, const void *from,
+                                     void *to, int64_t elements);
 
 /* Sums over rows: job says of what and where to. */
 enum ghp_status ghp_cuda_native_sum(const struct ghp_cuda_kernel *kernel, struct ghp_sum_job job,
-                                 const struct ghp_kernel_arguments *args);
+                                    const struct ghp_kernel_arguments *args);
 int64_t ghp_cuda_native_sum_scratch(const struct ghp_local *local);
 
 #endif

@@ -1,17 +1,19 @@
 /* executor/backend/cuda/norm.c - normalisations on a GPU: batch_norm, lrn. */
 #include "executor/backend/cuda/native.h"
 
-static enum ghp_status run_stats(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_stats(struct ghp_cuda_kernel *kernel,
+                                 const struct ghp_kernel_arguments *args)
 {
     return ghp_cuda_native_sum(kernel,
-                            (struct ghp_sum_job){.what = GHP_SUM_STATS,
-                                                 .x = args->at.x[0],
-                                                 .shift = args->at.state[0],
-                                                 .out = args->at.stats},
-                            args);
+                               (struct ghp_sum_job){.what = GHP_SUM_STATS,
+                                                    .x = args->at.x[0],
+                                                    .shift = args->at.state[0],
+                                                    .out = args->at.stats},
+                               args);
 }
 
-static enum ghp_status run_back_stats(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_back_stats(struct ghp_cuda_kernel *kernel,
+                                      const struct ghp_kernel_arguments *args)
 {
     const float *saved = args->at.saved;
 
@@ -64,7 +66,8 @@ static int64_t sums_bytes(const struct ghp_local *l)
 
 /* Its own sums lie at the start of the scratch: no other pass reads them, and where the addition is fused there may be no
  * other place left. */
-static enum ghp_status run_norm(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_norm(struct ghp_cuda_kernel *kernel,
+                                const struct ghp_kernel_arguments *args)
 {
     struct ghp_kernel_arguments own = *args;
 
@@ -75,25 +78,27 @@ static enum ghp_status run_norm(struct ghp_cuda_kernel *kernel, const struct ghp
     }
     struct ghp_batch_norm_job job = norm_job(kernel, &own);
 
-    return ghp_cuda_native_status(ghp_launch_norm_forward(ghp_cuda_launch(kernel->base.backend), &job),
-                               kernel);
+    return ghp_cuda_native_status(
+        ghp_launch_norm_forward(ghp_cuda_launch(kernel->base.backend), &job), kernel);
 }
 
-static enum ghp_status run_norm_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_norm_data(struct ghp_cuda_kernel *kernel,
+                                     const struct ghp_kernel_arguments *args)
 {
     struct ghp_batch_norm_job job = norm_job(kernel, args);
 
     if (kernel->fused.stats) GHP_TRY(run_back_stats(kernel, args));
     return ghp_cuda_native_status(ghp_launch_norm_data(ghp_cuda_launch(kernel->base.backend), &job),
-                               kernel);
+                                  kernel);
 }
 
-static enum ghp_status run_norm_weight(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_norm_weight(struct ghp_cuda_kernel *kernel,
+                                       const struct ghp_kernel_arguments *args)
 {
     return ghp_cuda_native_status(ghp_launch_norm_weight(ghp_cuda_native_stream(kernel),
-                                                      kernel->base.local.c, args->at.stats,
-                                                      args->at.dw[0], args->at.dw[1]),
-                               kernel);
+                                                         kernel->base.local.c, args->at.stats,
+                                                         args->at.dw[0], args->at.dw[1]),
+                                  kernel);
 }
 
 /* Whether the pass takes its own sums is known only after memory is laid out. */
@@ -109,7 +114,8 @@ static int64_t norm_data_scratch(const struct ghp_local *l)
     return coefficients > sums ? coefficients : sums;
 }
 
-static struct ghp_lrn_job lrn_job(const struct ghp_local *l, const struct ghp_kernel_arguments *args)
+static struct ghp_lrn_job lrn_job(const struct ghp_local *l,
+                                  const struct ghp_kernel_arguments *args)
 {
     return (struct ghp_lrn_job){.rows = ghp_cuda_native_rows(l),
                                 .c = l->c,
@@ -124,19 +130,22 @@ static struct ghp_lrn_job lrn_job(const struct ghp_local *l, const struct ghp_ke
                                 .scale = args->at.saved};
 }
 
-static enum ghp_status run_lrn(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_lrn(struct ghp_cuda_kernel *kernel,
+                               const struct ghp_kernel_arguments *args)
 {
     struct ghp_lrn_job job = lrn_job(&kernel->base.local, args);
 
-    return ghp_cuda_native_status(ghp_launch_lrn(ghp_cuda_launch(kernel->base.backend), &job), kernel);
+    return ghp_cuda_native_status(ghp_launch_lrn(ghp_cuda_launch(kernel->base.backend), &job),
+                                  kernel);
 }
 
-static enum ghp_status run_lrn_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_lrn_data(struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_kernel_arguments *args)
 {
     struct ghp_lrn_job job = lrn_job(&kernel->base.local, args);
 
     return ghp_cuda_native_status(ghp_launch_lrn_back(ghp_cuda_launch(kernel->base.backend), &job),
-                               kernel);
+                                  kernel);
 }
 
 const struct ghp_cuda_native ghp_cuda_native_norm[] = {

@@ -39,30 +39,34 @@ static struct ghp_pool_job pool_job(const struct ghp_cuda_kernel *kernel,
 
 typedef cudaError_t pool_fn(struct ghp_launch launch, const struct ghp_pool_job *job);
 
-static enum ghp_status pool(const struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args,
-                            pool_fn *run)
+static enum ghp_status pool(const struct ghp_cuda_kernel *kernel,
+                            const struct ghp_kernel_arguments *args, pool_fn *run)
 {
     struct ghp_pool_job job = pool_job(kernel, args);
 
     return ghp_cuda_native_status(run(ghp_cuda_launch(kernel->base.backend), &job), kernel);
 }
 
-static enum ghp_status run_max(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_max(struct ghp_cuda_kernel *kernel,
+                               const struct ghp_kernel_arguments *args)
 {
     return pool(kernel, args, ghp_launch_max_pool);
 }
 
-static enum ghp_status run_max_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_max_data(struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_kernel_arguments *args)
 {
     return pool(kernel, args, ghp_launch_max_pool_back);
 }
 
-static enum ghp_status run_avg(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_avg(struct ghp_cuda_kernel *kernel,
+                               const struct ghp_kernel_arguments *args)
 {
     return pool(kernel, args, ghp_launch_avg_pool);
 }
 
-static enum ghp_status run_avg_data(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status run_avg_data(struct ghp_cuda_kernel *kernel,
+                                    const struct ghp_kernel_arguments *args)
 {
     return pool(kernel, args, ghp_launch_avg_pool_back);
 }

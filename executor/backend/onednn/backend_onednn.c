@@ -121,7 +121,7 @@ static struct ghp_local as_blocks(const struct ghp_local *local)
 
 /* The loop that computes a pass on plain tensors, or with what is fused; NULL: there is none. */
 static const struct ghp_cpu_kernel *cpu_kernel_of(enum ghp_op op, enum ghp_pass pass,
-                                      struct ghp_memory_format memory_formats)
+                                                  struct ghp_memory_format memory_formats)
 {
     if (memory_formats.bias) return NULL;
     if (op == GHP_OP_BATCH_NORM) return ghp_cpu_kernel_norm(pass, memory_formats);
@@ -133,15 +133,18 @@ static const struct ghp_cpu_kernel *cpu_kernel_of(enum ghp_op op, enum ghp_pass 
 }
 
 /* What the library has no part in. */
-static enum ghp_status prepare_cpu_kernel(struct ghp_backend *backend, const struct ghp_local *local,
-                                    enum ghp_pass pass, struct ghp_memory_format memory_formats,
-                                    struct ghp_kernel **kernel)
+static enum ghp_status prepare_cpu_kernel(struct ghp_backend *backend,
+                                          const struct ghp_local *local, enum ghp_pass pass,
+                                          struct ghp_memory_format memory_formats,
+                                          struct ghp_kernel **kernel)
 {
     bool nchw16c = memory_formats.x || memory_formats.y || memory_formats.w;
     const struct ghp_cpu_kernel *cpu_kernel = cpu_kernel_of(local->op, pass, memory_formats);
-    if (cpu_kernel == NULL && (memory_formats.bias || memory_formats.relu || memory_formats.stats || memory_formats.add))
+    if (cpu_kernel == NULL &&
+        (memory_formats.bias || memory_formats.relu || memory_formats.stats || memory_formats.add))
         return GHP_OK;
-    if (cpu_kernel == NULL) return ghp_cpu_kernel_prepare(backend, local, pass, kernel); /* says so */
+    if (cpu_kernel == NULL)
+        return ghp_cpu_kernel_prepare(backend, local, pass, kernel); /* says so */
     if (!nchw16c || local->op == GHP_OP_BATCH_NORM)
         return ghp_cpu_kernel_prepare_by(backend, local, cpu_kernel, kernel);
     if (!is_apart(local->op)) return ghp_onednn_nchw16c_prepare(backend, local, pass, kernel);
@@ -159,7 +162,8 @@ static bool is_winograd_first(const struct ghp_backend *backend, const struct gh
 
 static enum ghp_status onednn_prepare_nchw16c(struct ghp_backend *backend,
                                               const struct ghp_local *local, enum ghp_pass pass,
-                                              const char *algorithm, struct ghp_memory_format memory_formats,
+                                              const char *algorithm,
+                                              struct ghp_memory_format memory_formats,
                                               struct ghp_kernel **kernel)
 {
     const struct ghp_onednn_wish wish = {algorithm, memory_formats};
@@ -175,7 +179,8 @@ static enum ghp_status onednn_prepare_nchw16c(struct ghp_backend *backend,
             GHP_TRY(ghp_onednn_conv_prepare(backend, local, pass, wish, &made));
         if (algorithm != NULL && strcmp(algorithm, GHP_CPU_KERNEL_SMALL_BATCH) == 0 &&
             ghp_cpu_kernel_is_small_batch(backend, local))
-            return ghp_cpu_kernel_prepare_by(backend, local, ghp_cpu_kernel_small_batch(pass), kernel);
+            return ghp_cpu_kernel_prepare_by(backend, local, ghp_cpu_kernel_small_batch(pass),
+                                             kernel);
         if (local->op == GHP_OP_LINEAR)
             GHP_TRY(ghp_onednn_linear_prepare(backend, local, pass, algorithm, &made));
     }
@@ -203,7 +208,8 @@ static enum ghp_status onednn_prepare(struct ghp_backend *backend, const struct 
 }
 
 static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const struct ghp_local *local,
-                                         enum ghp_pass pass, struct ghp_memory_format memory_formats,
+                                         enum ghp_pass pass,
+                                         struct ghp_memory_format memory_formats,
                                          struct ghp_algorithms *names)
 {
     names->n = 0;
@@ -215,11 +221,13 @@ static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const stru
     if (ghp_winograd_can(backend, local)) ghp_onednn_add_name(names, GHP_WINOGRAD);
     if (local->op == GHP_OP_LINEAR)
         GHP_TRY(ghp_onednn_linear_algorithms(backend, local, pass, names));
-    if (ghp_cpu_kernel_is_small_batch(backend, local)) ghp_onednn_add_name(names, GHP_CPU_KERNEL_SMALL_BATCH);
+    if (ghp_cpu_kernel_is_small_batch(backend, local))
+        ghp_onednn_add_name(names, GHP_CPU_KERNEL_SMALL_BATCH);
     return GHP_OK;
 }
 
-static void *address_of(const struct ghp_kernel_arguments *args, const struct ghp_onednn_memory *memory)
+static void *address_of(const struct ghp_kernel_arguments *args,
+                        const struct ghp_onednn_memory *memory)
 {
     const struct ghp_tensors *at = &args->at;
     switch (memory->where) {
@@ -235,7 +243,8 @@ static void *address_of(const struct ghp_kernel_arguments *args, const struct gh
     return NULL;
 }
 
-static enum ghp_status onednn_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status onednn_run(struct ghp_kernel *kernel,
+                                  const struct ghp_kernel_arguments *args)
 {
     if (kernel->cpu_kernel != NULL || kernel->run != NULL) {
         (kernel->cpu_kernel != NULL ? ghp_cpu_kernel_run : kernel->run)(kernel, args);

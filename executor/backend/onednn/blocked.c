@@ -29,7 +29,8 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
     }
 }
 
-static double *row_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args, int part)
+static double *row_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                      int part)
 {
     char *base = args->at.scratch;
     return (double *)(void *)(base + part * ghp_align(local->c * (int64_t)sizeof(double)));

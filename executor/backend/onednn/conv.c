@@ -38,7 +38,7 @@ static bool can_im2col(const struct ghp_local *l, enum ghp_pass pass)
 enum { MAX_VARIANTS = 8 };
 
 static int variants_of(const struct ghp_kernel *kernel, struct ghp_memory_format memory_formats,
-                   struct ghp_onednn_variant list[MAX_VARIANTS])
+                       struct ghp_onednn_variant list[MAX_VARIANTS])
 {
     const struct ghp_local *l = &kernel->local;
     bool bf16 = kernel->backend->config.element_bytes == 2;
@@ -47,13 +47,14 @@ static int variants_of(const struct ghp_kernel *kernel, struct ghp_memory_format
     const dnnl_format_tag_t likely = blocks ? dnnl_format_tag_any : dnnl_nhwc;
     const dnnl_format_tag_t other = blocks ? dnnl_nhwc : dnnl_format_tag_any;
     const struct ghp_onednn_variant winograd = {.algorithm = dnnl_convolution_winograd,
-                                            .activation = dnnl_format_tag_any,
-                                            .bias = memory_formats.bias};
+                                                .activation = dnnl_format_tag_any,
+                                                .bias = memory_formats.bias};
     bool can = has_winograd(kernel->backend), pays = can && ghp_winograd_pays(l, kernel->pass);
     int n = 0;
     if (pays) list[n++] = winograd;
     for (int i = 0; i < 3; i++) {
-        struct ghp_onednn_variant direct = {dnnl_convolution_direct, likely, i, memory_formats.bias, bf16};
+        struct ghp_onednn_variant direct = {dnnl_convolution_direct, likely, i, memory_formats.bias,
+                                            bf16};
         list[n++] = direct;
         direct.activation = other;
         if (i < 2) list[n++] = direct;
@@ -67,7 +68,8 @@ static dnnl_format_tag_t tag_of(bool nchw16c)
     return nchw16c ? dnnl_nChw16c : dnnl_nhwc;
 }
 
-static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_memory_format memory_formats,
+static enum ghp_status operands_of(const struct ghp_kernel *kernel,
+                                   struct ghp_memory_format memory_formats,
                                    struct ghp_onednn_operand operands[GHP_ONEDNN_OPERANDS])
 {
     struct ghp_onednn_conv z = ghp_onednn_conv_of(&kernel->local);
@@ -90,7 +92,9 @@ static enum ghp_status operands_of(const struct ghp_kernel *kernel, struct ghp_m
                                                     : weight,
            sizeof forward);
     GHP_TRY(ghp_onednn_layout_open(4, z.x, tag_of(memory_formats.x), type, &operands[0].plain));
-    const dnnl_format_tag_t w = z.grouped ? dnnl_goihw : memory_formats.w ? dnnl_OIhw16i16o : dnnl_oihw;
+    const dnnl_format_tag_t w = z.grouped          ? dnnl_goihw
+                                : memory_formats.w ? dnnl_OIhw16i16o
+                                                   : dnnl_oihw;
     GHP_TRY(ghp_onednn_layout_open(z.grouped ? 5 : 4, z.w, w, dnnl_f32, &operands[1].plain));
     GHP_TRY(ghp_onednn_layout_open(4, z.y, tag_of(memory_formats.y), type, &operands[2].plain));
     if (!memory_formats.bias) return GHP_OK;
@@ -147,7 +151,8 @@ static enum ghp_status walk_variants(struct walk *walk)
     int n = variants_of(kernel, walk->memory_formats, list);
     GHP_TRY_GOTO(status, operands_of(kernel, walk->memory_formats, walk->operands), done);
     GHP_TRY_GOTO(status, ghp_onednn_attributes(&walk->attributes), done);
-    if (walk->memory_formats.relu) GHP_TRY_GOTO(status, ghp_onednn_append_relu(walk->attributes), done);
+    if (walk->memory_formats.relu)
+        GHP_TRY_GOTO(status, ghp_onednn_append_relu(walk->attributes), done);
     for (int i = 0; i < n && status == GHP_OK && !walk->filled; i++) {
         dnnl_primitive_desc_t described = NULL;
         status = ghp_onednn_conv_describe(library->engine, &kernel->local, kernel->pass, list[i],
@@ -207,7 +212,8 @@ static enum ghp_status add_unfolding(struct ghp_backend *backend, const struct g
 
 enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
-                                           struct ghp_memory_format memory_formats, struct ghp_algorithms *names)
+                                           struct ghp_memory_format memory_formats,
+                                           struct ghp_algorithms *names)
 {
     struct walk walk = {.names = names, .memory_formats = memory_formats};
     bool can = can_im2col(local, pass) && is_plain(memory_formats);
@@ -216,6 +222,7 @@ enum ghp_status ghp_onednn_conv_algorithms(struct ghp_backend *backend,
     GHP_TRY(ghp_onednn_kernel_open(backend, local, pass, &walk.kernel));
     enum ghp_status status = walk_variants(&walk);
     ghp_onednn_kernel_close(walk.kernel);
-    if (status == GHP_OK && !first && can) status = add_unfolding(backend, local, memory_formats.w, names);
+    if (status == GHP_OK && !first && can)
+        status = add_unfolding(backend, local, memory_formats.w, names);
     return status;
 }

@@ -116,7 +116,8 @@ static enum ghp_status widen_weights(struct problem *p)
     return open_layout(p->shapes[1], dnnl_f32, &w->plain);
 }
 
-static enum ghp_status describe(struct problem *p, struct variant variant, dnnl_primitive_desc_t *described)
+static enum ghp_status describe(struct problem *p, struct variant variant,
+                                dnnl_primitive_desc_t *described)
 {
     const struct ghp_onednn *library = p->kernel->base.backend->library;
     *described = NULL;
@@ -124,12 +125,13 @@ static enum ghp_status describe(struct problem *p, struct variant variant, dnnl_
     struct ghp_onednn_matrices m = {
         .x = p->operands[0].plain, .w = p->operands[1].plain, .y = p->operands[2].plain};
     if (variant.matmul)
-        return ghp_onednn_matmul_describe(library->engine, &m, variant.implementation, p->attributes,
-                                          described);
+        return ghp_onednn_matmul_describe(library->engine, &m, variant.implementation,
+                                          p->attributes, described);
     if (p->operands[1].where == GHP_ONEDNN_DW)
         GHP_TRY(open_layout(p->shapes[1], ghp_onednn_type(p->kernel->base.backend), &m.read_w));
-    enum ghp_status status = ghp_onednn_inner_describe(
-        library->engine, &m, p->kernel->base.pass, variant.implementation, p->attributes, described);
+    enum ghp_status status =
+        ghp_onednn_inner_describe(library->engine, &m, p->kernel->base.pass, variant.implementation,
+                                  p->attributes, described);
     ghp_onednn_layout_close(m.read_w);
     return status;
 }
@@ -146,8 +148,8 @@ static enum ghp_status block_gradient(struct problem *p)
     return GHP_OK;
 }
 
-static void name_of(const struct problem *p, struct variant variant, const_dnnl_primitive_desc_t described,
-                    char name[GHP_ALGORITHM_BYTES])
+static void name_of(const struct problem *p, struct variant variant,
+                    const_dnnl_primitive_desc_t described, char name[GHP_ALGORITHM_BYTES])
 {
     char plain[GHP_ALGORITHM_BYTES];
     ghp_onednn_kernel_name(described, p->operands, plain);
@@ -155,8 +157,8 @@ static void name_of(const struct problem *p, struct variant variant, const_dnnl_
 }
 
 /* Adds the way's name, or fills the kernel if it is the wanted one. */
-static enum ghp_status try_variant(struct problem *p, struct variant variant, struct ghp_onednn_kernel *kernel,
-                               bool *filled)
+static enum ghp_status try_variant(struct problem *p, struct variant variant,
+                                   struct ghp_onednn_kernel *kernel, bool *filled)
 {
     dnnl_primitive_desc_t described = NULL;
     char name[GHP_ALGORITHM_BYTES];

@@ -120,7 +120,8 @@ static enum ghp_status advance(dnnl_status_t made, int implementation,
 /* The backward passes' hint is the forward pass; it is read again whenever the library goes on to its next implementation. */
 static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
                                      const struct conv_layouts *md, enum ghp_pass pass,
-                                     struct ghp_onednn_variant variant, dnnl_primitive_attr_t attributes,
+                                     struct ghp_onednn_variant variant,
+                                     dnnl_primitive_attr_t attributes,
                                      dnnl_primitive_desc_t *described)
 {
     dnnl_primitive_desc_t hint = NULL;
@@ -219,7 +220,8 @@ static enum ghp_status choose(dnnl_engine_t engine, const_dnnl_op_desc_t op,
 
 static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
                                      const struct conv_layouts *md, enum ghp_pass pass,
-                                     struct ghp_onednn_variant variant, dnnl_primitive_attr_t attributes,
+                                     struct ghp_onednn_variant variant,
+                                     dnnl_primitive_attr_t attributes,
                                      dnnl_primitive_desc_t *described)
 {
     dnnl_convolution_desc_t forward, backward;

@@ -67,8 +67,9 @@ static enum ghp_status open_staged(struct ghp_exec_context *exec)
     return GHP_OK;
 }
 
-enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec, enum ghp_device_transport_choice choice,
-                                 double watchdog_s)
+enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,
+                                          enum ghp_device_transport_choice choice,
+                                          double watchdog_s)
 {
     bool shared = false, told = getenv("NCCL_HOSTID") != NULL; /* says that they are apart */
 

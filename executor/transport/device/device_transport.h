@@ -7,8 +7,14 @@
 
 #include "executor/transport/exec_context.h"
 
-enum ghp_device_transport_choice { GHP_DEVICE_TRANSPORT_AUTO, GHP_DEVICE_TRANSPORT_NCCL, GHP_DEVICE_TRANSPORT_MPI, GHP_DEVICE_TRANSPORT_COUNT };
-extern const char *const ghp_device_transport_names[GHP_DEVICE_TRANSPORT_COUNT + 1]; /* NULL-terminated */
+enum ghp_device_transport_choice {
+    GHP_DEVICE_TRANSPORT_AUTO,
+    GHP_DEVICE_TRANSPORT_NCCL,
+    GHP_DEVICE_TRANSPORT_MPI,
+    GHP_DEVICE_TRANSPORT_COUNT
+};
+extern const char
+    *const ghp_device_transport_names[GHP_DEVICE_TRANSPORT_COUNT + 1]; /* NULL-terminated */
 
 /* Fills in the execution context's device transport.
  *
@@ -17,8 +23,9 @@ extern const char *const ghp_device_transport_names[GHP_DEVICE_TRANSPORT_COUNT +
  * Returns   GHP_OK; GHP_ERR_USAGE (NCCL for ranks that share a GPU, or for host memory); GHP_ERR_BACKEND; the same on all
  * Collective over all workers
  * Tested    tests/executor/transport/nccl/test_nccl.c */
-enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec, enum ghp_device_transport_choice choice,
-                                 double watchdog_s);
+enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,
+                                          enum ghp_device_transport_choice choice,
+                                          double watchdog_s);
 /* Closes what it opened; before the backend. */
 void ghp_device_transport_close(struct ghp_exec_context *exec);
 

@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
-enum { STAGE_BYTES = 16 << 20 }; /* of pinned memory, twice a communicator: what goes out, what comes in */
+enum {
+    STAGE_BYTES = 16 << 20
+}; /* of pinned memory, twice a communicator: what goes out, what comes in */
 
 struct ghp_comm {
     struct ghp_transport *transport; /* borrowed */
@@ -98,7 +100,8 @@ static enum ghp_status staged_group(struct ghp_transport *t, struct ghp_ranks ra
                            .next = t->comms,
                            .ranks = ranks,
                            .stream = stream,
-                           .device_stream = stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE};
+                           .device_stream = stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM
+                                                                      : GHP_DEVICE_STREAM_COMPUTE};
     t->comms = c; /* from here on it is closed with the transport */
     GHP_TRY(t->ops->group(t->base, ranks, stream, &c->base));
     GHP_TRY(open_stages(c));
@@ -120,8 +123,8 @@ struct pieces {
     int64_t stride, done, n;
 };
 
-static enum ghp_status move(const struct ghp_comm *c, struct pieces p, enum ghp_copy_direction direction,
-                            void *device, unsigned char *host)
+static enum ghp_status move(const struct ghp_comm *c, struct pieces p,
+                            enum ghp_copy_direction direction, void *device, unsigned char *host)
 {
     for (int i = 0; i < p.count; i++) {
         unsigned char *there = (unsigned char *)device + i * p.stride + p.done,

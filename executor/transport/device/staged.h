@@ -11,7 +11,8 @@
 #include "executor/backend/device.h"
 #include "executor/transport/transport.h"
 
-extern const struct ghp_transport_ops ghp_transport_staged; /* opened by ghp_staged_open, not by its own `open` */
+extern const struct ghp_transport_ops
+    ghp_transport_staged; /* opened by ghp_staged_open, not by its own `open` */
 
 /* base_ops, base   carries host memory; borrowed until close, as the device's backend is
  *

@@ -39,7 +39,8 @@ static struct ghp_channel *allocate(struct ghp_transport *t, int slots)
     return box;
 }
 
-enum ghp_status ghp_mpi_channel_open(struct ghp_transport *t, int slots, struct ghp_channel **channel)
+enum ghp_status ghp_mpi_channel_open(struct ghp_transport *t, int slots,
+                                     struct ghp_channel **channel)
 {
     struct ghp_channel *box = allocate(t, slots);
     enum ghp_status status = open_channel(t, box != NULL ? GHP_OK : GHP_NO_MEMORY());
@@ -52,7 +53,8 @@ enum ghp_status ghp_mpi_channel_open(struct ghp_transport *t, int slots, struct 
     return status;
 }
 
-enum ghp_status ghp_mpi_channel_post(struct ghp_channel *box, int slot, const struct ghp_p2p_message *m)
+enum ghp_status ghp_mpi_channel_post(struct ghp_channel *box, int slot,
+                                     const struct ghp_p2p_message *m)
 {
     struct ghp_transport *t = box->transport;
 
@@ -68,12 +70,12 @@ enum ghp_status ghp_mpi_channel_post(struct ghp_channel *box, int slot, const st
                         "tags, such as Debian's Open MPI",
                         t->most_tag, m->tag);
     if (m->receives)
-        return ghp_mpi_check(MPI_Irecv(m->data, (int)m->bytes, MPI_BYTE, m->peer, m->tag, t->channel_comm,
-                                       &box->requests[slot]),
+        return ghp_mpi_check(MPI_Irecv(m->data, (int)m->bytes, MPI_BYTE, m->peer, m->tag,
+                                       t->channel_comm, &box->requests[slot]),
                              "receiving from another stage");
-    return ghp_mpi_check(
-        MPI_Isend(m->data, (int)m->bytes, MPI_BYTE, m->peer, m->tag, t->channel_comm, &box->requests[slot]),
-        "sending to another stage");
+    return ghp_mpi_check(MPI_Isend(m->data, (int)m->bytes, MPI_BYTE, m->peer, m->tag,
+                                   t->channel_comm, &box->requests[slot]),
+                         "sending to another stage");
 }
 
 enum ghp_status ghp_mpi_channel_poll(struct ghp_channel *box, int slot, bool *done)

@@ -100,7 +100,6 @@ enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status)
     comm->transport->settled = comm->count == comm->transport->size;
     if (status == GHP_OK) all = (enum ghp_status)words[from].status;
     GHP_TRY(tell_text(comm, from, text));
-    return status != GHP_OK
-               ? status
-               : GHP_FAIL(all, "worker %d: %s", ghp_ranks_at(comm->ranks, from), text);
+    return status != GHP_OK ? status
+                            : GHP_FAIL(all, "worker %d: %s", ghp_ranks_at(comm->ranks, from), text);
 }

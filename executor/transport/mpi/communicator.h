@@ -30,8 +30,8 @@ struct ghp_comm {
     int in_node; /* ranks in each node where all have as many, one node after the other; else 0 */
     struct ghp_shared_segment *shared; /* of those of this node; NULL: they share no memory */
     struct ghp_mpi_posted posted[GHP_MPI_REQUEST_SETS];
-    int request_set;          /* where the next message is posted */
-    const char *label; /* borrowed; what the watchdog names */
+    int request_set;        /* where the next message is posted */
+    const char *label;      /* borrowed; what the watchdog names */
     struct ghp_word *words; /* [count]: room for what the ranks tell each other */
 };
 
@@ -44,8 +44,8 @@ struct ghp_channel {
 struct ghp_transport {
     int rank, size;
     MPI_Comm channel_comm; /* of all workers, for channels; MPI_COMM_NULL until the first */
-    int most_tag;  /* of its messages */
-    int *node_of;  /* each rank's node: the first rank there */
+    int most_tag;          /* of its messages */
+    int *node_of;          /* each rank's node: the first rank there */
     struct ghp_processors processors; /* of this node's ranks together, as they were started */
     bool in_rank_order;
     bool shares_memory; /* sums use shared segments; at first true. All workers alike */
@@ -53,8 +53,8 @@ struct ghp_transport {
     double watchdog_s;
     struct ghp_comm *comms; /* owned */
     struct ghp_comm *world; /* in comms */
-    struct ghp_comm *last; /* owned: of all workers, without MPI's part; for the end */
-    bool settled;          /* the last failure is known to all workers */
+    struct ghp_comm *last;  /* owned: of all workers, without MPI's part; for the end */
+    bool settled;           /* the last failure is known to all workers */
 };
 
 /* In mpi/wait.c.
@@ -102,9 +102,9 @@ enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *
                                    int64_t bytes_each);
 /* In mpi/channel.c. */
 enum ghp_status ghp_mpi_channel_open(struct ghp_transport *transport, int slots,
-                             struct ghp_channel **channel);
+                                     struct ghp_channel **channel);
 enum ghp_status ghp_mpi_channel_post(struct ghp_channel *channel, int slot,
-                             const struct ghp_p2p_message *message);
+                                     const struct ghp_p2p_message *message);
 enum ghp_status ghp_mpi_channel_poll(struct ghp_channel *channel, int slot, bool *done);
 void ghp_mpi_channel_close(struct ghp_channel *channel);
 
@@ -137,7 +137,7 @@ void ghp_mpi_clean(void);
  *           naming the ranks that have not come, after the watchdog's limit
  * Collective over `ranks`, which may have no communicator yet */
 enum ghp_status ghp_mpi_status_barrier(struct ghp_transport *transport, struct ghp_ranks ranks,
-                               struct ghp_comm *room, enum ghp_status status);
+                                       struct ghp_comm *room, enum ghp_status status);
 
 /* GHP_ERR_COMM with MPI's own words where a call failed. */
 enum ghp_status ghp_mpi_check(int code, const char *what);

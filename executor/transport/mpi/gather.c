@@ -47,9 +47,11 @@ enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void
                                    int64_t bytes_each)
 {
     int64_t bytes = bytes_each * comm->count, cut = GHP_MPI_PIECE_BYTES;
-    struct gathering g = {
-        .hierarchy = ghp_mpi_hierarchy_of(comm, bytes, false), .all = all, .bytes_each = bytes_each};
-    struct ghp_mpi_pipeline pipeline = {.work = &g, .phases = g.hierarchy.n, .post = post_gathering};
+    struct gathering g = {.hierarchy = ghp_mpi_hierarchy_of(comm, bytes, false),
+                          .all = all,
+                          .bytes_each = bytes_each};
+    struct ghp_mpi_pipeline pipeline = {
+        .work = &g, .phases = g.hierarchy.n, .post = post_gathering};
     char *place = ghp_mpi_at(all, comm->index * bytes_each);
 
     if (bytes_each == 0) return GHP_OK;

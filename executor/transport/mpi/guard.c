@@ -40,9 +40,10 @@ static _Noreturn void end(void)
     if (guard.rank > 0) sleep(1);
     if (guard.rank >= 0) snprintf(who, sizeof(who), "worker %d", guard.rank);
     if (guard.limit_s > 0)
-        ghp_log_failure("%s waited %.0f s in '%s': MPI does not return; see whether all workers and "
-                        "their launcher are still alive, or raise --watchdog if they are only slow",
-                        who, guard.limit_s, guard.what);
+        ghp_log_failure(
+            "%s waited %.0f s in '%s': MPI does not return; see whether all workers and "
+            "their launcher are still alive, or raise --watchdog if they are only slow",
+            who, guard.limit_s, guard.what);
     _exit(guard.exit_code);
 }
 

@@ -9,7 +9,7 @@ enum {
 };
 
 struct ghp_mpi_hierarchy ghp_mpi_hierarchy_of(const struct ghp_comm *comm, int64_t bytes,
-                                        bool in_rank_order)
+                                              bool in_rank_order)
 {
     int in_node = comm->in_node;
     struct ghp_shared_segment *shared = comm->transport->shares_memory ? comm->shared : NULL;
@@ -31,8 +31,8 @@ int64_t ghp_mpi_segment_bytes(int64_t bytes)
     return bytes / SEGMENTS > SEGMENT_BYTES ? bytes / SEGMENTS : SEGMENT_BYTES;
 }
 
-static enum ghp_status post(struct ghp_comm *comm, const struct ghp_mpi_pipeline *p, int64_t segment,
-                            int phase)
+static enum ghp_status post(struct ghp_comm *comm, const struct ghp_mpi_pipeline *p,
+                            int64_t segment, int phase)
 {
     comm->request_set = (int)(segment % GHP_MPI_REQUEST_SETS);
     return p->post(comm, p->work, segment, phase);

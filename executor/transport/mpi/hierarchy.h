@@ -65,7 +65,7 @@ struct ghp_mpi_hierarchy {
 
 /* The levels of a collective that moves `bytes` in all. */
 struct ghp_mpi_hierarchy ghp_mpi_hierarchy_of(const struct ghp_comm *comm, int64_t bytes,
-                                        bool in_rank_order);
+                                              bool in_rank_order);
 
 /* ---- segments, one phase behind the other ---- */
 
@@ -83,6 +83,7 @@ struct ghp_mpi_pipeline {
 };
 
 /* Carries all segments through all phases. */
-enum ghp_status ghp_mpi_pipeline_run(struct ghp_comm *comm, const struct ghp_mpi_pipeline *pipeline);
+enum ghp_status ghp_mpi_pipeline_run(struct ghp_comm *comm,
+                                     const struct ghp_mpi_pipeline *pipeline);
 
 #endif

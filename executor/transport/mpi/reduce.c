@@ -10,7 +10,7 @@
 enum {
     DIRECT_BYTES = 2048, /* sums up to this size: everybody sends all to all and adds alone */
     DIRECT_SHARED_BYTES = 32 << 10, /* the same over a shared segment: of all ranks together */
-    EVEN_ELEMENTS = 64             /* parts on shared segments begin at multiples, where lines begin, too */
+    EVEN_ELEMENTS = 64 /* parts on shared segments begin at multiples, where lines begin, too */
 };
 
 /* ---- all_reduce ---- */
@@ -43,7 +43,8 @@ static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
     int64_t most = ghp_mpi_smaller(bytes, ghp_mpi_segment_bytes(bytes));
 
     if (shared != NULL)
-        room = sum->hierarchy.n == 1 ? shared->slot_bytes : ghp_mpi_smaller(room, shared->slot_bytes);
+        room =
+            sum->hierarchy.n == 1 ? shared->slot_bytes : ghp_mpi_smaller(room, shared->slot_bytes);
     if (shared != NULL && sum->hierarchy.n == 1) most = room;
     room /= sum->of->element_bytes;
     most = ghp_mpi_smaller(most / sum->of->element_bytes, room);
@@ -55,8 +56,8 @@ static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
 }
 
 /* A segment holds scratch until all levels have added it, while the next is already on its way. */
-static struct sum cut(const struct ghp_reduction *of, struct ghp_mpi_hierarchy hierarchy, int64_t bytes,
-                      int64_t unit)
+static struct sum cut(const struct ghp_reduction *of, struct ghp_mpi_hierarchy hierarchy,
+                      int64_t bytes, int64_t unit)
 {
     struct sum sum = {.of = of, .hierarchy = hierarchy, .slots = 1};
 
@@ -237,7 +238,8 @@ static enum ghp_status add_parts(const struct sum *sum, const struct ghp_mpi_lev
 
     pieces.scratch = slot_of(sum, segment);
     if (level->shared != NULL) {
-        GHP_TRY(ghp_shared_segment_await(level->shared, GHP_SHARED_SEGMENT_PUBLISHED, chunk_of(level->shared, segment)));
+        GHP_TRY(ghp_shared_segment_await(level->shared, GHP_SHARED_SEGMENT_PUBLISHED,
+                                         chunk_of(level->shared, segment)));
         pieces.stride = level->shared->rank_bytes / e;
         pieces.scratch = laid_of(sum, run, segment, 0, level->index);
     }
@@ -280,7 +282,8 @@ static enum ghp_status all_reduce_direct(struct ghp_comm *comm, const struct ghp
 }
 
 /* The same over a shared segment. */
-static enum ghp_status all_reduce_on_chunk(struct ghp_shared_segment *shared, const struct ghp_reduction *sum)
+static enum ghp_status all_reduce_on_chunk(struct ghp_shared_segment *shared,
+                                           const struct ghp_reduction *sum)
 {
     int64_t bytes = sum->elements * sum->element_bytes;
     uint32_t chunk = shared->next++;
@@ -470,18 +473,21 @@ static enum ghp_status add_in_node(const struct scattering *s, int64_t segment, 
                                   .stride = s->nodes * s->each};
 
     if (shared != NULL) {
-        GHP_TRY(ghp_shared_segment_await(shared, GHP_SHARED_SEGMENT_PUBLISHED, chunk_of(shared, segment)));
+        GHP_TRY(ghp_shared_segment_await(shared, GHP_SHARED_SEGMENT_PUBLISHED,
+                                         chunk_of(shared, segment)));
         pieces.stride = shared->rank_bytes / of->element_bytes;
     }
     for (int node = 0; node < s->nodes; node++) {
         pieces.own = input_of(s, segment, me, node);
-        pieces.scratch = shared == NULL ? place_of(s, segment, 0, node)
-                                       : ghp_shared_segment_at(shared, 0, chunk_of(shared, segment)) +
-                                             offset_of(s, me, node);
+        pieces.scratch = shared == NULL
+                             ? place_of(s, segment, 0, node)
+                             : ghp_shared_segment_at(shared, 0, chunk_of(shared, segment)) +
+                                   offset_of(s, me, node);
         ghp_summands_add(&pieces, of->element_bytes,
                          s->nodes == 1 ? result : place_of(s, segment, me, node));
     }
-    if (shared != NULL) ghp_shared_segment_signal(shared, GHP_SHARED_SEGMENT_CONSUMED, chunk_of(shared, segment));
+    if (shared != NULL)
+        ghp_shared_segment_signal(shared, GHP_SHARED_SEGMENT_CONSUMED, chunk_of(shared, segment));
     return GHP_OK;
 }
 
@@ -507,7 +513,8 @@ static enum ghp_status finish_scattering(const void *work, int64_t segment, int 
 enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *of)
 {
     int64_t bytes = of->elements * of->element_bytes * comm->count;
-    struct ghp_mpi_hierarchy hierarchy = ghp_mpi_hierarchy_of(comm, bytes, comm->transport->in_rank_order);
+    struct ghp_mpi_hierarchy hierarchy =
+        ghp_mpi_hierarchy_of(comm, bytes, comm->transport->in_rank_order);
     struct scattering s = {.sum = cut(of, hierarchy, bytes, comm->count),
                            .nodes = hierarchy.n > 1 ? hierarchy.of[1].count : 1};
     struct ghp_mpi_pipeline pipeline = {

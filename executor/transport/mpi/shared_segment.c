@@ -50,12 +50,14 @@ struct head {      /* where the memory begins */
 
 static int64_t rounded(int64_t bytes)
 {
-    return (bytes + GHP_SHARED_SEGMENT_UNIT_BYTES - 1) / GHP_SHARED_SEGMENT_UNIT_BYTES * GHP_SHARED_SEGMENT_UNIT_BYTES;
+    return (bytes + GHP_SHARED_SEGMENT_UNIT_BYTES - 1) / GHP_SHARED_SEGMENT_UNIT_BYTES *
+           GHP_SHARED_SEGMENT_UNIT_BYTES;
 }
 
 /* ---- waiting ---- */
 
-static bool has(const struct ghp_shared_segment_flags *flag, enum ghp_shared_segment_event event, uint32_t chunk)
+static bool has(const struct ghp_shared_segment_flags *flag, enum ghp_shared_segment_event event,
+                uint32_t chunk)
 {
     return (int32_t)(atomic_load_explicit(&flag->chunks[event], memory_order_acquire) - chunk) > 0;
 }
@@ -68,7 +70,8 @@ static void breathe(void)
 }
 
 /* Tests for a moment. */
-static bool has_soon(const struct ghp_shared_segment_flags *flag, enum ghp_shared_segment_event event, uint32_t chunk)
+static bool has_soon(const struct ghp_shared_segment_flags *flag,
+                     enum ghp_shared_segment_event event, uint32_t chunk)
 {
     double begin_s;
 
@@ -84,8 +87,8 @@ static bool has_soon(const struct ghp_shared_segment_flags *flag, enum ghp_share
 }
 
 /* The watchdog's message: who is missing. */
-static enum ghp_status fail_stalled(const struct ghp_shared_segment *b, enum ghp_shared_segment_event event,
-                                    uint32_t chunk)
+static enum ghp_status fail_stalled(const struct ghp_shared_segment *b,
+                                    enum ghp_shared_segment_event event, uint32_t chunk)
 {
     struct ghp_mpi_missing missing = {"", ""};
 
@@ -96,8 +99,8 @@ static enum ghp_status fail_stalled(const struct ghp_shared_segment *b, enum ghp
     return ghp_mpi_stalled(b->comm, &missing);
 }
 
-static enum ghp_status sleep_until(const struct ghp_shared_segment *b, int rank, enum ghp_shared_segment_event event,
-                                   uint32_t chunk)
+static enum ghp_status sleep_until(const struct ghp_shared_segment *b, int rank,
+                                   enum ghp_shared_segment_event event, uint32_t chunk)
 {
     struct ghp_shared_segment_flags *flag = &b->flags[rank];
     double begin_s = ghp_now_s();
@@ -122,8 +125,8 @@ done:
     return status;
 }
 
-enum ghp_status ghp_shared_segment_await(const struct ghp_shared_segment *b, enum ghp_shared_segment_event event,
-                                uint32_t chunk)
+enum ghp_status ghp_shared_segment_await(const struct ghp_shared_segment *b,
+                                         enum ghp_shared_segment_event event, uint32_t chunk)
 {
     for (int i = 1; i < b->count; i++) {
         int r = (b->index + i) % b->count;
@@ -138,7 +141,8 @@ enum ghp_status ghp_shared_segment_acquire(const struct ghp_shared_segment *b, u
     return ghp_shared_segment_await(b, GHP_SHARED_SEGMENT_CONSUMED, chunk - (uint32_t)b->slots);
 }
 
-void ghp_shared_segment_signal(const struct ghp_shared_segment *b, enum ghp_shared_segment_event event, uint32_t chunk)
+void ghp_shared_segment_signal(const struct ghp_shared_segment *b,
+                               enum ghp_shared_segment_event event, uint32_t chunk)
 {
     struct ghp_shared_segment_flags *flag = &b->flags[b->index];
 
@@ -201,7 +205,8 @@ static bool join(struct ghp_shared_segment *b, const struct offer *offer)
 }
 
 /* Whether all of the communicator share memory, each with those of its node. */
-static enum ghp_status share(struct ghp_shared_segment *b, struct offer *offers, int32_t *shared, bool *all)
+static enum ghp_status share(struct ghp_shared_segment *b, struct offer *offers, int32_t *shared,
+                             bool *all)
 {
     struct ghp_comm *comm = b->comm;
     struct offer mine = {.file = -1};

@@ -22,18 +22,23 @@
 
 struct ghp_shared_segment_flags;
 
-enum ghp_shared_segment_event { GHP_SHARED_SEGMENT_PUBLISHED, GHP_SHARED_SEGMENT_ADDED, GHP_SHARED_SEGMENT_CONSUMED, GHP_SHARED_SEGMENT_EVENTS };
+enum ghp_shared_segment_event {
+    GHP_SHARED_SEGMENT_PUBLISHED,
+    GHP_SHARED_SEGMENT_ADDED,
+    GHP_SHARED_SEGMENT_CONSUMED,
+    GHP_SHARED_SEGMENT_EVENTS
+};
 
 struct ghp_shared_segment {
-    struct ghp_comm *comm;        /* borrowed: its ranks on this node share the shared segment */
-    int first;                    /* of them, an index in comm */
-    int count, index;             /* of them, and this rank's place among them */
-    int slots;                    /* of each rank, a power of two */
-    int64_t slot_bytes;           /* a multiple of GHP_SHARED_SEGMENT_UNIT_BYTES */
-    int64_t rank_bytes;           /* from one rank's slots to the next one's */
-    uint32_t next;                /* number of the chunk to come; 0 follows 2^32 - 1 */
+    struct ghp_comm *comm; /* borrowed: its ranks on this node share the shared segment */
+    int first;             /* of them, an index in comm */
+    int count, index;      /* of them, and this rank's place among them */
+    int slots;             /* of each rank, a power of two */
+    int64_t slot_bytes;    /* a multiple of GHP_SHARED_SEGMENT_UNIT_BYTES */
+    int64_t rank_bytes;    /* from one rank's slots to the next one's */
+    uint32_t next;         /* number of the chunk to come; 0 follows 2^32 - 1 */
     struct ghp_shared_segment_flags *flags; /* [count], in the memory */
-    char *base;                 /* in the memory */
+    char *base;                             /* in the memory */
     void *memory;
     int64_t bytes;
 };
@@ -49,7 +54,8 @@ enum ghp_status ghp_shared_segment_open(struct ghp_comm *comm, struct ghp_shared
 void ghp_shared_segment_close(struct ghp_shared_segment *shared); /* accepts NULL */
 
 /* Where a rank lays out a chunk. */
-static inline char *ghp_shared_segment_at(const struct ghp_shared_segment *shared, int rank, uint32_t chunk)
+static inline char *ghp_shared_segment_at(const struct ghp_shared_segment *shared, int rank,
+                                          uint32_t chunk)
 {
     return shared->base + rank * shared->rank_bytes +
            chunk % (uint32_t)shared->slots * shared->slot_bytes;
@@ -58,11 +64,12 @@ static inline char *ghp_shared_segment_at(const struct ghp_shared_segment *share
 /* Waits until all have CONSUMED what lies in this rank's slot for the chunk. */
 enum ghp_status ghp_shared_segment_acquire(const struct ghp_shared_segment *shared, uint32_t chunk);
 /* Says that this rank has come so far with the chunk; what it wrote before is seen by who awaits it. */
-void ghp_shared_segment_signal(const struct ghp_shared_segment *shared, enum ghp_shared_segment_event event, uint32_t chunk);
+void ghp_shared_segment_signal(const struct ghp_shared_segment *shared,
+                               enum ghp_shared_segment_event event, uint32_t chunk);
 /* Waits until all others have come so far.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks that have not, after the watchdog's limit */
-enum ghp_status ghp_shared_segment_await(const struct ghp_shared_segment *shared, enum ghp_shared_segment_event event,
-                                uint32_t chunk);
+enum ghp_status ghp_shared_segment_await(const struct ghp_shared_segment *shared,
+                                         enum ghp_shared_segment_event event, uint32_t chunk);
 
 #endif

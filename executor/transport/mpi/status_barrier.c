@@ -44,7 +44,7 @@ static enum ghp_status post(struct ghp_comm *room, int64_t *word, int i, bool re
 }
 
 enum ghp_status ghp_mpi_status_barrier(struct ghp_transport *t, struct ghp_ranks ranks,
-                               struct ghp_comm *room, enum ghp_status status)
+                                       struct ghp_comm *room, enum ghp_status status)
 {
     int64_t mine = status;
     bool failed = status != GHP_OK;

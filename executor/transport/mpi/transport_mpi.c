@@ -45,9 +45,10 @@ static enum ghp_status comm_make(struct ghp_comm *c)
         members[i] = ghp_ranks_at(c->ranks, i);
     GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), doing), done);
     GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Group_incl(world, n, members, &group), doing), done);
-    GHP_TRY_GOTO(status,
-                 ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, &c->mpi), doing),
-                 done);
+    GHP_TRY_GOTO(
+        status,
+        ghp_mpi_check(MPI_Comm_create_group(MPI_COMM_WORLD, group, COMM_TAG, &c->mpi), doing),
+        done);
     GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_set_errhandler(c->mpi, MPI_ERRORS_RETURN), doing),
                  done);
 done:
@@ -123,8 +124,8 @@ static struct ghp_comm *comm_allocate(struct ghp_transport *t, struct ghp_ranks 
         posted->requests = ghp_alloc(slots, sizeof(*posted->requests));
         posted->peer = ghp_alloc(slots, sizeof(*posted->peer));
         posted->receives = ghp_alloc(slots, sizeof(*posted->receives));
-        whole = whole && posted->requests != NULL && posted->peer != NULL &&
-                posted->receives != NULL;
+        whole =
+            whole && posted->requests != NULL && posted->peer != NULL && posted->receives != NULL;
     }
     if (whole) return c;
     comm_close(c);
@@ -216,8 +217,7 @@ static enum ghp_status find_nodes(struct ghp_transport *t)
         node_of[r] = first;
     }
     for (int r = 0; r < t->size; r++)
-        if (node_of[r] == node_of[t->rank])
-            ghp_processors_join(&t->processors, &all[r].processors);
+        if (node_of[r] == node_of[t->rank]) ghp_processors_join(&t->processors, &all[r].processors);
     t->node_of = node_of;
     node_of = NULL;
     t->world->in_node = ranks_in_node(t, t->world->ranks);

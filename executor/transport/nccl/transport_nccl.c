@@ -29,7 +29,8 @@ struct ghp_transport {
 
 static cudaStream_t stream_of(const struct ghp_comm *c)
 {
-    enum ghp_device_stream stream = c->stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE;
+    enum ghp_device_stream stream =
+        c->stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE;
 
     return ghp_cuda_of(c->transport->request.device.backend)->streams[stream];
 }

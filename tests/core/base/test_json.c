@@ -152,19 +152,18 @@ static void test_refusals(void)
         {"{'a': 1}", "correct the JSON"},
         {"[1]", "t:1:1: the document is no object"},
         {"{\"a\": 1}", "key 'format' is missing"},
-        {"{\"format\": \"ghp.run/1\"}",
-         "t:1:12: 'format': the format is 'ghp.run/1'; give a file "
-         "of format 'ghp.plan/1'"},
-        {"{\"format\": \"ghp.plan/7\"}",
-         "t:1:12: 'format': the format is 'ghp.plan/7', but this version of ghp reads 'ghp.plan/1'; "
-         "make the file anew with the tool that wrote it"},
+        {"{\"format\": \"ghp.run/2\"}", "t:1:12: 'format': the format is 'ghp.run/2'; give a file "
+                                        "of format 'ghp.plan/2'"},
+        {"{\"format\": \"ghp.plan/7\"}", "t:1:12: 'format': the format is 'ghp.plan/7', but this "
+                                         "version of ghp reads 'ghp.plan/2'; "
+                                         "make the file anew with the tool that wrote it"},
         {"{\"format\": 1}", "not a text"},
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
         struct ghp_json broken;
 
-        CHECK_STATUS(ghp_json_parse(bad[i].text, "t", "ghp.plan/1", &broken), GHP_ERR_FORMAT);
+        CHECK_STATUS(ghp_json_parse(bad[i].text, "t", "ghp.plan/2", &broken), GHP_ERR_FORMAT);
         CHECK_MESSAGE(bad[i].message);
         CHECK(broken.root == NULL);
     }

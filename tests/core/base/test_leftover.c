@@ -49,7 +49,8 @@ static pid_t start_writer(void)
 
         if (ghp_safetensors_begin(path, &list, &file) != GHP_OK) _exit(1);
         if (write(said[1], &byte, 1) != 1) _exit(1);
-        for (;;) pause();
+        for (;;)
+            pause();
     }
     if (read(said[0], &byte, 1) != 1) exit(1);
     close(said[0]);

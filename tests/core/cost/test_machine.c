@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 static const char *const text =
-    "{\"format\": \"ghp.machine/1\", \"name\": \"two sockets\", \"nodes\": 4, \"packages\": 2, "
+    "{\"format\": \"ghp.machine/2\", \"name\": \"two sockets\", \"nodes\": 4, \"packages\": 2, "
     "\"cores\": 4,\n"
-    "\"threads\": 8, \"pus\": [0, 2, 4, 6], \"memory_bytes\": 25769803776,\n"
+    "\"threads\": 8, \"pu_indices\": [0, 2, 4, 6], \"memory_bytes\": 25769803776,\n"
     "\"intra\": {\"latency_s\": 1e-6, \"bandwidth_Bps\": 1e10},\n"
     "\"inter\": {\"latency_s\": 2e-5, \"bandwidth_Bps\": 1.25e9}}";
 
@@ -19,7 +19,7 @@ static struct ghp_machine machine_of(const char *json)
     struct ghp_json doc;
     struct ghp_node root;
 
-    if (!CHECK_STATUS(ghp_json_parse(json, "m.json", "ghp.machine/1", &doc), GHP_OK))
+    if (!CHECK_STATUS(ghp_json_parse(json, "m.json", "ghp.machine/2", &doc), GHP_OK))
         return machine;
     root = ghp_json_root(&doc);
     CHECK_STATUS(ghp_machine_read(&root, &machine), GHP_OK);
@@ -76,13 +76,13 @@ static void test_file(void)
 
 static void test_refusals(void)
 {
-    refuse("{\"format\": \"ghp.machine/7\"}", "this version of ghp reads 'ghp.machine/1'");
-    refuse("{\"format\": \"ghp.machine/1\", \"node\": 1}", "did you mean 'nodes'");
-    refuse("{\"format\": \"ghp.machine/1\", \"name\": \"\", \"nodes\": 0}", "from 1 to");
-    refuse("{\"format\": \"ghp.machine/1\", \"name\": \"\", \"nodes\": 1, \"packages\": 1, "
+    refuse("{\"format\": \"ghp.machine/7\"}", "this version of ghp reads 'ghp.machine/2'");
+    refuse("{\"format\": \"ghp.machine/2\", \"node\": 1}", "did you mean 'nodes'");
+    refuse("{\"format\": \"ghp.machine/2\", \"name\": \"\", \"nodes\": 0}", "from 1 to");
+    refuse("{\"format\": \"ghp.machine/2\", \"name\": \"\", \"nodes\": 1, \"packages\": 1, "
            "\"cores\": 2, \"threads\": 2,\n"
-           "\"pus\": [0]}",
-           "m.json:2:8: 'pus': there are 1 numbers, but 2 cores; give one for each core");
+           "\"pu_indices\": [0]}",
+           "m.json:2:8: 'pu_indices': there are 1 numbers, but 2 cores; give one for each core");
 }
 
 static void test_place(void)

@@ -104,7 +104,8 @@ static void test_period(void)
     struct ghp_profile profile;
     unit_profile(&profile);
     struct ghp_instr instrs[5 * MAX_LAYERS];
-    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
+    struct ghp_program program = {
+        .instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
     int stalled = 0;
     for (int i = 0; i < 2000; i++) {
         struct step s = {.layers = 1 + draw(MAX_LAYERS)};
@@ -142,7 +143,8 @@ static void test_contention(void)
     struct step s = {
         .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
     struct ghp_instr instrs[5 * MAX_LAYERS];
-    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
+    struct ghp_program program = {
+        .instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
     lower_step(&s, &program);
     struct ghp_timing timing;
     CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
@@ -167,7 +169,8 @@ static void test_long_reduction(void)
     struct step s = {
         .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
     struct ghp_instr instrs[5 * MAX_LAYERS];
-    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
+    struct ghp_program program = {
+        .instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
     lower_step(&s, &program);
     for (int i = 0; i < program.n_instrs; i++)
         program.instrs[i].bytes *= UNIT_BYTES;
@@ -195,7 +198,8 @@ static void test_queue(void)
     struct step s = {
         .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};
     struct ghp_instr instrs[5 * MAX_LAYERS];
-    struct ghp_program program = {.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
+    struct ghp_program program = {
+        .instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
 
     unit_profile(&profile);
     lower_step(&s, &program);
@@ -208,8 +212,8 @@ static void test_queue(void)
     for (int q = 0; q < 3; q++) {
         struct ghp_timing timing;
         double slow = link + queues[q] / 20, concurrent = 10 * slow / (slow - link + 1);
-        profile.overlap =
-            (struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = link, .queueing_delay_s = queues[q]};
+        profile.overlap = (struct ghp_overlap){
+            .compute = 1.25, .comm = 1.5, .link = link, .queueing_delay_s = queues[q]};
         CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
         CHECK_NEAR(timing.step_s, 4 + concurrent + (20 - concurrent / slow), 1e-9);
         ghp_timing_release(&timing);

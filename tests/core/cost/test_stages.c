@@ -35,8 +35,9 @@ static void draw_splits(struct staged *c)
 
     for (int l = 0; l < c->model.n_layers; l++) {
         int stage = ghp_stage_of(&c->staging, l), n;
-        struct ghp_placement placement = ghp_placement_of(&c->staging, c->model.n_layers, c->whole,
-                                           ghp_stage_representative(&c->staging, stage, c->whole));
+        struct ghp_placement placement =
+            ghp_placement_of(&c->staging, c->model.n_layers, c->whole,
+                             ghp_stage_representative(&c->staging, stage, c->whole));
 
         n = ghp_split_choices(&c->model.layers[l], placement.problem, choices, GHP_MAX_CHOICES);
         do
@@ -92,7 +93,7 @@ static bool check_timing(const struct ghp_programs *programs)
         }
     }
     if (CHECK_STATUS(ghp_simulate_all_with_costs(programs, &overlap,
-                                             (const struct ghp_cost *const *)costs, timings),
+                                                 (const struct ghp_cost *const *)costs, timings),
                      GHP_OK))
         for (int k = 0; k < programs->n; k++) {
             double step_s = timings[k].step_s;
@@ -134,7 +135,8 @@ static void check_model(const char *path, int ghost_batch, int cases)
 
     if (!CHECK(c != NULL) || !CHECK_STATUS(ghp_model_load(path, &c->model), GHP_OK)) exit(1);
     for (int l = 0; l < c->model.n_layers; l++)
-        if (c->model.layers[l].op == GHP_OP_BATCH_NORM) c->model.layers[l].norm.ghost_batch = ghost_batch;
+        if (c->model.layers[l].op == GHP_OP_BATCH_NORM)
+            c->model.layers[l].norm.ghost_batch = ghost_batch;
     while (ran < cases) {
         struct ghp_programs programs;
         struct ghp_lowering how;

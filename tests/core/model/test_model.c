@@ -248,7 +248,7 @@ static void test_missing_file(void)
     struct ghp_model model;
 
     CHECK_STATUS(ghp_model_load("/nonexistent/model.json", &model), GHP_ERR_IO);
-    CHECK_STATUS(ghp_model_parse("{\"format\": \"ghp.plan/1\"}", "p.json", &model), GHP_ERR_FORMAT);
+    CHECK_STATUS(ghp_model_parse("{\"format\": \"ghp.plan/2\"}", "p.json", &model), GHP_ERR_FORMAT);
     CHECK_MESSAGE("ghp.model/1");
 }
 

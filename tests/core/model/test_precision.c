@@ -30,8 +30,8 @@ static void check_rounding(void)
             float value = float_of(high << 16 | low), below = float_of(high << 16);
             double above = (double)float_of((high + 1) << 16);
             double down = (double)value - (double)below, up = above - (double)value;
-            uint16_t expected = (uint16_t)(up < down || (up == down && high % 2 == 1) ? high + 1
-                                                                                      : high);
+            uint16_t expected =
+                (uint16_t)(up < down || (up == down && high % 2 == 1) ? high + 1 : high);
 
             if (high + 1 == 0x7f80) continue; /* infinity is above */
             if (ghp_bf16_of(value) != expected || ghp_bf16_of(-value) != (expected | 0x8000u))

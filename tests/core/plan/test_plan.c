@@ -175,15 +175,15 @@ struct edit {
 };
 
 static const struct edit edits[] = {
-    {"\"format\": \"ghp.plan/1\"", "\"format\": \"ghp.plan/7\"",
-     "this version of ghp reads 'ghp.plan/1'", false},
+    {"\"format\": \"ghp.plan/2\"", "\"format\": \"ghp.plan/7\"",
+     "this version of ghp reads 'ghp.plan/2'", false},
     {"\"strategy\": \"auto\"", "\"strategy\": \"best\"", "use one of auto, data", false},
     {"\"groups\": 2", "\"groups\": 3", "make groups x group_size the workers", false},
     {"\"global_batch\": 16", "\"global_batch\": 18", "'global_batch'", false},
-    {"\"layer\": \"l\", \"split\": \"out\", \"degree\": 2",
-     "\"layer\": \"l\", \"split\": \"out\", \"degree\": 4", "does not divide the group", false},
-    {"\"layer\": \"l\", \"split\": \"out\", \"degree\": 2",
-     "\"layer\": \"l\", \"split\": \"data\", \"degree\": 1", "the plan does not hold", true},
+    {"\"layer\": \"l\", \"split\": \"out\", \"tp_size\": 2",
+     "\"layer\": \"l\", \"split\": \"out\", \"tp_size\": 4", "does not divide the group", false},
+    {"\"layer\": \"l\", \"split\": \"out\", \"tp_size\": 2",
+     "\"layer\": \"l\", \"split\": \"data\", \"tp_size\": 1", "the plan does not hold", true},
     {"\"layer\": \"l\", \"split\": \"out\"", "\"layer\": \"l\", \"split\": \"in\"",
      "the plan does not hold", true},
     {"\"layer\": \"c\", \"split\": \"data\"", "\"layer\": \"d\", \"split\": \"data\"",
@@ -206,14 +206,14 @@ static const struct edit edits[] = {
     {"\"quantity\": \"global_batch\"", "\"quantity\": \"batch\"", "use one of inter_bandwidth_Bps",
      false},
     {"\"exposed_s\": 0.3", "\"exposed\": 0.3", "did you mean 'exposed_s'", false},
-    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
-     "{\"layer\": \"r\", \"split\": \"full\", \"degree\": 2}", "alternatives.predicted_step_s",
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"tp_size\": 2}",
+     "{\"layer\": \"r\", \"split\": \"full\", \"tp_size\": 2}", "alternatives.predicted_step_s",
      true},
-    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
-     "{\"layer\": \"q\", \"split\": \"channel\", \"degree\": 2}", "the model has no layer 'q'",
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"tp_size\": 2}",
+     "{\"layer\": \"q\", \"split\": \"channel\", \"tp_size\": 2}", "the model has no layer 'q'",
      false},
-    {"{\"layer\": \"r\", \"split\": \"channel\", \"degree\": 2}",
-     "{\"layer\": \"r\", \"split\": \"in\", \"degree\": 2}", "'r'", false},
+    {"{\"layer\": \"r\", \"split\": \"channel\", \"tp_size\": 2}",
+     "{\"layer\": \"r\", \"split\": \"in\", \"tp_size\": 2}", "'r'", false},
 };
 
 static void test_edits(void)

@@ -42,9 +42,9 @@ static double comm_s(const struct ghp_profile *profile, enum ghp_comm_op op, int
 {
     struct ghp_cost cost;
 
-    CHECK_STATUS(
-        ghp_profile_comm(profile, op, bytes, (struct ghp_ranks){.count = count, .stride = stride}, 4, &cost),
-        GHP_OK);
+    CHECK_STATUS(ghp_profile_comm(profile, op, bytes,
+                                  (struct ghp_ranks){.count = count, .stride = stride}, 4, &cost),
+                 GHP_OK);
     return cost.seconds;
 }
 
@@ -75,7 +75,8 @@ static void test_links(void)
                4e-3 * pair_s(slow, 2) / pair_s(inter, 2), 1e-15);
     CHECK_EQ(p.comms[1].source, GHP_SOURCE_ANALYTIC);
     /* beyond the table: the analytic model, as far off the analytic model as the entry was */
-    CHECK_NEAR(comm_s(&p, GHP_COMM_ALL_GATHER, 1 << 22, 4, 1), all * slow_analytic / all_analytic, 1e-14);
+    CHECK_NEAR(comm_s(&p, GHP_COMM_ALL_GATHER, 1 << 22, 4, 1), all * slow_analytic / all_analytic,
+               1e-14);
     CHECK_STATUS(ghp_profile_scale_link(&p, GHP_LINK_INTER, 4, 1.0 / 3), GHP_OK);
     CHECK_NEAR(comm_s(&p, GHP_COMM_ALL_REDUCE, 1 << 20, 2, 2), 4e-3, 1e-16);
     CHECK_STATUS(ghp_profile_scale_link(&p, GHP_LINK_INTRA, 2, 1), GHP_OK);
@@ -84,9 +85,12 @@ static void test_links(void)
                    pair_s(intra, 1),
                1e-16);
     CHECK_NEAR(comm_s(&p, GHP_COMM_ALL_REDUCE, 1 << 20, 2, 2), 4e-3, 1e-16);
-    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){.count = 2, .stride = 1}, 4), GHP_LINK_INTRA);
-    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){.count = 2, .stride = 2}, 4), GHP_LINK_INTER);
-    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){.count = 4, .stride = 1}, 4), GHP_LINK_INTER);
+    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){.count = 2, .stride = 1}, 4),
+             GHP_LINK_INTRA);
+    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){.count = 2, .stride = 2}, 4),
+             GHP_LINK_INTER);
+    CHECK_EQ(ghp_profile_link_of(&p, (struct ghp_ranks){.count = 4, .stride = 1}, 4),
+             GHP_LINK_INTER);
     ghp_profile_release(&p);
 }
 

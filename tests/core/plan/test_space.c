@@ -126,7 +126,8 @@ static void test_complete(int workers)
 {
     static struct found found;
     struct ghp_model model = {0};
-    struct ghp_lowering how = {.model = &model, .element_bytes = 4}; /* bucket_bytes 0: each layer alone */
+    struct ghp_lowering how = {.model = &model,
+                               .element_bytes = 4}; /* bucket_bytes 0: each layer alone */
 
     memset(&found, 0, sizeof found);
     how.problem = (struct ghp_problem){.workers = workers, .global_batch = 4};
@@ -135,8 +136,10 @@ static void test_complete(int workers)
     CHECK_STATUS(ghp_space_comms(&model, how.problem, 4, take_comm, &found), GHP_OK);
     mark_many(&found, &how);
     CHECK(found.n_locals > 0);
-    for (int i = 0; i < found.n_locals; ++i) CHECK(found.local_used[i]);
-    for (int i = 0; i < found.n_comms; ++i) CHECK(found.comm_used[i]);
+    for (int i = 0; i < found.n_locals; ++i)
+        CHECK(found.local_used[i]);
+    for (int i = 0; i < found.n_comms; ++i)
+        CHECK(found.comm_used[i]);
     CHECK_EQ(found.n_comms > 0, workers > 1);
     ghp_model_release(&model);
 }
@@ -166,7 +169,8 @@ static enum ghp_status stop(void *context, const struct ghp_space_local *item)
 static void test_refusals(void)
 {
     struct ghp_model model = {0};
-    struct ghp_problem odd = {.workers = 3, .global_batch = 4}, one = {.workers = 1, .global_batch = 4};
+    struct ghp_problem odd = {.workers = 3, .global_batch = 4},
+                       one = {.workers = 1, .global_batch = 4};
     int visits = 0;
 
     if (!CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK)) return;

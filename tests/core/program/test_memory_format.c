@@ -186,7 +186,8 @@ static bool decide(struct bench *b)
     struct ghp_lowering how = how_of(b, NULL, b->workers);
     bool choice = false;
 
-    CHECK_STATUS(ghp_memory_format_decide(&how, b->splits, &b->profile, b->nchw16c, &choice), GHP_OK);
+    CHECK_STATUS(ghp_memory_format_decide(&how, b->splits, &b->profile, b->nchw16c, &choice),
+                 GHP_OK);
     CHECK(ghp_memory_format_holds(&how, b->nchw16c));
     return choice;
 }

@@ -10,7 +10,8 @@
 enum { MOST_NODES = 128 };
 
 /* The slow twin: looks at each pair of members of every whole group. */
-static int64_t leaving_by_walk(const struct ghp_machine *machine, struct ghp_ranks kind, int workers)
+static int64_t leaving_by_walk(const struct ghp_machine *machine, struct ghp_ranks kind,
+                               int workers)
 {
     int per_node = ghp_machine_workers_per_node(machine, workers);
     int block = kind.count * kind.stride;
@@ -32,7 +33,8 @@ static int64_t leaving_by_walk(const struct ghp_machine *machine, struct ghp_ran
 
 /* The same for one piece a node: each member sends to the nodes where others of its group are. Returns -1 where some
  * group has not as many members in each of its nodes, or its nodes others than members of such groups. */
-static int64_t leaving_by_node(const struct ghp_machine *machine, struct ghp_ranks kind, int workers)
+static int64_t leaving_by_node(const struct ghp_machine *machine, struct ghp_ranks kind,
+                               int workers)
 {
     int per_node = ghp_machine_workers_per_node(machine, workers);
     int block = kind.count * kind.stride, here[MOST_NODES] = {0};
@@ -56,15 +58,16 @@ static int64_t leaving_by_node(const struct ghp_machine *machine, struct ghp_ran
     return most;
 }
 
-static void check_analytic(enum ghp_comm_op op, struct ghp_machine machine, struct ghp_ranks kind, int workers)
+static void check_analytic(enum ghp_comm_op op, struct ghp_machine machine, struct ghp_ranks kind,
+                           int workers)
 {
     int64_t walked = op == GHP_COMM_ALL_TO_ALL ? -1 : leaving_by_node(&machine, kind, workers);
     double seconds = ghp_machine_comm_s(&machine, op, (int64_t)kind.count << 20, kind, workers);
 
     if (walked <= 0) walked = leaving_by_walk(&machine, kind, workers);
     if (!CHECK_NEAR(seconds / (1 << 20) * (kind.count - 1), walked, 1e-6))
-        fprintf(stderr, "%s, %d workers, %d nodes, %d ranks at stride %d\n", ghp_comm_name(op), workers,
-                machine.nodes, kind.count, kind.stride);
+        fprintf(stderr, "%s, %d workers, %d nodes, %d ranks at stride %d\n", ghp_comm_name(op),
+                workers, machine.nodes, kind.count, kind.stride);
 }
 
 static void check_kind(int workers, int nodes, int count, int stride)

@@ -74,9 +74,10 @@ static void check_holders(const struct ghp_staging *s, struct ghp_problem whole,
     for (int g = 0; g < whole.workers / group; g++)
         for (int64_t n = 0; n < own; n++) {
             int k = ghp_stage_holder(s, stage, g, whole, n);
-            struct ghp_placement placement = ghp_placement_of(s, LAYERS, whole, g * group + from + k);
-            struct ghp_window_at w =
-                ghp_placement_window(&placement, (struct ghp_layout){GHP_LAYOUT_BATCH, 1}, CHANNELS);
+            struct ghp_placement placement =
+                ghp_placement_of(s, LAYERS, whole, g * group + from + k);
+            struct ghp_window_at w = ghp_placement_window(
+                &placement, (struct ghp_layout){GHP_LAYOUT_BATCH, 1}, CHANNELS);
 
             CHECK(n + g * own >= w.first_sample && n + g * own < w.first_sample + w.samples);
         }
@@ -88,8 +89,8 @@ static void check_ranks(const struct ghp_staging *s, struct ghp_problem whole)
         struct ghp_placement placement = ghp_placement_of(s, LAYERS, whole, r);
         struct ghp_ranks alone = ghp_placement_ranks(
             &placement, (struct ghp_ranks){.first = placement.number, .count = 1, .stride = 1});
-        struct ghp_ranks all =
-            ghp_placement_ranks(&placement, (struct ghp_ranks){.count = placement.problem.workers, .stride = 1});
+        struct ghp_ranks all = ghp_placement_ranks(
+            &placement, (struct ghp_ranks){.count = placement.problem.workers, .stride = 1});
 
         CHECK_EQ(ghp_ranks_at(alone, 0), r);
         CHECK_EQ(ghp_ranks_index(all, r), placement.number);
@@ -105,13 +106,15 @@ static void check_ranks(const struct ghp_staging *s, struct ghp_problem whole)
 /* The representative has the largest share. */
 static void check_largest(const struct ghp_staging *s, struct ghp_problem whole, int stage)
 {
-    struct ghp_placement most = ghp_placement_of(s, LAYERS, whole, ghp_stage_representative(s, stage, whole));
+    struct ghp_placement most =
+        ghp_placement_of(s, LAYERS, whole, ghp_stage_representative(s, stage, whole));
 
     CHECK_EQ(most.stage, stage);
     for (int r = 0; r < whole.workers; r++) {
         struct ghp_placement placement = ghp_placement_of(s, LAYERS, whole, r);
 
-        if (placement.stage == stage) CHECK(placement.problem.global_batch <= most.problem.global_batch);
+        if (placement.stage == stage)
+            CHECK(placement.problem.global_batch <= most.problem.global_batch);
     }
 }
 
@@ -173,7 +176,8 @@ static void check_slots(void)
 
                 for (int i = 0; i < stages; i++) {
                     struct ghp_schedule_step slots[12];
-                    int n = ghp_stage_schedule(&s, i, false, slots), forward = 0, back = 0, most = 0;
+                    int n = ghp_stage_schedule(&s, i, false, slots), forward = 0, back = 0,
+                        most = 0;
 
                     CHECK_EQ(n, 2 * u);
                     for (int k = 0; k < n; k++) {
@@ -232,7 +236,8 @@ static void check_refusals(void)
     refuse(&(struct ghp_staging){.micro_batches = 2}, whole, text, "\"local:S\"");
     refuse(&(struct ghp_staging){.shares = short_list}, whole, text, "make them equal");
     refuse(&(struct ghp_staging){.shares = none}, whole, text, "give each at least one");
-    refuse(&(struct ghp_staging){.recompute = recomputed}, whole, text, "no input, batch_norm or loss");
+    refuse(&(struct ghp_staging){.recompute = recomputed}, whole, text,
+           "no input, batch_norm or loss");
 }
 
 CHECK_TEST(stage)

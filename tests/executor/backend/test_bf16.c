@@ -62,9 +62,9 @@ static void turn_weights(struct twin_case *c, float *w, bool into_blocks)
 {
     const struct ghp_local *l = &c->right.local;
     struct ghp_param_descriptor descriptor = {.n_dims = 4,
-                            .dims = {l->k, l->c, l->window.r, l->window.s},
-                            .elements = ghp_local_weight_elements(l),
-                            .element_bytes = 4};
+                                              .dims = {l->k, l->c, l->window.r, l->window.s},
+                                              .elements = ghp_local_weight_elements(l),
+                                              .element_bytes = 4};
     size_t bytes = (size_t)descriptor.elements * sizeof *w;
     float *from = malloc(bytes);
 
@@ -155,8 +155,8 @@ static void check_variant(struct twin_case *c, struct variant variant)
 
     if (c->right.args.at.metrics != NULL) /* added to */
         memset(c->right.args.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
-    if (!CHECK_STATUS(ops->prepare_nchw16c(variant.backend, &c->right.local, variant.pass, variant.algorithm,
-                                           variant.memory_formats, &kernel),
+    if (!CHECK_STATUS(ops->prepare_nchw16c(variant.backend, &c->right.local, variant.pass,
+                                           variant.algorithm, variant.memory_formats, &kernel),
                       GHP_OK) ||
         !CHECK(kernel != NULL))
         return;
@@ -169,13 +169,15 @@ static void check_variant(struct twin_case *c, struct variant variant)
     if (variant.memory_formats.relu && variant.pass != GHP_PASS_FORWARD)
         run_masked(c, variant.pass);
     else
-        CHECK_STATUS(ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, variant.pass), GHP_OK);
+        CHECK_STATUS(
+            ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, variant.pass),
+            GHP_OK);
     if (variant.pass == GHP_PASS_FORWARD) finish(c, variant.memory_formats);
     compare(c, &variant, algorithm);
     twin_case_round(c);
     tally.passes++;
     tally.cpu_kernels += strcmp(algorithm, "loop") == 0 &&
-                   (c->right.local.op == GHP_OP_CONV2D || c->right.local.op == GHP_OP_LINEAR);
+                         (c->right.local.op == GHP_OP_CONV2D || c->right.local.op == GHP_OP_LINEAR);
 }
 
 /* The loops that stand in for the library where it refuses. */
@@ -223,13 +225,14 @@ static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum gh
     check_variant(c, variant); /* last: later passes read what it left in `right` */
 }
 
-static void run_pool(struct ghp_backend *backend, struct ghp_operand_set *set, struct ghp_memory_format memory_formats)
+static void run_pool(struct ghp_backend *backend, struct ghp_operand_set *set,
+                     struct ghp_memory_format memory_formats)
 {
     struct ghp_kernel *kernel = NULL;
 
-    if (!CHECK_STATUS(
-            ops->prepare_nchw16c(backend, &set->local, GHP_PASS_FORWARD, NULL, memory_formats, &kernel),
-            GHP_OK) ||
+    if (!CHECK_STATUS(ops->prepare_nchw16c(backend, &set->local, GHP_PASS_FORWARD, NULL,
+                                           memory_formats, &kernel),
+                      GHP_OK) ||
         !CHECK(kernel != NULL))
         exit(1);
     set->args.at.scratch = ghp_operand_set_block(ops->scratch_bytes(kernel));

@@ -63,7 +63,8 @@ static void turn_weights(float *at, const struct ghp_local *l, bool to_blocks)
     free(from);
 }
 
-static void turn_all(struct ghp_operand_set *set, struct ghp_memory_format memory_formats, bool to_blocks)
+static void turn_all(struct ghp_operand_set *set, struct ghp_memory_format memory_formats,
+                     bool to_blocks)
 {
     const struct ghp_local *l = &set->local;
     const struct ghp_tensors *at = &set->args.at;
@@ -82,9 +83,9 @@ static void turn_all(struct ghp_operand_set *set, struct ghp_memory_format memor
 static void check_weight_blocks(const struct ghp_local *l)
 {
     struct ghp_param_descriptor descriptor = {.n_dims = 4,
-                            .dims = {l->k, l->c, l->window.r, l->window.s},
-                            .elements = l->k * l->c * l->window.r * l->window.s,
-                            .element_bytes = 4};
+                                              .dims = {l->k, l->c, l->window.r, l->window.s},
+                                              .elements = l->k * l->c * l->window.r * l->window.s,
+                                              .element_bytes = 4};
     size_t bytes = (size_t)descriptor.elements * sizeof(float);
     float *plain = ghp_alloc(bytes, 1), *nchw16c = ghp_alloc(bytes, 1),
           *right = ghp_alloc(bytes, 1);
@@ -132,8 +133,9 @@ static void run_nchw16c(struct ghp_operand_set *set, enum ghp_pass pass, const c
 {
     struct ghp_kernel *kernel = NULL;
     float *bias = memory_formats.bias ? make_bias(&set->local) : NULL;
-    if (!CHECK_STATUS(ops->prepare_nchw16c(fast, &set->local, pass, algorithm, memory_formats, &kernel),
-                      GHP_OK) ||
+    if (!CHECK_STATUS(
+            ops->prepare_nchw16c(fast, &set->local, pass, algorithm, memory_formats, &kernel),
+            GHP_OK) ||
         !CHECK(kernel != NULL))
         exit(1);
     turn_all(set, memory_formats, true);
@@ -156,8 +158,8 @@ static double products(const struct ghp_local *l, enum ghp_pass pass)
     return (double)((pass == GHP_PASS_FORWARD ? l->c : l->k) * places);
 }
 
-static void compare(const struct ghp_operand_set *got, const struct ghp_operand_set *right, enum ghp_pass pass,
-                    const char *how)
+static void compare(const struct ghp_operand_set *got, const struct ghp_operand_set *right,
+                    enum ghp_pass pass, const char *how)
 {
     struct op_tensor a[OP_MAX_TENSORS], b[OP_MAX_TENSORS];
     int n = op_case_written(got, pass, a);
@@ -181,7 +183,7 @@ static void compare(const struct ghp_operand_set *got, const struct ghp_operand_
 
 /* A pass by one way, after the reference's forward pass (in the same formats: what a pool saves is in their order). */
 static void check_variant(const struct ghp_local *local, enum ghp_pass pass, const char *algorithm,
-                      struct ghp_memory_format memory_formats)
+                          struct ghp_memory_format memory_formats)
 {
     struct ghp_operand_set right, got;
     if (!CHECK_STATUS(ghp_operand_set_init(local, 4, GHP_OPERAND_SET_ALL, &right), GHP_OK) ||
@@ -200,7 +202,8 @@ static void check_variant(const struct ghp_local *local, enum ghp_pass pass, con
     ghp_operand_set_release(&got);
 }
 
-static void check_memory_formats(const struct ghp_local *local, struct ghp_memory_format memory_formats)
+static void check_memory_formats(const struct ghp_local *local,
+                                 struct ghp_memory_format memory_formats)
 {
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
         struct ghp_algorithms names = {0};
@@ -209,7 +212,8 @@ static void check_memory_formats(const struct ghp_local *local, struct ghp_memor
             !ghp_memory_format_fuses(ops, fast, local->op, (enum ghp_pass)pass))
             continue;
         check_variant(local, (enum ghp_pass)pass, NULL, memory_formats);
-        CHECK_STATUS(ops->algorithms(fast, local, (enum ghp_pass)pass, memory_formats, &names), GHP_OK);
+        CHECK_STATUS(ops->algorithms(fast, local, (enum ghp_pass)pass, memory_formats, &names),
+                     GHP_OK);
         CHECK((names.n > 0) == (local->op == GHP_OP_CONV2D));
         for (int i = 0; i < names.n; i++) {
             struct ghp_kernel *kernel = NULL;
@@ -269,18 +273,20 @@ static float *make_other(const struct ghp_local *local)
 }
 
 /* What is fused in one pass of a batch norm. */
-static struct ghp_memory_format in_pass(struct ghp_memory_format memory_formats, const struct ghp_local *local,
-                                  enum ghp_pass pass)
+static struct ghp_memory_format in_pass(struct ghp_memory_format memory_formats,
+                                        const struct ghp_local *local, enum ghp_pass pass)
 {
     bool forward = pass == GHP_PASS_FORWARD;
-    memory_formats.relu = memory_formats.relu && ghp_memory_format_fuses(ops, fast, local->op, pass) &&
-                   (forward || !memory_formats.add); /* else the ReLU is not behind the batch norm */
+    memory_formats.relu =
+        memory_formats.relu && ghp_memory_format_fuses(ops, fast, local->op, pass) &&
+        (forward || !memory_formats.add); /* else the ReLU is not behind the batch norm */
     memory_formats.stats = memory_formats.stats && (forward || pass == GHP_PASS_BACKWARD_DATA);
     memory_formats.add = memory_formats.add && forward;
     return memory_formats;
 }
 
-static void forward_norm(struct ghp_operand_set *right, struct ghp_memory_format now, const float *other)
+static void forward_norm(struct ghp_operand_set *right, struct ghp_memory_format now,
+                         const float *other)
 {
     float *y = right->args.at.y;
     op_case_run(right, &ghp_backend_reference, reference, GHP_PASS_FORWARD, NULL);
@@ -314,7 +320,8 @@ static void check_norm(const struct ghp_local *local, struct ghp_memory_format m
         else
             op_case_run(&right, &ghp_backend_reference, reference, order[i], NULL);
         if (now.add) got.args.at.x[1] = other;
-        if (!memory_formats.stats || order[i] == GHP_PASS_BACKWARD_WEIGHT || forward || by != order[i])
+        if (!memory_formats.stats || order[i] == GHP_PASS_BACKWARD_WEIGHT || forward ||
+            by != order[i])
             run_nchw16c(&got, by, NULL, now);
         got.args.at.x[1] = NULL;
         if (!(memory_formats.stats && sums && by == order[i]))
@@ -333,10 +340,10 @@ static void check_norms(void)
     for (int64_t i = 0; i < all * 12; i++) {
         int64_t c = channels[i / 12], fused = i / 4 % 3;
         const struct ghp_memory_format memory_formats = {.x = i % 2 > 0,
-                                            .y = i % 2 > 0,
-                                            .relu = i / 2 % 2 > 0,
-                                            .stats = fused > 0,
-                                            .add = fused > 1};
+                                                         .y = i % 2 > 0,
+                                                         .relu = i / 2 % 2 > 0,
+                                                         .stats = fused > 0,
+                                                         .add = fused > 1};
         const struct ghp_local norm = sized(GHP_OP_BATCH_NORM, c, 5, c);
         if (!memory_formats.x || ghp_whole_blocks(c)) check_norm(&norm, memory_formats);
     }
@@ -507,7 +514,8 @@ static void release(struct lowered *l)
     ghp_model_release(&l->model);
 }
 
-static struct ghp_memory_format memory_formats_at(const struct lowered *l, const char *layer, enum ghp_pass pass)
+static struct ghp_memory_format memory_formats_at(const struct lowered *l, const char *layer,
+                                                  enum ghp_pass pass)
 {
     for (int i = 0; i < l->program.n_instrs; i++) {
         const struct ghp_instr *instr = &l->program.instrs[i];
@@ -524,7 +532,8 @@ static void check_one_worker(void)
 {
     struct lowered l;
     lower(&l, fast, (struct ghp_problem){1, 8}, "");
-    bool winograd = memory_formats_at(&l, "second", GHP_PASS_FORWARD).x; /* oneDNN 3.x has none on x86 */
+    bool winograd =
+        memory_formats_at(&l, "second", GHP_PASS_FORWARD).x; /* oneDNN 3.x has none on x86 */
     for (int p = 0; p < 3; p++) {
         static const enum ghp_pass passes[] = {GHP_PASS_FORWARD, GHP_PASS_BACKWARD_WEIGHT,
                                                GHP_PASS_BACKWARD_DATA};
@@ -581,7 +590,9 @@ static void check_algorithms(void)
         .memory_formats = {{false, false, 1, "plain"}, {true, false, 2, "mixed"}}};
     CHECK_TEXT(ghp_memory_format_algorithm(&entry, (struct ghp_memory_format){.w = true}), "plain");
     CHECK_TEXT(ghp_memory_format_algorithm(&entry, (struct ghp_memory_format){.x = true}), "mixed");
-    CHECK_TEXT(ghp_memory_format_algorithm(&entry, (struct ghp_memory_format){.x = true, .y = true}), "own");
+    CHECK_TEXT(
+        ghp_memory_format_algorithm(&entry, (struct ghp_memory_format){.x = true, .y = true}),
+        "own");
     CHECK(ghp_memory_format_algorithm(NULL, (struct ghp_memory_format){0}) == NULL);
 }
 

@@ -80,7 +80,8 @@ static void test_live(struct ghp_transport *transport)
     struct rusage children;
     pid_t child = -1;
 
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMPUTE, &world),
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1},
+                            GHP_STREAM_COMPUTE, &world),
                  GHP_OK);
     CHECK_STATUS(ghp_host_load_open(ops, world, size, &n), GHP_OK);
     CHECK_EQ(ghp_host_load_here(n), size);

@@ -126,7 +126,7 @@ static void check_idx(bool packed)
     remove_all();
     write_idx("t10k", IMAGES, packed, 0);
     CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_USAGE);
-    CHECK_MESSAGE("--split");
+    CHECK_MESSAGE("--train-fraction");
     request.split = 0.8;
     if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
     CHECK_EQ(ghp_data_count(data, GHP_DATA_TRAIN), 8);

@@ -26,7 +26,7 @@ static enum ghp_status note(void *context, int job)
 static struct ghp_comm_stream *open_comm_stream(struct diary *d, bool late)
 {
     struct ghp_exec_context exec = {.backend_ops = &ghp_backend_reference,
-                            .device_transport_ops = &ghp_transport_mpi};
+                                    .device_transport_ops = &ghp_transport_mpi};
     struct ghp_comm_stream_work work = {.jobs = JOBS, .run = note, .context = d, .late = late};
     struct ghp_comm_stream *comm_stream = NULL;
 

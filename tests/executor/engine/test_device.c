@@ -36,7 +36,8 @@ static void carriers_open(const struct bench *b, struct carriers *c)
     struct ghp_device device = ghp_exec_context_device(&b->exec);
 
     CHECK_STATUS(ghp_staged_open(&ghp_transport_mpi, transport, device, &c->staged), GHP_OK);
-    CHECK_STATUS(locked_device_transport_open(&ghp_transport_staged, c->staged, device, &c->queued), GHP_OK);
+    CHECK_STATUS(locked_device_transport_open(&ghp_transport_staged, c->staged, device, &c->queued),
+                 GHP_OK);
 }
 
 static void carriers_close(struct carriers *c)
@@ -47,7 +48,8 @@ static void carriers_close(struct carriers *c)
 
 static void choose_mode(struct bench *b, const struct carriers *c, enum mode mode)
 {
-    b->exec.device_transport_ops = mode == STAGED ? &ghp_transport_staged : &locked_device_transport;
+    b->exec.device_transport_ops =
+        mode == STAGED ? &ghp_transport_staged : &locked_device_transport;
     b->exec.device_transport = mode == STAGED ? c->staged : c->queued;
     b->work.no_graph = mode == QUEUED_NO_GRAPH;
 }
@@ -98,7 +100,8 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
             CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, &t->evaluation), GHP_OK);
         }
         if (hints && i + 1 < STEPS) {
-            struct ghp_step next = ghp_training_config_step(&b->training_config, i == 2 ? i + 2 : i + 1);
+            struct ghp_step next =
+                ghp_training_config_step(&b->training_config, i == 2 ? i + 2 : i + 1);
 
             ghp_worker_hint(worker, &next); /* the one after step 2 does not come true */
         }
@@ -150,11 +153,13 @@ static void check_case(struct bench *host, struct bench *device, const struct ca
 static void norm_over(struct bench *b, int ghost_batch)
 {
     for (int l = 0; l < b->model.n_layers; l++)
-        if (b->model.layers[l].op == GHP_OP_BATCH_NORM) b->model.layers[l].norm.ghost_batch = ghost_batch;
+        if (b->model.layers[l].op == GHP_OP_BATCH_NORM)
+            b->model.layers[l].norm.ghost_batch = ghost_batch;
 }
 
 /* In each kind of plan from `first` on, every `stride`-th. */
-static void check_model(const char *model, int element_bytes, int ghost_batch, int first, int stride)
+static void check_model(const char *model, int element_bytes, int ghost_batch, int first,
+                        int stride)
 {
     struct bench host, device;
     struct carriers carriers;
@@ -264,7 +269,8 @@ static void check_opsets(void)
     for (int i = 0; i < n; i++) {
         struct ghp_operand_set there, here, right;
 
-        CHECK_STATUS(ghp_operand_set_init_on(device, &cases[i], 4, GHP_OPERAND_SET_ALL, &there), GHP_OK);
+        CHECK_STATUS(ghp_operand_set_init_on(device, &cases[i], 4, GHP_OPERAND_SET_ALL, &there),
+                     GHP_OK);
         CHECK_STATUS(ghp_operand_set_init(&cases[i], 4, GHP_OPERAND_SET_ALL, &here), GHP_OK);
         CHECK_STATUS(ghp_operand_set_init(&cases[i], 4, GHP_OPERAND_SET_ALL, &right), GHP_OK);
         for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
@@ -273,9 +279,11 @@ static void check_opsets(void)
                                                   GHP_PASS_BACKWARD_DATA};
 
             if (!ghp_local_has_pass(&cases[i], order[pass])) continue;
-            CHECK_STATUS(ghp_operand_set_run(&there, &locked_backend, backend, order[pass]), GHP_OK);
-            CHECK_STATUS(ghp_operand_set_run(&right, &ghp_backend_reference, reference, order[pass]),
+            CHECK_STATUS(ghp_operand_set_run(&there, &locked_backend, backend, order[pass]),
                          GHP_OK);
+            CHECK_STATUS(
+                ghp_operand_set_run(&right, &ghp_backend_reference, reference, order[pass]),
+                GHP_OK);
         }
         memset(here.memory, 0xff, (size_t)here.bytes);
         CHECK_STATUS(ghp_operand_set_fetch(&there, &here), GHP_OK);

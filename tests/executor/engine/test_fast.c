@@ -126,7 +126,8 @@ static void check_said(struct bench *b, const struct bench *exact, const struct 
 static void norm_over(struct bench *b, int ghost_batch)
 {
     for (int l = 0; l < b->model.n_layers; l++)
-        if (b->model.layers[l].op == GHP_OP_BATCH_NORM) b->model.layers[l].norm.ghost_batch = ghost_batch;
+        if (b->model.layers[l].op == GHP_OP_BATCH_NORM)
+            b->model.layers[l].norm.ghost_batch = ghost_batch;
 }
 
 /* ghost: batch norms are over so many samples each; 0: over the global batch */

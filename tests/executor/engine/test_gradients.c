@@ -45,7 +45,8 @@ static void check_tensor(struct bench *b, const struct ghp_tensor *t)
     size_t n = (size_t)t->param->elements;
     double *before = ghp_alloc(n, sizeof *before), *after = ghp_alloc(n, sizeof *after),
            *g = ghp_alloc(n, sizeof *g);
-    double rate = ghp_training_config_step(&b->training_config, 0).learning_rate, square = 0, h, slope;
+    double rate = ghp_training_config_step(&b->training_config, 0).learning_rate, square = 0, h,
+           slope;
 
     loss_at(b, t, NULL, 0, before, after);
     for (size_t i = 0; i < n; i++) {

@@ -132,7 +132,8 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t f
     for (int64_t t = first; t < first + STEPS; t++) {
         struct ghp_step step = ghp_training_config_step(&b->training_config, t);
         /* the one after step first + 2 does not come true */
-        struct ghp_step next = ghp_training_config_step(&b->training_config, t == first + 2 ? t : t + 1);
+        struct ghp_step next =
+            ghp_training_config_step(&b->training_config, t == first + 2 ? t : t + 1);
 
         ghp_worker_hint(worker, &next);
         CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
@@ -179,7 +180,8 @@ static void check_training(const char *path, bool small)
     for (int kind = CASE_DATA; kind < CASE_COUNT; kind += small ? 1 : CASE_MIXED - CASE_DATA) {
         struct ghp_split *splits =
             case_splits(&b.model, b.work.problem, (enum case_kind)kind, 5, b.work.problem.workers);
-        int64_t end = ghp_order_steps(&b.training_config.order) - 3; /* an epoch ends in the midst */
+        int64_t end =
+            ghp_order_steps(&b.training_config.order) - 3; /* an epoch ends in the midst */
 
         b.work.prefetch = false;
         uint64_t first = train(&b, splits, 0, kind == CASE_DATA && small),

@@ -58,16 +58,16 @@ static void run_step(const struct ghp_reshard_step *step, struct ghp_nchw16c nch
         .kind = GHP_INSTR_RESHARD, .step = *step, .comm = ghp_reshard_comm(step->op)};
     size_t bytes = (size_t)elements_of(whole) * sizeof(double);
     struct ghp_reshard_job exchange = {.instr = &instr,
-                                    .problem = problem,
-                                    .rank = rank,
-                                    .element_bytes = 8,
-                                    .transport_ops = &ghp_transport_mpi,
-                                    .x = x,
-                                    .y = y,
-                                    .nchw16c = nchw16c,
-                                    .scratch = malloc(bytes),
-                                    .receive = malloc(4096),
-                                    .receive_bytes = 4096};
+                                       .problem = problem,
+                                       .rank = rank,
+                                       .element_bytes = 8,
+                                       .transport_ops = &ghp_transport_mpi,
+                                       .x = x,
+                                       .y = y,
+                                       .nchw16c = nchw16c,
+                                       .scratch = malloc(bytes),
+                                       .receive = malloc(4096),
+                                       .receive_bytes = 4096};
 
     instr.local = (struct ghp_local){
         .n = ghp_layout_samples(whole, problem), .c = CHANNELS, .h = HEIGHT, .w = WIDTH};

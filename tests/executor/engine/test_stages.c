@@ -167,7 +167,8 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, const str
         ghp_verify_compare(&plan, &b->lone, (struct ghp_precision){work.element_bytes, false}, v),
         GHP_OK);
     for (int t = 0; t < BENCH_STEPS; t++)
-        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
+        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t],
+                   work.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     ghp_parameters_hash(worker, &plan.list, hashes);
     for (int i = 0; i < plan.list.n; i++)
@@ -273,7 +274,8 @@ static bool is_due(size_t kind)
 {
     size_t parts = workers > 3 ? 6 : 3;
 
-    return (workers < 3 && check_full()) || getenv("GHP_ALL") != NULL || kind % parts == network % parts;
+    return (workers < 3 && check_full()) || getenv("GHP_ALL") != NULL ||
+           kind % parts == network % parts;
 }
 
 /* One stage whose workers have the samples that a list says; batch norms over the global batch take one micro-batch. */
@@ -309,7 +311,8 @@ static void check_model(const char *path, int ghost_batch, struct bench_numbers 
 
     CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
     for (int l = 0; l < b.model.n_layers; l++)
-        if (b.model.layers[l].op == GHP_OP_BATCH_NORM) b.model.layers[l].norm.ghost_batch = ghost_batch;
+        if (b.model.layers[l].op == GHP_OP_BATCH_NORM)
+            b.model.layers[l].norm.ghost_batch = ghost_batch;
     CHECK_STATUS(bench_train_lone(&b), GHP_OK);
     for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
         for (size_t m = 0; m < sizeof(micro_batches) / sizeof(micro_batches[0]); m++) {

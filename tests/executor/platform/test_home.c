@@ -111,9 +111,9 @@ static void check_unbound(hwloc_membind_policy_t usual)
     char text[64];
 
     CHECK(ghp_home_choose(text, sizeof(text)));
-    CHECK_STATUS(
-        ghp_binding_set(&none, (struct ghp_binding_request){.workers = 1, .here = 1}, GHP_BIND_NONE, &binding),
-        GHP_OK);
+    CHECK_STATUS(ghp_binding_set(&none, (struct ghp_binding_request){.workers = 1, .here = 1},
+                                 GHP_BIND_NONE, &binding),
+                 GHP_OK);
     CHECK_EQ(usual_policy(), usual);
 }
 

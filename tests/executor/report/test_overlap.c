@@ -74,7 +74,7 @@ CHECK_TEST(overlap)
     struct ghp_prediction_errors r;
 
     prediction_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 4, slow,
-                       (struct ghp_overlap){.compute = 1.2, .comm = 1.1, .link = 1}, &c);
+                         (struct ghp_overlap){.compute = 1.2, .comm = 1.1, .link = 1}, &c);
     r = prediction_case_prediction_errors(&c);
     check_list(&c.program, &r);
     ghp_prediction_errors_release(&r);

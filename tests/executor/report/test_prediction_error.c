@@ -38,8 +38,8 @@ static void test_skip(const struct ghp_program *program, struct ghp_step_timer *
     step_s = ghp_step_timer_step_s(timer);
     ghp_step_timer_begin(timer);
     for (int i = 0; i < program->n_instrs; i++)
-        ghp_step_timer_record(timer, i,
-                          (struct ghp_instr_timing){.step = ghp_step_timer_step(timer), .finish_s = 1});
+        ghp_step_timer_record(
+            timer, i, (struct ghp_instr_timing){.step = ghp_step_timer_step(timer), .finish_s = 1});
     ghp_step_timer_end(timer);
     ghp_step_timer_skip(timer);
     CHECK_NEAR(ghp_step_timer_mean(timer, 3).run_s, before_s, 1e-12);
@@ -58,7 +58,7 @@ CHECK_TEST(prediction_error)
     double predicted_s = 0, measured_s = 0, layers_s = 0, timings_s, exposed_s = 0;
 
     prediction_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 2, (struct ghp_link){1e-6, 1e9},
-                       (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1}, &c);
+                         (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1}, &c);
     timings_s = fill_timings(&c.program, c.timer);
     r = prediction_case_prediction_errors(&c);
     CHECK(r.predicted);

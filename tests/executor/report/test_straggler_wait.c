@@ -11,8 +11,9 @@ static const struct ghp_instr compute = {.kind = GHP_INSTR_COMPUTE};
 
 static struct ghp_instr exchange(int count, int stride)
 {
-    return (struct ghp_instr){
-        .kind = GHP_INSTR_RESHARD, .comm = GHP_COMM_ALL_TO_ALL, .ranks = {.count = count, .stride = stride}};
+    return (struct ghp_instr){.kind = GHP_INSTR_RESHARD,
+                              .comm = GHP_COMM_ALL_TO_ALL,
+                              .ranks = {.count = count, .stride = stride}};
 }
 
 /* An exchange of 1 ms whose ranks arrive at different times, another one last in each step. */
@@ -50,10 +51,10 @@ static void test_slow_worker(void)
     for (int r = 0; r < WORKERS; r++)
         run_s[r * GHP_STEP_TIMER_STEPS] = r == 3 ? 1e-3 : 5e-3; /* worker 3 comes late */
     CHECK_STATUS(ghp_straggler_wait_of(run_s, kept, &near, WORKERS, &own), GHP_OK);
-    CHECK_NEAR(own.own_s, 3e-3, 1e-15);   /* groups {0, 1}: 5 ms, {2, 3}: 1 ms */
+    CHECK_NEAR(own.own_s, 3e-3, 1e-15);         /* groups {0, 1}: 5 ms, {2, 3}: 1 ms */
     CHECK_NEAR(own.straggler_wait_s, 0, 1e-15); /* 0, 0, 4, 0 ms */
     CHECK_STATUS(ghp_straggler_wait_of(run_s, kept, &far, WORKERS, &own), GHP_OK);
-    CHECK_NEAR(own.own_s, 3e-3, 1e-15);     /* groups {0, 2} and {1, 3} */
+    CHECK_NEAR(own.own_s, 3e-3, 1e-15);      /* groups {0, 2} and {1, 3} */
     run_s[3 * GHP_STEP_TIMER_STEPS] = 20e-3; /* a slow operation on one worker of four */
     CHECK_STATUS(ghp_straggler_wait_of(run_s, kept, &compute, WORKERS, &own), GHP_OK);
     CHECK_NEAR(own.own_s, 5e-3, 1e-15);
@@ -77,7 +78,8 @@ static void test_gathered(const struct ghp_straggler_wait_request *request, int 
         ghp_step_timer_begin(timer);
         ghp_step_timer_record(timer, 0, (struct ghp_instr_timing){.step = s, .finish_s = 2e-3});
         ghp_step_timer_record(
-            timer, 1, (struct ghp_instr_timing){.step = s, .start_s = 2e-3, .finish_s = (rank + 3) * 1e-3});
+            timer, 1,
+            (struct ghp_instr_timing){.step = s, .start_s = 2e-3, .finish_s = (rank + 3) * 1e-3});
         ghp_step_timer_end(timer);
     }
     CHECK_STATUS(ghp_straggler_wait_compare(request, &program, timer, &prediction_errors), GHP_OK);
@@ -97,9 +99,9 @@ CHECK_TEST(straggler_wait)
     test_slow_worker();
     if (!CHECK_STATUS(ops->open(&argc, &argv, 20, &transport), GHP_OK)) return check_end();
     request.n = ops->size(transport);
-    CHECK_STATUS(
-        ops->group(transport, (struct ghp_ranks){.count = request.n, .stride = 1}, GHP_STREAM_COMPUTE, &request.comm),
-        GHP_OK);
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = request.n, .stride = 1},
+                            GHP_STREAM_COMPUTE, &request.comm),
+                 GHP_OK);
     test_gathered(&request, ops->rank(transport));
     ops->close(transport);
     return check_end();

@@ -53,7 +53,8 @@ static void check_resume(void)
     CHECK_EQ(checkpoint.samples, b.training_config.order.n);
     CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&resumed, worker), GHP_OK);
-    CHECK_STATUS(ghp_verify_compare(&resumed, &b.lone, (struct ghp_precision){8, false}, &v), GHP_OK);
+    CHECK_STATUS(ghp_verify_compare(&resumed, &b.lone, (struct ghp_precision){8, false}, &v),
+                 GHP_OK);
     CHECK(v.passed);
     ghp_verification_release(&v);
     ghp_snapshot_release(&resumed);

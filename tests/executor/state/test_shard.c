@@ -20,7 +20,8 @@ static void check_split(struct ghp_split split, int workers)
         for (int64_t i = 0; i < n; i++) {
             int64_t k = (int64_t)part[i] / 24, c = (int64_t)part[i] / 6 % 4;
 
-            if (split.kind == GHP_SPLIT_OUT) CHECK_EQ(k / (6 / split.tp_size), rank % split.tp_size);
+            if (split.kind == GHP_SPLIT_OUT)
+                CHECK_EQ(k / (6 / split.tp_size), rank % split.tp_size);
             if (split.kind == GHP_SPLIT_IN) CHECK_EQ(c / (4 / split.tp_size), rank % split.tp_size);
         }
     }

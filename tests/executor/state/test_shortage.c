@@ -73,7 +73,8 @@ static void check(enum ghp_status (*work)(void))
         left = -1;
         CHECK(now_s() - begin_s < WATCHDOG_S / 2);
         any = refused;
-        if (!CHECK_STATUS(ops->all_gather(world, &any, all, sizeof(any)), GHP_OK)) exit(check_end());
+        if (!CHECK_STATUS(ops->all_gather(world, &any, all, sizeof(any)), GHP_OK))
+            exit(check_end());
         any = all[size - 1];
         free(all);
         if (!CHECK_STATUS(status, any ? GHP_ERR_NO_MEMORY : GHP_OK)) exit(check_end());
@@ -90,7 +91,8 @@ int main(int argc, char **argv)
     rank = ops->rank(transport);
     size = ops->size(transport);
     CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1},
-                            GHP_STREAM_COMPUTE, &world), GHP_OK);
+                            GHP_STREAM_COMPUTE, &world),
+                 GHP_OK);
     check(agree);
     check(make_group);
     check(make_channel);

@@ -34,10 +34,12 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
     CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_compare(&plan, &b->lone,
-                                    (struct ghp_precision){work.element_bytes, false}, v), GHP_OK);
+    CHECK_STATUS(
+        ghp_verify_compare(&plan, &b->lone, (struct ghp_precision){work.element_bytes, false}, v),
+        GHP_OK);
     for (int t = 0; work.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
-        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t], work.element_bytes == 8 ? 1e-12 : 1e-5);
+        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t],
+                   work.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     CHECK_STATUS(ghp_parameters_hash(worker, &plan.list, hashes), GHP_OK);
     *hash = 0;
@@ -96,7 +98,8 @@ static void check_faults(const char *model, int *acted)
     CHECK_STATUS(bench_open(&b, transport, model, "reference", 8), GHP_OK);
     CHECK_STATUS(bench_train_lone(&b), GHP_OK);
     for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
-        for (int kind = CASE_DATA; kind < CASE_MIXED && (check_full() || acted[fault] == 0); kind++) {
+        for (int kind = CASE_DATA; kind < CASE_MIXED && (check_full() || acted[fault] == 0);
+             kind++) {
             struct ghp_split *splits =
                 case_splits(&b.model, b.work.problem, (enum case_kind)kind, 0, workers);
             struct ghp_verification v = {0};

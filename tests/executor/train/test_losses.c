@@ -21,8 +21,15 @@ static void check_kept(void)
 
 CHECK_TEST(losses)
 {
-    int64_t checked[] = {1, 2, GHP_LOSSES_KEPT - 1, GHP_LOSSES_KEPT, GHP_LOSSES_KEPT + 1, 2 * GHP_LOSSES_KEPT,
-                         2 * GHP_LOSSES_KEPT + 1, 343000, 1000003};
+    int64_t checked[] = {1,
+                         2,
+                         GHP_LOSSES_KEPT - 1,
+                         GHP_LOSSES_KEPT,
+                         GHP_LOSSES_KEPT + 1,
+                         2 * GHP_LOSSES_KEPT,
+                         2 * GHP_LOSSES_KEPT + 1,
+                         343000,
+                         1000003};
     int at = 0, n = sizeof(checked) / sizeof(checked[0]);
 
     for (int64_t i = 0; at < n; i++) {

@@ -14,11 +14,11 @@ static struct ghp_profile profile;
 static void make(const char *path, int workers, int64_t batch, struct ghp_plan *plan)
 {
     struct ghp_plan_request wishes = {.model_path = path,
-                                .profile_path = "analytic",
-                                .profile = &profile,
-                                .problem = {workers, batch},
-                                .time_limit_s = 5,
-                                .gap = 0.05};
+                                      .profile_path = "analytic",
+                                      .profile = &profile,
+                                      .problem = {workers, batch},
+                                      .time_limit_s = 5,
+                                      .gap = 0.05};
 
     CHECK_STATUS(ghp_plan_make(&wishes, plan), GHP_OK);
 }

@@ -38,8 +38,8 @@ static struct ghp_plan two_layers(const struct ghp_profile *profile)
     CHECK_STATUS(ghp_profile_subset(profile, &program, &plan.profile), GHP_OK);
     plan.alternatives = ghp_alloc(1, sizeof *plan.alternatives);
     plan.n_alternatives = 1;
-    plan.alternatives[0] =
-        (struct ghp_alternative){.layer = 1, .split = {GHP_SPLIT_DATA, 1}, .step_s = second_best.step_s};
+    plan.alternatives[0] = (struct ghp_alternative){
+        .layer = 1, .split = {GHP_SPLIT_DATA, 1}, .step_s = second_best.step_s};
     ghp_program_release(&program);
     return plan;
 }
@@ -124,13 +124,13 @@ static void test_plan(void)
 
     CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK);
     struct ghp_plan_request request = {.model_path = GHP_SOURCE_DIR "/models/vgg16.json",
-                                .profile_path = "analytic",
-                                .profile = &profile,
-                                .problem = {16, 1024},
-                                .bucket_bytes = GHP_BUCKET_AUTO,
-                                .time_limit_s = 30,
-                                .simplify = true,
-                                .break_even = true};
+                                       .profile_path = "analytic",
+                                       .profile = &profile,
+                                       .problem = {16, 1024},
+                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .time_limit_s = 30,
+                                       .simplify = true,
+                                       .break_even = true};
     if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
     CHECK_EQ(plan.n_alternatives, 16);
     for (int i = 0; i < plan.n_alternatives; ++i) {

@@ -17,11 +17,11 @@ static struct ghp_profile profile;
 static struct ghp_plan_request request_for(const char *path, int workers, int64_t batch)
 {
     return (struct ghp_plan_request){.model_path = path,
-                               .profile_path = "analytic",
-                               .profile = &profile,
-                               .problem = {workers, batch},
-                               .time_limit_s = 30,
-                               .simplify = true};
+                                     .profile_path = "analytic",
+                                     .profile = &profile,
+                                     .problem = {workers, batch},
+                                     .time_limit_s = 30,
+                                     .simplify = true};
 }
 
 #define MODEL(name) GHP_SOURCE_DIR "/models/" name ".json"
@@ -54,7 +54,8 @@ static void test_networks(void)
     };
 
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; ++k) {
-        struct ghp_plan_request request = request_for(cases[k].path, cases[k].workers, cases[k].batch);
+        struct ghp_plan_request request =
+            request_for(cases[k].path, cases[k].workers, cases[k].batch);
         struct ghp_plan plan;
 
         if (!check_full() && cases[k].seconds > 2) continue;

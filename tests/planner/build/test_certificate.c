@@ -94,16 +94,16 @@ static void check_case(const struct random_case *c, uint64_t seed, double best_s
 {
     static const double limits_s[] = {0, 1e-4, 1e-3, 30};
     struct ghp_plan_request request = {.model_path = model_path,
-                                .profile_path = "random",
-                                .profile = &c->profile,
-                                .problem = c->problem,
-                                .keep_layers = true,
-                                .bucket_bytes = seed % 2 == 0 ? GHP_BUCKET_AUTO : 0,
-                                .time_limit_s = limits_s[seed / 2 % 4],
-                                .gap = seed % 5 == 0 ? 0.05 : 0,
-                                .simplify = seed % 3 == 0,
-                                .search_stages = seed % 7 == 0,
-                                .space = {.most_stages = 2, .most_micro_batches = 4}};
+                                       .profile_path = "random",
+                                       .profile = &c->profile,
+                                       .problem = c->problem,
+                                       .keep_layers = true,
+                                       .bucket_bytes = seed % 2 == 0 ? GHP_BUCKET_AUTO : 0,
+                                       .time_limit_s = limits_s[seed / 2 % 4],
+                                       .gap = seed % 5 == 0 ? 0.05 : 0,
+                                       .simplify = seed % 3 == 0,
+                                       .search_stages = seed % 7 == 0,
+                                       .space = {.most_stages = 2, .most_micro_batches = 4}};
     struct ghp_plan plan;
 
     if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;

@@ -76,13 +76,13 @@ static void open_profile(double gain_here)
 static struct ghp_plan_request request(const char *force)
 {
     return (struct ghp_plan_request){.model_path = MODEL,
-                               .profile_path = "p.json",
-                               .profile = &profile,
-                               .problem = {WORKERS, BATCH},
-                               .time_limit_s = 30,
-                               .bucket_bytes = GHP_BUCKET_AUTO,
-                               .force = force,
-                               .simplify = true};
+                                     .profile_path = "p.json",
+                                     .profile = &profile,
+                                     .problem = {WORKERS, BATCH},
+                                     .time_limit_s = 30,
+                                     .bucket_bytes = GHP_BUCKET_AUTO,
+                                     .force = force,
+                                     .simplify = true};
 }
 
 static int count(const struct ghp_plan *plan)

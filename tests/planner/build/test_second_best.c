@@ -12,14 +12,15 @@ static char model_path[64];
 
 static void check_network(const struct ghp_profile *profile, int blocks, bool norms, int workers)
 {
-    struct ghp_plan_request request = {.model_path = model_path,
-                                .profile_path = "analytic",
-                                .profile = profile,
-                                .problem = {workers, 256},
-                                .bucket_bytes = GHP_BUCKET_AUTO,
-                                .time_limit_s = 30,
-                                .gap = 0.3, /* what is there before second-best choices is soon found */
-                                .simplify = true};
+    struct ghp_plan_request request = {
+        .model_path = model_path,
+        .profile_path = "analytic",
+        .profile = profile,
+        .problem = {workers, 256},
+        .bucket_bytes = GHP_BUCKET_AUTO,
+        .time_limit_s = 30,
+        .gap = 0.3, /* what is there before second-best choices is soon found */
+        .simplify = true};
     struct ghp_plan plan;
 
     if (!CHECK(inception_write(model_path, blocks, norms))) return;

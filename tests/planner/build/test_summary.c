@@ -70,12 +70,12 @@ static enum ghp_status print_sweep(const void *what, json_t *options, FILE *out)
 static void test_plan(const struct ghp_profile *profile)
 {
     struct ghp_plan_request request = {.model_path = GHP_SOURCE_DIR "/models/lenet5.json",
-                                .profile_path = "analytic",
-                                .profile = profile,
-                                .problem = {4, 64},
-                                .time_limit_s = 30,
-                                .memory_bytes = 1 << 30,
-                                .simplify = true};
+                                       .profile_path = "analytic",
+                                       .profile = profile,
+                                       .problem = {4, 64},
+                                       .time_limit_s = 30,
+                                       .memory_bytes = 1 << 30,
+                                       .simplify = true};
     struct ghp_overrides overrides = {0};
     struct ghp_plan plan;
 

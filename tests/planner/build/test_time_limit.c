@@ -13,7 +13,8 @@
 #if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
 static const double slack_s = 60;
 #else
-static const double slack_s = 2; /* a round of the first bound, the trials of buckets, a simulation: each is done to its end */
+static const double slack_s =
+    2; /* a round of the first bound, the trials of buckets, a simulation: each is done to its end */
 #endif
 
 static char model_path[64];
@@ -21,13 +22,13 @@ static char model_path[64];
 static void check_limit(const struct ghp_profile *profile, double limit_s)
 {
     struct ghp_plan_request request = {.model_path = model_path,
-                                .profile_path = "analytic",
-                                .profile = profile,
-                                .problem = {64, 256},
-                                .bucket_bytes = GHP_BUCKET_AUTO,
-                                .time_limit_s = limit_s,
-                                .break_even = true,
-                                .simplify = true};
+                                       .profile_path = "analytic",
+                                       .profile = profile,
+                                       .problem = {64, 256},
+                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .time_limit_s = limit_s,
+                                       .break_even = true,
+                                       .simplify = true};
     clock_t began = clock();
     struct ghp_plan plan;
     double spent_s;
@@ -35,7 +36,8 @@ static void check_limit(const struct ghp_profile *profile, double limit_s)
     if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
     spent_s = (double)(clock() - began) / CLOCKS_PER_SEC;
     printf("limit %.1f s: %.2f s\n", limit_s, spent_s);
-    if (!CHECK(spent_s <= limit_s + slack_s)) fprintf(stderr, "%.2f s, limit %.1f s\n", spent_s, limit_s);
+    if (!CHECK(spent_s <= limit_s + slack_s))
+        fprintf(stderr, "%.2f s, limit %.1f s\n", spent_s, limit_s);
     if (CHECK(plan.certificate.unfinished != NULL))
         CHECK(strstr(plan.certificate.unfinished, "time limit came before the runners-up") != NULL);
     CHECK_TEXT(plan.break_even_search, "none: the time limit came first");

@@ -40,18 +40,20 @@ static const struct row rows[] = {
 static struct ghp_closed_form_setting setting_of(const struct row *row)
 {
     return (struct ghp_closed_form_setting){.workers = row->workers,
-                                       .groups = row->groups,
-                                       .rear_workers = row->rear_workers,
-                                       .global_batch = row->batch,
-                                       .element_bytes = 4,
-                                       .flops_per_s = flops_per_s,
-                                       .bandwidth_Bps = bandwidth_Bps,
-                                       .latency_s = latency_s};
+                                            .groups = row->groups,
+                                            .rear_workers = row->rear_workers,
+                                            .global_batch = row->batch,
+                                            .element_bytes = 4,
+                                            .flops_per_s = flops_per_s,
+                                            .bandwidth_Bps = bandwidth_Bps,
+                                            .latency_s = latency_s};
 }
 
-static struct ghp_closed_form_network network_of(const struct ghp_model *model, const struct row *row)
+static struct ghp_closed_form_network network_of(const struct ghp_model *model,
+                                                 const struct row *row)
 {
-    return ghp_closed_form_network_of(model, row->data ? model->n_layers - 1 : ghp_closed_form_cut(model));
+    return ghp_closed_form_network_of(model,
+                                      row->data ? model->n_layers - 1 : ghp_closed_form_cut(model));
 }
 
 static void test_formulas(const struct ghp_model *model)
@@ -76,7 +78,8 @@ static void test_formulas(const struct ghp_model *model)
 /* The network's sums, the best number of groups, and memory. */
 static void test_sums(const struct ghp_model *model)
 {
-    struct ghp_closed_form_network net = ghp_closed_form_network_of(model, ghp_closed_form_cut(model));
+    struct ghp_closed_form_network net =
+        ghp_closed_form_network_of(model, ghp_closed_form_cut(model));
     struct ghp_closed_form_setting setting = setting_of(&rows[2]);
     double best_s = INFINITY;
     int best = 0;
@@ -296,9 +299,9 @@ static double free_step_ms(const struct ghp_lowering *how, const struct ghp_prof
         .instance = &in, .domain = &domain, .deadline_s = ghp_now_s() + 30, .canonical = true};
     CHECK_STATUS(ghp_search_run(&job, &result), GHP_OK);
     CHECK(result.proven && result.feasible);
-    CHECK_STATUS(
-        ghp_search_evaluate(&in, result.kept[0].choice, whole ? (int64_t)1 << 40 : 0, &step_s, NULL),
-        GHP_OK);
+    CHECK_STATUS(ghp_search_evaluate(&in, result.kept[0].choice, whole ? (int64_t)1 << 40 : 0,
+                                     &step_s, NULL),
+                 GHP_OK);
     ghp_search_release(&result);
     ghp_domain_release(&domain);
     ghp_instance_release(&in);

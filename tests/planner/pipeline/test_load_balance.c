@@ -75,11 +75,12 @@ static bool all_data(const struct ghp_partition *a, int layers)
 static void check_find(const struct random_case *c, const double *speed, double even_s)
 {
     int64_t shares[MOST_WORKERS];
-    struct truth t = {
-        .c = c,
-        .how = {.model = &c->model, .problem = c->problem, .element_bytes = c->profile.element_bytes},
-        .speed = speed,
-        .least_s = INFINITY};
+    struct truth t = {.c = c,
+                      .how = {.model = &c->model,
+                              .problem = c->problem,
+                              .element_bytes = c->profile.element_bytes},
+                      .speed = speed,
+                      .least_s = INFINITY};
     const struct ghp_partition_job job = {
         .how = &t.how, .profile = &c->profile, .deadline_s = INFINITY, .best_s = even_s};
     struct ghp_partition found;
@@ -105,17 +106,19 @@ static bool check_grain(const struct random_case *c, const double *speed)
 {
     enum { BATCH = 128, GRAIN = 4 };
     int64_t shares[2], dealt[2];
-    struct truth t = {
-        .c = c,
-        .how = {.model = &c->model, .problem = {2, BATCH}, .element_bytes = c->profile.element_bytes},
-        .speed = speed,
-        .least_s = INFINITY};
+    struct truth t = {.c = c,
+                      .how = {.model = &c->model,
+                              .problem = {2, BATCH},
+                              .element_bytes = c->profile.element_bytes},
+                      .speed = speed,
+                      .least_s = INFINITY};
     const struct ghp_partition_job job = {
         .how = &t.how, .profile = &c->profile, .deadline_s = INFINITY, .best_s = INFINITY};
     struct ghp_partition found;
     bool grains = false;
 
-    if (!CHECK_STATUS(ghp_load_balance_compute(&job, speed, &found), GHP_OK) || !CHECK(found.found)) return false;
+    if (!CHECK_STATUS(ghp_load_balance_compute(&job, speed, &found), GHP_OK) || !CHECK(found.found))
+        return false;
     ghp_speeds_deal(speed, 2, 1, BATCH, dealt);
     for (shares[0] = GRAIN; shares[0] < BATCH; shares[0] += GRAIN) {
         shares[1] = BATCH - shares[0];
@@ -134,12 +137,12 @@ static bool check_grain(const struct random_case *c, const double *speed)
 static enum ghp_status make(const struct random_case *c, bool even, struct ghp_plan *plan)
 {
     const struct ghp_plan_request request = {.model_path = model_path,
-                                      .profile_path = "none",
-                                      .profile = &c->profile,
-                                      .problem = c->problem,
-                                      .bucket_bytes = 0,
-                                      .time_limit_s = 60,
-                                      .even_shares = even};
+                                             .profile_path = "none",
+                                             .profile = &c->profile,
+                                             .problem = c->problem,
+                                             .bucket_bytes = 0,
+                                             .time_limit_s = 60,
+                                             .even_shares = even};
 
     return ghp_plan_make(&request, plan);
 }
@@ -251,7 +254,8 @@ CHECK_TEST(load_balance)
         }
         random_case_release(&c);
     }
-    printf("%d instances; unequal shares are taken in %d; in fours, of 128 samples, in %d\n", cases, taken, grains);
+    printf("%d instances; unequal shares are taken in %d; in fours, of 128 samples, in %d\n", cases,
+           taken, grains);
     CHECK(taken > 0 && taken < cases && grains > 0);
     unlink(model_path);
     unlink(plan_path);

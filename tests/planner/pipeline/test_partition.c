@@ -65,8 +65,8 @@ static void every_split(struct every *e, const struct ghp_staging *s)
 
     for (int l = 0; l < layers; l++) {
         int stage = ghp_stage_of(s, l), all;
-        struct ghp_placement placement =
-            ghp_placement_of(s, layers, e->c->problem, ghp_stage_representative(s, stage, e->c->problem));
+        struct ghp_placement placement = ghp_placement_of(
+            s, layers, e->c->problem, ghp_stage_representative(s, stage, e->c->problem));
 
         all = ghp_split_choices(&e->c->model.layers[l], placement.problem, choices[l], MOST_SPLITS);
         n[l] = 0;

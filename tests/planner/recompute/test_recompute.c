@@ -78,21 +78,22 @@ static double least_within(const struct truth *t, int64_t limit)
 static bool check_limit(const struct truth *t, int64_t limit)
 {
     const struct ghp_partition_job job = {.how = &t->how,
-                                         .profile = &t->c->profile,
-                                         .limit_bytes = limit,
-                                         .deadline_s = INFINITY,
-                                         .best_s = INFINITY};
+                                          .profile = &t->c->profile,
+                                          .limit_bytes = limit,
+                                          .deadline_s = INFINITY,
+                                          .best_s = INFINITY};
     double least_s = least_within(t, limit);
     struct ghp_recompute found;
     bool any = false;
 
-    if (CHECK_STATUS(ghp_recompute_compute(&job, &t->staging, t->splits, GHP_RECOMPUTE_FIRST, &found),
-                     GHP_OK)) {
+    if (CHECK_STATUS(
+            ghp_recompute_compute(&job, &t->staging, t->splits, GHP_RECOMPUTE_FIRST, &found),
+            GHP_OK)) {
         CHECK(!found.found || found.step_s >= least_s * (1 - 1e-9));
         ghp_recompute_release(&found);
     }
-    if (!CHECK_STATUS(ghp_recompute_compute(&job, &t->staging, t->splits, GHP_RECOMPUTE_ALL, &found),
-                      GHP_OK))
+    if (!CHECK_STATUS(
+            ghp_recompute_compute(&job, &t->staging, t->splits, GHP_RECOMPUTE_ALL, &found), GHP_OK))
         return false;
     CHECK(found.proven);
     CHECK(found.found == isfinite(least_s));
@@ -112,12 +113,12 @@ static enum ghp_status make(const struct random_case *c, int64_t limit, bool kee
                             struct ghp_plan *plan)
 {
     const struct ghp_plan_request request = {.model_path = model_path,
-                                      .profile_path = "none",
-                                      .profile = &c->profile,
-                                      .problem = c->problem,
-                                      .memory_bytes = limit,
-                                      .time_limit_s = 60,
-                                      .keep_layers = keep};
+                                             .profile_path = "none",
+                                             .profile = &c->profile,
+                                             .problem = c->problem,
+                                             .memory_bytes = limit,
+                                             .time_limit_s = 60,
+                                             .keep_layers = keep};
 
     return ghp_plan_make(&request, plan);
 }

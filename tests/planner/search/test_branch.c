@@ -36,7 +36,8 @@ static double fastest(const struct ghp_instance *in)
     return best;
 }
 
-static void search(struct ghp_instance *in, ghp_seen_hash_fn *hash, struct ghp_branch_result *result)
+static void search(struct ghp_instance *in, ghp_seen_hash_fn *hash,
+                   struct ghp_branch_result *result)
 {
     struct ghp_domain domain = {0};
     struct ghp_branch_job job = {

@@ -10,7 +10,8 @@ enum { CASES = 250, PLANS = 20 };
 
 /* The charges of the plan's own choices under a mix of rows. */
 static void check_mix(const struct ghp_instance *in, const struct ghp_coefficients *coefficients,
-                      const int *choice, const struct ghp_accumulated_cost *load, struct random_source *s)
+                      const int *choice, const struct ghp_accumulated_cost *load,
+                      struct random_source *s)
 {
     struct ghp_constraint rows[GHP_CONSTRAINT_VARIANTS];
     double weight[GHP_CONSTRAINT_VARIANTS], mixed = 0, charged = 0;
@@ -65,9 +66,12 @@ static void check_case(const struct ghp_instance *in, bool slow, struct random_s
 /* Work conservation by hand: slowdowns of 2 leave nothing to gain from two streams. */
 static void check_coefficients(void)
 {
-    struct ghp_coefficients none = ghp_coefficients_of(&(struct ghp_overlap){.compute = 1, .comm = 1, .link = 1});
-    struct ghp_coefficients all = ghp_coefficients_of(&(struct ghp_overlap){.compute = 2, .comm = 2, .link = 2});
-    struct ghp_coefficients some = ghp_coefficients_of(&(struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = 1.1});
+    struct ghp_coefficients none =
+        ghp_coefficients_of(&(struct ghp_overlap){.compute = 1, .comm = 1, .link = 1});
+    struct ghp_coefficients all =
+        ghp_coefficients_of(&(struct ghp_overlap){.compute = 2, .comm = 2, .link = 2});
+    struct ghp_coefficients some =
+        ghp_coefficients_of(&(struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = 1.1});
 
     CHECK_EQ(none.n, 1);
     CHECK_NEAR(none.variant[0].reduce_off, 0, 0);

@@ -72,7 +72,7 @@ static int64_t smallest(const struct truth *truth)
 
 /* A verified plan no longer holds once its cost, its memory or a split is edited. */
 static void check_overrides(struct ghp_plan *plan, const struct ghp_profile *profile,
-                        struct random_source *source)
+                            struct random_source *source)
 {
     struct ghp_prediction said = plan->predicted, other;
     struct ghp_split choices[64];
@@ -104,13 +104,13 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
                        int64_t limit, struct random_source *source)
 {
     struct ghp_plan_request request = {.model_path = model_path,
-                                .profile_path = "random",
-                                .profile = &c->profile,
-                                .problem = c->problem,
-                                .memory_bytes = limit,
-                                .keep_layers = true,
-                                .time_limit_s = 60,
-                                .simplify = true};
+                                       .profile_path = "random",
+                                       .profile = &c->profile,
+                                       .problem = c->problem,
+                                       .memory_bytes = limit,
+                                       .keep_layers = true,
+                                       .time_limit_s = 60,
+                                       .simplify = true};
     struct ghp_plan plan;
     double best = fastest(truth, limit);
     enum ghp_status status = ghp_plan_make(&request, &plan);

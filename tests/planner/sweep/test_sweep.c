@@ -45,7 +45,7 @@ static void test_ranges(void)
 }
 
 static enum ghp_status open_analytic(struct ghp_plan_request *request, struct ghp_profile *profile,
-                                struct ghp_overrides *overrides)
+                                     struct ghp_overrides *overrides)
 {
     (void)request;
     (void)overrides;
@@ -56,10 +56,11 @@ static enum ghp_status open_analytic(struct ghp_plan_request *request, struct gh
 static void test_points(void)
 {
     struct ghp_plan_request request = {.model_path = GHP_SOURCE_DIR "/models/alexnet.json",
-                                .profile_path = "analytic",
-                                .time_limit_s = 30};
+                                       .profile_path = "analytic",
+                                       .time_limit_s = 30};
     struct ghp_sweep_range range = {4, {1, 3, 8, 64}};
-    struct ghp_sweep_job job = {.request = &request, .range = &range, .batch = 256, .open = open_analytic};
+    struct ghp_sweep_job job = {
+        .request = &request, .range = &range, .batch = 256, .open = open_analytic};
     struct ghp_profile profile;
     struct ghp_sweep sweep;
     struct ghp_plan plan;

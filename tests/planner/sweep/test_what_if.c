@@ -82,7 +82,7 @@ static enum ghp_status edit(struct ghp_profile *p, int workers, struct ghp_overr
     return ghp_what_if_apply(&w, p, overrides);
 }
 
-#define EDIT(p, workers, overrides, ...)                                                               \
+#define EDIT(p, workers, overrides, ...)                                                           \
     edit((p), (workers), (overrides), (const char *const[]){__VA_ARGS__, NULL})
 
 static void test_identity(void)
@@ -135,7 +135,9 @@ static void test_links(void)
     make_measured(&p);
     p.overlap.queueing_delay_s = 1e-3;
     CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);
-    CHECK_STATUS(EDIT(&p, 4, &overrides, "inter.bandwidth_Bps=0.25e9", "overlap.queue_s=1e-3"), GHP_OK);
+    CHECK_STATUS(
+        EDIT(&p, 4, &overrides, "inter.bandwidth_Bps=0.25e9", "overlap.queueing_delay_s=1e-3"),
+        GHP_OK);
     CHECK_NEAR(p.overlap.queueing_delay_s, 1e-3, 0);
     CHECK_EQ(overrides.n, 2);
     ghp_overrides_release(&overrides);
@@ -220,17 +222,18 @@ static void test_speeds(void)
 
     /* a profile by the analytic model states the rate of one worker, however many share a node */
     if (!CHECK_STATUS(analytic_profile(6e12, 1e9, 0, &analytic), GHP_OK)) return;
-    CHECK_STATUS(
-        EDIT(&analytic, 8, NULL, "nodes=2", "cores=16", "overlap.link=1.5", "overlap.queue_s=2e-3"),
-        GHP_OK);
+    CHECK_STATUS(EDIT(&analytic, 8, NULL, "nodes=2", "cores=16", "overlap.link=1.5",
+                      "overlap.queueing_delay_s=2e-3"),
+                 GHP_OK);
     CHECK_NEAR(analytic.analytic.flops_per_s, 6e12, 0);
     CHECK_EQ(analytic.machine.nodes, 2);
     CHECK_NEAR(analytic.overlap.link, 1.5, 0);
     CHECK_NEAR(analytic.overlap.queueing_delay_s, 2e-3, 0);
-    CHECK_STATUS(EDIT(&analytic, 8, NULL, "law.flops_per_s=3e12", "law.memory_Bps=1e11"), GHP_OK);
+    CHECK_STATUS(EDIT(&analytic, 8, NULL, "analytic.flops_per_s=3e12", "analytic.memory_Bps=1e11"),
+                 GHP_OK);
     CHECK_NEAR(analytic.analytic.flops_per_s, 3e12, 0);
     CHECK_NEAR(analytic.analytic.memory_Bps, 1e11, 0);
-    CHECK_STATUS(EDIT(&analytic, 8, NULL, "law.batch_half=1.5"), GHP_OK);
+    CHECK_STATUS(EDIT(&analytic, 8, NULL, "analytic.batch_half=1.5"), GHP_OK);
     CHECK_NEAR(analytic.analytic.batch_half, 1.5, 0);
     ghp_profile_release(&analytic);
 }
@@ -280,8 +283,8 @@ static void test_refusals(void)
     REFUSED("size such as", "memory_bytes=plenty");
     REFUSED("given twice", "nodes=3", "nodes=4");
     REFUSED("give one of them", "nodes=3", "workers_per_node=2");
-    REFUSED("speed.compute=FACTOR", "law.flops_per_s=1e12");
-    REFUSED("speed.memory=FACTOR", "law.memory_Bps=1e12");
+    REFUSED("speed.compute=FACTOR", "analytic.flops_per_s=1e12");
+    REFUSED("speed.memory=FACTOR", "analytic.memory_Bps=1e12");
     REFUSED("number from 1 to", "inter.bandwidth_Bps=nan");
 }
 
@@ -291,10 +294,10 @@ static void test_plan(void)
     struct ghp_profile analytic, again, edited;
     struct ghp_overrides overrides;
     struct ghp_plan_request request = {.model_path = GHP_SOURCE_DIR "/models/alexnet.json",
-                                .profile_path = "analytic",
-                                .problem = {8, 256},
-                                .time_limit_s = 30,
-                                .decision_only = true};
+                                       .profile_path = "analytic",
+                                       .problem = {8, 256},
+                                       .time_limit_s = 30,
+                                       .decision_only = true};
     struct ghp_plan before, after;
 
     if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &analytic), GHP_OK)) return;

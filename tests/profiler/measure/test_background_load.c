@@ -31,7 +31,8 @@ static struct ghp_model model;
 static int rank, size, runs;
 static char path[64];
 
-static enum ghp_status sleep_a_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status sleep_a_run(struct ghp_kernel *kernel,
+                                   const struct ghp_kernel_arguments *args)
 {
     const struct timespec pause = {.tv_nsec = (long)(1e9 * (rank == 0 ? first_s : others_s))};
 
@@ -68,21 +69,21 @@ static double median_contention(void)
 static void test_contention(void)
 {
     const struct ghp_profiling_request wanted = {.models = &model,
-                                                .n_models = 1,
-                                                .batches = &batch,
-                                                .n_batches = 1,
-                                                .backend_ops = &sleepy,
-                                                .precision = {.element_bytes = 4},
-                                                .watchdog_s = 60,
-                                                .threads = 1,
-                                                .alike = true,
-                                                .sample_s = 1e-3,
-                                                .budget_s = 200,
-                                                .fresh = true,
-                                                .output = path,
-                                                .intra = {1e-6, 1e10},
-                                                .inter = {2e-5, 1e9},
-                                                .bucket_bytes = 1 << 16};
+                                                 .n_models = 1,
+                                                 .batches = &batch,
+                                                 .n_batches = 1,
+                                                 .backend_ops = &sleepy,
+                                                 .precision = {.element_bytes = 4},
+                                                 .watchdog_s = 60,
+                                                 .threads = 1,
+                                                 .alike = true,
+                                                 .sample_s = 1e-3,
+                                                 .budget_s = 200,
+                                                 .fresh = true,
+                                                 .output = path,
+                                                 .intra = {1e-6, 1e10},
+                                                 .inter = {2e-5, 1e9},
+                                                 .bucket_bytes = 1 << 16};
     struct ghp_profiling_result result = {0};
 
     CHECK_STATUS(ghp_profiling_run(&wanted, &ghp_transport_mpi, transport, &result), GHP_OK);
@@ -109,7 +110,8 @@ static struct ghp_measure measure(struct ghp_backend *backend)
 }
 
 /* Whether the ranks have background load; they run for as long as they are asked to. */
-static bool any(const struct ghp_measure *m, const struct ghp_worklist *worklist, int64_t memory_bytes)
+static bool any(const struct ghp_measure *m, const struct ghp_worklist *worklist,
+                int64_t memory_bytes)
 {
     struct ghp_background_load *b = NULL;
     double start_s;
@@ -133,13 +135,13 @@ static void test_open(void)
 {
     const int64_t plenty = 1 << 30;
     struct ghp_worklist_request wanted = {.models = &model,
-                                        .n_models = 1,
-                                        .batches = &batch,
-                                        .n_batches = 1,
-                                        .workers = size,
-                                        .ranks = size,
-                                        .element_bytes = 4,
-                                        .bucket_bytes = 1 << 16};
+                                          .n_models = 1,
+                                          .batches = &batch,
+                                          .n_batches = 1,
+                                          .workers = size,
+                                          .ranks = size,
+                                          .element_bytes = 4,
+                                          .bucket_bytes = 1 << 16};
     struct ghp_backend_config config = {.threads = 1, .element_bytes = 4};
     struct ghp_worklist worklist = {0};
     struct ghp_backend *backend = NULL;

@@ -38,12 +38,14 @@ static void test_fit(void)
     profile.machine.inter = inter;
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; ++k) {
         for (int64_t bytes = 1024; bytes < (64 << 20); bytes *= 4) {
-            struct ghp_comm_entry entry = {.op = GHP_COMM_ALL_REDUCE, .count = kinds[k][0],
-                                           .stride = kinds[k][1], .bytes = bytes};
+            struct ghp_comm_entry entry = {.op = GHP_COMM_ALL_REDUCE,
+                                           .count = kinds[k][0],
+                                           .stride = kinds[k][1],
+                                           .bytes = bytes};
 
-            entry.seconds = ghp_machine_comm_s(
-                &profile.machine, entry.op, bytes,
-                ghp_measure_ranks(0, 8, entry.count, entry.stride), 8);
+            entry.seconds =
+                ghp_machine_comm_s(&profile.machine, entry.op, bytes,
+                                   ghp_measure_ranks(0, 8, entry.count, entry.stride), 8);
             CHECK_STATUS(ghp_profile_add_comm(&profile, &entry), GHP_OK);
         }
     }
@@ -81,8 +83,10 @@ static void test_measured(void)
         {.op = GHP_COMM_ALL_TO_ALL, .count = most, .stride = 1, .bytes = 12000},
         {.op = GHP_COMM_ALL_TO_ALL, .count = most, .stride = 1, .bytes = 1 << 30},
     };
-    struct ghp_worklist worklist = {.n_comms = (int)(sizeof comms / sizeof comms[0]), .comms = comms};
-    struct ghp_comm_limits limits = {.samples = 2, .deadline_s = ghp_now_s() + 60, .memory_bytes = 8 << 20};
+    struct ghp_worklist worklist = {.n_comms = (int)(sizeof comms / sizeof comms[0]),
+                                    .comms = comms};
+    struct ghp_comm_limits limits = {
+        .samples = 2, .deadline_s = ghp_now_s() + 60, .memory_bytes = 8 << 20};
     struct ghp_profile profile = {0};
 
     CHECK_STATUS(ghp_profile_init(&profile, "reference", "fast", 4), GHP_OK);

@@ -34,7 +34,8 @@ static struct ghp_model model;
 static char path[64];
 static int runs, relus; /* kernels run; forward passes of ReLUs prepared */
 
-static enum ghp_status sleep_a_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
+static enum ghp_status sleep_a_run(struct ghp_kernel *kernel,
+                                   const struct ghp_kernel_arguments *args)
 {
     const struct timespec pause = {.tv_nsec = (long)(1e9 * run_s)};
 
@@ -47,30 +48,32 @@ static enum ghp_status sleep_a_run(struct ghp_kernel *kernel, const struct ghp_k
 
 static enum ghp_status prepare_counted(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
-                                       struct ghp_memory_format memory_formats, struct ghp_kernel **kernel)
+                                       struct ghp_memory_format memory_formats,
+                                       struct ghp_kernel **kernel)
 {
     relus += local->op == GHP_OP_RELU && pass == GHP_PASS_FORWARD;
-    return ghp_backend_onednn.prepare_nchw16c(backend, local, pass, algorithm, memory_formats, kernel);
+    return ghp_backend_onednn.prepare_nchw16c(backend, local, pass, algorithm, memory_formats,
+                                              kernel);
 }
 
 static struct ghp_profiling_result measure(double budget_s)
 {
     static const int64_t batch = 4;
     const struct ghp_profiling_request wanted = {.models = &model,
-                                                .n_models = 1,
-                                                .batches = &batch,
-                                                .n_batches = 1,
-                                                .backend_ops = &sleepy,
-                                                .precision = {.element_bytes = 4},
-                                                .watchdog_s = 60,
-                                                .threads = 1,
-                                                .sample_s = 1e-3,
-                                                .budget_s = budget_s,
-                                                .fresh = true,
-                                                .output = path,
-                                                .intra = {1e-6, 1e10},
-                                                .inter = {2e-5, 1e9},
-                                                .bucket_bytes = 1 << 16};
+                                                 .n_models = 1,
+                                                 .batches = &batch,
+                                                 .n_batches = 1,
+                                                 .backend_ops = &sleepy,
+                                                 .precision = {.element_bytes = 4},
+                                                 .watchdog_s = 60,
+                                                 .threads = 1,
+                                                 .sample_s = 1e-3,
+                                                 .budget_s = budget_s,
+                                                 .fresh = true,
+                                                 .output = path,
+                                                 .intra = {1e-6, 1e10},
+                                                 .inter = {2e-5, 1e9},
+                                                 .bucket_bytes = 1 << 16};
     struct ghp_profiling_result result = {0};
 
     runs = relus = 0;

@@ -54,12 +54,12 @@ static void check(bool exact, void (*look)(const struct ghp_worklist *worklist))
     const struct ghp_profiling_request request = {
         .models = &model, .n_models = 1, .batches = &batch, .n_batches = 1};
     const struct ghp_worklist_request wanted = {.models = &model,
-                                              .n_models = 1,
-                                              .batches = &batch,
-                                              .n_batches = 1,
-                                              .workers = WORKERS,
-                                              .ranks = WORKERS,
-                                              .element_bytes = 4};
+                                                .n_models = 1,
+                                                .batches = &batch,
+                                                .n_batches = 1,
+                                                .workers = WORKERS,
+                                                .ranks = WORKERS,
+                                                .element_bytes = 4};
     struct ghp_profiling_result result = {.workers = WORKERS};
     struct ghp_profiling run = {.request = &request, .result = &result};
 
@@ -82,8 +82,8 @@ static void look_fast(const struct ghp_worklist *worklist)
     CHECK_TEXT(pairs(worklist, GHP_OP_CONV2D, 64, 16), "xy -- x- -y");  /* out:8 */
     CHECK_TEXT(pairs(worklist, GHP_OP_CONV2D, 32, 128), "xy -- x- -y"); /* in:2 */
     CHECK_TEXT(pairs(worklist, GHP_OP_CONV2D, 8, 128), "-y --");        /* in:8 */
-    CHECK_TEXT(pairs(worklist, GHP_OP_CONV2D, 128, 48), "x- --");       /* its output is normalized */
-    CHECK_TEXT(pairs(worklist, GHP_OP_RELU, 32, 32), "xy --");          /* channel:2 */
+    CHECK_TEXT(pairs(worklist, GHP_OP_CONV2D, 128, 48), "x- --"); /* its output is normalized */
+    CHECK_TEXT(pairs(worklist, GHP_OP_RELU, 32, 32), "xy --");    /* channel:2 */
     CHECK_TEXT(pairs(worklist, GHP_OP_RELU, 8, 8), "--");
     CHECK_TEXT(pairs(worklist, GHP_OP_MAX_POOL, 16, 16), "xy --");
     CHECK_TEXT(pairs(worklist, GHP_OP_BATCH_NORM, 64, 64), "xy --");

@@ -16,9 +16,11 @@ static void open_profile(struct ghp_profile *profile)
 
 static void add_op(struct ghp_profile *profile, int64_t n, enum ghp_source source)
 {
-    struct ghp_local local = {.op = GHP_OP_RELU, .n = n, .c = 4, .h = 1, .w = 1, .k = 4, .p = 1, .q = 1};
+    struct ghp_local local = {
+        .op = GHP_OP_RELU, .n = n, .c = 4, .h = 1, .w = 1, .k = 4, .p = 1, .q = 1};
     char key[GHP_KEY_BYTES], algorithm[] = "loop";
-    struct ghp_op_entry entry = {.key = key, .seconds = 1e-3, .source = source, .algorithm = algorithm};
+    struct ghp_op_entry entry = {
+        .key = key, .seconds = 1e-3, .source = source, .algorithm = algorithm};
 
     ghp_local_key(&local, key);
     CHECK_STATUS(ghp_profile_add_op(profile, &entry), GHP_OK);
@@ -27,8 +29,8 @@ static void add_op(struct ghp_profile *profile, int64_t n, enum ghp_source sourc
 static void write_file(void)
 {
     struct ghp_profile old = {0};
-    struct ghp_comm_entry comm = {.op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 1, .bytes = 1024,
-                                  .seconds = 1e-4};
+    struct ghp_comm_entry comm = {
+        .op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 1, .bytes = 1024, .seconds = 1e-4};
 
     open_profile(&old);
     add_op(&old, 1, GHP_SOURCE_MEASURED);

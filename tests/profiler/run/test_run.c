@@ -33,18 +33,18 @@ static struct ghp_profiling_request request(void)
     static const int64_t batch = 12;
 
     return (struct ghp_profiling_request){.models = &model,
-                                         .n_models = 1,
-                                         .batches = &batch,
-                                         .n_batches = 1,
-                                         .backend_ops = &ghp_backend_reference,
-                                         .precision = {.element_bytes = 4},
-                                         .watchdog_s = 60,
-                                         .sample_s = 1e-3,
-                                         .budget_s = 200,
-                                         .output = path,
-                                         .intra = {1e-6, 1e10},
-                                         .inter = {2e-5, 1e9},
-                                         .bucket_bytes = 1 << 16};
+                                          .n_models = 1,
+                                          .batches = &batch,
+                                          .n_batches = 1,
+                                          .backend_ops = &ghp_backend_reference,
+                                          .precision = {.element_bytes = 4},
+                                          .watchdog_s = 60,
+                                          .sample_s = 1e-3,
+                                          .budget_s = 200,
+                                          .output = path,
+                                          .intra = {1e-6, 1e10},
+                                          .inter = {2e-5, 1e9},
+                                          .bucket_bytes = 1 << 16};
 }
 
 /* Runs it; where the ranks have lost each other there is nothing left to test. */

@@ -28,7 +28,8 @@ int main(int argc, char **argv)
     enum ghp_status status;
     bool last;
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, WATCHDOG_S, &transport), GHP_OK))
+        return 1;
     CHECK_STATUS(ghp_participants_ranks(&ghp_transport_mpi, transport, &m), GHP_OK);
     last = m.rank == m.size - 1;
     refuses = last;
@@ -37,8 +38,10 @@ int main(int argc, char **argv)
     CHECK_NEAR(most, m.size, 0);
     CHECK_STATUS(ghp_measure_mean(&m, GHP_OK, &mean), GHP_OK);
     CHECK_NEAR(mean, (m.size + 1) / 2.0, 1e-15);
-    for (int i = 0; i < 3; i++) shared[i] = 10 * m.rank + i;
-    status = ghp_measure_share(&m, GHP_OK, shared, sizeof shared); /* takes memory: all learn that one has none */
+    for (int i = 0; i < 3; i++)
+        shared[i] = 10 * m.rank + i;
+    status = ghp_measure_share(&m, GHP_OK, shared,
+                               sizeof shared); /* takes memory: all learn that one has none */
     CHECK_STATUS(status, last ? GHP_ERR_NO_MEMORY : GHP_ERR_COMM);
     if (!last) CHECK_MESSAGE("see its message");
     refuses = false;

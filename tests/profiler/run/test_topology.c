@@ -14,7 +14,8 @@ static void test_synthetic(void)
     CHECK_EQ(machine.cores, 8);
     CHECK_EQ(machine.threads, 16);
     CHECK_EQ(machine.n_pus, 8);
-    for (int i = 0; i < machine.n_pus; ++i) CHECK_EQ(machine.pus[i], 2 * i);
+    for (int i = 0; i < machine.n_pus; ++i)
+        CHECK_EQ(machine.pus[i], 2 * i);
     CHECK_EQ(machine.memory_bytes, GHP_TOPOLOGY_MEMORY_BYTES);
     CHECK(machine.name != NULL && machine.name[0] != '\0');
     ghp_machine_release(&machine);
@@ -25,9 +26,11 @@ static void test_interleaved(void)
 {
     struct ghp_machine machine = {0};
 
-    CHECK_STATUS(ghp_topology_read("package:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", 1, &machine), GHP_OK);
+    CHECK_STATUS(ghp_topology_read("package:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", 1, &machine),
+                 GHP_OK);
     CHECK_EQ(machine.cores, 4);
-    for (int i = 0; i < machine.n_pus; ++i) CHECK_EQ(machine.pus[i], i);
+    for (int i = 0; i < machine.n_pus; ++i)
+        CHECK_EQ(machine.pus[i], i);
     ghp_machine_release(&machine);
 }
 
@@ -35,7 +38,8 @@ static void test_memory(void)
 {
     struct ghp_machine machine = {0};
 
-    CHECK_STATUS(ghp_topology_read("package:2 [numa(memory=1073741824)] core:2 pu:1", 1, &machine), GHP_OK);
+    CHECK_STATUS(ghp_topology_read("package:2 [numa(memory=1073741824)] core:2 pu:1", 1, &machine),
+                 GHP_OK);
     CHECK_EQ(machine.memory_bytes, INT64_C(2) << 30);
     ghp_machine_release(&machine);
 }
@@ -54,11 +58,13 @@ static const char xml[] =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
     "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
     "<topology version=\"2.0\">\n"
-    "  <object type=\"Machine\" os_index=\"0\" cpuset=\"0x0000000f\" complete_cpuset=\"0x0000000f\" "
+    "  <object type=\"Machine\" os_index=\"0\" cpuset=\"0x0000000f\" "
+    "complete_cpuset=\"0x0000000f\" "
     "allowed_cpuset=\"0x0000000f\" nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\" "
     "allowed_nodeset=\"0x00000001\" gp_index=\"1\">\n"
     "    <info name=\"CPUModel\" value=\"Round Number 9000\"/>\n"
-    "    <object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x0000000f\" complete_cpuset=\"0x0000000f\" "
+    "    <object type=\"NUMANode\" os_index=\"0\" cpuset=\"0x0000000f\" "
+    "complete_cpuset=\"0x0000000f\" "
     "nodeset=\"0x00000001\" complete_nodeset=\"0x00000001\" gp_index=\"9\" "
     "local_memory=\"8589934592\"/>\n"
     "    <object type=\"Core\" os_index=\"0\" cpuset=\"0x00000005\" complete_cpuset=\"0x00000005\" "

@@ -39,10 +39,15 @@ static void make_profile(struct ghp_profile *profile)
     profile->machine.inter = truth;
     for (size_t k = 0; k < 6; ++k)
         for (int64_t bytes = 64; bytes <= (16 << 20); bytes *= 4) {
-            struct ghp_worklist_comm comm = {.op = ops[k / 3], .count = kinds[k % 3][0],
-                                           .stride = kinds[k % 3][1], .bytes = bytes};
-            struct ghp_comm_entry entry = {.op = comm.op, .count = comm.count, .stride = comm.stride,
-                                           .bytes = bytes, .source = GHP_SOURCE_MEASURED};
+            struct ghp_worklist_comm comm = {.op = ops[k / 3],
+                                             .count = kinds[k % 3][0],
+                                             .stride = kinds[k % 3][1],
+                                             .bytes = bytes};
+            struct ghp_comm_entry entry = {.op = comm.op,
+                                           .count = comm.count,
+                                           .stride = comm.stride,
+                                           .bytes = bytes,
+                                           .source = GHP_SOURCE_MEASURED};
 
             entry.seconds = true_s(&profile->machine, &comm);
             CHECK_STATUS(ghp_profile_add_comm(profile, &entry), GHP_OK);
@@ -90,14 +95,17 @@ static void test_collect(void)
         odd += comm->bytes / grain % 2 != 0;
         ordered += i > 0 && comm->bytes > validation.trials[i - 1].comm.bytes;
         for (int j = 0; j < i; ++j)
-            CHECK(comm->op != validation.trials[j].comm.op || comm->count != validation.trials[j].comm.count ||
-                  comm->stride != validation.trials[j].comm.stride || comm->bytes != validation.trials[j].comm.bytes);
+            CHECK(comm->op != validation.trials[j].comm.op ||
+                  comm->count != validation.trials[j].comm.count ||
+                  comm->stride != validation.trials[j].comm.stride ||
+                  comm->bytes != validation.trials[j].comm.bytes);
     }
     /* seven gaps from 1 KiB to 16 MiB with two sizes each, in six tables; 2 KiB .. 8 MiB for 3 of 4 ranks */
     CHECK_EQ(validation.n, 6 * 7 * 2 + 2 * 7);
     CHECK_EQ(threes, 2 * 7);
     CHECK(odd >= 6 * 7);
-    CHECK(ordered > validation.n / 4 && ordered < 3 * validation.n / 4); /* shuffled: neither up nor down */
+    CHECK(ordered > validation.n / 4 &&
+          ordered < 3 * validation.n / 4); /* shuffled: neither up nor down */
     CHECK_STATUS(ghp_validation_collect(&profile, 2, &fewer), GHP_OK);
     CHECK_EQ(fewer.n, 2 * 7 * 2); /* two ranks: the tables (2, 1) alone */
     ghp_validation_release(&fewer);
@@ -151,8 +159,8 @@ static void test_single(void)
 {
     struct ghp_profile profile = {0};
     struct ghp_validation validation = {0};
-    struct ghp_comm_entry entry = {.op = GHP_COMM_ALL_TO_ALL, .count = 2, .stride = 1,
-                                   .bytes = 4096, .seconds = 1e-3};
+    struct ghp_comm_entry entry = {
+        .op = GHP_COMM_ALL_TO_ALL, .count = 2, .stride = 1, .bytes = 4096, .seconds = 1e-3};
 
     CHECK_STATUS(ghp_profile_init(&profile, "reference", "fast", 4), GHP_OK);
     profile.workers = 2;
@@ -184,8 +192,11 @@ static void write_profile(const char *path, int workers)
     profile.workers = workers;
     profile.machine.intra = truth;
     for (int64_t bytes = 1024; bytes <= 16384 && workers > 1; bytes *= 4) {
-        struct ghp_comm_entry entry = {.op = GHP_COMM_ALL_REDUCE, .count = workers, .stride = 1,
-                                       .bytes = bytes, .seconds = 1e-3};
+        struct ghp_comm_entry entry = {.op = GHP_COMM_ALL_REDUCE,
+                                       .count = workers,
+                                       .stride = 1,
+                                       .bytes = bytes,
+                                       .seconds = 1e-3};
 
         CHECK_STATUS(ghp_profile_add_comm(&profile, &entry), GHP_OK);
     }
@@ -198,24 +209,27 @@ static void write_profile(const char *path, int workers)
 static void test_run(void)
 {
     char path[64];
-    struct ghp_validation_request request = {.profile_path = path, .bind = GHP_BIND_NONE,
-                                           .sample_s = 1e-3, .budget_s = 60};
+    struct ghp_validation_request request = {
+        .profile_path = path, .bind = GHP_BIND_NONE, .sample_s = 1e-3, .budget_s = 60};
     struct ghp_validation_result result = {0};
 
     snprintf(path, sizeof path, "/tmp/ghp-held-out-%d.json", size);
     write_profile(path, size);
     if (size == 1) {
-        CHECK_STATUS(ghp_validation_run(&request, &ghp_transport_mpi, transport, &result), GHP_ERR_INPUT);
+        CHECK_STATUS(ghp_validation_run(&request, &ghp_transport_mpi, transport, &result),
+                     GHP_ERR_INPUT);
         CHECK_MESSAGE("it has no measured collectives");
     } else {
         CHECK_STATUS(ghp_validation_run(&request, &ghp_transport_mpi, transport, &result), GHP_OK);
         CHECK_EQ(result.nodes, 1);
         CHECK(result.validation.n >= 4); /* two gaps */
-        for (int i = 0; i < result.validation.n; ++i) CHECK_EQ(result.validation.trials[i].comm.samples.n, 6);
+        for (int i = 0; i < result.validation.n; ++i)
+            CHECK_EQ(result.validation.trials[i].comm.samples.n, 6);
         ghp_validation_release(&result.validation);
         request.budget_s = 1e-9; /* no time: nothing measured, no failure */
         CHECK_STATUS(ghp_validation_run(&request, &ghp_transport_mpi, transport, &result), GHP_OK);
-        for (int i = 0; i < result.validation.n; ++i) CHECK_EQ(result.validation.trials[i].comm.samples.n, 0);
+        for (int i = 0; i < result.validation.n; ++i)
+            CHECK_EQ(result.validation.trials[i].comm.samples.n, 0);
         ghp_validation_release(&result.validation);
         write_profile(path, size + 1);
         CHECK(ghp_validation_run(&request, &ghp_transport_mpi, transport, &result) != GHP_OK);
@@ -227,7 +241,8 @@ static void test_run(void)
 
 CHECK_TEST(validation)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 30, &transport), GHP_OK)) return check_end();
+    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 30, &transport), GHP_OK))
+        return check_end();
     rank = ghp_transport_mpi.rank(transport);
     size = ghp_transport_mpi.size(transport);
     test_collect();

@@ -30,11 +30,12 @@ static void test_all(void)
 {
     struct ghp_analytic a = {0};
 
-    CHECK_STATUS(ghp_analytic_parse("latency=0,F=1e9,bandwidth=1e6,intra_bandwidth=1e8,"
-                                    "intra_latency=1e-6,memory=2GiB,memory_bandwidth=1e10,batch_half=1.5,nodes=4,"
-                                    "cores=8,compute_slowdown=1.5,comm_slowdown=1.25,"
-                                    "link_slowdown=2",
-                                    &a),
+    CHECK_STATUS(ghp_analytic_parse(
+                     "latency=0,F=1e9,bandwidth=1e6,intra_bandwidth=1e8,"
+                     "intra_latency=1e-6,memory=2GiB,memory_bandwidth=1e10,batch_half=1.5,nodes=4,"
+                     "cores=8,compute_slowdown=1.5,comm_slowdown=1.25,"
+                     "link_slowdown=2",
+                     &a),
                  GHP_OK);
     CHECK_NEAR(a.inter.latency_s, 0, 0);
     CHECK_NEAR(a.intra.bandwidth_Bps, 1e8, 0);
@@ -151,8 +152,14 @@ static void test_batch_half(void)
     CHECK_STATUS(ghp_profile_load(path, &read), GHP_OK);
     CHECK(read.hash == profile.hash);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
-        struct ghp_local local = {.op = GHP_OP_LINEAR, .n = cases[i].samples, .c = 1000, .h = 1,
-                                  .w = 1, .k = 500, .p = 1, .q = 1};
+        struct ghp_local local = {.op = GHP_OP_LINEAR,
+                                  .n = cases[i].samples,
+                                  .c = 1000,
+                                  .h = 1,
+                                  .w = 1,
+                                  .k = 500,
+                                  .p = 1,
+                                  .q = 1};
         struct ghp_cost full = {0}, half = {0};
 
         CHECK_STATUS(ghp_profile_op(&plain, &local, GHP_PASS_FORWARD, &full), GHP_OK);

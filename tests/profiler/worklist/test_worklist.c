@@ -9,13 +9,13 @@ static const int64_t batches[2] = {32, 64};
 static struct ghp_worklist_request request(void)
 {
     return (struct ghp_worklist_request){.models = models,
-                                       .n_models = 1,
-                                       .batches = batches,
-                                       .n_batches = 1,
-                                       .workers = 4,
-                                       .ranks = 4,
-                                       .element_bytes = 4,
-                                       .bucket_bytes = 1 << 20};
+                                         .n_models = 1,
+                                         .batches = batches,
+                                         .n_batches = 1,
+                                         .workers = 4,
+                                         .ranks = 4,
+                                         .element_bytes = 4,
+                                         .bucket_bytes = 1 << 20};
 }
 
 static int count_value(const struct ghp_worklist *worklist, enum ghp_value value)
@@ -28,7 +28,7 @@ static int count_value(const struct ghp_worklist *worklist, enum ghp_value value
 }
 
 static const struct ghp_worklist_op *find(const struct ghp_worklist *worklist,
-                                        const struct ghp_worklist_op *op)
+                                          const struct ghp_worklist_op *op)
 {
     for (int i = 0; i < worklist->n_ops; ++i)
         if (worklist->ops[i].pass == op->pass && strcmp(worklist->ops[i].key, op->key) == 0)

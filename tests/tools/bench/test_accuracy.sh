@@ -11,11 +11,11 @@ fail() {
     exit 1
 }
 
-# comparison WORKERS PLAN...: a ghp.ab/1 object; PLAN is NAME:STRATEGY:PREDICTED:MEASURED:RATIO:LOW:HIGH
+# comparison WORKERS PLAN...: a ghp.comparison/2 object; PLAN is NAME:STRATEGY:PREDICTED:MEASURED:RATIO:LOW:HIGH
 comparison() {
     local workers=$1 comma='' name strategy predicted measured ratio low high plan
     shift
-    printf '{"format": "ghp.ab/1", "workers": %s, "global_batch": 64, "foreign_share": 0.01, "pace": {"compute": 1.07, "memory": 1}, "plans": [' "$workers"
+    printf '{"format": "ghp.comparison/2", "workers": %s, "global_batch": 64, "foreign_share": 0.01, "speed_probe": {"compute": 1.07, "memory": 1}, "plans": [' "$workers"
     for plan; do
         IFS=: read -r name strategy predicted measured ratio low high <<<"$plan"
         printf '%s{"plan": "x/%s.plan.json", "strategy": "%s", "predicted_step_s": %s, "measured_step_s": %s, "spread": 0.02,' \
@@ -57,7 +57,7 @@ refused() {
 }
 refused 1 'all.json' "$work/4x1@1gbit/empty"
 refused 2 'CLUSTER/NETWORK'
-echo '{"format": "ghp.ab/1", "plans": []}' >"$work/4x1@1gbit/empty/all.json"
+echo '{"format": "ghp.comparison/2", "plans": []}' >"$work/4x1@1gbit/empty/all.json"
 refused 1 'no plans' "$work/4x1@1gbit/empty"
 comparison 2 data:data:0.18:0.2:2:1.9:2.1 >"$work/4x1@1gbit/empty/all.json"
 cp "$work/4x1@1gbit/empty/all.json" "$work/4x1@1gbit/empty/pairs.json"

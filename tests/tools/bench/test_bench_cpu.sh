@@ -16,7 +16,7 @@ refused 2 "no network of models/" "$bench/cpu" lenet5
 refused 2 "one worker with itself" "$bench/cpu" --precision bf16 --workers 2 lenet5:64
 refused 2 "wants RESULT.json" "$bench/cpu_chart.py" only.json
 refused 1 "cannot read" "$bench/cpu_chart.py" "$PWD/none.json" "$PWD/chart.svg"
-echo '{"format": "ghp.run/1"}' >other.json
+echo '{"format": "ghp.run/2"}' >other.json
 refused 1 "no result of bench/cpu" "$bench/cpu_chart.py" "$PWD/other.json" "$PWD/chart.svg"
 
 cat >result.json <<'EOF'

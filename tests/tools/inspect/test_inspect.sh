@@ -68,7 +68,7 @@ says '^all of these +data +owt' data.json owt.json
 # --verify refuses what was edited
 sed 's/"peak_bytes": [0-9]*/"peak_bytes": 1/' data.json >memory.json
 sed '0,/"predicted_step_s": 0/s//"predicted_step_s": 1/' data.json >cost.json
-sed 's/{"layer": "fc1", "split": "out", "degree": 4}/{"layer": "fc1", "split": "in", "degree": 4}/' owt.json >split.json
+sed 's/{"layer": "fc1", "split": "out", "tp_size": 4}/{"layer": "fc1", "split": "in", "tp_size": 4}/' owt.json >split.json
 for f in memory cost split; do
     cmp -s $f.json data.json || cmp -s $f.json owt.json && fail "$f.json is no edit"
     refused 1 'does not hold' $f.json --verify
@@ -82,14 +82,14 @@ says '^sound' auto.json --verify --profile elsewhere/p.json
 
 # a run file
 cat >run.json <<'JSON'
-{"format": "ghp.run/1", "plan": "auto.json", "measured_step_s": 0.125, "images_per_s": 512.0, "peak_bytes": 1048576,
+{"format": "ghp.run/2", "plan": "auto.json", "measured_step_s": 0.125, "images_per_s": 512.0, "peak_bytes": 1048576,
  "phases": [{"phase": "forward", "predicted_s": 0.11, "measured_s": 0.1}, {"phase": "update", "predicted_s": 0.01, "measured_s": 0.02}]}
 JSON
 says '^measured_step_s +125\.000 +ms' run.json
 says '^forward +110\.000 +100\.000 +10\.0' run.json
 says 'older ghp-run wrote this' run.json
 says '^peak_bytes +1\.000 +MiB' run.json
-says '"format": "ghp.run/1"' run.json --json
+says '"format": "ghp.run/2"' run.json --json
 
 # bad usage
 refused 2 'no file is named'

@@ -79,7 +79,7 @@ has far.html '<td class="word">inter_bandwidth_Bps</td>'
 has far.html '<b>What if:</b>'
 
 # a large network stays small; a lone worker and an impossible strategy draw too
-plan "$models/resnet50.json" big.json --machine m.json --workers 16 --batch 512 --gap 0.2
+plan "$models/resnet50.json" big.json --machine m.json --workers 16 --batch 512 --mip-gap 0.2
 inspect big.json --html big.html >/dev/null || fail "resnet50"
 page big.html
 plan "$models/lenet5.json" lone.json --workers 1 --batch 8
@@ -108,7 +108,7 @@ assert [e["args"]["instruction"] for e in events] == list(range(len(events)))
 rows = [dict(instruction=e["name"].split()[0], layer=e["args"].get("layer"), stream=("compute", "communication")[e["tid"]],
              predicted_start_s=None, predicted_s=None, measured_start_s=i * 1e-3, measured_s=1e-3, measured_wait_s=0.0)
         for i, e in enumerate(events)]
-run = dict(format="ghp.run/1", model="lenet5", workers=1, global_batch=8, measured_step_s=len(rows) * 1e-3, instructions=rows)
+run = dict(format="ghp.run/2", model="lenet5", workers=1, global_batch=8, measured_step_s=len(rows) * 1e-3, instructions=rows)
 json.dump(run, open("run.json", "w"))
 json.dump(dict(run, workers=2), open("workers.json", "w"))
 json.dump(dict(run, instructions=rows[1:]), open("fewer.json", "w"))

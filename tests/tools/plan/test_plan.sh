@@ -51,8 +51,8 @@ plan "${vgg[@]}" --force 'conv*=data,fc*=out:max,fc8=in:4' -o forced.json --json
 python3 -c "import json; s = json.load(open('one'))['splits']; assert (s['conv3'], s['fc7'], s['fc8']) == ('data', 'out:16', 'in:4')" ||
     fail "--force was not followed"
 "$GHP_BIN/ghp-inspect" forced.json --verify >/dev/null || fail "the forced plan does not verify"
-plan "${vgg[@]}" --groups 4 --bucket-bytes 4MiB --time-limit 3 --json >one
-python3 -c "import json; o = json.load(open('one')); assert o['groups'] == 4 and o['bucket_bytes'] == 4 << 20" || fail "--groups, --bucket-bytes"
+plan "${vgg[@]}" --groups 4 --bucket-cap 4MiB --time-limit 3 --json >one
+python3 -c "import json; o = json.load(open('one')); assert o['groups'] == 4 and o['bucket_cap_bytes'] == 4 << 20" || fail "--groups, --bucket-cap"
 plan "${vgg[@]}" --json >one
 plan "${vgg[@]}" --precision double --json >two
 python3 -c "import json; a, b = json.load(open('two')), json.load(open('one')); assert a['peak_bytes'] > 1.5 * b['peak_bytes']" ||
@@ -74,7 +74,7 @@ refused 2 'one of them' "${vgg[@]}" --strategy data --force 'fc6=data'
 refused 2 'fc9' "${vgg[@]}" --force 'fc9=data'
 refused 2 'use one of' "${vgg[@]}" --force 'conv1=in:2'
 refused 2 'divisor of 16' "${vgg[@]}" --groups 3
-refused 2 'bucket-bytes' "${vgg[@]}" --bucket-bytes some
+refused 2 'bucket-bytes' "${vgg[@]}" --bucket-cap some
 refused 1 'multiple of 16' "$models/vgg16.json" --profile law.json --workers 16 --batch 1000
 refused 1 'nowhere.json' "$models/vgg16.json" --profile nowhere.json --workers 16 --batch 1024
 refused 3 'least' "${vgg[@]}" --memory 100MiB --time-limit 5

@@ -31,8 +31,8 @@ cmp <(stable plain.json) <(stable same.json) || fail "an identity edit changed t
 if grep -q 'what if' same plain; then fail "an identity edit is recorded"; fi
 
 # data parallelism over all four crosses the nodes' link: its reductions are proportional to the link, by law
-plan --strategy data --bucket-bytes 0 --json >before
-plan --strategy data --bucket-bytes 0 --set inter.bandwidth_Bps=0.5e9 --json -o slow.json >after
+plan --strategy data --bucket-cap 0 --json >before
+plan --strategy data --bucket-cap 0 --set inter.bandwidth_Bps=0.5e9 --json -o slow.json >after
 python3 - <<'PY' || fail "reductions do not follow the link"
 import json
 a, b = json.load(open("before")), json.load(open("after"))
@@ -41,7 +41,7 @@ assert a["compute_s"] == b["compute_s"]
 assert b["what_if"] == [{"key": "inter.bandwidth_Bps", "from": "1e+09", "to": "5e+08"}]
 assert "what_if" not in a
 measured = [c for c in json.load(open("slow.json"))["profile"]["collectives"] if c["count"] == 4]
-assert measured and all(c["source"] == "law" for c in measured)
+assert measured and all(c["source"] == "analytic" for c in measured)
 PY
 
 # the record: in the file, in ghp-inspect, in ghp-run; and enough to verify by the profile as measured
@@ -70,7 +70,7 @@ m = json.load(open("machine.json"))
 m["intra"] = {"latency_s": 0, "bandwidth_Bps": 0}
 json.dump(m, open("machine.json", "w"))
 PY
-plan --machine machine.json --strategy data --bucket-bytes 0 -o other.json --json >after
+plan --machine machine.json --strategy data --bucket-cap 0 -o other.json --json >after
 inspect other.json --verify >/dev/null || fail "the other machine does not verify"
 python3 - <<'PY' || fail "--machine is not followed"
 import json

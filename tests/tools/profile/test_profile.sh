@@ -39,7 +39,7 @@ grep -q '"profile_hash"' out || fail "no hash in --json"
 
 # machines
 accepted "$profile" --machine-only --hwloc "package:2 core:4 pu:2" --nodes 4 -o m.json
-for text in '"nodes": 4' '"packages": 2' '"cores": 8' '"threads": 16' '"pus": \[0, 2, 4, 6, 8, 10, 12, 14\]'; do
+for text in '"nodes": 4' '"packages": 2' '"cores": 8' '"threads": 16' '"pu_indices": \[0, 2, 4, 6, 8, 10, 12, 14\]'; do
     grep -q "$text" m.json || fail "no $text in the machine"
 done
 accepted "$profile" --machine-only --inter-bandwidth 5e8 --memory 3GiB -o here.json

@@ -49,6 +49,6 @@ cmp p.json before.json || fail "a refusal changed the profile"
 # one process, no mpirun, hardly any time: laws for the rest
 "$profile" --model "$model" --batch 16 --backend reference --budget 1 --sample 0.05 --json -o one.json >out 2>err ||
     fail "alone: $(cat err)"
-grep -q '"source": "law"\|"source": "interpolated"' one.json || fail "no laws in a profile of one second"
+grep -q '"source": "analytic"\|"source": "interpolated"' one.json || fail "no laws in a profile of one second"
 
 [ "$failures" = 0 ] || exit 1

@@ -58,7 +58,7 @@ for model in $networks; do
         verify "$model-$kind" 2 || fail "$model-$kind: $(head -3 err)"
     done
     verify "$model-data" 2 --numerics fast || fail "$model-data, fast: $(head -3 err)"
-    verify "$model-data" 2 --fault drop-reduction && fail "$model: drop-reduction was not caught"
+    verify "$model-data" 2 --inject-fault drop-reduction && fail "$model: drop-reduction was not caught"
 done
 plan micro "$models/lenet5.json" 2 --micro-batches 4
 verify micro 2 || fail "micro-batches: $(head -3 err)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 processors=2 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/run/test_compare.sh - ghp-run PLAN PLAN2 --ab STEPS: the table, the object, the run files; that training by the
+# tests/tools/run/test_compare.sh - ghp-run PLAN PLAN2 --compare STEPS: the table, the object, the run files; that training by the
 # winner gives the bits of training by it alone; and what it refuses to compare.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -27,7 +27,7 @@ plan 2 data data.json && plan 2 model model.json && plan 2 owt owt.json && plan 
     plan 1 data one.json && cp one.json same.json || fail planning
 
 # the table: a row a plan, the first beside itself, no prediction by another backend's profile, somebody won
-run 2 data.json model.json --ab 4 || fail "a comparison exits $?: $(tail -n 3 err)"
+run 2 data.json model.json --compare 4 || fail "a comparison exits $?: $(tail -n 3 err)"
 says out '^data.json  *data  *-  *[0-9.]*  *[0-9.]*  *-  *1.0000  1.0000  1.0000$'
 says out '^model.json  *model '
 says out "^winner '\(data\|model\).json'"
@@ -35,8 +35,8 @@ says out 'interval.* 97.9 %' # ten rounds: docs/formats.md
 grep -q 'images/s' out && fail 'trained without --steps or --epochs'
 
 # the object: three plans, six rounds that are the six orders; medians lie within their rounds
-run 2 data.json model.json owt.json --ab 3 --ab-rounds 6 --ab-warmup 1 --run-dir runs --json || fail "--json exits $?"
-for text in '"format": "ghp.ab/1"' '"interval_coverage": 0.96875' '"training": null' '"plan": "owt.json"' '"foreign_share"'; do says out "$text"; done
+run 2 data.json model.json owt.json --compare 3 --compare-rounds 6 --compare-warmup 1 --run-dir runs --json || fail "--json exits $?"
+for text in '"format": "ghp.comparison/2"' '"interval_coverage": 0.96875' '"training": null' '"plan": "owt.json"' '"foreign_share"'; do says out "$text"; done
 [ "$(grep -c '"order"' out)" = 6 ] || fail "$(grep -c '"order"' out) rounds"
 [ "$(tr -d ' \n' <out | grep -o '"order":\[[123],[123],[123]\]' | sort -u | wc -l)" = 6 ] || fail 'six rounds are not the six orders'
 tr -d ' \n' <out | grep -o '"measured_step_s":[^,]*\|"rounds_s":\[[^]]*\]' | tr -d '"]' | tr '[' , | tr : ' ' |
@@ -60,60 +60,60 @@ says runs/2-model.run.json '"instruction"'
 says out 'backward_weight'
 
 # training afterwards: the winner's, from the first weights, bit for bit as if it had been run alone
-for more in '--steps 7' '--steps 7 --schedule cosine --warmup 2 --weight-decay 0.01'; do
+for more in '--steps 7' '--steps 7 --lr-schedule cosine --warmup 2 --weight-decay 0.01'; do
     # shellcheck disable=SC2086 # words
-    run 2 owt.json model.json data.json --ab 3 --ab-rounds 2 --numerics exact $more --json || fail "--ab with $more exits $?: $(tail -n 3 err)"
+    run 2 owt.json model.json data.json --compare 3 --compare-rounds 2 --numerics exact $more --json || fail "--compare with $more exits $?: $(tail -n 3 err)"
     winner=$(value winner) hash=$(value weights_hash) loss=$(value final_loss)
     # shellcheck disable=SC2086 # words
     run 2 "$winner" --numerics exact $more --json || fail "'$winner' alone exits $?"
-    [ -n "$hash" ] && [ "$hash" = "$(value weights_hash)" ] || fail "after --ab $hash, alone $(value weights_hash) ($winner, $more)"
-    [ -n "$loss" ] && [ "$loss" = "$(value final_loss)" ] || fail "after --ab $loss, alone $(value final_loss) ($winner, $more)"
+    [ -n "$hash" ] && [ "$hash" = "$(value weights_hash)" ] || fail "after --compare $hash, alone $(value weights_hash) ($winner, $more)"
+    [ -n "$loss" ] && [ "$loss" = "$(value final_loss)" ] || fail "after --compare $loss, alone $(value final_loss) ($winner, $more)"
 done
-run 2 data.json model.json --ab 3 --ab-rounds 2 --steps 4 --metrics metrics.jsonl --run run.json || fail "--ab with files exits $?"
+run 2 data.json model.json --compare 3 --compare-rounds 2 --steps 4 --metrics metrics.jsonl --run run.json || fail "--compare with files exits $?"
 [ "$(grep -c '"loss"' metrics.jsonl)" = 4 ] || fail "metrics.jsonl has not 4 lines"
 says out 'images/s'
 says out 'too few rounds'
 says run.json '"first_step": 0[,}]'
 
 # one worker, and three; one plan beside its copy. A winner of two equal plans is no accident to report: it is named
-run 1 one.json same.json --ab 2 --ab-rounds 6 || fail "one worker exits $?: $(tail -n 3 err)"
-run 3 data3.json auto3.json --ab 2 --ab-rounds 6 || fail "three workers exit $?: $(tail -n 3 err)"
+run 1 one.json same.json --compare 2 --compare-rounds 6 || fail "one worker exits $?: $(tail -n 3 err)"
+run 3 data3.json auto3.json --compare 2 --compare-rounds 6 || fail "three workers exit $?: $(tail -n 3 err)"
 
 # a profile of this backend: predictions and errors are shown
 mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 12 --budget 5 -o here.json >/dev/null 2>&1 || fail profiling
 for strategy in data model; do
     "$GHP_BIN/ghp-plan" "$model" --profile here.json --workers 2 --batch 12 --strategy $strategy -o here.$strategy.json >/dev/null 2>&1 || fail planning
 done
-run 2 here.data.json here.model.json --ab 4 || fail "measured plans exit $?: $(tail -n 3 err)"
+run 2 here.data.json here.model.json --compare 4 || fail "measured plans exit $?: $(tail -n 3 err)"
 says out '^here.model.json  *model  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[-+][0-9.]*  *[0-9.]*  [0-9.]*  [0-9.]*$'
-refused 1 'other nodes or cores' 2 here.data.json model.json --ab 4
-run 2 here.data.json model.json --ab 2 --bind none || fail "--bind none exits $?: $(tail -n 3 err)"
+refused 1 'other nodes or cores' 2 here.data.json model.json --compare 4
+run 2 here.data.json model.json --compare 2 --bind none || fail "--bind none exits $?: $(tail -n 3 err)"
 says out '^model.json  *model  *-'
 
 # memory: a limit that plans were made for is overstepped with a warning, the machine's is not
 plan 2 data small.json --memory 1300KiB || fail 'planning with --memory'
-run 2 small.json model.json --ab 2 --ab-rounds 1 || fail "limited plans exit $?: $(tail -n 3 err)"
+run 2 small.json model.json --compare 2 --compare-rounds 1 || fail "limited plans exit $?: $(tail -n 3 err)"
 says err 'warning: the plans together take .* more than the 1.27 MiB'
 profile "$GHP_SOURCE/models/vgg16.json" vgg16.profile.json
 "$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg16.json" --profile vgg16.profile.json --workers 2 --batch 131072 --strategy data -o huge.json >/dev/null 2>&1
-refused 1 'need [0-9.]* TiB a worker at once.*compare fewer' 2 huge.json huge.json --ab 2 --backend reference
+refused 1 'need [0-9.]* TiB a worker at once.*compare fewer' 2 huge.json huge.json --compare 2 --backend reference
 
 # what differs in more than the plan is not compared
 "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 14 --strategy data -o other-batch.json >/dev/null 2>&1
 sed 's/"name": *"lenet5"/"name": "lenet6"/' "$model" >lenet6.json
 "$GHP_BIN/ghp-plan" lenet6.json --profile profile.json --workers 2 --batch 12 --strategy data -o other-model.json >/dev/null 2>&1
-refused 1 'global batch of 14.*global batch\|global batch of 14.*one of 12' 2 data.json other-batch.json --ab 2
-refused 1 "another model ('lenet6')" 2 data.json other-model.json --ab 2
-refused 1 "'data3.json' is for 3 worker(s), but 2 were started" 2 data.json data3.json --ab 2
-refused 1 'diverged; lower --lr' 2 data.json model.json --ab 5 --lr 1e6
+refused 1 'global batch of 14.*global batch\|global batch of 14.*one of 12' 2 data.json other-batch.json --compare 2
+refused 1 "another model ('lenet6')" 2 data.json other-model.json --compare 2
+refused 1 "'data3.json' is for 3 worker(s), but 2 were started" 2 data.json data3.json --compare 2
+refused 1 'diverged; lower --lr' 2 data.json model.json --compare 5 --lr 1e6
 
 # usage
-refused 2 'give one, or --ab STEPS' 2 data.json model.json
-refused 2 'give two or more' 2 data.json --ab 2
-refused 2 'verify one plan alone' 2 data.json model.json --ab 2 --verify 2
-refused 2 'give --steps or --epochs too' 2 data.json model.json --ab 2 --run run.json
+refused 2 'give one, or --compare STEPS' 2 data.json model.json
+refused 2 'give two or more' 2 data.json --compare 2
+refused 2 'verify one plan alone' 2 data.json model.json --compare 2 --verify 2
+refused 2 'give --steps or --epochs too' 2 data.json model.json --compare 2 --run run.json
 refused 2 'give --run FILE' 2 data.json --run-dir runs
-refused 1 'cannot write run files' 2 data.json model.json --ab 2 --run-dir /proc/nowhere
+refused 1 'cannot write run files' 2 data.json model.json --compare 2 --run-dir /proc/nowhere
 
 [ "$failures" = 0 ] && echo "ghp-run compares plans"
 exit $((failures > 0))

@@ -111,7 +111,7 @@ caught() {
     local seed
     for seed in $fault_seeds; do
         runs=$((runs + 1))
-        launch 4 "$1" --verify 10 --lr 0.01 --json --seed "$seed" --fault "$2"
+        launch 4 "$1" --verify 10 --lr 0.01 --json --seed "$seed" --inject-fault "$2"
         local code=$?
         if [ $code != 1 ] || ! grep -q '"verified": false' out; then
             fail "fault $2 in $1 was not caught with seed $seed (exit $code)"

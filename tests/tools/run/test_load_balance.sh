@@ -31,8 +31,8 @@ sound() {
 
 # a slow worker
 slow=(--workers 3 --batch 60 --set slow.worker=1 --set slow.factor=2)
-plan "${slow[@]}" --shares equal
-grep -q '"shares"' plan.json && fail "equal shares are listed"
+plan "${slow[@]}" --load-balance equal
+grep -q '"samples_per_worker"' plan.json && fail "equal shares are listed"
 grep -q 'shares are equal, though workers are up to 2 times as fast' out || fail "it is not said that workers differ"
 equal=$(number predicted_step_s plan.json)
 plan "${slow[@]}"
@@ -42,7 +42,7 @@ sound "the uneven plan"
 grep -q '24 on worker 0' out || fail "the shares are not shown"
 trains "the uneven plan" 3
 plan --workers 3 --batch 60
-grep -q '"shares"' plan.json && fail "workers that are alike have shares of their own"
+grep -q '"samples_per_worker"' plan.json && fail "workers that are alike have shares of their own"
 
 # a profile that has speeds, and one that cannot be
 sed 's/^\( *\)"rates"/\1"worker_speed": [1, 2.0],\n&/' profile.json >speeds.json

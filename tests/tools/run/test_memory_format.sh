@@ -33,11 +33,11 @@ def ways(key):
 
 for op in profile["operations"]:
     pairs = ways(op["key"])
-    if "formats" not in op and (len(pairs) > 1 or op["key"].startswith("conv2d")):
-        names = {True: "blocked", False: "plain"}
-        op["formats"] = [{"x": names[x], "y": names[y], "mean_s": op["mean_s"], "algorithm": op["algorithm"]}
+    if "memory_formats" not in op and (len(pairs) > 1 or op["key"].startswith("conv2d")):
+        names = {True: "nChw16c", False: "plain"}
+        op["memory_formats"] = [{"x": names[x], "y": names[y], "mean_s": op["mean_s"], "algorithm": op["algorithm"]}
                          for x, y in pairs]
-    for form in op.get("formats", [])[1:]:
+    for form in op.get("memory_formats", [])[1:]:
         form["mean_s"] = 10 * op["mean_s"]
 with open("profile.json", "w") as file:
     json.dump(profile, file)
@@ -52,7 +52,7 @@ check() {
 import json, sys
 
 with open(sys.argv[1]) as file:
-    blocked = json.load(file)["blocked"]
+    blocked = json.load(file)["nChw16c"]
 print(blocked)
 sys.exit(not set(sys.argv[2].split()) <= set(blocked))
 PY

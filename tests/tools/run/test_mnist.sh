@@ -26,7 +26,7 @@ losses() { sed -n "/\"$1\": \[/,/\]/p" "$2" | sed -n 's/^ *\([0-9][-+0-9.eE]*\),
 "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 64 -o 1.json >/dev/null 2>&1 || exit 1
 
 train() { # WORKERS SEED OUTPUT OPTIONS...
-    mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "$1.json" --data "idx:$data" --split 0.8 --threads 1 \
+    mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "$1.json" --data "idx:$data" --train-fraction 0.8 --threads 1 \
         --numerics exact --lr 0.02 --weight-decay 0.004 --seed "$2" --json "${@:4}" >"$3" 2>err </dev/null || {
         head -5 err >&2
         return 1
@@ -36,7 +36,7 @@ train() { # WORKERS SEED OUTPUT OPTIONS...
 for seed in 5 6 7; do
     for workers in 4 1; do
         started=$(date +%s.%N)
-        train $workers $seed run --epochs 15 --schedule cosine || exit 1
+        train $workers $seed run --epochs 15 --lr-schedule cosine || exit 1
         echo "$workers $seed $(number test_accuracy run) $(echo "$(date +%s.%N) $started" | awk '{ print $1 - $2 }')" >>accuracies
     done
     train 4 $seed run --verify 20 || exit 1

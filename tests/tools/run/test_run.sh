@@ -40,7 +40,7 @@ run 2 stages2.json --steps 2 --overlap off && fail "--overlap off was taken for 
 says err 'plans of one stage'
 
 # steps, epochs and the metrics file: 8192 / 12 steps an epoch, a line each
-run 2 auto2.json --steps 7 --metrics metrics.jsonl --schedule cosine --warmup 3 --lr 0.1 || fail "metrics"
+run 2 auto2.json --steps 7 --metrics metrics.jsonl --lr-schedule cosine --warmup 3 --lr 0.1 || fail "metrics"
 [ "$(grep -c '"loss"' metrics.jsonl)" = 7 ] || fail "metrics.jsonl has not 7 lines"
 says metrics.jsonl '"learning_rate":0.1[,}]'
 
@@ -67,9 +67,9 @@ says err 'seed 1'
 run 2 model2.json --verify 3 --precision double || fail "--verify exits $?"
 says out '^PASS'
 says out 'same bits'
-run 4 data4.json --verify 2 --precision double --fault drop-reduction && fail "a dropped reduction passed"
+run 4 data4.json --verify 2 --precision double --inject-fault drop-reduction && fail "a dropped reduction passed"
 says out '^FAIL'
-run 4 data4.json --verify 2 --precision double --fault bias-times-k && fail "a fault without effect was accepted"
+run 4 data4.json --verify 2 --precision double --inject-fault bias-times-k && fail "a fault without effect was accepted"
 says err 'changes nothing'
 
 # the run file

@@ -76,7 +76,7 @@ smallest() {
 try() {
     [ -n "${6:-}" ] && batch=$(smallest "$2" "$3" "$4")
     name="$(basename "$1") on $2 workers, $3, $4 micro-batches ($5), batch $batch"
-    plan "$1" --workers "$2" --stages "$3" --micro-batches "$4" --pipeline "$5" ||
+    plan "$1" --workers "$2" --stages "$3" --micro-batches "$4" --pipeline-schedule "$5" ||
         { fail "$name: $(head -n 2 err)"; return; }
     [ "${6:-}" = deep ] && steps=1
     verify "$2"
@@ -150,7 +150,7 @@ sound
 grep -q '"micro_batches": 4' plan.json || fail "$name: the plan does not say so"
 plan model.json --workers 4 || fail "shared: $(head -n 2 err)"
 shared=$(number predicted_step_s plan.json)
-plan model.json --workers 4 --roles all --no-simplify || fail "all roles: $(head -n 2 err)"
+plan model.json --workers 4 --pipeline auto --no-simplify || fail "all roles: $(head -n 2 err)"
 sound
 awk -v a="$(number predicted_step_s plan.json)" -v b="$shared" 'BEGIN { exit !(a <= b * (1 + 1e-9)) }' ||
     fail "all roles are slower than shared ones"
@@ -161,7 +161,7 @@ sound
 # refused
 refuse 2 'make them fit' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1:1
 refuse 2 "names layer 'fc9'" "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc9:2
-refuse 2 'leave --stages' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1:2 --roles all
+refuse 2 'leave --stages' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1:2 --pipeline auto
 refuse 1 'cut before a layer' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1.bias:2
 refuse 1 'local:S' "$GHP_BIN/ghp-plan" "$models/small-resnet.json" --profile profile.json --workers 2 --batch 48 --micro-batches 2
 echo "$runs runs; in float at most e_w $worst_w, e_g $worst_g; in double $double_w, $double_g"

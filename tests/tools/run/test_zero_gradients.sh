@@ -29,6 +29,6 @@ for kind in data out; do
     verify $kind.json --backend onednn --precision float || fail "$kind, float: $(head -3 err)"
     verify $kind.json --backend onednn --precision bf16 || grep -q 'no bf16 kernels' err || fail "$kind, bf16: $(head -3 err)"
 done
-verify data.json --backend reference --precision double --fault drop-reduction && fail "drop-reduction was not caught"
-verify data.json --backend onednn --precision float --fault drop-reduction && fail "drop-reduction was not caught in float"
+verify data.json --backend reference --precision double --inject-fault drop-reduction && fail "drop-reduction was not caught"
+verify data.json --backend onednn --precision float --inject-fault drop-reduction && fail "drop-reduction was not caught in float"
 [ $failures -eq 0 ]

@@ -97,7 +97,7 @@ refused 1 'idx' run 2 plan.json --steps 1 --data idx:data
 refused 1 'nowhere' run 2 plan.json --steps 1 --data idx:nowhere
 printf '\0\0\010\003\0\0\0\012\0\0\0\034\0\0\0\034short' >broken/t10k-images-idx3-ubyte
 printf '\0\0\010\001\0\0\0\012\0\1\2\3\4\5\6\7\010\011' >broken/t10k-labels-idx1-ubyte
-refused 1 't10k-images-idx3-ubyte' run 2 plan.json --steps 1 --data idx:broken --split 0.8
+refused 1 't10k-images-idx3-ubyte' run 2 plan.json --steps 1 --data idx:broken --train-fraction 0.8
 refused 1 'data_batch_1.bin' run 2 plan.json --steps 1 --data cifar10:data
 refused 2 'data' run 2 plan.json --steps 1 --data tape:data
 

@@ -84,7 +84,7 @@ published light_resnet50.onnx 25557032 7700 8300
 # ---- a trained network in another runtime ----
 if [ -r "$mnist/t10k-images-idx3-ubyte.gz" ] && "$python" -c 'import numpy, onnxruntime' 2>/dev/null; then
     run "$GHP_BIN/ghp-plan" lenet5.onnx --profile profile.json --workers 1 --batch 64 -o 1.json
-    run mpirun -n 1 "$GHP_BIN/ghp-run" 1.json --data "idx:$mnist" --split 0.9744 --epochs 1 --lr 0.02 --threads 1 \
+    run mpirun -n 1 "$GHP_BIN/ghp-run" 1.json --data "idx:$mnist" --train-fraction 0.9744 --epochs 1 --lr 0.02 --threads 1 \
         --checkpoint mnist --json && cp out run.json
     run "$GHP_BIN/ghp-inspect" 1.json --export-onnx mnist.onnx --weights mnist/checkpoint.safetensors
     other=()

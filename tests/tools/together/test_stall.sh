@@ -60,17 +60,17 @@ says 'stopped before MPI' "^ghp-run: .* waited $limit s .*starting MPI"
 # fault, phase, what is said of it
 for case in 'stop-at-start|reading the plan' 'stop-before-comparison|comparing replicas' 'stop-before-end|ending'; do
     fault=${case%|*} phase=${case#*|}
-    launch --fault "$fault"
+    launch --inject-fault "$fault"
     finish "$fault"
     says "$fault" "^ghp-run: .* waited $limit s in '$phase': .*from rank\(s\) 2"
-    launch --fault "$fault"
+    launch --inject-fault "$fault"
     waits 20 stopped || fail "$fault: rank 2 does not stop"
     kill -9 "$(cat pid.2)"
     finish "$fault and signal 9"
 done
 
 # the launcher is gone, too: each worker ends itself
-launch --fault stop-before-comparison
+launch --inject-fault stop-before-comparison
 waits 20 stopped || fail "rank 2 does not stop"
 kill -9 $job
 for rank in 0 1; do

@@ -59,7 +59,7 @@ cudaError_t ghp_launch_add_doubles(cudaStream_t stream, int64_t n, const double 
 
 /* to += from; where y is not above 0: to = 0. */
 cudaError_t ghp_launch_masked_sum(struct ghp_launch launch, int64_t n, void *to, const void *from,
-                                 const void *y);
+                                  const void *y);
 
 /* y[rows][c] = x + b; then a ReLU, where asked for. */
 struct ghp_bias_job {
@@ -97,7 +97,8 @@ struct ghp_hyperparameters {
 };
 /* hyperparameters_at in device memory, in place of `rates`; or NULL. */
 cudaError_t ghp_launch_update(cudaStream_t stream, const struct ghp_update_tensor *tensors, int n,
-                              struct ghp_hyperparameters hyperparameters, const struct ghp_hyperparameters *hyperparameters_at);
+                              struct ghp_hyperparameters hyperparameters,
+                              const struct ghp_hyperparameters *hyperparameters_at);
 
 /* Probabilities and, added to metrics (loss, correct, samples), the loss of the first `valid` rows.
  * scratch: ghp_softmax_scratch bytes. */
@@ -118,9 +119,9 @@ cudaError_t ghp_launch_softmax_back(struct ghp_launch launch, const struct ghp_s
 /* ---- sums over channels: [rows][c] -> [c] ---- */
 
 enum ghp_sum {
-    GHP_SUM_BIAS,       /* sum of dy -> float out [c] */
-    GHP_SUM_STATS,      /* sums of d = x - shift and d d -> double out [2 c] */
-    GHP_SUM_BACK_STATS, /* sums of dy and dy xhat -> double out [2 c] */
+    GHP_SUM_BIAS,        /* sum of dy -> float out [c] */
+    GHP_SUM_STATS,       /* sums of d = x - shift and d d -> double out [2 c] */
+    GHP_SUM_BACK_STATS,  /* sums of dy and dy xhat -> double out [2 c] */
     GHP_SUM_BACK_MASKED, /* the same of what a ReLU behind the batch norm lets through of dy */
     GHP_SUM_COUNT
 };
@@ -146,11 +147,12 @@ struct ghp_batch_norm_job {
     void *y, *dx;
     const float *gamma, *beta;
     float *running_mean, *running_variance; /* forward */
-    float *stats_delta_mean, *stats_delta_variance;     /* moved in their place; NULL: they move themselves */
+    float *stats_delta_mean,
+        *stats_delta_variance; /* moved in their place; NULL: they move themselves */
     double stats_delta_share;
-    bool stats_delta_adds;     /* to what is there */
-    const double *stats; /* [2 c], reduced; NULL: running statistics */
-    float *saved;        /* [2 c]: mean, inverse deviation */
+    bool stats_delta_adds; /* to what is there */
+    const double *stats;   /* [2 c], reduced; NULL: running statistics */
+    float *saved;          /* [2 c]: mean, inverse deviation */
     double count, mix, epsilon;
     float *scratch;    /* backward: [3 c] */
     const void *other; /* forward: added, as stored, before the ReLU; NULL: nothing */
@@ -205,11 +207,11 @@ cudaError_t ghp_launch_transpose(cudaStream_t stream, int element_bytes, int64_t
 
 /* y[n][out] = x[n][table[out]], `nothing` where the table is negative. */
 cudaError_t ghp_launch_gather(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
-                            const int32_t *table, float nothing, const void *x, void *y);
+                              const int32_t *table, float nothing, const void *x, void *y);
 /* dx[n][i] = sum of dy[n][list[j]], starts[i] <= j < starts[i + 1]. */
 cudaError_t ghp_launch_scatter_add(struct ghp_launch launch, int64_t n, int64_t in, int64_t out,
-                                 const int32_t *starts, const int32_t *list, const void *dy,
-                                 void *dx);
+                                   const int32_t *starts, const int32_t *list, const void *dy,
+                                   void *dx);
 
 /* ---- plain convolutions: weights float [k][r][s][c / groups], for shapes that no library takes ---- */
 

@@ -14,13 +14,17 @@ static struct ghp_backend *doubles, *floats;
 
 static void open_backends(void)
 {
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 8, .threads = 1}, &doubles), GHP_OK);
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 1}, &floats), GHP_OK);
+    CHECK_STATUS(
+        ops->open(&(struct ghp_backend_config){.element_bytes = 8, .threads = 1}, &doubles),
+        GHP_OK);
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 1}, &floats),
+                 GHP_OK);
 }
 
 static void must_init(struct ghp_operand_set *set, const struct ghp_local *local, int element_bytes)
 {
-    if (!CHECK_STATUS(ghp_operand_set_init(local, element_bytes, GHP_OPERAND_SET_ALL, set), GHP_OK)) exit(1);
+    if (!CHECK_STATUS(ghp_operand_set_init(local, element_bytes, GHP_OPERAND_SET_ALL, set), GHP_OK))
+        exit(1);
 }
 
 static bool trains_state(const struct ghp_local *local)
@@ -86,8 +90,8 @@ static double objective(struct ghp_operand_set *set)
 }
 
 /* Central differences with step h: error h^2 f''' / 6 + eps |f| / h, about 1e-9 for f of order 10 and h = 1e-5. */
-static void check_gradient(struct ghp_operand_set *set, void *tensor, const double *gradient, int64_t n,
-                           const char *what)
+static void check_gradient(struct ghp_operand_set *set, void *tensor, const double *gradient,
+                           int64_t n, const char *what)
 {
     const double step = 1e-5;
     double worst = 0.0, scale = 1.0;
@@ -187,7 +191,7 @@ static void run_shares(struct ghp_operand_set *set, enum ghp_pass pass, int part
     set->args.at.scratch = ghp_operand_set_block(cpu_kernel->scratch_bytes(&set->local, parts, 8));
     for (int part = parts; part-- > 0;)
         cpu_kernel->stages[GHP_PRECISION_DOUBLE].run(&set->local, &set->args,
-                                               (struct ghp_share){part, parts});
+                                                     (struct ghp_share){part, parts});
     free(set->args.at.scratch);
 }
 
@@ -347,7 +351,8 @@ static void check_refusals(void)
     struct ghp_backend *none = NULL;
     struct ghp_kernel *kernel = NULL;
     struct ghp_local relu = {GHP_OP_RELU, 1, 1, 1, 1, 1, 1, 1, .n_inputs = 1};
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 2, .threads = 1}, &none), GHP_ERR_INPUT);
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 2, .threads = 1}, &none),
+                 GHP_ERR_INPUT);
     CHECK_MESSAGE("use 4 or 8");
     CHECK_STATUS(ops->prepare(doubles, &relu, GHP_PASS_BACKWARD_WEIGHT, &kernel), GHP_ERR_INPUT);
     CHECK_MESSAGE("relu");

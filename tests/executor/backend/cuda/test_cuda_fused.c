@@ -335,7 +335,8 @@ static void check_doubles(void)
         CHECK_STATUS(ghp_device_allocate(device, sizeof values[i], &there[i]), GHP_OK);
         CHECK_STATUS(ghp_device_write(device, there[i], values[i], sizeof values[i]), GHP_OK);
     }
-    CHECK_STATUS(ops->accumulate(backend, there[0], there[1], (struct ghp_buffer_extent){5, 8}), GHP_OK);
+    CHECK_STATUS(ops->accumulate(backend, there[0], there[1], (struct ghp_buffer_extent){5, 8}),
+                 GHP_OK);
     CHECK_STATUS(ghp_device_read(device, got, there[0], sizeof got), GHP_OK);
     for (int i = 0; i < 5; i++)
         CHECK(got[i] == values[0][i] + values[1][i]);
@@ -351,10 +352,10 @@ static void check_refusals(struct ghp_backend *exact)
         enum ghp_pass pass;
         struct ghp_memory_format fused;
     } request[] = {{GHP_OP_CONV2D, GHP_PASS_BACKWARD_DATA, {.relu = true}},
-                  {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.add = true}},
-                  {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.bias = true}},
-                  {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, {.stats = true}},
-                  {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, {.relu = true}}};
+                   {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.add = true}},
+                   {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, {.bias = true}},
+                   {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_STATS, {.stats = true}},
+                   {GHP_OP_AVG_POOL, GHP_PASS_FORWARD, {.relu = true}}};
 
     for (size_t i = 0; i < sizeof request / sizeof request[0]; i++) {
         struct ghp_local local = twin_case_shape(request[i].op, 2, 8, 4);
@@ -383,16 +384,16 @@ static void check_setting(void)
 
     for (size_t i = 0; i < sizeof products / sizeof products[0]; i++)
         for (int fused = 1; fused < 4; fused++)
-            check_product(&products[i],
-                          (struct ghp_memory_format){.bias = (fused & 1) > 0, .relu = (fused & 2) > 0});
+            check_product(&products[i], (struct ghp_memory_format){.bias = (fused & 1) > 0,
+                                                                   .relu = (fused & 2) > 0});
     for (size_t i = 0; i < sizeof channels / sizeof channels[0]; i++) {
         check_add(channels[i], 6);
         check_mask(channels[i], 1);
         check_mask(channels[i], 2);
         for (int variant = 0; variant < 6; variant++)
-            check_norm(
-                channels[i], 6,
-                (struct ghp_memory_format){.relu = variant & 1, .stats = variant / 2 > 0, .add = variant / 2 > 1});
+            check_norm(channels[i], 6,
+                       (struct ghp_memory_format){
+                           .relu = variant & 1, .stats = variant / 2 > 0, .add = variant / 2 > 1});
     }
     check_norm_evaluates();
     check_norm_stats_deltas(false);

@@ -81,7 +81,8 @@ static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum gh
     CHECK_STATUS(twin_case_send(c, pass), GHP_OK);
     if (CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK)) {
         CHECK_STATUS(twin_case_fetch(c), GHP_OK);
-        CHECK_STATUS(ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, pass), GHP_OK);
+        CHECK_STATUS(ghp_operand_set_run(&c->right, &ghp_backend_reference, reference, pass),
+                     GHP_OK);
         compare(c, pass, setting, algorithm);
         twin_case_round(c);
     }

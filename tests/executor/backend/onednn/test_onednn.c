@@ -21,8 +21,8 @@ static void open_backends(void)
 {
     struct ghp_backend_config configs[4];
     for (int i = 0; i < 4; i++)
-        configs[i] = (struct ghp_backend_config){
-            .element_bytes = 4, .threads = 1 + i % 2, .exact = i < 2};
+        configs[i] =
+            (struct ghp_backend_config){.element_bytes = 4, .threads = 1 + i % 2, .exact = i < 2};
     CHECK_STATUS(ghp_backend_reference.open(&configs[0], &reference), GHP_OK);
     for (int i = 0; i < 4; i++)
         if (!CHECK_STATUS(ops->open(&configs[i], &backends[i]), GHP_OK)) exit(1);
@@ -49,8 +49,8 @@ static double products(const struct ghp_local *l, enum ghp_pass pass)
     return (double)(l->n * l->p * l->q);
 }
 
-static void compare(const struct ghp_operand_set *got, const struct ghp_operand_set *right, enum ghp_pass pass,
-                    const char *algorithm)
+static void compare(const struct ghp_operand_set *got, const struct ghp_operand_set *right,
+                    enum ghp_pass pass, const char *algorithm)
 {
     struct op_tensor a[OP_MAX_TENSORS], b[OP_MAX_TENSORS];
     int n = op_case_written(got, pass, a);
@@ -152,8 +152,9 @@ static void check_choices(void)
     check_repeats(&tiny, backends[1]);
 }
 
-static enum ghp_status prepare_small_batch(struct ghp_backend *backend, const struct ghp_local *local,
-                                    enum ghp_pass pass, struct ghp_kernel **kernel)
+static enum ghp_status prepare_small_batch(struct ghp_backend *backend,
+                                           const struct ghp_local *local, enum ghp_pass pass,
+                                           struct ghp_kernel **kernel)
 {
     return ops->prepare_as(backend, local, pass, GHP_CPU_KERNEL_SMALL_BATCH, kernel);
 }
@@ -168,8 +169,9 @@ static bool offers(struct ghp_backend *backend, const struct ghp_local *local, c
 {
     struct ghp_algorithms names;
     bool found = false;
-    CHECK_STATUS(ops->algorithms(backend, local, GHP_PASS_FORWARD, (struct ghp_memory_format){0}, &names),
-                 GHP_OK);
+    CHECK_STATUS(
+        ops->algorithms(backend, local, GHP_PASS_FORWARD, (struct ghp_memory_format){0}, &names),
+        GHP_OK);
     for (int i = 0; i < names.n; i++)
         found = found || strcmp(names.names[i], name) == 0;
     return found;
@@ -179,13 +181,20 @@ static bool offers(struct ghp_backend *backend, const struct ghp_local *local, c
  * gradients large enough to be written past the caches. */
 static void check_small_batch(void)
 {
-    static const int64_t sizes[][3] = {{1, 16, 3},     {3, 50, 9},      {4, 1024, 8}, {8, 1040, 40},
+    static const int64_t sizes[][3] = {{1, 16, 3},    {3, 50, 9},      {4, 1024, 8}, {8, 1040, 40},
                                        {9, 2119, 17}, {32, 1100, 300}, {5, 7, 2},    {2, 4096, 72}};
     struct ghp_backend_ops small_batch = *ops;
     small_batch.prepare = prepare_small_batch;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        struct ghp_local local = {.op = GHP_OP_LINEAR, .n = sizes[i][0], .c = sizes[i][1], .h = 1,
-                                  .w = 1, .k = sizes[i][2], .p = 1, .q = 1, .n_inputs = 1};
+        struct ghp_local local = {.op = GHP_OP_LINEAR,
+                                  .n = sizes[i][0],
+                                  .c = sizes[i][1],
+                                  .h = 1,
+                                  .w = 1,
+                                  .k = sizes[i][2],
+                                  .p = 1,
+                                  .q = 1,
+                                  .n_inputs = 1};
         struct ghp_kernel *kernel = NULL;
         CHECK(offers(backends[2], &local, GHP_CPU_KERNEL_SMALL_BATCH) &&
               !offers(backends[0], &local, GHP_CPU_KERNEL_SMALL_BATCH));
@@ -247,17 +256,18 @@ static void check_update(void)
         v[i] = v1[i] = (float)(i % 37) * 0.1f - 1.0f;
         dw[i] = (float)(i % 53) * 0.02f - 0.5f;
     }
-    CHECK_STATUS(ops->update(backends[1],
-                         &(struct ghp_update){w, v, dw, N, 0.1, 0.9, 0.01, NULL}), GHP_OK);
+    CHECK_STATUS(ops->update(backends[1], &(struct ghp_update){w, v, dw, N, 0.1, 0.9, 0.01, NULL}),
+                 GHP_OK);
     CHECK_STATUS(ghp_backend_reference.update(
-        reference, &(struct ghp_update){w1, v1, dw, N, 0.1, 0.9, 0.01, NULL}), GHP_OK);
+                     reference, &(struct ghp_update){w1, v1, dw, N, 0.1, 0.9, 0.01, NULL}),
+                 GHP_OK);
     CHECK(memcmp(w, w1, N * sizeof *w) == 0);
     CHECK(memcmp(v, v1, N * sizeof *v) == 0);
     CHECK_STATUS(ops->accumulate(backends[1], w, dw, (struct ghp_buffer_extent){N, 4}), GHP_OK);
     for (int i = 0; i < N; i += 1000)
         CHECK_NEAR(w[i], w1[i] + dw[i], 0.0);
-    CHECK_STATUS(ops->accumulate_masked(backends[1],
-                                       &(struct ghp_masked_sum){w1, dw, v, {N, 4}}), GHP_OK);
+    CHECK_STATUS(ops->accumulate_masked(backends[1], &(struct ghp_masked_sum){w1, dw, v, {N, 4}}),
+                 GHP_OK);
     for (int i = 0; i < N; i++)
         CHECK(w1[i] == (v[i] > 0 ? w[i] : 0));
     free(block);
@@ -290,9 +300,11 @@ static void check_refusals(void)
 {
     struct ghp_backend *none = NULL;
     CHECK(!ops->has_precision(8));
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 8, .threads = 1}, &none), GHP_ERR_INPUT);
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 8, .threads = 1}, &none),
+                 GHP_ERR_INPUT);
     CHECK_MESSAGE("--backend reference");
-    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 0}, &none), GHP_ERR_INPUT);
+    CHECK_STATUS(ops->open(&(struct ghp_backend_config){.element_bytes = 4, .threads = 0}, &none),
+                 GHP_ERR_INPUT);
     CHECK(ghp_backend_find("onednn") == ops);
 }
 
@@ -301,7 +313,9 @@ CHECK_TEST(onednn)
     int n;
     const struct ghp_local *cases = op_case_all(&n);
     struct ghp_backend three = {
-        .config = {.element_bytes = 4, .threads = 3, .exact = true}}; /* the loops that stand in for the library, cut in three */
+        .config = {.element_bytes = 4,
+                   .threads = 3,
+                   .exact = true}}; /* the loops that stand in for the library, cut in three */
     open_backends();
     for (int i = 0; i < n; i++) {
         for (int b = 0; b < 4; b++)

@@ -163,8 +163,7 @@ static void check_copies(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t 
 /* in_node: ranks in each node, 0 where that makes no difference. */
 static void check_sums(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
-    static const int64_t elements[] = {0,    1,    2,    3,    5,     100,
-                                       1000, 4095, 4096, 4097, 70001, 300007};
+    static const int64_t elements[] = {0, 1, 2, 3, 5, 100, 1000, 4095, 4096, 4097, 70001, 300007};
 
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
         int64_t n = elements[i], small = n > 10000 ? 1 << 16 : 256; /* many segments */
@@ -192,7 +191,8 @@ static void check_whole(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
             if (e == 4)
                 check_all_reduce(comm, ranks,
                                  (const int64_t[3]){elements[i],
-                                                    ghp_receive_bytes(elements[i] * 8, ranks.count), in_node});
+                                                    ghp_receive_bytes(elements[i] * 8, ranks.count),
+                                                    in_node});
         }
 }
 
@@ -210,7 +210,8 @@ static void count_from(struct ghp_comm *comm, uint32_t chunk)
 static void check_wrap(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
     const struct ghp_shared_segment *b = comm->shared;
-    bool used = comm->in_node == comm->count || in_node > 0; /* not where nodes make no difference */
+    bool used =
+        comm->in_node == comm->count || in_node > 0; /* not where nodes make no difference */
 
     for (uint32_t i = 0; i < 16; i++)
         for (uint32_t j = 1; j < (uint32_t)b->slots; j++)
@@ -374,7 +375,8 @@ static void check_agreement(void)
     struct ghp_comm *comm = NULL;
     enum ghp_status mine = GHP_OK, all;
 
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMPUTE, &comm),
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1},
+                            GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
     CHECK_STATUS(ops->agree(comm, GHP_OK), GHP_OK);
     if (rank == size - 1) mine = GHP_FAIL(GHP_ERR_IO, "the last one cannot");
@@ -390,7 +392,8 @@ static void check_watchdog(void)
     double mine = 1, all[8];
 
     if (size == 1) return;
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMPUTE, &comm),
+    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1},
+                            GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
     ops->label(comm, "backward of fc1");
     if (rank == size - 1) {

@@ -75,8 +75,9 @@ static void fill(struct pair *p, int element_bytes, int64_t first)
 /* What arrived, once the stream has done it. */
 static void fetch(struct pair *p, const void *from, enum ghp_stream stream)
 {
-    CHECK_STATUS(ghp_device_finish(device_of(),
-                                   stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE),
+    CHECK_STATUS(ghp_device_finish(device_of(), stream == GHP_STREAM_COMM
+                                                    ? GHP_DEVICE_STREAM_COMM
+                                                    : GHP_DEVICE_STREAM_COMPUTE),
                  GHP_OK);
     CHECK_STATUS(ghp_device_read(device_of(), p->host, from, p->bytes), GHP_OK);
 }
@@ -221,8 +222,8 @@ static void check_choice(bool shared)
 {
     const struct ghp_transport_ops *carries = shared ? &ghp_transport_staged : &ghp_transport_nccl;
     struct ghp_exec_context copy = exec, host = {.backend_ops = &ghp_backend_reference,
-                                         .transport_ops = &ghp_transport_mpi,
-                                         .transport = exec.transport};
+                                                 .transport_ops = &ghp_transport_mpi,
+                                                 .transport = exec.transport};
 
     CHECK_STATUS(ghp_device_transport_open(&host, GHP_DEVICE_TRANSPORT_AUTO, 60), GHP_OK);
     CHECK(host.device_transport_ops == NULL);
