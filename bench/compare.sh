@@ -4,7 +4,8 @@
 #
 # usage, from the source tree's root: bench/compare.sh MODEL WORKERS BATCH [FOLDER]
 #   FOLDER   where profile, plans and runs go [build/bench]
-# Environment: GHP_BIN folder of the tools [build/bin], GHP_BUDGET seconds of measuring [80], GHP_STEPS of each run [16].
+# Environment: GHP_BIN folder of the tools [build/bin], GHP_BUDGET seconds of measuring [80], GHP_STEPS of each run
+# [16].
 set -u
 if [ $# -lt 3 ] || [ $# -gt 4 ]; then
     echo "usage: bench/compare.sh MODEL WORKERS BATCH [FOLDER]" >&2

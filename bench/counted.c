@@ -1,12 +1,13 @@
 /* bench/counted.c - counts what a program asks of the C library while it runs: allocations and locks, by who asks.
  *
- * A shared library for LD_PRELOAD. Every call of malloc and its kin, of pthread_mutex_lock and of sem_post is counted at its
- * return address and handed on; at the end each object of the process (the program, its libraries) gets a line
+ * A shared library for LD_PRELOAD. Every call of malloc and its kin, of pthread_mutex_lock and of sem_post is counted
+ * at its return address and handed on; at the end each object of the process (the program, its libraries) gets a line
  *
  *     OBJECT KIND CALLS BYTES        in the file GHP_COUNTED.PID, kinds: allocation, lock, post
  *
- * and the process one of kind `sleep`: how often a thread of it gave its core away to wait (voluntary context switches).
- * Nothing is printed and no call is changed. See bench/cpu_evidence, which takes the difference of two runs. */
+ * and the process one of kind `sleep`: how often a thread of it gave its core away to wait (voluntary context
+ * switches). Nothing is printed and no call is changed. See bench/cpu_evidence, which takes the difference of two
+ * runs. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>

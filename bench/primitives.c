@@ -2,11 +2,13 @@
  *
  * For each pass of each convolution and linear layer, every primitive that oneDNN offers - algorithm, layout,
  * implementation - is timed alone, on tensors that lie as it likes best, without reorders, biases or anything between;
- * the best of each, summed over the network, is the floor. Beside it: the optimizer's update of as many weights, and the
- * FMA peak of the cores. It knows oneDNN only through executor/backend/onednn/onednn.h and nothing of how ghp chooses.
+ * the best of each, summed over the network, is the floor. Beside it: the optimizer's update of as many weights, and
+ * the FMA peak of the cores. It knows oneDNN only through executor/backend/onednn/onednn.h and nothing of how ghp
+ * chooses.
  *
  * A sample's time is wall clock, or (--clock cpu) the process' own time over its threads: on a machine that others use
- * at the same time the latter says what the work costs, though not what their traffic in caches and memory does to it. */
+ * at the same time the latter says what the work costs, though not what their traffic in caches and memory does to
+ * it. */
 #include "bench/primitives.h"
 #include "core/base/json.h"
 #include "core/base/log.h"

@@ -134,7 +134,8 @@ static enum ghp_status execute(const struct trial *t, const struct bound *b)
     return GHP_ONEDNN(dnnl_stream_wait(t->stream));
 }
 
-/* A way that is clearly slower than the best's median is not looked at any longer: by a third, or to warm up thrice as long. */
+/* A way that is clearly slower than the best's median is not looked at any longer: by a third, or to warm up thrice
+ * as long. */
 static enum ghp_status time_bound(const struct trial *t, const struct bound *b,
                                   struct samples *samples)
 {
@@ -224,8 +225,8 @@ static enum ghp_status inner_variants(const struct trial *t, const char *kind,
     return status;
 }
 
-/* The pass as a product of plain matrices: forward x w^T, data dy w, weight dy^T x. A product's arguments have the names
- * of a forward pass. */
+/* The pass as a product of plain matrices: forward x w^T, data dy w, weight dy^T x. A product's arguments have the
+ * names of a forward pass. */
 static enum ghp_status matmul_variants(struct trial t)
 {
     const struct ghp_local *l = t.local;
@@ -332,8 +333,8 @@ enum { CHAINS = 6 }; /* of twice as many registers of 256 bits, of which there a
 enum { LANES = 16, ROUNDS = 1 << 20 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 
-/* Independent chains of multiply-adds, enough to hide their latency, in registers; this file alone is compiled with products
- * and sums contracted. */
+/* Independent chains of multiply-adds, enough to hide their latency, in registers; this file alone is compiled with
+ * products and sums contracted. */
 static void multiply_add(void *context, struct ghp_share share)
 {
     lanes sum[CHAINS];

@@ -27,8 +27,8 @@ static struct ghp_scaling_case cori[CASES] = {
  * between nodes (0.25 us at the least).  A ring's step ends with its slowest message: the largest latency counts. */
 static const struct ghp_scaling_node cori_node = {32 * 36.8e9 * 2, 8e9, 3.7e-6, 0};
 
-/* c4.8xlarge: 18 cores of 2.9 GHz with two fused multiply-adds of 8 singles a cycle, 10 Gbit/s Ethernet.  The latency is
- * an assumption. */
+/* c4.8xlarge: 18 cores of 2.9 GHz with two fused multiply-adds of 8 singles a cycle, 10 Gbit/s Ethernet.  The latency
+ * is an assumption. */
 static const struct ghp_scaling_node aws_node = {18 * 2.9e9 * 32, 1.25e9, 50e-6, 0};
 
 static const char *const kind_names[GHP_SCALING_KINDS] = {"best K", "rule", "K = N"};

@@ -1,10 +1,14 @@
-/* bench/scaling.h - published speed-ups, costed again by ghp's own program and simulation, and fits of a few parameters.
+/* bench/scaling.h - published speed-ups, costed again by ghp's own program and simulation, and fits of a few
+ * parameters.
  *
- * A *case* is one published figure: a network, a global batch, a number of nodes, a speed-up over one node that runs the
- * same global batch.  A *node* is what the cluster is made of: one worker each, costed by the analytic model alone.  Plan kinds are the
+ * A *case* is one published figure: a network, a global batch, a number of nodes, a speed-up over one node that runs
+ * the
+ * same global batch.  A *node* is what the cluster is made of: one worker each, costed by the analytic model alone.
+ *                     Plan kinds are the
  * published ones: convolutions (and all before the first linear layer) by data, each linear layer over a group.
  *
- * Call order: fill cases, ghp_scaling_open -> ghp_scaling_speedup, ghp_scaling_fit, ghp_scaling_own -> ghp_scaling_close. */
+ * Call order: fill cases, ghp_scaling_open -> ghp_scaling_speedup, ghp_scaling_fit, ghp_scaling_own ->
+ * ghp_scaling_close. */
 #ifndef GHP_BENCH_SCALING_H
 #define GHP_BENCH_SCALING_H
 

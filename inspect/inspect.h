@@ -30,14 +30,15 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
  * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan cannot be costed by what it carries); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan);
 
-/* The margin over data parallelism and the error, the cost terms of each layer's split, its second best, where it flips.
+/* The margin over data parallelism and the error, the cost terms of each layer's split, its second best, where it
+ * flips.
  *
  * layer   NULL: all layers; else this one, with each other split, its layouts and its instructions */
 enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp_plan *plan,
                                     const char *layer);
 
-/* The parts of that which the plan carries (inspect/why.c): every split of a layer and its second best; where choices flip
- * (layer -1: all, those without a flip only counted); how far quantities may move, where that was asked for. */
+/* The parts of that which the plan carries (inspect/why.c): every split of a layer and its second best; where choices
+ * flip (layer -1: all, those without a flip only counted); how far quantities may move, where that was asked for. */
 void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 

@@ -53,7 +53,8 @@ struct ghp_record { /* texts belong to doc */
 
 /* Reads a run file.
  *
- * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT (of an older version; nothing measured); GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT (of an older version; nothing measured);
+ *           GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_record_load(const char *path, struct ghp_record *record);
 void ghp_record_release(struct ghp_record *record); /* accepts a zeroed one */
 

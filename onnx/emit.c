@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name has at most NAME_BYTES of its hint, the hint's part behind it, and "_" with a number of at most 7 digits, which
- * is below the number of names taken: 96 in all, as many as a description may have. */
+/* A name has at most NAME_BYTES of its hint, the hint's part behind it, and "_" with a number of at most 7 digits,
+ * which is below the number of names taken: 96 in all, as many as a description may have. */
 enum { MAX_LAYERS = 1 << 16, NAME_BYTES = 80, PART_BYTES = 8, NAME_ROOM = 96 + 1 };
 
 struct ghp_onnx_hint ghp_onnx_called(const char *text)

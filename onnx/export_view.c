@@ -1,8 +1,8 @@
 /* onnx/export_view.c - a view as ONNX says it: Reshape into digits, Slice, Transpose, Expand, Reshape.
  *
  * A view's strides, the greatest first, are a system of digits where each divides the one before; then every element of
- * the input has one digit for each, and the view takes a run of each digit. Views whose strides are no such system (steps
- * that do not divide a row) are refused. */
+ * the input has one digit for each, and the view takes a run of each digit. Views whose strides are no such system
+ * (steps that do not divide a row) are refused. */
 #include "onnx/export.h"
 
 #include <stdlib.h>

@@ -136,7 +136,8 @@ struct ghp_onnx_place { /* of a list: an input (-1: none), and the attribute of 
     const char *attribute;
 };
 
-/* Whole numbers from an input, or where the node has no such input from an attribute; *n is -1 where neither is there. */
+/* Whole numbers from an input, or where the node has no such input from an attribute; *n is -1 where neither is
+ * there. */
 enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               struct ghp_onnx_place place, int64_t out[GHP_ONNX_MAX_DIMS * 2],
                               int *n);

@@ -1,5 +1,5 @@
-/* tests/driver.c - the main of a room's tests: runs the topic that its first argument names, with the arguments after it;
- * without arguments it lists its topics. Exit code: the test's; 2 where there is no such topic. */
+/* tests/driver.c - the main of a room's tests: runs the topic that its first argument names, with the arguments after
+ * it; without arguments it lists its topics. Exit code: the test's; 2 where there is no such topic. */
 #include "tests/driver.h"
 
 #include <stdio.h>

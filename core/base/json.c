@@ -1,4 +1,5 @@
-/* core/base/json.c - loading, saving, and the readers of values.  Where an error sits is found in base/json_position.c. */
+/* core/base/json.c - loading, saving, and the readers of values.  Where an error sits is found in
+ * base/json_position.c. */
 #include "core/base/json.h"
 
 #include "core/base/file.h"
@@ -78,7 +79,8 @@ static enum ghp_status check_format(const struct ghp_json *doc, const char *form
     return ghp_json_format(&root, format);
 }
 
-/* Without memory Jansson's parser speaks of syntax, or cuts a text short and goes on; so its allocations are watched. */
+/* Without memory Jansson's parser speaks of syntax, or cuts a text short and goes on; so its allocations are
+ * watched. */
 static atomic_bool memory_watched;
 static _Thread_local bool short_of_memory;
 

@@ -66,8 +66,8 @@ void ghp_json_release(struct ghp_json *doc);
 /* The place that is the whole document. */
 struct ghp_node ghp_json_root(const struct ghp_json *doc);
 
-/* Makes a failure at a place: `path:line:column: 'where': ` (with an origin `path: its name for it: `) and the formatted
- * problem; remedy.
+/* Makes a failure at a place: `path:line:column: 'where': ` (with an origin `path: its name for it: `) and the
+ * formatted problem; remedy.
  *
  * Returns   code */
 enum ghp_status ghp_json_fail(const struct ghp_node *at, enum ghp_status code, const char *fmt, ...)
@@ -137,9 +137,9 @@ enum ghp_status ghp_json_opt_text_n(const struct ghp_node *object, const char *k
 enum ghp_status ghp_json_opt_choice(const struct ghp_node *object, const char *key,
                                     const char *const *names, int *out);
 
-/* Puts a value under a key of an object, or behind an array; the value is taken over. For writers, which look at *failed once,
- * at the end: it is set where object, array or value is NULL or cannot grow, that is, where memory is out or a number is not
- * finite, and is never cleared. What was not put is missing, so the whole is then no result. */
+/* Puts a value under a key of an object, or behind an array; the value is taken over. For writers, which look at
+ * *failed once, at the end: it is set where object, array or value is NULL or cannot grow, that is, where memory is
+ * out or a number is not finite, and is never cleared. What was not put is missing, so the whole is then no result. */
 void ghp_json_put(json_t *object, const char *key, json_t *value, bool *failed);
 void ghp_json_append(json_t *array, json_t *value, bool *failed);
 

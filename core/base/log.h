@@ -1,6 +1,7 @@
 /* core/base/log.h - what a tool says on stderr while it works: notes, warnings, a progress bar.
  *
- * Not for results (stdout) and not for failures that main can print (status.h).  Silent unless ghp_log_open said that this process
+ * Not for results (stdout) and not for failures that main can print (status.h).  Silent unless ghp_log_open said that
+ * this process
  * speaks (rank 0).  The bar is drawn only where stderr is a terminal, and without colour where NO_COLOR is set or the
  * terminal is dumb.
  * One bar at a time; call all of these from one thread. */
@@ -30,7 +31,8 @@ void ghp_progress_begin(const char *label, int64_t total);
 /* Shows that `done` of the steps are done, with the time left and a short text ("" for none: give "%s", ""). */
 void ghp_progress_step(int64_t done, const char *fmt, ...) GHP_PRINTF(2, 3);
 
-/* Starts a bar over time, for work that ends at the latest after limit_s (> 0) seconds and whose steps nobody can count;
+/* Starts a bar over time, for work that ends at the latest after limit_s (> 0) seconds and whose steps nobody can
+ * count;
  * label is copied.  Shown by ghp_progress_tick.  A bar that is on already stays: the work is part of a larger one.
  *
  * Returns   whether it began the bar: then the caller ends it */

@@ -1,4 +1,5 @@
-/* core/base/opts_help.c - command lines: --help, --version (opts_manual.c: --help=man) and the dump of the configuration, from the option table. */
+/* core/base/opts_help.c - command lines: --help, --version (opts_manual.c: --help=man) and the dump of the
+ * configuration, from the option table. */
 #include "core/base/opts.h"
 
 #include "core/base/json.h"

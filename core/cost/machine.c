@@ -1,6 +1,7 @@
 /* core/cost/machine.c - the machine file, and which worker runs on which node and cores.
  *
- * Reads no hardware (profiler/ does, through hwloc).  The analytic model of collectives over the links is in profile_comm.c. */
+ * Reads no hardware (profiler/ does, through hwloc).  The analytic model of collectives over the links is in
+ * profile_comm.c. */
 #include "core/cost/machine.h"
 
 #include "core/base/embed.h"

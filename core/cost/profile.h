@@ -1,8 +1,9 @@
 /* core/cost/profile.h - what the machine was measured to do: seconds per local operation, collective, copy and update.
  *
  * A profile answers "how long does this instruction take here, and how do you know?". Each answer says `measured`
- * (this very thing was timed), `interpolated` (between measured sizes, or affine in the batch) or `analytic` (a fitted or
- * given formula). It never guesses in silence: without an entry or an analytic model the answer is GHP_ERR_MISSING.
+ * (this very thing was timed), `interpolated` (between measured sizes, or affine in the batch) or `analytic` (a
+ * fitted or given formula). It never guesses in silence: without an entry or an analytic model the answer is
+ * GHP_ERR_MISSING.
  *
  * Call order: ghp_profile_load or ghp_profile_init + add -> ghp_profile_finalize (sorts) -> find / cost -> release. */
 #ifndef GHP_CORE_COST_PROFILE_H
@@ -39,7 +40,9 @@ struct ghp_op_entry {
     int64_t scratch_bytes; /* what the backend's implementation asks for */
     char *algorithm;       /* backend's name for it, e.g. "jit:avx512_core" */
     double
-        contention; /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or unknown */
+        /* share of the seconds that is due to the other workers running it at once, and not others; 0: none, or
+         * unknown */
+        contention;
     /* of those that a program can ask for, seconds and algorithm in the likeliest among them; 0: they have no choice */
     int n_memory_formats;
     struct ghp_op_memory_format memory_formats[GHP_OP_MEMORY_FORMATS];
@@ -77,7 +80,8 @@ double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes);
 /* The least of them over all sizes. */
 double ghp_overlap_least_comm(const struct ghp_overlap *overlap);
 
-/* Slowdowns of a blocking reshard that takes alone_s >= 0 by itself, and of the reduction beside it: the reshard waits in
+/* Slowdowns of a blocking reshard that takes alone_s >= 0 by itself, and of the reduction beside it: the reshard
+ * waits in
  * the queue besides sharing the link, and the reduction loses only what the reshard carries.  Both are `link` without a
  * queue. */
 struct ghp_sharing {
@@ -128,7 +132,8 @@ struct ghp_cost {
     double spread;
     enum ghp_source source;
     double
-        contention_s; /* of the seconds: due to all other workers running it at once, and not others; below 0: these cost more */
+        /* of the seconds: due to all other workers running it at once, and not others; below 0: these cost more */
+        contention_s;
 };
 
 /* Who else runs an instruction where it is run. */
@@ -140,7 +145,8 @@ struct ghp_contention {
 /* The contention of the program's worker. */
 struct ghp_contention ghp_contention_of(const struct ghp_program *program);
 
-/* Seconds of a costed instruction there: the contention's part in proportion to the others that run it too, and all of what
+/* Seconds of a costed instruction there: the contention's part in proportion to the others that run it too, and all
+ * of what
  * workers do alone divided by their speed.  Source   docs/time-model.md 3.  Tested tests/core/cost/test_profile.c */
 double ghp_cost_contended(const struct ghp_instr *instr, const struct ghp_cost *cost,
                           struct ghp_contention contention);
@@ -164,8 +170,8 @@ enum ghp_status ghp_profile_finalize(struct ghp_profile *profile); /* sorts, and
 const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, const char *key,
                                             enum ghp_pass pass);
 
-/* The same, or where the profile has none the entry of that operation over the nearest number of samples; NULL: it has none of
- * any. */
+/* The same, or where the profile has none the entry of that operation over the nearest number of samples; NULL: it
+ * has none of any. */
 const struct ghp_op_entry *ghp_profile_nearest(const struct ghp_profile *profile,
                                                const struct ghp_local *local, enum ghp_pass pass);
 
@@ -193,7 +199,8 @@ enum ghp_status ghp_profile_scratch(const struct ghp_profile *profile,
                                     int64_t *bytes);
 
 /* Seconds for a collective over `ranks` while all groups of the same kind run at once. Entries: log-byte interpolation;
- * beyond them the analytic model of the machine's links, scaled to meet the nearest entry. Source docs/time-model.md. */
+ * beyond them the analytic model of the machine's links, scaled to meet the nearest entry. Source
+ * docs/time-model.md. */
 enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
                                  struct ghp_cost *cost);
@@ -219,8 +226,8 @@ static inline struct ghp_precision ghp_profile_precision(const struct ghp_profil
     return (struct ghp_precision){profile->element_bytes, profile->tf32};
 }
 
-/* What a worker's arena may take of its share of a GPU, where the profile is of GPUs whose memory is known [bytes]; 0: no
- * such limit. */
+/* What a worker's arena may take of its share of a GPU, where the profile is of GPUs whose memory is known [bytes];
+ * 0: no such limit. */
 int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers);
 
 /* The same of several programs together. */

@@ -1,6 +1,8 @@
-/* core/cost/profile_comm.c - seconds of collectives: the analytic model over the machine's links, and the measured table.
+/* core/cost/profile_comm.c - seconds of collectives: the analytic model over the machine's links, and the measured
+ * table.
  *
- * The analytic model is what a table is continued by; it never replaces a measurement.  Between two measured sizes the seconds are
+ * The analytic model is what a table is continued by; it never replaces a measurement.  Between two measured sizes
+ * the seconds are
  * interpolated over the bytes: exact for latency + bytes / bandwidth.  Where short messages pass in a burst and a rate
  * holds behind it, the line lies above that by at most (sqrt(f) - 1) / (sqrt(f) + 1) at sizes a factor f apart: 17 % at
  * 2, a third at 4. */
@@ -11,8 +13,8 @@
 
 #define MOST_BYTES 0x1p60
 
-/* A kind of group: count ranks at a stride; groups of a kind tile the workers in blocks of count * stride. With held > 0
- * these are numbers of a stage's workers, and the map of struct ghp_ranks says where they are. */
+/* A kind of group: count ranks at a stride; groups of a kind tile the workers in blocks of count * stride. With held
+ * > 0 these are numbers of a stage's workers, and the map of struct ghp_ranks says where they are. */
 struct kind {
     int count, stride, workers;
     int held, group, from;
@@ -29,7 +31,8 @@ static struct kind kind_of(struct ghp_ranks ranks, int workers)
                          ranks.group, ranks.from,   apart};
 }
 
-/* Messages that leave the node of ranks a .. b - 1 when every group of the block at `base` exchanges in pairs: q members
+/* Messages that leave the node of ranks a .. b - 1 when every group of the block at `base` exchanges in pairs: q
+ * members
  * inside send to p - q outside.  A contiguous range of ranks deals its ranks evenly to the groups of a block. */
 static int64_t leaving_block(struct kind kind, int64_t base, int64_t a, int64_t b)
 {
@@ -61,8 +64,8 @@ static int64_t members_here(struct kind kind, int64_t number, int64_t a, int64_t
     return n;
 }
 
-/* leaving_node of a stage's groups: every member of a node sends to those of its group that are elsewhere; by levels, to one in
- * each other node. */
+/* leaving_node of a stage's groups: every member of a node sends to those of its group that are elsewhere; by levels,
+ * to one in each other node. */
 static int64_t leaving_stage(const struct ghp_machine *machine, struct kind kind, bool levels)
 {
     int per_node = ghp_machine_workers_per_node(machine, kind.workers);
@@ -112,8 +115,8 @@ static int64_t leaving_node(const struct ghp_machine *machine, struct kind kind)
     return (int)most;
 }
 
-/* Sums and gathers go by levels where each group has as many members in every node that it touches: how many, else 1.  Only
- * groups that fill their nodes are looked at; others that come out even are taken for pairs. */
+/* Sums and gathers go by levels where each group has as many members in every node that it touches: how many, else 1.
+ * Only groups that fill their nodes are looked at; others that come out even are taken for pairs. */
 static int members_in_node(enum ghp_comm_op op, const struct ghp_machine *machine, struct kind kind)
 {
     int per_node = ghp_machine_workers_per_node(machine, kind.workers);
@@ -263,13 +266,13 @@ static int reshards_of(enum ghp_comm_op op)
 }
 
 /* Between tables, in doublings of a group's ranks.  A stride matters little where the same link is crossed as often.  A
- * reduction's second exchange follows without its ranks having to be awaited: where messages are short it takes 1.5 times
- * as long as one exchange, not twice. */
+ * reduction's second exchange follows without its ranks having to be awaited: where messages are short it takes 1.5
+ * times as long as one exchange, not twice. */
 static const double stride_distance = 0.25, halves_distance = 0.5;
 
 /* The table of `op` over the groups that are most like those asked for: first by the link that is crossed, then by the
- * ratios of counts and strides; of equals the first.  `start` is added to every distance.  Lowers *least where it finds one
- * nearer. */
+ * ratios of counts and strides; of equals the first.  `start` is added to every distance.  Lowers *least where it
+ * finds one nearer. */
 static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind,
                         double start, double *least)
 {
@@ -294,8 +297,8 @@ static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
     return best;
 }
 
-/* Start of the table to read, or -1: of the same groups rather than of the same operation, but of others rather than of an
- * operation that exchanges more or fewer times. */
+/* Start of the table to read, or -1: of the same groups rather than of the same operation, but of others rather than
+ * of an operation that exchanges more or fewer times. */
 static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind)
 {
     struct ghp_comm_entry wanted = {.op = op, .count = kind.count, .stride = kind.apart};

@@ -1,4 +1,5 @@
-/* core/cost/profile_private.h - which entries a cost is made of: one answer for costing and for the part a plan carries.
+/* core/cost/profile_private.h - which entries a cost is made of: one answer for costing and for the part a plan
+ * carries.
  *
  * A pick names the entries; a cost is computed from the pick alone.  A profile that holds just the picked entries
  * gives the same picks again, hence the same seconds, bit for bit. */

@@ -1,10 +1,11 @@
-/* core/cost/profile_transfer.c - seconds of a transfer between two stages: the analytic model over its messages, scaled by what was measured.
+/* core/cost/profile_transfer.c - seconds of a transfer between two stages: the analytic model over its messages,
+ * scaled by what was measured.
  *
  *     max over workers and nodes of (bytes out, bytes in) / bandwidth + most messages of a worker * latency
  *
  * over the link each message crosses, a node's outer link shared by its workers, all groups at once. Where single
- * messages (or, without those, all-gathers of two) were measured at that size and distance, their ratio to the same analytic model
- * is taken over.
+ * messages (or, without those, all-gathers of two) were measured at that size and distance, their ratio to the same
+ * analytic model is taken over.
  *
  * Source   docs/stages.md 4
  * Tested   tests/core/sharding/test_transfer.c */

@@ -2,8 +2,8 @@
  *
  * Compute and communication stream work through the list. While both are busy each runs slower by the profile's overlap
  * slowdowns; a blocking reshard concurrent with a reduction shares the link, and waits for what is queued there.
- * Several workers (one a stage) wait for each other through their sends and receives alone; every rule here only asks that
- * certain other instructions are done, so whether all can go on does not depend on how long anything takes. */
+ * Several workers (one a stage) wait for each other through their sends and receives alone; every rule here only asks
+ * that certain other instructions are done, so whether all can go on does not depend on how long anything takes. */
 #include "core/cost/simulate_private.h"
 
 #include <math.h>
@@ -23,8 +23,8 @@ struct stream_state { /* one stream, in list order */
     double start_s;
 };
 
-/* Sends and receives: each is posted when the compute stream passes it; of the posted sends whose receive is posted too,
- * the first is carried, with the joining at its other end. */
+/* Sends and receives: each is posted when the compute stream passes it; of the posted sends whose receive is posted
+ * too, the first is carried, with the joining at its other end. */
 struct mail {
     const int *list; /* program order */
     int n, at;       /* next to be posted */

@@ -1,4 +1,5 @@
-/* core/cost/simulate.h - how long a program takes: event simulation of its streams in the steady state of a training loop. */
+/* core/cost/simulate.h - how long a program takes: event simulation of its streams in the steady state of a training
+ * loop. */
 #ifndef GHP_CORE_COST_SIMULATE_H
 #define GHP_CORE_COST_SIMULATE_H
 

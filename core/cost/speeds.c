@@ -99,8 +99,8 @@ static void set_share(const struct deal *d, int b, int64_t share)
         d->shares[b * d->block + k] = share;
 }
 
-/* The block that is furthest from its due: `change` 1: below it, and should have one more; -1: beyond it, of those that can
- * give one. */
+/* The block that is furthest from its due: `change` 1: below it, and should have one more; -1: beyond it, of those
+ * that can give one. */
 static int furthest(const struct deal *d, int change)
 {
     double most = -INFINITY;

@@ -1,8 +1,8 @@
 /* core/cost/speeds.h - workers that are not equally fast: how many times as fast as the slowest each one is.
  *
- * A profile's operations and rates are the slowest worker's; another one's are divided by its speed where a plan gives it
- * samples of its own number (struct ghp_staging's shares). With equal shares everybody waits for the slowest, so that speeds
- * change nothing.
+ * A profile's operations and rates are the slowest worker's; another one's are divided by its speed where a plan
+ * gives it samples of its own number (struct ghp_staging's shares). With equal shares everybody waits for the
+ * slowest, so that speeds change nothing.
  *
  * Tested  tests/core/cost/test_speeds.c */
 #ifndef GHP_CORE_COST_SPEEDS_H
@@ -45,8 +45,8 @@ bool ghp_speeds_differ(const double *speed, int workers, int block);
 /* The speed of a block: its slowest member's. */
 double ghp_speeds_block(const double *speed, int block, int index);
 
-/* Deals samples to blocks of equal workers in proportion to the blocks' speeds: whole samples a worker, at least one, the
- * largest remainders first.
+/* Deals samples to blocks of equal workers in proportion to the blocks' speeds: whole samples a worker, at least one,
+ * the largest remainders first.
  *
  * speed     of each worker
  * block     divides `workers`

@@ -1,4 +1,5 @@
-/* core/model/attributes.c - what a layer of models/NAME.json says beside its name, operation and inputs: keys, ranges, defaults.
+/* core/model/attributes.c - what a layer of models/NAME.json says beside its name, operation and inputs: keys,
+ * ranges, defaults.
  *
  * To add an operation: its keys in the table `attributes`, its reader in ghp_model_read_attributes. */
 #include "core/model/model_private.h"

@@ -5,9 +5,9 @@
  * layer's inputs come before it.
  *
  * Call order: ghp_model_load -> read fields -> ghp_model_release.
- * To add an operation: a row in GHP_OP_LIST, its attributes in the table of model/attributes.c, its shape rule in model/shape.c,
- * its splits in split.c, its instructions in lower_layer.c, its loops in each backend, its keys in model/write.c, and what it
- * is in ONNX in onnx/export.c.
+ * To add an operation: a row in GHP_OP_LIST, its attributes in the table of model/attributes.c, its shape rule in
+ * model/shape.c, its splits in split.c, its instructions in lower_layer.c, its loops in each backend, its keys in
+ * model/write.c, and what it is in ONNX in onnx/export.c.
  *
  * Activations are stored N,H,W,C (channels innermost) everywhere; `flatten` reorders to the C,H,W feature order, so
  * weights keep the field's canonical order. */

@@ -1,7 +1,7 @@
 /* core/model/read.c - the reader of models/NAME.json: layers in order, and names resolved to layers.
  *
- * Knows no shape rule (model/shape.c does) and no operation's keys (model/attributes.c), but completes each layer as it is
- * read, so that an error of the shape chain points at the layer's line. */
+ * Knows no shape rule (model/shape.c does) and no operation's keys (model/attributes.c), but completes each layer as
+ * it is read, so that an error of the shape chain points at the layer's line. */
 #include "core/base/json_lines.h"
 #include "core/base/file.h"
 #include "core/model/model_private.h"

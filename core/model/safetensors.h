@@ -3,8 +3,8 @@
  *     8 bytes: header length, little-endian | header: JSON, padded with spaces | tensors, one after the other
  *     {"__metadata__": {"key": "text"}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
  *
- * Knows tensors, not models: executor/state/checkpoint.h says which. A writer gets the list first and the values one tensor at
- * a time, so that no more than one whole tensor is ever in memory; the file appears complete or not at all.
+ * Knows tensors, not models: executor/state/checkpoint.h says which. A writer gets the list first and the values one
+ * tensor at a time, so that no more than one whole tensor is ever in memory; the file appears complete or not at all.
  *
  * Source   the format's description at https://github.com/huggingface/safetensors
  * Tested   tests/core/model/test_safetensors.c */

@@ -1,4 +1,5 @@
-/* core/plan/alternative.h - what a plan was chosen against: other splits of a layer, its second best, and when the choice flips.
+/* core/plan/alternative.h - what a plan was chosen against: other splits of a layer, its second best, and when the
+ * choice flips.
  *
  * Numbers that a plan carries, so that whoever reads it needs neither solver nor profile.  They are filled by
  * planner/alternatives/alternatives.h and planner/alternatives/break_even.h; nothing here computes.

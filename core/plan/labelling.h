@@ -1,11 +1,12 @@
-/* core/plan/labelling.h - the cheapest of all ways to give things one of two labels, where costs are of single things and of pairs.
+/* core/plan/labelling.h - the cheapest of all ways to give things one of two labels, where costs are of single things
+ * and of pairs.
  *
  *     cost(label) = sum over things own[v][label v]  +  sum over pairs cost[label a][label b]
  *
- * Exact for any costs (a minimum cut would want pairs that differ never to be cheaper than pairs that agree, and measured
- * seconds keep to no such rule): things are labelled in their order, and for each way to label the *frontier* - things
- * already met that a later one is paired with - the cheapest way behind it is kept. A chain has a frontier of one, a
- * network with joins of a few; what grows is 2^frontier. */
+ * Exact for any costs (a minimum cut would want pairs that differ never to be cheaper than pairs that agree, and
+ * measured seconds keep to no such rule): things are labelled in their order, and for each way to label the
+ * *frontier* - things already met that a later one is paired with - the cheapest way behind it is kept. A chain has a
+ * frontier of one, a network with joins of a few; what grows is 2^frontier. */
 #ifndef GHP_CORE_PLAN_LABELLING_H
 #define GHP_CORE_PLAN_LABELLING_H
 

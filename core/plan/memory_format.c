@@ -91,8 +91,8 @@ static bool is_unknown(const struct deciding *d, const struct ghp_instr *instr)
                               (struct ghp_nchw16c){.said = true});
 }
 
-/* Seconds of an instruction in these formats; INFINITY: nobody measured them. All plain is always possible; a convolution
- * of one known cost has it in all. */
+/* Seconds of an instruction in these formats; INFINITY: nobody measured them. All plain is always possible; a
+ * convolution of one known cost has it in all. */
 static enum ghp_status cost_in(const struct deciding *d, const struct ghp_instr *instr,
                                struct ghp_nchw16c nchw16c, double *seconds)
 {
@@ -135,8 +135,8 @@ static bool touches(const struct ghp_operands *at)
     return at->x[0] >= 0 || at->dx[0] >= 0 || at->y >= 0 || at->dy >= 0;
 }
 
-/* A pass between its inputs' piece and its output's. A slice of channels that is no whole blocks lies plain under either
- * label. */
+/* A pass between its inputs' piece and its output's. A slice of channels that is no whole blocks lies plain under
+ * either label. */
 static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &d->model->layers[instr->layer];

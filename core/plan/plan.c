@@ -218,8 +218,8 @@ static enum ghp_status compare(const struct ghp_prediction *said,
     return GHP_OK;
 }
 
-/* Whether the plan has what no search is about, so that it may be faster than the best plan searched for: a bucket size,
- * unequal shares, layers recomputed. */
+/* Whether the plan has what no search is about, so that it may be faster than the best plan searched for: a bucket
+ * size, unequal shares, layers recomputed. */
 static bool found_by_trial(const struct ghp_plan *plan)
 {
     return plan->bucket_bytes > 0 || plan->shares != NULL || plan->recompute != NULL;

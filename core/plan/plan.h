@@ -72,15 +72,15 @@ void ghp_plan_release(struct ghp_plan *plan);
 int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits,
                               struct ghp_problem problem);
 
-/* Structural soundness: N = G K, stages and micro-batches, TP sizes divide K (or their stage's workers), every split fits
- * its layer. */
+/* Structural soundness: N = G K, stages and micro-batches, TP sizes divide K (or their stage's workers), every split
+ * fits its layer. */
 enum ghp_status ghp_plan_check(const struct ghp_plan *plan);
 
-/* Lowering and prediction of this plan by this profile (for a sound plan: its own subset). A lowering borrows the plan's
- * staging, so the plan stays where it is as long as its programs are used.
+/* Lowering and prediction of this plan by this profile (for a sound plan: its own subset). A lowering borrows the
+ * plan's staging, so the plan stays where it is as long as its programs are used.
  *
- * The prediction of several stages: bytes and reductions of the worker that has most, computation and waiting of the one
- * that computes longest. */
+ * The prediction of several stages: bytes and reductions of the worker that has most, computation and waiting of the
+ * one that computes longest. */
 struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
                                       const struct ghp_profile *profile);
 enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,

@@ -1,4 +1,5 @@
-/* core/plan/plan_io.c - the plan file: the decision first, then its predictions and proof, then the model and the costs.
+/* core/plan/plan_io.c - the plan file: the decision first, then its predictions and proof, then the model and the
+ * costs.
  *
  * Self-contained: the model and the needed part of the profile are embedded whole.  The hashes of the model and the
  * machine are made from what is embedded and checked when loading; the profile's is that of the whole file. */

@@ -1,4 +1,5 @@
-/* core/plan/plan_private.h - parts of the plan file that core/plan/plan_alternatives.c reads and writes for core/plan/plan_io.c. */
+/* core/plan/plan_private.h - parts of the plan file that core/plan/plan_alternatives.c reads and writes for
+ * core/plan/plan_io.c. */
 #ifndef GHP_CORE_PLAN_PLAN_PRIVATE_H
 #define GHP_CORE_PLAN_PLAN_PRIVATE_H
 

@@ -1,5 +1,5 @@
-/* core/plan/plan_staging.c - stages, micro-batches, shares, what is recomputed and what lies blocked, in the plan file. A plan without any of them
- * has none of the keys. */
+/* core/plan/plan_staging.c - stages, micro-batches, shares, what is recomputed and what lies blocked, in the plan
+ * file. A plan without any of them has none of the keys. */
 #include "core/plan/plan_private.h"
 
 #include "core/plan/memory_format.h"

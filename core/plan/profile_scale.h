@@ -20,20 +20,22 @@ enum ghp_status ghp_profile_copy(const struct ghp_profile *from, struct ghp_prof
  *
  *     seconds' = seconds * analytic_of(link') / analytic_of(link)         docs/time-model.md 3
  *
- * with the link as the groups of the entry shared it while they were measured.  Entries keep their order, so a finalized
- * profile stays finalized and can be costed by; its hash is 0 until it is finalized again, as it is no longer the file's.
+ * with the link as the groups of the entry shared it while they were measured.  Entries keep their order, so a
+ * finalized profile stays finalized and can be costed by; its hash is 0 until it is finalized again, as it is no
+ * longer the file's.
  *
  * which              an entry belongs to `inter` where its groups cross nodes, else to `intra`
  * bandwidth_factor   > 0; 2: twice the bytes a second
  * latency_factor     >= 0; 2: twice the seconds
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a factor that cannot be; the link has no bandwidth, so no analytic model says how its entries
- *           change): the profile is untouched
+ * Returns   GHP_OK; GHP_ERR_INPUT (a factor that cannot be; the link has no bandwidth, so no analytic model says how
+ *           its entries change): the profile is untouched
  * Local */
 enum ghp_status ghp_profile_scale_link(struct ghp_profile *profile, enum ghp_link_kind which,
                                        double bandwidth_factor, double latency_factor);
 
-/* Makes every local operation `factor` times as fast: entries and analytic model; rates and links stay.  The hash as above.
+/* Makes every local operation `factor` times as fast: entries and analytic model; rates and links stay.  The hash as
+ * above.
  *
  * factor   > 0
  *

@@ -16,8 +16,8 @@ enum ghp_status ghp_staging_parse(const char *text, const struct ghp_model *mode
 const char *ghp_staging_format(const struct ghp_staging *staging, const struct ghp_model *model,
                                char *text, size_t n);
 
-/* Who has how many samples of a micro-batch, and how fast: "samples: 85 on worker 0 (speed 2), 43 on worker 1 (speed 1)"; of
- * equal shares among unlike workers the range of their speeds; else "". */
+/* Who has how many samples of a micro-batch, and how fast: "samples: 85 on worker 0 (speed 2), 43 on worker 1 (speed
+ * 1)"; of equal shares among unlike workers the range of their speeds; else "". */
 const char *ghp_shares_format(const struct ghp_plan *plan, char *text, size_t n);
 
 #endif

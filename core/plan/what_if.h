@@ -3,17 +3,18 @@
  * An override never keeps a measurement that it makes untrue.  With the profile's machine as measured M and the machine
  * asked for M':
  *
- *     collectives   each entry's seconds times analytic(M', kind) / analytic(M, kind), the ring model over the link that the groups
- *                   of that kind cross, with the share of it that each gets; source `analytic`.  Where the ratio is one - the
- *                   link is not overridden, and the groups lie as they lay - the entry stays as measured.
+ *     collectives   each entry's seconds times analytic(M', kind) / analytic(M, kind), the ring model over the link
+ *                   that the groups
+ *                   of that kind cross, with the share of it that each gets; source `analytic`.  Where the ratio is
+ *                   one - the link is not overridden, and the groups lie as they lay - the entry stays as measured.
  *     operations    seconds / (speed.compute * cores of a worker in M' / cores of a worker in M); source `analytic`
  *     rates         bandwidths times (speed.memory * workers a node in M / workers a node in M'); source `analytic`
- *     slow.worker   its speed over slow.factor; where it becomes the slowest, operations and the rates of updates, loads and
- *                   sums become its own (core/cost/speeds.h); source `analytic`
+ *     slow.worker   its speed over slow.factor; where it becomes the slowest, operations and the rates of updates,
+ *                   loads and sums become its own (core/cost/speeds.h); source `analytic`
  *
- * The cores and the share of a node's memory traffic change only where `bb_nodes`, `workers_per_node` or `cores` do, and
- * only in profiles that were measured: a profile by the analytic model states the rate of one worker, wherever that runs.
- * An override that sets what is there changes nothing and is not recorded.
+ * The cores and the share of a node's memory traffic change only where `bb_nodes`, `workers_per_node` or `cores` do,
+ * and only in profiles that were measured: a profile by the analytic model states the rate of one worker, wherever
+ * that runs. An override that sets what is there changes nothing and is not recorded.
  *
  * To add a key: a row in what_if.c's table; --help and the messages come from it.
  *
@@ -47,7 +48,8 @@ enum ghp_status ghp_what_if_apply(const struct ghp_what_if *what_if, struct ghp_
 /* Applies what a plan was made with: its record and its machine, on the profile as it was measured. */
 enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profile *profile);
 
-/* Workers a node of the machine that the profile was measured on; 0 for a profile by the analytic model, which does not know. */
+/* Workers a node of the machine that the profile was measured on; 0 for a profile by the analytic model, which does
+ * not know. */
 int ghp_what_if_workers_per_node(const struct ghp_profile *profile);
 
 /* A worker's share of a node's memory where `memory_bytes` is among the overrides, else 0 [bytes].

@@ -1,4 +1,5 @@
-/* core/program/buffer_assignment.c - gives a complete instruction list its operands, buffers, buckets, waits and lifetimes.
+/* core/program/buffer_assignment.c - gives a complete instruction list its operands, buffers, buckets, waits and
+ * lifetimes.
  *
  * Buffers are made on first use and live from the first to the last point that touches them. In-place operations do
  * not get buffers of their own: their output *is* their input's buffer, their dx is their dy. */

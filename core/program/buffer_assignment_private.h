@@ -1,8 +1,10 @@
-/* core/program/buffer_assignment_private.h - private to core/program/buffer_assignment*.c: the buffers of a program while its instructions get their operands.
+/* core/program/buffer_assignment_private.h - private to core/program/buffer_assignment*.c: the buffers of a program
+ * while its instructions get their operands.
  *
- * A buffer is made when it is first asked for; the buffer assignment knows which tensor lies in which. What an instruction reads and
- * writes is program/buffer_assignment.c's matter. Call order: open -> for each instruction now, again, then its operands -> close.
- * Functions that make buffers return GHP_OK or GHP_ERR_NO_MEMORY; those that look one up return its id, -1 for none. */
+ * A buffer is made when it is first asked for; the buffer assignment knows which tensor lies in which. What an
+ * instruction reads and writes is program/buffer_assignment.c's matter. Call order: open -> for each instruction now,
+ * again, then its operands -> close. Functions that make buffers return GHP_OK or GHP_ERR_NO_MEMORY; those that look
+ * one up return its id, -1 for none. */
 #ifndef GHP_CORE_PROGRAM_BUFFER_ASSIGNMENT_PRIVATE_H
 #define GHP_CORE_PROGRAM_BUFFER_ASSIGNMENT_PRIVATE_H
 

@@ -30,7 +30,8 @@ struct ghp_lowering {
     bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
-    /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the program */
+    /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the
+     * program */
     const bool *nchw16c;
 };
 
@@ -77,8 +78,8 @@ int ghp_lower_first_gradient(const struct ghp_model *model, int layer);
  * it again. (An input that changed its layout on the way belongs to the operation alone.) */
 bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer);
 
-/* Whether the gradient of a layer's input is the buffer of its output's: of in-place operations; of an addition's inputs
- * those that only read it, and one that others add to after those have read it. Further inputs get copies. */
+/* Whether the gradient of a layer's input is the buffer of its output's: of in-place operations; of an addition's
+ * inputs those that only read it, and one that others add to after those have read it. Further inputs get copies. */
 bool ghp_lower_gradient_alias(const struct ghp_lowering *how, int layer, int input);
 
 /* Points (program.h). */

@@ -1,4 +1,5 @@
-/* core/program/lower_edge.c - the instructions of one edge: reshards both ways, and the addition of further gradients. */
+/* core/program/lower_edge.c - the instructions of one edge: reshards both ways, and the addition of further
+ * gradients. */
 #include "core/program/lower_private.h"
 
 /* Bytes exchanged and copied by one step; docs/time-model.md has the table. */

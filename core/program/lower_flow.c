@@ -1,5 +1,5 @@
-/* core/program/lower_flow.c - which gradients flow where and in which layouts, what is overwritten in place or recomputed: asked by
- * those who emit instructions and those who give them buffers. */
+/* core/program/lower_flow.c - which gradients flow where and in which layouts, what is overwritten in place or
+ * recomputed: asked by those who emit instructions and those who give them buffers. */
 #include "core/program/lower_private.h"
 
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge)
@@ -78,8 +78,8 @@ bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer)
 
 /* ---- gradients handed on ---- */
 
-/* The layer whose passes are the last to read the gradient of a layer's output, where nobody writes into it: no other gradient
- * is added, nothing works on it in place (a bias hands it on as it is). -1: somebody does. */
+/* The layer whose passes are the last to read the gradient of a layer's output, where nobody writes into it: no other
+ * gradient is added, nothing works on it in place (a bias hands it on as it is). -1: somebody does. */
 static int last_reader(const struct ghp_model *model, int layer)
 {
     const struct ghp_layer *l = &model->layers[layer];
@@ -90,7 +90,8 @@ static int last_reader(const struct ghp_model *model, int layer)
     return l->n_consumers == 1 && l->op != GHP_OP_ADD && !ghp_op_in_place(l) ? layer : -1;
 }
 
-/* Whether whatever writes into the gradient of `writer`'s output, which `through` reads too, comes after `reader`'s passes. */
+/* Whether whatever writes into the gradient of `writer`'s output, which `through` reads too, comes after `reader`'s
+ * passes. */
 static bool writes_after(const struct ghp_model *model, int writer, int through, int reader)
 {
     const struct ghp_layer *l = &model->layers[writer];

@@ -1,4 +1,5 @@
-/* core/program/lower_layer.c - the instructions of one layer under its split: load, update, statistics, passes, reductions. */
+/* core/program/lower_layer.c - the instructions of one layer under its split: load, update, statistics, passes,
+ * reductions. */
 #include "core/program/lower_private.h"
 #include "core/model/precision.h"
 
@@ -188,7 +189,8 @@ static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer,
     return GHP_OK;
 }
 
-/* Whether an in-edge wants this layer's data gradient; an addition has nothing to do for those it hands its own on to. */
+/* Whether an in-edge wants this layer's data gradient; an addition has nothing to do for those it hands its own on
+ * to. */
 static bool makes_gradient(const struct ghp_lowering *how, int layer)
 {
     const struct ghp_layer *l = &how->model->layers[layer];

@@ -1,4 +1,5 @@
-/* core/program/lower_points.c - where in a step things happen (program.h's points), and the ranks that a TP size puts together. */
+/* core/program/lower_points.c - where in a step things happen (program.h's points), and the ranks that a TP size puts
+ * together. */
 #include "core/program/lower.h"
 
 struct ghp_ranks ghp_ranks_subgroup(int rank, int tp_size)

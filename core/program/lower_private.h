@@ -34,8 +34,8 @@ int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params);
 /* A gradient flows through this edge into parameters (no closed-form premise). */
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
 
-/* In a stage (docs/stages.md): whether a gradient flows through this edge into a buffer of the placement's; the edge whose
- * gradient comes first into a layer's output, or remote activation. */
+/* In a stage (docs/stages.md): whether a gradient flows through this edge into a buffer of the placement's; the edge
+ * whose gradient comes first into a layer's output, or remote activation. */
 int ghp_placement_first_gradient(const struct ghp_lowering *how,
                                  const struct ghp_placement *placement, int layer);
 
@@ -44,7 +44,8 @@ struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how,
                                          const struct ghp_placement *placement,
                                          const struct ghp_split *splits, int layer);
 
-/* Whether the layer's output is recomputed in the backward pass: its own mark, or that of the tensor's maker it works on. */
+/* Whether the layer's output is recomputed in the backward pass: its own mark, or that of the tensor's maker it works
+ * on. */
 bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer);
 
 /* Operands, buffers, buckets and lifetimes for a complete list of instructions. */
@@ -123,11 +124,12 @@ enum ghp_status ghp_emit_edge_transfer(const struct ghp_emitter *e, enum ghp_ins
 /* The wait for the edge's receive. */
 enum ghp_status ghp_emit_arrival(const struct ghp_emitter *e, int edge, bool backward, int point);
 
-/* Receives of a slot, posted at `point`: forward the remote activations of this stage, backward the gradients of what it sent. */
+/* Receives of a slot, posted at `point`: forward the remote activations of this stage, backward the gradients of what
+ * it sent. */
 enum ghp_status ghp_emit_receives(struct ghp_emitter *e, struct ghp_schedule_step slot, int point);
 
-/* Waits at the end of slot `slot` for the sends whose time it is, in the last slot for all that are left. `begins`: first
- * instruction of each slot so far, and one past the last. */
+/* Waits at the end of slot `slot` for the sends whose time it is, in the last slot for all that are left. `begins`:
+ * first instruction of each slot so far, and one past the last. */
 enum ghp_status ghp_emit_send_waits(const struct ghp_emitter *e, const int *begins, int slot,
                                     bool last, int point);
 

@@ -1,18 +1,20 @@
-/* core/program/program.h - what one worker does in one training step, as a flat list of instructions over a buffer table.
+/* core/program/program.h - what one worker does in one training step, as a flat list of instructions over a buffer
+ * table.
  *
  * The planner costs this list, the allocator sizes it and the executor runs it: one list, so that predicted and
  * measured speak of the same things. It is made by core/program/lower.h and never edited afterwards.
  *
- * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions in list
- * order beside it; *transfer* carries tensors between stages, in any order. An instruction of another stream may start
- * when all compute instructions before it in the list are done. An UPDATE waits for the reduction of its bucket (`wait`) *of the previous step*: updates stand
- * just before their layer's forward pass, so the list is the steady state of a loop. In the first step updates are
- * skipped; a flush runs them alone (before evaluation, a checkpoint or the end).
+ * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions in
+ * list order beside it; *transfer* carries tensors between stages, in any order. An instruction of another stream may
+ * start when all compute instructions before it in the list are done. An UPDATE waits for the reduction of its bucket
+ * (`wait`) *of the previous step*: updates stand just before their layer's forward pass, so the list is the steady
+ * state of a loop. In the first step updates are skipped; a flush runs them alone (before evaluation, a checkpoint or
+ * the end).
  *
  * A *point* is a place in the step's order that depends on the model only, not on the splits: forward: every in-edge of
- * layer 0, layer 0, every in-edge of layer 1, layer 1, ...; backward: the last layer, its in-edges, and so on down. With
- * several micro-batches every step of the schedule (core/sharding/stage.h) has such points of its own, one slot's after the
- * other's; where layers are recomputed in the backward pass, each instruction is a point.
+ * layer 0, layer 0, every in-edge of layer 1, layer 1, ...; backward: the last layer, its in-edges, and so on down.
+ * With several micro-batches every step of the schedule (core/sharding/stage.h) has such points of its own, one
+ * slot's after the other's; where layers are recomputed in the backward pass, each instruction is a point.
  * Buffers live from first_point to last_point inclusive. */
 #ifndef GHP_CORE_PROGRAM_PROGRAM_H
 #define GHP_CORE_PROGRAM_PROGRAM_H
@@ -193,8 +195,8 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr);
 
 /* Arena offset of a buffer's first byte (through its storage). */
 int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer);
-/* By how much a worker's speed (struct ghp_placement) divides an instruction's cost: what it does alone, not what it waits for
- * others in. */
+/* By how much a worker's speed (struct ghp_placement) divides an instruction's cost: what it does alone, not what it
+ * waits for others in. */
 double ghp_instr_speed(const struct ghp_instr *instr, double speed);
 const char *ghp_instr_name(const struct ghp_instr *instr); /* "forward", "reshard", ... */
 const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind);

@@ -1,8 +1,8 @@
 /* core/sharding/index_table.h - which input element each output element of a view or a pad is.
  *
  * One table says it for a sample; going back, gradients are added along the same table. So every slice, transposition,
- * reshaping, repetition and padding is one loop (executor/backend/cpu/index_map.c), and this is the only place that knows
- * what the attributes mean. A table is 32-bit: no sample of theirs has more than 2^31 - 1 elements
+ * reshaping, repetition and padding is one loop (executor/backend/cpu/index_map.c), and this is the only place that
+ * knows what the attributes mean. A table is 32-bit: no sample of theirs has more than 2^31 - 1 elements
  * (core/model/index_map.h).
  *
  * Tested  tests/core/model/test_index_map.c */

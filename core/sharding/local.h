@@ -39,8 +39,8 @@ struct ghp_local {
 
 enum { GHP_KEY_BYTES = 256 };
 
-/* Tensors lie plain, [n][h][w][c], or in blocks of so many channels (docs/cpu.md), [n][c / 16][h][w][16]; these need whole
- * blocks. */
+/* Tensors lie plain, [n][h][w][c], or in blocks of so many channels (docs/cpu.md), [n][c / 16][h][w][16]; these need
+ * whole blocks. */
 enum { GHP_BLOCK_CHANNELS = 16 };
 bool ghp_whole_blocks(int64_t channels);
 

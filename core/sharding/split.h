@@ -107,7 +107,8 @@ int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
 /* B must be a positive multiple of N; the message names the nearest values that are. */
 enum ghp_status ghp_problem_check(struct ghp_problem problem);
 
-/* The greatest common divisor of two numbers >= 0: the largest TP size or block that comes out even in both. 0 of 0 and 0. */
+/* The greatest common divisor of two numbers >= 0: the largest TP size or block that comes out even in both. 0 of 0
+ * and 0. */
 int64_t ghp_gcd(int64_t a, int64_t b);
 
 bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b);

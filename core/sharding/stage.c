@@ -85,7 +85,8 @@ static int workers_before(const struct ghp_staging *s, int stage)
     return sum;
 }
 
-/* The dealing of a group's samples to a stage's blocks: each gets `least` units of D samples, the first `more` one more. */
+/* The dealing of a group's samples to a stage's blocks: each gets `least` units of D samples, the first `more` one
+ * more. */
 struct dealing {
     int64_t least, more;
 };

@@ -1,11 +1,13 @@
-/* core/sharding/stage.h - pipeline partitioning: which workers of a group own which layers, and the order of a step's micro-batches.
+/* core/sharding/stage.h - pipeline partitioning: which workers of a group own which layers, and the order of a step's
+ * micro-batches.
  *
  * A group is a list of stages; a stage is a contiguous part of the network and some of the group's workers; a step goes
  * through it in micro-batches. One stage with all workers and one micro-batch is what a plan without stages is: a NULL
  * or zeroed staging. docs/stages.md has the rules.
  *
  * The workers of a stage in all groups are *numbered* in the order of their ranks; inside a stage splits, layouts and
- * subgroups are as core/sharding/split.h has them, with these numbers in place of ranks. A *placement* is one worker's place in that.
+ * subgroups are as core/sharding/split.h has them, with these numbers in place of ranks. A *placement* is one
+ * worker's place in that.
  *
  * Tested  tests/core/sharding/test_stage.c */
 #ifndef GHP_CORE_SHARDING_STAGE_H
@@ -95,7 +97,8 @@ int ghp_stage_end(const struct ghp_staging *staging, int stage,
 /* Whether a cut may stand before the layer: not before what works in place on the tensor before it. */
 bool ghp_stage_may_start(const struct ghp_model *model, int layer);
 
-/* Whether the layer can be recomputed in the backward pass: it makes a tensor of its own, and is no input, batch norm or loss. */
+/* Whether the layer can be recomputed in the backward pass: it makes a tensor of its own, and is no input, batch norm
+ * or loss. */
 bool ghp_stage_may_recompute(const struct ghp_layer *layer);
 
 /* Micro-batches of a stage that are between their forward and their backward part at once, at most. */
@@ -112,8 +115,8 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *staging, const struc
 struct ghp_placement ghp_placement_of(const struct ghp_staging *staging, int n_layers,
                                       struct ghp_problem whole, int rank);
 
-/* The rank whose program stands for a stage's: the first with the largest share; where speeds are known, the one that needs
- * longest for its share. */
+/* The rank whose program stands for a stage's: the first with the largest share; where speeds are known, the one that
+ * needs longest for its share. */
 int ghp_stage_representative(const struct ghp_staging *staging, int stage,
                              struct ghp_problem whole);
 
@@ -144,8 +147,8 @@ struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
 int ghp_stage_schedule(const struct ghp_staging *staging, int stage, bool forward_only,
                        struct ghp_schedule_step *schedule);
 
-/* Readers of a layer's output in a stage: their number, and the edge to the first of them, which carries the remote activation
- * (-1: none). */
+/* Readers of a layer's output in a stage: their number, and the edge to the first of them, which carries the remote
+ * activation (-1: none). */
 int ghp_remote_activation_readers(const struct ghp_model *model, const struct ghp_staging *staging,
                                   int layer, int stage, int *carrier);
 

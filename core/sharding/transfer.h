@@ -1,4 +1,5 @@
-/* core/sharding/transfer.h - a tensor on its way from one stage's workers to another's: who sends which part of it to whom.
+/* core/sharding/transfer.h - a tensor on its way from one stage's workers to another's: who sends which part of it to
+ * whom.
  *
  * Stages have other worker counts and layouts. In each group every sender gives every receiver the samples and
  * channels that both hold: one message a pair that shares any. Of equal copies each sends its own share of the samples;
@@ -39,8 +40,8 @@ bool ghp_transfer_piece(const struct ghp_transfer *transfer, const struct ghp_pl
                         const struct ghp_placement *receiver, struct ghp_piece *piece);
 int64_t ghp_piece_bytes(const struct ghp_transfer *transfer, const struct ghp_piece *piece);
 
-/* Partners of a worker: the ranks first .. first + n - 1 of the other stage in its group may share something with it, no
- * others do. */
+/* Partners of a worker: the ranks first .. first + n - 1 of the other stage in its group may share something with it,
+ * no others do. */
 struct ghp_peers {
     int first, n;
 };

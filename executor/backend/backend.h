@@ -87,18 +87,19 @@ struct ghp_masked_sum { /* to += from; where y is there: 0 instead wherever y is
     struct ghp_buffer_extent extent;
 };
 
-/* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as Winograd wants
- * them; weights plain [k][c][r][s], or blocked (executor/state/weight_blocks.h). Both take the same bytes, so that nothing but
- * kernels, executor/engine/memory_format.h and whoever reads weights need know. */
+/* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as
+ * Winograd wants them; weights plain [k][c][r][s], or blocked (executor/state/weight_blocks.h). Both take the same
+ * bytes, so that nothing but kernels, executor/engine/memory_format.h and whoever reads weights need know. */
 struct ghp_memory_format {
     bool x, y; /* blocked: x and dx; y and dy */
     bool w;    /* blocked: weights and their gradient */
-    /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU. Backward
-     * passes of a batch norm: dy is the gradient of that ReLU's output. A max pool's forward pass: x is a ReLU's output, and
-     * what is saved makes BACKWARD_DATA write the gradient of that ReLU's input. */
+    /* What a forward pass does to y besides, while it is in registers: adds the bias at w[1], then applies a ReLU.
+     * Backward passes of a batch norm: dy is the gradient of that ReLU's output. A max pool's forward pass: x is a
+     * ReLU's output, and what is saved makes BACKWARD_DATA write the gradient of that ReLU's input. */
     bool bias, relu;
     /* A batch norm's forward pass and BACKWARD_DATA, where no other worker shares its statistics: they take the sums
-     * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it does. */
+     * themselves; no STATS runs before, and BACKWARD_DATA runs in the place of BACKWARD_STATS, writing `stats` as it
+     * does. */
     bool stats;
     bool add; /* besides, forward: x[1] is added, as by the addition behind it, before the ReLU */
 };
@@ -149,12 +150,12 @@ struct ghp_backend_ops {
     /* Whether the operation's weights lie blocked between steps. Says the same whatever the samples, threads and
      * processor, for all who hold copies must agree. Not NULL where can_block is not. */
     bool (*blocks_weights)(const struct ghp_backend *backend, const struct ghp_local *local);
-    /* Whether a pass of the operation may take a ReLU, or a bias, along; of a ReLU's backward pass, whether a sum of gradients
-     * may take it. NULL: none may. Not NULL where can_block is not. */
+    /* Whether a pass of the operation may take a ReLU, or a bias, along; of a ReLU's backward pass, whether a sum of
+     * gradients may take it. NULL: none may. Not NULL where can_block is not. */
     bool (*fuses)(const struct ghp_backend *backend, enum ghp_op op, enum ghp_pass pass);
-    /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise, by the
-     * same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, where there is no such kernel. Not
-     * NULL where can_block or fuses is not. */
+    /* As prepare_as (algorithm may be NULL), in these formats; where the algorithm of that name reorders otherwise,
+     * by the same implementation. With bias, relu, stats or add *kernel becomes NULL, with GHP_OK, where there is no
+     * such kernel. Not NULL where can_block or fuses is not. */
     enum ghp_status (*prepare_nchw16c)(struct ghp_backend *backend, const struct ghp_local *local,
                                        enum ghp_pass pass, const char *algorithm,
                                        struct ghp_memory_format memory_formats,

@@ -1,9 +1,10 @@
-/* executor/backend/backend_private.h - what the CPU backends share: the opened backend, the prepared pass, and ghp's CPU kernels.
+/* executor/backend/backend_private.h - what the CPU backends share: the opened backend, the prepared pass, and ghp's
+ * CPU kernels.
  *
- * A *loop* is one pass of one operation in plain C, for float, double and bfloat16. The reference backend has nothing else; the
- * oneDNN backend takes from here what is bound by memory anyway, and what the library refuses. Loops are cut into parts
- * by rows or channels; sums that cross parts go through scratch and are added in part order, so results repeat bit for
- * bit for a given number of parts.
+ * A *loop* is one pass of one operation in plain C, for float, double and bfloat16. The reference backend has nothing
+ * else; the oneDNN backend takes from here what is bound by memory anyway, and what the library refuses. Loops are
+ * cut into parts by rows or channels; sums that cross parts go through scratch and are added in part order, so
+ * results repeat bit for bit for a given number of parts.
  *
  * To add one: a row in the table of the loops_*.c that it belongs to, its body in the *_body.h beside it (included once
  * for each precision: cpu/precisions.h), its definition in tests/executor/backend/cpu/test_reference.c. */
@@ -41,7 +42,8 @@ struct ghp_cpu_kernel {
 /* A loop's piece that is built again for each way, whose constants decide what is left of it. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* The stages of a loop that has nothing to do before, from its bodies in all precisions; after: the same for all, or NULL. */
+/* The stages of a loop that has nothing to do before, from its bodies in all precisions; after: the same for all, or
+ * NULL. */
 #define GHP_CPU_KERNEL_EACH(run, after)                                                            \
     {                                                                                              \
         {NULL, run##_float, after}, {NULL, run##_double, after},                                   \
@@ -59,16 +61,16 @@ extern const struct ghp_cpu_kernel ghp_cpu_kernels_gather[]; /* view, pad */
 
 /* The loop of a pass; NULL where the operation has no such pass. */
 const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass);
-/* A batch norm's, on tensors in these formats, with what they say is fused; NULL: there is none. Backward with a ReLU w is
- * read too. */
+/* A batch norm's, on tensors in these formats, with what they say is fused; NULL: there is none. Backward with a ReLU
+ * w is read too. */
 const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass,
                                                  struct ghp_memory_format memory_formats);
 extern const struct ghp_cpu_kernel
     ghp_cpu_kernel_add_relu; /* an addition with the ReLU behind it */
 extern const struct ghp_cpu_kernel
     ghp_cpu_kernel_max_relu; /* a max pool forward, with the ReLU before it */
-/* Linear layers over few samples, in float and with `fast` numerics (cpu/small_batch.c): whether there are loops for that operation,
- * and the one of a pass. */
+/* Linear layers over few samples, in float and with `fast` numerics (cpu/small_batch.c): whether there are loops for
+ * that operation, and the one of a pass. */
 #define GHP_CPU_KERNEL_SMALL_BATCH "thin"
 bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend,
                                    const struct ghp_local *local);

@@ -2,9 +2,9 @@
  *
  * A backend without a device (struct ghp_backend_ops.device is NULL) keeps tensors in host memory, and its work is done
  * when a call returns. A backend with one keeps them in memory that host code must never touch, and its calls only
- * enqueue: the device has three streams, each of which does its work in order, and *events* are moments in a stream that
- * other streams and the host wait for. The functions ghp_device_... below do the right thing for both: on host memory
- * they are memcpy and the like, and waiting is nothing.
+ * enqueue: the device has three streams, each of which does its work in order, and *events* are moments in a stream
+ * that other streams and the host wait for. The functions ghp_device_... below do the right thing for both: on host
+ * memory they are memcpy and the like, and waiting is nothing.
  *
  * A *graph* is a step's work of all streams, recorded once and played again and again: addresses and sizes stay as
  * recorded, numbers that change are read from device memory (struct ghp_step_hyperparameters).

@@ -1,7 +1,8 @@
 /* executor/backend/operands.h - all tensors of one local operation, filled with numbers that every backend sees alike.
  *
  * What opbench times and what the backend tests compare: the same operation on the same numbers. Numbers are multiples
- * of 2^-23, so that float and double hold the same ones (bfloat16 the nearest to them). Nothing overlaps: y is not x, dx is not dy.
+ * of 2^-23, so that float and double hold the same ones (bfloat16 the nearest to them). Nothing overlaps: y is not x,
+ * dx is not dy.
  *
  * Call order: init -> run passes, read and write tensors -> release. */
 #ifndef GHP_EXECUTOR_BACKEND_OPERANDS_H
@@ -34,8 +35,8 @@ enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_
                                      unsigned passes, struct ghp_operand_set *set);
 void ghp_operand_set_release(struct ghp_operand_set *set); /* accepts a zeroed one */
 
-/* The same in a device's memory, for whoever only times: large tensors repeat their first numbers there, made on the host
- * once. In host memory, ghp_operand_set_init. */
+/* The same in a device's memory, for whoever only times: large tensors repeat their first numbers there, made on the
+ * host once. In host memory, ghp_operand_set_init. */
 enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device,
                                              const struct ghp_local *local, int element_bytes,
                                              unsigned passes, struct ghp_operand_set *set);

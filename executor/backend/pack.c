@@ -29,8 +29,8 @@ static void copy_blocks(const struct ghp_pack *how, const char *from, char *to,
     }
 }
 
-/* One side of a slice that is turned from one format into the other: bytes from 16 channels to the next, from pixel to pixel,
- * from sample to sample. */
+/* One side of a slice that is turned from one format into the other: bytes from 16 channels to the next, from pixel
+ * to pixel, from sample to sample. */
 struct side {
     int64_t lane, pixel, sample;
     int64_t first; /* where the slice begins, in units (below) */
@@ -61,7 +61,8 @@ static int64_t unit_at(const struct side *side, int64_t unit, int64_t unit_bytes
     return at / in_lane * side->lane + at % in_lane * unit_bytes;
 }
 
-/* By units of channels that both formats keep together. Pixels innermost: what lies blocked is read or written in order. */
+/* By units of channels that both formats keep together. Pixels innermost: what lies blocked is read or written in
+ * order. */
 static inline void turn_units(const struct ghp_pack *how, const struct turn *t, int64_t unit_bytes)
 {
     int64_t samples = how->rows / how->pixels, units = how->block_bytes / unit_bytes,

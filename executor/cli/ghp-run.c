@@ -1,4 +1,5 @@
-/* executor/cli/ghp-run.c - the tool that trains by a plan: options, start and end; executor/cli/session.h does the rest. */
+/* executor/cli/ghp-run.c - the tool that trains by a plan: options, start and end; executor/cli/session.h does the
+ * rest. */
 #include "core/base/log.h"
 #include "executor/transport/device/device_transport.h"
 #include "executor/compare/candidates.h"
@@ -289,8 +290,8 @@ static const struct ghp_tool tool = {
         "last worker there.",
 };
 
-/* Threads that spin while they wait starve workers that share their cores. The OpenMP library reads its wait policy when
- * it is loaded, so the program starts itself once more with the policy set. */
+/* Threads that spin while they wait starve workers that share their cores. The OpenMP library reads its wait policy
+ * when it is loaded, so the program starts itself once more with the policy set. */
 static void wait_passively(char **argv)
 {
     struct ghp_processors ours = ghp_processors_of(0), launchers = ghp_processors_of(getppid());
@@ -374,8 +375,8 @@ static enum ghp_status agree_on_options(struct ghp_session *session, enum ghp_st
     return ops->agree(world, status);
 }
 
-/* The one place where a failure of one worker ends all. Rank 0 speaks first; others give it a moment, since all may have
- * seen the same. */
+/* The one place where a failure of one worker ends all. Rank 0 speaks first; others give it a moment, since all may
+ * have seen the same. */
 static int abort_all(struct ghp_session *session, enum ghp_status status)
 {
     int rank = session->transport_ops->rank(session->transport);

@@ -1,8 +1,8 @@
 /* executor/compare/candidates.h - who was faster: rounds in which every contestant was timed once, and what they prove.
  *
- * Pure numbers; who is timed, and how, is executor/compare/compare.h's. A machine's speed drifts, so contestants are compared round by
- * round, by their ratio within the round, and each comes first as often as the others. Intervals are order statistics:
- * they assume nothing of the distribution but that rounds are independent. */
+ * Pure numbers; who is timed, and how, is executor/compare/compare.h's. A machine's speed drifts, so contestants are
+ * compared round by round, by their ratio within the round, and each comes first as often as the others. Intervals
+ * are order statistics: they assume nothing of the distribution but that rounds are independent. */
 #ifndef GHP_EXECUTOR_COMPARE_CANDIDATES_H
 #define GHP_EXECUTOR_COMPARE_CANDIDATES_H
 

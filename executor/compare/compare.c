@@ -61,7 +61,8 @@ static enum ghp_status make_tables(struct bout *b)
     return GHP_OK;
 }
 
-/* All arenas exist at once: a limit that a plan was made for is overstepped with a warning, what the machine has is not. */
+/* All arenas exist at once: a limit that a plan was made for is overstepped with a warning, what the machine has is
+ * not. */
 static enum ghp_status check_memory(const struct bout *b)
 {
     const struct ghp_setup *s = b->setup;

@@ -1,9 +1,11 @@
-/* executor/compare/compare.h - several plans timed side by side, in turns, so that the machine's moods meet all of them alike.
+/* executor/compare/compare.h - several plans timed side by side, in turns, so that the machine's moods meet all of
+ * them alike.
  *
- * Every plan has a worker and an arena of its own, all open at once. A round gives each plan one turn: some steps to warm
- * up, then `steps` timed ones (fewer of a plan whose turn would last longer than is allowed); the round's value is the time from the first timed step's start to the last one's end, by
- * their number, meant over all workers. Turns follow the order of executor/compare/candidates.h. Training goes on from turn to turn
- * within each plan, from the same first weights, on the same samples.
+ * Every plan has a worker and an arena of its own, all open at once. A round gives each plan one turn: some steps to
+ * warm up, then `steps` timed ones (fewer of a plan whose turn would last longer than is allowed); the round's value
+ * is the time from the first timed step's start to the last one's end, by their number, meant over all workers. Turns
+ * follow the order of executor/compare/candidates.h. Training goes on from turn to turn within each plan, from the
+ * same first weights, on the same samples.
  *
  * Call order: ghp_compare_run -> report (executor/compare/compare_report.h) -> ghp_compare_release. */
 #ifndef GHP_EXECUTOR_COMPARE_COMPARE_H
@@ -27,8 +29,8 @@ struct ghp_comparison {
 /* Steps that each plan trains in a comparison. Local. */
 int64_t ghp_compare_steps(const struct ghp_session_options *options);
 
-/* Opens every plan's worker, runs the rounds, judges, saves each plan's run where a folder for them was given, and closes
- * the workers.
+/* Opens every plan's worker, runs the rounds, judges, saves each plan's run where a folder for them was given, and
+ * closes the workers.
  *
  * ab   to be released, after a failure too
  *

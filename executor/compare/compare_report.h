@@ -1,4 +1,5 @@
-/* executor/compare/compare_report.h - what a comparison says at its end: a table for people, the object "ghp.ab/1" for programs. */
+/* executor/compare/compare_report.h - what a comparison says at its end: a table for people, the object "ghp.ab/1"
+ * for programs. */
 #ifndef GHP_EXECUTOR_COMPARE_COMPARE_REPORT_H
 #define GHP_EXECUTOR_COMPARE_COMPARE_REPORT_H
 
@@ -7,8 +8,9 @@
 
 #include <stdio.h>
 
-/* A row a plan: predicted, measured, spread, error, ratio to the first plan with its interval; then who won, and whether
- * other programs disturbed it. A prediction is shown only where its profile is of this backend, precision and numerics. */
+/* A row a plan: predicted, measured, spread, error, ratio to the first plan with its interval; then who won, and
+ * whether other programs disturbed it. A prediction is shown only where its profile is of this backend, precision and
+ * numerics. */
 enum ghp_status ghp_compare_report(const struct ghp_comparison *ab, const struct ghp_setup *setup,
                                    FILE *out);
 

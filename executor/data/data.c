@@ -1,4 +1,5 @@
-/* executor/data/data.c - the list of sources, what is common to those that read files, and the checks against the model. */
+/* executor/data/data.c - the list of sources, what is common to those that read files, and the checks against the
+ * model. */
 #include "executor/data/data_private.h"
 
 #include <math.h>

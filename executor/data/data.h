@@ -1,9 +1,9 @@
 /* executor/data/data.h - where samples come from: a built-in generator, IDX files, CIFAR-10 files.
  *
  * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers". It knows nothing of
- * workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and reads its
- * own part. Images from files are normalised, per channel, to zero mean and unit deviation over the whole training set;
- * the test set is normalised with the training set's numbers.
+ * workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and
+ * reads its own part. Images from files are normalised, per channel, to zero mean and unit deviation over the whole
+ * training set; the test set is normalised with the training set's numbers.
  *
  * To add a source: a struct ghp_data_ops in data_NAME.c and its row in data.c. */
 #ifndef GHP_EXECUTOR_DATA_DATA_H
@@ -37,8 +37,8 @@ struct ghp_data;
 /* Opens a source and checks it against the model.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (unknown source, split where none is possible); GHP_ERR_IO (missing file);
- *           GHP_ERR_FORMAT (truncated or wrong file); GHP_ERR_INPUT (shape or classes differ from the model's, both named;
- *           fewer training samples than a batch)
+ *           GHP_ERR_FORMAT (truncated or wrong file); GHP_ERR_INPUT (shape or classes differ from the model's, both
+ *           named; fewer training samples than a batch)
  * Local
  * Tested    tests/executor/data/test_data.c */
 enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp_data **data);

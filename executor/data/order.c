@@ -1,5 +1,5 @@
-/* executor/data/order.c - see order.h. Fisher-Yates from the last place down, drawn from random numbers keyed by (seed, epoch,
- * place); what is left of it can be drawn at any time. */
+/* executor/data/order.c - see order.h. Fisher-Yates from the last place down, drawn from random numbers keyed by
+ * (seed, epoch, place); what is left of it can be drawn at any time. */
 #include "executor/data/order.h"
 
 #include "executor/platform/random.h"

@@ -29,8 +29,8 @@ void ghp_order_release(struct ghp_order *order); /* accepts a zeroed one */
 
 int64_t ghp_order_steps(const struct ghp_order *order); /* of an epoch */
 int64_t ghp_order_epoch(const struct ghp_order *order, int64_t step);
-/* The B samples of a step, in global batch order; borrowed until the second call from now. Calls for a step and the next
- * in turns are cheap. */
+/* The B samples of a step, in global batch order; borrowed until the second call from now. Calls for a step and the
+ * next in turns are cheap. */
 const int64_t *ghp_order_batch(struct ghp_order *order, int64_t step);
 
 #endif

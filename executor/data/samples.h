@@ -1,14 +1,15 @@
 /* executor/data/samples.h - what a worker loads of a batch, and making it.
  *
- * A load is the worker's part of every batch; a supply says which samples a batch consists of. Making a sample depends on
- * neither the plan nor the thread, so whoever makes it makes the same bits. */
+ * A load is the worker's part of every batch; a supply says which samples a batch consists of. Making a sample
+ * depends on neither the plan nor the thread, so whoever makes it makes the same bits. */
 #ifndef GHP_EXECUTOR_DATA_SAMPLES_H
 #define GHP_EXECUTOR_DATA_SAMPLES_H
 
 #include "executor/data/data.h"
 #include "executor/platform/parallel.h"
 
-/* What of a batch a worker loads; of a stage without the input, or without the loss, the one part or the other means nothing. */
+/* What of a batch a worker loads; of a stage without the input, or without the loss, the one part or the other means
+ * nothing. */
 struct ghp_load {
     int64_t first_image, images; /* samples of the batch */
     int64_t first_channel, channels;

@@ -1,8 +1,8 @@
 /* executor/data/synthetic.c - images made from numbers: nothing to download, the same for everyone with the same seed.
  *
  * Each class has a pattern of random tiles; a sample is its class's pattern plus noise of the same strength, scaled to
- * about unit deviation, so that a network can learn it but not at once. A sample depends on seed and number alone and is
- * made when asked for. */
+ * about unit deviation, so that a network can learn it but not at once. A sample depends on seed and number alone and
+ * is made when asked for. */
 #include "executor/data/data_private.h"
 
 #include "executor/platform/random.h"

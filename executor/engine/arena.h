@@ -1,4 +1,5 @@
-/* executor/engine/arena.h - the one allocation of a worker: every buffer of its program, at the offset the planner gave it.
+/* executor/engine/arena.h - the one allocation of a worker: every buffer of its program, at the offset the planner
+ * gave it.
  *
  * The arena takes exactly program.peak_bytes, so the predicted memory is the allocated memory. It knows bytes and
  * lifetimes, not what is in them. Under AddressSanitizer, ghp_arena_visit poisons whatever does not live at a point, so
@@ -23,7 +24,8 @@ struct ghp_arena {
     int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
 };
 
-/* Zeroed memory for a placed program: from the process's home (executor/platform/home.h), in huge pages where the system has them.
+/* Zeroed memory for a placed program: from the process's home (executor/platform/home.h), in huge pages where the
+ * system has them.
  *
  * resident   true: every page is touched now, so that no step pays for it and the resident size is the predicted one;
  *            false: pages come as they are used
@@ -52,7 +54,8 @@ void ghp_arena_close(struct ghp_arena *arena);
 void *ghp_arena_at(const struct ghp_arena *arena, const struct ghp_program *program, int buffer);
 
 /* Says that the step is now at `point`: under AddressSanitizer only buffers that live there may be touched from now on
- * (communication buffers stay open: they belong to the other stream). -1 opens everything. Elsewhere nothing happens. */
+ * (communication buffers stay open: they belong to the other stream). -1 opens everything. Elsewhere nothing
+ * happens. */
 void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point);
 
 /* Gives the pages of everything that does not persist back to the system until it is used again: between steps nothing

@@ -1,10 +1,12 @@
-/* executor/engine/comm_stream.h - the communication stream of a worker, whoever carries: jobs in order, beside the compute stream.
+/* executor/engine/comm_stream.h - the communication stream of a worker, whoever carries: jobs in order, beside the
+ * compute stream.
  *
- * Where tensors lie in host memory, or are carried through it, a communication stream is a thread (executor/engine/comm_thread.h) that does one job
- * after the other. Where the device transport enqueues, the job is called at once and what it enqueues is done in the device's
- * communication stream, in order. Either way a job sees what the compute stream had done when it was posted, and the
- * compute stream sees the job's work after ghp_comm_stream_wait. A communication stream that works late has no thread: who follows does the
- * jobs, so nothing is hidden, which tells what the thread gains.
+ * Where tensors lie in host memory, or are carried through it, a communication stream is a thread
+ * (executor/engine/comm_thread.h) that does one job after the other. Where the device transport enqueues, the job is
+ * called at once and what it enqueues is done in the device's communication stream, in order. Either way a job sees
+ * what the compute stream had done when it was posted, and the compute stream sees the job's work after
+ * ghp_comm_stream_wait. A communication stream that works late has no thread: who follows does the jobs, so nothing
+ * is hidden, which tells what the thread gains.
  *
  * Call order: open -> post, follow, settle ... -> close. One thread posts, follows and settles. */
 #ifndef GHP_EXECUTOR_ENGINE_COMM_STREAM_H

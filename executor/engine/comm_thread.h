@@ -1,4 +1,5 @@
-/* executor/engine/comm_thread.h - the communication thread: does jobs one after the other, beside the thread that posts them.
+/* executor/engine/comm_thread.h - the communication thread: does jobs one after the other, beside the thread that
+ * posts them.
  *
  * It knows numbers, not instructions: a job is a whole number handed to one function. First in, first out; a failure
  * stops the thread, later jobs are dropped, and every wait reports that failure.

@@ -1,8 +1,9 @@
-/* executor/engine/fault.h - deliberate mistakes in the training, one for each way in which a parallel training usually goes
- * wrong: they prove that verification sees what it should see. And the last worker stopping in the phases outside of the
- * training: that proves that the others end. Never on unless asked for by name.
+/* executor/engine/fault.h - deliberate mistakes in the training, one for each way in which a parallel training
+ * usually goes wrong: they prove that verification sees what it should see. And the last worker stopping in the
+ * phases outside of the training: that proves that the others end. Never on unless asked for by name.
  *
- * To add one: a row here, and its place in worker_*.c, engine/kernel_arguments.c or, of a stop, where the phase begins. */
+ * To add one: a row here, and its place in worker_*.c, engine/kernel_arguments.c or, of a stop, where the phase
+ * begins. */
 #ifndef GHP_EXECUTOR_ENGINE_FAULT_H
 #define GHP_EXECUTOR_ENGINE_FAULT_H
 

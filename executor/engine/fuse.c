@@ -59,8 +59,8 @@ static int own_stats(const struct ghp_program *program, int taker)
     return taker - 1;
 }
 
-/* The addition of two tensors that alone reads what the batch norm before it writes, and what the batch norm needs is still
- * there. */
+/* The addition of two tensors that alone reads what the batch norm before it writes, and what the batch norm needs is
+ * still there. */
 static int addition_behind(const struct ghp_program *program, const struct ghp_model *model,
                            int taker)
 {
@@ -184,7 +184,8 @@ struct ghp_relu_mask ghp_fuse_find_relu_mask(const struct ghp_program *program,
     return found;
 }
 
-/* Whether the sums that instruction `stats` takes reach `data` as they are, and dx can be written where they are taken. */
+/* Whether the sums that instruction `stats` takes reach `data` as they are, and dx can be written where they are
+ * taken. */
 static bool is_own(const struct ghp_program *program, int stats, int data)
 {
     const struct ghp_instr *last = &program->instrs[data];

@@ -1,20 +1,23 @@
 /* executor/engine/fuse.h - what one kernel does in place of several, while the tensor is in registers or in cache.
  *
- * A bias and a ReLU behind a convolution (on GPUs: or a linear layer) read and write its output once each, for next to no
- * computing; so does a ReLU behind a batch norm or an addition. Where they stand behind it in the program, in place and with no reshard between, the worker prepares one kernel for all of them, and their
- * own instructions do nothing. The bias is updated before the convolution runs, which waits for nothing more: its
- * gradient was ready before the convolution's. Backward, a batch norm's passes leave out of dy what the ReLU behind it would,
- * whose own pass does nothing then.
+ * A bias and a ReLU behind a convolution (on GPUs: or a linear layer) read and write its output once each, for next
+ * to no computing; so does a ReLU behind a batch norm or an addition. Where they stand behind it in the program, in
+ * place and with no reshard between, the worker prepares one kernel for all of them, and their own instructions do
+ * nothing. The bias is updated before the convolution runs, which waits for nothing more: its gradient was ready
+ * before the convolution's. Backward, a batch norm's passes leave out of dy what the ReLU behind it would, whose own
+ * pass does nothing then.
  *
- * A batch norm whose statistics no other worker shares takes its sums and applies them in one kernel, a few channels after the
- * other, so that the tensors come from memory once and not twice; forward that kernel also adds what the addition behind it
- * adds, and then runs in the addition's place. Backward it runs in the place of the sums, which the weights' gradients read.
+ * A batch norm whose statistics no other worker shares takes its sums and applies them in one kernel, a few channels
+ * after the other, so that the tensors come from memory once and not twice; forward that kernel also adds what the
+ * addition behind it adds, and then runs in the addition's place. Backward it runs in the place of the sums, which
+ * the weights' gradients read.
  *
- * A max pool right behind a ReLU saves no place where the greatest value is 0, so its gradient is the ReLU's input's already.
+ * A max pool right behind a ReLU saves no place where the greatest value is 0, so its gradient is the ReLU's input's
+ * already.
  *
- * The profiler measures what workers do so: an operation together with what follows it in its network, and a bias or a ReLU
- * that every layer of its kind hands to another as taking no time. Where a plan divides such a convolution by input
- * channels its parts must be summed before the bias, which then costs what no profile says (docs/cpu.md). */
+ * The profiler measures what workers do so: an operation together with what follows it in its network, and a bias or
+ * a ReLU that every layer of its kind hands to another as taking no time. Where a plan divides such a convolution by
+ * input channels its parts must be summed before the bias, which then costs what no profile says (docs/cpu.md). */
 #ifndef GHP_EXECUTOR_ENGINE_FUSE_H
 #define GHP_EXECUTOR_ENGINE_FUSE_H
 
@@ -28,8 +31,8 @@ struct ghp_epilogue { /* instructions, or layers; -1: none */
     int add;    /* addition right behind that batch norm; the ReLU is behind the addition then */
 };
 
-/* What can be fused into instruction `taker`: of a convolution or linear layer bias and ReLU, of a batch norm its statistics, an
- * addition and a ReLU, of an addition a ReLU. Local. Tested tests/executor/engine/test_fuse.c */
+/* What can be fused into instruction `taker`: of a convolution or linear layer bias and ReLU, of a batch norm its
+ * statistics, an addition and a ReLU, of an addition a ReLU. Local. Tested tests/executor/engine/test_fuse.c */
 struct ghp_epilogue ghp_fuse_find(const struct ghp_program *program, const struct ghp_model *model,
                                   int taker);
 
@@ -43,8 +46,8 @@ struct ghp_prologue {
 struct ghp_prologue ghp_fuse_find_back(const struct ghp_program *program,
                                        const struct ghp_model *model, int data);
 
-/* A max pool's forward pass, which knows what the ReLU right before it would let through, and that ReLU's backward pass, right
- * behind the pool's (instruction `data`). */
+/* A max pool's forward pass, which knows what the ReLU right before it would let through, and that ReLU's backward
+ * pass, right behind the pool's (instruction `data`). */
 struct ghp_relu_mask {
     int relu, forward; /* -1: none */
 };
@@ -64,8 +67,8 @@ struct ghp_fuse_scope {
 struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
                                     struct ghp_fuse_scope scope);
 
-/* Whether the pass of every layer of this one's kind and image size (but for biases and ReLUs forward: and channels) is taken
- * along: all that can share its entry in a profile. */
+/* Whether the pass of every layer of this one's kind and image size (but for biases and ReLUs forward: and channels)
+ * is taken along: all that can share its entry in a profile. */
 bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pass,
                      struct ghp_fuse_scope scope);
 

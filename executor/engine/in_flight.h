@@ -1,9 +1,9 @@
-/* executor/engine/in_flight.h - the steps that a worker on a device has under way: one that is being done, one that is being
- * enqueued.
+/* executor/engine/in_flight.h - the steps that a worker on a device has under way: one that is being done, one that
+ * is being enqueued.
  *
- * What the host has to know of a step - metrics, times, that it is done - comes a step late, by way of two banks. The in-flight steps
- * keeps them, brings the samples in, and, where every stream takes part by enqueueing alone, records a step once as a graph
- * and plays it from then on.
+ * What the host has to know of a step - metrics, times, that it is done - comes a step late, by way of two banks. The
+ * in-flight steps keeps them, brings the samples in, and, where every stream takes part by enqueueing alone, records
+ * a step once as a graph and plays it from then on.
  *
  * Call order: open -> per step: begin, enqueue (or the graph), end, collect the bank before -> collect -> close. */
 #ifndef GHP_EXECUTOR_ENGINE_IN_FLIGHT_H
@@ -59,8 +59,8 @@ enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *in_flight, int bank, 
 enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int bank,
                                       enum ghp_device_stream stream, const void *metrics);
 
-/* Collects the step before the present one, or (all) the present one too: waits until it is done, then writes its timings to
- * the watch. Returns the steps collected, with their metrics, oldest first. */
+/* Collects the step before the present one, or (all) the present one too: waits until it is done, then writes its
+ * timings to the watch. Returns the steps collected, with their metrics, oldest first. */
 struct ghp_in_flight_results {
     int n;
     double metrics[GHP_BANKS][GHP_METRIC_COUNT];

@@ -1,5 +1,5 @@
-/* executor/engine/kernel_arguments.h - turns an instruction's operands into what a backend's kernel gets: addresses, and which samples and
- * channels of the global tensor these are. */
+/* executor/engine/kernel_arguments.h - turns an instruction's operands into what a backend's kernel gets: addresses,
+ * and which samples and channels of the global tensor these are. */
 #ifndef GHP_EXECUTOR_ENGINE_KERNEL_ARGUMENTS_H
 #define GHP_EXECUTOR_ENGINE_KERNEL_ARGUMENTS_H
 

@@ -1,4 +1,5 @@
-/* executor/engine/kernel_memory_formats.h - the memory formats that one operation's kernels may have, and what they take.
+/* executor/engine/kernel_memory_formats.h - the memory formats that one operation's kernels may have, and what they
+ * take.
  *
  * Which of them a program gives an operation is engine/memory_format.h's to decide. */
 #ifndef GHP_EXECUTOR_ENGINE_KERNEL_MEMORY_FORMATS_H
@@ -24,9 +25,9 @@ struct ghp_memory_format ghp_memory_format_likely(const struct ghp_backend_ops *
 bool ghp_memory_format_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
                              enum ghp_op op, enum ghp_pass pass);
 
-/* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is the
- * most that any of them takes: the i-th of GHP_MEMORY_FORMAT_MAX, none with more blocks than `likely`; the second half with a
- * bias and a ReLU, for passes that take them along. */
+/* Which formats a program gives an operation is known only after its memory is laid out, so an operation's scratch is
+ * the most that any of them takes: the i-th of GHP_MEMORY_FORMAT_MAX, none with more blocks than `likely`; the second
+ * half with a bias and a ReLU, for passes that take them along. */
 enum { GHP_MEMORY_FORMAT_MAX = 8 };
 struct ghp_memory_format ghp_memory_format_variant(struct ghp_memory_format likely, int i);
 

@@ -1,9 +1,9 @@
-/* executor/engine/kernels.h - the prepared kernels of a program: one per distinct (local operation, pass, formats), shared by
- * all layers that need it, by the algorithms that the profile names.
+/* executor/engine/kernels.h - the prepared kernels of a program: one per distinct (local operation, pass, formats),
+ * shared by all layers that need it, by the algorithms that the profile names.
  *
  * It is also the lowering's source of scratch bytes, so that a buffer is as large as the very kernel that uses it asks
- * for, in whatever formats (engine/memory_format.h); with a profile it insists that the profile says the same. Preparing needs no
- * tensors and no arena. */
+ * for, in whatever formats (engine/memory_format.h); with a profile it insists that the profile says the same.
+ * Preparing needs no tensors and no arena. */
 #ifndef GHP_EXECUTOR_ENGINE_KERNELS_H
 #define GHP_EXECUTOR_ENGINE_KERNELS_H
 
@@ -23,7 +23,8 @@ void ghp_kernels_init(struct ghp_kernels *kernels, const struct ghp_backend_ops 
                       struct ghp_backend *backend, const struct ghp_profile *profile);
 void ghp_kernels_release(struct ghp_kernels *kernels); /* accepts a zeroed one */
 
-/* The kernel of a pass in these formats, prepared on first use; owned by `kernels`. NULL where there is none that fuses. */
+/* The kernel of a pass in these formats, prepared on first use; owned by `kernels`. NULL where there is none that
+ * fuses. */
 enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_local *local,
                                  enum ghp_pass pass, struct ghp_memory_format memory_formats,
                                  struct ghp_kernel **kernel);

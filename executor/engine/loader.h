@@ -1,9 +1,9 @@
-/* executor/engine/loader.h - brings a worker's samples onto a device: made on the host, copied beside the computing, a step ahead
- * where it is told what comes next.
+/* executor/engine/loader.h - brings a worker's samples onto a device: made on the host, copied beside the computing,
+ * a step ahead where it is told what comes next.
  *
  * Two banks of pinned host memory and of device memory, beside the arena: while a step computes on the samples of one,
- * the next step's are made into the other by a thread and copied by the copy stream. Without a hint the same is done when
- * the step comes, by whoever asks.
+ * the next step's are made into the other by a thread and copied by the copy stream. Without a hint the same is done
+ * when the step comes, by whoever asks.
  *
  * Call order: open -> (hint) supply, follow, take ... -> close. */
 #ifndef GHP_EXECUTOR_ENGINE_LOADER_H

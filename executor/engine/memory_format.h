@@ -1,13 +1,14 @@
-/* executor/engine/memory_format.h - which of a program's tensors lie blocked (backend.h), so that kernels that want blocks need not
- * reorder. Of activations: decided for a whole program, for each connected piece of its tensors at once. Of weights, with
- * their gradients and momentum: by the layer's own shape, for all who hold copies or share sums must agree.
+/* executor/engine/memory_format.h - which of a program's tensors lie blocked (backend.h), so that kernels that want
+ * blocks need not reorder. Of activations: decided for a whole program, for each connected piece of its tensors at
+ * once. Of weights, with their gradients and momentum: by the layer's own shape, for all who hold copies or share
+ * sums must agree.
  *
  * A piece is what operations tie together that read and write the same format (a bias with its input, a pool, an
- * addition, a change of layout that only gathers or adds whole samples); convolutions tie nothing, they take either format
- * on either side, and neither do changes of layout that pack slices of channels, which reorder on the way (pack.h). A piece
- * lies blocked where every instruction that touches it can, its channels come in whole blocks, it is not loaded nor passes
- * between stages, and the plan says so; or, where no plan says anything, a convolution beside it would otherwise reorder.
- * Sizes, offsets and the order of instructions do not change with it. */
+ * addition, a change of layout that only gathers or adds whole samples); convolutions tie nothing, they take either
+ * format on either side, and neither do changes of layout that pack slices of channels, which reorder on the way
+ * (pack.h). A piece lies blocked where every instruction that touches it can, its channels come in whole blocks, it
+ * is not loaded nor passes between stages, and the plan says so; or, where no plan says anything, a convolution
+ * beside it would otherwise reorder. Sizes, offsets and the order of instructions do not change with it. */
 #ifndef GHP_EXECUTOR_ENGINE_MEMORY_FORMAT_H
 #define GHP_EXECUTOR_ENGINE_MEMORY_FORMAT_H
 

@@ -1,9 +1,11 @@
-/* executor/engine/message.h - one send or receive of a program, at its addresses: what goes to whom, packing before, joining after.
+/* executor/engine/message.h - one send or receive of a program, at its addresses: what goes to whom, packing before,
+ * joining after.
  *
- * core/sharding/transfer.h says which part of a tensor a pair of workers exchanges; here that becomes places in memory. A piece
- * whose samples are whole is sent from and received into the tensor itself, any other through scratch.
+ * core/sharding/transfer.h says which part of a tensor a pair of workers exchanges; here that becomes places in
+ * memory. A piece whose samples are whole is sent from and received into the tensor itself, any other through scratch.
  *
- * Call order: ghp_message_open -> ghp_message_place -> pack | messages | join, any number of times -> ghp_message_close.
+ * Call order: ghp_message_open -> ghp_message_place -> pack | messages | join, any number of times ->
+ * ghp_message_close.
  * Tested    tests/executor/engine/test_message.c, test_stages.c */
 #ifndef GHP_EXECUTOR_ENGINE_MESSAGE_H
 #define GHP_EXECUTOR_ENGINE_MESSAGE_H

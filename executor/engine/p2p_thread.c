@@ -12,15 +12,15 @@
 
 enum { MESSAGE_BYTES = 1024 };
 
-/* Pauses between looks grow with the time that passed without anything happening, to about 1 / growth of it: so much later
- * is noticed what took so long. */
+/* Pauses between looks grow with the time that passed without anything happening, to about 1 / growth of it: so much
+ * later is noticed what took so long. */
 struct pauses {
     long first_ns, last_ns, growth;
 };
 
-/* While somebody waits for a message nobody computes on the core, and looks cost nothing.  Else each takes ten to thirty
- * microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links go on with
- * what sockets hold. */
+/* While somebody waits for a message nobody computes on the core, and looks cost nothing.  Else each takes ten to
+ * thirty microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links
+ * go on with what sockets hold. */
 static const struct pauses awaited = {5000, 500000, 16}, concurrent = {200000, 2000000, 4};
 
 enum stage_of_message { IDLE, POSTED, ACTIVE };

@@ -1,10 +1,10 @@
 /* executor/engine/p2p_thread.h - the transfer thread: carries messages between stages beside the thread that computes.
  *
- * Whatever is posted is under way at once: sends and receives do not wait for each other, and a message is done when all
- * its messages are (and it is joined). It knows messages by number, not instructions.
+ * Whatever is posted is under way at once: sends and receives do not wait for each other, and a message is done when
+ * all its messages are (and it is joined). It knows messages by number, not instructions.
  *
- * Call order: open -> post, wait ... -> close. One thread posts and waits; each message is waited for before it is posted
- * again.
+ * Call order: open -> post, wait ... -> close. One thread posts and waits; each message is waited for before it is
+ * posted again.
  *
  * Tested    tests/executor/engine/test_p2p_thread.c, test_stages.c */
 #ifndef GHP_EXECUTOR_ENGINE_P2P_THREAD_H

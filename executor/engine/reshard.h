@@ -1,7 +1,7 @@
 /* executor/engine/reshard.h - runs one layout change: packs, sends, adds, unpacks, as the step's kind says.
  *
- * The kinds and their order are core/sharding/split.h's table; here each kind is one function. Operands come resolved to
- * addresses, so an exchange knows neither program nor arena. */
+ * The kinds and their order are core/sharding/split.h's table; here each kind is one function. Operands come resolved
+ * to addresses, so an exchange knows neither program nor arena. */
 #ifndef GHP_EXECUTOR_ENGINE_RESHARD_H
 #define GHP_EXECUTOR_ENGINE_RESHARD_H
 

@@ -1,10 +1,11 @@
 /* executor/engine/timeline.h - when a step's instructions ran in a device's streams.
  *
- * The host only enqueues, so its clock says nothing: a timed event stands behind every instruction, and before those that
- * wait or run in the communication stream. Two *banks* of events, for the step that is being done and the one that is being
- * enqueued meanwhile; timings are taken when a step's events are all passed.
+ * The host only enqueues, so its clock says nothing: a timed event stands behind every instruction, and before those
+ * that wait or run in the communication stream. Two *banks* of events, for the step that is being done and the one
+ * that is being enqueued meanwhile; timings are taken when a step's events are all passed.
  *
- * Call order: open -> per step: begin, (start, finish)..., end -> when all is passed: take -> close. One thread a stream. */
+ * Call order: open -> per step: begin, (start, finish)..., end -> when all is passed: take -> close. One thread a
+ * stream. */
 #ifndef GHP_EXECUTOR_ENGINE_TIMELINE_H
 #define GHP_EXECUTOR_ENGINE_TIMELINE_H
 
@@ -25,11 +26,13 @@ enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int bank);
 enum ghp_status ghp_timeline_end(struct ghp_timeline *timeline, int bank);
 /* In place of begin where the bank's whole step is played again from a graph. */
 void ghp_timeline_again(struct ghp_timeline *timeline, int bank);
-/* Around instruction i, in the stream of its stream. Compute instructions without anything to wait for need no start. */
+/* Around instruction i, in the stream of its stream. Compute instructions without anything to wait for need no
+ * start. */
 enum ghp_status ghp_timeline_start(struct ghp_timeline *timeline, int bank, int i);
 enum ghp_status ghp_timeline_finish(struct ghp_timeline *timeline, int bank, int i);
 
-/* The next event of the bank's step that is not passed yet: its instruction, n_instrs for the end, -1: all are passed. */
+/* The next event of the bank's step that is not passed yet: its instruction, n_instrs for the end, -1: all are
+ * passed. */
 enum ghp_status ghp_timeline_pending(struct ghp_timeline *timeline, int bank, int *instr);
 
 /* One step of the step timer: the timings of all instructions that ran, and the step's length. */

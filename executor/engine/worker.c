@@ -1,5 +1,5 @@
-/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker_step.c runs steps, worker_instr.c
- * their instructions, engine/worker_concurrent.c those of the other streams, worker_update.c updates. */
+/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker_step.c runs steps,
+ * worker_instr.c their instructions, engine/worker_concurrent.c those of the other streams, worker_update.c updates. */
 #include "executor/engine/worker_private.h"
 
 #include "executor/engine/memory_format.h"
@@ -79,8 +79,8 @@ static bool stands(const struct ghp_worker *w, int i)
     return w->order[i] == i && ghp_worker_instr(w, i)->stream == GHP_STREAM_COMPUTE;
 }
 
-/* Two instructions run in each other's place. What other streams do keeps its own: reductions are posted in the order of
- * the list, which updates rely on (worker_update.c). */
+/* Two instructions run in each other's place. What other streams do keeps its own: reductions are posted in the order
+ * of the list, which updates rely on (worker_update.c). */
 static void swap(struct ghp_worker *w, int i, int other)
 {
     GHP_ASSERT(stands(w, i));
@@ -89,8 +89,8 @@ static void swap(struct ghp_worker *w, int i, int other)
     w->order[other] = i;
 }
 
-/* Instruction i takes its epilogue along, whose own instructions have nothing left to do; a bias is updated before, and a sum
- * is made where its other half is there. */
+/* Instruction i takes its epilogue along, whose own instructions have nothing left to do; a bias is updated before,
+ * and a sum is made where its other half is there. */
 static void absorb(struct ghp_worker *w, int i, struct ghp_epilogue epilogue)
 {
     const int taken[] = {epilogue.bias, epilogue.relu, epilogue.stats, epilogue.add};

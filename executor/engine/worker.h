@@ -1,11 +1,13 @@
-/* executor/engine/worker.h - one worker: a program, its memory, its kernels and communicators, and the loop that runs it.
+/* executor/engine/worker.h - one worker: a program, its memory, its kernels and communicators, and the loop that runs
+ * it.
  *
  * The worker knows instructions; it knows nothing of epochs, files, schedules or how a layer is split. Everything is
  * allocated and prepared by ghp_worker_open; the step loop allocates nothing.
  *
- * Call order: open -> connect -> allocate -> parameters (executor/state/parameters.h) -> step ... step -> flush -> read tensors -> close.
- * A step leaves its updates pending: they run at the start of the next step, when their reductions have had all of the
- * backward pass to finish. Whoever reads weights flushes first; flushing more often changes no result.
+ * Call order: open -> connect -> allocate -> parameters (executor/state/parameters.h) -> step ... step -> flush ->
+ * read tensors -> close. A step leaves its updates pending: they run at the start of the next step, when their
+ * reductions have had all of the backward pass to finish. Whoever reads weights flushes first; flushing more often
+ * changes no result.
  *
  * An evaluating worker (work.lender) runs a forward-only program on the weights of a training worker. */
 #ifndef GHP_EXECUTOR_ENGINE_WORKER_H
@@ -63,14 +65,15 @@ struct ghp_result { /* of one step, over the whole global batch */
 /* Lowers and prepares kernels. Memory comes with ghp_worker_allocate, so that a caller can read the process's memory in
  * between.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile whose scratch bytes differ); the backend's
- *           failures
+ * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile whose scratch bytes differ); the
+ *           backend's failures
  * Local
  * Tested    tests/executor/engine/test_worker.c */
 enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
                                 struct ghp_worker **worker);
 
-/* The communicators of the program's instructions, and a channel between stages. Collective over all workers of the extent. */
+/* The communicators of the program's instructions, and a channel between stages. Collective over all workers of the
+ * extent. */
 enum ghp_status ghp_worker_connect(struct ghp_worker *worker);
 
 /* The arena, and the threads of communication and transfers. Local. */
@@ -88,8 +91,8 @@ void ghp_worker_close(struct ghp_worker *worker);
 enum ghp_status ghp_worker_step(struct ghp_worker *worker, const struct ghp_step *step);
 
 /* What a step's next one will be, so that its samples are made while the step runs: on a processor that makes samples
- * ahead to be said before the step, on a device after it, elsewhere of no use. A hint that does not come true costs time
- * alone. `next->samples` are copied, `next->data` is borrowed until ghp_worker_close. */
+ * ahead to be said before the step, on a device after it, elsewhere of no use. A hint that does not come true costs
+ * time alone. `next->samples` are copied, `next->data` is borrowed until ghp_worker_close. */
 enum ghp_hints { GHP_HINTS_NONE, GHP_HINTS_BEFORE, GHP_HINTS_AFTER };
 enum ghp_hints ghp_worker_hints(const struct ghp_worker *worker);
 void ghp_worker_hint(struct ghp_worker *worker, const struct ghp_step *next);
@@ -117,8 +120,9 @@ bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
 /* Measured seconds of each instruction; settle or flush before reading. */
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
 
-/* A layer's tensor in this worker's memory (a device's: read it with executor/backend/device.h): WEIGHT, WEIGHT_GRADIENT,
- * MOMENTUM (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the program has none. */
+/* A layer's tensor in this worker's memory (a device's: read it with executor/backend/device.h): WEIGHT,
+ * WEIGHT_GRADIENT, MOMENTUM (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the
+ * program has none. */
 void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind, int layer,
                         int slot, int64_t *elements);
 

@@ -1,4 +1,5 @@
-/* executor/engine/worker_concurrent.c - what runs beside the compute stream: reductions on the communication stream, messages with the point-to-point thread.
+/* executor/engine/worker_concurrent.c - what runs beside the compute stream: reductions on the communication stream,
+ * messages with the point-to-point thread.
  *
  * On a device reductions are enqueued in its communication stream, and marks take the place of the clock. */
 #include "executor/engine/worker_private.h"

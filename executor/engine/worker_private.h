@@ -1,4 +1,5 @@
-/* executor/engine/worker_private.h - private to executor/engine/worker*.c: what a worker has, and what its parts do for each other. */
+/* executor/engine/worker_private.h - private to executor/engine/worker*.c: what a worker has, and what its parts do
+ * for each other. */
 #ifndef GHP_EXECUTOR_ENGINE_WORKER_PRIVATE_H
 #define GHP_EXECUTOR_ENGINE_WORKER_PRIVATE_H
 

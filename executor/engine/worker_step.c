@@ -1,6 +1,6 @@
-/* executor/engine/worker_step.c - runs the steps of a worker. The order of everything is the program's; this file adds only the
- * rules of core/program/program.h: reductions and transfers run on the other streams, updates wait for the previous step's, a
- * flush runs them alone.
+/* executor/engine/worker_step.c - runs the steps of a worker. The order of everything is the program's; this file
+ * adds only the rules of core/program/program.h: reductions and transfers run on the other streams, updates wait for
+ * the previous step's, a flush runs them alone.
  *
  * On a device the same instructions are enqueued in the same order; what the host learns of a step it learns a step
  * later, from its flight (engine/in_flight.h). */

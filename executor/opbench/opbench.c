@@ -159,7 +159,8 @@ static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbe
     return GHP_OK;
 }
 
-/* A kernel's scratch is other kernels' and other tensors' place between two runs of it: each run has one that as much has
+/* A kernel's scratch is other kernels' and other tensors' place between two runs of it: each run has one that as much
+ * has
  * passed since it was used.  What there is stays for the next kernel. */
 static enum ghp_status place_scratch(struct ghp_opbench *bench)
 {

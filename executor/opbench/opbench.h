@@ -1,8 +1,9 @@
-/* executor/opbench/opbench.h - one pass of one local operation on its own: buffers, kernel, run; what the profiler times.
+/* executor/opbench/opbench.h - one pass of one local operation on its own: buffers, kernel, run; what the profiler
+ * times.
  *
- * In training the rest of the step passes through the caches between two runs of an operation: what the run before it wrote
- * (its input, its output's gradient) is still there, all else, weights too, is not. A bench does the same with copies of
- * its tensors, and of its scratch, that runs take in turns.
+ * In training the rest of the step passes through the caches between two runs of an operation: what the run before it
+ * wrote (its input, its output's gradient) is still there, all else, weights too, is not. A bench does the same with
+ * copies of its tensors, and of its scratch, that runs take in turns.
  *
  * It has no clock: who times decides when and how often. Inputs are seeded random numbers, the same on every backend;
  * passes that read what earlier passes wrote (indices, means) get it from those passes, run once at opening. Operations

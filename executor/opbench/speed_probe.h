@@ -1,7 +1,7 @@
 /* executor/opbench/speed_probe.h - how fast this machine is just now, by two fixed jobs.
  *
- * A profile holds what they took when it was measured, a run what they take: a processor that is throttled, or a machine
- * shared with others, is told from a model that is wrong. Nothing is corrected by it.
+ * A profile holds what they took when it was measured, a run what they take: a processor that is throttled, or a
+ * machine shared with others, is told from a model that is wrong. Nothing is corrected by it.
  *
  *     compute   the forward pass of one linear layer that fits the caches
  *     memory    the update of weights that do not
@@ -27,8 +27,8 @@ void ghp_speed_prober_close(struct ghp_speed_prober *prober); /* accepts NULL */
 enum ghp_status ghp_speed_prober_time(struct ghp_speed_prober *prober,
                                       struct ghp_speed_probe *speed_probe);
 
-/* The compute job alone, over and over for `last_s` > 0 seconds: mean seconds of a run. Long beside the time slices of a
- * core that others use too, it tells how much of the core is left. */
+/* The compute job alone, over and over for `last_s` > 0 seconds: mean seconds of a run. Long beside the time slices
+ * of a core that others use too, it tells how much of the core is left. */
 enum ghp_status ghp_speed_prober_time_compute(struct ghp_speed_prober *prober, double last_s,
                                               double *seconds);
 

@@ -1,9 +1,9 @@
 /* executor/platform/home.h - the memory beside the cores that this process is bound to.
  *
  * Whoever allocates much wishes for pages from there: from the cores' NUMA node or, where they belong to several, from
- * each of these in turn, since one thread touches all pages first and all threads read them. It is a wish: where a node is
- * full the system takes another. While there is no home - the process is not bound, or the system refuses, as containers
- * without the right do - pages come from the node of the thread that first touches them.
+ * each of these in turn, since one thread touches all pages first and all threads read them. It is a wish: where a
+ * node is full the system takes another. While there is no home - the process is not bound, or the system refuses, as
+ * containers without the right do - pages come from the node of the thread that first touches them.
  *
  * One home a process, as it has one binding, which chooses it (executor/platform/binding.h). From one thread.
  *
@@ -25,7 +25,8 @@ bool ghp_home_choose(char *text, size_t bytes);
 /* From now on there is none; what was taken keeps its pages. */
 void ghp_home_leave(void);
 
-/* Pages of [base, base + bytes) that are not touched yet will come from the home. base is a page's first byte, bytes > 0.
+/* Pages of [base, base + bytes) that are not touched yet will come from the home. base is a page's first byte, bytes
+ * > 0.
  *
  * Returns   whether they will: false without a home, and where the system refuses, which changes nothing but speed */
 bool ghp_home_take(void *base, int64_t bytes);

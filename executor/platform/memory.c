@@ -1,4 +1,5 @@
-/* executor/platform/memory.c - see memory.h. VmHWM is the peak, VmRSS the present size; writing 5 to clear_refs resets the peak. */
+/* executor/platform/memory.c - see memory.h. VmHWM is the peak, VmRSS the present size; writing 5 to clear_refs
+ * resets the peak. */
 #include "executor/platform/memory.h"
 
 #include <fcntl.h>

@@ -1,8 +1,9 @@
-/* executor/platform/memory.h - how much memory this process really uses, as the kernel counts it (Linux: /proc/self). What
- * it shares with other processes - MPI's messages, sums inside a host (mpi/shared_segment.h) - is nobody's own and left out.
+/* executor/platform/memory.h - how much memory this process really uses, as the kernel counts it (Linux: /proc/self).
+ * What it shares with other processes - MPI's messages, sums inside a host (mpi/shared_segment.h) - is nobody's own
+ * and left out.
  *
- * Call order: ghp_memory_begin just before the arena -> work -> ghp_memory_pause / resume around what does not belong to
- * the training (evaluation, checkpoints) -> ghp_memory_over_base. */
+ * Call order: ghp_memory_begin just before the arena -> work -> ghp_memory_pause / resume around what does not belong
+ * to the training (evaluation, checkpoints) -> ghp_memory_over_base. */
 #ifndef GHP_EXECUTOR_PLATFORM_MEMORY_H
 #define GHP_EXECUTOR_PLATFORM_MEMORY_H
 

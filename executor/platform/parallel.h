@@ -1,8 +1,8 @@
 /* executor/platform/parallel.h - one piece of work on several threads, cut by number and never by chance.
  *
  * Work is cut into as many parts as the worker has threads; a part does the same whichever thread runs it, so results
- * depend on the number of parts only. The one place where ghp's CPU kernels meet OpenMP; where the compiler ignores OpenMP
- * the parts run one after the other, with the same results. */
+ * depend on the number of parts only. The one place where ghp's CPU kernels meet OpenMP; where the compiler ignores
+ * OpenMP the parts run one after the other, with the same results. */
 #ifndef GHP_EXECUTOR_PLATFORM_PARALLEL_H
 #define GHP_EXECUTOR_PLATFORM_PARALLEL_H
 
@@ -19,10 +19,12 @@ struct ghp_range { /* first <= i < end */
 /* Runs body(context, share) for each of `parts` >= 1 parts, and returns when all are done. */
 void ghp_parallel(int parts, void (*body)(void *context, struct ghp_share share), void *context);
 
-/* The part's piece of 0 .. total - 1, cut at multiples of `grain` >= 1; empty where there are more parts than grains. */
+/* The part's piece of 0 .. total - 1, cut at multiples of `grain` >= 1; empty where there are more parts than
+ * grains. */
 struct ghp_range ghp_share_of(struct ghp_share share, int64_t total, int64_t grain);
 
-/* OpenMP threads of whatever this thread calls from now on (oneDNN's primitives keep the number they were made with). */
+/* OpenMP threads of whatever this thread calls from now on (oneDNN's primitives keep the number they were made
+ * with). */
 void ghp_parallel_threads(int threads);
 
 #endif

@@ -1,4 +1,5 @@
-/* executor/platform/random.h - random numbers by meaning: the same key gives the same number, whoever asks, in any order.
+/* executor/platform/random.h - random numbers by meaning: the same key gives the same number, whoever asks, in any
+ * order.
  *
  * Counter-based (Philox4x32, ten rounds): there is no state and no sequence, so nothing depends on the rank, the number
  * of workers or the order of calls. Not for secrets. Three uses have keys of their own and never meet: blocks (dropout

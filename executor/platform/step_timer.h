@@ -3,8 +3,8 @@
  * Keeps the last GHP_STEP_TIMER_STEPS steps, and answers for the steps of middling length: means over the half of them
  * between the quartiles. A mean over the same steps for everything, so the terms of a step sum to the step; between the
  * quartiles, so a hiccup of the machine does not count. Not a profiler: it times what the training does anyway.
- * One writer an instruction's timing: the stream that runs it; one of its waiting: the compute stream. Read when both streams
- * stand still. */
+ * One writer an instruction's timing: the stream that runs it; one of its waiting: the compute stream. Read when both
+ * streams stand still. */
 #ifndef GHP_EXECUTOR_PLATFORM_STEP_TIMER_H
 #define GHP_EXECUTOR_PLATFORM_STEP_TIMER_H
 
@@ -32,8 +32,8 @@ void ghp_step_timer_end_after(struct ghp_step_timer *watch, double step_s);
 int64_t ghp_step_timer_step(const struct ghp_step_timer *watch);   /* number of the present step */
 double ghp_step_timer_start_s(const struct ghp_step_timer *watch); /* when it started */
 void ghp_step_timer_record(struct ghp_step_timer *watch, int instr, struct ghp_instr_timing timing);
-/* In the present step the compute stream stood still for the instruction: before its start, for a reduction of the previous
- * step; or to hand it to the thread that runs it, which may take the core at once. */
+/* In the present step the compute stream stood still for the instruction: before its start, for a reduction of the
+ * previous step; or to hand it to the thread that runs it, which may take the core at once. */
 void ghp_step_timer_wait(struct ghp_step_timer *watch, int instr, double wait_s);
 /* drops what was measured so far (warm-up) */
 void ghp_step_timer_forget(struct ghp_step_timer *watch);

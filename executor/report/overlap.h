@@ -1,8 +1,9 @@
 /* executor/report/overlap.h - what hides each reduction of the communication stream, predicted beside measured.
  *
- * A reduction is hidden as far as the compute stream goes on beside it, and exposed as far as an update of the next step (or
- * its loss) stands still until it is done, and while it is handed to the thread that runs it. Where several instructions wait
- * for one reduction their waiting is its. From the residuals alone, so nothing more is measured for it. */
+ * A reduction is hidden as far as the compute stream goes on beside it, and exposed as far as an update of the next
+ * step (or its loss) stands still until it is done, and while it is handed to the thread that runs it. Where several
+ * instructions wait for one reduction their waiting is its. From the residuals alone, so nothing more is measured for
+ * it. */
 #ifndef GHP_EXECUTOR_REPORT_OVERLAP_H
 #define GHP_EXECUTOR_REPORT_OVERLAP_H
 
@@ -13,8 +14,8 @@ struct ghp_comm_overlap { /* of one reduction, on this worker */
     int instr;
     struct ghp_term whole;   /* from its start to its end */
     struct ghp_term exposed; /* the compute stream stands still for it */
-    /* instructions of the compute stream that ran, first and last, while it was under way (the step after this one begins
-     * where this one ends); -1: none did */
+    /* instructions of the compute stream that ran, first and last, while it was under way (the step after this one
+     * begins where this one ends); -1: none did */
     int behind_first, behind_last;
 };
 

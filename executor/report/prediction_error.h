@@ -1,4 +1,5 @@
-/* executor/report/prediction_error.h - predicted beside measured: the join of the simulation's and the step timer's tables.
+/* executor/report/prediction_error.h - predicted beside measured: the join of the simulation's and the step timer's
+ * tables.
  *
  * Both know the same instructions, so the join is by index. Seconds of one steady step on this worker; what the compute
  * stream does, summed by phase and by layer. Whatever lies between instructions is its own term, so that measured terms

@@ -1,4 +1,5 @@
-/* executor/report/report.h - what a run says at its end: tables for people. The same numbers as executor/report/run_file.h writes. */
+/* executor/report/report.h - what a run says at its end: tables for people. The same numbers as
+ * executor/report/run_file.h writes. */
 #ifndef GHP_EXECUTOR_REPORT_REPORT_H
 #define GHP_EXECUTOR_REPORT_REPORT_H
 

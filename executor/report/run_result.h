@@ -1,4 +1,5 @@
-/* executor/report/run_result.h - what training by one plan came to: everything that a report, a run file or --json says.
+/* executor/report/run_result.h - what training by one plan came to: everything that a report, a run file or --json
+ * says.
  *
  * Joins predictions and measurements, gathers what only all workers know (memory, replicas, the weights' fingerprint),
  * and leaves a filled-in struct ghp_run. It prints nothing. */

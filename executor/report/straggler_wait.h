@@ -1,4 +1,5 @@
-/* executor/report/straggler_wait.h - what instructions take by themselves, apart from waiting for stragglers that are late.
+/* executor/report/straggler_wait.h - what instructions take by themselves, apart from waiting for stragglers that are
+ * late.
  *
  * A blocking exchange lasts on each worker from its own arrival: whoever comes early counts the others' lateness as its
  * own time.  The last to arrive waits for nobody, so in each step the least duration over the exchange's ranks is what

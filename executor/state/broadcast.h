@@ -1,7 +1,7 @@
 /* executor/state/broadcast.h - gives the bytes that one worker of a group has to the group's other workers.
  *
- * For what is read outside training (whole weights, for a checkpoint or a verification): stages hold different layers, and
- * everybody wants all of them. Blocking, one tensor at a time. */
+ * For what is read outside training (whole weights, for a checkpoint or a verification): stages hold different
+ * layers, and everybody wants all of them. Blocking, one tensor at a time. */
 #ifndef GHP_EXECUTOR_STATE_BROADCAST_H
 #define GHP_EXECUTOR_STATE_BROADCAST_H
 

@@ -133,7 +133,8 @@ static enum ghp_status world_of(struct ghp_worker *worker, struct ghp_comm **wor
     return exec->transport_ops->group(exec->transport, all, GHP_STREAM_COMPUTE, world);
 }
 
-/* Gathers every tensor; `writer` (rank 0) keeps them. A write that fails does not stop the gathering, in which all are. */
+/* Gathers every tensor; `writer` (rank 0) keeps them. A write that fails does not stop the gathering, in which all
+ * are. */
 static enum ghp_status gather_all(struct ghp_worker *worker, const struct contents *c,
                                   struct ghp_safetensors_writer *writer)
 {

@@ -1,8 +1,10 @@
-/* executor/state/checkpoint.h - a training on disk: DIR/checkpoint.safetensors with whole tensors under the model's names.
+/* executor/state/checkpoint.h - a training on disk: DIR/checkpoint.safetensors with whole tensors under the model's
+ * names.
  *
  * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. Weights and
- * statistics under their names, momenta as "momentum.<name>"; the metadata holds format, model and struct ghp_checkpoint.
- * A killed run leaves the last complete file, and perhaps a temporary one beside it, which the next run removes. */
+ * statistics under their names, momenta as "momentum.<name>"; the metadata holds format, model and struct
+ * ghp_checkpoint. A killed run leaves the last complete file, and perhaps a temporary one beside it, which the next
+ * run removes. */
 #ifndef GHP_EXECUTOR_STATE_CHECKPOINT_H
 #define GHP_EXECUTOR_STATE_CHECKPOINT_H
 
@@ -22,7 +24,8 @@ struct ghp_checkpoint {            /* with these, every later batch is what it w
  * Local: rank 0 does it, before the first save */
 enum ghp_status ghp_checkpoint_prepare(const char *folder);
 
-/* Writes DIR/checkpoint.safetensors, replacing an older one when complete. Prepare the folder and flush the worker first.
+/* Writes DIR/checkpoint.safetensors, replacing an older one when complete. Prepare the folder and flush the worker
+ * first.
  *
  * Returns   GHP_OK; GHP_ERR_IO (on every worker)
  * Collective over all workers; rank 0 writes

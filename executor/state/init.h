@@ -1,8 +1,8 @@
 /* executor/state/init.h - a training's first weights: drawn from a seed, or read from a file of named tensors.
  *
- * The file must hold exactly the model's tensors - weights and running statistics - whole, under the model's names, with
- * the model's dimensions; numbers are converted to the training's precision. Every worker reads it and keeps its part.
- * Momenta start at zero either way.
+ * The file must hold exactly the model's tensors - weights and running statistics - whole, under the model's names,
+ * with the model's dimensions; numbers are converted to the training's precision. Every worker reads it and keeps its
+ * part. Momenta start at zero either way.
  *
  * To add a kind of file: a struct ghp_init_ops in init_NAME.c and its row in init.c. A kind lists only what is a weight
  * or statistic of the network: what else its files hold (a trainer's own state) it leaves out. */
@@ -51,8 +51,8 @@ struct ghp_init_choice {            /* which weights; zeroed: drawn from seed 0 
  * Tested    tests/executor/state/test_init.c */
 enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_choice *choice);
 
-/* What a training starts from where --init says nothing: the weights in the ONNX file that its network came from, if that
- * file can be read and holds values; else they are drawn from the seed.
+/* What a training starts from where --init says nothing: the weights in the ONNX file that its network came from, if
+ * that file can be read and holds values; else they are drawn from the seed.
  *
  * model_path   of the plan, of any kind; borrowed as long as the choice is used
  *

@@ -1,4 +1,5 @@
-/* executor/state/init_onnx.c - first weights from the network's own ONNX file, or one that ghp-inspect --export-onnx wrote. */
+/* executor/state/init_onnx.c - first weights from the network's own ONNX file, or one that ghp-inspect --export-onnx
+ * wrote. */
 #include "onnx/onnx.h"
 #include "executor/state/init.h"
 

@@ -1,4 +1,5 @@
-/* executor/state/init_safetensors.c - first weights from safetensors files: ghp's own checkpoints, or those of other trainers.
+/* executor/state/init_safetensors.c - first weights from safetensors files: ghp's own checkpoints, or those of other
+ * trainers.
  *
  * Left out are the momenta of a checkpoint of ghp, and the whole numbers that PyTorch keeps beside a batch norm's
  * statistics (NAME.num_batches_tracked), which no result of ghp depends on. */

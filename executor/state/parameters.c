@@ -128,8 +128,8 @@ static int next_of_op(const struct ghp_model *model, int layer, enum ghp_op op)
     return next >= 0 && model->layers[next].op == op ? next : -1;
 }
 
-/* Variance of a weight times its fan-in, such that activations keep their size from layer to layer: a relu halves the mean
- * square of what passes it, max pooling behind it about doubles it again. */
+/* Variance of a weight times its fan-in, such that activations keep their size from layer to layer: a relu halves the
+ * mean square of what passes it, max pooling behind it about doubles it again. */
 static double variance_gain(const struct ghp_model *model, int layer)
 {
     int bias = next_of_op(model, layer, GHP_OP_BIAS);
@@ -296,7 +296,8 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
     return GHP_OK;
 }
 
-/* Goes on with the hash of a whole tensor: its own copy, which may be most of a network, only where nobody has all of it. */
+/* Goes on with the hash of a whole tensor: its own copy, which may be most of a network, only where nobody has all of
+ * it. */
 static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_tensor *t,
                                   enum ghp_buffer_kind buffer_kind, uint64_t *hash)
 {

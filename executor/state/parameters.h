@@ -1,7 +1,8 @@
-/* executor/state/parameters.h - a worker's weights, momenta and statistics as whole tensors: initialise, gather, scatter, hash.
+/* executor/state/parameters.h - a worker's weights, momenta and statistics as whole tensors: initialise, gather,
+ * scatter, hash.
  *
- * Whole tensors exist only here, one at a time, in host memory and in the field's order (conv2d weights K,C,R,S), wherever
- * and however the parts lie. What each worker holds is executor/state/shard.h's; flush or settle the worker
+ * Whole tensors exist only here, one at a time, in host memory and in the field's order (conv2d weights K,C,R,S),
+ * wherever and however the parts lie. What each worker holds is executor/state/shard.h's; flush or settle the worker
  * first. */
 #ifndef GHP_EXECUTOR_STATE_PARAMETERS_H
 #define GHP_EXECUTOR_STATE_PARAMETERS_H
@@ -27,8 +28,8 @@ enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct gh
 enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor,
                                        enum ghp_buffer_kind buffer_kind, const void *whole);
 
-/* Hash of this worker's parts of all tensors (weights, momenta, statistics), one for each entry of the list: equal on all
- * holders of a shard, 0 for what is of another stage. Local. */
+/* Hash of this worker's parts of all tensors (weights, momenta, statistics), one for each entry of the list: equal on
+ * all holders of a shard, 0 for what is of another stage. Local. */
 enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
                                     uint64_t *hashes);
 

@@ -1,7 +1,7 @@
 /* executor/state/shard.h - which part of a whole parameter (or state) a worker holds under its layer's split.
  *
- * A shard is `rows` equal runs of the whole tensor: one run where the first dimension is divided (out, channel), one run
- * a first index where the second is (in), the whole tensor where nothing is. */
+ * A shard is `rows` equal runs of the whole tensor: one run where the first dimension is divided (out, channel), one
+ * run a first index where the second is (in), the whole tensor where nothing is. */
 #ifndef GHP_EXECUTOR_STATE_SHARD_H
 #define GHP_EXECUTOR_STATE_SHARD_H
 

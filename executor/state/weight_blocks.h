@@ -1,10 +1,12 @@
-/* executor/state/weight_blocks.h - a convolution's weights as they lie between steps where oneDNN's primitives want blocks.
+/* executor/state/weight_blocks.h - a convolution's weights as they lie between steps where oneDNN's primitives want
+ * blocks.
  *
  *     plain    [k][c][r][s]                             the field's order: checkpoints, slices, comparisons
  *     blocked  [k / 16][c / 16][r][s][16 of c][16 of k]
  *
  * Both take the same bytes. Weights, gradients and momentum of a layer lie alike, so that updates and reductions, which
- * treat every number alike, need not know. Which weights lie so: ghp_memory_format_weights (executor/engine/memory_format.h). */
+ * treat every number alike, need not know. Which weights lie so: ghp_memory_format_weights
+ * (executor/engine/memory_format.h). */
 #ifndef GHP_EXECUTOR_STATE_WEIGHT_BLOCKS_H
 #define GHP_EXECUTOR_STATE_WEIGHT_BLOCKS_H
 

@@ -1,4 +1,5 @@
-/* executor/train/evaluate.h - loss and accuracy over all samples of a set: running statistics, no dropout, nothing learnt.
+/* executor/train/evaluate.h - loss and accuracy over all samples of a set: running statistics, no dropout, nothing
+ * learnt.
  *
  * Runs a forward-only program of the training's own splits on the training worker's weights. Samples go in global
  * batches; the last one is filled up with padding that is not counted, so every sample counts exactly once. */

@@ -1,4 +1,5 @@
-/* executor/train/metrics.h - the metrics file: one JSON object a line, a line a step or evaluation, readable while it grows.
+/* executor/train/metrics.h - the metrics file: one JSON object a line, a line a step or evaluation, readable while it
+ * grows.
  *
  *     {"step": 12, "epoch": 0, "loss": 1.93, "top1": 0.41, "images_per_s": 812.4, "learning_rate": 0.01}
  *     {"step": 125, "epoch": 1, "test_loss": 0.31, "test_top1": 0.912, "test_samples": 2000} */

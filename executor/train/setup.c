@@ -86,8 +86,8 @@ static bool same_cores(const struct ghp_machine *a, const struct ghp_machine *b)
     return true;
 }
 
-/* Bound once, as the first plan says: the others must name the same cores, or their workers would not be where they would
- * be without the comparison. */
+/* Bound once, as the first plan says: the others must name the same cores, or their workers would not be where they
+ * would be without the comparison. */
 static enum ghp_status bind(struct ghp_setup *s)
 {
     const struct ghp_machine *first = &s->session_plans[0].plan.profile.machine;

@@ -1,10 +1,12 @@
-/* executor/train/setup.h - what a session needs before it computes: its plans, who computes and carries, and what is trained.
+/* executor/train/setup.h - what a session needs before it computes: its plans, who computes and carries, and what is
+ * trained.
  *
- * A session has one plan, or several that are to be compared. All plans of a session are for one model, one global batch
- * and the same workers, and run on one backend with one set of data; each has a worker (and its arena) of its own, made
- * when it is wanted. Every function here ends in agreement: it fails on all workers or on none.
+ * A session has one plan, or several that are to be compared. All plans of a session are for one model, one global
+ * batch and the same workers, and run on one backend with one set of data; each has a worker (and its arena) of its
+ * own, made when it is wanted. Every function here ends in agreement: it fails on all workers or on none.
  *
- * Call order: ghp_setup_open -> for a plan: ghp_session_plan_open -> train -> ghp_session_plan_close ... -> ghp_setup_release. */
+ * Call order: ghp_setup_open -> for a plan: ghp_session_plan_open -> train -> ghp_session_plan_close ... ->
+ * ghp_setup_release. */
 #ifndef GHP_EXECUTOR_TRAIN_SETUP_H
 #define GHP_EXECUTOR_TRAIN_SETUP_H
 
@@ -103,8 +105,8 @@ enum ghp_status ghp_setup_agree(struct ghp_setup *setup, enum ghp_status status,
  *
  * setup   zeroed; to be released after a failure too
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (another number of workers, another model; plans that cannot be compared, both named);
- *           the failures of files, backend and data
+ * Returns   GHP_OK; GHP_ERR_INPUT (another number of workers, another model; plans that cannot be compared, both
+ *           named); the failures of files, backend and data
  * Collective over all workers */
 enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *setup);
 void ghp_setup_release(struct ghp_setup *setup); /* closes the entrants too */

@@ -1,7 +1,9 @@
-/* executor/train/train.h - the training loop: steps, epochs, evaluations, checkpoints, the metrics file, the progress bar.
+/* executor/train/train.h - the training loop: steps, epochs, evaluations, checkpoints, the metrics file, the progress
+ * bar.
  *
- * Says what happens when; how a step runs is executor/engine/worker.h's, what it consists of executor/train/training_config.h's. Results come
- * one step late, because a step's sums are complete only when the next one needs their place. */
+ * Says what happens when; how a step runs is executor/engine/worker.h's, what it consists of
+ * executor/train/training_config.h's. Results come one step late, because a step's sums are complete only when the
+ * next one needs their place. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAIN_H
 #define GHP_EXECUTOR_TRAIN_TRAIN_H
 

@@ -1,7 +1,8 @@
-/* executor/train/training_config.h - what a training consists of, whatever the plan: first weights, data, order, learning rates.
+/* executor/train/training_config.h - what a training consists of, whatever the plan: first weights, data, order,
+ * learning rates.
  *
- * Turns a step's number into the step that a worker runs. Two workers (or N and one) that follow the same training config train
- * alike. */
+ * Turns a step's number into the step that a worker runs. Two workers (or N and one) that follow the same training
+ * config train alike. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
 #define GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
 
@@ -18,7 +19,8 @@ struct ghp_training_config {
     double momentum, weight_decay;
 };
 
-/* The step with this number; its samples are borrowed from the training config until the second call from now. Local. */
+/* The step with this number; its samples are borrowed from the training config until the second call from now.
+ * Local. */
 struct ghp_step ghp_training_config_step(struct ghp_training_config *training_config, int64_t step);
 
 #endif

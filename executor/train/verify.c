@@ -152,8 +152,8 @@ struct limits {
     double zero; /* of all gradients: a tensor's gradient up to this is zero but for rounding */
 };
 
-/* Where a plan adds in another order, tf32 and bf16 round otherwise, and ReLUs and pools then decide otherwise; after some
- * steps that is in all weights, so there the gradients are what is judged: docs/exactness.md has the figures. */
+/* Where a plan adds in another order, tf32 and bf16 round otherwise, and ReLUs and pools then decide otherwise; after
+ * some steps that is in all weights, so there the gradients are what is judged: docs/exactness.md has the figures. */
 static struct limits limits_of(struct ghp_precision precision)
 {
     if (precision.element_bytes == 8) return (struct limits){1e-12, 1e-11, 1e-11, 1e-14};
@@ -204,8 +204,8 @@ static double ratio(double difference, double size)
     return difference == 0 ? 0 : difference / size;
 }
 
-/* e_g of one tensor. One that is zero but for rounding has no size to be held against: it reaches its limit where the other
- * run's is further from it than rounding. */
+/* e_g of one tensor. One that is zero but for rounding has no size to be held against: it reaches its limit where the
+ * other run's is further from it than rounding. */
 static double gradient_difference(const double *g, const double *g1, int64_t n, double all,
                                   const struct limits *limits)
 {

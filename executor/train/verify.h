@@ -31,12 +31,14 @@ void ghp_snapshot_release(struct ghp_snapshot *snapshot); /* accepts a zeroed on
 enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *snapshot, struct ghp_worker *worker);
 enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *snapshot, struct ghp_worker *worker);
 
-/* Trains `steps` steps from fresh weights, keeping gradients, weights and losses. Collective over the worker's extent. */
+/* Trains `steps` steps from fresh weights, keeping gradients, weights and losses. Collective over the worker's
+ * extent. */
 enum ghp_status ghp_verify_train(struct ghp_worker *worker,
                                  struct ghp_training_config *training_config, int64_t steps,
                                  struct ghp_snapshot *snapshot);
 
-/* The same by one worker alone, on the same execution context's backend and training config. `like` gives model, batch, precision and the masks' seed.
+/* The same by one worker alone, on the same execution context's backend and training config. `like` gives model,
+ * batch, precision and the masks' seed.
  * Local */
 enum ghp_status ghp_verify_lone(const struct ghp_exec_context *exec, const struct ghp_work *like,
                                 struct ghp_training_config *training_config, int64_t steps,

@@ -1,7 +1,8 @@
-/* executor/transport/exec_context.h - who works for a worker: who computes, who carries tensors, and who carries control messages.
+/* executor/transport/exec_context.h - who works for a worker: who computes, who carries tensors, and who carries
+ * control messages.
  *
- * Control messages - what workers tell each other in host memory - go by the transport. Tensors go by the device transport: the same
- * transport where they lie in host memory, else one that knows the device. */
+ * Control messages - what workers tell each other in host memory - go by the transport. Tensors go by the device
+ * transport: the same transport where they lie in host memory, else one that knows the device. */
 #ifndef GHP_EXECUTOR_TRANSPORT_EXEC_H
 #define GHP_EXECUTOR_TRANSPORT_EXEC_H
 

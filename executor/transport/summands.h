@@ -1,4 +1,5 @@
-/* executor/transport/summands.h - pieces of several workers, added in the workers' order: every sum of tensors on processors.
+/* executor/transport/summands.h - pieces of several workers, added in the workers' order: every sum of tensors on
+ * processors.
  *
  * The same pieces give the same bits whoever adds them. bfloat16 is added in float and rounded once.
  *
@@ -8,8 +9,8 @@
 
 #include <stdint.h>
 
-/* n elements of each of `count` > 1 members. The piece of member `index` is `own`, the others' are in scratch, `stride` elements
- * apart; index -1: all are. */
+/* n elements of each of `count` > 1 members. The piece of member `index` is `own`, the others' are in scratch,
+ * `stride` elements apart; index -1: all are. */
 struct ghp_summands {
     int count, index;
     int64_t n, stride; /* [elements] */

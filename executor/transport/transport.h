@@ -11,8 +11,8 @@
  * Collective over the communicator: every member calls with equal sizes, in the same order. The two streams use
  * different communicators, so one thread per stream may be inside the transport at once.
  *
- * Tensors on a device are carried by a transport that knows the device (transport/device/staged.h, transport_nccl.h); what
- * workers tell each other always goes through host memory. One that `streams` returns at once: its collectives are
+ * Tensors on a device are carried by a transport that knows the device (transport/device/staged.h, transport_nccl.h);
+ * what workers tell each other always goes through host memory. One that `streams` returns at once: its collectives are
  * enqueued on the device's stream of the communicator's stream, and fail later, in `check`. */
 #ifndef GHP_EXECUTOR_TRANSPORT_TRANSPORT_H
 #define GHP_EXECUTOR_TRANSPORT_TRANSPORT_H
@@ -54,27 +54,28 @@ struct ghp_transport_ops {
     /* argc, argv as main got them; watchdog_s: limit of one wait. */
     enum ghp_status (*open)(int *argc, char ***argv, double watchdog_s,
                             struct ghp_transport **transport);
-    /* Waits for all workers, who must be closing it as well, but no longer than the watchdog allows: then the process ends
-     * with a message. */
+    /* Waits for all workers, who must be closing it as well, but no longer than the watchdog allows: then the process
+     * ends with a message. */
     void (*close)(struct ghp_transport *transport);
-    /* Whether the last failure is known to all workers, who then all close the transport; else abort is what is left. NULL
-     * of what carries for another transport, as the next one. */
+    /* Whether the last failure is known to all workers, who then all close the transport; else abort is what is left.
+     * NULL of what carries for another transport, as the next one. */
     bool (*settled)(const struct ghp_transport *transport);
-    /* Between true and false this worker works alone and the others wait for it: longer than the watchdog allows, but only
-     * as long as it gives signs of life. Local. */
+    /* Between true and false this worker works alone and the others wait for it: longer than the watchdog allows, but
+     * only as long as it gives signs of life. Local. */
     void (*alone)(struct ghp_transport *transport, bool alone);
     int (*rank)(const struct ghp_transport *transport);
     int (*size)(const struct ghp_transport *transport);
     /* Those that the workers of this one's node may use together, as they were started. NULL in what carries tensors
      * alone. */
     const struct ghp_processors *(*processors)(const struct ghp_transport *transport);
-    /* How many ranks are on this one's node, and this one's place among them. NULL of what carries for another transport */
+    /* How many ranks are on this one's node, and this one's place among them. NULL of what carries for another
+     * transport */
     void (*place)(const struct ghp_transport *transport, int *here, int *place);
     /* Whether sums keep to rank order over several nodes too, so that they don't depend on where ranks run. At first
      * false. All workers alike. */
     void (*sum_in_rank_order)(struct ghp_transport *transport, bool on);
-    /* The communicator of `ranks` for `stream`. Collective over all workers: all call with their own ranks of one kind. Where
-     * one of `ranks` lacks memory for it, all of them fail. */
+    /* The communicator of `ranks` for `stream`. Collective over all workers: all call with their own ranks of one
+     * kind. Where one of `ranks` lacks memory for it, all of them fail. */
     enum ghp_status (*group)(struct ghp_transport *transport, struct ghp_ranks ranks,
                              enum ghp_stream stream, struct ghp_comm **comm);
     /* What the watchdog says is being waited for; borrowed until the next call. */
@@ -84,8 +85,8 @@ struct ghp_transport_ops {
     /* all[i] = rank i's bytes; `mine` may lie in its place in `all`. */
     enum ghp_status (*all_gather)(struct ghp_comm *comm, const void *mine, void *all,
                                   int64_t bytes_each);
-    /* words[i] = what rank i told; borrowed until the next word or agreement. Needs no memory: so can a rank take part that has
-     * none. NULL of what carries for another transport. */
+    /* words[i] = what rank i told; borrowed until the next word or agreement. Needs no memory: so can a rank take
+     * part that has none. NULL of what carries for another transport. */
     enum ghp_status (*tell)(struct ghp_comm *comm, struct ghp_word mine,
                             const struct ghp_word **words);
     /* out[i] = what rank i had in in[own index]. */

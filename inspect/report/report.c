@@ -1,4 +1,5 @@
-/* inspect/report/report.c - what every form of a report is made of; the forms are in report/html.c, _trace.c and _dot.c. */
+/* inspect/report/report.c - what every form of a report is made of; the forms are in report/html.c, _trace.c and
+ * _dot.c. */
 #include "inspect/report/report_private.h"
 
 #include <math.h>

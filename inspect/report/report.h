@@ -4,7 +4,8 @@
  * was measured beside it, joined by instruction.
  *
  * Call order: ghp_report_init, any of the three savers, ghp_report_release.
- * To add a section to the page: its function in a file of its own, its line in report/report_private.h and in report/html.c.
+ * To add a section to the page: its function in a file of its own, its line in report/report_private.h and in
+ * report/html.c.
  *
  * Tested  tests/inspect/report/test_report.c, tests/tools/inspect/test_report.sh */
 #ifndef GHP_INSPECT_REPORT_REPORT_H

@@ -1,8 +1,10 @@
-/* planner/alternatives/alternatives.h - every other split of each conv2d and linear layer, and the best plan without the chosen one.
+/* planner/alternatives/alternatives.h - every other split of each conv2d and linear layer, and the best plan without
+ * the chosen one.
  *
  * `choices`: each split that the layer can take, all other layers as planned; of networks so large that this would take
- * longer than the search, the layers between others of the same work have but those tried that promise most by the rows.  The second best: with the layer's own
- * split forbidden the others are searched again, for as long as the time lasts; layers that are not reached keep all
+ * longer than the search, the layers between others of the same work have but those tried that promise most by the
+ * rows.  The second best: with the layer's own split forbidden the others are searched again, for as long as the time
+ *        lasts; layers that are not reached keep all
  * other splits, and the best single change is given.  What changes along is listed, and only where it makes the
  * second best faster.  Each number is a simulated step with the plan's bucket size: a second best, not a proof.
  *

@@ -1,7 +1,9 @@
-/* planner/alternatives/break_even.h - at which bandwidth, latency, batch and memory a layer's choice flips to its second best.
+/* planner/alternatives/break_even.h - at which bandwidth, latency, batch and memory a layer's choice flips to its
+ * second best.
  *
  * For each quantity alone, all else fixed: the nearest value below and above the nominal one at which the plan and the
- * plan with the second best (planner/alternatives/alternatives.h: the layer's other split, and what changes along) take equally long,
+ * plan with the second best (planner/alternatives/alternatives.h: the layer's other split, and what changes along)
+ * take equally long,
  * within a factor GHP_QUANTITY_FACTOR.  Each side is walked in factors of two until the sign of the difference turns,
  * then closed in on; a second change of sign inside one factor of two would be missed.
  *
@@ -11,7 +13,8 @@
  *     memory               the plan's own arena, where the second best needs less: below it only the second best fits
  *
  * The work is limited by a count, not by a clock, so a plan is the same on every machine: layers whose second best is
- * slower by more than half are left out, then those with the slowest second-best choices.  plan->break_even_search says so.
+ * slower by more than half are left out, then those with the slowest second-best choices.  plan->break_even_search
+ * says so.
  *
  * Tested  tests/planner/alternatives/test_break_even.c (a closed form), tests/tools/plan/test_why.sh */
 #ifndef GHP_PLANNER_ALTERNATIVES_BREAK_EVEN_H

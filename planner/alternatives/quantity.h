@@ -1,4 +1,5 @@
-/* planner/alternatives/quantity.h - the quantities that a plan was made for, and a profile in which one of them is another.
+/* planner/alternatives/quantity.h - the quantities that a plan was made for, and a profile in which one of them is
+ * another.
  *
  * Tested  tests/planner/alternatives/test_break_even.c */
 #ifndef GHP_PLANNER_ALTERNATIVES_QUANTITY_H

@@ -1,4 +1,5 @@
-/* planner/build/baselines.c - pure data, pure model and OWT: searched first, starts of every later search, and plans of their own. */
+/* planner/build/baselines.c - pure data, pure model and OWT: searched first, starts of every later search, and plans
+ * of their own. */
 #include "planner/build/build_private.h"
 
 #include <stdlib.h>

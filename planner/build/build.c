@@ -160,7 +160,8 @@ done:
     return status;
 }
 
-/* Seconds of data parallelism in a plan's own formats; INFINITY where it cannot be had, or something else was asked for. */
+/* Seconds of data parallelism in a plan's own formats; INFINITY where it cannot be had, or something else was asked
+ * for. */
 static double data_s(const struct ghp_plan_request *request, const struct ghp_plan *plan)
 {
     const struct ghp_baseline *data = &plan->baselines[0];
@@ -170,7 +171,8 @@ static double data_s(const struct ghp_plan_request *request, const struct ghp_pl
     return whole && data->feasible ? data->predicted.step_s : INFINITY;
 }
 
-/* Of the time limit, what the next attempt may take: half of what is left, if a plan may be recomputed in other formats. */
+/* Of the time limit, what the next attempt may take: half of what is left, if a plan may be recomputed in other
+ * formats. */
 static double attempt_s(const struct ghp_plan_request *request, double began_s)
 {
     double all = request->time_limit_s, left = all - (ghp_now_s() - began_s);

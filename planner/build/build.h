@@ -1,8 +1,10 @@
-/* planner/build/build.h - from a model, a profile and a request to a whole plan: searches, baselines, buckets, certificate.
+/* planner/build/build.h - from a model, a profile and a request to a whole plan: searches, baselines, buckets,
+ * certificate.
  *
  * The order: the three baselines; the search over everything that the request leaves open, from the baselines' plans;
- * shares by the workers' speeds where these differ; bucket sizes on the best plans met; data parallelism in place of a plan that is not surely faster; the second best of
- * each conv2d and linear layer, and where that is faster under buckets than the plan, it instead; break-even values.
+ * shares by the workers' speeds where these differ; bucket sizes on the best plans met; data parallelism in place of
+ * a plan that is not surely faster; the second best of each conv2d and linear layer, and where that is faster under
+ * buckets than the plan, it instead; break-even values.
  *
  * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
  * afterwards: its status then says so.

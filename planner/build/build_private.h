@@ -1,4 +1,5 @@
-/* planner/build/build_private.h - private to planner/build/build*.c: what travels through a plan's build, and what its parts do for each other.
+/* planner/build/build_private.h - private to planner/build/build*.c: what travels through a plan's build, and what
+ * its parts do for each other.
  *
  * build/build.c has the order; each part is called at one or two places of it. */
 #ifndef GHP_PLANNER_BUILD_BUILD_PRIVATE_H
@@ -57,10 +58,11 @@ bool ghp_build_may_recompute(const struct ghp_build_context *m);
 
 /* ---- build/memory_format.c ---- */
 
-/* Before any search: which tensors lie blocked, so that all plans are costed alike. The layers' splits are overwritten. */
+/* Before any search: which tensors lie blocked, so that all plans are costed alike. The layers' splits are
+ * overwritten. */
 enum ghp_status ghp_build_set_memory_format(struct ghp_build_context *m);
-/* Whether the plan that was made can keep to them; else those that the next attempt is to be made with, in *formats (one
- * a layer, owned by the caller): at `attempt` 0 the best under its splits, then none. */
+/* Whether the plan that was made can keep to them; else those that the next attempt is to be made with, in *formats
+ * (one a layer, owned by the caller): at `attempt` 0 the best under its splits, then none. */
 enum ghp_status ghp_build_memory_format_holds(const struct ghp_plan_request *request,
                                               const struct ghp_plan *plan, int attempt,
                                               bool **memory_formats, bool *hold);
@@ -74,7 +76,8 @@ enum ghp_status ghp_build_search(struct ghp_build_context *m, const struct ghp_d
 enum ghp_status ghp_build_baselines(struct ghp_build_context *m, struct ghp_split *splits);
 /* A baseline as a plan of its own: what was found for the table. */
 enum ghp_status ghp_build_take_baseline(struct ghp_build_context *m);
-/* Takes a baseline that is faster: with each layer reduced alone none is, but buckets help one plan more than another. */
+/* Takes a baseline that is faster: with each layer reduced alone none is, but buckets help one plan more than
+ * another. */
 enum ghp_status ghp_build_take_faster_baseline(struct ghp_build_context *m);
 
 /* ---- build/buckets.c ---- */
@@ -101,7 +104,8 @@ enum ghp_status ghp_build_search_stages(struct ghp_build_context *m);
 
 /* Layers recomputed, where the memory keeps a faster plan away. */
 enum ghp_status ghp_build_search_recompute(struct ghp_build_context *m);
-/* Unequal shares for workers that are not equally fast; taken where they are surely faster than what was found before. */
+/* Unequal shares for workers that are not equally fast; taken where they are surely faster than what was found
+ * before. */
 enum ghp_status ghp_build_search_load_balance(struct ghp_build_context *m);
 
 /* ---- build/rules.c ---- */

@@ -1,7 +1,7 @@
 /* planner/build/certificate.c - what is proven of a plan: step, bound, gap, and how far the search got, in words.
  *
- * The three numbers are of one search. What is tried on top of it (bucket sizes, unequal shares, layers recomputed) makes the
- * plan faster than the certificate's step, and is not in its bound: that bounds plans without. */
+ * The three numbers are of one search. What is tried on top of it (bucket sizes, unequal shares, layers recomputed)
+ * makes the plan faster than the certificate's step, and is not in its bound: that bounds plans without. */
 #include "planner/build/build_private.h"
 
 #include "core/base/clock.h"

@@ -1,4 +1,5 @@
-/* planner/build/margin.c - a plan's margin over data parallelism: what it is worth beside the prediction's error, and what follows. */
+/* planner/build/margin.c - a plan's margin over data parallelism: what it is worth beside the prediction's error, and
+ * what follows. */
 #include "planner/build/build_private.h"
 
 #include <math.h>

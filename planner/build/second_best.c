@@ -1,4 +1,5 @@
-/* planner/build/second_best.c - each layer's second best, and the plan that one of them makes where it is faster under buckets. */
+/* planner/build/second_best.c - each layer's second best, and the plan that one of them makes where it is faster
+ * under buckets. */
 #include "planner/build/build_private.h"
 
 #include "core/base/clock.h"
@@ -36,8 +37,8 @@ static enum ghp_status find_alternatives(struct ghp_build_context *m, double sha
     return ghp_alternatives_compute(&job, m->plan, left_out);
 }
 
-/* The proof is about layers reduced alone; with buckets a second best may be faster than the plan.  Whether one was taken
- * in its place. */
+/* The proof is about layers reduced alone; with buckets a second best may be faster than the plan.  Whether one was
+ * taken in its place. */
 static enum ghp_status take_second_best(struct ghp_build_context *m, bool *taken)
 {
     struct ghp_plan *plan = m->plan;
@@ -73,8 +74,8 @@ static enum ghp_status note_unfinished(struct ghp_build_context *m, int left_out
     return ghp_build_set_text(&m->plan->certificate.unfinished, text);
 }
 
-/* Until no second best is faster than the plan, so that those listed in the end are the plan's own: each is a change of the plan
- * that it was found for. Every round makes the step shorter, so there is a last one. */
+/* Until no second best is faster than the plan, so that those listed in the end are the plan's own: each is a change
+ * of the plan that it was found for. Every round makes the step shorter, so there is a last one. */
 enum ghp_status ghp_build_second_best(struct ghp_build_context *m)
 {
     double share = first_share;

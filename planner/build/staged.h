@@ -1,4 +1,5 @@
-/* planner/build/staged.h - a plan's stages and micro-batches, once they are decided: groups, buckets, prediction, costs.
+/* planner/build/staged.h - a plan's stages and micro-batches, once they are decided: groups, buckets, prediction,
+ * costs.
  *
  * Called by planner/build/build.h alone, which says when. */
 #ifndef GHP_PLANNER_BUILD_STAGED_H
@@ -26,7 +27,8 @@ enum ghp_status ghp_staged_adopt(const struct ghp_plan_request *request,
                                  const struct ghp_lowering *how,
                                  const struct ghp_partition *partition, struct ghp_plan *plan);
 
-/* Takes the entries that the plan's programs ask for: of every worker whose shapes differ from the others' of its stage.
+/* Takes the entries that the plan's programs ask for: of every worker whose shapes differ from the others' of its
+ * stage.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering */
 enum ghp_status ghp_staged_subset(const struct ghp_profile *profile, struct ghp_plan *plan);

@@ -1,4 +1,5 @@
-/* planner/pipeline/closed_form.h - the group hybrid scheme's step time and memory as formulas: the explanation beside a plan.
+/* planner/pipeline/closed_form.h - the group hybrid scheme's step time and memory as formulas: the explanation beside
+ * a plan.
  *
  * One cut divides the network into a front (run by data) and a rear (every layer split `out` over the group, by
  * all-gather); workers are shared by both or separated.  Ring collectives, no overlap, one sustained rate.  Not what

@@ -18,8 +18,8 @@ struct ruling {
 
 /* ---- 1. where the front ends ---- */
 
-/* Whether a layer moves fewer bytes by data: its weights around all workers, against its activations around a group, there and
- * back. */
+/* Whether a layer moves fewer bytes by data: its weights around all workers, against its activations around a group,
+ * there and back. */
 static bool prefers_data(const struct ruling *r, const struct ghp_layer *l)
 {
     double n = r->job->how->problem.workers, batch = (double)r->job->how->problem.global_batch;

@@ -1,8 +1,9 @@
-/* planner/pipeline/heuristic.h - pipeline partitioning by rules instead of a search, as the literature on group hybrid parallelism does it:
- * what a plan by rules of thumb costs, beside the best.
+/* planner/pipeline/heuristic.h - pipeline partitioning by rules instead of a search, as the literature on group
+ * hybrid parallelism does it: what a plan by rules of thumb costs, beside the best.
  *
- *     1. layer preference: a layer prefers data parallelism where reducing its weights' gradient over all workers moves fewer
- *        bytes than gathering its activations over a group; the front ends with the last layer before which all prefer data
+ *     1. layer preference: a layer prefers data parallelism where reducing its weights' gradient over all workers
+ *        moves fewer bytes than gathering its activations over a group; the front ends with the last layer before
+ *        which all prefer data
  *     2. G: the divisor of N next to G* = sqrt(N B A / W_r) (planner/pipeline/closed_form.h), in the logarithm
  *     3. roles: K_m grows from 1 while the step falls; then shared roles, if they are faster
  * The rear is split `out` as far as it divides. Every step of a rule is evaluated by the simulation.
@@ -16,7 +17,8 @@
 
 /* The plan by rules. job->space and best_s are not used; a plan above job->limit_bytes does not count.
  *
- * allocation   staging (one stage where roles are shared) and splits; found is false where no rule's plan fits or can be
+ * allocation   staging (one stage where roles are shared) and splits; found is false where no rule's plan fits or can
+ *              be
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_heuristic(const struct ghp_partition_job *job, struct ghp_partition *partition);

@@ -11,8 +11,9 @@
 
 static const double worth = 0.01;  /* of a step: what shares must gain over those in proportion */
 static const double narrow = 1e-4; /* of a step: where the bisection ends */
-/* Libraries' kernels cut a batch into blocks: over a prime number of samples some take twice as long and more, which costs
- * between the numbers measured do not know. So shares are levelled by so many samples, where that is little of the least. */
+/* Libraries' kernels cut a batch into blocks: over a prime number of samples some take twice as long and more, which
+ * costs between the numbers measured do not know. So shares are levelled by so many samples, where that is little of
+ * the least. */
 enum { MOST_GRAIN = 4, GRAINS = 8 };
 /* of the time that is left: what one block size's splits may take */
 static const double time_share = 0.5;

@@ -44,8 +44,8 @@ static double between(const double *prefix, int first, int end)
     return first < end ? prefix[end] - prefix[first] : 0;
 }
 
-/* The bound of a stage and those before it, the longest of: each one's own computation; and once through the first stages
- * and back, with all micro-batches in the one where the way turns. */
+/* The bound of a stage and those before it, the longest of: each one's own computation; and once through the first
+ * stages and back, with all micro-batches in the one where the way turns. */
 static enum ghp_status prune(void *context, const struct ghp_partition_prefix *part, bool *pruned)
 {
     struct partition_search *a = context;

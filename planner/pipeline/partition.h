@@ -1,14 +1,15 @@
-/* planner/pipeline/partition.h - pipeline partitioning: cuts, worker counts and micro-batches, and for each the best splits.
+/* planner/pipeline/partition.h - pipeline partitioning: cuts, worker counts and micro-batches, and for each the best
+ * splits.
  *
  * An *outer choice* is a staging (core/sharding/stage.h): everything but the splits. Each has a cheap bound, from the
- * computation that its stages cannot avoid; in the order of that bound each is searched as an instance of its own, until
- * the bound reaches the best plan. So what is left out is proven to be no better, and the least bound of what was not looked at to the
- * end bounds the whole space.
+ * computation that its stages cannot avoid; in the order of that bound each is searched as an instance of its own,
+ * until the bound reaches the best plan. So what is left out is proven to be no better, and the least bound of what
+ * was not looked at to the end bounds the whole space.
  *
  * The space: groups G dividing N; one stage with u > 1, or up to `most_stages` stages; cuts where
- * ghp_stage_may_start; worker counts of a group that sum to K, in units of the least divisor of K that leaves at most 64 of them;
- * u a power of two up to `most_micro_batches`; equal shares where they come out, else the largest grain that does; both
- * schedules.
+ * ghp_stage_may_start; worker counts of a group that sum to K, in units of the least divisor of K that leaves at most
+ * 64 of them; u a power of two up to `most_micro_batches`; equal shares where they come out, else the largest grain
+ * that does; both schedules.
  *
  * Source   docs/stages.md 6
  * Tested   tests/planner/pipeline/test_partition.c (brute force) */
@@ -27,8 +28,8 @@ struct ghp_partition_space {
 
 typedef enum ghp_status ghp_partition_fn(void *context, const struct ghp_staging *staging);
 
-/* A stage of an outer choice, told when its end is known, after the stages before it: layers first .. end - 1, `workers`
- * of each of `groups`, `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch.
+/* A stage of an outer choice, told when its end is known, after the stages before it: layers first .. end - 1,
+ * `workers` of each of `groups`, `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch.
  * useless: no outer choice that begins with these stages, or whose stage ends later, can be of use. */
 struct ghp_partition_prefix {
     int stage, first, end, workers, grain, groups, micro_batches;
@@ -43,8 +44,8 @@ struct ghp_partition_visitor {
     void *context;
 };
 
-/* Calls visit for every outer choice of the space but the trivial one and those that begin with pruned stages. The staging is the
- * caller's for the call only.
+/* Calls visit for every outer choice of the space but the trivial one and those that begin with pruned stages. The
+ * staging is the caller's for the call only.
  *
  * Returns   GHP_OK; what the visitor's functions return */
 enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_problem problem,
@@ -85,7 +86,8 @@ enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
                                       struct ghp_partition *partition);
 void ghp_partition_release(struct ghp_partition *partition); /* accepts a zeroed one */
 
-/* The best splits of one staging, within `force` (planner/search/baselines.h) where that is not NULL. best_s does not count.
+/* The best splits of one staging, within `force` (planner/search/baselines.h) where that is not NULL. best_s does not
+ * count.
  *
  * Returns   GHP_OK (not found: nothing fits the memory); GHP_ERR_INPUT (the staging cannot be); as above */
 enum ghp_status ghp_partition_one(const struct ghp_partition_job *job,

@@ -1,4 +1,5 @@
-/* planner/pipeline/partition_each.c - the space of outer choices, one after the other; what a visitor prunes is left out. */
+/* planner/pipeline/partition_each.c - the space of outer choices, one after the other; what a visitor prunes is left
+ * out. */
 #include "planner/pipeline/partition.h"
 
 struct walk {
@@ -36,8 +37,8 @@ static enum ghp_status visit_pipelines(struct walk *w)
 
 static enum ghp_status visit_stages(struct walk *w, int stage, int left);
 
-/* Deals the stage's samples: evenly, else in the largest blocks that come out. Smaller ones give nobody less and take fewer
- * TP sizes. */
+/* Deals the stage's samples: evenly, else in the largest blocks that come out. Smaller ones give nobody less and take
+ * fewer TP sizes. */
 static enum ghp_status visit_grain(struct walk *w, int stage, int left)
 {
     struct ghp_stage *s = &w->staging.stage[stage];

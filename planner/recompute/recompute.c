@@ -107,8 +107,8 @@ static int first_backward(const struct ghp_program *program)
     return -1;
 }
 
-/* What a layer itself keeps for the backward part, or a worker for ever. Inputs after a reshard may go with either end: they
- * count for nothing. */
+/* What a layer itself keeps for the backward part, or a worker for ever. Inputs after a reshard may go with either
+ * end: they count for nothing. */
 static bool is_kept(const struct ghp_buffer *b, int point)
 {
     bool own = b->buffer_kind == GHP_BUFFER_OUTPUT || b->buffer_kind == GHP_BUFFER_SAVED;
@@ -156,8 +156,8 @@ static int by_worth(const void *x, const void *y)
     return a->layer - b->layer;
 }
 
-/* No set is faster than all kept: where nothing is slowed by what runs beside it and no stage waits for another, work that is
- * added only delays. Else no more is said than that all of it has to be done. */
+/* No set is faster than all kept: where nothing is slowed by what runs beside it and no stage waits for another, work
+ * that is added only delays. Else no more is said than that all of it has to be done. */
 static double floor_s(const struct sets *s, const struct ghp_timing *timings, int n)
 {
     const struct ghp_overlap *o = &s->job->profile->overlap;

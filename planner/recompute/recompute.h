@@ -1,9 +1,10 @@
-/* planner/recompute/recompute.h - which layers to recompute in the backward pass, so that a plan fits the memory and loses least.
+/* planner/recompute/recompute.h - which layers to recompute in the backward pass, so that a plan fits the memory and
+ * loses least.
  *
- * Of one plan (splits and staging) every set of layers is a choice. Bounds leave few of them: of time, what all streams do
- * anyway and the forward passes that are run again; of memory, what is kept between the forward and the backward part,
- * which a set frees of its own layers alone. The sets that both leave open are lowered, placed and simulated, those that
- * free most by the second first, until none is left or the time is.
+ * Of one plan (splits and staging) every set of layers is a choice. Bounds leave few of them: of time, what all
+ * streams do anyway and the forward passes that are run again; of memory, what is kept between the forward and the
+ * backward part, which a set frees of its own layers alone. The sets that both leave open are lowered, placed and
+ * simulated, those that free most by the second first, until none is left or the time is.
  *
  * Source   docs/stages.md 8
  * Tested   tests/planner/recompute/test_recompute.c (brute force over all sets) */

@@ -1,4 +1,5 @@
-/* planner/search/baselines.h - the plans that everybody compares with, and splits given by hand, as restrictions of a domain.
+/* planner/search/baselines.h - the plans that everybody compares with, and splits given by hand, as restrictions of a
+ * domain.
  *
  *     data    every layer by data
  *     model   every conv2d and linear layer `out` or `in` at the largest TP size it can take; the others not by data

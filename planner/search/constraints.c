@@ -1,4 +1,5 @@
-/* planner/search/constraints.c - constraints without stages: what they charge off their path, their values, the largest of them; search/constraints.h has the sums. */
+/* planner/search/constraints.c - constraints without stages: what they charge off their path, their values, the
+ * largest of them; search/constraints.h has the sums. */
 #include "planner/search/constraints_private.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* planner/search/constraints_private.h - private to planner/search/constraints*.c: what accumulated costs, constraints and weights all know of an instance with stages. */
+/* planner/search/constraints_private.h - private to planner/search/constraints*.c: what accumulated costs,
+ * constraints and weights all know of an instance with stages. */
 #ifndef GHP_PLANNER_SEARCH_CONSTRAINTS_PRIVATE_H
 #define GHP_PLANNER_SEARCH_CONSTRAINTS_PRIVATE_H
 
@@ -52,7 +53,8 @@ double ghp_stage_constraint_value(const struct ghp_constraint *constraint,
 double ghp_stage_constraint_longest(const struct ghp_instance *in,
                                     const struct ghp_accumulated_cost *accumulated,
                                     struct ghp_constraint *constraint);
-/* The fullest point of each stage with the largest segment of its own layers; constraint: a memory constraint to start from. */
+/* The fullest point of each stage with the largest segment of its own layers; constraint: a memory constraint to
+ * start from. */
 double ghp_stage_constraint_fullest(const struct ghp_instance *in,
                                     const struct ghp_accumulated_cost *accumulated,
                                     struct ghp_constraint *constraint);

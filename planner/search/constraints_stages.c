@@ -1,4 +1,5 @@
-/* planner/search/constraints_stages.c - constraints with stages: paths from a base through later stages and back, sends, and the fullest points. */
+/* planner/search/constraints_stages.c - constraints with stages: paths from a base through later stages and back,
+ * sends, and the fullest points. */
 #include "planner/search/constraints_private.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* planner/search/constraints_weights.c - weights: the costs that a mix of constraints charges, and what choices cost by them. */
+/* planner/search/constraints_weights.c - weights: the costs that a mix of constraints charges, and what choices cost
+ * by them. */
 #include "planner/search/constraints_private.h"
 
 #include <math.h>

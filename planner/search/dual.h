@@ -2,8 +2,8 @@
  *
  * For any weights that sum to one, the least weighted sum over all plans (one frontier sweep) bounds every plan's
  * step from below.  The weights come from a small linear program over the plans seen so far (column generation):
- * its constraints are time constraints, added when the mean of its plans breaks one, and memory constraints where there is a limit.
- * The bound is always the sweep's own sum, so the linear program's rounding cannot spoil it.
+ * its constraints are time constraints, added when the mean of its plans breaks one, and memory constraints where
+ * there is a limit. The bound is always the sweep's own sum, so the linear program's rounding cannot spoil it.
  *
  * Values are relative: seconds over `scale`, bytes over the limit (or over `scale` where bytes are minimised).
  *
@@ -78,7 +78,8 @@ enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *d
 enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_domain *domain,
                                              double cutoff, int *removed);
 
-/* Tells `found` of every plan of the domain whose bound by those weights is below the cutoff, after ghp_dual_reduced_cost_fixing.
+/* Tells `found` of every plan of the domain whose bound by those weights is below the cutoff, after
+ * ghp_dual_reduced_cost_fixing.
  *
  * most   gives up after so many
  * all    receives whether all were told of

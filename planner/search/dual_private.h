@@ -56,7 +56,8 @@ void ghp_master_add(struct ghp_master *master, int column);
 /* Takes out the plans that the optimum does not use, to make room. */
 void ghp_master_thin(struct ghp_master *master);
 
-/* Optimum over all constraints, its duals in the dual's trial[] (time constraints sum to one); false: none was found. */
+/* Optimum over all constraints, its duals in the dual's trial[] (time constraints sum to one); false: none was
+ * found. */
 bool ghp_master_solve(struct ghp_master *master);
 
 /* Of the optimum: the part of plan columns[c], and by how much the mean plan is over the limit. */

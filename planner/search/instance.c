@@ -1,4 +1,5 @@
-/* planner/search/instance.c - costs the pieces of core/program/lower, each (layer, split) and (edge, pair of splits) once.
+/* planner/search/instance.c - costs the pieces of core/program/lower, each (layer, split) and (edge, pair of splits)
+ * once.
  *
  * Networks repeat blocks, and an edge has many pairs: an edge that is like an earlier one takes that one's costs. */
 #include "planner/search/instance.h"

@@ -1,4 +1,5 @@
-/* planner/search/memory.c - spans of memory.h, piece by piece, from the same instructions that core/program/buffer_assignment links. */
+/* planner/search/memory.c - spans of memory.h, piece by piece, from the same instructions that
+ * core/program/buffer_assignment links. */
 #include "planner/search/memory.h"
 
 #include <stdlib.h>
@@ -342,8 +343,8 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
                     last);
 }
 
-/* An edge to another stage: the reader's image and its gradient, and on the other side the gradient that arrives. Images
- * of several readers, reshards and buffers on the way are left out: a bound from below. */
+/* An edge to another stage: the reader's image and its gradient, and on the other side the gradient that arrives.
+ * Images of several readers, reshards and buffers on the way are left out: a bound from below. */
 static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat, int to_flat)
 {
     const struct ghp_edge *edge = &m->model->edges[e];

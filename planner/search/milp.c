@@ -247,8 +247,8 @@ static int milliseconds(double left_s)
     return left_s < 1e6 ? (int)(1000 * left_s) + 1 : INT32_MAX;
 }
 
-/* Whether the linear program at the root can be solved before the deadline, as branch and cut will do again: GLPK's own limit
- * is not looked at while it does. */
+/* Whether the linear program at the root can be solved before the deadline, as branch and cut will do again: GLPK's
+ * own limit is not looked at while it does. */
 static bool root_in_time(struct milp *m)
 {
     double left_s = left_of(m);

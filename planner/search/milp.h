@@ -1,9 +1,10 @@
-/* planner/search/milp.h - the same search as a mixed integer program for GLPK: for graphs too wide for tables, and as the
- * slow twin of planner/search/branch.h in tests.
+/* planner/search/milp.h - the same search as a mixed integer program for GLPK: for graphs too wide for tables, and as
+ * the slow twin of planner/search/branch.h in tests.
  *
- * One binary a choice, one a pair (sums of pairs equal the choices at both ends), the step above every time constraint that
- * a solution has broken so far, memory constraints likewise.  A solution is evaluated by the objective; if that is worse than its
- * constraints say, a no-good constraint forbids exactly this plan and the program is solved again.
+ * One binary a choice, one a pair (sums of pairs equal the choices at both ends), the step above every time
+ * constraint that
+ * a solution has broken so far, memory constraints likewise.  A solution is evaluated by the objective; if that is
+ * worse than its constraints say, a no-good constraint forbids exactly this plan and the program is solved again.
  *
  * GLPK works to 1e-7 relative, so `proven` means that no plan is better by more than that.
  *
@@ -15,7 +16,8 @@
 
 /* Searches as ghp_branch_run does; limits.enough is not looked at.
  *
- * Returns   GHP_OK (also at the deadline); GHP_ERR_INTERNAL (GLPK failed); GHP_ERR_NO_MEMORY; what objective.judge returns */
+ * Returns   GHP_OK (also at the deadline); GHP_ERR_INTERNAL (GLPK failed); GHP_ERR_NO_MEMORY; what objective.judge
+ *           returns */
 enum ghp_status ghp_milp_run(const struct ghp_branch_job *job, struct ghp_branch_result *result);
 
 /* GLPK's version as linked, such as "5.0". */

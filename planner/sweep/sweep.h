@@ -1,6 +1,7 @@
 /* planner/sweep/sweep.h - the same question for one worker count after the other: how a network scales.
  *
- * For each count the whole plan is made (planner/build/build.h) beside its baselines; a count that cannot be planned is a point
+ * For each count the whole plan is made (planner/build/build.h) beside its baselines; a count that cannot be planned
+ * is a point
  * too, with its reason.  Speed-ups are images a second over those of one worker, alone with the whole batch (strong
  * scaling) or with its own share (weak); its memory is not limited.
  *
@@ -58,8 +59,8 @@ struct ghp_sweep_job {
     const struct ghp_sweep_range *range;
     int64_t batch;
     bool weak;
-    /* Loads the profile for the request' worker count and overrides it; may set request' what_if (to overrides) and memory_bytes.
-     * profile and overrides are zeroed before and released by the sweep. */
+    /* Loads the profile for the request' worker count and overrides it; may set request' what_if (to overrides) and
+     * memory_bytes. profile and overrides are zeroed before and released by the sweep. */
     enum ghp_status (*open)(struct ghp_plan_request *request, struct ghp_profile *profile,
                             struct ghp_overrides *overrides);
 };

@@ -1,7 +1,8 @@
-/* profiler/cli/ghp-profile.c - the tool: measures a machine and networks, or writes down an analytic model or a machine.
+/* profiler/cli/ghp-profile.c - the tool: measures a machine and networks, or writes down an analytic model or a
+ * machine.
  *
- * Four ways: measuring and --validate (under mpirun), --analytic and --machine-only (neither starts MPI).  An option that
- * the chosen way has no use for is refused. */
+ * Four ways: measuring and --validate (under mpirun), --analytic and --machine-only (neither starts MPI).  An option
+ * that the chosen way has no use for is refused. */
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"

@@ -88,8 +88,8 @@ struct trying {
     double deadline_s;
 };
 
-/* Times each algorithm, and notes the name of the quickest; all ranks see the same times, and all stop with the quickest so
- * far where rank 0's time is up. */
+/* Times each algorithm, and notes the name of the quickest; all ranks see the same times, and all stop with the
+ * quickest so far where rank 0's time is up. */
 static enum ghp_status try_all(const struct ghp_measure *m, const struct trying *t,
                                const struct ghp_algorithms *list)
 {
@@ -119,7 +119,8 @@ static bool same_implementation(const char *a, const char *b)
     return n == strcspn(b, "+") && strncmp(a, b, n) == 0;
 }
 
-/* With one side plain and one blocked only what wins with both alike is tried: it is the same there, and one reorder. */
+/* With one side plain and one blocked only what wins with both alike is tried: it is the same there, and one
+ * reorder. */
 static void keep_winners(const struct ghp_worklist_op *op, struct ghp_algorithms *list)
 {
     int kept = 0;

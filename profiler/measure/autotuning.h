@@ -1,5 +1,5 @@
-/* profiler/measure/autotuning.h - which of a backend's algorithms is the quickest for an operation: all are timed, each by the least of a
- * few samples.
+/* profiler/measure/autotuning.h - which of a backend's algorithms is the quickest for an operation: all are timed,
+ * each by the least of a few samples.
  *
  * Private to profiler/.  Tested  tests/profiler/run/test_budget.c */
 #ifndef GHP_PROFILER_MEASURE_AUTOTUNING_H
@@ -9,7 +9,8 @@
 #include "profiler/measure/measure.h"
 #include "profiler/worklist/worklist.h"
 
-/* An operation of the work list with the caches that training would leave it: a step of a small network stays in them. */
+/* An operation of the work list with the caches that training would leave it: a step of a small network stays in
+ * them. */
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,
                                             const struct ghp_worklist_op *op);
 
@@ -25,8 +26,9 @@ struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure 
 /* After samples were taken: least_s. */
 void ghp_autotuning_note(struct ghp_worklist_variant *variant);
 
-/* Has the bench run the quickest of the backend's algorithms in the formats of op->ways[which]. The first time tries them
- * all, as long as rank 0's time reaches, and notes its name there; ways behind the first two must come after these.
+/* Has the bench run the quickest of the backend's algorithms in the formats of op->ways[which]. The first time tries
+ * them all, as long as rank 0's time reaches, and notes its name there; ways behind the first two must come after
+ * these.
  *
  * deadline_s   on rank 0's ghp_now_s; one algorithm is tried in any case
  *

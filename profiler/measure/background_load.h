@@ -1,8 +1,8 @@
 /* profiler/measure/background_load.h - what the other workers do while one worker's operation is timed among them.
  *
- * In a stage only its own workers run an operation; those of other stages meanwhile run others, which use the same memory
- * and caches. Here these are typical ones: drawn, by their share of the seconds that earlier rounds measured, from what
- * pure data parallelism runs, in turns.
+ * In a stage only its own workers run an operation; those of other stages meanwhile run others, which use the same
+ * memory and caches. Here these are typical ones: drawn, by their share of the seconds that earlier rounds measured,
+ * from what pure data parallelism runs, in turns.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_background_load.c */
 #ifndef GHP_PROFILER_MEASURE_BACKGROUND_LOAD_H
@@ -15,8 +15,10 @@ struct ghp_background_load;
 
 /* Prepares the operations on all ranks but 0.
  *
- * memory_bytes   that one operation's measuring may take; they take a small part more, and those that cannot are left out
- * background load     NULL where there can be none: one worker, workers that share cores or are of unlike speed, a device,
+ * memory_bytes   that one operation's measuring may take; they take a small part more, and those that cannot are left
+ *                out
+ * background load     NULL where there can be none: one worker, workers that share cores or are of unlike speed, a
+ *                     device,
  *                nothing timed yet, no memory; the same on all ranks
  *
  * Collective over m->world */

@@ -151,7 +151,8 @@ static enum ghp_status enter(const struct ghp_worklist_comm *what, struct ghp_pr
     return ghp_profile_add_comm(profile, &entry);
 }
 
-/* Whether a smaller size of the same kind took so long that the link's rate is known: larger ones follow by the analytic model. */
+/* Whether a smaller size of the same kind took so long that the link's rate is known: larger ones follow by the
+ * analytic model. */
 static bool is_clear(const struct ghp_worklist *worklist, const struct ghp_worklist_comm *what)
 {
     for (int i = 0; i < worklist->n_comms; ++i) {

@@ -1,4 +1,5 @@
-/* profiler/measure/comm.h - collectives: timed with all groups of their kind at once, and the analytic model fitted to them.
+/* profiler/measure/comm.h - collectives: timed with all groups of their kind at once, and the analytic model fitted
+ * to them.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_comm.c */
 #ifndef GHP_PROFILER_MEASURE_COMM_H
@@ -16,8 +17,8 @@ struct ghp_comm_limits {
         memory_bytes; /* for the buffers of one rank; larger messages are left to the analytic model */
 };
 
-/* One round: takes samples of every collective of the work list that is not kept, and enters in rank 0's profile what all
- * rounds so far say (other ranks may give a zeroed profile).
+/* One round: takes samples of every collective of the work list that is not kept, and enters in rank 0's profile what
+ * all rounds so far say (other ranks may give a zeroed profile).
  *
  * work list   comms[].samples grow; equal on all ranks
  *
@@ -30,8 +31,8 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_workli
 struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride);
 
 /* Fits latency and bandwidth of the analytic model to the profile's measured collectives, the inner link to those whose
- * groups stay inside a node and the outer link to those that cross nodes.  A link that none was measured on stays as it is.
- * Least squares of the relative error, latency >= 0. Local. */
+ * groups stay inside a node and the outer link to those that cross nodes.  A link that none was measured on stays as
+ * it is. Least squares of the relative error, latency >= 0. Local. */
 void ghp_measure_fit_links(struct ghp_profile *profile, int workers);
 
 #endif

@@ -103,8 +103,8 @@ static const char *algorithm_of(const struct filling *f, const struct ghp_workli
                : GHP_ALGORITHM_UNTIMED;
 }
 
-/* Formats as a sibling has them, in proportion to its seconds. Without one, an operation that only moves memory takes as
- * long in any; of a convolution nothing is known. */
+/* Formats as a sibling has them, in proportion to its seconds. Without one, an operation that only moves memory takes
+ * as long in any; of a convolution nothing is known. */
 static void fill_memory_formats(const struct filling *f, const struct ghp_worklist_op *op,
                                 const struct ghp_worklist_op *sibling, struct ghp_op_entry *entry)
 {

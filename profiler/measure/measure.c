@@ -84,7 +84,8 @@ struct marked {
     int64_t captured;
 };
 
-/* A graph of the task's runs: as training plays them, without the host between them. Without one the runs are enqueued. */
+/* A graph of the task's runs: as training plays them, without the host between them. Without one the runs are
+ * enqueued. */
 static void record(struct marked *by, struct ghp_task task, int64_t repeats)
 {
     const struct ghp_device_ops *ops = by->device.ops;

@@ -1,8 +1,10 @@
 /* profiler/measure/measure.h - how anything is timed here: all ranks at once, warmed up, repeated, mean and spread.
  *
  * One sample is: all begin together, then `repeats` runs back to back on every rank; its value is the slowest rank's
- * mean. Of work that each does alone, and workers of unlike speeds, it is what the slowest takes: the fastest one's seconds times
- * its speed, since a sample may be too short to meet the others on a shared core. What is only enqueued on a device is timed by the device's own marks, played from a graph where it has any. All ranks see all ranks' times, so all take the same decisions and none leaves another in a collective.
+ * mean. Of work that each does alone, and workers of unlike speeds, it is what the slowest takes: the fastest one's
+ * seconds times its speed, since a sample may be too short to meet the others on a shared core. What is only enqueued
+ * on a device is timed by the device's own marks, played from a graph where it has any. All ranks see all ranks'
+ * times, so all take the same decisions and none leaves another in a collective.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_measure.c */
 #ifndef GHP_PROFILER_MEASURE_MEASURE_H

@@ -77,8 +77,8 @@ static double contention_of(const struct ghp_worklist_op *op)
     return op->lone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
 }
 
-/* Takes samples in one pair of formats by the quickest algorithm: of the first way as many as are wanted; of the others,
- * which are there to decide between formats, one. */
+/* Takes samples in one pair of formats by the quickest algorithm: of the first way as many as are wanted; of the
+ * others, which are there to decide between formats, one. */
 static enum ghp_status measure_variant(const struct walk *walk, struct ghp_opbench *bench,
                                        struct ghp_worklist_op *op, int which)
 {

@@ -1,7 +1,7 @@
 /* profiler/measure/ops.h - seconds and scratch of every local operation, by the executor's own kernels.
  *
- * All ranks run the same operation at once, as they do in training.  What the budget or the memory does not reach is left
- * to profiler/measure/fill.h.
+ * All ranks run the same operation at once, as they do in training.  What the budget or the memory does not reach is
+ * left to profiler/measure/fill.h.
  *
  * Private to profiler/.  Tested  tests/profiler/run/test_run.c, test_budget.c */
 #ifndef GHP_PROFILER_MEASURE_OPS_H
@@ -12,7 +12,8 @@
 #include "profiler/worklist/time_estimate.h"
 #include "profiler/measure/measure.h"
 
-/* Whether workers of this backend leave it to the convolution before it (executor/engine/fuse.h): entered once, as no time. */
+/* Whether workers of this backend leave it to the convolution before it (executor/engine/fuse.h): entered once, as no
+ * time. */
 bool ghp_measure_is_fused(const struct ghp_measure *m, const struct ghp_worklist_op *op);
 
 /* Bounds of one round, and what to do now and then. */
@@ -33,8 +34,8 @@ struct ghp_ops_count {
     int measured, kept, interpolated, analytic;
 };
 
-/* One round: takes samples, in the work list's order, of every operation that is not kept, and enters in rank 0's profile
- * what all rounds so far say.
+/* One round: takes samples, in the work list's order, of every operation that is not kept, and enters in rank 0's
+ * profile what all rounds so far say.
  *
  * work list   ops[].samples grow; equal on all ranks
  *

@@ -21,10 +21,12 @@ enum {
 };
 /* a round lasts as long as so many samples of an operation */
 static const double round_samples = 10;
-/* slowdown of a reduction from which on long ones are measured, too: what waits for the link alone has none at any size */
+/* slowdown of a reduction from which on long ones are measured, too: what waits for the link alone has none at any
+ * size */
 static const double slow_reduction = 1.05;
 
-/* Reductions of so many bytes over all ranks on the communication stream, exchanges over all ranks on the computing one. */
+/* Reductions of so many bytes over all ranks on the communication stream, exchanges over all ranks on the computing
+ * one. */
 struct traffic {
     const struct ghp_measure *m;
     int64_t bytes;
@@ -220,7 +222,8 @@ static void span_close(struct ghp_device device, struct span *span)
     device.ops->event_close(device.backend, span->begin);
 }
 
-/* n reductions in the communication stream, and what `fill` puts into the compute stream beside them: seconds of each. */
+/* n reductions in the communication stream, and what `fill` puts into the compute stream beside them: seconds of
+ * each. */
 static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill, int64_t runs,
                                  double seconds[2])
 {
@@ -262,7 +265,8 @@ static enum ghp_status fill_work(void *context, int64_t runs)
     return GHP_OK;
 }
 
-/* As round_compute. Computing lasts longer than the reductions, and what it did after their end it did at its own pace. */
+/* As round_compute. Computing lasts longer than the reductions, and what it did after their end it did at its own
+ * pace. */
 static enum ghp_status enqueue_compute(struct traffic *t, struct work *work, int n, double reduce_s,
                                        double result[2])
 {
@@ -304,7 +308,8 @@ static enum ghp_status alone(struct traffic *t, struct ghp_task task, double sam
     return GHP_OK;
 }
 
-/* What a short exchange waits beside a reduction, besides the slowdown by which it shares the link; by chance below 0. */
+/* What a short exchange waits beside a reduction, besides the slowdown by which it shares the link; by chance below
+ * 0. */
 static enum ghp_status measure_queueing(struct traffic *t, struct ghp_comm_thread *stream, int n,
                                         double link, double *queueing_delay_s)
 {
@@ -367,7 +372,8 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_comm_thread *
     return measure_queueing(t, stream, n, fmax(1, round->link), &round->queueing_delay_s);
 }
 
-/* Keeps tasks that a few rounds hold together, at least the first: what takes longer is slow enough to be typical alone. */
+/* Keeps tasks that a few rounds hold together, at least the first: what takes longer is slow enough to be typical
+ * alone. */
 static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
 {
     double most_s = CYCLES * round_samples * t->m->sample_s, cycle_s = 0;

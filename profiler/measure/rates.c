@@ -83,7 +83,8 @@ static enum ghp_status run_accumulate(void *context, int64_t repeats)
     return GHP_OK;
 }
 
-/* On a device samples are there before a step begins (executor/engine/loader.h); the step copies them to their place. */
+/* On a device samples are there before a step begins (executor/engine/loader.h); the step copies them to their
+ * place. */
 static enum ghp_status run_place(void *context, int64_t repeats)
 {
     const struct job *job = context;

@@ -1,8 +1,8 @@
 /* profiler/measure/speed.h - whether the workers are equally fast, and if not, how fast each is beside the slowest.
  *
- * All time the compute job of executor/opbench/speed_probe.h at once, long enough to know their share of a core that others use too. Only where the
- * fastest is ahead of the slowest in each of three rounds, by more than machines waver, do they count as unlike: the first round
- * without that is the last.
+ * All time the compute job of executor/opbench/speed_probe.h at once, long enough to know their share of a core that
+ * others use too. Only where the fastest is ahead of the slowest in each of three rounds, by more than machines
+ * waver, do they count as unlike: the first round without that is the last.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_speed.c, bench/lab/uneven */
 #ifndef GHP_PROFILER_MEASURE_SPEED_H

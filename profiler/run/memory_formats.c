@@ -19,8 +19,8 @@ static void family_of(const struct ghp_local *local, struct family *family)
     ghp_local_key(&one, family->key);
 }
 
-/* Both sides as blocked as any program has them: what lies blocked in one network may have to lie plain in another. All but
- * convolutions have both sides alike, also in passes that touch one only. */
+/* Both sides as blocked as any program has them: what lies blocked in one network may have to lie plain in another.
+ * All but convolutions have both sides alike, also in passes that touch one only. */
 static void mark(struct ghp_worklist *worklist, const struct family *families,
                  const struct ghp_instr *instr, struct ghp_nchw16c sides)
 {
@@ -78,8 +78,8 @@ static int choose_splits(struct splitting *s, int choice)
     return most;
 }
 
-/* A convolution and a change of layout tie nothing across it, so it takes no more programs than a layer has splits to see each
- * layer under each among layers that let it lie blocked. */
+/* A convolution and a change of layout tie nothing across it, so it takes no more programs than a layer has splits to
+ * see each layer under each among layers that let it lie blocked. */
 static enum ghp_status mark_model(struct ghp_profiling *run, const struct family *families,
                                   const struct ghp_model *model)
 {

@@ -1,4 +1,5 @@
-/* profiler/run/resume.h - an earlier profile file is continued: what it measured is kept, what it only estimated is not.
+/* profiler/run/resume.h - an earlier profile file is continued: what it measured is kept, what it only estimated is
+ * not.
  *
  * Private to profiler/.  Tested  tests/profiler/run/test_resume.c */
 #ifndef GHP_PROFILER_RUN_RESUME_H

@@ -1,4 +1,5 @@
-/* profiler/run/run_private.h - private to profiler/run/run*.c: everything of one measuring run, and what its parts do. */
+/* profiler/run/run_private.h - private to profiler/run/run*.c: everything of one measuring run, and what its parts
+ * do. */
 #ifndef GHP_PROFILER_RUN_RUN_PRIVATE_H
 #define GHP_PROFILER_RUN_RUN_PRIVATE_H
 
@@ -41,7 +42,8 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run);
 
 /* ---- run/memory_memory_formats.c ---- */
 
-/* The formats in which the work list's operations are measured: those that programs of the models can have them in.  Local */
+/* The formats in which the work list's operations are measured: those that programs of the models can have them in.
+ * Local */
 enum ghp_status ghp_profiling_memory_formats(struct ghp_profiling *run);
 
 /* ---- run/rates.c ---- */

@@ -1,4 +1,5 @@
-/* profiler/run/site.c - where and with what is measured: checks, machine, binding, backend, device, device transport. */
+/* profiler/run/site.c - where and with what is measured: checks, machine, binding, backend, device, device
+ * transport. */
 #include "profiler/run/run_private.h"
 
 #include "profiler/run/topology.h"

@@ -101,8 +101,8 @@ static int64_t memory_of(hwloc_topology_t topology, const char *source, bool of_
 
 enum { NVIDIA = 0x10de, DISPLAY_CLASS = 0x03 };
 
-/* What stands for a GPU here: CUDA's own objects, which know the memory, else NVML's, else display controllers of NVIDIA
- * on the PCI bus. */
+/* What stands for a GPU here: CUDA's own objects, which know the memory, else NVML's, else display controllers of
+ * NVIDIA on the PCI bus. */
 enum gpu_kind { GPU_CUDA, GPU_NVML, GPU_PCI, GPU_KINDS };
 
 static bool is_gpu(hwloc_obj_t object, enum gpu_kind kind)

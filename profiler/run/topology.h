@@ -28,8 +28,8 @@
  * Local */
 enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_machine *machine);
 
-/* Of the first core's caches the most that each of so many workers, spread evenly over this machine, has for itself [bytes];
- * 0 where hwloc knows none. Local. */
+/* Of the first core's caches the most that each of so many workers, spread evenly over this machine, has for itself
+ * [bytes]; 0 where hwloc knows none. Local. */
 int64_t ghp_topology_cache_bytes(int workers);
 
 #endif

@@ -1,4 +1,5 @@
-/* profiler/run/worklist.c - what is known from an earlier file, how fast the workers are, and what is to be measured by both. */
+/* profiler/run/worklist.c - what is known from an earlier file, how fast the workers are, and what is to be measured
+ * by both. */
 #include "profiler/run/run_private.h"
 
 #include "core/base/log.h"

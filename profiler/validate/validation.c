@@ -40,8 +40,8 @@ static enum ghp_status add_trial(struct ghp_validation *validation,
     return GHP_OK;
 }
 
-/* The number of bytes nearest to `wanted` that the collective can move; `odd`: an odd number of its units.  An all-reduce
- * moves any number of elements, the others as many for each rank. */
+/* The number of bytes nearest to `wanted` that the collective can move; `odd`: an odd number of its units.  An
+ * all-reduce moves any number of elements, the others as many for each rank. */
 static int64_t fitting(const struct ghp_worklist_comm *comm, int element_bytes, double wanted,
                        bool odd)
 {

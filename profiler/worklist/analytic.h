@@ -1,4 +1,5 @@
-/* profiler/worklist/analytic.h - a profile by the analytic model: round numbers in place of measurements, for study and for tests.
+/* profiler/worklist/analytic.h - a profile by the analytic model: round numbers in place of measurements, for study
+ * and for tests.
  *
  * The text is a list of key=value, separated by commas:
  *     F                   sustained rate of one worker                          [FLOP/s], required
@@ -36,8 +37,8 @@ struct ghp_analytic {
  * Returns   GHP_OK; GHP_ERR_USAGE (unknown key with the nearest, given twice, missing, no number, outside its range) */
 enum ghp_status ghp_analytic_parse(const char *text, struct ghp_analytic *analytic);
 
-/* The profile that says what the analytic model says: no entries, workers 0, every source `analytic`.  Equal texts give equal
- * profiles, to the bit.
+/* The profile that says what the analytic model says: no entries, workers 0, every source `analytic`.  Equal texts
+ * give equal profiles, to the bit.
  *
  * numerics, element_bytes   what the profile is for
  * profile                   filled and sealed; released by the caller; zeroed on failure */

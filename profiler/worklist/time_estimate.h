@@ -1,8 +1,9 @@
-/* profiler/worklist/time_estimate.h - how long it takes to measure an operation, told from those that were measured before it: with its
- * tensors, the trials of its algorithms and its samples.
+/* profiler/worklist/time_estimate.h - how long it takes to measure an operation, told from those that were measured
+ * before it: with its tensors, the trials of its algorithms and its samples.
  *
- * A run's seconds are told from the operation's FLOPs, or its bytes where it has none. A visit's are those of its samples,
- * each a run or as long as a sample should last, times what such visits took more than that so far. Rank 0's alone.
+ * A run's seconds are told from the operation's FLOPs, or its bytes where it has none. A visit's are those of its
+ * samples, each a run or as long as a sample should last, times what such visits took more than that so far. Rank 0's
+ * alone.
  *
  * Private to profiler/.  Tested  tests/profiler/run/test_budget.c */
 #ifndef GHP_PROFILER_WORKLIST_TIME_ESTIMATE_H
@@ -13,7 +14,8 @@
 /* How long a trial's samples last beside those that are entered: only who is quickest counts. */
 #define GHP_AUTOTUNING_SHARE 0.25
 
-/* First visits try algorithms, where there is a choice, and those behind them the algorithms of pairs of formats that are left. */
+/* First visits try algorithms, where there is a choice, and those behind them the algorithms of pairs of formats that
+ * are left. */
 enum ghp_visit {
     GHP_VISIT_AUTOTUNING,
     GHP_VISIT_FIRST,

@@ -11,8 +11,8 @@ enum {
     /* steps of 2 between these: there messages begin to be announced before they are sent */
     GRID_FINE = 32 << 10,
     GRID_COARSE = 1 << 20,
-    /* from so many on, a message between two ranks is announced (Open MPI's btl_tcp_eager_limit): a jump, so the last size
-     * before it is measured as well */
+    /* from so many on, a message between two ranks is announced (Open MPI's btl_tcp_eager_limit): a jump, so the last
+     * size before it is measured as well */
     GRID_ANNOUNCED = 64 << 10,
     GRID_UNANNOUNCED = 63 << 10
 };
@@ -241,7 +241,8 @@ static int by_kind(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* Small ones first: what a budget does not reach is then the large end of tables, which their analytic model continues. */
+/* Small ones first: what a budget does not reach is then the large end of tables, which their analytic model
+ * continues. */
 static int by_bytes(const void *a, const void *b)
 {
     const struct ghp_worklist_comm *x = a, *y = b;

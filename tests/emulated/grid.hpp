@@ -1,8 +1,8 @@
 // tests/emulated/grid.hpp - ghp's own kernels on a processor: what kernels/common.cuh finds in place of CUDA's grids.
 //
-// The kernels' sources are compiled as they are. Blocks run one after the other, a block's threads as fibers that change
-// places at barriers and shuffles; a barrier that not all threads of a block reach ends the program, as does a grid that
-// no GPU would take.
+// The kernels' sources are compiled as they are. Blocks run one after the other, a block's threads as fibers that
+// change places at barriers and shuffles; a barrier that not all threads of a block reach ends the program, as does a
+// grid that no GPU would take.
 #ifndef GHP_TESTS_EMULATED_GRID_HPP
 #define GHP_TESTS_EMULATED_GRID_HPP
 

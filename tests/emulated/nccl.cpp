@@ -2,8 +2,8 @@
 //
 // Built as a library of NCCL's name, which ghp opens like the real one. Ranks meet in shared memory that the unique
 // identity names; a collective goes through it in pieces when its stream comes to it (GHP_EMULATED=eager: at once), and
-// sums are made in rank order. GHP_EMULATED_NCCL=error: the next collective ends in a remote error, which shows when it is
-// asked about.
+// sums are made in rank order. GHP_EMULATED_NCCL=error: the next collective ends in a remote error, which shows when
+// it is asked about.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

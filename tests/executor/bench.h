@@ -18,7 +18,8 @@ struct bench {
     struct ghp_work work; /* without splits */
 };
 
-/* Opens a model of the source tree on a backend; the global batch is 2 N^2. Failures are failed checks of the caller's. */
+/* Opens a model of the source tree on a backend; the global batch is 2 N^2. Failures are failed checks of the
+ * caller's. */
 enum ghp_status bench_open(struct bench *bench, struct ghp_transport *transport,
                            const char *model_path, const char *backend, int element_bytes);
 /* The same on a backend that is no part of the build, with another global batch, or by the quickest algorithms. */

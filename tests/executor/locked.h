@@ -12,7 +12,8 @@
 
 extern const struct ghp_backend_ops locked_backend; /* "locked" */
 
-/* A device transport that enqueues on a locked device: collectives go onto its graphs. `base` carries its memory at once.
+/* A device transport that enqueues on a locked device: collectives go onto its graphs. `base` carries its memory at
+ * once.
  *
  * base_ops, base   executor/transport/device/staged.h's; borrowed */
 extern const struct ghp_transport_ops locked_device_transport;

@@ -1,5 +1,5 @@
-/* tests/executor/onnx_pass.h - the forward pass of a network that was read from an ONNX graph, by the reference backend in
- * float, with the graph's own weights. */
+/* tests/executor/onnx_pass.h - the forward pass of a network that was read from an ONNX graph, by the reference
+ * backend in float, with the graph's own weights. */
 #ifndef GHP_TESTS_EXECUTOR_ONNX_PASS_H
 #define GHP_TESTS_EXECUTOR_ONNX_PASS_H
 

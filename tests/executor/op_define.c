@@ -1,5 +1,5 @@
-/* tests/executor/op_define.c - what each operation is, written down as plainly as it goes: one output element at a time,
- * by index, in double. */
+/* tests/executor/op_define.c - what each operation is, written down as plainly as it goes: one output element at a
+ * time, by index, in double. */
 #include "tests/executor/op_case.h"
 
 #include "executor/platform/random.h"

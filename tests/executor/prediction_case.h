@@ -1,4 +1,5 @@
-/* tests/executor/prediction_case.h - a program with a price and a step timer: a model by data parallelism, priced by the analytic models. */
+/* tests/executor/prediction_case.h - a program with a price and a step timer: a model by data parallelism, priced by
+ * the analytic models. */
 #ifndef GHP_TESTS_EXECUTOR_PREDICTION_CASE_H
 #define GHP_TESTS_EXECUTOR_PREDICTION_CASE_H
 

@@ -1,5 +1,6 @@
-/* tests/executor/twin_case.h - one operation's tensors twice: for the reference backend in float, and at the precision under
- * test where the tested backend's tensors lie (on a GPU, or in host memory), holding the same numbers. */
+/* tests/executor/twin_case.h - one operation's tensors twice: for the reference backend in float, and at the
+ * precision under test where the tested backend's tensors lie (on a GPU, or in host memory), holding the same
+ * numbers. */
 #ifndef GHP_TESTS_EXECUTOR_TWIN_CASE_H
 #define GHP_TESTS_EXECUTOR_TWIN_CASE_H
 

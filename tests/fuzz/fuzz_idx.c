@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_idx.c - the IDX reader. An input is two files: its first two bytes, little-endian, are the bytes of the
- * images' file, which follows; the rest is the labels' file. Both may be gzip. */
+/* tests/fuzz/fuzz_idx.c - the IDX reader. An input is two files: its first two bytes, little-endian, are the bytes of
+ * the images' file, which follows; the rest is the labels' file. Both may be gzip. */
 #include "executor/data/data.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_machine.c - the machine reader: what is accepted is written, read and written again to equal bytes. */
+/* tests/fuzz/fuzz_machine.c - the machine reader: what is accepted is written, read and written again to equal
+ * bytes. */
 #include "core/cost/machine.h"
 #include "tests/fuzz/fuzz.h"
 

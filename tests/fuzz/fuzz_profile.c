@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_profile.c - the profile reader: what is accepted is written, read and written again to equal bytes. */
+/* tests/fuzz/fuzz_profile.c - the profile reader: what is accepted is written, read and written again to equal
+ * bytes. */
 #include "core/cost/profile.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_safetensors.c - the safetensors reader: every tensor that is listed can be read in both precisions, and
- * the file's size pays for it. */
+/* tests/fuzz/fuzz_safetensors.c - the safetensors reader: every tensor that is listed can be read in both precisions,
+ * and the file's size pays for it. */
 #include "core/model/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# tests/gpu/accuracy.sh BIN - predicted beside measured steps on GPUs: a profile of 1, 2 and 4 workers each, and the plans that
-# tests/gpu/verify.sh verifies, at a batch that keeps a GPU busy. Prints each error, then mean and worst.
+# tests/gpu/accuracy.sh BIN - predicted beside measured steps on GPUs: a profile of 1, 2 and 4 workers each, and the
+# plans that tests/gpu/verify.sh verifies, at a batch that keeps a GPU busy. Prints each error, then mean and worst.
 #
-# WORKERS (1 2 4), MODEL (vgg-a-32), BATCH (256), PRECISION (bf16), STEPS (40), TRANSPORT (auto) and GHP_BUDGET (60 s a profile)
-# choose. Workers that share a GPU take turns on it, and carry by MPI through host memory: WORKERS=1 measures one alone;
-# TRANSPORT=nccl where each has its own. Exit 1 where the errors are above the bars or a tool fails, 77 where there is no GPU.
+# WORKERS (1 2 4), MODEL (vgg-a-32), BATCH (256), PRECISION (bf16), STEPS (40), TRANSPORT (auto) and GHP_BUDGET (60 s
+# a profile) choose. Workers that share a GPU take turns on it, and carry by MPI through host memory: WORKERS=1
+# measures one alone; TRANSPORT=nccl where each has its own. Exit 1 where the errors are above the bars or a tool
+# fails, 77 where there is no GPU.
 set -u
 BIN=$(cd "$1" && pwd) || exit 2
 source_tree=$(cd "$(dirname "$0")/../.." && pwd)

@@ -1,5 +1,6 @@
-# tests/gpu/libraries.sh - sourced by the scripts that train on GPUs: finds NVIDIA's libraries and GPUs, and starts programs
-# under MPI. PYTHON names the Python whose packages are looked into (python3), LIMIT the seconds that a start may take (300).
+# tests/gpu/libraries.sh - sourced by the scripts that train on GPUs: finds NVIDIA's libraries and GPUs, and starts
+# programs under MPI. PYTHON names the Python whose packages are looked into (python3), LIMIT the seconds that a start
+# may take (300).
 
 # Open MPI refuses root unless it is told twice.
 [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -39,7 +40,8 @@ else
     gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU ')
 fi
 
-# no_gpu FILE: a tool says there that this machine has no GPU (or its build no backend for one), and nvidia-smi lists none
+# no_gpu FILE: a tool says there that this machine has no GPU (or its build no backend for one), and nvidia-smi lists
+# none
 no_gpu() {
     ! nvidia-smi -L 2>/dev/null | grep -q '^GPU ' &&
         grep -qE "has no GPU that CUDA can use|no NVIDIA driver was found|has no backend 'cuda'" "$1"

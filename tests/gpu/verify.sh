@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# tests/gpu/verify.sh BIN [WORKERS...] - every plan trains on GPUs like one worker: `ghp-run --verify` of data, out, in and
-# mixed plans on 1, 2 and 4 workers, in float, tf32 and bf16, over NCCL and over MPI through host memory. Workers may
-# share one GPU: NCCL is then told that each is a host of its own.
+# tests/gpu/verify.sh BIN [WORKERS...] - every plan trains on GPUs like one worker: `ghp-run --verify` of data, out,
+# in and mixed plans on 1, 2 and 4 workers, in float, tf32 and bf16, over NCCL and over MPI through host memory.
+# Workers may share one GPU: NCCL is then told that each is a host of its own.
 #
 # Deliberate faults are caught in every precision, but for the one that no first gradient shows (docs/exactness.md). All
 # that is by exact numerics, which verification takes unless told otherwise; data and mixed plans are verified by fast
 # ones too: by the timed algorithms and fused kernels that train.
 #
-# STEPS (10), MODELS (lenet5 small-resnet), PRECISIONS (float tf32 bf16), TRANSPORTS (nccl mpi), NUMERICS (auto fast) and FAULTS
-# choose less. Prints the differences of each run; exit 1 where one is beyond its limits or a tool fails, 77 where there is
-# no GPU.
+# STEPS (10), MODELS (lenet5 small-resnet), PRECISIONS (float tf32 bf16), TRANSPORTS (nccl mpi), NUMERICS (auto fast)
+# and FAULTS choose less. Prints the differences of each run; exit 1 where one is beyond its limits or a tool fails,
+# 77 where there is no GPU.
 set -u
 BIN=$(cd "$1" && pwd) || exit 2
 shift
@@ -56,7 +56,8 @@ caught() {
 }
 
 # verify N PLAN PRECISION TRANSPORT NUMERICS
-# In float and tf32 a decision within rounding of its threshold may fall the other way (docs/exactness.md): the next seed.
+# In float and tf32 a decision within rounding of its threshold may fall the other way (docs/exactness.md): the next
+# seed.
 verify() {
     local n=$1 file=$2 precision=$3 transport=$4 numerics=$5 seed code
     for seed in 1 2 3 4; do

@@ -185,8 +185,8 @@ static size_t put_field(unsigned char *at, int number, const void *bytes, size_t
     return k + n;
 }
 
-/* A tensor in a file of its own whose values are in another, at a path longer than paths may be; cut at 4095 bytes it would
- * name a file that is there. */
+/* A tensor in a file of its own whose values are in another, at a path longer than paths may be; cut at 4095 bytes it
+ * would name a file that is there. */
 static void check_long_location(void)
 {
     enum { CUT = 4095, ROOM = 2 * CUT };

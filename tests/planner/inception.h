@@ -1,7 +1,8 @@
-/* tests/planner/inception.h - networks with branches and concatenations, like GoogLeNet: a stem, so many inception blocks
- * of its widths, a classifier.
+/* tests/planner/inception.h - networks with branches and concatenations, like GoogLeNet: a stem, so many inception
+ * blocks of its widths, a classifier.
  *
- * Source  Szegedy et al., Going deeper with convolutions, table 1 (arXiv:1409.4842); without its auxiliary classifiers */
+ * Source  Szegedy et al., Going deeper with convolutions, table 1 (arXiv:1409.4842); without its auxiliary
+ *         classifiers */
 #ifndef GHP_TESTS_PLANNER_INCEPTION_H
 #define GHP_TESTS_PLANNER_INCEPTION_H
 

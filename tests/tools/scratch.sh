@@ -1,5 +1,5 @@
-# tests/tools/scratch.sh - sourced by the tools' tests: a folder of their own that goes with them, and how failures are said.
-# A test ends with [ $failures -eq 0 ], so that it tells all that is wrong at once.
+# tests/tools/scratch.sh - sourced by the tools' tests: a folder of their own that goes with them, and how failures
+# are said. A test ends with [ $failures -eq 0 ], so that it tells all that is wrong at once.
 cd "$(mktemp -d)" || exit 1
 trap 'rm -rf "$PWD"' EXIT
 failures=0

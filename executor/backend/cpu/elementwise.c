@@ -1,5 +1,5 @@
-/* executor/backend/cpu/elementwise.c - operations without neighbours: bias, relu, activation, dropout, add, mul, concat, flatten,
- * softmax; and the optimizer's update.
+/* executor/backend/cpu/elementwise.c - operations without neighbours: bias, relu, activation, dropout, add, mul,
+ * concat, flatten, softmax; and the optimizer's update.
  *
  * All are bound by memory: one pass over each tensor. */
 #include "executor/backend/backend_private.h"

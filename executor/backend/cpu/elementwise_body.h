@@ -1,6 +1,7 @@
 /* executor/backend/cpu/elementwise_body.h - element by element: bodies for one precision (cpu/precisions.h).
  *
- * Included by cpu/elementwise.c only, once for each precision. Tensors are [rows][c], rows = n h w, channels innermost. */
+ * Included by cpu/elementwise.c only, once for each precision. Tensors are [rows][c], rows = n h w, channels
+ * innermost. */
 
 static void KERNEL(bias_forward)(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, struct ghp_share share)

@@ -1,7 +1,7 @@
 /* executor/backend/cpu/norm_body.h - normalisations: bodies for one precision (cpu/precisions.h).
  *
- * Included by cpu/norm.c only, once for each precision. Tensors are [rows][c], rows = n h w; those of a batch norm may lie
- * in blocks (cpu/norm.c). The sums of a batch norm
+ * Included by cpu/norm.c only, once for each precision. Tensors are [rows][c], rows = n h w; those of a batch norm
+ * may lie in blocks (cpu/norm.c). The sums of a batch norm
  * are taken about the running mean, which is the same on every worker: d = x - running mean, sums of d and d d. */
 
 /* ---- batch norm ---- */
@@ -44,8 +44,8 @@ static ALWAYS_INLINE void KERNEL(stats)(const struct ghp_local *local,
     }
 }
 
-/* The running statistics move by the mix; or, where other samples of the batch have statistics of their own, this part of
- * the way is noted beside them. */
+/* The running statistics move by the mix; or, where other samples of the batch have statistics of their own, this
+ * part of the way is noted beside them. */
 static void KERNEL(move)(const struct ghp_kernel_arguments *args, int which, int64_t i, double by)
 {
     WIDE *running = args->at.state[which], *stats_delta = args->at.stats_delta[which];
@@ -164,8 +164,8 @@ static ALWAYS_INLINE void KERNEL(norm_forward)(const struct ghp_local *local,
     if (how.streaming_store) ghp_streaming_store_end();
 }
 
-/* What a ReLU behind the batch norm lets through of dy, where it is fused: what the forward pass made of x is made again,
- * for no place in memory holds it any more. */
+/* What a ReLU behind the batch norm lets through of dy, where it is fused: what the forward pass made of x is made
+ * again, for no place in memory holds it any more. */
 static ALWAYS_INLINE WIDE KERNEL(let_through)(SCALAR dy, WIDE y, bool relu)
 {
     return relu && !(GET(PUT(y)) > 0) ? 0 : GET(dy);
@@ -310,8 +310,8 @@ static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
 
 /* ---- batch norm with statistics of its own ---- */
 
-/* A few channels after the other, all their samples' sums and then y, or dx, while the tensors are in cache: backwards, for
- * what was read last is there for sure. */
+/* A few channels after the other, all their samples' sums and then y, or dx, while the tensors are in cache:
+ * backwards, for what was read last is there for sure. */
 static ALWAYS_INLINE void KERNEL(own_forward)(const struct ghp_local *local,
                                               const struct ghp_kernel_arguments *args,
                                               struct ghp_share share, struct norm_variant variant)

@@ -2,8 +2,8 @@
  *
  * A max pool keeps, for each output, which place of its window was greatest: one byte where the window has at most 255
  * places, else four (ghp_local_saved_bytes). The last value of either type says that the window held nothing but
- * padding: its output is 0 and its gradient goes nowhere. So it does too where a ReLU is right before the pool, takes its
- * backward pass along, and would let nothing through: where the greatest value is not above 0. */
+ * padding: its output is 0 and its gradient goes nowhere. So it does too where a ReLU is right before the pool, takes
+ * its backward pass along, and would let nothing through: where the greatest value is not above 0. */
 #include "executor/backend/backend_private.h"
 #include "core/model/precision.h"
 #include "executor/backend/cpu/streaming_store.h"
@@ -86,9 +86,9 @@ static int32_t load_argmax(const struct ghp_local *local, const void *saved, int
     return saves_bytes(local) ? ((const uint8_t *)saved)[at] : ((const int32_t *)saved)[at];
 }
 
-/* Whether LANES channels from channel i on of a pixel can be taken at once, with `left` elements from its first to the end
- * of the tensor, or of the share if they are written. Where a pixel is narrower they reach into those behind it: read for
- * nothing, and written before their own turn comes. */
+/* Whether LANES channels from channel i on of a pixel can be taken at once, with `left` elements from its first to
+ * the end of the tensor, or of the share if they are written. Where a pixel is narrower they reach into those behind
+ * it: read for nothing, and written before their own turn comes. */
 static bool lanes_fit(int64_t i, int64_t c, int64_t left)
 {
     return i + LANES <= c || (c < LANES && left >= LANES);
@@ -104,8 +104,8 @@ static bool is_tiled(const struct ghp_local *local)
            local->q * w->s == local->w;
 }
 
-/* A place of the window, at which an output takes an input and the input gives to the output: the one's pixel for row and
- * column 0 of the other, those outside being padding, or no output. */
+/* A place of the window, at which an output takes an input and the input gives to the output: the one's pixel for row
+ * and column 0 of the other, those outside being padding, or no output. */
 struct tap {
     int64_t row, column;
     int64_t at; /* its element of channel 0 */
@@ -126,8 +126,8 @@ static int64_t output_taps(const struct ghp_local *local, struct tap *tap)
     return count;
 }
 
-/* What inputs give whose row and column, counted from the padding's, leave these rests by the strides, in the order of the
- * outputs; these are counted from the quotients. */
+/* What inputs give whose row and column, counted from the padding's, leave these rests by the strides, in the order
+ * of the outputs; these are counted from the quotients. */
 static int64_t input_taps(const struct ghp_local *local, int64_t down, int64_t right,
                           struct tap *tap)
 {

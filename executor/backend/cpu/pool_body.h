@@ -69,8 +69,8 @@ static inline void KERNEL(saved_lanes)(const void *saved, int64_t at, bool narro
     *argmax = __builtin_convertvector(whole, KERNEL(marks));
 }
 
-/* Greatest values and their places, the first of equals, over taps of which the first counts; x: at the output's corner,
- * in column `column`. */
+/* Greatest values and their places, the first of equals, over taps of which the first counts; x: at the output's
+ * corner, in column `column`. */
 static inline void KERNEL(take_lanes)(const SCALAR *x, int64_t column, int64_t columns,
                                       struct taps taps, bool ahead, KERNEL(lanes) * greatest,
                                       KERNEL(marks) * argmax)
@@ -106,8 +106,8 @@ static void KERNEL(take_channel)(const SCALAR *x, int64_t column, int64_t column
     *y = PUT(greatest);
 }
 
-/* Row `row` of the outputs; of y `end` is the first element that is not this share's. gated: an output that is not above 0
- * has no place. */
+/* Row `row` of the outputs; of y `end` is the first element that is not this share's. gated: an output that is not
+ * above 0 has no place. */
 static void KERNEL(take_row)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                              struct taps taps, int64_t row, int64_t end, bool masked)
 {
@@ -244,8 +244,8 @@ static void KERNEL(give_row)(const struct ghp_local *local, const struct ghp_ker
     }
 }
 
-/* dx of row `row` of windows that lie side by side: one after another gives to all its places. Lanes that reach behind a
- * pixel are those of windows to come only inside the row: the next row of the same is written already. */
+/* dx of row `row` of windows that lie side by side: one after another gives to all its places. Lanes that reach
+ * behind a pixel are those of windows to come only inside the row: the next row of the same is written already. */
 static void KERNEL(give_tiles)(const struct ghp_local *local,
                                const struct ghp_kernel_arguments *args, int64_t row,
                                bool streaming_store)

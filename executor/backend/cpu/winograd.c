@@ -1,16 +1,16 @@
 /* executor/backend/cpu/winograd.c - see winograd.h.
  *
  * In one dimension, r numbers g slid over 6 numbers d give m = 7 - r sums y (a pass forward, or back to the data with g
- * turned round), and m numbers dy slid over the same d give the r gradients of g. Both are products of polynomials, so both
- * are taken at 0, at two pairs of points around it, and at infinity:
+ * turned round), and m numbers dy slid over the same d give the r gradients of g. Both are products of polynomials,
+ * so both are taken at 0, at two pairs of points around it, and at infinity:
  *
  *     y = E_m^T (N E_r g . B d)        dg = E_r^T (N E_m dy . B d)
  *
- * E_n has a row for each point, of its powers 0 to n - 1; N divides by the products of the points' differences; B is what is
- * left, the same for all r + m = 7. In two dimensions each is done along both.
+ * E_n has a row for each point, of its powers 0 to n - 1; N divides by the products of the points' differences; B is
+ * what is left, the same for all r + m = 7. In two dimensions each is done along both.
  *
- * Tiles are taken some at a time and channels in chunks, so that transformed tiles, transformed weights and products of a
- * chunk stay in the second cache together. */
+ * Tiles are taken some at a time and channels in chunks, so that transformed tiles, transformed weights and products
+ * of a chunk stay in the second cache together. */
 #include "executor/backend/cpu/winograd.h"
 #include "executor/backend/cpu/unrolled.h"
 
@@ -45,8 +45,8 @@ static ALWAYS_INLINE void store(float *to, lanes v)
 
 /* ---- transforms along one dimension ---- */
 
-/* The points but 0 and infinity (where only the highest power counts) are near, -near, far, -far. With 1 and 2, which make the least arithmetic, results err twice as
- * much. */
+/* The points but 0 and infinity (where only the highest power counts) are near, -near, far, -far. With 1 and 2, which
+ * make the least arithmetic, results err twice as much. */
 static const float near = 0.625F, far = 1.5F;
 
 /* B d */

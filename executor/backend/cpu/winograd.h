@@ -1,7 +1,8 @@
-/* executor/backend/cpu/winograd.h - convolutions of 3 x 3 and 5 x 5 windows by Winograd's minimal filtering, on tiles of 6 x 6 inputs.
+/* executor/backend/cpu/winograd.h - convolutions of 3 x 3 and 5 x 5 windows by Winograd's minimal filtering, on tiles
+ * of 6 x 6 inputs.
  *
- * A tile's products are 36 for (7 - r)^2 outputs: of 5 x 5 windows 36 instead of 100, of 3 x 3 ones 36 instead of 144. The
- * library has the latter only, and only before its third generation.
+ * A tile's products are 36 for (7 - r)^2 outputs: of 5 x 5 windows 36 instead of 100, of 3 x 3 ones 36 instead of
+ * 144. The library has the latter only, and only before its third generation.
  *
  * For `fast` numerics only, in float: transforms amplify rounding (docs/exactness.md). */
 #ifndef GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_H
@@ -14,8 +15,9 @@
 /* Whether there are such kernels for the passes of that operation, here: they want 32 registers of 16 numbers. */
 bool ghp_winograd_can(const struct ghp_backend *backend, const struct ghp_local *local);
 
-/* Whether a pass is likely faster so than by direct algorithms, where nobody measured: a convolution with tiles enough to share
- * the transformed weights, tiles mostly inside the image, and channels enough to hide the tiles' own transforms. */
+/* Whether a pass is likely faster so than by direct algorithms, where nobody measured: a convolution with tiles
+ * enough to share the transformed weights, tiles mostly inside the image, and channels enough to hide the tiles' own
+ * transforms. */
 bool ghp_winograd_pays(const struct ghp_local *local, enum ghp_pass pass);
 
 /* A kernel of a pass that ghp_winograd_can says there is, in any formats of a convolution.

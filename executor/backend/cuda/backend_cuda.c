@@ -1,4 +1,5 @@
-/* executor/backend/cuda/backend_cuda.c - the GPU backend: opening, kernels, updates. See backend_cuda_private.h, docs/gpu.md.
+/* executor/backend/cuda/backend_cuda.c - the GPU backend: opening, kernels, updates. See backend_cuda_private.h,
+ * docs/gpu.md.
  *
  * Workers of a node take its GPUs in turns by their seats. The libraries are opened when a kernel first needs them. */
 #include "executor/backend/cuda/backend_cuda_private.h"

@@ -1,8 +1,9 @@
-/* executor/backend/cuda/backend_cuda_private.h - what the files of the cuda backend share: the opened backend, the prepared pass.
+/* executor/backend/cuda/backend_cuda_private.h - what the files of the cuda backend share: the opened backend, the
+ * prepared pass.
  *
  * A pass is run by cuDNN (cuda/conv.c), by cuBLASLt (cuda/linear.c) or by ghp's own kernels
- * (cuda/own.h, cuda/direct.c). Everything is enqueued on the compute stream. What is kept in scratch begins at multiples of
- * GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
+ * (cuda/own.h, cuda/direct.c). Everything is enqueued on the compute stream. What is kept in scratch begins at
+ * multiples of GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
  *
  * To add an operation: a row in one of the tables of cuda/own.h, its kernel in kernels/kernels.h. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_BACKEND_CUDA_PRIVATE_H

@@ -1,7 +1,7 @@
 /* executor/backend/cuda/choice.h - which of a library's implementations runs a pass, and what it is called.
  *
- * Candidates are timed; the fastest wins, and of those within 3 % of it the one with the least workspace (memory is what
- * plans are short of). The names of what was chosen are kept, so that an operation is timed once a process, and
+ * Candidates are timed; the fastest wins, and of those within 3 % of it the one with the least workspace (memory is
+ * what plans are short of). The names of what was chosen are kept, so that an operation is timed once a process, and
  * go into profiles, so that runs take what was measured. Nothing here needs a GPU.
  *
  * Tested tests/executor/backend/cuda/test_cuda_choice.c */

@@ -210,8 +210,8 @@ static enum ghp_status choose_fused(struct ghp_cuda_kernel *kernel)
     return status;
 }
 
-/* By these names, where they are of this version; an engine that is not to be had is replaced by cuDNN's first suggestion, which
- * is the same in a run as it was for the profile. Without names the fastest. */
+/* By these names, where they are of this version; an engine that is not to be had is replaced by cuDNN's first
+ * suggestion, which is the same in a run as it was for the profile. Without names the fastest. */
 static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)
 {
     int64_t version = (int64_t)cudnn_of(kernel)->cudnnGetVersion();

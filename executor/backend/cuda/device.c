@@ -1,4 +1,5 @@
-/* executor/backend/cuda/device.c - a GPU's memory, streams, events and graphs: executor/backend/device.h by CUDA's run-time.
+/* executor/backend/cuda/device.c - a GPU's memory, streams, events and graphs: executor/backend/device.h by CUDA's
+ * run-time.
  *
  * Streams, events and graphs are those of CUDA. While a step is recorded, a timed event becomes a node that
  * records its event each time the graph runs; other events only order what is recorded, and mean nothing outside: what

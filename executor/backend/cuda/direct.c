@@ -1,4 +1,5 @@
-/* executor/backend/cuda/direct.c - convolutions and linear layers by ghp's plain kernels: right for every shape, and slow.
+/* executor/backend/cuda/direct.c - convolutions and linear layers by ghp's plain kernels: right for every shape, and
+ * slow.
  *
  * What is left where cuDNN has no engine for a shape that follows the rules, and what the libraries' results are tested
  * against on the device itself. */

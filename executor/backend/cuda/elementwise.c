@@ -1,4 +1,5 @@
-/* executor/backend/cuda/elementwise.c - element by element on a GPU: bias, relu, activation, dropout, add, mul; and the loss. */
+/* executor/backend/cuda/elementwise.c - element by element on a GPU: bias, relu, activation, dropout, add, mul; and
+ * the loss. */
 #include "executor/backend/cuda/native.h"
 
 static enum ghp_status elementwise(const struct ghp_cuda_kernel *kernel,

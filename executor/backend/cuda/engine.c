@@ -1,4 +1,5 @@
-/* executor/backend/cuda/engine.c - the engines that can run a graph, as cuDNN's heuristics list them or by name: see cuda/graph.h. */
+/* executor/backend/cuda/engine.c - the engines that can run a graph, as cuDNN's heuristics list them or by name: see
+ * cuda/graph.h. */
 #include "executor/backend/cuda/graph_private.h"
 
 #include <stdio.h>

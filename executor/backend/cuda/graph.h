@@ -1,5 +1,5 @@
-/* executor/backend/cuda/graph.h - a convolution's pass, and what it fuses, as a graph of cuDNN's operations, and the engines that
- * can run it.
+/* executor/backend/cuda/graph.h - a convolution's pass, and what it fuses, as a graph of cuDNN's operations, and the
+ * engines that can run it.
  *
  * Tensors are described by sizes and strides alone: activations N,H,W,C in memory, weights K,R,S,C. An *engine
  * configuration* is one of cuDNN's implementations with its knobs; its text ("eng62 2=4,13=0") says which, so that a

@@ -1,4 +1,5 @@
-/* executor/backend/cuda/graph_private.h - private to executor/backend/cuda/graph.c and cuda/engine.c: a graph, and cuDNN's descriptors. */
+/* executor/backend/cuda/graph_private.h - private to executor/backend/cuda/graph.c and cuda/engine.c: a graph, and
+ * cuDNN's descriptors. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_GRAPH_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_CUDA_GRAPH_PRIVATE_H
 

@@ -2,8 +2,8 @@
  *
  * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt, which counts columns first, x c x n, w c x k, y k x n:
  * y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead of the workspace; their gradient is
- * made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's in float; in bf16, where it would want the
- * bias rounded, ghp's own kernel adds it. */
+ * made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's in float; in bf16, where it would want
+ * the bias rounded, ghp's own kernel adds it. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <inttypes.h>
@@ -231,8 +231,8 @@ static bool take_named(struct ghp_cuda_kernel *kernel, const char *rest)
     return true;
 }
 
-/* What an algorithm may do: the most workspace, how aligned tensors are at least, and how split sums are joined: in float
- * (in place is in the result's own numbers), and where results must repeat not at all. */
+/* What an algorithm may do: the most workspace, how aligned tensors are at least, and how split sums are joined: in
+ * float (in place is in the result's own numbers), and where results must repeat not at all. */
 static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
                                  cublasLtMatmulPreference_t rules)
 {
@@ -301,8 +301,8 @@ static enum ghp_status take_fastest(struct ghp_cuda_kernel *kernel, int most, bo
     return GHP_OK;
 }
 
-/* The algorithm of this name; where it cannot be had so, with or without what is fused, cuBLASLt's first suggestion, which
- * is the same in a run as it was for the profile; without such a name the fastest. */
+/* The algorithm of this name; where it cannot be had so, with or without what is fused, cuBLASLt's first suggestion,
+ * which is the same in a run as it was for the profile; without such a name the fastest. */
 static enum ghp_status choose(struct ghp_cuda_kernel *kernel, const char *name, bool *taken)
 {
     const char *rest =

@@ -1,4 +1,5 @@
-/* executor/backend/cuda/native.c - finds and prepares the passes that ghp's own kernels run, and what several of them do. */
+/* executor/backend/cuda/native.c - finds and prepares the passes that ghp's own kernels run, and what several of them
+ * do. */
 #include "executor/backend/cuda/native.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* executor/backend/cuda/native.h - private to executor/backend/cuda/backend_cuda*.c: the passes that ghp's own kernels run, everything but
- * convolutions and linear layers.
+/* executor/backend/cuda/native.h - private to executor/backend/cuda/backend_cuda*.c: the passes that ghp's own
+ * kernels run, everything but convolutions and linear layers.
  *
  * A row of a table says which kernel runs a pass and how much scratch it takes; what has to be made once lies in the
  * kernel's `data`. */

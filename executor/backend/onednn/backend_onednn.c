@@ -1,4 +1,5 @@
-/* executor/backend/onednn/backend_onednn.c - the CPU backend: convolutions and linear layers by oneDNN, the rest by ghp's CPU kernels.
+/* executor/backend/onednn/backend_onednn.c - the CPU backend: convolutions and linear layers by oneDNN, the rest by
+ * ghp's CPU kernels.
  *
  * Operations bound by memory gain nothing from a library, and a batch norm whose statistics cross workers is in none.
  * bf16 is refused where the library would only imitate it.
@@ -84,7 +85,8 @@ static bool onednn_can_block(const struct ghp_backend *backend, const struct ghp
     return is_apart(local->op) || local->op == GHP_OP_BIAS || local->op == GHP_OP_BATCH_NORM;
 }
 
-/* What Winograd's three passes and two of the direct ones want on blocked activations; the others reorder either way. */
+/* What Winograd's three passes and two of the direct ones want on blocked activations; the others reorder either
+ * way. */
 static bool onednn_blocks_weights(const struct ghp_backend *backend, const struct ghp_local *local)
 {
 #ifdef __x86_64__

@@ -94,9 +94,9 @@ void ghp_onednn_kernel_name(const_dnnl_primitive_desc_t described,
                             const struct ghp_onednn_operand *operands,
                             char name[GHP_ALGORITHM_BYTES]);
 
-/* A kernel of the pass by the algorithm of that name (or, with other reorders, of the same implementation), or (NULL) by
- * the likeliest; *kernel stays NULL, with GHP_OK, where the library has nothing of that name, or nothing better than plain
- * loops. */
+/* A kernel of the pass by the algorithm of that name (or, with other reorders, of the same implementation), or (NULL)
+ * by the likeliest; *kernel stays NULL, with GHP_OK, where the library has nothing of that name, or nothing better
+ * than plain loops. */
 struct ghp_onednn_wish {
     const char *algorithm;
     struct ghp_memory_format memory_formats;
@@ -125,8 +125,8 @@ enum ghp_status ghp_onednn_nchw16c_prepare(struct ghp_backend *backend,
                                            const struct ghp_local *local, enum ghp_pass pass,
                                            struct ghp_kernel **kernel);
 
-/* A convolution's weight gradient as one matrix product over the im2col matrix of the input: for small images and no groups. Its
- * name begins with GHP_ONEDNN_IM2COL. blocked: the gradient is. */
+/* A convolution's weight gradient as one matrix product over the im2col matrix of the input: for small images and no
+ * groups. Its name begins with GHP_ONEDNN_IM2COL. blocked: the gradient is. */
 #define GHP_ONEDNN_IM2COL "unfold+"
 enum ghp_status ghp_onednn_im2col_prepare(struct ghp_backend *backend,
                                           const struct ghp_local *local, bool nchw16c,
@@ -135,8 +135,8 @@ enum ghp_status ghp_onednn_im2col_prepare(struct ghp_backend *backend,
 /* unfolded [n p q][c r s] = for each output pixel what its window sees, 0 in the padding. */
 void ghp_onednn_im2col(const struct ghp_onednn_kernel *kernel, const void *x, void *unfolded);
 
-/* A pass over x [n][c], w [k][c], y [n][k]; x is read from or written to `x_where`. In scratch: the kernel's first memory,
- * and inner products only. */
+/* A pass over x [n][c], w [k][c], y [n][k]; x is read from or written to `x_where`. In scratch: the kernel's first
+ * memory, and inner products only. */
 struct ghp_onednn_product {
     int64_t n, c, k;
     enum ghp_onednn_where x_where;

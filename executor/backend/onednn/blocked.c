@@ -1,7 +1,7 @@
 /* executor/backend/onednn/blocked.c - the bias on blocked tensors [n][c / 16][h][w][16], in float.
  *
- * Other operations that keep channels apart need no loops of their own: a blocked tensor is a plain one of 16 channels and
- * c / 16 times as many samples. A bias differs from block to block.
+ * Other operations that keep channels apart need no loops of their own: a blocked tensor is a plain one of 16
+ * channels and c / 16 times as many samples. A bias differs from block to block.
  *
  * Tested  tests/executor/backend/test_memory_formats.c, against the plain loops */
 #include "executor/backend/onednn/backend_onednn_private.h"

@@ -1,8 +1,9 @@
 /* executor/backend/onednn/linear.c - linear layers on plain tensors: x [n][c], w [k][c], y [n][k].
  *
  * Weights are far larger than activations, so in float they are never reordered; in bfloat16 they are rounded in any
- * case, into whatever order the primitive likes best. A pass is a matrix product or the library's inner product. Where nobody measured: for 8 rows and more the matrix product is 1.2-1.9 times as fast forward (one
- * core); backward the inner product is the faster. */
+ * case, into whatever order the primitive likes best. A pass is a matrix product or the library's inner product.
+ * Where nobody measured: for 8 rows and more the matrix product is 1.2-1.9 times as fast forward (one core); backward
+ * the inner product is the faster. */
 #include "executor/backend/onednn/backend_onednn_private.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* executor/backend/onednn/onednn.c - see onednn.h. What differs between the generations stands between #if and #endif, once each. */
+/* executor/backend/onednn/onednn.c - see onednn.h. What differs between the generations stands between #if and
+ * #endif, once each. */
 #include "executor/backend/onednn/onednn.h"
 
 #include <stdlib.h>
@@ -117,7 +118,8 @@ static enum ghp_status advance(dnnl_status_t made, int implementation,
     return GHP_OK;
 }
 
-/* The backward passes' hint is the forward pass; it is read again whenever the library goes on to its next implementation. */
+/* The backward passes' hint is the forward pass; it is read again whenever the library goes on to its next
+ * implementation. */
 static enum ghp_status describe_conv(dnnl_engine_t engine, const struct ghp_onednn_conv *c,
                                      const struct conv_layouts *md, enum ghp_pass pass,
                                      struct ghp_onednn_variant variant,

@@ -1,7 +1,8 @@
-/* executor/transport/device/device_transport.h - who carries tensors between workers: chosen once a session, for an execution context whose backend is open.
+/* executor/transport/device/device_transport.h - who carries tensors between workers: chosen once a session, for an
+ * execution context whose backend is open.
  *
- * Tensors in host memory go by the execution context's transport. Tensors on devices go by NCCL where every rank has a device of its
- * own, else through pinned host memory. */
+ * Tensors in host memory go by the execution context's transport. Tensors on devices go by NCCL where every rank has
+ * a device of its own, else through pinned host memory. */
 #ifndef GHP_EXECUTOR_TRANSPORT_DEVICE_DEVICE_TRANSPORT_H
 #define GHP_EXECUTOR_TRANSPORT_DEVICE_DEVICE_TRANSPORT_H
 
@@ -20,7 +21,8 @@ extern const char
  *
  * watchdog_s   longest wait, > 0
  *
- * Returns   GHP_OK; GHP_ERR_USAGE (NCCL for ranks that share a GPU, or for host memory); GHP_ERR_BACKEND; the same on all
+ * Returns   GHP_OK; GHP_ERR_USAGE (NCCL for ranks that share a GPU, or for host memory); GHP_ERR_BACKEND; the same on
+ *           all
  * Collective over all workers
  * Tested    tests/executor/transport/nccl/test_nccl.c */
 enum ghp_status ghp_device_transport_open(struct ghp_exec_context *exec,

@@ -116,8 +116,8 @@ static void staged_label(struct ghp_comm *comm, const char *label)
 
 /* ---- pieces ---- */
 
-/* n bytes of each of `count` runs that lie `stride` bytes apart on the device, from byte `done` on; one behind the other
- * on the host. */
+/* n bytes of each of `count` runs that lie `stride` bytes apart on the device, from byte `done` on; one behind the
+ * other on the host. */
 struct pieces {
     int count;
     int64_t stride, done, n;

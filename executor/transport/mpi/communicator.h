@@ -59,8 +59,8 @@ struct ghp_transport {
 
 /* In mpi/wait.c.
  *
- * Waits for all messages posted in one request set: first by testing, then by testing between short sleeps. Those of the other
- * request set go on meanwhile.
+ * Waits for all messages posted in one request set: first by testing, then by testing between short sleeps. Those of
+ * the other request set go on meanwhile.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks whose message has not arrived */
 enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int request_set);
@@ -80,8 +80,8 @@ void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
 /* The watchdog's failure. */
 enum ghp_status ghp_mpi_stalled(const struct ghp_comm *comm, const struct ghp_mpi_missing *missing);
 
-/* Post one message of at most GHP_MPI_PIECE_BYTES in the request set comm->request set. Between two ranks messages arrive in the
- * order
+/* Post one message of at most GHP_MPI_PIECE_BYTES in the request set comm->request set. Between two ranks messages
+ * arrive in the order
  * in which they were posted, whatever their request sets. */
 enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
 enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);

@@ -1,5 +1,5 @@
-/* executor/transport/mpi/gather.c - all_gather: first between the nodes, where each rank's piece goes once to every node; then in
- * them. */
+/* executor/transport/mpi/gather.c - all_gather: first between the nodes, where each rank's piece goes once to every
+ * node; then in them. */
 #include "executor/transport/mpi/hierarchy.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* executor/transport/mpi/hierarchy.h - private to executor/transport/mpi/transport_mpi*.c: collectives that go level by level.
+/* executor/transport/mpi/hierarchy.h - private to executor/transport/mpi/transport_mpi*.c: collectives that go level
+ * by level.
  *
  * A communicator's ranks are one level, or two where several of them share a node and several nodes take part: the
  * ranks of one node, and the ranks that have the same place in their nodes.  A sum is scattered over the levels, each
@@ -11,10 +12,11 @@
  *     segment 0   scatter  scatter gather gather                (two levels)
  *     segment 1           scatter  scatter gather gather
  *
- * All ranks post in the same order, tick by tick, and wait only for what was posted in the tick before; so no wait waits
- * for itself.
+ * All ranks post in the same order, tick by tick, and wait only for what was posted in the tick before; so no wait
+ * waits for itself.
  *
- * Inside a node sums go over a shared segment instead of by messages where there is one: its phases are the same, and so are sums.
+ * Inside a node sums go over a shared segment instead of by messages where there is one: its phases are the same, and
+ * so are sums.
  *
  * mpi/reduce.c has the sums, mpi/gather.c the gathers.  Tested  tests/executor/transport/mpi/test_transport.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_HIERARCHY_H

@@ -1,7 +1,7 @@
 /* executor/transport/mpi/reduce.c - sums over ranks: all_reduce and reduce_scatter.
  *
- * A level's phase goes by messages, or over a shared segment where the level has one: then its post lays out what its finish, on
- * the other ranks, awaits and adds or takes. */
+ * A level's phase goes by messages, or over a shared segment where the level has one: then its post lays out what its
+ * finish, on the other ranks, awaits and adds or takes. */
 #include "executor/transport/mpi/hierarchy.h"
 #include "executor/transport/summands.h"
 
@@ -33,7 +33,8 @@ static int64_t up_to_multiple(int64_t n, int64_t unit)
     return (n + unit - 1) / unit * unit;
 }
 
-/* How many elements go at once, a multiple of `unit`: what the shared segment's slots hold, and what goes on by messages from
+/* How many elements go at once, a multiple of `unit`: what the shared segment's slots hold, and what goes on by
+ * messages from
  * there, or goes by messages alone, has room in its part of scratch.  Rounded up where there is room: a few elements
  * left over would go alone, and take as long on the way as many. */
 static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
@@ -354,10 +355,10 @@ enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduc
 
 /* ---- reduce_scatter ---- */
 
-/* A segment is `each` elements of every rank's piece.  What has arrived lies in scratch (on a shared segment: what is for others,
- * in this rank's slot) peer by peer of the first level, a place for each node at every peer; what the first level added
- * lies at this rank's own places in scratch, and what arrives over the second at those of a peer whose pieces have been
- * added. */
+/* A segment is `each` elements of every rank's piece.  What has arrived lies in scratch (on a shared segment: what is
+ * for others, in this rank's slot) peer by peer of the first level, a place for each node at every peer; what the
+ * first level added lies at this rank's own places in scratch, and what arrives over the second at those of a peer
+ * whose pieces have been added. */
 struct scattering {
     struct sum sum;
     int nodes; /* members of the second level, 1 without */

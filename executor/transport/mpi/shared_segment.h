@@ -1,6 +1,8 @@
-/* executor/transport/mpi/shared_segment.h - private to executor/transport/mpi/transport_mpi*.c: memory that the ranks of one node share.
+/* executor/transport/mpi/shared_segment.h - private to executor/transport/mpi/transport_mpi*.c: memory that the ranks
+ * of one node share.
  *
- * A shared segment has a few slots for each rank, which it alone writes and all read.  A sum goes over it chunk by chunk:
+ * A shared segment has a few slots for each rank, which it alone writes and all read.  A sum goes over it chunk by
+ * chunk:
  *
  *     lay    what the others are to add is copied into this rank's slot              -> PUBLISHED
  *     add    once all have PUBLISHED out: this rank's part, in rank order, PUBLISHED out too   -> ADDED
@@ -12,8 +14,9 @@
  * Waiting tests for a moment and then sleeps until the rank that it waits for wakes it; it wakes by itself, too, to let
  * MPI go on with what is on its way: other ranks may be waiting for that.
  *
- * One thread at a time uses a shared segment: each communicator has its own.  Where no memory can be shared there is none, and
- * sums go by messages, with the same bits: tests/executor/transport/mpi/test_transport.c holds both against each other.
+ * One thread at a time uses a shared segment: each communicator has its own.  Where no memory can be shared there is
+ * none, and sums go by messages, with the same bits: tests/executor/transport/mpi/test_transport.c holds both against
+ * each other.
  * */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
@@ -45,8 +48,8 @@ struct ghp_shared_segment {
 
 enum { GHP_SHARED_SEGMENT_UNIT_BYTES = 4096 };
 
-/* The shared segment of comm->in_node ranks, > 1; *shared is NULL where they, or those of another node of the communicator, cannot
- * share memory.
+/* The shared segment of comm->in_node ranks, > 1; *shared is NULL where they, or those of another node of the
+ * communicator, cannot share memory.
  *
  * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_NO_MEMORY on all ranks alike where one of them has none
  * Collective over the communicator */

@@ -1,4 +1,5 @@
-/* executor/transport/mpi/status_barrier.c - all are there, and all are well: before a communicator is made, and at the end.
+/* executor/transport/mpi/status_barrier.c - all are there, and all are well: before a communicator is made, and at
+ * the end.
  *
  * Messages between single ranks of the world, because a communicator may be what is to be made. */
 #include "executor/transport/mpi/communicator.h"

@@ -1,8 +1,9 @@
 /* executor/transport/mpi/transport_mpi.c - the transport over MPI: start, communicators, the end.
  *
- * MPI carries single messages only; every collective is ghp's own (mpi/reduce.c, mpi/gather.c, mpi/collectives.c), because MPI promises
- * neither the order of a reduction nor the same bits on all ranks. Inside a node sums need no messages where its ranks can
- * share memory (mpi/shared_segment.h). Two threads use it at once, one a stream, each on communicators of its own. */
+ * MPI carries single messages only; every collective is ghp's own (mpi/reduce.c, mpi/gather.c, mpi/collectives.c),
+ * because MPI promises neither the order of a reduction nor the same bits on all ranks. Inside a node sums need no
+ * messages where its ranks can share memory (mpi/shared_segment.h). Two threads use it at once, one a stream, each on
+ * communicators of its own. */
 #include "executor/transport/mpi/shared_segment.h"
 
 #include "core/base/log.h"

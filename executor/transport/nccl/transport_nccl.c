@@ -47,8 +47,8 @@ static const char *label_of(const struct ghp_comm *c)
 
 /* ---- failures ---- */
 
-/* Ends all communicators, so that nothing of them runs on; they are not used again. Those of recorded steps are left to the
- * process's end: from 2.26 on NCCL would wait here until nothing recorded knows them any more. */
+/* Ends all communicators, so that nothing of them runs on; they are not used again. Those of recorded steps are left
+ * to the process's end: from 2.26 on NCCL would wait here until nothing recorded knows them any more. */
 static void abort_all(struct ghp_transport *t)
 {
     for (struct ghp_comm *c = t->comms; c != NULL; c = c->next) {

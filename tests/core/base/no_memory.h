@@ -54,8 +54,8 @@ void *realloc(void *old, size_t size)
 }
 #endif
 
-/* Runs f with allocation 0 failing, then 1, ... until a run needs no further one. Each run must give GHP_OK, with all that
- * it makes whole, or GHP_ERR_NO_MEMORY.
+/* Runs f with allocation 0 failing, then 1, ... until a run needs no further one. Each run must give GHP_OK, with all
+ * that it makes whole, or GHP_ERR_NO_MEMORY.
  *
  * f   does its work, looks at what came of it, undoes it, and says how the work went */
 static inline void no_memory_each(const char *what, enum ghp_status (*f)(void *context),

@@ -1,4 +1,5 @@
-/* Temporary files of writers that were killed go; those of living ones, of other hosts, and what is no such file stay. */
+/* Temporary files of writers that were killed go; those of living ones, of other hosts, and what is no such file
+ * stay. */
 #include "core/model/safetensors.h"
 #include "tests/check.h"
 

@@ -133,8 +133,8 @@ static void test_analytic(void)
     check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_GATHER, v,
                                   (struct ghp_ranks){.first = 4, .count = 2, .stride = 2}, 16),
                1.0 / 2 * x / intra.bandwidth_Bps + intra.latency_s);
-    /* one group over all nodes, by levels: each node's 4 members send a message to each of 3 others, where one rank's messages
-     * alone would be 15 */
+    /* one group over all nodes, by levels: each node's 4 members send a message to each of 3 others, where one rank's
+     * messages alone would be 15 */
     check_same(ghp_machine_comm_s(&machine, GHP_COMM_ALL_REDUCE, v,
                                   (struct ghp_ranks){.count = 16, .stride = 1}, 16),
                2 * 15.0 / 16 * x / (inter.bandwidth_Bps / (4 * 3 / 15.0)) + 30 * inter.latency_s);

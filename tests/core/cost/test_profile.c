@@ -220,8 +220,8 @@ static void test_comms(void)
     ghp_profile_release(&profile);
 }
 
-/* Without a table of its own an operation is read from the same groups where it exchanges as often, else over other groups
- * that cross the same link; between halves and wholes only where nothing else is near. */
+/* Without a table of its own an operation is read from the same groups where it exchanges as often, else over other
+ * groups that cross the same link; between halves and wholes only where nothing else is near. */
 static void test_stand_ins(void)
 {
     static const struct ghp_comm_entry entries[] = {

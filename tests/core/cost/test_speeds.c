@@ -36,7 +36,8 @@ static void test_slow(void)
     ghp_speeds_release(&speeds);
 }
 
-/* All samples are dealt, blocks are alike, and none is further from its due than one sample, but where one is the least. */
+/* All samples are dealt, blocks are alike, and none is further from its due than one sample, but where one is the
+ * least. */
 static void check_deal(const double *speed, int block, int64_t samples)
 {
     int64_t shares[WORKERS], sum = 0;

@@ -1,4 +1,5 @@
-/* tests/core/model/test_index_map.c - views and pads: which are refused, which keep channels apart, and their tables. */
+/* tests/core/model/test_index_map.c - views and pads: which are refused, which keep channels apart, and their
+ * tables. */
 #include "core/model/index_map.h"
 #include "core/model/model_private.h"
 #include "core/sharding/index_table.h"

@@ -1,4 +1,5 @@
-/* Names and bytes of the precisions; rounding to bfloat16 against the nearest of its two neighbours, over all exponents. */
+/* Names and bytes of the precisions; rounding to bfloat16 against the nearest of its two neighbours, over all
+ * exponents. */
 #include "core/model/precision.h"
 #include "tests/check.h"
 

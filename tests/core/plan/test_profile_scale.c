@@ -1,5 +1,5 @@
-/* tests/core/plan/test_profile_scale.c - scaled links and processors: by the analytic model, entries in proportion, the other link
- * as it was, and refusals. */
+/* tests/core/plan/test_profile_scale.c - scaled links and processors: by the analytic model, entries in proportion,
+ * the other link as it was, and refusals. */
 #include "core/plan/profile_scale.h"
 #include "tests/check.h"
 

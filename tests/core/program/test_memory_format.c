@@ -216,7 +216,8 @@ static void test_all(void)
     CHECK(nchw16c > 0 && plain > 0 && borders > 0);
 }
 
-/* What a layer split by channels reads and makes lies as all does, where its slices are whole blocks: 16 and 8 channels of 32. */
+/* What a layer split by channels reads and makes lies as all does, where its slices are whole blocks: 16 and 8
+ * channels of 32. */
 static void test_split(enum ghp_split_kind kind, int workers)
 {
     int nchw16c = 0;
@@ -240,7 +241,8 @@ static void test_split(enum ghp_split_kind kind, int workers)
     CHECK(nchw16c > 0);
 }
 
-/* A slice that is no whole blocks lies plain, and is costed so; a tensor that has no other form is not said to be blocked. */
+/* A slice that is no whole blocks lies plain, and is costed so; a tensor that has no other form is not said to be
+ * blocked. */
 static void test_slices(void)
 {
     struct bench b;
@@ -323,7 +325,8 @@ static void test_one_cost(void)
     close_bench(&b);
 }
 
-/* A convolution by data that nobody measured in any formats leaves all to the executor's rule; a profile without formats too. */
+/* A convolution by data that nobody measured in any formats leaves all to the executor's rule; a profile without
+ * formats too. */
 static void test_blind(void)
 {
     struct bench b;

@@ -2,11 +2,13 @@
  *
  * The onednn backend in bfloat16 against the reference in float: every operation and pass at odd shapes and at those of
  * networks, one and two threads, exact and fast, weights plain and in blocks, with a bias and a ReLU along, by every
- * algorithm that the backend names, and by the loops that stand in for the library. Both get the same numbers (weights excepted: rounded to bfloat16 by the backend), each
- * pass starts from the reference's tensors, and what a pass must not write stays as it is. Runs repeat bit for bit.
+ * algorithm that the backend names, and by the loops that stand in for the library. Both get the same numbers
+ * (weights excepted: rounded to bfloat16 by the backend), each pass starts from the reference's tensors, and what a
+ * pass must not write stays as it is. Runs repeat bit for bit.
  *
- * Bound: greatest difference over greatest number, 2e-2, as on GPUs: a stored number is off by up to 4e-3 of itself, and so
- * is each weight; a wrong place or channel by the size of the numbers. What only moves or compares numbers: none. */
+ * Bound: greatest difference over greatest number, 2e-2, as on GPUs: a stored number is off by up to 4e-3 of itself,
+ * and so is each weight; a wrong place or channel by the size of the numbers. What only moves or compares numbers:
+ * none. */
 #include "tests/check.h"
 #include "tests/executor/op_case.h"
 #include "tests/executor/twin_case.h"

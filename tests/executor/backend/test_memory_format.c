@@ -1,8 +1,9 @@
-/* tests/executor/backend/test_memory_formats.c - operations on blocked tensors against the reference on plain ones, every way
- * that a backend says it has; and which tensors of a program are made blocked.
+/* tests/executor/backend/test_memory_formats.c - operations on blocked tensors against the reference on plain ones,
+ * every way that a backend says it has; and which tensors of a program are made blocked.
  *
- * Bound of sums: as in test_onednn.c, 16 (4 + sqrt(m)) eps of the tensor's root-mean-square size, for Winograd among the
- * ways; what only moves or compares numbers is compared bit by bit. A wrong place errs by the tensor's size itself. */
+ * Bound of sums: as in test_onednn.c, 16 (4 + sqrt(m)) eps of the tensor's root-mean-square size, for Winograd among
+ * the ways; what only moves or compares numbers is compared bit by bit. A wrong place errs by the tensor's size
+ * itself. */
 #include "tests/check.h"
 #include "tests/executor/op_case.h"
 
@@ -296,9 +297,9 @@ static void forward_norm(struct ghp_operand_set *right, struct ghp_memory_format
     if (now.relu && !now.add) mask(right);
 }
 
-/* All passes of a batch norm in the order of training, each after what the one before it made in the same format: with what
- * is fused, against the same passes with the others between them. With statistics of its own there is no STATS, and
- * BACKWARD_DATA runs in the place of BACKWARD_STATS. */
+/* All passes of a batch norm in the order of training, each after what the one before it made in the same format:
+ * with what is fused, against the same passes with the others between them. With statistics of its own there is no
+ * STATS, and BACKWARD_DATA runs in the place of BACKWARD_STATS. */
 static void check_norm(const struct ghp_local *local, struct ghp_memory_format memory_formats)
 {
     static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
@@ -361,8 +362,8 @@ static void check_norms(void)
     CHECK(kernel == NULL); /* shared sums are not there any more where the other half is */
 }
 
-/* A max pool that takes the backward pass of the ReLU before it along, against the pool and the ReLU: bit by bit, for both only
- * move numbers. Windows with nothing above 0 are among them. */
+/* A max pool that takes the backward pass of the ReLU before it along, against the pool and the ReLU: bit by bit, for
+ * both only move numbers. Windows with nothing above 0 are among them. */
 static void check_mask(const struct ghp_local *local, struct ghp_memory_format memory_formats)
 {
     struct ghp_operand_set right, got;
@@ -393,8 +394,8 @@ static void check_mask(const struct ghp_local *local, struct ghp_memory_format m
     ghp_operand_set_release(&got);
 }
 
-/* Windows side by side, and over one another; tensors in blocks, plain, of few channels; small, and large enough to be written
- * past the caches. */
+/* Windows side by side, and over one another; tensors in blocks, plain, of few channels; small, and large enough to
+ * be written past the caches. */
 static void check_gates(void)
 {
     static const int64_t sizes[][2] = {{48, 6}, {7, 6}, {64, 48}};
@@ -596,8 +597,8 @@ static void check_algorithms(void)
     CHECK(ghp_memory_format_algorithm(NULL, (struct ghp_memory_format){0}) == NULL);
 }
 
-/* What is exchanged lies blocked where its slices of channels are whole blocks, whatever lies on the other side. Returns how
- * many sides do. */
+/* What is exchanged lies blocked where its slices of channels are whole blocks, whatever lies on the other side.
+ * Returns how many sides do. */
 static int check_exchange(const char *split_layer, int workers)
 {
     struct lowered l;

@@ -67,7 +67,8 @@ static unsigned char *copy_of(struct image z, const unsigned char *plain, bool n
     return copy;
 }
 
-/* Slices of `part` channels out of `parts` of them, and back, whole and slices in either format (that whole blocks allow). */
+/* Slices of `part` channels out of `parts` of them, and back, whole and slices in either format (that whole blocks
+ * allow). */
 static void check_nchw16c(struct image part, int parts, bool whole_nchw16c, bool part_nchw16c)
 {
     struct image z = {part.n, part.pixels, part.c * parts, part.element};

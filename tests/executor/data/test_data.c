@@ -1,4 +1,5 @@
-/* Data sources: files made here, their normalisation, cutting, every way in which they can be wrong; and the generator. */
+/* Data sources: files made here, their normalisation, cutting, every way in which they can be wrong; and the
+ * generator. */
 #include "core/model/precision.h"
 #include "executor/data/data.h"
 #include "tests/check.h"

@@ -1,4 +1,5 @@
-/* Shuffles: permutations, the same for the same seed, others for other epochs and seeds; the last partial batch is left out. */
+/* Shuffles: permutations, the same for the same seed, others for other epochs and seeds; the last partial batch is
+ * left out. */
 #include "executor/data/order.h"
 #include "tests/check.h"
 

@@ -1,5 +1,6 @@
-/* A lane in host memory, with its thread and late: jobs in order of posting, all done that are followed; a late one does
- * nothing before, on the thread of who follows; closing finishes what was posted; a failure is every later follow's. */
+/* A lane in host memory, with its thread and late: jobs in order of posting, all done that are followed; a late one
+ * does nothing before, on the thread of who follows; closing finishes what was posted; a failure is every later
+ * follow's. */
 #include "executor/engine/comm_stream.h"
 #include "tests/check.h"
 

@@ -1,9 +1,9 @@
 /* ghp-test: np=1,2 np_full=3,4 timeout=300
  *
- * Training on a device: the same bits as in host memory, whoever carries, with steps enqueued one by one and played from
- * graphs, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms over the whole
- * batch and over ghost batches; on a device whose memory nobody but itself can touch (tests/executor/locked.h), so a stray
- * access anywhere would end the test. */
+ * Training on a device: the same bits as in host memory, whoever carries, with steps enqueued one by one and played
+ * from graphs, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms
+ * over the whole batch and over ghost batches; on a device whose memory nobody but itself can touch
+ * (tests/executor/locked.h), so a stray access anywhere would end the test. */
 #include "executor/state/checkpoint.h"
 #include "executor/train/evaluate.h"
 #include "executor/backend/operands.h"

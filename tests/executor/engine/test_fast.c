@@ -1,14 +1,15 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120
  *
- * Fast numerics: plans train like one worker that computes by direct algorithms; weights that lie blocked between steps are
- * read and written in the field's order, and replicas hold the same bits; biases that convolutions fuse are updated
- * before they run: flushing after every step changes no bit. So do plans that say which tensors lie blocked, and have what
- * is exchanged among them. Of a plain network, and of a residual one, whose batch norms take additions and ReLUs along, their sums
- * too where no other worker shares them: one worker, or each over ghost batches of its own.
+ * Fast numerics: plans train like one worker that computes by direct algorithms; weights that lie blocked between
+ * steps are read and written in the field's order, and replicas hold the same bits; biases that convolutions fuse are
+ * updated before they run: flushing after every step changes no bit. So do plans that say which tensors lie blocked,
+ * and have what is exchanged among them. Of a plain network, and of a residual one, whose batch norms take additions
+ * and ReLUs along, their sums too where no other worker shares them: one worker, or each over ghost batches of its own.
  *
- * Bounds of the first step's gradients: 1e-4 of a tensor's size. Winograd's transforms multiply by up to 25 what cancels
- * again, so its rounding errors are some ten times those of direct sums (3e-7 to 8e-7 of a tensor's size each pass), and a
- * gradient has gone through at most ten such passes; numbers at wrong places err by the tensor's size itself. */
+ * Bounds of the first step's gradients: 1e-4 of a tensor's size. Winograd's transforms multiply by up to 25 what
+ * cancels again, so its rounding errors are some ten times those of direct sums (3e-7 to 8e-7 of a tensor's size each
+ * pass), and a gradient has gone through at most ten such passes; numbers at wrong places err by the tensor's size
+ * itself. */
 #include "executor/state/parameters.h"
 #include "executor/train/verify.h"
 #include "tests/check.h"
@@ -67,7 +68,8 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, bool flus
     return hash;
 }
 
-/* What is written is read back, bit by bit, and is what a worker with plain weights holds; in memory it lies otherwise. */
+/* What is written is read back, bit by bit, and is what a worker with plain weights holds; in memory it lies
+ * otherwise. */
 static void check_order(struct bench *b, struct bench *exact, const struct ghp_split *splits)
 {
     struct ghp_worker *fast = NULL, *plain = NULL;

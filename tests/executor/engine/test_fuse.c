@@ -127,8 +127,8 @@ static void check_model(void)
     ghp_model_release(&model);
 }
 
-/* Batch norms and additions forward; backward the batch norm that a ReLU alone reads, unless its gradient changes its layout
- * on the way. */
+/* Batch norms and additions forward; backward the batch norm that a ReLU alone reads, unless its gradient changes its
+ * layout on the way. */
 static void check_norms(struct ghp_split of_relu, bool fuses)
 {
     struct ghp_model model;

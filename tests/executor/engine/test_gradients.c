@@ -1,9 +1,9 @@
-/* Gradients of whole networks are the loss's slopes: along each tensor's gradient g the loss falls by |g|^2, by a central
- * difference in double. That says what no comparison of two plans can, which share their program's mistakes: that every
- * gradient that flows into a tensor is added once, and read before another is added to it.
+/* Gradients of whole networks are the loss's slopes: along each tensor's gradient g the loss falls by |g|^2, by a
+ * central difference in double. That says what no comparison of two plans can, which share their program's mistakes:
+ * that every gradient that flows into a tensor is added once, and read before another is added to it.
  *
- * Bound: steps of h = 1e-5 |g| leave h^2 of the third derivative and 1e-16 / h of rounding, some 1e-9 of the slope; a lost or
- * doubled gradient changes it by its own size. */
+ * Bound: steps of h = 1e-5 |g| leave h^2 of the third derivative and 1e-16 / h of rounding, some 1e-9 of the slope; a
+ * lost or doubled gradient changes it by its own size. */
 #include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
@@ -18,7 +18,8 @@ static const float floats[36 * 36];
 
 static struct ghp_split *splits;
 
-/* Loss of the first step with tensor t moved by `by` times `along`; what the step leaves of the tensor goes to `after`. */
+/* Loss of the first step with tensor t moved by `by` times `along`; what the step leaves of the tensor goes to
+ * `after`. */
 static double loss_at(struct bench *b, const struct ghp_tensor *t, const double *along, double by,
                       double *before, double *after)
 {

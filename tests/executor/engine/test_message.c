@@ -1,5 +1,6 @@
-/* Messages between stages, carried by hand: every receiver's tensor is what the senders' tensors make, bit for bit, whatever
- * the layouts. Partial sums are added in the order of the senders; those in bfloat16 are added in float and rounded once. */
+/* Messages between stages, carried by hand: every receiver's tensor is what the senders' tensors make, bit for bit,
+ * whatever the layouts. Partial sums are added in the order of the senders; those in bfloat16 are added in float and
+ * rounded once. */
 #include "core/model/precision.h"
 #include "executor/engine/message.h"
 #include "tests/check.h"
@@ -60,7 +61,8 @@ static void draw_case(struct case_of *c, int element_bytes)
     t->to = some_layout(&s->stage[t->to_stage], false);
 }
 
-/* An element of a sender's part, with more digits than a float has: by chance, but the same wherever it is asked for. */
+/* An element of a sender's part, with more digits than a float has: by chance, but the same wherever it is asked
+ * for. */
 static double part_value(int part, int64_t sample, int64_t pixel, int64_t channel)
 {
     uint64_t bits = (uint64_t)(((sample * PIXELS + pixel) * CHANNELS + channel) * 8 + part + 1);

@@ -1,5 +1,5 @@
-/* The transfer thread against a transport of the test's: who begins to wait for a message just while the thread looks at
- * messages is served at the pace of one who waits, not after the long pause that goes before nobody does. */
+/* The transfer thread against a transport of the test's: who begins to wait for a message just while the thread looks
+ * at messages is served at the pace of one who waits, not after the long pause that goes before nobody does. */
 #include "executor/engine/p2p_thread.h"
 #include "core/base/clock.h"
 #include "executor/platform/step_timer.h"

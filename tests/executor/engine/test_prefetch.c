@@ -1,8 +1,8 @@
 /* ghp-test: np=2 np_full=1 timeout=120
  *
- * Samples that are made ahead are those that are made when they are loaded, to the bit: however far the thread came, whether
- * hints came true or not, with several micro-batches, over an epoch's end and an evaluation, and in a training that begins
- * in the midst. The program's buffer for them counts in its memory. */
+ * Samples that are made ahead are those that are made when they are loaded, to the bit: however far the thread came,
+ * whether hints came true or not, with several micro-batches, over an epoch's end and an evaluation, and in a
+ * training that begins in the midst. The program's buffer for them counts in its memory. */
 #include "executor/train/evaluate.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
@@ -29,8 +29,8 @@ static void pause_for(long ns)
     nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-/* Rounds of hints and takes, with more or less time between; every third hint does not come true, every seventh take has
- * none. */
+/* Rounds of hints and takes, with more or less time between; every third hint does not come true, every seventh take
+ * has none. */
 static void check_thread(void)
 {
     struct ghp_shape shape = {.c = 3, .h = 24, .w = 20};

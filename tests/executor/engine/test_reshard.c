@@ -1,8 +1,8 @@
 /* ghp-test: np=2,4 np_full=1,6 timeout=60
  *
  * Every layout change against a tensor that every rank knows: each rank cuts its part of the old layout out of it, the
- * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares. Tensors
- * lie plain or in blocks of 16 channels, each as it can. */
+ * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares.
+ * Tensors lie plain or in blocks of 16 channels, each as it can. */
 #include "core/program/lower.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"

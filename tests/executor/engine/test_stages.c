@@ -1,10 +1,11 @@
 /* ghp-test: np=2,3 np_full=1,4 timeout=600
  *
- * Every allocation of workers trains like one worker: several stages with equal and unequal worker counts, micro-batches
- * by both schedules, samples that do not divide, one and two groups, splits drawn by chance inside each stage; in double on the
- * reference backend, on a plain network, one with shortcuts, dropout and batch norm, and that one with ghost batches; some in
- * float on oneDNN. Both schedules give the same bits, and so do transports that are late by chance and layers recomputed
- * going backward; memory is the program's. Shares by hand, too, train like one worker. */
+ * Every allocation of workers trains like one worker: several stages with equal and unequal worker counts,
+ * micro-batches by both schedules, samples that do not divide, one and two groups, splits drawn by chance inside each
+ * stage; in double on the reference backend, on a plain network, one with shortcuts, dropout and batch norm, and that
+ * one with ghost batches; some in float on oneDNN. Both schedules give the same bits, and so do transports that are
+ * late by chance and layers recomputed going backward; memory is the program's. Shares by hand, too, train like one
+ * worker. */
 #include "executor/state/parameters.h"
 #include "executor/train/verify.h"
 #include "tests/check.h"
@@ -267,9 +268,9 @@ static bool fit(const struct bench *b, struct ghp_staging *s)
     return s->n > 1 && ghp_staging_check(s, &b->model, b->work.problem) == GHP_OK;
 }
 
-/* Ranks that share cores take turns of the operating system's in each message. So with three workers each network has a third of the
- * cases and each case two of the six networks, with four a sixth and one; all with GHP_ALL=1. Runs that are not full
- * have three networks, each with a third of the cases. */
+/* Ranks that share cores take turns of the operating system's in each message. So with three workers each network has
+ * a third of the cases and each case two of the six networks, with four a sixth and one; all with GHP_ALL=1. Runs
+ * that are not full have three networks, each with a third of the cases. */
 static bool is_due(size_t kind)
 {
     size_t parts = workers > 3 ? 6 : 3;

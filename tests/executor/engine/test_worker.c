@@ -1,8 +1,9 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120
  *
  * A worker's memory is its program's to the byte and lies where the program says; flushing after every step changes no
- * bit, nor do reductions that run late, without a thread; results come for the right step; a profile with other scratch bytes is refused. Under AddressSanitizer the arena is
- * poisoned outside lifetimes, so the steps here (reference backend) also show that nothing strays. */
+ * bit, nor do reductions that run late, without a thread; results come for the right step; a profile with other
+ * scratch bytes is refused. Under AddressSanitizer the arena is poisoned outside lifetimes, so the steps here
+ * (reference backend) also show that nothing strays. */
 #include "executor/engine/kernel_arguments.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"

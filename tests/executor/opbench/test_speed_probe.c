@@ -1,4 +1,5 @@
-/* tests/executor/opbench/test_speed_probe.c - the two jobs take their time on every backend, and ratios are what they say. */
+/* tests/executor/opbench/test_speed_probe.c - the two jobs take their time on every backend, and ratios are what they
+ * say. */
 #include "executor/opbench/speed_probe.h"
 #include "tests/check.h"
 

@@ -1,5 +1,5 @@
-/* Predicted standing still, reduction by reduction, is the simulation's whole; measured is the instructions' that wait; and
- * what hides a reduction is what runs while it is under way, into the next step. */
+/* Predicted standing still, reduction by reduction, is the simulation's whole; measured is the instructions' that
+ * wait; and what hides a reduction is what runs while it is under way, into the next step. */
 #include "executor/report/overlap.h"
 #include "tests/check.h"
 #include "tests/executor/prediction_case.h"

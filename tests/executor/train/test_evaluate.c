@@ -1,7 +1,7 @@
 /* ghp-test: np=2 np_full=1,3 timeout=120
  *
- * Evaluation counts every sample once though the batch does not divide them, gives the same under every plan, and leaves
- * the training as it was. */
+ * Evaluation counts every sample once though the batch does not divide them, gives the same under every plan, and
+ * leaves the training as it was. */
 #include "executor/train/evaluate.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"

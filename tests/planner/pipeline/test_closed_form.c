@@ -229,8 +229,9 @@ static void test_wide_row(struct ghp_model *wide, const struct ghp_profile *prof
     test_program_row(wide, profile, &expected);
 }
 
-/* Separated roles as two stages. The table deals B_g / K_d samples to each front worker, a fraction; ghp deals whole ones, the
- * largest share counts. Everything but the front's computation is the same to all digits, and that is in proportion. */
+/* Separated roles as two stages. The table deals B_g / K_d samples to each front worker, a fraction; ghp deals whole
+ * ones, the largest share counts. Everything but the front's computation is the same to all digits, and that is in
+ * proportion. */
 static void test_separated_row(const struct ghp_model *model, const struct ghp_profile *profile,
                                const struct row *row)
 {
@@ -308,7 +309,8 @@ static double free_step_ms(const struct ghp_lowering *how, const struct ghp_prof
     return 1e3 * step_s;
 }
 
-/* The plan that the table's text names: fc6-fc8 all `in` over K workers, entered by all-to-all, left by reduce-scatter. */
+/* The plan that the table's text names: fc6-fc8 all `in` over K workers, entered by all-to-all, left by
+ * reduce-scatter. */
 static void test_named_plan(const struct ghp_model *plain, const struct ghp_profile *profile,
                             const struct row *best, int k, double named_ms)
 {
@@ -337,7 +339,8 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
 }
 
 /* No restriction on the splits.  Under the table's premises (two streams that only hinder each other: a slowdown of 2
- * leaves no overlap) no more than its text's plan; as ghp runs it, with overlap and without the input's gradient, less. */
+ * leaves no overlap) no more than its text's plan; as ghp runs it, with overlap and without the input's gradient,
+ * less. */
 static void test_free_choice(const struct ghp_model *model, const struct ghp_model *plain,
                              struct ghp_profile *profile, const struct row *best, double least_ms)
 {

@@ -1,8 +1,8 @@
 /* ghp-test: timeout=300
- * tests/planner/pipeline/test_load_balance.c - shares for workers of unlike speeds: on random instances no vector of shares
- * is faster than the one that is chosen by more than the part in a hundred that shares in proportion may cost; a whole
- * plan is no slower than with equal shares, holds when it is read again, and has equal ones where the workers are
- * alike; of many samples shares are in fours. */
+ * tests/planner/pipeline/test_load_balance.c - shares for workers of unlike speeds: on random instances no vector of
+ * shares is faster than the one that is chosen by more than the part in a hundred that shares in proportion may cost;
+ * a whole plan is no slower than with equal shares, holds when it is read again, and has equal ones where the workers
+ * are alike; of many samples shares are in fours. */
 #include "core/cost/simulate.h"
 #include "core/cost/speeds.h"
 #include "planner/build/build.h"
@@ -100,8 +100,8 @@ static void check_find(const struct random_case *c, const double *speed, double 
     ghp_partition_release(&found);
 }
 
-/* Two workers and many samples: shares are in proportion, or in fours and no others in fours are faster. Returns whether
- * they are in fours. */
+/* Two workers and many samples: shares are in proportion, or in fours and no others in fours are faster. Returns
+ * whether they are in fours. */
 static bool check_grain(const struct random_case *c, const double *speed)
 {
     enum { BATCH = 128, GRAIN = 4 };

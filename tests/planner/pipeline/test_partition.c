@@ -106,8 +106,8 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return b == 0 ? a : common_divisor(b, a % b);
 }
 
-/* Stage `i` and those after it, for `left` workers of a group: every cut, every worker count, and a smaller grain only where
- * equal shares do not come out (the planner's space). */
+/* Stage `i` and those after it, for `left` workers of a group: every cut, every worker count, and a smaller grain
+ * only where equal shares do not come out (the planner's space). */
 static void every_stage(struct every *e, struct ghp_staging *s, int i, int left)
 {
     int64_t samples = e->c->problem.global_batch / s->micro_batches /
@@ -281,8 +281,9 @@ static void check_parse(void)
     ghp_model_release(&model);
 }
 
-/* Entries of their own for operations: what the analytic model says times a factor, a part of it due to company, which may cost less than others; both the same for all
- * numbers of samples, since the planner takes it that more samples never take less. */
+/* Entries of their own for operations: what the analytic model says times a factor, a part of it due to company,
+ * which may cost less than others; both the same for all numbers of samples, since the planner takes it that more
+ * samples never take less. */
 struct furnishing {
     uint64_t seed;
     const struct ghp_profile *analytic;

@@ -1,6 +1,6 @@
-/* tests/planner/search/test_constraints.c - the longest row of a plan is its simulated step where nothing slows down, and
- * never more than it where the streams hinder each other; a mix of rows, charged choice by choice, sums to the mix of
- * values. */
+/* tests/planner/search/test_constraints.c - the longest row of a plan is its simulated step where nothing slows down,
+ * and never more than it where the streams hinder each other; a mix of rows, charged choice by choice, sums to the
+ * mix of values. */
 #include "planner/search/constraints.h"
 #include "planner/search/search.h"
 #include "tests/check.h"

@@ -1,5 +1,5 @@
-/* tests/planner/sweep/test_what_if.c - what an override does to costs: nothing where it sets what is there, the ratio of
- * the analytic models where it changes a link or the nodes, and no measurement is kept that it makes untrue.
+/* tests/planner/sweep/test_what_if.c - what an override does to costs: nothing where it sets what is there, the ratio
+ * of the analytic models where it changes a link or the nodes, and no measurement is kept that it makes untrue.
  *
  * The measured profile here has 4 workers on 2 nodes; latencies are 0 where ratios are to be exact powers of two. */
 #include "core/plan/what_if.h"
@@ -329,7 +329,8 @@ static void test_plan(void)
     ghp_profile_release(&edited);
 }
 
-/* A worker that becomes the slowest is whose operations and rates the profile then has; the others' speeds are beside it. */
+/* A worker that becomes the slowest is whose operations and rates the profile then has; the others' speeds are beside
+ * it. */
 static void test_slow_worker(void)
 {
     struct ghp_profile p;

@@ -1,5 +1,6 @@
 /* tests/profiler/measure/test_background_load.c - one worker's operation among others that run typical ones: who has
- * background load, and that the profile's contention is the difference between all workers' running an operation and this.
+ * background load, and that the profile's contention is the difference between all workers' running an operation and
+ * this.
  *
  * The backend's kernels only sleep, rank 0's for a third of the others' time: all at once an operation takes as long as
  * the others', among background load as long as rank 0's.
@@ -50,7 +51,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of the file's operations, the middle one's: sleeping lasts longer where the machine is busy, for some more than for others. */
+/* Of the file's operations, the middle one's: sleeping lasts longer where the machine is busy, for some more than for
+ * others. */
 static double median_contention(void)
 {
     struct ghp_profile profile = {0};

@@ -1,8 +1,8 @@
 /* tests/profiler/run/test_budget.c - a measuring run keeps its budget, trials of algorithms counted, or says what took
  * longer; and it asks once for what convolutions fuse.
  *
- * The backend's kernels only sleep, so what they took is the number of their runs times that: however slow the machine, no
- * more of them may have been started than the budget holds.
+ * The backend's kernels only sleep, so what they took is the number of their runs times that: however slow the
+ * machine, no more of them may have been started than the budget holds.
  * ghp-test: np=1 timeout=240 */
 #include "core/base/log.h"
 #include "executor/engine/memory_format.h"

@@ -142,8 +142,8 @@ static bool has_samples(const struct ghp_profile *profile, int64_t samples)
     return false;
 }
 
-/* A file whose workers are unlike is continued by its own speeds, whatever the workers are now: it gets the operations of
- * the shares that these give. */
+/* A file whose workers are unlike is continued by its own speeds, whatever the workers are now: it gets the
+ * operations of the shares that these give. */
 static void test_speeds(void)
 {
     double speed[4] = {2, 1, 1, 1};

@@ -1,5 +1,5 @@
-/* tests/profiler/validate/test_validation_out.c - collectives that a profile does not have: what is tried, at which price,
- * with which error. ghp-test: np=2 np_full=1,3,4 timeout=120 */
+/* tests/profiler/validate/test_validation_out.c - collectives that a profile does not have: what is tried, at which
+ * price, with which error. ghp-test: np=2 np_full=1,3,4 timeout=120 */
 #include "profiler/validate/validation.h"
 #include "tests/check.h"
 
@@ -9,7 +9,8 @@
 static int rank, size;
 static struct ghp_transport *transport;
 
-/* What this cluster truly takes: the analytic model over one link, but for one operation's table that takes `factor` times as long. */
+/* What this cluster truly takes: the analytic model over one link, but for one operation's table that takes `factor`
+ * times as long. */
 static const struct ghp_link truth = {50e-6, 1e8};
 static const double factor = 1.25;
 enum { WORKERS = 4, ODD_COUNT = 2, ODD_STRIDE = 2 };
@@ -113,15 +114,16 @@ static void test_collect(void)
     ghp_profile_release(&profile);
 }
 
-/* What a trial's error is without its table.  Those of two ranks are priced by each other, so what is odd about one of the
- * all-reduces shows in both; those of four by the other operation over the same groups. */
+/* What a trial's error is without its table.  Those of two ranks are priced by each other, so what is odd about one
+ * of the all-reduces shows in both; those of four by the other operation over the same groups. */
 static double error_of(const struct ghp_worklist_comm *comm)
 {
     if (comm->op != GHP_COMM_ALL_REDUCE || comm->count != ODD_COUNT) return 0;
     return is_odd(comm) ? 1 / factor - 1 : factor - 1;
 }
 
-/* Between sizes the line over the bytes is the truth; groups are off as error_of says, three ranks are priced by four. */
+/* Between sizes the line over the bytes is the truth; groups are off as error_of says, three ranks are priced by
+ * four. */
 static void test_errors(void)
 {
     struct ghp_profile profile = {0};

@@ -1,5 +1,5 @@
-/* tests/profiler/worklist/test_analytic.c - the analytic model's text, its defaults, its errors, and that equal texts give equal
- * files. */
+/* tests/profiler/worklist/test_analytic.c - the analytic model's text, its defaults, its errors, and that equal texts
+ * give equal files. */
 #include "profiler/worklist/analytic.h"
 #include "core/base/file.h"
 #include "tests/check.h"
@@ -128,8 +128,8 @@ static void test_ring(void)
     ghp_profile_release(&profile);
 }
 
-/* Half of the rate at batch_half samples, near all of it at many; the file keeps the analytic model and names it only where it is
- * given. */
+/* Half of the rate at batch_half samples, near all of it at many; the file keeps the analytic model and names it only
+ * where it is given. */
 static void test_batch_half(void)
 {
     static const struct {

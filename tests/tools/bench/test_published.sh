@@ -3,8 +3,8 @@
 # tests/tools/bench/test_published.sh - one parameter, the same for all published cases, brings every speed-up within 10
 # %, and each case within 15 % when it is left out of the fit; without it nothing of that holds.
 #
-# The bars are the project's own for figures whose machine is known by its data sheet only; the program is deterministic,
-# so a change of law, lowering or simulation is what moves a figure across them.
+# The bars are the project's own for figures whose machine is known by its data sheet only; the program is
+# deterministic, so a change of law, lowering or simulation is what moves a figure across them.
 set -u
 failures=0
 out=$(cd "$GHP_SOURCE" && "$GHP_BIN/ghp-published" --fit-only) || exit 1

@@ -64,7 +64,8 @@ plan micro "$models/lenet5.json" 2 --micro-batches 4
 verify micro 2 || fail "micro-batches: $(head -3 err)"
 batch=48 plan stages ghosts.json 3 --stages 2,b.conv1:1 --micro-batches 2
 verify stages 3 || fail "stages of ghost batches: $(head -3 err)"
-# partial sums that cross stages: going back from a first layer by output channels, going on from a last one by input channels
+# partial sums that cross stages: going back from a first layer by output channels, going on from a last one by input
+# channels
 batch=48 plan staged-out "$models/lenet5.json" 3 --stages 1,fc1:2 --force 'fc1=out:2'
 verify staged-out 3 || fail "a stage's first layer by output channels: $(head -3 err)"
 batch=48 plan staged-in "$models/small-resnet.json" 3 --stages 2,a.bn2:1 --force 'a.conv2=in:2'

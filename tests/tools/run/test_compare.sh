@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 processors=2 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/run/test_compare.sh - ghp-run PLAN PLAN2 --compare STEPS: the table, the object, the run files; that training by the
-# winner gives the bits of training by it alone; and what it refuses to compare.
+# tests/tools/run/test_compare.sh - ghp-run PLAN PLAN2 --compare STEPS: the table, the object, the run files; that
+# training by the winner gives the bits of training by it alone; and what it refuses to compare.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -50,7 +50,8 @@ cp out compared.json
 says out '^winner '
 says out '^model.json  *model '
 
-# each plan's run: all its steps' losses, every instruction; resident memory of several arenas in one process says nothing
+# each plan's run: all its steps' losses, every instruction; resident memory of several arenas in one process says
+# nothing
 [ "$(ls runs)" = "$(printf '%s\n' 1-data.run.json 2-model.run.json 3-owt.run.json)" ] || fail "run files: $(ls runs)"
 says runs/2-model.run.json '"steps": 24[,}]'
 says runs/2-model.run.json '"strategy": "model"'

@@ -79,9 +79,9 @@ for mode in float double; do
     [ "$(wc -l <$mode.losses)" = $steps ] || { fail "$(wc -l <$mode.losses) losses of $steps steps"; exit 1; }
 done
 
-# Starts a run and kills rank 0, the last rank, or all at once, mpirun first; all of them have ended when it returns (mpirun
-# ends those that are left). When: every sixth while it starts, the others some time after the first checkpoint, and half
-# of these once a checkpoint is being written.
+# Starts a run and kills rank 0, the last rank, or all at once, mpirun first; all of them have ended when it returns
+# (mpirun ends those that are left). When: every sixth while it starts, the others some time after the first
+# checkpoint, and half of these once a checkpoint is being written.
 kill_a_run() {
     local delay=$((RANDOM * 32768 + RANDOM)) ranks mpirun_pid victims job
     rm -rf kept metrics.jsonl pid.*
@@ -115,9 +115,9 @@ check_same() {
     curve metrics.jsonl | cmp -s - $mode.curve || fail "the metrics are not those of an uninterrupted run"
 }
 
-# Under another plan and worker count, in double: sums of other order leave differences of some 1e-13 after so many steps;
-# 1e-10 leaves room. In float a relu within rounding of its kink may fall the other way (docs/exactness.md), after which
-# runs part, so there is nothing to hold it to.
+# Under another plan and worker count, in double: sums of other order leave differences of some 1e-13 after so many
+# steps; 1e-10 leaves room. In float a relu within rounding of its kink may fall the other way (docs/exactness.md),
+# after which runs part, so there is nothing to hold it to.
 check_other() {
     local n=$1
     launch "$n" "other$n.json" --resume || { fail "resuming by $n exits $?"; return; }

@@ -27,8 +27,8 @@ refuse() {
 
 plan() { "$GHP_BIN/ghp-plan" "$1" --profile profile.json --batch $batch "${@:2}" -o plan.json >out 2>err; }
 
-# verify WORKERS OPTIONS...: ten steps ($steps) equal one worker's; in float the next seed where a decision falls the other way
-# within rounding (docs/exactness.md)
+# verify WORKERS OPTIONS...: ten steps ($steps) equal one worker's; in float the next seed where a decision falls the
+# other way within rounding (docs/exactness.md)
 verify() {
     local seed w g code
     for ((seed = 1; seed <= 8 + batch / 4; seed++)); do
@@ -61,8 +61,8 @@ sound() {
         fail "$name cannot be drawn: $(head -n 2 err)"
 }
 
-# smallest WORKERS STAGES MICRO-BATCHES: the least batch that such a plan can have, times `least`: large networks make so many
-# decisions a sample that in float hardly a run over more agrees (docs/exactness.md)
+# smallest WORKERS STAGES MICRO-BATCHES: the least batch that such a plan can have, times `least`: large networks make
+# so many decisions a sample that in float hardly a run over more agrees (docs/exactness.md)
 smallest() {
     awk -v n="$1" -v stages="$2" -v u="$3" -v least="$least" 'BEGIN {
         k = split(stages, stage, ",")
@@ -85,8 +85,9 @@ try() {
     steps=
 }
 
-# all MODEL A B C [float|deep]: separated roles, groups and pipelines cut at layers A, B and C; `float`: no double; `deep`: in
-# float one step, in double two, since batch norm over two samples makes of one turned decision another network (docs/exactness.md)
+# all MODEL A B C [float|deep]: separated roles, groups and pipelines cut at layers A, B and C; `float`: no double;
+# `deep`: in float one step, in double two, since batch norm over two samples makes of one turned decision another
+# network (docs/exactness.md)
 all() {
     local model=$1 a=$2 b=$3 c=$4
     "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>err ||

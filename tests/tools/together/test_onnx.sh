@@ -32,8 +32,8 @@ run mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --ve
 run "$GHP_BIN/ghp-inspect" plan.json --export-onnx plan.onnx
 [ "$(hash_of plan.onnx)" = "$(hash_of lenet5.onnx)" ] || fail "the plan's network is another one"
 
-# ---- first weights: those of the file that was planned; the same by name; by a checkpoint; drawn where it has none ----
-# first_loss PLAN OPTION...: the loss of the first step
+# ---- first weights: those of the file that was planned; the same by name; by a checkpoint; drawn where it has none
+# ---- first_loss PLAN OPTION...: the loss of the first step
 first_loss() {
     run mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" "$@" --threads 1 --steps 1 --lr 0.01 --numerics exact \
         --metrics metrics.jsonl && sed -n 's/.*"loss": *\([-+0-9.eE]*\).*/\1/p;1q' metrics.jsonl

@@ -110,8 +110,8 @@ __device__ __forceinline__ int64_t item_stride()
     return (int64_t)gridDim.x * blockDim.x;
 }
 
-// Of a grid over [rows][c], x across channels and y down rows: the first of the V channels that a thread keeps, and f(row) for
-// each of its rows.
+// Of a grid over [rows][c], x across channels and y down rows: the first of the V channels that a thread keeps, and
+// f(row) for each of its rows.
 template <int V> __device__ __forceinline__ int64_t own_column()
 {
     return ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) * V;

@@ -1,5 +1,5 @@
-// executor/backend/cuda/kernels/conv.cu - convolutions by their definition: right for every shape, and slow. A linear layer is one of
-// a window and images of 1 x 1. See kernels/kernels.h.
+// executor/backend/cuda/kernels/conv.cu - convolutions by their definition: right for every shape, and slow. A linear
+// layer is one of a window and images of 1 x 1. See kernels/kernels.h.
 #include "executor/backend/cuda/kernels/window.cuh"
 
 namespace

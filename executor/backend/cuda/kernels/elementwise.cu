@@ -1,4 +1,5 @@
-// executor/backend/cuda/kernels/elementwise.cu - element by element, dropout, softmax, the optimizer's update. See kernels/kernels.h.
+// executor/backend/cuda/kernels/elementwise.cu - element by element, dropout, softmax, the optimizer's update. See
+// kernels/kernels.h.
 #include "executor/backend/cuda/kernels/common.cuh"
 
 #include <math_constants.h>
@@ -361,7 +362,8 @@ struct update_list {
     ghp_update_tensor tensors[kTensors];
 };
 
-__global__ void update_kernel(update_list list, ghp_hyperparameters given, const ghp_hyperparameters *hyperparameters_at)
+__global__ void update_kernel(update_list list, ghp_hyperparameters given,
+                              const ghp_hyperparameters *hyperparameters_at)
 {
     ghp_hyperparameters r = hyperparameters_at != nullptr ? *hyperparameters_at : given;
     float rate = (float)r.learning_rate, momentum = (float)r.momentum,
@@ -407,7 +409,8 @@ __global__ void update_kernel(update_list list, ghp_hyperparameters given, const
 
 extern "C" cudaError_t ghp_launch_update(cudaStream_t stream,
                                          const struct ghp_update_tensor *tensors, int n,
-                                         struct ghp_hyperparameters hyperparameters, const struct ghp_hyperparameters *hyperparameters_at)
+                                         struct ghp_hyperparameters hyperparameters,
+                                         const struct ghp_hyperparameters *hyperparameters_at)
 {
     for (int done = 0; done < n;) {
         update_list list = {};

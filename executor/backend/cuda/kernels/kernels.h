@@ -1,12 +1,13 @@
-/* executor/backend/cuda/kernels/kernels.h - ghp's own kernels on GPUs: what cuDNN and cuBLASLt lack, and what is bound by memory anyway.
+/* executor/backend/cuda/kernels/kernels.h - ghp's own kernels on GPUs: what cuDNN and cuBLASLt lack, and what is
+ * bound by memory anyway.
  *
- * Each function enqueues its kernels on a stream and returns at once; nothing is allocated. Tensors are N,H,W,C in float
- * or bfloat16 (`launch.bf16`); weights, gradients of weights, statistics and sums are float or double as said. Sums
- * that cross blocks go through scratch and are added in a fixed order: the same bits every time.
+ * Each function enqueues its kernels on a stream and returns at once; nothing is allocated. Tensors are N,H,W,C in
+ * float or bfloat16 (`launch.bf16`); weights, gradients of weights, statistics and sums are float or double as said.
+ * Sums that cross blocks go through scratch and are added in a fixed order: the same bits every time.
  *
  * The kernels are in kernels/elementwise.cu (element by element, softmax, update), kernels/norm.cu (sums over channels,
- * normalisations), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain convolutions and
- * linear layers, for shapes that no library takes). C11 and C++17 alike; tested by
+ * normalisations), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain convolutions
+ * and linear layers, for shapes that no library takes). C11 and C++17 alike; tested by
  * tests/executor/backend/cuda/test_cuda_ops.c. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H

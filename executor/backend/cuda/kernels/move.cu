@@ -1,4 +1,5 @@
-// executor/backend/cuda/kernels/move.cu - copies in another order: blocks of rows, transposes, tables of places. See kernels/kernels.h.
+// executor/backend/cuda/kernels/move.cu - copies in another order: blocks of rows, transposes, tables of places. See
+// kernels/kernels.h.
 #include "executor/backend/cuda/kernels/common.cuh"
 
 // ---- blocks ----

@@ -1,4 +1,5 @@
-// executor/backend/cuda/kernels/norm.cu - sums over channels, batch norm in split passes, local response norm. See kernels/kernels.h.
+// executor/backend/cuda/kernels/norm.cu - sums over channels, batch norm in split passes, local response norm. See
+// kernels/kernels.h.
 //
 // A sum over rows runs in two steps: blocks of threads add up their rows, sixteen at a time in float and these sums in
 // double, into a row of scratch each; then the rows of scratch are added in order.

@@ -1,9 +1,9 @@
-// executor/backend/cuda/kernels/pool.cu - max and average pools; a thread makes one output (or input gradient) of V channels. See
-// kernels/kernels.h.
+// executor/backend/cuda/kernels/pool.cu - max and average pools; a thread makes one output (or input gradient) of V
+// channels. See kernels/kernels.h.
 //
-// A max pool keeps which place of its window was greatest (the first of equals), counted over the whole window; the last
-// value of the type says that the window held nothing but padding, or nothing that counts. Gradients are gathered: each input pixel asks the
-// windows that it is in, so nothing is added by two threads.
+// A max pool keeps which place of its window was greatest (the first of equals), counted over the whole window; the
+// last value of the type says that the window held nothing but padding, or nothing that counts. Gradients are
+// gathered: each input pixel asks the windows that it is in, so nothing is added by two threads.
 #include "executor/backend/cuda/kernels/window.cuh"
 
 namespace
@@ -80,7 +80,8 @@ template <typename T, typename P, int V> __global__ void max_back_kernel(ghp_poo
     }
 }
 
-// Places of a window that lie inside the image, in one direction: those below `places` whose position is in 0 .. size - 1.
+// Places of a window that lie inside the image, in one direction: those below `places` whose position is in 0 .. size
+// - 1.
 __device__ __forceinline__ int64_t inside(int64_t corner, int64_t dilation, int64_t argmax,
                                           int64_t size)
 {

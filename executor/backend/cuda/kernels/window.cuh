@@ -1,7 +1,8 @@
-// executor/backend/cuda/kernels/window.cuh - windows of pools and convolutions: the inputs of an output's, and the windows that an input is in.
+// executor/backend/cuda/kernels/window.cuh - windows of pools and convolutions: the inputs of an output's, and the
+// windows that an input is in.
 //
-// Job: ghp_pool_job or ghp_direct_job, which say alike how windows lie. Both walk in the order of places, rows first, so
-// sums keep their order.
+// Job: ghp_pool_job or ghp_direct_job, which say alike how windows lie. Both walk in the order of places, rows first,
+// so sums keep their order.
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_WINDOW_CUH
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_WINDOW_CUH
 

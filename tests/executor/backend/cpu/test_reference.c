@@ -247,7 +247,8 @@ static void check_dropout_parts(void)
     ghp_operand_set_release(&b);
 }
 
-/* Statistics whose mean is a thousand deviations away keep their digits, and running statistics are mixed as promised. */
+/* Statistics whose mean is a thousand deviations away keep their digits, and running statistics are mixed as
+ * promised. */
 static void check_norm_statistics(void)
 {
     struct ghp_local local = {GHP_OP_BATCH_NORM,

@@ -1,5 +1,5 @@
-/* Which implementation wins, how choices are kept and named, and where scratch begins: what of the cuda backend needs no
- * GPU. */
+/* Which implementation wins, how choices are kept and named, and where scratch begins: what of the cuda backend needs
+ * no GPU. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 

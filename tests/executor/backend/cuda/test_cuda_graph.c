@@ -1,9 +1,10 @@
 /* ghp-test: timeout=300
  *
  * Convolutions as graphs of cuDNN's operations, without a GPU: for the properties of an H100 and an A100 that are not
- * there, cuDNN itself says which engines take a graph. Every convolution of the tests and of VGG-16, ResNet-50 and AlexNet,
- * every pass and precision has one that follows the rules; a plan is found again by its name; workspaces are within the
- * limit; names and numbers of engines turn into each other. Skipped where cuDNN's library is not installed. */
+ * there, cuDNN itself says which engines take a graph. Every convolution of the tests and of VGG-16, ResNet-50 and
+ * AlexNet, every pass and precision has one that follows the rules; a plan is found again by its name; workspaces are
+ * within the limit; names and numbers of engines turn into each other. Skipped where cuDNN's library is not
+ * installed. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
@@ -85,8 +86,8 @@ static bool has_plans(const struct ghp_graph_request *request, struct ghp_graph_
     return has;
 }
 
-/* With what a forward pass fuses. A ReLU without bias, and all in bf16, runs on engines that cuDNN compiles when they are
- * asked for, which it does not without a driver: there is then no plan, but a graph. */
+/* With what a forward pass fuses. A ReLU without bias, and all in bf16, runs on engines that cuDNN compiles when they
+ * are asked for, which it does not without a driver: there is then no plan, but a graph. */
 static void check_fused(struct ghp_graph_request request, struct ghp_graph_target target,
                         const struct precision_case *precision, struct tally *tally)
 {

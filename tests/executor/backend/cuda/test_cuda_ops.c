@@ -5,7 +5,8 @@
  * reference's tensors, and what a pass must not write stays as it is.
  *
  * Bound: greatest difference over greatest number, 1e-4 in float, 2e-3 in tf32 (10 bits: 5e-4 a product, and roots of
- * sums), 2e-2 in bf16 (8 bits: 4e-3 a stored number). Runs repeat bit for bit where results must. Skipped without a GPU. */
+ * sums), 2e-2 in bf16 (8 bits: 4e-3 a stored number). Runs repeat bit for bit where results must. Skipped without a
+ * GPU. */
 #include "tests/executor/twin_case.h"
 #include "tests/executor/op_case.h"
 #include "tests/check.h"

@@ -1,10 +1,10 @@
 /* tests/executor/backend/onednn/test_onednn.c - the oneDNN backend against the reference backend in float: every
  * operation and pass, odd shapes, one and two threads, exact and fast; runs repeat bit for bit; opbench.
  *
- * Bound: a sum of m products that is rounded after each addition errs by about sqrt(m) eps of its root-mean-square size,
- * in the worst order by m eps; blocked sums stay near the former. Compared is the root-mean-square difference over the
- * tensor against its root-mean-square value: 4 + sqrt(m) eps for direct algorithms. Winograd's transforms of tiles of 6 x 6
- * inputs multiply that by their norms, measured 4-8 times: 16 here. */
+ * Bound: a sum of m products that is rounded after each addition errs by about sqrt(m) eps of its root-mean-square
+ * size, in the worst order by m eps; blocked sums stay near the former. Compared is the root-mean-square difference
+ * over the tensor against its root-mean-square value: 4 + sqrt(m) eps for direct algorithms. Winograd's transforms of
+ * tiles of 6 x 6 inputs multiply that by their norms, measured 4-8 times: 16 here. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 
@@ -208,8 +208,8 @@ static void check_small_batch(void)
     }
 }
 
-/* Tiles that hang over the image's edges, more than are taken at once, whole chunks of channels and what is left of them, each
- * padding; nothing of it where an image has holes, strides, groups or part of a block. */
+/* Tiles that hang over the image's edges, more than are taken at once, whole chunks of channels and what is left of
+ * them, each padding; nothing of it where an image has holes, strides, groups or part of a block. */
 static void check_winograd(void)
 {
     static const struct {

@@ -1,9 +1,9 @@
 /* ghp-test: np=2,4 np_full=1,3,6 timeout=240
  *
  * The MPI transport against sums and copies made by hand: sizes around segments and rank counts, sub-groups with
- * strides, ranks on several nodes (supposed: all run here), inside a node over shared memory and by messages, both streams
- * at once, ranks that come late, equal bits on all ranks, agreement on failures; sheets of a shared segment that are numbered on
- * beyond 2^32. */
+ * strides, ranks on several nodes (supposed: all run here), inside a node over shared memory and by messages, both
+ * streams at once, ranks that come late, equal bits on all ranks, agreement on failures; sheets of a shared segment
+ * that are numbered on beyond 2^32. */
 #include "core/program/lower.h"
 #include "core/model/precision.h"
 #include "executor/engine/comm_thread.h"
@@ -175,7 +175,8 @@ static void check_sums(struct ghp_comm *comm, struct ghp_ranks ranks, int in_nod
     }
 }
 
-/* With as much scratch as training has, a sum that is shorter than a segment goes whole, however its elements divide. */
+/* With as much scratch as training has, a sum that is shorter than a segment goes whole, however its elements
+ * divide. */
 static void check_whole(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
     static const int64_t elements[] = {1023, 1024, 1025, 4095, 4096, 4097, 31991, 31992, 31993};

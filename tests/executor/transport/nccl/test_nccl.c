@@ -1,9 +1,9 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120 emulated=yes
  *
  * NCCL's transport: every collective in every precision on both streams against sums made on the host, pieces and in
- * place; one communicator for each distinct (ranks, stream), however often it is asked for; marks order the streams; the
- * watchdog and an error of NCCL's end it with the label and the remedy. Skipped where ranks have no GPU each, unless
- * NCCL_HOSTID, different on each, says that they are apart. */
+ * place; one communicator for each distinct (ranks, stream), however often it is asked for; marks order the streams;
+ * the watchdog and an error of NCCL's end it with the label and the remedy. Skipped where ranks have no GPU each,
+ * unless NCCL_HOSTID, different on each, says that they are apart. */
 #include "tests/check.h"
 
 #include "core/model/precision.h"
