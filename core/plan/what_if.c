@@ -40,7 +40,7 @@ static const struct {
     enum { REAL, WHOLE, BYTES } kind;
     const char *meaning;
 } keys[KEY_COUNT] = {
-    {"bb_nodes", "", 1, 1 << 20, WHOLE, "equal nodes; the workers fill them in order of rank"},
+    {"nodes", "", 1, 1 << 20, WHOLE, "equal nodes; the workers fill them in order of rank"},
     {"workers_per_node", "", 1, 1 << 20, WHOLE, "as many nodes as the workers then need"},
     {"cores", "", 1, 1 << 16, WHOLE, "of one node"},
     {"memory_bytes", "", 1, 0x1p60, BYTES,
