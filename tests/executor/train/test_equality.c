@@ -90,7 +90,7 @@ static void check_model(const char *model, const char *backend, int element_byte
     bench_close(&b);
 }
 
-/* The faults that change results; those that stop a worker are tests/tools/run/test_stall.sh's. */
+/* The faults that change results; those that stop a worker are tests/tools/together/test_stall.sh's. */
 enum { FAULTS = GHP_FAULT_STOP_AT_START };
 
 /* Each fault, in some plan where it can act, is caught; and each acts somewhere. In full runs every plan is tried, else
