@@ -286,14 +286,6 @@ static enum ghp_status read_speeds(const struct ghp_node *at, struct ghp_profile
     return GHP_OK;
 }
 
-/* Earlier files have medians. */
-static enum ghp_status read_seconds(const struct ghp_node *at, double *seconds)
-{
-    const char *key = ghp_json_has(at, "median_s") ? "median_s" : "mean_s";
-
-    return ghp_json_real(at, key, 0, MAX_SECONDS, seconds);
-}
-
 static enum ghp_status read_format(const struct ghp_node *at, struct ghp_op_memory_format *format)
 {
     static const char *const keys[] = {"x", "y", "mean_s", "algorithm", NULL};
@@ -343,7 +335,7 @@ static enum ghp_status read_memory_formats(const struct ghp_node *at, struct ghp
 static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *op)
 {
     static const char *const keys[] = {
-        "key",           "pass",      "mean_s",    "median_s",       "spread", "source",
+        "key",           "pass",      "mean_s",    "spread",         "source",
         "scratch_bytes", "algorithm", "contended", "memory_formats", NULL};
     const char *passes[GHP_PASS_COUNT + 1] = {NULL};
     int pass = 0;
@@ -354,7 +346,7 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     GHP_TRY(ghp_json_text(at, "key", &op->key));
     GHP_TRY(ghp_json_choice(at, "pass", passes, &pass));
     op->pass = (enum ghp_pass)pass;
-    GHP_TRY(read_seconds(at, &op->seconds));
+    GHP_TRY(ghp_json_real(at, "mean_s", 0, MAX_SECONDS, &op->seconds));
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &op->spread));
     GHP_TRY(read_source(at, &op->source));
     GHP_TRY(ghp_json_int(at, "scratch_bytes", 0, INT64_MAX, &op->scratch_bytes));
@@ -385,8 +377,8 @@ static enum ghp_status read_ops(const struct ghp_node *at, struct ghp_profile *p
 
 static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entry *comm)
 {
-    static const char *const keys[] = {"op",       "ranks",  "stride", "bytes", "mean_s",
-                                       "median_s", "spread", "source", NULL};
+    static const char *const keys[] = {"op",     "ranks",  "stride", "bytes",
+                                       "mean_s", "spread", "source", NULL};
     const char *ops[GHP_COMM_COUNT] = {NULL};
     int64_t count = 0, stride = 0;
     int op = 0;
@@ -401,7 +393,7 @@ static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entr
     comm->count = (int)count;
     comm->stride = (int)stride;
     GHP_TRY(ghp_json_int(at, "bytes", 1, INT64_MAX, &comm->bytes));
-    GHP_TRY(read_seconds(at, &comm->seconds));
+    GHP_TRY(ghp_json_real(at, "mean_s", 0, MAX_SECONDS, &comm->seconds));
     GHP_TRY(ghp_json_real(at, "spread", 0, MAX_SECONDS, &comm->spread));
     return read_source(at, &comm->source);
 }
