@@ -154,10 +154,8 @@ static void check_places(void)
 /* A graph's name need be no text. */
 static void check_graph_name(void)
 {
-    static const char *const names[] = {"caf\xc3\xa9",
-                                        "a\xff"
-                                        "b",
-                                        "\xc0\xaf", "\xed\xa0\x80", "\xe2\x82"};
+    static const char *const names[] = {"caf\xc3\xa9", "a\377b", "\xc0\xaf", "\xed\xa0\x80",
+                                        "\xe2\x82"};
     static const char *const read[] = {"caf\xc3\xa9", "a_b", "__", "___", "__"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -83,7 +83,7 @@ static inline void no_memory_each(const char *what, enum ghp_status (*f)(void *c
             fprintf(stderr, "  %s, allocation %ld: '%s', message: %s\n", what, run,
                     ghp_status_name(status), ghp_status_message());
     }
-    CHECK(!"ever done");
+    CHECK(false && "ever done");
 }
 
 #endif

@@ -82,7 +82,7 @@ static void check(enum ghp_status (*work)(void))
         CHECK_MESSAGE("out of memory");
         if (rank != size - 1) CHECK_MESSAGE("worker ");
     }
-    CHECK(!"there is always one more allocation");
+    CHECK(false && "there is always one more allocation");
 }
 
 int main(int argc, char **argv)
