@@ -12,7 +12,7 @@
  *     slow.worker   its speed over slow.factor; where it becomes the slowest, operations and the rates of updates,
  *                   loads and sums become its own (core/cost/speeds.h); source `analytic`
  *
- * The cores and the share of a node's memory traffic change only where `bb_nodes`, `workers_per_node` or `cores` do,
+ * The cores and the share of a node's memory traffic change only where `nodes`, `workers_per_node` or `cores` do,
  * and only in profiles that were measured: a profile by the analytic model states the rate of one worker, wherever
  * that runs. An override that sets what is there changes nothing and is not recorded.
  *

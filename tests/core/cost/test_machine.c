@@ -82,7 +82,7 @@ static void test_refusals(void)
     refuse("{\"format\": \"ghp.machine/2\", \"name\": \"\", \"nodes\": 1, \"packages\": 1, "
            "\"cores\": 2, \"threads\": 2,\n"
            "\"pu_indices\": [0]}",
-           "m.json:2:8: 'pu_indices': there are 1 numbers, but 2 cores; give one for each core");
+           "m.json:2:15: 'pu_indices': there are 1 numbers, but 2 cores; give one for each core");
 }
 
 static void test_place(void)

@@ -511,13 +511,13 @@ CHECK_TEST(profile)
     refuse("\"backend\"", "\"backends\"", "did you mean 'backend'");
     refuse("\"element_bytes\": 4", "\"element_bytes\": 5", "use 2, 4 or 8");
     refuse("\"mean_s\"", "\"seconds\"", "'operations[0]");
-    refuse("measured", "guessed", "use one of measured, interpolated, law");
+    refuse("measured", "guessed", "use one of measured, interpolated, analytic");
     refuse("conv2d n1 ", "conv2d n2 ", "has two entries of 'conv2d n2");
     refuse("\"x\": \"nChw16c\", \"y\": \"nChw16c\"", "\"x\": \"plain\", \"y\": \"plain\"",
            "give each pair once");
-    refuse("\"x\": \"nChw16c\"", "\"x\": \"odd\"", "'operations[0].formats[1].x'");
+    refuse("\"x\": \"nChw16c\"", "\"x\": \"odd\"", "'operations[0].memory_formats[1].x'");
     refuse("\"algorithm\": \"direct\"", "\"algorithm\": 3", "the name of an algorithm is a text");
-    refuse("\"count\": 2", "\"count\": 1", "'collectives[0].count'");
+    refuse("\"ranks\": 2", "\"ranks\": 1", "'collectives[0].ranks'");
     refuse("\"overlap\": {\"compute\": 1.0", "\"overlap\": {\"compute\": 0.5", "from 1 to");
     refuse("\"rates\"", "\"worker_speed\": [2, 3], \"rates\"", "divide all by 2");
     refuse("\"rates\"", "\"worker_speed\": [1, 0.5], \"rates\"", "from 1 to 1000");

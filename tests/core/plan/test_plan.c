@@ -199,7 +199,7 @@ static const struct edit edits[] = {
      false},
     {"\"gap\": 0.0", "\"gap\": 0.5", "certificate.gap", true},
     {"\"bound_s\": 0.0", "\"bound_s\": 0.9", "no lower bound", true},
-    {"\"plans\": 3", "\"plans\": -3", "'certificate.plans'", false},
+    {"\"plans_simulated\": 3", "\"plans_simulated\": -3", "'certificate.plans_simulated'", false},
     {"\"profile_hash\": \"", "\"profile_hash\": \"x", "16", false},
     {"\"high\": \"none\"", "\"high\": \"never\"", "give a number or \"none\"", false},
     {"\"high\": \"none\"", "\"high\": -1.0", "'alternatives[0].break_even[0].high'", false},

@@ -74,7 +74,7 @@ refused 2 'one of them' "${vgg[@]}" --strategy data --force 'fc6=data'
 refused 2 'fc9' "${vgg[@]}" --force 'fc9=data'
 refused 2 'use one of' "${vgg[@]}" --force 'conv1=in:2'
 refused 2 'divisor of 16' "${vgg[@]}" --groups 3
-refused 2 'bucket-bytes' "${vgg[@]}" --bucket-cap some
+refused 2 'bucket-cap' "${vgg[@]}" --bucket-cap some
 refused 1 'multiple of 16' "$models/vgg16.json" --profile law.json --workers 16 --batch 1000
 refused 1 'nowhere.json' "$models/vgg16.json" --profile nowhere.json --workers 16 --batch 1024
 refused 3 'least' "${vgg[@]}" --memory 100MiB --time-limit 5

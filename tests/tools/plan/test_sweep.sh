@@ -58,7 +58,7 @@ python3 - <<'PY'
 import json
 p = json.load(open("nodes.json"))
 p["workers"] = 4
-p["collectives"] = [{"op": "all_reduce", "count": c, "stride": 1, "bytes": 1 << b, "median_s": 1e-5 * 2 ** (b - 8), "spread": 0.1, "source": "measured"}
+p["collectives"] = [{"op": "all_reduce", "ranks": c, "stride": 1, "bytes": 1 << b, "median_s": 1e-5 * 2 ** (b - 8), "spread": 0.1, "source": "measured"}
                     for c in (2, 4) for b in range(8, 30)]
 p["rates"]["update"] = {"latency_s": 1e-6, "bandwidth_Bps": 1e10, "spread": 0.1, "source": "measured"}
 json.dump(p, open("measured.json", "w"))

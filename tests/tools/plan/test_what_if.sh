@@ -18,7 +18,7 @@ import json
 p = json.load(open("law.json"))
 p["workers"] = 4
 p["collectives"] = [
-    {"op": "all_reduce", "count": c, "stride": 1, "bytes": b, "median_s": s, "spread": 0.1, "source": "measured"}
+    {"op": "all_reduce", "ranks": c, "stride": 1, "bytes": b, "median_s": s, "spread": 0.1, "source": "measured"}
     for c, b, s in ((2, 1 << 10, 1e-5), (2, 1 << 24, 4e-3), (4, 1 << 10, 2e-5), (4, 1 << 24, 3e-2))]
 json.dump(p, open("measured.json", "w"))
 PY
@@ -40,7 +40,7 @@ assert abs(b["comm_s"] / a["comm_s"] - 2) < 1e-12, (a["comm_s"], b["comm_s"])
 assert a["compute_s"] == b["compute_s"]
 assert b["what_if"] == [{"key": "inter.bandwidth_Bps", "from": "1e+09", "to": "5e+08"}]
 assert "what_if" not in a
-measured = [c for c in json.load(open("slow.json"))["profile"]["collectives"] if c["count"] == 4]
+measured = [c for c in json.load(open("slow.json"))["profile"]["collectives"] if c["ranks"] == 4]
 assert measured and all(c["source"] == "analytic" for c in measured)
 PY
 
