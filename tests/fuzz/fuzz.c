@@ -63,10 +63,7 @@ void fuzz_equal(const char *path, const char *other)
     free(b);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
-
-/* What libFuzzer calls. */
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+bool fuzz_try(const unsigned char *bytes, size_t n)
 {
     static int fd = -1;
     static char path[64];
@@ -78,6 +75,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     }
     GHP_ASSERT_EQ(ftruncate(fd, 0), 0);
     GHP_ASSERT_EQ(pwrite(fd, bytes, n, 0), n);
-    fuzz_read(path, bytes, n);
+    return fuzz_read(path, bytes, n);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
+
+/* What libFuzzer calls: refused inputs are worth keeping too. */
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+    (void)fuzz_try(bytes, n);
     return 0;
 }

@@ -11,10 +11,17 @@
 
 #include "core/base/status.h"
 
+#include <stdbool.h>
+
 /* Reads one input.
  *
- * path   a file that holds the input's n bytes; other bytes are behind the same path at the next call */
-void fuzz_read(const char *path, const unsigned char *bytes, size_t n);
+ * path   a file that holds the input's n bytes; other bytes are behind the same path at the next call
+ *
+ * Returns   whether the reader accepts it: it must accept at least one of its seeds */
+bool fuzz_read(const char *path, const unsigned char *bytes, size_t n);
+
+/* fuzz_read of bytes in memory. */
+bool fuzz_try(const unsigned char *bytes, size_t n);
 
 /* A path in a folder of this process's own, removed with it. Writes at most room bytes of `out`, returns out. */
 char *fuzz_path(const char *name, char *out, size_t room);

@@ -25,7 +25,7 @@ static void read_batch(struct ghp_data *data)
         GHP_ASSERT(labels[i] >= 0 && labels[i] < CLASSES);
 }
 
-void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
+bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 {
     char images[512], labels[512], folder[512], spec[600];
     struct ghp_data_request request = {
@@ -34,14 +34,15 @@ void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     size_t n_images;
 
     (void)path;
-    if (n < 2) return;
+    if (n < 2) return false;
     n_images = (size_t)bytes[0] | (size_t)bytes[1] << 8;
     if (n_images > n - 2) n_images = n - 2;
     fuzz_write(fuzz_path("train-images-idx3-ubyte", images, sizeof(images)), bytes + 2, n_images);
     fuzz_write(fuzz_path("train-labels-idx1-ubyte", labels, sizeof(labels)), bytes + 2 + n_images,
                n - 2 - n_images);
     snprintf(spec, sizeof(spec), "idx:%s", fuzz_path("", folder, sizeof(folder)));
-    if (ghp_data_open(&request, &data) != GHP_OK) return;
+    if (ghp_data_open(&request, &data) != GHP_OK) return false;
     read_batch(data);
     ghp_data_close(data);
+    return true;
 }

@@ -3,14 +3,14 @@
 #include "core/cost/machine.h"
 #include "tests/fuzz/fuzz.h"
 
-void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
+bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 {
     struct ghp_machine machine = {0}, again = {0};
     char first[512], second[512];
 
     (void)bytes;
     (void)n;
-    if (ghp_machine_load(path, &machine) != GHP_OK) return;
+    if (ghp_machine_load(path, &machine) != GHP_OK) return false;
     fuzz_path("first", first, sizeof(first));
     fuzz_path("second", second, sizeof(second));
     GHP_ASSERT_EQ(ghp_machine_save(first, &machine), GHP_OK);
@@ -19,4 +19,5 @@ void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     fuzz_equal(first, second);
     ghp_machine_release(&again);
     ghp_machine_release(&machine);
+    return true;
 }

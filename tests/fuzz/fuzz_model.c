@@ -2,13 +2,13 @@
 #include "core/model/model.h"
 #include "tests/fuzz/fuzz.h"
 
-void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
+bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 {
     struct ghp_model model = {0}, again = {0};
 
     (void)bytes;
     (void)n;
-    if (ghp_model_load(path, &model) != GHP_OK) return;
+    if (ghp_model_load(path, &model) != GHP_OK) return false;
     GHP_ASSERT_EQ(ghp_model_parse(model.text, "again", &again), GHP_OK);
     GHP_ASSERT(model.hash == again.hash);
     GHP_ASSERT_EQ(model.n_layers, again.n_layers);
@@ -18,4 +18,5 @@ void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     }
     ghp_model_release(&again);
     ghp_model_release(&model);
+    return true;
 }

@@ -27,14 +27,14 @@ static void read_tensors(const char *path)
     ghp_onnx_tensors_close(tensors);
 }
 
-void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
+bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 {
     struct ghp_model model = {0}, again = {0};
     char written[128];
 
     (void)bytes;
     (void)n;
-    if (ghp_onnx_load(path, &model) != GHP_OK) return;
+    if (ghp_onnx_load(path, &model) != GHP_OK) return false;
     GHP_ASSERT_EQ(ghp_model_parse(model.text, "again", &again), GHP_OK);
     GHP_ASSERT(model.hash == again.hash);
     ghp_model_release(&again);
@@ -45,4 +45,5 @@ void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
         ghp_model_release(&again);
     }
     ghp_model_release(&model);
+    return true;
 }

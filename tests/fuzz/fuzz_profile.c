@@ -3,14 +3,14 @@
 #include "core/cost/profile.h"
 #include "tests/fuzz/fuzz.h"
 
-void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
+bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 {
     struct ghp_profile profile = {0}, again = {0};
     char first[512], second[512];
 
     (void)bytes;
     (void)n;
-    if (ghp_profile_load(path, &profile) != GHP_OK) return;
+    if (ghp_profile_load(path, &profile) != GHP_OK) return false;
     fuzz_path("first", first, sizeof(first));
     fuzz_path("second", second, sizeof(second));
     GHP_ASSERT_EQ(ghp_profile_save(first, &profile), GHP_OK);
@@ -19,4 +19,5 @@ void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     fuzz_equal(first, second);
     ghp_profile_release(&again);
     ghp_profile_release(&profile);
+    return true;
 }

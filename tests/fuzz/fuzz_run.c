@@ -2,13 +2,15 @@
 #include "inspect/inspect.h"
 #include "tests/fuzz/fuzz.h"
 
-void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
+bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 {
     struct ghp_display tables;
+    enum ghp_status status;
 
     (void)bytes;
     (void)n;
     ghp_display_begin(&tables, false);
-    (void)ghp_inspect_run(&tables, path, "ghp.run/2");
+    status = ghp_inspect_run(&tables, path, "ghp.run/2");
     (void)ghp_display_end(&tables);
+    return status == GHP_OK;
 }

@@ -23,13 +23,14 @@ static void read_all(struct ghp_safetensors *file, size_t n)
     }
 }
 
-void fuzz_read(const char *path, const unsigned char *bytes, size_t n)
+bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 {
     struct ghp_safetensors *file = NULL;
 
     (void)bytes;
-    if (ghp_safetensors_open(path, &file) != GHP_OK) return;
+    if (ghp_safetensors_open(path, &file) != GHP_OK) return false;
     read_all(file, n);
     (void)ghp_safetensors_metadata(file, "format");
     ghp_safetensors_close(file);
+    return true;
 }

@@ -1,13 +1,13 @@
-/* tests/fuzz/replay.c - the main of a harness without libFuzzer: reads every file of the folders it is given, once. */
+/* tests/fuzz/replay.c - the main of a harness without libFuzzer: reads every file of the folders it is given, once.
+ * A folder of which the reader accepts no file tests refusals alone: that is a failure. */
 #include "core/base/file.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
-
+/* Returns   how many of the folder's files the reader accepts */
 static int replay_folder(const char *path)
 {
     DIR *folder = opendir(path);
@@ -22,9 +22,11 @@ static int replay_folder(const char *path)
         snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
         fprintf(stderr, "%s\n", name);
         GHP_ASSERT_EQ(ghp_file_read(name, &bytes, &size), GHP_OK);
-        LLVMFuzzerTestOneInput((const uint8_t *)bytes, size);
+        if (fuzz_try((const unsigned char *)bytes, size))
+            n++;
+        else
+            fprintf(stderr, "  refused: %s\n", ghp_status_message());
         free(bytes);
-        n++;
     }
     if (folder != NULL) closedir(folder);
     return n;
@@ -32,10 +34,13 @@ static int replay_folder(const char *path)
 
 int main(int argc, char **argv)
 {
-    int n = 0;
+    int empty = argc < 2;
 
-    for (int i = 1; i < argc; i++)
-        n += replay_folder(argv[i]);
-    if (n == 0) fprintf(stderr, "no inputs; name folders of them\n");
-    return n == 0;
+    if (argc < 2) fprintf(stderr, "no inputs; name folders of them\n");
+    for (int i = 1; i < argc; i++) {
+        if (replay_folder(argv[i]) > 0) continue;
+        fprintf(stderr, "%s: the reader accepts no file of it; make one anew\n", argv[i]);
+        empty = 1;
+    }
+    return empty;
 }
