@@ -40,7 +40,7 @@ plan() {
     read -r clock user < <(awk '{ if (NR == 1 || $1 < c) c = $1; if (NR == 1 || $2 < u) u = $2 } END { print c, u }' \
         "$work/seconds")
     # shellcheck disable=SC2059
-    printf "$row" "$1" "$5" "$3" "$4" "$(number plans)" \
+    printf "$row" "$1" "$5" "$3" "$4" "$(number plans_simulated)" \
         "$(awk -v s="$(number predicted_step_s)" 'BEGIN { printf "%.2f", 1e3 * s }')" \
         "$(awk -v g="$(number gap)" 'BEGIN { printf "%.3f", 100 * g }')" "$user" "$clock"
 }

@@ -3,6 +3,7 @@
 
 #include "core/base/table.h"
 #include "core/base/units.h"
+#include "core/plan/plan_json.h"
 #include "core/plan/staging_text.h"
 
 #include <inttypes.h>
@@ -205,73 +206,10 @@ enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out)
 
 /* ---- the object ---- */
 
-static void put_prediction(json_t *object, const struct ghp_plan *plan,
-                           const struct ghp_prediction *p, bool *failed)
-{
-    ghp_json_put(object, "predicted_step_s", json_real(p->step_s), failed);
-    ghp_json_put(object, "images_per_s", json_real(images_per_s(plan, p)), failed);
-    ghp_json_put(object, "compute_s", json_real(p->compute_s), failed);
-    ghp_json_put(object, "comm_s", json_real(p->comm_s), failed);
-    ghp_json_put(object, "exposed_s", json_real(p->exposed_s), failed);
-    ghp_json_put(object, "error_s", json_real(p->error_s), failed);
-    ghp_json_put(object, "measured_share", json_real(p->measured_share), failed);
-    ghp_json_put(object, "peak_bytes", json_integer(p->peak_bytes), failed);
-    ghp_json_put(object, "sent_bytes", json_integer(p->sent_bytes), failed);
-}
-
-static void put_text(json_t *object, const char *key, const char *text, bool *failed)
-{
-    if (text != NULL) ghp_json_put(object, key, json_string(text), failed);
-}
-
-static void put_certificate(json_t *object, const struct ghp_certificate *c, bool *failed)
-{
-    ghp_json_put(object, "best_step_s", json_real(c->step_s), failed);
-    ghp_json_put(object, "bound_s", json_real(c->bound_s), failed);
-    ghp_json_put(object, "gap", json_real(c->gap), failed);
-    ghp_json_put(object, "status", json_string(c->status), failed);
-    ghp_json_put(object, "plans_simulated", json_integer(c->plans), failed);
-    ghp_json_put(object, "bb_nodes", json_integer(c->nodes), failed);
-    ghp_json_put(object, "search_s", json_real(c->seconds), failed);
-    if (c->preferred != NULL) ghp_json_put(object, "preferred", json_string(c->preferred), failed);
-    put_text(object, "margin", c->margin, failed);
-    put_text(object, "unfinished", c->unfinished, failed);
-}
-
-static json_t *splits_object(const struct ghp_plan *plan, bool *failed)
-{
-    json_t *object = json_object();
-
-    for (int v = 0; v < plan->model.n_layers; ++v) {
-        char text[32];
-
-        ghp_split_format(plan->splits[v], text, sizeof text);
-        ghp_json_put(object, plan->model.layers[v].name, json_string(text), failed);
-    }
-    return object;
-}
-
-static json_t *baselines_object(const struct ghp_plan *plan, bool *failed)
-{
-    json_t *object = json_object();
-
-    for (int b = 0; b < plan->n_baselines; ++b) {
-        const struct ghp_baseline *base = &plan->baselines[b];
-        json_t *one = json_object();
-
-        ghp_json_put(one, "feasible", json_boolean(base->feasible), failed);
-        if (base->feasible)
-            put_prediction(one, plan, &base->predicted, failed);
-        else
-            ghp_json_put(one, "reason", json_string(base->reason), failed);
-        ghp_json_put(object, base->strategy, one, failed);
-    }
-    return object;
-}
-
 static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
 {
     json_t *object = json_object();
+    int short_of_memory = 0;
 
     ghp_json_put(object, "model", json_string(plan->model.name), failed);
     ghp_json_put(object, "workers", json_integer(plan->problem.workers), failed);
@@ -283,10 +221,9 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     ghp_json_put(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), failed);
     if (plan->what_if.n > 0)
         ghp_json_put(object, "what_if", ghp_overrides_json(&plan->what_if), failed);
-    put_prediction(object, plan, &plan->predicted, failed);
-    put_certificate(object, &plan->certificate, failed);
-    ghp_json_put(object, "baselines", baselines_object(plan, failed), failed);
-    ghp_json_put(object, "splits", splits_object(plan, failed), failed);
+    ghp_json_put(object, "images_per_s", json_real(images_per_s(plan, &plan->predicted)), failed);
+    ghp_plan_put_result(object, plan, &short_of_memory);
+    *failed = *failed || short_of_memory;
     return object;
 }
 

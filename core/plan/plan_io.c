@@ -9,6 +9,7 @@
 #include "core/base/file.h"
 #include "core/base/json_lines.h"
 #include "core/model/model_private.h"
+#include "core/plan/plan_json.h"
 #include "core/plan/plan_private.h"
 
 #include <math.h>
@@ -35,7 +36,7 @@ static void put_text(json_t *object, const char *key, const char *text, int *fai
 
 /* ---- saving ---- */
 
-static json_t *prediction_json(const struct ghp_prediction *p)
+json_t *ghp_plan_prediction_json(const struct ghp_prediction *p)
 {
     return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "predicted_step_s", p->step_s,
                      "compute_s", p->compute_s, "comm_s", p->comm_s, "exposed_s", p->exposed_s,
@@ -61,7 +62,7 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
         json_t *item = json_pack("{s:s, s:b}", "strategy", b->strategy, "feasible", b->feasible);
 
         put_text(item, "reason", b->reason, failed);
-        if (b->feasible) put(item, "predicted", prediction_json(&b->predicted), failed);
+        if (b->feasible) put(item, "predicted", ghp_plan_prediction_json(&b->predicted), failed);
         *failed |= json_array_append_new(array, item);
     }
     return array;
@@ -78,6 +79,14 @@ static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
     put_text(object, "margin", c->margin, failed);
     put_text(object, "unfinished", c->unfinished, failed);
     return object;
+}
+
+void ghp_plan_put_result(json_t *object, const struct ghp_plan *plan, int *failed)
+{
+    put(object, "splits", splits_json(plan, failed), failed);
+    put(object, "predicted", ghp_plan_prediction_json(&plan->predicted), failed);
+    put(object, "baselines", baselines_json(plan, failed), failed);
+    put(object, "certificate", certificate_json(&plan->certificate, failed), failed);
 }
 
 /* The embedded model, from its own text. */
@@ -106,10 +115,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
 
     ghp_plan_put_staging(root, plan, &failed);
     ghp_plan_put_memory_format(root, plan, &failed);
-    put(root, "splits", splits_json(plan, &failed), &failed);
-    put(root, "predicted", prediction_json(&plan->predicted), &failed);
-    put(root, "baselines", baselines_json(plan, &failed), &failed);
-    put(root, "certificate", certificate_json(&plan->certificate, &failed), &failed);
+    ghp_plan_put_result(root, plan, &failed);
     put(root, "alternatives", ghp_plan_alternatives_json(plan, &failed), &failed);
     put_text(root, "break_even_search", plan->break_even_search, &failed);
     put_text(root, "model_path", plan->model_path, &failed);

@@ -3,6 +3,7 @@
 
 #include "core/base/chart.h"
 #include "core/base/table.h"
+#include "core/plan/plan_json.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -127,15 +128,10 @@ enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out)
 
 static json_t *plan_object(const struct ghp_sweep_plan *plan)
 {
-    const struct ghp_prediction *p = &plan->predicted;
-
     if (!plan->feasible) return json_pack("{s:b, s:s}", "feasible", 0, "reason", plan->reason);
-    return json_pack("{s:b, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "feasible", 1,
-                     "predicted_step_s", p->step_s, "images_per_s", plan->images_per_s, "speedup",
-                     plan->speedup, "efficiency", plan->efficiency, "compute_s", p->compute_s,
-                     "comm_s", p->comm_s, "exposed_s", p->exposed_s, "error_s", p->error_s,
-                     "measured_share", p->measured_share, "peak_bytes", (json_int_t)p->peak_bytes,
-                     "sent_bytes", (json_int_t)p->sent_bytes);
+    return json_pack("{s:b, s:o, s:f, s:f, s:f}", "feasible", 1, "predicted",
+                     ghp_plan_prediction_json(&plan->predicted), "images_per_s", plan->images_per_s,
+                     "speedup", plan->speedup, "efficiency", plan->efficiency);
 }
 
 static json_t *point_object(const struct ghp_sweep_point *point, bool *failed)
@@ -151,10 +147,11 @@ static json_t *point_object(const struct ghp_sweep_point *point, bool *failed)
     if (!point->plan[0].feasible) return object;
     ghp_json_put(object, "groups", json_integer(point->groups), failed);
     ghp_json_put(object, "group_size", json_integer(point->group_size), failed);
-    ghp_json_put(object, "splits", json_string(point->splits), failed);
-    ghp_json_put(object, "gap", json_real(point->gap), failed);
-    ghp_json_put(object, "status", json_string(point->status), failed);
-    ghp_json_put(object, "search_s", json_real(point->seconds), failed);
+    ghp_json_put(object, "kind", json_string(point->splits), failed);
+    ghp_json_put(object, "certificate",
+                 json_pack("{s:s, s:f, s:f}", "status", point->status, "gap", point->gap,
+                           "search_s", point->seconds),
+                 failed);
     return object;
 }
 

@@ -44,11 +44,11 @@ static void check_texts(const struct ghp_plan *plan)
     const struct {
         const char *key;
         double value;
-    } numbers[] = {{"best_step_s", c->step_s}, {"bound_s", c->bound_s}, {"gap", c->gap}};
+    } numbers[] = {{"step_s", c->step_s}, {"bound_s", c->bound_s}, {"gap", c->gap}};
     char *table = NULL, *text = NULL, line[256];
     size_t n;
     FILE *out = open_memstream(&table, &n);
-    json_t *object;
+    json_t *object, *certificate;
 
     CHECK_STATUS(ghp_summary_print(plan, out), GHP_OK);
     fclose(out);
@@ -60,9 +60,10 @@ static void check_texts(const struct ghp_plan *plan)
     CHECK_STATUS(ghp_summary_json(plan, NULL, out), GHP_OK);
     fclose(out);
     object = json_loads(text, 0, NULL);
+    certificate = json_object_get(object, "certificate");
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
-        CHECK_NEAR(json_number_value(json_object_get(object, numbers[i].key)), numbers[i].value, 0);
-    CHECK_TEXT(json_string_value(json_object_get(object, "status")), c->status);
+        CHECK_NEAR(json_number_value(json_object_get(certificate, numbers[i].key)), numbers[i].value, 0);
+    CHECK_TEXT(json_string_value(json_object_get(certificate, "status")), c->status);
     json_decref(object);
     free(text);
 }

@@ -35,9 +35,9 @@ cat >entries.py <<'PY'
 import json, sys
 p = json.load(open("p.json"))
 key = "conv2d n16 c3 h32 w32 k64 r3 s3 t1x1 p1,1,1,1 d1x1 g1"
-p["operations"] = [dict(key=key, median_s=t, spread=0.05, source="measured", scratch_bytes=1048576, algorithm="direct",
+p["operations"] = [dict(key=key, mean_s=t, spread=0.05, source="measured", scratch_bytes=1048576, algorithm="direct",
                         **{"pass": name}) for name, t in (("backward_data", 2e-3), ("backward_weight", 3e-3), ("forward", 1e-3))]
-p["collectives"] = [dict(op="all_reduce", ranks=4, stride=1, bytes=1000000, median_s=1e-3, spread=0.1, source="measured")]
+p["collectives"] = [dict(op="all_reduce", ranks=4, stride=1, bytes=1000000, mean_s=1e-3, spread=0.1, source="measured")]
 json.dump(p, open("measured.json", "w"))
 PY
 if command -v python3 >/dev/null; then

@@ -29,11 +29,15 @@ plan "${vgg[@]}" --json -o again.json >one
 python3 - <<'PY' || fail "the object is not as promised"
 import json
 one = json.load(open("one"))
-assert one["predicted_step_s"] <= 1.1475 and one["gap"] == 0
-assert abs(one["images_per_s"] * one["predicted_step_s"] - 1024) < 1e-6
-assert one["peak_bytes"] > 0 and one["workers"] == one["groups"] * one["group_size"] == 16
-assert one["baselines"]["data"]["predicted_step_s"] > one["predicted_step_s"]
-assert one["splits"]["fc6"] == "in:2" and one["options"]["workers"] == "16"
+step_s = one["predicted"]["predicted_step_s"]
+assert step_s <= 1.1475 and one["certificate"]["gap"] == 0
+assert abs(one["images_per_s"] * step_s - 1024) < 1e-6
+assert one["predicted"]["peak_bytes"] > 0 and one["workers"] == one["groups"] * one["group_size"] == 16
+assert one["baselines"][0]["strategy"] == "data" and one["baselines"][0]["predicted"]["predicted_step_s"] > step_s
+assert {"layer": "fc6", "split": "in", "tp_size": 2} in one["splits"] and one["options"]["workers"] == "16"
+saved = json.load(open("again.json"))
+for key in set(one) - {"images_per_s", "model", "options"}: # the same thing under the same key
+    assert one[key] == saved[key], key
 a, b = json.load(open("best.json")), json.load(open("again.json"))
 for key in a:
     if key != "certificate":
@@ -44,18 +48,18 @@ PY
 for strategy in data model owt; do
     plan "${vgg[@]}" --strategy $strategy -o $strategy.json --json >one
     "$GHP_BIN/ghp-inspect" $strategy.json --verify >/dev/null || fail "$strategy does not verify"
-    python3 -c "import json; o = json.load(open('one')); assert o['strategy'] == '$strategy'; assert o['predicted_step_s'] == o['baselines']['$strategy']['predicted_step_s']" ||
+    python3 -c "import json; o = json.load(open('one')); assert o['strategy'] == '$strategy'; assert [o['predicted']] == [b['predicted'] for b in o['baselines'] if b['strategy'] == '$strategy']" ||
         fail "$strategy is not its baseline"
 done
 plan "${vgg[@]}" --force 'conv*=data,fc*=out:max,fc8=in:4' -o forced.json --json >one
-python3 -c "import json; s = json.load(open('one'))['splits']; assert (s['conv3'], s['fc7'], s['fc8']) == ('data', 'out:16', 'in:4')" ||
+python3 -c "import json; s = {i['layer']: (i['split'], i['tp_size']) for i in json.load(open('one'))['splits']}; assert (s['conv3'], s['fc7'], s['fc8']) == (('data', 1), ('out', 16), ('in', 4))" ||
     fail "--force was not followed"
 "$GHP_BIN/ghp-inspect" forced.json --verify >/dev/null || fail "the forced plan does not verify"
 plan "${vgg[@]}" --groups 4 --bucket-cap 4MiB --time-limit 3 --json >one
 python3 -c "import json; o = json.load(open('one')); assert o['groups'] == 4 and o['bucket_cap_bytes'] == 4 << 20" || fail "--groups, --bucket-cap"
 plan "${vgg[@]}" --json >one
 plan "${vgg[@]}" --precision double --json >two
-python3 -c "import json; a, b = json.load(open('two')), json.load(open('one')); assert a['peak_bytes'] > 1.5 * b['peak_bytes']" ||
+python3 -c "import json; a, b = json.load(open('two')), json.load(open('one')); assert a['predicted']['peak_bytes'] > 1.5 * b['predicted']['peak_bytes']" ||
     fail "--precision double"
 
 # refusals: exit code, what stderr says, nothing on stdout, nothing written

@@ -27,13 +27,15 @@ import json, math
 o, s = json.load(open("object")), json.load(open("single"))
 assert o["scaling"] == "strong" and o["global_batch"] == 512 and [p["workers"] for p in o["points"]] == [1, 8, 64]
 one, last = o["points"][0], o["points"][2]
-assert last["ghp"]["predicted_step_s"] == s["predicted_step_s"]
-for name in ("data", "model", "owt"):
-    assert last[name]["predicted_step_s"] == s["baselines"][name]["predicted_step_s"]
-    assert last["ghp"]["predicted_step_s"] <= last[name]["predicted_step_s"]
+step_s = last["ghp"]["predicted"]["predicted_step_s"]
+assert last["ghp"]["predicted"] == s["predicted"]
+for base in s["baselines"]:
+    assert last[base["strategy"]]["predicted"] == base["predicted"]
+    assert step_s <= base["predicted"]["predicted_step_s"]
+assert len(s["baselines"]) == 3
 assert not one["model"]["feasible"] and "at least 2" in one["model"]["reason"]
-assert math.isclose(last["ghp"]["speedup"], one["ghp"]["predicted_step_s"] / last["ghp"]["predicted_step_s"])
-assert last["gap"] == 0 and last["ghp"]["measured_share"] == 0 and last["groups"] * last["group_size"] == 64
+assert math.isclose(last["ghp"]["speedup"], one["ghp"]["predicted"]["predicted_step_s"] / step_s)
+assert last["certificate"]["gap"] == 0 and last["ghp"]["predicted"]["measured_share"] == 0 and last["groups"] * last["group_size"] == 64
 PY
 sweep --sweep workers=2,8 --batch-per-worker 32 --json >weak
 python3 -c 'import json; o = json.load(open("weak")); assert o["scaling"] == "weak" and [p["global_batch"] for p in o["points"]] == [64, 256]
@@ -58,7 +60,7 @@ python3 - <<'PY'
 import json
 p = json.load(open("nodes.json"))
 p["workers"] = 4
-p["collectives"] = [{"op": "all_reduce", "ranks": c, "stride": 1, "bytes": 1 << b, "median_s": 1e-5 * 2 ** (b - 8), "spread": 0.1, "source": "measured"}
+p["collectives"] = [{"op": "all_reduce", "ranks": c, "stride": 1, "bytes": 1 << b, "mean_s": 1e-5 * 2 ** (b - 8), "spread": 0.1, "source": "measured"}
                     for c in (2, 4) for b in range(8, 30)]
 p["rates"]["update"] = {"latency_s": 1e-6, "bandwidth_Bps": 1e10, "spread": 0.1, "source": "measured"}
 json.dump(p, open("measured.json", "w"))
@@ -68,7 +70,7 @@ python3 - <<'PY' || fail "a measured profile's points"
 import json
 points = json.load(open("object"))["points"]
 assert [p["nodes"] for p in points] == [1, 1, 2, 4, 8], [p["nodes"] for p in points]
-shares = [p["data"]["measured_share"] for p in points]
+shares = [p["data"]["predicted"]["measured_share"] for p in points]
 assert shares[2] > 0 and shares[4] < shares[2], shares
 PY
 "$GHP_BIN/ghp-plan" "$model" --profile measured.json --sweep workers=4,16 --batch 512 --set nodes=2 --json >object
