@@ -59,7 +59,7 @@ enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct 
 /* A file of ghp-run: its single values, where its error sits, then each list of records as a table, predicted beside
  * measured.
  *
- * format   "ghp.run/1" or "ghp.ab/1"
+ * format   "ghp.run/2" or "ghp.comparison/2"
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, const char *format);

@@ -3,9 +3,9 @@
  *     error     of each plan in each cell: predicted / measured - 1
  *     summary   mean and worst of its size, by number of workers and by kind of plan
  *     regret    ghp's choice beside the plan that measured best and beside data parallelism, in turns of their own:
- *               median ratio of the step times and its interval of at least 95 % (ghp.ab/1, interval_coverage)
+ *               median ratio of the step times and its interval of at least 95 % (ghp.comparison/2, interval_coverage)
  *
- * A cell is a folder CLUSTER/NETWORK with all.json and, once measured, pairs.json (both ghp.ab/1).
+ * A cell is a folder CLUSTER/NETWORK with all.json and, once measured, pairs.json (both ghp.comparison/2).
  *
  * Tested  tests/tools/bench/test_accuracy.sh */
 #include "core/base/json.h"

@@ -4,7 +4,7 @@
  * for its keys by name, type and range, and calls ghp_json_only_keys so that a misspelt key is an error.
  *
  *     struct ghp_json doc = {0};
- *     GHP_TRY(ghp_json_load(path, "ghp.plan/1", &doc));
+ *     GHP_TRY(ghp_json_load(path, "ghp.plan/2", &doc));
  *     struct ghp_node root = ghp_json_root(&doc);
  *     status = ghp_json_int(&root, "workers", 1, 65536, &workers);      ... and so on ...
  *     ghp_json_release(&doc);
@@ -50,7 +50,7 @@ struct ghp_node {
 /* Loads a document from a file.
  *
  * path     file name
- * format   what the root's "format" key must say, for example "ghp.plan/1"; NULL: any value, not checked
+ * format   what the root's "format" key must say, for example "ghp.plan/2"; NULL: any value, not checked
  * doc      filled on success, zeroed on failure; released by the caller
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (syntax, not an object, other format); GHP_ERR_NO_MEMORY */

@@ -1,5 +1,5 @@
-/* executor/compare/compare_report.h - what a comparison says at its end: a table for people, the object "ghp.ab/1"
- * for programs. */
+/* executor/compare/compare_report.h - what a comparison says at its end: a table for people, the object
+ * "ghp.comparison/2" for programs. */
 #ifndef GHP_EXECUTOR_COMPARE_COMPARE_REPORT_H
 #define GHP_EXECUTOR_COMPARE_COMPARE_REPORT_H
 

@@ -1,4 +1,4 @@
-/* executor/report/run_file.h - a run as JSON: the object that --json prints, and the file "ghp.run/1" that --run
+/* executor/report/run_file.h - a run as JSON: the object that --json prints, and the file "ghp.run/2" that --run
  * writes.
  *
  * The file is the object plus phases, layers and instructions, each predicted beside measured. */
