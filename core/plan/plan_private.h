@@ -8,7 +8,8 @@
 
 #define GHP_PLAN_MAX_SECONDS 1e12
 
-/* The keys stages, micro_batches, pipeline_schedule, samples_per_worker and recompute; left out where they say nothing. */
+/* The keys stages, micro_batches, pipeline_schedule, samples_per_worker and recompute; left out where they say
+ * nothing. */
 void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed);
 enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_plan *plan);
 

@@ -62,7 +62,8 @@ static void check_texts(const struct ghp_plan *plan)
     object = json_loads(text, 0, NULL);
     certificate = json_object_get(object, "certificate");
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
-        CHECK_NEAR(json_number_value(json_object_get(certificate, numbers[i].key)), numbers[i].value, 0);
+        CHECK_NEAR(json_number_value(json_object_get(certificate, numbers[i].key)),
+                   numbers[i].value, 0);
     CHECK_TEXT(json_string_value(json_object_get(certificate, "status")), c->status);
     json_decref(object);
     free(text);
