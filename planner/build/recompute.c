@@ -89,10 +89,10 @@ static bool can_be(const struct recompute_search *r, const struct ghp_staging *s
     return true;
 }
 
-/* The plan at hand, and where all roles are wanted in micro-batches. */
+/* The plan at hand, and in micro-batches where stages are searched. */
 static enum ghp_status look_at_all(struct recompute_search *r)
 {
-    int most = r->job->search_stages ? r->job->partition->space.most_micro_batches : 1;
+    int most = r->job->search_stages ? r->job->partition->space.max_micro_batches : 1;
 
     for (int u = 1; u <= most && ghp_now_s() < r->job->partition->deadline_s; u *= 2) {
         struct ghp_staging staging = {.micro_batches = u};

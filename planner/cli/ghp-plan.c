@@ -25,18 +25,18 @@ enum { SOLVER_HEURISTIC = 3 };
 static const char *const pipeline_names[] = {"off", "auto", NULL};
 static const char *const former_pipeline_names[] = {"shared", "off", "all", "auto", NULL};
 static const char *const recompute_names[] = {"auto", "never", NULL};
-static const char *const share_names[] = {"by-speed", "equal", NULL};
+static const char *const load_balance_names[] = {"by-speed", "equal", NULL};
 
 /* What the command line sets; defaults are what is here. */
 static struct {
     const char *profile, *machine, *force, *bucket, *output, *sweep, *svg, *stages;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
-    int64_t micro_batches, most_stages, most_micro_batches;
-    int strategy, precision, solver, pipeline, schedule, shares, recompute;
+    int64_t micro_batches, max_stages, max_micro_batches;
+    int strategy, precision, solver, pipeline, schedule, load_balance, recompute;
     double time_limit_s, gap;
     bool no_simplify, no_break_even, json;
     struct ghp_opt_list overrides;
-} set = {.bucket = "auto", .time_limit_s = 30, .most_stages = 3, .most_micro_batches = 64};
+} set = {.bucket = "auto", .time_limit_s = 30, .max_stages = 3, .max_micro_batches = 64};
 
 static const struct ghp_opt options[] = {
     {.kind = GHP_OPT_HEADING, .help = "What to plan"},
@@ -71,7 +71,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_LIST,
      .target = &set.overrides,
      .argument = "KEY=VALUE",
-     .help = "what if: edits the profile or its machine before planning (may be repeated)"},
+     .help = "what if: overrides values of the profile or its machine (may be repeated)"},
     {.name = "memory",
      .kind = GHP_OPT_BYTES,
      .target = &set.memory_bytes,
@@ -133,17 +133,16 @@ static const struct ghp_opt options[] = {
     {.name = "load-balance",
      .former = "shares",
      .kind = GHP_OPT_CHOICE,
-     .target = &set.shares,
-     .choices = share_names,
+     .target = &set.load_balance,
+     .choices = load_balance_names,
      .help = "of the samples: by-speed gives slower workers fewer where the profile has "
              "the workers' speeds and that is faster (not with --sweep)"},
     {.name = "recompute",
      .kind = GHP_OPT_CHOICE,
      .target = &set.recompute,
      .choices = recompute_names,
-     .help = "auto: where --memory binds, layers may be recomputed in the backward pass in place "
-             "of being "
-             "kept (not with --sweep)"},
+     .help = "auto: where --memory binds, layers may be recomputed in the backward pass instead "
+             "of being kept (not with --sweep)"},
     {.kind = GHP_OPT_HEADING, .help = "Stages and micro-batches"},
     {.name = "pipeline",
      .kind = GHP_OPT_CHOICE,
@@ -156,7 +155,7 @@ static const struct ghp_opt options[] = {
     {.name = "max-stages",
      .former = "most-stages",
      .kind = GHP_OPT_INT,
-     .target = &set.most_stages,
+     .target = &set.max_stages,
      .argument = "S",
      .min = 1,
      .max = GHP_PARTITION_STAGES,
@@ -164,7 +163,7 @@ static const struct ghp_opt options[] = {
     {.name = "max-micro-batches",
      .former = "most-micro-batches",
      .kind = GHP_OPT_INT,
-     .target = &set.most_micro_batches,
+     .target = &set.max_micro_batches,
      .argument = "U",
      .min = 1,
      .max = GHP_MAX_MICRO_BATCHES,
@@ -424,9 +423,9 @@ static struct ghp_plan_request read_request(const char *model_path)
         .heuristic = set.solver == SOLVER_HEURISTIC,
         .search_stages = set.pipeline > 0,
         .keep_layers = set.recompute > 0 || set.sweep != NULL,
-        .even_shares = set.shares > 0 || set.sweep != NULL,
-        .space = {.most_stages = (int)set.most_stages,
-                  .most_micro_batches = (int)set.most_micro_batches,
+        .even_shares = set.load_balance > 0 || set.sweep != NULL,
+        .space = {.max_stages = (int)set.max_stages,
+                  .max_micro_batches = (int)set.max_micro_batches,
                   .groups = (int)set.groups},
         .stages = set.stages,
         .micro_batches = (int)set.micro_batches,

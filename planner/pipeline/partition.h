@@ -6,9 +6,9 @@
  * until the bound reaches the best plan. So what is left out is proven to be no better, and the least bound of what
  * was not looked at to the end bounds the whole space.
  *
- * The space: groups G dividing N; one stage with u > 1, or up to `most_stages` stages; cuts where
+ * The space: groups G dividing N; one stage with u > 1, or up to `max_stages` stages; cuts where
  * ghp_stage_may_start; worker counts of a group that sum to K, in units of the least divisor of K that leaves at most
- * 64 of them; u a power of two up to `most_micro_batches`; equal shares where they come out, else the largest grain
+ * 64 of them; u a power of two up to `max_micro_batches`; equal shares where they come out, else the largest grain
  * that does; both schedules.
  *
  * Source   docs/stages.md 6
@@ -21,16 +21,16 @@
 enum { GHP_PARTITION_STAGES = 4, GHP_PARTITION_UNITS = 64 };
 
 struct ghp_partition_space {
-    int most_stages;        /* 1 .. GHP_PARTITION_STAGES */
-    int most_micro_batches; /* 1 .. GHP_MAX_MICRO_BATCHES */
-    int groups;             /* 0: any */
+    int max_stages;        /* 1 .. GHP_PARTITION_STAGES */
+    int max_micro_batches; /* 1 .. GHP_MAX_MICRO_BATCHES */
+    int groups;            /* 0: any */
 };
 
 typedef enum ghp_status ghp_partition_fn(void *context, const struct ghp_staging *staging);
 
 /* A stage of an outer choice, told when its end is known, after the stages before it: layers first .. end - 1,
  * `workers` of each of `groups`, `grain` as in struct ghp_stage but never 0, `samples` of a group's micro-batch.
- * useless: no outer choice that begins with these stages, or whose stage ends later, can be of use. */
+ * pruned: no outer choice that begins with these stages, or whose stage ends later, can be of use. */
 struct ghp_partition_prefix {
     int stage, first, end, workers, grain, groups, micro_batches;
     int64_t samples;

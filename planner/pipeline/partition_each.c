@@ -113,7 +113,7 @@ static enum ghp_status visit_groups(struct walk *w, int groups, int u)
     w->unit = unit_of(group);
     if (w->problem.global_batch % ((int64_t)u * groups) != 0) return GHP_OK;
     w->samples = w->problem.global_batch / u / groups;
-    for (int n = 2; n <= w->space->most_stages && n * w->unit <= group; ++n) {
+    for (int n = 2; n <= w->space->max_stages && n * w->unit <= group; ++n) {
         w->staging = (struct ghp_staging){.n = n, .micro_batches = u};
         GHP_TRY(visit_stages(w, 0, group));
     }
@@ -128,7 +128,7 @@ enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_pro
     int workers = problem.workers;
 
     note_norms(&w);
-    for (int u = 1; u <= space->most_micro_batches && (u == 1 || !w.whole_norms); u *= 2) {
+    for (int u = 1; u <= space->max_micro_batches && (u == 1 || !w.whole_norms); u *= 2) {
         if (u > 1 && problem.global_batch % ((int64_t)u * workers) == 0) {
             w.staging = (struct ghp_staging){.micro_batches = u};
             GHP_TRY(visitor->visit(visitor->context, &w.staging));

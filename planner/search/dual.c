@@ -97,10 +97,10 @@ enum ghp_status ghp_dual_add(struct ghp_dual *dual, const int *choice)
     memcpy(&dual->choice[(size_t)dual->n_columns * layers], choice, layers * sizeof *choice);
     ++dual->n_columns;
     ghp_dual_value(dual, accumulated, &constraint);
-    ghp_dual_find_constraint(dual, &constraint);
+    ghp_dual_add_constraint(dual, &constraint);
     if (dual->goal.limit_bytes > 0 &&
         ghp_constraint_fullest(dual->in, accumulated, &constraint) > dual->goal.limit_bytes)
-        ghp_dual_find_constraint(dual, &constraint);
+        ghp_dual_add_constraint(dual, &constraint);
     return GHP_OK;
 }
 
@@ -141,7 +141,7 @@ static void first_weights(struct ghp_dual *dual)
     if (dual->goal.bytes)
         all = (struct ghp_constraint){
             .variant = -1, .to_slot = -1, .to_item = -1, .waiting_update = -1};
-    dual->weight[ghp_dual_find_constraint(dual, &all)] = 1;
+    dual->weight[ghp_dual_add_constraint(dual, &all)] = 1;
 }
 
 /* How much of the mean plan each choice has. */

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-int ghp_dual_find_constraint(struct ghp_dual *dual, const struct ghp_constraint *constraint)
+int ghp_dual_add_constraint(struct ghp_dual *dual, const struct ghp_constraint *constraint)
 {
     for (int k = 0; k < dual->n_constraints; ++k)
         if (ghp_constraint_same(&dual->constraints[k], constraint)) return k;
@@ -162,7 +162,7 @@ static bool master_separate(struct ghp_master *m)
         ++n;
     }
     for (int r = 0; r < n; ++r) {
-        if (value[r] < 1e-9 || (k = ghp_dual_find_constraint(dual, &constraints[r])) < 0 ||
+        if (value[r] < 1e-9 || (k = ghp_dual_add_constraint(dual, &constraints[r])) < 0 ||
             master_has_constraint(m, k))
             continue;
         master_add_constraint(m, k);

@@ -40,7 +40,7 @@ static inline double ghp_dual_unit(const struct ghp_dual *dual, int constraint)
 }
 
 /* The constraint's index, added where it is new; -1 where there is no room (the bound is then only weaker). */
-int ghp_dual_find_constraint(struct ghp_dual *dual, const struct ghp_constraint *constraint);
+int ghp_dual_add_constraint(struct ghp_dual *dual, const struct ghp_constraint *constraint);
 
 /* With the constraints that had a weight, and the newest plans of the domain.
  *

@@ -105,7 +105,7 @@ static void check_case(const struct random_case *c, uint64_t seed, double best_s
                                        .gap = seed % 5 == 0 ? 0.05 : 0,
                                        .simplify = seed % 3 == 0,
                                        .search_stages = seed % 7 == 0,
-                                       .space = {.most_stages = 2, .most_micro_batches = 4}};
+                                       .space = {.max_stages = 2, .max_micro_batches = 4}};
     struct ghp_plan plan;
 
     if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;

@@ -174,7 +174,7 @@ static struct ghp_plan_request request_of(const struct random_case *c, int64_t l
         .time_limit_s = 120,
         .search_stages = true,
         .decision_only = true,
-        .space = {.most_stages = MOST_STAGES, .most_micro_batches = MOST_MICRO_BATCHES}};
+        .space = {.max_stages = MOST_STAGES, .max_micro_batches = MOST_MICRO_BATCHES}};
 }
 
 /* Returns the least loss of the rules' plan, -1: it has none. */
