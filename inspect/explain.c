@@ -1,6 +1,6 @@
 /* inspect/explain.c - why a plan costs what it costs: each layer's terms, its second best, its instructions.
  *
- * Terms are costed alone, without waiting and slowdown, so they sum to the two streams' work, not to the step.  A
+ * Each term is alone, without waiting and slowdown, so they sum to the two streams' work, not to the step.  A
  * reduction of several layers together is shared out by their bytes; an exchange belongs to the layer that reads. */
 #include "inspect/inspect.h"
 #include "inspect/simulation.h"
@@ -61,7 +61,7 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
         {"split", "split", "", 't', 0, 0},
         {"forward_s", "forward", "ms", 'r', 1e3, 4},
         {"backward_s", "backward", "ms", 'r', 1e3, 4},
-        {"reshard_s", "exchange", "ms", 'r', 1e3, 4},
+        {"reshard_s", "reshard", "ms", 'r', 1e3, 4},
         {"reduce_s", "reduce", "ms", 'r', 1e3, 4},
         {"exposed_s", "exposed", "ms", 'r', 1e3, 4},
         {"update_s", "update", "ms", 'r', 1e3, 4},
@@ -72,9 +72,9 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
         {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "layers", columns);
 
-    ghp_sheet_note(sheet, "cost terms of each layer's split, costed alone; the step is %.3f ms",
+    ghp_sheet_note(sheet, "cost terms of each layer's split, each alone; the step is %.3f ms",
                    plan->predicted.step_s * 1e3);
-    ghp_sheet_note(sheet, "exchange: layout changes on the way in, forward and backward, and batch "
+    ghp_sheet_note(sheet, "reshard: layout changes on the way in, forward and backward, and batch "
                           "norms' sums; reduce: its "
                           "share of the gradient reduction, which overlaps; exposed: what "
                           "computation waits before the layer for it; not in the sum");

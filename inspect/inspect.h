@@ -27,7 +27,7 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
 
 /* Header, splits, predictions beside the baselines, phases, memory, certificate.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan cannot be costed by what it carries); GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan carries too little to simulate it); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan);
 
 /* The margin over data parallelism and the error, the cost terms of each layer's split, its second best, where it
@@ -80,7 +80,7 @@ enum ghp_status ghp_inspect_residual(struct ghp_display *report, const char *con
  *
  * path      NULL: the plan's own profile_path, as written and beside the plan file
  * plan_path the plan's file
- * profile   filled; edited as the plan says, where it is a what-if
+ * profile   filled; overridden as the plan says, where it is a what-if
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (the plan was made for another profile) */
 enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path,

@@ -186,7 +186,7 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
     struct ghp_sheet *sheet = ghp_sheet_open(report, "strategies", columns);
     const char *mine = strcmp(plan->strategy, "auto") == 0 ? "ghp" : plan->strategy;
 
-    ghp_sheet_note(sheet, "a step; compute: the compute stream alone, exchanges included; reduce: "
+    ghp_sheet_note(sheet, "a step; compute: the compute stream alone, reshards included; reduce: "
                           "the communication stream "
                           "alone; exposed: waiting for it; memory and sent: a worker");
     for (int i = 0; i < plan->n_baselines; ++i)

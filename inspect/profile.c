@@ -335,14 +335,14 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
 
     ghp_sheet_note(sheet, "bytes written by the second; no bandwidth: free");
     ghp_sheet_note(sheet,
-                   "slowdown while both streams work: compute %.3f, reduction %.3f, exchange %.3f",
+                   "slowdown while both streams work: compute %.3f, reduction %.3f, reshard %.3f",
                    profile->overlap.compute, profile->overlap.comm, profile->overlap.link);
     if (profile->overlap.comm_long > 0)
         ghp_sheet_note(sheet, "slowdown of reductions of %d MiB and more: %.3f",
                        GHP_OVERLAP_LONG_BYTES >> 20, profile->overlap.comm_long);
     if (profile->overlap.queueing_delay_s > 0)
         ghp_sheet_note(sheet,
-                       "an exchange concurrent with a reduction waits %.4g ms for what is queued",
+                       "a reshard concurrent with a reduction waits %.4g ms for what is queued",
                        profile->overlap.queueing_delay_s * 1e3);
     if (profile->analytic.flops_per_s > 0)
         ghp_sheet_note(

@@ -208,13 +208,13 @@ static void put_tables(struct ghp_display *report, const struct residual_terms *
     ghp_sheet_note(sheet, "terms of the step on worker 0, largest error first; of the error: by "
                           "absolute value");
     ghp_sheet_note(sheet,
-                   "an exchange's own seconds are those of its last rank to arrive, the rest "
+                   "a collective's own seconds are those of its last rank to arrive, the rest "
                    "is waiting for stragglers");
     put_rows(sheet, terms, terms->n);
     ghp_display_sheet(report, sheet);
     if (concurrent->n > 0) {
         sheet = ghp_sheet_open(report, "reductions", term_columns);
-        ghp_sheet_note(sheet, "beside the step, on the communication stream");
+        ghp_sheet_note(sheet, "concurrent with the step, on the communication stream");
         put_rows(sheet, concurrent, concurrent->n);
         ghp_display_sheet(report, sheet);
     }

@@ -65,7 +65,7 @@ enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer, str
     if (ghp_stage_takes_tp_size(s, stage, plan->problem, split.tp_size)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' is split over %d workers, which do not divide its stage into "
-                    "blocks of equal shares; use a degree that does",
+                    "blocks of equal shares; use a TP size that does",
                     plan->model.layers[layer].name, split.tp_size);
 }
 
@@ -89,8 +89,8 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
         GHP_TRY(ghp_plan_check_split(plan, i, plan->splits[i]));
         if (plan->staging.n < 2 && plan->group_size % plan->splits[i].tp_size != 0)
             return GHP_FAIL(GHP_ERR_INPUT,
-                            "layer '%s' is split over %d workers, but its group has %d; use a "
-                            "degree that divides %d, or larger groups",
+                            "layer '%s' is split over %d workers, but its group has %d; use a TP "
+                            "size that divides %d, or larger groups",
                             plan->model.layers[i].name, plan->splits[i].tp_size, plan->group_size,
                             plan->group_size);
     }

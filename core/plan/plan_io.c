@@ -201,9 +201,10 @@ static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan 
                 layer->name);
         GHP_TRY(ghp_plan_read_split(&item, &plan->splits[i]));
         if (plan->staging.n < 2 && plan->group_size % plan->splits[i].tp_size != 0)
-            return ghp_json_fail(&item, GHP_ERR_INPUT,
-                                 "the degree %d does not divide the group of %d; use one that does",
-                                 plan->splits[i].tp_size, plan->group_size);
+            return ghp_json_fail(
+                &item, GHP_ERR_INPUT,
+                "the TP size %d does not divide the group of %d; use one that does",
+                plan->splits[i].tp_size, plan->group_size);
         if (ghp_plan_check_split(plan, (int)i, plan->splits[i]) != GHP_OK)
             return ghp_json_fail(&item, GHP_ERR_INPUT, "%s", ghp_status_message());
     }

@@ -111,7 +111,7 @@ static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struc
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' is split over %d workers of stage %d, whose shares differ among "
-                    "them; use a degree that divides the stage's grain",
+                    "them; use a TP size that divides the stage's grain",
                     l->name, split.tp_size, e->placement.stage);
 }
 

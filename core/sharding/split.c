@@ -183,7 +183,7 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
     if (split.kind == GHP_SPLIT_DATA ? split.tp_size != 1 : split.tp_size < 2)
         return GHP_FAIL(
             GHP_ERR_INPUT,
-            "layer '%s' has split '%s' with degree %d; data has degree 1, others at least 2",
+            "layer '%s' has split '%s' with TP size %d; data has TP size 1, others at least 2",
             layer->name, text, split.tp_size);
     if (!ghost_batches_fit(layer, split, problem))
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -204,7 +204,7 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
             layer->name, text, channels, split.tp_size, problem.workers);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' cannot take split '%s': %" PRId64
-                    " channels are not a multiple of %d; use degree %" PRId64,
+                    " channels are not a multiple of %d; use TP size %" PRId64,
                     layer->name, text, channels, split.tp_size, best);
 }
 

@@ -108,7 +108,7 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
     if (plan->what_if.n > 0) {
         char overrides[1024];
 
-        ghp_page_add(page, "<p><b>What if:</b> planned for an edited machine or profile: ");
+        ghp_page_add(page, "<p><b>What if:</b> planned for an overridden machine or profile: ");
         ghp_page_text(page, ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
         ghp_page_add(page, "</p>\n");
     }
@@ -151,7 +151,7 @@ static void put_strategy(struct ghp_page *page, const char *class, const struct 
                  (shown_s - compute_s) * scale);
     ghp_page_add(page,
                  "<p><b>%.3f ms</b> \xc2\xb1 %.2g (%.3g\xc3\x97 the plan) \xc2\xb7 compute and "
-                 "exchanges %.3f \xc2\xb7 waiting %.3f \xc2\xb7 reductions %.3f \xc2\xb7 memory "
+                 "reshards %.3f \xc2\xb7 waiting %.3f \xc2\xb7 reductions %.3f \xc2\xb7 memory "
                  "%s \xc2\xb7 sent %s</p></li>\n",
                  p->step_s * 1e3, p->error_s * 1e3, p->step_s / bars.own_s,
                  (p->step_s - p->exposed_s) * 1e3, p->exposed_s * 1e3, p->comm_s * 1e3, memory,
@@ -205,7 +205,7 @@ void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *r
     }
     ghp_page_add(page,
                  "</ul><ul class=\"legend\"><li><span class=\"dot busy\"></span>compute and "
-                 "exchanges</li><li><span class=\"dot idle\"></span>waiting for reductions</li>"
+                 "reshards</li><li><span class=\"dot idle\"></span>waiting for reductions</li>"
                  "<li>a bar is cut at %.0f times the plan's step</li></ul></section>\n",
                  longest);
 }
@@ -250,7 +250,7 @@ void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *
     put_hash(page, "model", plan->model_path, plan->model_hash);
     put_hash(page, "profile", plan->profile_path, plan->profile_hash);
     put_hash(page, "machine", "", plan->machine_hash);
-    ghp_page_add(page, "<li><b>priced by</b> ");
+    ghp_page_add(page, "<li><b>costs from</b> ");
     ghp_page_text(page, plan->profile.backend);
     ghp_page_add(page, ", ");
     ghp_page_text(page, plan->profile.numerics);

@@ -83,7 +83,7 @@ static void put_columns(struct ghp_page *page, bool measured)
 {
     static const char *const names[][2] = {
         {"layer", ""},       {"operation", ""},        {"split", ""},
-        {"forward", "ms"},   {"backward", "ms"},       {"exchange", "ms"},
+        {"forward", "ms"},   {"backward", "ms"},       {"reshard", "ms"},
         {"reduce", "ms"},    {"exposed", "ms"},        {"update", "ms"},
         {"sum", "ms"},       {"measured", "ms"},       {"sent", "MiB"},
         {"second-best", ""}, {"it costs", "ms a step"}};
@@ -105,9 +105,9 @@ void ghp_report_put_layers(struct ghp_page *page, const struct ghp_report *repor
             most_s = ghp_report_work_s(&report->terms[v]);
     ghp_page_add(
         page,
-        "<section><h2>Layers</h2>\n<p class=\"small\">Terms of one worker and step, each "
-        "costed alone, without waiting and slowdown: they sum to the two streams\xe2\x80\x99 "
-        "work, not to the step. Exchange: changes of layout on the way in, forward and "
+        "<section><h2>Layers</h2>\n<p class=\"small\">Terms of one worker and step, "
+        "each alone, without waiting and slowdown: they sum to the two streams\xe2\x80\x99 "
+        "work, not to the step. Reshard: changes of layout on the way in, forward and "
         "backward. Reduce: the layer\xe2\x80\x99s share of the gradient reduction, which "
         "overlaps; exposed: what computation waits for it. Second-best: the best other split of "
         "this "

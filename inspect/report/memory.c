@@ -14,7 +14,7 @@ static const char *const kind_names[KINDS] = {"weights",
                                               "weight gradients",
                                               "activations",
                                               "activation gradients",
-                                              "saved, scratch and exchange"};
+                                              "saved, scratch and reshard"};
 
 struct live {
     int64_t *bytes; /* KINDS sums for each point; owned */

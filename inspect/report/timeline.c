@@ -36,7 +36,7 @@ struct axis {
 static const char *phase_text(int phase)
 {
     static const char *const names[GHP_PHASE_COUNT + 1] = {
-        "forward", "backward, data", "backward, weights", "exchange",
+        "forward", "backward, data", "backward, weights", "reshard",
         "update",  "load",           "reduction",         "waiting"};
 
     return names[phase];

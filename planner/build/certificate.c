@@ -94,7 +94,7 @@ enum ghp_status ghp_build_note_shared(struct ghp_build_context *m)
     set_numbers(c, fmin(c->step_s, m->outer.step_s), c->bound_s);
     if (c->preferred != NULL) return GHP_OK;
     snprintf(text, sizeof text,
-             "shared roles: simpler, and the margin of %.3g ms by stages or micro-batches is "
+             "one stage: simpler, and the margin of %.3g ms by stages or micro-batches is "
              "within the prediction's error",
              1e3 * (m->plan->predicted.step_s - m->outer.step_s));
     return ghp_build_set_text(&c->preferred, text);

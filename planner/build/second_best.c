@@ -67,9 +67,9 @@ static enum ghp_status note_unfinished(struct ghp_build_context *m, int left_out
 
     if (taken) /* those found were the plan's that it has replaced */
         snprintf(text, sizeof text,
-                 "the time limit came before the runners-up of the plan taken last");
+                 "the time limit came before the second best of the plan taken last");
     else
-        snprintf(text, sizeof text, "the time limit came before the runners-up of %d layer%s",
+        snprintf(text, sizeof text, "the time limit came before the second best of %d layer%s",
                  left_out, left_out == 1 ? "" : "s");
     return ghp_build_set_text(&m->plan->certificate.unfinished, text);
 }

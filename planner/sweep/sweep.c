@@ -112,9 +112,9 @@ static bool is_split(const struct ghp_plan *plan, int v)
 static const char *between(int least, int most, char *text, size_t n)
 {
     if (least == most)
-        snprintf(text, n, "degree %d", most);
+        snprintf(text, n, "TP size %d", most);
     else
-        snprintf(text, n, "degrees %d-%d", least, most);
+        snprintf(text, n, "TP sizes %d-%d", least, most);
     return text;
 }
 

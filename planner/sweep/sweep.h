@@ -75,7 +75,8 @@ const char *ghp_sweep_plan_name(int plan);
 enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep *sweep);
 void ghp_sweep_release(struct ghp_sweep *sweep);
 
-/* "data", "fc6..fc8 split, degree 16", "39 of 54 layers split, degrees 2-64 (and 104 others)": which conv2d and linear
+/* "data", "fc6..fc8 split, TP size 16", "39 of 54 layers split, TP sizes 2-64 (and 104 others)": which conv2d and
+ * linear
  * layers are not by data, and how many of the layers between them. */
 void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n);
 

@@ -39,7 +39,8 @@ static void check_limit(const struct ghp_profile *profile, double limit_s)
     if (!CHECK(spent_s <= limit_s + slack_s))
         fprintf(stderr, "%.2f s, limit %.1f s\n", spent_s, limit_s);
     if (CHECK(plan.certificate.unfinished != NULL))
-        CHECK(strstr(plan.certificate.unfinished, "time limit came before the runners-up") != NULL);
+        CHECK(strstr(plan.certificate.unfinished, "time limit came before the second best") !=
+              NULL);
     CHECK_TEXT(plan.break_even_search, "none: the time limit came first");
     CHECK_STATUS(ghp_plan_verify(&plan, profile), GHP_OK);
     ghp_plan_release(&plan);

@@ -17,7 +17,7 @@ sweep --sweep workers=1,2,4,...,64,96 --batch 512 --svg chart.svg >table 2>noise
 grep -q '^# 96 workers, no plan: .*multiple of 96' table || fail "96 workers have no reason"
 grep -q '^ *96 .*infeasible' table || fail "96 workers have no row"
 grep -q '^ *1 .* 1.00  *100.0 .*optimal' table || fail "one worker is no speed-up of 1"
-grep -q '^ *64 .*split, degree' table || fail "64 workers do not say what is split"
+grep -q '^ *64 .*split, TP size' table || fail "64 workers do not say what is split"
 
 # the object, and its agreement with single plans
 sweep --sweep workers=1,8,64 --batch 512 --json >object
