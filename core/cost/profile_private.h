@@ -1,8 +1,8 @@
 /* core/cost/profile_private.h - which entries a cost is made of: one answer for costing and for the part a plan
  * carries.
  *
- * A pick names the entries; a cost is computed from the pick alone.  A profile that holds just the picked entries
- * gives the same picks again, hence the same seconds, bit for bit. */
+ * Interpolation points are the entries that a cost is computed from, and it is computed from them alone. A profile that
+ * holds just these entries gives the same points, hence the same seconds, bit for bit. */
 #ifndef GHP_CORE_COST_PROFILE_PRIVATE_H
 #define GHP_CORE_COST_PROFILE_PRIVATE_H
 

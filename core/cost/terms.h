@@ -1,6 +1,6 @@
 /* core/cost/terms.h - what each layer of a simulated program costs, term by term.
  *
- * Terms are costed alone, without waiting and slowdown, so they sum to the two streams' work, not to the step; but for
+ * Each term is alone, without waiting and slowdown, so they sum to the two streams' work, not to the step; but for
  * `exposed_s`, which is waiting.  A reduction of several layers together is shared out by their bytes; a reshard
  * belongs to the layer that reads.
  *

@@ -31,7 +31,7 @@ enum ghp_quantity {
 
 #define GHP_QUANTITY_FACTOR 1000 /* how far from the nominal value anything is looked for */
 
-/* One split of one layer, all other layers as planned. Seconds a step; terms are costed alone, without slowdown. */
+/* One split of one layer, all other layers as planned. Seconds a step; each term alone, without slowdown. */
 struct ghp_choice_cost {
     struct ghp_split split;
     double step_s; /* the whole simulated step */

@@ -20,9 +20,9 @@ enum ghp_status ghp_profile_copy(const struct ghp_profile *from, struct ghp_prof
  *
  *     seconds' = seconds * analytic_of(link') / analytic_of(link)         docs/time-model.md 3
  *
- * with the link as the groups of the entry shared it while they were measured.  Entries keep their order, so a
- * finalized profile stays finalized and can be costed by; its hash is 0 until it is finalized again, as it is no
- * longer the file's.
+ * with the link as the groups of the entry shared it while they were measured. Entries keep their order, so a
+ * finalized profile stays finalized and plans can be costed by it. Its hash is 0 until it is finalized again, as it is
+ * no longer the file's.
  *
  * which              an entry belongs to `inter` where its groups cross nodes, else to `intra`
  * bandwidth_factor   > 0; 2: twice the bytes a second

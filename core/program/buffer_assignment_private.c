@@ -82,7 +82,7 @@ bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer
 
 /* ---- where tensors are ---- */
 
-/* The second making where there is one, else the first. */
+/* As recomputed where it is, else as made first. */
 static int latest(const int *first, const int *second, int index)
 {
     return second[index] >= 0 ? second[index] : first[index];

@@ -3,8 +3,8 @@
  *
  * A buffer is made when it is first asked for; the buffer assignment knows which tensor lies in which. What an
  * instruction reads and writes is program/buffer_assignment.c's matter. Call order: open -> for each instruction now,
- * again, then its operands -> close. Functions that make buffers return GHP_OK or GHP_ERR_NO_MEMORY; those that look
- * one up return its id, -1 for none. */
+ * recompute, then its operands -> close. Functions that make buffers return GHP_OK or GHP_ERR_NO_MEMORY; those that
+ * look one up return its id, -1 for none. */
 #ifndef GHP_CORE_PROGRAM_BUFFER_ASSIGNMENT_PRIVATE_H
 #define GHP_CORE_PROGRAM_BUFFER_ASSIGNMENT_PRIVATE_H
 
@@ -31,7 +31,7 @@ struct ghp_buffer_assignment {
     int *tables;                        /* the block that all ids below lie in */
     struct ghp_assigned_tensors *micro; /* one a micro-batch */
     struct ghp_assigned_tensors *now;   /* of the present instruction's */
-    bool recompute;                     /* the present instruction makes something again */
+    bool recompute;                     /* the present instruction recomputes something */
     int *weights, *gradients, *momenta; /* per layer, GHP_MAX_PARAMS each */
     int *states, *stats_deltas;         /* per layer, GHP_MAX_STATES */
     bool *x_changed, *dx_changed;       /* per edge: has a reshard, or comes from another stage */
@@ -72,7 +72,7 @@ int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k,
                                        struct ghp_layout layout, struct ghp_shape shape);
 bool ghp_buffer_assignment_owns(const struct ghp_buffer_assignment *k, int layer);
 
-/* Where tensors are: the second making where there is one, else the first. */
+/* Where tensors are: as recomputed where they are, else as made first. */
 int ghp_buffer_assignment_output(const struct ghp_buffer_assignment *k, int layer);
 int ghp_buffer_assignment_input(const struct ghp_buffer_assignment *k, int edge);
 int ghp_buffer_assignment_edge_gradient(const struct ghp_buffer_assignment *k, int edge);

@@ -312,7 +312,7 @@ static bool matters(const struct pair *p, enum ghp_quantity quantity)
            ghp_quantity_matters(&p->b.program, p->whole, quantity);
 }
 
-/* A value that cannot be costed is beyond what is known: none. */
+/* A value without a cost is beyond what is known: none. */
 static enum ghp_status none_if_missing(enum ghp_status status, double *value)
 {
     if (status != GHP_ERR_MISSING) return status;

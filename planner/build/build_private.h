@@ -58,7 +58,7 @@ bool ghp_build_may_recompute(const struct ghp_build_context *m);
 
 /* ---- build/memory_format.c ---- */
 
-/* Before any search: which tensors lie blocked, so that all plans are costed alike. The layers' splits are
+/* Before any search: which tensors lie blocked, so that all plans have the same formats. The layers' splits are
  * overwritten. */
 enum ghp_status ghp_build_set_memory_format(struct ghp_build_context *m);
 /* Whether the plan that was made can keep to them; else those that the next attempt is to be made with, in *formats
@@ -127,7 +127,7 @@ enum ghp_status ghp_build_second_best(struct ghp_build_context *m);
 struct ghp_proof ghp_build_proof(const struct ghp_build_context *m);
 /* Writes it down beside the plan as it is. */
 enum ghp_status ghp_build_certify(struct ghp_build_context *m);
-/* Says that shared roles were kept though stages are faster, by no more than the prediction's error. */
+/* Says that one stage was kept though stages are faster, by no more than the prediction's error. */
 enum ghp_status ghp_build_note_shared(struct ghp_build_context *m);
 
 /* ---- build/margin.c ---- */
@@ -144,7 +144,7 @@ enum ghp_status ghp_build_fail_memory(const struct ghp_build_context *m,
                                       const struct ghp_search_result *result);
 /* of the staging that was asked for; */
 enum ghp_status ghp_build_fail_staged(const struct ghp_build_context *m);
-/* of all roles. */
+/* of all stagings. */
 enum ghp_status ghp_build_fail_stages(const struct ghp_build_context *m);
 
 #endif

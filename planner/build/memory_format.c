@@ -1,8 +1,8 @@
 /* planner/build/memory_format.c - which tensors of the plan lie blocked (core/plan/memory_format.h).
  *
- * They are chosen before the search, for data parallelism, so that all plans it compares are costed in the same
- * formats, and the proof holds for them. Where the plan found passes between stages what is blocked, it is made again
- * with formats that suit its stages, and after that with none; data parallelism in blocks is taken where that is
+ * They are chosen before the search, for data parallelism, so that all plans it compares have the same
+ * formats, and the proof holds for them. Where the plan found passes blocked tensors between stages, it is planned
+ * again with formats that suit its stages, and after that with none; data parallelism in blocks is taken where that is
  * slower (build/build.c). */
 #include "planner/build/build_private.h"
 

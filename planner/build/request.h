@@ -34,8 +34,7 @@ struct ghp_plan_request {
     enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
     bool keep_layers; /* no layer is recomputed in the backward pass, however the memory binds */
     bool even_shares; /* equal shares of the samples, whatever the workers' speeds */
-    const struct ghp_overrides
-        *what_if; /* what was edited in the profile; borrowed; NULL: nothing */
+    const struct ghp_overrides *what_if; /* what overrides the profile; borrowed; NULL: nothing */
 };
 
 #endif

@@ -29,9 +29,9 @@ struct ghp_closed_form_network { /* weights without biases; per sample where it 
 };
 
 struct ghp_closed_form_setting {
-    int workers;          /* N */
-    int groups;           /* G, divides N */
-    int rear_workers;     /* K_m of separated roles, 1 .. K-1; 0: shared, all K run both parts */
+    int workers;      /* N */
+    int groups;       /* G, divides N */
+    int rear_workers; /* K_m of the second of two stages, 1 .. K-1; 0: one stage, all K run both parts */
     double global_batch;  /* B */
     double element_bytes; /* s [bytes] */
     double flops_per_s;   /* F of one worker */
@@ -46,7 +46,7 @@ struct ghp_closed_form_time { /* [s] */
     double activations_s;     /* t_a: between the rear's layers */
     double front_reduce_s;    /* t_sf */
     double rear_reduce_s;     /* t_sr */
-    /* all of them; of the two reductions only the longer where roles are separated */
+    /* all of them; of the two reductions only the longer of two stages */
     double step_s;
 };
 
@@ -76,7 +76,7 @@ double ghp_closed_form_gather_s(const struct ghp_closed_form_setting *setting, d
 struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_network *net,
                                                  const struct ghp_closed_form_setting *setting);
 
-/* The number of groups that balances the rear's reductions against activations (bandwidth terms only, shared roles):
+/* The number of groups that balances the rear's reductions against activations (bandwidth terms only, one stage):
  *
  *     G* = sqrt(N B A / W_r),  A = a_c + sum of the rear's outputs without the last + a_L / 2
  *
@@ -84,7 +84,7 @@ struct ghp_closed_form_time ghp_closed_form_step(const struct ghp_closed_form_ne
 double ghp_closed_form_groups(const struct ghp_closed_form_network *net,
                               const struct ghp_closed_form_setting *setting);
 
-/* Bytes of one worker of each role with `momenta` momentum buffers a weight. */
+/* Bytes of one worker of each stage with `momenta` momentum buffers a weight. */
 struct ghp_closed_form_memory ghp_closed_form_memory(const struct ghp_closed_form_network *net,
                                                      const struct ghp_closed_form_setting *setting,
                                                      int momenta);

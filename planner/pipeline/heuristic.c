@@ -118,7 +118,7 @@ static int round_groups(const struct ruling *r)
     return best;
 }
 
-/* ---- 3. roles ---- */
+/* ---- 3. stages ---- */
 
 static struct ghp_staging separated(const struct ruling *r, int group, int rear)
 {

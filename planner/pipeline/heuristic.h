@@ -5,7 +5,7 @@
  *        moves fewer bytes than gathering its activations over a group; the front ends with the last layer before
  *        which all prefer data
  *     2. G: the divisor of N next to G* = sqrt(N B A / W_r) (planner/pipeline/closed_form.h), in the logarithm
- *     3. roles: K_m grows from 1 while the step falls; then shared roles, if they are faster
+ *     3. stages: K_m grows from 1 while the step falls; then one stage, if it is faster
  * The rear is split `out` as far as it divides. Every step of a rule is evaluated by the simulation.
  *
  * Source   docs/stages.md 6 (reconstructed: the paper's own rules were not available)
@@ -17,7 +17,7 @@
 
 /* The plan by rules. job->space and best_s are not used; a plan above job->limit_bytes does not count.
  *
- * allocation   staging (one stage where roles are shared) and splits; found is false where no rule's plan fits or can
+ * allocation   staging (of one stage where that is faster) and splits; found is false where no rule's plan fits or can
  *              be
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */

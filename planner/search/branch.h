@@ -47,7 +47,7 @@ struct ghp_branch_limits {
  *            giving it here
  * result     zeroed by the caller before the first use, or the result of an earlier search to be improved on
  *
- * Returns   GHP_OK (also at the deadline); what objective.judge returns; GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK (also at the deadline); what objective.evaluate returns; GHP_ERR_NO_MEMORY */
 struct ghp_branch_job {
     const struct ghp_instance *in;
     struct ghp_goal goal;

@@ -1,10 +1,10 @@
-/* planner/search/constraints.c - constraints without stages: what they charge off their path, their values, the
+/* planner/search/constraints.c - constraints without stages: their coefficients off their path, their values, the
  * largest of them; search/constraints.h has the sums. */
 #include "planner/search/constraints_private.h"
 
 #include <math.h>
 
-/* ---- charges ---- */
+/* ---- coefficients ---- */
 
 static double clamp01(double x)
 {

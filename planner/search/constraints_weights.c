@@ -1,4 +1,4 @@
-/* planner/search/constraints_weights.c - weights: the costs that a mix of constraints charges, and what choices cost
+/* planner/search/constraints_weights.c - weights: the coefficients of a mix of constraints, and what choices cost
  * by them. */
 #include "planner/search/constraints_private.h"
 

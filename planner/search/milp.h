@@ -2,9 +2,9 @@
  * the slow twin of planner/search/branch.h in tests.
  *
  * One binary a choice, one a pair (sums of pairs equal the choices at both ends), the step above every time
- * constraint that
- * a solution has broken so far, memory constraints likewise.  A solution is evaluated by the objective; if that is
- * worse than its constraints say, a no-good constraint forbids exactly this plan and the program is solved again.
+ * constraint that a solution has broken so far, memory constraints likewise. A solution is evaluated by the objective.
+ * If that is worse than its constraints say, a no-good constraint forbids exactly this plan, and the program is solved
+ * again.
  *
  * GLPK works to 1e-7 relative, so `proven` means that no plan is better by more than that.
  *
@@ -16,7 +16,7 @@
 
 /* Searches as ghp_branch_run does; limits.enough is not looked at.
  *
- * Returns   GHP_OK (also at the deadline); GHP_ERR_INTERNAL (GLPK failed); GHP_ERR_NO_MEMORY; what objective.judge
+ * Returns   GHP_OK (also at the deadline); GHP_ERR_INTERNAL (GLPK failed); GHP_ERR_NO_MEMORY; what objective.evaluate
  *           returns */
 enum ghp_status ghp_milp_run(const struct ghp_branch_job *job, struct ghp_branch_result *result);
 

@@ -26,7 +26,7 @@ struct ghp_search_job {
     int n_start;
     double cutoff_s; /* only plans faster than this count; 0: all */
     enum ghp_solver solver;
-    bool canonical; /* settle ties: largest G, then fewest split layers */
+    bool canonical; /* break ties: largest G, then fewest split layers */
 };
 
 struct ghp_search_plan {
