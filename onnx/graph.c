@@ -103,6 +103,7 @@ void ghp_onnx_import_release(struct ghp_onnx_import *im)
         free(im->blocks);
         im->blocks = next;
     }
+    ghp_hash_table_release(&im->names);
     ghp_model_release(&im->model);
     json_decref(im->layer_names);
     json_decref(im->tensor_names);
@@ -111,23 +112,20 @@ void ghp_onnx_import_release(struct ghp_onnx_import *im)
     *im = (struct ghp_onnx_import){0};
 }
 
+static bool same_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b) == 0;
+}
+
 /* The array of a name; a new one where the name is new. Room was made for all names of the file. */
 static struct ghp_onnx_array *named(struct ghp_onnx_import *im, const char *name)
 {
-    size_t at = (size_t)ghp_hash(name, strlen(name), GHP_HASH_SEED) & (size_t)(im->n_slots - 1);
-    static const struct ghp_onnx_array blank;
+    uint64_t hash = ghp_hash(name, strlen(name), GHP_HASH_SEED);
+    size_t index = SIZE_MAX; /* a put that fails leaves it so */
 
-    while (im->slots[at] != 0) {
-        struct ghp_onnx_array *array = &im->arrays[im->slots[at] - 1];
-
-        if (strcmp(im->names[im->slots[at] - 1], name) == 0) return array;
-        at = (at + 1) & (size_t)(im->n_slots - 1);
-    }
-    GHP_ASSERT(im->n_arrays < im->max_arrays);
-    im->names[im->n_arrays] = name;
-    im->arrays[im->n_arrays] = blank;
-    im->slots[at] = ++im->n_arrays;
-    return &im->arrays[im->n_arrays - 1];
+    (void)ghp_hash_table_put(&im->names, hash, &name, &index);
+    GHP_ASSERT(index < (size_t)im->max_arrays);
+    return &im->arrays[index];
 }
 
 static enum ghp_status make_room(struct ghp_onnx_import *im)
@@ -140,15 +138,12 @@ static enum ghp_status make_room(struct ghp_onnx_import *im)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has %" PRId64 " names; give a smaller one",
                         im->file->path, names);
     im->max_arrays = (int)names;
-    for (im->n_slots = 16; im->n_slots < 2 * names; im->n_slots *= 2)
-        ;
     im->arrays = ghp_onnx_keep(im, (size_t)names, sizeof *im->arrays);
-    im->names = ghp_onnx_keep(im, (size_t)names, sizeof *im->names);
     im->wanted = ghp_onnx_keep(im, (size_t)names, sizeof *im->wanted);
-    im->slots = ghp_onnx_keep(im, (size_t)im->n_slots, sizeof *im->slots);
-    return im->arrays == NULL || im->names == NULL || im->slots == NULL || im->wanted == NULL
-               ? GHP_NO_MEMORY()
-               : GHP_OK;
+    if (im->arrays == NULL || im->wanted == NULL) return GHP_NO_MEMORY();
+    im->names.item_bytes = sizeof(const char *);
+    im->names.same = same_name;
+    return ghp_hash_table_reserve(&im->names, (size_t)names);
 }
 
 static bool *wanted_of(struct ghp_onnx_import *im, const char *name)

@@ -12,6 +12,7 @@
 #ifndef GHP_ONNX_IMPORT_H
 #define GHP_ONNX_IMPORT_H
 
+#include "core/base/hash_table.h"
 #include "core/model/model_private.h"
 #include "onnx/file.h"
 
@@ -71,12 +72,10 @@ struct ghp_onnx_import {
     int max_layers;
     const struct ghp_onnx_node **makers; /* per layer: the node that it is of, or NULL */
     const struct ghp_onnx_node *now;     /* the node being read, or NULL */
-    int n_arrays, max_arrays;            /* one a name */
+    struct ghp_hash_table names;         /* const char *, borrowed from file */
+    int max_arrays;                      /* room for one a name */
     struct ghp_onnx_array *arrays;
-    const char **names;
     bool *wanted; /* the output needs it */
-    int n_slots;  /* a power of two */
-    int *slots;   /* hash of names: array + 1 */
     int n_sources, max_sources;
     struct ghp_onnx_source *sources;
     struct ghp_onnx_shared shared;

@@ -4,74 +4,19 @@
  * and those enter no cost. */
 #include "core/plan/space.h"
 #include "core/base/hash.h"
+#include "core/base/hash_table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Distinct items in the order they were found, with a hash table of their indices (+ 1; 0 is a free slot). */
-struct set {
-    size_t item_bytes;
-    size_t n_items, max_items;
-    unsigned char *items;
-    size_t n_slots; /* a power of two, more than twice n_items */
-    size_t *slots;
-    uint64_t *hashes; /* one an item */
-};
-
-static void set_release(struct set *set)
+/* The item equal to *wanted, a new copy of it where there is none. */
+static enum ghp_status put(struct ghp_hash_table *found, uint64_t hash, const void *wanted,
+                           void **item)
 {
-    free(set->items);
-    free(set->slots);
-    free(set->hashes);
-}
+    size_t index;
 
-static enum ghp_status set_grow(struct set *set)
-{
-    size_t max_items = set->max_items > 0 ? 2 * set->max_items : 256;
-    size_t n_slots = 4 * max_items;
-    unsigned char *items = realloc(set->items, max_items * set->item_bytes);
-    uint64_t *hashes = NULL;
-    size_t *slots = NULL;
-
-    if (items == NULL) return GHP_NO_MEMORY();
-    set->items = items;
-    hashes = realloc(set->hashes, max_items * sizeof *hashes);
-    if (hashes == NULL) return GHP_NO_MEMORY();
-    set->hashes = hashes;
-    slots = ghp_alloc(n_slots, sizeof *slots);
-    if (slots == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < set->n_items; ++i) {
-        size_t at = (size_t)set->hashes[i] & (n_slots - 1);
-
-        while (slots[at] != 0)
-            at = (at + 1) & (n_slots - 1);
-        slots[at] = i + 1;
-    }
-    free(set->slots);
-    set->slots = slots;
-    set->n_slots = n_slots;
-    set->max_items = max_items;
-    return GHP_OK;
-}
-
-/* The item equal to *wanted, a new copy of it where there is none; *fresh says which. */
-static enum ghp_status set_put(struct set *set, uint64_t hash, const void *wanted,
-                               bool (*same)(const void *a, const void *b), void **item)
-{
-    size_t at = 0;
-
-    if (set->n_items == set->max_items) GHP_TRY(set_grow(set));
-    for (at = (size_t)hash & (set->n_slots - 1); set->slots[at] != 0;
-         at = (at + 1) & (set->n_slots - 1)) {
-        size_t i = set->slots[at] - 1;
-
-        *item = set->items + i * set->item_bytes;
-        if (set->hashes[i] == hash && same(*item, wanted)) return GHP_OK;
-    }
-    *item = set->items + set->n_items * set->item_bytes;
-    memcpy(*item, wanted, set->item_bytes);
-    set->hashes[set->n_items] = hash;
-    set->slots[at] = ++set->n_items;
+    GHP_TRY(ghp_hash_table_put(found, hash, wanted, &index));
+    *item = found->items + index * found->item_bytes;
     return GHP_OK;
 }
 
@@ -95,12 +40,11 @@ static bool same_comm(const void *a, const void *b)
     return x->op == y->op && x->count == y->count && x->stride == y->stride && x->bytes == y->bytes;
 }
 
-/* What the pieces are sorted into; one of the two sets is used. */
 struct space {
     struct ghp_lowering how;
     struct ghp_split *from, *to; /* GHP_MAX_CHOICES each */
     struct ghp_program piece;    /* the last one lowered */
-    struct set set;
+    struct ghp_hash_table found; /* operations or collectives */
     enum ghp_status (*take)(struct space *space, const struct ghp_instr *instr,
                             struct ghp_split split);
 };
@@ -120,7 +64,7 @@ static enum ghp_status take_local(struct space *space, const struct ghp_instr *i
     ghp_local_key(&instr->local, wanted.key);
     hash = ghp_hash(wanted.key, strlen(wanted.key), GHP_HASH_SEED);
     hash = ghp_hash(&instr->pass, sizeof instr->pass, hash);
-    GHP_TRY(set_put(&space->set, hash, &wanted, same_local, &item));
+    GHP_TRY(put(&space->found, hash, &wanted, &item));
     ((struct keyed *)item)->item.uses += 1;
     return GHP_OK;
 }
@@ -140,8 +84,7 @@ static enum ghp_status take_comm(struct space *space, const struct ghp_instr *in
     wanted.stream = instr->stream;
     const int64_t parts[] = {wanted.op, wanted.count, wanted.stride, wanted.bytes};
 
-    GHP_TRY(set_put(&space->set, ghp_hash(parts, sizeof parts, GHP_HASH_SEED), &wanted, same_comm,
-                    &item));
+    GHP_TRY(put(&space->found, ghp_hash(parts, sizeof parts, GHP_HASH_SEED), &wanted, &item));
     ((struct ghp_space_comm *)item)->uses += 1;
     return GHP_OK;
 }
@@ -229,7 +172,7 @@ static enum ghp_status space_open(struct space *space, const struct ghp_model *m
 static void space_close(struct space *space)
 {
     ghp_program_release(&space->piece);
-    set_release(&space->set);
+    ghp_hash_table_release(&space->found);
     free(space->to);
     free(space->from);
 }
@@ -237,13 +180,14 @@ static void space_close(struct space *space)
 enum ghp_status ghp_space_locals(const struct ghp_model *model, struct ghp_problem problem,
                                  ghp_space_local_fn *visit, void *context)
 {
-    struct space space = {.take = take_local, .set = {.item_bytes = sizeof(struct keyed)}};
+    struct space space = {.take = take_local,
+                          .found = {.item_bytes = sizeof(struct keyed), .same = same_local}};
     enum ghp_status status = GHP_OK;
 
     GHP_TRY_GOTO(status, space_open(&space, model, problem, 4), done);
     GHP_TRY_GOTO(status, take_layers(&space), done);
-    for (size_t i = 0; i < space.set.n_items && status == GHP_OK; ++i)
-        status = visit(context, &((const struct keyed *)(const void *)space.set.items)[i].item);
+    for (size_t i = 0; i < space.found.n && status == GHP_OK; ++i)
+        status = visit(context, &((const struct keyed *)(const void *)space.found.items)[i].item);
 done:
     space_close(&space);
     return status;
@@ -252,15 +196,18 @@ done:
 enum ghp_status ghp_space_comms(const struct ghp_model *model, struct ghp_problem problem,
                                 int element_bytes, ghp_space_comm_fn *visit, void *context)
 {
-    struct space space = {.take = take_comm, .set = {.item_bytes = sizeof(struct ghp_space_comm)}};
+    struct space space = {
+        .take = take_comm,
+        .found = {.item_bytes = sizeof(struct ghp_space_comm), .same = same_comm}};
     enum ghp_status status = GHP_OK;
 
     GHP_TRY_GOTO(status, space_open(&space, model, problem, element_bytes), done);
     GHP_TRY_GOTO(status, take_layers(&space), done);
     GHP_TRY_GOTO(status, take_edges(&space), done);
     GHP_TRY_GOTO(status, take_metrics(&space), done);
-    for (size_t i = 0; i < space.set.n_items && status == GHP_OK; ++i)
-        status = visit(context, &((const struct ghp_space_comm *)(const void *)space.set.items)[i]);
+    for (size_t i = 0; i < space.found.n && status == GHP_OK; ++i)
+        status =
+            visit(context, &((const struct ghp_space_comm *)(const void *)space.found.items)[i]);
 done:
     space_close(&space);
     return status;

@@ -2,6 +2,8 @@
 #include "planner/search/branch.h"
 
 #include "core/base/clock.h"
+#include "core/base/hash.h"
+#include "core/base/hash_table.h"
 #include "core/base/log.h"
 
 #include <inttypes.h>
@@ -24,10 +26,10 @@ struct search {
     struct ghp_dual dual;
     struct node *stack;
     int n_stack, max_stack;
-    struct ghp_seen seen; /* plans evaluated */
-    double cutoff;        /* relative */
-    bool enough;          /* a plan as good as asked for is there */
-    bool late;            /* the deadline is over */
+    struct ghp_hash_table seen; /* plans evaluated, so that each is evaluated once */
+    double cutoff;              /* relative */
+    bool enough;                /* a plan as good as asked for is there */
+    bool late;                  /* the deadline is over */
 };
 
 /* ---- plans ---- */
@@ -43,11 +45,13 @@ static void set_cutoff(struct search *s)
 static enum ghp_status evaluate(struct search *s, const int *choice)
 {
     struct ghp_branch_result *r = s->result;
+    uint64_t hash = s->job->hash != NULL ? s->job->hash(choice, s->job->in->n_layers)
+                                         : ghp_hash(choice, s->seen.item_bytes, GHP_HASH_SEED);
+    size_t n = s->seen.n, index;
     double value;
-    bool added;
 
-    GHP_TRY(ghp_seen_add(&s->seen, choice, &added));
-    if (!added) return GHP_OK;
+    GHP_TRY(ghp_hash_table_put(&s->seen, hash, choice, &index));
+    if (index < n) return GHP_OK;
     ++r->plans;
     GHP_TRY(s->job->objective.evaluate(s->job->objective.context, choice, &value));
     if (!(value < r->value)) return GHP_OK;
@@ -320,8 +324,9 @@ static enum ghp_status prepare(struct search *s)
 
 enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_branch_result *result)
 {
-    struct search s = {
-        .job = job, .result = result, .seen = {.n_layers = job->in->n_layers, .hash = job->hash}};
+    struct search s = {.job = job,
+                       .result = result,
+                       .seen = {.item_bytes = (size_t)job->in->n_layers * sizeof *job->start}};
     enum ghp_status status = prepare(&s);
 
     result->wide = false;
@@ -330,7 +335,7 @@ enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_bran
     for (int k = 0; k < s.n_stack; ++k)
         ghp_domain_release(&s.stack[k].domain);
     free(s.stack);
-    ghp_seen_release(&s.seen);
+    ghp_hash_table_release(&s.seen);
     ghp_dual_close(&s.dual);
     return status;
 }

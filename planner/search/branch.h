@@ -13,7 +13,6 @@
 #define GHP_PLANNER_SEARCH_BRANCH_H
 
 #include "planner/search/dual.h"
-#include "planner/search/seen.h"
 
 #define GHP_BRANCH_SAME 1e-9
 
@@ -56,7 +55,8 @@ struct ghp_branch_job {
     int n_start;
     struct ghp_objective objective;
     struct ghp_branch_limits limits;
-    ghp_seen_hash_fn *hash; /* of plans; NULL: planner/search/seen.h's own */
+    uint64_t (*hash)(const int *choice,
+                     int n_layers); /* of plans; NULL: ghp_hash; tests: plans collide */
 };
 
 enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_branch_result *result);

@@ -3,11 +3,10 @@
 #include "core/plan/plan.h"
 #include "core/base/clock.h"
 #include "planner/search/search.h"
-#include "planner/search/seen.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
-enum { CASES = 60, ADDED = 5000, LAYERS = 7 };
+enum { CASES = 60 };
 
 static enum ghp_status judge(void *context, const int *choice, double *value)
 {
@@ -36,7 +35,7 @@ static double fastest(const struct ghp_instance *in)
     return best;
 }
 
-static void search(struct ghp_instance *in, ghp_seen_hash_fn *hash,
+static void search(struct ghp_instance *in, uint64_t (*hash)(const int *choice, int n),
                    struct ghp_branch_result *result)
 {
     struct ghp_domain domain = {0};
@@ -83,38 +82,9 @@ static void test_search(uint64_t seed)
     random_case_release(&c);
 }
 
-static uint64_t few_hashes(const int *choice, int n)
-{
-    return (uint64_t)choice[n - 1] % 3;
-}
-
-/* Number k in base 10, a digit a layer: each is new once. */
-static void test_seen(ghp_seen_hash_fn *hash)
-{
-    struct ghp_seen seen = {.n_layers = LAYERS, .hash = hash};
-
-    for (int round = 0; round < 2; ++round)
-        for (int k = 0; k < ADDED; ++k) {
-            int choice[LAYERS];
-            bool added = round > 0;
-
-            for (int v = 0, rest = k; v < LAYERS; ++v, rest /= 10)
-                choice[v] = rest % 10;
-            if (!CHECK_STATUS(ghp_seen_add(&seen, choice, &added), GHP_OK)) return;
-            if (added != (round == 0)) CHECK_EQ(added, round == 0);
-        }
-    CHECK_EQ(seen.n, ADDED);
-    ghp_seen_release(&seen);
-    ghp_seen_release(&seen);
-    ghp_seen_release(NULL);
-}
-
 CHECK_TEST(branch)
 {
     for (uint64_t seed = 0; seed < CASES; ++seed)
         test_search(seed);
-    test_seen(NULL);
-    test_seen(one_hash);
-    test_seen(few_hashes);
     return check_end();
 }
