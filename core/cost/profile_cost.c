@@ -211,7 +211,7 @@ static enum ghp_status analytic_cost(const struct ghp_profile *profile,
 const struct ghp_op_memory_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
                                                    struct ghp_nchw16c nchw16c)
 {
-    for (int i = 0; i < entry->n_memory_formats && nchw16c.said; ++i)
+    for (int i = 0; i < entry->n_memory_formats && nchw16c.requested; ++i)
         if (entry->memory_formats[i].x == nchw16c.x && entry->memory_formats[i].y == nchw16c.y)
             return &entry->memory_formats[i];
     return NULL;

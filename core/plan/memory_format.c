@@ -88,7 +88,7 @@ static bool is_unknown(const struct deciding *d, const struct ghp_instr *instr)
 {
     return instr->local.op == GHP_OP_CONV2D &&
            !ghp_profile_knows(d->profile, &instr->local, instr->pass,
-                              (struct ghp_nchw16c){.said = true});
+                              (struct ghp_nchw16c){.requested = true});
 }
 
 /* Seconds of an instruction in these formats; INFINITY: nobody measured them. All plain is always possible; a

@@ -10,7 +10,7 @@ static struct ghp_nchw16c nchw16c_of(const struct ghp_emitter *e, const struct g
     const bool *nchw16c = e->how->nchw16c;
     if (nchw16c == NULL) return (struct ghp_nchw16c){0};
     return (struct ghp_nchw16c){
-        .said = true,
+        .requested = true,
         .x = l->n_inputs > 0 && nchw16c[l->inputs[0]] && ghp_whole_blocks(local->c),
         .y = nchw16c[l - e->how->model->layers] && ghp_whole_blocks(local->k)};
 }

@@ -103,8 +103,8 @@ struct ghp_operands { /* buffer ids, -1: none */
 
 /* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/cpu.md). */
 struct ghp_nchw16c {
-    bool said; /* false: nobody says anything, the executor decides */
-    bool x, y; /* x and dx; y and dy */
+    bool requested; /* false: nobody says anything, the executor decides */
+    bool x, y;      /* x and dx; y and dy */
 };
 
 struct ghp_instr {

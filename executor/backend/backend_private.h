@@ -6,8 +6,8 @@
  * cut into parts by rows or channels; sums that cross parts go through scratch and are added in part order, so
  * results repeat bit for bit for a given number of parts.
  *
- * To add one: a row in the table of the loops_*.c that it belongs to, its body in the *_body.h beside it (included once
- * for each precision: cpu/precisions.h), its definition in tests/executor/backend/cpu/test_reference.c. */
+ * To add one: a row in the table of the file in cpu/ that it belongs to, its body in the *_body.h beside it (included
+ * once for each precision: cpu/precisions.h), its definition in tests/executor/backend/cpu/test_reference.c. */
 #ifndef GHP_EXECUTOR_BACKEND_BACKEND_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_BACKEND_PRIVATE_H
 

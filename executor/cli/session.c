@@ -24,7 +24,7 @@ struct parts { /* all that a session owns */
     struct ghp_comparison ab;              /* of several plans */
     struct ghp_memory memory;
     struct ghp_training training;
-    struct ghp_snapshot mine, lone;
+    struct ghp_snapshot mine, alone;
 };
 
 /* Several plans are compared; they are also trained by only where steps or epochs are asked for. */
@@ -188,7 +188,7 @@ static enum ghp_status open_snapshots(struct parts *p)
     bool keeps = p->setup.rank == 0;
 
     if (p->options->verify_steps == GHP_NOT_SET) return GHP_OK;
-    GHP_TRY(ghp_snapshot_init(model, keeps, &p->lone));
+    GHP_TRY(ghp_snapshot_init(model, keeps, &p->alone));
     return ghp_snapshot_init(model, keeps, &p->mine);
 }
 
@@ -249,11 +249,11 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
 
     if (p->options->verify_steps != GHP_NOT_SET) {
         ghp_note("training one worker for comparison");
-        GHP_TRY(ghp_verify_lone(&s->exec, &p->session_plan->work, &s->training_config,
-                                p->training.losses.steps, &p->lone));
-        GHP_TRY(ghp_verify_compare(&p->mine, &p->lone, s->precision, &verification));
+        GHP_TRY(ghp_verify_alone(&s->exec, &p->session_plan->work, &s->training_config,
+                                 p->training.losses.steps, &p->alone));
+        GHP_TRY(ghp_verify_compare(&p->mine, &p->alone, s->precision, &verification));
         run->verification = &verification;
-        run->lone_losses = &p->lone.losses;
+        run->alone_losses = &p->alone.losses;
         s->session->verified = verification.passed && run->different < 0;
     }
     status = print_all(p, run);
@@ -293,7 +293,7 @@ static enum ghp_status finish(struct parts *p)
 
 static void parts_release(struct parts *p)
 {
-    ghp_snapshot_release(&p->lone);
+    ghp_snapshot_release(&p->alone);
     ghp_snapshot_release(&p->mine);
     ghp_metrics_close(p->training.metrics);
     ghp_compare_release(&p->ab);

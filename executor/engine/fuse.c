@@ -49,7 +49,7 @@ static bool lives_at(const struct ghp_program *program, int buffer, int point)
 }
 
 /* The statistics that a batch norm's forward pass reads, where nothing is summed over workers in between. */
-static int own_stats(const struct ghp_program *program, int taker)
+static int local_stats(const struct ghp_program *program, int taker)
 {
     const struct ghp_instr *instr = &program->instrs[taker], *before = instr - 1;
 
@@ -85,7 +85,7 @@ static struct ghp_epilogue behind_norm(const struct ghp_program *program,
     struct ghp_epilogue found = nothing;
     int last = taker;
 
-    found.stats = own_stats(program, taker);
+    found.stats = local_stats(program, taker);
     if (found.stats >= 0) found.add = addition_behind(program, model, taker);
     if (found.add >= 0) last = found.add;
     if (follows(program, &program->instrs[last], last + 1, GHP_OP_RELU)) found.relu = last + 1;
@@ -186,15 +186,15 @@ struct ghp_relu_mask ghp_fuse_find_relu_mask(const struct ghp_program *program,
 
 /* Whether the sums that instruction `stats` takes reach `data` as they are, and dx can be written where they are
  * taken. */
-static bool is_own(const struct ghp_program *program, int stats, int data)
+static bool has_local_stats(const struct ghp_program *program, int stats, int data)
 {
     const struct ghp_instr *last = &program->instrs[data];
-    bool own = program->instrs[stats].point == last->point;
+    bool local = program->instrs[stats].point == last->point;
 
     for (int i = stats + 1; i < data; i++)
-        own = own && (program->instrs[i].kind != GHP_INSTR_STAT_REDUCE ||
-                      program->instrs[i].layer != last->layer);
-    return own;
+        local = local && (program->instrs[i].kind != GHP_INSTR_STAT_REDUCE ||
+                          program->instrs[i].layer != last->layer);
+    return local;
 }
 
 struct ghp_prologue ghp_fuse_find_back(const struct ghp_program *program,
@@ -209,7 +209,7 @@ struct ghp_prologue ghp_fuse_find_back(const struct ghp_program *program,
         return found;
     found.stats = earlier(program, data, last->layer, GHP_PASS_BACKWARD_STATS);
     if (found.stats < 0) return found;
-    found.own = is_own(program, found.stats, data);
+    found.local_stats = has_local_stats(program, found.stats, data);
     relu = reader_of(model, last->layer, GHP_OP_RELU);
     if (relu >= 0) relu = earlier(program, found.stats, relu, GHP_PASS_BACKWARD_DATA);
     if (relu >= 0 && same_place(program, program->instrs[relu].at.dy, last->at.dy))
@@ -228,7 +228,7 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
 
     if (!fuses_with(op) || (op == GHP_OP_LINEAR && !scope.linear)) return nothing;
     if (is_product(op)) found.bias = reader_of(model, taker, GHP_OP_BIAS);
-    if (op == GHP_OP_BATCH_NORM && scope.own) {
+    if (op == GHP_OP_BATCH_NORM && scope.local_stats) {
         found.stats = taker;
         found.add = reader_of(model, taker, GHP_OP_ADD);
         if (found.add != taker + 1 || model->layers[found.add].n_inputs != 2) found.add = -1;
@@ -254,7 +254,7 @@ static bool is_fused_away(const struct ghp_model *model, int layer, enum ghp_pas
 {
     const struct ghp_layer *l = &model->layers[layer];
 
-    if (l->op == GHP_OP_BATCH_NORM) return scope.own;
+    if (l->op == GHP_OP_BATCH_NORM) return scope.local_stats;
     /* by the batch norm before it, or the max pool behind; or its last reader's gradient is added just before */
     if (pass != GHP_PASS_FORWARD)
         return reader_of(model, layer, GHP_OP_MAX_POOL) >= 0 ||

@@ -39,7 +39,8 @@ struct ghp_epilogue ghp_fuse_find(const struct ghp_program *program, const struc
 struct ghp_prologue {
     int relu;  /* backward pass of the ReLU behind a batch norm; -1: none */
     int stats; /* the batch norm's BACKWARD_STATS; -1: it is none */
-    bool own;  /* no other worker shares the sums, and dx can be written where they are taken */
+    bool
+        local_stats; /* no other worker shares the sums, and dx can be written where they are taken */
 };
 
 /* What a batch norm's backward passes can fuse, asked of its BACKWARD_DATA. */
@@ -59,8 +60,8 @@ int ghp_fuse_find_sum(const struct ghp_program *program, int sum);
 
 /* What kernels may fuse, wherever the splits let them. */
 struct ghp_fuse_scope {
-    bool own;    /* no other worker shares a batch norm's statistics */
-    bool linear; /* linear layers do as convolutions do */
+    bool local_stats; /* no other worker shares a batch norm's statistics */
+    bool linear;      /* linear layers do as convolutions do */
 };
 
 /* The layers behind one that it fuses. */

@@ -148,18 +148,18 @@ static void allow(struct choice *c)
 }
 
 /* A layer's output, the gradients of it, and either in another layout. */
-static void want_requested(struct choice *c, const struct ghp_memory_format_request *said)
+static void want_requested(struct choice *c, const struct ghp_memory_format_request *requested)
 {
     for (int i = 0; i < c->program->n_buffers; i++) {
         const struct ghp_buffer *buffer = &c->program->buffers[i];
         int layer = buffer->buffer_kind == GHP_BUFFER_OUTPUT ? buffer->layer
-                    : buffer->edge >= 0                      ? said->model->edges[buffer->edge].from
-                                                             : -1;
-        if (layer >= 0 && said->nchw16c[layer]) c->wants[storage_of(c->program, i)] = true;
+                    : buffer->edge >= 0 ? requested->model->edges[buffer->edge].from
+                                        : -1;
+        if (layer >= 0 && requested->nchw16c[layer]) c->wants[storage_of(c->program, i)] = true;
     }
 }
 
-/* After it is said which buffers are wanted blocked. */
+/* After it is decided which buffers are wanted blocked. */
 static void settle(struct choice *c)
 {
     const struct ghp_program *program = c->program;
@@ -175,10 +175,10 @@ static void settle(struct choice *c)
 }
 
 static enum ghp_status want(struct choice *c, struct ghp_kernels *kernels,
-                            const struct ghp_memory_format_request *said)
+                            const struct ghp_memory_format_request *requested)
 {
-    if (said != NULL) {
-        want_requested(c, said);
+    if (requested != NULL) {
+        want_requested(c, requested);
         return GHP_OK;
     }
     for (int i = 0; i < c->program->n_instrs; i++)
@@ -188,7 +188,7 @@ static enum ghp_status want(struct choice *c, struct ghp_kernels *kernels,
 
 enum ghp_status ghp_memory_format_choose(const struct ghp_program *program,
                                          struct ghp_kernels *kernels,
-                                         const struct ghp_memory_format_request *said,
+                                         const struct ghp_memory_format_request *requested,
                                          bool *nchw16c)
 {
     size_t n = (size_t)program->n_buffers;
@@ -198,7 +198,7 @@ enum ghp_status ghp_memory_format_choose(const struct ghp_program *program,
     c.can = ghp_alloc(n + 1, sizeof *c.can);
     c.wants = ghp_alloc(n + 1, sizeof *c.wants);
     enum ghp_status status =
-        c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : want(&c, kernels, said);
+        c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : want(&c, kernels, requested);
     if (status == GHP_OK) settle(&c);
     for (size_t i = 0; i < n && status == GHP_OK; i++) {
         int storage = storage_of(program, (int)i);
@@ -232,7 +232,7 @@ struct ghp_nchw16c ghp_memory_format_sides(const struct ghp_program *program,
                                            const struct ghp_instr *instr, const bool *nchw16c)
 {
     const struct sides sides = sides_of(program, instr);
-    return (struct ghp_nchw16c){.said = true,
+    return (struct ghp_nchw16c){.requested = true,
                                 .x = sides.n_x > 0 && nchw16c[sides.x[0]],
                                 .y = sides.n_y > 0 && nchw16c[sides.y[0]]};
 }

@@ -24,7 +24,7 @@ struct ghp_memory_format_request {
 /* Decides for every buffer: as the plan says, wherever that can be.
  *
  * kernels   find the plain kernel of each pass, where no plan says anything: one that reorders wants blocks
- * said      NULL: no plan says anything
+ * requested NULL: no plan says anything
  * blocked   one entry a buffer of the program, written
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of preparing kernels
@@ -32,7 +32,7 @@ struct ghp_memory_format_request {
  * Tested    tests/executor/backend/test_memory_formats.c */
 enum ghp_status ghp_memory_format_choose(const struct ghp_program *program,
                                          struct ghp_kernels *kernels,
-                                         const struct ghp_memory_format_request *said,
+                                         const struct ghp_memory_format_request *requested,
                                          bool *nchw16c);
 
 /* Which buffers can lie blocked; written. Returns GHP_OK; GHP_ERR_NO_MEMORY. Local */

@@ -60,10 +60,10 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->updated == NULL ||
         w->updates == NULL || w->origin == NULL || w->address == NULL || w->nchw16c == NULL)
         return GHP_NO_MEMORY();
-    const struct ghp_memory_format_request said = {w->work.model, w->work.nchw16c};
+    const struct ghp_memory_format_request requested = {w->work.model, w->work.nchw16c};
 
-    GHP_TRY(ghp_memory_format_choose(&w->program, &w->kernels, said.nchw16c != NULL ? &said : NULL,
-                                     w->nchw16c));
+    GHP_TRY(ghp_memory_format_choose(&w->program, &w->kernels,
+                                     requested.nchw16c != NULL ? &requested : NULL, w->nchw16c));
     return ghp_step_timer_open(w->program.n_instrs, &w->timer);
 }
 
@@ -145,18 +145,19 @@ static enum ghp_status fuse_back(struct ghp_worker *w, int i)
     struct ghp_kernel *stats = NULL, *data = NULL;
     struct ghp_memory_format memory_formats;
 
-    if (!(relu || prologue.own) || !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend,
-                                                            instr->local.op, instr->pass))
+    if (!(relu || prologue.local_stats) ||
+        !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, instr->local.op,
+                                 instr->pass))
         return GHP_OK;
     memory_formats = ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c);
     memory_formats.relu = relu;
-    memory_formats.stats = prologue.own;
+    memory_formats.stats = prologue.local_stats;
     GHP_TRY(find_fused(w, i, memory_formats, &data));
-    if (!prologue.own) GHP_TRY(find_fused(w, prologue.stats, memory_formats, &stats));
-    if (data == NULL || (stats == NULL && !prologue.own)) return GHP_OK;
+    if (!prologue.local_stats) GHP_TRY(find_fused(w, prologue.stats, memory_formats, &stats));
+    if (data == NULL || (stats == NULL && !prologue.local_stats)) return GHP_OK;
     w->kernel[i] = data;
     if (relu) w->fused[prologue.relu] = true;
-    if (!prologue.own) {
+    if (!prologue.local_stats) {
         w->kernel[prologue.stats] = stats;
         return GHP_OK;
     }

@@ -28,7 +28,7 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     const struct ghp_model *model;
     const struct ghp_split *splits; /* one a layer */
     struct ghp_problem problem;
-    int rank;          /* in the extent; a lone worker is rank 0 of 1 */
+    int rank;          /* in the extent; a single worker is rank 0 of 1 */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
     int64_t bucket_bytes;
     uint64_t seed; /* of dropout masks */

@@ -229,11 +229,11 @@ static enum ghp_status print_losses(const struct ghp_run *run, FILE *out)
     ghp_table_column(t, "step", NULL, 'r');
     ghp_table_column(t, "loss by plan", NULL, 'r');
     ghp_table_column(t, "by one worker", NULL, 'r');
-    for (int i = 0; i < run->losses->n && i < run->lone_losses->n && i < FIRST_LOSSES; i++) {
+    for (int i = 0; i < run->losses->n && i < run->alone_losses->n && i < FIRST_LOSSES; i++) {
         ghp_table_row(t);
         ghp_table_cell(t, "%" PRId64, i * run->losses->every + 1);
         ghp_table_cell(t, "%.9f", run->losses->kept[i]);
-        ghp_table_cell(t, "%.9f", run->lone_losses->kept[i]);
+        ghp_table_cell(t, "%.9f", run->alone_losses->kept[i]);
     }
     status = ghp_table_print(t, out);
     ghp_table_close(t);

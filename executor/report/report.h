@@ -35,7 +35,7 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     uint64_t weights_hash;
     int different;                               /* tensor whose replicas differ, -1: none */
     const struct ghp_verification *verification; /* NULL: none was asked for */
-    const struct ghp_losses *lone_losses;        /* of the lone worker; NULL: none */
+    const struct ghp_losses *alone_losses;       /* of the single worker; NULL: none */
 };
 
 /* Phase table, per-layer table, memory, losses; and where most of the error sits. */

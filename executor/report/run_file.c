@@ -104,7 +104,7 @@ static void put_verification(json_t *o, const struct ghp_run *run)
         v != NULL ? real(v->gradient_difference) : json_null());
     if (v != NULL) put(o, "rms_relative_gradient_difference", real(v->gradient_rms));
     put(o, "verified", v != NULL ? json_boolean(v->passed && run->different < 0) : json_null());
-    if (v != NULL) put_losses(o, "losses_of_one_worker", run->lone_losses);
+    if (v != NULL) put_losses(o, "losses_of_one_worker", run->alone_losses);
 }
 
 json_t *ghp_run_summary(const struct ghp_run *run, const struct ghp_tool *tool)

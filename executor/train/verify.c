@@ -113,9 +113,9 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker,
     return ghp_snapshot_weights(s, worker);
 }
 
-enum ghp_status ghp_verify_lone(const struct ghp_exec_context *exec, const struct ghp_work *like,
-                                struct ghp_training_config *training_config, int64_t steps,
-                                struct ghp_snapshot *snapshot)
+enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const struct ghp_work *like,
+                                 struct ghp_training_config *training_config, int64_t steps,
+                                 struct ghp_snapshot *snapshot)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_work work = *like;
@@ -216,8 +216,9 @@ static double gradient_difference(const double *g, const double *g1, int64_t n, 
     return ratio(sqrt(square(g, g1, n)), size);
 }
 
-enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone,
-                                   struct ghp_precision precision, struct ghp_verification *v)
+enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
+                                   const struct ghp_snapshot *alone, struct ghp_precision precision,
+                                   struct ghp_verification *v)
 {
     struct limits limits = limits_of(precision);
     double largest_weight = 0, all_gradients = 0, squares = 0;
@@ -229,27 +230,27 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct
     v->verdicts = ghp_alloc((size_t)v->n + 1, sizeof(*v->verdicts));
     if (v->verdicts == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < v->n; i++)
-        raise_to(&largest_weight, largest(lone->weights[i], lone->list.items[i].param->elements));
-    for (int i = 0; i < lone->list.n_params; i++)
-        all_gradients += square(lone->gradients[i], NULL, lone->list.items[i].param->elements);
+        raise_to(&largest_weight, largest(alone->weights[i], alone->list.items[i].param->elements));
+    for (int i = 0; i < alone->list.n_params; i++)
+        all_gradients += square(alone->gradients[i], NULL, alone->list.items[i].param->elements);
     for (int i = 0; i < v->n; i++) {
-        const struct ghp_tensor *t = &lone->list.items[i];
+        const struct ghp_tensor *t = &alone->list.items[i];
         struct ghp_verdict *verdict = &v->verdicts[i];
         int64_t n = t->param->elements;
 
         verdict->name = t->param->name;
         verdict->weight_difference =
-            ratio(largest_difference(plan->weights[i], lone->weights[i], n),
-                  fmax(largest(lone->weights[i], n), 1e-3 * largest_weight));
+            ratio(largest_difference(plan->weights[i], alone->weights[i], n),
+                  fmax(largest(alone->weights[i], n), 1e-3 * largest_weight));
         raise_to(&v->weight_difference, verdict->weight_difference);
         verdict->has_gradient = !t->is_state;
         if (t->is_state) continue;
-        verdict->gradient_difference = gradient_difference(plan->gradients[i], lone->gradients[i],
+        verdict->gradient_difference = gradient_difference(plan->gradients[i], alone->gradients[i],
                                                            n, sqrt(all_gradients), &limits);
         raise_to(&v->gradient_difference, verdict->gradient_difference);
         squares += verdict->gradient_difference * verdict->gradient_difference;
     }
-    v->gradient_rms = sqrt(squares / fmax(lone->list.n_params, 1));
+    v->gradient_rms = sqrt(squares / fmax(alone->list.n_params, 1));
     v->passed = v->weight_difference <= v->weight_limit &&
                 v->gradient_difference <= v->gradient_limit &&
                 v->gradient_rms <= v->gradient_rms_limit;

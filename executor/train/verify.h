@@ -6,7 +6,7 @@
  * but where |g1|_2 <= z |all g1|_2, zero but for rounding: e_g = |g - g1|_2 / (z / limit * |all g1|_2)
  * A wrong gradient hides in weights while the learning rate is small, so both are asked. Statistics of batch norm count
  * as weights. Call order: snapshot of the plan's run (init, gradients after step 1, weights at the end), the same of a
- * lone worker (ghp_verify_lone), compare.
+ * single worker (ghp_verify_alone), compare.
  *
  * Tested   tests/executor/train/test_equality.c */
 #ifndef GHP_EXECUTOR_TRAIN_VERIFY_H
@@ -40,9 +40,9 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker,
 /* The same by one worker alone, on the same execution context's backend and training config. `like` gives model,
  * batch, precision and the masks' seed.
  * Local */
-enum ghp_status ghp_verify_lone(const struct ghp_exec_context *exec, const struct ghp_work *like,
-                                struct ghp_training_config *training_config, int64_t steps,
-                                struct ghp_snapshot *snapshot);
+enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const struct ghp_work *like,
+                                 struct ghp_training_config *training_config, int64_t steps,
+                                 struct ghp_snapshot *snapshot);
 
 struct ghp_verdict {            /* of one tensor */
     const char *name;           /* borrowed from the model */
@@ -61,8 +61,8 @@ struct ghp_verification {
 };
 
 /* Limits: docs/exactness.md. Local. */
-enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone,
-                                   struct ghp_precision precision,
+enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
+                                   const struct ghp_snapshot *alone, struct ghp_precision precision,
                                    struct ghp_verification *verification);
 void ghp_verification_release(struct ghp_verification *verification);
 

@@ -44,15 +44,15 @@ struct walk {
 };
 
 /* The same on rank 0 among background load, right behind. */
-static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench *bench,
-                                    struct ghp_worklist_op *op)
+static enum ghp_status measure_alone(const struct walk *walk, struct ghp_opbench *bench,
+                                     struct ghp_worklist_op *op)
 {
     const struct ghp_measure *m = walk->m;
     double once_s = ghp_samples_summary(&op->variants[0].samples).seconds, took_s = 0;
     int64_t repeats = (int64_t)fmax(1, ceil(m->sample_s / fmax(once_s, 1e-9)));
     enum ghp_status status;
 
-    if (walk->background_load == NULL || op->lone.n == GHP_MAX_SAMPLES) return GHP_OK;
+    if (walk->background_load == NULL || op->alone.n == GHP_MAX_SAMPLES) return GHP_OK;
     GHP_TRY(m->transport_ops->barrier(m->world));
     if (m->rank != 0) {
         status =
@@ -64,7 +64,7 @@ static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench 
         took_s = (took_s + ghp_now_s()) / (double)repeats;
     }
     GHP_TRY(ghp_measure_max(m, status, &took_s));
-    op->lone.values[op->lone.n++] = took_s;
+    op->alone.values[op->alone.n++] = took_s;
     return GHP_OK;
 }
 
@@ -72,9 +72,9 @@ static enum ghp_status measure_lone(const struct walk *walk, struct ghp_opbench 
 static double contention_of(const struct ghp_worklist_op *op)
 {
     double together_s = ghp_samples_summary(&op->variants[0].samples).seconds;
-    double lone_s = ghp_samples_summary(&op->lone).seconds;
+    double lone_s = ghp_samples_summary(&op->alone).seconds;
 
-    return op->lone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
+    return op->alone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
 }
 
 /* Takes samples in one pair of formats by the quickest algorithm: of the first way as many as are wanted; of the
@@ -96,7 +96,7 @@ static enum ghp_status measure_variant(const struct walk *walk, struct ghp_opben
                              which == 0 ? limits->samples : 1, &variant->samples));
     ghp_autotuning_note(variant);
     snprintf(variant->used, sizeof variant->used, "%s", ghp_opbench_algorithm(bench));
-    return which == 0 ? measure_lone(walk, bench, op) : GHP_OK;
+    return which == 0 ? measure_alone(walk, bench, op) : GHP_OK;
 }
 
 /* Takes samples by the quickest algorithm; *fits: every rank had the memory, else nothing was timed. */

@@ -256,7 +256,7 @@ struct run {
     bool exact;           /* the profile's numerics; rank 0 */
 };
 
-/* The profile must be of this very crew: other ranks or nodes are another machine. */
+/* The profile must be of these very ranks and nodes: others are another machine. */
 static enum ghp_status check_profile(const struct run *run, const struct ghp_profile *profile)
 {
     const char *path = run->request->profile_path;

@@ -64,7 +64,7 @@ static bool own_statistics(const struct collecting *c, const struct ghp_local *l
 static enum ghp_status visit_op(void *context, const struct ghp_space_local *item)
 {
     struct collecting *c = context;
-    const struct ghp_fuse_scope scope = {.own = own_statistics(c, &item->local),
+    const struct ghp_fuse_scope scope = {.local_stats = own_statistics(c, &item->local),
                                          .linear = c->request->fuses_linear};
     struct ghp_worklist_op op = {.local = item->local,
                                  .pass = item->pass,

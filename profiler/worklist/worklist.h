@@ -57,7 +57,7 @@ struct ghp_worklist_op {
     bool memory_formats;
     int n_variants; /* >= 1 */
     struct ghp_worklist_variant variants[GHP_OP_MEMORY_FORMATS];
-    struct ghp_samples lone; /* of one worker while the others wait */
+    struct ghp_samples alone; /* of one worker while the others wait */
 };
 
 /* One collective to measure. */

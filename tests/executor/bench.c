@@ -53,17 +53,17 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
 
 void bench_close(struct bench *b)
 {
-    ghp_snapshot_release(&b->lone);
+    ghp_snapshot_release(&b->alone);
     ghp_order_release(&b->training_config.order);
     ghp_data_close(b->data);
     b->exec.backend_ops->close(b->backend);
     ghp_model_release(&b->model);
 }
 
-enum ghp_status bench_train_lone(struct bench *b)
+enum ghp_status bench_train_alone(struct bench *b)
 {
-    GHP_TRY(ghp_snapshot_init(&b->model, true, &b->lone));
-    return ghp_verify_lone(&b->exec, &b->work, &b->training_config, BENCH_STEPS, &b->lone);
+    GHP_TRY(ghp_snapshot_init(&b->model, true, &b->alone));
+    return ghp_verify_alone(&b->exec, &b->work, &b->training_config, BENCH_STEPS, &b->alone);
 }
 
 enum ghp_status bench_worker(struct bench *b, const struct ghp_split *splits,

@@ -13,7 +13,7 @@ struct bench {
     struct ghp_backend *backend;
     struct ghp_data *data;
     struct ghp_training_config training_config;
-    struct ghp_snapshot lone; /* of BENCH_STEPS steps; only after bench_train_lone */
+    struct ghp_snapshot alone; /* of BENCH_STEPS steps; only after bench_train_alone */
     struct ghp_exec_context exec;
     struct ghp_work work; /* without splits */
 };
@@ -32,7 +32,7 @@ struct bench_numbers {
 enum ghp_status bench_open_by(struct bench *bench, struct ghp_transport *transport,
                               const char *model_path, struct bench_numbers numbers);
 void bench_close(struct bench *bench);
-enum ghp_status bench_train_lone(struct bench *bench);
+enum ghp_status bench_train_alone(struct bench *bench);
 
 /* An allocated worker with fresh weights. */
 enum ghp_status bench_worker(struct bench *bench, const struct ghp_split *splits,

@@ -202,30 +202,30 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_norm[] = {
     {.name = NULL},
 };
 
-#define OWN_PASSES(variant)                                                                        \
-    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(own_forward##variant, NULL), \
-     NULL},                                                                                        \
+#define LOCAL_STATS_PASSES(variant)                                                                \
+    {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, "loop",                                                  \
+     GHP_CPU_KERNEL_EACH(local_stats_forward##variant, NULL), NULL},                               \
     {                                                                                              \
         GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, "loop",                                         \
-            GHP_CPU_KERNEL_EACH(own_data##variant, NULL), NULL                                     \
+            GHP_CPU_KERNEL_EACH(local_stats_data##variant, NULL), NULL                             \
     }
 
-static const struct ghp_cpu_kernel plain_relu[] = {NORM_PASSES(_plain, _plain_relu),
-                                                   {.name = NULL}},
-                                   nchw16c[] = {NORM_PASSES(_nchw16c, _nchw16c), {.name = NULL}},
-                                   nchw16c_relu[] = {NORM_PASSES(_nchw16c, _nchw16c_relu),
-                                                     {.name = NULL}},
-                                   own_plain[] = {OWN_PASSES(_plain), {.name = NULL}},
-                                   own_plain_relu[] = {OWN_PASSES(_plain_relu), {.name = NULL}},
-                                   own_nchw16c[] = {OWN_PASSES(_nchw16c), {.name = NULL}},
-                                   own_nchw16c_relu[] = {OWN_PASSES(_nchw16c_relu), {.name = NULL}};
+static const struct ghp_cpu_kernel
+    plain_relu[] = {NORM_PASSES(_plain, _plain_relu), {.name = NULL}},
+    nchw16c[] = {NORM_PASSES(_nchw16c, _nchw16c), {.name = NULL}},
+    nchw16c_relu[] = {NORM_PASSES(_nchw16c, _nchw16c_relu), {.name = NULL}},
+    local_stats_plain[] = {LOCAL_STATS_PASSES(_plain), {.name = NULL}},
+    local_stats_plain_relu[] = {LOCAL_STATS_PASSES(_plain_relu), {.name = NULL}},
+    local_stats_nchw16c[] = {LOCAL_STATS_PASSES(_nchw16c), {.name = NULL}},
+    local_stats_nchw16c_relu[] = {LOCAL_STATS_PASSES(_nchw16c_relu), {.name = NULL}};
 
 const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass,
                                                  struct ghp_memory_format memory_formats)
 {
     static const struct ghp_cpu_kernel *const tables[2][2][2] = {
         {{ghp_cpu_kernels_norm, plain_relu}, {nchw16c, nchw16c_relu}},
-        {{own_plain, own_plain_relu}, {own_nchw16c, own_nchw16c_relu}}}; /* [stats][x][relu] */
+        {{local_stats_plain, local_stats_plain_relu},
+         {local_stats_nchw16c, local_stats_nchw16c_relu}}}; /* [stats][x][relu] */
     const struct ghp_cpu_kernel *cpu_kernel =
         tables[memory_formats.stats][memory_formats.x][memory_formats.relu];
     if (memory_formats.add && !memory_formats.stats) return NULL;

@@ -308,13 +308,14 @@ static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
     if (how.streaming_store) ghp_streaming_store_end();
 }
 
-/* ---- batch norm with statistics of its own ---- */
+/* ---- batch norm whose statistics no other worker shares ---- */
 
 /* A few channels after the other, all their samples' sums and then y, or dx, while the tensors are in cache:
  * backwards, for what was read last is there for sure. */
-static ALWAYS_INLINE void KERNEL(own_forward)(const struct ghp_local *local,
-                                              const struct ghp_kernel_arguments *args,
-                                              struct ghp_share share, struct norm_variant variant)
+static ALWAYS_INLINE void KERNEL(local_stats_forward)(const struct ghp_local *local,
+                                                      const struct ghp_kernel_arguments *args,
+                                                      struct ghp_share share,
+                                                      struct norm_variant variant)
 {
     struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
     struct rows_variant how = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
@@ -335,9 +336,10 @@ static ALWAYS_INLINE void KERNEL(own_forward)(const struct ghp_local *local,
     if (how.streaming_store) ghp_streaming_store_end();
 }
 
-static ALWAYS_INLINE void KERNEL(own_data)(const struct ghp_local *local,
-                                           const struct ghp_kernel_arguments *args,
-                                           struct ghp_share share, struct norm_variant variant)
+static ALWAYS_INLINE void KERNEL(local_stats_data)(const struct ghp_local *local,
+                                                   const struct ghp_kernel_arguments *args,
+                                                   struct ghp_share share,
+                                                   struct norm_variant variant)
 {
     struct ghp_range columns = ghp_share_of(share, columns_in(local, variant), 1);
     int64_t c = local->c;
@@ -367,8 +369,8 @@ IN_BOTH_MEMORY_FORMATS(stats)
 IN_EACH_VARIANT(norm_forward)
 IN_EACH_VARIANT(back_stats)
 IN_EACH_VARIANT(norm_data)
-IN_EACH_VARIANT(own_forward)
-IN_EACH_VARIANT(own_data)
+IN_EACH_VARIANT(local_stats_forward)
+IN_EACH_VARIANT(local_stats_data)
 
 /* ---- local response norm ---- */
 

@@ -174,9 +174,9 @@ static void KERNEL(max_forward_relu)(const struct ghp_local *local,
 
 /* dx of one input: the sum over the windows that took it, in their order; at: the output that its taps count from, in
  * column `column`. */
-static inline void KERNEL(give_lanes)(const SCALAR *dy, const void *saved, bool narrow, int64_t at,
-                                      int64_t column, int64_t columns, struct taps taps,
-                                      KERNEL(lanes) * sum)
+static inline void KERNEL(sum_lanes)(const SCALAR *dy, const void *saved, bool narrow, int64_t at,
+                                     int64_t column, int64_t columns, struct taps taps,
+                                     KERNEL(lanes) * sum)
 {
     *sum = (KERNEL(lanes)){0};
     for (const struct tap *tap = taps.first; tap < taps.end; tap++) {
@@ -191,8 +191,8 @@ static inline void KERNEL(give_lanes)(const SCALAR *dy, const void *saved, bool 
 }
 
 /* The same of one channel. */
-static WIDE KERNEL(give_channel)(const struct ghp_local *local, const SCALAR *dy, const void *saved,
-                                 int64_t at, int64_t column, struct taps taps)
+static WIDE KERNEL(sum_channel)(const struct ghp_local *local, const SCALAR *dy, const void *saved,
+                                int64_t at, int64_t column, struct taps taps)
 {
     WIDE sum = 0;
     for (const struct tap *tap = taps.first; tap < taps.end; tap++)
@@ -203,9 +203,9 @@ static WIDE KERNEL(give_channel)(const struct ghp_local *local, const SCALAR *dy
 }
 
 /* Row `row` of the inputs; of dx `end` is the first element that is not this share's. */
-static void KERNEL(give_row)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                             const struct tap *tap, const int64_t *rests, int64_t row, int64_t end,
-                             bool streaming_store)
+static void KERNEL(sum_row)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                            const struct tap *tap, const int64_t *rests, int64_t row, int64_t end,
+                            bool streaming_store)
 {
     const struct ghp_window *window = &local->window;
     const int64_t down = row % local->h + window->pad_top, p = down / window->stride_h;
@@ -224,12 +224,12 @@ static void KERNEL(give_row)(const struct ghp_local *local, const struct ghp_ker
         taps = taps_inside(taps, p, rows);
         for (int64_t i = 0; i < c;) {
             if (!lanes_fit(i, c, left)) {
-                dx[in + i] = PUT(KERNEL(give_channel)(local, dy, saved, at + i, q, taps));
+                dx[in + i] = PUT(KERNEL(sum_channel)(local, dy, saved, at + i, q, taps));
                 i++;
                 continue;
             }
             KERNEL(lanes) sum;
-            KERNEL(give_lanes)(dy, saved, narrow, at + i, q, outputs, taps, &sum);
+            KERNEL(sum_lanes)(dy, saved, narrow, at + i, q, outputs, taps, &sum);
             if (streaming_store)
                 KERNEL(store_lanes_streaming_store)(&sum, dx + in + i);
             else
@@ -246,9 +246,9 @@ static void KERNEL(give_row)(const struct ghp_local *local, const struct ghp_ker
 
 /* dx of row `row` of windows that lie side by side: one after another gives to all its places. Lanes that reach
  * behind a pixel are those of windows to come only inside the row: the next row of the same is written already. */
-static void KERNEL(give_tiles)(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args, int64_t row,
-                               bool streaming_store)
+static void KERNEL(sum_tiles)(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args, int64_t row,
+                              bool streaming_store)
 {
     const int64_t c = local->c, outputs = local->q, columns = local->w;
     const int64_t high = local->window.r, wide = local->window.s;
@@ -296,13 +296,13 @@ static void KERNEL(max_data)(const struct ghp_local *local, const struct ghp_ker
                            ghp_streaming_store_pays(args->at.dx[0], ghp_local_in_elements(local) *
                                                                         (int64_t)sizeof(SCALAR));
     for (int64_t row = rows.first; tiled && row < rows.end; row++)
-        KERNEL(give_tiles)(local, args, row, streaming_store);
+        KERNEL(sum_tiles)(local, args, row, streaming_store);
     rests[0] = 0;
     for (int64_t i = 0; i < local->window.stride_h * stride; i++)
         rests[i + 1] = rests[i] + input_taps(local, i / stride, i % stride, tap + rests[i]);
     for (int64_t row = rows.first; !tiled && row < rows.end; row++)
-        KERNEL(give_row)
-        (local, args, tap, rests, row, rows.end * local->w * local->c, streaming_store);
+        KERNEL(sum_row)
+    (local, args, tap, rests, row, rows.end * local->w * local->c, streaming_store);
     if (streaming_store) ghp_streaming_store_end();
 }
 

@@ -117,7 +117,7 @@ static uint32_t chunk_of(const struct ghp_shared_segment *shared, int64_t segmen
     return shared->next + (uint32_t)segment;
 }
 
-/* Where on a segment's chunk a rank has what it lays out of a member's slice. */
+/* Where in a segment's chunk a rank publishes a member's slice. */
 static char *laid_of(const struct sum *sum, struct run run, int64_t segment, int rank, int member)
 {
     const struct ghp_shared_segment *shared = shared_of(sum);

@@ -4,20 +4,19 @@
  * A shared segment has a few slots for each rank, which it alone writes and all read.  A sum goes over it chunk by
  * chunk:
  *
- *     lay    what the others are to add is copied into this rank's slot              -> PUBLISHED
- *     add    once all have PUBLISHED out: this rank's part, in rank order, PUBLISHED out too   -> ADDED
- *     take   once all have added: their parts are copied                             -> CONSUMED
+ *     publish   what the others are to add is copied into this rank's slot                    -> PUBLISHED
+ *     add       once all have published: this rank's part, in rank order, is published too     -> ADDED
+ *     consume   once all have added: their parts are copied                                  -> CONSUMED
  *
- * A slot is written again once all have CONSUMED what was there.  Chunks are numbered on from sum to sum, alike on all
- * ranks; they are small, so that what one rank lays out another finds in cache.
+ * A slot is written again once all have consumed what was there.  Chunks are numbered on from sum to sum, alike on all
+ * ranks; they are small, so that what one rank publishes another finds in cache.
  *
  * Waiting tests for a moment and then sleeps until the rank that it waits for wakes it; it wakes by itself, too, to let
  * MPI go on with what is on its way: other ranks may be waiting for that.
  *
  * One thread at a time uses a shared segment: each communicator has its own.  Where no memory can be shared there is
  * none, and sums go by messages, with the same bits: tests/executor/transport/mpi/test_transport.c holds both against
- * each other.
- * */
+ * each other. */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
 
@@ -56,7 +55,7 @@ enum { GHP_SHARED_SEGMENT_UNIT_BYTES = 4096 };
 enum ghp_status ghp_shared_segment_open(struct ghp_comm *comm, struct ghp_shared_segment **shared);
 void ghp_shared_segment_close(struct ghp_shared_segment *shared); /* accepts NULL */
 
-/* Where a rank lays out a chunk. */
+/* Where a rank publishes a chunk. */
 static inline char *ghp_shared_segment_at(const struct ghp_shared_segment *shared, int rank,
                                           uint32_t chunk)
 {
@@ -64,7 +63,7 @@ static inline char *ghp_shared_segment_at(const struct ghp_shared_segment *share
            chunk % (uint32_t)shared->slots * shared->slot_bytes;
 }
 
-/* Waits until all have CONSUMED what lies in this rank's slot for the chunk. */
+/* Waits until all have consumed what lies in this rank's slot for the chunk. */
 enum ghp_status ghp_shared_segment_acquire(const struct ghp_shared_segment *shared, uint32_t chunk);
 /* Says that this rank has come so far with the chunk; what it wrote before is seen by who awaits it. */
 void ghp_shared_segment_signal(const struct ghp_shared_segment *shared,

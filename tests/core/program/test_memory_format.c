@@ -153,7 +153,7 @@ static double seconds_of(const struct bench *b, const bool *nchw16c)
         char key[GHP_KEY_BYTES];
 
         if (instr->kind != GHP_INSTR_COMPUTE) continue;
-        CHECK(instr->nchw16c.said);
+        CHECK(instr->nchw16c.requested);
         ghp_local_key(&instr->local, key);
         if ((instr->nchw16c.x || instr->nchw16c.y) &&
             !has_one_cost(ghp_profile_find(&b->profile, key, instr->pass)) &&

@@ -561,15 +561,15 @@ static void check_said(void)
 {
     struct lowered l;
     bool named[32] = {false};
-    const struct ghp_memory_format_request said = {&l.model, named};
+    const struct ghp_memory_format_request requested = {&l.model, named};
     lower(&l, fast, (struct ghp_problem){1, 8}, "");
-    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &said, l.nchw16c), GHP_OK);
+    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &requested, l.nchw16c), GHP_OK);
     for (int i = 0; i < l.program.n_buffers; i++)
         CHECK(!l.nchw16c[i]); /* whatever the convolutions want */
     named[ghp_model_find(&l.model, "relu1")] = true;
     named[ghp_model_find(&l.model, "relu3")] = true; /* 40 channels */
     named[0] = true;
-    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &said, l.nchw16c), GHP_OK);
+    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &requested, l.nchw16c), GHP_OK);
     for (int p = 0; p < 2; p++) {
         enum ghp_pass pass = p == 0 ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_WEIGHT;
         CHECK(!memory_formats_at(&l, "first", pass).x && memory_formats_at(&l, "first", pass).y);
@@ -603,12 +603,12 @@ static int check_exchange(const char *split_layer, int workers)
 {
     struct lowered l;
     bool named[32];
-    const struct ghp_memory_format_request said = {&l.model, named};
+    const struct ghp_memory_format_request requested = {&l.model, named};
     int exchanges = 0, nchw16c = 0;
     for (int v = 0; v < 32; v++)
         named[v] = true;
     lower(&l, fast, (struct ghp_problem){workers, 16}, split_layer);
-    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &said, l.nchw16c), GHP_OK);
+    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &requested, l.nchw16c), GHP_OK);
     for (int i = 0; i < l.program.n_instrs; i++) {
         const struct ghp_instr *instr = &l.program.instrs[i];
         if (instr->kind != GHP_INSTR_RESHARD) continue;
@@ -633,7 +633,7 @@ static void check_stages(void)
     struct lowered l = {0};
     struct ghp_split splits[32];
     bool named[32];
-    const struct ghp_memory_format_request said = {&l.model, named};
+    const struct ghp_memory_format_request requested = {&l.model, named};
     int sent = 0;
     ghp_kernels_init(&l.kernels, ops, fast, NULL);
     if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &l.model), GHP_OK)) exit(1);
@@ -653,7 +653,7 @@ static void check_stages(void)
                                      .scratch = ghp_kernels_scratch(&l.kernels)};
     if (!CHECK_STATUS(ghp_lower(&how, splits, 1, &l.program), GHP_OK)) exit(1);
     l.nchw16c = ghp_alloc((size_t)l.program.n_buffers, sizeof *l.nchw16c);
-    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &said, l.nchw16c), GHP_OK);
+    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &requested, l.nchw16c), GHP_OK);
     for (int i = 0; i < l.program.n_instrs; i++) {
         const struct ghp_instr *instr = &l.program.instrs[i];
         if (instr->kind == GHP_INSTR_SEND) CHECK(!l.nchw16c[instr->at.x[0]]);

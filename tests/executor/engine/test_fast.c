@@ -28,7 +28,7 @@ static void open_bench(const char *path, bool fast, struct bench *b)
     if (!CHECK_STATUS(bench_open_by(b, transport, path, numbers), GHP_OK)) exit(1);
 }
 
-/* Against the exact lone worker. */
+/* Against the exact single worker. */
 static void check_gradients(struct bench *b, const struct bench *exact,
                             const struct ghp_split *splits, const char *name)
 {
@@ -40,7 +40,7 @@ static void check_gradients(struct bench *b, const struct bench *exact,
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_compare(&plan, &exact->lone, (struct ghp_precision){4, false}, &v),
+    CHECK_STATUS(ghp_verify_compare(&plan, &exact->alone, (struct ghp_precision){4, false}, &v),
                  GHP_OK);
     if (!CHECK(v.gradient_difference <= limit))
         for (int i = 0; i < v.n && ghp_transport_mpi.rank(transport) == 0; i++)
@@ -141,7 +141,7 @@ static void check_model(const char *path, int ghost_batch)
     open_bench(path, true, &fast);
     norm_over(&exact, ghost_batch);
     norm_over(&fast, ghost_batch);
-    CHECK_STATUS(bench_train_lone(&exact), GHP_OK);
+    CHECK_STATUS(bench_train_alone(&exact), GHP_OK);
     for (int kind = CASE_DATA; kind <= CASE_MIXED; kind++) {
         struct ghp_split *splits = case_splits(&fast.model, fast.work.problem, (enum case_kind)kind,
                                                3, fast.work.problem.workers);

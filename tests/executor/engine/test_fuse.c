@@ -64,8 +64,8 @@ static void check_program(const char *divided, struct ghp_split split, const cha
     ghp_model_release(&model);
 }
 
-static const struct ghp_fuse_scope alone = {.own = true}, shared = {.own = false},
-                                   with_linear = {.own = true, .linear = true};
+static const struct ghp_fuse_scope alone = {.local_stats = true}, shared = {.local_stats = false},
+                                   with_linear = {.local_stats = true, .linear = true};
 
 /* Which passes of a layer of the residual network are always another's work. */
 static void check_always(const struct ghp_model *model, int layer, struct ghp_fuse_scope scope)
@@ -75,11 +75,12 @@ static void check_always(const struct ghp_model *model, int layer, struct ghp_fu
     enum ghp_op before = relu ? model->layers[model->layers[layer].inputs[0]].op : GHP_OP_INPUT;
 
     CHECK(!ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_WEIGHT, scope));
-    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_STATS, scope), norm && scope.own);
-    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_STATS, scope), norm && scope.own);
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_STATS, scope), norm && scope.local_stats);
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_STATS, scope),
+             norm && scope.local_stats);
     CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_FORWARD, scope),
              before == GHP_OP_BATCH_NORM || before == GHP_OP_ADD ||
-                 (op == GHP_OP_ADD && scope.own));
+                 (op == GHP_OP_ADD && scope.local_stats));
     /* b.relu's gradient is nobody's to complete, and b.relu1 is of its size */
     CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_DATA, scope),
              relu && before != GHP_OP_LINEAR && model->layers[layer].out.c == 16);
@@ -156,7 +157,7 @@ static void check_norms(struct ghp_split of_relu, bool fuses)
             CHECK_EQ(program.instrs[masked].layer, model.edges[data->edge].from);
             sums++;
         }
-        CHECK(!p.own); /* two workers share them */
+        CHECK(!p.local_stats); /* two workers share them */
         if (p.relu < 0) continue;
         CHECK(p.relu < p.stats && p.stats < i);
         CHECK_EQ(relu->local.op, GHP_OP_RELU);
@@ -194,8 +195,8 @@ static void check_own(void)
     for (int i = 0; i < program.n_instrs; i++) {
         const struct ghp_prologue p = ghp_fuse_find_back(&program, &model, i);
 
-        own += p.own;
-        if (p.own) CHECK_EQ(program.instrs[p.stats].point, program.instrs[i].point);
+        own += p.local_stats;
+        if (p.local_stats) CHECK_EQ(program.instrs[p.stats].point, program.instrs[i].point);
     }
     for (int i = 0; i < model.n_layers; i++)
         norms += model.layers[i].op == GHP_OP_BATCH_NORM;

@@ -165,10 +165,10 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, const str
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(
-        ghp_verify_compare(&plan, &b->lone, (struct ghp_precision){work.element_bytes, false}, v),
+        ghp_verify_compare(&plan, &b->alone, (struct ghp_precision){work.element_bytes, false}, v),
         GHP_OK);
     for (int t = 0; t < BENCH_STEPS; t++)
-        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t],
+        CHECK_NEAR(plan.losses.kept[t], b->alone.losses.kept[t],
                    work.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     ghp_parameters_hash(worker, &plan.list, hashes);
@@ -314,7 +314,7 @@ static void check_model(const char *path, int ghost_batch, struct bench_numbers 
     for (int l = 0; l < b.model.n_layers; l++)
         if (b.model.layers[l].op == GHP_OP_BATCH_NORM)
             b.model.layers[l].norm.ghost_batch = ghost_batch;
-    CHECK_STATUS(bench_train_lone(&b), GHP_OK);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
     for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
         for (size_t m = 0; m < sizeof(micro_batches) / sizeof(micro_batches[0]); m++) {
             int counts[5] = {0}, sum = 0;

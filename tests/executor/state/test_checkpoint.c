@@ -26,7 +26,7 @@ static void check_resume(void)
     CHECK_STATUS(
         bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
         GHP_OK);
-    CHECK_STATUS(bench_train_lone(&b), GHP_OK);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
     before = case_splits(&b.model, b.work.problem, CASE_MIXED, 2, b.work.problem.workers);
     after = case_splits(&b.model, b.work.problem, CASE_OUT, 0, b.work.problem.workers);
     CHECK_STATUS(bench_worker(&b, before, &worker), GHP_OK);
@@ -53,7 +53,7 @@ static void check_resume(void)
     CHECK_EQ(checkpoint.samples, b.training_config.order.n);
     CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&resumed, worker), GHP_OK);
-    CHECK_STATUS(ghp_verify_compare(&resumed, &b.lone, (struct ghp_precision){8, false}, &v),
+    CHECK_STATUS(ghp_verify_compare(&resumed, &b.alone, (struct ghp_precision){8, false}, &v),
                  GHP_OK);
     CHECK(v.passed);
     ghp_verification_release(&v);

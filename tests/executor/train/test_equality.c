@@ -13,7 +13,8 @@
 static struct ghp_transport *transport;
 static int workers;
 
-/* Trains by splits and compares with the lone worker; hash: of this worker's bits. False where the fault cannot act. */
+/* Trains by splits and compares with the single worker; hash: of this worker's bits.
+ * False where the fault cannot act. */
 static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_verification *v,
                   uint64_t *hash)
 {
@@ -36,10 +37,10 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(
-        ghp_verify_compare(&plan, &b->lone, (struct ghp_precision){work.element_bytes, false}, v),
+        ghp_verify_compare(&plan, &b->alone, (struct ghp_precision){work.element_bytes, false}, v),
         GHP_OK);
     for (int t = 0; work.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
-        CHECK_NEAR(plan.losses.kept[t], b->lone.losses.kept[t],
+        CHECK_NEAR(plan.losses.kept[t], b->alone.losses.kept[t],
                    work.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     CHECK_STATUS(ghp_parameters_hash(worker, &plan.list, hashes), GHP_OK);
@@ -81,7 +82,7 @@ static void check_model(const char *model, const char *backend, int element_byte
     struct bench b;
 
     CHECK_STATUS(bench_open(&b, transport, model, backend, element_bytes), GHP_OK);
-    CHECK_STATUS(bench_train_lone(&b), GHP_OK);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
     for (int kind = CASE_DATA; kind < CASE_MIXED; kind++)
         check_case(&b, (enum case_kind)kind, 0, workers);
     for (unsigned seed = 1; workers > 1 && seed <= (check_full() ? 4 : 1); seed++)
@@ -100,7 +101,7 @@ static void check_faults(const char *model, int *acted)
     struct bench b;
 
     CHECK_STATUS(bench_open(&b, transport, model, "reference", 8), GHP_OK);
-    CHECK_STATUS(bench_train_lone(&b), GHP_OK);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
     for (int fault = 1; fault < FAULTS; fault++)
         for (int kind = CASE_DATA; kind < CASE_MIXED && (check_full() || acted[fault] == 0);
              kind++) {

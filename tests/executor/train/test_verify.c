@@ -29,12 +29,12 @@ static void fill(struct ghp_snapshot *s, double noise, uint64_t seed)
     }
 }
 
-static bool passes(const struct ghp_snapshot *plan, const struct ghp_snapshot *lone, int precision)
+static bool passes(const struct ghp_snapshot *plan, const struct ghp_snapshot *alone, int precision)
 {
     struct ghp_verification v;
     bool passed;
 
-    CHECK_STATUS(ghp_verify_compare(plan, lone, ghp_precision_of(precision), &v), GHP_OK);
+    CHECK_STATUS(ghp_verify_compare(plan, alone, ghp_precision_of(precision), &v), GHP_OK);
     passed = v.passed;
     ghp_verification_release(&v);
     return passed;
@@ -49,72 +49,72 @@ static void scale(struct ghp_snapshot *s, int tensor, double by)
 /* Runs that differ by rounding pass; one tensor off by the share `one` of itself fails, and all of them by `all`. */
 static void check_precision(int precision, double noise, double one, double all)
 {
-    struct ghp_snapshot plan, lone;
+    struct ghp_snapshot plan, alone;
 
-    fill(&lone, noise, 3);
+    fill(&alone, noise, 3);
     fill(&plan, noise, 4);
-    CHECK(passes(&plan, &lone, precision));
-    CHECK(passes(&lone, &lone, precision));
+    CHECK(passes(&plan, &alone, precision));
+    CHECK(passes(&alone, &alone, precision));
     for (int i = 0; i < plan.list.n_params; i++) {
         scale(&plan, i, 1 + one);
-        if (!CHECK(!passes(&plan, &lone, precision)))
+        if (!CHECK(!passes(&plan, &alone, precision)))
             fprintf(stderr, "  %s\n", plan.list.items[i].param->name);
         scale(&plan, i, 1 / (1 + one));
     }
     for (int i = 0; i < plan.list.n_params; i++)
         scale(&plan, i, 1 + all);
-    CHECK(!passes(&plan, &lone, precision));
+    CHECK(!passes(&plan, &alone, precision));
     for (int i = 0; i < plan.list.n_params; i++)
         scale(&plan, i, 1 / (1 + all));
-    CHECK(passes(&plan, &lone, precision));
+    CHECK(passes(&plan, &alone, precision));
     plan.weights[0][0] = NAN;
-    CHECK(!passes(&plan, &lone, precision));
-    plan.weights[0][0] = lone.weights[0][0];
-    lone.gradients[0][0] = NAN;
-    CHECK(!passes(&plan, &lone, precision));
+    CHECK(!passes(&plan, &alone, precision));
+    plan.weights[0][0] = alone.weights[0][0];
+    alone.gradients[0][0] = NAN;
+    CHECK(!passes(&plan, &alone, precision));
     ghp_snapshot_release(&plan);
-    ghp_snapshot_release(&lone);
+    ghp_snapshot_release(&alone);
 }
 
 /* A tensor whose gradient is zero but for rounding passes however its rounding fell, and fails where it is not zero. */
 static void check_zero(int precision, double noise, double zero)
 {
-    struct ghp_snapshot plan, lone;
+    struct ghp_snapshot plan, alone;
     double all = 0;
 
-    fill(&lone, noise, 3);
+    fill(&alone, noise, 3);
     fill(&plan, noise, 4);
-    for (int i = 0; i < lone.list.n_params; i++)
-        for (int64_t e = 0; e < lone.list.items[i].param->elements; e++)
-            all += lone.gradients[i][e] * lone.gradients[i][e];
-    for (int i = 0; i < lone.list.n_params; i++) {
-        int64_t n = lone.list.items[i].param->elements;
+    for (int i = 0; i < alone.list.n_params; i++)
+        for (int64_t e = 0; e < alone.list.items[i].param->elements; e++)
+            all += alone.gradients[i][e] * alone.gradients[i][e];
+    for (int i = 0; i < alone.list.n_params; i++) {
+        int64_t n = alone.list.items[i].param->elements;
         double each = zero * sqrt(all / (double)n); /* a norm of `zero` of all */
         double *kept = ghp_alloc(2 * (size_t)n, sizeof(double));
 
-        if (lone.list.items[i].param->elements > 1000) { /* much of all: another whole */
+        if (alone.list.items[i].param->elements > 1000) { /* much of all: another whole */
             free(kept);
             continue;
         }
-        memcpy(kept, lone.gradients[i], (size_t)n * sizeof(double));
+        memcpy(kept, alone.gradients[i], (size_t)n * sizeof(double));
         memcpy(kept + n, plan.gradients[i], (size_t)n * sizeof(double));
         for (int64_t e = 0; e < n; e++) {
-            lone.gradients[i][e] = 0.3 * each * (e % 2 == 0 ? 1 : -1);
+            alone.gradients[i][e] = 0.3 * each * (e % 2 == 0 ? 1 : -1);
             plan.gradients[i][e] = 0.3 * each * (e % 3 == 0 ? 1 : -1);
         }
-        if (!CHECK(passes(&plan, &lone, precision)))
+        if (!CHECK(passes(&plan, &alone, precision)))
             fprintf(stderr, "  %s\n", plan.list.items[i].param->name);
         for (int64_t e = 0; e < n; e++)
             plan.gradients[i][e] = 3 * each;
-        CHECK(!passes(&plan, &lone, precision));
-        memset(lone.gradients[i], 0, (size_t)n * sizeof(double));
-        CHECK(!passes(&plan, &lone, precision));
-        memcpy(lone.gradients[i], kept, (size_t)n * sizeof(double));
+        CHECK(!passes(&plan, &alone, precision));
+        memset(alone.gradients[i], 0, (size_t)n * sizeof(double));
+        CHECK(!passes(&plan, &alone, precision));
+        memcpy(alone.gradients[i], kept, (size_t)n * sizeof(double));
         memcpy(plan.gradients[i], kept + n, (size_t)n * sizeof(double));
         free(kept);
     }
     ghp_snapshot_release(&plan);
-    ghp_snapshot_release(&lone);
+    ghp_snapshot_release(&alone);
 }
 
 CHECK_TEST(verify)

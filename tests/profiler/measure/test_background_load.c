@@ -175,7 +175,7 @@ CHECK_TEST(background_load)
     size = ghp_transport_mpi.size(transport);
     sleepy = ghp_backend_reference;
     sleepy.run = sleep_a_run;
-    snprintf(path, sizeof path, "/tmp/ghp-bystanders-%d.json", (int)getpid());
+    snprintf(path, sizeof path, "/tmp/ghp-background-load-%d.json", (int)getpid());
     CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK);
     test_open();
     test_contention();
