@@ -2,8 +2,8 @@
  * parameters.
  *
  * A *case* is one published figure: a network, a global batch, a number of nodes, a speed-up over one node that runs
- * the
- * same global batch.  A *node* is what the cluster is made of: one worker each, costed by the analytic model alone.
+ * the same global batch.  A *node* is what the cluster is made of: one worker each, costed by the analytic model
+ * alone.
  *                     Plan kinds are the
  * published ones: convolutions (and all before the first linear layer) by data, each linear layer over a group.
  *

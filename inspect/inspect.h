@@ -74,7 +74,7 @@ enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, co
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (a run of an older version, or without prediction);
  *           GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_inspect_residual(struct ghp_display *report, const char *const *paths, int n);
+enum ghp_status ghp_inspect_prediction_error(struct ghp_display *report, const char *const *paths, int n);
 
 /* The profile that a plan was made with.
  *

@@ -178,7 +178,7 @@ static enum ghp_status print_lists(json_t *root)
 }
 
 /* Where the error sits, if the file says enough for that. */
-static enum ghp_status print_residual(struct ghp_display *report, const struct ghp_json *doc,
+static enum ghp_status print_prediction_error(struct ghp_display *report, const struct ghp_json *doc,
                                       const char *path)
 {
     report->sheets += !report->json; /* the values */
@@ -188,7 +188,7 @@ static enum ghp_status print_residual(struct ghp_display *report, const struct g
         return GHP_OK;
     }
     if (!json_is_number(json_object_get(doc->root, "predicted_step_s"))) return GHP_OK;
-    return ghp_inspect_residual(report, &path, 1);
+    return ghp_inspect_prediction_error(report, &path, 1);
 }
 
 enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, const char *format)
@@ -204,7 +204,7 @@ enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, co
         status = print_values(doc.root);
     }
     if (status == GHP_OK && strcmp(format, "ghp.run/2") == 0)
-        status = print_residual(report, &doc, path);
+        status = print_prediction_error(report, &doc, path);
     if (status == GHP_OK && !report->json) status = print_lists(doc.root);
     ghp_json_release(&doc);
     return status;

@@ -1,8 +1,8 @@
 /* core/base/chart.h - one line chart as a self-contained SVG: axes with units, a legend, light and dark by media query.
  *
  * No plotting library: straight lines between points, no areas, no second axis.  700 units wide, so that it reads at
- * that
- * many pixels.  Values that cannot be drawn (not finite, not positive on a logarithmic axis) leave a gap in their line.
+ * that many pixels.  Values that cannot be drawn (not finite, not positive on a logarithmic axis) leave a gap in
+ * their line.
  * To draw: fill the structs, save.  The same chart gives the same bytes.
  *
  * Tested  tests/core/base/test_chart.c */

@@ -1,9 +1,8 @@
 /* core/base/log.h - what a tool says on stderr while it works: notes, warnings, a progress bar.
  *
  * Not for results (stdout) and not for failures that main can print (status.h).  Silent unless ghp_log_open said that
- * this process
- * speaks (rank 0).  The bar is drawn only where stderr is a terminal, and without colour where NO_COLOR is set or the
- * terminal is dumb.
+ * this process speaks (rank 0).  The bar is drawn only where stderr is a terminal, and without colour where NO_COLOR
+ * is set or the terminal is dumb.
  * One bar at a time; call all of these from one thread. */
 #ifndef GHP_CORE_BASE_LOG_H
 #define GHP_CORE_BASE_LOG_H

@@ -81,9 +81,8 @@ double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes);
 double ghp_overlap_least_comm(const struct ghp_overlap *overlap);
 
 /* Slowdowns of a blocking reshard that takes alone_s >= 0 by itself, and of the reduction beside it: the reshard
- * waits in
- * the queue besides sharing the link, and the reduction loses only what the reshard carries.  Both are `link` without a
- * queue. */
+ * waits in the queue besides sharing the link, and the reduction loses only what the reshard carries.  Both are
+ * `link` without a queue. */
 struct ghp_sharing {
     double reshard, reduction;
 };

@@ -2,9 +2,9 @@
  * table.
  *
  * The analytic model is what a table is continued by; it never replaces a measurement.  Between two measured sizes
- * the seconds are
- * interpolated over the bytes: exact for latency + bytes / bandwidth.  Where short messages pass in a burst and a rate
- * holds behind it, the line lies above that by at most (sqrt(f) - 1) / (sqrt(f) + 1) at sizes a factor f apart: 17 % at
+ * the seconds are interpolated over the bytes: exact for latency + bytes / bandwidth.  Where short messages pass in a
+ * burst and a rate holds behind it, the line lies above that by at most (sqrt(f) - 1) / (sqrt(f) + 1) at sizes a
+ * factor f apart: 17 % at
  * 2, a third at 4. */
 #include "core/cost/profile_private.h"
 
@@ -32,8 +32,8 @@ static struct kind kind_of(struct ghp_ranks ranks, int workers)
 }
 
 /* Messages that leave the node of ranks a .. b - 1 when every group of the block at `base` exchanges in pairs: q
- * members
- * inside send to p - q outside.  A contiguous range of ranks deals its ranks evenly to the groups of a block. */
+ * members inside send to p - q outside.  A contiguous range of ranks deals its ranks evenly to the groups of a
+ * block. */
 static int64_t leaving_block(struct kind kind, int64_t base, int64_t a, int64_t b)
 {
     int64_t end = base + (int64_t)kind.count * kind.stride, p = kind.count;

@@ -2,8 +2,7 @@
  *
  * Reductions add in a fixed order, whatever arrives first, so equal inputs give equal bits on every rank and every run:
  * in rank order, or (long ones) first the ranks of each node, then the nodes, which keeps bytes off their links.
- * Inside a
- * node they go through memory that its ranks share.
+ * Inside a node they go through memory that its ranks share.
  * Communicators are created once per distinct (rank set, stream) and reused. Waiting sleeps briefly instead of
  * spinning, so more workers than cores do not starve each other; a wait that outlasts the watchdog's limit fails with
  * the label of the instruction and the ranks that have not arrived.

@@ -304,7 +304,7 @@ static enum ghp_status show_runs(struct ghp_display *report, const char *const *
                             "profile and a model, two plans, or runs",
                             paths[i], format);
     }
-    return ghp_inspect_residual(report, paths, n);
+    return ghp_inspect_prediction_error(report, paths, n);
 }
 
 /* The kind of FILE, and whether the options and FILE2 fit it. */

@@ -3,9 +3,8 @@
  *
  * For each quantity alone, all else fixed: the nearest value below and above the nominal one at which the plan and the
  * plan with the second best (planner/alternatives/alternatives.h: the layer's other split, and what changes along)
- * take equally long,
- * within a factor GHP_QUANTITY_FACTOR.  Each side is walked in factors of two until the sign of the difference turns,
- * then closed in on; a second change of sign inside one factor of two would be missed.
+ * take equally long, within a factor GHP_QUANTITY_FACTOR.  Each side is walked in factors of two until the sign of
+ * the difference turns, then closed in on; a second change of sign inside one factor of two would be missed.
  *
  *     bandwidth, latency   both programs simulated with the link scaled (core/plan/profile_scale.h)
  *     batch                both programs lowered anew; the nearest multiple of the workers at which the second best is

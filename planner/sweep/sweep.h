@@ -1,9 +1,8 @@
 /* planner/sweep/sweep.h - the same question for one worker count after the other: how a network scales.
  *
  * For each count the whole plan is made (planner/build/build.h) beside its baselines; a count that cannot be planned
- * is a point
- * too, with its reason.  Speed-ups are images a second over those of one worker, alone with the whole batch (strong
- * scaling) or with its own share (weak); its memory is not limited.
+ * is a point too, with its reason.  Speed-ups are images a second over those of one worker, alone with the whole
+ * batch (strong scaling) or with its own share (weak); its memory is not limited.
  *
  * Tested  tests/planner/sweep/test_sweep.c, tests/tools/plan/test_sweep.sh */
 #ifndef GHP_PLANNER_SWEEP_SWEEP_H
@@ -76,8 +75,7 @@ enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep 
 void ghp_sweep_release(struct ghp_sweep *sweep);
 
 /* "data", "fc6..fc8 split, TP size 16", "39 of 54 layers split, TP sizes 2-64 (and 104 others)": which conv2d and
- * linear
- * layers are not by data, and how many of the layers between them. */
+ * linear layers are not by data, and how many of the layers between them. */
 void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n);
 
 /* planner/sweep/sweep_show.c */

@@ -7,8 +7,7 @@
  *     groups   the same messages priced by a copy of the profile without their table, its links fitted anew, and groups
  *              that the profile has no table for, such as 3 of 4 ranks.
  * Measured as a profile is: all groups of a kind at once, samples in rounds that lie apart.  In a shuffled order, so
- * that
- * neither drift nor the end of the time falls on one kind.  No file is written.
+ * that neither drift nor the end of the time falls on one kind.  No file is written.
  *
  *     collect -> predict (rank 0) -> measure -> rows, sums, table          ghp_validation_run does all but the table
  *

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=900 processors=2 label=emulated
+# ghp-test: timeout=900 label=emulated
 # tests/emulated/test_tools.sh - the way from a profile to a trained network on an emulated GPU: ghp-profile --backend
 # cuda, ghp-plan, ghp-run; what tests/gpu/verify.sh asks of a machine with a GPU, in small; streams as late as they
 # may be. Timings mean nothing here; that there are any, and bytes, do.

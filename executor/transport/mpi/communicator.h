@@ -81,8 +81,7 @@ void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
 enum ghp_status ghp_mpi_stalled(const struct ghp_comm *comm, const struct ghp_mpi_missing *missing);
 
 /* Post one message of at most GHP_MPI_PIECE_BYTES in the request set comm->request set. Between two ranks messages
- * arrive in the order
- * in which they were posted, whatever their request sets. */
+ * arrive in the order in which they were posted, whatever their request sets. */
 enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
 enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);
 
@@ -111,8 +110,7 @@ void ghp_mpi_channel_close(struct ghp_channel *channel);
 /* In guard.c.
  *
  * One guard a process. Between begin and end MPI is at `what` (borrowed), which cannot be left: where that lasts
- * longer than
- * limit_s > 0 the process says so and ends. know: once MPI has said it. */
+ * longer than limit_s > 0 the process says so and ends. know: once MPI has said it. */
 enum ghp_status ghp_mpi_guard_open(double watchdog_s);
 void ghp_mpi_guard_know(int rank, int size);
 void ghp_mpi_guard_begin(const char *what, double limit_s);
@@ -126,11 +124,11 @@ bool ghp_mpi_heard_beat(void); /* whether there is a new one, of any other */
 /* In leftover.c: removes shared memory of runs on this host that are certainly over. Local. */
 void ghp_mpi_clean(void);
 
-/* In muster.c.
+/* In status_barrier.c.
  *
  * Waits until all ranks of `room` have come here, each with its status, before MPI is asked for what only all of them
- * together
- * can do: MPI itself would wait for ever. room NULL: this rank has no memory for it, and only tells the others.
+ * together can do: MPI itself would wait for ever. room NULL: this rank has no memory for it, and only tells the
+ * others.
  *
  * Returns   GHP_OK where all are well; the own status, or that of the first rank that is not, with its number;
  * GHP_ERR_COMM

@@ -34,9 +34,8 @@ static int64_t up_to_multiple(int64_t n, int64_t unit)
 }
 
 /* How many elements go at once, a multiple of `unit`: what the shared segment's slots hold, and what goes on by
- * messages from
- * there, or goes by messages alone, has room in its part of scratch.  Rounded up where there is room: a few elements
- * left over would go alone, and take as long on the way as many. */
+ * messages from there, or goes by messages alone, has room in its part of scratch.  Rounded up where there is room: a
+ * few elements left over would go alone, and take as long on the way as many. */
 static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
 {
     const struct ghp_shared_segment *shared = shared_of(sum);

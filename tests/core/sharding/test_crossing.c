@@ -2,9 +2,8 @@
  * members.
  *
  * With latency 0 and bandwidth p - 1 a collective's analytic model is its bytes by p times the messages that leave a
- * node, all whole
- * numbers but for the last division.  All-to-alls send one for every pair; gathers and sums one for every node, where
- * groups fill their nodes. */
+ * node, all whole numbers but for the last division.  All-to-alls send one for every pair; gathers and sums one for
+ * every node, where groups fill their nodes. */
 #include "core/cost/profile.h"
 #include "tests/check.h"
 

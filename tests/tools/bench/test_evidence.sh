@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=500 processors=2 needs=ghp-counted,ghp-run,ghp-profile,ghp-plan,mpirun,python3
+# ghp-test: timeout=500 processors=2 full=yes needs=ghp-counted,ghp-run,ghp-profile,ghp-plan,mpirun,python3
 # tests/tools/bench/test_evidence.sh - what steps do beyond the plan's instructions, as bench/cpu_evidence counts it:
 # ghp itself allocates nothing in a step, alone or with others, and locks only to hand reductions to their stream; the
 # counter counts.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# ghp-test: timeout=180 processors=2 needs=ghp-lab-probe
+# ghp-test: timeout=180 processors=2 full=yes needs=ghp-lab-probe
 # tests/tools/bench/test_lab.sh - the cluster lab: links hold their rate both ways, hosts have names of their own, ranks
 # of one host share memory, exit codes and signals pass, input is not eaten, nothing stays behind.
 #

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,taskset
+# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,taskset
 # tests/tools/run/test_affinity.sh - a run that may use one of several processors, as in a container or by taskset: it
 # takes one thread a worker, threads that outnumber the processor wait passively, and it says that workers share cores.
 set -u

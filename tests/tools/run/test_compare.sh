@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 processors=2 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_compare.sh - ghp-run PLAN PLAN2 --compare STEPS: the table, the object, the run files; that
 # training by the winner gives the bits of training by it alone; and what it refuses to compare.
 set -u

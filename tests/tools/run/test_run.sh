@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 processors=2 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_run.sh - ghp-run as a user sees it: report, JSON, metrics, repeats, resuming under another plan
 # and worker count, evaluation, verification that passes and that fails, the run file, binding.
 set -u

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=900 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_stages.sh - stages and micro-batches through the tools: plans for separated roles and pipelines
 # are made, verified, shown in every form, and train like one worker (ten steps of `ghp-run --verify`), in float on
 # oneDNN and in double on the reference backend; a search over all roles finds nothing slower than shared ones; what

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 processors=2 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/together/test_former.sh - former names of options set what their new names set; files of former versions
 # are refused by one sentence that says what to do.
 set -u

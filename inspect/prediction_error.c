@@ -1,4 +1,4 @@
-/* inspect/residual.c - where the error of a step sits: terms and layers of runs, largest first.
+/* inspect/prediction_error.c - where the error of a step sits: terms and layers of runs, largest first.
  *
  * Reads run files alone: what an instruction is stands there.  On worker 0, so that terms sum to its step. */
 #include "inspect/inspect.h"
@@ -13,18 +13,18 @@ enum { NAME_BYTES = 128, MOST_LAYERS = 12, NAMED = 3 };
 
 static const double most_of_it = 0.5; /* of the error: when to stop naming terms */
 
-struct residual_term {
+struct prediction_error_term {
     char name[NAME_BYTES];
     double predicted_s, measured_s;
     int64_t n; /* instructions, or runs */
 };
 
-struct residual_terms {
-    struct residual_term *items;
+struct prediction_error_terms {
+    struct prediction_error_term *items;
     int n;
 };
 
-static double error_of(const struct residual_term *term)
+static double error_of(const struct prediction_error_term *term)
 {
     return term->predicted_s - term->measured_s;
 }
@@ -34,18 +34,18 @@ static int by_error(const void *a, const void *b)
     double x = fabs(error_of(a)), y = fabs(error_of(b));
 
     if (x != y) return x < y ? 1 : -1;
-    return strcmp(((const struct residual_term *)a)->name, ((const struct residual_term *)b)->name);
+    return strcmp(((const struct prediction_error_term *)a)->name, ((const struct prediction_error_term *)b)->name);
 }
 
-static void add_term(struct residual_terms *terms, const char *name, double predicted_s,
+static void add_term(struct prediction_error_terms *terms, const char *name, double predicted_s,
                      double measured_s)
 {
-    struct residual_term *term = terms->items;
+    struct prediction_error_term *term = terms->items;
 
     while (term < terms->items + terms->n && strcmp(term->name, name) != 0)
         ++term;
     if (term == terms->items + terms->n) {
-        *term = (struct residual_term){0};
+        *term = (struct prediction_error_term){0};
         snprintf(term->name, sizeof term->name, "%s", name);
         ++terms->n;
     }
@@ -85,8 +85,8 @@ static void name_of(const struct ghp_record_instr *instr, char name[NAME_BYTES])
 }
 
 /* Instructions of the step itself; those of the communication stream go into `concurrent`. */
-static void add_instrs(const struct ghp_record *r, struct residual_terms *terms,
-                       struct residual_terms *concurrent)
+static void add_instrs(const struct ghp_record *r, struct prediction_error_terms *terms,
+                       struct prediction_error_terms *concurrent)
 {
     char name[NAME_BYTES];
 
@@ -106,8 +106,8 @@ static void add_instrs(const struct ghp_record *r, struct residual_terms *terms,
     }
 }
 
-static void add_run(const struct ghp_record *r, struct residual_terms *terms,
-                    struct residual_terms *concurrent, struct residual_terms *layers)
+static void add_run(const struct ghp_record *r, struct prediction_error_terms *terms,
+                    struct prediction_error_terms *concurrent, struct prediction_error_terms *layers)
 {
     char name[NAME_BYTES];
 
@@ -123,7 +123,7 @@ static void add_run(const struct ghp_record *r, struct residual_terms *terms,
 
 /* ---- tables ---- */
 
-static double sum_of_errors(const struct residual_terms *terms)
+static double sum_of_errors(const struct prediction_error_terms *terms)
 {
     double sum = 0;
 
@@ -133,12 +133,12 @@ static double sum_of_errors(const struct residual_terms *terms)
 }
 
 /* Rows of terms, largest error first; at most `most`. */
-static void put_rows(struct ghp_sheet *sheet, const struct residual_terms *terms, int most)
+static void put_rows(struct ghp_sheet *sheet, const struct prediction_error_terms *terms, int most)
 {
     double sum = sum_of_errors(terms), so_far = 0;
 
     for (int i = 0; i < terms->n && i < most; ++i) {
-        const struct residual_term *term = &terms->items[i];
+        const struct prediction_error_term *term = &terms->items[i];
         double error_s = error_of(term);
 
         so_far += fabs(error_s);
@@ -200,8 +200,8 @@ static void put_steps(struct ghp_display *report, const struct ghp_record *recor
     ghp_display_sheet(report, sheet);
 }
 
-static void put_tables(struct ghp_display *report, const struct residual_terms *terms,
-                       const struct residual_terms *concurrent, const struct residual_terms *layers)
+static void put_tables(struct ghp_display *report, const struct prediction_error_terms *terms,
+                       const struct prediction_error_terms *concurrent, const struct prediction_error_terms *layers)
 {
     struct ghp_sheet *sheet = ghp_sheet_open(report, "terms", term_columns);
 
@@ -225,14 +225,14 @@ static void put_tables(struct ghp_display *report, const struct residual_terms *
 }
 
 /* The names of the largest terms, until they hold most of the error; returns their share. */
-static double name_largest(const struct residual_terms *terms, char *text, size_t n)
+static double name_largest(const struct prediction_error_terms *terms, char *text, size_t n)
 {
     double sum = sum_of_errors(terms), so_far = 0;
     size_t used = 0;
 
     text[0] = '\0';
     for (int i = 0; i < terms->n && i < NAMED && so_far < most_of_it * sum; ++i) {
-        const struct residual_term *term = &terms->items[i];
+        const struct prediction_error_term *term = &terms->items[i];
 
         so_far += fabs(error_of(term));
         used += (size_t)snprintf(text + used, n - used, "%s'%s' (%+.3f ms)", i > 0 ? ", " : "",
@@ -242,8 +242,8 @@ static double name_largest(const struct residual_terms *terms, char *text, size_
     return sum > 0 ? so_far / sum : 0;
 }
 
-static void put_sentence(struct ghp_display *report, const struct residual_terms *terms,
-                         const struct residual_terms *layers, double predicted_s, double measured_s)
+static void put_sentence(struct ghp_display *report, const struct prediction_error_terms *terms,
+                         const struct prediction_error_terms *layers, double predicted_s, double measured_s)
 {
     char where[NAMED * (NAME_BYTES + 32)], in[NAMED * (NAME_BYTES + 32)], text[1024];
     double share = name_largest(terms, where, sizeof where);
@@ -262,8 +262,8 @@ static void put_sentence(struct ghp_display *report, const struct residual_terms
 
 static enum ghp_status show(struct ghp_display *report, const struct ghp_record *records, int n)
 {
-    struct residual_terms tables[3] = {{0}};
-    struct residual_terms *terms = &tables[0], *concurrent = &tables[1], *layers = &tables[2];
+    struct prediction_error_terms tables[3] = {{0}};
+    struct prediction_error_terms *terms = &tables[0], *concurrent = &tables[1], *layers = &tables[2];
     double predicted_s = 0, measured_s = 0;
     enum ghp_status status = GHP_OK;
     size_t most = 4;
@@ -291,7 +291,7 @@ static enum ghp_status show(struct ghp_display *report, const struct ghp_record 
     return status;
 }
 
-enum ghp_status ghp_inspect_residual(struct ghp_display *report, const char *const *paths, int n)
+enum ghp_status ghp_inspect_prediction_error(struct ghp_display *report, const char *const *paths, int n)
 {
     struct ghp_record *records = ghp_alloc((size_t)n, sizeof *records);
     enum ghp_status status = records != NULL ? GHP_OK : GHP_NO_MEMORY();
