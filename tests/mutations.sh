@@ -107,7 +107,7 @@ mistake wrong-bucket core/program/lower_bucket.c \
     core/lower core/space planner/exact executor/equality:np2
 mistake split-off-by-one core/sharding/stage.c \
     's/\(at.first_channel = rank % layout.degree \* at.channels\);/\1 + 1;/' \
-    core/split core/stage core/transfer executor/exchange:np2
+    core/split core/stage core/transfer executor/reshard:np2
 # a reader looks into the slot beside the writer's
 mistake wrong-slot executor/transport/mpi/shared_segment.h \
     's/ sheet % (uint32_t)board->slots/ (sheet + (uint32_t)(rank != board->index)) % (uint32_t)board->slots/' \
