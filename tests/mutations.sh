@@ -106,11 +106,11 @@ mistake wrong-bucket core/program/lower_bucket.c \
     's/plan->of_layer\[layer\] = open;/plan->of_layer[layer] = 0;/' \
     core/lower core/space planner/exact executor/equality:np2
 mistake split-off-by-one core/sharding/stage.c \
-    's/\(at.first_channel = rank % layout.degree \* at.channels\);/\1 + 1;/' \
+    's/\(at.first_channel = rank % layout.tp_size \* at.channels\);/\1 + 1;/' \
     core/split core/stage core/transfer executor/reshard:np2
 # a reader looks into the slot beside the writer's
 mistake wrong-slot executor/transport/mpi/shared_segment.h \
-    's/ sheet % (uint32_t)board->slots/ (sheet + (uint32_t)(rank != board->index)) % (uint32_t)board->slots/' \
+    's/ chunk % (uint32_t)shared->slots/ (chunk + (uint32_t)(rank != shared->index)) % (uint32_t)shared->slots/' \
     executor/transport:np2
 # files that belong to others
 mistake stale-hash core/plan/plan_io.c \
