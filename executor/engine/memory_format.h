@@ -23,9 +23,9 @@ struct ghp_memory_format_request {
 
 /* Decides for every buffer: as the plan says, wherever that can be.
  *
- * kernels   find the plain kernel of each pass, where no plan says anything: one that reorders wants blocks
- * requested NULL: no plan says anything
- * blocked   one entry a buffer of the program, written
+ * kernels     find the plain kernel of each pass, where no plan says anything: one that reorders wants blocks
+ * requested   NULL: no plan says anything
+ * nchw16c     one entry a buffer of the program, written
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of preparing kernels
  * Local
