@@ -29,7 +29,7 @@ struct ghp_memory_format_request {
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of preparing kernels
  * Local
- * Tested    tests/executor/backend/test_memory_formats.c */
+ * Tested    tests/executor/backend/test_memory_format.c */
 enum ghp_status ghp_memory_format_choose(const struct ghp_program *program,
                                          struct ghp_kernels *kernels,
                                          const struct ghp_memory_format_request *requested,

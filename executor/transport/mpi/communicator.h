@@ -80,7 +80,7 @@ void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
 /* The watchdog's failure. */
 enum ghp_status ghp_mpi_stalled(const struct ghp_comm *comm, const struct ghp_mpi_missing *missing);
 
-/* Post one message of at most GHP_MPI_PIECE_BYTES in the request set comm->request set. Between two ranks messages
+/* Post one message of at most GHP_MPI_PIECE_BYTES in comm->request_set. Between two ranks messages
  * arrive in the order in which they were posted, whatever their request sets. */
 enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
 enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);

@@ -1,5 +1,4 @@
-/* executor/transport/mpi/hierarchy.h - private to executor/transport/mpi/transport_mpi*.c: collectives that go level
- * by level.
+/* executor/transport/mpi/hierarchy.h - private to executor/transport/mpi: collectives that go level by level.
  *
  * A communicator's ranks are one level, or two where several of them share a node and several nodes take part: the
  * ranks of one node, and the ranks that have the same place in their nodes.  A sum is scattered over the levels, each

@@ -1,5 +1,5 @@
-/* executor/transport/mpi/shared_segment.h - private to executor/transport/mpi/transport_mpi*.c: memory that the ranks
- * of one node share.
+/* executor/transport/mpi/shared_segment.h - private to executor/transport/mpi: memory that the ranks of
+ * one node share.
  *
  * A shared segment has a few slots for each rank, which it alone writes and all read.  A sum goes over it chunk by
  * chunk:

@@ -5,7 +5,7 @@
  * error that NCCL found meanwhile, or a wait beyond the watchdog's limit, aborts every communicator and fails. Each
  * rank needs a GPU of its own. Sums are NCCL's: in an order of its choice, the same in every run on the same machine.
  *
- * Words go by the base transport, which also brings the communicators together.
+ * Control messages go by the base transport, which also brings the communicators together.
  *
  * Tested tests/executor/transport/nccl/test_nccl.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_NCCL_TRANSPORT_NCCL_H
