@@ -132,15 +132,17 @@ static struct ghp_split *splits_in(const struct ghp_model *model, const struct g
         struct ghp_placement placement =
             ghp_placement_of(s, model->n_layers, whole, ghp_stage_representative(s, stage, whole));
         int n = ghp_split_choices(&model->layers[l], placement.problem, choices, GHP_MAX_CHOICES);
+        int taken = 0; /* of the choices, those that the stage takes, moved to the front */
 
-        if (n == 0) { /* ghost batches do not come out */
+        for (int i = 0; i < n; i++)
+            if (ghp_stage_takes_tp_size(s, stage, whole, choices[i].tp_size))
+                choices[taken++] = choices[i];
+        if (taken == 0) { /* ghost batches do not come out */
             free(choices);
             free(splits);
             return NULL;
         }
-        do
-            splits[l] = choices[seed == 0 ? 0 : next_random(&state) % (unsigned)n];
-        while (!ghp_stage_takes_tp_size(s, stage, whole, splits[l].tp_size));
+        splits[l] = choices[seed == 0 ? 0 : next_random(&state) % (unsigned)taken];
     }
     free(choices);
     return splits;
