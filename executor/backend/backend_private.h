@@ -71,7 +71,7 @@ extern const struct ghp_cpu_kernel
     ghp_cpu_kernel_max_relu; /* a max pool forward, with the ReLU before it */
 /* Linear layers over few samples, in float and with `fast` numerics (cpu/small_batch.c): whether there are loops for
  * that operation, and the one of a pass. */
-#define GHP_CPU_KERNEL_SMALL_BATCH "thin"
+#define GHP_CPU_KERNEL_SMALL_BATCH "small_batch"
 bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend,
                                    const struct ghp_local *local);
 const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass);

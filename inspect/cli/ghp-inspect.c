@@ -307,6 +307,16 @@ static enum ghp_status show_runs(struct ghp_display *report, const char *const *
     return ghp_inspect_prediction_error(report, paths, n);
 }
 
+/* A file of another version: its reader says what to do. */
+static enum ghp_status fail_version(const char *path, const char *format)
+{
+    struct ghp_json doc;
+    enum ghp_status status = ghp_json_load(path, format, &doc);
+
+    GHP_ASSERT(status != GHP_OK);
+    return status;
+}
+
 /* The kind of FILE, and whether the options and FILE2 fit it. */
 static enum ghp_status choose(const char *path, const char *path2, const struct kind **kind)
 {
@@ -319,10 +329,7 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
         if (strcmp(kinds[i].format, format) == 0)
             *kind = &kinds[i];
         else if (ghp_json_is_kind(kinds[i].format, format))
-            return GHP_FAIL(GHP_ERR_FORMAT,
-                            "%s: the format is '%s', but this version of ghp reads '%s'; make the "
-                            "file anew with the tool that wrote it",
-                            path, format, kinds[i].format);
+            return fail_version(path, kinds[i].format);
     }
     if (*kind == NULL)
         return GHP_FAIL(

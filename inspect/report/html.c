@@ -278,24 +278,36 @@ static enum ghp_status put_sections(struct ghp_page *page, const struct ghp_repo
     return GHP_OK;
 }
 
-/* What stands in place of a {{name}} of inspect/page/page.html. */
+static enum ghp_status put_title(struct ghp_page *page, const struct ghp_report *report)
+{
+    ghp_page_text(page, report->plan->model.name);
+    ghp_page_add(page, ", %d workers: plan", report->plan->problem.workers);
+    return GHP_OK;
+}
+
+/* What stands in place of a {{name}} of inspect/page/page.html: a text, or what a function writes. */
+static const struct placeholder {
+    const char *name, *text;
+    enum ghp_status (*put)(struct ghp_page *page, const struct ghp_report *report);
+} placeholders[] = {{"version", GHP_VERSION, NULL},
+                    {"title", NULL, put_title},
+                    {"style", ghp_report_css, NULL},
+                    {"script", ghp_report_js, NULL},
+                    {"sections", NULL, put_sections}};
+
 static enum ghp_status put_named(struct ghp_page *page, const struct ghp_report *report,
                                  const char *name, size_t n)
 {
-    if (strncmp(name, "version", n) == 0)
-        ghp_page_add(page, "%s", GHP_VERSION);
-    else if (strncmp(name, "title", n) == 0) {
-        ghp_page_text(page, report->plan->model.name);
-        ghp_page_add(page, ", %d workers: plan", report->plan->problem.workers);
-    } else if (strncmp(name, "style", n) == 0)
-        ghp_page_add(page, "%s", ghp_report_css);
-    else if (strncmp(name, "script", n) == 0)
-        ghp_page_add(page, "%s", ghp_report_js);
-    else if (strncmp(name, "sections", n) == 0)
-        return put_sections(page, report);
-    else
-        GHP_ASSERT(n == 0); /* page.html holds none but these */
-    return GHP_OK;
+    for (size_t i = 0; i < sizeof placeholders / sizeof placeholders[0]; ++i) {
+        const struct placeholder *p = &placeholders[i];
+
+        if (strlen(p->name) != n || strncmp(name, p->name, n) != 0) continue;
+        if (p->put != NULL) return p->put(page, report);
+        ghp_page_add(page, "%s", p->text);
+        return GHP_OK;
+    }
+    return GHP_FAIL(GHP_ERR_INTERNAL, "page.html has a placeholder '%.*s'; report this", (int)n,
+                    name);
 }
 
 enum ghp_status ghp_report_save_html(const struct ghp_report *report, const char *path)

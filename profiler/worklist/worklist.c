@@ -8,13 +8,13 @@ enum {
     EXACT_SIZES = 12,  /* a kind of collective with no more sizes is measured at these very sizes */
     GRID_START = 1024, /* [bytes]; smaller messages cost the latency, whatever their size */
     GRID_STEP = 4,
-    /* steps of 2 between these: there messages begin to be announced before they are sent */
+    /* steps of 2 between these: there messages begin to go by rendezvous */
     GRID_FINE = 32 << 10,
     GRID_COARSE = 1 << 20,
-    /* from so many on, a message between two ranks is announced (Open MPI's btl_tcp_eager_limit): a jump, so the last
+    /* from so many on, a message between two ranks goes by rendezvous (Open MPI's btl_tcp_eager_limit): a jump, so the last
      * size before it is measured as well */
-    GRID_ANNOUNCED = 64 << 10,
-    GRID_UNANNOUNCED = 63 << 10
+    GRID_RENDEZVOUS = 64 << 10,
+    GRID_EAGER = 63 << 10
 };
 
 static enum ghp_status add_op(struct ghp_worklist *worklist, const struct ghp_worklist_op *op)
@@ -278,21 +278,21 @@ static enum ghp_status add_between(const struct gap *gap, int64_t size,
     return add_comm(thinned, &comm);
 }
 
-/* The grid's sizes between two others, and those where messages of the kind's ranks begin to be announced. */
+/* The grid's sizes between two others, and those where messages of the kind's ranks begin to go by rendezvous. */
 static enum ghp_status fill_gap(const struct ghp_worklist_comm *from,
                                 const struct ghp_worklist_comm *to, int element_bytes,
                                 struct ghp_worklist *thinned)
 {
     struct gap gap = {from, to, (int64_t)from->count * element_bytes};
-    const int64_t announced = (int64_t)from->count * GRID_ANNOUNCED;
+    const int64_t rendezvous = (int64_t)from->count * GRID_RENDEZVOUS;
     bool on_grid = false;
 
     for (int64_t size = GRID_START; size <= to->bytes / 2; size = grid_next(size)) {
         GHP_TRY(add_between(&gap, size, thinned));
-        on_grid |= size == announced;
+        on_grid |= size == rendezvous;
     }
-    GHP_TRY(add_between(&gap, (int64_t)from->count * GRID_UNANNOUNCED, thinned));
-    return on_grid ? GHP_OK : add_between(&gap, announced, thinned);
+    GHP_TRY(add_between(&gap, (int64_t)from->count * GRID_EAGER, thinned));
+    return on_grid ? GHP_OK : add_between(&gap, rendezvous, thinned);
 }
 
 /* Sizes of one kind, ascending: themselves where few, with the grid's in gaps; else the grid's from the smallest to the
