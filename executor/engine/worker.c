@@ -29,39 +29,21 @@ static enum ghp_status lower(struct ghp_worker *w)
 
 static enum ghp_status make_tables(struct ghp_worker *w)
 {
-    size_t n = (size_t)w->program.n_instrs;
-
-    w->kernel = ghp_alloc(n, sizeof(*w->kernel));
-    w->order = ghp_alloc(n, sizeof(*w->order));
-    w->fused = ghp_alloc(n, sizeof(*w->fused));
-    w->bias = ghp_alloc(n, sizeof(*w->bias));
-    w->relu_mask = ghp_alloc(n, sizeof(*w->relu_mask));
-    w->add = ghp_alloc(n, sizeof(*w->add));
-    if (w->order == NULL || w->fused == NULL || w->bias == NULL || w->relu_mask == NULL ||
-        w->add == NULL)
-        return GHP_NO_MEMORY();
-    for (int i = 0; i < w->program.n_instrs; i++) {
-        w->order[i] = i;
-        w->bias[i] = -1;
-        w->add[i] = -1;
-    }
-    w->comm = ghp_alloc(n, sizeof(*w->comm));
-    w->label = ghp_alloc(n, sizeof(*w->label));
-    w->updated = ghp_alloc(n, sizeof(*w->updated));
-    w->updates = ghp_alloc(n * GHP_MAX_PARAMS, sizeof(*w->updates));
-    w->origin = ghp_alloc(n, sizeof(*w->origin));
-    w->address = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->address));
-    w->message = ghp_alloc(n, sizeof(*w->message));
-    w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
-    w->messages = ghp_alloc(n, sizeof(*w->messages));
-    if (w->message == NULL || w->message_instr == NULL || w->messages == NULL)
-        return GHP_NO_MEMORY();
-    w->nchw16c = ghp_alloc((size_t)w->program.n_buffers, sizeof(*w->nchw16c));
-    if (w->kernel == NULL || w->comm == NULL || w->label == NULL || w->updated == NULL ||
-        w->updates == NULL || w->origin == NULL || w->address == NULL || w->nchw16c == NULL)
-        return GHP_NO_MEMORY();
     const struct ghp_memory_format_request requested = {w->work.model, w->work.nchw16c};
+    size_t n = (size_t)w->program.n_instrs, n_buffers = (size_t)w->program.n_buffers;
 
+    w->prepared = ghp_alloc(n, sizeof(*w->prepared));
+    w->updates = ghp_alloc(n * GHP_MAX_PARAMS, sizeof(*w->updates));
+    w->messages = ghp_alloc(n, sizeof(*w->messages));
+    w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
+    w->address = ghp_alloc(n_buffers, sizeof(*w->address));
+    w->nchw16c = ghp_alloc(n_buffers, sizeof(*w->nchw16c));
+    if (w->prepared == NULL || w->updates == NULL || w->messages == NULL ||
+        w->message_instr == NULL || w->address == NULL || w->nchw16c == NULL)
+        return GHP_NO_MEMORY();
+    for (int i = 0; i < w->program.n_instrs; i++)
+        w->prepared[i] = (struct ghp_prepared_instr){
+            .place = i, .bias = -1, .relu_mask = -1, .add = -1, .message = -1};
     GHP_TRY(ghp_memory_format_choose(&w->program, &w->kernels,
                                      requested.nchw16c != NULL ? &requested : NULL, w->nchw16c));
     return ghp_step_timer_open(w->program.n_instrs, &w->timer);
@@ -76,7 +58,7 @@ static int64_t scratch_of(const struct ghp_worker *w, int i)
 
 static bool stands(const struct ghp_worker *w, int i)
 {
-    return w->order[i] == i && ghp_worker_instr(w, i)->stream == GHP_STREAM_COMPUTE;
+    return w->prepared[i].place == i && ghp_worker_instr(w, i)->stream == GHP_STREAM_COMPUTE;
 }
 
 /* Two instructions run in each other's place. What other streams do keeps its own: reductions are posted in the order
@@ -85,8 +67,8 @@ static void swap(struct ghp_worker *w, int i, int other)
 {
     GHP_ASSERT(stands(w, i));
     GHP_ASSERT(stands(w, other));
-    w->order[i] = other;
-    w->order[other] = i;
+    w->prepared[i].place = other;
+    w->prepared[other].place = i;
 }
 
 /* Instruction i takes its epilogue along, whose own instructions have nothing left to do; a bias is updated before,
@@ -96,10 +78,10 @@ static void absorb(struct ghp_worker *w, int i, struct ghp_epilogue epilogue)
     const int taken[] = {epilogue.bias, epilogue.relu, epilogue.stats, epilogue.add};
 
     for (size_t t = 0; t < sizeof taken / sizeof taken[0]; t++)
-        if (taken[t] >= 0) w->fused[taken[t]] = true;
-    if (epilogue.bias >= 0) w->bias[i] = ghp_worker_instr(w, epilogue.bias)->at.w[0];
+        if (taken[t] >= 0) w->prepared[taken[t]].fused = true;
+    if (epilogue.bias >= 0) w->prepared[i].bias = ghp_worker_instr(w, epilogue.bias)->at.w[0];
     if (epilogue.update >= 0) swap(w, i, epilogue.update);
-    w->add[i] = epilogue.add;
+    w->prepared[i].add = epilogue.add;
     if (epilogue.add >= 0) swap(w, i, epilogue.add);
 }
 
@@ -131,7 +113,7 @@ static enum ghp_status fuse_instr(struct ghp_worker *w, int i)
         return GHP_OK;
     GHP_TRY(find_fused(w, i, memory_formats, &fused));
     if (fused == NULL) return GHP_OK;
-    w->kernel[i] = fused;
+    w->prepared[i].kernel = fused;
     absorb(w, i, epilogue);
     return GHP_OK;
 }
@@ -141,7 +123,7 @@ static enum ghp_status fuse_back(struct ghp_worker *w, int i)
 {
     const struct ghp_prologue prologue = ghp_fuse_find_back(&w->program, w->work.model, i);
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    bool relu = prologue.relu >= 0 && !w->fused[prologue.relu]; /* else a sum has it */
+    bool relu = prologue.relu >= 0 && !w->prepared[prologue.relu].fused; /* else a sum has it */
     struct ghp_kernel *stats = NULL, *data = NULL;
     struct ghp_memory_format memory_formats;
 
@@ -155,13 +137,13 @@ static enum ghp_status fuse_back(struct ghp_worker *w, int i)
     GHP_TRY(find_fused(w, i, memory_formats, &data));
     if (!prologue.local_stats) GHP_TRY(find_fused(w, prologue.stats, memory_formats, &stats));
     if (data == NULL || (stats == NULL && !prologue.local_stats)) return GHP_OK;
-    w->kernel[i] = data;
-    if (relu) w->fused[prologue.relu] = true;
+    w->prepared[i].kernel = data;
+    if (relu) w->prepared[prologue.relu].fused = true;
     if (!prologue.local_stats) {
-        w->kernel[prologue.stats] = stats;
+        w->prepared[prologue.stats].kernel = stats;
         return GHP_OK;
     }
-    w->fused[prologue.stats] = true;
+    w->prepared[prologue.stats].fused = true;
     swap(w, i, prologue.stats);
     return GHP_OK;
 }
@@ -182,8 +164,8 @@ static enum ghp_status fuse_relu_mask(struct ghp_worker *w, int i)
     memory_formats.relu = true;
     GHP_TRY(find_fused(w, relu_mask.forward, memory_formats, &fused));
     if (fused == NULL) return GHP_OK;
-    w->kernel[relu_mask.forward] = fused;
-    w->fused[relu_mask.relu] = true;
+    w->prepared[relu_mask.forward].kernel = fused;
+    w->prepared[relu_mask.relu].fused = true;
     return GHP_OK;
 }
 
@@ -192,35 +174,34 @@ static void fuse_sum(struct ghp_worker *w, int i)
 {
     int relu = ghp_fuse_find_sum(&w->program, i);
 
-    w->relu_mask[i] = -1;
     if (relu < 0 || !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, GHP_OP_RELU,
                                              GHP_PASS_BACKWARD_DATA))
         return;
-    w->relu_mask[i] = ghp_worker_instr(w, relu)->at.y;
-    w->fused[relu] = true;
+    w->prepared[i].relu_mask = ghp_worker_instr(w, relu)->at.y;
+    w->prepared[relu].fused = true;
 }
 
 static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    struct ghp_prepared_instr *p = &w->prepared[i];
     const char *layer = instr->layer >= 0 ? w->work.model->layers[instr->layer].name : "metrics";
 
-    snprintf(w->label[i], GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
+    snprintf(p->label, GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
     if (instr->kind == GHP_INSTR_COMPUTE) {
         GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
                                  ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c),
-                                 &w->kernel[i]));
-        GHP_ASSERT(w->exec.backend_ops->scratch_bytes(w->kernel[i]) <= scratch_of(w, i));
+                                 &p->kernel));
+        GHP_ASSERT(w->exec.backend_ops->scratch_bytes(p->kernel) <= scratch_of(w, i));
         GHP_TRY(fuse_instr(w, i));
         GHP_TRY(fuse_back(w, i));
         GHP_TRY(fuse_relu_mask(w, i));
     }
     fuse_sum(w, i);
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
-    w->message[i] = -1;
     if (instr->stream != GHP_STREAM_TRANSFER) return GHP_OK;
-    w->message[i] = w->n_messages;
+    p->message = w->n_messages;
     w->message_instr[w->n_messages] = i;
     return ghp_message_open(instr, w->work.rank, &w->messages[w->n_messages++]);
 }
@@ -249,7 +230,7 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
 
         if (!ghp_instr_sends(instr)) continue;
         GHP_TRY(w->exec.device_transport_ops->group(w->exec.device_transport, instr->ranks,
-                                                    instr->stream, &w->comm[i]));
+                                                    instr->stream, &w->prepared[i].comm));
     }
     return w->program.placement.n_stages > 1 ? ghp_worker_open_channel(w) : GHP_OK;
 }
@@ -298,7 +279,7 @@ static const char *label_of(void *context, int i)
 {
     const struct ghp_worker *w = context;
 
-    return w->label[i];
+    return w->prepared[i].label;
 }
 
 /* What of a micro-batch this worker loads. */
@@ -349,7 +330,8 @@ static enum ghp_status open_in_flight(struct ghp_worker *w, bool communicates)
         .context = w};
 
     for (int i = 0; i < w->program.n_instrs; i++) /* all of them enqueue, or none is recorded */
-        if (w->comm[i] != NULL && !w->exec.device_transport_ops->enqueues) plan.captures = false;
+        if (w->prepared[i].comm != NULL && !w->exec.device_transport_ops->enqueues)
+            plan.captures = false;
     if (communicates && !w->exec.device_transport_ops->enqueues) plan.captures = false;
     return ghp_in_flight_open(&plan, &w->in_flight);
 }
@@ -422,20 +404,10 @@ void ghp_worker_close(struct ghp_worker *w)
     free((int64_t *)(uintptr_t)w->next.samples);
     free(w->messages);
     free(w->message_instr);
-    free(w->message);
     free(w->address);
     free(w->nchw16c);
-    free(w->order);
-    free(w->fused);
-    free(w->bias);
-    free(w->relu_mask);
-    free(w->add);
-    free(w->origin);
     free(w->updates);
-    free(w->updated);
-    free(w->label);
-    free(w->comm);
-    free(w->kernel);
+    free(w->prepared);
     ghp_program_release(&w->program);
     ghp_kernels_release(&w->kernels);
     free(w);

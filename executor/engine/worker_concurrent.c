@@ -8,6 +8,7 @@
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_prepared_instr *p = &w->prepared[i];
     bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE ||
                 instr->kind == GHP_INSTR_STAT_REDUCE; /* double always */
     int element_bytes = wide ? (int)sizeof(double) : ghp_parameter_bytes(w->work.element_bytes);
@@ -18,8 +19,8 @@ enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t by
                                 .scratch = w->address[instr->at.scratch],
                                 .scratch_bytes = w->program.buffers[instr->at.scratch].bytes};
 
-    w->exec.device_transport_ops->label(w->comm[i], w->label[i]);
-    return w->exec.device_transport_ops->all_reduce(w->comm[i], &sum);
+    w->exec.device_transport_ops->label(p->comm, p->label);
+    return w->exec.device_transport_ops->all_reduce(p->comm, &sum);
 }
 
 static enum ghp_status reduce(struct ghp_worker *w, int i)
@@ -34,7 +35,7 @@ static enum ghp_status reduce(struct ghp_worker *w, int i)
 /* On a device: in its communication stream, by marks in place of the clock. */
 static enum ghp_status enqueue_reduce(struct ghp_worker *w, int i)
 {
-    int bank = w->origin[i].bank;
+    int bank = w->prepared[i].origin.bank;
 
     GHP_TRY(ghp_in_flight_start(w->in_flight, bank, i));
     GHP_TRY(reduce(w, i));
@@ -48,12 +49,13 @@ static enum ghp_status enqueue_reduce(struct ghp_worker *w, int i)
 enum ghp_status ghp_worker_reduce(void *context, int i)
 {
     struct ghp_worker *w = context;
-    double origin_s = w->origin[i].start_s;
-    struct ghp_instr_timing timing = {.step = w->origin[i].step, .start_s = ghp_now_s() - origin_s};
+    const struct ghp_origin *origin = &w->prepared[i].origin;
+    struct ghp_instr_timing timing = {.step = origin->step,
+                                      .start_s = ghp_now_s() - origin->start_s};
 
     if (w->in_flight != NULL) return enqueue_reduce(w, i);
     GHP_TRY(reduce(w, i));
-    timing.finish_s = ghp_now_s() - origin_s;
+    timing.finish_s = ghp_now_s() - origin->start_s;
     ghp_step_timer_record(w->timer, i, timing);
     return GHP_OK;
 }
@@ -61,15 +63,16 @@ enum ghp_status ghp_worker_reduce(void *context, int i)
 /* Hands an instruction to the stream that runs it. */
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
 {
+    struct ghp_prepared_instr *p = &w->prepared[i];
     double begin_s = ghp_step_timer_start_s(w->timer);
 
-    w->origin[i] =
+    p->origin =
         (struct ghp_origin){.step = ghp_step_timer_step(w->timer),
                             .start_s = begin_s,
                             .posted_s = ghp_now_s() - begin_s,
                             .bank = w->in_flight != NULL ? ghp_in_flight_bank(w->in_flight) : 0};
-    if (w->message[i] < 0) return ghp_comm_stream_post(w->comm_stream, i);
-    ghp_p2p_thread_post(w->p2p_thread, w->message[i]);
+    if (p->message < 0) return ghp_comm_stream_post(w->comm_stream, i);
+    ghp_p2p_thread_post(w->p2p_thread, p->message);
     return GHP_OK;
 }
 
@@ -78,7 +81,7 @@ static void note_message(void *context, int message)
 {
     struct ghp_worker *w = context;
     int i = w->message_instr[message];
-    const struct ghp_origin *origin = &w->origin[i];
+    const struct ghp_origin *origin = &w->prepared[i].origin;
 
     ghp_step_timer_record(w->timer, i,
                           (struct ghp_instr_timing){.step = origin->step,
@@ -90,7 +93,7 @@ static const char *message_name(void *context, int message)
 {
     const struct ghp_worker *w = context;
 
-    return w->label[w->message_instr[message]];
+    return w->prepared[w->message_instr[message]].label;
 }
 
 enum ghp_status ghp_worker_open_channel(struct ghp_worker *w)

@@ -71,7 +71,7 @@ static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kerne
     if (layer->op != GHP_OP_BIAS || before.kind != GHP_SPLIT_IN) return GHP_OK;
     args->at.x[0] = args->at.y;
     for (int again = 1; again < before.tp_size; again++)
-        GHP_TRY(w->exec.backend_ops->run(w->kernel[i], args));
+        GHP_TRY(w->exec.backend_ops->run(w->prepared[i].kernel, args));
     return GHP_OK;
 }
 
@@ -79,7 +79,7 @@ static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kerne
 static enum ghp_status run_loss(struct ghp_worker *w, int i,
                                 const struct ghp_kernel_arguments *args)
 {
-    GHP_TRY(w->exec.backend_ops->run(w->kernel[i], args));
+    GHP_TRY(w->exec.backend_ops->run(w->prepared[i].kernel, args));
     if (w->in_flight == NULL || ghp_worker_instr(w, i)->wait >= 0) return GHP_OK;
     return ghp_in_flight_metrics(w->in_flight, ghp_in_flight_bank(w->in_flight),
                                  GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics]);
@@ -127,7 +127,7 @@ static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i,
         args.at.stats = moved(all->at.stats, g * 2 * local->c * (int64_t)sizeof(double));
         args.first_sample += g * local->n;
         args.stats_delta_adds = all->stats_delta_adds || g > 0;
-        GHP_TRY(w->exec.backend_ops->run(w->kernel[i], &args));
+        GHP_TRY(w->exec.backend_ops->run(w->prepared[i].kernel, &args));
     }
     return GHP_OK;
 }
@@ -135,7 +135,7 @@ static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i,
 /* The sum's place for the result, and what is added to it. */
 static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
-    const struct ghp_operands *add = &ghp_worker_instr(w, w->add[i])->at;
+    const struct ghp_operands *add = &ghp_worker_instr(w, w->prepared[i].add)->at;
     const void *one = w->address[add->x[0]], *other = w->address[add->x[1]];
 
     args->at.x[1] = one == args->at.y ? other : one;
@@ -145,19 +145,20 @@ static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_a
 static enum ghp_status run_compute(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_prepared_instr *p = &w->prepared[i];
     struct ghp_kernel_arguments args =
         ghp_kernel_arguments_of(&w->work, &w->program.placement, instr, &w->step);
 
-    if (w->fused[i]) return GHP_OK;
+    if (p->fused) return GHP_OK;
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
-    if (w->bias[i] >= 0) args.at.w[1] = w->address[w->bias[i]];
-    if (w->add[i] >= 0) take_addition(w, i, &args);
+    if (p->bias >= 0) args.at.w[1] = w->address[p->bias];
+    if (p->add >= 0) take_addition(w, i, &args);
     if (w->in_flight != NULL) args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &args);
     if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)
         return run_ghost_batches(w, i, &args);
     if (instr->local.repeat > 1) GHP_TRY(sum_ghost_batches(w, instr, &args));
-    GHP_TRY(w->exec.backend_ops->run(w->kernel[i], &args));
+    GHP_TRY(w->exec.backend_ops->run(p->kernel, &args));
     if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
         GHP_TRY(repeat_bias(w, i, &args));
     return GHP_OK;
@@ -166,13 +167,14 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
 static enum ghp_status run_reshard(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_prepared_instr *p = &w->prepared[i];
     const struct ghp_operands *at = &instr->at;
     struct ghp_reshard_job reshard = {.instr = instr,
                                       .problem = w->program.placement.problem,
                                       .rank = w->program.placement.number,
                                       .element_bytes = w->work.element_bytes,
                                       .transport_ops = w->exec.device_transport_ops,
-                                      .comm = w->comm[i],
+                                      .comm = p->comm,
                                       .x = w->address[at->x[0]],
                                       .y = w->address[at->y],
                                       .nchw16c =
@@ -184,7 +186,7 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
         reshard.receive = w->address[at->saved];
         reshard.receive_bytes = w->program.buffers[at->saved].bytes;
     }
-    if (w->comm[i] != NULL) w->exec.device_transport_ops->label(w->comm[i], w->label[i]);
+    if (p->comm != NULL) w->exec.device_transport_ops->label(p->comm, p->label);
     return ghp_reshard_run(&reshard);
 }
 
@@ -195,11 +197,12 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
     const struct ghp_operands *at = &instr->at;
     const struct ghp_buffer_extent tensor = {ghp_local_in_elements(&instr->local),
                                              w->work.element_bytes};
+    int relu_mask = w->prepared[i].relu_mask;
 
-    if (w->relu_mask[i] >= 0)
+    if (relu_mask >= 0)
         return w->exec.backend_ops->accumulate_masked(
             w->exec.backend, &(struct ghp_masked_sum){w->address[at->dy], w->address[at->x[0]],
-                                                      w->address[w->relu_mask[i]], tensor});
+                                                      w->address[relu_mask], tensor});
     if (instr->edge >= 0) return ghp_worker_accumulate(w, at->dy, at->x[0], tensor);
     for (int p = 0; p < GHP_MAX_PARAMS; p++)
         if (at->dw[p] >= 0)
@@ -229,14 +232,16 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_RESHARD: return run_reshard(w, i);
     case GHP_INSTR_ACCUMULATE: return run_accumulate(w, i);
     case GHP_INSTR_STAT_REDUCE:
-        if (w->comm[i] == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS) return GHP_OK;
+        if (w->prepared[i].comm == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS)
+            return GHP_OK;
         return ghp_worker_sum(w, i, at->stats, instr->bytes);
     case GHP_INSTR_UPDATE: return ghp_worker_update(w, i, previous);
     case GHP_INSTR_METRIC_REDUCE: keep_metrics(w); /* fall through */
     case GHP_INSTR_ALL_REDUCE:
     case GHP_INSTR_SEND:
     case GHP_INSTR_RECEIVE: return ghp_worker_post(w, i);
-    case GHP_INSTR_WAIT: return ghp_p2p_thread_wait(w->p2p_thread, w->message[instr->after]);
+    case GHP_INSTR_WAIT:
+        return ghp_p2p_thread_wait(w->p2p_thread, w->prepared[instr->after].message);
     case GHP_INSTR_COUNT: break;
     }
     return GHP_FAIL(GHP_ERR_INTERNAL, "instruction %d has no meaning; report this", i);

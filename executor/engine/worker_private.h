@@ -18,6 +18,21 @@ struct ghp_origin {  /* of a job of another stream */
     int bank;        /* of that step, on a device */
 };
 
+struct ghp_prepared_instr { /* what a worker has for an instruction of its program */
+    int place;              /* the instruction that runs here: itself, but for what is fused */
+    bool fused;             /* another does its work */
+    /* what it fuses; -1: none */
+    int bias;      /* buffer */
+    int relu_mask; /* of an ACCUMULATE: the output of the ReLU whose gradient it completes */
+    int add;       /* addition */
+    bool updated;  /* of an UPDATE: done in this step */
+    int message;   /* of a SEND or RECEIVE, else -1 */
+    struct ghp_kernel *kernel;          /* of a COMPUTE, else NULL */
+    struct ghp_comm *comm;              /* of one that sends, else NULL */
+    struct ghp_origin origin;           /* of one of another stream: the step that posted it */
+    char label[GHP_WORKER_LABEL_BYTES]; /* for the watchdog */
+};
+
 struct ghp_worker {
     struct ghp_exec_context exec;
     struct ghp_work work;
@@ -30,30 +45,20 @@ struct ghp_worker {
     struct ghp_supply next; /* hinted for the step after the present one; samples owned */
     bool has_next;
     struct ghp_step_timer *timer;
-    struct ghp_kernel **kernel; /* of each COMPUTE, else NULL */
-    int *order;     /* in which instructions run: the list's, but for what is fused (fuse.h) */
-    bool *fused;    /* of each instruction: another does its work */
-    int *bias;      /* of each instruction: the buffer of the bias that it fuses, or -1 */
-    int *relu_mask; /* of each ACCUMULATE: the output of the ReLU that it fuses, or -1 */
-    int *add;       /* of each instruction: the addition that it fuses, or -1 */
-    struct ghp_comm **comm;                /* of each instruction that sends, else NULL */
-    char (*label)[GHP_WORKER_LABEL_BYTES]; /* of each instruction, for the watchdog */
-    void **address;                        /* of each buffer */
-    bool *nchw16c;                         /* each buffer's format */
-    bool *updated;                         /* of each UPDATE: done in this step */
-    struct ghp_update *updates;            /* those that run at once */
-    struct ghp_channel *channel;           /* NULL: no other stages */
+    struct ghp_prepared_instr *prepared; /* of each instruction */
+    void **address;                      /* of each buffer */
+    bool *nchw16c;                       /* each buffer's format */
+    struct ghp_update *updates;          /* those that run at once */
+    struct ghp_channel *channel;         /* NULL: no other stages */
     struct ghp_p2p_thread *p2p_thread;
     struct ghp_message *messages; /* sends and receives, in list order */
     int n_messages;
     int *message_instr;   /* of each message */
-    int *message;         /* of each instruction, -1: it is none */
     int metrics;          /* buffer */
     int metrics_boundary; /* instruction before which the last step's metrics are taken */
     int dropped;          /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
-    struct ghp_step step;      /* whose updates or result are pending, or that runs */
-    struct ghp_origin *origin; /* of each instruction of another stream: the step that posted it */
+    struct ghp_step step; /* whose updates or result are pending, or that runs */
     bool has_result;
     struct ghp_result result;
 };
@@ -78,6 +83,8 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
 
 /* ---- worker_update.c ---- */
 
+/* A step's or a flush's updates begin: none is done. */
+void ghp_worker_begin_updates(struct ghp_worker *w);
 /* An UPDATE, by the rates of the step whose gradient it is. */
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of);
 /* Buffer `sum` += buffer `more`. */

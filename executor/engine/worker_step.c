@@ -75,9 +75,9 @@ static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
 
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
 {
-    memset(w->updated, 0, (size_t)w->program.n_instrs * sizeof(*w->updated));
+    ghp_worker_begin_updates(w);
     for (int k = 0; k < w->program.n_instrs; k++) {
-        int i = w->order[k];
+        int i = w->prepared[k].place;
         const struct ghp_instr *instr = ghp_worker_instr(w, i);
         struct moment moment;
 
@@ -213,7 +213,7 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
     GHP_TRY(ghp_worker_settle(w));
     if (!w->updates_pending) return GHP_OK;
     if (w->in_flight != NULL) GHP_TRY(ghp_in_flight_set(w->in_flight, &hyperparameters));
-    memset(w->updated, 0, (size_t)w->program.n_instrs * sizeof(*w->updated));
+    ghp_worker_begin_updates(w);
     for (int i = 0; i < w->program.n_instrs; i++)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_UPDATE)
             GHP_TRY(ghp_worker_update(w, i, &w->step));

@@ -58,18 +58,24 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
 {
     int n = 0;
 
-    if (w->updated[i]) return GHP_OK;
+    if (w->prepared[i].updated) return GHP_OK;
     for (int j = i; j < w->program.n_instrs; j++) {
         const struct ghp_instr *instr = ghp_worker_instr(w, j);
 
-        if (instr->kind != GHP_INSTR_UPDATE || w->updated[j] ||
+        if (instr->kind != GHP_INSTR_UPDATE || w->prepared[j].updated ||
             instr->wait > ghp_worker_instr(w, i)->wait)
             continue;
-        w->updated[j] = true;
+        w->prepared[j].updated = true;
         n += list_updates(w, j, of, w->updates + n);
         GHP_TRY(add_stats_deltas(w, j));
     }
     return w->exec.backend_ops->update_all(w->exec.backend, w->updates, n);
+}
+
+void ghp_worker_begin_updates(struct ghp_worker *w)
+{
+    for (int i = 0; i < w->program.n_instrs; i++)
+        w->prepared[i].updated = false;
 }
 
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of)
