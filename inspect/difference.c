@@ -129,8 +129,9 @@ static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing 
     }
     GHP_TRY(put_splits(sheet, p));
     step_s = step_with(p, b->splits, b->bucket_bytes);
-    put_difference(sheet, (struct difference){"all of these", a->strategy, b->strategy, step_s,
-                                              step_s - p->step_s});
+    put_difference(sheet,
+                   (struct difference){"all of these", ghp_strategy_name(a->strategy),
+                                       ghp_strategy_name(b->strategy), step_s, step_s - p->step_s});
     return GHP_OK;
 }
 
@@ -140,7 +141,7 @@ static void put_prediction(struct ghp_sheet *sheet, const char *name, const stru
 
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, name);
-    ghp_sheet_text(sheet, plan->strategy);
+    ghp_sheet_text(sheet, ghp_strategy_name(plan->strategy));
     ghp_sheet_real(sheet, p->step_s);
     ghp_sheet_real(sheet, p->step_s > 0 ? (double)plan->problem.global_batch / p->step_s : NAN);
     ghp_sheet_real(sheet, p->compute_s);

@@ -102,7 +102,7 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
     ghp_sheet_note(
         sheet,
         "plan of %s (%s): %d workers = %d group%s of %d, global batch %lld, %lld samples a worker",
-        model->name, plan->strategy, plan->problem.workers, plan->groups,
+        model->name, ghp_strategy_name(plan->strategy), plan->problem.workers, plan->groups,
         plan->groups == 1 ? "" : "s", plan->group_size, (long long)plan->problem.global_batch,
         (long long)(plan->problem.global_batch / plan->problem.workers));
     ghp_sheet_note(sheet, "profile %s (%s, %s), hash %016llx; model hash %016llx",
@@ -184,21 +184,21 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
         {"measured_share", "measured", "%", 'r', 100, 1},
         {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "strategies", columns);
-    const char *mine = strcmp(plan->strategy, "auto") == 0 ? "ghp" : plan->strategy;
+    const char *mine = ghp_strategy_show(plan->strategy);
 
     ghp_sheet_note(sheet, "a step; compute: the compute stream alone, reshards included; reduce: "
                           "the communication stream "
                           "alone; exposed: waiting for it; memory and sent: a worker");
     for (int i = 0; i < plan->n_baselines; ++i)
         if (!plan->baselines[i].feasible)
-            ghp_sheet_note(sheet, "%s is not feasible: %s", plan->baselines[i].strategy,
-                           plan->baselines[i].reason != NULL ? plan->baselines[i].reason
-                                                             : "no reason given");
+            ghp_sheet_note(
+                sheet, "%s is not feasible: %s", ghp_strategy_name(plan->baselines[i].strategy),
+                plan->baselines[i].reason != NULL ? plan->baselines[i].reason : "no reason given");
     put_prediction(sheet, mine, &plan->predicted, plan->predicted.step_s);
     for (int i = 0; i < plan->n_baselines; ++i)
         if (plan->baselines[i].feasible)
-            put_prediction(sheet, plan->baselines[i].strategy, &plan->baselines[i].predicted,
-                           plan->predicted.step_s);
+            put_prediction(sheet, ghp_strategy_name(plan->baselines[i].strategy),
+                           &plan->baselines[i].predicted, plan->predicted.step_s);
     ghp_display_sheet(report, sheet);
 }
 
@@ -274,16 +274,18 @@ static enum ghp_status put_memory(struct ghp_display *report, const struct ghp_p
 static void put_certificate(struct ghp_display *report, const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
+    char status[GHP_CERTIFICATE_STATUS_SIZE];
 
+    ghp_certificate_status(c->proof, c->trial, status);
     ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
     ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
     ghp_display_int(report, "sent_bytes", plan->predicted.sent_bytes);
     ghp_display_real(report, "gap", c->gap);
     ghp_display_real(report, "best_step_s", c->step_s);
     ghp_display_real(report, "bound_s", c->bound_s);
-    ghp_display_text(report, "status", c->status);
+    ghp_display_text(report, "status", status);
     ghp_display_text(report, "preferred", c->preferred);
-    ghp_display_text(report, "strategy", plan->strategy);
+    ghp_display_text(report, "strategy", ghp_strategy_name(plan->strategy));
     ghp_display_int(report, "workers", plan->problem.workers);
     ghp_display_int(report, "groups", plan->groups);
     ghp_display_int(report, "group_size", plan->group_size);
@@ -294,10 +296,10 @@ static void put_certificate(struct ghp_display *report, const struct ghp_plan *p
             "certificate: %s; best step searched %.3f ms, none below %.3f ms, gap %.4f %%; "
             "%lld plans simulated, %lld "
             "nodes, %.3f s",
-            c->status, c->step_s * 1e3, c->bound_s * 1e3, c->gap * 100, (long long)c->plans,
+            status, c->step_s * 1e3, c->bound_s * 1e3, c->gap * 100, (long long)c->plans,
             (long long)c->nodes, c->seconds);
     else
-        ghp_display_line(report, "certificate: none, the plan was given (%s)", c->status);
+        ghp_display_line(report, "certificate: none, the plan was given (%s)", status);
     if (c->preferred != NULL) ghp_display_line(report, "preferred: %s", c->preferred);
 }
 

@@ -62,7 +62,7 @@ static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, con
 static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
-    char splits[512];
+    char splits[512], status[GHP_CERTIFICATE_STATUS_SIZE];
 
     ghp_table_note(t, "%s, %d workers, global batch %" PRId64 ", profile %s (%s, %s)",
                    plan->model.name, plan->problem.workers, plan->problem.global_batch,
@@ -75,8 +75,8 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     ghp_table_note(t,
                    "%s: step %.3f ms, bound %.3f ms, gap %.2g; %" PRId64
                    " plans simulated, %" PRId64 " nodes, %.2f s",
-                   c->status, 1e3 * c->step_s, 1e3 * c->bound_s, c->gap, c->plans, c->nodes,
-                   c->seconds);
+                   ghp_certificate_status(c->proof, c->trial, status), 1e3 * c->step_s,
+                   1e3 * c->bound_s, c->gap, c->plans, c->nodes, c->seconds);
     if (plan->bucket_bytes > 0) {
         char bucket[32];
 
@@ -94,7 +94,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                        ghp_overrides_format(&plan->what_if, splits, sizeof splits));
     for (int b = 0; b < plan->n_baselines; ++b)
         if (!plan->baselines[b].feasible)
-            ghp_table_note(t, "no %s plan: %s", plan->baselines[b].strategy,
+            ghp_table_note(t, "no %s plan: %s", ghp_strategy_name(plan->baselines[b].strategy),
                            plan->baselines[b].reason);
 }
 
@@ -112,14 +112,12 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
     ghp_table_column(t, "exposed", "ms", 'r');
     ghp_table_column(t, "memory", "a worker", 'r');
     ghp_table_column(t, "sent", "a worker", 'r');
-    add_prediction(t, plan, strcmp(plan->strategy, "auto") == 0 ? "ghp" : plan->strategy,
-                   &plan->predicted);
+    add_prediction(t, plan, ghp_strategy_show(plan->strategy), &plan->predicted);
     for (int b = 0; b < plan->n_baselines; ++b) {
         const struct ghp_baseline *base = &plan->baselines[b];
 
-        if (base->feasible && strcmp(base->strategy, plan->strategy) != 0)
-            add_prediction(t, plan, strcmp(base->strategy, "owt") == 0 ? "OWT" : base->strategy,
-                           &base->predicted);
+        if (base->feasible && base->strategy != plan->strategy)
+            add_prediction(t, plan, ghp_strategy_show(base->strategy), &base->predicted);
     }
     status = ghp_table_print(t, out);
     ghp_table_close(t);
@@ -214,7 +212,7 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     ghp_json_put(object, "model", json_string(plan->model.name), failed);
     ghp_json_put(object, "workers", json_integer(plan->problem.workers), failed);
     ghp_json_put(object, "global_batch", json_integer(plan->problem.global_batch), failed);
-    ghp_json_put(object, "strategy", json_string(plan->strategy), failed);
+    ghp_json_put(object, "strategy", json_string(ghp_strategy_name(plan->strategy)), failed);
     ghp_json_put(object, "groups", json_integer(plan->groups), failed);
     ghp_json_put(object, "group_size", json_integer(plan->group_size), failed);
     ghp_json_put(object, "bucket_cap_bytes", json_integer(plan->bucket_bytes), failed);

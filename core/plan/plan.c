@@ -21,10 +21,8 @@ void ghp_plan_release(struct ghp_plan *plan)
     ghp_model_release(&plan->model);
     ghp_profile_release(&plan->profile);
     ghp_overrides_release(&plan->what_if);
-    for (int i = 0; i < plan->n_baselines; ++i) {
-        free(plan->baselines[i].strategy);
+    for (int i = 0; i < plan->n_baselines; ++i)
         free(plan->baselines[i].reason);
-    }
     free(plan->baselines);
     for (int i = 0; i < plan->n_alternatives; ++i)
         ghp_alternative_release(&plan->alternatives[i]);
@@ -34,10 +32,8 @@ void ghp_plan_release(struct ghp_plan *plan)
     free(plan->shares);
     free(plan->recompute);
     free(plan->nchw16c);
-    free(plan->strategy);
     free(plan->model_path);
     free(plan->profile_path);
-    free(plan->certificate.status);
     free(plan->certificate.preferred);
     free(plan->certificate.margin);
     free(plan->certificate.unfinished);
@@ -232,7 +228,7 @@ static enum ghp_status check_certificate(const struct ghp_plan *plan)
     double step_s = plan->predicted.step_s, gap;
 
     if (!(c->step_s > 0)) { /* nothing was searched: a plan that was given */
-        if (strcmp(plan->strategy, "auto") != 0) return GHP_OK;
+        if (plan->strategy != GHP_STRATEGY_AUTO) return GHP_OK;
         return fail_seconds("certificate.step_s", c->step_s, step_s);
     }
     if (!same(c->step_s, step_s, step_s) &&
@@ -246,7 +242,7 @@ static enum ghp_status check_certificate(const struct ghp_plan *plan)
                         c->bound_s, c->step_s);
     gap = fmax(0, (c->step_s - c->bound_s) / c->step_s);
     if (fabs(c->gap - gap) > 1e-8) return fail_seconds("certificate.gap", c->gap, gap);
-    if (strncmp(c->status, "optimal", strlen("optimal")) == 0 && c->gap > 1e-6)
+    if (c->proof == GHP_PROOF_OPTIMAL && c->gap > 1e-6)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the plan does not hold: it calls itself optimal with a gap of %.3g; make "
                         "the plan again with "
@@ -258,11 +254,11 @@ static enum ghp_status check_certificate(const struct ghp_plan *plan)
 /* A plan that was chosen freely is never slower than pure data parallelism. */
 static enum ghp_status check_baselines(const struct ghp_plan *plan)
 {
-    if (strcmp(plan->strategy, "auto") != 0) return GHP_OK;
+    if (plan->strategy != GHP_STRATEGY_AUTO) return GHP_OK;
     for (int i = 0; i < plan->n_baselines; ++i) {
         const struct ghp_baseline *b = &plan->baselines[i];
 
-        if (!b->feasible || strcmp(b->strategy, "data") != 0 ||
+        if (!b->feasible || b->strategy != GHP_STRATEGY_DATA ||
             plan->predicted.step_s <= b->predicted.step_s ||
             same(plan->predicted.step_s, b->predicted.step_s, b->predicted.step_s))
             continue;

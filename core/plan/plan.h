@@ -6,7 +6,9 @@
 #define GHP_CORE_PLAN_PLAN_H
 
 #include "core/plan/alternative.h"
+#include "core/plan/certificate.h"
 #include "core/plan/overrides.h"
+#include "core/plan/strategy.h"
 #include "core/program/lower.h"
 #include "core/cost/simulate.h"
 
@@ -17,32 +19,19 @@ struct ghp_prediction {
     int64_t sent_bytes; /* per worker and step */
 };
 
-struct ghp_baseline { /* what the plan is compared with */
-    char *strategy;   /* "data", "model", "owt" */
+struct ghp_baseline {           /* what the plan is compared with */
+    enum ghp_strategy strategy; /* any but AUTO */
     bool feasible;
     char *reason; /* why not; NULL if feasible */
     struct ghp_prediction predicted;
 };
 
-struct ghp_certificate {
-    double step_s;    /* simulated step of the best plan of what was searched */
-    double bound_s;   /* no plan of it is faster than this; what was tried on top may be */
-    double gap;       /* (step_s - bound_s) / step_s, 0 when equal to rounding */
-    char *status;     /* "optimal", "within the gap", "time limit", "given"; docs/formats.md */
-    int64_t plans;    /* plans simulated */
-    int64_t nodes;    /* branch-and-bound nodes */
-    double seconds;   /* spent searching */
-    char *preferred;  /* why a simpler plan than the fastest was taken, or NULL */
-    char *unfinished; /* what the time limit kept from being done beside the search, or NULL */
-    char *margin;     /* over data parallelism, beside the error, and which was taken; or NULL */
-};
-
 struct ghp_plan {
     struct ghp_model model;
     struct ghp_problem problem;
-    int groups, group_size;   /* G, K: N = G K; canonical unless asked for */
-    char *strategy;           /* "auto", "data", "model", "owt", "given" */
-    struct ghp_split *splits; /* one a layer */
+    int groups, group_size;     /* G, K: N = G K; canonical unless asked for */
+    enum ghp_strategy strategy; /* any but HEURISTIC */
+    struct ghp_split *splits;   /* one a layer */
     /* stages and micro-batches; zeroed: none. Its lists are the next two */
     struct ghp_staging staging;
     int64_t *shares; /* one a worker, or NULL; owned */

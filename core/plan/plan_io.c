@@ -19,8 +19,6 @@
 #define FORMAT "ghp.plan/2"
 #define MAX_SECONDS GHP_PLAN_MAX_SECONDS
 
-static const char *const strategies[] = {"auto", "data", "model", "owt", "given", NULL};
-
 enum { MAX_WORKERS = 1 << 20 };
 
 /* Sets a key to a value, which is taken over; *failed is set where value is NULL or memory is short. */
@@ -59,7 +57,8 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
 
     for (int i = 0; i < plan->n_baselines; ++i) {
         const struct ghp_baseline *b = &plan->baselines[i];
-        json_t *item = json_pack("{s:s, s:b}", "strategy", b->strategy, "feasible", b->feasible);
+        json_t *item = json_pack("{s:s, s:b}", "strategy", ghp_strategy_name(b->strategy),
+                                 "feasible", b->feasible);
 
         put_text(item, "reason", b->reason, failed);
         if (b->feasible) put(item, "predicted", ghp_plan_prediction_json(&b->predicted), failed);
@@ -70,10 +69,12 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
 
 static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
 {
-    json_t *object = json_pack(
-        "{s:s, s:f, s:f, s:f, s:I, s:I, s:f}", "status", c->status != NULL ? c->status : "given",
-        "step_s", c->step_s, "bound_s", c->bound_s, "gap", c->gap, "plans_simulated",
-        (json_int_t)c->plans, "bb_nodes", (json_int_t)c->nodes, "search_s", c->seconds);
+    char status[GHP_CERTIFICATE_STATUS_SIZE];
+    json_t *object =
+        json_pack("{s:s, s:f, s:f, s:f, s:I, s:I, s:f}", "status",
+                  ghp_certificate_status(c->proof, c->trial, status), "step_s", c->step_s,
+                  "bound_s", c->bound_s, "gap", c->gap, "plans_simulated", (json_int_t)c->plans,
+                  "bb_nodes", (json_int_t)c->nodes, "search_s", c->seconds);
 
     put_text(object, "preferred", c->preferred, failed);
     put_text(object, "margin", c->margin, failed);
@@ -107,10 +108,10 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
 {
     json_t *root = json_pack(
         "{s:s, s:s, s:i, s:I, s:i, s:i, s:I, s:I}", "format", FORMAT, "strategy",
-        plan->strategy != NULL ? plan->strategy : "given", "workers", plan->problem.workers,
-        "global_batch", (json_int_t)plan->problem.global_batch, "groups", plan->groups,
-        "group_size", plan->group_size, "bucket_cap_bytes", (json_int_t)plan->bucket_bytes,
-        "memory_limit_bytes", (json_int_t)plan->memory_limit_bytes);
+        ghp_strategy_name(plan->strategy), "workers", plan->problem.workers, "global_batch",
+        (json_int_t)plan->problem.global_batch, "groups", plan->groups, "group_size",
+        plan->group_size, "bucket_cap_bytes", (json_int_t)plan->bucket_bytes, "memory_limit_bytes",
+        (json_int_t)plan->memory_limit_bytes);
     int failed = root == NULL;
 
     ghp_plan_put_staging(root, plan, &failed);
@@ -211,6 +212,20 @@ static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan 
     return GHP_OK;
 }
 
+/* One of the strategies first .. last. */
+static enum ghp_status read_strategy(const struct ghp_node *at, enum ghp_strategy first,
+                                     enum ghp_strategy last, enum ghp_strategy *strategy)
+{
+    const char *names[GHP_STRATEGY_COUNT + 1] = {NULL};
+    int choice = 0;
+
+    for (int s = (int)first; s <= (int)last; ++s)
+        names[s - (int)first] = ghp_strategy_name((enum ghp_strategy)s);
+    GHP_TRY(ghp_json_choice(at, "strategy", names, &choice));
+    *strategy = (enum ghp_strategy)((int)first + choice);
+    return GHP_OK;
+}
+
 static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_plan *plan)
 {
     static const char *const keys[] = {"strategy", "feasible", "reason", "predicted", NULL};
@@ -226,7 +241,7 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
         plan->n_baselines = (int)i + 1;
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(ghp_json_only_keys(&item, keys));
-        GHP_TRY(ghp_json_text(&item, "strategy", &b->strategy));
+        GHP_TRY(read_strategy(&item, GHP_STRATEGY_DATA, GHP_STRATEGY_HEURISTIC, &b->strategy));
         GHP_TRY(ghp_json_bool(&item, "feasible", &b->feasible));
         GHP_TRY(ghp_json_opt_text(&item, "reason", &b->reason));
         if (!b->feasible) continue;
@@ -234,6 +249,19 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
         GHP_TRY(read_prediction(&predicted, &b->predicted));
     }
     return GHP_OK;
+}
+
+static enum ghp_status read_status(const struct ghp_node *at, struct ghp_certificate *c)
+{
+    char text[GHP_CERTIFICATE_STATUS_SIZE];
+    struct ghp_node status;
+
+    GHP_TRY(ghp_json_text_n(at, "status", text, sizeof text));
+    if (ghp_certificate_parse(text, &c->proof, &c->trial)) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "status", &status));
+    return ghp_json_fail(&status, GHP_ERR_INPUT,
+                         "no certificate has the status '%s'; use 'given' for a plan by hand",
+                         text);
 }
 
 static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_certificate *c)
@@ -245,7 +273,7 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
 
     GHP_TRY(ghp_json_get(root, "certificate", &at));
     GHP_TRY(ghp_json_only_keys(&at, keys));
-    GHP_TRY(ghp_json_text(&at, "status", &c->status));
+    GHP_TRY(read_status(&at, c));
     GHP_TRY(ghp_json_real(&at, "step_s", 0, MAX_SECONDS, &c->step_s));
     GHP_TRY(ghp_json_real(&at, "bound_s", 0, MAX_SECONDS, &c->bound_s));
     GHP_TRY(ghp_json_real(&at, "gap", 0, 1, &c->gap));
@@ -354,12 +382,9 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "profile",
                                        NULL};
     struct ghp_node at;
-    int strategy = 0;
 
     GHP_TRY(ghp_json_only_keys(root, keys));
-    GHP_TRY(ghp_json_choice(root, "strategy", strategies, &strategy));
-    plan->strategy = strdup(strategies[strategy]);
-    if (plan->strategy == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(read_strategy(root, GHP_STRATEGY_AUTO, GHP_STRATEGY_GIVEN, &plan->strategy));
     GHP_TRY(read_parts(root, plan));
     GHP_TRY(read_problem(root, plan));
     GHP_TRY(read_splits(root, plan));

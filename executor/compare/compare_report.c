@@ -120,7 +120,7 @@ static void row(struct ghp_table *t, const struct ghp_comparison *ab, const stru
 
     ghp_table_row(t);
     ghp_table_cell(t, "%s", e->path);
-    ghp_table_cell(t, "%s", e->plan.strategy);
+    ghp_table_cell(t, "%s", ghp_strategy_name(e->plan.strategy));
     if (e->comparable)
         ghp_table_cell(t, "%.3f", ms * term.predicted_s);
     else
@@ -194,7 +194,7 @@ static json_t *plan_json(const struct ghp_comparison *ab, const struct ghp_setup
     json_t *o = json_object(), *rounds = json_array();
 
     put(o, "plan", json_string(e->path));
-    put(o, "strategy", json_string(e->plan.strategy));
+    put(o, "strategy", json_string(ghp_strategy_name(e->plan.strategy)));
     put(o, "groups", json_integer(e->plan.groups));
     put(o, "group_size", json_integer(e->plan.group_size));
     put(o, "comparable", json_boolean(e->comparable));

@@ -49,7 +49,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
     put(o, "model", json_string(plan->model.name));
     put(o, "model_hash", hash(plan->model_hash));
     put(o, "profile_hash", hash(plan->profile_hash));
-    put(o, "strategy", json_string(plan->strategy));
+    put(o, "strategy", json_string(ghp_strategy_name(plan->strategy)));
     put(o, "workers", json_integer(plan->problem.workers));
     put(o, "groups", json_integer(plan->groups));
     put(o, "group_size", json_integer(plan->group_size));

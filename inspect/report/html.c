@@ -25,7 +25,7 @@ static void put_figure(struct ghp_page *page, const char *name, const char *valu
 static const struct ghp_prediction *data_of(const struct ghp_plan *plan)
 {
     for (int i = 0; i < plan->n_baselines; ++i)
-        if (plan->baselines[i].feasible && strcmp(plan->baselines[i].strategy, "data") == 0)
+        if (plan->baselines[i].feasible && plan->baselines[i].strategy == GHP_STRATEGY_DATA)
             return &plan->baselines[i].predicted;
     return NULL;
 }
@@ -90,9 +90,9 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
     ghp_page_add(page,
                  " on %d worker%s</h1>\n<p>Plan by strategy <b>%s</b>: %d group%s of %d, "
                  "global batch %lld; ",
-                 plan->problem.workers, plan->problem.workers == 1 ? "" : "s", plan->strategy,
-                 plan->groups, plan->groups == 1 ? "" : "s", plan->group_size,
-                 (long long)plan->problem.global_batch);
+                 plan->problem.workers, plan->problem.workers == 1 ? "" : "s",
+                 ghp_strategy_name(plan->strategy), plan->groups, plan->groups == 1 ? "" : "s",
+                 plan->group_size, (long long)plan->problem.global_batch);
     ghp_page_add(page,
                  plan->bucket_bytes > 0 ? "gradients reduced together up to %lld bytes.</p>\n"
                                         : "each layer's gradient reduced alone.</p>\n",
@@ -158,35 +158,31 @@ static void put_strategy(struct ghp_page *page, const char *class, const struct 
                  sent);
 }
 
-static void put_strategy_name(struct ghp_page *page, const char *strategy)
+static void put_strategy_name(struct ghp_page *page, enum ghp_strategy strategy)
 {
-    static const char *const names[][2] = {
-        {"data", "data: every layer by samples"},
-        {"model", "model: every layer divided among all"},
-        {"owt",
-         "OWT: \xe2\x80\x9cone weird trick\xe2\x80\x9d, convolutions by data, the rest divided"},
-        {"ghp", "this plan, found by ghp"}};
+    static const char *const names[GHP_STRATEGY_COUNT] = {
+        [GHP_STRATEGY_AUTO] = "this plan, found by ghp",
+        [GHP_STRATEGY_DATA] = "data: every layer by samples",
+        [GHP_STRATEGY_MODEL] = "model: every layer divided among all",
+        [GHP_STRATEGY_OWT] = "OWT: \xe2\x80\x9cone weird trick\xe2\x80\x9d, convolutions by data, "
+                             "the rest divided",
+        [GHP_STRATEGY_HEURISTIC] = "heuristic"};
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
-        if (strcmp(names[i][0], strategy) != 0) continue;
-        ghp_page_add(page, "%s", names[i][1]);
-        return;
-    }
-    ghp_page_text(page, strategy);
+    ghp_page_add(page, "%s", names[strategy]);
 }
 
 void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *report)
 {
     const struct ghp_plan *plan = report->plan;
     struct bars bars = bars_of(plan);
-    bool own = strcmp(plan->strategy, "auto") == 0;
+    bool own = plan->strategy == GHP_STRATEGY_AUTO;
 
     ghp_page_add(page, "<section><h2>Beside other strategies</h2>\n<ul class=\"strategies\">\n"
                        "<li><h3>");
     if (own)
-        put_strategy_name(page, "ghp");
+        put_strategy_name(page, GHP_STRATEGY_AUTO);
     else
-        ghp_page_add(page, "this plan (%s)", plan->strategy);
+        ghp_page_add(page, "this plan (%s)", ghp_strategy_name(plan->strategy));
     ghp_page_add(page, "</h3>");
     put_strategy(page, "own", &plan->predicted, bars);
     for (int i = 0; i < plan->n_baselines; ++i) {
@@ -226,11 +222,12 @@ void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *
 {
     const struct ghp_plan *plan = report->plan;
     const struct ghp_certificate *c = &plan->certificate;
+    char status[GHP_CERTIFICATE_STATUS_SIZE];
 
     ghp_page_add(page, "<section><h2>How good, and from what</h2>\n");
     if (c->step_s > 0) {
         ghp_page_add(page, "<p>Certificate: <b>");
-        ghp_page_text(page, c->status);
+        ghp_page_text(page, ghp_certificate_status(c->proof, c->trial, status));
         ghp_page_add(page,
                      "</b>. Of the plans searched the best takes %.3f ms, and none takes less "
                      "than %.3f ms; gap %.4g %%. %lld plans were simulated and %lld nodes searched "

@@ -58,7 +58,7 @@ const char *ghp_report_layer_name(const struct ghp_report *report, int layer)
 
 const char *ghp_report_strategy(const struct ghp_plan *plan)
 {
-    return plan->strategy[0] == 'a' ? "ghp" : plan->strategy; /* "auto" is ghp's own choice */
+    return ghp_strategy_show(plan->strategy);
 }
 
 const char *ghp_report_reshard(const struct ghp_plan *plan, int edge)

@@ -53,7 +53,7 @@ static enum ghp_status solve_baseline(struct ghp_build_context *m, int index,
     int64_t *bucket = &m->baseline_bucket[index];
     int *kept = &m->baseline_kept[index];
 
-    GHP_TRY(ghp_build_set_text(&b->strategy, ghp_strategy_name(baselines[index])));
+    b->strategy = baselines[index];
     GHP_TRY(ghp_domain_init(&m->instance, &domain));
     status = ghp_strategy_restrict(baselines[index], &domain);
     if (status == GHP_OK) status = ghp_build_search(m, &domain, 0.1 * (index + 1), r);

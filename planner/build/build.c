@@ -30,10 +30,10 @@ static enum ghp_status name_plan(struct ghp_build_context *m)
 {
     struct ghp_plan *plan = m->plan;
     const struct ghp_plan_request *w = m->request;
-    bool given = w->force != NULL || w->stages != NULL || w->micro_batches > 0 || w->heuristic;
-    const char *strategy = given ? "given" : ghp_strategy_name(w->strategy);
+    bool given = w->force != NULL || w->stages != NULL || w->micro_batches > 0 ||
+                 w->solver == GHP_SOLVER_HEURISTIC;
 
-    GHP_TRY(ghp_build_set_text(&plan->strategy, strategy));
+    plan->strategy = given ? GHP_STRATEGY_GIVEN : w->strategy;
     GHP_TRY(ghp_build_set_text(&plan->model_path, w->model_path));
     GHP_TRY(ghp_build_set_text(&plan->profile_path, w->profile_path));
     plan->memory_limit_bytes = w->memory_bytes;
@@ -73,7 +73,7 @@ static enum ghp_status finish_staged(struct ghp_build_context *m, const struct g
 {
     struct ghp_plan *plan = m->plan;
 
-    if (m->request->heuristic) {
+    if (m->request->solver == GHP_SOLVER_HEURISTIC) {
         GHP_TRY(ghp_build_adopt_rules(m, rules));
     } else {
         GHP_TRY(ghp_staged_adopt(m->request, &m->how, &m->outer, plan));
@@ -94,14 +94,16 @@ static enum ghp_status finish_staged(struct ghp_build_context *m, const struct g
 static enum ghp_status own_search(struct ghp_build_context *m)
 {
     const struct ghp_plan_request *w = m->request;
-    double share = w->search_stages ? 0.4 : ghp_build_may_recompute(m) ? 0.6 : 0.8;
+    double share = w->pipeline_mode == GHP_PIPELINE_MODE_AUTO ? 0.4
+                   : ghp_build_may_recompute(m)               ? 0.6
+                                                              : 0.8;
 
     if (w->stages != NULL || w->micro_batches > 1) return ghp_build_search_given(m);
     if (w->strategy != GHP_STRATEGY_AUTO) return ghp_build_take_baseline(m);
     GHP_TRY(ghp_domain_init(&m->instance, &m->domain));
     if (w->force != NULL) GHP_TRY(ghp_force_restrict(w->force, &m->domain));
     GHP_TRY(ghp_build_search(m, &m->domain, share, &m->own));
-    if (w->search_stages) GHP_TRY(ghp_build_search_stages(m));
+    if (w->pipeline_mode == GHP_PIPELINE_MODE_AUTO) GHP_TRY(ghp_build_search_stages(m));
     GHP_TRY(ghp_build_search_recompute(m));
     if (!m->own.feasible && !m->staged) return ghp_build_fail_stages(m);
     return ghp_build_search_load_balance(m);
@@ -144,9 +146,10 @@ static enum ghp_status make_once(const struct ghp_plan_request *request, const b
     GHP_TRY_GOTO(status, prepare(&m), done);
     GHP_TRY_GOTO(status, ghp_build_baselines(&m, plan->splits), done);
     GHP_TRY_GOTO(status, own_search(&m), done);
-    if (request->search_stages || request->heuristic)
+    if (request->pipeline_mode == GHP_PIPELINE_MODE_AUTO || request->solver == GHP_SOLVER_HEURISTIC)
         GHP_TRY_GOTO(status, ghp_build_rules(&m, &rules), done);
-    status = m.staged || request->heuristic ? finish_staged(&m, &rules) : finish(&m);
+    status = m.staged || request->solver == GHP_SOLVER_HEURISTIC ? finish_staged(&m, &rules)
+                                                                 : finish(&m);
 done:
     if (shows) ghp_progress_end();
     for (int b = 0; b < GHP_BUILD_BASELINES; ++b)
@@ -166,7 +169,8 @@ static double data_s(const struct ghp_plan_request *request, const struct ghp_pl
 {
     const struct ghp_baseline *data = &plan->baselines[0];
     bool whole = request->strategy == GHP_STRATEGY_AUTO && request->force == NULL &&
-                 request->stages == NULL && request->micro_batches < 2 && !request->heuristic;
+                 request->stages == NULL && request->micro_batches < 2 &&
+                 request->solver != GHP_SOLVER_HEURISTIC;
 
     return whole && data->feasible ? data->predicted.step_s : INFINITY;
 }

@@ -13,7 +13,7 @@ enum ghp_status ghp_build_set_text(char **to, const char *text)
 
 bool ghp_build_may_try(const struct ghp_plan_request *w)
 {
-    return !w->heuristic && w->force == NULL && w->groups == 0 &&
+    return w->solver != GHP_SOLVER_HEURISTIC && w->force == NULL && w->groups == 0 &&
            strcmp(w->profile->backend, "cuda") != 0;
 }
 
@@ -21,5 +21,5 @@ bool ghp_build_may_recompute(const struct ghp_build_context *m)
 {
     const struct ghp_plan_request *w = m->request;
 
-    return w->memory_bytes > 0 && !w->keep_layers && ghp_build_may_try(w);
+    return w->memory_bytes > 0 && w->recompute == GHP_RECOMPUTE_MODE_AUTO && ghp_build_may_try(w);
 }

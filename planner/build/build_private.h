@@ -9,11 +9,8 @@
 
 enum { GHP_BUILD_BASELINES = 3 };
 
-/* What a plan has that was found by trial, so that no proof is about it. */
-enum ghp_trial { GHP_TRIAL_NONE, GHP_TRIAL_RECOMPUTE, GHP_TRIAL_LOAD_BALANCE };
-
 /* What is proven of all that was searched: with the buckets that were searched with, and before any trial. */
-struct ghp_proof {
+struct ghp_proven {
     double step_s;  /* of the best plan; INFINITY: none fits */
     double bound_s; /* no plan of what was searched is faster; INFINITY: there is none */
     bool proven;
@@ -33,7 +30,7 @@ struct ghp_build_context {
     bool searches_outer;                          /* there was one */
     bool staged;                                  /* its plan is taken */
     enum ghp_trial trial;
-    struct ghp_proof before_trial; /* where there was one */
+    struct ghp_proven before_trial; /* where there was one */
     const bool
         *memory_formats; /* which layers' outputs lie blocked; NULL: as data parallelism has them */
     struct ghp_domain domain;      /* what it may choose from */
@@ -124,7 +121,7 @@ enum ghp_status ghp_build_second_best(struct ghp_build_context *m);
 /* ---- build/certificate.c ---- */
 
 /* What is proven until now. */
-struct ghp_proof ghp_build_proof(const struct ghp_build_context *m);
+struct ghp_proven ghp_build_proof(const struct ghp_build_context *m);
 /* Writes it down beside the plan as it is. */
 enum ghp_status ghp_build_certify(struct ghp_build_context *m);
 /* Says that one stage was kept though stages are faster, by no more than the prediction's error. */

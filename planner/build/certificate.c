@@ -10,12 +10,12 @@
 #include <math.h>
 #include <stdio.h>
 
-struct ghp_proof ghp_build_proof(const struct ghp_build_context *m)
+struct ghp_proven ghp_build_proof(const struct ghp_build_context *m)
 {
     const struct ghp_search_result *r = &m->own;
-    struct ghp_proof p = {.step_s = r->feasible ? r->kept[0].step_s : INFINITY,
-                          .bound_s = r->bound_s,
-                          .proven = r->proven};
+    struct ghp_proven p = {.step_s = r->feasible ? r->kept[0].step_s : INFINITY,
+                           .bound_s = r->bound_s,
+                           .proven = r->proven};
 
     if (m->trial != GHP_TRIAL_NONE) return m->before_trial;
     if (m->staged) p.step_s = m->outer.step_s;
@@ -45,44 +45,31 @@ static void set_numbers(struct ghp_certificate *c, double step_s, double bound_s
 }
 
 /* How far the search got, by the gap that is left. */
-static const char *reached(const struct ghp_build_context *m, const struct ghp_proof *p)
+static enum ghp_proof proof_of(const struct ghp_build_context *m, const struct ghp_proven *p)
 {
     static const double rounding = 1e-12;
 
-    if (!isfinite(p->step_s)) return "nothing fits";
-    if (m->plan->certificate.gap > m->request->gap + rounding) return "time limit";
-    return m->request->gap > 0 ? "within the gap" : "optimal";
-}
-
-static void status_text(const struct ghp_build_context *m, const struct ghp_proof *p, char *text,
-                        size_t n)
-{
-    if (m->trial == GHP_TRIAL_LOAD_BALANCE)
-        snprintf(text, n, "shares by the workers' speeds, by trial; with equal shares %s",
-                 reached(m, p));
-    else if (m->trial == GHP_TRIAL_RECOMPUTE)
-        snprintf(text, n, "layers recomputed by trial; with all layers kept %s", reached(m, p));
-    else
-        snprintf(text, n, "%s%s", reached(m, p),
-                 is_tuned(m) ? " with each layer reduced alone; bucket size by trial" : "");
+    if (!isfinite(p->step_s)) return GHP_PROOF_NOTHING_FITS;
+    if (m->plan->certificate.gap > m->request->gap + rounding) return GHP_PROOF_TIME_LIMIT;
+    return m->request->gap > 0 ? GHP_PROOF_WITHIN_GAP : GHP_PROOF_OPTIMAL;
 }
 
 enum ghp_status ghp_build_certify(struct ghp_build_context *m)
 {
     struct ghp_certificate *c = &m->plan->certificate;
-    struct ghp_proof p = ghp_build_proof(m);
+    struct ghp_proven p = ghp_build_proof(m);
     bool searched = !is_tuned(m) && m->plan->shares == NULL && m->plan->recompute == NULL;
-    char status[128];
 
     if (!isfinite(p.step_s)) /* found by trial alone: no bound is known */
         set_numbers(c, m->plan->predicted.step_s, 0);
     else /* a plan of the search's own kind may be faster than those it met, before the time limit came */
         set_numbers(c, searched ? fmin(p.step_s, m->plan->predicted.step_s) : p.step_s, p.bound_s);
-    status_text(m, &p, status, sizeof status);
+    c->proof = proof_of(m, &p);
+    c->trial = m->trial == GHP_TRIAL_NONE && is_tuned(m) ? GHP_TRIAL_BUCKETS : m->trial;
     c->plans = m->own.plans + m->outer.plans;
     c->nodes = m->own.nodes + m->outer.nodes;
     c->seconds = ghp_now_s() - m->began_s;
-    return ghp_build_set_text(&c->status, status);
+    return GHP_OK;
 }
 
 enum ghp_status ghp_build_note_shared(struct ghp_build_context *m)

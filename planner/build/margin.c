@@ -47,7 +47,8 @@ static const char *margin_verdict(const struct ghp_build_context *m)
     bool within = m->plan->baselines[0].predicted.step_s - m->fastest.step_s <= margin_error_s(m);
 
     if (m->request->strategy != GHP_STRATEGY_AUTO || m->request->force != NULL ||
-        m->request->stages != NULL || m->request->micro_batches > 0 || m->request->heuristic)
+        m->request->stages != NULL || m->request->micro_batches > 0 ||
+        m->request->solver == GHP_SOLVER_HEURISTIC)
         return "this plan was asked for";
     if (m->plan->certificate.preferred != NULL)
         return "within the error, so the simpler plan was taken: data parallelism";

@@ -9,6 +9,33 @@
 
 enum { GHP_BUCKET_AUTO = -1 };
 
+/* Modes of options: id, name. The first of each is the default. */
+#define GHP_PIPELINE_MODE_LIST(X)                                                                  \
+    X(OFF, "off")   /* every worker owns every layer, but for stages that are given */             \
+    X(AUTO, "auto") /* stages and micro-batches are searched too */
+#define GHP_RECOMPUTE_MODE_LIST(X)                                                                 \
+    X(AUTO, "auto")   /* layers may be recomputed in the backward pass where the memory binds */   \
+    X(NEVER, "never") /* every layer is kept */
+#define GHP_LOAD_BALANCE_MODE_LIST(X)                                                              \
+    X(BY_SPEED, "by-speed") /* slower workers may have fewer samples */                            \
+    X(EQUAL, "equal")       /* equal shares, whatever the workers' speeds */
+
+enum ghp_pipeline_mode {
+#define GHP_PIPELINE_MODE_ENUM(id, text) GHP_PIPELINE_MODE_##id,
+    GHP_PIPELINE_MODE_LIST(GHP_PIPELINE_MODE_ENUM)
+#undef GHP_PIPELINE_MODE_ENUM
+};
+enum ghp_recompute_mode {
+#define GHP_RECOMPUTE_MODE_ENUM(id, text) GHP_RECOMPUTE_MODE_##id,
+    GHP_RECOMPUTE_MODE_LIST(GHP_RECOMPUTE_MODE_ENUM)
+#undef GHP_RECOMPUTE_MODE_ENUM
+};
+enum ghp_load_balance_mode {
+#define GHP_LOAD_BALANCE_MODE_ENUM(id, text) GHP_LOAD_BALANCE_MODE_##id,
+    GHP_LOAD_BALANCE_MODE_LIST(GHP_LOAD_BALANCE_MODE_ENUM)
+#undef GHP_LOAD_BALANCE_MODE_ENUM
+};
+
 struct ghp_plan_request {
     const char *model_path, *profile_path; /* as given */
     const struct ghp_profile *profile;     /* finalized; borrowed */
@@ -25,15 +52,13 @@ struct ghp_plan_request {
         break_even; /* say at which values each layer's choice flips; planner/alternatives/break_even.h */
     bool decision_only; /* splits, buckets and what they cost: no alternatives */
     enum ghp_solver solver;
-    bool
-        heuristic; /* the plan by rules (planner/pipeline/heuristic.h), and how far it is from the best */
-    bool search_stages;               /* stages and micro-batches are searched too */
+    enum ghp_pipeline_mode pipeline_mode;
     struct ghp_partition_space space; /* of that search */
     const char *stages; /* the stages as planner/pipeline/partition.h reads them; NULL: not given */
     int micro_batches;  /* with `stages`, or alone; 0: not given */
     enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
-    bool keep_layers; /* no layer is recomputed in the backward pass, however the memory binds */
-    bool even_shares; /* equal shares of the samples, whatever the workers' speeds */
+    enum ghp_recompute_mode recompute;
+    enum ghp_load_balance_mode load_balance;
     const struct ghp_overrides *what_if; /* what overrides the profile; borrowed; NULL: nothing */
 };
 

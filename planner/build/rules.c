@@ -14,7 +14,7 @@ enum ghp_status ghp_build_rules(struct ghp_build_context *m, struct ghp_partitio
     struct ghp_lowering how = m->how;
 
     GHP_TRY(ghp_heuristic(&job, rules));
-    GHP_TRY(ghp_build_set_text(&b->strategy, "heuristic"));
+    b->strategy = GHP_STRATEGY_HEURISTIC;
     ++m->plan->n_baselines;
     b->feasible = rules->found;
     how.staging = ghp_staging_trivial(&rules->staging) ? NULL : &rules->staging;

@@ -42,7 +42,8 @@ enum ghp_status ghp_build_search_recompute(struct ghp_build_context *m)
     const struct ghp_recompute_job recomputed = {.partition = &job,
                                                  .instance = &m->instance,
                                                  .domain = &m->domain,
-                                                 .search_stages = m->request->search_stages};
+                                                 .search_stages = m->request->pipeline_mode ==
+                                                                  GHP_PIPELINE_MODE_AUTO};
     struct ghp_partition found = {0};
 
     if (!ghp_build_may_recompute(m)) return GHP_OK;
@@ -61,7 +62,8 @@ enum ghp_status ghp_build_search_load_balance(struct ghp_build_context *m)
     struct ghp_partition_job job = ghp_build_job(m, 0.95);
     struct ghp_partition found = {0};
 
-    if (speed == NULL || w->even_shares || !ghp_build_may_try(w)) return GHP_OK;
+    if (speed == NULL || w->load_balance == GHP_LOAD_BALANCE_MODE_EQUAL || !ghp_build_may_try(w))
+        return GHP_OK;
     job.best_s = best_so_far(m);
     GHP_TRY(ghp_load_balance_compute(&job, speed, &found));
     take_trial(m, &found, GHP_TRIAL_LOAD_BALANCE);

@@ -14,18 +14,19 @@
 #include <string.h>
 
 static const char *const strategy_names[] = {
-#define STRATEGY_TEXT(id, text) text,
-    GHP_STRATEGY_LIST(STRATEGY_TEXT)
+#define STRATEGY_TEXT(id, text, shown) text,
+    GHP_STRATEGY_SEARCH_LIST(STRATEGY_TEXT)
 #undef STRATEGY_TEXT
         NULL};
 static const char *const precision_names[] = {"profile", "float", "double", "tf32", "bf16", NULL};
 
-static const char *const solver_names[] = {"auto", "branch", "milp", "heuristic", NULL};
-enum { SOLVER_HEURISTIC = 3 };
-static const char *const pipeline_names[] = {"off", "auto", NULL};
+#define NAME(id, text) text,
+static const char *const solver_names[] = {GHP_SOLVER_LIST(NAME) NULL};
+static const char *const pipeline_names[] = {GHP_PIPELINE_MODE_LIST(NAME) NULL};
+static const char *const recompute_names[] = {GHP_RECOMPUTE_MODE_LIST(NAME) NULL};
+static const char *const load_balance_names[] = {GHP_LOAD_BALANCE_MODE_LIST(NAME) NULL};
+#undef NAME
 static const char *const former_pipeline_names[] = {"shared", "off", "all", "auto", NULL};
-static const char *const recompute_names[] = {"auto", "never", NULL};
-static const char *const load_balance_names[] = {"by-speed", "equal", NULL};
 
 /* What the command line sets; defaults are what is here. */
 static struct {
@@ -279,18 +280,18 @@ static enum ghp_status check_stages(void)
 {
     bool given = set.stages != NULL || set.micro_batches > 0;
 
-    if (given && set.pipeline > 0)
+    if (given && set.pipeline == GHP_PIPELINE_MODE_AUTO)
         return GHP_FAIL(GHP_ERR_USAGE, "--pipeline auto looks for stages and micro-batches; leave "
                                        "--stages and --micro-batches out, or --pipeline");
-    if ((given || set.pipeline > 0) && set.strategy != GHP_STRATEGY_AUTO)
+    if ((given || set.pipeline == GHP_PIPELINE_MODE_AUTO) && set.strategy != GHP_STRATEGY_AUTO)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--strategy %s has neither stages nor micro-batches; leave "
                         "it out, or --pipeline, --stages and --micro-batches",
                         strategy_names[set.strategy]);
-    if (set.solver == SOLVER_HEURISTIC && (given || set.force != NULL))
+    if (set.solver == GHP_SOLVER_HEURISTIC && (given || set.force != NULL))
         return GHP_FAIL(GHP_ERR_USAGE, "--solver heuristic decides stages and splits by its rules; "
                                        "leave --stages, --micro-batches and --force out");
-    if (set.pipeline > 0 && set.force != NULL)
+    if (set.pipeline == GHP_PIPELINE_MODE_AUTO && set.force != NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "--force fixes splits of one staging; give that by --stages "
                                        "instead of --pipeline auto");
     return GHP_OK;
@@ -306,8 +307,8 @@ static enum ghp_status check_sweep(void)
         return GHP_OK;
     }
     if (set.workers > 0 || set.output != NULL || set.groups > 0 ||
-        set.strategy != GHP_STRATEGY_AUTO || set.pipeline > 0 || set.stages != NULL ||
-        set.micro_batches > 0 || set.solver == SOLVER_HEURISTIC)
+        set.strategy != GHP_STRATEGY_AUTO || set.pipeline == GHP_PIPELINE_MODE_AUTO ||
+        set.stages != NULL || set.micro_batches > 0 || set.solver == GHP_SOLVER_HEURISTIC)
         return GHP_FAIL(GHP_ERR_USAGE, "--sweep makes many plans and writes none; leave --workers, "
                                        "--output, --groups, --strategy, --pipeline, --stages, "
                                        "--micro-batches and --solver heuristic out");
@@ -419,11 +420,12 @@ static struct ghp_plan_request read_request(const char *model_path)
         .gap = set.gap,
         .simplify = !set.no_simplify,
         .break_even = !set.no_break_even,
-        .solver = set.solver == SOLVER_HEURISTIC ? GHP_SOLVER_AUTO : (enum ghp_solver)set.solver,
-        .heuristic = set.solver == SOLVER_HEURISTIC,
-        .search_stages = set.pipeline > 0,
-        .keep_layers = set.recompute > 0 || set.sweep != NULL,
-        .even_shares = set.load_balance > 0 || set.sweep != NULL,
+        .solver = (enum ghp_solver)set.solver,
+        .pipeline_mode = (enum ghp_pipeline_mode)set.pipeline,
+        .recompute =
+            set.sweep != NULL ? GHP_RECOMPUTE_MODE_NEVER : (enum ghp_recompute_mode)set.recompute,
+        .load_balance = set.sweep != NULL ? GHP_LOAD_BALANCE_MODE_EQUAL
+                                          : (enum ghp_load_balance_mode)set.load_balance,
         .space = {.max_stages = (int)set.max_stages,
                   .max_micro_batches = (int)set.max_micro_batches,
                   .groups = (int)set.groups},

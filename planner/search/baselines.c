@@ -6,17 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const strategy_names[GHP_STRATEGY_COUNT] = {
-#define GHP_STRATEGY_TEXT(id, text) text,
-    GHP_STRATEGY_LIST(GHP_STRATEGY_TEXT)
-#undef GHP_STRATEGY_TEXT
-};
-
-const char *ghp_strategy_name(enum ghp_strategy strategy)
-{
-    return strategy_names[strategy];
-}
-
 static const struct ghp_split *split_of(const struct ghp_domain *domain, int v, int i)
 {
     return &domain->instance->choices[domain->instance->first_choice[v] + i];
@@ -69,7 +58,7 @@ static enum ghp_status restrict_layer(enum ghp_strategy strategy, struct ghp_dom
                         "strategy '%s' cannot split layer '%s': neither its inputs nor its outputs "
                         "divide over any subset "
                         "of %d workers; use a worker count that shares a factor with its channels",
-                        strategy_names[strategy], layer->name,
+                        ghp_strategy_name(strategy), layer->name,
                         domain->instance->how->problem.workers);
     else if (strategy == GHP_STRATEGY_MODEL && largest_tp_size(domain, v) > 0)
         keep_by(domain, v, RULE_DIVIDED);
@@ -82,7 +71,7 @@ enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_dom
     if (strategy != GHP_STRATEGY_DATA && domain->instance->how->problem.workers == 1)
         return GHP_FAIL(GHP_ERR_INFEASIBLE,
                         "strategy '%s' needs workers to split layers over; use at least 2 workers",
-                        strategy_names[strategy]);
+                        ghp_strategy_name(strategy));
     for (int v = 0; v < domain->instance->n_layers; ++v)
         GHP_TRY(restrict_layer(strategy, domain, v));
     return GHP_OK;

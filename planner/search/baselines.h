@@ -13,22 +13,8 @@
 #ifndef GHP_PLANNER_SEARCH_BASELINES_H
 #define GHP_PLANNER_SEARCH_BASELINES_H
 
+#include "core/plan/strategy.h"
 #include "planner/search/domain.h"
-
-#define GHP_STRATEGY_LIST(X)                                                                       \
-    X(AUTO, "auto")                                                                                \
-    X(DATA, "data")                                                                                \
-    X(MODEL, "model")                                                                              \
-    X(OWT, "owt")
-
-enum ghp_strategy {
-#define GHP_STRATEGY_ENUM(id, text) GHP_STRATEGY_##id,
-    GHP_STRATEGY_LIST(GHP_STRATEGY_ENUM)
-#undef GHP_STRATEGY_ENUM
-        GHP_STRATEGY_COUNT
-};
-
-const char *ghp_strategy_name(enum ghp_strategy strategy);
 
 /* Keeps what the strategy allows; AUTO keeps everything.
  *

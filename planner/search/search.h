@@ -14,7 +14,20 @@
 
 enum { GHP_SEARCH_KEPT = 8 };
 
-enum ghp_solver { GHP_SOLVER_AUTO, GHP_SOLVER_BRANCH, GHP_SOLVER_MILP };
+/* id, name of the option. AUTO: branch and bound where the graph is narrow enough, else MILP; HEURISTIC: the plan is one
+ * by rules (planner/pipeline/heuristic.h), and searches beside it are as AUTO. */
+#define GHP_SOLVER_LIST(X)                                                                         \
+    X(AUTO, "auto")                                                                                \
+    X(BRANCH, "branch")                                                                            \
+    X(MILP, "milp")                                                                                \
+    X(HEURISTIC, "heuristic")
+
+enum ghp_solver {
+#define GHP_SOLVER_ENUM(id, text) GHP_SOLVER_##id,
+    GHP_SOLVER_LIST(GHP_SOLVER_ENUM)
+#undef GHP_SOLVER_ENUM
+        GHP_SOLVER_COUNT
+};
 
 struct ghp_search_job {
     struct ghp_instance *instance; /* memory spans are added when they are needed */

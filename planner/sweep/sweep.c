@@ -9,11 +9,9 @@
 
 enum { MAX_WORKERS = 1 << 20, REASON_BYTES = 1024 };
 
-const char *ghp_sweep_plan_name(int plan)
+enum ghp_strategy ghp_sweep_strategy(int plan)
 {
-    static const char *const names[GHP_SWEEP_PLANS] = {"ghp", "data", "model", "OWT"};
-
-    return names[plan];
+    return (enum ghp_strategy)((int)GHP_STRATEGY_AUTO + plan);
 }
 
 /* ---- the range ---- */
@@ -226,12 +224,13 @@ static enum ghp_status take_plan(const struct ghp_plan *plan, const struct ghp_s
     }
     ghp_sweep_kind(plan, kind, sizeof kind);
     point->splits = strdup(kind);
-    point->status = strdup(plan->certificate.status);
+    point->proof = plan->certificate.proof;
+    point->trial = plan->certificate.trial;
     point->groups = plan->groups;
     point->group_size = plan->group_size;
     point->gap = plan->certificate.gap;
     point->seconds = plan->certificate.seconds;
-    return point->splits == NULL || point->status == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    return point->splits == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
 /* Names and overrides of the sweep, once: with the last point's overrides, whose nodes are those of most workers. */
@@ -297,7 +296,6 @@ static enum ghp_status measure_one(const struct ghp_sweep_job *job, struct ghp_s
     for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
         free(one.plan[k].reason);
     free(one.splits);
-    free(one.status);
     return status;
 }
 
@@ -336,7 +334,6 @@ void ghp_sweep_release(struct ghp_sweep *sweep)
         for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
             free(sweep->point[i].plan[k].reason);
         free(sweep->point[i].splits);
-        free(sweep->point[i].status);
     }
     free(sweep->point);
     free(sweep->model);

@@ -37,8 +37,9 @@ struct ghp_sweep_point {
     int64_t batch;
     struct ghp_sweep_plan plan[GHP_SWEEP_PLANS]; /* ghp, data, model, owt */
     int groups, group_size;
-    char *splits; /* which layers are split, short */
-    char *status; /* the certificate's */
+    char *splits;         /* which layers are split, short */
+    enum ghp_proof proof; /* the certificate's status */
+    enum ghp_trial trial;
     double gap, seconds;
 };
 
@@ -64,8 +65,8 @@ struct ghp_sweep_job {
                             struct ghp_overrides *overrides);
 };
 
-/* "ghp", "data", "model", "OWT". */
-const char *ghp_sweep_plan_name(int plan);
+/* GHP_STRATEGY_AUTO, DATA, MODEL, OWT. */
+enum ghp_strategy ghp_sweep_strategy(int plan);
 
 /* Runs the sweep.
  *

@@ -51,7 +51,6 @@ static void add_columns(struct ghp_table *t)
 static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, int k)
 {
     const struct ghp_sweep_plan *plan = &point->plan[k];
-    const char *rest;
 
     ghp_table_row(t);
     ghp_table_cell(t, "%d", point->workers);
@@ -60,7 +59,7 @@ static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, i
     else
         ghp_table_cell(t, "%s", point->nodes > 0 ? "own" : "-"); /* more nodes than workers */
     ghp_table_cell(t, "%" PRId64, point->batch);
-    ghp_table_cell(t, "%s", ghp_sweep_plan_name(k));
+    ghp_table_cell(t, "%s", ghp_strategy_show(ghp_sweep_strategy(k)));
     ghp_table_cell(t, "%.3f", 1e3 * plan->predicted.step_s);
     ghp_table_cell(t, "%.1f", plan->images_per_s);
     ghp_table_cell(t, plan->speedup > 0 ? "%.2f" : "-", plan->speedup);
@@ -69,8 +68,7 @@ static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, i
     if (k > 0) return;
     ghp_table_cell(t, "%.2f", 100 * point->gap);
     ghp_table_cell(t, "%.2f", point->seconds);
-    rest = strstr(point->status, " with each layer"); /* from there on: how buckets were found */
-    ghp_table_cell(t, "%.*s", rest != NULL ? (int)(rest - point->status) : 64, point->status);
+    ghp_table_cell(t, "%s", ghp_proof_name(point->proof));
     ghp_table_cell(t, "%d of %d", point->groups, point->group_size);
     ghp_table_cell(t, "%s", point->splits);
 }
@@ -94,7 +92,8 @@ static void add_reasons(struct ghp_table *t, const struct ghp_sweep *sweep)
 
             if (plan->feasible || (k > 0 && !sweep->point[i].plan[0].feasible)) continue;
             ghp_table_note(t, "%d workers, %s: %s", sweep->point[i].workers,
-                           k == 0 ? "no plan" : ghp_sweep_plan_name(k), plan->reason);
+                           k == 0 ? "no plan" : ghp_strategy_show(ghp_sweep_strategy(k)),
+                           plan->reason);
         }
 }
 
@@ -117,7 +116,7 @@ enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out)
             if (point->plan[k].feasible)
                 add_plan(t, point, k);
             else
-                add_missing(t, point, ghp_sweep_plan_name(k));
+                add_missing(t, point, ghp_strategy_show(ghp_sweep_strategy(k)));
     }
     status = ghp_table_print(t, out);
     ghp_table_close(t);
@@ -138,19 +137,23 @@ static json_t *point_object(const struct ghp_sweep_point *point, bool *failed)
 {
     json_t *object = json_pack("{s:i, s:I}", "workers", point->workers, "global_batch",
                                (json_int_t)point->batch);
+    char status[GHP_CERTIFICATE_STATUS_SIZE];
 
     if (point->nodes > 0) ghp_json_put(object, "nodes", json_integer(point->nodes), failed);
     for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
         if (point->plan[k].feasible || point->plan[k].reason != NULL)
-            ghp_json_put(object, k == 3 ? "owt" : ghp_sweep_plan_name(k),
+            ghp_json_put(object,
+                         k == 0 ? ghp_strategy_show(GHP_STRATEGY_AUTO)
+                                : ghp_strategy_name(ghp_sweep_strategy(k)),
                          plan_object(&point->plan[k]), failed);
     if (!point->plan[0].feasible) return object;
     ghp_json_put(object, "groups", json_integer(point->groups), failed);
     ghp_json_put(object, "group_size", json_integer(point->group_size), failed);
     ghp_json_put(object, "kind", json_string(point->splits), failed);
     ghp_json_put(object, "certificate",
-                 json_pack("{s:s, s:f, s:f}", "status", point->status, "gap", point->gap,
-                           "search_s", point->seconds),
+                 json_pack("{s:s, s:f, s:f}", "status",
+                           ghp_certificate_status(point->proof, point->trial, status), "gap",
+                           point->gap, "search_s", point->seconds),
                  failed);
     return object;
 }
@@ -224,7 +227,7 @@ enum ghp_status ghp_sweep_chart(const char *path, const struct ghp_sweep *sweep)
                  sweep->batch, sweep->one_images_per_s);
         for (int k = 0; k <= GHP_SWEEP_PLANS; ++k)
             chart.series[k] = (struct ghp_chart_series){
-                .name = k < GHP_SWEEP_PLANS ? ghp_sweep_plan_name(k) : "ideal",
+                .name = k < GHP_SWEEP_PLANS ? ghp_strategy_show(ghp_sweep_strategy(k)) : "ideal",
                 .x = x,
                 .y = y + (size_t)k * n,
                 .n = sweep->n,

@@ -107,7 +107,7 @@ static struct ghp_plan make_plan(void)
     for (int i = 0; i < plan.model.n_layers; ++i)
         plan.splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     plan.splits[ghp_model_find(&plan.model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 2};
-    plan.strategy = copy_text("auto");
+    plan.strategy = GHP_STRATEGY_AUTO;
     plan.profile_path = copy_text("p.json");
     plan.profile_hash = whole.hash;
     how = ghp_plan_lowering(&plan, &whole);
@@ -119,12 +119,13 @@ static struct ghp_plan make_plan(void)
           plan.predicted.sent_bytes > 0);
     plan.certificate = (struct ghp_certificate){
         .step_s = plan.predicted.step_s, .bound_s = plan.predicted.step_s, .plans = 3};
-    plan.certificate.status = copy_text("optimal");
+    plan.certificate.proof = GHP_PROOF_OPTIMAL;
+    plan.certificate.trial = GHP_TRIAL_BUCKETS;
     plan.n_baselines = 2;
     plan.baselines = ghp_alloc(2, sizeof *plan.baselines);
-    plan.baselines[0] = (struct ghp_baseline){copy_text("data"), true, NULL, plan.predicted};
+    plan.baselines[0] = (struct ghp_baseline){GHP_STRATEGY_DATA, true, NULL, plan.predicted};
     plan.baselines[0].predicted.step_s *= 2;
-    plan.baselines[1] = (struct ghp_baseline){.strategy = copy_text("model"),
+    plan.baselines[1] = (struct ghp_baseline){.strategy = GHP_STRATEGY_MODEL,
                                               .reason = copy_text("needs more memory")};
     plan.n_alternatives = 1;
     add_alternative(&plan);
@@ -178,6 +179,9 @@ static const struct edit edits[] = {
     {"\"format\": \"ghp.plan/2\"", "\"format\": \"ghp.plan/7\"",
      "this version of ghp reads 'ghp.plan/2'", false},
     {"\"strategy\": \"auto\"", "\"strategy\": \"best\"", "use one of auto, data", false},
+    {"\"strategy\": \"model\"", "\"strategy\": \"rules\"", "use one of data, model", false},
+    {"\"status\": \"optimal with", "\"status\": \"best with", "no certificate has the status",
+     false},
     {"\"groups\": 2", "\"groups\": 3", "make groups x group_size the workers", false},
     {"\"global_batch\": 16", "\"global_batch\": 18", "'global_batch'", false},
     {"\"layer\": \"l\", \"split\": \"out\", \"tp_size\": 2",

@@ -98,7 +98,7 @@ static void test_sweep(void)
          .groups = 1,
          .group_size = 1,
          .splits = "data",
-         .status = "optimal"},
+         .proof = GHP_PROOF_OPTIMAL},
         {.workers = 3, .batch = 8, .plan = {{.reason = "3 does not divide 8"}}}};
     struct ghp_sweep sweep = {
         .model = "m", .profile = "p", .batch = 8, .what_if = "nodes", .n = 2, .point = points};

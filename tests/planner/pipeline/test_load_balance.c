@@ -142,7 +142,8 @@ static enum ghp_status make(const struct random_case *c, bool even, struct ghp_p
                                              .problem = c->problem,
                                              .bucket_bytes = 0,
                                              .time_limit_s = 60,
-                                             .even_shares = even};
+                                             .load_balance = even ? GHP_LOAD_BALANCE_MODE_EQUAL
+                                                                  : GHP_LOAD_BALANCE_MODE_BY_SPEED};
 
     return ghp_plan_make(&request, plan);
 }

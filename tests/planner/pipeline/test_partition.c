@@ -170,9 +170,9 @@ static struct ghp_plan_request request_of(const struct random_case *c, int64_t l
         .profile = &c->profile,
         .problem = c->problem,
         .memory_bytes = limit_bytes,
-        .keep_layers = true,
+        .recompute = GHP_RECOMPUTE_MODE_NEVER,
         .time_limit_s = 120,
-        .search_stages = true,
+        .pipeline_mode = GHP_PIPELINE_MODE_AUTO,
         .decision_only = true,
         .space = {.max_stages = MOST_STAGES, .max_micro_batches = MOST_MICRO_BATCHES}};
 }
@@ -181,7 +181,7 @@ static struct ghp_plan_request request_of(const struct random_case *c, int64_t l
 static double loss_of_rules(const struct ghp_plan *plan, double best_s)
 {
     for (int b = 0; b < plan->n_baselines; b++)
-        if (strcmp(plan->baselines[b].strategy, "heuristic") == 0 && plan->baselines[b].feasible) {
+        if (plan->baselines[b].strategy == GHP_STRATEGY_HEURISTIC && plan->baselines[b].feasible) {
             CHECK(plan->baselines[b].predicted.step_s >= best_s * (1 - 1e-9));
             return plan->baselines[b].predicted.step_s / best_s - 1;
         }
@@ -211,7 +211,7 @@ static double check_case(uint64_t seed, const struct random_case *c, const struc
                 "seed %" PRIu64 ", %d workers, batch %" PRId64 ", limit %" PRId64
                 ", slow %d, status %s, stages win %d: %s\n",
                 seed, c->problem.workers, c->problem.global_batch, truth->limit_bytes, c->slow,
-                plan.certificate.status, truth->stages_win, c->text);
+                ghp_proof_name(plan.certificate.proof), truth->stages_win, c->text);
     CHECK(truth->limit_bytes == 0 || plan.predicted.peak_bytes <= truth->limit_bytes);
     CHECK_STATUS(ghp_plan_verify(&plan, &c->profile), GHP_OK);
     loss = loss_of_rules(&plan, truth->best_s);

@@ -118,7 +118,8 @@ static enum ghp_status make(const struct random_case *c, int64_t limit, bool kee
                                              .problem = c->problem,
                                              .memory_bytes = limit,
                                              .time_limit_s = 60,
-                                             .keep_layers = keep};
+                                             .recompute = keep ? GHP_RECOMPUTE_MODE_NEVER
+                                                               : GHP_RECOMPUTE_MODE_AUTO};
 
     return ghp_plan_make(&request, plan);
 }

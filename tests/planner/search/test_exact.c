@@ -108,7 +108,7 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
                                        .profile = &c->profile,
                                        .problem = c->problem,
                                        .memory_bytes = limit,
-                                       .keep_layers = true,
+                                       .recompute = GHP_RECOMPUTE_MODE_NEVER,
                                        .time_limit_s = 60,
                                        .simplify = true};
     struct ghp_plan plan;
@@ -130,7 +130,7 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
                 "seed %" PRIu64 ", %d workers, batch %" PRId64 ", limit %" PRId64
                 ", slow %d, status %s: %s\n",
                 seed, c->problem.workers, c->problem.global_batch, limit, c->slow,
-                plan.certificate.status, c->text);
+                ghp_proof_name(plan.certificate.proof), c->text);
     CHECK(limit == 0 || plan.predicted.peak_bytes <= limit);
     check_overrides(&plan, &c->profile, source);
     ghp_plan_release(&plan);

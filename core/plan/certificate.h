@@ -1,0 +1,72 @@
+/* core/plan/certificate.h - what is proven of a plan: its simulated step, the lower bound of all plans, and the gap.
+ *
+ * The three numbers are of one search. What was found by trial on top of it is not in its bound, and the status says
+ * so (docs/planner.md 2, Buckets).
+ *
+ * Tested  tests/core/plan/test_plan.c, tests/planner/build/test_certificate.c */
+#ifndef GHP_CORE_PLAN_CERTIFICATE_H
+#define GHP_CORE_PLAN_CERTIFICATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* How far a search got: id, name in files. */
+#define GHP_PROOF_LIST(X)                                                                          \
+    X(GIVEN, "given")               /* nothing was searched */                                     \
+    X(OPTIMAL, "optimal")           /* no plan is faster */                                        \
+    X(WITHIN_GAP, "within the gap") /* none is by more than the gap that was asked for */          \
+    X(TIME_LIMIT, "time limit")                                                                    \
+    X(NOTHING_FITS, "nothing fits") /* no plan without the trial does */
+
+enum ghp_proof {
+#define GHP_PROOF_ENUM(id, text) GHP_PROOF_##id,
+    GHP_PROOF_LIST(GHP_PROOF_ENUM)
+#undef GHP_PROOF_ENUM
+        GHP_PROOF_COUNT
+};
+
+/* What a plan has that was found by trying, so that no proof is about it: id, what a status says before and behind the
+ * proof's name. */
+#define GHP_TRIAL_LIST(X)                                                                          \
+    X(NONE, "", "")                                                                                \
+    X(BUCKETS, "", " with each layer reduced alone; bucket size by trial")                         \
+    X(RECOMPUTE, "layers recomputed by trial; with all layers kept ", "")                          \
+    X(LOAD_BALANCE, "shares by the workers' speeds, by trial; with equal shares ", "")
+
+enum ghp_trial {
+#define GHP_TRIAL_ENUM(id, before, behind) GHP_TRIAL_##id,
+    GHP_TRIAL_LIST(GHP_TRIAL_ENUM)
+#undef GHP_TRIAL_ENUM
+        GHP_TRIAL_COUNT
+};
+
+struct ghp_certificate {
+    double step_s;  /* simulated step of the best plan of what was searched */
+    double bound_s; /* no plan of it is faster than this; what was tried on top may be */
+    double gap;     /* (step_s - bound_s) / step_s, 0 when equal to rounding */
+    enum ghp_proof proof;
+    enum ghp_trial trial;
+    int64_t plans;    /* plans simulated */
+    int64_t nodes;    /* branch-and-bound nodes */
+    double seconds;   /* spent searching */
+    char *preferred;  /* why a simpler plan than the fastest was taken, or NULL */
+    char *unfinished; /* what the time limit kept from being done beside the search, or NULL */
+    char *margin;     /* over data parallelism, beside the error, and which was taken; or NULL */
+};
+
+enum { GHP_CERTIFICATE_STATUS_SIZE = 128 };
+
+const char *ghp_proof_name(enum ghp_proof proof); /* "optimal", ... */
+
+/* The status in files and tables: "optimal with each layer reduced alone; bucket size by trial".
+ *
+ * text   GHP_CERTIFICATE_STATUS_SIZE bytes
+ *
+ * Returns   text */
+const char *ghp_certificate_status(enum ghp_proof proof, enum ghp_trial trial, char *text);
+
+/* The reverse; whether the text is a status. */
+bool ghp_certificate_parse(const char *text, enum ghp_proof *proof, enum ghp_trial *trial);
+
+#endif
