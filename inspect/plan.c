@@ -109,6 +109,9 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
                    plan->profile_path != NULL ? plan->profile_path : "(not named)",
                    plan->profile.backend, plan->profile.numerics,
                    (unsigned long long)plan->profile_hash, (unsigned long long)plan->model.hash);
+    if (plan->predicted.program_hash != 0)
+        ghp_sheet_note(sheet, "program hash %016llx",
+                       (unsigned long long)plan->predicted.program_hash);
     ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s",
                    ghp_machine_workers_per_node(machine, plan->problem.workers), place.n_cores,
                    place.n_cores == 1 ? "" : "s",

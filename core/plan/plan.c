@@ -4,6 +4,7 @@
  * then memory, then the certificate's own numbers. */
 #include "core/plan/plan.h"
 
+#include "core/base/hash.h"
 #include "core/plan/plan_private.h"
 
 #include <inttypes.h>
@@ -134,7 +135,8 @@ static void fill_prediction(const struct ghp_programs *programs, const struct gh
 
     *p = (struct ghp_prediction){.step_s = timings[0].step_s,
                                  .peak_bytes = ghp_programs_peak_bytes(programs),
-                                 .sent_bytes = ghp_programs_sent_bytes(programs)};
+                                 .sent_bytes = ghp_programs_sent_bytes(programs),
+                                 .program_hash = ghp_programs_hash(programs)};
     for (int k = 0; k < programs->n; ++k) {
         if (timings[k].compute_s > timings[busiest].compute_s) busiest = k;
         p->comm_s = fmax(p->comm_s, timings[k].comm_s);
@@ -186,6 +188,18 @@ static enum ghp_status fail_bytes(const char *field, int64_t said, int64_t found
                     field, said, found);
 }
 
+static enum ghp_status fail_program(uint64_t said, uint64_t found)
+{
+    char priced[17], lowered[17];
+
+    ghp_hash_text(said, priced);
+    ghp_hash_text(found, lowered);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the plan does not hold: it was costed as program %s, but is lowered to "
+                    "program %s; make the plan again with ghp-plan",
+                    priced, lowered);
+}
+
 /* What the plan says against what was found. */
 static enum ghp_status compare(const struct ghp_prediction *said,
                                const struct ghp_prediction *found)
@@ -201,6 +215,8 @@ static enum ghp_status compare(const struct ghp_prediction *said,
         {"predicted.error_s", said->error_s, found->error_s},
     };
 
+    if (said->program_hash != 0 && said->program_hash != found->program_hash)
+        return fail_program(said->program_hash, found->program_hash);
     for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; ++i)
         if (!same(seconds[i].said, seconds[i].found, found->step_s))
             return fail_seconds(seconds[i].field, seconds[i].said, seconds[i].found);

@@ -17,6 +17,8 @@ struct ghp_prediction {
     double measured_share;
     int64_t peak_bytes; /* arena of the worker that needs most */
     int64_t sent_bytes; /* per worker and step */
+    uint64_t
+        program_hash; /* of the lists that this is the prediction of, one a stage; 0: not said */
 };
 
 struct ghp_baseline {           /* what the plan is compared with */

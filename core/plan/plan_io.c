@@ -125,6 +125,8 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     put(root, "model_hash", hash_json(plan->model.hash), &failed);
     put(root, "profile_hash", hash_json(plan->profile_hash), &failed);
     put(root, "machine_hash", hash_json(machine_hash), &failed);
+    if (plan->predicted.program_hash != 0)
+        put(root, "program_hash", hash_json(plan->predicted.program_hash), &failed);
     put(root, "model", model_json(&plan->model), &failed);
     put(root, "profile", ghp_profile_json(&plan->profile), &failed);
     if (!failed) return root;
@@ -378,6 +380,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "model_hash",
                                        "profile_hash",
                                        "machine_hash",
+                                       "program_hash",
                                        "model",
                                        "profile",
                                        NULL};
@@ -391,6 +394,8 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
     GHP_TRY(ghp_plan_read_memory_format(root, plan));
     GHP_TRY(ghp_json_get(root, "predicted", &at));
     GHP_TRY(read_prediction(&at, &plan->predicted));
+    if (json_object_get(root->value, "program_hash") != NULL)
+        GHP_TRY(ghp_embed_hash(root, "program_hash", &plan->predicted.program_hash));
     GHP_TRY(read_baselines(root, plan));
     GHP_TRY(read_certificate(root, &plan->certificate));
     GHP_TRY(ghp_plan_read_alternatives(root, plan));

@@ -7,6 +7,8 @@
  * start of the schedule step before, sends waited for at the end of a later schedule step. */
 #include "core/program/lower_private.h"
 
+#include "core/base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -320,6 +322,15 @@ void ghp_programs_release(struct ghp_programs *programs)
     for (int i = 0; i < programs->n; i++)
         ghp_program_release(&programs->of[i]);
     programs->n = 0;
+}
+
+uint64_t ghp_programs_hash(const struct ghp_programs *programs)
+{
+    uint64_t hash = GHP_HASH_SEED;
+
+    for (int i = 0; i < programs->n; i++)
+        hash = ghp_program_hash(&programs->of[i], hash);
+    return hash;
 }
 
 int64_t ghp_programs_peak_bytes(const struct ghp_programs *programs)

@@ -51,6 +51,8 @@ struct ghp_programs {
 enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
                               struct ghp_programs *programs);
 void ghp_programs_release(struct ghp_programs *programs); /* accepts a zeroed one */
+/* Names all lists together. */
+uint64_t ghp_programs_hash(const struct ghp_programs *programs);
 int64_t
 ghp_programs_peak_bytes(const struct ghp_programs *programs); /* of the worker that needs most */
 int64_t

@@ -189,6 +189,11 @@ void ghp_program_live(const struct ghp_program *program, int64_t *live);
 /* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */
 int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);
 
+/* Names the list, after `seed` (core/base/hash.h): kinds, streams, layers, passes, local operations, ranks, bytes,
+ * buckets, waits, memory formats and order. Not buffers and scratch, which depend on the backend at hand.
+ * Local. Tested tests/core/program/test_lower.c */
+uint64_t ghp_program_hash(const struct ghp_program *program, uint64_t seed);
+
 /* per step by this worker, pairwise algorithms */
 int64_t ghp_program_sent_bytes(const struct ghp_program *program);
 int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr);

@@ -32,7 +32,7 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     bool has_accuracy;
     double test_accuracy, test_loss;
     int64_t test_samples;
-    uint64_t weights_hash;
+    uint64_t weights_hash, program_hash;
     int different;                               /* tensor whose replicas differ, -1: none */
     const struct ghp_verification *verification; /* NULL: none was asked for */
     const struct ghp_losses *alone_losses;       /* of the single worker; NULL: none */

@@ -49,6 +49,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
     put(o, "model", json_string(plan->model.name));
     put(o, "model_hash", hash(plan->model_hash));
     put(o, "profile_hash", hash(plan->profile_hash));
+    put(o, "program_hash", hash(run->program_hash));
     put(o, "strategy", json_string(ghp_strategy_name(plan->strategy)));
     put(o, "workers", json_integer(plan->problem.workers));
     put(o, "groups", json_integer(plan->groups));

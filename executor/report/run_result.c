@@ -39,6 +39,7 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->threads = s->threads;
     run->oversubscribed = s->binding.oversubscribed;
     run->comparable = e->comparable;
+    run->program_hash = e->program_hash;
     run->seed = (uint64_t)s->options->seed;
     run->first_step = t->first_step;
     run->steps = t->steps;

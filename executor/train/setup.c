@@ -1,6 +1,7 @@
 /* executor/train/setup.c - see setup.h. */
 #include "executor/train/setup.h"
 
+#include "core/base/hash.h"
 #include "core/base/log.h"
 #include "onnx/onnx.h"
 #include "executor/transport/device/device_transport.h"
@@ -336,6 +337,46 @@ static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *p
            strcmp(profile->numerics, s->exact ? "exact" : "fast") == 0;
 }
 
+/* Names what is run: this worker's own program, and of other stages what their representatives lower. */
+static enum ghp_status hash_programs(const struct ghp_setup *s, struct ghp_session_plan *e)
+{
+    const struct ghp_program *own = ghp_worker_program(e->worker);
+    struct ghp_lowering how = ghp_plan_lowering(&e->plan, &e->plan.profile);
+    struct ghp_programs programs;
+
+    how.element_bytes = s->element_bytes;
+    how.nchw16c = e->work.nchw16c;
+    how.scratch = (struct ghp_scratch_source){0};
+    GHP_TRY(ghp_lower_all(&how, e->plan.splits, &programs));
+    e->program_hash = GHP_HASH_SEED;
+    for (int k = 0; k < programs.n; k++)
+        e->program_hash = ghp_program_hash(programs.of[k].rank == own->rank ? own : &programs.of[k],
+                                           e->program_hash);
+    ghp_programs_release(&programs);
+    return GHP_OK;
+}
+
+/* What was costed is what runs. Another precision, or another backend than the one that the plan's memory formats are
+ * for, was asked for by options. */
+static enum ghp_status check_program(const struct ghp_setup *s, struct ghp_session_plan *e)
+{
+    const struct ghp_profile *profile = &e->plan.profile;
+    uint64_t said = e->plan.predicted.program_hash;
+    char priced[17], lowered[17];
+
+    GHP_TRY(hash_programs(s, e));
+    if (said == 0 || said == e->program_hash ||
+        !ghp_precision_same(ghp_profile_precision(profile), s->precision) ||
+        (e->plan.nchw16c != NULL && !e->comparable))
+        return GHP_OK;
+    ghp_hash_text(said, priced);
+    ghp_hash_text(e->program_hash, lowered);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' was costed as program %s, but this build would run program %s; make the "
+                    "plan again with its ghp-plan",
+                    e->path, priced, lowered);
+}
+
 enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_plan *e)
 {
     const struct ghp_staging *staging = &e->plan.staging;
@@ -358,6 +399,7 @@ enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_pl
                                 .profile = e->comparable ? &e->plan.profile : NULL};
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->exec, &e->work, &e->worker), "preparing kernels"));
+    GHP_TRY(ghp_setup_agree(s, check_program(s, e), "checking the program"));
     GHP_TRY(ghp_worker_connect(e->worker));
     return ghp_setup_agree(s, GHP_OK, "connecting");
 }

@@ -79,6 +79,7 @@ struct ghp_session_plan { /* one plan of a session */
     bool comparable;           /* the plan's profile is of this backend, precision and numerics */
     struct ghp_work work;      /* as the plan says */
     struct ghp_worker *worker; /* NULL unless open */
+    uint64_t program_hash;     /* of what is run: the programs of all stages' representatives */
 };
 
 struct ghp_setup {
@@ -111,7 +112,8 @@ enum ghp_status ghp_setup_agree(struct ghp_setup *setup, enum ghp_status status,
 enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *setup);
 void ghp_setup_release(struct ghp_setup *setup); /* closes the entrants too */
 
-/* The plan's worker: kernels, communicators. Collective over all workers. */
+/* The plan's worker: kernels, communicators. A plan that was costed as another program than the one that would run is
+ * refused (GHP_ERR_INPUT), unless options ask for another precision or backend. Collective over all workers. */
 enum ghp_status ghp_session_plan_open(struct ghp_setup *setup,
                                       struct ghp_session_plan *session_plan);
 /* Its memory, and the first weights, by the session's seed. Collective over all workers. */

@@ -150,6 +150,12 @@ static void test_round_trip(void)
     CHECK_TEXT(second, first);
     CHECK_STATUS(ghp_plan_verify(&again, &again.profile), GHP_OK);
     CHECK_STATUS(ghp_plan_verify(&again, &whole), GHP_OK);
+    CHECK(again.predicted.program_hash != 0);
+    again.predicted.program_hash ^= 1;
+    CHECK_STATUS(ghp_plan_verify(&again, &whole), GHP_ERR_INPUT);
+    CHECK_MESSAGE("is lowered to program");
+    again.predicted.program_hash = 0; /* not said */
+    CHECK_STATUS(ghp_plan_verify(&again, &whole), GHP_OK);
     check_alternative(&again);
     CHECK_EQ(again.n_baselines, 2);
     CHECK_TEXT(again.baselines[1].reason, "needs more memory");
@@ -205,6 +211,7 @@ static const struct edit edits[] = {
     {"\"bound_s\": 0.0", "\"bound_s\": 0.9", "no lower bound", true},
     {"\"plans_simulated\": 3", "\"plans_simulated\": -3", "'certificate.plans_simulated'", false},
     {"\"profile_hash\": \"", "\"profile_hash\": \"x", "16", false},
+    {"\"program_hash\": \"", "\"program_hash\": \"x", "16", false},
     {"\"high\": \"none\"", "\"high\": \"never\"", "give a number or \"none\"", false},
     {"\"high\": \"none\"", "\"high\": -1.0", "'alternatives[0].break_even[0].high'", false},
     {"\"quantity\": \"global_batch\"", "\"quantity\": \"batch\"", "use one of inter_bandwidth_Bps",

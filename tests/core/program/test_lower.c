@@ -6,6 +6,8 @@
 #include "core/program/lower.h"
 #include "tests/check.h"
 
+#include <string.h>
+
 static const char chain[] =
     "{\"format\":\"ghp.model/"
     "1\",\"name\":\"chain\",\"input\":{\"channels\":4,\"height\":4,\"width\":4},\"layers\":["
@@ -201,10 +203,73 @@ static void test_who_reduces(void)
     ghp_model_release(&model);
 }
 
+static enum ghp_status some_scratch(void *context, const struct ghp_local *local,
+                                    enum ghp_pass pass, int64_t *bytes)
+{
+    (void)context;
+    (void)pass;
+    *bytes = 64 * local->n;
+    return GHP_OK;
+}
+
+/* The hash says every field of an instruction that matters, and nothing of the backend at hand. */
+static void test_hash(void)
+{
+    struct ghp_model model;
+    const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2};
+    struct ghp_split splits[8] = {data, data, data, data, data, data, out, data};
+    struct ghp_lowering how = {.model = &model, .problem = {4, 8}, .element_bytes = 4};
+    struct ghp_program program;
+    uint64_t whole;
+
+    if (!CHECK_STATUS(ghp_model_parse(chain, "chain", &model), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    whole = ghp_program_hash(&program, 1);
+    CHECK(whole != ghp_program_hash(&program, 2));
+    for (int i = 0; i < program.n_instrs; i++) {
+        struct ghp_instr *instr = &program.instrs[i], kept = *instr;
+        int *const numbers[] = {&instr->point,  &instr->layer,       &instr->edge,
+                                &instr->micro,  &instr->ranks.first, &instr->ranks.count,
+                                &instr->bucket, &instr->wait,        &instr->after};
+
+        for (size_t f = 0; f < sizeof numbers / sizeof numbers[0]; f++) {
+            ++*numbers[f];
+            CHECK(ghp_program_hash(&program, 1) != whole);
+            *instr = kept;
+        }
+        instr->bytes++;
+        CHECK(ghp_program_hash(&program, 1) != whole);
+        *instr = kept;
+        instr->nchw16c.y = !kept.nchw16c.y;
+        CHECK(ghp_program_hash(&program, 1) != whole);
+        *instr = kept;
+        instr->local.n++;
+        CHECK(ghp_program_hash(&program, 1) != whole);
+        *instr = kept;
+        instr->at.scratch++;
+        CHECK(ghp_program_hash(&program, 1) == whole);
+        *instr = kept;
+        if (i == 0 || memcmp(&program.instrs[i - 1], &kept, sizeof kept) == 0) continue;
+        program.instrs[i] = program.instrs[i - 1];
+        program.instrs[i - 1] = kept;
+        CHECK(ghp_program_hash(&program, 1) != whole);
+        program.instrs[i - 1] = program.instrs[i];
+        program.instrs[i] = kept;
+    }
+    CHECK(ghp_program_hash(&program, 1) == whole);
+    ghp_program_release(&program);
+    how.scratch = (struct ghp_scratch_source){.bytes = some_scratch};
+    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
+    CHECK(ghp_program_hash(&program, 1) == whole);
+    ghp_program_release(&program);
+    ghp_model_release(&model);
+}
+
 CHECK_TEST(lower)
 {
     test_memory_by_hand();
     test_who_reduces();
+    test_hash();
     test_random("lenet5", 150);
     test_random("small-resnet", 100);
     return check_end();
