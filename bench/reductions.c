@@ -65,9 +65,9 @@ static enum ghp_status run_once(const struct buffers *b, enum variant variant, i
     case EXACT:
     case FAST:
     case MESSAGES:
-        b->transport->shares_memory = variant != MESSAGES;
-        ghp_transport_mpi.sum_in_rank_order(b->transport, variant == EXACT);
-        return ghp_transport_mpi.all_reduce(b->world, &sum);
+        ghp_mpi_of(b->transport)->shares_memory = variant != MESSAGES;
+        b->transport->host->in_rank_order = variant == EXACT;
+        return b->world->ops->all_reduce(b->world, &sum);
     case MPI_OWN:
         return MPI_Allreduce(MPI_IN_PLACE, b->data, (int)sum.elements, MPI_FLOAT, MPI_SUM,
                              MPI_COMM_WORLD) == MPI_SUCCESS
@@ -87,7 +87,7 @@ static enum ghp_status measure(const struct buffers *b, int64_t bytes, double se
             double took, most = 0;
 
             memset(b->data, 0, (size_t)bytes); /* sums of sums would overflow */
-            GHP_TRY(ghp_transport_mpi.barrier(b->world));
+            GHP_TRY(ghp_control_barrier(b->transport->control, b->world));
             took = ghp_now_s();
             GHP_TRY(run_once(b, (enum variant)variant, bytes));
             took = ghp_now_s() - took;
@@ -138,7 +138,7 @@ static enum ghp_status print_json(double seconds[SIZES][VARIANTS], int ranks)
 
 static enum ghp_status run(struct ghp_transport *transport)
 {
-    struct buffers b = {.transport = transport, .ranks = ghp_transport_mpi.size(transport)};
+    struct buffers b = {.transport = transport, .ranks = transport->control->size};
     double seconds[SIZES][VARIANTS];
     enum ghp_status status = GHP_OK;
 
@@ -148,13 +148,13 @@ static enum ghp_status run(struct ghp_transport *transport)
     if (b.data == NULL || b.other == NULL || b.scratch == NULL)
         GHP_TRY_GOTO(status, GHP_NO_MEMORY(), done);
     GHP_TRY_GOTO(status,
-                 ghp_transport_mpi.group(transport,
-                                         (struct ghp_ranks){.count = b.ranks, .stride = 1},
-                                         GHP_STREAM_COMPUTE, &b.world),
+                 ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = b.ranks, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &b.world),
                  done);
     for (int i = 0; i < SIZES; i++)
         GHP_TRY_GOTO(status, measure(&b, sizes[i], seconds[i]), done);
-    if (ghp_transport_mpi.rank(transport) == 0)
+    if (transport->control->rank == 0)
         status = as_json ? print_json(seconds, b.ranks) : print_table(seconds, b.ranks);
 done:
     free(b.data);
@@ -169,12 +169,12 @@ int main(int argc, char **argv)
     enum ghp_status status = ghp_opts_parse(&tool, argc, argv, NULL, 0, NULL);
 
     if (status == GHP_OK && !ghp_opts_done()) {
-        status = ghp_transport_mpi.open(&argc, &argv, 60, &transport);
+        status = ghp_transport_start(&argc, &argv, 60, &transport);
         if (status == GHP_OK) status = run(transport);
     }
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     if (status != GHP_OK && transport != NULL)
-        ghp_transport_mpi.abort(transport, ghp_status_exit_code(status));
-    ghp_transport_mpi.close(transport);
+        transport->control->ops->abort(transport->control, ghp_status_exit_code(status));
+    ghp_transport_end(transport);
     return ghp_status_exit_code(status);
 }

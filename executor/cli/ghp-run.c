@@ -366,26 +366,25 @@ static int report_failure(enum ghp_status status, bool speaks)
 /* A mistake in any worker's command line ends all. */
 static enum ghp_status agree_on_options(struct ghp_session *session, enum ghp_status status)
 {
-    const struct ghp_transport_ops *ops = session->transport_ops;
-    struct ghp_ranks all = {.count = ops->size(session->transport), .stride = 1};
+    struct ghp_ranks all = {.count = session->transport->control->size, .stride = 1};
     struct ghp_comm *world = NULL;
 
-    GHP_TRY(ops->group(session->transport, all, GHP_STREAM_COMPUTE, &world));
-    ops->label(world, "reading the command line");
-    return ops->agree(world, status);
+    GHP_TRY(ghp_collectives_group(session->transport->host, all, GHP_STREAM_COMPUTE, &world));
+    world->label = "reading the command line";
+    return ghp_control_agree(session->transport->control, world, status);
 }
 
 /* The one place where a failure of one worker ends all. Rank 0 speaks first; others give it a moment, since all may
  * have seen the same. */
 static int abort_all(struct ghp_session *session, enum ghp_status status)
 {
-    int rank = session->transport_ops->rank(session->transport);
+    int rank = session->transport->control->rank;
     int code = ghp_status_exit_code(status);
 
     if (rank != 0) sleep(1);
     report_failure(status, true);
     fflush(NULL);
-    session->transport_ops->abort(session->transport, code);
+    session->transport->control->ops->abort(session->transport->control, code);
     return code;
 }
 
@@ -399,30 +398,29 @@ static enum ghp_status do_work(struct ghp_session *session, bool speaks)
 /* All workers have started; status is what this one found in its command line. */
 static int run(struct ghp_session *session, enum ghp_status status)
 {
-    const struct ghp_transport_ops *ops = session->transport_ops;
-    bool speaks = ops->rank(session->transport) == 0;
+    bool speaks = session->transport->control->rank == 0;
     int result = 0;
 
     ghp_log_open(tool.name, speaks);
     if (!speaks && freopen("/dev/null", "w", stdout) == NULL) return 1; /* rank 0 speaks */
     status = agree_on_options(session, status);
     if (status == GHP_OK) status = do_work(session, speaks);
-    if (status != GHP_OK && (session->in_loop || !ops->settled(session->transport)))
+    if (status != GHP_OK && (session->in_loop || !session->transport->control->ops->settled(
+                                                     session->transport->control)))
         return abort_all(session, status);
     ghp_fault_stop(GHP_FAULT_STOP_BEFORE_END, (enum ghp_fault)chosen.fault,
-                   ops->rank(session->transport), ops->size(session->transport));
+                   session->transport->control->rank, session->transport->control->size);
     if (status != GHP_OK)
         result = report_failure(status, speaks);
     else if (!session->verified)
         result = 1;
-    ops->close(session->transport);
+    ghp_transport_end(session->transport);
     return result;
 }
 
 int main(int argc, char **argv)
 {
-    struct ghp_session session = {
-        .tool = &tool, .options = &chosen, .transport_ops = &ghp_transport_mpi, .verified = true};
+    struct ghp_session session = {.tool = &tool, .options = &chosen, .verified = true};
     enum ghp_status started, status;
 
     ghp_log_open(tool.name, false); /* nobody knows yet who speaks */
@@ -433,6 +431,6 @@ int main(int argc, char **argv)
     if (!ghp_launched() && status != GHP_OK) return report_failure(status, true);
     if (!ghp_launched() && ghp_opts_done()) return 0;
     if (status == GHP_OK && !ghp_opts_done()) wait_passively(argv);
-    started = session.transport_ops->open(&argc, &argv, chosen.watchdog_s, &session.transport);
+    started = ghp_transport_start(&argc, &argv, chosen.watchdog_s, &session.transport);
     return started == GHP_OK ? run(&session, status) : report_failure(started, true);
 }

@@ -268,9 +268,9 @@ static enum ghp_status conclude_first(struct parts *p, struct ghp_run_result *ru
     enum ghp_status status = GHP_OK;
 
     if (p->setup.rank == 0) {
-        session->transport_ops->alone(session->transport, true);
+        session->transport->control->ops->alone(session->transport->control, true);
         status = conclude(p, &run_result->run);
-        session->transport_ops->alone(session->transport, false);
+        session->transport->control->ops->alone(session->transport->control, false);
     }
     if (status == GHP_OK && run_result->different != NULL &&
         !ghp_fault_mistakes((enum ghp_fault)p->options->fault))
@@ -313,8 +313,8 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
     GHP_TRY_GOTO(status, train(&p), done);
     GHP_TRY_GOTO(status, finish(&p), done);
 done:
-    if (!session->in_loop &&
-        (status == GHP_OK || session->transport_ops->settled(session->transport)))
+    if (!session->in_loop && (status == GHP_OK || session->transport->control->ops->settled(
+                                                      session->transport->control)))
         parts_release(&p); /* else a thread may hang in there, and abort follows */
     return status;
 }

@@ -96,7 +96,7 @@ static enum ghp_status open_all(struct bout *b)
     struct ghp_setup *s = b->setup;
 
     GHP_TRY(ghp_setup_agree(s, make_tables(b), "preparing the comparison"));
-    GHP_TRY(ghp_host_load_open(s->session->transport_ops, s->world, s->size, &b->host_load));
+    GHP_TRY(ghp_host_load_open(s->session->transport->control, s->world, s->size, &b->host_load));
     for (int i = 0; i < s->n_session_plans; i++)
         GHP_TRY(ghp_session_plan_open(s, &s->session_plans[i]));
     GHP_TRY(ghp_setup_agree(s, check_memory(b), "counting memory"));
@@ -170,8 +170,8 @@ static enum ghp_status size_turn(struct bout *b, int i)
     if (!(s->options->ab_turn_s > 0)) return GHP_OK;
     GHP_TRY(warm_up(b, i, SIZING_STEPS));
     took = (ghp_now_s() - begin) / SIZING_STEPS;
-    s->session->transport_ops->label(s->world, "sizing a turn");
-    GHP_TRY(s->session->transport_ops->all_gather(s->world, &took, b->all, sizeof(took)));
+    s->world->label = "sizing a turn";
+    GHP_TRY(s->world->ops->all_gather(s->world, &took, b->all, sizeof(took)));
     most = took;
     for (int r = 0; r < s->size; r++)
         most = fmax(most, b->all[r]);
@@ -205,9 +205,8 @@ static enum ghp_status share_round(struct bout *b, int round)
     int n = s->n_session_plans;
     double *seconds = &b->ab->seconds[round * n];
 
-    s->session->transport_ops->label(s->world, "sharing a round's times");
-    GHP_TRY(s->session->transport_ops->all_gather(s->world, seconds, b->all,
-                                                  n * (int64_t)sizeof(*seconds)));
+    s->world->label = "sharing a round's times";
+    GHP_TRY(s->world->ops->all_gather(s->world, seconds, b->all, n * (int64_t)sizeof(*seconds)));
     for (int i = 0; i < n; i++) {
         seconds[i] = 0;
         for (int r = 0; r < s->size; r++)
@@ -223,12 +222,12 @@ static enum ghp_status time_machine(struct bout *b, int round)
     struct ghp_speed_probe speed_probe = {0};
     double mine[SPEED_PROBE_JOBS];
 
-    s->session->transport_ops->label(s->world, "timing the machine");
-    GHP_TRY(s->session->transport_ops->barrier(s->world));
+    s->world->label = "timing the machine";
+    GHP_TRY(ghp_control_barrier(s->session->transport->control, s->world));
     GHP_TRY(ghp_speed_prober_time(b->prober, &speed_probe));
     mine[0] = speed_probe.compute_s;
     mine[1] = speed_probe.memory_s;
-    GHP_TRY(s->session->transport_ops->all_gather(s->world, mine, b->all, sizeof(mine)));
+    GHP_TRY(s->world->ops->all_gather(s->world, mine, b->all, sizeof(mine)));
     for (int job = 0; job < SPEED_PROBE_JOBS; job++)
         for (int r = 0; r < s->size; r++)
             b->speed_probe[job][round] += b->all[r * SPEED_PROBE_JOBS + job] / s->size;

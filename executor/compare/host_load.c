@@ -14,7 +14,7 @@
 enum { LEAST_TICKS = 100 };
 
 struct ghp_host_load {
-    const struct ghp_transport_ops *ops;
+    struct ghp_control *control;
     struct ghp_comm *comm;
     int size, here;
     struct ghp_cpu_count *all; /* [size] */
@@ -65,12 +65,12 @@ static void read_machine(char *machine)
 static enum ghp_status gather(struct ghp_host_load *n, struct ghp_cpu_count mine)
 {
     snprintf(mine.machine, sizeof(mine.machine), "%s", n->machine);
-    n->ops->label(n->comm, "counting other programs");
-    return n->ops->all_gather(n->comm, &mine, n->all, (int64_t)sizeof(mine));
+    n->comm->label = "counting other programs";
+    return n->comm->ops->all_gather(n->comm, &mine, n->all, (int64_t)sizeof(mine));
 }
 
-enum ghp_status ghp_host_load_open(const struct ghp_transport_ops *ops, struct ghp_comm *comm,
-                                   int size, struct ghp_host_load **host_load)
+enum ghp_status ghp_host_load_open(struct ghp_control *control, struct ghp_comm *comm, int size,
+                                   struct ghp_host_load **host_load)
 {
     struct ghp_host_load *n = ghp_alloc(1, sizeof(*n));
     enum ghp_status status = GHP_OK;
@@ -78,9 +78,9 @@ enum ghp_status ghp_host_load_open(const struct ghp_transport_ops *ops, struct g
     *host_load = NULL;
     if (n != NULL) n->all = ghp_alloc((size_t)size, sizeof(*n->all));
     if (n == NULL || n->all == NULL) status = GHP_NO_MEMORY();
-    ops->label(comm, "counting other programs");
-    GHP_TRY_GOTO(status, ops->agree(comm, status), fail);
-    n->ops = ops;
+    comm->label = "counting other programs";
+    GHP_TRY_GOTO(status, ghp_control_agree(control, comm, status), fail);
+    n->control = control;
     n->comm = comm;
     n->size = size;
     read_machine(n->machine);
@@ -113,8 +113,8 @@ enum ghp_status ghp_host_load_begin(struct ghp_host_load *n)
     n->marked_s = ghp_now_s();
     n->marked_own_s = own_s();
     if (!ghp_cpu_busy("/proc/stat", &n->marked_busy_s, &cores)) n->marked_busy_s = -1;
-    n->ops->label(n->comm, "counting other programs");
-    return n->ops->barrier(n->comm);
+    n->comm->label = "counting other programs";
+    return ghp_control_barrier(n->control, n->comm);
 }
 
 enum ghp_status ghp_host_load_use(struct ghp_host_load *n, struct ghp_cpu_use *use)
@@ -123,8 +123,8 @@ enum ghp_status ghp_host_load_use(struct ghp_host_load *n, struct ghp_cpu_use *u
     double busy_s;
     int cores;
 
-    n->ops->label(n->comm, "counting other programs");
-    GHP_TRY(n->ops->barrier(n->comm));
+    n->comm->label = "counting other programs";
+    GHP_TRY(ghp_control_barrier(n->control, n->comm));
     mine.own_s = own_s() - n->marked_own_s;
     if (n->marked_busy_s >= 0 && ghp_cpu_busy("/proc/stat", &busy_s, &cores)) {
         mine.busy_s = busy_s - n->marked_busy_s;

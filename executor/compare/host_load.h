@@ -29,8 +29,8 @@ struct ghp_cpu_count {                /* what one worker counted since the mark 
 /* Gathers who shares which machine.
  *
  * Collective over the communicator, which is borrowed: all `size` workers */
-enum ghp_status ghp_host_load_open(const struct ghp_transport_ops *ops, struct ghp_comm *comm,
-                                   int size, struct ghp_host_load **host_load);
+enum ghp_status ghp_host_load_open(struct ghp_control *control, struct ghp_comm *comm, int size,
+                                   struct ghp_host_load **host_load);
 void ghp_host_load_close(struct ghp_host_load *host_load); /* accepts NULL */
 
 /* Workers of this job on this worker's machine, itself included. Local. */

@@ -64,7 +64,7 @@ enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec,
     *result = NULL;
     if (comm_stream == NULL) return GHP_NO_MEMORY();
     *comm_stream = (struct ghp_comm_stream){.device = ghp_exec_context_device(exec),
-                                            .enqueues = exec->device_transport_ops->enqueues,
+                                            .enqueues = exec->collectives->ops->enqueues,
                                             .last = -1,
                                             .work = *work};
     comm_stream->jobs = ghp_alloc((size_t)work->jobs, sizeof(*comm_stream->jobs));

@@ -251,9 +251,8 @@ static enum ghp_status await(struct ghp_in_flight *f, int b)
     for (;;) {
         GHP_TRY(is_done(f, b, &done));
         if (done) return GHP_OK;
-        if (exec->device_transport_ops->check != NULL)
-            GHP_TRY(exec->device_transport_ops->check(exec->device_transport, ghp_now_s() - begin_s,
-                                                      label_of(f, b)));
+        GHP_TRY(exec->collectives->ops->check(exec->collectives, ghp_now_s() - begin_s,
+                                              label_of(f, b)));
         nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
         if (pause_ns < LAST_PAUSE_NS) pause_ns += pause_ns / 4;
     }

@@ -56,7 +56,7 @@ static enum ghp_status start(struct ghp_p2p_thread *c, int message)
         struct ghp_p2p_message m = ghp_message_of_piece(p, i);
 
         c->is_done[c->first_slot[message] + i] = false;
-        GHP_TRY(c->job.ops->post(c->job.channel, c->first_slot[message] + i, &m));
+        GHP_TRY(c->job.channel->ops->post(c->job.channel, c->first_slot[message] + i, &m));
     }
     return GHP_OK;
 }
@@ -76,8 +76,7 @@ static enum ghp_status fail_stalled(const struct ghp_p2p_thread *c, int message,
     return GHP_FAIL(GHP_ERR_COMM,
                     "worker %d waited %.0f s in '%s': %s rank(s) %s; see why they stopped, or "
                     "raise --watchdog if they are only slow",
-                    c->job.ops->rank(c->job.transport), limit_s,
-                    c->job.name(c->job.context, message),
+                    c->job.control->rank, limit_s, c->job.name(c->job.context, message),
                     p->receives ? "nothing arrived from" : "not taken by", missing);
 }
 
@@ -85,13 +84,14 @@ static enum ghp_status fail_stalled(const struct ghp_p2p_thread *c, int message,
 static enum ghp_status look(struct ghp_p2p_thread *c, int message, bool *all)
 {
     const struct ghp_message *p = &c->job.messages[message];
-    double limit_s = c->job.ops->watchdog_s(c->job.transport);
+    double limit_s = c->job.control->watchdog_s;
 
     *all = true;
     for (int i = 0; i < p->n; i++) {
         int slot = c->first_slot[message] + i;
 
-        if (!c->is_done[slot]) GHP_TRY(c->job.ops->poll(c->job.channel, slot, &c->is_done[slot]));
+        if (!c->is_done[slot])
+            GHP_TRY(c->job.channel->ops->poll(c->job.channel, slot, &c->is_done[slot]));
         *all = *all && c->is_done[slot];
     }
     if (*all || ghp_now_s() - c->since_s[message] <= limit_s) return GHP_OK;

@@ -15,8 +15,7 @@
 struct ghp_p2p_thread;
 
 struct ghp_p2p_thread_job { /* all borrowed */
-    const struct ghp_transport_ops *ops;
-    struct ghp_transport *transport;
+    const struct ghp_control *control;
     struct ghp_channel *channel; /* with a slot for each piece of each message */
     const struct ghp_message *messages;
     int n;

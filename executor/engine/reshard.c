@@ -81,14 +81,13 @@ static enum ghp_status slice_channel(const struct ghp_reshard_job *e)
 
 static enum ghp_status gather_batch(const struct ghp_reshard_job *e)
 {
-    return e->transport_ops->all_gather(e->comm, e->x, e->y,
-                                        whole_bytes(e) / e->instr->step.tp_size);
+    return e->comm->ops->all_gather(e->comm, e->x, e->y, whole_bytes(e) / e->instr->step.tp_size);
 }
 
 static enum ghp_status gather_channel(const struct ghp_reshard_job *e)
 {
-    GHP_TRY(e->transport_ops->all_gather(e->comm, e->x, e->scratch,
-                                         whole_bytes(e) / e->instr->step.tp_size));
+    GHP_TRY(e->comm->ops->all_gather(e->comm, e->x, e->scratch,
+                                     whole_bytes(e) / e->instr->step.tp_size));
     return join(e, e->instr->local.n);
 }
 
@@ -98,14 +97,14 @@ static enum ghp_status batch_to_channel(const struct ghp_reshard_job *e)
     int m = e->instr->step.tp_size;
 
     GHP_TRY(split(e, e->instr->local.n / m));
-    return e->transport_ops->all_to_all(e->comm, e->scratch, e->y, whole_bytes(e) / m / m);
+    return e->comm->ops->all_to_all(e->comm, e->scratch, e->y, whole_bytes(e) / m / m);
 }
 
 static enum ghp_status channel_to_batch(const struct ghp_reshard_job *e)
 {
     int m = e->instr->step.tp_size;
 
-    GHP_TRY(e->transport_ops->all_to_all(e->comm, e->x, e->scratch, whole_bytes(e) / m / m));
+    GHP_TRY(e->comm->ops->all_to_all(e->comm, e->x, e->scratch, whole_bytes(e) / m / m));
     return join(e, e->instr->local.n / m);
 }
 
@@ -119,7 +118,7 @@ static enum ghp_status scatter_sum(const struct ghp_reshard_job *e, const void *
                                 .scratch = e->receive,
                                 .scratch_bytes = e->receive_bytes};
 
-    return e->transport_ops->reduce_scatter(e->comm, &sum);
+    return e->comm->ops->reduce_scatter(e->comm, &sum);
 }
 
 static enum ghp_status sum_to_batch(const struct ghp_reshard_job *e)
@@ -143,7 +142,7 @@ static enum ghp_status sum_to_full(const struct ghp_reshard_job *e)
                                 .scratch_bytes = e->receive_bytes};
 
     if (e->x != e->y) GHP_TRY(copy(e, e->y, e->x, whole_bytes(e)));
-    return e->transport_ops->all_reduce(e->comm, &sum);
+    return e->comm->ops->all_reduce(e->comm, &sum);
 }
 
 static enum ghp_status (*const steps[GHP_RESHARD_OP_COUNT])(const struct ghp_reshard_job *) = {

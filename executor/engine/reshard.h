@@ -14,7 +14,6 @@ struct ghp_reshard_job {
     struct ghp_problem problem;
     int rank;
     int element_bytes;
-    const struct ghp_transport_ops *transport_ops;
     struct ghp_comm *comm; /* of instr->ranks; NULL where the step sends nothing */
     const void *x; /* [n][h][w][c] in layout step.from; where blocked.x in blocks of channels */
     void *y;       /* in layout step.to; blocked.y */

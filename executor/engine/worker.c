@@ -229,8 +229,8 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
         const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
         if (!ghp_instr_sends(instr)) continue;
-        GHP_TRY(w->exec.device_transport_ops->group(w->exec.device_transport, instr->ranks,
-                                                    instr->stream, &w->prepared[i].comm));
+        GHP_TRY(ghp_collectives_group(w->exec.collectives, instr->ranks, instr->stream,
+                                      &w->prepared[i].comm));
     }
     return w->program.placement.n_stages > 1 ? ghp_worker_open_channel(w) : GHP_OK;
 }
@@ -330,9 +330,9 @@ static enum ghp_status open_in_flight(struct ghp_worker *w, bool communicates)
         .context = w};
 
     for (int i = 0; i < w->program.n_instrs; i++) /* all of them enqueue, or none is recorded */
-        if (w->prepared[i].comm != NULL && !w->exec.device_transport_ops->enqueues)
+        if (w->prepared[i].comm != NULL && !w->exec.collectives->ops->enqueues)
             plan.captures = false;
-    if (communicates && !w->exec.device_transport_ops->enqueues) plan.captures = false;
+    if (communicates && !w->exec.collectives->ops->enqueues) plan.captures = false;
     return ghp_in_flight_open(&plan, &w->in_flight);
 }
 
@@ -398,7 +398,7 @@ void ghp_worker_close(struct ghp_worker *w)
     ghp_prefetch_close(w->prefetch);
     for (int p = 0; p < w->n_messages; p++)
         ghp_message_close(&w->messages[p]);
-    if (w->channel != NULL) w->exec.transport_ops->channel_close(w->channel);
+    if (w->channel != NULL) w->channel->ops->close(w->channel);
     ghp_arena_close(&w->arena);
     ghp_step_timer_close(w->timer);
     free((int64_t *)(uintptr_t)w->next.samples);

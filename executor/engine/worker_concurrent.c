@@ -19,8 +19,8 @@ enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t by
                                 .scratch = w->address[instr->at.scratch],
                                 .scratch_bytes = w->program.buffers[instr->at.scratch].bytes};
 
-    w->exec.device_transport_ops->label(p->comm, p->label);
-    return w->exec.device_transport_ops->all_reduce(p->comm, &sum);
+    p->comm->label = p->label;
+    return p->comm->ops->all_reduce(p->comm, &sum);
 }
 
 static enum ghp_status reduce(struct ghp_worker *w, int i)
@@ -102,14 +102,13 @@ enum ghp_status ghp_worker_open_channel(struct ghp_worker *w)
 
     for (int p = 0; p < w->n_messages; p++)
         slots += w->messages[p].n;
-    return w->exec.transport_ops->channel_open(w->exec.transport, slots, &w->channel);
+    return w->exec.transport->p2p->ops->open(w->exec.transport->p2p, slots, &w->channel);
 }
 
 /* The messages at their addresses, and the thread that carries them. */
 enum ghp_status ghp_worker_open_p2p_thread(struct ghp_worker *w)
 {
-    struct ghp_p2p_thread_job job = {.ops = w->exec.transport_ops,
-                                     .transport = w->exec.transport,
+    struct ghp_p2p_thread_job job = {.control = w->exec.transport->control,
                                      .channel = w->channel,
                                      .messages = w->messages,
                                      .n = w->n_messages,

@@ -173,7 +173,6 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
                                       .problem = w->program.placement.problem,
                                       .rank = w->program.placement.number,
                                       .element_bytes = w->work.element_bytes,
-                                      .transport_ops = w->exec.device_transport_ops,
                                       .comm = p->comm,
                                       .x = w->address[at->x[0]],
                                       .y = w->address[at->y],
@@ -186,7 +185,7 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
         reshard.receive = w->address[at->saved];
         reshard.receive_bytes = w->program.buffers[at->saved].bytes;
     }
-    if (p->comm != NULL) w->exec.device_transport_ops->label(p->comm, p->label);
+    if (p->comm != NULL) p->comm->label = p->label;
     return ghp_reshard_run(&reshard);
 }
 

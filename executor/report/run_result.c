@@ -13,7 +13,7 @@ static enum ghp_status greatest_of(struct ghp_setup *s, int64_t mine, int64_t *g
     enum ghp_status status = ghp_setup_agree(s, all != NULL ? GHP_OK : GHP_NO_MEMORY(), "memory");
 
     if (status == GHP_OK)
-        status = s->session->transport_ops->all_gather(s->world, &mine, all, (int64_t)sizeof(mine));
+        status = s->world->ops->all_gather(s->world, &mine, all, (int64_t)sizeof(mine));
     *greatest = mine;
     for (int r = 0; status == GHP_OK && r < s->size; r++)
         *greatest = all[r] < 0 || *greatest < 0 ? -1 : all[r] > *greatest ? all[r] : *greatest;
@@ -84,17 +84,17 @@ static enum ghp_status join(const struct ghp_session_plan *e,
 static enum ghp_status compare_workers(const struct ghp_setup *s, const struct ghp_session_plan *e,
                                        struct ghp_prediction_errors *prediction_errors)
 {
-    struct ghp_straggler_wait_request request = {s->session->transport_ops, s->world, s->size};
+    struct ghp_straggler_wait_request request = {s->session->transport->control, s->world, s->size};
     const struct ghp_placement *placement = ghp_worker_placement(e->worker);
 
     if (placement->n_stages > 1) {
         request.n = placement->problem.workers;
-        GHP_TRY(s->session->transport_ops->group(
-            s->session->transport,
+        GHP_TRY(ghp_collectives_group(
+            s->session->transport->host,
             ghp_placement_ranks(placement, (struct ghp_ranks){.count = request.n, .stride = 1}),
             GHP_STREAM_COMPUTE, &request.comm));
     }
-    s->session->transport_ops->label(request.comm, "comparing the workers' times");
+    request.comm->label = "comparing the workers' times";
     return ghp_straggler_wait_compare(&request, ghp_worker_program(e->worker),
                                       ghp_worker_step_timer(e->worker), prediction_errors);
 }

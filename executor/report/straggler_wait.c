@@ -120,24 +120,24 @@ enum ghp_status ghp_straggler_wait_compare(const struct ghp_straggler_wait_reque
     bool kept[GHP_STEP_TIMER_STEPS];
 
     ghp_step_timer_kept(timer, kept);
-    status = request->transport_ops->agree(request->comm, status);
+    status = ghp_control_agree(request->control, request->comm, status);
     for (int first = 0; status == GHP_OK && first < program->n_instrs; first += most) {
         int n = program->n_instrs - first < most ? program->n_instrs - first : most;
         struct chunk chunk = {&program->instrs[first], n, all, own};
 
         for (int i = 0; i < n; i++)
             ghp_step_timer_runs(timer, first + i, mine + (size_t)i * GHP_STEP_TIMER_STEPS);
-        GHP_TRY_GOTO(status,
-                     request->transport_ops->all_gather(request->comm, mine, all,
-                                                        (int64_t)((size_t)n * one)),
-                     done);
+        GHP_TRY_GOTO(
+            status,
+            request->comm->ops->all_gather(request->comm, mine, all, (int64_t)((size_t)n * one)),
+            done);
         status = compare_chunk(request, &chunk, kept);
         for (int i = 0; status == GHP_OK && i < n; i++) {
             prediction_errors->instrs[first + i].measured_own_s = own[i].own_s;
             prediction_errors->instrs[first + i].measured_straggler_wait_s =
                 own[i].straggler_wait_s;
         }
-        status = request->transport_ops->agree(request->comm, status);
+        status = ghp_control_agree(request->control, request->comm, status);
     }
 done:
     free(own);

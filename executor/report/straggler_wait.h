@@ -20,7 +20,7 @@
 #include "executor/transport/transport.h"
 
 struct ghp_straggler_wait_request { /* all workers */
-    const struct ghp_transport_ops *transport_ops;
+    struct ghp_control *control;
     struct ghp_comm *comm;
     int n;
 };

@@ -15,16 +15,16 @@ static enum ghp_status wait_all(const struct ghp_exec_context *exec, struct ghp_
     for (int slot = 0; slot < n;) {
         bool done = false;
 
-        GHP_TRY(exec->transport_ops->poll(channel, slot, &done));
+        GHP_TRY(channel->ops->poll(channel, slot, &done));
         if (done) {
             slot++;
             continue;
         }
-        if (ghp_now_s() - begin > exec->transport_ops->watchdog_s(exec->transport))
+        if (ghp_now_s() - begin > exec->transport->control->watchdog_s)
             return GHP_FAIL(GHP_ERR_COMM,
                             "worker %d waited too long for a tensor of another stage; see why the "
                             "others stopped, or raise --watchdog if they are only slow",
-                            exec->transport_ops->rank(exec->transport));
+                            exec->transport->control->rank);
         nanosleep(&pause, NULL);
     }
     return GHP_OK;
@@ -42,13 +42,13 @@ static enum ghp_status broadcast_piece(struct ghp_worker *worker, struct ghp_cha
 
     if (m.receives) {
         m.peer = holder;
-        GHP_TRY(exec->transport_ops->post(channel, n++, &m));
+        GHP_TRY(channel->ops->post(channel, n++, &m));
         return wait_all(exec, channel, n);
     }
     for (int r = first; r < first + placement->group && rank == holder; r++) {
         m.peer = r;
         if (r >= first + placement->from && r < first + placement->from + placement->held) continue;
-        GHP_TRY(exec->transport_ops->post(channel, n++, &m));
+        GHP_TRY(channel->ops->post(channel, n++, &m));
     }
     return wait_all(exec, channel, n);
 }
@@ -65,7 +65,7 @@ enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *
     if (placement->n_stages == 1) return GHP_OK;
     for (int i = 0; i < ghp_stage_of(work->staging, layer); i++)
         holder += work->staging->stage[i].workers;
-    GHP_TRY(exec->transport_ops->channel_open(exec->transport, placement->group, &channel));
+    GHP_TRY(exec->transport->p2p->ops->open(exec->transport->p2p, placement->group, &channel));
     for (int64_t at = 0; at < bytes && status == GHP_OK; at += GHP_P2P_MESSAGE_BYTES) {
         struct ghp_p2p_message m = {
             .data = (char *)data + at,
@@ -75,6 +75,6 @@ enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *
 
         status = broadcast_piece(worker, channel, holder, &m);
     }
-    exec->transport_ops->channel_close(channel);
+    channel->ops->close(channel);
     return status;
 }

@@ -130,7 +130,7 @@ static enum ghp_status world_of(struct ghp_worker *worker, struct ghp_comm **wor
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
     struct ghp_ranks all = {.count = ghp_worker_work(worker)->problem.workers, .stride = 1};
 
-    return exec->transport_ops->group(exec->transport, all, GHP_STREAM_COMPUTE, world);
+    return ghp_collectives_group(exec->transport->host, all, GHP_STREAM_COMPUTE, world);
 }
 
 /* Gathers every tensor; `writer` (rank 0) keeps them. A write that fails does not stop the gathering, in which all
@@ -168,16 +168,16 @@ enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worke
     enum ghp_status status = GHP_OK;
 
     GHP_TRY_GOTO(status, world_of(worker, &world), done);
-    exec->transport_ops->label(world, "writing a checkpoint");
+    world->label = "writing a checkpoint";
     status = contents_init(work, &c);
     if (status == GHP_OK && work->rank == 0) status = begin(folder, work, checkpoint, &c, &writer);
-    GHP_TRY_GOTO(status, exec->transport_ops->agree(world, status), done);
+    GHP_TRY_GOTO(status, ghp_control_agree(exec->transport->control, world, status), done);
     status = gather_all(worker, &c, writer);
     if (writer != NULL && status == GHP_OK) {
         status = ghp_safetensors_finish(writer);
         writer = NULL;
     }
-    status = exec->transport_ops->agree(world, status);
+    status = ghp_control_agree(exec->transport->control, world, status);
 done:
     ghp_safetensors_abandon(writer);
     contents_release(&c);

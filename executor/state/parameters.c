@@ -209,13 +209,13 @@ static enum ghp_status gather_parts(struct ghp_worker *worker, struct ghp_shard 
     if (parts == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(
         status,
-        exec->transport_ops->group(
-            exec->transport,
+        ghp_collectives_group(
+            exec->transport->host,
             ghp_placement_ranks(placement, ghp_ranks_subgroup(placement->number, shard.tp_size)),
             GHP_STREAM_COMPUTE, &comm),
         done);
-    exec->transport_ops->label(comm, "gathering a tensor");
-    GHP_TRY_GOTO(status, exec->transport_ops->all_gather(comm, v->here, parts, v->bytes), done);
+    comm->label = "gathering a tensor";
+    GHP_TRY_GOTO(status, comm->ops->all_gather(comm, v->here, parts, v->bytes), done);
     for (int i = 0; i < shard.tp_size; i++) {
         shard.member = i;
         ghp_shard_put(shard, number_bytes(worker), parts + i * v->bytes, whole);
@@ -346,10 +346,10 @@ static enum ghp_status compare_tp_size(struct ghp_worker *worker,
     all = ghp_alloc((size_t)holders.count, (size_t)bytes);
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 exec->transport_ops->group(exec->transport, holders, GHP_STREAM_COMPUTE, &comm),
+                 ghp_collectives_group(exec->transport->host, holders, GHP_STREAM_COMPUTE, &comm),
                  done);
-    exec->transport_ops->label(comm, "comparing replicas");
-    GHP_TRY_GOTO(status, exec->transport_ops->all_gather(comm, hashes, all, bytes), done);
+    comm->label = "comparing replicas";
+    GHP_TRY_GOTO(status, comm->ops->all_gather(comm, hashes, all, bytes), done);
     for (int i = 0; i < list->n; i++) {
         if (shard_of(worker, &list->items[i]).tp_size != tp_size ||
             !ghp_worker_owns(worker, list->items[i].layer))
@@ -374,13 +374,12 @@ static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
 
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
-                 exec->transport_ops->group(exec->transport,
-                                            (struct ghp_ranks){.count = n, .stride = 1},
-                                            GHP_STREAM_COMPUTE, &world),
+                 ghp_collectives_group(exec->transport->host,
+                                       (struct ghp_ranks){.count = n, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &world),
                  done);
-    exec->transport_ops->label(world, "comparing replicas");
-    GHP_TRY_GOTO(status, exec->transport_ops->all_gather(world, &mine, all, (int64_t)sizeof(mine)),
-                 done);
+    world->label = "comparing replicas";
+    GHP_TRY_GOTO(status, world->ops->all_gather(world, &mine, all, (int64_t)sizeof(mine)), done);
     for (int i = 0; i < n; i++)
         if (all[i] >= 0 && (*different < 0 || all[i] < *different)) *different = all[i];
 done:

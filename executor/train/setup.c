@@ -12,8 +12,8 @@
 
 enum ghp_status ghp_setup_agree(struct ghp_setup *s, enum ghp_status status, const char *what)
 {
-    s->session->transport_ops->label(s->world, what);
-    return s->session->transport_ops->agree(s->world, status);
+    s->world->label = what;
+    return ghp_control_agree(s->session->transport->control, s->world, status);
 }
 
 /* ---- the plans, and whether they are for us ---- */
@@ -93,11 +93,10 @@ static enum ghp_status bind(struct ghp_setup *s)
 {
     const struct ghp_machine *first = &s->session_plans[0].plan.profile.machine;
     const struct ghp_session *session = s->session;
-    struct ghp_binding_request request = {
-        .workers = s->size,
-        .rank = s->rank,
-        .here = s->here,
-        .processors = session->transport_ops->processors(session->transport)};
+    struct ghp_binding_request request = {.workers = s->size,
+                                          .rank = s->rank,
+                                          .here = s->here,
+                                          .processors = session->transport->control->processors};
 
     for (int i = 1; i < s->n_session_plans && s->options->bind != GHP_BIND_NONE; i++)
         if (!same_cores(first, &s->session_plans[i].plan.profile.machine))
@@ -186,9 +185,8 @@ static enum ghp_status open_backend(struct ghp_setup *s)
                                          .local_rank = s->local_rank};
     GHP_TRY(ops->open(&config, &s->exec.backend));
     s->exec.backend_ops = ops;
-    s->exec.transport_ops = s->session->transport_ops;
     s->exec.transport = s->session->transport;
-    s->exec.transport_ops->sum_in_rank_order(s->exec.transport, s->exact);
+    s->exec.transport->host->in_rank_order = s->exact;
     return GHP_OK;
 }
 
@@ -237,7 +235,7 @@ static enum ghp_status choose_init(struct ghp_setup *s)
     sum.in = sum.out = &here;
     sum.scratch = ghp_alloc((size_t)scratch_bytes, 1);
     GHP_TRY(ghp_setup_agree(s, sum.scratch != NULL ? GHP_OK : GHP_NO_MEMORY(), "first weights"));
-    status = s->session->transport_ops->all_reduce(s->world, &sum);
+    status = s->world->ops->all_reduce(s->world, &sum);
     free(sum.scratch);
     if (status == GHP_OK && here != 0 && here != (float)s->size)
         status =
@@ -272,8 +270,7 @@ static void say_setup(const struct ghp_setup *s)
              s->session_plans[0].plan.model.name, s->exec.backend_ops->name,
              ghp_precision_name(s->precision), s->exact ? "exact" : "fast", s->threads,
              s->binding.text);
-    if (s->exec.device_transport_ops != NULL)
-        ghp_note("tensors go by %s", s->exec.device_transport_ops->name);
+    if (s->exec.collectives != NULL) ghp_note("tensors go by %s", s->exec.collectives->ops->name);
     ghp_note("%s", ghp_data_text(s->training_config.data));
     if (s->training_config.init.path != NULL)
         ghp_note("first weights from '%s'", s->training_config.init.path);
@@ -289,15 +286,15 @@ static void say_setup(const struct ghp_setup *s)
 
 enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
 {
-    const struct ghp_transport_ops *ops = session->transport_ops;
-
     s->session = session;
     s->options = session->options;
-    s->rank = ops->rank(session->transport);
-    s->size = ops->size(session->transport);
-    ops->place(session->transport, &s->here, &s->local_rank);
-    GHP_TRY(ops->group(session->transport, (struct ghp_ranks){.count = s->size, .stride = 1},
-                       GHP_STREAM_COMPUTE, &s->world));
+    s->rank = session->transport->control->rank;
+    s->size = session->transport->control->size;
+    s->here = session->transport->control->node_size;
+    s->local_rank = session->transport->control->node_rank;
+    GHP_TRY(ghp_collectives_group(session->transport->host,
+                                  (struct ghp_ranks){.count = s->size, .stride = 1},
+                                  GHP_STREAM_COMPUTE, &s->world));
     ghp_fault_stop(GHP_FAULT_STOP_AT_START, (enum ghp_fault)s->options->fault, s->rank, s->size);
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
@@ -305,8 +302,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_setup_agree(
         s,
         ghp_device_transport_open(
-            &s->exec, (enum ghp_device_transport_choice)session->options->device_transport,
-            session->options->watchdog_s),
+            &s->exec, (enum ghp_device_transport_choice)session->options->device_transport),
         "choosing who carries"));
     GHP_TRY(ghp_setup_agree(s, check_overlap(s), "checking options"));
     GHP_TRY(ghp_setup_agree(s, open_training_config(s), "opening the data"));

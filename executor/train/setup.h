@@ -67,7 +67,6 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
 struct ghp_session {
     const struct ghp_tool *tool; /* its options go into the run file */
     const struct ghp_session_options *options;
-    const struct ghp_transport_ops *transport_ops;
     struct ghp_transport *transport;
     bool in_loop;  /* a failure now must abort all workers */
     bool verified; /* false: a verification was asked for and did not pass */

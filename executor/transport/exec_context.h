@@ -1,8 +1,7 @@
-/* executor/transport/exec_context.h - who works for a worker: who computes, who carries tensors, and who carries
- * control messages.
+/* executor/transport/exec_context.h - who works for a worker: who computes, and who carries.
  *
- * Control messages - what workers tell each other in host memory - go by the transport. Tensors go by the device
- * transport: the same transport where they lie in host memory, else one that knows the device. */
+ * Control messages, messages between two workers, and tensors in host memory go by the transport. Tensors on a device
+ * have collectives that know the device (transport/device/device_transport.h). */
 #ifndef GHP_EXECUTOR_TRANSPORT_EXEC_H
 #define GHP_EXECUTOR_TRANSPORT_EXEC_H
 
@@ -12,20 +11,14 @@
 struct ghp_exec_context { /* borrowed by whoever uses it */
     const struct ghp_backend_ops *backend_ops;
     struct ghp_backend *backend;
-    const struct ghp_transport_ops *transport_ops;
     struct ghp_transport *transport;
-    const struct ghp_transport_ops
-        *device_transport_ops; /* NULL: the transport carries tensors too */
-    struct ghp_transport *device_transport;
+    struct ghp_collectives *collectives; /* of tensors; NULL: the transport's, in host memory */
 };
 
-/* The same with the device transport filled in. */
+/* The same with the collectives filled in. */
 static inline struct ghp_exec_context ghp_exec_context_complete(struct ghp_exec_context exec)
 {
-    if (exec.device_transport_ops == NULL) {
-        exec.device_transport_ops = exec.transport_ops;
-        exec.device_transport = exec.transport;
-    }
+    if (exec.collectives == NULL) exec.collectives = exec.transport->host;
     return exec;
 }
 

@@ -442,7 +442,6 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .exact = set.numerics == 1,
         .precision = precision(),
         .device_transport = (enum ghp_device_transport_choice)set.device_transport,
-        .watchdog_s = set.watchdog_s,
         .threads = (int)set.threads,
         .bind = (enum ghp_bind_mode)set.bind,
         .sample_s = set.sample_s,
@@ -461,13 +460,12 @@ static enum ghp_status measure(struct ghp_transport *transport)
     if (status == GHP_OK) status = load_models(models);
     if (status == GHP_OK && request.backend_ops == NULL)
         status = ghp_backend_fail_unknown(backend_names[set.backend]);
-    status = ghp_profiling_agree(&ghp_transport_mpi, transport, status);
-    if (status == GHP_OK)
-        status = ghp_profiling_run(&request, &ghp_transport_mpi, transport, &result);
+    status = ghp_profiling_agree(transport, status);
+    if (status == GHP_OK) status = ghp_profiling_run(&request, transport, &result);
     if (status == GHP_OK) {
-        if (ghp_transport_mpi.rank(transport) == 0)
+        if (transport->control->rank == 0)
             status = ghp_show_measured(&result, set.output, set.json);
-        status = ghp_profiling_agree(&ghp_transport_mpi, transport, status);
+        status = ghp_profiling_agree(transport, status);
     }
     ghp_profile_release(&result.profile);
     release_models(models);
@@ -482,13 +480,13 @@ static enum ghp_status try_held_out(struct ghp_transport *transport)
                                              .sample_s = set.sample_s,
                                              .budget_s = set.budget_s};
     struct ghp_validation_result result = {0};
-    enum ghp_status status = ghp_validation_run(&request, &ghp_transport_mpi, transport, &result);
+    enum ghp_status status = ghp_validation_run(&request, transport, &result);
 
     if (status == GHP_OK) {
-        if (ghp_transport_mpi.rank(transport) == 0)
+        if (transport->control->rank == 0)
             status = set.json ? ghp_json_print(ghp_validation_json(&result, set.held_out), stdout)
                               : ghp_validation_print(&result, set.held_out, stdout);
-        status = ghp_profiling_agree(&ghp_transport_mpi, transport, status);
+        status = ghp_profiling_agree(transport, status);
     }
     ghp_validation_release(&result.validation);
     return status;
@@ -508,16 +506,16 @@ static int fail_together(struct ghp_transport *transport, enum ghp_status status
 
     if (status == GHP_ERR_COMM && !ghp_measure_is_echo()) {
         fail(status); /* the others cannot be reached */
-        ghp_transport_mpi.abort(transport, code);
+        transport->control->ops->abort(transport->control, code);
         return code;
     }
-    if (ghp_profiling_reporter(&ghp_transport_mpi, transport, &speaks) != GHP_OK) {
+    if (ghp_profiling_reporter(transport, &speaks) != GHP_OK) {
         fail(status);
-        ghp_transport_mpi.abort(transport, code);
+        transport->control->ops->abort(transport->control, code);
         return code;
     }
     if (speaks) fail(status);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return code;
 }
 
@@ -525,21 +523,21 @@ static int fail_together(struct ghp_transport *transport, enum ghp_status status
 static enum ghp_status do_work(struct ghp_transport *transport, int mode)
 {
     if (!ghp_opts_done()) return mode == HELD_OUT ? try_held_out(transport) : measure(transport);
-    return ghp_transport_mpi.rank(transport) == 0 ? ghp_opts_answer(&tool) : GHP_OK;
+    return transport->control->rank == 0 ? ghp_opts_answer(&tool) : GHP_OK;
 }
 
 /* status: what this rank found in its command line. */
 static int run_together(int argc, char **argv, int mode, enum ghp_status status)
 {
     struct ghp_transport *transport = NULL;
-    enum ghp_status started = ghp_transport_mpi.open(&argc, &argv, set.watchdog_s, &transport);
+    enum ghp_status started = ghp_transport_start(&argc, &argv, set.watchdog_s, &transport);
 
     if (started != GHP_OK) return fail(started);
-    ghp_log_open(tool.name, ghp_transport_mpi.rank(transport) == 0);
-    status = ghp_profiling_agree(&ghp_transport_mpi, transport, status);
+    ghp_log_open(tool.name, transport->control->rank == 0);
+    status = ghp_profiling_agree(transport, status);
     if (status == GHP_OK) status = do_work(transport, mode);
     if (status != GHP_OK) return fail_together(transport, status);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return 0;
 }
 

@@ -28,7 +28,7 @@ struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
 /* One collective and its buffers on this rank. */
 struct exchange {
     const struct ghp_measure *m;
-    struct ghp_exec_context exec; /* with whoever carries tensors */
+    struct ghp_collectives *collectives; /* with whoever carries tensors */
     const struct ghp_worklist_comm *what;
     struct ghp_comm *comm; /* NULL: this rank is left over */
     void *in, *out, *scratch;
@@ -51,7 +51,6 @@ static void work(const struct exchange *x)
 
 static enum ghp_status exchange_once(const struct exchange *x)
 {
-    const struct ghp_transport_ops *ops = x->exec.device_transport_ops;
     int64_t each = x->what->bytes / x->what->count;
     struct ghp_reduction sum = {.in = x->in,
                                 .out = x->out,
@@ -61,12 +60,12 @@ static enum ghp_status exchange_once(const struct exchange *x)
                                 .scratch_bytes = x->scratch_bytes};
 
     switch (x->what->op) {
-    case GHP_COMM_ALL_REDUCE: sum.out = x->in; return ops->all_reduce(x->comm, &sum);
+    case GHP_COMM_ALL_REDUCE: sum.out = x->in; return x->comm->ops->all_reduce(x->comm, &sum);
     case GHP_COMM_REDUCE_SCATTER:
         sum.elements = each / x->m->element_bytes;
-        return ops->reduce_scatter(x->comm, &sum);
-    case GHP_COMM_ALL_GATHER: return ops->all_gather(x->comm, x->in, x->out, each);
-    case GHP_COMM_ALL_TO_ALL: return ops->all_to_all(x->comm, x->in, x->out, each);
+        return x->comm->ops->reduce_scatter(x->comm, &sum);
+    case GHP_COMM_ALL_GATHER: return x->comm->ops->all_gather(x->comm, x->in, x->out, each);
+    case GHP_COMM_ALL_TO_ALL: return x->comm->ops->all_to_all(x->comm, x->in, x->out, each);
     case GHP_COMM_TRANSFER:
     case GHP_COMM_NONE:
     case GHP_COMM_COUNT: break;
@@ -92,17 +91,16 @@ static enum ghp_status exchange_open(struct exchange *x)
     struct ghp_ranks ranks = ghp_measure_ranks(x->m->rank, x->m->size, what->count, what->stride);
     struct ghp_device device = ghp_measure_device(x->m);
 
-    x->exec = ghp_measure_device_transport(x->m);
+    x->collectives = ghp_measure_collectives(x->m);
     if (ranks.count > 1) {
-        GHP_TRY(x->exec.device_transport_ops->group(x->exec.device_transport, ranks,
-                                                    GHP_STREAM_COMPUTE, &x->comm));
-        x->exec.device_transport_ops->label(x->comm, ghp_comm_name(what->op));
+        GHP_TRY(ghp_collectives_group(x->collectives, ranks, GHP_STREAM_COMPUTE, &x->comm));
+        x->comm->label = ghp_comm_name(what->op);
     }
     x->scratch_bytes = ghp_receive_bytes(what->bytes, what->count);
     GHP_TRY(ghp_device_allocate(device, what->bytes, &x->in));
     GHP_TRY(ghp_device_allocate(device, what->bytes, &x->out));
     GHP_TRY(ghp_device_allocate(device, x->scratch_bytes, &x->scratch));
-    if (x->m->shares_cores || x->exec.device_transport_ops->enqueues) return GHP_OK;
+    if (x->m->shares_cores || x->collectives->ops->enqueues) return GHP_OK;
     x->work = ghp_alloc(WORK_BYTES, 1);
     return x->work != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
@@ -128,7 +126,7 @@ static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_workl
     enum ghp_status status = exchange_open(&x);
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    task.clock = x.exec.device_transport_ops->enqueues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
+    task.clock = x.collectives->ops->enqueues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
     status = ghp_measure_more(m, task, 0.5 * m->sample_s, samples, &what->samples);
     for (int i = before; i < what->samples.n && x.work != NULL; ++i)
         what->samples.values[i] = fmax(what->samples.values[i] - work_s, least_s);

@@ -27,7 +27,8 @@ static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status,
                             const struct ghp_word **all)
 {
     struct ghp_word mine = {.value = value, .status = status};
-    enum ghp_status result = m->transport_ops->tell(m->world, mine, all);
+    enum ghp_status result =
+        m->transport->control->ops->tell(m->transport->control, m->world, mine, all);
 
     for (int r = 0; r < m->size && result == GHP_OK; ++r)
         if ((*all)[r].status != GHP_OK)
@@ -66,7 +67,7 @@ enum ghp_status ghp_measure_share(const struct ghp_measure *m, enum ghp_status s
 
     if (status == GHP_OK && all == NULL) status = GHP_NO_MEMORY();
     status = ghp_measure_max(m, status, &unused);
-    if (status == GHP_OK) status = m->transport_ops->all_gather(m->world, bytes, all, n);
+    if (status == GHP_OK) status = m->world->ops->all_gather(m->world, bytes, all, n);
     if (status == GHP_OK) memcpy(bytes, all, (size_t)n);
     free(all);
     return status;
@@ -202,7 +203,7 @@ enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task ta
 {
     double once_s = 0;
 
-    GHP_TRY(m->transport_ops->barrier(m->world));
+    GHP_TRY(ghp_control_barrier(m->transport->control, m->world));
     GHP_TRY(sample(m, task, 1, &once_s)); /* cold: pages and caches; thrown away */
     if (samples->n == 0 && more > 0) {
         GHP_TRY(sample(m, task, 1, &once_s));

@@ -16,19 +16,16 @@
 
 /* Who measures; everything is borrowed. */
 struct ghp_measure {
-    const struct ghp_transport_ops *transport_ops;
     struct ghp_transport *transport;
     struct ghp_comm *world; /* all ranks, compute stream */
     int rank, size;
     const struct ghp_backend_ops *backend_ops;
     struct ghp_backend *backend;
-    /* of tensors; NULL: the transport carries them too */
-    const struct ghp_transport_ops *device_transport_ops;
-    struct ghp_transport *device_transport;
-    int element_bytes; /* 2, 4 or 8 */
-    int threads;       /* of this rank; 0: one */
-    double sample_s;   /* how long one sample of an operation lasts, > 0 */
-    bool shares_cores; /* more ranks than cores */
+    struct ghp_collectives *collectives; /* of tensors; NULL: the transport's, in host memory */
+    int element_bytes;                   /* 2, 4 or 8 */
+    int threads;                         /* of this rank; 0: one */
+    double sample_s;                     /* how long one sample of an operation lasts, > 0 */
+    bool shares_cores;                   /* more ranks than cores */
     /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/cost/speeds.h) */
     double speed, fastest;
     /* a worker's share of the largest cache: a step that moves more finds nothing there again */
@@ -66,15 +63,9 @@ static inline enum ghp_clock ghp_measure_clock(const struct ghp_measure *m)
 }
 
 /* Who carries tensors. */
-static inline struct ghp_exec_context ghp_measure_device_transport(const struct ghp_measure *m)
+static inline struct ghp_collectives *ghp_measure_collectives(const struct ghp_measure *m)
 {
-    return ghp_exec_context_complete(
-        (struct ghp_exec_context){.backend_ops = m->backend_ops,
-                                  .backend = m->backend,
-                                  .transport_ops = m->transport_ops,
-                                  .transport = m->transport,
-                                  .device_transport_ops = m->device_transport_ops,
-                                  .device_transport = m->device_transport});
+    return m->collectives != NULL ? m->collectives : m->transport->host;
 }
 
 /* How long one sample should last. */

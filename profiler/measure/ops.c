@@ -53,7 +53,7 @@ static enum ghp_status measure_alone(const struct walk *walk, struct ghp_opbench
     enum ghp_status status;
 
     if (walk->background_load == NULL || op->alone.n == GHP_MAX_SAMPLES) return GHP_OK;
-    GHP_TRY(m->transport_ops->barrier(m->world));
+    GHP_TRY(ghp_control_barrier(m->transport->control, m->world));
     if (m->rank != 0) {
         status =
             ghp_background_load_run(walk->background_load, stays * (double)(repeats + 1) * once_s);

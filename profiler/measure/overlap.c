@@ -30,10 +30,10 @@ static const double slow_reduction = 1.05;
 struct traffic {
     const struct ghp_measure *m;
     int64_t bytes;
-    int64_t each;                 /* of an exchange, of each rank */
-    struct ghp_exec_context exec; /* with whoever carries tensors */
-    struct ghp_comm *comm;        /* communication stream */
-    struct ghp_comm *exchanges;   /* compute stream */
+    int64_t each;                        /* of an exchange, of each rank */
+    struct ghp_collectives *collectives; /* with whoever carries tensors */
+    struct ghp_comm *comm;               /* communication stream */
+    struct ghp_comm *exchanges;          /* compute stream */
     struct ghp_reduction sum;
     void *mine, *all;  /* exchange */
     atomic_int done;   /* reductions of this round */
@@ -45,7 +45,7 @@ static enum ghp_status reduce_once(void *context, int job)
     struct traffic *t = context;
 
     (void)job;
-    GHP_TRY(t->exec.device_transport_ops->all_reduce(t->comm, &t->sum));
+    GHP_TRY(t->comm->ops->all_reduce(t->comm, &t->sum));
     t->finished_s = ghp_now_s();
     atomic_fetch_add(&t->done, 1);
     return GHP_OK;
@@ -63,7 +63,7 @@ static enum ghp_status exchange_run(void *context, int64_t repeats)
     const struct traffic *t = context;
 
     for (int64_t i = 0; i < repeats; ++i)
-        GHP_TRY(t->exec.device_transport_ops->all_gather(t->exchanges, t->mine, t->all, t->each));
+        GHP_TRY(t->exchanges->ops->all_gather(t->exchanges, t->mine, t->all, t->each));
     return GHP_OK;
 }
 
@@ -74,13 +74,11 @@ static enum ghp_status traffic_open(struct traffic *t)
     struct ghp_device device = ghp_measure_device(t->m);
 
     t->each = t->bytes / t->m->size;
-    t->exec = ghp_measure_device_transport(t->m);
-    GHP_TRY(t->exec.device_transport_ops->group(t->exec.device_transport, ranks, GHP_STREAM_COMM,
-                                                &t->comm));
-    GHP_TRY(t->exec.device_transport_ops->group(t->exec.device_transport, ranks, GHP_STREAM_COMPUTE,
-                                                &t->exchanges));
-    t->exec.device_transport_ops->label(t->comm, "reductions that overlap");
-    t->exec.device_transport_ops->label(t->exchanges, "exchanges that overlap");
+    t->collectives = ghp_measure_collectives(t->m);
+    GHP_TRY(ghp_collectives_group(t->collectives, ranks, GHP_STREAM_COMM, &t->comm));
+    GHP_TRY(ghp_collectives_group(t->collectives, ranks, GHP_STREAM_COMPUTE, &t->exchanges));
+    t->comm->label = "reductions that overlap";
+    t->exchanges->label = "exchanges that overlap";
     GHP_TRY(ghp_device_allocate(device, t->bytes, &t->sum.out));
     t->sum.in = t->sum.out;
     t->sum.element_bytes = ghp_parameter_bytes(t->m->element_bytes);
@@ -134,7 +132,7 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_comm_thread *
 {
     int64_t ticket = 0;
     double start_s = 0, alone_s = 0, rate = 0;
-    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+    enum ghp_status status = ghp_control_barrier(t->m->transport->control, t->m->world);
 
     GHP_TRY(status);
     atomic_store(&t->done, 0);
@@ -160,7 +158,7 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_comm_thread *str
 {
     int64_t ticket = 0;
     double start_s = 0;
-    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+    enum ghp_status status = ghp_control_barrier(t->m->transport->control, t->m->world);
 
     GHP_TRY(status);
     start_s = ghp_now_s();
@@ -179,7 +177,7 @@ static enum ghp_status round_queueing(struct traffic *t, struct ghp_comm_thread 
 {
     int64_t ticket = 0;
     int counted = 0;
-    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+    enum ghp_status status = ghp_control_barrier(t->m->transport->control, t->m->world);
 
     *concurrent_s = 0;
     GHP_TRY(status);
@@ -229,7 +227,7 @@ static enum ghp_status fill_both(struct traffic *t, int n, struct ghp_task fill,
 {
     struct ghp_device d = ghp_measure_device(t->m);
     struct span compute = {0}, comm = {0};
-    enum ghp_status status = t->m->transport_ops->barrier(t->m->world);
+    enum ghp_status status = ghp_control_barrier(t->m->transport->control, t->m->world);
 
     GHP_TRY_GOTO(status, span_open(d, &compute), done);
     GHP_TRY_GOTO(status, span_open(d, &comm), done);
@@ -337,7 +335,7 @@ struct round {
 static enum ghp_status measure_round(struct traffic *t, struct ghp_comm_thread *stream,
                                      struct work *work, struct round *round)
 {
-    bool enqueues = t->exec.device_transport_ops->enqueues;
+    bool enqueues = t->collectives->ops->enqueues;
     struct ghp_task reduce = {.run = reduce_run,
                               .context = t,
                               .clock = enqueues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST,

@@ -48,7 +48,7 @@ static enum ghp_status time_round(const struct ghp_measure *m, struct ghp_speed_
     enum ghp_status status = ghp_speed_prober_time_compute(prober, round_s, &own_s);
 
     GHP_TRY(ghp_measure_max(m, status, &unused));
-    status = m->transport_ops->all_gather(m->world, &own_s, seconds, (int64_t)sizeof own_s);
+    status = m->world->ops->all_gather(m->world, &own_s, seconds, (int64_t)sizeof own_s);
     return ghp_measure_max(m, status, &unused);
 }
 

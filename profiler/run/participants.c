@@ -7,16 +7,15 @@
 
 enum { HOST_BYTES = 256 };
 
-enum ghp_status ghp_participants_ranks(const struct ghp_transport_ops *transport_ops,
-                                       struct ghp_transport *transport, struct ghp_measure *m)
+enum ghp_status ghp_participants_ranks(struct ghp_transport *transport, struct ghp_measure *m)
 {
-    struct ghp_ranks all = {.first = 0, .count = transport_ops->size(transport), .stride = 1};
+    struct ghp_ranks all = {.first = 0, .count = transport->control->size, .stride = 1};
 
-    *m = (struct ghp_measure){.transport_ops = transport_ops, .transport = transport};
-    m->rank = transport_ops->rank(transport);
+    *m = (struct ghp_measure){.transport = transport};
+    m->rank = transport->control->rank;
     m->size = all.count;
-    GHP_TRY(transport_ops->group(transport, all, GHP_STREAM_COMPUTE, &m->world));
-    transport_ops->label(m->world, "profiling");
+    GHP_TRY(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &m->world));
+    m->world->label = "profiling";
     return GHP_OK;
 }
 
@@ -29,7 +28,7 @@ enum ghp_status ghp_participants_nodes(const struct ghp_measure *m, int *nodes, 
 
     if (gethostname(mine, sizeof mine - 1) != 0) mine[0] = '\0';
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    GHP_TRY_GOTO(status, m->transport_ops->all_gather(m->world, mine, all, HOST_BYTES), done);
+    GHP_TRY_GOTO(status, m->world->ops->all_gather(m->world, mine, all, HOST_BYTES), done);
     *nodes = 1;
     for (int r = 1; r < m->size; ++r)
         *nodes += strcmp(all + (size_t)r * HOST_BYTES, all + (size_t)(r - 1) * HOST_BYTES) != 0;

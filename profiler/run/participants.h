@@ -11,8 +11,7 @@
  * m   filled; borrows the transport
  *
  * Collective over all ranks */
-enum ghp_status ghp_participants_ranks(const struct ghp_transport_ops *transport_ops,
-                                       struct ghp_transport *transport, struct ghp_measure *m);
+enum ghp_status ghp_participants_ranks(struct ghp_transport *transport, struct ghp_measure *m);
 
 /* How many nodes the ranks are on, and that they fill one after the other, as plans will place them.
  *

@@ -158,24 +158,22 @@ static enum ghp_status prepare(struct ghp_profiling *run)
     return ghp_profiling_collect(run);
 }
 
-enum ghp_status ghp_profiling_agree(const struct ghp_transport_ops *transport_ops,
-                                    struct ghp_transport *transport, enum ghp_status status)
+enum ghp_status ghp_profiling_agree(struct ghp_transport *transport, enum ghp_status status)
 {
     struct ghp_measure m;
     double unused = 0;
 
-    GHP_TRY(ghp_participants_ranks(transport_ops, transport, &m));
+    GHP_TRY(ghp_participants_ranks(transport, &m));
     return ghp_measure_max(&m, status, &unused);
 }
 
-enum ghp_status ghp_profiling_reporter(const struct ghp_transport_ops *transport_ops,
-                                       struct ghp_transport *transport, bool *speaks)
+enum ghp_status ghp_profiling_reporter(struct ghp_transport *transport, bool *speaks)
 {
     struct ghp_measure m;
     bool own = !ghp_measure_is_echo();
     double first = 0, mine = 0;
 
-    GHP_TRY(ghp_participants_ranks(transport_ops, transport, &m));
+    GHP_TRY(ghp_participants_ranks(transport, &m));
     mine = own ? m.size - m.rank : 0;
     first = mine;
     GHP_TRY(ghp_measure_max(&m, GHP_OK, &first));
@@ -184,7 +182,6 @@ enum ghp_status ghp_profiling_reporter(const struct ghp_transport_ops *transport
 }
 
 enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
-                                  const struct ghp_transport_ops *transport_ops,
                                   struct ghp_transport *transport,
                                   struct ghp_profiling_result *result)
 {
@@ -193,7 +190,7 @@ enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
 
     memset(result, 0, sizeof *result);
     run.profile = &result->profile;
-    GHP_TRY(ghp_participants_ranks(transport_ops, transport, &run.m));
+    GHP_TRY(ghp_participants_ranks(transport, &run.m));
     result->ranks = run.m.size;
     result->workers = request->workers > 0 ? request->workers : run.m.size;
     GHP_TRY_GOTO(status, prepare(&run), done);
@@ -201,8 +198,7 @@ enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
 done:
     result->seconds = ghp_now_s() - run.start_s;
     note_overrun(&run);
-    if (run.m.device_transport_ops != NULL)
-        run.m.device_transport_ops->close(run.m.device_transport);
+    if (run.m.collectives != NULL) run.m.collectives->ops->close(run.m.collectives);
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
     ghp_worklist_release(&run.worklist);
     ghp_speeds_release(&run.speeds);

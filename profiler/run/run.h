@@ -28,7 +28,6 @@ struct ghp_profiling_request {
     bool exact;
     struct ghp_precision precision;
     enum ghp_device_transport_choice device_transport; /* between GPUs */
-    double watchdog_s;       /* longest wait of what carries between them */
     int threads;             /* of one worker; 0: the cores of its place */
     enum ghp_bind_mode bind; /* of a rank to the cores of its place */
     double sample_s;  /* how long one sample lasts, > 0; twice as long where workers share cores */
@@ -63,19 +62,16 @@ struct ghp_profiling_result {
  *           the transport's failures.  All ranks fail together; the rank that failed itself holds the message.
  * Collective over all ranks */
 enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
-                                  const struct ghp_transport_ops *transport_ops,
                                   struct ghp_transport *transport,
                                   struct ghp_profiling_result *result);
 
 /* The worst of all ranks' statuses, as ghp_measure_max gives it, before anything is measured.
  * Collective over all ranks */
-enum ghp_status ghp_profiling_agree(const struct ghp_transport_ops *transport_ops,
-                                    struct ghp_transport *transport, enum ghp_status status);
+enum ghp_status ghp_profiling_agree(struct ghp_transport *transport, enum ghp_status status);
 
 /* After a failure: whether this rank is the one to print its message (the first whose message is its own).
  * Returns a failure where the other ranks can no longer be reached.
  * Collective over all ranks */
-enum ghp_status ghp_profiling_reporter(const struct ghp_transport_ops *transport_ops,
-                                       struct ghp_transport *transport, bool *speaks);
+enum ghp_status ghp_profiling_reporter(struct ghp_transport *transport, bool *speaks);
 
 #endif

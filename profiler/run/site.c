@@ -114,8 +114,7 @@ enum ghp_status ghp_profiling_settle(struct ghp_profiling *run)
     struct ghp_binding_request request = {.workers = run->m.size,
                                           .rank = run->m.rank,
                                           .here = run->ranks_per_node,
-                                          .processors =
-                                              run->m.transport_ops->processors(run->m.transport)};
+                                          .processors = run->m.transport->control->processors};
     struct ghp_backend_config config = {.element_bytes = run->request->precision.element_bytes,
                                         .tf32 = run->request->precision.tf32,
                                         .threads = run->request->threads,
@@ -131,7 +130,7 @@ enum ghp_status ghp_profiling_settle(struct ghp_profiling *run)
     run->m.element_bytes = config.element_bytes;
     run->m.cache_bytes = ghp_topology_cache_bytes(run->ranks_per_node);
     run->m.sample_s = run->request->sample_s * (binding.oversubscribed ? 2 : 1);
-    run->m.transport_ops->sum_in_rank_order(run->m.transport, run->request->exact);
+    run->m.transport->host->in_rank_order = run->request->exact;
     GHP_TRY(run->m.backend_ops->open(&config, &run->m.backend));
     return note_device(run);
 }
@@ -140,13 +139,10 @@ enum ghp_status ghp_profiling_open_device_transport(struct ghp_profiling *run)
 {
     struct ghp_exec_context exec = {.backend_ops = run->m.backend_ops,
                                     .backend = run->m.backend,
-                                    .transport_ops = run->m.transport_ops,
                                     .transport = run->m.transport};
-    enum ghp_status status =
-        ghp_device_transport_open(&exec, run->request->device_transport, run->request->watchdog_s);
+    enum ghp_status status = ghp_device_transport_open(&exec, run->request->device_transport);
 
-    run->m.device_transport_ops = exec.device_transport_ops;
-    run->m.device_transport = exec.device_transport;
+    run->m.collectives = exec.collectives;
     return status;
 }
 

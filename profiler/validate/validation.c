@@ -310,7 +310,7 @@ static enum ghp_status share(struct run *run, enum ghp_status status)
 
     GHP_TRY(ghp_measure_share(&run->m, status, head, (int64_t)sizeof head));
     run->m.element_bytes = head[1];
-    run->m.transport_ops->sum_in_rank_order(run->m.transport, head[2] != 0);
+    run->m.transport->host->in_rank_order = head[2] != 0;
     if (run->m.rank != 0 && head[0] > 0) {
         validation->trials = ghp_alloc((size_t)head[0], sizeof *validation->trials);
         validation->n = validation->max = validation->trials != NULL ? head[0] : 0;
@@ -327,8 +327,7 @@ static enum ghp_status settle(struct run *run)
     struct ghp_binding_request request = {.workers = run->m.size,
                                           .rank = run->m.rank,
                                           .here = run->ranks_per_node,
-                                          .processors =
-                                              run->m.transport_ops->processors(run->m.transport)};
+                                          .processors = run->m.transport->control->processors};
     struct ghp_machine machine = {0};
     struct ghp_binding binding = {0};
     enum ghp_status status = ghp_topology_read(NULL, run->result->nodes, &machine);
@@ -373,7 +372,6 @@ done:
 }
 
 enum ghp_status ghp_validation_run(const struct ghp_validation_request *request,
-                                   const struct ghp_transport_ops *transport_ops,
                                    struct ghp_transport *transport,
                                    struct ghp_validation_result *result)
 {
@@ -382,7 +380,7 @@ enum ghp_status ghp_validation_run(const struct ghp_validation_request *request,
     enum ghp_status status = GHP_OK;
 
     *result = (struct ghp_validation_result){0};
-    GHP_TRY(ghp_participants_ranks(transport_ops, transport, &run.m));
+    GHP_TRY(ghp_participants_ranks(transport, &run.m));
     result->ranks = run.m.size;
     GHP_TRY(ghp_participants_nodes(&run.m, &result->nodes, &run.ranks_per_node));
     status = run.m.rank == 0 ? choose(&run) : GHP_OK;

@@ -82,7 +82,6 @@ void ghp_validation_release(struct ghp_validation *validation);
  *           pricing and the transport. All ranks fail together.
  * Collective over all ranks */
 enum ghp_status ghp_validation_run(const struct ghp_validation_request *request,
-                                   const struct ghp_transport_ops *transport_ops,
                                    struct ghp_transport *transport,
                                    struct ghp_validation_result *result);
 

@@ -17,7 +17,7 @@ enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, con
 enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
                               const char *model_path, struct bench_numbers numbers)
 {
-    int element_bytes = numbers.element_bytes, workers = ghp_transport_mpi.size(transport);
+    int element_bytes = numbers.element_bytes, workers = transport->control->size;
     struct ghp_backend_config config = {
         .element_bytes = element_bytes, .threads = 1, .exact = !numbers.fast};
     int64_t batch = numbers.batch > 0 ? numbers.batch : 2 * (int64_t)workers * workers;
@@ -29,7 +29,6 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
     b->exec.backend_ops = numbers.ops;
     GHP_TRY(b->exec.backend_ops->open(&config, &b->backend));
     b->exec.backend = b->backend;
-    b->exec.transport_ops = &ghp_transport_mpi;
     b->exec.transport = transport;
     request.shape = b->model.layers[0].out;
     request.classes = b->model.classes;
@@ -42,7 +41,7 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
         .weight_decay = 1e-4};
     b->work = (struct ghp_work){.model = &b->model,
                                 .problem = {.workers = workers, .global_batch = batch},
-                                .rank = ghp_transport_mpi.rank(transport),
+                                .rank = transport->control->rank,
                                 .element_bytes = element_bytes,
                                 .bucket_bytes = 20000,
                                 .seed = BENCH_SEED,

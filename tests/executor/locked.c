@@ -114,7 +114,6 @@ struct ghp_device_event {
 };
 
 struct collective {
-    const struct ghp_transport_ops *ops;
     struct ghp_comm *comm;
     enum ghp_comm_op op;
     struct ghp_reduction sum;
@@ -217,10 +216,10 @@ static enum ghp_status run_update(struct ghp_backend *backend, struct ghp_update
 static enum ghp_status run_collective(const struct collective *c)
 {
     switch (c->op) {
-    case GHP_COMM_ALL_REDUCE: return c->ops->all_reduce(c->comm, &c->sum);
-    case GHP_COMM_REDUCE_SCATTER: return c->ops->reduce_scatter(c->comm, &c->sum);
-    case GHP_COMM_ALL_GATHER: return c->ops->all_gather(c->comm, c->in, c->out, c->bytes);
-    case GHP_COMM_ALL_TO_ALL: return c->ops->all_to_all(c->comm, c->in, c->out, c->bytes);
+    case GHP_COMM_ALL_REDUCE: return c->comm->ops->all_reduce(c->comm, &c->sum);
+    case GHP_COMM_REDUCE_SCATTER: return c->comm->ops->reduce_scatter(c->comm, &c->sum);
+    case GHP_COMM_ALL_GATHER: return c->comm->ops->all_gather(c->comm, c->in, c->out, c->bytes);
+    case GHP_COMM_ALL_TO_ALL: return c->comm->ops->all_to_all(c->comm, c->in, c->out, c->bytes);
     default: return GHP_FAIL(GHP_ERR_INTERNAL, "no collective");
     }
 }
@@ -548,109 +547,113 @@ const struct ghp_backend_ops locked_backend = {.name = "locked",
                                                .update_all = locked_update_all,
                                                .accumulate = locked_accumulate};
 
-/* ---- a device transport that enqueues ---- */
+/* ---- collectives that are enqueued ---- */
 
-struct ghp_comm {
-    struct ghp_transport *transport;
-    struct ghp_comm *next;
-    struct ghp_comm *base;
+struct queued_comm {
+    struct ghp_comm base;
+    struct queued *queued;
+    struct queued_comm *next;
+    struct ghp_comm *staged;
 };
 
-struct ghp_transport {
-    const struct ghp_transport_ops *ops;
-    struct ghp_transport *base;
+struct queued {
+    struct ghp_collectives base;
+    struct ghp_collectives *staged;
     struct ghp_device device;
-    struct ghp_comm *comms;
+    struct queued_comm *comms;
 };
 
-enum ghp_status locked_device_transport_open(const struct ghp_transport_ops *base_ops,
-                                             struct ghp_transport *base, struct ghp_device device,
-                                             struct ghp_transport **transport)
+static const struct ghp_collectives_ops queued_ops;
+
+enum ghp_status locked_collectives_open(struct ghp_collectives *staged, struct ghp_device device,
+                                        struct ghp_collectives **queued)
 {
-    *transport = ghp_alloc(1, sizeof(**transport));
-    if (*transport == NULL) return GHP_NO_MEMORY();
-    **transport = (struct ghp_transport){base_ops, base, device, NULL};
+    struct queued *q = ghp_alloc(1, sizeof(*q));
+
+    *queued = NULL;
+    if (q == NULL) return GHP_NO_MEMORY();
+    *q = (struct queued){.base = {.ops = &queued_ops}, .staged = staged, .device = device};
+    *queued = &q->base;
     return GHP_OK;
 }
 
-static void device_transport_close(struct ghp_transport *t)
+static void queued_close(struct ghp_collectives *queued)
 {
-    while (t->comms != NULL) {
-        struct ghp_comm *c = t->comms;
+    struct queued *q = (struct queued *)queued;
 
-        t->comms = c->next;
+    while (q->comms != NULL) {
+        struct queued_comm *c = q->comms;
+
+        q->comms = c->next;
         free(c);
     }
-    free(t);
+    free(q);
 }
 
-static enum ghp_status device_transport_group(struct ghp_transport *t, struct ghp_ranks ranks,
-                                              enum ghp_stream stream, struct ghp_comm **comm)
+static enum ghp_status queued_group(struct ghp_collectives *queued, struct ghp_ranks ranks,
+                                    enum ghp_stream stream, struct ghp_comm **comm)
 {
-    struct ghp_comm *c = ghp_alloc(1, sizeof(*c));
+    struct queued *q = (struct queued *)queued;
+    struct queued_comm *c = ghp_alloc(1, sizeof(*c));
 
-    *comm = c;
+    *comm = NULL;
     if (c == NULL) return GHP_NO_MEMORY();
-    *c = (struct ghp_comm){.transport = t, .next = t->comms};
-    t->comms = c;
-    return t->ops->group(t->base, ranks, stream, &c->base);
+    *c = (struct queued_comm){.base = {.ops = &queued_ops, .ranks = ranks, .stream = stream},
+                              .queued = q,
+                              .next = q->comms};
+    q->comms = c;
+    *comm = &c->base;
+    return ghp_collectives_group(q->staged, ranks, stream, &c->staged);
 }
 
-static void device_transport_label(struct ghp_comm *comm, const char *label)
+static enum ghp_status carry(struct ghp_comm *comm, struct collective collective)
 {
-    comm->transport->ops->label(comm->base, label);
-}
+    struct queued_comm *c = (struct queued_comm *)comm;
 
-static enum ghp_status carry(struct ghp_comm *c, struct collective collective)
-{
-    collective.ops = c->transport->ops;
-    collective.comm = c->base;
-    return enqueue(c->transport->device.backend,
+    c->staged->label = comm->label;
+    collective.comm = c->staged;
+    return enqueue(c->queued->device.backend,
                    (struct work){.kind = COLLECT, .collective = collective});
 }
 
-static enum ghp_status device_transport_all_reduce(struct ghp_comm *c,
-                                                   const struct ghp_reduction *sum)
+static enum ghp_status queued_all_reduce(struct ghp_comm *c, const struct ghp_reduction *sum)
 {
     return carry(c, (struct collective){.op = GHP_COMM_ALL_REDUCE, .sum = *sum});
 }
 
-static enum ghp_status device_transport_reduce_scatter(struct ghp_comm *c,
-                                                       const struct ghp_reduction *sum)
+static enum ghp_status queued_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
 {
     return carry(c, (struct collective){.op = GHP_COMM_REDUCE_SCATTER, .sum = *sum});
 }
 
-static enum ghp_status device_transport_all_gather(struct ghp_comm *c, const void *mine, void *all,
-                                                   int64_t bytes)
+static enum ghp_status queued_all_gather(struct ghp_comm *c, const void *mine, void *all,
+                                         int64_t bytes)
 {
     return carry(
         c, (struct collective){.op = GHP_COMM_ALL_GATHER, .in = mine, .out = all, .bytes = bytes});
 }
 
-static enum ghp_status device_transport_all_to_all(struct ghp_comm *c, const void *in, void *out,
-                                                   int64_t bytes)
+static enum ghp_status queued_all_to_all(struct ghp_comm *c, const void *in, void *out,
+                                         int64_t bytes)
 {
     return carry(
         c, (struct collective){.op = GHP_COMM_ALL_TO_ALL, .in = in, .out = out, .bytes = bytes});
 }
 
-static enum ghp_status device_transport_check(struct ghp_transport *t, double waited_s,
-                                              const char *label)
+static enum ghp_status queued_check(struct ghp_collectives *queued, double waited_s,
+                                    const char *label)
 {
-    (void)t;
+    (void)queued;
     if (waited_s < 30) return GHP_OK;
     return GHP_FAIL(GHP_ERR_COMM, "waited %.0f s in '%s'", waited_s, label);
 }
 
-const struct ghp_transport_ops locked_device_transport = {.name = "locked",
-                                                          .enqueues = true,
-                                                          .close = device_transport_close,
-                                                          .group = device_transport_group,
-                                                          .label = device_transport_label,
-                                                          .all_reduce = device_transport_all_reduce,
-                                                          .reduce_scatter =
-                                                              device_transport_reduce_scatter,
-                                                          .all_gather = device_transport_all_gather,
-                                                          .all_to_all = device_transport_all_to_all,
-                                                          .check = device_transport_check};
+static const struct ghp_collectives_ops queued_ops = {.name = "locked",
+                                                      .enqueues = true,
+                                                      .close = queued_close,
+                                                      .group = queued_group,
+                                                      .all_reduce = queued_all_reduce,
+                                                      .reduce_scatter = queued_reduce_scatter,
+                                                      .all_gather = queued_all_gather,
+                                                      .all_to_all = queued_all_to_all,
+                                                      .check = queued_check};

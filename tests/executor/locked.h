@@ -8,18 +8,15 @@
 #define GHP_TESTS_EXECUTOR_LOCKED_H
 
 #include "executor/backend/backend.h"
-#include "executor/transport/transport.h"
+#include "executor/transport/collectives.h"
 
 extern const struct ghp_backend_ops locked_backend; /* "locked" */
 
-/* A device transport that enqueues on a locked device: collectives go onto its graphs. `base` carries its memory at
- * once.
+/* Collectives that are enqueued on a locked device: they go onto its graphs.
  *
- * base_ops, base   executor/transport/device/staged.h's; borrowed */
-extern const struct ghp_transport_ops locked_device_transport;
-enum ghp_status locked_device_transport_open(const struct ghp_transport_ops *base_ops,
-                                             struct ghp_transport *base, struct ghp_device device,
-                                             struct ghp_transport **transport);
+ * staged   carry its memory at once: executor/transport/device/staged.h's; borrowed */
+enum ghp_status locked_collectives_open(struct ghp_collectives *staged, struct ghp_device device,
+                                        struct ghp_collectives **queued);
 
 /* Graphs played, and bytes of device memory that are not released, on all locked devices so far. */
 int64_t locked_plays(void);

@@ -7,45 +7,45 @@ enum {
     STAGE_BYTES = 16 << 20
 }; /* of pinned memory, twice a communicator: what goes out, what comes in */
 
-struct ghp_comm {
-    struct ghp_transport *transport; /* borrowed */
-    struct ghp_comm *next;           /* in the transport's list */
-    struct ghp_comm *base;           /* the other transport's */
-    struct ghp_ranks ranks;
-    enum ghp_stream stream;
+struct staged_comm {
+    struct ghp_comm base;
+    struct staged *staged;    /* borrowed */
+    struct staged_comm *next; /* in its list */
+    struct ghp_comm *host;    /* the host's communicator */
     enum ghp_device_stream device_stream;
     unsigned char *out, *in; /* pinned, STAGE_BYTES each; NULL until first used */
-    unsigned char *scratch;  /* of the other transport's sums */
+    unsigned char *scratch;  /* of the host's sums */
 };
 
-struct ghp_transport {
-    const struct ghp_transport_ops *ops; /* the other transport's; borrowed, as all below */
-    struct ghp_transport *base;
+struct staged {
+    struct ghp_collectives base;
+    struct ghp_collectives *host; /* borrowed, as the device's backend */
     struct ghp_device device;
-    struct ghp_comm *comms; /* owned */
+    struct staged_comm *comms; /* owned */
 };
 
 /* ---- opening ---- */
 
-enum ghp_status ghp_staged_open(const struct ghp_transport_ops *base_ops,
-                                struct ghp_transport *base, struct ghp_device device,
-                                struct ghp_transport **transport)
+enum ghp_status ghp_staged_open(struct ghp_collectives *host, struct ghp_device device,
+                                struct ghp_collectives **staged)
 {
-    struct ghp_transport *t = ghp_alloc(1, sizeof(*t));
+    struct staged *t = ghp_alloc(1, sizeof(*t));
 
-    *transport = t;
+    *staged = NULL;
     if (t == NULL) return GHP_NO_MEMORY();
-    t->ops = base_ops;
-    t->base = base;
+    t->base.ops = &ghp_staged_collectives;
+    t->host = host;
     t->device = device;
+    *staged = &t->base;
     return GHP_OK;
 }
 
-static void staged_close(struct ghp_transport *t)
+static void staged_close(struct ghp_collectives *staged)
 {
-    if (t == NULL) return;
+    struct staged *t = (struct staged *)staged;
+
     while (t->comms != NULL) {
-        struct ghp_comm *c = t->comms;
+        struct staged_comm *c = t->comms;
 
         t->comms = c->next;
         t->device.ops->release_host(t->device.backend, c->out);
@@ -56,24 +56,9 @@ static void staged_close(struct ghp_transport *t)
     free(t);
 }
 
-static int staged_rank(const struct ghp_transport *t)
+static enum ghp_status open_stages(struct staged_comm *c)
 {
-    return t->ops->rank(t->base);
-}
-
-static int staged_size(const struct ghp_transport *t)
-{
-    return t->ops->size(t->base);
-}
-
-static void staged_sum_in_rank_order(struct ghp_transport *t, bool on)
-{
-    t->ops->sum_in_rank_order(t->base, on);
-}
-
-static enum ghp_status open_stages(struct ghp_comm *c)
-{
-    struct ghp_device d = c->transport->device;
+    struct ghp_device d = c->staged->device;
     void *out = NULL, *in = NULL;
     enum ghp_status status = d.ops->allocate_host(d.backend, STAGE_BYTES, &out);
 
@@ -85,33 +70,39 @@ static enum ghp_status open_stages(struct ghp_comm *c)
     return status;
 }
 
-static enum ghp_status staged_group(struct ghp_transport *t, struct ghp_ranks ranks,
+static enum ghp_status staged_group(struct ghp_collectives *staged, struct ghp_ranks ranks,
                                     enum ghp_stream stream, struct ghp_comm **comm)
 {
-    struct ghp_comm *c;
+    struct staged *t = (struct staged *)staged;
+    struct staged_comm *c;
 
+    *comm = NULL;
     for (c = t->comms; c != NULL; c = c->next)
-        if (ghp_ranks_same(c->ranks, ranks) && c->stream == stream) break;
-    *comm = c;
-    if (c != NULL) return GHP_OK;
+        if (ghp_ranks_same(c->base.ranks, ranks) && c->base.stream == stream) {
+            *comm = &c->base;
+            return GHP_OK;
+        }
     c = ghp_alloc(1, sizeof(*c));
     if (c == NULL) return GHP_NO_MEMORY();
-    *c = (struct ghp_comm){.transport = t,
-                           .next = t->comms,
-                           .ranks = ranks,
-                           .stream = stream,
-                           .device_stream = stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM
-                                                                      : GHP_DEVICE_STREAM_COMPUTE};
-    t->comms = c; /* from here on it is closed with the transport */
-    GHP_TRY(t->ops->group(t->base, ranks, stream, &c->base));
+    *c = (struct staged_comm){
+        .base = {.ops = &ghp_staged_collectives, .ranks = ranks, .stream = stream},
+        .staged = t,
+        .next = t->comms,
+        .device_stream =
+            stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM : GHP_DEVICE_STREAM_COMPUTE};
+    t->comms = c; /* from here on it is closed with the others */
+    GHP_TRY(ghp_collectives_group(t->host, ranks, stream, &c->host));
     GHP_TRY(open_stages(c));
-    *comm = c;
+    c->base.label = c->host->label;
+    *comm = &c->base;
     return GHP_OK;
 }
 
-static void staged_label(struct ghp_comm *comm, const char *label)
+/* The host's communicator, with the same label. */
+static struct ghp_comm *host_of(struct staged_comm *c)
 {
-    comm->transport->ops->label(comm->base, label);
+    c->host->label = c->base.label;
+    return c->host;
 }
 
 /* ---- pieces ---- */
@@ -123,7 +114,7 @@ struct pieces {
     int64_t stride, done, n;
 };
 
-static enum ghp_status move(const struct ghp_comm *c, struct pieces p,
+static enum ghp_status move(const struct staged_comm *c, struct pieces p,
                             enum ghp_copy_direction direction, void *device, unsigned char *host)
 {
     for (int i = 0; i < p.count; i++) {
@@ -132,9 +123,9 @@ static enum ghp_status move(const struct ghp_comm *c, struct pieces p,
         struct ghp_copy copy = {direction == GHP_COPY_TO_DEVICE ? there : here,
                                 direction == GHP_COPY_TO_DEVICE ? here : there, p.n, direction};
 
-        GHP_TRY(ghp_device_copy(c->transport->device, c->device_stream, copy));
+        GHP_TRY(ghp_device_copy(c->staged->device, c->device_stream, copy));
     }
-    return ghp_device_finish(c->transport->device, c->device_stream);
+    return ghp_device_finish(c->staged->device, c->device_stream);
 }
 
 static void *writable(const void *tensor)
@@ -143,9 +134,9 @@ static void *writable(const void *tensor)
 }
 
 /* Bytes of each run that go at once: a multiple of 64, so of every number. */
-static int64_t most_bytes(const struct ghp_comm *c)
+static int64_t most_bytes(const struct staged_comm *c)
 {
-    int64_t most = STAGE_BYTES / c->ranks.count / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
+    int64_t most = STAGE_BYTES / c->base.ranks.count / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
 
     return most > GHP_ALIGN_BYTES ? most : GHP_ALIGN_BYTES;
 }
@@ -157,8 +148,9 @@ static int64_t smaller(int64_t a, int64_t b)
 
 /* ---- collectives ---- */
 
-static enum ghp_status staged_all_reduce(struct ghp_comm *c, const struct ghp_reduction *sum)
+static enum ghp_status staged_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *sum)
 {
+    struct staged_comm *c = (struct staged_comm *)comm;
     int64_t bytes = sum->elements * sum->element_bytes;
 
     for (int64_t done = 0; done < bytes; done += STAGE_BYTES) {
@@ -171,18 +163,19 @@ static enum ghp_status staged_all_reduce(struct ghp_comm *c, const struct ghp_re
                                      .scratch_bytes = GHP_COMM_SEGMENT_BYTES};
 
         GHP_TRY(move(c, p, GHP_COPY_TO_HOST, sum->out, c->out));
-        GHP_TRY(c->transport->ops->all_reduce(c->base, &here));
+        GHP_TRY(c->host->ops->all_reduce(host_of(c), &here));
         GHP_TRY(move(c, p, GHP_COPY_TO_DEVICE, sum->out, c->out));
     }
     return GHP_OK;
 }
 
-static enum ghp_status staged_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
+static enum ghp_status staged_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *sum)
 {
+    struct staged_comm *c = (struct staged_comm *)comm;
     int64_t each = sum->elements * sum->element_bytes, most = most_bytes(c);
 
     for (int64_t done = 0; done < each; done += most) {
-        struct pieces from = {c->ranks.count, each, done, smaller(most, each - done)};
+        struct pieces from = {c->base.ranks.count, each, done, smaller(most, each - done)};
         struct pieces to = {1, 0, done, from.n};
         struct ghp_reduction here = {.in = c->out,
                                      .out = c->in,
@@ -192,71 +185,59 @@ static enum ghp_status staged_reduce_scatter(struct ghp_comm *c, const struct gh
                                      .scratch_bytes = GHP_COMM_SEGMENT_BYTES};
 
         GHP_TRY(move(c, from, GHP_COPY_TO_HOST, writable(sum->in), c->out));
-        GHP_TRY(c->transport->ops->reduce_scatter(c->base, &here));
+        GHP_TRY(c->host->ops->reduce_scatter(host_of(c), &here));
         GHP_TRY(move(c, to, GHP_COPY_TO_DEVICE, sum->out, c->in));
     }
     return GHP_OK;
 }
 
-static enum ghp_status staged_all_gather(struct ghp_comm *c, const void *mine, void *all,
+static enum ghp_status staged_all_gather(struct ghp_comm *comm, const void *mine, void *all,
                                          int64_t bytes_each)
 {
+    struct staged_comm *c = (struct staged_comm *)comm;
     int64_t most = most_bytes(c);
 
     for (int64_t done = 0; done < bytes_each; done += most) {
         struct pieces from = {1, 0, done, smaller(most, bytes_each - done)};
-        struct pieces to = {c->ranks.count, bytes_each, done, from.n};
+        struct pieces to = {c->base.ranks.count, bytes_each, done, from.n};
 
         GHP_TRY(move(c, from, GHP_COPY_TO_HOST, writable(mine), c->out));
-        GHP_TRY(c->transport->ops->all_gather(c->base, c->out, c->in, from.n));
+        GHP_TRY(c->host->ops->all_gather(host_of(c), c->out, c->in, from.n));
         GHP_TRY(move(c, to, GHP_COPY_TO_DEVICE, all, c->in));
     }
     return GHP_OK;
 }
 
-static enum ghp_status staged_all_to_all(struct ghp_comm *c, const void *in, void *out,
+static enum ghp_status staged_all_to_all(struct ghp_comm *comm, const void *in, void *out,
                                          int64_t bytes_each)
 {
+    struct staged_comm *c = (struct staged_comm *)comm;
     int64_t most = most_bytes(c);
 
     for (int64_t done = 0; done < bytes_each; done += most) {
-        struct pieces p = {c->ranks.count, bytes_each, done, smaller(most, bytes_each - done)};
+        struct pieces p = {c->base.ranks.count, bytes_each, done, smaller(most, bytes_each - done)};
 
         GHP_TRY(move(c, p, GHP_COPY_TO_HOST, writable(in), c->out));
-        GHP_TRY(c->transport->ops->all_to_all(c->base, c->out, c->in, p.n));
+        GHP_TRY(c->host->ops->all_to_all(host_of(c), c->out, c->in, p.n));
         GHP_TRY(move(c, p, GHP_COPY_TO_DEVICE, out, c->in));
     }
     return GHP_OK;
 }
 
-static enum ghp_status staged_barrier(struct ghp_comm *c)
+static enum ghp_status staged_check(struct ghp_collectives *staged, double waited_s,
+                                    const char *label)
 {
-    return c->transport->ops->barrier(c->base);
+    (void)staged;
+    (void)waited_s;
+    (void)label;
+    return GHP_OK;
 }
 
-static enum ghp_status staged_agree(struct ghp_comm *c, enum ghp_status status)
-{
-    return c->transport->ops->agree(c->base, status);
-}
-
-static void staged_abort(struct ghp_transport *t, int exit_code)
-{
-    t->ops->abort(t->base, exit_code);
-}
-
-const struct ghp_transport_ops ghp_transport_staged = {
-    .name = "mpi staged",
-    .close = staged_close,
-    .rank = staged_rank,
-    .size = staged_size,
-    .sum_in_rank_order = staged_sum_in_rank_order,
-    .group = staged_group,
-    .label = staged_label,
-    .all_reduce = staged_all_reduce,
-    .reduce_scatter = staged_reduce_scatter,
-    .all_gather = staged_all_gather,
-    .all_to_all = staged_all_to_all,
-    .barrier = staged_barrier,
-    .agree = staged_agree,
-    .abort = staged_abort,
-};
+const struct ghp_collectives_ops ghp_staged_collectives = {.name = "mpi staged",
+                                                           .close = staged_close,
+                                                           .group = staged_group,
+                                                           .all_reduce = staged_all_reduce,
+                                                           .reduce_scatter = staged_reduce_scatter,
+                                                           .all_gather = staged_all_gather,
+                                                           .all_to_all = staged_all_to_all,
+                                                           .check = staged_check};

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 
 /* A communicator of all workers for messages, made with the first channel: then all are there, or learn who cannot. */
-static enum ghp_status open_channel(struct ghp_transport *t, enum ghp_status status)
+static enum ghp_status open_comm(struct ghp_mpi *t, enum ghp_status status)
 {
     static const char doing[] = "making a communicator";
     int *most = NULL, found = 0;
 
     if (t->channel_comm != MPI_COMM_NULL) return status;
-    t->world->label = doing;
-    GHP_TRY(ghp_mpi_status_barrier(t, t->world->ranks, t->world, status));
-    ghp_mpi_guard_begin(doing, t->watchdog_s);
+    t->world->base.label = doing;
+    GHP_TRY(ghp_mpi_status_barrier(t, t->world->base.ranks, t->world, status));
+    ghp_mpi_guard_begin(doing, t->control.watchdog_s);
     status = ghp_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &t->channel_comm), doing);
     ghp_mpi_guard_end();
     GHP_TRY(status);
@@ -22,46 +22,62 @@ static enum ghp_status open_channel(struct ghp_transport *t, enum ghp_status sta
     return GHP_OK;
 }
 
-static struct ghp_channel *allocate(struct ghp_transport *t, int slots)
+static struct ghp_mpi_channel *channel_of(struct ghp_channel *channel)
 {
-    struct ghp_channel *box = ghp_alloc(1, sizeof(*box));
+    return (struct ghp_mpi_channel *)channel; /* its first member */
+}
 
-    if (box == NULL) return NULL;
-    box->transport = t;
-    box->n = slots;
-    box->requests = ghp_alloc((size_t)slots + 1, sizeof(*box->requests));
-    if (box->requests == NULL) {
-        free(box);
+static void channel_close(struct ghp_channel *channel)
+{
+    struct ghp_mpi_channel *c = channel_of(channel);
+
+    if (c == NULL) return;
+    free(c->requests);
+    free(c);
+}
+
+static struct ghp_mpi_channel *allocate(struct ghp_mpi *t, int slots)
+{
+    struct ghp_mpi_channel *c = ghp_alloc(1, sizeof(*c));
+
+    if (c == NULL) return NULL;
+    c->base.ops = &ghp_mpi_p2p;
+    c->transport = t;
+    c->n = slots;
+    c->requests = ghp_alloc((size_t)slots + 1, sizeof(*c->requests));
+    if (c->requests == NULL) {
+        free(c);
         return NULL;
     }
     for (int i = 0; i < slots; i++)
-        box->requests[i] = MPI_REQUEST_NULL;
-    return box;
+        c->requests[i] = MPI_REQUEST_NULL;
+    return c;
 }
 
-enum ghp_status ghp_mpi_channel_open(struct ghp_transport *t, int slots,
-                                     struct ghp_channel **channel)
+static enum ghp_status channel_open(struct ghp_p2p *p2p, int slots, struct ghp_channel **channel)
 {
-    struct ghp_channel *box = allocate(t, slots);
-    enum ghp_status status = open_channel(t, box != NULL ? GHP_OK : GHP_NO_MEMORY());
+    struct ghp_mpi *t = (struct ghp_mpi *)(void *)((char *)p2p - offsetof(struct ghp_mpi, p2p));
+    struct ghp_mpi_channel *c = allocate(t, slots);
+    enum ghp_status status = open_comm(t, c != NULL ? GHP_OK : GHP_NO_MEMORY());
 
-    if (status != GHP_OK) {
-        ghp_mpi_channel_close(box);
-        box = NULL;
-    }
-    *channel = box;
+    *channel = NULL;
+    if (status == GHP_OK)
+        *channel = &c->base;
+    else if (c != NULL)
+        channel_close(&c->base);
     return status;
 }
 
-enum ghp_status ghp_mpi_channel_post(struct ghp_channel *box, int slot,
-                                     const struct ghp_p2p_message *m)
+static enum ghp_status channel_post(struct ghp_channel *channel, int slot,
+                                    const struct ghp_p2p_message *m)
 {
-    struct ghp_transport *t = box->transport;
+    struct ghp_mpi_channel *c = channel_of(channel);
+    struct ghp_mpi *t = c->transport;
 
-    GHP_ASSERT(slot >= 0 && slot < box->n && box->requests[slot] == MPI_REQUEST_NULL);
+    GHP_ASSERT(slot >= 0 && slot < c->n && c->requests[slot] == MPI_REQUEST_NULL);
     if (m->bytes > GHP_P2P_MESSAGE_BYTES)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "a message between stages has %lld bytes, more than %d; use more "
+                        "a message between two workers has %lld bytes, more than %d; use more "
                         "micro-batches or workers",
                         (long long)m->bytes, (int)GHP_P2P_MESSAGE_BYTES);
     if (m->tag > t->most_tag)
@@ -71,26 +87,22 @@ enum ghp_status ghp_mpi_channel_post(struct ghp_channel *box, int slot,
                         t->most_tag, m->tag);
     if (m->receives)
         return ghp_mpi_check(MPI_Irecv(m->data, (int)m->bytes, MPI_BYTE, m->peer, m->tag,
-                                       t->channel_comm, &box->requests[slot]),
-                             "receiving from another stage");
+                                       t->channel_comm, &c->requests[slot]),
+                             "receiving from a worker");
     return ghp_mpi_check(MPI_Isend(m->data, (int)m->bytes, MPI_BYTE, m->peer, m->tag,
-                                   t->channel_comm, &box->requests[slot]),
-                         "sending to another stage");
+                                   t->channel_comm, &c->requests[slot]),
+                         "sending to a worker");
 }
 
-enum ghp_status ghp_mpi_channel_poll(struct ghp_channel *box, int slot, bool *done)
+static enum ghp_status channel_poll(struct ghp_channel *channel, int slot, bool *done)
 {
     int is_done = 0;
-    enum ghp_status status =
-        ghp_mpi_check(MPI_Test(&box->requests[slot], &is_done, MPI_STATUS_IGNORE), "waiting");
+    enum ghp_status status = ghp_mpi_check(
+        MPI_Test(&channel_of(channel)->requests[slot], &is_done, MPI_STATUS_IGNORE), "waiting");
 
     *done = is_done != 0;
     return status;
 }
 
-void ghp_mpi_channel_close(struct ghp_channel *box)
-{
-    if (box == NULL) return;
-    free(box->requests);
-    free(box);
-}
+const struct ghp_p2p_ops ghp_mpi_p2p = {
+    .open = channel_open, .post = channel_post, .poll = channel_poll, .close = channel_close};

@@ -15,7 +15,7 @@ static int64_t smaller(int64_t a, int64_t b)
 }
 
 /* Bytes [done, done + n) of each piece: in's r-th goes to r, what r sends lands at out's r-th. */
-static enum ghp_status exchange_pieces(struct ghp_comm *comm, const char *in, char *out,
+static enum ghp_status exchange_pieces(struct ghp_mpi_comm *comm, const char *in, char *out,
                                        const int64_t stride_and_n[2])
 {
     int p = comm->count, me = comm->index;
@@ -32,7 +32,7 @@ static enum ghp_status exchange_pieces(struct ghp_comm *comm, const char *in, ch
     return ghp_mpi_wait(comm, comm->request_set);
 }
 
-enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out,
+enum ghp_status ghp_mpi_all_to_all(struct ghp_mpi_comm *comm, const void *in, void *out,
                                    int64_t bytes_each)
 {
     const char *source = in;
@@ -51,7 +51,7 @@ enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *
 }
 
 /* Dissemination: after round i everyone has heard, through others, of 2^(i+1) ranks. */
-enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm)
+enum ghp_status ghp_mpi_barrier(struct ghp_mpi_comm *comm)
 {
     int p = comm->count, me = comm->index;
 
@@ -65,7 +65,7 @@ enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm)
     return GHP_OK;
 }
 
-enum ghp_status ghp_mpi_tell(struct ghp_comm *comm, struct ghp_word mine,
+enum ghp_status ghp_mpi_tell(struct ghp_mpi_comm *comm, struct ghp_word mine,
                              const struct ghp_word **words)
 {
     *words = comm->words;
@@ -73,7 +73,7 @@ enum ghp_status ghp_mpi_tell(struct ghp_comm *comm, struct ghp_word mine,
 }
 
 /* The message of the failing rank `from`, told to all others. */
-static enum ghp_status tell_text(struct ghp_comm *comm, int from, char text[AGREE_TEXT_BYTES])
+static enum ghp_status tell_text(struct ghp_mpi_comm *comm, int from, char text[AGREE_TEXT_BYTES])
 {
     if (comm->index != from) {
         GHP_TRY(ghp_mpi_receive(comm, text, AGREE_TEXT_BYTES, from));
@@ -85,7 +85,7 @@ static enum ghp_status tell_text(struct ghp_comm *comm, int from, char text[AGRE
     return ghp_mpi_wait(comm, comm->request_set);
 }
 
-enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status)
+enum ghp_status ghp_mpi_agree(struct ghp_mpi_comm *comm, enum ghp_status status)
 {
     const struct ghp_word *words;
     enum ghp_status all = status;
@@ -97,9 +97,10 @@ enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status)
     while (from < comm->count && words[from].status == GHP_OK)
         from++;
     if (from == comm->count) return GHP_OK;
-    comm->transport->settled = comm->count == comm->transport->size;
+    comm->transport->settled = comm->count == comm->transport->control.size;
     if (status == GHP_OK) all = (enum ghp_status)words[from].status;
     GHP_TRY(tell_text(comm, from, text));
-    return status != GHP_OK ? status
-                            : GHP_FAIL(all, "worker %d: %s", ghp_ranks_at(comm->ranks, from), text);
+    return status != GHP_OK
+               ? status
+               : GHP_FAIL(all, "worker %d: %s", ghp_ranks_at(comm->base.ranks, from), text);
 }

@@ -6,6 +6,7 @@
 #include "executor/transport/transport.h"
 
 #include <mpi.h>
+#include <stddef.h>
 
 /* Messages on their way that are waited for together. */
 struct ghp_mpi_posted {
@@ -20,42 +21,52 @@ enum { GHP_MPI_REQUEST_SETS = 5 };
 
 struct ghp_shared_segment; /* mpi/shared_segment.h */
 
-struct ghp_comm {
-    struct ghp_transport *transport; /* borrowed */
-    struct ghp_comm *next;           /* in the transport's list */
-    struct ghp_ranks ranks;
-    enum ghp_stream stream;
-    MPI_Comm mpi;     /* MPI_COMM_NULL where count is 1 */
-    int count, index; /* ranks, and this one's place among them */
+struct ghp_mpi_comm {
+    struct ghp_comm base;
+    struct ghp_mpi *transport; /* borrowed */
+    struct ghp_mpi_comm *next; /* in the transport's list */
+    MPI_Comm mpi;              /* MPI_COMM_NULL where count is 1 */
+    int count, index;          /* ranks, and this one's place among them */
     int in_node; /* ranks in each node where all have as many, one node after the other; else 0 */
     struct ghp_shared_segment *shared; /* of those of this node; NULL: they share no memory */
     struct ghp_mpi_posted posted[GHP_MPI_REQUEST_SETS];
     int request_set;        /* where the next message is posted */
-    const char *label;      /* borrowed; what the watchdog names */
     struct ghp_word *words; /* [count]: room for what the ranks tell each other */
 };
 
-struct ghp_channel {
-    struct ghp_transport *transport; /* borrowed */
+struct ghp_mpi_channel {
+    struct ghp_channel base;
+    struct ghp_mpi *transport; /* borrowed */
     int n;
     MPI_Request *requests; /* MPI_REQUEST_NULL: empty */
 };
 
-struct ghp_transport {
-    int rank, size;
+struct ghp_mpi {                    /* one a process */
+    struct ghp_transport transport; /* of the next three */
+    struct ghp_control control;
+    struct ghp_collectives host;
+    struct ghp_p2p p2p;
     MPI_Comm channel_comm; /* of all workers, for channels; MPI_COMM_NULL until the first */
     int most_tag;          /* of its messages */
     int *node_of;          /* each rank's node: the first rank there */
     struct ghp_processors processors; /* of this node's ranks together, as they were started */
-    bool in_rank_order;
-    bool shares_memory; /* sums use shared segments; at first true. All workers alike */
-    bool told;          /* that there are none */
-    double watchdog_s;
-    struct ghp_comm *comms; /* owned */
-    struct ghp_comm *world; /* in comms */
-    struct ghp_comm *last;  /* owned: of all workers, without MPI's part; for the end */
-    bool settled;           /* the last failure is known to all workers */
+    bool shares_memory;         /* sums use shared segments; at first true. All workers alike */
+    bool told;                  /* that there are none */
+    struct ghp_mpi_comm *comms; /* owned */
+    struct ghp_mpi_comm *world; /* in comms */
+    struct ghp_mpi_comm *last;  /* owned: of all workers, without MPI's part; for the end */
+    bool settled;               /* the last failure is known to all workers */
 };
+
+static inline struct ghp_mpi_comm *ghp_mpi_comm_of(struct ghp_comm *comm)
+{
+    return (struct ghp_mpi_comm *)comm; /* its first member */
+}
+
+static inline struct ghp_mpi *ghp_mpi_of(struct ghp_transport *transport)
+{
+    return (struct ghp_mpi *)transport; /* its first member */
+}
 
 /* In mpi/wait.c.
  *
@@ -63,12 +74,12 @@ struct ghp_transport {
  * the other request set go on meanwhile.
  *
  * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks whose message has not arrived */
-enum ghp_status ghp_mpi_wait(struct ghp_comm *comm, int request_set);
+enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set);
 
 /* For waits that are not for messages: lets MPI go on with those that are on their way. */
-enum ghp_status ghp_mpi_progress(struct ghp_comm *comm);
+enum ghp_status ghp_mpi_progress(struct ghp_mpi_comm *comm);
 /* How long to sleep between two looks: at first (0), and after a pause of so long [ns]. */
-long ghp_mpi_pause_ns(const struct ghp_comm *comm, long last_ns);
+long ghp_mpi_pause_ns(const struct ghp_mpi_comm *comm, long last_ns);
 extern const double ghp_mpi_testing_s; /* of testing without a pause, before the first sleep */
 
 struct ghp_mpi_missing { /* lists of ranks, at first empty */
@@ -78,34 +89,34 @@ struct ghp_mpi_missing { /* lists of ranks, at first empty */
 
 void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from);
 /* The watchdog's failure. */
-enum ghp_status ghp_mpi_stalled(const struct ghp_comm *comm, const struct ghp_mpi_missing *missing);
+enum ghp_status ghp_mpi_stalled(const struct ghp_mpi_comm *comm,
+                                const struct ghp_mpi_missing *missing);
 
 /* Post one message of at most GHP_MPI_PIECE_BYTES in comm->request_set. Between two ranks messages
  * arrive in the order in which they were posted, whatever their request sets. */
-enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer);
-enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer);
+enum ghp_status ghp_mpi_receive(struct ghp_mpi_comm *comm, void *to, int64_t bytes, int peer);
+enum ghp_status ghp_mpi_send(struct ghp_mpi_comm *comm, const void *from, int64_t bytes, int peer);
 
 enum { GHP_MPI_PIECE_BYTES = 1 << 30 }; /* a message's count is an int */
 
+/* In mpi/transport_mpi.c: over host memory. */
+extern const struct ghp_collectives_ops ghp_mpi_collectives;
+
 /* In mpi/reduce.c. */
-enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of);
+enum ghp_status ghp_mpi_all_reduce(struct ghp_mpi_comm *comm, const struct ghp_reduction *of);
 /* Into how many segments its phases cut a sum over >= 2 ranks, of >= 1 elements. */
-int64_t ghp_mpi_all_reduce_segments(const struct ghp_comm *comm, const struct ghp_reduction *of);
-enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *of);
+int64_t ghp_mpi_all_reduce_segments(const struct ghp_mpi_comm *comm,
+                                    const struct ghp_reduction *of);
+enum ghp_status ghp_mpi_reduce_scatter(struct ghp_mpi_comm *comm, const struct ghp_reduction *of);
 /* In mpi/gather.c. */
-enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void *all,
+enum ghp_status ghp_mpi_all_gather(struct ghp_mpi_comm *comm, const void *mine, void *all,
                                    int64_t bytes_each);
 
 /* In mpi/collectives.c. */
-enum ghp_status ghp_mpi_all_to_all(struct ghp_comm *comm, const void *in, void *out,
+enum ghp_status ghp_mpi_all_to_all(struct ghp_mpi_comm *comm, const void *in, void *out,
                                    int64_t bytes_each);
 /* In mpi/channel.c. */
-enum ghp_status ghp_mpi_channel_open(struct ghp_transport *transport, int slots,
-                                     struct ghp_channel **channel);
-enum ghp_status ghp_mpi_channel_post(struct ghp_channel *channel, int slot,
-                                     const struct ghp_p2p_message *message);
-enum ghp_status ghp_mpi_channel_poll(struct ghp_channel *channel, int slot, bool *done);
-void ghp_mpi_channel_close(struct ghp_channel *channel);
+extern const struct ghp_p2p_ops ghp_mpi_p2p;
 
 /* In guard.c.
  *
@@ -118,7 +129,7 @@ void ghp_mpi_guard_end(void);
 void ghp_mpi_guard_close(void); /* harmless where none is open */
 _Noreturn void ghp_mpi_abort(int exit_code);
 /* Signs of life go to all others from now on, or no more. */
-void ghp_mpi_alone(struct ghp_transport *transport, bool alone);
+void ghp_mpi_alone(bool alone);
 bool ghp_mpi_heard_beat(void); /* whether there is a new one, of any other */
 
 /* In leftover.c: removes shared memory of runs on this host that are certainly over. Local. */
@@ -134,15 +145,15 @@ void ghp_mpi_clean(void);
  * GHP_ERR_COMM
  *           naming the ranks that have not come, after the watchdog's limit
  * Collective over `ranks`, which may have no communicator yet */
-enum ghp_status ghp_mpi_status_barrier(struct ghp_transport *transport, struct ghp_ranks ranks,
-                                       struct ghp_comm *room, enum ghp_status status);
+enum ghp_status ghp_mpi_status_barrier(struct ghp_mpi *transport, struct ghp_ranks ranks,
+                                       struct ghp_mpi_comm *room, enum ghp_status status);
 
 /* GHP_ERR_COMM with MPI's own words where a call failed. */
 enum ghp_status ghp_mpi_check(int code, const char *what);
 
-enum ghp_status ghp_mpi_barrier(struct ghp_comm *comm);
-enum ghp_status ghp_mpi_agree(struct ghp_comm *comm, enum ghp_status status);
-enum ghp_status ghp_mpi_tell(struct ghp_comm *comm, struct ghp_word mine,
+enum ghp_status ghp_mpi_barrier(struct ghp_mpi_comm *comm);
+enum ghp_status ghp_mpi_agree(struct ghp_mpi_comm *comm, enum ghp_status status);
+enum ghp_status ghp_mpi_tell(struct ghp_mpi_comm *comm, struct ghp_word mine,
                              const struct ghp_word **words);
 
 #endif

@@ -20,7 +20,7 @@ static char *piece_of(const struct gathering *g, const struct ghp_mpi_level *lev
     return g->all + piece * g->bytes_each;
 }
 
-static enum ghp_status post_gathering(struct ghp_comm *comm, const void *work, int64_t segment,
+static enum ghp_status post_gathering(struct ghp_mpi_comm *comm, const void *work, int64_t segment,
                                       int phase)
 {
     const struct gathering *g = work;
@@ -43,7 +43,7 @@ static enum ghp_status post_gathering(struct ghp_comm *comm, const void *work, i
     return GHP_OK;
 }
 
-enum ghp_status ghp_mpi_all_gather(struct ghp_comm *comm, const void *mine, void *all,
+enum ghp_status ghp_mpi_all_gather(struct ghp_mpi_comm *comm, const void *mine, void *all,
                                    int64_t bytes_each)
 {
     int64_t bytes = bytes_each * comm->count, cut = GHP_MPI_PIECE_BYTES;

@@ -142,9 +142,8 @@ void ghp_mpi_guard_close(void)
     pthread_cond_destroy(&guard.changed);
 }
 
-void ghp_mpi_alone(struct ghp_transport *t, bool alone)
+void ghp_mpi_alone(bool alone)
 {
-    (void)t;
     pthread_mutex_lock(&guard.mutex);
     guard.beats = alone;
     guard.next_beat_s = 0;

@@ -8,7 +8,7 @@ enum {
     SEGMENT_BYTES = 256 << 10, /* but none shorter than this */
 };
 
-struct ghp_mpi_hierarchy ghp_mpi_hierarchy_of(const struct ghp_comm *comm, int64_t bytes,
+struct ghp_mpi_hierarchy ghp_mpi_hierarchy_of(const struct ghp_mpi_comm *comm, int64_t bytes,
                                               bool in_rank_order)
 {
     int in_node = comm->in_node;
@@ -31,14 +31,14 @@ int64_t ghp_mpi_segment_bytes(int64_t bytes)
     return bytes / SEGMENTS > SEGMENT_BYTES ? bytes / SEGMENTS : SEGMENT_BYTES;
 }
 
-static enum ghp_status post(struct ghp_comm *comm, const struct ghp_mpi_pipeline *p,
+static enum ghp_status post(struct ghp_mpi_comm *comm, const struct ghp_mpi_pipeline *p,
                             int64_t segment, int phase)
 {
     comm->request_set = (int)(segment % GHP_MPI_REQUEST_SETS);
     return p->post(comm, p->work, segment, phase);
 }
 
-static enum ghp_status finish(struct ghp_comm *comm, const struct ghp_mpi_pipeline *p,
+static enum ghp_status finish(struct ghp_mpi_comm *comm, const struct ghp_mpi_pipeline *p,
                               int64_t segment, int phase)
 {
     GHP_TRY(ghp_mpi_wait(comm, (int)(segment % GHP_MPI_REQUEST_SETS)));
@@ -46,7 +46,7 @@ static enum ghp_status finish(struct ghp_comm *comm, const struct ghp_mpi_pipeli
 }
 
 /* The newest segment is sent off before the older ones are added: the link does not wait for the adding. */
-enum ghp_status ghp_mpi_pipeline_run(struct ghp_comm *comm, const struct ghp_mpi_pipeline *p)
+enum ghp_status ghp_mpi_pipeline_run(struct ghp_mpi_comm *comm, const struct ghp_mpi_pipeline *p)
 {
     GHP_ASSERT(p->phases < GHP_MPI_REQUEST_SETS);
     for (int64_t tick = 0; tick < p->segments + p->phases; tick++) {

@@ -65,7 +65,7 @@ struct ghp_mpi_hierarchy {
 };
 
 /* The levels of a collective that moves `bytes` in all. */
-struct ghp_mpi_hierarchy ghp_mpi_hierarchy_of(const struct ghp_comm *comm, int64_t bytes,
+struct ghp_mpi_hierarchy ghp_mpi_hierarchy_of(const struct ghp_mpi_comm *comm, int64_t bytes,
                                               bool in_rank_order);
 
 /* ---- segments, one phase behind the other ---- */
@@ -78,13 +78,14 @@ struct ghp_mpi_pipeline {
     int64_t segments;
     int phases;
     /* Posts the messages of a segment's phase. */
-    enum ghp_status (*post)(struct ghp_comm *comm, const void *work, int64_t segment, int phase);
+    enum ghp_status (*post)(struct ghp_mpi_comm *comm, const void *work, int64_t segment,
+                            int phase);
     /* What follows when they have arrived; NULL: nothing. */
     enum ghp_status (*finish)(const void *work, int64_t segment, int phase);
 };
 
 /* Carries all segments through all phases. */
-enum ghp_status ghp_mpi_pipeline_run(struct ghp_comm *comm,
+enum ghp_status ghp_mpi_pipeline_run(struct ghp_mpi_comm *comm,
                                      const struct ghp_mpi_pipeline *pipeline);
 
 #endif

@@ -173,7 +173,7 @@ static enum ghp_status take_totals(const struct sum *sum, struct run run, int64_
     return GHP_OK;
 }
 
-static enum ghp_status post_scatter(struct ghp_comm *comm, const struct sum *sum,
+static enum ghp_status post_scatter(struct ghp_mpi_comm *comm, const struct sum *sum,
                                     const struct ghp_mpi_level *level, struct run run,
                                     char *scratch)
 {
@@ -194,7 +194,7 @@ static enum ghp_status post_scatter(struct ghp_comm *comm, const struct sum *sum
     return GHP_OK;
 }
 
-static enum ghp_status post_gather(struct ghp_comm *comm, const struct sum *sum,
+static enum ghp_status post_gather(struct ghp_mpi_comm *comm, const struct sum *sum,
                                    const struct ghp_mpi_level *level, struct run run)
 {
     int64_t e = sum->of->element_bytes;
@@ -213,7 +213,8 @@ static enum ghp_status post_gather(struct ghp_comm *comm, const struct sum *sum,
     return GHP_OK;
 }
 
-static enum ghp_status post_sum(struct ghp_comm *comm, const void *work, int64_t segment, int phase)
+static enum ghp_status post_sum(struct ghp_mpi_comm *comm, const void *work, int64_t segment,
+                                int phase)
 {
     const struct sum *sum = work;
     int i = level_of(sum, phase);
@@ -259,7 +260,7 @@ static enum ghp_status finish_sum(const void *work, int64_t segment, int phase)
 }
 
 /* A small sum: everybody gets everything and adds by itself, in the same order. */
-static enum ghp_status all_reduce_direct(struct ghp_comm *comm, const struct ghp_reduction *sum)
+static enum ghp_status all_reduce_direct(struct ghp_mpi_comm *comm, const struct ghp_reduction *sum)
 {
     int64_t bytes = sum->elements * sum->element_bytes;
     struct ghp_mpi_level all = {0, 1, comm->count, comm->index, NULL};
@@ -303,7 +304,7 @@ static enum ghp_status all_reduce_on_chunk(struct ghp_shared_segment *shared,
     return GHP_OK;
 }
 
-static enum ghp_status carry(struct ghp_comm *comm, struct ghp_shared_segment *shared,
+static enum ghp_status carry(struct ghp_mpi_comm *comm, struct ghp_shared_segment *shared,
                              const struct ghp_mpi_pipeline *pipeline)
 {
     GHP_TRY(ghp_mpi_pipeline_run(comm, pipeline));
@@ -311,11 +312,11 @@ static enum ghp_status carry(struct ghp_comm *comm, struct ghp_shared_segment *s
     return GHP_OK;
 }
 
-static struct sum all_reduce_of(const struct ghp_comm *comm, const struct ghp_reduction *of)
+static struct sum all_reduce_of(const struct ghp_mpi_comm *comm, const struct ghp_reduction *of)
 {
     int64_t bytes = of->elements * of->element_bytes;
 
-    return cut(of, ghp_mpi_hierarchy_of(comm, bytes, comm->transport->in_rank_order), bytes,
+    return cut(of, ghp_mpi_hierarchy_of(comm, bytes, comm->transport->host.in_rank_order), bytes,
                comm->count);
 }
 
@@ -324,14 +325,14 @@ static int64_t segments_of(const struct sum *sum)
     return (sum->of->elements + sum->most - 1) / sum->most;
 }
 
-int64_t ghp_mpi_all_reduce_segments(const struct ghp_comm *comm, const struct ghp_reduction *of)
+int64_t ghp_mpi_all_reduce_segments(const struct ghp_mpi_comm *comm, const struct ghp_reduction *of)
 {
     struct sum sum = all_reduce_of(comm, of);
 
     return segments_of(&sum);
 }
 
-enum ghp_status ghp_mpi_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *of)
+enum ghp_status ghp_mpi_all_reduce(struct ghp_mpi_comm *comm, const struct ghp_reduction *of)
 {
     int64_t bytes = of->elements * of->element_bytes;
     struct sum sum;
@@ -394,7 +395,7 @@ static int lender(const struct scattering *s)
     return ghp_mpi_later(&s->sum.hierarchy.of[0], 1);
 }
 
-static enum ghp_status post_in_node(struct ghp_comm *comm, const struct scattering *s,
+static enum ghp_status post_in_node(struct ghp_mpi_comm *comm, const struct scattering *s,
                                     int64_t segment)
 {
     const struct ghp_mpi_level *level = &s->sum.hierarchy.of[0];
@@ -433,7 +434,7 @@ static enum ghp_status publish_pieces(const struct scattering *s, int64_t segmen
     return GHP_OK;
 }
 
-static enum ghp_status post_between_nodes(struct ghp_comm *comm, const struct scattering *s,
+static enum ghp_status post_between_nodes(struct ghp_mpi_comm *comm, const struct scattering *s,
                                           int64_t segment)
 {
     const struct ghp_mpi_level *level = &s->sum.hierarchy.of[1];
@@ -452,7 +453,7 @@ static enum ghp_status post_between_nodes(struct ghp_comm *comm, const struct sc
     return GHP_OK;
 }
 
-static enum ghp_status post_scattering(struct ghp_comm *comm, const void *work, int64_t segment,
+static enum ghp_status post_scattering(struct ghp_mpi_comm *comm, const void *work, int64_t segment,
                                        int phase)
 {
     const struct scattering *s = work;
@@ -510,11 +511,11 @@ static enum ghp_status finish_scattering(const void *work, int64_t segment, int 
     return GHP_OK;
 }
 
-enum ghp_status ghp_mpi_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *of)
+enum ghp_status ghp_mpi_reduce_scatter(struct ghp_mpi_comm *comm, const struct ghp_reduction *of)
 {
     int64_t bytes = of->elements * of->element_bytes * comm->count;
     struct ghp_mpi_hierarchy hierarchy =
-        ghp_mpi_hierarchy_of(comm, bytes, comm->transport->in_rank_order);
+        ghp_mpi_hierarchy_of(comm, bytes, comm->transport->host.in_rank_order);
     struct scattering s = {.sum = cut(of, hierarchy, bytes, comm->count),
                            .nodes = hierarchy.n > 1 ? hierarchy.of[1].count : 1};
     struct ghp_mpi_pipeline pipeline = {

@@ -15,7 +15,7 @@ enum ghp_status ghp_mpi_check(int code, const char *what)
 }
 
 /* The place of the next request in the present request set, which counts once the message is posted. */
-static MPI_Request *next_request(struct ghp_comm *comm, int64_t bytes, int peer, bool receives)
+static MPI_Request *next_request(struct ghp_mpi_comm *comm, int64_t bytes, int peer, bool receives)
 {
     struct ghp_mpi_posted *posted = &comm->posted[comm->request_set];
 
@@ -25,7 +25,7 @@ static MPI_Request *next_request(struct ghp_comm *comm, int64_t bytes, int peer,
     return &posted->requests[posted->n];
 }
 
-enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, int peer)
+enum ghp_status ghp_mpi_receive(struct ghp_mpi_comm *comm, void *to, int64_t bytes, int peer)
 {
     MPI_Request *request = next_request(comm, bytes, peer, true);
 
@@ -35,7 +35,7 @@ enum ghp_status ghp_mpi_receive(struct ghp_comm *comm, void *to, int64_t bytes, 
     return GHP_OK;
 }
 
-enum ghp_status ghp_mpi_send(struct ghp_comm *comm, const void *from, int64_t bytes, int peer)
+enum ghp_status ghp_mpi_send(struct ghp_mpi_comm *comm, const void *from, int64_t bytes, int peer)
 {
     MPI_Request *request = next_request(comm, bytes, peer, false);
 

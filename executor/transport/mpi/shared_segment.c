@@ -94,7 +94,7 @@ static enum ghp_status fail_stalled(const struct ghp_shared_segment *b,
 
     for (int r = 0; r < b->count; r++)
         if (r != b->index && !has(&b->flags[r], event, chunk))
-            ghp_mpi_miss(&missing, ghp_ranks_at(b->comm->ranks, b->first + r),
+            ghp_mpi_miss(&missing, ghp_ranks_at(b->comm->base.ranks, b->first + r),
                          event != GHP_SHARED_SEGMENT_CONSUMED);
     return ghp_mpi_stalled(b->comm, &missing);
 }
@@ -117,7 +117,7 @@ static enum ghp_status sleep_until(const struct ghp_shared_segment *b, int rank,
                 &(struct timespec){.tv_nsec = pause_ns}, NULL, 0);
         if (has(flag, event, chunk)) break;
         GHP_TRY_GOTO(status, ghp_mpi_progress(b->comm), done);
-        if (ghp_now_s() - begin_s > b->comm->transport->watchdog_s)
+        if (ghp_now_s() - begin_s > b->comm->transport->control.watchdog_s)
             GHP_TRY_GOTO(status, fail_stalled(b, event, chunk), done);
     }
 done:
@@ -208,7 +208,7 @@ static bool join(struct ghp_shared_segment *b, const struct offer *offer)
 static enum ghp_status share(struct ghp_shared_segment *b, struct offer *offers, int32_t *shared,
                              bool *all)
 {
-    struct ghp_comm *comm = b->comm;
+    struct ghp_mpi_comm *comm = b->comm;
     struct offer mine = {.file = -1};
     enum ghp_status status;
     int32_t joined;
@@ -226,17 +226,17 @@ static enum ghp_status share(struct ghp_shared_segment *b, struct offer *offers,
 }
 
 /* Whether each rank of this node has a processor to itself while it is in a sum. */
-static bool undisturbed(const struct ghp_comm *comm)
+static bool undisturbed(const struct ghp_mpi_comm *comm)
 {
-    const struct ghp_transport *t = comm->transport;
+    const struct ghp_mpi *t = comm->transport;
     int here = 0;
 
-    for (int r = 0; r < t->size; r++)
-        here += t->node_of[r] == t->node_of[t->rank];
-    return comm->stream == GHP_STREAM_COMPUTE && here <= ghp_processors_count(&t->processors);
+    for (int r = 0; r < t->control.size; r++)
+        here += t->node_of[r] == t->node_of[t->control.rank];
+    return comm->base.stream == GHP_STREAM_COMPUTE && here <= ghp_processors_count(&t->processors);
 }
 
-static struct ghp_shared_segment *describe(struct ghp_comm *comm)
+static struct ghp_shared_segment *describe(struct ghp_mpi_comm *comm)
 {
     struct ghp_shared_segment *b = ghp_alloc(1, sizeof(*b));
     bool alone = comm->in_node == comm->count;
@@ -253,7 +253,8 @@ static struct ghp_shared_segment *describe(struct ghp_comm *comm)
     return b;
 }
 
-enum ghp_status ghp_shared_segment_open(struct ghp_comm *comm, struct ghp_shared_segment **segment)
+enum ghp_status ghp_shared_segment_open(struct ghp_mpi_comm *comm,
+                                        struct ghp_shared_segment **segment)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_shared_segment *b = describe(comm);

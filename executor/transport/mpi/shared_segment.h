@@ -32,13 +32,13 @@ enum ghp_shared_segment_event {
 };
 
 struct ghp_shared_segment {
-    struct ghp_comm *comm; /* borrowed: its ranks on this node share the shared segment */
-    int first;             /* of them, an index in comm */
-    int count, index;      /* of them, and this rank's place among them */
-    int slots;             /* of each rank, a power of two */
-    int64_t slot_bytes;    /* a multiple of GHP_SHARED_SEGMENT_UNIT_BYTES */
-    int64_t rank_bytes;    /* from one rank's slots to the next one's */
-    uint32_t next;         /* number of the chunk to come; 0 follows 2^32 - 1 */
+    struct ghp_mpi_comm *comm; /* borrowed: its ranks on this node share the shared segment */
+    int first;                 /* of them, an index in comm */
+    int count, index;          /* of them, and this rank's place among them */
+    int slots;                 /* of each rank, a power of two */
+    int64_t slot_bytes;        /* a multiple of GHP_SHARED_SEGMENT_UNIT_BYTES */
+    int64_t rank_bytes;        /* from one rank's slots to the next one's */
+    uint32_t next;             /* number of the chunk to come; 0 follows 2^32 - 1 */
     struct ghp_shared_segment_flags *flags; /* [count], in the memory */
     char *base;                             /* in the memory */
     void *memory;
@@ -52,7 +52,8 @@ enum { GHP_SHARED_SEGMENT_UNIT_BYTES = 4096 };
  *
  * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_NO_MEMORY on all ranks alike where one of them has none
  * Collective over the communicator */
-enum ghp_status ghp_shared_segment_open(struct ghp_comm *comm, struct ghp_shared_segment **shared);
+enum ghp_status ghp_shared_segment_open(struct ghp_mpi_comm *comm,
+                                        struct ghp_shared_segment **shared);
 void ghp_shared_segment_close(struct ghp_shared_segment *shared); /* accepts NULL */
 
 /* Where a rank publishes a chunk. */

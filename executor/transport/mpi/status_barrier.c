@@ -28,11 +28,11 @@ static enum ghp_status tell_one_by_one(struct ghp_ranks ranks, int rank, int64_t
     return GHP_OK;
 }
 
-static enum ghp_status post(struct ghp_comm *room, int64_t *word, int i, bool receives)
+static enum ghp_status post(struct ghp_mpi_comm *room, int64_t *word, int i, bool receives)
 {
     struct ghp_mpi_posted *posted = &room->posted[0];
     MPI_Request *request = &posted->requests[posted->n];
-    int peer = ghp_ranks_at(room->ranks, i);
+    int peer = ghp_ranks_at(room->base.ranks, i);
 
     posted->peer[posted->n] = i;
     posted->receives[posted->n] = receives;
@@ -44,16 +44,16 @@ static enum ghp_status post(struct ghp_comm *room, int64_t *word, int i, bool re
     return GHP_OK;
 }
 
-enum ghp_status ghp_mpi_status_barrier(struct ghp_transport *t, struct ghp_ranks ranks,
-                                       struct ghp_comm *room, enum ghp_status status)
+enum ghp_status ghp_mpi_status_barrier(struct ghp_mpi *t, struct ghp_ranks ranks,
+                                       struct ghp_mpi_comm *room, enum ghp_status status)
 {
     int64_t mine = status;
     bool failed = status != GHP_OK;
 
     if (ranks.count == 1) return status;
     if (room == NULL) {
-        GHP_TRY(tell_one_by_one(ranks, t->rank, mine));
-        t->settled = ranks.count == t->size;
+        GHP_TRY(tell_one_by_one(ranks, t->control.rank, mine));
+        t->settled = ranks.count == t->control.size;
         return status;
     }
     for (int i = 1; i < ranks.count; i++) {
@@ -66,7 +66,7 @@ enum ghp_status ghp_mpi_status_barrier(struct ghp_transport *t, struct ghp_ranks
     GHP_TRY(ghp_mpi_wait(room, 0));
     for (int i = 0; i < ranks.count; i++)
         failed = failed || (i != room->index && room->words[i].status != GHP_OK);
-    t->settled = failed && ranks.count == t->size;
+    t->settled = failed && ranks.count == t->control.size;
     for (int i = 0; status == GHP_OK && i < ranks.count; i++)
         if (i != room->index && room->words[i].status != GHP_OK)
             return GHP_FAIL((enum ghp_status)room->words[i].status, "worker %d: %s",

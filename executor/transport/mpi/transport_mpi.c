@@ -19,7 +19,58 @@ enum {
     TIMER_SLACK_NS = 1000 /* sleeps end when they should: the default adds 50 us to each */
 };
 
-static void comm_close(struct ghp_comm *comm)
+/* ---- control ---- */
+
+static enum ghp_status control_barrier(struct ghp_control *control, struct ghp_comm *comm)
+{
+    (void)control;
+    return ghp_mpi_barrier(ghp_mpi_comm_of(comm));
+}
+
+static enum ghp_status control_agree(struct ghp_control *control, struct ghp_comm *comm,
+                                     enum ghp_status status)
+{
+    (void)control;
+    return ghp_mpi_agree(ghp_mpi_comm_of(comm), status);
+}
+
+static enum ghp_status control_tell(struct ghp_control *control, struct ghp_comm *comm,
+                                    struct ghp_word mine, const struct ghp_word **words)
+{
+    (void)control;
+    return ghp_mpi_tell(ghp_mpi_comm_of(comm), mine, words);
+}
+
+static void control_alone(struct ghp_control *control, bool alone)
+{
+    (void)control;
+    ghp_mpi_alone(alone);
+}
+
+static bool control_settled(const struct ghp_control *control)
+{
+    const struct ghp_mpi *t =
+        (const void *)((const char *)control - offsetof(struct ghp_mpi, control));
+
+    return t->settled || control->size == 1;
+}
+
+static void control_abort(struct ghp_control *control, int exit_code)
+{
+    (void)control;
+    ghp_mpi_abort(exit_code);
+}
+
+static const struct ghp_control_ops control_ops = {.barrier = control_barrier,
+                                                   .agree = control_agree,
+                                                   .tell = control_tell,
+                                                   .alone = control_alone,
+                                                   .settled = control_settled,
+                                                   .abort = control_abort};
+
+/* ---- communicators ---- */
+
+static void comm_close(struct ghp_mpi_comm *comm)
 {
     if (comm == NULL) return;
     ghp_shared_segment_close(comm->shared);
@@ -34,7 +85,7 @@ static void comm_close(struct ghp_comm *comm)
 }
 
 /* An MPI communicator of exactly these ranks, made by its members alone. */
-static enum ghp_status comm_make(struct ghp_comm *c)
+static enum ghp_status comm_make(struct ghp_mpi_comm *c)
 {
     static const char doing[] = "making a communicator";
     int n = c->count, *members = c->posted[0].peer; /* not used yet, and long enough */
@@ -43,7 +94,7 @@ static enum ghp_status comm_make(struct ghp_comm *c)
 
     if (n == 1) return GHP_OK;
     for (int i = 0; i < n; i++)
-        members[i] = ghp_ranks_at(c->ranks, i);
+        members[i] = ghp_ranks_at(c->base.ranks, i);
     GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Comm_group(MPI_COMM_WORLD, &world), doing), done);
     GHP_TRY_GOTO(status, ghp_mpi_check(MPI_Group_incl(world, n, members, &group), doing), done);
     GHP_TRY_GOTO(
@@ -58,21 +109,21 @@ done:
     return status;
 }
 
-static struct ghp_comm *comm_find(const struct ghp_transport *t, struct ghp_ranks ranks,
-                                  enum ghp_stream stream)
+static struct ghp_mpi_comm *comm_find(const struct ghp_mpi *t, struct ghp_ranks ranks,
+                                      enum ghp_stream stream)
 {
-    for (struct ghp_comm *c = t->comms; c != NULL; c = c->next)
-        if (ghp_ranks_same(c->ranks, ranks) && c->stream == stream) return c;
+    for (struct ghp_mpi_comm *c = t->comms; c != NULL; c = c->next)
+        if (ghp_ranks_same(c->base.ranks, ranks) && c->base.stream == stream) return c;
     return NULL;
 }
 
-static int node_at(const struct ghp_transport *t, struct ghp_ranks ranks, int i)
+static int node_at(const struct ghp_mpi *t, struct ghp_ranks ranks, int i)
 {
     return t->node_of[ghp_ranks_at(ranks, i)];
 }
 
 /* Ranks in each node, where the communicator's ranks fill one node after the other with as many in each; else 0. */
-static int ranks_in_node(const struct ghp_transport *t, struct ghp_ranks ranks)
+static int ranks_in_node(const struct ghp_mpi *t, struct ghp_ranks ranks)
 {
     int n = 1;
 
@@ -91,31 +142,31 @@ static int ranks_in_node(const struct ghp_transport *t, struct ghp_ranks ranks)
 }
 
 /* Sums of the communicator inside a node go through shared memory from here on, where there can be some. */
-static enum ghp_status open_shared(struct ghp_comm *c)
+static enum ghp_status open_shared(struct ghp_mpi_comm *c)
 {
-    struct ghp_transport *t = c->transport;
+    struct ghp_mpi *t = c->transport;
 
     if (c->in_node <= 1) return GHP_OK;
     GHP_TRY(ghp_shared_segment_open(c, &c->shared));
     if (c->shared != NULL || t->told) return GHP_OK;
     t->told = true;
-    if (t->rank == 0)
+    if (t->control.rank == 0)
         ghp_note("workers of one host cannot share memory here, so they add by messages, which is "
                  "slower; see whether they may open each other's files in /proc");
     return GHP_OK;
 }
 
 /* All of it that is memory of ours; NULL without. */
-static struct ghp_comm *comm_allocate(struct ghp_transport *t, struct ghp_ranks ranks)
+static struct ghp_mpi_comm *comm_allocate(struct ghp_mpi *t, struct ghp_ranks ranks)
 {
-    struct ghp_comm *c = ghp_alloc(1, sizeof(*c));
+    struct ghp_mpi_comm *c = ghp_alloc(1, sizeof(*c));
     size_t slots = 2 * (size_t)ranks.count;
     bool whole;
 
     if (c == NULL) return NULL;
     c->mpi = MPI_COMM_NULL;
     c->transport = t;
-    c->ranks = ranks;
+    c->base.ranks = ranks;
     c->count = ranks.count;
     c->words = ghp_alloc((size_t)ranks.count, sizeof(*c->words));
     whole = c->words != NULL;
@@ -133,28 +184,29 @@ static struct ghp_comm *comm_allocate(struct ghp_transport *t, struct ghp_ranks 
     return NULL;
 }
 
-static enum ghp_status mpi_group(struct ghp_transport *t, struct ghp_ranks ranks,
-                                 enum ghp_stream stream, struct ghp_comm **comm)
+static enum ghp_status make_group(struct ghp_mpi *t, struct ghp_ranks ranks, enum ghp_stream stream,
+                                  struct ghp_mpi_comm **comm)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_comm *c;
+    struct ghp_mpi_comm *c;
 
     *comm = comm_find(t, ranks, stream);
     if (*comm != NULL) return GHP_OK;
     GHP_ASSERT(ranks.count >= 1 && ranks.stride >= 1);
     c = comm_allocate(t, ranks);
     if (c == NULL) return ghp_mpi_status_barrier(t, ranks, NULL, GHP_NO_MEMORY());
-    c->stream = stream;
-    c->index = ranks.count == 1 ? 0 : ghp_ranks_index(ranks, t->rank);
+    c->base.ops = &ghp_mpi_collectives;
+    c->base.stream = stream;
+    c->index = ranks.count == 1 ? 0 : ghp_ranks_index(ranks, t->control.rank);
     c->in_node = ranks_in_node(t, ranks);
-    c->label = "making a communicator";
+    c->base.label = "making a communicator";
     GHP_TRY_GOTO(status, ghp_mpi_status_barrier(t, ranks, c, GHP_OK), fail);
-    ghp_mpi_guard_begin(c->label, t->watchdog_s);
+    ghp_mpi_guard_begin(c->base.label, t->control.watchdog_s);
     status = comm_make(c);
     ghp_mpi_guard_end();
     GHP_TRY_GOTO(status, status, fail);
     GHP_TRY_GOTO(status, open_shared(c), fail);
-    c->label = "no instruction";
+    c->base.label = "no instruction";
     c->next = t->comms;
     t->comms = c;
     *comm = c;
@@ -164,10 +216,69 @@ fail:
     return status;
 }
 
-static void release(struct ghp_transport *t)
+static enum ghp_status host_group(struct ghp_collectives *host, struct ghp_ranks ranks,
+                                  enum ghp_stream stream, struct ghp_comm **comm)
+{
+    struct ghp_mpi *t = (struct ghp_mpi *)(void *)((char *)host - offsetof(struct ghp_mpi, host));
+    struct ghp_mpi_comm *made = NULL;
+    enum ghp_status status = make_group(t, ranks, stream, &made);
+
+    *comm = made != NULL ? &made->base : NULL;
+    return status;
+}
+
+/* ---- collectives ---- */
+
+static enum ghp_status host_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *sum)
+{
+    return ghp_mpi_all_reduce(ghp_mpi_comm_of(comm), sum);
+}
+
+static enum ghp_status host_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *sum)
+{
+    return ghp_mpi_reduce_scatter(ghp_mpi_comm_of(comm), sum);
+}
+
+static enum ghp_status host_all_gather(struct ghp_comm *comm, const void *mine, void *all,
+                                       int64_t bytes_each)
+{
+    return ghp_mpi_all_gather(ghp_mpi_comm_of(comm), mine, all, bytes_each);
+}
+
+static enum ghp_status host_all_to_all(struct ghp_comm *comm, const void *in, void *out,
+                                       int64_t bytes_each)
+{
+    return ghp_mpi_all_to_all(ghp_mpi_comm_of(comm), in, out, bytes_each);
+}
+
+static void host_close(struct ghp_collectives *host)
+{
+    (void)host; /* ghp_transport_end does */
+}
+
+static enum ghp_status host_check(struct ghp_collectives *host, double waited_s, const char *label)
+{
+    (void)host;
+    (void)waited_s;
+    (void)label;
+    return GHP_OK;
+}
+
+const struct ghp_collectives_ops ghp_mpi_collectives = {.name = "mpi",
+                                                        .close = host_close,
+                                                        .group = host_group,
+                                                        .all_reduce = host_all_reduce,
+                                                        .reduce_scatter = host_reduce_scatter,
+                                                        .all_gather = host_all_gather,
+                                                        .all_to_all = host_all_to_all,
+                                                        .check = host_check};
+
+/* ---- start and end ---- */
+
+static void release(struct ghp_mpi *t)
 {
     while (t->comms != NULL) {
-        struct ghp_comm *c = t->comms;
+        struct ghp_mpi_comm *c = t->comms;
 
         t->comms = c->next;
         comm_close(c);
@@ -179,15 +290,17 @@ static void release(struct ghp_transport *t)
 }
 
 /* MPI's own end would wait for a missing worker for ever, and not say for whom. */
-static void mpi_close(struct ghp_transport *t)
+void ghp_transport_end(struct ghp_transport *transport)
 {
+    struct ghp_mpi *t = ghp_mpi_of(transport);
+
     if (t == NULL) return;
-    if (ghp_mpi_status_barrier(t, t->last->ranks, t->last, GHP_OK) != GHP_OK) {
-        if (t->rank > 0) sleep(1); /* rank 0 speaks first */
+    if (ghp_mpi_status_barrier(t, t->last->base.ranks, t->last, GHP_OK) != GHP_OK) {
+        if (t->control.rank > 0) sleep(1); /* rank 0 speaks first */
         ghp_log_failure("%s", ghp_status_message());
         ghp_mpi_abort(ghp_status_exit_code(GHP_ERR_COMM));
     }
-    ghp_mpi_guard_begin("ending MPI", t->watchdog_s);
+    ghp_mpi_guard_begin("ending MPI", t->control.watchdog_s);
     release(t);
     MPI_Finalize();
     ghp_mpi_guard_close();
@@ -199,29 +312,35 @@ struct whereabouts { /* of a rank */
 };
 
 /* Who is where: ranks whose hosts have one name share a node, and together its processors. */
-static enum ghp_status find_nodes(struct ghp_transport *t)
+static enum ghp_status find_nodes(struct ghp_mpi *t)
 {
     enum ghp_status status = GHP_OK;
     struct whereabouts mine = {.processors = ghp_processors_of(0)};
-    struct whereabouts *all = ghp_alloc((size_t)t->size, sizeof(*all));
-    int *node_of = ghp_alloc((size_t)t->size, sizeof(*node_of));
+    struct whereabouts *all = ghp_alloc((size_t)t->control.size, sizeof(*all));
+    int *node_of = ghp_alloc((size_t)t->control.size, sizeof(*node_of));
 
     if (all == NULL || node_of == NULL) status = GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_mpi_agree(t->world, status), done);
     if (gethostname(mine.host, sizeof(mine.host) - 1) != 0) mine.host[0] = '\0';
     GHP_TRY_GOTO(status, ghp_mpi_all_gather(t->world, &mine, all, (int64_t)sizeof(mine)), done);
-    for (int r = 0; r < t->size; r++) {
+    for (int r = 0; r < t->control.size; r++) {
         int first = 0;
 
         while (strcmp(all[first].host, all[r].host) != 0)
             first++;
         node_of[r] = first;
     }
-    for (int r = 0; r < t->size; r++)
-        if (node_of[r] == node_of[t->rank]) ghp_processors_join(&t->processors, &all[r].processors);
+    for (int r = 0; r < t->control.size; r++)
+        if (node_of[r] == node_of[t->control.rank])
+            ghp_processors_join(&t->processors, &all[r].processors);
     t->node_of = node_of;
     node_of = NULL;
-    t->world->in_node = ranks_in_node(t, t->world->ranks);
+    for (int r = 0; r < t->control.size; r++) {
+        if (t->node_of[r] != t->node_of[t->control.rank]) continue;
+        t->control.node_rank += r < t->control.rank;
+        t->control.node_size += 1;
+    }
+    t->world->in_node = ranks_in_node(t, t->world->base.ranks);
     status = open_shared(t->world);
 done:
     free(node_of);
@@ -250,115 +369,48 @@ static enum ghp_status start_mpi(int *argc, char ***argv, double watchdog_s)
     return GHP_OK;
 }
 
-/* A transport of all workers; where it cannot be, the process ends without waiting for others: main says why. */
-static enum ghp_status mpi_open(int *argc, char ***argv, double watchdog_s,
-                                struct ghp_transport **transport)
+static struct ghp_mpi *allocate(double watchdog_s)
 {
-    struct ghp_transport *t;
+    struct ghp_mpi *t = ghp_alloc(1, sizeof(*t));
+
+    if (t == NULL) return NULL;
+    t->transport = (struct ghp_transport){&t->control, &t->host, &t->p2p};
+    t->control = (struct ghp_control){
+        .ops = &control_ops, .processors = &t->processors, .watchdog_s = watchdog_s};
+    t->host.ops = &ghp_mpi_collectives;
+    t->p2p.ops = &ghp_mpi_p2p;
+    t->channel_comm = MPI_COMM_NULL;
+    t->shares_memory = true;
+    MPI_Comm_rank(MPI_COMM_WORLD, &t->control.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &t->control.size);
+    ghp_mpi_guard_know(t->control.rank, t->control.size);
+    return t;
+}
+
+/* Where it cannot be, the process ends without waiting for others: main says why. */
+enum ghp_status ghp_transport_start(int *argc, char ***argv, double watchdog_s,
+                                    struct ghp_transport **transport)
+{
+    struct ghp_mpi *t;
     struct ghp_ranks all = {.stride = 1};
     enum ghp_status status = GHP_OK;
 
     *transport = NULL;
     GHP_TRY(start_mpi(argc, argv, watchdog_s));
-    t = ghp_alloc(1, sizeof(*t));
+    t = allocate(watchdog_s);
     if (t == NULL) return GHP_NO_MEMORY();
-    t->channel_comm = MPI_COMM_NULL;
-    MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &t->size);
-    ghp_mpi_guard_know(t->rank, t->size);
-    t->watchdog_s = watchdog_s;
-    t->shares_memory = true;
-    all.count = t->size;
+    all.count = t->control.size;
     t->last = comm_allocate(t, all);
     if (t->last == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    t->last->index = t->rank;
-    t->last->label = "ending";
-    GHP_TRY_GOTO(status, mpi_group(t, all, GHP_STREAM_COMPUTE, &t->world), fail);
-    t->world->label = "start";
+    t->last->index = t->control.rank;
+    t->last->base.label = "ending";
+    GHP_TRY_GOTO(status, make_group(t, all, GHP_STREAM_COMPUTE, &t->world), fail);
+    t->world->base.label = "start";
     GHP_TRY_GOTO(status, find_nodes(t), fail);
-    if (t->node_of[t->rank] == t->rank) ghp_mpi_clean(); /* one of each node */
-    *transport = t;
+    if (t->node_of[t->control.rank] == t->control.rank) ghp_mpi_clean(); /* one of each node */
+    *transport = &t->transport;
     return GHP_OK;
 fail:
-    if (t->rank > 0) sleep(1); /* rank 0 speaks first: its end ends the others */
+    if (t->control.rank > 0) sleep(1); /* rank 0 speaks first: its end ends the others */
     return status;
 }
-
-static int mpi_rank(const struct ghp_transport *t)
-{
-    return t->rank;
-}
-
-static int mpi_size(const struct ghp_transport *t)
-{
-    return t->size;
-}
-
-static const struct ghp_processors *mpi_processors(const struct ghp_transport *t)
-{
-    return &t->processors;
-}
-
-static void mpi_place(const struct ghp_transport *t, int *here, int *place)
-{
-    *here = *place = 0;
-    for (int r = 0; r < t->size; r++) {
-        if (t->node_of[r] != t->node_of[t->rank]) continue;
-        *place += r < t->rank;
-        *here += 1;
-    }
-}
-
-static void mpi_sum_in_rank_order(struct ghp_transport *t, bool on)
-{
-    t->in_rank_order = on;
-}
-
-static void mpi_label(struct ghp_comm *comm, const char *label)
-{
-    comm->label = label;
-}
-
-static double mpi_watchdog_s(const struct ghp_transport *t)
-{
-    return t->watchdog_s;
-}
-
-static void mpi_abort(struct ghp_transport *t, int exit_code)
-{
-    (void)t;
-    ghp_mpi_abort(exit_code);
-}
-
-static bool mpi_settled(const struct ghp_transport *t)
-{
-    return t->settled || t->size == 1;
-}
-
-const struct ghp_transport_ops ghp_transport_mpi = {
-    .name = "mpi",
-    .open = mpi_open,
-    .close = mpi_close,
-    .rank = mpi_rank,
-    .size = mpi_size,
-    .processors = mpi_processors,
-    .place = mpi_place,
-    .sum_in_rank_order = mpi_sum_in_rank_order,
-    .group = mpi_group,
-    .label = mpi_label,
-    .all_reduce = ghp_mpi_all_reduce,
-    .reduce_scatter = ghp_mpi_reduce_scatter,
-    .all_gather = ghp_mpi_all_gather,
-    .all_to_all = ghp_mpi_all_to_all,
-    .barrier = ghp_mpi_barrier,
-    .agree = ghp_mpi_agree,
-    .tell = ghp_mpi_tell,
-    .abort = mpi_abort,
-    .settled = mpi_settled,
-    .alone = ghp_mpi_alone,
-    .channel_open = ghp_mpi_channel_open,
-    .post = ghp_mpi_channel_post,
-    .poll = ghp_mpi_channel_poll,
-    .channel_close = ghp_mpi_channel_close,
-    .watchdog_s = mpi_watchdog_s,
-};

@@ -5,7 +5,7 @@
  * error that NCCL found meanwhile, or a wait beyond the watchdog's limit, aborts every communicator and fails. Each
  * rank needs a GPU of its own. Sums are NCCL's: in an order of its choice, the same in every run on the same machine.
  *
- * Control messages go by the base transport, which also brings the communicators together.
+ * Control messages bring the communicators together.
  *
  * Tested tests/executor/transport/nccl/test_nccl.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_NCCL_TRANSPORT_NCCL_H
@@ -14,24 +14,16 @@
 #include "executor/backend/device.h"
 #include "executor/transport/transport.h"
 
-/* opened by ghp_nccl_open, not by its own `open` */
-extern const struct ghp_transport_ops ghp_transport_nccl;
-
-/* base_ops, base   carries words; borrowed until close, as the device's backend is
- * device           a GPU of the cuda backend
- * watchdog_s       longest wait, > 0
+/* transport    its control messages and host memory; borrowed until close, as the device's backend is
+ * device       a GPU of the cuda backend
  *
  * Returns   GHP_OK; GHP_ERR_BACKEND (NCCL is missing); GHP_ERR_NO_MEMORY */
-struct ghp_nccl_request {
-    const struct ghp_transport_ops *base_ops;
-    struct ghp_transport *base;
-    struct ghp_device device;
-    double watchdog_s;
-};
-enum ghp_status ghp_nccl_open(const struct ghp_nccl_request *request,
-                              struct ghp_transport **transport);
+enum ghp_status ghp_nccl_open(const struct ghp_transport *transport, struct ghp_device device,
+                              struct ghp_collectives **nccl);
 
 /* Communicators made so far. */
-int ghp_nccl_comms(const struct ghp_transport *transport);
+int ghp_nccl_comms(const struct ghp_collectives *nccl);
+
+extern const struct ghp_collectives_ops ghp_nccl_collectives;
 
 #endif

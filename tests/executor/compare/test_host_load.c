@@ -71,8 +71,7 @@ static void burn(double seconds)
 /* A child of rank 0 works, which is another program; each worker works too, which is not. */
 static void test_live(struct ghp_transport *transport)
 {
-    const struct ghp_transport_ops *ops = &ghp_transport_mpi;
-    int size = ops->size(transport), rank = ops->rank(transport);
+    int size = transport->control->size, rank = transport->control->rank;
     struct ghp_host_load *n = NULL;
     struct ghp_cpu_use use = {0};
     struct ghp_comm *world = NULL;
@@ -80,10 +79,11 @@ static void test_live(struct ghp_transport *transport)
     struct rusage children;
     pid_t child = -1;
 
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1},
-                            GHP_STREAM_COMPUTE, &world),
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = size, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &world),
                  GHP_OK);
-    CHECK_STATUS(ghp_host_load_open(ops, world, size, &n), GHP_OK);
+    CHECK_STATUS(ghp_host_load_open(transport->control, world, size, &n), GHP_OK);
     CHECK_EQ(ghp_host_load_here(n), size);
     CHECK_STATUS(ghp_host_load_begin(n), GHP_OK);
     if (rank == 0) child = fork();
@@ -96,7 +96,7 @@ static void test_live(struct ghp_transport *transport)
     CHECK_STATUS(ghp_host_load_use(n, &use), GHP_OK);
     if (getrusage(RUSAGE_CHILDREN, &children) == 0)
         child_s = (double)children.ru_utime.tv_sec + 1e-6 * (double)children.ru_utime.tv_usec;
-    CHECK_STATUS(ops->all_gather(world, &child_s, all, (int64_t)sizeof(child_s)), GHP_OK);
+    CHECK_STATUS(world->ops->all_gather(world, &child_s, all, (int64_t)sizeof(child_s)), GHP_OK);
     if (ghp_cpu_share(use) >= 0) { /* half: a kernel that samples by ticks misses some */
         CHECK(all[0] > 0);
         CHECK(use.foreign_s >= all[0] / 2);
@@ -111,11 +111,11 @@ CHECK_TEST(host_load)
 {
     struct ghp_transport *transport = NULL;
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 30, &transport), GHP_OK))
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 30, &transport), GHP_OK))
         return check_end();
-    test_stat(ghp_transport_mpi.rank(transport));
+    test_stat(transport->control->rank);
     test_most();
     test_live(transport);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -136,11 +136,11 @@ int main(int argc, char **argv)
     SKIP("allocations are counted by the C library's own names, which this build does not have");
 #endif
     check_counter();
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     count_steps(GHP_SOURCE_DIR "/models/lenet5.json", "reference");
     count_steps(GHP_SOURCE_DIR "/models/lenet5.json", "onednn");
     count_steps(GHP_SOURCE_DIR "/models/small-resnet.json", "reference");
     count_steps(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn");
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -26,8 +26,10 @@ static enum ghp_status note(void *context, int job)
 
 static struct ghp_comm_stream *open_comm_stream(struct diary *d, bool late)
 {
+    static const struct ghp_collectives_ops ops = {.enqueues = false};
+    struct ghp_collectives collectives = {.ops = &ops};
     struct ghp_exec_context exec = {.backend_ops = &ghp_backend_reference,
-                                    .device_transport_ops = &ghp_transport_mpi};
+                                    .collectives = &collectives};
     struct ghp_comm_stream_work work = {.jobs = JOBS, .run = note, .context = d, .late = late};
     struct ghp_comm_stream *comm_stream = NULL;
 

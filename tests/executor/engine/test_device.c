@@ -28,29 +28,26 @@ enum mode { STAGED, QUEUED, QUEUED_NO_GRAPH, MODE_COUNT };
 static const char *const mode_names[] = {"staged", "queued", "queued without graphs"};
 
 struct carriers { /* of a device */
-    struct ghp_transport *staged, *queued;
+    struct ghp_collectives *staged, *queued;
 };
 
 static void carriers_open(const struct bench *b, struct carriers *c)
 {
     struct ghp_device device = ghp_exec_context_device(&b->exec);
 
-    CHECK_STATUS(ghp_staged_open(&ghp_transport_mpi, transport, device, &c->staged), GHP_OK);
-    CHECK_STATUS(locked_device_transport_open(&ghp_transport_staged, c->staged, device, &c->queued),
-                 GHP_OK);
+    CHECK_STATUS(ghp_staged_open(transport->host, device, &c->staged), GHP_OK);
+    CHECK_STATUS(locked_collectives_open(c->staged, device, &c->queued), GHP_OK);
 }
 
 static void carriers_close(struct carriers *c)
 {
-    locked_device_transport.close(c->queued);
-    ghp_transport_staged.close(c->staged);
+    c->queued->ops->close(c->queued);
+    c->staged->ops->close(c->staged);
 }
 
 static void choose_mode(struct bench *b, const struct carriers *c, enum mode mode)
 {
-    b->exec.device_transport_ops =
-        mode == STAGED ? &ghp_transport_staged : &locked_device_transport;
-    b->exec.device_transport = mode == STAGED ? c->staged : c->queued;
+    b->exec.collectives = mode == STAGED ? c->staged : c->queued;
     b->work.no_graph = mode == QUEUED_NO_GRAPH;
 }
 
@@ -322,9 +319,9 @@ static void check_lock(void)
 
 CHECK_TEST(device)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    workers = ghp_transport_mpi.size(transport);
-    rank = ghp_transport_mpi.rank(transport);
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    workers = transport->control->size;
+    rank = transport->control->rank;
     if (workers == 1) {
         check_lock();
         check_opsets();
@@ -342,6 +339,6 @@ CHECK_TEST(device)
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 2, CASE_DATA, CASE_MIXED + 1);
     check_no_tapes(GHP_SOURCE_DIR "/models/small-resnet.json");
     check_checkpoint(GHP_SOURCE_DIR "/models/small-resnet.json");
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -43,7 +43,7 @@ static void check_gradients(struct bench *b, const struct bench *exact,
     CHECK_STATUS(ghp_verify_compare(&plan, &exact->alone, (struct ghp_precision){4, false}, &v),
                  GHP_OK);
     if (!CHECK(v.gradient_difference <= limit))
-        for (int i = 0; i < v.n && ghp_transport_mpi.rank(transport) == 0; i++)
+        for (int i = 0; i < v.n && transport->control->rank == 0; i++)
             fprintf(stderr, "    %s: %s %.3g\n", name, v.verdicts[i].name,
                     v.verdicts[i].gradient_difference);
     differs = differs || (v.gradient_difference > 0 && b != exact);
@@ -160,10 +160,10 @@ static void check_model(const char *path, int ghost_batch)
 
 CHECK_TEST(fast)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_model(GHP_SOURCE_DIR "/tests/executor/blocks.json", 0);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 0);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

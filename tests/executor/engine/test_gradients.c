@@ -152,12 +152,12 @@ static void check_graph(void)
 
 CHECK_TEST(gradients)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_copies();
     check_model(GHP_SOURCE_DIR "/tests/executor/joins.json");
     check_model(GHP_SOURCE_DIR "/tests/executor/gated.json");
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json");
     check_graph();
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

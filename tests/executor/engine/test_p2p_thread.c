@@ -70,18 +70,6 @@ static enum ghp_status poll(struct ghp_channel *channel, int slot, bool *done)
     return GHP_OK;
 }
 
-static int rank(const struct ghp_transport *transport)
-{
-    (void)transport;
-    return 0;
-}
-
-static double watchdog_s(const struct ghp_transport *transport)
-{
-    (void)transport;
-    return 60;
-}
-
 static void done(void *context, int message)
 {
     (void)message;
@@ -97,15 +85,21 @@ static const char *name(void *context, int message)
 
 CHECK_TEST(p2p_thread)
 {
-    const struct ghp_transport_ops ops = {
-        .post = post, .poll = poll, .rank = rank, .watchdog_s = watchdog_s};
+    const struct ghp_p2p_ops ops = {.post = post, .poll = poll};
+    const struct ghp_control control = {.size = 1, .watchdog_s = 60};
+    struct ghp_channel channel = {.ops = &ops};
     struct ghp_message_piece piece = {.rows = 1, .block_bytes = 4, .stride = 4, .scratch = -1};
     char tensor[4] = {0};
     struct ghp_message message = {
         .receives = true, .element_bytes = 4, .n = 1, .pieces = &piece, .tensor = tensor};
     int carried = 0;
-    struct ghp_p2p_thread_job job = {
-        .ops = &ops, .messages = &message, .n = 1, .done = done, .name = name, .context = &carried};
+    struct ghp_p2p_thread_job job = {.control = &control,
+                                     .channel = &channel,
+                                     .messages = &message,
+                                     .n = 1,
+                                     .done = done,
+                                     .name = name,
+                                     .context = &carried};
     struct ghp_p2p_thread *p2p_thread = NULL;
     double least_s = 1;
 

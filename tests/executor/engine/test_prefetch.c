@@ -201,11 +201,11 @@ static void check_training(const char *path, bool small)
 
 CHECK_TEST(prefetch)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_thread();
     check_made();
     check_training(GHP_SOURCE_DIR "/models/lenet5.json", true);
     check_training(GHP_SOURCE_DIR "/models/small-resnet.json", false);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

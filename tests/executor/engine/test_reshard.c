@@ -61,7 +61,7 @@ static void run_step(const struct ghp_reshard_step *step, struct ghp_nchw16c nch
                                        .problem = problem,
                                        .rank = rank,
                                        .element_bytes = 8,
-                                       .transport_ops = &ghp_transport_mpi,
+
                                        .x = x,
                                        .y = y,
                                        .nchw16c = nchw16c,
@@ -74,7 +74,7 @@ static void run_step(const struct ghp_reshard_step *step, struct ghp_nchw16c nch
     instr.ranks = ghp_ranks_subgroup(rank, step->tp_size);
     if (instr.comm != GHP_COMM_NONE)
         CHECK_STATUS(
-            ghp_transport_mpi.group(transport, instr.ranks, GHP_STREAM_COMPUTE, &exchange.comm),
+            ghp_collectives_group(transport->host, instr.ranks, GHP_STREAM_COMPUTE, &exchange.comm),
             GHP_OK);
     CHECK_STATUS(ghp_reshard_run(&exchange), GHP_OK);
     free(exchange.receive);
@@ -134,9 +134,9 @@ CHECK_TEST(reshard)
     struct ghp_layout layouts[64];
     int n = 0;
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    rank = ghp_transport_mpi.rank(transport);
-    workers = ghp_transport_mpi.size(transport);
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    rank = transport->control->rank;
+    workers = transport->control->size;
     problem = (struct ghp_problem){.workers = workers, .global_batch = 2 * workers};
     layouts[n++] = (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
     for (int tp_size = 2; tp_size <= workers; tp_size++)
@@ -148,6 +148,6 @@ CHECK_TEST(reshard)
             for (unsigned wants = 0; wants < 16 && layouts[to].kind != GHP_LAYOUT_PARTIAL; wants++)
                 check_change(layouts[from], layouts[to], wants);
     CHECK((both > 0 && turned > 0) == (workers > 1));
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -29,8 +29,13 @@ static unsigned next_random(unsigned *state)
 
 /* ---- a transport that is late by chance ---- */
 
-static struct ghp_transport_ops late; /* the MPI transport, with delays */
-static unsigned late_state;           /* guarded by late_lock: two threads are in the transport */
+/* The MPI transport's, and the same with delays while is_late. */
+static const struct ghp_collectives_ops *punctual;
+static const struct ghp_p2p_ops *punctual_p2p;
+static struct ghp_collectives_ops late;
+static struct ghp_p2p_ops late_p2p;
+static bool is_late;
+static unsigned late_state; /* guarded by late_lock: two threads are in the transport */
 static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static unsigned late_draw(unsigned n)
@@ -48,45 +53,71 @@ static void dawdle(void)
 {
     struct timespec t = {.tv_nsec = 1000 * (long)late_draw(2000)};
 
-    if (late_draw(3) == 0) nanosleep(&t, NULL);
+    if (is_late && late_draw(3) == 0) nanosleep(&t, NULL);
 }
 
 static enum ghp_status late_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *sum)
 {
     dawdle();
-    return ghp_transport_mpi.all_reduce(comm, sum);
+    return punctual->all_reduce(comm, sum);
 }
 
 static enum ghp_status late_all_gather(struct ghp_comm *comm, const void *mine, void *all,
                                        int64_t bytes_each)
 {
     dawdle();
-    return ghp_transport_mpi.all_gather(comm, mine, all, bytes_each);
+    return punctual->all_gather(comm, mine, all, bytes_each);
 }
 
 static enum ghp_status late_post(struct ghp_channel *channel, int slot,
                                  const struct ghp_p2p_message *message)
 {
     dawdle();
-    return ghp_transport_mpi.post(channel, slot, message);
+    return punctual_p2p->post(channel, slot, message);
 }
 
 /* Messages that have arrived are found late, in another order than they came. */
 static enum ghp_status late_poll(struct ghp_channel *channel, int slot, bool *done)
 {
     *done = false;
-    return late_draw(4) > 0 ? GHP_OK : ghp_transport_mpi.poll(channel, slot, done);
+    return is_late && late_draw(4) > 0 ? GHP_OK : punctual_p2p->poll(channel, slot, done);
 }
 
-static void be_late(struct bench *b, unsigned seed)
+static enum ghp_status late_group(struct ghp_collectives *host, struct ghp_ranks ranks,
+                                  enum ghp_stream stream, struct ghp_comm **comm)
 {
-    late = ghp_transport_mpi;
-    late_state = 77777u * seed + (unsigned)ghp_transport_mpi.rank(transport);
+    GHP_TRY(punctual->group(host, ranks, stream, comm));
+    (*comm)->ops = &late;
+    return GHP_OK;
+}
+
+static enum ghp_status late_open(struct ghp_p2p *p2p, int slots, struct ghp_channel **channel)
+{
+    GHP_TRY(punctual_p2p->open(p2p, slots, channel));
+    (*channel)->ops = &late_p2p;
+    return GHP_OK;
+}
+
+static void prepare_late(void)
+{
+    punctual = transport->host->ops;
+    punctual_p2p = transport->p2p->ops;
+    late = *punctual;
+    late.group = late_group;
     late.all_reduce = late_all_reduce;
     late.all_gather = late_all_gather;
-    late.post = late_post;
-    late.poll = late_poll;
-    b->exec.transport_ops = &late;
+    late_p2p = *punctual_p2p;
+    late_p2p.open = late_open;
+    late_p2p.post = late_post;
+    late_p2p.poll = late_poll;
+    transport->host->ops = &late;
+    transport->p2p->ops = &late_p2p;
+}
+
+static void be_late(unsigned seed)
+{
+    late_state = 77777u * seed + (unsigned)transport->control->rank;
+    is_late = true;
 }
 
 /* ---- cases ---- */
@@ -186,7 +217,7 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, const str
 static void say(const struct bench *b, const struct ghp_staging *s, const struct ghp_split *splits,
                 const struct ghp_verification *v)
 {
-    if (ghp_transport_mpi.rank(transport) != 0) return;
+    if (transport->control->rank != 0) return;
     fprintf(stderr, "%s, %d workers, %d micro-batches (%s), stages", b->model.name, workers,
             s->micro_batches, ghp_pipeline_names[s->pipeline]);
     for (int i = 0; i < s->n; i++)
@@ -253,9 +284,9 @@ static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bo
         if (pipeline > 0 && !CHECK(check_train(b, splits, s) == first))
             fprintf(stderr, "other bits by another schedule\n");
         if (!delays) continue;
-        be_late(b, seed + 1);
+        be_late(seed + 1);
         if (!CHECK(check_train(b, splits, s) == first)) fprintf(stderr, "other bits when late\n");
-        b->exec.transport_ops = &ghp_transport_mpi;
+        is_late = false;
     }
     free(splits);
     return true;
@@ -349,8 +380,9 @@ CHECK_TEST(stages)
     const struct bench_numbers fast = {
         .ops = &ghp_backend_onednn, .element_bytes = 4, .batch = BATCH};
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 240, &transport), GHP_OK)) return 1;
-    workers = ghp_transport_mpi.size(transport);
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 240, &transport), GHP_OK)) return 1;
+    prepare_late();
+    workers = transport->control->size;
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, exact);
     if (check_full()) {
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 0, exact);
@@ -359,6 +391,6 @@ CHECK_TEST(stages)
     }
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -138,12 +138,12 @@ static void check_poison(void)
 
 CHECK_TEST(worker)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_windows();
     check_poison();
     check_profile();
     check_model(GHP_SOURCE_DIR "/models/lenet5.json");
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json");
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

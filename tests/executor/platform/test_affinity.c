@@ -30,18 +30,18 @@ static void keep(int i)
 
 static int64_t slot_bytes(void)
 {
-    struct ghp_ranks all = {.count = ghp_transport_mpi.size(transport), .stride = 1};
+    struct ghp_ranks all = {.count = transport->control->size, .stride = 1};
     struct ghp_comm *comm = NULL;
 
-    CHECK_STATUS(ghp_transport_mpi.group(transport, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
-    if (!CHECK(comm->shared != NULL)) return 0;
-    return comm->shared->slot_bytes;
+    CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    if (!CHECK(ghp_mpi_comm_of(comm)->shared != NULL)) return 0;
+    return ghp_mpi_comm_of(comm)->shared->slot_bytes;
 }
 
 /* A communicator of its own each time. */
 static void forget(void)
 {
-    transport->comms->ranks.first = -1;
+    ghp_mpi_of(transport)->comms->base.ranks.first = -1;
 }
 
 static void check_sets(void)
@@ -64,7 +64,7 @@ static void check_slots(int size)
     if (size == 1) return;
     for (int n = 1; n <= size; n++) {
         left.words[1] |= UINT64_C(1) << n;
-        transport->processors = left;
+        ghp_mpi_of(transport)->processors = left;
         forget();
         CHECK_EQ(slot_bytes(), n < size ? LONG_BYTES : SHORT_BYTES);
     }
@@ -89,13 +89,13 @@ CHECK_TEST(affinity)
 
     check_sets();
     keep(0);
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 30, &transport), GHP_OK)) return 1;
-    size = ghp_transport_mpi.size(transport);
-    together = ghp_transport_mpi.processors(transport);
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 30, &transport), GHP_OK)) return 1;
+    size = transport->control->size;
+    together = transport->control->processors;
     CHECK_EQ(ghp_processors_count(together), 1);
     check_threads(together);
     if (size > 1) CHECK_EQ(slot_bytes(), LONG_BYTES);
     check_slots(size);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

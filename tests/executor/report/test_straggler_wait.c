@@ -91,18 +91,20 @@ static void test_gathered(const struct ghp_straggler_wait_request *request, int 
 
 CHECK_TEST(straggler_wait)
 {
-    const struct ghp_transport_ops *ops = &ghp_transport_mpi;
     struct ghp_transport *transport = NULL;
-    struct ghp_straggler_wait_request request = {.transport_ops = ops};
+    struct ghp_straggler_wait_request request = {0};
 
     test_stragglers();
     test_slow_worker();
-    if (!CHECK_STATUS(ops->open(&argc, &argv, 20, &transport), GHP_OK)) return check_end();
-    request.n = ops->size(transport);
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = request.n, .stride = 1},
-                            GHP_STREAM_COMPUTE, &request.comm),
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 20, &transport), GHP_OK))
+        return check_end();
+    request.control = transport->control;
+    request.n = transport->control->size;
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = request.n, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &request.comm),
                  GHP_OK);
-    test_gathered(&request, ops->rank(transport));
-    ops->close(transport);
+    test_gathered(&request, transport->control->rank);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -116,26 +116,26 @@ CHECK_TEST(checkpoint)
     char path[96];
     long *ids;
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    ids = ghp_alloc((size_t)ghp_transport_mpi.size(transport), sizeof(*ids));
-    CHECK_STATUS(ghp_transport_mpi.group(
-                     transport,
-                     (struct ghp_ranks){.count = ghp_transport_mpi.size(transport), .stride = 1},
-                     GHP_STREAM_COMPUTE, &world),
-                 GHP_OK);
-    CHECK_STATUS(ghp_transport_mpi.all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    ids = ghp_alloc((size_t)transport->control->size, sizeof(*ids));
+    CHECK_STATUS(
+        ghp_collectives_group(transport->host,
+                              (struct ghp_ranks){.count = transport->control->size, .stride = 1},
+                              GHP_STREAM_COMPUTE, &world),
+        GHP_OK);
+    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
     snprintf(folder, sizeof(folder), "/tmp/ghp-test-checkpoint-%ld", ids[0]);
-    if (ghp_transport_mpi.rank(transport) == 0) check_leftovers();
-    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
+    if (transport->control->rank == 0) check_leftovers();
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     check_resume();
     check_other_model();
-    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
-    if (ghp_transport_mpi.rank(transport) == 0) {
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    if (transport->control->rank == 0) {
         snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
         CHECK(unlink(path) == 0);
         CHECK(rmdir(folder) == 0); /* nothing else was left there */
     }
     free(ids);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

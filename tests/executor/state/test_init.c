@@ -36,7 +36,7 @@ static char folder[64], path[128];
 
 static int rank_of_world(void)
 {
-    return ghp_transport_mpi.rank(transport);
+    return transport->control->rank;
 }
 
 /* Rank 0 writes header and values; all wait for it. */
@@ -46,7 +46,8 @@ static void write_file(const char *header)
     float norms[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     uint64_t n = strlen(header), counter = 77;
 
-    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK); /* the last one has been read */
+    CHECK_STATUS(ghp_control_barrier(transport->control, world),
+                 GHP_OK); /* the last one has been read */
     if (rank_of_world() == 0) {
         FILE *file = fopen(path, "wb");
 
@@ -58,7 +59,7 @@ static void write_file(const char *header)
         fwrite(halves, sizeof(halves), 1, file);
         CHECK(fclose(file) == 0);
     }
-    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
 }
 
 static void check_value(struct ghp_worker *worker, const char *name, int at, double expected)
@@ -129,7 +130,7 @@ static void check_file(void)
 
         CHECK(file != NULL && fputs(tiny_model, file) >= 0 && fclose(file) == 0);
     }
-    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     if (!CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK)) return;
     splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
@@ -201,27 +202,27 @@ CHECK_TEST(init)
 {
     long id = (long)getpid(), *ids;
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    ids = ghp_alloc((size_t)ghp_transport_mpi.size(transport), sizeof(*ids));
-    CHECK_STATUS(ghp_transport_mpi.group(
-                     transport,
-                     (struct ghp_ranks){.count = ghp_transport_mpi.size(transport), .stride = 1},
-                     GHP_STREAM_COMPUTE, &world),
-                 GHP_OK);
-    CHECK_STATUS(ghp_transport_mpi.all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    ids = ghp_alloc((size_t)transport->control->size, sizeof(*ids));
+    CHECK_STATUS(
+        ghp_collectives_group(transport->host,
+                              (struct ghp_ranks){.count = transport->control->size, .stride = 1},
+                              GHP_STREAM_COMPUTE, &world),
+        GHP_OK);
+    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
     snprintf(folder, sizeof(folder), "/tmp/ghp-test-init-%ld", ids[0]);
     snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
     if (rank_of_world() == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
-    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     check_parsing();
     check_checkpoint();
     check_file();
-    CHECK_STATUS(ghp_transport_mpi.barrier(world), GHP_OK);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     if (rank_of_world() == 0) {
         CHECK(unlink(path) == 0);
         CHECK(rmdir(folder) == 0);
     }
     free(ids);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -11,7 +11,6 @@
 
 enum { WATCHDOG_S = 20, MOST_ALLOCATIONS = 64 };
 
-static const struct ghp_transport_ops *const ops = &ghp_transport_mpi;
 static struct ghp_transport *transport;
 static struct ghp_comm *world;
 static int rank, size;
@@ -41,22 +40,22 @@ static enum ghp_status make_group(void)
 {
     struct ghp_comm *comm;
 
-    return ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1}, GHP_STREAM_COMM,
-                      &comm);
+    return ghp_collectives_group(transport->host, (struct ghp_ranks){.count = size, .stride = 1},
+                                 GHP_STREAM_COMM, &comm);
 }
 
 static enum ghp_status make_channel(void)
 {
     struct ghp_channel *box = NULL;
-    enum ghp_status status = ops->channel_open(transport, 2, &box);
+    enum ghp_status status = transport->p2p->ops->open(transport->p2p, 2, &box);
 
-    if (status == GHP_OK) ops->channel_close(box);
+    if (status == GHP_OK) box->ops->close(box);
     return status;
 }
 
 static enum ghp_status agree(void)
 {
-    return ops->agree(world, GHP_OK);
+    return ghp_control_agree(transport->control, world, GHP_OK);
 }
 
 /* Refuses the last rank's allocations in turn, until there is none left to refuse. */
@@ -73,7 +72,7 @@ static void check(enum ghp_status (*work)(void))
         left = -1;
         CHECK(now_s() - begin_s < WATCHDOG_S / 2);
         any = refused;
-        if (!CHECK_STATUS(ops->all_gather(world, &any, all, sizeof(any)), GHP_OK))
+        if (!CHECK_STATUS(world->ops->all_gather(world, &any, all, sizeof(any)), GHP_OK))
             exit(check_end());
         any = all[size - 1];
         free(all);
@@ -87,15 +86,16 @@ static void check(enum ghp_status (*work)(void))
 
 int main(int argc, char **argv)
 {
-    if (!CHECK_STATUS(ops->open(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
-    rank = ops->rank(transport);
-    size = ops->size(transport);
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1},
-                            GHP_STREAM_COMPUTE, &world),
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
+    rank = transport->control->rank;
+    size = transport->control->size;
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = size, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &world),
                  GHP_OK);
     check(agree);
     check(make_group);
     check(make_channel);
-    ops->close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

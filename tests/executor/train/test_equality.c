@@ -66,7 +66,7 @@ static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int 
                 "%s by '%s' (seed %u, degree <= %d) on %s, %d workers: e_w %.3g, e_g %.3g\n",
                 b->model.name, case_name(kind), seed, most, b->exec.backend_ops->name, workers,
                 v.weight_difference, v.gradient_difference);
-        for (int i = 0; i < v.n && ghp_transport_mpi.rank(transport) == 0; i++)
+        for (int i = 0; i < v.n && transport->control->rank == 0; i++)
             fprintf(stderr, "    %s %.3g %.3g\n", v.verdicts[i].name,
                     v.verdicts[i].weight_difference, v.verdicts[i].gradient_difference);
     }
@@ -127,8 +127,8 @@ CHECK_TEST(equality)
 {
     int acted[FAULTS] = {0};
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    workers = ghp_transport_mpi.size(transport);
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    workers = transport->control->size;
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/gated.json", "reference", 8);
@@ -142,6 +142,6 @@ CHECK_TEST(equality)
             if (!CHECK(acted[fault] > 0))
                 fprintf(stderr, "the fault '%s' acted nowhere\n", ghp_fault_names[fault]);
     }
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -14,7 +14,7 @@ CHECK_TEST(evaluate)
     struct bench b;
     uint64_t uninterrupted = 0;
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     CHECK_STATUS(
         bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
         GHP_OK);
@@ -45,6 +45,6 @@ CHECK_TEST(evaluate)
         free(splits);
     }
     bench_close(&b);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -76,7 +76,6 @@ static void test_contention(void)
                                                  .n_batches = 1,
                                                  .backend_ops = &sleepy,
                                                  .precision = {.element_bytes = 4},
-                                                 .watchdog_s = 60,
                                                  .threads = 1,
                                                  .alike = true,
                                                  .sample_s = 1e-3,
@@ -88,7 +87,7 @@ static void test_contention(void)
                                                  .bucket_bytes = 1 << 16};
     struct ghp_profiling_result result = {0};
 
-    CHECK_STATUS(ghp_profiling_run(&wanted, &ghp_transport_mpi, transport, &result), GHP_OK);
+    CHECK_STATUS(ghp_profiling_run(&wanted, transport, &result), GHP_OK);
     CHECK_EQ(result.ops.analytic, 0);
     if (rank == 0 && (size == 1 || result.oversubscribed)) CHECK_NEAR(median_contention(), 0, 0);
     if (rank == 0 && size > 1 && !result.oversubscribed) CHECK(median_contention() > 0.3);
@@ -97,8 +96,7 @@ static void test_contention(void)
 
 static struct ghp_measure measure(struct ghp_backend *backend)
 {
-    struct ghp_measure m = {.transport_ops = &ghp_transport_mpi,
-                            .transport = transport,
+    struct ghp_measure m = {.transport = transport,
                             .rank = rank,
                             .size = size,
                             .backend_ops = &sleepy,
@@ -107,7 +105,7 @@ static struct ghp_measure measure(struct ghp_backend *backend)
                             .sample_s = 1e-3};
     struct ghp_ranks all = {.first = 0, .count = size, .stride = 1};
 
-    CHECK_STATUS(ghp_transport_mpi.group(transport, all, GHP_STREAM_COMPUTE, &m.world), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &m.world), GHP_OK);
     return m;
 }
 
@@ -168,11 +166,11 @@ static void test_open(void)
 
 CHECK_TEST(background_load)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 100, &transport), GHP_OK))
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 100, &transport), GHP_OK))
         return check_end();
     ghp_log_open("test", false);
-    rank = ghp_transport_mpi.rank(transport);
-    size = ghp_transport_mpi.size(transport);
+    rank = transport->control->rank;
+    size = transport->control->size;
     sleepy = ghp_backend_reference;
     sleepy.run = sleep_a_run;
     snprintf(path, sizeof path, "/tmp/ghp-background-load-%d.json", (int)getpid());
@@ -181,6 +179,6 @@ CHECK_TEST(background_load)
     test_contention();
     if (rank == 0) unlink(path);
     ghp_model_release(&model);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -114,19 +114,19 @@ CHECK_TEST(comm)
 {
     struct ghp_ranks all = {.stride = 1};
 
-    m.transport_ops = &ghp_transport_mpi;
     m.element_bytes = 4;
     m.sample_s = 2e-3;
-    if (!CHECK_STATUS(m.transport_ops->open(&argc, &argv, 30, &m.transport), GHP_OK))
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 30, &m.transport), GHP_OK))
         return check_end();
-    m.rank = m.transport_ops->rank(m.transport);
-    m.size = m.transport_ops->size(m.transport);
+    m.rank = m.transport->control->rank;
+    m.size = m.transport->control->size;
     all.count = m.size;
-    CHECK_STATUS(m.transport_ops->group(m.transport, all, GHP_STREAM_COMPUTE, &m.world), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(m.transport->host, all, GHP_STREAM_COMPUTE, &m.world),
+                 GHP_OK);
     test_ranks();
     test_fit();
     test_fit_nothing();
     test_measured();
-    m.transport_ops->close(m.transport);
+    ghp_transport_end(m.transport);
     return check_end();
 }

@@ -65,7 +65,6 @@ static struct ghp_profiling_result measure(double budget_s)
                                                  .n_batches = 1,
                                                  .backend_ops = &sleepy,
                                                  .precision = {.element_bytes = 4},
-                                                 .watchdog_s = 60,
                                                  .threads = 1,
                                                  .sample_s = 1e-3,
                                                  .budget_s = budget_s,
@@ -77,7 +76,7 @@ static struct ghp_profiling_result measure(double budget_s)
     struct ghp_profiling_result result = {0};
 
     runs = relus = 0;
-    CHECK_STATUS(ghp_profiling_run(&wanted, &ghp_transport_mpi, transport, &result), GHP_OK);
+    CHECK_STATUS(ghp_profiling_run(&wanted, transport, &result), GHP_OK);
     CHECK_EQ(result.overrun[0] != '\0', result.seconds > 1.1 * budget_s);
     ghp_profile_release(&result.profile);
     return result;
@@ -122,7 +121,7 @@ static void test_budget(void)
 
 CHECK_TEST(budget)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 100, &transport), GHP_OK))
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 100, &transport), GHP_OK))
         return check_end();
     ghp_log_open("test", false);
     sleepy = ghp_backend_onednn;
@@ -134,6 +133,6 @@ CHECK_TEST(budget)
     test_budget();
     unlink(path);
     ghp_model_release(&model);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -38,7 +38,6 @@ static struct ghp_profiling_request request(void)
                                           .n_batches = 1,
                                           .backend_ops = &ghp_backend_reference,
                                           .precision = {.element_bytes = 4},
-                                          .watchdog_s = 60,
                                           .sample_s = 1e-3,
                                           .budget_s = 200,
                                           .output = path,
@@ -51,11 +50,11 @@ static struct ghp_profiling_request request(void)
 static enum ghp_status run(const struct ghp_profiling_request *wanted,
                            struct ghp_profiling_result *result)
 {
-    enum ghp_status status = ghp_profiling_run(wanted, &ghp_transport_mpi, transport, result);
+    enum ghp_status status = ghp_profiling_run(wanted, transport, result);
 
     if (status != GHP_ERR_COMM || ghp_measure_is_echo()) return status;
     fprintf(stderr, "rank %d: %s\n", rank, ghp_status_message());
-    ghp_transport_mpi.abort(transport, 1);
+    transport->control->ops->abort(transport->control, 1);
     return status;
 }
 
@@ -199,16 +198,16 @@ static void test_refusals(void)
     wanted = request();
     wanted.output = "/tmp/no/such/folder/profile.json"; /* seen by rank 0 alone, known to all */
     CHECK_STATUS(run(&wanted, &result), rank == 0 ? GHP_ERR_IO : GHP_ERR_COMM);
-    CHECK_STATUS(ghp_profiling_reporter(&ghp_transport_mpi, transport, &speaks), GHP_OK);
+    CHECK_STATUS(ghp_profiling_reporter(transport, &speaks), GHP_OK);
     CHECK_EQ(speaks, rank == 0);
 }
 
 CHECK_TEST(run)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 100, &transport), GHP_OK))
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 100, &transport), GHP_OK))
         return check_end();
-    rank = ghp_transport_mpi.rank(transport);
-    size = ghp_transport_mpi.size(transport);
+    rank = transport->control->rank;
+    size = transport->control->size;
     ghp_log_open("test", false);
     snprintf(path, sizeof path, "/tmp/ghp-measured-%d.json", (int)getppid());
     CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK);
@@ -219,6 +218,6 @@ CHECK_TEST(run)
     test_refusals();
     if (rank == 0) unlink(path);
     ghp_model_release(&model);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -28,9 +28,8 @@ int main(int argc, char **argv)
     enum ghp_status status;
     bool last;
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, WATCHDOG_S, &transport), GHP_OK))
-        return 1;
-    CHECK_STATUS(ghp_participants_ranks(&ghp_transport_mpi, transport, &m), GHP_OK);
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
+    CHECK_STATUS(ghp_participants_ranks(transport, &m), GHP_OK);
     last = m.rank == m.size - 1;
     refuses = last;
     most = mean = m.rank + 1;
@@ -47,6 +46,6 @@ int main(int argc, char **argv)
     refuses = false;
     CHECK_STATUS(ghp_measure_share(&m, GHP_OK, shared, sizeof shared), GHP_OK);
     CHECK_EQ(shared[2], 2);
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

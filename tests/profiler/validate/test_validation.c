@@ -218,23 +218,22 @@ static void test_run(void)
     snprintf(path, sizeof path, "/tmp/ghp-held-out-%d.json", size);
     write_profile(path, size);
     if (size == 1) {
-        CHECK_STATUS(ghp_validation_run(&request, &ghp_transport_mpi, transport, &result),
-                     GHP_ERR_INPUT);
+        CHECK_STATUS(ghp_validation_run(&request, transport, &result), GHP_ERR_INPUT);
         CHECK_MESSAGE("it has no measured collectives");
     } else {
-        CHECK_STATUS(ghp_validation_run(&request, &ghp_transport_mpi, transport, &result), GHP_OK);
+        CHECK_STATUS(ghp_validation_run(&request, transport, &result), GHP_OK);
         CHECK_EQ(result.nodes, 1);
         CHECK(result.validation.n >= 4); /* two gaps */
         for (int i = 0; i < result.validation.n; ++i)
             CHECK_EQ(result.validation.trials[i].comm.samples.n, 6);
         ghp_validation_release(&result.validation);
         request.budget_s = 1e-9; /* no time: nothing measured, no failure */
-        CHECK_STATUS(ghp_validation_run(&request, &ghp_transport_mpi, transport, &result), GHP_OK);
+        CHECK_STATUS(ghp_validation_run(&request, transport, &result), GHP_OK);
         for (int i = 0; i < result.validation.n; ++i)
             CHECK_EQ(result.validation.trials[i].comm.samples.n, 0);
         ghp_validation_release(&result.validation);
         write_profile(path, size + 1);
-        CHECK(ghp_validation_run(&request, &ghp_transport_mpi, transport, &result) != GHP_OK);
+        CHECK(ghp_validation_run(&request, transport, &result) != GHP_OK);
         if (rank == 0) CHECK_MESSAGE("use mpirun -n");
         CHECK(result.validation.trials == NULL);
     }
@@ -243,14 +242,14 @@ static void test_run(void)
 
 CHECK_TEST(validation)
 {
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 30, &transport), GHP_OK))
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 30, &transport), GHP_OK))
         return check_end();
-    rank = ghp_transport_mpi.rank(transport);
-    size = ghp_transport_mpi.size(transport);
+    rank = transport->control->rank;
+    size = transport->control->size;
     test_collect();
     test_errors();
     test_single();
     test_run();
-    ghp_transport_mpi.close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -19,7 +19,6 @@ enum {
     LEVEL_BYTES = 64 << 10 /* mpi/hierarchy.c: sums from here on go by nodes */
 };
 
-static const struct ghp_transport_ops *const ops = &ghp_transport_mpi;
 static struct ghp_transport *transport;
 static int rank, size;
 
@@ -95,7 +94,7 @@ static void check_all_reduce(struct ghp_comm *comm, struct ghp_ranks ranks, cons
         int64_t wrong = 0;
 
         fill(data, n, 0, e);
-        CHECK_STATUS(ops->all_reduce(comm, &sum), GHP_OK);
+        CHECK_STATUS(comm->ops->all_reduce(comm, &sum), GHP_OK);
         for (int64_t i = 0; i < n; i++)
             wrong += get(data, i, e) != sum_of(ranks, first, i, e); /* equal bits */
         CHECK_EQ(wrong, 0);
@@ -123,7 +122,7 @@ static void check_reduce_scatter(struct ghp_comm *comm, struct ghp_ranks ranks,
         int64_t wrong = 0;
 
         fill(in, n * ranks.count, 0, e);
-        CHECK_STATUS(ops->reduce_scatter(comm, &sum), GHP_OK);
+        CHECK_STATUS(comm->ops->reduce_scatter(comm, &sum), GHP_OK);
         for (int64_t i = 0; i < n; i++)
             wrong += get(out, i, e) != sum_of(ranks, first, me * n + i, e);
         CHECK_EQ(wrong, 0);
@@ -140,18 +139,18 @@ static void check_copies(struct ghp_comm *comm, struct ghp_ranks ranks, int64_t 
     int64_t wrong = 0;
 
     fill(in, n, 0, 8);
-    CHECK_STATUS(ops->all_gather(comm, in, out, n * 8), GHP_OK);
+    CHECK_STATUS(comm->ops->all_gather(comm, in, out, n * 8), GHP_OK);
     for (int r = 0; r < p; r++)
         for (int64_t i = 0; i < n; i++)
             wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, i);
     memset(out, 0, (size_t)(n * p) * 8); /* in place */
     fill(out + me * n, n, 0, 8);
-    CHECK_STATUS(ops->all_gather(comm, out + me * n, out, n * 8), GHP_OK);
+    CHECK_STATUS(comm->ops->all_gather(comm, out + me * n, out, n * 8), GHP_OK);
     for (int r = 0; r < p; r++)
         for (int64_t i = 0; i < n; i++)
             wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, i);
     fill(in, n * p, 0, 8);
-    CHECK_STATUS(ops->all_to_all(comm, in, out, n * 8), GHP_OK);
+    CHECK_STATUS(comm->ops->all_to_all(comm, in, out, n * 8), GHP_OK);
     for (int r = 0; r < p; r++)
         for (int64_t i = 0; i < n; i++)
             wrong += out[r * n + i] != value(ranks.first + r * ranks.stride, me * n + i);
@@ -188,7 +187,7 @@ static void check_whole(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
                                         .scratch_bytes =
                                             ghp_receive_bytes(elements[i] * e, ranks.count)};
 
-            CHECK_EQ(ghp_mpi_all_reduce_segments(comm, &sum), 1);
+            CHECK_EQ(ghp_mpi_all_reduce_segments(ghp_mpi_comm_of(comm), &sum), 1);
             if (e == 4)
                 check_all_reduce(comm, ranks,
                                  (const int64_t[3]){elements[i],
@@ -200,19 +199,21 @@ static void check_whole(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
 /* The shared segment's sheets as if so many had gone before. */
 static void count_from(struct ghp_comm *comm, uint32_t chunk)
 {
-    CHECK_STATUS(ops->barrier(comm), GHP_OK); /* nobody waits for an earlier one */
+    CHECK_STATUS(ghp_control_barrier(transport->control, comm),
+                 GHP_OK); /* nobody waits for an earlier one */
     for (int event = 0; event < GHP_SHARED_SEGMENT_EVENTS; event++)
-        ghp_shared_segment_signal(comm->shared, (enum ghp_shared_segment_event)event, chunk - 1);
-    comm->shared->next = chunk;
-    CHECK_STATUS(ops->barrier(comm), GHP_OK);
+        ghp_shared_segment_signal(ghp_mpi_comm_of(comm)->shared,
+                                  (enum ghp_shared_segment_event)event, chunk - 1);
+    ghp_mpi_comm_of(comm)->shared->next = chunk;
+    CHECK_STATUS(ghp_control_barrier(transport->control, comm), GHP_OK);
 }
 
 /* Where the number of the sheet begins again at 0, sheets under way have slots of their own, and sums are right. */
 static void check_wrap(struct ghp_comm *comm, struct ghp_ranks ranks, int in_node)
 {
-    const struct ghp_shared_segment *b = comm->shared;
-    bool used =
-        comm->in_node == comm->count || in_node > 0; /* not where nodes make no difference */
+    const struct ghp_shared_segment *b = ghp_mpi_comm_of(comm)->shared;
+    bool used = ghp_mpi_comm_of(comm)->in_node == ghp_mpi_comm_of(comm)->count ||
+                in_node > 0; /* not where nodes make no difference */
 
     for (uint32_t i = 0; i < 16; i++)
         for (uint32_t j = 1; j < (uint32_t)b->slots; j++)
@@ -230,14 +231,14 @@ static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
 {
     static const int64_t elements[] = {0, 1, 12, 512, 8750, 37501};
 
-    CHECK_EQ(comm->shared != NULL, comm->in_node > 1);
+    CHECK_EQ(ghp_mpi_comm_of(comm)->shared != NULL, ghp_mpi_comm_of(comm)->in_node > 1);
     check_sums(comm, ranks, in_node);
     check_whole(comm, ranks, in_node);
-    if (comm->shared != NULL) check_wrap(comm, ranks, in_node);
-    transport->shares_memory = false;
-    if (comm->shared != NULL) check_sums(comm, ranks, in_node);
+    if (ghp_mpi_comm_of(comm)->shared != NULL) check_wrap(comm, ranks, in_node);
+    ghp_mpi_of(transport)->shares_memory = false;
+    if (ghp_mpi_comm_of(comm)->shared != NULL) check_sums(comm, ranks, in_node);
     check_whole(comm, ranks, in_node);
-    transport->shares_memory = true;
+    ghp_mpi_of(transport)->shares_memory = true;
     for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++)
         check_copies(comm, ranks, elements[i]);
 }
@@ -246,11 +247,11 @@ static void check_group(struct ghp_ranks ranks)
 {
     struct ghp_comm *comm = NULL, *again = NULL;
 
-    CHECK_STATUS(ops->group(transport, ranks, GHP_STREAM_COMPUTE, &comm), GHP_OK);
-    CHECK_STATUS(ops->group(transport, ranks, GHP_STREAM_COMPUTE, &again), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(transport->host, ranks, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(transport->host, ranks, GHP_STREAM_COMPUTE, &again), GHP_OK);
     CHECK(comm == again);
-    ops->label(comm, "test");
-    CHECK_STATUS(ops->barrier(comm), GHP_OK);
+    comm->label = "test";
+    CHECK_STATUS(ghp_control_barrier(transport->control, comm), GHP_OK);
     check_sizes(comm, ranks, 0);
 }
 
@@ -258,19 +259,20 @@ static void check_group(struct ghp_ranks ranks)
 static void check_nodes(int (*node_of)(int r), int in_node)
 {
     struct ghp_ranks all = {.count = size, .stride = 1};
-    struct ghp_comm **place = &transport->comms, *comm;
+    struct ghp_mpi_comm **place = &ghp_mpi_of(transport)->comms;
+    struct ghp_comm *comm;
 
     for (int r = 0; r < size; r++)
-        transport->node_of[r] = node_of(r);
-    while (*place != NULL && (*place)->stream != GHP_STREAM_COMM)
+        ghp_mpi_of(transport)->node_of[r] = node_of(r);
+    while (*place != NULL && (*place)->base.stream != GHP_STREAM_COMM)
         place = &(*place)->next;
-    if (*place != NULL) (*place)->ranks.first = -1; /* is not found again */
-    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMM, &comm), GHP_OK);
-    CHECK_EQ(comm->in_node, in_node);
+    if (*place != NULL) (*place)->base.ranks.first = -1; /* is not found again */
+    CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMM, &comm), GHP_OK);
+    CHECK_EQ(ghp_mpi_comm_of(comm)->in_node, in_node);
     check_sizes(comm, all, in_node);
-    ops->sum_in_rank_order(transport, true);
+    transport->host->in_rank_order = true;
     check_sizes(comm, all, 0);
-    ops->sum_in_rank_order(transport, false);
+    transport->host->in_rank_order = false;
 }
 
 static int by_two(int r)
@@ -306,7 +308,7 @@ static enum ghp_status reduce_there(void *context, int job)
 
     for (int i = 0; i < 3000; i++)
         data[i] = job + rank;
-    GHP_TRY(ops->all_reduce(comm, &sum));
+    GHP_TRY(comm->ops->all_reduce(comm, &sum));
     for (int i = 0; i < 3000; i++)
         if (data[i] != size * job + size * (size - 1) / 2.0)
             return GHP_FAIL(GHP_ERR_INTERNAL, "wrong sum in job %d", job);
@@ -321,8 +323,8 @@ static void check_two_streams(void)
     struct ghp_comm_thread *stream = NULL;
     int64_t last = 0;
 
-    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMPUTE, &here), GHP_OK);
-    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMM, &there), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &here), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMM, &there), GHP_OK);
     CHECK(here != there);
     CHECK_STATUS(ghp_comm_thread_open(8, reduce_there, there, &stream), GHP_OK);
     for (int job = 0; job < 40; job++) {
@@ -339,7 +341,7 @@ static void check_late(void)
     struct ghp_ranks all = {.count = size, .stride = 1};
     struct ghp_comm *comm = NULL;
 
-    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
     for (int round = 0; round < 12; round++) {
         if (round % size == rank) usleep(3000);
         check_all_reduce(comm, all, (const int64_t[3]){round % 2 == 0 ? 200 : 150000, 1 << 16, 0});
@@ -356,18 +358,18 @@ static void check_message_beside_sum(void)
     struct ghp_comm *comm = NULL;
     bool done = false;
 
-    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
-    CHECK_STATUS(ops->channel_open(transport, 1, &box), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    CHECK_STATUS(transport->p2p->ops->open(transport->p2p, 1, &box), GHP_OK);
     if (rank < 2 && size > 1) {
         message.data = ghp_alloc((size_t)message.bytes, 1);
-        CHECK_STATUS(ops->post(box, 0, &message), GHP_OK);
+        CHECK_STATUS(box->ops->post(box, 0, &message), GHP_OK);
         while (rank == 1 && !done)
-            CHECK_STATUS(ops->poll(box, 0, &done), GHP_OK);
+            CHECK_STATUS(box->ops->poll(box, 0, &done), GHP_OK);
     }
     check_all_reduce(comm, all, (const int64_t[3]){150000, 1 << 16, 0});
     while (rank == 0 && size > 1 && !done)
-        CHECK_STATUS(ops->poll(box, 0, &done), GHP_OK);
-    ops->channel_close(box);
+        CHECK_STATUS(box->ops->poll(box, 0, &done), GHP_OK);
+    box->ops->close(box);
     free(message.data);
 }
 
@@ -376,12 +378,13 @@ static void check_agreement(void)
     struct ghp_comm *comm = NULL;
     enum ghp_status mine = GHP_OK, all;
 
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1},
-                            GHP_STREAM_COMPUTE, &comm),
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = size, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
-    CHECK_STATUS(ops->agree(comm, GHP_OK), GHP_OK);
+    CHECK_STATUS(ghp_control_agree(transport->control, comm, GHP_OK), GHP_OK);
     if (rank == size - 1) mine = GHP_FAIL(GHP_ERR_IO, "the last one cannot");
-    all = ops->agree(comm, mine);
+    all = ghp_control_agree(transport->control, comm, mine);
     CHECK(all == GHP_ERR_IO);
     CHECK(strstr(ghp_status_message(), "the last one cannot") != NULL);
 }
@@ -393,16 +396,17 @@ static void check_watchdog(void)
     double mine = 1, all[8];
 
     if (size == 1) return;
-    CHECK_STATUS(ops->group(transport, (struct ghp_ranks){.count = size, .stride = 1},
-                            GHP_STREAM_COMPUTE, &comm),
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = size, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
-    ops->label(comm, "backward of fc1");
+    comm->label = "backward of fc1";
     if (rank == size - 1) {
         sleep(WATCHDOG_S + 2);
-        CHECK_STATUS(ops->all_gather(comm, &mine, all, 8), GHP_OK);
+        CHECK_STATUS(comm->ops->all_gather(comm, &mine, all, 8), GHP_OK);
         return;
     }
-    CHECK_STATUS(ops->all_gather(comm, &mine, all, 8), GHP_ERR_COMM);
+    CHECK_STATUS(comm->ops->all_gather(comm, &mine, all, 8), GHP_ERR_COMM);
     CHECK_MESSAGE("backward of fc1");
     CHECK_MESSAGE("--watchdog");
     sleep(3);
@@ -423,30 +427,30 @@ static void check_watchdog_of_sums(void)
     char late[64];
 
     if (size == 1) return;
-    CHECK_STATUS(ops->group(transport, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
-    CHECK_STATUS(ops->barrier(comm), GHP_OK);
-    ops->label(comm, "reduction of conv1");
-    transport->watchdog_s = 1;
+    CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &comm), GHP_OK);
+    CHECK_STATUS(ghp_control_barrier(transport->control, comm), GHP_OK);
+    comm->label = "reduction of conv1";
+    transport->control->watchdog_s = 1;
     if (rank == size - 1) {
         sleep(3);
-        CHECK_STATUS(ops->all_reduce(comm, &sum), GHP_OK);
+        CHECK_STATUS(comm->ops->all_reduce(comm, &sum), GHP_OK);
     } else {
-        CHECK_STATUS(ops->all_reduce(comm, &sum), GHP_ERR_COMM);
+        CHECK_STATUS(comm->ops->all_reduce(comm, &sum), GHP_ERR_COMM);
         CHECK_MESSAGE("reduction of conv1");
         snprintf(late, sizeof(late), "nothing arrived from rank(s) %d, not", size - 1);
         CHECK_MESSAGE(late);
     }
-    transport->watchdog_s = WATCHDOG_S;
-    CHECK_STATUS(ops->barrier(comm), GHP_OK);
+    transport->control->watchdog_s = WATCHDOG_S;
+    CHECK_STATUS(ghp_control_barrier(transport->control, comm), GHP_OK);
 }
 
 CHECK_TEST(transport)
 {
     /* long messages need both sides: their receiver could fetch them alone otherwise */
     setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-    if (!CHECK_STATUS(ops->open(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
-    rank = ops->rank(transport);
-    size = ops->size(transport);
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, WATCHDOG_S, &transport), GHP_OK)) return 1;
+    rank = transport->control->rank;
+    size = transport->control->size;
     check_group((struct ghp_ranks){.count = size, .stride = 1});
     for (int tp_size = 1; tp_size < size; tp_size++) {
         if (size % tp_size != 0) continue;
@@ -463,6 +467,6 @@ CHECK_TEST(transport)
     check_agreement();
     check_watchdog_of_sums();
     check_watchdog();
-    ops->close(transport);
+    ghp_transport_end(transport);
     return check_end();
 }

@@ -13,7 +13,7 @@
 #include "executor/transport/device/staged.h"
 
 static struct ghp_exec_context exec;
-static struct ghp_transport *nccl;
+static struct ghp_collectives *nccl;
 static int rank, workers;
 
 enum { ELEMENTS = 40000 };
@@ -98,12 +98,12 @@ static void check_sums(struct ghp_ranks ranks, enum ghp_stream stream, int eleme
 
     for (int r = 0; r < ranks.count; r++)
         factor += ranks.first + r * ranks.stride + 1;
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, ranks, stream, &comm), GHP_OK);
-    ghp_transport_nccl.label(comm, "a sum");
+    CHECK_STATUS(ghp_collectives_group(nccl, ranks, stream, &comm), GHP_OK);
+    comm->label = "a sum";
     pair_open(&p, (int64_t)ELEMENTS * element_bytes);
     fill(&p, element_bytes, 0);
     sum.in = sum.out = p.in;
-    CHECK_STATUS(ghp_transport_nccl.all_reduce(comm, &sum), GHP_OK);
+    CHECK_STATUS(comm->ops->all_reduce(comm, &sum), GHP_OK);
     fetch(&p, p.in, stream);
     for (int64_t i = 0; i < ELEMENTS; i++)
         wrong += get(p.host, element_bytes, i) != factor * (double)(i % 7);
@@ -112,7 +112,7 @@ static void check_sums(struct ghp_ranks ranks, enum ghp_stream stream, int eleme
     sum.in = p.in;
     sum.out = p.out;
     sum.elements = each;
-    CHECK_STATUS(ghp_transport_nccl.reduce_scatter(comm, &sum), GHP_OK);
+    CHECK_STATUS(comm->ops->reduce_scatter(comm, &sum), GHP_OK);
     fetch(&p, p.out, stream);
     for (int64_t i = 0; i < each; i++)
         wrong += get(p.host, element_bytes, i) != factor * (double)((member(ranks) * each + i) % 7);
@@ -127,18 +127,18 @@ static void check_moves(struct ghp_ranks ranks, enum ghp_stream stream)
     int64_t each = ELEMENTS, wrong = 0;
     float *host;
 
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, ranks, stream, &comm), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(nccl, ranks, stream, &comm), GHP_OK);
     pair_open(&p, each * ranks.count * 4);
     host = (float *)(void *)p.host;
     fill(&p, 4, 0);
-    CHECK_STATUS(ghp_transport_nccl.all_gather(comm, p.in, p.out, each * 4), GHP_OK);
+    CHECK_STATUS(comm->ops->all_gather(comm, p.in, p.out, each * 4), GHP_OK);
     fetch(&p, p.out, stream);
     for (int r = 0; r < ranks.count; r++)
         for (int64_t i = 0; i < each; i++)
             wrong += host[r * each + i] != (float)value(ranks.first + r * ranks.stride, i);
     CHECK_EQ(wrong, 0);
     fill(&p, 4, 0);
-    CHECK_STATUS(ghp_transport_nccl.all_to_all(comm, p.in, p.out, each * 4), GHP_OK);
+    CHECK_STATUS(comm->ops->all_to_all(comm, p.in, p.out, each * 4), GHP_OK);
     fetch(&p, p.out, stream);
     for (int r = 0; r < ranks.count; r++)
         for (int64_t i = 0; i < each; i++)
@@ -155,24 +155,27 @@ static void check_reuse(void)
     struct ghp_comm *a = NULL, *b = NULL, *c = NULL;
     int before = ghp_nccl_comms(nccl);
 
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, all, GHP_STREAM_COMPUTE, &a), GHP_OK);
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, all, GHP_STREAM_COMPUTE, &b), GHP_OK);
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, all, GHP_STREAM_COMM, &c), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(nccl, all, GHP_STREAM_COMPUTE, &a), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(nccl, all, GHP_STREAM_COMPUTE, &b), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(nccl, all, GHP_STREAM_COMM, &c), GHP_OK);
     CHECK(a == b && a != c);
     CHECK_EQ(ghp_nccl_comms(nccl), before); /* the sums above made them */
     if (workers < 4) return;
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, pairs, GHP_STREAM_COMPUTE, &b), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(nccl, pairs, GHP_STREAM_COMPUTE, &b), GHP_OK);
     CHECK_EQ(ghp_nccl_comms(nccl), before);
 }
 
+/* watchdog_s   instead of the transport's */
 static void open_nccl(double watchdog_s)
 {
-    struct ghp_nccl_request request = {.base_ops = &ghp_transport_mpi,
-                                       .base = exec.transport,
-                                       .device = device_of(),
-                                       .watchdog_s = watchdog_s};
+    static struct ghp_control control;
+    static struct ghp_transport transport;
 
-    if (!CHECK_STATUS(ghp_nccl_open(&request, &nccl), GHP_OK)) exit(check_end());
+    control = *exec.transport->control;
+    control.watchdog_s = watchdog_s;
+    transport = *exec.transport;
+    transport.control = &control;
+    if (!CHECK_STATUS(ghp_nccl_open(&transport, device_of(), &nccl), GHP_OK)) exit(check_end());
 }
 
 /* What the host says when it has waited too long, and that nothing is used afterwards. */
@@ -182,15 +185,15 @@ static void check_watchdog(void)
     char nothing[4] = "";
 
     open_nccl(5);
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, (struct ghp_ranks){.count = workers, .stride = 1},
-                                          GHP_STREAM_COMPUTE, &comm),
+    CHECK_STATUS(ghp_collectives_group(nccl, (struct ghp_ranks){.count = workers, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
-    CHECK_STATUS(ghp_transport_nccl.check(nccl, 4.9, "a step"), GHP_OK);
-    CHECK_STATUS(ghp_transport_nccl.check(nccl, 5.1, "a step"), GHP_ERR_COMM);
+    CHECK_STATUS(nccl->ops->check(nccl, 4.9, "a step"), GHP_OK);
+    CHECK_STATUS(nccl->ops->check(nccl, 5.1, "a step"), GHP_ERR_COMM);
     CHECK_MESSAGE("'a step'");
     CHECK_MESSAGE("--watchdog");
-    CHECK_STATUS(ghp_transport_nccl.all_gather(comm, nothing, nothing, 1), GHP_ERR_COMM);
-    ghp_transport_nccl.close(nccl);
+    CHECK_STATUS(comm->ops->all_gather(comm, nothing, nothing, 1), GHP_ERR_COMM);
+    nccl->ops->close(nccl);
 }
 
 static void check_error(void)
@@ -200,45 +203,45 @@ static void check_error(void)
     struct ghp_reduction sum = {.elements = 16, .element_bytes = 4};
 
     open_nccl(60);
-    CHECK_STATUS(ghp_transport_nccl.group(nccl, (struct ghp_ranks){.count = workers, .stride = 1},
-                                          GHP_STREAM_COMPUTE, &comm),
+    CHECK_STATUS(ghp_collectives_group(nccl, (struct ghp_ranks){.count = workers, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &comm),
                  GHP_OK);
     pair_open(&p, 64);
     sum.in = sum.out = p.in;
-    ghp_transport_nccl.label(comm, "the sum of conv1");
+    comm->label = "the sum of conv1";
     setenv("GHP_EMULATED_NCCL", "error", 1);
-    CHECK_STATUS(ghp_transport_nccl.all_reduce(comm, &sum), GHP_OK);
+    CHECK_STATUS(comm->ops->all_reduce(comm, &sum), GHP_OK);
     unsetenv("GHP_EMULATED_NCCL");
-    CHECK_STATUS(ghp_transport_nccl.check(nccl, 0, "the sum of conv1"), GHP_ERR_COMM);
+    CHECK_STATUS(nccl->ops->check(nccl, 0, "the sum of conv1"), GHP_ERR_COMM);
     CHECK_MESSAGE("'the sum of conv1'");
     CHECK_MESSAGE("NCCL_DEBUG");
-    CHECK_STATUS(ghp_transport_nccl.all_reduce(comm, &sum), GHP_ERR_COMM);
+    CHECK_STATUS(comm->ops->all_reduce(comm, &sum), GHP_ERR_COMM);
     pair_close(&p);
-    ghp_transport_nccl.close(nccl);
+    nccl->ops->close(nccl);
 }
 
 /* Who carries: by NCCL where each has a GPU, in host memory where they share one, and never between processors. */
 static void check_choice(bool shared)
 {
-    const struct ghp_transport_ops *carries = shared ? &ghp_transport_staged : &ghp_transport_nccl;
+    const struct ghp_collectives_ops *carries =
+        shared ? &ghp_staged_collectives : &ghp_nccl_collectives;
     struct ghp_exec_context copy = exec, host = {.backend_ops = &ghp_backend_reference,
-                                                 .transport_ops = &ghp_transport_mpi,
                                                  .transport = exec.transport};
 
-    CHECK_STATUS(ghp_device_transport_open(&host, GHP_DEVICE_TRANSPORT_AUTO, 60), GHP_OK);
-    CHECK(host.device_transport_ops == NULL);
-    CHECK_STATUS(ghp_device_transport_open(&host, GHP_DEVICE_TRANSPORT_NCCL, 60), GHP_ERR_USAGE);
+    CHECK_STATUS(ghp_device_transport_open(&host, GHP_DEVICE_TRANSPORT_AUTO), GHP_OK);
+    CHECK(host.collectives == NULL);
+    CHECK_STATUS(ghp_device_transport_open(&host, GHP_DEVICE_TRANSPORT_NCCL), GHP_ERR_USAGE);
     CHECK_MESSAGE("--backend cuda");
-    CHECK_STATUS(ghp_device_transport_open(&copy, GHP_DEVICE_TRANSPORT_MPI, 60), GHP_OK);
-    CHECK((copy.device_transport_ops != NULL) == (workers > 1));
+    CHECK_STATUS(ghp_device_transport_open(&copy, GHP_DEVICE_TRANSPORT_MPI), GHP_OK);
+    CHECK((copy.collectives != NULL) == (workers > 1));
     ghp_device_transport_close(&copy);
     copy = exec;
-    CHECK_STATUS(ghp_device_transport_open(&copy, GHP_DEVICE_TRANSPORT_AUTO, 60), GHP_OK);
-    CHECK(copy.device_transport_ops == (workers == 1 ? NULL : carries));
+    CHECK_STATUS(ghp_device_transport_open(&copy, GHP_DEVICE_TRANSPORT_AUTO), GHP_OK);
+    CHECK(workers == 1 ? copy.collectives == NULL : copy.collectives->ops == carries);
     ghp_device_transport_close(&copy);
     /* asked for, it carries between those that share one, too: main saw that they say they are apart */
-    CHECK_STATUS(ghp_device_transport_open(&copy, GHP_DEVICE_TRANSPORT_NCCL, 60), GHP_OK);
-    CHECK(copy.device_transport_ops == (workers == 1 ? NULL : &ghp_transport_nccl));
+    CHECK_STATUS(ghp_device_transport_open(&copy, GHP_DEVICE_TRANSPORT_NCCL), GHP_OK);
+    CHECK(workers == 1 ? copy.collectives == NULL : copy.collectives->ops == &ghp_nccl_collectives);
     ghp_device_transport_close(&copy);
 }
 
@@ -262,30 +265,29 @@ CHECK_TEST(nccl)
     struct ghp_backend_config config = {.element_bytes = 4, .threads = 1};
     struct ghp_device_about about = {0};
 
-    if (!CHECK_STATUS(ghp_transport_mpi.open(&argc, &argv, 60, &exec.transport), GHP_OK)) return 1;
-    exec.transport_ops = &ghp_transport_mpi;
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &exec.transport), GHP_OK)) return 1;
     exec.backend_ops = ghp_backend_find("cuda");
-    rank = ghp_transport_mpi.rank(exec.transport);
-    workers = ghp_transport_mpi.size(exec.transport);
+    rank = exec.transport->control->rank;
+    workers = exec.transport->control->size;
     config.local_rank = rank;
     if (exec.backend_ops->check() != GHP_OK) {
-        ghp_transport_mpi.close(exec.transport);
+        ghp_transport_end(exec.transport);
         SKIP(ghp_status_message());
     }
     if (!CHECK_STATUS(exec.backend_ops->open(&config, &exec.backend), GHP_OK)) return check_end();
     device_of().ops->about(exec.backend, &about);
     if (about.count < workers && getenv("NCCL_HOSTID") == NULL) {
-        ghp_transport_mpi.close(exec.transport);
+        ghp_transport_end(exec.transport);
         SKIP("fewer GPUs than ranks");
     }
     open_nccl(60);
     check_all();
     check_reuse();
-    ghp_transport_nccl.close(nccl);
+    nccl->ops->close(nccl);
     check_choice(about.count < workers); /* seats are ranks: one node */
     check_watchdog();
     if (strcmp(about.name, "emulated GPU") == 0) check_error();
     exec.backend_ops->close(exec.backend);
-    ghp_transport_mpi.close(exec.transport);
+    ghp_transport_end(exec.transport);
     return check_end();
 }

@@ -1,0 +1,82 @@
+/* executor/transport/collectives.h - sums, gathers and exchanges of tensors over sub-groups of workers.
+ *
+ * One kind carries host memory (transport/mpi), others tensors on a device: directly (transport/nccl), or through host
+ * memory (transport/device/staged.h). Which one carries a worker's tensors is ghp_exec_context.collectives.
+ *
+ * Reductions add in a fixed order, whatever arrives first, so equal inputs give equal bits on every rank and every run:
+ * in host memory in rank order, or (long ones) first the ranks of each node, then the nodes, which keeps bytes off
+ * their links; NCCL in an order of its own.
+ *
+ * Communicators are made once per distinct (rank set, stream) and reused. Waiting sleeps briefly instead of spinning,
+ * so more workers than cores do not starve each other; a wait that outlasts the watchdog's limit fails with the label
+ * of the communicator and the ranks that have not arrived.
+ *
+ * Collective over the communicator: every member calls with equal sizes, in the same order. The two streams use
+ * different communicators, so one thread per stream may be inside at once. What `enqueues` returns at once: its
+ * collectives run on the device's stream of the communicator's stream, and fail later, in `check`.
+ *
+ * To add a kind: a struct of its own that begins with a ghp_collectives, one that begins with a ghp_comm, a const
+ * table of all functions, and a line in transport/device/device_transport.c.
+ *
+ * Tested  tests/executor/transport/mpi/test_transport.c, transport/nccl/test_nccl.c, engine/test_device.c */
+#ifndef GHP_EXECUTOR_TRANSPORT_COLLECTIVES_H
+#define GHP_EXECUTOR_TRANSPORT_COLLECTIVES_H
+
+#include "core/program/program.h"
+
+struct ghp_collectives {
+    const struct ghp_collectives_ops *ops;
+    /* In host memory: sums keep to rank order over several nodes too, so that they don't depend on where ranks run. At
+     * first false. Set by all workers alike. */
+    bool in_rank_order;
+};
+
+struct ghp_comm { /* a communicator; released with what made it */
+    const struct ghp_collectives_ops *ops;
+    struct ghp_ranks ranks;
+    enum ghp_stream stream;
+    const char
+        *label; /* set by whoever uses it: what the watchdog says is being waited for; borrowed */
+};
+
+struct ghp_reduction { /* sums; data and scratch where the collectives' tensors lie */
+    const void *in;    /* reduce_scatter: count * each elements; all_reduce: in == out */
+    void *out;
+    int64_t elements;      /* all_reduce: of the buffer; reduce_scatter: of each rank's result */
+    int element_bytes;     /* 2 bfloat16, 4 float, 8 double */
+    void *scratch;         /* receive segment */
+    int64_t scratch_bytes; /* >= 3 * element_bytes * ranks; larger messages go in segments */
+};
+
+struct ghp_collectives_ops {
+    const char *name;
+    bool enqueues; /* on a device */
+    /* Releases it and its communicators, before the device's backend; those in host memory end with the transport. */
+    void (*close)(struct ghp_collectives *collectives);
+    /* The communicator of `ranks` for `stream`. Collective over all workers: all call with their own ranks of one
+     * kind. Where one of `ranks` lacks memory for it, all of them fail. */
+    enum ghp_status (*group)(struct ghp_collectives *collectives, struct ghp_ranks ranks,
+                             enum ghp_stream stream, struct ghp_comm **comm);
+    enum ghp_status (*all_reduce)(struct ghp_comm *comm, const struct ghp_reduction *sum);
+    enum ghp_status (*reduce_scatter)(struct ghp_comm *comm, const struct ghp_reduction *sum);
+    /* all[i] = rank i's bytes; `mine` may lie in its place in `all`. */
+    enum ghp_status (*all_gather)(struct ghp_comm *comm, const void *mine, void *all,
+                                  int64_t bytes_each);
+    /* out[i] = what rank i had in in[own index]. */
+    enum ghp_status (*all_to_all)(struct ghp_comm *comm, const void *in, void *out,
+                                  int64_t bytes_each);
+    /* Whether what was enqueued is still well after the host has waited for it for so long; a failure names `label`.
+     * GHP_OK where nothing is enqueued. Local. */
+    enum ghp_status (*check)(struct ghp_collectives *collectives, double waited_s,
+                             const char *label);
+};
+
+/* Short for collectives->ops->group. */
+static inline enum ghp_status ghp_collectives_group(struct ghp_collectives *collectives,
+                                                    struct ghp_ranks ranks, enum ghp_stream stream,
+                                                    struct ghp_comm **comm)
+{
+    return collectives->ops->group(collectives, ranks, stream, comm);
+}
+
+#endif
