@@ -97,7 +97,7 @@ mistake bias-added-twice executor/engine/worker_instr.c \
 mistake masks-by-rank executor/engine/kernel_arguments.c \
     's/if (work->fault == GHP_FAULT_RANK_MASKS) //' executor/equality:np2
 mistake local-statistics executor/engine/worker_instr.c \
-    's/w->comm\[i\] == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/equality:np2
+    's/w->prepared\[i\].comm == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/equality:np2
 # programs
 mistake wait-dropped core/program/buffer_assignment.c \
     's/if (update || metrics) waits->wait = i;/if (metrics || (update \&\& i < 0)) waits->wait = i;/' \
@@ -105,6 +105,8 @@ mistake wait-dropped core/program/buffer_assignment.c \
 mistake wrong-bucket core/program/lower_bucket.c \
     's/plan->of_layer\[layer\] = open;/plan->of_layer[layer] = 0;/' \
     core/lower core/space planner/exact executor/equality:np2
+mistake relu-not-fused core/program/fuse.c \
+    's/if (follows(program, first, next, GHP_OP_RELU)) found.relu = next;//' core/fuse
 mistake split-off-by-one core/sharding/stage.c \
     's/\(at.first_channel = rank % layout.tp_size \* at.channels\);/\1 + 1;/' \
     core/split core/stage core/transfer executor/reshard:np2

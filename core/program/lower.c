@@ -246,7 +246,7 @@ static enum ghp_status lower_with(struct ghp_emitter *e, struct ghp_bucket_plan 
     GHP_TRY(emit_all(e));
     if (recomputes) renumber_points(e->program);
     GHP_TRY(ghp_buffers_assign(how, e->splits, buckets, e->program));
-    return ghp_program_place(e->program);
+    return ghp_lower_run_passes(how, e->program);
 }
 
 enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split *splits, int rank,

@@ -24,6 +24,7 @@ static struct ghp_instr *append(struct ghp_program *program, enum ghp_instr_kind
                                 .after = -1};
     instr->ranks = (struct ghp_ranks){.first = rank, .count = 1, .stride = 1};
     memset(&instr->at, 0xff, sizeof instr->at); /* every operand -1 */
+    memset(&instr->fusion, 0xff, sizeof instr->fusion);
     return instr;
 }
 

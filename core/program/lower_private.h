@@ -53,6 +53,9 @@ enum ghp_status ghp_buffers_assign(const struct ghp_lowering *how, const struct 
                                    const struct ghp_bucket_plan *buckets,
                                    struct ghp_program *program);
 
+/* The program passes over a list with buffers, in the order of their table. */
+enum ghp_status ghp_lower_run_passes(const struct ghp_lowering *how, struct ghp_program *program);
+
 /* ---- the emitter ---- */
 
 struct ghp_emitter {

@@ -107,6 +107,20 @@ struct ghp_nchw16c {
     bool x, y;      /* x and dx; y and dy */
 };
 
+/* Instructions (or, of a model, layers) whose work another's kernel does; -1: none. Forward passes of a bias, a ReLU
+ * and an addition behind it; a batch norm's statistics before it. Of a sum of gradients, of a max pool's forward pass
+ * and of a batch norm's backward passes, relu is the backward pass of a ReLU. */
+struct ghp_epilogue {
+    int bias, relu, stats, add;
+};
+
+/* What one kernel does together (core/program/fuse.h); -1: none. */
+struct ghp_fusion {
+    struct ghp_epilogue does;
+    int by;   /* the instruction that does this one's work, where the backend has such a kernel */
+    int with; /* a batch norm's other backward pass, which fuses the same ReLU */
+};
+
 struct ghp_instr {
     enum ghp_instr_kind kind;
     enum ghp_stream stream;
@@ -118,6 +132,7 @@ struct ghp_instr {
     bool recompute;     /* COMPUTE, RESHARD: recomputed for the backward pass */
     enum ghp_pass pass; /* COMPUTE */
     struct ghp_nchw16c nchw16c;
+    struct ghp_fusion fusion;
     /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
     struct ghp_local local;
     struct ghp_reshard_step step; /* RESHARD */
@@ -190,7 +205,7 @@ void ghp_program_live(const struct ghp_program *program, int64_t *live);
 int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);
 
 /* Names the list, after `seed` (core/base/hash.h): kinds, streams, layers, passes, local operations, ranks, bytes,
- * buckets, waits, memory formats and order. Not buffers and scratch, which depend on the backend at hand.
+ * buckets, waits, fusion, memory formats and order. Not buffers and scratch, which depend on the backend at hand.
  * Local. Tested tests/core/program/test_lower.c */
 uint64_t ghp_program_hash(const struct ghp_program *program, uint64_t seed);
 

@@ -39,6 +39,16 @@ struct ghp_memory_format ghp_memory_format_variant(struct ghp_memory_format like
                                       .relu = fused};
 }
 
+struct ghp_memory_format ghp_memory_format_with(struct ghp_memory_format memory_formats,
+                                                struct ghp_epilogue fused)
+{
+    memory_formats.bias = fused.bias >= 0;
+    memory_formats.relu = fused.relu >= 0;
+    memory_formats.stats = fused.stats >= 0;
+    memory_formats.add = fused.add >= 0;
+    return memory_formats;
+}
+
 bool ghp_memory_format_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
                              enum ghp_op op, enum ghp_pass pass)
 {

@@ -21,7 +21,11 @@ struct ghp_memory_format ghp_memory_format_likely(const struct ghp_backend_ops *
                                                   const struct ghp_backend *backend,
                                                   const struct ghp_local *local);
 
-/* Whether a pass may take a ReLU, or a bias, along (fuse.h). */
+/* The same formats with what is fused. */
+struct ghp_memory_format ghp_memory_format_with(struct ghp_memory_format memory_formats,
+                                                struct ghp_epilogue fused);
+
+/* Whether the backend may have a kernel that fuses a pass with others (core/program/fuse.h). */
 bool ghp_memory_format_fuses(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,
                              enum ghp_op op, enum ghp_pass pass);
 

@@ -3,7 +3,6 @@
 #include "executor/engine/worker_private.h"
 
 #include "executor/engine/memory_format.h"
-#include "executor/engine/fuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,8 +41,7 @@ static enum ghp_status make_tables(struct ghp_worker *w)
         w->message_instr == NULL || w->address == NULL || w->nchw16c == NULL)
         return GHP_NO_MEMORY();
     for (int i = 0; i < w->program.n_instrs; i++)
-        w->prepared[i] = (struct ghp_prepared_instr){
-            .place = i, .bias = -1, .relu_mask = -1, .add = -1, .message = -1};
+        w->prepared[i] = (struct ghp_prepared_instr){.message = -1};
     GHP_TRY(ghp_memory_format_choose(&w->program, &w->kernels,
                                      requested.nchw16c != NULL ? &requested : NULL, w->nchw16c));
     return ghp_step_timer_open(w->program.n_instrs, &w->timer);
@@ -56,129 +54,41 @@ static int64_t scratch_of(const struct ghp_worker *w, int i)
     return scratch < 0 ? 0 : w->program.buffers[scratch].bytes;
 }
 
-static bool stands(const struct ghp_worker *w, int i)
-{
-    return w->prepared[i].place == i && ghp_worker_instr(w, i)->stream == GHP_STREAM_COMPUTE;
-}
-
-/* Two instructions run in each other's place. What other streams do keeps its own: reductions are posted in the order
- * of the list, which updates rely on (worker_update.c). */
-static void swap(struct ghp_worker *w, int i, int other)
-{
-    GHP_ASSERT(stands(w, i));
-    GHP_ASSERT(stands(w, other));
-    w->prepared[i].place = other;
-    w->prepared[other].place = i;
-}
-
-/* Instruction i takes its epilogue along, whose own instructions have nothing left to do; a bias is updated before,
- * and a sum is made where its other half is there. */
-static void absorb(struct ghp_worker *w, int i, struct ghp_epilogue epilogue)
-{
-    const int taken[] = {epilogue.bias, epilogue.relu, epilogue.stats, epilogue.add};
-
-    for (size_t t = 0; t < sizeof taken / sizeof taken[0]; t++)
-        if (taken[t] >= 0) w->prepared[taken[t]].fused = true;
-    if (epilogue.bias >= 0) w->prepared[i].bias = ghp_worker_instr(w, epilogue.bias)->at.w[0];
-    if (epilogue.update >= 0) swap(w, i, epilogue.update);
-    w->prepared[i].add = epilogue.add;
-    if (epilogue.add >= 0) swap(w, i, epilogue.add);
-}
-
-/* A kernel with what is fused; NULL where the backend has none that the instruction's scratch holds. */
-static enum ghp_status find_fused(struct ghp_worker *w, int i,
-                                  struct ghp_memory_format memory_formats,
-                                  struct ghp_kernel **fused)
+/* A kernel of instruction i with what it fuses; NULL where the backend has none that the instruction's scratch holds. */
+static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_kernel **fused)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_memory_format memory_formats = ghp_memory_format_with(
+        ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c), instr->fusion.does);
 
+    *fused = NULL;
+    if (!ghp_memory_format_fused(memory_formats) ||
+        !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, instr->local.op,
+                                 instr->pass))
+        return GHP_OK;
     GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass, memory_formats, fused));
     if (*fused != NULL && w->exec.backend_ops->scratch_bytes(*fused) > scratch_of(w, i))
         *fused = NULL;
     return GHP_OK;
 }
 
-/* Takes what follows the instruction along. */
-static enum ghp_status fuse_instr(struct ghp_worker *w, int i)
+/* The kernel of a COMPUTE: with what the program fuses, or, where the backend has none (or not for the other pass that
+ * fuses the same), without. */
+static enum ghp_status find_kernel(struct ghp_worker *w, int i)
 {
-    const struct ghp_backend_ops *ops = w->exec.backend_ops;
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    const struct ghp_epilogue epilogue = ghp_fuse_find(&w->program, w->work.model, i);
-    struct ghp_memory_format memory_formats = ghp_fuse_memory_format(
-        ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c), epilogue);
-    struct ghp_kernel *fused = NULL;
+    struct ghp_prepared_instr *p = &w->prepared[i];
+    struct ghp_kernel *fused, *other = NULL;
 
-    if (!ghp_memory_format_fused(memory_formats) ||
-        !ghp_memory_format_fuses(ops, w->exec.backend, instr->local.op, instr->pass))
-        return GHP_OK;
-    GHP_TRY(find_fused(w, i, memory_formats, &fused));
-    if (fused == NULL) return GHP_OK;
-    w->prepared[i].kernel = fused;
-    absorb(w, i, epilogue);
+    GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
+                             ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c),
+                             &p->kernel));
+    GHP_ASSERT(w->exec.backend_ops->scratch_bytes(p->kernel) <= scratch_of(w, i));
+    GHP_TRY(find_fused(w, i, &fused));
+    if (instr->fusion.with >= 0) GHP_TRY(find_fused(w, instr->fusion.with, &other));
+    p->fuses = fused != NULL && (instr->fusion.with < 0 || other != NULL);
+    if (p->fuses) p->kernel = fused;
     return GHP_OK;
-}
-
-/* The backward passes of a batch norm, with that of the ReLU behind it; instruction i is the last of them. */
-static enum ghp_status fuse_back(struct ghp_worker *w, int i)
-{
-    const struct ghp_prologue prologue = ghp_fuse_find_back(&w->program, w->work.model, i);
-    const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    bool relu = prologue.relu >= 0 && !w->prepared[prologue.relu].fused; /* else a sum has it */
-    struct ghp_kernel *stats = NULL, *data = NULL;
-    struct ghp_memory_format memory_formats;
-
-    if (!(relu || prologue.local_stats) ||
-        !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, instr->local.op,
-                                 instr->pass))
-        return GHP_OK;
-    memory_formats = ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c);
-    memory_formats.relu = relu;
-    memory_formats.stats = prologue.local_stats;
-    GHP_TRY(find_fused(w, i, memory_formats, &data));
-    if (!prologue.local_stats) GHP_TRY(find_fused(w, prologue.stats, memory_formats, &stats));
-    if (data == NULL || (stats == NULL && !prologue.local_stats)) return GHP_OK;
-    w->prepared[i].kernel = data;
-    if (relu) w->prepared[prologue.relu].fused = true;
-    if (!prologue.local_stats) {
-        w->prepared[prologue.stats].kernel = stats;
-        return GHP_OK;
-    }
-    w->prepared[prologue.stats].fused = true;
-    swap(w, i, prologue.stats);
-    return GHP_OK;
-}
-
-/* The ReLU before a max pool; instruction i is the pool's backward pass. */
-static enum ghp_status fuse_relu_mask(struct ghp_worker *w, int i)
-{
-    const struct ghp_relu_mask relu_mask = ghp_fuse_find_relu_mask(&w->program, w->work.model, i);
-    const struct ghp_instr *forward =
-        ghp_worker_instr(w, relu_mask.forward < 0 ? 0 : relu_mask.forward);
-    struct ghp_kernel *fused = NULL;
-    struct ghp_memory_format memory_formats;
-
-    if (relu_mask.relu < 0 || !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend,
-                                                       forward->local.op, forward->pass))
-        return GHP_OK;
-    memory_formats = ghp_memory_format_of(&w->program, forward, &w->kernels, w->nchw16c);
-    memory_formats.relu = true;
-    GHP_TRY(find_fused(w, relu_mask.forward, memory_formats, &fused));
-    if (fused == NULL) return GHP_OK;
-    w->prepared[relu_mask.forward].kernel = fused;
-    w->prepared[relu_mask.relu].fused = true;
-    return GHP_OK;
-}
-
-/* The ReLU whose gradient a sum completes. */
-static void fuse_sum(struct ghp_worker *w, int i)
-{
-    int relu = ghp_fuse_find_sum(&w->program, i);
-
-    if (relu < 0 || !ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, GHP_OP_RELU,
-                                             GHP_PASS_BACKWARD_DATA))
-        return;
-    w->prepared[i].relu_mask = ghp_worker_instr(w, relu)->at.y;
-    w->prepared[relu].fused = true;
 }
 
 static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
@@ -189,16 +99,11 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 
     snprintf(p->label, GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
-    if (instr->kind == GHP_INSTR_COMPUTE) {
-        GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
-                                 ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c),
-                                 &p->kernel));
-        GHP_ASSERT(w->exec.backend_ops->scratch_bytes(p->kernel) <= scratch_of(w, i));
-        GHP_TRY(fuse_instr(w, i));
-        GHP_TRY(fuse_back(w, i));
-        GHP_TRY(fuse_relu_mask(w, i));
-    }
-    fuse_sum(w, i);
+    if (instr->kind == GHP_INSTR_COMPUTE) GHP_TRY(find_kernel(w, i));
+    if (instr->kind == GHP_INSTR_ACCUMULATE)
+        p->fuses = instr->fusion.does.relu >= 0 &&
+                   ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, GHP_OP_RELU,
+                                           GHP_PASS_BACKWARD_DATA);
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
     if (instr->stream != GHP_STREAM_TRANSFER) return GHP_OK;
     p->message = w->n_messages;

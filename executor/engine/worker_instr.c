@@ -135,7 +135,8 @@ static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i,
 /* The sum's place for the result, and what is added to it. */
 static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
-    const struct ghp_operands *add = &ghp_worker_instr(w, w->prepared[i].add)->at;
+    const struct ghp_operands *add =
+        &ghp_worker_instr(w, ghp_worker_instr(w, i)->fusion.does.add)->at;
     const void *one = w->address[add->x[0]], *other = w->address[add->x[1]];
 
     args->at.x[1] = one == args->at.y ? other : one;
@@ -146,13 +147,15 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
+    const struct ghp_epilogue *does = &instr->fusion.does;
     struct ghp_kernel_arguments args =
         ghp_kernel_arguments_of(&w->work, &w->program.placement, instr, &w->step);
 
-    if (p->fused) return GHP_OK;
+    if (instr->fusion.by >= 0 && w->prepared[instr->fusion.by].fuses) return GHP_OK;
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
-    if (p->bias >= 0) args.at.w[1] = w->address[p->bias];
-    if (p->add >= 0) take_addition(w, i, &args);
+    if (p->fuses && does->bias >= 0)
+        args.at.w[1] = w->address[ghp_worker_instr(w, does->bias)->at.w[0]];
+    if (p->fuses && does->add >= 0) take_addition(w, i, &args);
     if (w->in_flight != NULL) args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &args);
     if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)
@@ -196,12 +199,13 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
     const struct ghp_operands *at = &instr->at;
     const struct ghp_buffer_extent tensor = {ghp_local_in_elements(&instr->local),
                                              w->work.element_bytes};
-    int relu_mask = w->prepared[i].relu_mask;
 
-    if (relu_mask >= 0)
+    if (w->prepared[i].fuses)
         return w->exec.backend_ops->accumulate_masked(
-            w->exec.backend, &(struct ghp_masked_sum){w->address[at->dy], w->address[at->x[0]],
-                                                      w->address[relu_mask], tensor});
+            w->exec.backend,
+            &(struct ghp_masked_sum){w->address[at->dy], w->address[at->x[0]],
+                                     w->address[ghp_worker_instr(w, instr->fusion.does.relu)->at.y],
+                                     tensor});
     if (instr->edge >= 0) return ghp_worker_accumulate(w, at->dy, at->x[0], tensor);
     for (int p = 0; p < GHP_MAX_PARAMS; p++)
         if (at->dw[p] >= 0)

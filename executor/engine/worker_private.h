@@ -19,14 +19,9 @@ struct ghp_origin {  /* of a job of another stream */
 };
 
 struct ghp_prepared_instr { /* what a worker has for an instruction of its program */
-    int place;              /* the instruction that runs here: itself, but for what is fused */
-    bool fused;             /* another does its work */
-    /* what it fuses; -1: none */
-    int bias;      /* buffer */
-    int relu_mask; /* of an ACCUMULATE: the output of the ReLU whose gradient it completes */
-    int add;       /* addition */
-    bool updated;  /* of an UPDATE: done in this step */
-    int message;   /* of a SEND or RECEIVE, else -1 */
+    bool fuses;   /* its kernel does the work of those that it names (core/program/fuse.h) */
+    bool updated; /* of an UPDATE: done in this step */
+    int message;  /* of a SEND or RECEIVE, else -1 */
     struct ghp_kernel *kernel;          /* of a COMPUTE, else NULL */
     struct ghp_comm *comm;              /* of one that sends, else NULL */
     struct ghp_origin origin;           /* of one of another stream: the step that posted it */

@@ -76,8 +76,7 @@ static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
 {
     ghp_worker_begin_updates(w);
-    for (int k = 0; k < w->program.n_instrs; k++) {
-        int i = w->prepared[k].place;
+    for (int i = 0; i < w->program.n_instrs; i++) {
         const struct ghp_instr *instr = ghp_worker_instr(w, i);
         struct moment moment;
 

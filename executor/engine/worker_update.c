@@ -53,7 +53,7 @@ static enum ghp_status add_stats_deltas(struct ghp_worker *w, int i)
 
 /* Where a launch costs more than an update: with this one, all later ones whose gradients are there too. The
  * communication stream is first in, first out, so a reduction that is done has all before it done; they are posted in
- * the order of the list, for instructions that change places are the compute stream's alone (worker.c). */
+ * the order of the list. */
 static enum ghp_status update_together(struct ghp_worker *w, int i, const struct ghp_step *of)
 {
     int n = 0;

@@ -41,7 +41,7 @@ struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure 
 
     if (!ghp_memory_format_fuses(m->backend_ops, m->backend, op->local.op, op->pass))
         return memory_formats;
-    return ghp_fuse_memory_format(memory_formats, op->epilogue);
+    return ghp_memory_format_with(memory_formats, op->epilogue);
 }
 
 struct ghp_opbench_task ghp_measure_op_task(const struct ghp_measure *m,

@@ -12,7 +12,7 @@
 #include "profiler/worklist/time_estimate.h"
 #include "profiler/measure/measure.h"
 
-/* Whether workers of this backend leave it to the convolution before it (executor/engine/fuse.h): entered once, as no
+/* Whether workers of this backend leave it to the convolution before it (core/program/fuse.h): entered once, as no
  * time. */
 bool ghp_measure_is_fused(const struct ghp_measure *m, const struct ghp_worklist_op *op);
 

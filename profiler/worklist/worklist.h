@@ -13,7 +13,8 @@
 #define GHP_PROFILER_WORKLIST_WORKLIST_H
 
 #include "core/plan/space.h"
-#include "executor/engine/fuse.h"
+#include "core/program/fuse.h"
+#include "executor/backend/backend.h"
 #include "core/cost/profile.h"
 #include "profiler/worklist/samples.h"
 
@@ -46,7 +47,7 @@ struct ghp_worklist_op {
     double bytes;      /* least memory traffic of one run */
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;         /* an earlier file has it: not measured again */
-    struct ghp_epilogue epilogue; /* layers that it fuses (executor/engine/fuse.h) */
+    struct ghp_epilogue epilogue; /* layers that it fuses (core/program/fuse.h) */
     bool fused;                   /* others take it along, wherever it is */
     /* rank 0: scratch_bytes is known, of an entry with so many formats */
     bool asked;

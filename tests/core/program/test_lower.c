@@ -39,13 +39,15 @@ static void random_splits(const struct ghp_model *model, struct ghp_problem prob
 }
 
 /* As a hash that does not depend on order, so that pieces may come in any. */
+/* An update works on what lives all the time, so it may be moved. */
 static uint64_t instr_mark(const struct ghp_instr *i)
 {
     uint64_t mark = 1469598103934665603u;
-    int64_t parts[] = {(int64_t)i->kind, i->point,         i->layer,        i->edge,
-                       (int64_t)i->pass, (int64_t)i->comm, i->bytes,        i->copy_bytes,
-                       i->ranks.first,   i->ranks.count,   i->ranks.stride, i->local.n,
-                       i->local.c,       i->local.k};
+    int point = i->kind == GHP_INSTR_UPDATE ? 0 : i->point;
+    int64_t parts[] = {
+        (int64_t)i->kind, point,      i->layer,      i->edge,        (int64_t)i->pass,
+        (int64_t)i->comm, i->bytes,   i->copy_bytes, i->ranks.first, i->ranks.count,
+        i->ranks.stride,  i->local.n, i->local.c,    i->local.k};
     for (size_t j = 0; j < sizeof parts / sizeof parts[0]; j++)
         mark = (mark ^ (uint64_t)parts[j]) * 1099511628211u;
     return mark;

@@ -1,6 +1,6 @@
 /* ghp-test: timeout=600 emulated=yes
  *
- * What the cuda backend's kernels fuse (executor/engine/fuse.h) against the reference's passes one by one, in float,
+ * What the cuda backend's kernels fuse (core/program/fuse.h) against the reference's passes one by one, in float,
  * tf32 and bf16: bias and ReLU behind a convolution and a linear layer, a ReLU behind an addition and a batch norm, a
  * batch norm's own sums and the addition behind it, backward passes of all these, a max pool behind a ReLU, a sum of
  * gradients before one; and a batch norm whose statistics move apart. Every kernel gets the reference's tensors, and

@@ -1,7 +1,9 @@
-/* executor/engine/fuse.c - see fuse.h. */
-#include "executor/engine/fuse.h"
+/* core/program/fuse.c - see fuse.h. Finds everything in the list as lowered, then changes its order. */
+#include "core/program/fuse.h"
 
-static const struct ghp_epilogue nothing = {-1, -1, -1, -1, -1};
+#include <stdlib.h>
+
+static const struct ghp_epilogue nothing = {-1, -1, -1, -1};
 
 /* The only reader of a layer's output, where it is of that kind; else -1. */
 static int reader_of(const struct ghp_model *model, int layer, enum ghp_op op)
@@ -20,10 +22,32 @@ static bool is_forward(const struct ghp_instr *instr, enum ghp_op op)
            instr->local.op == op;
 }
 
+/* The buffer that owns the memory of one, and how far into it that begins. */
+struct place {
+    int storage;
+    int64_t offset;
+};
+
+static struct place place_of(const struct ghp_program *program, int buffer)
+{
+    struct place place = {buffer, 0};
+
+    while (program->buffers[place.storage].storage != place.storage) {
+        place.offset += program->buffers[place.storage].storage_offset;
+        place.storage = program->buffers[place.storage].storage;
+    }
+    return place;
+}
+
 static bool same_place(const struct ghp_program *program, int a, int b)
 {
-    return a >= 0 && b >= 0 && ghp_buffer_offset(program, a) == ghp_buffer_offset(program, b) &&
-           program->buffers[a].elements == program->buffers[b].elements;
+    struct place one, other;
+
+    if (a < 0 || b < 0 || program->buffers[a].elements != program->buffers[b].elements)
+        return false;
+    one = place_of(program, a);
+    other = place_of(program, b);
+    return one.storage == other.storage && one.offset == other.offset;
 }
 
 /* Works in place on what `before` writes. */
@@ -42,9 +66,7 @@ static bool lives_at(const struct ghp_program *program, int buffer, int point)
     const struct ghp_buffer *b;
 
     if (buffer < 0) return true;
-    while (program->buffers[buffer].storage != buffer)
-        buffer = program->buffers[buffer].storage;
-    b = &program->buffers[buffer];
+    b = &program->buffers[place_of(program, buffer).storage];
     return b->persistent || b->last_point >= point;
 }
 
@@ -103,26 +125,25 @@ static bool fuses_with(enum ghp_op op)
     return is_product(op) || op == GHP_OP_BATCH_NORM || op == GHP_OP_ADD;
 }
 
-struct ghp_epilogue ghp_fuse_find(const struct ghp_program *program, const struct ghp_model *model,
-                                  int taker)
+/* What the forward pass `first` does besides; *update: the bias's update, right behind it, or -1. */
+static struct ghp_epilogue find_forward(const struct ghp_program *program,
+                                        const struct ghp_model *model, int taker, int *update)
 {
     const struct ghp_instr *first = &program->instrs[taker];
     struct ghp_epilogue found = nothing;
     int next = taker + 1;
 
-    if (!fuses_with(first->local.op) || !is_forward(first, first->local.op)) return nothing;
+    *update = -1;
     if (first->local.op == GHP_OP_BATCH_NORM) return behind_norm(program, model, taker);
-    if (first->local.op == GHP_OP_ADD) {
-        if (follows(program, first, next, GHP_OP_RELU)) found.relu = next;
-        return found;
+    if (is_product(first->local.op)) {
+        if (next < program->n_instrs && program->instrs[next].kind == GHP_INSTR_UPDATE)
+            *update = next++;
+        if (follows(program, first, next, GHP_OP_BIAS))
+            found.bias = next++;
+        else if (*update >= 0)
+            return nothing;
     }
-    if (next < program->n_instrs && program->instrs[next].kind == GHP_INSTR_UPDATE)
-        found.update = next++;
-    if (next < program->n_instrs && follows(program, first, next, GHP_OP_BIAS))
-        found.bias = next++;
-    else if (found.update >= 0)
-        return nothing;
-    if (next < program->n_instrs && follows(program, first, next, GHP_OP_RELU)) found.relu = next;
+    if (follows(program, first, next, GHP_OP_RELU)) found.relu = next;
     return found;
 }
 
@@ -156,32 +177,84 @@ static int relu_behind(const struct ghp_program *program, int i, int gradient)
                : -1;
 }
 
-int ghp_fuse_find_sum(const struct ghp_program *program, int sum)
-{
-    const struct ghp_instr *first = &program->instrs[sum];
+/* ---- the pass ---- */
 
-    if (first->kind != GHP_INSTR_ACCUMULATE || first->edge < 0) return -1;
-    return relu_behind(program, sum, first->at.dy);
+struct fusing {
+    const struct ghp_model *model;
+    struct ghp_program *program;
+    int *order; /* of each place in the new list: the instruction of the old one */
+};
+
+/* Instruction i does all that; each of them is done by one instruction. */
+static void note(struct fusing *f, int i, struct ghp_epilogue does)
+{
+    const int done[] = {does.bias, does.relu, does.stats, does.add};
+
+    f->program->instrs[i].fusion.does = does;
+    for (size_t k = 0; k < sizeof done / sizeof *done; k++) {
+        if (done[k] < 0) continue;
+        GHP_ASSERT(f->program->instrs[done[k]].fusion.by < 0);
+        f->program->instrs[done[k]].fusion.by = i;
+    }
 }
 
-struct ghp_relu_mask ghp_fuse_find_relu_mask(const struct ghp_program *program,
-                                             const struct ghp_model *model, int data)
+/* Instruction `from` runs in the place of `to`, before it; all from there on run one place later. Those of other streams
+ * keep their order, which updates rely on. */
+static void move(struct fusing *f, int from, int to)
 {
-    static const struct ghp_relu_mask none = {-1, -1};
+    for (int k = to; k <= from; k++)
+        GHP_ASSERT_EQ(f->order[k], k);
+    GHP_ASSERT_EQ(f->program->instrs[from].stream, GHP_STREAM_COMPUTE);
+    for (int k = from; k > to; k--)
+        f->order[k] = k - 1;
+    f->order[to] = from;
+}
+
+/* The bias was reduced before the weights of the product were, whose update waited for both. */
+static void fuse_forward(struct fusing *f, int i)
+{
+    struct ghp_instr *first = &f->program->instrs[i];
+    int update;
+    struct ghp_epilogue does;
+
+    if (!is_forward(first, first->local.op) || !fuses_with(first->local.op)) return;
+    if (first->fusion.by >= 0) return; /* an addition whose batch norm has the ReLU too */
+    does = find_forward(f->program, f->model, i, &update);
+    note(f, i, does);
+    if (update < 0) return;
+    f->program->instrs[update].point = first->point;
+    move(f, update, i);
+}
+
+/* A ReLU behind a sum: its mask is the sum's. */
+static void fuse_sum(struct fusing *f, int i)
+{
+    const struct ghp_instr *sum = &f->program->instrs[i];
+    struct ghp_epilogue does = nothing;
+
+    if (sum->kind != GHP_INSTR_ACCUMULATE || sum->edge < 0) return;
+    does.relu = relu_behind(f->program, i, sum->at.dy);
+    note(f, i, does);
+}
+
+/* The backward pass of a ReLU right before a max pool, right behind that of the pool: `data`. */
+static void fuse_pool(struct fusing *f, int data)
+{
+    const struct ghp_program *program = f->program;
     const struct ghp_instr *pool = &program->instrs[data];
-    struct ghp_relu_mask found;
-    int before;
+    struct ghp_epilogue does = nothing;
+    int before, forward;
 
     if (pool->kind != GHP_INSTR_COMPUTE || pool->local.op != GHP_OP_MAX_POOL ||
         pool->pass != GHP_PASS_BACKWARD_DATA)
-        return none;
-    before = model->layers[pool->layer].inputs[0];
-    found.relu = relu_behind(program, data, pool->at.dx[0]);
-    found.forward = earlier(program, data, pool->layer, GHP_PASS_FORWARD);
-    if (found.relu < 0 || found.forward < 0 || program->instrs[found.relu].layer != before ||
-        reader_of(model, before, GHP_OP_MAX_POOL) != pool->layer)
-        return none;
-    return found;
+        return;
+    before = f->model->layers[pool->layer].inputs[0];
+    does.relu = relu_behind(program, data, pool->at.dx[0]);
+    if (does.relu < 0 || program->instrs[does.relu].layer != before ||
+        reader_of(f->model, before, GHP_OP_MAX_POOL) != pool->layer)
+        return;
+    forward = earlier(program, data, pool->layer, GHP_PASS_FORWARD);
+    if (forward >= 0) note(f, forward, does);
 }
 
 /* Whether the sums that instruction `stats` takes reach `data` as they are, and dx can be written where they are
@@ -197,24 +270,103 @@ static bool has_local_stats(const struct ghp_program *program, int stats, int da
     return local;
 }
 
-struct ghp_prologue ghp_fuse_find_back(const struct ghp_program *program,
-                                       const struct ghp_model *model, int data)
+/* The ReLU behind a batch norm whose backward pass ends right in its dy; -1: none, or a sum has it. */
+static int relu_before(const struct fusing *f, int stats, const struct ghp_instr *norm)
 {
-    struct ghp_prologue found = {-1, -1, false};
-    const struct ghp_instr *last = &program->instrs[data];
-    int relu;
+    int relu = reader_of(f->model, norm->layer, GHP_OP_RELU);
 
-    if (last->kind != GHP_INSTR_COMPUTE || last->local.op != GHP_OP_BATCH_NORM ||
-        last->pass != GHP_PASS_BACKWARD_DATA)
-        return found;
-    found.stats = earlier(program, data, last->layer, GHP_PASS_BACKWARD_STATS);
-    if (found.stats < 0) return found;
-    found.local_stats = has_local_stats(program, found.stats, data);
-    relu = reader_of(model, last->layer, GHP_OP_RELU);
-    if (relu >= 0) relu = earlier(program, found.stats, relu, GHP_PASS_BACKWARD_DATA);
-    if (relu >= 0 && same_place(program, program->instrs[relu].at.dy, last->at.dy))
-        found.relu = relu;
-    return found;
+    if (relu >= 0) relu = earlier(f->program, stats, relu, GHP_PASS_BACKWARD_DATA);
+    return relu >= 0 && f->program->instrs[relu].fusion.by < 0 &&
+                   same_place(f->program, f->program->instrs[relu].at.dy, norm->at.dy)
+               ? relu
+               : -1;
+}
+
+/* A batch norm's backward passes; `data` is the last of them. */
+static void fuse_norm(struct fusing *f, int data)
+{
+    struct ghp_instr *norm = &f->program->instrs[data];
+    struct ghp_epilogue does = nothing;
+    int stats;
+
+    if (norm->kind != GHP_INSTR_COMPUTE || norm->local.op != GHP_OP_BATCH_NORM ||
+        norm->pass != GHP_PASS_BACKWARD_DATA)
+        return;
+    stats = earlier(f->program, data, norm->layer, GHP_PASS_BACKWARD_STATS);
+    if (stats < 0) return;
+    does.relu = relu_before(f, stats, norm);
+    if (has_local_stats(f->program, stats, data)) {
+        does.stats = stats;
+        move(f, data, stats + 1);
+    } else if (does.relu >= 0) {
+        f->program->instrs[stats].fusion.does.relu = does.relu;
+        f->program->instrs[stats].fusion.with = data;
+        norm->fusion.with = stats;
+    }
+    note(f, data, does);
+}
+
+static void renumber(int *instr, const int *place_of_old)
+{
+    if (*instr >= 0) *instr = place_of_old[*instr];
+}
+
+/* The instructions in their new order, which name each other by it. */
+static enum ghp_status reorder(struct fusing *f)
+{
+    struct ghp_program *program = f->program;
+    size_t n = (size_t)program->n_instrs;
+    struct ghp_instr *list = ghp_alloc(n + 1, sizeof *list);
+    int *places = ghp_alloc(n + 1, sizeof *places);
+
+    if (list == NULL || places == NULL) {
+        free(list);
+        free(places);
+        return GHP_NO_MEMORY();
+    }
+    for (int k = 0; k < program->n_instrs; k++)
+        places[f->order[k]] = k;
+    for (int k = 0; k < program->n_instrs; k++) {
+        struct ghp_instr *instr = &list[k];
+        int *const names[] = {&instr->wait,
+                              &instr->after,
+                              &instr->fusion.by,
+                              &instr->fusion.with,
+                              &instr->fusion.does.bias,
+                              &instr->fusion.does.relu,
+                              &instr->fusion.does.stats,
+                              &instr->fusion.does.add};
+
+        *instr = program->instrs[f->order[k]];
+        for (size_t j = 0; j < sizeof names / sizeof *names; j++)
+            renumber(names[j], places);
+    }
+    free(places);
+    free(program->instrs);
+    program->instrs = list;
+    program->max_instrs = program->n_instrs;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_program_fuse(const struct ghp_model *model, struct ghp_program *program)
+{
+    struct fusing f = {.model = model,
+                       .program = program,
+                       .order = ghp_alloc((size_t)program->n_instrs + 1, sizeof *f.order)};
+    enum ghp_status status;
+
+    if (f.order == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < program->n_instrs; i++)
+        f.order[i] = i;
+    for (int i = 0; i < program->n_instrs; i++) {
+        fuse_forward(&f, i);
+        fuse_sum(&f, i);
+        fuse_pool(&f, i);
+        fuse_norm(&f, i);
+    }
+    status = reorder(&f);
+    free(f.order);
+    return status;
 }
 
 /* ---- in a model ---- */
@@ -294,14 +446,4 @@ bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pas
         if (alike && !is_fused_away(model, i, pass, scope)) return false;
     }
     return true;
-}
-
-struct ghp_memory_format ghp_fuse_memory_format(struct ghp_memory_format memory_formats,
-                                                struct ghp_epilogue epilogue)
-{
-    memory_formats.bias = epilogue.bias >= 0;
-    memory_formats.relu = epilogue.relu >= 0;
-    memory_formats.stats = epilogue.stats >= 0;
-    memory_formats.add = epilogue.add >= 0;
-    return memory_formats;
 }

@@ -1,0 +1,39 @@
+/* core/program/lower_passes.c - what turns the list of instructions as emitted into the list that is costed and run.
+ *
+ * A program pass is a function program -> program. All of them run, in the order of one table, wherever a program is
+ * lowered, so planner and executor have the same list (ghp_program_hash). To add one, write its function and a row. */
+#include "core/program/fuse.h"
+#include "core/program/lower_private.h"
+
+struct program_pass {
+    const char *name;
+    enum ghp_status (*run)(const struct ghp_lowering *how, struct ghp_program *program);
+};
+
+static enum ghp_status fuse(const struct ghp_lowering *how, struct ghp_program *program)
+{
+    return ghp_program_fuse(how->model, program);
+}
+
+static enum ghp_status place(const struct ghp_lowering *how, struct ghp_program *program)
+{
+    (void)how;
+    return ghp_program_place(program);
+}
+
+static const struct program_pass passes[] = {
+    {"fusion", fuse},     /* one kernel for several instructions */
+    {"placement", place}, /* where buffers lie in the arena */
+};
+
+enum ghp_status ghp_lower_run_passes(const struct ghp_lowering *how, struct ghp_program *program)
+{
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        enum ghp_status status = passes[i].run(how, program);
+
+        if (status == GHP_OK) continue;
+        ghp_status_prefix(passes[i].name);
+        return status;
+    }
+    return GHP_OK;
+}

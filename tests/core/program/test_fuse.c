@@ -1,0 +1,283 @@
+/* tests/core/program/test_fuse.c - what one kernel does in place of several: in programs by their operands, in models
+ * by their edges; and that the list stays sound. That such kernels compute the same is test_memory_format.c's and
+ * test_fast.c's. */
+#include "core/program/fuse.h"
+#include "core/program/lower.h"
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const blocks = GHP_SOURCE_DIR "/tests/executor/blocks.json";
+static const char *const resnet = GHP_SOURCE_DIR "/models/small-resnet.json";
+
+static int layer_of(const struct ghp_model *model, const char *name)
+{
+    for (int i = 0; i < model->n_layers; i++)
+        if (strcmp(model->layers[i].name, name) == 0) return i;
+    CHECK(false);
+    return -1;
+}
+
+/* The whole network by data, but for one layer. */
+struct lowered {
+    struct ghp_model model;
+    struct ghp_program program;
+};
+
+static void lower(const char *path, struct ghp_problem problem, const char *divided,
+                  struct ghp_split split, struct lowered *l)
+{
+    struct ghp_lowering how = {.model = &l->model, .problem = problem, .element_bytes = 4};
+    struct ghp_split *splits;
+
+    CHECK_STATUS(ghp_model_load(path, &l->model), GHP_OK);
+    splits = ghp_alloc((size_t)l->model.n_layers, sizeof *splits);
+    for (int i = 0; i < l->model.n_layers; i++)
+        splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    splits[layer_of(&l->model, divided)] = split;
+    CHECK_STATUS(ghp_lower(&how, splits, 0, &l->program), GHP_OK);
+    CHECK_STATUS(ghp_program_check(&l->program), GHP_OK);
+    free(splits);
+}
+
+static void release(struct lowered *l)
+{
+    ghp_program_release(&l->program);
+    ghp_model_release(&l->model);
+}
+
+/* Who does whose work is said at both ends. */
+static void check_names(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_fusion *fusion = &program->instrs[i].fusion;
+        const int done[] = {fusion->does.bias, fusion->does.relu, fusion->does.stats,
+                            fusion->does.add};
+
+        for (size_t k = 0; k < 4; k++)
+            if (done[k] >= 0)
+                CHECK(program->instrs[done[k]].fusion.by == i ||
+                      program->instrs[done[k]].fusion.by == fusion->with);
+        if (fusion->with >= 0) CHECK_EQ(program->instrs[fusion->with].fusion.with, i);
+    }
+}
+
+/* Of the layer's forward pass: "stats add bias relu update", what is there of it. */
+static const char *taken_by(const struct ghp_program *program, int layer)
+{
+    static char text[64];
+
+    text[0] = '\0';
+    check_names(program);
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *instr = &program->instrs[i], *before = instr - 1;
+        const struct ghp_epilogue *does = &instr->fusion.does;
+        bool updates = i > 0 && does->bias >= 0 && before->kind == GHP_INSTR_UPDATE &&
+                       before->layer != instr->layer;
+
+        if (instr->layer != layer || instr->kind != GHP_INSTR_COMPUTE || instr->backward) {
+            CHECK(instr->local.op == GHP_OP_CONV2D || instr->local.op == GHP_OP_LINEAR ||
+                  does->bias < 0);
+            continue;
+        }
+        if (instr->pass != GHP_PASS_FORWARD) continue;
+        snprintf(text, sizeof text, "%s%s%s%s%s", does->stats >= 0 ? "stats " : "",
+                 does->add >= 0 ? "add " : "", does->bias >= 0 ? "bias " : "",
+                 does->relu >= 0 ? "relu " : "", updates ? "update" : "");
+        if (does->stats >= 0) CHECK_EQ(program->instrs[does->stats].pass, GHP_PASS_STATS);
+        if (does->add >= 0) CHECK_EQ(program->instrs[does->add].local.op, GHP_OP_ADD);
+        if (updates) CHECK_EQ(before->at.w[0], program->instrs[does->bias].at.w[0]);
+    }
+    return text;
+}
+
+/* By a plan in which one layer is divided otherwise. */
+static void check_program(const char *divided, struct ghp_split split, const char *layer,
+                          const char *expected)
+{
+    struct lowered l;
+
+    lower(blocks, (struct ghp_problem){2, 8}, divided, split, &l);
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, layer)), expected);
+    release(&l);
+}
+
+static const struct ghp_fuse_scope alone = {.local_stats = true}, shared = {.local_stats = false},
+                                   with_linear = {.local_stats = true, .linear = true};
+
+/* Which passes of a layer of the residual network are always another's work. */
+static void check_always(const struct ghp_model *model, int layer, struct ghp_fuse_scope scope)
+{
+    enum ghp_op op = model->layers[layer].op;
+    bool relu = op == GHP_OP_RELU, norm = op == GHP_OP_BATCH_NORM;
+    enum ghp_op before = relu ? model->layers[model->layers[layer].inputs[0]].op : GHP_OP_INPUT;
+
+    CHECK(!ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_WEIGHT, scope));
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_STATS, scope), norm && scope.local_stats);
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_STATS, scope),
+             norm && scope.local_stats);
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_FORWARD, scope),
+             before == GHP_OP_BATCH_NORM || before == GHP_OP_ADD ||
+                 (op == GHP_OP_ADD && scope.local_stats));
+    /* b.relu's gradient is nobody's to complete, and b.relu1 is of its size */
+    CHECK_EQ(ghp_fuse_always(model, layer, GHP_PASS_BACKWARD_DATA, scope),
+             relu && before != GHP_OP_LINEAR && model->layers[layer].out.c == 16);
+}
+
+static void check_model(void)
+{
+    struct ghp_model model;
+    struct ghp_epilogue found;
+
+    CHECK_STATUS(ghp_model_load(blocks, &model), GHP_OK);
+    found = ghp_fuse_layers(&model, layer_of(&model, "second"), shared);
+    CHECK_EQ(found.bias, layer_of(&model, "second.bias"));
+    CHECK_EQ(found.relu, layer_of(&model, "relu2"));
+    found = ghp_fuse_layers(&model, layer_of(&model, "small"), alone);
+    CHECK_EQ(found.bias, layer_of(&model, "small.bias"));
+    CHECK_EQ(found.relu, -1);
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "fc"), alone).bias, -1);
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "second.bias"), GHP_PASS_FORWARD, alone));
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "relu2"), GHP_PASS_FORWARD, alone));
+    CHECK(!ghp_fuse_always(&model, layer_of(&model, "fc.bias"), GHP_PASS_FORWARD, alone));
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "fc"), with_linear).bias,
+             layer_of(&model, "fc.bias"));
+    CHECK(ghp_fuse_always(&model, layer_of(&model, "fc.bias"), GHP_PASS_FORWARD, with_linear));
+    CHECK(!ghp_fuse_always(&model, layer_of(&model, "pool"), GHP_PASS_FORWARD, alone));
+    ghp_model_release(&model);
+    CHECK_STATUS(ghp_model_load(resnet, &model), GHP_OK);
+    for (int own = 0; own < 2; own++)
+        for (int i = 0; i < model.n_layers; i++)
+            check_always(&model, i, own == 1 ? alone : shared);
+    found = ghp_fuse_layers(&model, layer_of(&model, "a.bn1"), shared);
+    CHECK_EQ(found.relu, layer_of(&model, "a.relu1"));
+    CHECK(found.stats < 0 && found.add < 0);
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "a.add"), shared).relu,
+             layer_of(&model, "a.relu"));
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "a.bn2"), shared).relu, -1);
+    found = ghp_fuse_layers(&model, layer_of(&model, "a.bn2"), alone);
+    CHECK_EQ(found.stats, layer_of(&model, "a.bn2"));
+    CHECK_EQ(found.add, layer_of(&model, "a.add"));
+    CHECK_EQ(found.relu, layer_of(&model, "a.relu"));
+    found = ghp_fuse_layers(&model, layer_of(&model, "b.short_bn"), alone);
+    CHECK(found.stats >= 0 && found.add == layer_of(&model, "b.add"));
+    CHECK_EQ(ghp_fuse_layers(&model, layer_of(&model, "b.bn2"), alone).add,
+             -1); /* not the last of the two */
+    ghp_model_release(&model);
+}
+
+/* Batch norms and additions forward; backward the batch norm that a ReLU alone reads, unless its gradient changes its
+ * layout on the way. */
+static void check_norms(struct ghp_split of_relu, bool fuses)
+{
+    struct lowered l;
+    int found = 0, sums = 0;
+
+    lower(resnet, (struct ghp_problem){2, 8}, "a.relu1", of_relu, &l);
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "a.bn1")), fuses ? "relu " : "");
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "a.add")), "relu ");
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "a.bn2")), "");
+    for (int i = 0; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *instr = &l.program.instrs[i], *relu, *stats;
+        const struct ghp_epilogue *does = &instr->fusion.does;
+
+        if (!instr->backward) continue;
+        CHECK(does->stats < 0); /* two workers share them */
+        if (does->relu < 0 || instr->pass == GHP_PASS_BACKWARD_STATS) continue;
+        relu = &l.program.instrs[does->relu];
+        CHECK(relu->local.op == GHP_OP_RELU && relu->pass == GHP_PASS_BACKWARD_DATA);
+        if (instr->kind == GHP_INSTR_ACCUMULATE) {
+            CHECK_EQ(does->relu, i + 1);
+            CHECK_EQ(relu->layer, l.model.edges[instr->edge].from);
+            sums++;
+            continue;
+        }
+        CHECK(does->relu < instr->fusion.with && instr->fusion.with < i);
+        stats = &l.program.instrs[instr->fusion.with];
+        CHECK_EQ(instr->pass, GHP_PASS_BACKWARD_DATA);
+        CHECK_EQ(l.model.layers[relu->layer].inputs[0], instr->layer);
+        CHECK_EQ(stats->layer, instr->layer);
+        CHECK_EQ(stats->pass, GHP_PASS_BACKWARD_STATS);
+        CHECK_EQ(stats->fusion.does.relu, does->relu);
+        CHECK(stats->at.w[1] >= 0 && instr->at.w[1] >= 0);
+        found++;
+    }
+    CHECK_EQ(found, fuses ? 2 : 1); /* a.bn1 and b.bn1; bn1's ReLU is a sum's */
+    CHECK_EQ(sums, 2);              /* relu1 and a.relu */
+    release(&l);
+}
+
+/* Where a worker has its statistics for itself: dx right behind the sums. */
+static void check_own(void)
+{
+    struct lowered l;
+    int own = 0, norms = 0;
+
+    lower(resnet, (struct ghp_problem){1, 8}, "a.relu1", (struct ghp_split){GHP_SPLIT_DATA, 1}, &l);
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "a.bn1")), "stats relu ");
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "a.bn2")), "stats add relu ");
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "b.bn2")), "stats ");
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "b.short_bn")), "stats add relu ");
+    CHECK_TEXT(taken_by(&l.program, layer_of(&l.model, "b.add")), ""); /* the batch norm has it */
+    for (int i = 0; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *instr = &l.program.instrs[i];
+
+        if (!instr->backward || instr->fusion.does.stats < 0) continue;
+        CHECK_EQ(instr->fusion.does.stats, i - 1);
+        CHECK_EQ(instr[-1].pass, GHP_PASS_BACKWARD_STATS);
+        CHECK_EQ(instr[-1].point, instr->point);
+        CHECK(instr[-1].layer == instr->layer && instr->pass == GHP_PASS_BACKWARD_DATA);
+        own++;
+    }
+    for (int i = 0; i < l.model.n_layers; i++)
+        norms += l.model.layers[i].op == GHP_OP_BATCH_NORM;
+    CHECK_EQ(own, norms);
+    release(&l);
+}
+
+/* ReLUs right before max pools, unless a gradient changes its layout between the two. */
+static void check_masks(struct ghp_split of_pool, int expected)
+{
+    struct lowered l;
+    int found = 0;
+
+    lower(blocks, (struct ghp_problem){2, 8}, "pool", of_pool, &l);
+    for (int i = 0; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *pool = &l.program.instrs[i];
+        int relu = pool->fusion.does.relu;
+
+        if (pool->kind != GHP_INSTR_COMPUTE || pool->local.op != GHP_OP_MAX_POOL || relu < 0)
+            continue;
+        CHECK_EQ(pool->pass, GHP_PASS_FORWARD);
+        CHECK(i < relu && l.program.instrs[relu].pass == GHP_PASS_BACKWARD_DATA);
+        CHECK_EQ(l.program.instrs[relu].layer, l.model.layers[pool->layer].inputs[0]);
+        CHECK_EQ(l.program.instrs[relu - 1].layer, pool->layer);
+        CHECK_EQ(l.program.instrs[relu - 1].at.saved, pool->at.saved);
+        found++;
+    }
+    CHECK_EQ(found, expected);
+    CHECK(ghp_fuse_always(&l.model, layer_of(&l.model, "relu3"), GHP_PASS_BACKWARD_DATA, shared));
+    CHECK(!ghp_fuse_always(&l.model, layer_of(&l.model, "relu2"), GHP_PASS_BACKWARD_DATA, shared));
+    release(&l);
+}
+
+CHECK_TEST(fuse)
+{
+    const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2},
+                           in = {GHP_SPLIT_IN, 2};
+
+    check_program("second", data, "second", "bias relu update");
+    check_program("small", data, "small", "bias update");
+    check_program("second", in, "second", "");  /* a sum comes first */
+    check_program("second", out, "second", ""); /* its output is exchanged before the bias */
+    check_program("second", data, "fc", "bias update"); /* where the backend can */
+    check_program("fc", in, "fc", "");
+    check_model();
+    check_norms(data, true);
+    check_norms((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, false);
+    check_own();
+    check_masks(data, 2);
+    check_masks((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, 1);
+    return check_end();
+}
