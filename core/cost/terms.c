@@ -3,8 +3,16 @@
 
 static const double rounding = 1e-12; /* of a step: what sums of some thousand doubles may be off */
 
-/* Shares out one bucket's reduction. */
-static void add_reduction(const struct ghp_program *program, const struct ghp_instr *instr,
+/* Whether buffer i is a layer's part of a bucket. */
+static bool is_part(const struct ghp_program *program, int i, int bucket)
+{
+    const struct ghp_buffer *b = &program->buffers[i];
+
+    return b->storage == bucket && i != bucket && b->buffer_kind != GHP_BUFFER_STRIP;
+}
+
+/* Shares out what is done for a whole bucket: its reduction, its gather, or the update of a strip. */
+static void add_of_bucket(const struct ghp_program *program, const struct ghp_instr *instr,
                           double seconds, struct ghp_term *terms)
 {
     int buffer = program->buckets[instr->bucket].buffer;
@@ -12,15 +20,22 @@ static void add_reduction(const struct ghp_program *program, const struct ghp_in
     int64_t sum = 0;
 
     for (int i = 0; i < program->n_buffers; ++i)
-        if (program->buffers[i].storage == buffer && i != buffer) sum += program->buffers[i].bytes;
+        if (is_part(program, i, buffer)) sum += program->buffers[i].bytes;
     for (int i = 0; i < program->n_buffers && sum > 0; ++i) {
         const struct ghp_buffer *b = &program->buffers[i];
         double share = (double)b->bytes / (double)sum;
 
-        if (b->storage != buffer || i == buffer || b->layer < 0) continue;
-        terms[b->layer].reduce_s += seconds * share;
+        if (!is_part(program, i, buffer) || b->layer < 0) continue;
+        *(instr->kind == GHP_INSTR_UPDATE ? &terms[b->layer].update_s
+                                          : &terms[b->layer].reduce_s) += seconds * share;
         terms[b->layer].sent_bytes += sent * share;
     }
+}
+
+static bool is_of_bucket(const struct ghp_program *program, const struct ghp_instr *instr)
+{
+    return ghp_instr_reduces(instr) || instr->kind == GHP_INSTR_ALL_GATHER ||
+           (instr->kind == GHP_INSTR_UPDATE && program->buckets[instr->bucket].strip_bytes > 0);
 }
 
 static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr,
@@ -29,8 +44,8 @@ static void add_instr(const struct ghp_program *program, const struct ghp_instr 
     /* the metrics are the loss's */
     struct ghp_term *term = &terms[instr->layer >= 0 ? instr->layer : n_layers - 1];
 
-    if (instr->kind == GHP_INSTR_ALL_REDUCE) {
-        add_reduction(program, instr, seconds, terms);
+    if (is_of_bucket(program, instr)) {
+        add_of_bucket(program, instr, seconds, terms);
         return;
     }
     term->sent_bytes += (double)ghp_instr_sent_bytes(instr);
@@ -61,7 +76,10 @@ static void add_waiting(const struct ghp_program *program, const struct ghp_timi
 
         if (instr->stream != GHP_STREAM_COMPUTE) continue;
         before_s = timing->instrs[i].finish_s;
-        if (instr->wait >= 0 && gap_s > rounding * timing->step_s)
+        bool waits =
+            instr->wait >= 0 || (instr->kind == GHP_INSTR_WAIT &&
+                                 program->instrs[instr->after].kind == GHP_INSTR_ALL_GATHER);
+        if (waits && gap_s > rounding * timing->step_s)
             terms[instr->layer >= 0 ? instr->layer : n_layers - 1].exposed_s += gap_s;
     }
 }

@@ -114,6 +114,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
         (json_int_t)plan->memory_limit_bytes);
     int failed = root == NULL;
 
+    if (plan->sync != NULL) put_text(root, "sync", plan->sync->name, &failed);
     ghp_plan_put_staging(root, plan, &failed);
     ghp_plan_put_memory_format(root, plan, &failed);
     ghp_plan_put_result(root, plan, &failed);
@@ -287,6 +288,17 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
     return ghp_json_opt_text(&at, "unfinished", &c->unfinished);
 }
 
+/* Without the key: all-reduce. */
+static enum ghp_status read_sync(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    int sync = 0;
+
+    if (!ghp_json_has(root, "sync")) return GHP_OK;
+    GHP_TRY(ghp_json_choice(root, "sync", ghp_sync_names, &sync));
+    plan->sync = ghp_sync_at(sync);
+    return GHP_OK;
+}
+
 /* Workers, batch and groups, and what must hold among them. */
 static enum ghp_status read_problem(const struct ghp_node *root, struct ghp_plan *plan)
 {
@@ -313,6 +325,7 @@ static enum ghp_status read_problem(const struct ghp_node *root, struct ghp_plan
         return ghp_json_fail(&at, GHP_ERR_INPUT, "%s", ghp_status_message());
     }
     GHP_TRY(ghp_json_int(root, "bucket_cap_bytes", 0, INT64_MAX, &plan->bucket_bytes));
+    GHP_TRY(read_sync(root, plan));
     return ghp_json_int(root, "memory_limit_bytes", 0, INT64_MAX, &plan->memory_limit_bytes);
 }
 
@@ -361,6 +374,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "groups",
                                        "group_size",
                                        "bucket_cap_bytes",
+                                       "sync",
                                        "memory_limit_bytes",
                                        "stages",
                                        "micro_batches",

@@ -209,6 +209,15 @@ static enum ghp_status assign_load(struct ghp_buffer_assignment *k, struct ghp_i
 static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
+    int b = k->buckets->of_layer[instr->layer];
+    const struct ghp_bucket *bucket = &k->program->buckets[b];
+    instr->bucket = b;
+    if (bucket->strip_bytes > 0) {
+        instr->at.w[0] = bucket->weight_strip;
+        instr->at.dw[0] = bucket->gradient_strip;
+        instr->at.momentum[0] = bucket->momentum;
+        return GHP_OK;
+    }
     for (int p = 0; p < l->n_params; p++) {
         int at = instr->layer * GHP_MAX_PARAMS + p;
         instr->at.w[p] = k->weights[at];
@@ -219,7 +228,6 @@ static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp
         instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
         instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
     }
-    instr->bucket = k->buckets->of_layer[instr->layer];
     return GHP_OK;
 }
 
@@ -272,6 +280,7 @@ static enum ghp_status assign_receive(struct ghp_buffer_assignment *k, struct gh
 static void assign_wait(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_instr *what = &k->program->instrs[instr->after];
+    if (what->stream != GHP_STREAM_TRANSFER) return; /* weights live always */
     instr->at.x[0] = what->at.x[0];
     instr->at.y = what->at.y;
     instr->at.scratch = what->at.scratch;
@@ -308,6 +317,15 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
         instr->at.stats = k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
         return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
                            &instr->at.scratch);
+    case GHP_INSTR_REDUCE_SCATTER:
+        instr->at.x[0] = program->buckets[instr->bucket].buffer;
+        instr->at.y = program->buckets[instr->bucket].gradient_strip;
+        instr->at.scratch = k->receive;
+        return GHP_OK;
+    case GHP_INSTR_ALL_GATHER:
+        instr->at.x[0] = program->buckets[instr->bucket].weight_strip;
+        instr->at.y = program->buckets[instr->bucket].weights;
+        return GHP_OK;
     case GHP_INSTR_ALL_REDUCE:
         instr->at.y = program->buckets[instr->bucket].buffer;
         instr->at.scratch = k->receive;
@@ -363,7 +381,7 @@ static void set_waits(struct ghp_program *program, int loss_layer)
         if (comm->stream != GHP_STREAM_COMM) continue;
         for (int j = 0; j < program->n_instrs; j++) {
             struct ghp_instr *waits = &program->instrs[j];
-            bool update = waits->kind == GHP_INSTR_UPDATE && comm->kind == GHP_INSTR_ALL_REDUCE &&
+            bool update = waits->kind == GHP_INSTR_UPDATE && ghp_instr_reduces(comm) &&
                           waits->bucket == comm->bucket;
             bool loss = waits->kind == GHP_INSTR_COMPUTE && waits->pass == GHP_PASS_FORWARD &&
                         waits->layer == loss_layer && waits->micro == 0;

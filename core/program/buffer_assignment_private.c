@@ -172,12 +172,19 @@ static enum ghp_status demand_persistent(struct ghp_buffer_assignment *k, int *s
     return ghp_buffer_assignment_demand(k, slot, buffer);
 }
 
+/* Whether the layer's weights lie in a bucket, of which each holder updates a strip. */
+static bool has_strip(const struct ghp_buffer_assignment *k, int layer)
+{
+    int b = k->how->forward_only ? -1 : k->buckets->of_layer[layer];
+    return b >= 0 && k->buckets->ranges[b].strip_bytes > 0;
+}
+
 static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int layer)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
     int64_t elements = ghp_param_local_elements(&local, l->n_params);
-    for (int p = 0; p < l->n_params; p++) {
+    for (int p = 0; p < l->n_params && !has_strip(k, layer); p++) {
         int at = layer * GHP_MAX_PARAMS + p;
         GHP_TRY(demand_persistent(
             k, &k->weights[at],
@@ -195,36 +202,71 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     return GHP_OK;
 }
 
+/* A part of a storage. */
+static enum ghp_status carve_at(struct ghp_buffer_assignment *k, int *slot,
+                                struct ghp_buffer buffer, int storage, int64_t offset)
+{
+    GHP_TRY(demand_persistent(k, slot, buffer, buffer.slot));
+    k->program->buffers[*slot].storage = storage;
+    k->program->buffers[*slot].storage_offset = offset;
+    return GHP_OK;
+}
+
 /* A part of the layer's bucket, behind what it holds so far. */
 static enum ghp_status carve(struct ghp_buffer_assignment *k, int *slot, struct ghp_buffer buffer,
                              int index, int64_t *filled)
 {
-    struct ghp_program *program = k->program;
     int bucket = k->buckets->of_layer[buffer.layer];
-    GHP_TRY(demand_persistent(k, slot, buffer, index));
-    program->buffers[*slot].storage = program->buckets[bucket].buffer;
-    program->buffers[*slot].storage_offset = filled[bucket];
-    filled[bucket] += program->buffers[*slot].bytes;
+    buffer.slot = index;
+    GHP_TRY(carve_at(k, slot, buffer, k->program->buckets[bucket].buffer, filled[bucket]));
+    filled[bucket] += k->program->buffers[*slot].bytes;
     return GHP_OK;
 }
 
-/* A layer's gradients, and what moves its statistics. */
+/* A layer's gradients, its weights at the same places where they have a bucket, and what moves its statistics. */
 static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, int64_t *filled)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
-    for (int p = 0; p < l->n_params; p++)
-        GHP_TRY(carve(
-            k, &k->gradients[layer * GHP_MAX_PARAMS + p],
-            ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT_GRADIENT, layer,
-                                                     ghp_param_local_elements(&local, l->n_params)),
-            p, filled));
+    int bucket = k->buckets->of_layer[layer];
+    int64_t elements = ghp_param_local_elements(&local, l->n_params);
+    for (int p = 0; p < l->n_params; p++) {
+        struct ghp_buffer weight =
+            ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements);
+        weight.slot = p;
+        if (has_strip(k, layer))
+            GHP_TRY(carve_at(k, &k->weights[layer * GHP_MAX_PARAMS + p], weight,
+                             k->program->buckets[bucket].weights, filled[bucket]));
+        GHP_TRY(carve(k, &k->gradients[layer * GHP_MAX_PARAMS + p],
+                      ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT_GRADIENT, layer,
+                                                               elements),
+                      p, filled));
+    }
     for (int s = 0; ghp_layer_has_stats_delta(l) && s < l->n_states; s++)
         GHP_TRY(carve(
             k, &k->stats_deltas[layer * GHP_MAX_STATES + s],
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATS_DELTA, layer, local.c), s,
             filled));
     return GHP_OK;
+}
+
+/* Weights in a bucket of their own, this worker's strips of both, and momentum for its strip. */
+static enum ghp_status make_strips(struct ghp_buffer_assignment *k, int b)
+{
+    struct ghp_bucket *bucket = &k->program->buckets[b];
+    int layer = k->buckets->ranges[b].ready_layer;
+    int64_t element_bytes = ghp_parameter_bytes(k->how->element_bytes);
+    int64_t offset = k->placement.number / bucket->tp_size * bucket->strip_bytes;
+    struct ghp_buffer whole = ghp_describe_bytes(GHP_BUFFER_WEIGHT_BUCKET, layer, bucket->bytes);
+    struct ghp_buffer strip = ghp_describe_bytes(GHP_BUFFER_STRIP, layer, bucket->strip_bytes);
+    struct ghp_buffer momentum = strip;
+    whole.elements = bucket->bytes / element_bytes;
+    strip.elements = momentum.elements = bucket->strip_bytes / element_bytes;
+    momentum.buffer_kind = GHP_BUFFER_MOMENTUM;
+    GHP_TRY(demand_persistent(k, &bucket->weights, whole, b));
+    GHP_TRY(carve_at(k, &bucket->weight_strip, strip, bucket->weights, offset));
+    GHP_TRY(carve_at(k, &bucket->gradient_strip, strip, bucket->buffer, offset));
+    return demand_persistent(k, &bucket->momentum, momentum, -1);
 }
 
 /* Bucket buffers, and each layer's gradients inside them in backward order. */
@@ -247,13 +289,19 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
         program->buckets[b] = (struct ghp_bucket){
             .tp_size = range->tp_size,
             .bytes = range->bytes,
+            .strip_bytes = range->strip_bytes,
             .buffer = id,
+            .weights = -1,
+            .weight_strip = -1,
+            .gradient_strip = -1,
+            .momentum = -1,
             .ready_point = ghp_point_backward(model, range->ready_layer),
             .ranks = range->tp_size > 0
                          ? ghp_placement_ranks(
                                &k->placement, ghp_ranks_replica(k->placement.number, range->tp_size,
                                                                 k->placement.problem.workers))
                          : alone};
+        if (range->strip_bytes > 0) GHP_TRY(make_strips(k, b));
     }
     int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);
     if (filled == NULL) return GHP_NO_MEMORY();
@@ -314,7 +362,7 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
     int64_t receive = 0;
     for (int i = 0; i < k->program->n_instrs; i++) {
         const struct ghp_instr *instr = &k->program->instrs[i];
-        if (instr->stream == GHP_STREAM_COMM &&
+        if (instr->stream == GHP_STREAM_COMM && instr->kind != GHP_INSTR_ALL_GATHER &&
             ghp_receive_bytes(instr->bytes, instr->ranks.count) > receive)
             receive = ghp_receive_bytes(instr->bytes, instr->ranks.count);
     }

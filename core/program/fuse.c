@@ -125,7 +125,13 @@ static bool fuses_with(enum ghp_op op)
     return is_product(op) || op == GHP_OP_BATCH_NORM || op == GHP_OP_ADD;
 }
 
-/* What the forward pass `first` does besides; *update: the bias's update, right behind it, or -1. */
+/* The update of a bias, or the wait for one. */
+static bool makes_ready(const struct ghp_instr *instr)
+{
+    return instr->kind == GHP_INSTR_UPDATE || (instr->kind == GHP_INSTR_WAIT && instr->edge < 0);
+}
+
+/* What the forward pass `first` does besides; *update: what makes the bias ready, right behind it, or -1. */
 static struct ghp_epilogue find_forward(const struct ghp_program *program,
                                         const struct ghp_model *model, int taker, int *update)
 {
@@ -136,8 +142,7 @@ static struct ghp_epilogue find_forward(const struct ghp_program *program,
     *update = -1;
     if (first->local.op == GHP_OP_BATCH_NORM) return behind_norm(program, model, taker);
     if (is_product(first->local.op)) {
-        if (next < program->n_instrs && program->instrs[next].kind == GHP_INSTR_UPDATE)
-            *update = next++;
+        if (next < program->n_instrs && makes_ready(&program->instrs[next])) *update = next++;
         if (follows(program, first, next, GHP_OP_BIAS))
             found.bias = next++;
         else if (*update >= 0)

@@ -22,8 +22,8 @@
 
 #include "core/program/program.h"
 
-/* The program pass: names in each instruction what it does with others, and lets the update of a bias run before the
- * product that adds it, and a batch norm's backward data pass behind its sums.
+/* The program pass: names in each instruction what it does with others, and lets the update of a bias, or the wait for
+ * it, run before the product that adds it, and a batch norm's backward data pass behind its sums.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local

@@ -1,9 +1,10 @@
 /* core/program/lower.c - emits the instructions of layers and edges in point order, schedule step by schedule step of
  * the worker's schedule.
  *
- * Forward, per layer: in-edge reshards, then UPDATE (of the previous step), then the layer, then sends to later
- * stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that became ready,
- * data gradient, then in-edge reshards and sends to earlier stages. Receives of a schedule step are posted at the
+ * Forward, per layer: in-edge reshards, then UPDATE (of the previous step, or a wait for it), then the layer, then sends
+ * to later stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that became
+ * ready, data gradient, then in-edge reshards and sends to earlier stages. What updates and reduces, and how, is the
+ * synchroniser's (program/sync.h). Receives of a schedule step are posted at the
  * start of the schedule step before, sends waited for at the end of a later schedule step. */
 #include "core/program/lower_private.h"
 
@@ -162,6 +163,7 @@ static enum ghp_status emit_forward_step(const struct ghp_emitter *e)
 {
     const struct ghp_model *model = e->how->model;
     int from, to;
+    if (e->first && !e->how->forward_only) GHP_TRY(ghp_lowering_sync(e->how)->emit_start(e));
     if (e->placement.n_stages > 1 && e->placement.end_layer == model->n_layers)
         GHP_TRY(ghp_emit_labels(e));
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {

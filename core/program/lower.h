@@ -6,7 +6,7 @@
 #ifndef GHP_CORE_PROGRAM_LOWER_H
 #define GHP_CORE_PROGRAM_LOWER_H
 
-#include "core/program/program.h"
+#include "core/program/sync.h"
 
 /* Scratch bytes of one pass, as the profile or the backend says. */
 struct ghp_scratch_source {
@@ -30,6 +30,7 @@ struct ghp_lowering {
     bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
+    const struct ghp_sync_ops *sync; /* NULL: ghp_sync_allreduce */
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the
      * program */
     const bool *nchw16c;
@@ -65,6 +66,9 @@ enum ghp_status ghp_lower_layer(const struct ghp_lowering *how, int layer, struc
                                 int rank, struct ghp_program *piece);
 enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct ghp_split from,
                                struct ghp_split to, int rank, struct ghp_program *piece);
+
+/* Gradient bytes of one layer, each tensor rounded up to GHP_ALIGN_BYTES. */
+int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split);
 
 /* Whether the layer's running statistics move by sums over ghost batches, which travel with its gradients. */
 bool ghp_layer_has_stats_delta(const struct ghp_layer *layer);

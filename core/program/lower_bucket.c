@@ -10,7 +10,7 @@ int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params)
     return n_params > 0 ? ghp_local_weight_elements(local) / n_params : 0;
 }
 
-int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split)
+int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split)
 {
     const struct ghp_layer *l = &how->model->layers[layer];
     struct ghp_local local = ghp_local_of(how->model, layer, split, how->problem);
@@ -26,6 +26,36 @@ int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split spl
                                  layer->norm.ghost_batch == 0))
         return 0;
     return split.tp_size;
+}
+
+/* Adds the gradients of the layer that comes next in backward order. */
+static void add_layer(const struct ghp_lowering *how, int workers, int layer, int64_t bytes,
+                      struct ghp_bucket_range *range)
+{
+    int holders = range->tp_size > 0 ? workers / range->tp_size : 1;
+    range->ready_layer = layer;
+    range->gradient_bytes += bytes;
+    range->bytes = range->gradient_bytes;
+    if (holders < 2) return;
+    range->strip_bytes = ghp_lowering_sync(how)->strip_bytes(&how->model->layers[layer],
+                                                             range->gradient_bytes, holders);
+    if (range->strip_bytes > 0) range->bytes = range->strip_bytes * holders;
+}
+
+struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
+                                          struct ghp_split split, int *bucket)
+{
+    const struct ghp_layer *l = &e->how->model->layers[layer];
+    struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(l, split)};
+    *bucket = -1;
+    if (l->n_params == 0) return own;
+    if (e->buckets != NULL) {
+        *bucket = e->buckets->of_layer[layer];
+        return e->buckets->ranges[*bucket];
+    }
+    add_layer(e->how, e->placement.problem.workers, layer,
+              ghp_lower_gradient_bytes(e->how, layer, split), &own);
+    return own;
 }
 
 void ghp_bucket_plan_release(struct ghp_bucket_plan *plan)
@@ -53,16 +83,20 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
         if (l->n_params == 0 || layer < placement->first_layer || layer >= placement->end_layer)
             continue;
         int tp_size = ghp_layer_reduce_tp_size(l, splits[layer]);
-        int64_t bytes = ghp_layer_gradient_bytes(how, layer, splits[layer]);
-        int open = plan->n;
+        int64_t bytes = ghp_lower_gradient_bytes(how, layer, splits[layer]);
+        int open = plan->n, workers = placement->problem.workers;
+        struct ghp_bucket_range own = {.tp_size = tp_size};
+        add_layer(how, workers, layer, bytes, &own);
         for (int b = 0; b < plan->n; b++)
             if (plan->ranges[b].tp_size == tp_size && tp_size > 0 &&
-                plan->ranges[b].bytes < how->bucket_bytes)
+                plan->ranges[b].gradient_bytes < how->bucket_bytes &&
+                (plan->ranges[b].strip_bytes > 0) == (own.strip_bytes > 0))
                 open = b;
-        if (open == plan->n) plan->ranges[plan->n++].tp_size = tp_size;
-        plan->ranges[open].bytes += bytes;
-        plan->ranges[open].ready_layer = layer;
         plan->of_layer[layer] = open;
+        if (open < plan->n)
+            add_layer(how, workers, layer, bytes, &plan->ranges[open]);
+        else
+            plan->ranges[plan->n++] = own;
     }
     return GHP_OK;
 }

@@ -115,6 +115,21 @@ static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struc
                     l->name, split.tp_size, e->placement.stage);
 }
 
+enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
+                                      struct ghp_split split)
+{
+    const struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
+    struct ghp_instr *instr;
+    if (e->how->model->layers[layer].n_params == 0) return GHP_OK;
+    instr = ghp_emitter_add(e, GHP_INSTR_UPDATE, ghp_emitter_point(e, layer, false));
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->layer = layer;
+    instr->local = local;
+    instr->bytes =
+        2 * ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split)
 {
@@ -122,15 +137,8 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
     GHP_TRY(check_split(e, layer, split));
     struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
     if (l->op == GHP_OP_INPUT) return emit_load(e, split, &local);
-    if (l->n_params > 0 && !e->how->forward_only && e->first && e->recompute_at < 0) {
-        struct ghp_instr *instr =
-            ghp_emitter_add(e, GHP_INSTR_UPDATE, ghp_emitter_point(e, layer, false));
-        if (instr == NULL) return GHP_NO_MEMORY();
-        instr->layer = layer;
-        instr->local = local;
-        instr->bytes =
-            2 * ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes);
-    }
+    if (!e->how->forward_only && e->first && e->recompute_at < 0)
+        GHP_TRY(ghp_lowering_sync(e->how)->emit_before(e, layer, split));
     if (l->op == GHP_OP_BATCH_NORM && !e->how->forward_only) {
         GHP_TRY(emit_stats(e, layer, split, false));
         GHP_TRY(emit_stat_reduce(e, layer, split, false));
@@ -142,31 +150,28 @@ static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
                                       struct ghp_bucket_range range, int bucket)
 {
     struct ghp_ranks ranks = ghp_emitter_holders(e, range.tp_size > 0 ? range.tp_size : 1);
+    bool strips = range.strip_bytes > 0;
     if (range.tp_size == 0 || ranks.count == 1) return GHP_OK;
     struct ghp_instr *instr =
-        ghp_emitter_add(e, GHP_INSTR_ALL_REDUCE, ghp_emitter_point(e, layer, true));
+        ghp_emitter_add(e, strips ? GHP_INSTR_REDUCE_SCATTER : GHP_INSTR_ALL_REDUCE,
+                        ghp_emitter_point(e, layer, true));
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->stream = GHP_STREAM_COMM;
     instr->layer = layer;
     instr->backward = true;
     instr->bucket = bucket;
-    instr->comm = GHP_COMM_ALL_REDUCE;
+    instr->comm = strips ? GHP_COMM_REDUCE_SCATTER : GHP_COMM_ALL_REDUCE;
     instr->ranks = ranks;
     instr->bytes = range.bytes;
     return GHP_OK;
 }
 
-/* Reductions whose last gradient this layer made. */
-static enum ghp_status emit_reductions(const struct ghp_emitter *e, int layer,
-                                       struct ghp_split split)
+enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split)
 {
+    int bucket;
     if (!e->last) return GHP_OK;
-    if (e->buckets == NULL) {
-        struct ghp_bucket_range own = {
-            .tp_size = ghp_layer_reduce_tp_size(&e->how->model->layers[layer], split),
-            .bytes = ghp_layer_gradient_bytes(e->how, layer, split)};
-        return emit_reduction(e, layer, own, -1);
-    }
+    if (e->buckets == NULL)
+        return emit_reduction(e, layer, ghp_emitter_range(e, layer, split, &bucket), -1);
     for (int b = 0; b < e->buckets->n; b++)
         if (e->buckets->ranges[b].ready_layer == layer)
             GHP_TRY(emit_reduction(e, layer, e->buckets->ranges[b], b));
@@ -213,7 +218,7 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
     if (ghp_local_has_pass(&local, GHP_PASS_BACKWARD_WEIGHT)) {
         GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
         GHP_TRY(emit_sum(e, layer, &local));
-        GHP_TRY(emit_reductions(e, layer, split));
+        GHP_TRY(ghp_lowering_sync(e->how)->emit_ready(e, layer, split));
     }
     if (own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (makes_gradient(e->how, layer) && ghp_local_has_pass(&local, GHP_PASS_BACKWARD_DATA))

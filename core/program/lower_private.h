@@ -9,6 +9,8 @@
 
 #include "core/program/lower.h"
 
+struct ghp_emitter;
+
 /* Which layers' gradients are reduced together. */
 struct ghp_bucket_plan {
     int n;
@@ -16,7 +18,9 @@ struct ghp_bucket_plan {
     struct ghp_bucket_range {
         int tp_size;     /* 0: gradients come out global (batch_norm over the global batch) */
         int ready_layer; /* its last member in backward order */
-        int64_t bytes;
+        int64_t gradient_bytes;
+        int64_t bytes;       /* the same, padded to whole strips */
+        int64_t strip_bytes; /* of one holder, which alone updates it; 0: all update all */
     } * ranges;
 };
 
@@ -25,8 +29,10 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
                                      const struct ghp_split *splits, struct ghp_bucket_plan *plan);
 void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
 
-/* Gradient bytes of one layer, each tensor rounded up to GHP_ALIGN_BYTES. */
-int64_t ghp_layer_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split);
+/* The bucket of a layer's gradients, and its number; of a piece: what it has alone, -1. */
+struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
+                                          struct ghp_split split, int *bucket);
+
 /* 0: nothing to reduce, else the TP size whose replicas sum. */
 int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split);
 int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params);
@@ -77,6 +83,11 @@ struct ghp_emitter {
 struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *how, int rank,
                                   struct ghp_program *piece);
 
+static inline const struct ghp_sync_ops *ghp_lowering_sync(const struct ghp_lowering *how)
+{
+    return how->sync != NULL ? how->sync : &ghp_sync_allreduce;
+}
+
 /* Points (program.h) in the emitter's slot. */
 int ghp_emitter_point(const struct ghp_emitter *e, int layer, bool backward);
 int ghp_emitter_edge_point(const struct ghp_emitter *e, int edge, bool backward);
@@ -94,6 +105,11 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split);
 enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split);
+/* The update of all that this worker holds of a layer; nothing of a layer without parameters. */
+enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
+                                      struct ghp_split split);
+/* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's strip. */
+enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split);
 /* The labels alone, in a last stage that does not load the samples. */
 enum ghp_status ghp_emit_labels(const struct ghp_emitter *e);
 

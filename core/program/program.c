@@ -255,10 +255,10 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
                               ghp_buffer_kind_name(program->buffers[w.missing].buffer_kind));
         else if (instr->kind == GHP_INSTR_WAIT &&
                  (instr->after < 0 || instr->after >= i ||
-                  program->instrs[instr->after].stream != GHP_STREAM_TRANSFER))
+                  program->instrs[instr->after].stream == GHP_STREAM_COMPUTE))
             status = GHP_FAIL(GHP_ERR_INTERNAL,
-                              "instruction %d waits for %d, which is no transfer before it; report "
-                              "this",
+                              "instruction %d waits for %d, which is nothing beside it and before; "
+                              "report this",
                               i, instr->after);
         else if (instr->wait >= program->n_instrs ||
                  (instr->wait >= 0 && program->instrs[instr->wait].stream != GHP_STREAM_COMM))
@@ -321,7 +321,7 @@ const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
         "output",  "edge input",      "edge gradient", "edge gradient out",
         "weight",  "weight gradient", "momentum",      "state",
         "drift",   "saved",           "stats",         "labels",
-        "metrics", "scratch",         "bucket",        "comm segment",
-        "ahead"};
+        "metrics", "scratch",         "bucket",        "weight bucket",
+        "strip",   "comm segment",    "ahead"};
     return names[buffer_kind];
 }

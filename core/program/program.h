@@ -4,11 +4,11 @@
  * The planner costs this list, the allocator sizes it and the executor runs it: one list, so that predicted and
  * measured speak of the same things. It is made by core/program/lower.h and never edited afterwards.
  *
- * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions in
- * list order beside it; *transfer* carries tensors between stages, in any order. An instruction of another stream may
+ * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions and
+ * weight gathers in list order beside it; *transfer* carries tensors between stages, in any order. An instruction of another stream may
  * start when all compute instructions before it in the list are done. An UPDATE waits for the reduction of its bucket
- * (`wait`) *of the previous step*: updates stand just before their layer's forward pass, so the list is the steady
- * state of a loop. In the first step updates are skipped; a flush runs them alone (before evaluation, a checkpoint or
+ * (`wait`) *of the previous step*: updates stand before their layers' forward pass (program/sync.h says where), so the
+ * list is the steady state of a loop. In the first step updates are skipped; a flush runs them alone (before evaluation, a checkpoint or
  * the end).
  *
  * A *point* is a place in the step's order that depends on the model only, not on the splits: forward: every in-edge of
@@ -31,10 +31,12 @@
     X(STAT_REDUCE, "stat_reduce")     /* batch_norm sums (double), blocking */                     \
     X(ALL_REDUCE, "all_reduce")       /* one bucket of weight gradients, communication stream */   \
     X(METRIC_REDUCE, "metric_reduce") /* loss sum, correct count, communication stream */          \
-    X(UPDATE, "update")               /* optimizer step of one layer */                            \
+    X(UPDATE, "update")               /* optimizer step of one layer, or of a strip of a bucket */ \
     X(SEND, "send")       /* one tensor's parts to another stage's workers, transfer stream */     \
     X(RECEIVE, "receive") /* the same from them, transfer stream */                                \
-    X(WAIT, "wait")       /* until a send or receive of this step is done */
+    X(WAIT, "wait")       /* until a send, receive or gather of this step is done */               \
+    X(REDUCE_SCATTER, "reduce_scatter") /* one bucket of gradients into each holder's strip */     \
+    X(ALL_GATHER, "all_gather") /* a bucket of weights from its strips, communication stream */
 
 enum ghp_instr_kind {
 #define GHP_INSTR_ENUM(id, text) GHP_INSTR_##id,
@@ -52,17 +54,19 @@ enum ghp_buffer_kind {
     GHP_BUFFER_EDGE_GRADIENT_OUT, /* dx of an edge after the reshard */
     GHP_BUFFER_WEIGHT,
     GHP_BUFFER_WEIGHT_GRADIENT, /* inside a bucket's buffer */
-    GHP_BUFFER_MOMENTUM,
-    GHP_BUFFER_STATE,       /* running statistics */
+    GHP_BUFFER_MOMENTUM,        /* of a parameter; without a slot: of a strip */
+    GHP_BUFFER_STATE,           /* running statistics */
     GHP_BUFFER_STATS_DELTA, /* by what a step's ghost batches move them, inside a bucket's buffer */
     GHP_BUFFER_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
-    GHP_BUFFER_STATS,    /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
-    GHP_BUFFER_LABELS,   /* int32, one a sample */
-    GHP_BUFFER_METRICS,  /* GHP_METRIC_COUNT doubles */
-    GHP_BUFFER_SCRATCH,  /* of one instruction */
-    GHP_BUFFER_BUCKET,   /* contiguous gradients that are reduced together */
-    GHP_BUFFER_COMM,     /* receive segment of the communication stream */
-    GHP_BUFFER_PREFETCH, /* samples of the next load, made while the step runs */
+    GHP_BUFFER_STATS,         /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
+    GHP_BUFFER_LABELS,        /* int32, one a sample */
+    GHP_BUFFER_METRICS,       /* GHP_METRIC_COUNT doubles */
+    GHP_BUFFER_SCRATCH,       /* of one instruction */
+    GHP_BUFFER_BUCKET,        /* contiguous gradients that are reduced together */
+    GHP_BUFFER_WEIGHT_BUCKET, /* contiguous weights, which lie as their gradients do in theirs */
+    GHP_BUFFER_STRIP,         /* this worker's part of either, which it alone updates */
+    GHP_BUFFER_COMM,          /* receive segment of the communication stream */
+    GHP_BUFFER_PREFETCH,      /* samples of the next load, made while the step runs */
     GHP_BUFFER_KIND_COUNT
 };
 
@@ -138,20 +142,22 @@ struct ghp_instr {
     struct ghp_reshard_step step; /* RESHARD */
     struct ghp_transfer transfer; /* SEND, RECEIVE */
     enum ghp_comm_op comm;        /* RESHARD, *_REDUCE */
-    struct ghp_ranks ranks;       /* who takes part; count 1: nothing is sent */
+    /* who takes part; count 1: nothing is sent. UPDATE: among whom the bucket's strips are divided */
+    struct ghp_ranks ranks;
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
      * LOAD, UPDATE, ACCUMULATE: bytes written; SEND, RECEIVE: this worker's messages */
     int64_t bytes;
     int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
-    int bucket;         /* ALL_REDUCE, UPDATE; -1: nothing to wait for */
-    /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's ALL_REDUCE;
+    int bucket;         /* of gradients or weights: reductions, ALL_GATHER, UPDATE; else -1 */
+    /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's reduction;
      * the loss layer's forward: METRIC_REDUCE */
     int wait;
-    int after; /* WAIT: the SEND or RECEIVE of this step that must be done; else -1 */
+    int after; /* WAIT: the SEND, RECEIVE or ALL_GATHER of this step that must be done; else -1 */
     /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
      * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
-     * LOAD: at.y, at.labels, from what was prefetched into at.scratch */
+     * LOAD: at.y, at.labels, from what was prefetched into at.scratch;
+     * ALL_REDUCE: at.y; REDUCE_SCATTER, ALL_GATHER: at.x[0] -> at.y, one of which is a strip of the other */
     struct ghp_operands at;
 };
 
@@ -161,10 +167,19 @@ static inline bool ghp_instr_sends(const struct ghp_instr *instr)
     return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
 }
 
+/* Whether it sums a bucket of gradients. */
+static inline bool ghp_instr_reduces(const struct ghp_instr *instr)
+{
+    return instr->kind == GHP_INSTR_ALL_REDUCE || instr->kind == GHP_INSTR_REDUCE_SCATTER;
+}
+
 struct ghp_bucket {
-    int tp_size;   /* reduced over the N / TP size ranks that hold the same shard */
-    int64_t bytes; /* with padding */
-    int buffer;    /* GHP_BUFFER_BUCKET */
+    int tp_size;         /* reduced over the N / TP size ranks that hold the same shard */
+    int64_t bytes;       /* with padding */
+    int64_t strip_bytes; /* of this worker's strip; 0: it updates all of it */
+    int buffer;          /* GHP_BUFFER_BUCKET */
+    int weights;         /* GHP_BUFFER_WEIGHT_BUCKET, and the strips; -1: none */
+    int weight_strip, gradient_strip, momentum;
     struct ghp_ranks ranks;
     int ready_point; /* backward point of its last member */
 };

@@ -15,6 +15,7 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .problem = w->work.problem,
                                .element_bytes = w->work.element_bytes,
                                .bucket_bytes = w->work.bucket_bytes,
+                               .sync = w->work.sync,
                                .staging = w->work.staging,
                                .nchw16c = w->work.nchw16c,
                                .scratch = ghp_kernels_scratch(&w->kernels),
@@ -145,7 +146,7 @@ static void choose_dropped(struct ghp_worker *w)
     w->dropped = -1;
     if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;
     for (int i = w->program.n_instrs - 1; i >= 0; i--)
-        if (ghp_worker_instr(w, i)->kind == GHP_INSTR_ALL_REDUCE) w->dropped = i;
+        if (ghp_instr_reduces(ghp_worker_instr(w, i))) w->dropped = i;
 }
 
 enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
@@ -159,6 +160,7 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struc
     w->exec = ghp_exec_context_complete(*exec);
     w->work = *work;
     w->metrics = -1;
+    w->collected = GHP_BUFFER_KIND_COUNT;
     w->arena.point = -1;
     ghp_kernels_init(&w->kernels, exec->backend_ops, exec->backend, work->profile);
     GHP_TRY_GOTO(status, lower(w), fail);
@@ -369,10 +371,13 @@ struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, int layer, int slot,
                         int64_t *elements)
 {
+    bool strip = buffer_kind == GHP_BUFFER_MOMENTUM && ghp_worker_has_strip(w, layer);
+    enum ghp_buffer_kind lies_as = strip ? GHP_BUFFER_WEIGHT_GRADIENT : buffer_kind;
+
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
 
-        if (b->buffer_kind != buffer_kind || b->layer != layer || b->slot != slot) continue;
+        if (b->buffer_kind != lies_as || b->layer != layer || b->slot != slot) continue;
         if (elements != NULL) *elements = b->elements;
         return w->address[i];
     }

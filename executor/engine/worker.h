@@ -31,7 +31,8 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int rank;          /* in the extent; a single worker is rank 0 of 1 */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
     int64_t bucket_bytes;
-    uint64_t seed; /* of dropout masks */
+    const struct ghp_sync_ops *sync; /* NULL: ghp_sync_allreduce */
+    uint64_t seed;                   /* of dropout masks */
     enum ghp_fault fault;
     int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
@@ -125,6 +126,16 @@ struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
  * program has none. */
 void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind, int layer,
                         int slot, int64_t *elements);
+
+/* Whether each holder updates a strip of the layer's weights (core/program/sync.h): then its gradients and momentum are
+ * whole only when they have been collected, momenta in place of the gradients, which are then gone. Local. */
+bool ghp_worker_has_strip(const struct ghp_worker *worker, int layer);
+
+/* Makes all WEIGHT_GRADIENTs, or all momenta, whole where they lie in strips; nothing otherwise. Settle first; of momenta
+ * flush first. Collective over the workers of a stage. */
+enum ghp_status ghp_worker_collect(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind);
+/* This worker's strips of momenta from whole ones that were written. Local. */
+enum ghp_status ghp_worker_distribute(struct ghp_worker *worker);
 
 /* Whether a layer's weights, their gradients and momentum lie blocked (executor/state/weight_blocks.h). */
 bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);

@@ -23,9 +23,29 @@ enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t by
     return p->comm->ops->all_reduce(p->comm, &sum);
 }
 
+/* Into this worker's strip, in place. */
+static enum ghp_status reduce_scatter(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    const struct ghp_prepared_instr *p = &w->prepared[i];
+    struct ghp_reduction sum = {.in = w->address[instr->at.x[0]],
+                                .out = w->address[instr->at.y],
+                                .elements = w->program.buffers[instr->at.y].elements,
+                                .element_bytes = ghp_parameter_bytes(w->work.element_bytes),
+                                .scratch = w->address[instr->at.scratch],
+                                .scratch_bytes = w->program.buffers[instr->at.scratch].bytes};
+
+    p->comm->label = p->label;
+    return p->comm->ops->reduce_scatter(p->comm, &sum);
+}
+
 static enum ghp_status reduce(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    if (instr->kind == GHP_INSTR_ALL_GATHER)
+        return ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y);
+    if (instr->kind == GHP_INSTR_REDUCE_SCATTER)
+        return i != w->dropped ? reduce_scatter(w, i) : GHP_OK;
     int data = instr->kind == GHP_INSTR_METRIC_REDUCE ? instr->at.metrics : instr->at.y;
 
     return ghp_instr_sends(instr) && i != w->dropped ? ghp_worker_sum(w, i, data, instr->bytes)

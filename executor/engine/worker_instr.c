@@ -241,9 +241,13 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_UPDATE: return ghp_worker_update(w, i, previous);
     case GHP_INSTR_METRIC_REDUCE: keep_metrics(w); /* fall through */
     case GHP_INSTR_ALL_REDUCE:
+    case GHP_INSTR_REDUCE_SCATTER:
+    case GHP_INSTR_ALL_GATHER:
     case GHP_INSTR_SEND:
     case GHP_INSTR_RECEIVE: return ghp_worker_post(w, i);
     case GHP_INSTR_WAIT:
+        if (ghp_worker_instr(w, instr->after)->stream == GHP_STREAM_COMM)
+            return ghp_comm_stream_wait(w->comm_stream, instr->after);
         return ghp_p2p_thread_wait(w->p2p_thread, w->prepared[instr->after].message);
     case GHP_INSTR_COUNT: break;
     }

@@ -53,6 +53,8 @@ struct ghp_worker {
     int metrics_boundary; /* instruction before which the last step's metrics are taken */
     int dropped;          /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
     bool updates_pending, result_pending;
+    enum ghp_buffer_kind
+        collected;        /* what of strips lies whole among the gradients; KIND_COUNT: nothing */
     struct ghp_step step; /* whose updates or result are pending, or that runs */
     bool has_result;
     struct ghp_result result;
@@ -87,6 +89,11 @@ enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
                                       struct ghp_buffer_extent extent);
 /* The numbers of a buffer of weights' gradients or of statistics. */
 struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int buffer);
+
+/* ---- worker_strips.c ---- */
+
+/* A whole bucket from all holders' strips, by instruction i's communicator. */
+enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip, int whole);
 
 /* ---- engine/worker_concurrent.c ---- */
 

@@ -73,14 +73,21 @@ static enum ghp_status leave(struct ghp_worker *w, int i, struct moment moment)
     return GHP_OK;
 }
 
+/* Whether it belongs to the updates by the step before. */
+static bool updates(const struct ghp_instr *instr)
+{
+    return instr->kind == GHP_INSTR_UPDATE || instr->kind == GHP_INSTR_ALL_GATHER;
+}
+
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
 {
+    w->collected = GHP_BUFFER_KIND_COUNT;
     ghp_worker_begin_updates(w);
     for (int i = 0; i < w->program.n_instrs; i++) {
         const struct ghp_instr *instr = ghp_worker_instr(w, i);
         struct moment moment;
 
-        if (instr->kind == GHP_INSTR_UPDATE && !w->updates_pending) continue;
+        if (updates(instr) && !w->updates_pending) continue;
         GHP_TRY(enter(w, i, &moment));
         if (i == w->metrics_boundary) GHP_TRY(turn_metrics(w, previous));
         GHP_TRY(ghp_worker_run(w, i, previous));
@@ -217,5 +224,12 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_UPDATE)
             GHP_TRY(ghp_worker_update(w, i, &w->step));
     w->updates_pending = false;
-    return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
+    GHP_TRY(ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE));
+    for (int i = 0; i < w->program.n_instrs; i++) {
+        const struct ghp_instr *instr = ghp_worker_instr(w, i);
+
+        if (instr->kind != GHP_INSTR_ALL_GATHER) continue;
+        GHP_TRY(ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y));
+    }
+    return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMM);
 }

@@ -304,7 +304,8 @@ enum ghp_status ghp_checkpoint_load(const char *folder, struct ghp_worker *worke
     GHP_TRY_GOTO(status, ghp_safetensors_open(path, &file), done);
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
     GHP_TRY_GOTO(status, check_contents(path, file, &c), done);
-    status = scatter_all(worker, file, &c);
+    GHP_TRY_GOTO(status, scatter_all(worker, file, &c), done);
+    status = ghp_worker_distribute(worker);
 done:
     ghp_safetensors_close(file);
     contents_release(&c);

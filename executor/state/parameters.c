@@ -190,7 +190,7 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
                              elements * number_bytes(worker)),
             done);
     }
-    status = ghp_device_finish(device_of(worker), GHP_DEVICE_STREAM_COMPUTE);
+    status = ghp_worker_distribute(worker);
 done:
     ghp_tensors_release(&list);
     return status;
@@ -249,6 +249,7 @@ enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct gh
 {
     int64_t bytes = t->param->elements * number_bytes(worker);
 
+    GHP_TRY(ghp_worker_collect(worker, buffer_kind));
     if (ghp_worker_owns(worker, t->layer)) GHP_TRY(gather_here(worker, t, buffer_kind, whole));
     return ghp_broadcast_layer(worker, t->layer, whole, bytes);
 }
@@ -291,7 +292,8 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
         if (!ghp_worker_owns(worker, t->layer)) continue;
         hashes[i] = GHP_HASH_SEED;
         GHP_TRY(hash_part(worker, t, ghp_tensor_buffer_kind(t), &hashes[i]));
-        if (!t->is_state) GHP_TRY(hash_part(worker, t, GHP_BUFFER_MOMENTUM, &hashes[i]));
+        if (!t->is_state && !ghp_worker_has_strip(worker, t->layer))
+            GHP_TRY(hash_part(worker, t, GHP_BUFFER_MOMENTUM, &hashes[i]));
     }
     return GHP_OK;
 }
@@ -305,6 +307,7 @@ static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_te
     enum ghp_status status;
     void *whole;
 
+    GHP_TRY(ghp_worker_collect(worker, buffer_kind));
     if (ghp_worker_placement(worker)->n_stages == 1 && shard_of(worker, t).tp_size == 1)
         return hash_part(worker, t, buffer_kind, hash);
     whole = ghp_alloc(bytes, 1);

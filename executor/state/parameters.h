@@ -3,7 +3,7 @@
  *
  * Whole tensors exist only here, one at a time, in host memory and in the field's order (conv2d weights K,C,R,S),
  * wherever and however the parts lie. What each worker holds is executor/state/shard.h's; flush or settle the worker
- * first. */
+ * first, and flush it before momenta. */
 #ifndef GHP_EXECUTOR_STATE_PARAMETERS_H
 #define GHP_EXECUTOR_STATE_PARAMETERS_H
 
@@ -23,13 +23,14 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed);
 enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *tensor,
                                       enum ghp_buffer_kind buffer_kind, void *whole);
 
-/* This worker's part from the whole tensor; nothing where it is of another stage. Returns GHP_OK; GHP_ERR_NO_MEMORY,
+/* This worker's part from the whole tensor; nothing where it is of another stage. After the last momentum call
+ * ghp_worker_distribute. Returns GHP_OK; GHP_ERR_NO_MEMORY,
  * GHP_ERR_BACKEND (on a device). Local. */
 enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor,
                                        enum ghp_buffer_kind buffer_kind, const void *whole);
 
-/* Hash of this worker's parts of all tensors (weights, momenta, statistics), one for each entry of the list: equal on
- * all holders of a shard, 0 for what is of another stage. Local. */
+/* Hash of this worker's parts of all tensors (weights, momenta that are not in strips, statistics), one for each entry of
+ * the list: equal on all holders of a shard, 0 for what is of another stage. Local. */
 enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
                                     uint64_t *hashes);
 

@@ -384,6 +384,7 @@ enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_pl
                                 .rank = s->rank,
                                 .element_bytes = s->element_bytes,
                                 .bucket_bytes = e->plan.bucket_bytes,
+                                .sync = e->plan.sync,
                                 .seed = (uint64_t)s->options->seed,
                                 .fault = (enum ghp_fault)s->options->fault,
                                 .groups = e->plan.groups,

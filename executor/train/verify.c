@@ -128,6 +128,7 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const stru
     work.splits = splits;
     work.staging = NULL;
     work.nchw16c = NULL;
+    work.sync = NULL;
     work.problem.workers = 1;
     work.rank = 0;
     work.fault = GHP_FAULT_NONE;

@@ -118,6 +118,7 @@ static enum ghp_status prepare(struct ghp_build_context *m)
     GHP_TRY(ghp_network_load(w->model_path, &plan->model));
     plan->problem = w->problem;
     plan->bucket_bytes = w->bucket_bytes == GHP_BUCKET_AUTO ? 0 : w->bucket_bytes;
+    plan->sync = w->sync;
     GHP_TRY(ghp_problem_check(w->problem));
     if (w->groups > 0 && workers % w->groups != 0)
         return GHP_FAIL(GHP_ERR_USAGE,

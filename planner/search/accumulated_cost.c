@@ -78,6 +78,7 @@ static void add_layer(const struct ghp_instance *in, int v, int flat,
             accumulated->work[k][in->first_steady + in->stage[v] + 1] += p->steady_s[k];
     }
     accumulated->reduce[item + 1] = p->reduce_s;
+    accumulated->reduce[in->n_items] += p->gather_s;
     accumulated->slack[item] = p->reduces ? 0 : 1;
     if (!in->has_memory) return;
     add_spans(in, &in->layer_spans, flat, accumulated->live);
@@ -141,8 +142,9 @@ void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice,
         if (in->p2p_transfer_of[e] >= 0) add_p2p_transfer(in, e, choice, accumulated);
         if (in->has_memory) add_spans(in, &in->edge_spans, pair, accumulated->live);
     }
-    accumulated->reduce[in->n_items] = metric_s;
-    accumulated->slack[in->n_items - 1] = metric_s > 0 ? 0 : 1;
+    accumulated->reduce[in->n_layers + 1] = metric_s;
+    accumulated->slack[in->n_layers] = metric_s > 0 ? 0 : 1;
+    accumulated->slack[in->n_layers + 1] = 1; /* of the gathers */
     add_up_both(accumulated->work[0], accumulated->work[1], in->n_slots + 1);
     add_up(accumulated->reduce, in->n_items + 1);
     if (in->has_memory) add_up(accumulated->live, in->n_points);

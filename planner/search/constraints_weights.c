@@ -134,6 +134,7 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
     int forward = in->wait_slot[item], backward = in->ready_slot[item];
     double sum = p->reduces ? w->reduce[item] * p->reduce_s : -w->slack[item];
 
+    sum += w->reduce[in->n_layers + 1] * p->gather_s;
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
         sum += w->work[k][forward] * p->forward_s[k] + w->work[k][backward] * p->before_s[k] +
                w->work[k][backward + 1] * p->after_s[k];
@@ -142,7 +143,7 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
     if (v == in->n_layers - 1) {
         double metric_s = in->metric_s[i];
 
-        sum += metric_s > 0 ? w->reduce[in->n_items - 1] * metric_s : -w->slack[in->n_items - 1];
+        sum += metric_s > 0 ? w->reduce[in->n_layers] * metric_s : -w->slack[in->n_layers];
     }
     if (in->has_memory)
         sum += spans_cost(&in->layer_spans, in->first_choice[v] + i, w->live) +

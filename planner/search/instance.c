@@ -16,8 +16,8 @@ static enum ghp_status allocate(struct ghp_instance *in)
     in->first_choice = ghp_alloc(layers + 1, sizeof *in->first_choice);
     in->first_pair = ghp_alloc(edges + 1, sizeof *in->first_pair);
     in->most_reduce_s = ghp_alloc(layers, sizeof *in->most_reduce_s);
-    in->wait_slot = ghp_alloc(layers + 1, sizeof *in->wait_slot);
-    in->ready_slot = ghp_alloc(layers + 1, sizeof *in->ready_slot);
+    in->wait_slot = ghp_alloc(layers + 2, sizeof *in->wait_slot);
+    in->ready_slot = ghp_alloc(layers + 2, sizeof *in->ready_slot);
     in->edge_slot = ghp_alloc(2 * edges, sizeof *in->edge_slot);
     in->stage = ghp_alloc(layers, sizeof *in->stage);
     in->p2p_transfer_of = ghp_alloc(edges + 1, sizeof *in->p2p_transfer_of);
@@ -48,7 +48,8 @@ static void place_items(struct ghp_instance *in)
         in->edge_slot[2 * e + 1] = 2 * ghp_point_backward_edge(model, e) + steady_phases;
     }
     in->wait_slot[in->n_layers] = 2 * ghp_point_forward(model, in->n_layers - 1);
-    in->ready_slot[in->n_layers] = in->n_slots - 1;
+    in->wait_slot[in->n_layers + 1] = 0;
+    in->ready_slot[in->n_layers] = in->ready_slot[in->n_layers + 1] = in->n_slots - 1;
 }
 
 /* Stages, what stands for them, and the p2p transfers between them. */
@@ -167,7 +168,7 @@ static enum ghp_work work_of(const struct ghp_instr *instr)
 
 /* Seconds a byte that no bucket of up to `most` bytes undercuts: the least cost of a size over the next larger size
  * of a fine ladder, given that a larger message is never cheaper.  At most 1/16 below the true share. */
-static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_ranks ranks,
+static enum ghp_status share_per_byte(const struct ghp_instance *in, const struct ghp_instr *instr,
                                       int64_t least, int64_t most, double *share)
 {
     struct ghp_cost cost;
@@ -178,7 +179,7 @@ static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_
     while (size <= most) {
         int64_t next = size + size / 16 + GHP_ALIGN_BYTES;
 
-        GHP_TRY(ghp_profile_comm(in->profile, GHP_COMM_ALL_REDUCE, size, ranks,
+        GHP_TRY(ghp_profile_comm(in->profile, instr->comm, size, instr->ranks,
                                  in->how->problem.workers, &cost));
         after = cost.seconds / (double)next;
         if (after < *share) *share = after;
@@ -187,8 +188,9 @@ static enum ghp_status share_per_byte(const struct ghp_instance *in, struct ghp_
     return GHP_OK;
 }
 
-static enum ghp_status cost_reduction(const struct ghp_instance *in, const struct ghp_instr *instr,
-                                      double *seconds)
+/* Of a layer's reduction or gather; `bytes` without padding, which a bucket has once for all its layers. */
+static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct ghp_instr *instr,
+                                   int64_t bytes, double *seconds)
 {
     struct ghp_cost cost;
     int64_t most = 0;
@@ -203,8 +205,24 @@ static enum ghp_status cost_reduction(const struct ghp_instance *in, const struc
         most += ghp_layer_weights(&in->how->model->layers[v]) *
                     ghp_parameter_bytes(in->how->element_bytes) +
                 in->how->model->layers[v].n_params * GHP_ALIGN_BYTES;
-    GHP_TRY(share_per_byte(in, instr->ranks, instr->bytes, most, &share));
-    *seconds = share * (double)instr->bytes;
+    GHP_TRY(share_per_byte(in, instr, bytes, most, &share));
+    *seconds = share * (double)bytes;
+    return GHP_OK;
+}
+
+/* An update as a part of its bucket's, where a bucket's strip is updated at once: what its bytes add. `bytes`: of the
+ * layer's gradients, without padding. */
+static enum ghp_status cost_update(const struct ghp_instance *in, const struct ghp_instr *instr,
+                                   int64_t bytes, struct ghp_cost *cost)
+{
+    struct ghp_instr part = *instr;
+    struct ghp_cost twice;
+
+    part.bytes = 2 * bytes / instr->ranks.count;
+    GHP_TRY(ghp_profile_cost(in->profile, &part, in->how->problem.workers, cost));
+    part.bytes *= 2;
+    GHP_TRY(ghp_profile_cost(in->profile, &part, in->how->problem.workers, &twice));
+    cost->seconds = twice.seconds - cost->seconds;
     return GHP_OK;
 }
 
@@ -224,6 +242,7 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
                                          struct ghp_program *piece)
 {
     struct ghp_layer_cost *p = &in->layer[flat];
+    int64_t bytes = ghp_lower_gradient_bytes(in->how, v, in->choices[flat]);
     struct ghp_cost cost;
 
     piece->n_instrs = 0;
@@ -232,11 +251,15 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
         const struct ghp_instr *instr = &piece->instrs[k];
 
         if (instr->stream == GHP_STREAM_COMM) {
-            p->reduces = true;
-            GHP_TRY(cost_reduction(in, instr, &p->reduce_s));
+            p->reduces = p->reduces || ghp_instr_reduces(instr);
+            GHP_TRY(cost_bucket(in, instr, bytes,
+                                ghp_instr_reduces(instr) ? &p->reduce_s : &p->gather_s));
             continue;
         }
-        GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
+        if (instr->kind == GHP_INSTR_UPDATE && instr->ranks.count > 1 && !in->alone)
+            GHP_TRY(cost_update(in, instr, bytes, &cost));
+        else
+            GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
         cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[v]));
         p->steady_s[work_of(instr)] += others(in, instr) * cost.seconds;
         if (!instr->backward)
@@ -378,7 +401,7 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct g
                                       .edges = how->model->edges,
                                       .alone = how->bucket_bytes == 0};
     instance->n_points = ghp_point_count(how->model);
-    instance->n_items = instance->n_layers + 1;
+    instance->n_items = instance->n_layers + 2;
     if (how->staging == NULL) GHP_TRY_GOTO(status, ghp_problem_check(how->problem), done);
     GHP_TRY_GOTO(status, ghp_staging_check(how->staging, how->model, how->problem), done);
     GHP_TRY_GOTO(status, allocate(instance), done);

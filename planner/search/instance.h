@@ -11,7 +11,7 @@
  * points): a layer's backward point has two halves, before and after its reduction becomes ready; all others use half
  * 0.  An
  * *item* is a reduction on the communication stream in its order: the layers from the last to the first, then the
- * metrics.  Constraints (planner/search/constraints.h) are sums over slots and items.
+ * metrics; the last item is all gathers of weights, for which no path waits.  Constraints (planner/search/constraints.h) are sums over slots and items.
  *
  * With micro-batches (docs/stages.md) the forward slots are the first one's (with the updates), the backward slots the
  * last one's (with the reductions), and between them lies one slot a stage, the *steady phase*: all its other work.
@@ -36,6 +36,7 @@ struct ghp_layer_cost {               /* seconds */
     double after_s[GHP_WORK_COUNT];   /* backward, the rest */
     double steady_s[GHP_WORK_COUNT];  /* the other micro-batches' forward and backward */
     double reduce_s;                  /* the gradients' reduction, alone */
+    double gather_s;                  /* the updated weights' gather, alone */
     bool reduces;                     /* there is one, so the update waits */
 };
 

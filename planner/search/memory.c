@@ -154,6 +154,29 @@ static int keeper_of(const struct maker *m, int v, int *at_least)
 
 /* ---- layers ---- */
 
+/* The gather of the layer's bucket, as it is alone; NULL: its updates are whole. */
+static const struct ghp_instr *gather_of(const struct maker *m)
+{
+    for (int k = 0; k < m->piece.n_instrs; ++k)
+        if (m->piece.instrs[k].kind == GHP_INSTR_ALL_GATHER) return &m->piece.instrs[k];
+    return NULL;
+}
+
+/* Weights, their gradients and momentum. With strips: both buckets padded, and momentum for one strip; inside a larger
+ * bucket padding is left out, a bound from below. */
+static enum ghp_status parameter_spans(struct maker *m, int v, int64_t each)
+{
+    struct ghp_spans *spans = &m->in->layer_spans;
+    int64_t all = m->model->layers[v].n_params * each;
+    const struct ghp_instr *gather = gather_of(m);
+
+    if (gather == NULL) return add_lasting(m, spans, 3 * all);
+    if (m->in->alone)
+        return add_lasting(m, spans, 2 * gather->bytes + gather->bytes / gather->ranks.count);
+    return add_lasting(m, spans,
+                       2 * all + all / gather->ranks.count / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES);
+}
+
 static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp_local *local)
 {
     const struct ghp_layer *layer = &m->model->layers[v];
@@ -164,7 +187,7 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     if (layer->n_params > 0) {
         int64_t each = ghp_align(ghp_local_weight_elements(local) / layer->n_params * bytes);
 
-        GHP_TRY(add_lasting(m, spans, 3 * layer->n_params * each)); /* weight, gradient, momentum */
+        GHP_TRY(parameter_spans(m, v, each));
         if (m->in->micro_batches > 1 && m->facts[v].wanted) /* a further micro-batch's gradient */
             GHP_TRY(add_span(m, spans, layer->n_params * each, backward, backward));
     }
@@ -199,7 +222,7 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
     if (m->in->n_stages > 1) ranks.count = m->in->how->problem.workers; /* of all stages */
 
     for (int k = 0; k < m->piece.n_instrs; ++k)
-        if (m->piece.instrs[k].kind == GHP_INSTR_ALL_REDUCE)
+        if (ghp_instr_reduces(&m->piece.instrs[k]))
             return ghp_receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks.count);
     if (v < m->in->route[m->stage].end_layer - 1 || m->in->how->no_metrics || ranks.count == 1)
         return 0;
@@ -214,14 +237,14 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     struct ghp_spans *spans = &m->in->layer_spans;
     int forward = ghp_point_forward(m->model, v), backward = ghp_point_backward(m->model, v), lives;
 
+    m->piece.n_instrs = 0;
+    GHP_TRY(ghp_lower_layer(m->in->how, v, split, m->in->rank[m->stage], &m->piece));
     GHP_TRY(persistent_spans(m, v, &local));
     if (layer->op == GHP_OP_INPUT && m->in->how->prefetch)
         GHP_TRY(add_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
     keeper_of(m, v, &lives);
     GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward,
                      lives));
-    m->piece.n_instrs = 0;
-    GHP_TRY(ghp_lower_layer(m->in->how, v, split, m->in->rank[m->stage], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k)
         GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
     m->in->receive_bytes[flat] = segment_of(m, v, split);

@@ -221,9 +221,51 @@ static void test_queue(void)
     ghp_profile_release(&profile);
 }
 
+/* A sharded update of two layers, seconds in brackets: updates [1, 1], gathers [5, 6] beside them, forward [4, 4], and
+ * backward [3, 3] with reduce-scatters [4, 7] behind. From the first update: its gather 1-6, forward 6-10, the other
+ * gather 6-12, forward 12-16, backward 16-19 and 19-22, reduce-scatters 19-23 and 23-30, then the next update. */
+static void test_sharded_update(void)
+{
+    enum { U1, A1, U2, A2, W1, F1, W2, F2, B2, R2, B1, R1, N };
+    static const int seconds[N] = {1, 5, 1, 6, 0, 4, 0, 4, 3, 4, 3, 7};
+    static const enum ghp_instr_kind kinds[N] = {
+        GHP_INSTR_UPDATE,         GHP_INSTR_ALL_GATHER, GHP_INSTR_UPDATE,
+        GHP_INSTR_ALL_GATHER,     GHP_INSTR_WAIT,       GHP_INSTR_ACCUMULATE,
+        GHP_INSTR_WAIT,           GHP_INSTR_ACCUMULATE, GHP_INSTR_ACCUMULATE,
+        GHP_INSTR_REDUCE_SCATTER, GHP_INSTR_ACCUMULATE, GHP_INSTR_REDUCE_SCATTER};
+    struct ghp_instr instrs[N];
+    struct ghp_program program = {.instrs = instrs, .max_instrs = N, .problem = {2, 2}};
+    struct ghp_profile profile;
+    struct ghp_timing timing;
+
+    unit_profile(&profile);
+    for (int i = 0; i < N; i++) {
+        struct ghp_instr *instr = put(&program, kinds[i], seconds[i]);
+        bool gathers = kinds[i] == GHP_INSTR_ALL_GATHER;
+
+        if (!gathers && kinds[i] != GHP_INSTR_REDUCE_SCATTER) continue;
+        instr->stream = GHP_STREAM_COMM;
+        instr->comm = gathers ? GHP_COMM_ALL_GATHER : GHP_COMM_REDUCE_SCATTER;
+        instr->ranks.count = 2;
+        instr->bytes *= 2; /* of which one half is sent */
+    }
+    instrs[U1].wait = R1;
+    instrs[U2].wait = R2;
+    instrs[W1].after = A1;
+    instrs[W2].after = A2;
+    CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, 30, 1e-9);
+    CHECK_NEAR(timing.comm_s, 22, 1e-9);
+    CHECK_NEAR(timing.phase_s[GHP_PHASE_EXPOSED], 14, 1e-9);
+    CHECK_NEAR(timing.instrs[F2].start_s - timing.instrs[U1].start_s, 12, 1e-9);
+    ghp_timing_release(&timing);
+    ghp_profile_release(&profile);
+}
+
 CHECK_TEST(simulate)
 {
     test_period();
+    test_sharded_update();
     test_queue();
     test_contention();
     test_long_reduction();

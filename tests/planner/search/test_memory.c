@@ -63,6 +63,7 @@ static void check_model(const struct ghp_model *model, const struct ghp_profile 
                                .element_bytes = random_below(s, 2) == 0 ? 4 : 8,
                                .scratch = {.bytes = some_scratch},
                                .input_gradient = input_gradient,
+                               .sync = ghp_sync_at(random_below(s, 2)),
                                .prefetch = random_below(s, 2) == 0};
     struct ghp_instance in;
     struct ghp_accumulated_cost load;

@@ -1,0 +1,85 @@
+/* core/program/sync_sharded.c - each holder of a shard updates its strip of every bucket, and gathers the others'.
+ *
+ * The updates of all buckets stand at the start of a step, in the order in which the forward pass reads them, each with
+ * its gather behind it: the gathers run beside the forward pass, which waits for a bucket where it reads its first
+ * layer. Statistics of ghost batches are added on every worker, so their layers keep the all-reduce. */
+#include "core/program/lower_private.h"
+
+static int64_t strip_bytes(const struct ghp_layer *layer, int64_t bytes, int holders)
+{
+    return ghp_layer_has_stats_delta(layer) ? 0 : ghp_align((bytes + holders - 1) / holders);
+}
+
+/* A bucket's update of this worker's strip, and the gather of all strips. */
+static enum ghp_status emit_update(const struct ghp_emitter *e, struct ghp_bucket_range range,
+                                   int bucket, int point)
+{
+    struct ghp_instr *update = ghp_emitter_add(e, GHP_INSTR_UPDATE, point);
+    struct ghp_instr *gather;
+
+    if (update == NULL) return GHP_NO_MEMORY();
+    update->layer = range.ready_layer;
+    update->bucket = bucket;
+    update->ranks = ghp_emitter_holders(e, range.tp_size);
+    update->bytes = 2 * range.strip_bytes;
+    gather = ghp_emitter_add(e, GHP_INSTR_ALL_GATHER, point);
+    if (gather == NULL) return GHP_NO_MEMORY();
+    gather->stream = GHP_STREAM_COMM;
+    gather->layer = range.ready_layer;
+    gather->bucket = bucket;
+    gather->comm = GHP_COMM_ALL_GATHER;
+    gather->ranks = ghp_emitter_holders(e, range.tp_size);
+    gather->bytes = range.bytes;
+    return GHP_OK;
+}
+
+static enum ghp_status emit_start(const struct ghp_emitter *e)
+{
+    const struct ghp_bucket_plan *buckets = e->buckets;
+
+    for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
+        int b = buckets->of_layer[layer];
+
+        if (b < 0 || buckets->ranges[b].strip_bytes == 0 || buckets->ranges[b].ready_layer != layer)
+            continue;
+        GHP_TRY(emit_update(e, buckets->ranges[b], b, e->forward_base));
+    }
+    return GHP_OK;
+}
+
+static int gather_of(const struct ghp_program *program, int bucket)
+{
+    int i = 0;
+
+    while (program->instrs[i].kind != GHP_INSTR_ALL_GATHER || program->instrs[i].bucket != bucket)
+        i++;
+    return i;
+}
+
+static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struct ghp_split split)
+{
+    int bucket;
+    struct ghp_bucket_range range = ghp_emitter_range(e, layer, split, &bucket);
+    int point = ghp_emitter_point(e, layer, false);
+    struct ghp_instr *wait;
+
+    if (range.strip_bytes == 0) return ghp_emit_whole_update(e, layer, split);
+    if (e->buckets == NULL) return emit_update(e, range, bucket, point);
+    if (range.ready_layer != layer) return GHP_OK;
+    wait = ghp_emitter_add(e, GHP_INSTR_WAIT, point);
+    if (wait == NULL) return GHP_NO_MEMORY();
+    wait->layer = layer;
+    wait->after = gather_of(e->program, bucket);
+    return GHP_OK;
+}
+
+const struct ghp_sync_ops ghp_sync_sharded = {
+    .name = "sharded",
+    .purpose = "each worker updates its strip of the weights, and has momentum for that alone",
+    .period = 1,
+    .staleness = 0,
+    .equality = GHP_SYNC_EQUALS_ONE_WORKER,
+    .strip_bytes = strip_bytes,
+    .emit_start = emit_start,
+    .emit_before = emit_before,
+    .emit_ready = ghp_emit_reductions};

@@ -1,0 +1,80 @@
+/* executor/engine/worker_strips.c - what lies in strips (core/program/sync.h), made whole between steps.
+ *
+ * A whole momentum has no memory of its own: it lies where the layer's gradient does, which nobody needs between a
+ * flush and the next step. */
+#include "executor/engine/worker_private.h"
+
+/* The reduction that leaves a bucket's gradients in strips; -1: none does. */
+static int scatter_of(const struct ghp_worker *w, int bucket)
+{
+    for (int i = 0; i < w->program.n_instrs; i++)
+        if (ghp_worker_instr(w, i)->kind == GHP_INSTR_REDUCE_SCATTER &&
+            ghp_worker_instr(w, i)->bucket == bucket)
+            return i;
+    return -1;
+}
+
+bool ghp_worker_has_strip(const struct ghp_worker *w, int layer)
+{
+    for (int b = 0; b < w->program.n_buckets; b++) {
+        const struct ghp_bucket *bucket = &w->program.buckets[b];
+
+        for (int i = 0; i < w->program.n_buffers && bucket->strip_bytes > 0; i++)
+            if (w->program.buffers[i].buffer_kind == GHP_BUFFER_WEIGHT &&
+                w->program.buffers[i].layer == layer &&
+                w->program.buffers[i].storage == bucket->weights)
+                return true;
+    }
+    return false;
+}
+
+static enum ghp_status copy_strip(struct ghp_worker *w, int to, int from, int64_t bytes)
+{
+    return ghp_device_copy(
+        w->arena.device, GHP_DEVICE_STREAM_COMPUTE,
+        (struct ghp_copy){w->address[to], w->address[from], bytes, GHP_COPY_ON_DEVICE});
+}
+
+enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip, int whole)
+{
+    const struct ghp_prepared_instr *p = &w->prepared[i];
+    int64_t bytes = w->program.buffers[strip].bytes;
+
+    p->comm->label = p->label;
+    return p->comm->ops->all_gather(p->comm, w->address[strip], w->address[whole], bytes);
+}
+
+enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind)
+{
+    bool momenta = kind == GHP_BUFFER_MOMENTUM;
+    struct ghp_device device = w->arena.device;
+
+    if ((!momenta && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
+    GHP_ASSERT(momenta || w->collected != GHP_BUFFER_MOMENTUM); /* the gradients are gone */
+    for (int b = 0; b < w->program.n_buckets; b++) {
+        const struct ghp_bucket *bucket = &w->program.buckets[b];
+        int i = scatter_of(w, b);
+
+        if (i < 0) continue;
+        GHP_ASSERT(!momenta || !w->updates_pending);
+        if (momenta)
+            GHP_TRY(copy_strip(w, bucket->gradient_strip, bucket->momentum, bucket->strip_bytes));
+        GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE));
+        GHP_TRY(ghp_worker_gather_strips(w, i, bucket->gradient_strip, bucket->buffer));
+        GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMM));
+    }
+    w->collected = kind;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_worker_distribute(struct ghp_worker *w)
+{
+    for (int b = 0; b < w->program.n_buckets; b++) {
+        const struct ghp_bucket *bucket = &w->program.buckets[b];
+
+        if (bucket->strip_bytes > 0)
+            GHP_TRY(copy_strip(w, bucket->momentum, bucket->gradient_strip, bucket->strip_bytes));
+    }
+    w->collected = GHP_BUFFER_KIND_COUNT;
+    return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
+}

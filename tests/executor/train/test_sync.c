@@ -1,0 +1,276 @@
+/* ghp-test: np=2,3 np_full=1,4 timeout=300
+ *
+ * A sharded update trains like one worker, and to the same bits as an all-reduce: by splits of every kind, with and
+ * without buckets, in stages and micro-batches, in double on the reference backend and in float on the fast one, with
+ * ghost batches too. Its momentum is the strips' alone, and the arena is the program's. A training goes on from either
+ * synchroniser's checkpoint by the other, under another plan, and from a group's by one worker. */
+#include "executor/state/checkpoint.h"
+#include "executor/state/parameters.h"
+#include "tests/check.h"
+#include "tests/executor/bench.h"
+#include "tests/executor/cases.h"
+
+#include <unistd.h>
+
+static struct ghp_transport *transport;
+static int workers;
+static char folder[64];
+
+/* Momentum bytes of a program, and what they are by its buckets: a strip of each that has some, else all of it. */
+static void check_momentum(const struct ghp_program *program)
+{
+    int64_t bytes = 0, expected = 0;
+
+    for (int i = 0; i < program->n_buffers; i++) {
+        const struct ghp_buffer *b = &program->buffers[i];
+
+        if (b->buffer_kind == GHP_BUFFER_MOMENTUM) bytes += b->bytes;
+        if (b->buffer_kind == GHP_BUFFER_WEIGHT &&
+            program->buffers[b->storage].buffer_kind == GHP_BUFFER_WEIGHT)
+            expected += b->bytes;
+    }
+    for (int b = 0; b < program->n_buckets; b++) {
+        const struct ghp_bucket *bucket = &program->buckets[b];
+
+        expected += bucket->strip_bytes;
+        if (bucket->strip_bytes > 0)
+            CHECK_EQ(bucket->strip_bytes * bucket->ranks.count, bucket->bytes);
+    }
+    CHECK_EQ(bytes, expected);
+}
+
+struct run { /* how a worker trains */
+    const struct ghp_split *splits;
+    const struct ghp_staging *staging;
+    const struct ghp_sync_ops *sync;
+    int64_t bucket_bytes;
+};
+
+static bool open_worker(struct bench *b, struct run run, struct ghp_worker **worker)
+{
+    struct ghp_work work = b->work;
+
+    work.splits = run.splits;
+    work.staging = run.staging;
+    work.sync = run.sync;
+    work.bucket_bytes = run.bucket_bytes;
+    if (!CHECK_STATUS(ghp_worker_open(&b->exec, &work, worker), GHP_OK)) return false;
+    CHECK_STATUS(ghp_worker_connect(*worker), GHP_OK);
+    CHECK_STATUS(ghp_worker_allocate(*worker), GHP_OK);
+    CHECK_EQ(ghp_worker_arena(*worker)->bytes, ghp_worker_program(*worker)->peak_bytes);
+    CHECK_STATUS(ghp_parameters_init(*worker, BENCH_SEED), GHP_OK);
+    check_momentum(ghp_worker_program(*worker));
+    return true;
+}
+
+/* Trains and compares with one worker; the fingerprint of all weights and momenta. */
+static uint64_t train(struct bench *b, struct run run)
+{
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot plan = {0};
+    struct ghp_verification v = {0};
+    int different = 0;
+    uint64_t hash;
+
+    if (!open_worker(b, run, &worker)) return 0;
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_compare(&plan, &b->alone,
+                                    (struct ghp_precision){b->work.element_bytes, false}, &v),
+                 GHP_OK);
+    if (!CHECK(v.passed) && transport->control->rank == 0)
+        fprintf(stderr, "%s by %s, buckets of %lld: e_w %.3g, e_g %.3g\n", b->model.name,
+                run.sync->name, (long long)run.bucket_bytes, v.weight_difference,
+                v.gradient_difference);
+    CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
+    CHECK_EQ(different, -1);
+    hash = bench_fingerprint(worker);
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&plan);
+    ghp_worker_close(worker);
+    return hash;
+}
+
+static void check_same_bits(struct bench *b, struct run run)
+{
+    uint64_t sharded, all;
+
+    run.sync = &ghp_sync_sharded;
+    sharded = train(b, run);
+    run.sync = &ghp_sync_allreduce;
+    all = train(b, run);
+    if (!CHECK(sharded == all))
+        fprintf(stderr, "%s, buckets of %lld: other bits\n", b->model.name,
+                (long long)run.bucket_bytes);
+}
+
+static void check_splits(struct bench *b, enum case_kind kind, unsigned seed)
+{
+    static const int64_t sizes[] = {0, 20000, INT64_C(1) << 40};
+    struct ghp_split *splits = case_splits(&b->model, b->work.problem, kind, seed, workers);
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        check_same_bits(b, (struct run){.splits = splits, .bucket_bytes = sizes[i]});
+    free(splits);
+}
+
+/* Micro-batches in one stage; and two stages, of which the first has holders that share an update. */
+static void check_stages(struct bench *b)
+{
+    struct ghp_split *splits = case_splits(&b->model, b->work.problem, CASE_DATA, 0, 1);
+    struct ghp_staging s = {.micro_batches = 2};
+    int middle = 1;
+
+    check_same_bits(b, (struct run){.splits = splits, .staging = &s, .bucket_bytes = 20000});
+    while (middle < b->model.n_layers / 2 || !ghp_stage_may_start(&b->model, middle))
+        middle++;
+    s.n = 2;
+    s.micro_batches = workers == 3 ? 3 : 2; /* of which each worker has as many samples */
+    s.stage[0].workers = workers == 3 ? 2 : 1;
+    s.stage[1].workers = 1;
+    s.stage[1].first_layer = middle;
+    if (workers > 2) check_same_bits(b, (struct run){.splits = splits, .staging = &s});
+    free(splits);
+}
+
+static void check_model(const char *path, int ghost_batch, struct bench_numbers numbers)
+{
+    bool norms = false; /* over the global batch, so no micro-batches */
+    struct bench b;
+
+    if (!CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK)) return;
+    for (int l = 0; l < b.model.n_layers; l++) {
+        if (b.model.layers[l].op != GHP_OP_BATCH_NORM) continue;
+        b.model.layers[l].norm.ghost_batch = ghost_batch;
+        norms = true;
+    }
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    check_splits(&b, CASE_DATA, 0);
+    if (ghost_batch == 0) {
+        check_splits(&b, CASE_MIXED, 1);
+        if (check_full()) check_splits(&b, CASE_OUT, 0);
+        if (check_full()) check_splits(&b, CASE_IN, 0);
+    }
+    if (!norms) check_stages(&b);
+    bench_close(&b);
+}
+
+/* ---- checkpoints ---- */
+
+static void check_resume(const struct ghp_sync_ops *first, const struct ghp_sync_ops *second)
+{
+    struct bench b;
+    struct ghp_split *before, *after;
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot plan = {0};
+    struct ghp_checkpoint checkpoint = {0};
+    struct ghp_verification v = {0};
+    uint64_t saved;
+
+    CHECK_STATUS(
+        bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
+        GHP_OK);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    before = case_splits(&b.model, b.work.problem, CASE_MIXED, 2, workers);
+    after = case_splits(&b.model, b.work.problem, CASE_OWT, 0, workers);
+    if (!open_worker(&b, (struct run){.splits = before, .sync = first, .bucket_bytes = 20000},
+                     &worker))
+        return;
+    CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
+    saved = bench_fingerprint(worker);
+    CHECK_STATUS(
+        ghp_checkpoint_save(folder, worker,
+                            (struct ghp_checkpoint){.step = 2,
+                                                    .global_batch = b.work.problem.global_batch,
+                                                    .samples = b.training_config.order.n}),
+        GHP_OK);
+    ghp_worker_close(worker);
+    if (!open_worker(&b, (struct run){.splits = after, .sync = second}, &worker)) return;
+    CHECK_STATUS(ghp_checkpoint_load(folder, worker, &checkpoint), GHP_OK);
+    CHECK(bench_fingerprint(worker) == saved); /* momenta too */
+    CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b.model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_weights(&plan, worker), GHP_OK);
+    for (int i = 0; i < plan.list.n_params; i++) /* judged are the weights alone */
+        memcpy(plan.gradients[i], b.alone.gradients[i],
+               (size_t)plan.list.items[i].param->elements * sizeof(double));
+    CHECK_STATUS(ghp_verify_compare(&plan, &b.alone, (struct ghp_precision){8, false}, &v), GHP_OK);
+    CHECK(v.passed);
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&plan);
+    ghp_worker_close(worker);
+    free(after);
+    free(before);
+    bench_close(&b);
+}
+
+/* One worker alone reads what a group wrote. */
+static void check_alone(void)
+{
+    struct bench b;
+    struct ghp_split *splits, *data;
+    struct ghp_worker *worker = NULL;
+    struct ghp_checkpoint checkpoint;
+    uint64_t saved;
+
+    CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
+                 GHP_OK);
+    splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, workers);
+    if (!open_worker(&b, (struct run){.splits = splits, .sync = &ghp_sync_sharded}, &worker))
+        return;
+    CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
+    saved = bench_fingerprint(worker);
+    CHECK_STATUS(ghp_checkpoint_save(folder, worker, (struct ghp_checkpoint){.step = 2}), GHP_OK);
+    ghp_worker_close(worker);
+    b.work.problem.workers = 1;
+    b.work.rank = 0;
+    data = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
+    if (!open_worker(&b, (struct run){.splits = data}, &worker)) return;
+    CHECK_STATUS(ghp_checkpoint_load(folder, worker, &checkpoint), GHP_OK);
+    CHECK(bench_fingerprint(worker) == saved);
+    ghp_worker_close(worker);
+    free(data);
+    free(splits);
+    bench_close(&b);
+}
+
+static void agree_on_folder(struct ghp_comm *world)
+{
+    long id = (long)getpid();
+    long *ids = ghp_alloc((size_t)workers, sizeof(*ids));
+
+    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
+    snprintf(folder, sizeof(folder), "/tmp/ghp-test-sync-%ld", ids[0]);
+    free(ids);
+}
+
+CHECK_TEST(sync)
+{
+    const struct bench_numbers exact = {.ops = &ghp_backend_reference, .element_bytes = 8},
+                               fast = {.ops = &ghp_backend_onednn, .element_bytes = 4};
+    struct ghp_comm *world = NULL;
+    char path[96];
+
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    workers = transport->control->size;
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = workers, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &world),
+                 GHP_OK);
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, exact);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 0, exact);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
+    check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);
+    agree_on_folder(world);
+    if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    check_resume(&ghp_sync_sharded, &ghp_sync_sharded);
+    check_resume(&ghp_sync_sharded, &ghp_sync_allreduce);
+    check_resume(&ghp_sync_allreduce, &ghp_sync_sharded);
+    check_alone();
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+    if (transport->control->rank == 0) CHECK(unlink(path) == 0 && rmdir(folder) == 0);
+    ghp_transport_end(transport);
+    return check_end();
+}
