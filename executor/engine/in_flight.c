@@ -1,14 +1,14 @@
 /* executor/engine/in_flight.c - see engine/in_flight.h. */
 #include "executor/engine/in_flight.h"
 
-#include "core/base/clock.h"
 #include "core/base/log.h"
+#include "executor/platform/backoff.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { FIRST_PAUSE_NS = 2000, LAST_PAUSE_NS = 50000 };
+/* A step on a device takes from tens of microseconds on; what was enqueued ahead keeps the device busy for a pause. */
+static const struct ghp_backoff pauses = {.first_ns = 2000, .last_ns = 50000, .growth = 4};
 
 struct bank {
     struct ghp_device_event *done; /* behind the step, never on a graph */
@@ -244,17 +244,15 @@ static enum ghp_status is_done(struct ghp_in_flight *f, int b, bool *done)
 static enum ghp_status await(struct ghp_in_flight *f, int b)
 {
     const struct ghp_exec_context *exec = f->plan.exec;
-    double begin_s = ghp_now_s();
-    long pause_ns = FIRST_PAUSE_NS;
+    struct ghp_backoff_wait wait = ghp_backoff_begin(&pauses);
     bool done = false;
 
     for (;;) {
         GHP_TRY(is_done(f, b, &done));
         if (done) return GHP_OK;
-        GHP_TRY(exec->collectives->ops->check(exec->collectives, ghp_now_s() - begin_s,
+        GHP_TRY(exec->collectives->ops->check(exec->collectives, ghp_backoff_waited_s(&wait),
                                               label_of(f, b)));
-        nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
-        if (pause_ns < LAST_PAUSE_NS) pause_ns += pause_ns / 4;
+        ghp_backoff_pause(&wait);
     }
 }
 

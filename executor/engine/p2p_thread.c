@@ -2,7 +2,7 @@
 #include "executor/engine/p2p_thread.h"
 #include "core/base/clock.h"
 
-#include "executor/platform/step_timer.h"
+#include "executor/platform/backoff.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -12,16 +12,11 @@
 
 enum { MESSAGE_BYTES = 1024 };
 
-/* Pauses between looks grow with the time that passed without anything happening, to about 1 / growth of it: so much
- * later is noticed what took so long. */
-struct pauses {
-    long first_ns, last_ns, growth;
-};
-
 /* While somebody waits for a message nobody computes on the core, and looks cost nothing.  Else each takes ten to
  * thirty microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links
  * go on with what sockets hold. */
-static const struct pauses awaited = {5000, 500000, 16}, concurrent = {200000, 2000000, 4};
+static const struct ghp_backoff awaited = {0, 5000, 500000, 16},
+                                concurrent = {0, 200000, 2000000, 4};
 
 enum stage_of_message { IDLE, POSTED, ACTIVE };
 
@@ -155,29 +150,17 @@ static void pause_for(struct ghp_p2p_thread *c, long ns)
     pthread_cond_timedwait(&c->posted, &c->lock, &until);
 }
 
-/* The pause to come. */
-struct rhythm {
-    const struct pauses *pauses;
-    long ns;
-};
-
 /* Under the lock, directly before a pause: whoever began to wait meanwhile signalled a thread that did not listen. */
-static void adapt(const struct ghp_p2p_thread *c, struct rhythm *rhythm)
+static void adapt(const struct ghp_p2p_thread *c, struct ghp_backoff_wait *wait)
 {
-    const struct pauses *now = c->waits ? &awaited : &concurrent;
+    const struct ghp_backoff *now = c->waits ? &awaited : &concurrent;
 
-    if (rhythm->pauses != now) *rhythm = (struct rhythm){now, now->first_ns};
-}
-
-static void lengthen(struct rhythm *rhythm)
-{
-    rhythm->ns += rhythm->ns / rhythm->pauses->growth;
-    if (rhythm->ns > rhythm->pauses->last_ns) rhythm->ns = rhythm->pauses->last_ns;
+    if (wait->backoff != now) *wait = ghp_backoff_begin(now);
 }
 
 static enum ghp_status serve(struct ghp_p2p_thread *c)
 {
-    struct rhythm rhythm = {&concurrent, concurrent.first_ns};
+    struct ghp_backoff_wait wait = ghp_backoff_begin(&concurrent);
 
     for (;;) {
         enum ghp_status status = GHP_OK;
@@ -187,8 +170,9 @@ static enum ghp_status serve(struct ghp_p2p_thread *c)
         pthread_mutex_lock(&c->lock);
         while (c->n_active == 0 && c->n_queue == 0 && !c->ending)
             pthread_cond_wait(&c->posted, &c->lock);
-        adapt(c, &rhythm);
-        if (c->n_queue == 0 && c->n_active > 0 && !c->ending) pause_for(c, rhythm.ns);
+        adapt(c, &wait);
+        if (c->n_queue == 0 && c->n_active > 0 && !c->ending)
+            pause_for(c, ghp_backoff_take_ns(&wait));
         n = take_posted(c);
         if (c->ending) {
             pthread_mutex_unlock(&c->lock);
@@ -199,10 +183,7 @@ static enum ghp_status serve(struct ghp_p2p_thread *c)
             status = start(c, c->active[i]);
         if (status == GHP_OK) status = carry(c, &progress);
         if (status != GHP_OK) return status;
-        if (progress || n > 0)
-            rhythm.ns = rhythm.pauses->first_ns;
-        else
-            lengthen(&rhythm);
+        if (progress || n > 0) wait = ghp_backoff_begin(wait.backoff);
     }
 }
 

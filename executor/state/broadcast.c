@@ -1,16 +1,16 @@
 /* executor/state/broadcast.c - see state/broadcast.h. */
 #include "executor/state/broadcast.h"
-#include "core/base/clock.h"
+#include "executor/platform/backoff.h"
 
-#include <time.h>
+enum { TAG = 0 }; /* nothing else is under way: any tag will do */
 
-enum { PAUSE_NS = 20000, TAG = 0 }; /* nothing else is under way: any tag will do */
+/* Once for a layer of a checkpoint: a piece takes much longer than a pause, and nobody computes meanwhile. */
+static const struct ghp_backoff pauses = {.first_ns = 20000, .last_ns = 20000, .growth = 1};
 
 static enum ghp_status wait_all(const struct ghp_exec_context *exec, struct ghp_channel *channel,
                                 int n)
 {
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    double begin = ghp_now_s();
+    struct ghp_backoff_wait wait = ghp_backoff_begin(&pauses);
 
     for (int slot = 0; slot < n;) {
         bool done = false;
@@ -20,12 +20,12 @@ static enum ghp_status wait_all(const struct ghp_exec_context *exec, struct ghp_
             slot++;
             continue;
         }
-        if (ghp_now_s() - begin > exec->transport->control->watchdog_s)
+        if (ghp_backoff_waited_s(&wait) > exec->transport->control->watchdog_s)
             return GHP_FAIL(GHP_ERR_COMM,
                             "worker %d waited too long for a tensor of another stage; see why the "
                             "others stopped, or raise --watchdog if they are only slow",
                             exec->transport->control->rank);
-        nanosleep(&pause, NULL);
+        ghp_backoff_pause(&wait);
     }
     return GHP_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_COMMUNICATOR_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_COMMUNICATOR_H
 
+#include "executor/platform/backoff.h"
 #include "executor/platform/processors.h"
 #include "executor/transport/transport.h"
 
@@ -78,9 +79,8 @@ enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set);
 
 /* For waits that are not for messages: lets MPI go on with those that are on their way. */
 enum ghp_status ghp_mpi_progress(struct ghp_mpi_comm *comm);
-/* How long to sleep between two looks: at first (0), and after a pause of so long [ns]. */
-long ghp_mpi_pause_ns(const struct ghp_mpi_comm *comm, long last_ns);
-extern const double ghp_mpi_testing_s; /* of testing without a pause, before the first sleep */
+/* A wait of the communicator's stream, which begins now. */
+struct ghp_backoff_wait ghp_mpi_backoff_begin(const struct ghp_mpi_comm *comm);
 
 struct ghp_mpi_missing { /* lists of ranks, at first empty */
     char from[256];      /* nothing has come from them */

@@ -4,9 +4,6 @@
  * first one's process, so nothing stays behind however a run ends.  They believe that it is the right one when they
  * find there what the first one wrote. */
 #include "executor/transport/mpi/shared_segment.h"
-#include "core/base/clock.h"
-
-#include "executor/platform/step_timer.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -71,18 +68,15 @@ static void breathe(void)
 
 /* Tests for a moment. */
 static bool has_soon(const struct ghp_shared_segment_flags *flag,
-                     enum ghp_shared_segment_event event, uint32_t chunk)
+                     enum ghp_shared_segment_event event, uint32_t chunk,
+                     struct ghp_backoff_wait *wait)
 {
-    double begin_s;
-
-    if (has(flag, event, chunk)) return true;
-    begin_s = ghp_now_s();
     do {
         for (int i = 0; i < TESTS; i++) {
             if (has(flag, event, chunk)) return true;
             breathe();
         }
-    } while (ghp_now_s() - begin_s < ghp_mpi_testing_s);
+    } while (ghp_backoff_tests(wait));
     return false;
 }
 
@@ -100,11 +94,10 @@ static enum ghp_status fail_stalled(const struct ghp_shared_segment *b,
 }
 
 static enum ghp_status sleep_until(const struct ghp_shared_segment *b, int rank,
-                                   enum ghp_shared_segment_event event, uint32_t chunk)
+                                   enum ghp_shared_segment_event event, uint32_t chunk,
+                                   struct ghp_backoff_wait *wait)
 {
     struct ghp_shared_segment_flags *flag = &b->flags[rank];
-    double begin_s = ghp_now_s();
-    long pause_ns = 0;
     enum ghp_status status = GHP_OK;
 
     atomic_fetch_add(&flag->sleepers, 1);
@@ -112,12 +105,11 @@ static enum ghp_status sleep_until(const struct ghp_shared_segment *b, int rank,
         uint32_t seen = atomic_load(&flag->chunks[event]);
 
         if ((int32_t)(seen - chunk) > 0) break;
-        pause_ns = ghp_mpi_pause_ns(b->comm, pause_ns);
         syscall(SYS_futex, &flag->chunks[event], FUTEX_WAIT, seen,
-                &(struct timespec){.tv_nsec = pause_ns}, NULL, 0);
+                &(struct timespec){.tv_nsec = ghp_backoff_take_ns(wait)}, NULL, 0);
         if (has(flag, event, chunk)) break;
         GHP_TRY_GOTO(status, ghp_mpi_progress(b->comm), done);
-        if (ghp_now_s() - begin_s > b->comm->transport->control.watchdog_s)
+        if (ghp_backoff_waited_s(wait) > b->comm->transport->control.watchdog_s)
             GHP_TRY_GOTO(status, fail_stalled(b, event, chunk), done);
     }
 done:
@@ -130,8 +122,12 @@ enum ghp_status ghp_shared_segment_await(const struct ghp_shared_segment *b,
 {
     for (int i = 1; i < b->count; i++) {
         int r = (b->index + i) % b->count;
+        struct ghp_backoff_wait wait;
 
-        if (!has_soon(&b->flags[r], event, chunk)) GHP_TRY(sleep_until(b, r, event, chunk));
+        if (has(&b->flags[r], event, chunk)) continue;
+        wait = ghp_mpi_backoff_begin(b->comm);
+        if (!has_soon(&b->flags[r], event, chunk, &wait))
+            GHP_TRY(sleep_until(b, r, event, chunk, &wait));
     }
     return GHP_OK;
 }

@@ -4,14 +4,16 @@
  * Messages between single ranks of the world, because a communicator may be what is to be made. */
 #include "executor/transport/mpi/communicator.h"
 
-#include <time.h>
+enum { BARRIER_TAG = 11 };
 
-enum { BARRIER_TAG = 11, PAUSE_NS = 100000 };
+/* Seldom needed, and never in a hurry: short of memory. */
+static const struct ghp_backoff calm = {.first_ns = 100000, .last_ns = 100000, .growth = 1};
 
 /* Without room for many requests: one after the other. So small a message goes whether or not it is waited for. */
 static enum ghp_status tell_one_by_one(struct ghp_ranks ranks, int rank, int64_t word)
 {
     for (int i = 0; i < ranks.count; i++) {
+        struct ghp_backoff_wait wait = ghp_backoff_begin(&calm);
         MPI_Request request;
         int done = 0;
 
@@ -22,7 +24,7 @@ static enum ghp_status tell_one_by_one(struct ghp_ranks ranks, int rank, int64_t
         for (;;) {
             GHP_TRY(ghp_mpi_check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "sending"));
             if (done) break;
-            nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+            ghp_backoff_pause(&wait);
         }
     }
     return GHP_OK;

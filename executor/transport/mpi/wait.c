@@ -1,29 +1,21 @@
 /* executor/transport/mpi/wait.c - waiting, and what is said of a wait that took too long. */
 #include "executor/transport/mpi/communicator.h"
-#include "core/base/clock.h"
-
-#include "executor/platform/step_timer.h"
-
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-enum {
-    SLEEP_FIRST_NS = 5000,
-    NO_TAG = 9 /* of no message */
-};
-const double ghp_mpi_testing_s = 20e-6;
+enum { NO_TAG = 9 }; /* of no message */
 
-/* Longest pause between tests [ns]: an exchange's end is waited for; reductions run beside a computing thread of the
- * same core, which each test interrupts, and what arrives meanwhile waits in the socket. */
-static const long sleep_last_ns[GHP_STREAM_COUNT] = {
-    [GHP_STREAM_COMPUTE] = 50000, [GHP_STREAM_COMM] = 200000, [GHP_STREAM_TRANSFER] = 50000};
+/* Pauses of at most 50 us where an exchange's end is waited for; of 200 us in reductions, which run beside a computing
+ * thread of the same core: each test interrupts it, and what arrives meanwhile waits in the socket. A sleeper is woken
+ * in time even beside a computing thread, and takes little from it. */
+static const struct ghp_backoff backoffs[GHP_STREAM_COUNT] = {
+    [GHP_STREAM_COMPUTE] = {20e-6, 5000, 50000, 4},
+    [GHP_STREAM_COMM] = {20e-6, 5000, 200000, 4},
+    [GHP_STREAM_TRANSFER] = {20e-6, 5000, 50000, 4}};
 
-long ghp_mpi_pause_ns(const struct ghp_mpi_comm *comm, long last_ns)
+struct ghp_backoff_wait ghp_mpi_backoff_begin(const struct ghp_mpi_comm *comm)
 {
-    long longer = last_ns == 0 ? SLEEP_FIRST_NS : last_ns + last_ns / 4;
-
-    return longer < sleep_last_ns[comm->base.stream] ? longer : sleep_last_ns[comm->base.stream];
+    return ghp_backoff_begin(&backoffs[comm->base.stream]);
 }
 
 void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from)
@@ -72,30 +64,23 @@ enum ghp_status ghp_mpi_progress(struct ghp_mpi_comm *comm)
                          "waiting");
 }
 
-/* Tests for a moment, then sleeps between tests: a sleeper is woken in time even beside a computing thread, and takes
- * little from it.  It never yields: on Linux since 6.6 a yield gives the whole time slice (3 ms) to whoever computes on
- * the same core, and the link stands still meanwhile. */
 enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set)
 {
     struct ghp_mpi_posted *posted = &comm->posted[request_set];
-    double begin = ghp_now_s(), now = begin;
-    long sleep_ns = 0;
+    struct ghp_backoff_wait wait = ghp_mpi_backoff_begin(comm);
+    double limit_s = comm->transport->control.watchdog_s, waited_s;
     int done = 0;
 
     for (;;) {
         GHP_TRY(ghp_mpi_check(MPI_Testall(posted->n, posted->requests, &done, MPI_STATUSES_IGNORE),
                               "waiting"));
         if (done) break;
-        if (now - begin < ghp_mpi_testing_s) {
-            now = ghp_now_s();
-            continue;
-        }
-        sleep_ns = ghp_mpi_pause_ns(comm, sleep_ns);
-        nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
-        now = ghp_now_s();
-        if (now - begin > comm->transport->control.watchdog_s / 8 && ghp_mpi_heard_beat())
-            begin = now;
-        if (now - begin > comm->transport->control.watchdog_s) return fail_stalled(comm, posted);
+        if (!ghp_backoff_pause(&wait)) continue;
+        waited_s = ghp_backoff_waited_s(&wait);
+        if (waited_s > limit_s / 8 && ghp_mpi_heard_beat())
+            wait.begin_s += waited_s;
+        else if (waited_s > limit_s)
+            return fail_stalled(comm, posted);
     }
     posted->n = 0;
     return GHP_OK;
