@@ -100,20 +100,28 @@ static enum ghp_status scratch_of(void *context, const struct ghp_local *local, 
     return ghp_profile_scratch(context, local, pass, bytes);
 }
 
+struct ghp_lowering ghp_lowering_of(const struct ghp_model *model, struct ghp_problem problem,
+                                    const struct ghp_profile *profile)
+{
+    return (struct ghp_lowering){
+        .model = model,
+        .problem = problem,
+        .element_bytes = profile->element_bytes,
+        .prefetch = profile->prefetch,
+        .scratch = {.bytes = scratch_of, .context = (void *)(uintptr_t)profile}, /* only read */
+    };
+}
+
 struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
                                       const struct ghp_profile *profile)
 {
-    return (struct ghp_lowering){
-        .model = &plan->model,
-        .problem = plan->problem,
-        .element_bytes = profile->element_bytes,
-        .bucket_bytes = plan->bucket_bytes,
-        .sync = plan->sync,
-        .prefetch = profile->prefetch,
-        .staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging,
-        .nchw16c = plan->nchw16c,
-        .scratch = {.bytes = scratch_of, .context = (void *)(uintptr_t)profile}, /* only read */
-    };
+    struct ghp_lowering how = ghp_lowering_of(&plan->model, plan->problem, profile);
+
+    how.bucket_bytes = plan->bucket_bytes;
+    how.sync = plan->sync;
+    how.staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging;
+    how.nchw16c = plan->nchw16c;
+    return how;
 }
 
 /* Of all stages' costed seconds, the part that was measured. */

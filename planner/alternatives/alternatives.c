@@ -280,20 +280,20 @@ static enum ghp_status record(struct second_best *r)
 
 /* ---- all layers ---- */
 
-static enum ghp_status find_one(struct second_best *r, int left, struct ghp_plan *plan)
+static enum ghp_status find_one(struct second_best *r, int left, struct ghp_alternatives *found)
 {
     double now_s = ghp_now_s();
 
-    r->a = &plan->alternatives[plan->n_alternatives];
+    r->a = &found->of[found->n];
     r->step_s = INFINITY;
-    ++plan->n_alternatives; /* owned by the plan from here on */
+    ++found->n; /* owned by the list from here on */
     GHP_TRY(change_alone(r));
     if (now_s < r->job->deadline_s) {
         GHP_TRY(search_others(r, now_s + (r->job->deadline_s - now_s) / left));
         if (isfinite(r->step_s)) GHP_TRY(drop_idle_changes(r));
     }
     if (isfinite(r->step_s)) return record(r);
-    --plan->n_alternatives; /* no other split fits the memory */
+    --found->n; /* no other split fits the memory */
     ghp_alternative_release(r->a);
     return GHP_OK;
 }
@@ -310,54 +310,55 @@ static void set_most(struct second_best *r, int layers)
     r->most = all <= all_instrs ? INT_MAX : most < 2 ? 2 : (int)most;
 }
 
-static enum ghp_status find_all(struct second_best *r, struct ghp_plan *plan)
+static enum ghp_status find_all(struct second_best *r, struct ghp_alternatives *found)
 {
     int left = 0;
 
-    for (int v = 0; v < plan->model.n_layers; ++v)
-        left += ghp_op_is_weighted(plan->model.layers[v].op);
+    for (int v = 0; v < r->model->n_layers; ++v)
+        left += ghp_op_is_weighted(r->model->layers[v].op);
     GHP_TRY(play(r, r->choice, &r->program, &r->timing, r->own_terms));
     if (left > 0) set_most(r, left);
-    for (int v = 0; v < plan->model.n_layers; ++v) {
-        if (!ghp_op_is_weighted(plan->model.layers[v].op) || r->job->instance->n_choices[v] < 2)
+    for (int v = 0; v < r->model->n_layers; ++v) {
+        if (!ghp_op_is_weighted(r->model->layers[v].op) || r->job->instance->n_choices[v] < 2)
             continue;
         if (ghp_now_s() > r->job->end_s) {
             ++r->left_out;
             continue;
         }
         r->layer = v;
-        GHP_TRY(find_one(r, left--, plan));
+        GHP_TRY(find_one(r, left--, found));
     }
     return GHP_OK;
 }
 
 enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
-                                         struct ghp_plan *plan, int *left_out)
+                                         struct ghp_alternatives *alternatives)
 {
-    size_t layers = (size_t)plan->model.n_layers;
-    struct second_best r = {.job = job, .model = &plan->model};
+    const struct ghp_model *model = job->instance->how->model;
+    size_t layers = (size_t)model->n_layers;
+    struct second_best r = {.job = job, .model = model};
     int *choice = ghp_alloc(layers, sizeof *choice);
     enum ghp_status status = ghp_accumulated_cost_init(job->instance, &r.load);
     int widest = 1;
 
-    for (int v = 0; v < plan->model.n_layers; ++v)
+    for (int v = 0; v < model->n_layers; ++v)
         if (job->instance->n_choices[v] > widest) widest = job->instance->n_choices[v];
     r.coefficients = ghp_coefficients_of(&job->instance->profile->overlap);
     r.own_terms = ghp_alloc(layers, sizeof *r.own_terms);
     r.promises = ghp_alloc((size_t)widest, sizeof *r.promises);
-    plan->alternatives = ghp_alloc(layers, sizeof *plan->alternatives);
+    *alternatives = (struct ghp_alternatives){.of = ghp_alloc(layers, sizeof *alternatives->of)};
     r.choice = choice;
     r.trial = ghp_alloc(layers, sizeof *r.trial);
     r.best = ghp_alloc(layers, sizeof *r.best);
     r.splits = ghp_alloc(layers, sizeof *r.splits);
     r.terms = ghp_alloc(layers, sizeof *r.terms);
-    if (plan->alternatives == NULL || choice == NULL || r.trial == NULL || r.best == NULL ||
+    if (alternatives->of == NULL || choice == NULL || r.trial == NULL || r.best == NULL ||
         r.splits == NULL || r.terms == NULL || r.own_terms == NULL || r.promises == NULL)
         status = GHP_NO_MEMORY();
-    for (int v = 0; v < plan->model.n_layers && status == GHP_OK; ++v)
-        choice[v] = ghp_instance_find(job->instance, v, plan->splits[v]);
-    if (status == GHP_OK) status = find_all(&r, plan);
-    *left_out = r.left_out;
+    for (int v = 0; v < model->n_layers && status == GHP_OK; ++v)
+        choice[v] = ghp_instance_find(job->instance, v, job->splits[v]);
+    if (status == GHP_OK) status = find_all(&r, alternatives);
+    alternatives->left_out = r.left_out;
     free(choice);
     free(r.trial);
     free(r.best);
@@ -368,5 +369,14 @@ enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
     ghp_timing_release(&r.timing);
     ghp_program_release(&r.program);
     ghp_accumulated_cost_release(&r.load);
+    if (status != GHP_OK) ghp_alternatives_release(alternatives);
     return status;
+}
+
+void ghp_alternatives_release(struct ghp_alternatives *alternatives)
+{
+    for (int i = 0; i < alternatives->n; ++i)
+        ghp_alternative_release(&alternatives->of[i]);
+    free(alternatives->of);
+    *alternatives = (struct ghp_alternatives){0};
 }

@@ -346,7 +346,8 @@ static enum ghp_status find_quantity(struct pair *p, enum ghp_quantity quantity,
     return GHP_OK;
 }
 
-static enum ghp_status find_layer(struct pair *p, struct ghp_alternative *alternative)
+static enum ghp_status find_layer(struct pair *p, const struct ghp_alternative *alternative,
+                                  struct ghp_break_even_layer *found)
 {
     double slower_s;
 
@@ -354,9 +355,8 @@ static enum ghp_status find_layer(struct pair *p, struct ghp_alternative *altern
     slower_s = alternative->step_s - p->plan->predicted.step_s;
     for (int q = 0; q < GHP_QUANTITY_COUNT; ++q) {
         if (q == GHP_QUANTITY_COMPUTE || !matters(p, (enum ghp_quantity)q)) continue;
-        GHP_TRY(find_quantity(p, (enum ghp_quantity)q, slower_s,
-                              &alternative->break_even[alternative->n_break_even]));
-        ++alternative->n_break_even;
+        GHP_TRY(find_quantity(p, (enum ghp_quantity)q, slower_s, &found->of[found->n]));
+        ++found->n;
     }
     costed_release(&p->b);
     return GHP_OK;
@@ -374,21 +374,21 @@ static double layer_work(const struct pair *p)
     return LINK_TRIALS * (links + batch) * p->a.program.n_instrs;
 }
 
-/* The alternative with the fastest second best that has no values yet, NULL: none is near enough. */
-static struct ghp_alternative *nearest(struct ghp_plan *plan)
+/* The alternative with the fastest second best that has no values yet, -1: none is near enough. */
+static int nearest(const struct ghp_plan *plan, const struct ghp_break_evens *found)
 {
-    struct ghp_alternative *best = NULL;
+    int best = -1;
 
     for (int i = 0; i < plan->n_alternatives; ++i) {
-        struct ghp_alternative *a = &plan->alternatives[i];
+        double step_s = plan->alternatives[i].step_s;
 
-        if (a->n_break_even > 0 || a->step_s > (1 + within) * plan->predicted.step_s) continue;
-        if (best == NULL || a->step_s < best->step_s) best = a;
+        if (found->layers[i].n > 0 || step_s > (1 + within) * plan->predicted.step_s) continue;
+        if (best < 0 || step_s < plan->alternatives[best].step_s) best = i;
     }
     return best;
 }
 
-static enum ghp_status note(struct ghp_plan *plan, int done, bool cut)
+static enum ghp_status note(const struct ghp_plan *plan, int done, bool cut, char **search)
 {
     char text[192];
 
@@ -396,35 +396,48 @@ static enum ghp_status note(struct ghp_plan *plan, int done, bool cut)
              "%d of %d layers: those whose second-best is slower by no more than %.0f %%%s", done,
              plan->n_alternatives, 100 * within,
              cut ? ", nearest first; the others would take longer than the budget" : "");
-    free(plan->break_even_search);
-    plan->break_even_search = strdup(text);
-    return plan->break_even_search == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    *search = strdup(text);
+    return *search == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile, struct ghp_plan *plan)
+enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile,
+                                       const struct ghp_plan *plan, struct ghp_break_evens *found)
 {
-    struct ghp_split *second_best = ghp_alloc((size_t)plan->model.n_layers, sizeof *second_best);
+    size_t layers = (size_t)plan->model.n_layers;
+    struct ghp_split *second_best = ghp_alloc(layers, sizeof *second_best);
     struct pair p = {.whole = profile, .plan = plan, .second_best = second_best};
-    struct ghp_alternative *next = NULL;
     enum ghp_status status;
     double work = 0;
-    int done = 0;
+    int done = 0, next = -1;
 
+    *found = (struct ghp_break_evens){0};
     if (second_best == NULL) return GHP_NO_MEMORY();
     for (int q = 0; q < GHP_QUANTITY_COUNT; ++q)
         for (int k = 0; k < 2 * DOUBLINGS; ++k)
             p.grid[q][k] = NAN;
+    found->layers = ghp_alloc((size_t)plan->n_alternatives, sizeof *found->layers);
+    GHP_TRY_GOTO(status, found->layers == NULL ? GHP_NO_MEMORY() : GHP_OK, out);
     GHP_TRY_GOTO(status, costed_init(&p, plan->splits, &p.a), out);
-    while ((next = nearest(plan)) != NULL && work + layer_work(&p) <= BUDGET_WORK) {
-        ghp_alternative_splits(next, plan->splits, (size_t)plan->model.n_layers, second_best);
-        GHP_TRY_GOTO(status, find_layer(&p, next), out);
+    while ((next = nearest(plan, found)) >= 0 && work + layer_work(&p) <= BUDGET_WORK) {
+        const struct ghp_alternative *alternative = &plan->alternatives[next];
+
+        ghp_alternative_splits(alternative, plan->splits, layers, second_best);
+        GHP_TRY_GOTO(status, find_layer(&p, alternative, &found->layers[next]), out);
         work += layer_work(&p);
         ++done;
     }
-    status = note(plan, done, next != NULL);
+    status = note(plan, done, next >= 0, &found->search);
 out:
     costed_release(&p.a);
     costed_release(&p.b);
     free(second_best);
+    if (status != GHP_OK) ghp_break_even_release(found);
     return status;
+}
+
+void ghp_break_even_release(struct ghp_break_evens *found)
+{
+    free(found->layers);
+    free(found->search);
+    *found = (struct ghp_break_evens){0};
 }

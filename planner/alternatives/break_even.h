@@ -12,7 +12,7 @@
  *     memory               the plan's own arena, where the second best needs less: below it only the second best fits
  *
  * The work is limited by a count, not by a clock, so a plan is the same on every machine: layers whose second best is
- * slower by more than half are left out, then those with the slowest second-best choices.  plan->break_even_search
+ * slower by more than half are left out, then those with the slowest second-best choices.  `search`
  * says so.
  *
  * Tested  tests/planner/alternatives/test_break_even.c (a closed form), tests/tools/plan/test_why.sh */
@@ -21,11 +21,23 @@
 
 #include "core/plan/plan.h"
 
-/* Fills the break-even values of plan->alternatives, and plan->break_even_search.
+struct ghp_break_even_layer { /* of one alternative */
+    int n;                    /* 0: not searched */
+    struct ghp_break_even of[GHP_QUANTITY_COUNT];
+};
+
+struct ghp_break_evens {
+    struct ghp_break_even_layer *layers; /* one for each of the plan's alternatives; owned */
+    char *search;                        /* how far values were looked for; owned */
+};
+
+/* The break-even values of the plan's alternatives.
  *
  * profile   the whole one that the plan was made with; finalized
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; errors of lowering */
-enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile, struct ghp_plan *plan);
+enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile,
+                                       const struct ghp_plan *plan, struct ghp_break_evens *found);
+void ghp_break_even_release(struct ghp_break_evens *found);
 
 #endif

@@ -1,10 +1,16 @@
-/* planner/build/build.h - from a model, a profile and a request to a whole plan: searches, baselines, buckets,
- * certificate.
+/* planner/build/build.h - from a model, a profile and a request to a whole plan, in steps that read what earlier steps
+ * made and change none of it.
  *
- * The order: the three baselines; the search over everything that the request leaves open, from the baselines' plans;
- * shares by the workers' speeds where these differ; bucket sizes on the best plans met; data parallelism in place of
- * a plan that is not surely faster; the second best of each conv2d and linear layer, and where that is faster under
- * buckets than the plan, it instead; break-even values.
+ *     request       what is asked for, checked                                             build/request.h
+ *     setting       model, costs of every piece, what is left open                         build/setting.h
+ *     candidates    the three baselines; the search from their plans; stages; layers
+ *                   recomputed; shares by the workers' speeds; the plan by rules           build/candidates.h
+ *     choice        which of them, with which buckets, and why: margin over data
+ *                   parallelism, the second best of each conv2d and linear layer           build/choice.h
+ *     plan          the one place that writes it; break-even values                        build/write.h
+ *
+ * Where a network's tensors may lie blocked, the setting has formats for data parallelism; if the choice cannot keep to
+ * them, the steps are taken again with formats for its stages, then with none.
  *
  * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
  * afterwards: its status then says so.

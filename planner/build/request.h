@@ -63,4 +63,24 @@ struct ghp_plan_request {
     const struct ghp_overrides *what_if; /* what overrides the profile; borrowed; NULL: nothing */
 };
 
+/* Whether the numbers of the request can be: workers, batch and groups.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE and GHP_ERR_INPUT, naming what would do */
+enum ghp_status ghp_request_check(const struct ghp_plan_request *request);
+
+/* Whether stages or micro-batches are given, so that only their splits are searched. */
+bool ghp_request_has_stages(const struct ghp_plan_request *request);
+
+/* Whether anything of the plan is given: splits, stages, or that it goes by rules. */
+bool ghp_request_is_given(const struct ghp_plan_request *request);
+
+/* Whether the fastest of all plans is asked for, those without stages at least. */
+bool ghp_request_is_free(const struct ghp_plan_request *request);
+
+/* Whether anything may be found by trial: only where no splits or groups were asked for, and not on GPUs. */
+bool ghp_request_may_try(const struct ghp_plan_request *request);
+
+/* Whether layers recomputed in the backward pass are looked for. */
+bool ghp_request_may_recompute(const struct ghp_plan_request *request);
+
 #endif

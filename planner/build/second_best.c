@@ -1,94 +1,106 @@
 /* planner/build/second_best.c - each layer's second best, and the plan that one of them makes where it is faster
  * under buckets. */
-#include "planner/build/build_private.h"
+#include "planner/build/choice.h"
 
 #include "core/base/clock.h"
-#include "core/base/log.h"
-#include "planner/alternatives/alternatives.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* of the time limit, for the second-best choices of the plan and of each one that takes its place */
 static const double first_share = 0.06, next_share = 0.03;
 
-static void release_alternatives(struct ghp_plan *plan)
-{
-    for (int i = 0; i < plan->n_alternatives; ++i)
-        ghp_alternative_release(&plan->alternatives[i]);
-    free(plan->alternatives);
-    plan->alternatives = NULL;
-    plan->n_alternatives = 0;
-}
-
 /* share   of the time limit that the searches may take */
-static enum ghp_status find_alternatives(struct ghp_build_context *m, double share, int *left_out)
+static enum ghp_status find(const struct ghp_setting *s, const struct ghp_candidate *plan,
+                            double share, struct ghp_alternatives *found)
 {
-    struct ghp_alternatives_job job = {
-        .instance = &m->instance,
-        .bucket_bytes = m->plan->bucket_bytes,
-        .limit_bytes = m->request->memory_bytes,
-        .deadline_s =
-            fmin(ghp_build_deadline(m, 1), ghp_now_s() + share * m->request->time_limit_s),
-        .end_s = ghp_build_deadline(m, 1)};
+    const double end_s = ghp_setting_deadline(s, 1);
+    const struct ghp_alternatives_job job = {
+        .instance = s->instance,
+        .splits = plan->splits,
+        .bucket_bytes = plan->bucket_bytes,
+        .limit_bytes = s->request->memory_bytes,
+        .deadline_s = fmin(end_s, ghp_now_s() + share * s->request->time_limit_s),
+        .end_s = end_s};
 
-    release_alternatives(m->plan);
-    return ghp_alternatives_compute(&job, m->plan, left_out);
+    return ghp_alternatives_compute(&job, found);
 }
 
-/* The proof is about layers reduced alone; with buckets a second best may be faster than the plan.  Whether one was
- * taken in its place. */
-static enum ghp_status take_second_best(struct ghp_build_context *m, bool *taken)
+/* The fastest that is faster than the plan; NULL: there is none, or the plan was asked for. The proof is about layers
+ * reduced alone; with buckets a second best may be faster than the plan. */
+static const struct ghp_alternative *faster(const struct ghp_setting *s,
+                                            const struct ghp_choice *choice)
 {
-    struct ghp_plan *plan = m->plan;
     const struct ghp_alternative *best = NULL;
-    struct ghp_lowering how = m->how;
 
-    *taken = false;
-    if (m->request->strategy != GHP_STRATEGY_AUTO || m->request->force != NULL ||
-        plan->certificate.preferred != NULL)
-        return GHP_OK;
-    for (int i = 0; i < plan->n_alternatives; ++i)
-        if (plan->alternatives[i].step_s < plan->predicted.step_s * (1 - GHP_BRANCH_SAME) &&
-            (best == NULL || plan->alternatives[i].step_s < best->step_s))
-            best = &plan->alternatives[i];
-    if (best == NULL) return GHP_OK;
-    ghp_alternative_splits(best, plan->splits, (size_t)plan->model.n_layers, plan->splits);
-    how.bucket_bytes = plan->bucket_bytes;
-    GHP_TRY(ghp_plan_predict(&how, plan->splits, m->request->profile, &plan->predicted));
-    *taken = true;
-    return ghp_build_certify(m);
+    if (!ghp_request_is_free(s->request) || choice->certificate.preferred != NULL) return NULL;
+    for (int i = 0; i < choice->alternatives.n; ++i) {
+        const struct ghp_alternative *a = &choice->alternatives.of[i];
+
+        if (a->step_s < choice->plan.predicted.step_s * (1 - GHP_BRANCH_SAME) &&
+            (best == NULL || a->step_s < best->step_s))
+            best = a;
+    }
+    return best;
 }
 
-static enum ghp_status note_unfinished(struct ghp_build_context *m, int left_out, bool taken)
+/* The choice of an alternative in the plan's place. */
+static enum ghp_status choose(const struct ghp_setting *s, const struct ghp_candidates *c,
+                              const struct ghp_candidate *plan, const struct ghp_alternative *best,
+                              struct ghp_choice *next)
+{
+    const struct ghp_lead lead = ghp_lead_of(s, c);
+    size_t layers = (size_t)s->model->n_layers;
+    struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
+    enum ghp_status status;
+
+    *next = (struct ghp_choice){0};
+    if (splits == NULL) return GHP_NO_MEMORY();
+    ghp_alternative_splits(best, plan->splits, layers, splits);
+    status = ghp_candidate_of_splits(s, splits, plan->bucket_bytes, &next->plan);
+    free(splits);
+    GHP_TRY(status);
+    next->fastest = next->plan.predicted;
+    next->certificate = ghp_certify(s, &lead.proven, lead.trial, &next->plan);
+    return GHP_OK;
+}
+
+static enum ghp_status note_unfinished(bool taken, struct ghp_choice *choice)
 {
     char text[128];
 
+    if (!taken && choice->alternatives.left_out == 0) return GHP_OK;
     if (taken) /* those found were the plan's that it has replaced */
         snprintf(text, sizeof text,
                  "the time limit came before the second best of the plan taken last");
     else
         snprintf(text, sizeof text, "the time limit came before the second best of %d layer%s",
-                 left_out, left_out == 1 ? "" : "s");
-    return ghp_build_set_text(&m->plan->certificate.unfinished, text);
+                 choice->alternatives.left_out, choice->alternatives.left_out == 1 ? "" : "s");
+    choice->certificate.unfinished = strdup(text);
+    return choice->certificate.unfinished == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-/* Until no second best is faster than the plan, so that those listed in the end are the plan's own: each is a change
- * of the plan that it was found for. Every round makes the step shorter, so there is a last one. */
-enum ghp_status ghp_build_second_best(struct ghp_build_context *m)
+enum ghp_status ghp_choice_find_second_best(const struct ghp_setting *setting,
+                                            const struct ghp_candidates *candidates,
+                                            struct ghp_choice *choice)
 {
     double share = first_share;
-    bool taken = true, late = false;
-    int left_out = 0;
+    bool taken = true;
 
-    while (taken && !late) {
-        GHP_TRY(find_alternatives(m, share, &left_out));
-        GHP_TRY(take_second_best(m, &taken));
-        if (taken) m->fastest = m->plan->predicted;
+    for (bool late = false; taken && !late; late = ghp_now_s() > ghp_setting_deadline(setting, 1)) {
+        const struct ghp_alternative *best;
+        struct ghp_choice next;
+
+        GHP_TRY(find(setting, &choice->plan, share, &choice->alternatives));
+        best = faster(setting, choice);
+        taken = best != NULL;
         share = next_share;
-        late = ghp_now_s() > ghp_build_deadline(m, 1);
+        if (!taken) continue;
+        GHP_TRY(choose(setting, candidates, &choice->plan, best, &next));
+        ghp_choice_release(choice);
+        *choice = next;
     }
-    if (taken) release_alternatives(m->plan);
-    return taken || left_out > 0 ? note_unfinished(m, left_out, taken) : GHP_OK;
+    return note_unfinished(taken, choice);
 }

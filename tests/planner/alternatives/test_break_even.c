@@ -44,11 +44,11 @@ static struct ghp_plan two_layers(const struct ghp_profile *profile)
     return plan;
 }
 
-static const struct ghp_break_even *value_of(const struct ghp_alternative *a,
+static const struct ghp_break_even *value_of(const struct ghp_break_even *values, int n,
                                              enum ghp_quantity quantity)
 {
-    for (int i = 0; i < a->n_break_even; ++i)
-        if (a->break_even[i].quantity == quantity) return &a->break_even[i];
+    for (int i = 0; i < n; ++i)
+        if (values[i].quantity == quantity) return &values[i];
     return NULL;
 }
 
@@ -65,32 +65,36 @@ static void test_closed_form(void)
     struct ghp_profile profile;
     struct ghp_plan plan;
     const struct ghp_break_even *b;
+    const struct ghp_break_even_layer *layer;
+    struct ghp_break_evens found;
 
     CHECK_STATUS(analytic_profile(1e9, bandwidth_Bps, latency_s, &profile), GHP_OK);
     plan = two_layers(&profile);
     CHECK_NEAR(plan.alternatives[0].step_s - plan.predicted.step_s, d / bandwidth_Bps - latency_s,
                1e-12);
-    CHECK_STATUS(ghp_break_even_compute(&profile, &plan), GHP_OK);
-    CHECK(plan.break_even_search != NULL && strstr(plan.break_even_search, "1 of 1") != NULL);
-    b = value_of(&plan.alternatives[0], GHP_QUANTITY_INTER_BANDWIDTH);
+    CHECK_STATUS(ghp_break_even_compute(&profile, &plan, &found), GHP_OK);
+    layer = &found.layers[0];
+    CHECK(strstr(found.search, "1 of 1") != NULL);
+    b = value_of(layer->of, layer->n, GHP_QUANTITY_INTER_BANDWIDTH);
     if (CHECK(b != NULL)) {
         CHECK_NEAR(b->nominal, bandwidth_Bps, 0);
         CHECK(isnan(b->low));
         CHECK_NEAR(b->high * latency_s / d, 1, 1e-6);
     }
-    b = value_of(&plan.alternatives[0], GHP_QUANTITY_INTER_LATENCY);
+    b = value_of(layer->of, layer->n, GHP_QUANTITY_INTER_LATENCY);
     if (CHECK(b != NULL)) {
         CHECK(isnan(b->low));
         CHECK_NEAR(b->high * bandwidth_Bps / d, 1, 1e-6);
     }
-    b = value_of(&plan.alternatives[0], GHP_QUANTITY_BATCH);
+    b = value_of(layer->of, layer->n, GHP_QUANTITY_BATCH);
     if (CHECK(b != NULL)) {
         /* X + Y grow with the batch: equal at 328.3 samples, an even number from 330 on */
         CHECK(isnan(b->low));
         CHECK_NEAR(b->high, 2 * ceil((w - latency_s * bandwidth_Bps) / ((x + y) / 2 / 64) / 2), 0);
     }
-    CHECK(value_of(&plan.alternatives[0], GHP_QUANTITY_INTRA_BANDWIDTH) == NULL);
-    CHECK(value_of(&plan.alternatives[0], GHP_QUANTITY_MEMORY) != NULL);
+    CHECK(value_of(layer->of, layer->n, GHP_QUANTITY_INTRA_BANDWIDTH) == NULL);
+    CHECK(value_of(layer->of, layer->n, GHP_QUANTITY_MEMORY) != NULL);
+    ghp_break_even_release(&found);
     ghp_plan_release(&plan);
     ghp_profile_release(&profile);
 }
@@ -135,7 +139,8 @@ static void test_plan(void)
     CHECK_EQ(plan.n_alternatives, 16);
     for (int i = 0; i < plan.n_alternatives; ++i) {
         const struct ghp_alternative *a = &plan.alternatives[i];
-        const struct ghp_break_even *b = value_of(a, GHP_QUANTITY_INTER_BANDWIDTH);
+        const struct ghp_break_even *b =
+            value_of(a->break_even, a->n_break_even, GHP_QUANTITY_INTER_BANDWIDTH);
         double costs_s = a->step_s - plan.predicted.step_s, least_s = INFINITY;
         bool own = false;
 

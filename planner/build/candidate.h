@@ -1,0 +1,53 @@
+/* planner/build/candidate.h - one whole plan, as numbers: splits, stages, buckets, recomputed layers, and what it is
+ * predicted to take. Made once, from what a search returned, and never changed.
+ *
+ * Called by planner/build/build.h alone.  Tested  tests/planner/build/test_build.c */
+#ifndef GHP_PLANNER_BUILD_CANDIDATE_H
+#define GHP_PLANNER_BUILD_CANDIDATE_H
+
+#include "planner/build/setting.h"
+
+struct ghp_candidate {
+    struct ghp_split *splits;   /* one a layer; owned; NULL: there is no such plan */
+    struct ghp_staging staging; /* zeroed: none. Its lists are the next two */
+    int64_t *shares;            /* one a worker, or NULL; owned */
+    bool *recompute;            /* one a layer, or NULL; owned */
+    int groups;
+    int64_t bucket_bytes;
+    struct ghp_prediction predicted;
+};
+
+/* The fastest of the plans that a search kept, with the bucket size that is fastest of those tried where the request
+ * leaves it open; each layer alone where that is as fast.
+ *
+ * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_candidate_of_search(const struct ghp_setting *setting,
+                                        const struct ghp_search_result *result,
+                                        struct ghp_candidate *candidate);
+
+/* The plan of a search over stages, or by trial or rules, with its fastest bucket size in the same way. */
+enum ghp_status ghp_candidate_of_partition(const struct ghp_setting *setting,
+                                           const struct ghp_partition *partition,
+                                           struct ghp_candidate *candidate);
+
+/* The plan without stages of these splits and this bucket size.
+ *
+ * splits   one a layer; copied */
+enum ghp_status ghp_candidate_of_splits(const struct ghp_setting *setting,
+                                        const struct ghp_split *splits, int64_t bucket_bytes,
+                                        struct ghp_candidate *candidate);
+
+/* A copy with lists of its own. */
+enum ghp_status ghp_candidate_copy(const struct ghp_setting *setting,
+                                   const struct ghp_candidate *from, struct ghp_candidate *to);
+void ghp_candidate_release(struct ghp_candidate *candidate); /* accepts a zeroed one */
+
+/* Whether its bucket size was tried on top of a search with another. */
+bool ghp_candidate_is_tuned(const struct ghp_setting *setting,
+                            const struct ghp_candidate *candidate);
+
+/* Layers that are not split by data. */
+int ghp_candidate_split_layers(const struct ghp_setting *setting,
+                               const struct ghp_candidate *candidate);
+
+#endif

@@ -1,0 +1,214 @@
+/* planner/build/candidates.c - one function for each way to find plans; see build/candidates.h. */
+#include "planner/build/candidates.h"
+
+#include "core/plan/staging_text.h"
+#include "planner/build/failure.h"
+#include "planner/build/recompute.h"
+#include "planner/pipeline/heuristic.h"
+#include "planner/pipeline/load_balance.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum ghp_strategy ghp_baseline_strategy(int baseline)
+{
+    static const enum ghp_strategy strategies[GHP_BASELINES] = {
+        GHP_STRATEGY_DATA, GHP_STRATEGY_MODEL, GHP_STRATEGY_OWT};
+
+    return strategies[baseline];
+}
+
+const struct ghp_search_result *ghp_candidates_shared(const struct ghp_setting *setting,
+                                                      const struct ghp_candidates *candidates)
+{
+    if (!ghp_request_has_stages(setting->request))
+        for (int b = 0; b < GHP_BASELINES; ++b)
+            if (ghp_baseline_strategy(b) == setting->request->strategy)
+                return &candidates->baseline[b].search;
+    return &candidates->shared;
+}
+
+void ghp_candidates_count(const struct ghp_setting *setting,
+                          const struct ghp_candidates *candidates, int64_t *plans, int64_t *nodes)
+{
+    const struct ghp_search_result *shared = ghp_candidates_shared(setting, candidates);
+
+    *plans = shared->plans + candidates->stages.plans;
+    *nodes = shared->nodes + candidates->stages.nodes;
+    for (int t = 0; t < GHP_TRIAL_COUNT; ++t) {
+        *plans += candidates->trial[t].plans;
+        *nodes += candidates->trial[t].nodes;
+    }
+}
+
+void ghp_candidates_release(struct ghp_candidates *candidates)
+{
+    for (int b = 0; b < GHP_BASELINES; ++b) {
+        ghp_search_release(&candidates->baseline[b].search);
+        ghp_candidate_release(&candidates->baseline[b].plan);
+        free(candidates->baseline[b].reason);
+    }
+    ghp_search_release(&candidates->shared);
+    ghp_partition_release(&candidates->stages);
+    for (int t = 0; t < GHP_TRIAL_COUNT; ++t)
+        ghp_partition_release(&candidates->trial[t]);
+    ghp_partition_release(&candidates->rules);
+    *candidates = (struct ghp_candidates){0};
+}
+
+/* ---- without stages ---- */
+
+/* Searches a domain, from the baselines that there are, till that share of the time limit. */
+static enum ghp_status search(const struct ghp_setting *s, const struct ghp_candidates *before,
+                              const struct ghp_domain *domain, double share,
+                              struct ghp_search_result *result)
+{
+    size_t layers = (size_t)s->model->n_layers;
+    int *start = ghp_alloc(GHP_BASELINES * layers, sizeof *start), n = 0;
+    struct ghp_search_job job = {.instance = s->instance,
+                                 .domain = domain,
+                                 .limit_bytes = s->request->memory_bytes,
+                                 .deadline_s = ghp_setting_deadline(s, share),
+                                 .gap = s->request->gap,
+                                 .start = start,
+                                 .solver = s->request->solver,
+                                 .canonical = true};
+    enum ghp_status status;
+
+    if (start == NULL) return GHP_NO_MEMORY();
+    for (int b = 0; b < GHP_BASELINES; ++b)
+        if (before->baseline[b].search.feasible)
+            memcpy(start + (size_t)n++ * layers, before->baseline[b].search.kept[0].choice,
+                   layers * sizeof *start);
+    job.n_start = n;
+    status = ghp_search_run(&job, result);
+    free(start);
+    return status;
+}
+
+/* Notes why a baseline is not there; other failures pass. */
+static enum ghp_status note_reason(struct ghp_baseline_found *found, enum ghp_status status)
+{
+    if (status != GHP_ERR_INFEASIBLE) return status;
+    found->reason = strdup(ghp_status_message());
+    return found->reason == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
+                                  const struct ghp_candidates *before, int baseline,
+                                  struct ghp_baseline_found *found)
+{
+    struct ghp_domain domain = {0};
+    enum ghp_status status;
+
+    GHP_TRY(ghp_domain_init(setting->instance, &domain));
+    status = ghp_strategy_restrict(ghp_baseline_strategy(baseline), &domain);
+    if (status == GHP_OK)
+        status = search(setting, before, &domain, 0.1 * (baseline + 1), &found->search);
+    if (status == GHP_OK && !found->search.feasible)
+        status = ghp_fail_memory(setting, &found->search);
+    if (status == GHP_OK) status = ghp_candidate_of_search(setting, &found->search, &found->plan);
+    ghp_domain_release(&domain);
+    return status == GHP_OK ? GHP_OK : note_reason(found, status);
+}
+
+enum ghp_status ghp_find_shared(const struct ghp_setting *setting,
+                                const struct ghp_candidates *before,
+                                struct ghp_search_result *found)
+{
+    double share = setting->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO ? 0.4
+                   : ghp_request_may_recompute(setting->request)             ? 0.6
+                                                                             : 0.8;
+
+    return search(setting, before, &setting->domain, share, found);
+}
+
+/* ---- stages ---- */
+
+/* The staging that the request gives; n and micro_batches 0: none. */
+static enum ghp_status read_staging(const struct ghp_plan_request *request,
+                                    const struct ghp_model *model, struct ghp_staging *staging)
+{
+    int workers = request->problem.workers, group;
+
+    *staging = (struct ghp_staging){.micro_batches = request->micro_batches,
+                                    .pipeline = request->pipeline};
+    if (request->stages == NULL) return GHP_OK;
+    GHP_TRY(ghp_staging_parse(request->stages, model, staging));
+    group = ghp_staging_group(staging, workers);
+    if (staging->n == 1 && staging->stage[0].workers != workers) group = staging->stage[0].workers;
+    if (workers % group != 0 || (request->groups > 0 && request->groups * group != workers))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--stages '%s' has groups of %d workers, but there are %d workers%s; make "
+                        "them fit",
+                        request->stages, group, workers,
+                        request->groups > 0 ? " and another number of --groups" : "");
+    return GHP_OK;
+}
+
+enum ghp_status ghp_find_given_stages(const struct ghp_setting *setting,
+                                      struct ghp_partition *found)
+{
+    struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.9, INFINITY);
+    struct ghp_staging staging;
+
+    GHP_TRY(read_staging(setting->request, setting->model, &staging));
+    return ghp_partition_one(&job, &staging, setting->request->force, found);
+}
+
+static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_partition *found,
+                               struct ghp_prediction *predicted)
+{
+    struct ghp_lowering how = s->how;
+
+    if (!found->found) return GHP_OK;
+    how.staging = ghp_staging_trivial(&found->staging) ? NULL : &found->staging;
+    return ghp_plan_predict(&how, found->splits, s->request->profile, predicted);
+}
+
+enum ghp_status ghp_find_stages(const struct ghp_setting *setting, double best_s,
+                                struct ghp_partition *found, struct ghp_prediction *predicted)
+{
+    double share = ghp_request_may_recompute(setting->request) ? 0.7 : 0.9;
+    struct ghp_partition_job job = ghp_setting_partition_job(setting, share, best_s);
+
+    GHP_TRY(ghp_partition_compute(&job, found));
+    return predict(setting, found, predicted);
+}
+
+/* ---- by trial, and by rules ---- */
+
+enum ghp_status ghp_find_recomputed(const struct ghp_setting *setting, double best_s,
+                                    struct ghp_partition *found)
+{
+    const struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.95, best_s);
+    const struct ghp_recompute_job recomputed = {.partition = &job,
+                                                 .instance = setting->instance,
+                                                 .domain = &setting->domain,
+                                                 .search_stages = setting->request->pipeline_mode ==
+                                                                  GHP_PIPELINE_MODE_AUTO};
+
+    return ghp_recompute_plan_compute(&recomputed, found);
+}
+
+enum ghp_status ghp_find_load_balance(const struct ghp_setting *setting, double best_s,
+                                      struct ghp_partition *found)
+{
+    const struct ghp_plan_request *w = setting->request;
+    const double *speed = ghp_speeds_of(&w->profile->speeds, w->problem.workers);
+    const struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.95, best_s);
+
+    if (speed == NULL || w->load_balance == GHP_LOAD_BALANCE_MODE_EQUAL) return GHP_OK;
+    return ghp_load_balance_compute(&job, speed, found);
+}
+
+enum ghp_status ghp_find_rules(const struct ghp_setting *setting, struct ghp_partition *found,
+                               struct ghp_prediction *predicted)
+{
+    /* the rest of the time is for telling */
+    const struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.97, INFINITY);
+
+    GHP_TRY(ghp_heuristic(&job, found));
+    return predict(setting, found, predicted);
+}
