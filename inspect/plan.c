@@ -304,6 +304,9 @@ static void put_certificate(struct ghp_display *report, const struct ghp_plan *p
     else
         ghp_display_line(report, "certificate: none, the plan was given (%s)", status);
     if (c->preferred != NULL) ghp_display_line(report, "preferred: %s", c->preferred);
+    if (c->sync == NULL) return;
+    ghp_display_text(report, "sync", c->sync);
+    ghp_display_line(report, "%s", c->sync);
 }
 
 /* The stage whose worker needs most memory. */

@@ -52,6 +52,7 @@ struct ghp_certificate {
     double seconds;   /* spent searching */
     char *preferred;  /* why a simpler plan than the fastest was taken, or NULL */
     char *unfinished; /* what the time limit kept from being done beside the search, or NULL */
+    char *sync;       /* what a sharded update saves and costs, and why it was taken; or NULL */
     char *margin;     /* over data parallelism, beside the error, and which was taken; or NULL */
 };
 

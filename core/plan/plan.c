@@ -38,6 +38,7 @@ void ghp_plan_release(struct ghp_plan *plan)
     free(plan->certificate.preferred);
     free(plan->certificate.margin);
     free(plan->certificate.unfinished);
+    free(plan->certificate.sync);
     *plan = (struct ghp_plan){0};
 }
 

@@ -79,6 +79,7 @@ static json_t *certificate_json(const struct ghp_certificate *c, int *failed)
     put_text(object, "preferred", c->preferred, failed);
     put_text(object, "margin", c->margin, failed);
     put_text(object, "unfinished", c->unfinished, failed);
+    put_text(object, "sync", c->sync, failed);
     return object;
 }
 
@@ -271,7 +272,7 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
 {
     static const char *const keys[] = {"status",          "step_s",     "bound_s",  "gap",
                                        "plans_simulated", "bb_nodes",   "search_s", "preferred",
-                                       "margin",          "unfinished", NULL};
+                                       "margin",          "unfinished", "sync",     NULL};
     struct ghp_node at;
 
     GHP_TRY(ghp_json_get(root, "certificate", &at));
@@ -285,6 +286,7 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
     GHP_TRY(ghp_json_real(&at, "search_s", 0, MAX_SECONDS, &c->seconds));
     GHP_TRY(ghp_json_opt_text(&at, "preferred", &c->preferred));
     GHP_TRY(ghp_json_opt_text(&at, "margin", &c->margin));
+    GHP_TRY(ghp_json_opt_text(&at, "sync", &c->sync));
     return ghp_json_opt_text(&at, "unfinished", &c->unfinished);
 }
 

@@ -26,6 +26,7 @@ static int kind_of(enum ghp_buffer_kind buffer_kind)
 {
     switch (buffer_kind) {
     case GHP_BUFFER_WEIGHT:
+    case GHP_BUFFER_WEIGHT_BUCKET:
     case GHP_BUFFER_STATE: return 0;
     case GHP_BUFFER_MOMENTUM: return 1;
     case GHP_BUFFER_BUCKET:

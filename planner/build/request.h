@@ -41,11 +41,12 @@ struct ghp_plan_request {
     const struct ghp_profile *profile;     /* finalized; borrowed */
     struct ghp_problem problem;
     enum ghp_strategy strategy;
-    const char *force;               /* planner/search/baselines.h; NULL: nothing */
-    int groups;                      /* 0: any */
-    int64_t memory_bytes;            /* 0: no limit */
-    int64_t bucket_bytes;            /* or GHP_BUCKET_AUTO */
-    const struct ghp_sync_ops *sync; /* NULL: ghp_sync_allreduce */
+    const char *force;    /* planner/search/baselines.h; NULL: nothing */
+    int groups;           /* 0: any */
+    int64_t memory_bytes; /* 0: no limit */
+    int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
+    const struct ghp_sync_ops
+        *sync;           /* NULL: ghp_sync_allreduce; build/sync_choice.h: the one to choose */
     double time_limit_s; /* of all that makes the plan; what is begun then is finished */
     double gap;          /* relative; a plan this near to the bound will do; 0: the best */
     bool simplify; /* data parallelism where the best plan is not faster by more than its error */

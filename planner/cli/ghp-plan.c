@@ -7,6 +7,7 @@
 #include "inspect/inspect.h"
 #include "planner/search/milp.h"
 #include "inspect/summary.h"
+#include "planner/build/sync_choice.h"
 #include "planner/sweep/sweep.h"
 #include "core/plan/what_if.h"
 
@@ -26,6 +27,7 @@ static const char *const pipeline_names[] = {GHP_PIPELINE_MODE_LIST(NAME) NULL};
 static const char *const recompute_names[] = {GHP_RECOMPUTE_MODE_LIST(NAME) NULL};
 static const char *const load_balance_names[] = {GHP_LOAD_BALANCE_MODE_LIST(NAME) NULL};
 #undef NAME
+static const char *const sync_names[] = {"auto", "allreduce", "sharded", NULL};
 static const char *const former_pipeline_names[] = {"shared", "off", "all", "auto", NULL};
 
 /* What the command line sets; defaults are what is here. */
@@ -33,7 +35,7 @@ static struct {
     const char *profile, *machine, *force, *bucket, *output, *sweep, *svg, *stages;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, max_stages, max_micro_batches;
-    int strategy, precision, solver, pipeline, schedule, load_balance, recompute;
+    int strategy, precision, solver, pipeline, schedule, load_balance, recompute, sync;
     double time_limit_s, gap;
     bool no_simplify, no_break_even, json;
     struct ghp_opt_list overrides;
@@ -126,6 +128,14 @@ static const struct ghp_opt options[] = {
      .argument = "auto|0|SIZE",
      .help =
          "gradients reduced together up to this size; 0: each layer alone; auto: the best tried"},
+    {.name = "sync",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.sync,
+     .choices = sync_names,
+     .help = "update of the weights: allreduce: each worker updates all that it holds; sharded: a "
+             "strip "
+             "of it, with momentum for that alone; auto: sharded where --memory needs it or it is "
+             "surely faster (not with --sweep)"},
     {.name = "no-simplify",
      .kind = GHP_OPT_FLAG,
      .target = &set.no_simplify,
@@ -422,6 +432,7 @@ static struct ghp_plan_request read_request(const char *model_path)
         .break_even = !set.no_break_even,
         .solver = (enum ghp_solver)set.solver,
         .pipeline_mode = (enum ghp_pipeline_mode)set.pipeline,
+        .sync = set.sync > 0 ? ghp_sync_at(set.sync - 1) : NULL,
         .recompute =
             set.sweep != NULL ? GHP_RECOMPUTE_MODE_NEVER : (enum ghp_recompute_mode)set.recompute,
         .load_balance = set.sweep != NULL ? GHP_LOAD_BALANCE_MODE_EQUAL
@@ -471,7 +482,7 @@ static enum ghp_status make_plan(const char *model_path)
     request.profile = &profile;
     GHP_TRY(read_bucket(&request.bucket_bytes));
     GHP_TRY_GOTO(status, open_profile(&request, &profile, &overrides), done);
-    GHP_TRY_GOTO(status, ghp_plan_make(&request, &plan), done);
+    GHP_TRY_GOTO(status, ghp_plan_make_synced(&request, &plan), done);
     if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);
     GHP_TRY_GOTO(status, print_result(&plan), done);
 done:

@@ -1,0 +1,152 @@
+/* planner/build/sync_choice.c - see build/sync_choice.h. */
+#include "planner/build/sync_choice.h"
+
+#include "core/base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double first_share =
+    0.7; /* of the time, for plans with all-reduce where both are searched */
+static const double least_share = 0.1; /* for each later search */
+static const double least_gain =
+    0.01; /* of a step: less is no reason to leave the simpler all-reduce */
+
+/* The plan's splits by another synchroniser. */
+static enum ghp_status predict_by(const struct ghp_plan_request *request,
+                                  const struct ghp_plan *plan, const struct ghp_sync_ops *sync,
+                                  struct ghp_prediction *predicted)
+{
+    struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
+
+    how.sync = sync;
+    return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
+}
+
+/* What the sharded update saves and costs beside an all-reduce of the same splits; `why`: behind it, may be empty. */
+static enum ghp_status note_gain(const struct ghp_plan_request *request, const char *why,
+                                 struct ghp_plan *plan)
+{
+    struct ghp_certificate *c = &plan->certificate;
+    struct ghp_prediction all;
+    double cost_s, saved;
+    char text[512];
+
+    GHP_TRY(predict_by(request, plan, &ghp_sync_allreduce, &all));
+    cost_s = plan->predicted.step_s - all.step_s;
+    saved = (double)(all.peak_bytes - plan->predicted.peak_bytes) / (1 << 20);
+    snprintf(text, sizeof text, "sharded update: saves %.2f MiB a worker, %s %.3f ms a step%s",
+             saved, cost_s < 0 ? "saves" : "costs", 1e3 * fabs(cost_s), why);
+    free(c->sync);
+    c->sync = strdup(text);
+    return c->sync == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+static enum ghp_status make_sharded(const struct ghp_plan_request *request, const char *why,
+                                    struct ghp_plan *plan)
+{
+    struct ghp_plan_request own = *request;
+    enum ghp_status status;
+
+    own.sync = &ghp_sync_sharded;
+    GHP_TRY(ghp_plan_make(&own, plan));
+    status = note_gain(request, why, plan);
+    if (status != GHP_OK) ghp_plan_release(plan);
+    return status;
+}
+
+/* What `other` has to be faster by. */
+static double margin_s(const struct ghp_plan_request *request, const struct ghp_prediction *plan,
+                       const struct ghp_prediction *other)
+{
+    double error_s = request->simplify ? fmax(plan->error_s, other->error_s) : 0;
+
+    return fmax(error_s, least_gain * plan->step_s);
+}
+
+static bool is_faster(const struct ghp_plan_request *request, const struct ghp_prediction *plan,
+                      const struct ghp_prediction *other)
+{
+    return plan->step_s - other->step_s > margin_s(request, plan, other);
+}
+
+/* Whether plans with a sharded update are worth a search: its decision alone, where the memory may bind. */
+static enum ghp_status try_sharded(const struct ghp_plan_request *request,
+                                   const struct ghp_plan *plan, bool *worth)
+{
+    struct ghp_plan_request own = *request;
+    struct ghp_prediction sharded;
+    struct ghp_plan trial;
+    enum ghp_status status;
+
+    GHP_TRY(predict_by(request, plan, &ghp_sync_sharded, &sharded));
+    *worth = is_faster(request, &plan->predicted, &sharded);
+    if (*worth || request->memory_bytes == 0) return GHP_OK;
+    own.sync = &ghp_sync_sharded;
+    own.decision_only = true;
+    own.time_limit_s = least_share * request->time_limit_s;
+    status = ghp_plan_make(&own, &trial);
+    if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
+    GHP_TRY(status);
+    *worth = is_faster(request, &plan->predicted, &trial.predicted);
+    ghp_plan_release(&trial);
+    return GHP_OK;
+}
+
+/* A later search's share of the time. */
+static double left_s(const struct ghp_plan_request *request, double began_s)
+{
+    return fmax(request->time_limit_s - (ghp_now_s() - began_s),
+                least_share * request->time_limit_s);
+}
+
+/* In place of a plan with all-reduce, where it is surely faster. */
+static enum ghp_status replace(const struct ghp_plan_request *request, struct ghp_plan *plan)
+{
+    struct ghp_plan sharded;
+    char why[160];
+    enum ghp_status status;
+
+    snprintf(why, sizeof why, "; the fastest plan with all-reduce%s takes %.3f ms",
+             request->memory_bytes > 0 ? " that fits the memory" : "",
+             1e3 * plan->predicted.step_s);
+    status = make_sharded(request, why, &sharded);
+    if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
+    GHP_TRY(status);
+    if (!is_faster(request, &plan->predicted, &sharded.predicted)) {
+        ghp_plan_release(&sharded);
+        return GHP_OK;
+    }
+    ghp_plan_release(plan);
+    *plan = sharded;
+    return GHP_OK;
+}
+
+static enum ghp_status choose(const struct ghp_plan_request *request, struct ghp_plan *plan)
+{
+    struct ghp_plan_request own = *request;
+    double began_s = ghp_now_s();
+    bool worth = false;
+    enum ghp_status status;
+
+    if (request->memory_bytes > 0) own.time_limit_s *= first_share;
+    status = ghp_plan_make(&own, plan);
+    own.time_limit_s = left_s(request, began_s);
+    if (status == GHP_ERR_INFEASIBLE && request->memory_bytes > 0)
+        return make_sharded(&own, "; no plan with all-reduce fits the memory", plan);
+    if (status != GHP_OK || request->strategy != GHP_STRATEGY_AUTO) return status;
+    status = try_sharded(&own, plan, &worth);
+    own.time_limit_s = left_s(request, began_s);
+    if (status == GHP_OK && worth) status = replace(&own, plan);
+    if (status != GHP_OK) ghp_plan_release(plan);
+    return status;
+}
+
+enum ghp_status ghp_plan_make_synced(const struct ghp_plan_request *request, struct ghp_plan *plan)
+{
+    if (request->sync == &ghp_sync_sharded) return make_sharded(request, "", plan);
+    if (request->sync != NULL || request->problem.workers == 1) return ghp_plan_make(request, plan);
+    return choose(request, plan);
+}

@@ -1,0 +1,141 @@
+/* tests/planner/build/test_sync_choice.c - a sharded update is taken where no plan with all-reduce fits the memory, says
+ * so, and holds what it says; where the memory does not bind it is taken only if it is surely faster. Its momentum is
+ * 1/N of the gradients, to the byte. The file keeps it, and a file of an unknown synchroniser is refused. */
+#include "core/base/file.h"
+#include "planner/build/sync_choice.h"
+#include "tests/check.h"
+#include "tests/planner/random_case.h"
+
+#include <unistd.h>
+
+static const char model_path[] = GHP_SOURCE_DIR "/models/vgg-a-32.json";
+
+static struct ghp_plan_request request_of(const struct ghp_profile *profile,
+                                          const struct ghp_sync_ops *sync)
+{
+    return (struct ghp_plan_request){.model_path = model_path,
+                                     .profile_path = "analytic",
+                                     .profile = profile,
+                                     .problem = {4, 64},
+                                     .force = "*=data",
+                                     .bucket_bytes = 0,
+                                     .sync = sync,
+                                     .recompute = GHP_RECOMPUTE_MODE_NEVER,
+                                     .time_limit_s = 1,
+                                     .simplify = true,
+                                     .decision_only = true};
+}
+
+/* Of all buckets, and of a worker's momentum. */
+static void check_momentum(const struct ghp_plan *plan)
+{
+    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
+    struct ghp_program program;
+    int64_t momentum = 0, gradients = 0, strips = 0;
+
+    if (!CHECK_STATUS(ghp_lower(&how, plan->splits, 2, &program), GHP_OK)) return;
+    for (int i = 0; i < program.n_buffers; i++)
+        if (program.buffers[i].buffer_kind == GHP_BUFFER_MOMENTUM)
+            momentum += program.buffers[i].bytes;
+    for (int b = 0; b < program.n_buckets; b++) {
+        gradients += program.buckets[b].bytes;
+        strips += program.buckets[b].strip_bytes;
+    }
+    CHECK(program.n_buckets > 1);
+    CHECK_EQ(momentum, strips);
+    CHECK_EQ(4 * momentum, gradients);
+    CHECK_EQ(program.peak_bytes, plan->predicted.peak_bytes);
+    ghp_program_release(&program);
+}
+
+static void check_file(const struct ghp_plan *plan)
+{
+    char path[] = "/tmp/ghp-sync-XXXXXX", *text, *at;
+    size_t size;
+    struct ghp_plan loaded;
+    FILE *file;
+    int fd = mkstemp(path);
+
+    if (!CHECK(fd >= 0)) return;
+    close(fd);
+    CHECK_STATUS(ghp_plan_save(path, plan), GHP_OK);
+    if (CHECK_STATUS(ghp_plan_load(path, &loaded), GHP_OK)) {
+        CHECK(loaded.sync == plan->sync);
+        CHECK(strcmp(loaded.certificate.sync, plan->certificate.sync) == 0);
+        CHECK_STATUS(ghp_plan_verify(&loaded, &loaded.profile), GHP_OK);
+        loaded.sync = &ghp_sync_allreduce; /* another step, other memory */
+        CHECK_STATUS(ghp_plan_verify(&loaded, &loaded.profile), GHP_ERR_INPUT);
+        ghp_plan_release(&loaded);
+    }
+    CHECK_STATUS(ghp_file_read(path, &text, &size), GHP_OK);
+    at = strstr(text, "\"sharded\"");
+    if (CHECK(at != NULL)) {
+        memcpy(at, "\"shorted\"", 9);
+        file = fopen(path, "w");
+        CHECK(file != NULL && fwrite(text, 1, size, file) == size && fclose(file) == 0);
+        CHECK_STATUS(ghp_plan_load(path, &loaded), GHP_ERR_FORMAT);
+        CHECK_MESSAGE("sync");
+    }
+    free(text);
+    unlink(path);
+}
+
+/* Only the sharded update fits between the two plans' memory. */
+static void check_needed(const struct ghp_profile *profile)
+{
+    struct ghp_plan_request request = request_of(profile, &ghp_sync_allreduce);
+    struct ghp_plan all, sharded, plan;
+
+    CHECK_STATUS(ghp_plan_make_synced(&request, &all), GHP_OK);
+    request.sync = &ghp_sync_sharded;
+    CHECK_STATUS(ghp_plan_make_synced(&request, &sharded), GHP_OK);
+    CHECK(sharded.predicted.peak_bytes < all.predicted.peak_bytes);
+    check_momentum(&sharded);
+    request.memory_bytes = sharded.predicted.peak_bytes;
+    request.sync = &ghp_sync_allreduce;
+    CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_ERR_INFEASIBLE);
+    request.sync = NULL;
+    if (CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK)) {
+        CHECK(plan.sync == &ghp_sync_sharded);
+        CHECK(plan.predicted.peak_bytes <= request.memory_bytes);
+        if (!CHECK(strstr(plan.certificate.sync, "no plan with all-reduce fits the memory") !=
+                   NULL))
+            fprintf(stderr, "%s\n", plan.certificate.sync);
+        CHECK_STATUS(ghp_plan_verify(&plan, profile), GHP_OK);
+        check_file(&plan);
+        ghp_plan_release(&plan);
+    }
+    request.memory_bytes = sharded.predicted.peak_bytes / 2; /* too little for either */
+    CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_ERR_INFEASIBLE);
+    ghp_plan_release(&all);
+    ghp_plan_release(&sharded);
+}
+
+/* By the speed alone: where everything hides behind the computation there is nothing to gain. */
+static void check_speed(double bandwidth_Bps, bool gains)
+{
+    struct ghp_profile profile;
+    struct ghp_plan_request request;
+    struct ghp_plan plan;
+
+    CHECK_STATUS(analytic_profile(1e12, bandwidth_Bps, 1e-6, &profile), GHP_OK);
+    request = request_of(&profile, NULL);
+    if (CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK)) {
+        CHECK((plan.sync == &ghp_sync_sharded) == gains);
+        CHECK((plan.certificate.sync != NULL) == gains);
+        ghp_plan_release(&plan);
+    }
+    ghp_profile_release(&profile);
+}
+
+CHECK_TEST(sync_choice)
+{
+    struct ghp_profile profile;
+
+    CHECK_STATUS(analytic_profile(1e12, 1e10, 1e-6, &profile), GHP_OK);
+    check_needed(&profile);
+    ghp_profile_release(&profile);
+    check_speed(1e12, false);
+    check_speed(1.25e9, true); /* gathers hide behind the forward pass, which reductions cannot */
+    return check_end();
+}
