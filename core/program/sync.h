@@ -32,6 +32,7 @@ struct ghp_sync_ops {
     int period;          /* it combines in every so many steps */
     int staleness;       /* updates of other workers that a forward pass may lack */
     enum ghp_sync_equality equality;
+    bool gathers; /* forward passes wait for gathers of weights */
 
     /* The strip of one of `holders` workers, in a bucket of so many gradient bytes: a multiple of GHP_ALIGN_BYTES; the
      * bucket is then padded to `holders` strips. 0: each holder updates all of it.

@@ -79,6 +79,7 @@ const struct ghp_sync_ops ghp_sync_sharded = {
     .period = 1,
     .staleness = 0,
     .equality = GHP_SYNC_EQUALS_ONE_WORKER,
+    .gathers = true,
     .strip_bytes = strip_bytes,
     .emit_start = emit_start,
     .emit_before = emit_before,

@@ -71,15 +71,19 @@ static void add_layer(const struct ghp_instance *in, int v, int flat,
     int forward = in->wait_slot[item], backward = in->ready_slot[item];
 
     for (int k = 0; k < GHP_WORK_COUNT; ++k) {
-        accumulated->work[k][forward + 1] = p->forward_s[k];
+        accumulated->work[k][forward + 1] += p->forward_s[k];
         accumulated->work[k][backward + 1] = p->before_s[k];
         accumulated->work[k][backward + 2] = p->after_s[k];
         if (in->first_steady >= 0)
             accumulated->work[k][in->first_steady + in->stage[v] + 1] += p->steady_s[k];
     }
     accumulated->reduce[item + 1] = p->reduce_s;
-    accumulated->reduce[in->n_items] += p->gather_s;
     accumulated->slack[item] = p->reduces ? 0 : 1;
+    accumulated->work[GHP_WORK_COMPUTE][in->start_slot[in->stage[v]] + 1] += p->start_s;
+    if (in->n_items > in->n_layers + 1) {
+        accumulated->reduce[in->n_layers + 1 + v + 1] = p->gather_s;
+        accumulated->slack[in->n_layers + 1 + v] = p->gather_s > 0 ? 0 : 1;
+    }
     if (!in->has_memory) return;
     add_spans(in, &in->layer_spans, flat, accumulated->live);
     accumulated->receive[v] = (double)in->receive_bytes[flat];
@@ -133,7 +137,7 @@ void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice,
         const struct ghp_edge_cost *p = &in->edge[pair];
 
         for (int k = 0; k < GHP_WORK_COUNT; ++k) {
-            accumulated->work[k][in->edge_slot[2 * e] + 1] = p->forward_s[k];
+            accumulated->work[k][in->edge_slot[2 * e] + 1] += p->forward_s[k];
             accumulated->work[k][in->edge_slot[2 * e + 1] + 1] = p->backward_s[k];
             if (in->first_steady >= 0)
                 accumulated->work[k][in->first_steady + in->stage[in->edges[e].to] + 1] +=
@@ -144,7 +148,6 @@ void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice,
     }
     accumulated->reduce[in->n_layers + 1] = metric_s;
     accumulated->slack[in->n_layers] = metric_s > 0 ? 0 : 1;
-    accumulated->slack[in->n_layers + 1] = 1; /* of the gathers */
     add_up_both(accumulated->work[0], accumulated->work[1], in->n_slots + 1);
     add_up(accumulated->reduce, in->n_items + 1);
     if (in->has_memory) add_up(accumulated->live, in->n_points);
@@ -155,8 +158,11 @@ double ghp_constraints_most_between(const struct ghp_instance *in, int from_item
     double sum = 0;
 
     for (int i = from_item; i <= to_item; ++i)
-        if (i < in->n_layers) sum += in->most_reduce_s[in->n_layers - 1 - i];
-    if (to_item == in->n_layers) {
+        if (i < in->n_layers)
+            sum += in->most_reduce_s[in->n_layers - 1 - i];
+        else if (i > in->n_layers)
+            sum += in->most_gather_s[i - in->n_layers - 1];
+    if (from_item <= in->n_layers && to_item >= in->n_layers) {
         double most = 0;
 
         for (int i = 0; i < in->n_choices[in->n_layers - 1]; ++i)

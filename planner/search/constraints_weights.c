@@ -134,7 +134,10 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
     int forward = in->wait_slot[item], backward = in->ready_slot[item];
     double sum = p->reduces ? w->reduce[item] * p->reduce_s : -w->slack[item];
 
-    sum += w->reduce[in->n_layers + 1] * p->gather_s;
+    sum += w->work[GHP_WORK_COMPUTE][in->start_slot[in->stage[v]]] * p->start_s;
+    if (in->n_items > in->n_layers + 1)
+        sum += p->gather_s > 0 ? w->reduce[in->n_layers + 1 + v] * p->gather_s
+                               : -w->slack[in->n_layers + 1 + v];
     for (int k = 0; k < GHP_WORK_COUNT; ++k)
         sum += w->work[k][forward] * p->forward_s[k] + w->work[k][backward] * p->before_s[k] +
                w->work[k][backward + 1] * p->after_s[k];

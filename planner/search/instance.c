@@ -15,9 +15,9 @@ static enum ghp_status allocate(struct ghp_instance *in)
     in->n_choices = ghp_alloc(layers, sizeof *in->n_choices);
     in->first_choice = ghp_alloc(layers + 1, sizeof *in->first_choice);
     in->first_pair = ghp_alloc(edges + 1, sizeof *in->first_pair);
-    in->most_reduce_s = ghp_alloc(layers, sizeof *in->most_reduce_s);
-    in->wait_slot = ghp_alloc(layers + 2, sizeof *in->wait_slot);
-    in->ready_slot = ghp_alloc(layers + 2, sizeof *in->ready_slot);
+    in->most_reduce_s = ghp_alloc(2 * layers, sizeof *in->most_reduce_s);
+    in->wait_slot = ghp_alloc(2 * layers + 1, sizeof *in->wait_slot);
+    in->ready_slot = ghp_alloc(2 * layers + 1, sizeof *in->ready_slot);
     in->edge_slot = ghp_alloc(2 * edges, sizeof *in->edge_slot);
     in->stage = ghp_alloc(layers, sizeof *in->stage);
     in->p2p_transfer_of = ghp_alloc(edges + 1, sizeof *in->p2p_transfer_of);
@@ -28,6 +28,7 @@ static enum ghp_status allocate(struct ghp_instance *in)
         in->most_reduce_s == NULL || in->wait_slot == NULL || in->ready_slot == NULL ||
         in->edge_slot == NULL)
         return GHP_NO_MEMORY();
+    in->most_gather_s = in->most_reduce_s + layers; /* of the same block */
     return GHP_OK;
 }
 
@@ -48,8 +49,18 @@ static void place_items(struct ghp_instance *in)
         in->edge_slot[2 * e + 1] = 2 * ghp_point_backward_edge(model, e) + steady_phases;
     }
     in->wait_slot[in->n_layers] = 2 * ghp_point_forward(model, in->n_layers - 1);
-    in->wait_slot[in->n_layers + 1] = 0;
-    in->ready_slot[in->n_layers] = in->ready_slot[in->n_layers + 1] = in->n_slots - 1;
+    in->ready_slot[in->n_layers] = in->n_slots - 1;
+    for (int v = 0; v < in->n_layers; ++v) {
+        in->wait_slot[in->n_layers + 1 + v] = 2 * ghp_point_forward(model, v);
+        in->ready_slot[in->n_layers + 1 + v] = -1;
+    }
+    for (int i = 0; i < in->n_stages; ++i) {
+        int first = in->route[i].first_layer;
+        const struct ghp_layer *l = &model->layers[first];
+
+        in->start_slot[i] = l->n_inputs > 0 ? in->edge_slot[2 * l->first_edge]
+                                            : in->wait_slot[in->n_layers - 1 - first];
+    }
 }
 
 /* Stages, what stands for them, and the p2p transfers between them. */
@@ -256,11 +267,17 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
                                 ghp_instr_reduces(instr) ? &p->reduce_s : &p->gather_s));
             continue;
         }
-        if (instr->kind == GHP_INSTR_UPDATE && instr->ranks.count > 1 && !in->alone)
+        bool strip = instr->kind == GHP_INSTR_UPDATE && instr->ranks.count > 1;
+
+        if (strip && !in->alone)
             GHP_TRY(cost_update(in, instr, bytes, &cost));
         else
             GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
         cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[v]));
+        if (strip) {
+            p->start_s = cost.seconds;
+            continue;
+        }
         p->steady_s[work_of(instr)] += others(in, instr) * cost.seconds;
         if (!instr->backward)
             p->forward_s[work_of(instr)] += cost.seconds;
@@ -271,6 +288,7 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
             p->before_s[work_of(instr)] += cost.seconds;
     }
     if (p->reduce_s > in->most_reduce_s[v]) in->most_reduce_s[v] = p->reduce_s;
+    if (p->gather_s > in->most_gather_s[v]) in->most_gather_s[v] = p->gather_s;
     return GHP_OK;
 }
 
@@ -401,7 +419,8 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct g
                                       .edges = how->model->edges,
                                       .alone = how->bucket_bytes == 0};
     instance->n_points = ghp_point_count(how->model);
-    instance->n_items = instance->n_layers + 2;
+    instance->n_items =
+        instance->n_layers + 1 + (how->sync != NULL && how->sync->gathers ? instance->n_layers : 0);
     if (how->staging == NULL) GHP_TRY_GOTO(status, ghp_problem_check(how->problem), done);
     GHP_TRY_GOTO(status, ghp_staging_check(how->staging, how->model, how->problem), done);
     GHP_TRY_GOTO(status, allocate(instance), done);

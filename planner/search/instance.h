@@ -11,7 +11,7 @@
  * points): a layer's backward point has two halves, before and after its reduction becomes ready; all others use half
  * 0.  An
  * *item* is a reduction on the communication stream in its order: the layers from the last to the first, then the
- * metrics; the last item is all gathers of weights, for which no path waits.  Constraints (planner/search/constraints.h) are sums over slots and items.
+ * metrics, then, with a synchroniser that gathers weights, the layers' gathers from the first to the last.  Constraints (planner/search/constraints.h) are sums over slots and items.
  *
  * With micro-batches (docs/stages.md) the forward slots are the first one's (with the updates), the backward slots the
  * last one's (with the reductions), and between them lies one slot a stage, the *steady phase*: all its other work.
@@ -36,6 +36,7 @@ struct ghp_layer_cost {               /* seconds */
     double after_s[GHP_WORK_COUNT];   /* backward, the rest */
     double steady_s[GHP_WORK_COUNT];  /* the other micro-batches' forward and backward */
     double reduce_s;                  /* the gradients' reduction, alone */
+    double start_s;                   /* the update of a strip, at the start of the step */
     double gather_s;                  /* the updated weights' gather, alone */
     bool reduces;                     /* there is one, so the update waits */
 };
@@ -97,12 +98,15 @@ struct ghp_instance {
     struct ghp_edge_cost *edge;   /* flat */
     double *metric_s;             /* a choice of the last layer: the metrics' reduction */
     double *most_reduce_s;        /* a layer: the longest of its choices' reductions */
+    double *most_gather_s;        /* and gathers */
     bool alone; /* each layer's reduction is costed alone; false: as a share of a bucket */
     int n_slots, n_items, n_points;
-    int *wait_slot;  /* an item: where the step's next round waits for it */
-    int *ready_slot; /* an item: the last slot before it may start */
-    int *edge_slot;  /* 2 e: the edge's slot forward; 2 e + 1: backward */
-    bool has_memory; /* the spans below are filled */
+    int *wait_slot; /* an item: where the step's next round waits for it */
+    int *
+        ready_slot; /* an item: the last slot before it may start; -1: a gather, where no path starts */
+    int start_slot[GHP_MAX_STAGES]; /* of strips' updates */
+    int *edge_slot;                 /* 2 e: the edge's slot forward; 2 e + 1: backward */
+    bool has_memory;                /* the spans below are filled */
     /* flat choice: receive segment that its reduction (or the metrics') asks for */
     int64_t *receive_bytes;
     struct ghp_spans layer_spans; /* flat choice */
