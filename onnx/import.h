@@ -14,6 +14,7 @@
 
 #include "core/base/hash_table.h"
 #include "core/model/model_private.h"
+#include "core/model/op.h"
 #include "onnx/file.h"
 
 /* Stands for a symbolic batch: a prime, so that no arithmetic on shapes makes it by accident. */

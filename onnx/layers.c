@@ -175,7 +175,8 @@ enum ghp_status ghp_onnx_batch_norm(struct ghp_onnx_import *im, const struct ghp
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &from));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, from), &layer));
     for (int i = 0; i < 4; ++i) {
-        struct ghp_onnx_source source = {.scale = 1, .layer = layer, .slot = i};
+        struct ghp_onnx_source source = {
+            .scale = 1, .layer = layer, .slot = i < 2 ? i : GHP_MAX_PARAMS + i - 2};
 
         GHP_TRY(ghp_onnx_constant_in(im, node, 1 + i, &from));
         source.array = *from;

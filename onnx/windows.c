@@ -1,4 +1,5 @@
 /* onnx/windows.c - ONNX operations with windows and borders: convolutions, pools, means, pads. */
+#include "core/model/window.h"
 #include "onnx/import.h"
 
 #include <inttypes.h>

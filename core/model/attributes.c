@@ -1,39 +1,67 @@
-/* core/model/attributes.c - what a layer of models/NAME.json says beside its name, operation and inputs: keys,
- * ranges, defaults.
- *
- * To add an operation: its keys in the table `attributes`, its reader in ghp_model_read_attributes. */
+/* core/model/attributes.c - see model/attributes.h. */
+#include "core/model/attributes.h"
 #include "core/model/model_private.h"
+#include "core/model/op.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-enum { MAX_KEYS = 16 };
+enum { MAX_KEYS = 24 };
 
-/* The keys that each operation takes beside name, op and inputs; NULL-terminated. */
-static const char *const attributes[GHP_OP_COUNT][10] = {
-    [GHP_OP_CONV2D] = {"channels", "kernel", "stride", "pad", "dilation", "groups", "bias"},
-    [GHP_OP_LINEAR] = {"features", "bias"},
-    [GHP_OP_ACTIVATION] = {"function", "alpha", "beta"},
-    [GHP_OP_MAX_POOL] = {"kernel", "stride", "pad", "dilation", "ceil"},
-    [GHP_OP_AVG_POOL] = {"kernel", "stride", "pad", "dilation", "count_pad"},
-    [GHP_OP_BATCH_NORM] = {"epsilon", "momentum", "statistics"},
-    [GHP_OP_LRN] = {"size", "alpha", "beta", "k"},
-    [GHP_OP_DROPOUT] = {"ratio"},
-    [GHP_OP_VIEW] = {"channels", "height", "width", "sizes", "strides", "offset"},
-    [GHP_OP_PAD] = {"pad", "pad_channels", "fill", "value"},
-};
+/* ---- the fields of a layer ---- */
+
+static void *field(struct ghp_layer *layer, const struct ghp_attribute *a, int i)
+{
+    return (char *)layer + a->at[i];
+}
+
+static int64_t number(const struct ghp_layer *layer, const struct ghp_attribute *a, int i)
+{
+    int64_t value;
+
+    memcpy(&value, (const char *)layer + a->at[i], sizeof value);
+    return value;
+}
+
+static int count(const struct ghp_attribute *a)
+{
+    return a->at[2] != 0 ? 4 : 2;
+}
+
+/* Number i of SIZES where the key is left out. */
+static int64_t usual_size(const struct ghp_layer *layer, const struct ghp_attribute *a, int i)
+{
+    int64_t value = (int64_t)a->usual;
+
+    if (a->usual_at != 0)
+        memcpy(&value, (const char *)layer + a->usual_at + (size_t)i * sizeof value, sizeof value);
+    return value;
+}
+
+/* The attributes that the layer's choice brings; NULL: none. */
+static const struct ghp_attribute *brought(const struct ghp_layer *layer,
+                                           const struct ghp_attribute *a)
+{
+    int choice;
+
+    if (a->kind != GHP_ATTRIBUTE_CHOICE || a->brings == NULL) return NULL;
+    memcpy(&choice, (const char *)layer + a->at[0], sizeof choice);
+    return a->brings[choice];
+}
+
+/* ---- reading ---- */
 
 /* A number, or an array of n numbers; a single number fills all. */
-static enum ghp_status read_numbers(const struct ghp_node *object, const char *key, int64_t min,
-                                    int n, int64_t *out)
+static enum ghp_status read_sizes(const struct ghp_node *object, const struct ghp_attribute *a,
+                                  int64_t out[4])
 {
+    int n = count(a);
     struct ghp_node at;
     size_t items;
 
-    if (!ghp_json_has(object, key)) return GHP_OK;
-    GHP_TRY(ghp_json_get(object, key, &at));
+    if (!a->required && !ghp_json_has(object, a->key)) return GHP_OK;
+    GHP_TRY(ghp_json_get(object, a->key, &at));
     if (!json_is_array(at.value)) {
-        GHP_TRY(ghp_json_int(object, key, min, GHP_MODEL_SIZE, &out[0]));
+        GHP_TRY(ghp_json_int(object, a->key, (int64_t)a->least, (int64_t)a->most, &out[0]));
         for (int i = 1; i < n; ++i)
             out[i] = out[0];
         return GHP_OK;
@@ -49,10 +77,11 @@ static enum ghp_status read_numbers(const struct ghp_node *object, const char *k
 
         GHP_TRY(ghp_json_item(&at, i, &item));
         value = json_integer_value(item.value);
-        if (!json_is_integer(item.value) || value < min || value > GHP_MODEL_SIZE)
+        if (!json_is_integer(item.value) || value < (json_int_t)a->least ||
+            value > (json_int_t)a->most)
             return ghp_json_fail(&item, GHP_ERR_INPUT,
-                                 "this is no size; use a whole number from %lld to %d",
-                                 (long long)min, GHP_MODEL_SIZE);
+                                 "this is no size; use a whole number from %lld to %lld",
+                                 (long long)a->least, (long long)a->most);
         out[i] = value;
     }
     if (n == 4 && items == 2) {
@@ -62,130 +91,8 @@ static enum ghp_status read_numbers(const struct ghp_node *object, const char *k
     return GHP_OK;
 }
 
-static enum ghp_status read_window(const struct ghp_node *at, const struct ghp_model *model,
-                                   struct ghp_layer *layer)
-{
-    int64_t kernel[2] = {0, 0}, stride[2] = {1, 1}, pad[4] = {0}, dilation[2] = {1, 1};
-    bool pool = layer->op != GHP_OP_CONV2D, ceil = false;
-    struct ghp_node node;
-
-    GHP_TRY(ghp_json_get(at, "kernel", &node));
-    GHP_TRY(read_numbers(at, "kernel", 1, 2, kernel));
-    if (pool) memcpy(stride, kernel, sizeof stride);
-    GHP_TRY(read_numbers(at, "stride", 1, 2, stride));
-    GHP_TRY(read_numbers(at, "pad", 0, 4, pad));
-    GHP_TRY(read_numbers(at, "dilation", 1, 2, dilation));
-    layer->window.groups = 1;
-    layer->window.count_pad = true;
-    GHP_TRY(ghp_json_opt_int(at, "groups", 1, GHP_MODEL_CHANNELS, &layer->window.groups));
-    GHP_TRY(ghp_json_opt_bool(at, "count_pad", &layer->window.count_pad));
-    GHP_TRY(ghp_json_opt_bool(at, "ceil", &ceil));
-    if (ceil) {
-        struct ghp_shape in = model->layers[layer->inputs[0]].out;
-
-        ghp_window_ceil(in.h, pad[0], (kernel[0] - 1) * dilation[0] + 1, stride[0], &pad[2]);
-        ghp_window_ceil(in.w, pad[1], (kernel[1] - 1) * dilation[1] + 1, stride[1], &pad[3]);
-    }
-    layer->window.r = kernel[0];
-    layer->window.s = kernel[1];
-    layer->window.stride_h = stride[0];
-    layer->window.stride_w = stride[1];
-    layer->window.pad_top = pad[0];
-    layer->window.pad_left = pad[1];
-    layer->window.pad_bottom = pad[2];
-    layer->window.pad_right = pad[3];
-    layer->window.dilation_h = dilation[0];
-    layer->window.dilation_w = dilation[1];
-    return GHP_OK;
-}
-
-/* "global", "local", or "local:S": of each S samples. */
-static enum ghp_status read_statistics(const struct ghp_node *at, struct ghp_norm *norm)
-{
-    char *text = NULL, *end = NULL;
-    struct ghp_node where;
-    long long samples = 0;
-    bool sound;
-
-    GHP_TRY(ghp_json_opt_text(at, "statistics", &text));
-    if (text == NULL) return GHP_OK;
-    norm->local_stats = strcmp(text, "local") == 0;
-    sound = norm->local_stats || strcmp(text, "global") == 0;
-    if (strncmp(text, "local:", 6) == 0 && text[6] >= '1' && text[6] <= '9') {
-        samples = strtoll(text + 6, &end, 10);
-        sound = *end == '\0' && samples <= GHP_MODEL_SIZE;
-    }
-    norm->ghost_batch = (int64_t)samples;
-    free(text);
-    if (sound) return GHP_OK;
-    GHP_TRY(ghp_json_get(at, "statistics", &where));
-    return ghp_json_fail(&where, GHP_ERR_FORMAT,
-                         "unknown statistics; use one of global, local, local:S (S samples, 1 to "
-                         "%d)",
-                         (int)GHP_MODEL_SIZE);
-}
-
-static enum ghp_status read_batch_norm(const struct ghp_node *at, struct ghp_norm *norm)
-{
-    norm->epsilon = 1e-5;
-    norm->momentum = 0.1;
-    GHP_TRY(ghp_json_opt_real(at, "epsilon", 1e-12, 1, &norm->epsilon));
-    GHP_TRY(ghp_json_opt_real(at, "momentum", 0, 1, &norm->momentum));
-    return read_statistics(at, norm);
-}
-
-static enum ghp_status read_lrn(const struct ghp_node *at, struct ghp_norm *norm)
-{
-    struct ghp_node size;
-
-    norm->alpha = 1e-4;
-    norm->beta = 0.75;
-    norm->k = 1;
-    GHP_TRY(ghp_json_int(at, "size", 1, GHP_MODEL_SIZE, &norm->size));
-    if (norm->size % 2 == 0) {
-        GHP_TRY(ghp_json_get(at, "size", &size));
-        return ghp_json_fail(
-            &size, GHP_ERR_INPUT, "the window of %lld channels has no middle; use %lld or %lld",
-            (long long)norm->size, (long long)norm->size - 1, (long long)norm->size + 1);
-    }
-    GHP_TRY(ghp_json_opt_real(at, "alpha", 0, 1e6, &norm->alpha));
-    GHP_TRY(ghp_json_opt_real(at, "beta", 0, 100, &norm->beta));
-    return ghp_json_opt_real(at, "k", 1e-12, 1e6, &norm->k);
-}
-
-static enum ghp_status read_activation(const struct ghp_node *at, struct ghp_activation *a)
-{
-    static const char *const functions[] = {
-#define FUNCTION_NAME(id, text) text,
-        GHP_FUNCTION_LIST(FUNCTION_NAME)
-#undef FUNCTION_NAME
-            NULL};
-    static const char *const plain[] = {"name", "op", "inputs", "function", NULL};
-    static const char *const leaky[] = {"name", "op", "inputs", "function", "alpha", NULL};
-    const double most = 1e30;
-    int function;
-
-    GHP_TRY(ghp_json_choice(at, "function", functions, &function));
-    a->function = (enum ghp_function)function;
-    switch (a->function) {
-    case GHP_FUNCTION_LEAKY_RELU:
-        GHP_TRY(ghp_json_only_keys(at, leaky));
-        a->alpha = 0.01;
-        return ghp_json_opt_real(at, "alpha", 0, most, &a->alpha);
-    case GHP_FUNCTION_CLIP:
-        GHP_TRY(ghp_json_real(at, "alpha", -most, most, &a->alpha));
-        return ghp_json_real(at, "beta", -most, most, &a->beta);
-    case GHP_FUNCTION_AFFINE:
-        a->alpha = 1;
-        GHP_TRY(ghp_json_opt_real(at, "alpha", -most, most, &a->alpha));
-        return ghp_json_opt_real(at, "beta", -most, most, &a->beta);
-    default: return ghp_json_only_keys(at, plain);
-    }
-}
-
-/* An array of at most GHP_MAX_VIEW whole numbers. */
-static enum ghp_status read_list(const struct ghp_node *object, const char *key, int64_t *out,
-                                 int *n)
+enum ghp_status ghp_attribute_read_list(const struct ghp_node *object, const char *key,
+                                        int64_t *out, int *n)
 {
     struct ghp_node at, item;
     size_t items;
@@ -204,74 +111,194 @@ static enum ghp_status read_list(const struct ghp_node *object, const char *key,
     return GHP_OK;
 }
 
-static enum ghp_status read_view(const struct ghp_node *at, struct ghp_layer *layer)
+enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_attribute *a,
+                                   struct ghp_layer *layer)
 {
-    struct ghp_node strides;
-    int n;
+    int64_t least = (int64_t)a->least, most = (int64_t)a->most, sizes[4] = {0};
+    void *to = field(layer, a, 0);
 
-    layer->out.h = layer->out.w = 1;
-    GHP_TRY(ghp_json_int(at, "channels", 1, GHP_MODEL_CHANNELS, &layer->out.c));
-    GHP_TRY(ghp_json_opt_int(at, "height", 1, GHP_MODEL_SIZE, &layer->out.h));
-    GHP_TRY(ghp_json_opt_int(at, "width", 1, GHP_MODEL_SIZE, &layer->out.w));
-    GHP_TRY(ghp_json_opt_int(at, "offset", 0, INT32_MAX, &layer->view.offset));
-    GHP_TRY(read_list(at, "sizes", layer->view.sizes, &layer->view.n));
-    GHP_TRY(read_list(at, "strides", layer->view.strides, &n));
-    if (n == layer->view.n) return GHP_OK;
-    GHP_TRY(ghp_json_get(at, "strides", &strides));
-    return ghp_json_fail(&strides, GHP_ERR_INPUT, "there are %d strides for %d sizes; give %d", n,
-                         layer->view.n, layer->view.n);
-}
-
-static enum ghp_status read_pad(const struct ghp_node *at, struct ghp_border *border)
-{
-    static const char *const fills[] = {
-#define FILL_NAME(id, text) text,
-        GHP_FILL_LIST(FILL_NAME)
-#undef FILL_NAME
-            NULL};
-    int64_t pad[4] = {0}, channels[2] = {0};
-    int fill = 0;
-
-    GHP_TRY(read_numbers(at, "pad", 0, 4, pad));
-    GHP_TRY(read_numbers(at, "pad_channels", 0, 2, channels));
-    GHP_TRY(ghp_json_opt_choice(at, "fill", fills, &fill));
-    GHP_TRY(ghp_json_opt_real(at, "value", -1e30, 1e30, &border->value));
-    *border = (struct ghp_border){.before = {channels[0], pad[0], pad[1]},
-                                  .after = {channels[1], pad[2], pad[3]},
-                                  .fill = (enum ghp_fill)fill,
-                                  .value = border->value};
+    switch (a->kind) {
+    case GHP_ATTRIBUTE_INT:
+        return a->required ? ghp_json_int(at, a->key, least, most, to)
+                           : ghp_json_opt_int(at, a->key, least, most, to);
+    case GHP_ATTRIBUTE_REAL:
+        return a->required ? ghp_json_real(at, a->key, a->least, a->most, to)
+                           : ghp_json_opt_real(at, a->key, a->least, a->most, to);
+    case GHP_ATTRIBUTE_BOOL: return ghp_json_opt_bool(at, a->key, to);
+    case GHP_ATTRIBUTE_CHOICE:
+        return a->required ? ghp_json_choice(at, a->key, a->choices, to)
+                           : ghp_json_opt_choice(at, a->key, a->choices, to);
+    case GHP_ATTRIBUTE_LIST: return ghp_attribute_read_list(at, a->key, to, field(layer, a, 1));
+    case GHP_ATTRIBUTE_SIZES: break;
+    case GHP_ATTRIBUTE_OTHER: return GHP_OK;
+    }
+    for (int i = 0; i < count(a); ++i)
+        sizes[i] = number(layer, a, i);
+    GHP_TRY(read_sizes(at, a, sizes));
+    for (int i = 0; i < count(a); ++i)
+        memcpy(field(layer, a, i), &sizes[i], sizeof sizes[i]);
     return GHP_OK;
 }
 
-enum ghp_status ghp_model_read_attributes(const struct ghp_node *at, const struct ghp_model *model,
-                                          struct ghp_layer *layer)
+static void set_usual(struct ghp_layer *layer, const struct ghp_attribute *a)
 {
-    switch (layer->op) {
-    case GHP_OP_CONV2D:
-        GHP_TRY(ghp_json_int(at, "channels", 1, GHP_MODEL_CHANNELS, &layer->out.c));
-        return read_window(at, model, layer);
-    case GHP_OP_LINEAR: return ghp_json_int(at, "features", 1, GHP_MODEL_CHANNELS, &layer->out.c);
-    case GHP_OP_ACTIVATION: return read_activation(at, &layer->activation);
-    case GHP_OP_VIEW: return read_view(at, layer);
-    case GHP_OP_PAD: return read_pad(at, &layer->border);
-    case GHP_OP_MAX_POOL:
-    case GHP_OP_AVG_POOL: return read_window(at, model, layer);
-    case GHP_OP_BATCH_NORM: return read_batch_norm(at, &layer->norm);
-    case GHP_OP_LRN: return read_lrn(at, &layer->norm);
-    case GHP_OP_DROPOUT:
-        layer->norm.ratio = 0.5;
-        return ghp_json_opt_real(at, "ratio", 0, 0.999, &layer->norm.ratio);
-    default: return GHP_OK;
+    int64_t whole = (int64_t)a->usual;
+    int choice = (int)a->usual;
+    bool truth = a->usual != 0;
+
+    switch (a->kind) {
+    case GHP_ATTRIBUTE_INT: memcpy(field(layer, a, 0), &whole, sizeof whole); return;
+    case GHP_ATTRIBUTE_REAL: memcpy(field(layer, a, 0), &a->usual, sizeof a->usual); return;
+    case GHP_ATTRIBUTE_CHOICE: memcpy(field(layer, a, 0), &choice, sizeof choice); return;
+    case GHP_ATTRIBUTE_BOOL: memcpy(field(layer, a, 0), &truth, sizeof truth); return;
+    case GHP_ATTRIBUTE_SIZES:
+        for (int i = 0; i < count(a); ++i) {
+            whole = usual_size(layer, a, i);
+            memcpy(field(layer, a, i), &whole, sizeof whole);
+        }
+        return;
+    case GHP_ATTRIBUTE_LIST:
+    case GHP_ATTRIBUTE_OTHER: return;
     }
 }
 
-enum ghp_status ghp_model_check_keys(const struct ghp_node *at, enum ghp_op op)
+static enum ghp_status read_table(const struct ghp_node *at, const struct ghp_attribute *table,
+                                  struct ghp_layer *layer)
 {
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a) {
+        set_usual(layer, a);
+        GHP_TRY((a->read != NULL ? a->read : ghp_attribute_read)(at, a, layer));
+    }
+    return GHP_OK;
+}
+
+/* ---- keys ---- */
+
+/* Adds the keys of a table, and with `any` those that its choices may bring. */
+static void add_keys(const struct ghp_attribute *table, bool any, const char **keys, size_t *n)
+{
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a) {
+        size_t i = 0;
+
+        while (i < *n && strcmp(keys[i], a->key) != 0)
+            ++i;
+        GHP_ASSERT(*n < MAX_KEYS - 1);
+        if (i == *n) keys[(*n)++] = a->key;
+        for (int c = 0; any && a->brings != NULL && a->choices[c] != NULL; ++c)
+            add_keys(a->brings[c], any, keys, n);
+    }
+}
+
+enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at, enum ghp_op op)
+{
+    const struct ghp_op_facts *facts = ghp_op_of(op);
     const char *keys[MAX_KEYS] = {"name", "op", "inputs"};
     size_t n = 3;
 
-    for (size_t i = 0; attributes[op][i] != NULL; ++i)
-        keys[n++] = attributes[op][i];
-    keys[n] = NULL;
+    add_keys(facts->attributes, true, keys, &n);
+    if (facts->is_weighted) keys[n++] = "bias";
     return ghp_json_only_keys(at, keys);
+}
+
+enum ghp_status ghp_attributes_read(const struct ghp_node *at, struct ghp_layer *layer)
+{
+    const struct ghp_attribute *table = ghp_op_of(layer->op)->attributes;
+
+    GHP_TRY(read_table(at, table, layer));
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a) {
+        const char *keys[MAX_KEYS] = {"name", "op", "inputs"};
+        size_t n = 3;
+
+        if (a->brings == NULL) continue;
+        add_keys(table, false, keys, &n);
+        add_keys(brought(layer, a), false, keys, &n);
+        GHP_TRY(ghp_json_only_keys(at, keys));
+        GHP_TRY(read_table(at, brought(layer, a), layer));
+    }
+    return GHP_OK;
+}
+
+/* ---- writing ---- */
+
+void ghp_attribute_put(struct ghp_json_object at, const char *key, json_t *value)
+{
+    if (json_object_set_new(at.json, key, value) != 0) *at.whole = false;
+}
+
+static void put_list(struct ghp_json_object at, const char *key, const int64_t *values, int n)
+{
+    json_t *array = json_array();
+
+    for (int i = 0; i < n; ++i)
+        if (json_array_append_new(array, json_integer(values[i])) != 0) *at.whole = false;
+    ghp_attribute_put(at, key, array);
+}
+
+/* One number where all are equal; two where what is behind equals what is before. */
+static void put_sizes(const struct ghp_layer *layer, const struct ghp_attribute *a,
+                      struct ghp_json_object at)
+{
+    int n = count(a);
+    int64_t sizes[4];
+    bool usual = true;
+
+    for (int i = 0; i < n; ++i) {
+        sizes[i] = number(layer, a, i);
+        usual = usual && sizes[i] == usual_size(layer, a, i);
+    }
+    if (usual && !a->required) return;
+    if (n == 4 && sizes[0] == sizes[2] && sizes[1] == sizes[3]) n = 2;
+    if (n == 2 && sizes[0] == sizes[1])
+        ghp_attribute_put(at, a->key, json_integer(sizes[0]));
+    else
+        put_list(at, a->key, sizes, n);
+}
+
+static void put(const struct ghp_layer *layer, const struct ghp_attribute *a,
+                struct ghp_json_object at)
+{
+    const char *from = (const char *)layer + a->at[0];
+    double real;
+    int choice;
+    bool truth;
+
+    switch (a->kind) {
+    case GHP_ATTRIBUTE_INT:
+        if (a->required || number(layer, a, 0) != (int64_t)a->usual)
+            ghp_attribute_put(at, a->key, json_integer(number(layer, a, 0)));
+        return;
+    case GHP_ATTRIBUTE_REAL:
+        memcpy(&real, from, sizeof real);
+        if (a->required || real != a->usual) ghp_attribute_put(at, a->key, json_real(real));
+        return;
+    case GHP_ATTRIBUTE_BOOL:
+        memcpy(&truth, from, sizeof truth);
+        if (truth != (a->usual != 0)) ghp_attribute_put(at, a->key, json_boolean(truth));
+        return;
+    case GHP_ATTRIBUTE_CHOICE:
+        memcpy(&choice, from, sizeof choice);
+        if (a->required || choice != (int)a->usual)
+            ghp_attribute_put(at, a->key, json_string(a->choices[choice]));
+        return;
+    case GHP_ATTRIBUTE_SIZES: put_sizes(layer, a, at); return;
+    case GHP_ATTRIBUTE_LIST:
+        memcpy(&choice, (const char *)layer + a->at[1], sizeof choice);
+        put_list(at, a->key, (const int64_t *)(const void *)from, choice);
+        return;
+    case GHP_ATTRIBUTE_OTHER: return;
+    }
+}
+
+static void put_table(const struct ghp_layer *layer, const struct ghp_attribute *table,
+                      struct ghp_json_object at)
+{
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a) {
+        (a->write != NULL ? a->write : put)(layer, a, at);
+        put_table(layer, brought(layer, a), at);
+    }
+}
+
+void ghp_attributes_write(const struct ghp_layer *layer, struct ghp_json_object at)
+{
+    put_table(layer, ghp_op_of(layer->op)->attributes, at);
 }

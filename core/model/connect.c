@@ -1,5 +1,6 @@
 /* core/model/connect.c - what follows for a network whose layers are complete: edges, consumers, names in order. */
 #include "core/model/model_private.h"
+#include "core/model/op.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +84,7 @@ static enum ghp_status check_ends(const struct ghp_model *model, int *wrong)
         bool last = i == model->n_layers - 1;
 
         *wrong = i;
-        if ((layer->op == GHP_OP_SOFTMAX_CE) != last)
+        if (ghp_op_of(layer->op)->is_loss != last)
             return ghp_model_fail(
                 layer, last ? "ends the network; end it with a softmax_cross_entropy layer"
                             : "is the loss, but not the last layer; move it to the end");

@@ -1,22 +1,10 @@
-/* core/model/model.c - a network and its operations: names, sizes, the end.
+/* core/model/model.c - a network: names, sizes, the end.
  *
  * Reads no file (model/read.c does). What follows from what a reader fills in: model/shape.c, model/connect.c. */
 #include "core/model/model_private.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-const char *ghp_op_name(enum ghp_op op)
-{
-    static const char *const names[] = {
-#define OP_NAME(id, text) text,
-        GHP_OP_LIST(OP_NAME)
-#undef OP_NAME
-    };
-
-    GHP_ASSERT((int)op >= 0 && op < GHP_OP_COUNT);
-    return names[op];
-}
 
 const char *ghp_function_name(enum ghp_function function)
 {
@@ -45,11 +33,6 @@ int64_t ghp_shape_elements(struct ghp_shape shape)
     return shape.c * shape.h * shape.w;
 }
 
-bool ghp_op_is_weighted(enum ghp_op op)
-{
-    return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
-}
-
 int64_t ghp_layer_weights(const struct ghp_layer *layer)
 {
     int64_t sum = 0;
@@ -57,35 +40,6 @@ int64_t ghp_layer_weights(const struct ghp_layer *layer)
     for (int i = 0; i < layer->n_params; ++i)
         sum += layer->params[i].elements;
     return sum;
-}
-
-int64_t ghp_layer_flops(const struct ghp_layer *layer)
-{
-    if (!ghp_op_is_weighted(layer->op)) return 0;
-    return 2 * layer->params[0].elements * layer->out.h * layer->out.w;
-}
-
-bool ghp_op_needs_input(enum ghp_op op)
-{
-    return ghp_op_is_weighted(op) || op == GHP_OP_BATCH_NORM || op == GHP_OP_LRN ||
-           op == GHP_OP_MUL;
-}
-
-bool ghp_op_needs_output(enum ghp_op op)
-{
-    return op == GHP_OP_RELU || op == GHP_OP_ACTIVATION || op == GHP_OP_SOFTMAX_CE;
-}
-
-bool ghp_op_in_place(const struct ghp_layer *layer)
-{
-    switch (layer->op) {
-    case GHP_OP_BIAS:
-    case GHP_OP_RELU:
-    case GHP_OP_ACTIVATION:
-    case GHP_OP_DROPOUT: return true;
-    case GHP_OP_FLATTEN: return layer->in.h * layer->in.w == 1;
-    default: return false;
-    }
 }
 
 int ghp_model_find(const struct ghp_model *model, const char *layer)
@@ -103,12 +57,6 @@ int ghp_model_find(const struct ghp_model *model, const char *layer)
             first = middle + 1;
     }
     return -1;
-}
-
-enum ghp_status ghp_model_fail(const struct ghp_layer *layer, const char *problem)
-{
-    return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) %s", layer->name, ghp_op_name(layer->op),
-                    problem);
 }
 
 void ghp_model_drop_derived(struct ghp_layer *layer)

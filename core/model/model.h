@@ -5,9 +5,7 @@
  * layer's inputs come before it.
  *
  * Call order: ghp_model_load -> read fields -> ghp_model_release.
- * To add an operation: a row in GHP_OP_LIST, its attributes in the table of model/attributes.c, its shape rule in
- * model/shape.c, its splits in split.c, its instructions in lower_layer.c, its loops in each backend, its keys in
- * model/write.c, and what it is in ONNX in onnx/export.c.
+ * To add an operation: core/model/op.h says how.
  *
  * Activations are stored N,H,W,C (channels innermost) everywhere; `flatten` reorders to the C,H,W feature order, so
  * weights keep the field's canonical order. */
@@ -19,30 +17,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* name, JSON text */
+/* name, file of core/model/op and its `ghp_op_facts_FILE` */
 #define GHP_OP_LIST(X)                                                                             \
-    X(INPUT, "input")                                                                              \
-    X(CONV2D, "conv2d")                                                                            \
-    X(LINEAR, "linear")                                                                            \
-    X(BIAS, "bias")                                                                                \
-    X(RELU, "relu")                                                                                \
-    X(ACTIVATION, "activation")                                                                    \
-    X(MAX_POOL, "max_pool")                                                                        \
-    X(AVG_POOL, "avg_pool")                                                                        \
-    X(GLOBAL_AVG_POOL, "global_avg_pool")                                                          \
-    X(BATCH_NORM, "batch_norm")                                                                    \
-    X(LRN, "lrn")                                                                                  \
-    X(DROPOUT, "dropout")                                                                          \
-    X(ADD, "add")                                                                                  \
-    X(MUL, "mul")                                                                                  \
-    X(CONCAT, "concat")                                                                            \
-    X(FLATTEN, "flatten")                                                                          \
-    X(VIEW, "view")                                                                                \
-    X(PAD, "pad")                                                                                  \
-    X(SOFTMAX_CE, "softmax_cross_entropy")
+    X(INPUT, input)                                                                                \
+    X(CONV2D, conv2d)                                                                              \
+    X(LINEAR, linear)                                                                              \
+    X(BIAS, bias)                                                                                  \
+    X(RELU, relu)                                                                                  \
+    X(ACTIVATION, activation)                                                                      \
+    X(MAX_POOL, max_pool)                                                                          \
+    X(AVG_POOL, avg_pool)                                                                          \
+    X(GLOBAL_AVG_POOL, global_avg_pool)                                                            \
+    X(BATCH_NORM, batch_norm)                                                                      \
+    X(LRN, lrn)                                                                                    \
+    X(DROPOUT, dropout)                                                                            \
+    X(ADD, add)                                                                                    \
+    X(MUL, mul)                                                                                    \
+    X(CONCAT, concat)                                                                              \
+    X(FLATTEN, flatten)                                                                            \
+    X(VIEW, view)                                                                                  \
+    X(PAD, pad)                                                                                    \
+    X(SOFTMAX_CE, softmax_cross_entropy)
 
 enum ghp_op {
-#define GHP_OP_ENUM(id, text) GHP_OP_##id,
+#define GHP_OP_ENUM(id, file) GHP_OP_##id,
     GHP_OP_LIST(GHP_OP_ENUM)
 #undef GHP_OP_ENUM
         GHP_OP_COUNT
@@ -78,7 +76,7 @@ enum ghp_fill {
 
 enum {
     GHP_MAX_INPUTS = 16,
-    GHP_MAX_PARAMS = 2,
+    GHP_MAX_PARAMS = 4,
     GHP_MAX_STATES = 2,
     GHP_MAX_DIMS = 4,
     GHP_MAX_VIEW = 8
@@ -197,18 +195,9 @@ enum ghp_status ghp_model_complete(struct ghp_model *model);
 
 int ghp_model_find(const struct ghp_model *model,
                    const char *layer); /* index, or -1; of a complete model */
-const char *ghp_op_name(enum ghp_op op);
 const char *ghp_function_name(enum ghp_function function);
 const char *ghp_fill_name(enum ghp_fill fill);
-/* conv2d and linear: the operations that the network's work and most of its weights are in. */
-bool ghp_op_is_weighted(enum ghp_op op);
 int64_t ghp_shape_elements(struct ghp_shape shape);
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */
-int64_t
-ghp_layer_flops(const struct ghp_layer *layer); /* forward, per sample, multiply and add = 2 */
-bool ghp_op_needs_input(enum ghp_op op);        /* backward reads the forward input */
-bool ghp_op_needs_output(enum ghp_op op);       /* backward reads the forward output */
-/* output may overwrite input 0, and dx overwrite dy */
-bool ghp_op_in_place(const struct ghp_layer *layer);
 
 #endif

@@ -1,7 +1,7 @@
 /* core/model/model_private.h - what model*.c and the plan's reader share.
  *
- * A reader fills in of each layer: name, op, inputs, window, norm, activation, view, border, and out.c of conv2d and
- * linear (the whole `out` of the input layer and of view).  Everything else follows from that, layer by layer. */
+ * A reader fills in of each layer: name, op, inputs, and what its table of attributes lists (of the input layer `out`).
+ * Everything else follows from that, layer by layer. */
 #ifndef GHP_CORE_MODEL_MODEL_PRIVATE_H
 #define GHP_CORE_MODEL_MODEL_PRIVATE_H
 
@@ -19,10 +19,19 @@ enum ghp_status ghp_model_fail(const struct ghp_layer *layer, const char *proble
 /* Frees what ghp_model_complete_layer and ghp_model_connect make of a layer. */
 void ghp_model_drop_derived(struct ghp_layer *layer);
 
-/* Enlarges the padding behind an axis so that a pool's last, incomplete window counts too (if it starts inside).
- *
- * reach   pixels that a window covers, with dilation */
-void ghp_window_ceil(int64_t size, int64_t pad, int64_t reach, int64_t stride, int64_t *pad_after);
+/* ---- for the operations' shape rules ---- */
+
+enum { GHP_SHAPE_TEXT = 72 };
+/* "64x32x32"; returns text */
+const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
+
+/* The output of several inputs that agree in all (concat: but channels, which are summed). Returns GHP_OK;
+ * GHP_ERR_INPUT. */
+enum ghp_status ghp_shape_join(const struct ghp_model *model, struct ghp_layer *layer, bool concat);
+
+/* Operations that take elements by index count the elements of a sample in 32 bits. Returns GHP_OK; GHP_ERR_INPUT. */
+#define GHP_MAX_INDEXED INT64_C(0x7fffffff)
+enum ghp_status ghp_shape_check_indexed(const struct ghp_layer *layer);
 
 /* Edges, consumers and classes of a model whose layers are complete; refuses layers that nothing reads, a last layer
  * that is not the loss, and names used twice.
@@ -36,12 +45,6 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong);
 
 /* What a file may say at most: channels of one layer, and any other size. */
 enum { GHP_MODEL_CHANNELS = 1 << 24, GHP_MODEL_SIZE = 1 << 20 };
-
-/* Refuses keys that the operation does not take. */
-enum ghp_status ghp_model_check_keys(const struct ghp_node *at, enum ghp_op op);
-/* The keys of the layer's operation, but for its name, op and inputs, which are there. */
-enum ghp_status ghp_model_read_attributes(const struct ghp_node *at, const struct ghp_model *model,
-                                          struct ghp_layer *layer);
 
 /* Reads a model from a place in a document, which may be a part of another file.
  *

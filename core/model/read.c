@@ -1,10 +1,12 @@
 /* core/model/read.c - the reader of models/NAME.json: layers in order, and names resolved to layers.
  *
- * Knows no shape rule (model/shape.c does) and no operation's keys (model/attributes.c), but completes each layer as
+ * Knows no shape rule (model/shape.c does) and no operation's keys (model/attributes.h), but completes each layer as
  * it is read, so that an error of the shape chain points at the layer's line. */
 #include "core/base/json_lines.h"
 #include "core/base/file.h"
+#include "core/model/attributes.h"
 #include "core/model/model_private.h"
+#include "core/model/op.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -132,24 +134,23 @@ static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader
 
 static enum ghp_status read_layer(const struct ghp_node *at, struct reader *reader)
 {
-    static const char *const ops[] = {
-#define OP_NAME(id, text) text,
-        GHP_OP_LIST(OP_NAME)
-#undef OP_NAME
-            NULL};
+    const char *ops[GHP_OP_COUNT] = {NULL};
     struct ghp_layer *layer;
     enum ghp_status status;
     char *name = NULL;
     int op = 0;
 
-    GHP_TRY(ghp_json_choice(at, "op", ops + 1, &op)); /* the input layer is not written */
+    for (int i = 1; i < GHP_OP_COUNT; ++i) /* the input layer is not written */
+        ops[i - 1] = ghp_op_name((enum ghp_op)i);
+    GHP_TRY(ghp_json_choice(at, "op", ops, &op));
     ++op;
-    GHP_TRY(ghp_model_check_keys(at, (enum ghp_op)op));
+    GHP_TRY(ghp_attributes_check_keys(at, (enum ghp_op)op));
     GHP_TRY_GOTO(status, read_name(at, reader, &name), out);
     GHP_TRY_GOTO(status, add_layer(reader, name, &layer), out);
     layer->op = (enum ghp_op)op;
     GHP_TRY_GOTO(status, read_inputs(at, reader, layer), out);
-    GHP_TRY_GOTO(status, ghp_model_read_attributes(at, reader->model, layer), out);
+    layer->in = reader->model->layers[layer->inputs[0]].out;
+    GHP_TRY_GOTO(status, ghp_attributes_read(at, layer), out);
     status = ghp_model_complete_layer(reader->model, reader->model->n_layers - 1);
     if (status != GHP_OK) {
         status = ghp_json_fail(at, status, "%s", ghp_status_message());

@@ -50,7 +50,7 @@ static bool stays(const struct ghp_lowering *how, int layer)
     const struct ghp_layer *l = &how->model->layers[layer];
     int stage = ghp_stage_of(how->staging, layer);
 
-    if (l->op == GHP_OP_INPUT) return false;
+    if (ghp_op_of(l->op)->is_input) return false;
     for (int i = 0; i < l->n_consumers; ++i)
         if (ghp_stage_of(how->staging, how->model->edges[l->out_edges[i]].to) != stage)
             return false;
@@ -73,7 +73,7 @@ static void make_pieces(struct deciding *d)
     for (int v = 0; v < model->n_layers; ++v) {
         const struct ghp_layer *l = &model->layers[v];
 
-        if (l->op == GHP_OP_CONV2D) continue;
+        if (ghp_op_of(l->op)->chooses_format) continue;
         for (int i = 0; i < l->n_inputs; ++i) {
             tie(d, l->inputs[i], v);
             tie(d, l->inputs[i], l->inputs[0]); /* also where its output has one pixel */
@@ -86,7 +86,7 @@ static void make_pieces(struct deciding *d)
 /* A convolution that nobody measured in several formats. */
 static bool is_unknown(const struct deciding *d, const struct ghp_instr *instr)
 {
-    return instr->local.op == GHP_OP_CONV2D &&
+    return ghp_op_of(instr->local.op)->chooses_format &&
            !ghp_profile_knows(d->profile, &instr->local, instr->pass,
                               (struct ghp_nchw16c){.requested = true});
 }

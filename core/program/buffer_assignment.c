@@ -28,11 +28,10 @@ static enum ghp_status assign_norm(struct ghp_buffer_assignment *k, struct ghp_i
                         instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
     if (!k->how->forward_only) { /* evaluation runs on running statistics */
         int *slot = &k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
-        GHP_TRY(ghp_buffer_assignment_demand(
-            k, slot,
-            ghp_describe_bytes(GHP_BUFFER_STATS, instr->layer,
-                               2 * instr->local.c * ghp_local_repeat(&instr->local) *
-                                   (int64_t)sizeof(double))));
+        GHP_TRY(
+            ghp_buffer_assignment_demand(k, slot,
+                                         ghp_describe_bytes(GHP_BUFFER_STATS, instr->layer,
+                                                            ghp_local_stats_bytes(&instr->local))));
         at->stats = *slot;
     }
     for (int s = 0; s < GHP_MAX_STATES; s++) {
@@ -46,17 +45,16 @@ static enum ghp_status assign_forward(struct ghp_buffer_assignment *k, struct gh
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
+    unsigned uses = ghp_op_uses(l->op, instr->pass);
     for (int i = 0; i < l->n_inputs; i++)
         at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
-    if (instr->pass == GHP_PASS_STATS) return GHP_OK;
+    if ((uses & GHP_AT_Y) == 0) return GHP_OK;
     GHP_TRY(ghp_buffer_assignment_make_output(k, instr->layer));
     at->y = k->recompute ? k->now->recompute_y[instr->layer] : k->now->y[instr->layer];
     for (int p = 0; p < l->n_params; p++)
         at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
-    if (l->op == GHP_OP_SOFTMAX_CE) {
-        at->labels = k->now->labels;
-        at->metrics = k->metrics;
-    }
+    if (uses & GHP_AT_LABELS) at->labels = k->now->labels;
+    if (uses & GHP_AT_METRICS) at->metrics = k->metrics;
     return GHP_OK;
 }
 
@@ -85,31 +83,24 @@ static enum ghp_status assign_backward(struct ghp_buffer_assignment *k, struct g
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
-    at->dy =
-        l->op == GHP_OP_SOFTMAX_CE ? -1 : ghp_buffer_assignment_output_gradient(k, instr->layer);
-    for (int i = 0; ghp_pass_reads_input(l->op, instr->pass) && i < l->n_inputs; i++)
-        at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
-    if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) {
-        if (l->op == GHP_OP_BATCH_NORM) at->dy = -1; /* its gradients are in the sums */
-        GHP_TRY(assign_weight_gradients(k, instr));
-        return GHP_OK;
+    unsigned uses = ghp_op_uses(l->op, instr->pass);
+    if (uses & GHP_AT_DY) at->dy = ghp_buffer_assignment_output_gradient(k, instr->layer);
+    for (int i = 0; i < l->n_inputs; i++) {
+        if (uses & GHP_AT_X) at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
+        if (uses & GHP_AT_DX) at->dx[i] = k->now->dx[l->first_edge + i];
     }
-    for (int p = 0; p < l->n_params; p++)
+    for (int p = 0; (uses & GHP_AT_W) && p < l->n_params; p++)
         at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
-    if (instr->pass != GHP_PASS_BACKWARD_DATA) return GHP_OK;
-    for (int i = 0; i < l->n_inputs; i++)
-        at->dx[i] = k->now->dx[l->first_edge + i];
-    if (ghp_op_needs_output(l->op)) at->y = ghp_buffer_assignment_output(k, instr->layer);
-    if (l->op == GHP_OP_SOFTMAX_CE) at->labels = k->now->labels;
-    return GHP_OK;
+    if (uses & GHP_AT_Y) at->y = ghp_buffer_assignment_output(k, instr->layer);
+    if (uses & GHP_AT_LABELS) at->labels = k->now->labels;
+    return uses & GHP_AT_DW ? assign_weight_gradients(k, instr) : GHP_OK;
 }
 
 /* What a pass keeps for later passes, beside its tensors. */
 static enum ghp_status assign_saved(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     int64_t saved = ghp_local_saved_bytes(&instr->local, k->how->element_bytes);
-    bool uses_saved = instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_BACKWARD_DATA ||
-                      instr->pass == GHP_PASS_BACKWARD_STATS;
+    bool uses_saved = (ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_SAVED) != 0;
     struct ghp_assigned_tensors *t = k->now;
     int *slot = k->recompute ? &t->recompute_saved[instr->layer] : &t->saved[instr->layer];
     if (saved <= 0 || !uses_saved) return GHP_OK;
@@ -126,7 +117,7 @@ static enum ghp_status assign_compute(struct ghp_buffer_assignment *k, struct gh
     const struct ghp_local *local = &instr->local;
     int64_t scratch = 0;
     GHP_TRY(instr->backward ? assign_backward(k, instr) : assign_forward(k, instr));
-    if (local->op == GHP_OP_BATCH_NORM) GHP_TRY(assign_norm(k, instr));
+    if (ghp_op_of(local->op)->has_batch_statistics) GHP_TRY(assign_norm(k, instr));
     GHP_TRY(assign_saved(k, instr));
     if (k->how->scratch.bytes != NULL)
         GHP_TRY(k->how->scratch.bytes(k->how->scratch.context, local, instr->pass, &scratch));

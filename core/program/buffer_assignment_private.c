@@ -183,9 +183,9 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
-    int64_t elements = ghp_param_local_elements(&local, l->n_params);
     for (int p = 0; p < l->n_params && !has_strip(k, layer); p++) {
         int at = layer * GHP_MAX_PARAMS + p;
+        int64_t elements = ghp_local_param_elements(&local, p);
         GHP_TRY(demand_persistent(
             k, &k->weights[at],
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements), p));
@@ -229,8 +229,8 @@ static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, i
     const struct ghp_layer *l = &k->how->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
     int bucket = k->buckets->of_layer[layer];
-    int64_t elements = ghp_param_local_elements(&local, l->n_params);
     for (int p = 0; p < l->n_params; p++) {
+        int64_t elements = ghp_local_param_elements(&local, p);
         struct ghp_buffer weight =
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements);
         weight.slot = p;

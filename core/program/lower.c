@@ -45,13 +45,9 @@ static enum ghp_status recompute_for(struct ghp_emitter *e, int layer)
     const struct ghp_layer *l = &e->how->model->layers[layer];
     struct ghp_local local =
         ghp_local_of(e->how->model, layer, e->splits[layer], e->placement.problem);
-    bool reads = false, own;
+    bool reads = ghp_op_needs_input(l->op), own;
     enum ghp_status status = GHP_OK;
     if (e->recomputed == NULL || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
-    for (int pass = 0; pass < GHP_PASS_COUNT; pass++)
-        if (pass != GHP_PASS_FORWARD && pass != GHP_PASS_STATS &&
-            ghp_local_has_pass(&local, (enum ghp_pass)pass))
-            reads = reads || ghp_pass_reads_input(l->op, (enum ghp_pass)pass);
     own = ghp_op_needs_output(l->op) || ghp_local_saved_bytes(&local, e->how->element_bytes) > 0;
     e->recompute_at = e->backward_base + ghp_point_backward(e->how->model, layer) - e->half;
     if (own && ghp_lower_recomputes(e->how, layer)) status = recompute(e, layer);

@@ -5,25 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params)
-{
-    return n_params > 0 ? ghp_local_weight_elements(local) / n_params : 0;
-}
-
 int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split)
 {
     const struct ghp_layer *l = &how->model->layers[layer];
     struct ghp_local local = ghp_local_of(how->model, layer, split, how->problem);
     int64_t stats_deltas = ghp_layer_has_stats_delta(l) ? l->n_states : 0;
     int bytes = ghp_parameter_bytes(how->element_bytes);
-    return l->n_params * ghp_align(ghp_param_local_elements(&local, l->n_params) * bytes) +
-           stats_deltas * ghp_align(local.c * bytes);
+    int64_t sum = stats_deltas * ghp_align(local.c * bytes);
+    for (int p = 0; p < l->n_params; p++)
+        sum += ghp_align(ghp_local_param_elements(&local, p) * bytes);
+    return sum;
 }
 
 int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split)
 {
-    if (layer->n_params == 0 || (layer->op == GHP_OP_BATCH_NORM && !layer->norm.local_stats &&
-                                 layer->norm.ghost_batch == 0))
+    if (layer->n_params == 0 || (ghp_op_of(layer->op)->has_batch_statistics &&
+                                 !layer->norm.local_stats && layer->norm.ghost_batch == 0))
         return 0;
     return split.tp_size;
 }

@@ -83,11 +83,13 @@ bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer)
 static int last_reader(const struct ghp_model *model, int layer)
 {
     const struct ghp_layer *l = &model->layers[layer];
-    while (l->op == GHP_OP_BIAS && l->n_consumers == 1) {
+    while (ghp_op_of(l->op)->hands_gradient_on && l->n_inputs == 1 && l->n_consumers == 1) {
         layer = l->inputs[0];
         l = &model->layers[layer];
     }
-    return l->n_consumers == 1 && l->op != GHP_OP_ADD && !ghp_op_in_place(l) ? layer : -1;
+    return l->n_consumers == 1 && !ghp_op_of(l->op)->hands_gradient_on && !ghp_op_in_place(l)
+               ? layer
+               : -1;
 }
 
 /* Whether whatever writes into the gradient of `writer`'s output, which `through` reads too, comes after `reader`'s
@@ -141,12 +143,12 @@ bool ghp_lower_gradient_alias(const struct ghp_lowering *how, int layer, int inp
     const struct ghp_layer *l = &how->model->layers[layer];
     if (!ghp_lower_needs_gradient(how, l->inputs[input])) return false;
     if (ghp_op_in_place(l)) return true;
-    if (l->op != GHP_OP_ADD) return false;
+    if (!ghp_op_of(l->op)->hands_gradient_on) return false;
     if (!shares(how, layer)) return input == first_wanted(how, l);
     return last_reader(how->model, l->inputs[input]) >= 0 || input == writer_of(how, l);
 }
 
 bool ghp_layer_has_stats_delta(const struct ghp_layer *layer)
 {
-    return layer->op == GHP_OP_BATCH_NORM && layer->norm.ghost_batch > 0;
+    return ghp_op_of(layer->op)->has_batch_statistics && layer->norm.ghost_batch > 0;
 }

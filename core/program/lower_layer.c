@@ -19,8 +19,7 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
                                     enum ghp_pass pass)
 {
     const struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
-    bool backward = pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_WEIGHT ||
-                    pass == GHP_PASS_BACKWARD_STATS;
+    bool backward = ghp_pass_is_backward(pass);
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_COMPUTE, ghp_emitter_point(e, layer, backward));
     if (instr == NULL) return GHP_NO_MEMORY();
@@ -29,7 +28,7 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->pass = pass;
     instr->local = local;
     instr->nchw16c = nchw16c_of(e, &e->how->model->layers[layer], &local);
-    if (local.op == GHP_OP_BATCH_NORM) {
+    if (ghp_op_of(local.op)->has_batch_statistics) {
         int64_t samples = local.norm.local_stats       ? local.n
                           : local.norm.ghost_batch > 0 ? local.norm.ghost_batch
                                                        : e->placement.micro_batch;
@@ -136,10 +135,10 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
     const struct ghp_layer *l = &e->how->model->layers[layer];
     GHP_TRY(check_split(e, layer, split));
     struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
-    if (l->op == GHP_OP_INPUT) return emit_load(e, split, &local);
+    if (ghp_op_of(l->op)->is_input) return emit_load(e, split, &local);
     if (!e->how->forward_only && e->first && e->recompute_at < 0)
         GHP_TRY(ghp_lowering_sync(e->how)->emit_before(e, layer, split));
-    if (l->op == GHP_OP_BATCH_NORM && !e->how->forward_only) {
+    if (ghp_op_has_pass(l->op, GHP_PASS_STATS) && !e->how->forward_only) {
         GHP_TRY(emit_stats(e, layer, split, false));
         GHP_TRY(emit_stat_reduce(e, layer, split, false));
     }
@@ -201,8 +200,10 @@ static bool makes_gradient(const struct ghp_lowering *how, int layer)
     const struct ghp_layer *l = &how->model->layers[layer];
     bool makes = false;
     for (int i = 0; i < l->n_inputs; i++)
-        makes = makes || (ghp_lower_needs_gradient(how, l->inputs[i]) &&
-                          (l->op != GHP_OP_ADD || !ghp_lower_gradient_alias(how, layer, i)));
+        makes =
+            makes ||
+            (ghp_lower_needs_gradient(how, l->inputs[i]) &&
+             (!ghp_op_of(l->op)->hands_gradient_on || !ghp_lower_gradient_alias(how, layer, i)));
     return makes;
 }
 
@@ -210,18 +211,19 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split)
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
-    if (l->op == GHP_OP_INPUT || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
+    if (ghp_op_of(l->op)->is_input || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
     struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
+    bool statistics = ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_STATS);
     bool own_sums = ghp_layer_has_stats_delta(l); /* its weight gradients are of its own samples */
-    if (l->op == GHP_OP_BATCH_NORM) GHP_TRY(emit_stats(e, layer, split, true));
-    if (l->op == GHP_OP_BATCH_NORM && !own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
-    if (ghp_local_has_pass(&local, GHP_PASS_BACKWARD_WEIGHT)) {
+    if (statistics) GHP_TRY(emit_stats(e, layer, split, true));
+    if (statistics && !own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
+    if (ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_WEIGHT)) {
         GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
         GHP_TRY(emit_sum(e, layer, &local));
         GHP_TRY(ghp_lowering_sync(e->how)->emit_ready(e, layer, split));
     }
     if (own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
-    if (makes_gradient(e->how, layer) && ghp_local_has_pass(&local, GHP_PASS_BACKWARD_DATA))
+    if (makes_gradient(e->how, layer) && ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_DATA))
         return emit_compute(e, layer, split, GHP_PASS_BACKWARD_DATA);
     return GHP_OK;
 }

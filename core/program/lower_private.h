@@ -35,7 +35,6 @@ struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer
 
 /* 0: nothing to reduce, else the TP size whose replicas sum. */
 int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split);
-int64_t ghp_param_local_elements(const struct ghp_local *local, int n_params);
 
 /* A gradient flows through this edge into parameters (no closed-form premise). */
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);

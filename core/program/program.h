@@ -73,16 +73,9 @@ enum ghp_buffer_kind {
 enum ghp_metric { GHP_METRIC_LOSS, GHP_METRIC_CORRECT, GHP_METRIC_SAMPLES, GHP_METRIC_COUNT };
 
 enum {
-    GHP_ALIGN_BYTES = 64,
     GHP_COMM_SEGMENT_BYTES = 4 << 20, /* reductions receive into a segment of at most this size */
     GHP_MAX_STEP_SCRATCH = 2
 };
-
-/* Rounded up to GHP_ALIGN_BYTES. */
-static inline int64_t ghp_align(int64_t bytes)
-{
-    return (bytes + GHP_ALIGN_BYTES - 1) / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES;
-}
 
 struct ghp_buffer {
     enum ghp_buffer_kind buffer_kind;

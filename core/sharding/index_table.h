@@ -1,17 +1,15 @@
 /* core/sharding/index_table.h - which input element each output element of a view or a pad is.
  *
  * One table says it for a sample; going back, gradients are added along the same table. So every slice, transposition,
- * reshaping, repetition and padding is one loop (executor/backend/cpu/index_map.c), and this is the only place that
- * knows what the attributes mean. A table is 32-bit: no sample of theirs has more than 2^31 - 1 elements
- * (core/model/index_map.h).
+ * reshaping, repetition and padding is one loop (executor/backend/cpu/index_map.c), and only the operation's `source`
+ * (core/model/op.h) knows what its attributes mean. A table is 32-bit: no sample of theirs has more than 2^31 - 1
+ * elements.
  *
  * Tested  tests/core/model/test_index_map.c */
 #ifndef GHP_CORE_SHARDING_INDEX_TABLE_H
 #define GHP_CORE_SHARDING_INDEX_TABLE_H
 
 #include "core/sharding/local.h"
-
-enum { GHP_INDEX_MAP_NOTHING = -1 }; /* table: the constant */
 
 /* For each output element of a sample, as it lies in memory (h, w, c), the input element's place in memory, or
  * GHP_INDEX_MAP_NOTHING. table: k p q entries. */

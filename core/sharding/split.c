@@ -1,6 +1,5 @@
 /* core/sharding/split.c - splits, layouts and the changes between them, as tables. */
 #include "core/sharding/split.h"
-#include "core/model/index_map.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -117,23 +116,10 @@ const char *ghp_comm_name(enum ghp_comm_op op)
 /* Channels that a split divides, 0 where the operation does not take that kind of split. */
 static int64_t divided_channels(const struct ghp_layer *layer, enum ghp_split_kind kind)
 {
-    bool weighted =
-        layer->op == GHP_OP_LINEAR || (layer->op == GHP_OP_CONV2D && layer->window.groups == 1);
-    bool whole_channels = layer->op == GHP_OP_LRN || layer->op == GHP_OP_CONCAT ||
-                          layer->op == GHP_OP_SOFTMAX_CE ||
-                          ((layer->op == GHP_OP_VIEW || layer->op == GHP_OP_PAD) &&
-                           !ghp_index_map_keeps_channels(layer));
-    switch (kind) {
-    case GHP_SPLIT_DATA: return 1;
-    case GHP_SPLIT_OUT: return weighted ? layer->out.c : 0;
-    case GHP_SPLIT_IN: return weighted ? layer->in.c : 0;
-    case GHP_SPLIT_CHANNEL:
-        if (weighted || whole_channels) return 0;
-        if (layer->op == GHP_OP_INPUT) return layer->out.c;
-        return layer->op == GHP_OP_CONV2D ? layer->window.groups : layer->in.c;
-    case GHP_SPLIT_FULL: return ghp_op_is_weighted(layer->op) ? 0 : 1;
-    }
-    return 0;
+    const struct ghp_op_facts *facts = ghp_op_of(layer->op);
+
+    if (kind == GHP_SPLIT_DATA) return 1;
+    return (facts->divides != NULL ? facts->divides : ghp_divides_channels)(layer, kind);
 }
 
 /* Statistics of each S samples: a worker holds whole ones, or whole workers share one. */
@@ -141,8 +127,7 @@ static bool ghost_batches_fit(const struct ghp_layer *layer, struct ghp_split sp
                               struct ghp_problem problem)
 {
     int64_t s = layer->norm.ghost_batch, n = problem.global_batch / problem.workers * split.tp_size;
-    if (layer->op != GHP_OP_BATCH_NORM || s == 0) return true;
-    return n % s == 0 || (s % n == 0 && problem.global_batch % s == 0);
+    return s == 0 || n % s == 0 || (s % n == 0 && problem.global_batch % s == 0);
 }
 
 static bool split_fits(const struct ghp_layer *layer, struct ghp_split split)

@@ -15,15 +15,7 @@
 #ifndef GHP_CORE_SHARDING_SPLIT_H
 #define GHP_CORE_SHARDING_SPLIT_H
 
-#include "core/model/model.h"
-
-enum ghp_split_kind {
-    GHP_SPLIT_DATA,
-    GHP_SPLIT_OUT,
-    GHP_SPLIT_IN,
-    GHP_SPLIT_CHANNEL,
-    GHP_SPLIT_FULL
-};
+#include "core/model/op.h"
 
 struct ghp_split { /* of one layer */
     /* conv2d, linear: data | out | in; grouped conv2d: data | channel; others: data | channel | full */

@@ -57,8 +57,7 @@ int ghp_stage_end(const struct ghp_staging *s, int stage, int n_layers)
 
 bool ghp_stage_may_recompute(const struct ghp_layer *layer)
 {
-    return layer->op != GHP_OP_INPUT && layer->op != GHP_OP_BATCH_NORM &&
-           layer->op != GHP_OP_SOFTMAX_CE && !ghp_op_in_place(layer);
+    return !ghp_op_of(layer->op)->runs_once && !ghp_op_in_place(layer);
 }
 
 bool ghp_stage_may_start(const struct ghp_model *model, int layer)

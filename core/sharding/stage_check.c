@@ -123,7 +123,7 @@ static enum ghp_status check_norms(const struct ghp_staging *s, const struct ghp
     for (int l = 0; l < model->n_layers; l++) {
         const struct ghp_layer *layer = &model->layers[l];
 
-        if (layer->op != GHP_OP_BATCH_NORM || layer->norm.local_stats) continue;
+        if (!ghp_op_of(layer->op)->has_batch_statistics || layer->norm.local_stats) continue;
         if (layer->norm.ghost_batch == 0 && ghp_staging_micro_batches(s) > 1)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "layer '%s' takes its statistics over the global batch, which %d "

@@ -7,17 +7,17 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { X = 1, DX = 2, Y = 4, DY = 8, W = 16, DW = 32, REST = 64, EVERYTHING = 127 };
+enum { EVERYTHING = -1 };
 
-/* Tensors that a pass touches. Only conv2d and linear are large enough to be worth leaving some out. */
+/* Tensors that passes touch. Only those of a matrix product are large enough to be worth leaving some out. */
 static unsigned needs(enum ghp_op op, unsigned passes)
 {
-    if (op != GHP_OP_CONV2D && op != GHP_OP_LINEAR) return EVERYTHING;
-    unsigned what = 0;
-    if (passes & 1u << GHP_PASS_FORWARD) what |= X | W | Y;
-    if (passes & 1u << GHP_PASS_BACKWARD_DATA) what |= DY | W | DX;
-    if (passes & 1u << GHP_PASS_BACKWARD_WEIGHT) what |= X | DY | DW;
-    return what;
+    unsigned uses = 0;
+
+    if (!ghp_op_is_weighted(op)) return (unsigned)EVERYTHING;
+    for (int pass = 0; pass < GHP_PASS_COUNT; pass++)
+        if (passes & 1u << pass) uses |= ghp_op_uses(op, (enum ghp_pass)pass);
+    return uses;
 }
 
 int ghp_operand_set_inputs(const struct ghp_local *local)
@@ -27,13 +27,12 @@ int ghp_operand_set_inputs(const struct ghp_local *local)
 
 int ghp_operand_set_weights(const struct ghp_local *local)
 {
-    if (local->op == GHP_OP_BATCH_NORM) return 2;
-    return ghp_local_weight_elements(local) > 0 ? 1 : 0;
+    return ghp_op_params(local->op);
 }
 
 int64_t ghp_operand_set_input_elements(const struct ghp_local *local, int input)
 {
-    if (local->op == GHP_OP_CONCAT) return local->n * local->h * local->w * local->slice[input];
+    if (local->slice[0] > 0) return local->n * local->h * local->w * local->slice[input];
     return ghp_local_in_elements(local);
 }
 
@@ -57,22 +56,22 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
     int weights = ghp_operand_set_weights(local);
     for (int i = 0; i < ghp_operand_set_inputs(local); i++) {
         int64_t in = ghp_operand_set_input_elements(local, i) * size;
-        if (what & X) at->x[i] = cut(cutter, in);
-        if (what & DX) at->dx[i] = cut(cutter, in);
+        if (what & GHP_AT_X) at->x[i] = cut(cutter, in);
+        if (what & GHP_AT_DX) at->dx[i] = cut(cutter, in);
     }
-    if (what & Y) at->y = cut(cutter, out);
-    if (what & DY) at->dy = cut(cutter, out);
+    if (what & GHP_AT_Y) at->y = cut(cutter, out);
+    if (what & GHP_AT_DY) at->dy = cut(cutter, out);
     for (int i = 0; i < weights; i++) {
-        int64_t bytes = ghp_local_weight_elements(local) / weights * ghp_parameter_bytes(size);
-        if (what & W) at->w[i] = cut(cutter, bytes);
-        if (what & DW) at->dw[i] = cut(cutter, bytes);
+        int64_t bytes = ghp_local_param_elements(local, i) * ghp_parameter_bytes(size);
+        if (what & GHP_AT_W) at->w[i] = cut(cutter, bytes);
+        if (what & GHP_AT_DW) at->dw[i] = cut(cutter, bytes);
     }
-    if ((what & REST) == 0) return;
+    if (what != (unsigned)EVERYTHING) return;
     at->saved = cut(cutter, ghp_local_saved_bytes(local, size));
     at->metrics = cut(cutter, GHP_METRIC_COUNT * (int64_t)sizeof(double));
-    if (local->op == GHP_OP_SOFTMAX_CE)
+    if (ghp_op_of(local->op)->is_loss)
         at->labels = cut(cutter, local->n * (int64_t)sizeof(int32_t));
-    if (local->op != GHP_OP_BATCH_NORM) return;
+    if (!ghp_op_of(local->op)->has_batch_statistics) return;
     at->stats = cut(cutter, 2 * local->c * (int64_t)sizeof(double));
     for (int i = 0; i < GHP_MAX_STATES; i++)
         at->state[i] = cut(cutter, local->c * ghp_parameter_bytes(size));
@@ -131,7 +130,7 @@ static enum ghp_status fill_all(const struct ghp_operand_set *set, fill_fn *fill
     const struct ghp_tensors *at = &set->args.at;
     int size = set->element_bytes, wide = ghp_parameter_bytes(size);
     int weights = ghp_operand_set_weights(local);
-    bool norm = local->op == GHP_OP_BATCH_NORM;
+    bool norm = ghp_op_of(local->op)->has_batch_statistics;
 
     for (int i = 0; i < ghp_operand_set_inputs(local); i++)
         GHP_TRY(fill(set, (void *)(uintptr_t)at->x[i], ghp_operand_set_input_elements(local, i),
@@ -140,7 +139,7 @@ static enum ghp_status fill_all(const struct ghp_operand_set *set, fill_fn *fill
     GHP_TRY(fill(set, at->dy, ghp_local_out_elements(local), size, (struct fill){21, 0.0, 1.0}));
     for (int i = 0; i < weights; i++)
         GHP_TRY(
-            fill(set, at->w[i], ghp_local_weight_elements(local) / weights, wide,
+            fill(set, at->w[i], ghp_local_param_elements(local, i), wide,
                  (struct fill){22 + (uint32_t)i, norm && i == 0 ? 2.0 : 0.0, norm ? 0.5 : 0.25}));
     if (!norm) return GHP_OK;
     GHP_TRY(fill(set, at->state[0], local->c, wide, (struct fill){24, 0.0, 0.5}));
@@ -199,7 +198,7 @@ enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_
     memset(set->memory, 0, (size_t)set->bytes);
     struct cutter cutter = {.base = set->memory};
     cut_all(local, element_bytes, what, &cutter, &set->args.at);
-    if (local->op == GHP_OP_SOFTMAX_CE)
+    if (ghp_op_of(local->op)->is_loss)
         make_labels(local, (int32_t *)(uintptr_t)set->args.at.labels);
     return fill_all(set, fill_on_host);
 }
@@ -219,19 +218,13 @@ void ghp_operand_set_release(struct ghp_operand_set *set)
 static struct ghp_param_descriptor weight_descriptor(const struct ghp_operand_set *set)
 {
     const struct ghp_local *l = &set->local;
-    struct ghp_param_descriptor descriptor = {
-        .n_dims = 1,
-        .elements = ghp_local_weight_elements(l) /
-                    (ghp_operand_set_weights(l) > 0 ? ghp_operand_set_weights(l) : 1),
-        .element_bytes = ghp_parameter_bytes(set->element_bytes)};
+    const struct ghp_op_param *param = &ghp_op_of(l->op)->params[0];
+    struct ghp_param_descriptor descriptor = {.element_bytes =
+                                                  ghp_parameter_bytes(set->element_bytes)};
 
-    descriptor.dims[0] = descriptor.elements;
-    if (l->op != GHP_OP_CONV2D) return descriptor;
-    descriptor.n_dims = 4;
-    descriptor.dims[0] = l->k;
-    descriptor.dims[1] = l->c / l->window.groups;
-    descriptor.dims[2] = l->window.r;
-    descriptor.dims[3] = l->window.s;
+    if (!ghp_op_of(l->op)->chooses_format) return descriptor;
+    descriptor.elements = ghp_local_param_elements(l, 0);
+    descriptor.n_dims = ghp_local_param_dims(l, param, descriptor.dims);
     return descriptor;
 }
 
@@ -326,7 +319,7 @@ static enum ghp_status send_labels(const struct ghp_operand_set *set)
     int32_t *labels;
     enum ghp_status status;
 
-    if (l->op != GHP_OP_SOFTMAX_CE) return GHP_OK;
+    if (!ghp_op_of(l->op)->is_loss) return GHP_OK;
     labels = ghp_alloc((size_t)l->n, sizeof *labels);
     if (labels == NULL) return GHP_NO_MEMORY();
     make_labels(l, labels);

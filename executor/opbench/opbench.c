@@ -31,13 +31,13 @@ static unsigned passes_before(enum ghp_op op, enum ghp_pass pass)
 {
     const unsigned stats = 1u << GHP_PASS_STATS, forward = 1u << GHP_PASS_FORWARD,
                    back_stats = 1u << GHP_PASS_BACKWARD_STATS;
-    bool backward = pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_WEIGHT;
-    if (op == GHP_OP_BATCH_NORM) {
-        if (pass == GHP_PASS_FORWARD) return stats;
-        if (pass == GHP_PASS_BACKWARD_STATS) return stats | forward;
-        return backward ? stats | forward | back_stats : 0;
-    }
-    return backward && (op == GHP_OP_MAX_POOL || op == GHP_OP_LRN) ? forward : 0;
+    bool backward = ghp_pass_is_backward(pass);
+
+    if (!ghp_op_of(op)->has_batch_statistics)
+        return backward && (ghp_op_backward_reads(op) & GHP_AT_SAVED) ? forward : 0;
+    if (pass == GHP_PASS_FORWARD) return stats;
+    if (pass == GHP_PASS_BACKWARD_STATS) return stats | forward;
+    return backward ? stats | forward | back_stats : 0;
 }
 
 static enum ghp_status run_before(struct ghp_opbench *bench, struct ghp_backend *backend,
@@ -56,12 +56,11 @@ static enum ghp_status run_before(struct ghp_opbench *bench, struct ghp_backend 
 static void overlap(struct ghp_operand_set *set)
 {
     struct ghp_tensors *at = &set->args.at;
-    enum ghp_op op = set->local.op;
-    bool in_place = op == GHP_OP_BIAS || op == GHP_OP_RELU || op == GHP_OP_DROPOUT ||
-                    op == GHP_OP_ACTIVATION ||
-                    (op == GHP_OP_FLATTEN && set->local.h * set->local.w == 1);
+    const struct ghp_op_facts *facts = ghp_op_of(set->local.op);
+    bool in_place = facts->in_place != NULL &&
+                    facts->in_place((struct ghp_shape){set->local.c, set->local.h, set->local.w});
     if (in_place) at->x[0] = at->y;
-    if (in_place || op == GHP_OP_ADD) at->dx[0] = at->dy;
+    if (in_place || facts->hands_gradient_on) at->dx[0] = at->dy;
 }
 
 /* Sets of so many bytes that runs take in turns: together as large as what passes through the caches. */

@@ -99,7 +99,7 @@ static void note_norms(struct walk *w)
     for (int v = 0; v < w->model->n_layers; ++v) {
         const struct ghp_layer *l = &w->model->layers[v];
 
-        if (l->op != GHP_OP_BATCH_NORM || l->norm.local_stats) continue;
+        if (!ghp_op_of(l->op)->has_batch_statistics || l->norm.local_stats) continue;
         *(l->norm.ghost_batch > 0 ? &w->ghost_batches : &w->whole_norms) = true;
     }
 }

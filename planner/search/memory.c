@@ -100,9 +100,11 @@ static enum ghp_status add_lasting(struct maker *m, struct ghp_spans *spans, int
 
 static void learn_pass(struct facts *f, enum ghp_op op, enum ghp_pass pass)
 {
-    if (ghp_pass_reads_input(op, pass)) f->reads_input = true;
-    if (pass == GHP_PASS_BACKWARD_DATA && ghp_op_needs_output(op)) f->reads_output = true;
-    if (pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_STATS) f->saved_later = true;
+    unsigned uses = ghp_op_uses(op, pass);
+
+    if (uses & GHP_AT_X) f->reads_input = true;
+    if (uses & GHP_AT_Y) f->reads_output = true;
+    if (uses & (GHP_AT_SAVED | GHP_AT_LABELS)) f->saved_later = true;
 }
 
 static enum ghp_status learn_layer(struct maker *m, int v)
@@ -164,10 +166,9 @@ static const struct ghp_instr *gather_of(const struct maker *m)
 
 /* Weights, their gradients and momentum. With strips: both buckets padded, and momentum for one strip; inside a larger
  * bucket padding is left out, a bound from below. */
-static enum ghp_status parameter_spans(struct maker *m, int v, int64_t each)
+static enum ghp_status parameter_spans(struct maker *m, int64_t all)
 {
     struct ghp_spans *spans = &m->in->layer_spans;
-    int64_t all = m->model->layers[v].n_params * each;
     const struct ghp_instr *gather = gather_of(m);
 
     if (gather == NULL) return add_lasting(m, spans, 3 * all);
@@ -185,11 +186,13 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     int bytes = ghp_parameter_bytes(m->in->how->element_bytes);
 
     if (layer->n_params > 0) {
-        int64_t each = ghp_align(ghp_local_weight_elements(local) / layer->n_params * bytes);
+        int64_t sum = 0;
 
-        GHP_TRY(parameter_spans(m, v, each));
+        for (int p = 0; p < layer->n_params; ++p)
+            sum += ghp_align(ghp_local_param_elements(local, p) * bytes);
+        GHP_TRY(parameter_spans(m, sum));
         if (m->in->micro_batches > 1 && m->facts[v].wanted) /* a further micro-batch's gradient */
-            GHP_TRY(add_span(m, spans, layer->n_params * each, backward, backward));
+            GHP_TRY(add_span(m, spans, sum, backward, backward));
     }
     if (layer->n_states > 0)
         GHP_TRY(add_lasting(m, spans,
@@ -240,7 +243,7 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     m->piece.n_instrs = 0;
     GHP_TRY(ghp_lower_layer(m->in->how, v, split, m->in->rank[m->stage], &m->piece));
     GHP_TRY(persistent_spans(m, v, &local));
-    if (layer->op == GHP_OP_INPUT && m->in->how->prefetch)
+    if (ghp_op_of(layer->op)->is_input && m->in->how->prefetch)
         GHP_TRY(add_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
     keeper_of(m, v, &lives);
     GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward,
@@ -248,11 +251,10 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     for (int k = 0; k < m->piece.n_instrs; ++k)
         GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
     m->in->receive_bytes[flat] = segment_of(m, v, split);
-    if (layer->op != GHP_OP_INPUT)
-        GHP_TRY(add_span(m, spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes),
-                         forward, m->facts[v].saved_later ? backward : forward));
-    if (layer->op == GHP_OP_BATCH_NORM) {
-        int64_t sums = 2 * local.c * ghp_local_repeat(&local) * (int64_t)sizeof(double);
+    GHP_TRY(add_span(m, spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes), forward,
+                     m->facts[v].saved_later ? backward : forward));
+    if (ghp_op_of(layer->op)->has_batch_statistics) {
+        int64_t sums = ghp_local_stats_bytes(&local);
 
         GHP_TRY(add_span(m, spans, sums, forward, forward));
         if (m->facts[v].wanted) GHP_TRY(add_span(m, spans, sums, backward, backward));
@@ -357,7 +359,7 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
     int64_t made = tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).dx, shape);
 
     if (!m->facts[edge->from].wanted) return GHP_OK;
-    if (m->model->layers[edge->from].op == GHP_OP_INPUT)
+    if (ghp_op_of(m->model->layers[edge->from].op)->is_input)
         last = ghp_point_backward(m->model, edge->to);
     if (!outlived(m, e)) GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
     if (!changed) return GHP_OK;
@@ -382,7 +384,7 @@ static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat,
                                       &carrier) != 1)
         return GHP_OK;
     GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
-    if (!m->facts[edge->from].wanted || m->model->layers[edge->from].op == GHP_OP_INPUT)
+    if (!m->facts[edge->from].wanted || ghp_op_of(m->model->layers[edge->from].op)->is_input)
         return GHP_OK;
     GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.dx, shape),
                      ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0),

@@ -352,7 +352,7 @@ void op_case_run_all(struct ghp_operand_set *set, const struct ghp_backend_ops *
     static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
                                           GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        if (ghp_local_has_pass(&set->local, order[i]))
+        if (ghp_op_has_pass(set->local.op, order[i]))
             op_case_run(set, ops, backend, order[i], NULL);
 }
 

@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_model.c - the model reader: what is accepted reads the same from its own text. */
-#include "core/model/model.h"
+#include "core/model/op.h"
 #include "tests/fuzz/fuzz.h"
 
 bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)

@@ -1,6 +1,6 @@
 /* tests/core/model/test_model.c - networks: published weights and FLOPs, shapes, names, and what the reader refuses. */
 #include "core/base/json_lines.h"
-#include "core/model/model.h"
+#include "core/model/op.h"
 #include "tests/check.h"
 
 #include <time.h>

@@ -86,7 +86,7 @@ static void check_passes(const struct ghp_local *local, const struct ghp_backend
     must_init(&right, local);
     must_init(&got, local);
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-        if (!ghp_local_has_pass(local, order[i])) continue;
+        if (!ghp_op_has_pass(local->op, order[i])) continue;
         memcpy(got.memory, right.memory, (size_t)right.bytes);
         op_case_run(&right, &ghp_backend_reference, reference, order[i], NULL);
         op_case_run(&got, by, backend, order[i], algorithm);
@@ -281,7 +281,7 @@ static void check_opbench(const struct ghp_local *local)
         struct ghp_opbench *bench = NULL;
         int64_t alone = ghp_opbench_bytes(&task, 4);
 
-        if (!ghp_local_has_pass(local, task.pass)) continue;
+        if (!ghp_op_has_pass(local->op, task.pass)) continue;
         CHECK(alone > 0);
         if (i % 2 == 1) {
             task.other_bytes = 3 * alone + 1;

@@ -1,0 +1,78 @@
+/* core/model/attributes.h - the keys of a layer of models/NAME.json beside name, op and inputs, as one table an
+ * operation.
+ *
+ * Reading, writing and the check of keys follow the table. What a table cannot say of a key, its own two functions say,
+ * in the operation's file.
+ *
+ * Tested  tests/core/model/test_model.c */
+#ifndef GHP_CORE_MODEL_ATTRIBUTES_H
+#define GHP_CORE_MODEL_ATTRIBUTES_H
+
+#include "core/base/json.h"
+#include "core/model/model.h"
+
+#include <stddef.h>
+
+enum ghp_attribute_kind {
+    GHP_ATTRIBUTE_INT,    /* int64_t */
+    GHP_ATTRIBUTE_REAL,   /* double */
+    GHP_ATTRIBUTE_BOOL,   /* bool */
+    GHP_ATTRIBUTE_CHOICE, /* int or enum: index of the text in `choices` */
+    GHP_ATTRIBUTE_SIZES, /* 2 or 4 int64_t: [height, width], or [top, left, bottom, right]; one number is all of them */
+    GHP_ATTRIBUTE_LIST, /* int64_t [GHP_MAX_VIEW], and an int: how many there are */
+    GHP_ATTRIBUTE_OTHER /* `read` and `write` alone know; without `write` it is never written */
+};
+
+struct ghp_json_object; /* an object being written */
+
+struct ghp_attribute {
+    const char *key; /* NULL ends a table */
+    enum ghp_attribute_kind kind;
+    bool required;
+    double least, most; /* of each number */
+    double usual;       /* what is not written: the value where the key is left out */
+    size_t
+        at[4]; /* offsets in struct ghp_layer: of SIZES one each, of LIST the array and the count */
+    size_t usual_at;            /* SIZES: `usual` is what is there already; 0: `usual` */
+    const char *const *choices; /* NULL-terminated */
+    const struct ghp_attribute *const
+        *brings; /* CHOICE: the further attributes of each; NULL: none */
+    /* In place of what the kind says; NULL: as it says. */
+    enum ghp_status (*read)(const struct ghp_node *at, const struct ghp_attribute *attribute,
+                            struct ghp_layer *layer);
+    void (*write)(const struct ghp_layer *layer, const struct ghp_attribute *attribute,
+                  struct ghp_json_object at);
+};
+
+/* An object being written; without memory `whole` turns false, and what is written then is thrown away. */
+struct ghp_json_object {
+    json_t *json;
+    bool *whole;
+};
+
+/* Puts a value under a key; takes it over. */
+void ghp_attribute_put(struct ghp_json_object at, const char *key, json_t *value);
+
+/* The key as its kind says, without `read`; the layer keeps what it has where the key is left out.
+ *
+ * at   the layer's object
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_INPUT with line and column
+ * Local */
+enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_attribute *attribute,
+                                   struct ghp_layer *layer);
+/* An array of at most GHP_MAX_VIEW whole numbers. Returns as ghp_attribute_read. */
+enum ghp_status ghp_attribute_read_list(const struct ghp_node *object, const char *key,
+                                        int64_t *out, int *n);
+
+/* The keys of the layer's operation, but for its name, op and inputs, which are there.
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_INPUT with line and column
+ * Local */
+enum ghp_status ghp_attributes_read(const struct ghp_node *at, struct ghp_layer *layer);
+/* Refuses keys that the operation does not take. Returns GHP_OK; GHP_ERR_FORMAT. */
+enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at, enum ghp_op op);
+/* All that differ from their defaults. */
+void ghp_attributes_write(const struct ghp_layer *layer, struct ghp_json_object at);
+
+#endif

@@ -1,0 +1,202 @@
+/* core/model/op.c - see model/op.h: the registry, and what follows from an operation's facts. */
+#include "core/model/op.h"
+
+#include <string.h>
+
+#define OP_DECLARE(id, file) extern const struct ghp_op_facts ghp_op_facts_##file;
+GHP_OP_LIST(OP_DECLARE)
+#undef OP_DECLARE
+
+static const struct ghp_op_facts *const all[GHP_OP_COUNT] = {
+#define OP_ENTRY(id, file) [GHP_OP_##id] = &ghp_op_facts_##file,
+    GHP_OP_LIST(OP_ENTRY)
+#undef OP_ENTRY
+};
+
+const struct ghp_op_facts *ghp_op_of(enum ghp_op op)
+{
+    GHP_ASSERT((int)op >= 0 && op < GHP_OP_COUNT);
+    return all[op];
+}
+
+const struct ghp_op_facts *const *ghp_op_all(void)
+{
+    return all;
+}
+
+bool ghp_op_find(const char *name, enum ghp_op *op)
+{
+    for (int i = 0; i < GHP_OP_COUNT; ++i) {
+        if (strcmp(name, all[i]->name) != 0) continue;
+        *op = (enum ghp_op)i;
+        return true;
+    }
+    return false;
+}
+
+const char *ghp_op_name(enum ghp_op op)
+{
+    return ghp_op_of(op)->name;
+}
+
+bool ghp_op_is_weighted(enum ghp_op op)
+{
+    return ghp_op_of(op)->is_weighted;
+}
+
+unsigned ghp_op_uses(enum ghp_op op, enum ghp_pass pass)
+{
+    const struct ghp_op_pass *p = &ghp_op_of(op)->passes[pass];
+
+    return p->reads | p->writes;
+}
+
+bool ghp_op_has_pass(enum ghp_op op, enum ghp_pass pass)
+{
+    return ghp_op_uses(op, pass) != 0;
+}
+
+bool ghp_pass_is_backward(enum ghp_pass pass)
+{
+    return pass == GHP_PASS_BACKWARD_DATA || pass == GHP_PASS_BACKWARD_WEIGHT ||
+           pass == GHP_PASS_BACKWARD_STATS;
+}
+
+unsigned ghp_op_backward_reads(enum ghp_op op)
+{
+    unsigned reads = 0;
+
+    for (int pass = 0; pass < GHP_PASS_COUNT; ++pass)
+        if (ghp_pass_is_backward((enum ghp_pass)pass)) reads |= ghp_op_of(op)->passes[pass].reads;
+    return reads;
+}
+
+bool ghp_op_needs_input(enum ghp_op op)
+{
+    return (ghp_op_backward_reads(op) & GHP_AT_X) != 0;
+}
+
+bool ghp_op_needs_output(enum ghp_op op)
+{
+    return (ghp_op_backward_reads(op) & GHP_AT_Y) != 0;
+}
+
+bool ghp_pass_reads_input(enum ghp_op op, enum ghp_pass pass)
+{
+    return (ghp_op_of(op)->passes[pass].reads & GHP_AT_X) != 0;
+}
+
+bool ghp_op_in_place(const struct ghp_layer *layer)
+{
+    const struct ghp_op_facts *facts = ghp_op_of(layer->op);
+
+    return facts->in_place != NULL && facts->in_place(layer->in);
+}
+
+/* ---- parameters ---- */
+
+int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_param *param,
+                         int64_t dims[GHP_MAX_DIMS])
+{
+    const int64_t sizes[] = {[GHP_DIM_OUT] = local->k,
+                             [GHP_DIM_IN] =
+                                 local->c / (local->window.groups > 1 ? local->window.groups : 1),
+                             [GHP_DIM_CHANNEL] = local->c,
+                             [GHP_DIM_R] = local->window.r,
+                             [GHP_DIM_S] = local->window.s};
+    int n = 0;
+
+    for (; n < GHP_MAX_DIMS && param->dims[n] != GHP_DIM_NONE; ++n)
+        dims[n] = sizes[param->dims[n]];
+    return n;
+}
+
+int64_t ghp_local_param_elements(const struct ghp_local *local, int param)
+{
+    int64_t dims[GHP_MAX_DIMS], elements = 1;
+    int n = ghp_local_param_dims(local, &ghp_op_of(local->op)->params[param], dims);
+
+    for (int i = 0; i < n; ++i)
+        elements *= dims[i];
+    return elements;
+}
+
+int ghp_op_params(enum ghp_op op)
+{
+    int n = 0;
+
+    while (ghp_op_of(op)->params[n].part != NULL)
+        ++n;
+    return n;
+}
+
+int64_t ghp_local_weight_elements(const struct ghp_local *local)
+{
+    int64_t sum = 0;
+
+    for (int p = 0; p < ghp_op_params(local->op); ++p)
+        sum += ghp_local_param_elements(local, p);
+    return sum;
+}
+
+struct ghp_local ghp_local_whole(const struct ghp_layer *layer)
+{
+    return (struct ghp_local){.op = layer->op,
+                              .n = 1,
+                              .c = layer->in.c,
+                              .h = layer->in.h,
+                              .w = layer->in.w,
+                              .k = layer->out.c,
+                              .p = layer->out.h,
+                              .q = layer->out.w,
+                              .n_inputs = layer->n_inputs,
+                              .window = layer->window,
+                              .norm = layer->norm,
+                              .activation = layer->activation,
+                              .view = layer->view,
+                              .border = layer->border};
+}
+
+int64_t ghp_layer_flops(const struct ghp_layer *layer)
+{
+    const struct ghp_op_facts *facts = ghp_op_of(layer->op);
+    const struct ghp_local whole = ghp_local_whole(layer);
+
+    return facts->flops != NULL ? facts->flops(&whole) : 0;
+}
+
+/* ---- for the facts ---- */
+
+int64_t ghp_flops_matrix(const struct ghp_local *local)
+{
+    return 2 * local->n * local->p * local->q * ghp_local_weight_elements(local);
+}
+
+int64_t ghp_divides_channels(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    if (kind == GHP_SPLIT_CHANNEL) return layer->in.c;
+    return kind == GHP_SPLIT_FULL ? 1 : 0;
+}
+
+int64_t ghp_divides_matrix(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    if (kind == GHP_SPLIT_OUT) return layer->out.c;
+    return kind == GHP_SPLIT_IN ? layer->in.c : 0;
+}
+
+int64_t ghp_divides_samples(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    (void)layer;
+    return kind == GHP_SPLIT_FULL ? 1 : 0;
+}
+
+bool ghp_in_place_always(struct ghp_shape in)
+{
+    (void)in;
+    return true;
+}
+
+int32_t ghp_local_place(const struct ghp_local *local, const int64_t at[3])
+{
+    return (int32_t)((at[1] * local->w + at[2]) * local->c + at[0]);
+}

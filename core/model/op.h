@@ -1,0 +1,197 @@
+/* core/model/op.h - what is true of an operation without a library; read this first to add one.
+ *
+ * Each operation is one constant `struct ghp_op_facts` in core/model/op/NAME.c. Reading, shapes, splits, programs, costs
+ * and memory look everything up there, so no other file of core, planner or inspect names an operation for what these
+ * fields can say.
+ *
+ * Adding an operation touches
+ *   1. core/model/model.h      one line of GHP_OP_LIST (and a field of struct ghp_norm, if an attribute needs one);
+ *   2. core/model/op/NAME.c    its facts;
+ *   3. executor/backend        its kernels in each backend;
+ *   4. onnx/export.c           how it is written as ONNX, and in onnx/layers.c how it is read;
+ *   5. tests/executor/op_case.c one case of its shapes, which every test of operations then runs;
+ *   6. docs/formats.md         its row in the table of operations, and docs/schema/model.json its keys.
+ *
+ * Tested  tests/core/model/test_model.c */
+#ifndef GHP_CORE_MODEL_OP_H
+#define GHP_CORE_MODEL_OP_H
+
+#include "core/model/model.h"
+
+struct ghp_attribute; /* core/model/attributes.h */
+
+#define GHP_PASS_LIST(X)                                                                           \
+    X(FORWARD, "forward")                                                                          \
+    X(BACKWARD_DATA, "backward_data")                                                              \
+    X(BACKWARD_WEIGHT, "backward_weight")                                                          \
+    X(STATS, "stats") /* batch_norm: sums over local samples, before the forward pass */           \
+    X(BACKWARD_STATS,                                                                              \
+      "backward_stats") /* batch_norm: sums of dy and dy * xhat, before backward_data */
+
+enum ghp_pass {
+#define GHP_PASS_ENUM(id, text) GHP_PASS_##id,
+    GHP_PASS_LIST(GHP_PASS_ENUM)
+#undef GHP_PASS_ENUM
+        GHP_PASS_COUNT
+};
+
+/* What each of m workers does of a layer (core/sharding/split.h). */
+enum ghp_split_kind {
+    GHP_SPLIT_DATA,    /* its own samples */
+    GHP_SPLIT_OUT,     /* its output channels */
+    GHP_SPLIT_IN,      /* its input channels, and a summand of the output */
+    GHP_SPLIT_CHANNEL, /* its channels, which depend on no others */
+    GHP_SPLIT_FULL     /* the same as the others */
+};
+
+/* An operation at the shape that a worker runs it; core/sharding/local.h. */
+struct ghp_local {
+    enum ghp_op op;
+    int64_t n;       /* samples on this worker */
+    int64_t c, h, w; /* local input channels (all inputs' sum for concat), height, width */
+    int64_t k, p, q; /* local output channels, height, width */
+    int n_inputs;    /* add, mul, concat */
+    int repeat; /* batch_norm: ghost batches of n samples that it is run on one after the other; 0: 1 */
+    int64_t slice[GHP_MAX_INPUTS]; /* concat: local channels of each input */
+    struct ghp_window window;      /* groups are local */
+    struct ghp_norm norm;
+    struct ghp_activation activation;
+    struct ghp_view view; /* of the local channels */
+    struct ghp_border border;
+};
+
+enum { GHP_KEY_BYTES = 256 };
+
+enum { GHP_INDEX_MAP_NOTHING = -1 }; /* of `source`: no element, the constant */
+
+/* Tensors that passes touch. */
+enum {
+    GHP_AT_X = 1 << 0, /* all inputs */
+    GHP_AT_DX = 1 << 1,
+    GHP_AT_Y = 1 << 2,
+    GHP_AT_DY = 1 << 3,
+    GHP_AT_W = 1 << 4, /* all parameters */
+    GHP_AT_DW = 1 << 5,
+    GHP_AT_STATE = 1 << 6,  /* running statistics */
+    GHP_AT_SAVED = 1 << 7,  /* what the forward pass keeps for the backward pass beside x and y */
+    GHP_AT_STATS = 1 << 8,  /* sums of has_batch_statistics */
+    GHP_AT_LABELS = 1 << 9, /* of the samples */
+    GHP_AT_METRICS = 1 << 10
+};
+
+struct ghp_op_pass { /* both 0: the operation has no such pass */
+    unsigned reads, writes;
+};
+
+/* What a dimension of a parameter counts. */
+enum ghp_dim {
+    GHP_DIM_NONE,
+    GHP_DIM_OUT,     /* output channels */
+    GHP_DIM_IN,      /* input channels of one group */
+    GHP_DIM_CHANNEL, /* input channels */
+    GHP_DIM_R,       /* rows of the window */
+    GHP_DIM_S        /* columns of the window */
+};
+
+struct ghp_op_param {
+    const char *part; /* its name behind the layer's; NULL ends a list */
+    enum ghp_init init;
+    enum ghp_dim dims[GHP_MAX_DIMS];
+};
+
+enum { GHP_MAX_SAVED = 4 };
+
+struct ghp_op_facts {
+    const char *name;                       /* in files */
+    const struct ghp_attribute *attributes; /* ends with one without a key; NULL: there are none */
+
+    /* ---- shape ---- */
+    int least_inputs, most_inputs;
+    /* Fills in layer->out from its inputs and attributes, or refuses them with GHP_ERR_INPUT; NULL: out is in. */
+    enum ghp_status (*shape)(const struct ghp_model *model, struct ghp_layer *layer);
+    struct ghp_op_param params[GHP_MAX_PARAMS + 1], states[GHP_MAX_STATES + 1];
+
+    /* ---- computation ---- */
+    struct ghp_op_pass passes[GHP_PASS_COUNT];
+    /* of a pass, 2 a multiply-add; NULL: 0, it has no matrix product */
+    int64_t (*flops)(const struct ghp_local *local);
+    /* Parts of what the forward pass saves, in this order in one buffer; ghp_local_saved_offset. */
+    int64_t (*saved_bytes[GHP_MAX_SAVED])(const struct ghp_local *local, int element_bytes);
+    bool (*in_place)(struct ghp_shape in); /* y may be x and dx dy; NULL: never */
+    /* For each element of the output, the element of the same sample's input that it is, both as they lie in memory, or
+     * GHP_INDEX_MAP_NOTHING (core/sharding/index_table.h). NULL: it computes. */
+    int32_t (*source)(const struct ghp_local *local, const int64_t out[3]);
+
+    /* ---- division ---- */
+    /* The channels that a split other than data divides; of full 1; 0: the operation does not take it. NULL: each
+     * channel depends on itself alone (ghp_divides_channels). */
+    int64_t (*divides)(const struct ghp_layer *layer, enum ghp_split_kind kind);
+    /* What the local operation has beside its sizes; parts: workers among whom channels are divided. NULL: nothing. */
+    void (*localize)(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
+                     struct ghp_local *local);
+    /* Appends to a key what its samples, channels, height and width do not say; NULL: nothing. */
+    void (*key)(const struct ghp_local *local, char *text, size_t n);
+
+    /* ---- what else is special; false is the rule ---- */
+    bool is_input; /* loads samples; computes nothing */
+    bool
+        is_loss; /* ends the network: reads labels, adds to the metrics, makes the first gradient */
+    bool
+        is_weighted; /* a matrix product: its weights are most of the network's; has a bias behind it unless told not */
+    bool
+        has_batch_statistics; /* passes of sums over the samples, which workers reduce, come before the others */
+    bool chooses_format; /* x and y may lie in different memory formats, and so may its weights */
+    bool hands_gradient_on; /* each input's gradient is the output's, unchanged */
+    bool runs_once;         /* is not recomputed in the backward pass */
+};
+
+/* Never NULL. */
+const struct ghp_op_facts *ghp_op_of(enum ghp_op op);
+/* All, by enum ghp_op: [GHP_OP_COUNT]. */
+const struct ghp_op_facts *const *ghp_op_all(void);
+bool ghp_op_find(const char *name, enum ghp_op *op);
+
+/* ---- what follows from the facts ---- */
+
+const char *ghp_op_name(enum ghp_op op);
+/* conv2d and linear: the operations that the network's work and most of its weights are in. */
+bool ghp_op_is_weighted(enum ghp_op op);
+bool ghp_op_has_pass(enum ghp_op op, enum ghp_pass pass);
+/* What a pass reads and writes: GHP_AT_ bits. */
+unsigned ghp_op_uses(enum ghp_op op, enum ghp_pass pass);
+/* What the backward passes read. */
+unsigned ghp_op_backward_reads(enum ghp_op op);
+bool ghp_op_needs_input(enum ghp_op op);  /* backward reads the forward input */
+bool ghp_op_needs_output(enum ghp_op op); /* backward reads the forward output */
+/* output may overwrite input 0, and dx overwrite dy */
+bool ghp_op_in_place(const struct ghp_layer *layer);
+/* Whether a pass reads the forward input. */
+bool ghp_pass_reads_input(enum ghp_op op, enum ghp_pass pass);
+bool ghp_pass_is_backward(enum ghp_pass pass);
+
+/* Sizes of a parameter of a local operation, and their product; returns the number of dimensions. */
+int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_param *param,
+                         int64_t dims[GHP_MAX_DIMS]);
+int64_t ghp_local_param_elements(const struct ghp_local *local, int param);
+int64_t ghp_local_weight_elements(const struct ghp_local *local); /* of all parameters */
+int ghp_op_params(enum ghp_op op);
+/* A layer's operation on one sample, undivided, without what `localize` adds. */
+struct ghp_local ghp_local_whole(const struct ghp_layer *layer);
+
+/* forward, per sample, multiply and add = 2 */
+int64_t ghp_layer_flops(const struct ghp_layer *layer);
+
+/* ---- for the facts ---- */
+
+int64_t
+ghp_flops_matrix(const struct ghp_local *local); /* every weight is multiplied once a pixel */
+
+int64_t ghp_divides_channels(const struct ghp_layer *layer, enum ghp_split_kind kind);
+int64_t ghp_divides_matrix(const struct ghp_layer *layer, enum ghp_split_kind kind);
+/* Channels depend on each other: only data, or every worker does the same. */
+int64_t ghp_divides_samples(const struct ghp_layer *layer, enum ghp_split_kind kind);
+bool ghp_in_place_always(struct ghp_shape in);
+/* Where in memory the input element of this channel, row and column is. */
+int32_t ghp_local_place(const struct ghp_local *local, const int64_t at[3]);
+
+#endif

@@ -1,0 +1,13 @@
+/* core/model/op/bias.c - one number a channel, added. */
+#include "core/model/op.h"
+
+const struct ghp_op_facts ghp_op_facts_bias = {
+    .name = "bias",
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .params = {{"bias", GHP_INIT_ZERO, {GHP_DIM_CHANNEL}}},
+    .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},
+               [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_DY, GHP_AT_DW}},
+    .in_place = ghp_in_place_always,
+    .hands_gradient_on = true,
+};

@@ -1,0 +1,81 @@
+/* core/model/op/conv2d.c - two-dimensional convolution with dilation and groups. */
+#include "core/model/window.h"
+#include "core/model/model_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const struct ghp_attribute attributes[] = {{.key = "channels",
+                                                   .kind = GHP_ATTRIBUTE_INT,
+                                                   .required = true,
+                                                   .least = 1,
+                                                   .most = GHP_MODEL_CHANNELS,
+                                                   .at = {offsetof(struct ghp_layer, out.c)}},
+                                                  GHP_WINDOW_KERNEL,
+                                                  {GHP_WINDOW_STRIDE, .usual = 1},
+                                                  GHP_WINDOW_PAD,
+                                                  GHP_WINDOW_DILATION,
+                                                  {.key = "groups",
+                                                   .kind = GHP_ATTRIBUTE_INT,
+                                                   .least = 1,
+                                                   .most = GHP_MODEL_CHANNELS,
+                                                   .usual = 1,
+                                                   .at = {GHP_WINDOW_AT(groups)}},
+                                                  {0}};
+
+static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
+{
+    int64_t groups = layer->window.groups;
+
+    (void)model;
+    if (layer->in.c % groups != 0 || layer->out.c % groups != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (conv2d) has %lld groups, but %lld input and %lld output "
+                        "channels; use groups that "
+                        "divide both",
+                        layer->name, (long long)groups, (long long)layer->in.c,
+                        (long long)layer->out.c);
+    return ghp_window_shape(layer, false);
+}
+
+/* Groups are independent of each other; one alone is a matrix. */
+static int64_t divides(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    if (layer->window.groups == 1) return ghp_divides_matrix(layer, kind);
+    return kind == GHP_SPLIT_CHANNEL ? layer->window.groups : 0;
+}
+
+static void localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
+                     struct ghp_local *local)
+{
+    (void)model;
+    local->window.groups = layer->window.groups / parts;
+}
+
+static void key(const struct ghp_local *local, char *text, size_t n)
+{
+    const struct ghp_window *w = &local->window;
+    char window[GHP_KEY_BYTES];
+
+    ghp_window_key(w, window, sizeof window);
+    snprintf(text, n, " k%" PRId64 "%s d%" PRId64 "x%" PRId64 " g%" PRId64, local->k, window,
+             w->dilation_h, w->dilation_w, w->groups);
+}
+
+const struct ghp_op_facts ghp_op_facts_conv2d = {
+    .name = "conv2d",
+    .attributes = attributes,
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .shape = shape,
+    .params = {{"weight", GHP_INIT_KAIMING, {GHP_DIM_OUT, GHP_DIM_IN, GHP_DIM_R, GHP_DIM_S}}},
+    .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},
+               [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY | GHP_AT_W, GHP_AT_DX},
+               [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DW}},
+    .flops = ghp_flops_matrix,
+    .divides = divides,
+    .localize = localize,
+    .key = key,
+    .is_weighted = true,
+    .chooses_format = true,
+};

@@ -1,0 +1,20 @@
+/* core/model/op/dropout.c - zeros by chance while training; the mask is drawn again going backward. */
+#include "core/model/attributes.h"
+#include "core/model/op.h"
+
+static const struct ghp_attribute attributes[] = {{.key = "ratio",
+                                                   .kind = GHP_ATTRIBUTE_REAL,
+                                                   .most = 0.999,
+                                                   .usual = 0.5,
+                                                   .at = {offsetof(struct ghp_layer, norm.ratio)}},
+                                                  {0}};
+
+const struct ghp_op_facts ghp_op_facts_dropout = {
+    .name = "dropout",
+    .attributes = attributes,
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
+               [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},
+    .in_place = ghp_in_place_always,
+};

@@ -1,0 +1,8 @@
+/* core/model/op/input.c - the samples of a batch: loaded, not computed. */
+#include "core/model/op.h"
+
+const struct ghp_op_facts ghp_op_facts_input = {
+    .name = "input",
+    .is_input = true,
+    .runs_once = true,
+};

@@ -1,0 +1,50 @@
+/* core/model/op/linear.c - a matrix product with a vector of features. */
+#include "core/model/attributes.h"
+#include "core/model/model_private.h"
+#include "core/model/op.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const struct ghp_attribute attributes[] = {{.key = "features",
+                                                   .kind = GHP_ATTRIBUTE_INT,
+                                                   .required = true,
+                                                   .least = 1,
+                                                   .most = GHP_MODEL_CHANNELS,
+                                                   .at = {offsetof(struct ghp_layer, out.c)}},
+                                                  {0}};
+
+static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
+{
+    char text[GHP_SHAPE_TEXT];
+
+    (void)model;
+    if (layer->in.h * layer->in.w != 1)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (linear) takes a vector, but its input is %s; put a flatten "
+                        "layer before it",
+                        layer->name, ghp_shape_format(layer->in, text));
+    layer->out.h = layer->out.w = 1;
+    return GHP_OK;
+}
+
+static void key(const struct ghp_local *local, char *text, size_t n)
+{
+    snprintf(text, n, " k%" PRId64, local->k);
+}
+
+const struct ghp_op_facts ghp_op_facts_linear = {
+    .name = "linear",
+    .attributes = attributes,
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .shape = shape,
+    .params = {{"weight", GHP_INIT_KAIMING, {GHP_DIM_OUT, GHP_DIM_CHANNEL}}},
+    .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},
+               [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY | GHP_AT_W, GHP_AT_DX},
+               [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DW}},
+    .flops = ghp_flops_matrix,
+    .divides = ghp_divides_matrix,
+    .key = key,
+    .is_weighted = true,
+};
