@@ -1,161 +1,91 @@
 /* core/plan/labelling.c - see labelling.h. */
 #include "core/plan/labelling.h"
 
-#include <math.h>
+#include "core/plan/frontier.h"
+
 #include <stdlib.h>
-#include <string.h>
 
-/* A thing that left the frontier: its best label for each way to label those that stayed. */
-struct leaver {
-    int thing, n_rest;
-    int rest[GHP_LABELLING_FRONTIER + 1];
-    bool *best; /* 2^n_rest, bit i of the index: label of rest[i] */
+enum { MOST_STATES = 1 << (GHP_LABELLING_FRONTIER + 1) };
+
+/* The graph as a frontier takes it. Pairs of a thing with itself cost nothing there: they are the thing's own. */
+struct as_graph {
+    struct ghp_edge *edges;
+    int *numbers; /* n_choices, first_choice, first_pair in one block */
+    struct ghp_frontier_graph graph;
 };
 
-struct solving {
-    const struct ghp_labelling *graph;
-    int *
-        last; /* of each thing: the latest thing that it is paired with, itself where none is later */
-    int n_front; /* the frontier, in the order in which its things came */
-    int front[GHP_LABELLING_FRONTIER + 1];
-    double *cost, *next; /* 2^(GHP_LABELLING_FRONTIER + 1) */
-    int n_leavers;
-    struct leaver *leavers; /* one a thing */
-};
-
-static int place_of(const struct solving *s, int thing)
+static enum ghp_status open_graph(const struct ghp_labelling *from, struct as_graph *to)
 {
-    int i = 0;
+    size_t n = (size_t)from->n, pairs = (size_t)from->n_pairs;
+    int *numbers = ghp_alloc(2 * n + pairs + 2, sizeof *numbers), n_edges = 0;
 
-    while (s->front[i] != thing)
-        ++i;
-    return i;
-}
+    *to = (struct as_graph){.numbers = numbers, .edges = ghp_alloc(pairs, sizeof *to->edges)};
+    if (numbers == NULL || to->edges == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v <= from->n; ++v)
+        numbers[from->n + v] = 2 * v;
+    for (int v = 0; v < from->n; ++v)
+        numbers[v] = 2;
+    for (int e = 0; e <= from->n_pairs; ++e)
+        numbers[2 * from->n + 1 + e] = 4 * e;
+    for (int i = 0; i < from->n_pairs; ++i) {
+        const struct ghp_label_pair *pair = &from->pairs[i];
 
-/* What a pair costs where its later thing has just become the frontier's last. */
-static double pair_cost(const struct solving *s, const struct ghp_label_pair *pair, size_t state)
-{
-    return pair->cost[state >> place_of(s, pair->a) & 1][state >> place_of(s, pair->b) & 1];
-}
-
-static void swap_costs(struct solving *s)
-{
-    double *cost = s->cost;
-
-    s->cost = s->next;
-    s->next = cost;
-}
-
-/* Takes the next thing into the frontier, with its own costs and those of its pairs with what is there. */
-static enum ghp_status meet(struct solving *s, int thing)
-{
-    const struct ghp_labelling *graph = s->graph;
-    size_t states = (size_t)1 << s->n_front;
-
-    if (s->n_front > GHP_LABELLING_FRONTIER)
-        return GHP_FAIL(GHP_ERR_INFEASIBLE, "more than %d things are tied at once",
-                        GHP_LABELLING_FRONTIER);
-    for (int l = 0; l < 2; ++l)
-        for (size_t state = 0; state < states; ++state)
-            s->next[state + (size_t)l * states] = s->cost[state] + graph->own[thing][l];
-    s->front[s->n_front++] = thing;
-    swap_costs(s);
-    for (int i = 0; i < graph->n_pairs; ++i) {
-        const struct ghp_label_pair *pair = &graph->pairs[i];
-
-        if ((pair->a > pair->b ? pair->a : pair->b) != thing) continue;
-        for (size_t state = 0; state < 2 * states; ++state)
-            s->cost[state] += pair_cost(s, pair, state);
+        if (pair->a == pair->b) continue;
+        to->edges[n_edges++] = pair->a < pair->b
+                                   ? (struct ghp_edge){.from = pair->a, .to = pair->b}
+                                   : (struct ghp_edge){.from = pair->b, .to = pair->a};
     }
+    to->graph = (struct ghp_frontier_graph){.n_nodes = from->n,
+                                            .n_edges = n_edges,
+                                            .edges = to->edges,
+                                            .n_choices = numbers,
+                                            .first_choice = numbers + n,
+                                            .first_pair = numbers + 2 * n + 1,
+                                            .most_states = MOST_STATES};
     return GHP_OK;
 }
 
-/* Settles the frontier's thing at a place for each way to label the others. */
-static enum ghp_status leave(struct solving *s, int place)
+static void fill_costs(const struct ghp_labelling *from, struct ghp_frontier *f)
 {
-    struct leaver *leaver = &s->leavers[s->n_leavers];
-    size_t low = ((size_t)1 << place) - 1, states = (size_t)1 << (s->n_front - 1);
+    double *edge = f->edge_cost;
 
-    *leaver = (struct leaver){.thing = s->front[place], .n_rest = s->n_front - 1};
-    leaver->best = ghp_alloc(states, sizeof *leaver->best);
-    if (leaver->best == NULL) return GHP_NO_MEMORY();
-    ++s->n_leavers;
-    for (size_t state = 0; state < states; ++state) {
-        size_t zero = (state & low) | (state & ~low) << 1, one = zero | (low + 1);
+    for (int v = 0; v < from->n; ++v)
+        for (int l = 0; l < 2; ++l)
+            f->node_cost[2 * v + l] = from->own[v][l];
+    for (int i = 0; i < from->n_pairs; ++i) {
+        const struct ghp_label_pair *pair = &from->pairs[i];
 
-        leaver->best[state] = s->cost[one] < s->cost[zero];
-        s->next[state] = leaver->best[state] ? s->cost[one] : s->cost[zero];
-    }
-    memmove(&s->front[place], &s->front[place + 1],
-            (size_t)(s->n_front - place - 1) * sizeof *s->front);
-    --s->n_front;
-    memcpy(leaver->rest, s->front, (size_t)s->n_front * sizeof *s->front);
-    swap_costs(s);
-    return GHP_OK;
-}
-
-static enum ghp_status walk(struct solving *s)
-{
-    s->cost[0] = 0;
-    for (int thing = 0; thing < s->graph->n; ++thing) {
-        GHP_TRY(meet(s, thing));
-        for (int place = s->n_front - 1; place >= 0; --place)
-            if (s->last[s->front[place]] <= thing) GHP_TRY(leave(s, place));
-    }
-    return GHP_OK;
-}
-
-/* The last that left knows its label; the others' follow from those that left later. */
-static void trace(const struct solving *s, bool *label)
-{
-    for (int i = s->n_leavers - 1; i >= 0; --i) {
-        const struct leaver *leaver = &s->leavers[i];
-        size_t state = 0;
-
-        for (int k = 0; k < leaver->n_rest; ++k)
-            state |= (size_t)label[leaver->rest[k]] << k;
-        label[leaver->thing] = leaver->best[state];
-    }
-}
-
-static void note_last(const struct ghp_labelling *graph, int *last)
-{
-    for (int v = 0; v < graph->n; ++v)
-        last[v] = v;
-    for (int i = 0; i < graph->n_pairs; ++i) {
-        const struct ghp_label_pair *pair = &graph->pairs[i];
-
-        if (last[pair->a] < pair->b) last[pair->a] = pair->b;
-        if (last[pair->b] < pair->a) last[pair->b] = pair->a;
+        for (int l = 0; l < 2 && pair->a == pair->b; ++l)
+            f->node_cost[2 * pair->a + l] += pair->cost[l][l];
+        if (pair->a == pair->b) continue;
+        for (int k = 0; k < 4; ++k) /* label of the earlier thing, then of the later */
+            *edge++ = pair->a < pair->b ? pair->cost[k / 2][k % 2] : pair->cost[k % 2][k / 2];
     }
 }
 
 enum ghp_status ghp_labelling_solve(const struct ghp_labelling *graph, bool *label, double *cost)
 {
-    size_t n = (size_t)graph->n + 1, states = (size_t)1 << (GHP_LABELLING_FRONTIER + 1);
-    struct solving s = {.graph = graph,
-                        .last = ghp_alloc(n, sizeof *s.last),
-                        .cost = ghp_alloc(states, sizeof *s.cost),
-                        .next = ghp_alloc(states, sizeof *s.next),
-                        .leavers = ghp_alloc(n, sizeof *s.leavers)};
-    enum ghp_status status = GHP_OK;
+    int *choice = ghp_alloc((size_t)graph->n, sizeof *choice);
+    struct ghp_frontier f = {0};
+    struct as_graph as = {0};
+    enum ghp_status status = choice == NULL ? GHP_NO_MEMORY() : open_graph(graph, &as);
+    bool fits = false;
 
-    if (s.last == NULL || s.cost == NULL || s.next == NULL || s.leavers == NULL)
-        status = GHP_NO_MEMORY();
+    if (status == GHP_OK) status = ghp_frontier_open(&as.graph, &f);
+    if (status == GHP_OK) status = ghp_frontier_set(&f, NULL, &fits);
+    if (status == GHP_OK && !fits)
+        status = GHP_FAIL(GHP_ERR_INFEASIBLE, "more than %d things are tied at once",
+                          GHP_LABELLING_FRONTIER);
     if (status == GHP_OK) {
-        note_last(graph, s.last);
-        status = walk(&s);
+        fill_costs(graph, &f);
+        *cost = ghp_frontier_solve(&f, choice);
     }
-    if (status == GHP_OK) {
-        *cost = s.cost[0];
-        trace(&s, label);
-    }
-    for (int i = 0; i < s.n_leavers; ++i)
-        free(s.leavers[i].best);
-    free(s.leavers);
-    free(s.next);
-    free(s.cost);
-    free(s.last);
+    for (int v = 0; v < graph->n && status == GHP_OK; ++v)
+        label[v] = choice[v] != 0;
+    ghp_frontier_close(&f);
+    free(as.numbers);
+    free(as.edges);
+    free(choice);
     return status;
 }
 

@@ -4,9 +4,7 @@
  *     cost(label) = sum over things own[v][label v]  +  sum over pairs cost[label a][label b]
  *
  * Exact for any costs (a minimum cut would want pairs that differ never to be cheaper than pairs that agree, and
- * measured seconds keep to no such rule): things are labelled in their order, and for each way to label the
- * *frontier* - things already met that a later one is paired with - the cheapest way behind it is kept. A chain has a
- * frontier of one, a network with joins of a few; what grows is 2^frontier. */
+ * measured seconds keep to no such rule): by core/plan/frontier.h, with two choices a thing. */
 #ifndef GHP_CORE_PLAN_LABELLING_H
 #define GHP_CORE_PLAN_LABELLING_H
 

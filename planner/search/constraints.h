@@ -22,7 +22,7 @@
 #ifndef GHP_PLANNER_SEARCH_CONSTRAINTS_H
 #define GHP_PLANNER_SEARCH_CONSTRAINTS_H
 
-#include "planner/search/frontier.h"
+#include "planner/search/domain.h"
 
 enum { GHP_CONSTRAINT_VARIANTS = 2 };
 

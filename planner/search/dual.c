@@ -10,6 +10,7 @@ static const double most_penalty = 1e7;
 enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goal,
                               struct ghp_dual *dual)
 {
+    const struct ghp_frontier_graph graph = ghp_instance_graph(in);
     enum ghp_status status;
 
     *dual = (struct ghp_dual){.in = in, .goal = goal, .penalty = 4};
@@ -21,7 +22,7 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
     dual->trial = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *dual->trial);
     dual->plan = ghp_alloc((size_t)in->n_layers, sizeof *dual->plan);
     dual->share = ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *dual->share);
-    status = ghp_frontier_open(in, &dual->frontier);
+    status = ghp_frontier_open(&graph, &dual->frontier);
     if (status == GHP_OK) status = ghp_weights_init(in, &dual->weights);
     if (status == GHP_OK) status = ghp_accumulated_cost_init(in, &dual->mean);
     if (status == GHP_OK &&
@@ -213,7 +214,7 @@ enum ghp_status ghp_dual_bound(struct ghp_dual *dual, const struct ghp_domain *d
     bool fits;
 
     *bound = -INFINITY;
-    GHP_TRY(ghp_frontier_set(&dual->frontier, domain, &fits));
+    GHP_TRY(ghp_frontier_set(&dual->frontier, domain->choice, &fits));
     if (!fits) return GHP_OK;
     first_weights(dual);
     r.absolute = ghp_alloc(3 * GHP_DUAL_CONSTRAINTS, sizeof *r.absolute);
@@ -242,7 +243,7 @@ enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_d
     bool fits;
 
     *removed = 0;
-    GHP_TRY(ghp_frontier_set(&dual->frontier, domain, &fits));
+    GHP_TRY(ghp_frontier_set(&dual->frontier, domain->choice, &fits));
     if (!fits) return GHP_OK;
     sweep(dual, domain, dual->weight, dual->trial, true);
     for (int k = 0; k < dual->n_constraints; ++k)

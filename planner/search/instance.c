@@ -438,6 +438,16 @@ done:
     return status;
 }
 
+struct ghp_frontier_graph ghp_instance_graph(const struct ghp_instance *instance)
+{
+    return (struct ghp_frontier_graph){.n_nodes = instance->n_layers,
+                                       .n_edges = instance->n_edges,
+                                       .edges = instance->edges,
+                                       .n_choices = instance->n_choices,
+                                       .first_choice = instance->first_choice,
+                                       .first_pair = instance->first_pair};
+}
+
 void ghp_instance_release(struct ghp_instance *instance)
 {
     if (instance == NULL) return;

@@ -21,6 +21,7 @@
 #ifndef GHP_PLANNER_SEARCH_INSTANCE_H
 #define GHP_PLANNER_SEARCH_INSTANCE_H
 
+#include "core/plan/frontier.h"
 #include "core/program/lower.h"
 #include "core/cost/profile.h"
 
@@ -126,6 +127,9 @@ struct ghp_instance {
 enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct ghp_profile *profile,
                                   int tp_sizes, struct ghp_instance *instance);
 void ghp_instance_release(struct ghp_instance *instance);
+
+/* Its layers, edges and choices as a graph; borrows from the instance. */
+struct ghp_frontier_graph ghp_instance_graph(const struct ghp_instance *instance);
 
 /* The splits of a plan, given as one choice a layer, and back (-1 where the instance has no such choice). */
 void ghp_instance_splits(const struct ghp_instance *instance, const int *choice,

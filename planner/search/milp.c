@@ -168,12 +168,14 @@ static enum ghp_status build(struct milp *m)
     const struct ghp_instance *in = m->job->in;
     size_t choices = (size_t)in->first_choice[in->n_layers],
            pairs = (size_t)in->first_pair[in->n_edges];
+    const struct ghp_frontier_graph graph = ghp_instance_graph(in);
     bool fits;
 
     m->coefficients = ghp_instance_coefficients(in);
     m->unit = m->job->goal.scale;
-    GHP_TRY(ghp_frontier_open(in, &m->lists));
-    GHP_TRY(ghp_frontier_set(&m->lists, m->job->domain, &fits)); /* only its lists are used */
+    GHP_TRY(ghp_frontier_open(&graph, &m->lists));
+    GHP_TRY(
+        ghp_frontier_set(&m->lists, m->job->domain->choice, &fits)); /* only its lists are used */
     GHP_TRY(ghp_weights_init(in, &m->weights));
     GHP_TRY(ghp_accumulated_cost_init(in, &m->accumulated));
     m->node_column = ghp_alloc(choices, sizeof *m->node_column);

@@ -17,6 +17,7 @@ static void check_mix(const struct ghp_instance *in, const struct ghp_coefficien
     double weight[GHP_CONSTRAINT_VARIANTS], mixed = 0, charged = 0;
     struct ghp_weights weights;
     struct ghp_frontier f;
+    const struct ghp_frontier_graph graph = ghp_instance_graph(in);
     struct ghp_domain domain;
     bool fits;
 
@@ -25,11 +26,11 @@ static void check_mix(const struct ghp_instance *in, const struct ghp_coefficien
         mixed += weight[v] * ghp_constraint_longest(in, coefficients, v, load, &rows[v]);
     }
     CHECK_STATUS(ghp_weights_init(in, &weights), GHP_OK);
-    CHECK_STATUS(ghp_frontier_open(in, &f), GHP_OK);
+    CHECK_STATUS(ghp_frontier_open(&graph, &f), GHP_OK);
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
     for (int v = 0; v < in->n_layers; ++v)
         ghp_domain_fix(&domain, v, choice[v]);
-    CHECK_STATUS(ghp_frontier_set(&f, &domain, &fits), GHP_OK);
+    CHECK_STATUS(ghp_frontier_set(&f, domain.choice, &fits), GHP_OK);
     ghp_weights_set(in, coefficients, rows, weight, coefficients->n, &weights);
     ghp_weights_to_frontier(&weights, &domain, &f);
     charged = ghp_frontier_solve(&f, NULL);

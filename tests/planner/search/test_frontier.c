@@ -1,6 +1,7 @@
 /* tests/planner/search/test_frontier.c - least sums and min-marginals of the frontier's tables against every
  * assignment. */
-#include "planner/search/frontier.h"
+#include "core/plan/frontier.h"
+#include "planner/search/domain.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
@@ -15,7 +16,7 @@ struct sums { /* brute force */
 static void fill_costs(struct ghp_frontier *f, const struct ghp_domain *domain,
                        struct random_source *s, double *node, double *pair)
 {
-    const struct ghp_instance *in = f->in;
+    const struct ghp_instance *in = domain->instance;
 
     for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
         node[i] = random_between(s, 0.01, 1) - 0.2;
@@ -85,10 +86,9 @@ static bool near(double a, double b)
     return (!(a < INFINITY) && !(b < INFINITY)) || fabs(a - b) <= 1e-12;
 }
 
-static void check_marginals(const struct ghp_frontier *f, const struct sums *sums)
+static void check_marginals(const struct ghp_instance *in, const struct ghp_frontier *f,
+                            const struct sums *sums)
 {
-    const struct ghp_instance *in = f->in;
-
     for (int v = 0; v < in->n_layers; ++v)
         for (int k = 0; k < f->n_active[v]; ++k)
             CHECK(near(f->node_least[in->first_choice[v] + k],
@@ -138,19 +138,20 @@ static void check_case(const struct ghp_instance *in, struct random_source *s)
     double *node = block, *pair = node + choices;
     struct sums sums = {
         .below = random_between(s, 0.1, 3), .node = pair + pairs, .pair = pair + pairs + choices};
+    const struct ghp_frontier_graph graph = ghp_instance_graph(in);
     struct ghp_frontier f;
     struct ghp_domain domain;
     int choice[32];
     bool fits;
 
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
-    CHECK_STATUS(ghp_frontier_open(in, &f), GHP_OK);
+    CHECK_STATUS(ghp_frontier_open(&graph, &f), GHP_OK);
     for (int v = 0; v < in->n_layers; ++v) /* some choices and pairs are out of play */
         if (in->n_choices[v] > 1 && random_below(s, 3) == 0)
             ghp_domain_drop(&domain, v, random_below(s, in->n_choices[v]));
     for (size_t k = 0; k < pairs; ++k)
         domain.pair[k] = random_below(s, 8) > 0;
-    CHECK_STATUS(ghp_frontier_set(&f, &domain, &fits), GHP_OK);
+    CHECK_STATUS(ghp_frontier_set(&f, domain.choice, &fits), GHP_OK);
     CHECK(fits);
     fill_costs(&f, &domain, s, node, pair);
     try_all(&domain, node, pair, &sums);
@@ -159,7 +160,7 @@ static void check_case(const struct ghp_instance *in, struct random_source *s)
     if (least < INFINITY) CHECK_NEAR(cost_of(in, choice, node, pair), least, 1e-12);
     CHECK(near(ghp_frontier_marginals(&f), sums.least));
     if (least < INFINITY) {
-        check_marginals(&f, &sums);
+        check_marginals(in, &f, &sums);
         check_list(&f, &sums);
     }
     ghp_frontier_close(&f);

@@ -1,23 +1,23 @@
-/* planner/search/frontier.c - the tables of frontier.h.
+/* core/plan/frontier.c - the tables of frontier.h.
  *
- * State index of a table: mixed radix over the frontier's layers, the newest with stride 1.  Leaving layers are
+ * State index of a table: mixed radix over the frontier's nodes, the newest with stride 1.  Leaving nodes are
  * minimised away as soon as their last consumer is taken. */
-#include "planner/search/frontier.h"
+#include "core/plan/frontier.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum ghp_status ghp_frontier_open(const struct ghp_instance *instance, struct ghp_frontier *f)
+enum ghp_status ghp_frontier_open(const struct ghp_frontier_graph *graph, struct ghp_frontier *f)
 {
-    size_t nodes = (size_t)instance->n_layers, edges = (size_t)instance->n_edges;
-    size_t choices = (size_t)instance->first_choice[nodes],
-           pairs = (size_t)instance->first_pair[edges];
+    size_t nodes = (size_t)graph->n_nodes, edges = (size_t)graph->n_edges;
+    size_t choices = (size_t)graph->first_choice[nodes], pairs = (size_t)graph->first_pair[edges];
     int most = 1;
 
-    for (int v = 0; v < instance->n_layers; ++v)
-        if (instance->n_choices[v] > most) most = instance->n_choices[v];
-    *f = (struct ghp_frontier){.in = instance};
+    for (int v = 0; v < graph->n_nodes; ++v)
+        if (graph->n_choices[v] > most) most = graph->n_choices[v];
+    *f = (struct ghp_frontier){.graph = *graph};
+    if (f->graph.most_states == 0) f->graph.most_states = GHP_FRONTIER_MOST;
     f->n_active = ghp_alloc(nodes, sizeof *f->n_active);
     f->active = ghp_alloc(choices, sizeof *f->active);
     f->next_edge = ghp_alloc(edges, sizeof *f->next_edge);
@@ -51,45 +51,45 @@ void ghp_frontier_close(struct ghp_frontier *f)
     memset(f, 0, sizeof *f);
 }
 
-/* The last layer that reads layer v, -1: none. */
-static int last_reader(const struct ghp_instance *in, int v)
+/* The last node that reads node v, -1: none. */
+static int last_reader(const struct ghp_frontier_graph *graph, int v)
 {
     int last = -1;
 
-    for (int e = 0; e < in->n_edges; ++e)
-        if (in->edges[e].from == v && in->edges[e].to > last) last = in->edges[e].to;
+    for (int e = 0; e < graph->n_edges; ++e)
+        if (graph->edges[e].from == v && graph->edges[e].to > last) last = graph->edges[e].to;
     return last;
 }
 
-/* Finds the in-edges of layer v from each layer of the frontier before it. */
+/* Finds the in-edges of node v from each node of the frontier before it. */
 static void hang_edges(struct ghp_frontier *f, struct ghp_frontier_step *s, int v)
 {
     for (int k = 0; k < s->n_before; ++k) {
         s->edges_at[k] = -1;
-        for (int e = 0; e < f->in->n_edges; ++e) {
-            if (f->in->edges[e].to != v || f->in->edges[e].from != s->before[k]) continue;
+        for (int e = 0; e < f->graph.n_edges; ++e) {
+            if (f->graph.edges[e].to != v || f->graph.edges[e].from != s->before[k]) continue;
             f->next_edge[e] = s->edges_at[k];
             s->edges_at[k] = e;
         }
     }
 }
 
-/* The frontier after layer v: strides in the table after, and the list before the next layer. */
+/* The frontier after node v: strides in the table after, and the list before the next node. */
 static bool advance_frontier(struct ghp_frontier *f, int v)
 {
     struct ghp_frontier_step *s = &f->steps[v];
-    struct ghp_frontier_step *next = v + 1 < f->in->n_layers ? &f->steps[v + 1] : NULL;
+    struct ghp_frontier_step *next = v + 1 < f->graph.n_nodes ? &f->steps[v + 1] : NULL;
     int64_t stride = 1;
     int kept = 0;
 
-    s->stays = last_reader(f->in, v) > v;
+    s->stays = last_reader(&f->graph, v) > v;
     if (s->stays) stride = f->n_active[v];
     for (int k = s->n_before - 1; k >= 0; --k) {
-        bool stays = last_reader(f->in, s->before[k]) > v;
+        bool stays = last_reader(&f->graph, s->before[k]) > v;
 
         s->kept_stride[k] = stays ? (int)stride : 0;
         if (stays) stride *= f->n_active[s->before[k]];
-        if (stride > GHP_FRONTIER_MOST) return false;
+        if (stride > f->graph.most_states) return false;
     }
     s->n_states_after = (int)stride;
     if (next == NULL) return true;
@@ -106,15 +106,15 @@ static bool lay_out(struct ghp_frontier *f, int64_t *total)
     f->steps[0].n_before = 0;
     f->steps[0].n_states_before = 1;
     *total = 0;
-    for (int v = 0; v < f->in->n_layers; ++v) {
+    for (int v = 0; v < f->graph.n_nodes; ++v) {
         struct ghp_frontier_step *s = &f->steps[v];
 
         if (!advance_frontier(f, v)) return false;
-        if ((int64_t)s->n_states_before * f->n_active[v] > GHP_FRONTIER_MOST) return false;
+        if ((int64_t)s->n_states_before * f->n_active[v] > f->graph.most_states) return false;
         hang_edges(f, s, v);
         s->table = *total;
         *total += s->n_states_after;
-        if (*total > 8 * (int64_t)GHP_FRONTIER_MOST) return false;
+        if (*total > 8 * (int64_t)f->graph.most_states) return false;
     }
     return true;
 }
@@ -132,16 +132,15 @@ static enum ghp_status make_room(struct ghp_frontier *f, int64_t total)
     return f->room > 0 ? GHP_OK : GHP_NO_MEMORY();
 }
 
-enum ghp_status ghp_frontier_set(struct ghp_frontier *f, const struct ghp_domain *domain,
-                                 bool *fits)
+enum ghp_status ghp_frontier_set(struct ghp_frontier *f, const unsigned char *in_play, bool *fits)
 {
     int64_t total;
 
-    for (int v = 0; v < f->in->n_layers; ++v) {
-        int first = f->in->first_choice[v], n = 0;
+    for (int v = 0; v < f->graph.n_nodes; ++v) {
+        int first = f->graph.first_choice[v], n = 0;
 
-        for (int i = 0; i < f->in->n_choices[v]; ++i)
-            if (domain->choice[first + i]) f->active[first + n++] = i;
+        for (int i = 0; i < f->graph.n_choices[v]; ++i)
+            if (in_play == NULL || in_play[first + i]) f->active[first + n++] = i;
         f->n_active[v] = n;
     }
     *fits = lay_out(f, &total);
@@ -153,7 +152,7 @@ struct walk {
     const struct ghp_frontier *f;
     const struct ghp_frontier_step *s;
     int digit[GHP_FRONTIER_WIDTH];
-    int after; /* contribution of the kept layers to the state after */
+    int after; /* contribution of the kept nodes to the state after */
 };
 
 static void walk_next(struct walk *w)
@@ -166,24 +165,24 @@ static void walk_next(struct walk *w)
     }
 }
 
-/* row[j] = cost of the layer's choice j and of its in-edges, given the walk's state. */
+/* row[j] = cost of the node's choice j and of its in-edges, given the walk's state. */
 static void cost_row(const struct walk *w, int v)
 {
     const struct ghp_frontier *f = w->f;
     const int n = f->n_active[v];
     double *restrict row = f->row;
 
-    memcpy(row, &f->node_cost[f->in->first_choice[v]], (size_t)n * sizeof *row);
+    memcpy(row, &f->node_cost[f->graph.first_choice[v]], (size_t)n * sizeof *row);
     for (int k = 0; k < w->s->n_before; ++k)
         for (int e = w->s->edges_at[k]; e >= 0; e = f->next_edge[e]) {
-            const double *restrict cost = &f->edge_cost[f->in->first_pair[e] + w->digit[k] * n];
+            const double *restrict cost = &f->edge_cost[f->graph.first_pair[e] + w->digit[k] * n];
 
             for (int j = 0; j < n; ++j)
                 row[j] += cost[j];
         }
 }
 
-/* Takes one state's sums `before + row` into the states after it: one a choice where the layer stays in the frontier,
+/* Takes one state's sums `before + row` into the states after it: one a choice where the node stays in the frontier,
  * all into one where it leaves.  `from` is the first origin. */
 static void keep_each(double *restrict value, int *restrict origin, const double *restrict row,
                       double before, int from, int n)
@@ -209,7 +208,7 @@ static void keep_least(double *value, int *origin, const double *row, double bef
     }
 }
 
-static void take_layer(struct ghp_frontier *f, int v, const double *before)
+static void take_node(struct ghp_frontier *f, int v, const double *before)
 {
     const struct ghp_frontier_step *s = &f->steps[v];
     double *value = &f->value[s->table];
@@ -233,9 +232,9 @@ static double forward_sweep(struct ghp_frontier *f)
     static const double nothing = 0;
     const double *before = &nothing;
 
-    for (int v = 0; v < f->in->n_layers; ++v) {
+    for (int v = 0; v < f->graph.n_nodes; ++v) {
         if (f->n_active[v] == 0) return INFINITY;
-        take_layer(f, v, before);
+        take_node(f, v, before);
         before = &f->value[f->steps[v].table];
     }
     return before[0];
@@ -247,10 +246,10 @@ double ghp_frontier_solve(struct ghp_frontier *f, int *choice)
     int state = 0;
 
     if (choice == NULL || !(least < INFINITY)) return least;
-    for (int v = f->in->n_layers - 1; v >= 0; --v) {
+    for (int v = f->graph.n_nodes - 1; v >= 0; --v) {
         int origin = f->origin[f->steps[v].table + state];
 
-        choice[v] = f->active[f->in->first_choice[v] + origin % f->n_active[v]];
+        choice[v] = f->active[f->graph.first_choice[v] + origin % f->n_active[v]];
         state = origin / f->n_active[v];
     }
     return least;
@@ -265,9 +264,9 @@ static void lower_to(double *restrict least, const double *restrict row, double 
     }
 }
 
-/* One layer of the backward sweep: the least sum of the rest before each state, from the same after it.  `behind` is
- * NULL for the first layer, before which there is nothing. */
-static void untake_layer(struct ghp_frontier *f, int v, double *behind)
+/* One node of the backward sweep: the least sum of the rest before each state, from the same after it.  `behind` is
+ * NULL for the first node, before which there is nothing. */
+static void untake_node(struct ghp_frontier *f, int v, double *behind)
 {
     static const double nothing = 0;
     const struct ghp_frontier_step *s = &f->steps[v];
@@ -285,10 +284,10 @@ static void untake_layer(struct ghp_frontier *f, int v, double *behind)
                 f->row[j] += cost_to_go[w.after + (s->stays ? j : 0)];
                 least = f->row[j] < least ? f->row[j] : least;
             }
-            lower_to(&f->node_least[f->in->first_choice[v]], f->row, before[state], n);
+            lower_to(&f->node_least[f->graph.first_choice[v]], f->row, before[state], n);
             for (int k = 0; k < s->n_before; ++k)
                 for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
-                    lower_to(&f->edge_least[f->in->first_pair[e] + w.digit[k] * n], f->row,
+                    lower_to(&f->edge_least[f->graph.first_pair[e] + w.digit[k] * n], f->row,
                              before[state], n);
         }
         if (behind != NULL) behind[state] = least;
@@ -297,17 +296,17 @@ static void untake_layer(struct ghp_frontier *f, int v, double *behind)
 
 double ghp_frontier_marginals(struct ghp_frontier *f)
 {
-    const struct ghp_instance *in = f->in;
+    const struct ghp_frontier_graph *graph = &f->graph;
     double least = forward_sweep(f);
 
-    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+    for (int i = 0; i < graph->first_choice[graph->n_nodes]; ++i)
         f->node_least[i] = INFINITY;
-    for (int i = 0; i < in->first_pair[in->n_edges]; ++i)
+    for (int i = 0; i < graph->first_pair[graph->n_edges]; ++i)
         f->edge_least[i] = INFINITY;
     if (!(least < INFINITY)) return least;
-    f->cost_to_go[f->steps[in->n_layers - 1].table] = 0;
-    for (int v = in->n_layers - 1; v >= 0; --v)
-        untake_layer(f, v, v > 0 ? &f->cost_to_go[f->steps[v - 1].table] : NULL);
+    f->cost_to_go[f->steps[graph->n_nodes - 1].table] = 0;
+    for (int v = graph->n_nodes - 1; v >= 0; --v)
+        untake_node(f, v, v > 0 ? &f->cost_to_go[f->steps[v - 1].table] : NULL);
     return least;
 }
 
@@ -319,31 +318,32 @@ struct list {
     double below;
     int left; /* visits */
     bool all;
-    int *digit;  /* a layer: its choice, counted among those in play */
-    int *choice; /* the same in the layer's own numbering */
+    int *digit;  /* a node: its choice, counted among those in play */
+    int *choice; /* the same in the node's own numbering */
 };
 
-/* Sum of the layer's cost and its in-edges', the earlier layers' choices given. */
+/* Sum of the node's cost and its in-edges', the earlier nodes' choices given. */
 static double cost_here(const struct list *l, int v, int j)
 {
     const struct ghp_frontier *f = l->f;
     const struct ghp_frontier_step *s = &f->steps[v];
-    double sum = f->node_cost[f->in->first_choice[v] + j];
+    double sum = f->node_cost[f->graph.first_choice[v] + j];
 
     for (int k = 0; k < s->n_before; ++k)
         for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
-            sum += f->edge_cost[f->in->first_pair[e] + l->digit[s->before[k]] * f->n_active[v] + j];
+            sum +=
+                f->edge_cost[f->graph.first_pair[e] + l->digit[s->before[k]] * f->n_active[v] + j];
     return sum;
 }
 
-/* Takes layer v and those after it, `sum` so far. */
+/* Takes node v and those after it, `sum` so far. */
 static enum ghp_status list_from(struct list *l, int v, double sum)
 {
     const struct ghp_frontier *f = l->f;
     const struct ghp_frontier_step *s = &f->steps[v];
     int after = 0;
 
-    if (v == f->in->n_layers) {
+    if (v == f->graph.n_nodes) {
         if (l->left-- == 0) l->all = false;
         return l->all ? l->visitor->visit(l->visitor->context, l->choice, &l->below) : GHP_OK;
     }
@@ -354,7 +354,7 @@ static enum ghp_status list_from(struct list *l, int v, double sum)
 
         if (!(here + f->cost_to_go[s->table + after + (s->stays ? j : 0)] < l->below)) continue;
         l->digit[v] = j;
-        l->choice[v] = f->active[f->in->first_choice[v] + j];
+        l->choice[v] = f->active[f->graph.first_choice[v] + j];
         GHP_TRY(list_from(l, v + 1, here));
     }
     return GHP_OK;
@@ -363,13 +363,13 @@ static enum ghp_status list_from(struct list *l, int v, double sum)
 enum ghp_status ghp_frontier_list(struct ghp_frontier *f, double below, int most,
                                   const struct ghp_frontier_visitor *visitor, bool *all)
 {
-    size_t layers = (size_t)f->in->n_layers;
+    size_t nodes = (size_t)f->graph.n_nodes;
     struct list l = {.f = f, .visitor = visitor, .below = below, .left = most, .all = true};
     enum ghp_status status;
 
-    l.digit = ghp_alloc(2 * layers, sizeof *l.digit);
+    l.digit = ghp_alloc(2 * nodes, sizeof *l.digit);
     if (l.digit == NULL) return GHP_NO_MEMORY();
-    l.choice = l.digit + layers;
+    l.choice = l.digit + nodes;
     status = list_from(&l, 0, 0);
     *all = l.all;
     free(l.digit);

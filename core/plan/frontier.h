@@ -1,0 +1,98 @@
+/* core/plan/frontier.h - exact dynamic programming over the frontier of a DAG: least sum of node and edge costs.
+ *
+ * The split search asks it about layers and their splits (planner/search/instance.h), memory formats about pieces and
+ * two labels (core/plan/labelling.h). Nodes are taken in their order; a state is one choice for every node taken that
+ * still has readers ahead.  A chain's frontier is one node, a residual block's two or three.  Of equal sums the one is
+ * taken whose earliest nodes have the lowest choices.  Forward and backward tables together give
+ * *min-marginals*: for each choice (and pair) the least sum of any assignment that contains it, all in one sweep.
+ *
+ * Not for wide graphs: a table has the product of the frontier's choice counts as entries, and ghp_frontier_set
+ * refuses beyond GHP_FRONTIER_MOST.
+ *
+ * Call order: open -> set (the choices in play) -> [fill node_cost, edge_cost -> solve or marginals] -> close.
+ *
+ * Tested  tests/planner/search/test_frontier.c, tests/core/program/test_labelling.c */
+#ifndef GHP_CORE_PLAN_FRONTIER_H
+#define GHP_CORE_PLAN_FRONTIER_H
+
+#include "core/model/model.h"
+
+/* entries of one table; nodes in a frontier */
+enum { GHP_FRONTIER_MOST = 1 << 22, GHP_FRONTIER_WIDTH = 24 };
+
+struct ghp_frontier_graph { /* borrowed */
+    int n_nodes, n_edges;
+    const struct ghp_edge *edges; /* from < to; their slots are not read */
+    const int *n_choices;         /* a node */
+    const int *first_choice;      /* n_nodes + 1: prefix sums of them */
+    const int *first_pair;        /* n_edges + 1: prefix sums of n_choices[from] n_choices[to] */
+    int most_states;              /* entries of one table; 0: GHP_FRONTIER_MOST */
+};
+
+struct ghp_frontier_step {          /* taking one node */
+    int n_before;                   /* nodes in the frontier before it */
+    int before[GHP_FRONTIER_WIDTH]; /* which */
+    /* their stride in the table after, 0: leaves the frontier */
+    int kept_stride[GHP_FRONTIER_WIDTH];
+    /* first in-edge of the node from that one, -1: none; see next_edge */
+    int edges_at[GHP_FRONTIER_WIDTH];
+    bool stays; /* the node itself is in the frontier after it (stride 1) */
+    int n_states_before, n_states_after;
+    int64_t table; /* where its tables start */
+};
+
+struct ghp_frontier {
+    struct ghp_frontier_graph graph;
+    int *n_active;      /* a node: choices in play */
+    int *active;        /* first_choice[v] + k: the choice that is k-th in play */
+    int *next_edge;     /* an edge: next in-edge of the same node from the same node, -1: none */
+    double *node_cost;  /* first_choice[v] + k; may be INFINITY */
+    double *edge_cost;  /* first_pair[e] + a * n_active[to] + b; may be INFINITY */
+    double *node_least; /* marginals, indexed as the costs */
+    double *edge_least;
+    struct ghp_frontier_step *steps;
+    double *value; /* all tables after each step */
+    int *origin;   /* for each of those states: state before * n_active + own choice that gave it */
+    double *cost_to_go; /* after each of those states: least sum of the rest (marginals) */
+    double *row;        /* one node's choices */
+    int64_t room;       /* entries allocated in each of these tables */
+};
+
+enum ghp_status ghp_frontier_open(const struct ghp_frontier_graph *graph,
+                                  struct ghp_frontier *frontier);
+void ghp_frontier_close(struct ghp_frontier *frontier);
+
+/* Lists the choices in play and sizes the tables.
+ *
+ * in_play   by first_choice[v] + choice, 1 or 0; NULL: all
+ * fits      receives whether the tables are within most_states; if not, nothing else may be called
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_frontier_set(struct ghp_frontier *frontier, const unsigned char *in_play,
+                                 bool *fits);
+
+/* Least sum over all assignments in play, INFINITY where none is possible.
+ *
+ * choice   receives the assignment (a node's own numbering); may be NULL; untouched where none is possible */
+double ghp_frontier_solve(struct ghp_frontier *frontier, int *choice);
+
+/* Fills node_least and edge_least; returns the least sum. */
+double ghp_frontier_marginals(struct ghp_frontier *frontier);
+
+/* What ghp_frontier_list calls for each assignment. */
+struct ghp_frontier_visitor {
+    enum ghp_status (*visit)(void *context, const int *choice,
+                             double *below); /* may lower *below */
+    void *context;
+};
+
+/* Visits every assignment whose sum is less than `below`, after ghp_frontier_marginals with the same costs.
+ *
+ * most   gives up after so many visits
+ * all    receives whether all were visited
+ *
+ * Returns   GHP_OK; what the visitor returns; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_frontier_list(struct ghp_frontier *frontier, double below, int most,
+                                  const struct ghp_frontier_visitor *visitor, bool *all);
+
+#endif
