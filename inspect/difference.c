@@ -26,14 +26,16 @@ static const struct ghp_column difference_columns[] = {
     {"costs_s", "costs", "ms", 'r', 1e3, 3},
     {NULL, NULL, NULL, 0, 0, 0}};
 
-/* Seconds of the first plan's step with other splits and buckets; NAN where the profile has no cost for it. */
+/* Seconds of the first plan's step with other splits, and buckets and synchroniser of a plan; NAN where the profile has
+ * no cost for it. */
 static double step_with(const struct costing *p, const struct ghp_split *splits,
-                        int64_t bucket_bytes)
+                        const struct ghp_plan *of)
 {
     struct ghp_lowering how = ghp_plan_lowering(p->a, p->profile);
     struct ghp_prediction predicted;
 
-    how.bucket_bytes = bucket_bytes;
+    how.bucket_bytes = of->bucket_bytes;
+    how.sync = of->sync;
     return ghp_plan_predict(&how, splits, p->profile, &predicted) == GHP_OK ? predicted.step_s
                                                                             : NAN;
 }
@@ -88,7 +90,7 @@ static void put_segment(struct ghp_sheet *sheet, const struct costing *p, int fi
         splits[i] = p->b->splits[i];
     }
     if (from < 0) return;
-    step_s = step_with(p, splits, p->a->bucket_bytes);
+    step_s = step_with(p, splits, p->a);
     snprintf(name, sizeof name, "%s%s%s", layers[from].name, from < to ? " .. " : "",
              from < to ? layers[to].name : "");
     ghp_split_format(p->a->splits[from], a, sizeof a);
@@ -112,23 +114,39 @@ static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct costing 
     return GHP_OK;
 }
 
+static const struct ghp_sync_ops *sync_of(const struct ghp_plan *plan)
+{
+    return plan->sync != NULL ? plan->sync : &ghp_sync_allreduce;
+}
+
 /* The rows for two plans of the same network, workers and batch. */
 static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing *p)
 {
     const struct ghp_plan *a = p->a, *b = p->b;
     double step_s;
 
+    if (sync_of(a) != sync_of(b)) {
+        struct ghp_plan with = *a;
+
+        with.sync = b->sync;
+        step_s = step_with(p, a->splits, &with);
+        put_difference(sheet, (struct difference){"synchroniser", sync_of(a)->name,
+                                                  sync_of(b)->name, step_s, step_s - p->step_s});
+    }
     if (a->bucket_bytes != b->bucket_bytes) {
+        struct ghp_plan with = *a;
         char first[32], second[32];
+
+        with.bucket_bytes = b->bucket_bytes;
 
         ghp_bytes_format((double)a->bucket_bytes, first, sizeof first);
         ghp_bytes_format((double)b->bucket_bytes, second, sizeof second);
-        step_s = step_with(p, a->splits, b->bucket_bytes);
+        step_s = step_with(p, a->splits, &with);
         put_difference(sheet, (struct difference){"gradients reduced together, up to", first,
                                                   second, step_s, step_s - p->step_s});
     }
     GHP_TRY(put_splits(sheet, p));
-    step_s = step_with(p, b->splits, b->bucket_bytes);
+    step_s = step_with(p, b->splits, b);
     put_difference(sheet,
                    (struct difference){"all of these", ghp_strategy_name(a->strategy),
                                        ghp_strategy_name(b->strategy), step_s, step_s - p->step_s});
@@ -183,7 +201,7 @@ enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct 
     struct ghp_sheet *sheet;
 
     put_predictions(report, a, b);
-    p.step_s = step_with(&p, a->splits, a->bucket_bytes);
+    p.step_s = step_with(&p, a->splits, a);
     sheet = ghp_sheet_open(report, "differences", difference_columns);
     ghp_sheet_note(sheet, "each difference alone, applied to the first plan; no number: its cost "
                           "is not in the profile");

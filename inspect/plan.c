@@ -84,25 +84,16 @@ static const char *nchw16c_text(const struct ghp_plan *plan, char *text, size_t 
     return text;
 }
 
-/* One row for each run of consecutive layers with the same split, in one stage. */
-static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
+/* What the plan is for, and where its workers are. */
+static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
 {
-    static const struct ghp_column columns[] = {{"layers", "layers", "", 't', 0, 0},
-                                                {"count", "count", "", 'i', 0, 0},
-                                                {"split", "split", "", 't', 0, 0},
-                                                {"weights", "weights", "scalars", 'i', 0, 0},
-                                                {"input_layout", "input", "layout", 't', 0, 0},
-                                                {"output_layout", "output", "layout", 't', 0, 0},
-                                                {NULL, NULL, NULL, 0, 0, 0}};
-    const struct ghp_model *model = &plan->model;
     const struct ghp_machine *machine = &plan->profile.machine;
     struct ghp_place place = ghp_machine_place(machine, plan->problem.workers, 0);
-    struct ghp_sheet *sheet = ghp_sheet_open(report, "splits", columns);
 
     ghp_sheet_note(
         sheet,
         "plan of %s (%s): %d workers = %d group%s of %d, global batch %lld, %lld samples a worker",
-        model->name, ghp_strategy_name(plan->strategy), plan->problem.workers, plan->groups,
+        plan->model.name, ghp_strategy_name(plan->strategy), plan->problem.workers, plan->groups,
         plan->groups == 1 ? "" : "s", plan->group_size, (long long)plan->problem.global_batch,
         (long long)(plan->problem.global_batch / plan->problem.workers));
     ghp_sheet_note(sheet, "profile %s (%s, %s), hash %016llx; model hash %016llx",
@@ -112,6 +103,10 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
     if (plan->predicted.program_hash != 0)
         ghp_sheet_note(sheet, "program hash %016llx",
                        (unsigned long long)plan->predicted.program_hash);
+    if (plan->sync != NULL)
+        ghp_sheet_note(sheet, "synchroniser %s: %s; combines every %d step(s), staleness %d, %s",
+                       plan->sync->name, plan->sync->purpose, plan->sync->period,
+                       plan->sync->staleness, ghp_sync_equality_text(plan->sync->equality));
     ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s",
                    ghp_machine_workers_per_node(machine, plan->problem.workers), place.n_cores,
                    place.n_cores == 1 ? "" : "s",
@@ -128,6 +123,22 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
         ghp_sheet_note(sheet, "outputs that lie in blocks of channels: %s",
                        nchw16c_text(plan, layers, sizeof layers));
     }
+}
+
+/* One row for each run of consecutive layers with the same split, in one stage. */
+static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
+{
+    static const struct ghp_column columns[] = {{"layers", "layers", "", 't', 0, 0},
+                                                {"count", "count", "", 'i', 0, 0},
+                                                {"split", "split", "", 't', 0, 0},
+                                                {"weights", "weights", "scalars", 'i', 0, 0},
+                                                {"input_layout", "input", "layout", 't', 0, 0},
+                                                {"output_layout", "output", "layout", 't', 0, 0},
+                                                {NULL, NULL, NULL, 0, 0, 0}};
+    const struct ghp_model *model = &plan->model;
+    struct ghp_sheet *sheet = ghp_sheet_open(report, "splits", columns);
+
+    put_notes(sheet, plan);
     for (int first = 0, last; first < model->n_layers; first = last + 1) {
         struct ghp_layouts layouts = ghp_split_layouts(plan->splits[first]);
         char names[256], split[64], in[64], out[64];

@@ -105,6 +105,10 @@ mistake wait-dropped core/program/buffer_assignment.c \
 mistake wrong-bucket core/program/lower_bucket.c \
     's/plan->of_layer\[layer\] = open;/plan->of_layer[layer] = 0;/' \
     core/lower core/space planner/exact executor/equality:np2
+mistake strip-of-another core/program/buffer_assignment_private.c \
+    's/k->placement.number \/ bucket->tp_size \* bucket->strip_bytes/0 * bucket->strip_bytes/' executor/sync:np2
+mistake gather-not-run executor/engine/worker_concurrent.c \
+    's/return ghp_worker_gather_strips(w, i, instr->at.x\[0\], instr->at.y);/return GHP_OK;/' executor/sync:np2
 mistake relu-not-fused core/program/fuse.c \
     's/if (follows(program, first, next, GHP_OP_RELU)) found.relu = next;//' core/fuse
 mistake split-off-by-one core/sharding/stage.c \

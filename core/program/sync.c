@@ -12,11 +12,10 @@ const struct ghp_sync_ops *ghp_sync_at(int index)
     return all[index];
 }
 
-int ghp_sync_index(const struct ghp_sync_ops *sync)
+const char *ghp_sync_equality_text(enum ghp_sync_equality equality)
 {
-    int index = 0;
-
-    while (all[index] != sync)
-        index++;
-    return index;
+    switch (equality) {
+    case GHP_SYNC_EQUALS_ONE_WORKER: return "equal to one worker";
+    }
+    return NULL;
 }

@@ -56,6 +56,6 @@ extern const char *const ghp_sync_names[];
 
 /* By its place among the names. */
 const struct ghp_sync_ops *ghp_sync_at(int index);
-int ghp_sync_index(const struct ghp_sync_ops *sync);
+const char *ghp_sync_equality_text(enum ghp_sync_equality equality);
 
 #endif

@@ -16,15 +16,11 @@ static int scatter_of(const struct ghp_worker *w, int bucket)
 
 bool ghp_worker_has_strip(const struct ghp_worker *w, int layer)
 {
-    for (int b = 0; b < w->program.n_buckets; b++) {
-        const struct ghp_bucket *bucket = &w->program.buckets[b];
+    const struct ghp_buffer *buffers = w->program.buffers;
 
-        for (int i = 0; i < w->program.n_buffers && bucket->strip_bytes > 0; i++)
-            if (w->program.buffers[i].buffer_kind == GHP_BUFFER_WEIGHT &&
-                w->program.buffers[i].layer == layer &&
-                w->program.buffers[i].storage == bucket->weights)
-                return true;
-    }
+    for (int i = 0; i < w->program.n_buffers; i++)
+        if (buffers[i].buffer_kind == GHP_BUFFER_WEIGHT && buffers[i].layer == layer)
+            return buffers[buffers[i].storage].buffer_kind == GHP_BUFFER_WEIGHT_BUCKET;
     return false;
 }
 

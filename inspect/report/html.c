@@ -97,6 +97,11 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
                  plan->bucket_bytes > 0 ? "gradients reduced together up to %lld bytes.</p>\n"
                                         : "each layer's gradient reduced alone.</p>\n",
                  (long long)plan->bucket_bytes);
+    if (plan->certificate.sync != NULL) {
+        ghp_page_add(page, "<p>");
+        ghp_page_text(page, plan->certificate.sync);
+        ghp_page_add(page, ".</p>\n");
+    }
     if (!ghp_staging_trivial(&plan->staging)) {
         char stages[512];
 
