@@ -21,6 +21,45 @@ static enum ghp_status scratch_for(struct ghp_buffer_assignment *k, struct ghp_i
     return GHP_OK;
 }
 
+static void step_scratch(const struct ghp_instr *instr, struct ghp_instr_scratch *scratch)
+{
+    switch (instr->step.op) {
+    case GHP_RESHARD_GATHER_CHANNEL:
+    case GHP_RESHARD_BATCH_TO_CHANNEL:
+    case GHP_RESHARD_CHANNEL_TO_BATCH: scratch->work_bytes = instr->bytes; break;
+    case GHP_RESHARD_SUM_TO_CHANNEL: scratch->work_bytes = instr->bytes; /* fall through */
+    case GHP_RESHARD_SUM_TO_BATCH:
+    case GHP_RESHARD_SUM_TO_FULL:
+        scratch->receive_bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
+        break;
+    default: break;
+    }
+}
+
+enum ghp_status ghp_lower_scratch(const struct ghp_lowering *how, const struct ghp_instr *instr,
+                                  struct ghp_instr_scratch *scratch)
+{
+    *scratch = (struct ghp_instr_scratch){0};
+    if (instr->kind == GHP_INSTR_RESHARD) step_scratch(instr, scratch);
+    if (instr->kind == GHP_INSTR_STAT_REDUCE)
+        scratch->work_bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
+    if (instr->kind != GHP_INSTR_COMPUTE) return GHP_OK;
+    if (how->scratch.bytes != NULL)
+        GHP_TRY(how->scratch.bytes(how->scratch.context, &instr->local, instr->pass,
+                                   &scratch->work_bytes));
+    scratch->work_bytes += ghp_instr_sums_bytes(instr);
+    return GHP_OK;
+}
+
+static enum ghp_status assign_scratch(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    struct ghp_instr_scratch scratch;
+    GHP_TRY(ghp_lower_scratch(k->how, instr, &scratch));
+    GHP_TRY(scratch_for(k, instr, scratch.work_bytes, &instr->at.scratch));
+    if (scratch.receive_bytes == 0) return GHP_OK; /* `saved` may be a pass's own */
+    return scratch_for(k, instr, scratch.receive_bytes, &instr->at.saved);
+}
+
 static enum ghp_status assign_norm(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     struct ghp_operands *at = &instr->at;
@@ -115,13 +154,10 @@ static enum ghp_status assign_saved(struct ghp_buffer_assignment *k, struct ghp_
 static enum ghp_status assign_compute(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     const struct ghp_local *local = &instr->local;
-    int64_t scratch = 0;
     GHP_TRY(instr->backward ? assign_backward(k, instr) : assign_forward(k, instr));
     if (ghp_op_of(local->op)->has_batch_statistics) GHP_TRY(assign_norm(k, instr));
     GHP_TRY(assign_saved(k, instr));
-    if (k->how->scratch.bytes != NULL)
-        GHP_TRY(k->how->scratch.bytes(k->how->scratch.context, local, instr->pass, &scratch));
-    return scratch_for(k, instr, scratch + ghp_instr_sums_bytes(instr), &instr->at.scratch);
+    return assign_scratch(k, instr);
 }
 
 static int64_t layout_elements_of_step(const struct ghp_buffer_assignment *k,
@@ -129,26 +165,6 @@ static int64_t layout_elements_of_step(const struct ghp_buffer_assignment *k,
 {
     struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
     return ghp_buffer_assignment_elements(k, instr->step.to, shape);
-}
-
-/* Scratch through which a step packs or unpacks, and receives. */
-static enum ghp_status assign_step_scratch(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    switch (instr->step.op) {
-    case GHP_RESHARD_GATHER_CHANNEL:
-    case GHP_RESHARD_BATCH_TO_CHANNEL:
-    case GHP_RESHARD_CHANNEL_TO_BATCH:
-        return scratch_for(k, instr, instr->bytes, &instr->at.scratch);
-    case GHP_RESHARD_SUM_TO_CHANNEL:
-        GHP_TRY(scratch_for(k, instr, instr->bytes, &instr->at.scratch));
-        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
-                           &instr->at.saved);
-    case GHP_RESHARD_SUM_TO_BATCH:
-    case GHP_RESHARD_SUM_TO_FULL:
-        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
-                           &instr->at.saved);
-    default: return GHP_OK;
-    }
 }
 
 static enum ghp_status assign_reshard(struct ghp_buffer_assignment *k, struct ghp_instr *instr,
@@ -174,7 +190,7 @@ static enum ghp_status assign_reshard(struct ghp_buffer_assignment *k, struct gh
     buffer.edge = edge;
     GHP_TRY(ghp_buffer_assignment_demand(k, result, buffer));
     instr->at.y = *result;
-    return assign_step_scratch(k, instr);
+    return assign_scratch(k, instr);
 }
 
 /* Samples in the first stage, labels in the last. */
@@ -306,8 +322,7 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
     }
     case GHP_INSTR_STAT_REDUCE:
         instr->at.stats = k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
-        return scratch_for(k, instr, ghp_receive_bytes(instr->bytes, instr->ranks.count),
-                           &instr->at.scratch);
+        return assign_scratch(k, instr);
     case GHP_INSTR_REDUCE_SCATTER:
         instr->at.x[0] = program->buckets[instr->bucket].buffer;
         instr->at.y = program->buckets[instr->bucket].gradient_strip;

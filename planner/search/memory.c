@@ -1,5 +1,5 @@
 /* planner/search/memory.c - spans of memory.h, piece by piece, from the same instructions that
- * core/program/buffer_assignment links. */
+ * core/program/buffer_assignment links; scratch and receive buffers as ghp_lower_scratch says. */
 #include "planner/search/memory.h"
 
 #include <stdlib.h>
@@ -203,18 +203,15 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     return GHP_OK;
 }
 
+/* What an instruction has at its own point alone. */
 static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *instr,
                                    struct ghp_spans *spans)
 {
-    const struct ghp_lowering *how = m->in->how;
-    int64_t bytes = 0;
+    struct ghp_instr_scratch scratch;
 
-    if (instr->kind == GHP_INSTR_STAT_REDUCE)
-        bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
-    if (instr->kind == GHP_INSTR_COMPUTE && how->scratch.bytes != NULL)
-        GHP_TRY(how->scratch.bytes(how->scratch.context, &instr->local, instr->pass, &bytes));
-    bytes += ghp_instr_sums_bytes(instr);
-    return add_span(m, spans, bytes, instr->point, instr->point);
+    GHP_TRY(ghp_lower_scratch(m->in->how, instr, &scratch));
+    GHP_TRY(add_span(m, spans, scratch.work_bytes, instr->point, instr->point));
+    return add_span(m, spans, scratch.receive_bytes, instr->point, instr->point);
 }
 
 /* The receive segment that the layer's reduction asks for, or the metrics' for the last layer. */
@@ -279,17 +276,7 @@ static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr
     int p = instr->point;
 
     if (!last) GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
-    switch (instr->step.op) {
-    case GHP_RESHARD_GATHER_CHANNEL:
-    case GHP_RESHARD_BATCH_TO_CHANNEL:
-    case GHP_RESHARD_CHANNEL_TO_BATCH: return add_span(m, spans, instr->bytes, p, p);
-    case GHP_RESHARD_SUM_TO_CHANNEL:
-        GHP_TRY(add_span(m, spans, instr->bytes, p, p)); /* fall through */
-    case GHP_RESHARD_SUM_TO_BATCH:
-    case GHP_RESHARD_SUM_TO_FULL:
-        return add_span(m, spans, ghp_receive_bytes(instr->bytes, instr->ranks.count), p, p);
-    default: return GHP_OK;
-    }
+    return instr_spans(m, instr, spans);
 }
 
 static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int to_flat,
