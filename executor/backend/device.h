@@ -2,9 +2,10 @@
  *
  * A backend without a device (struct ghp_backend_ops.device is NULL) keeps tensors in host memory, and its work is done
  * when a call returns. A backend with one keeps them in memory that host code must never touch, and its calls only
- * enqueue: the device has three streams, each of which does its work in order, and *events* are moments in a stream
- * that other streams and the host wait for. The functions ghp_device_... below do the right thing for both: on host
- * memory they are memcpy and the like, and waiting is nothing.
+ * enqueue: the device has streams, each of which does its work in order, and *events* are moments in a stream that
+ * other streams and the host wait for. The functions ghp_device_... below do the right thing for both. Whoever calls
+ * the operations themselves completes the device first (ghp_device_complete): host memory's do at once what they are
+ * told, and an event is the clock's time when it was recorded.
  *
  * A *graph* is a step's work of all streams, recorded once and played again and again: addresses and sizes stay as
  * recorded, numbers that change are read from device memory (struct ghp_step_hyperparameters).
@@ -124,7 +125,8 @@ struct
     void (*graph_close)(struct ghp_backend *backend,
                         struct ghp_device_graph *graph); /* accepts NULL */
 
-    /* Keeps the compute stream busy for about so long, so that what is enqueued meanwhile is done back to back. */
+    /* Keeps the compute stream busy for about so long, so that what is enqueued meanwhile is done back to back.
+     * NULL of host memory, as `about` and `memory`. */
     enum ghp_status (*delay)(struct ghp_backend *backend, double seconds);
     void (*about)(struct ghp_backend *backend, struct ghp_device_about *about);
 };
@@ -133,6 +135,11 @@ struct ghp_device { /* by value; zeroed: host memory */
     const struct ghp_device_ops *ops;
     struct ghp_backend *backend; /* borrowed */
 };
+
+/* The same with host memory's operations filled in. */
+struct ghp_device ghp_device_complete(struct ghp_device device);
+/* Whether tensors lie where the host may touch them: zeroed or completed. */
+bool ghp_device_is_host(struct ghp_device device);
 
 /* Zeroed memory, GHP_ALIGN_BYTES-aligned. */
 enum ghp_status ghp_device_allocate(struct ghp_device device, int64_t bytes, void **base);

@@ -125,12 +125,12 @@ static enum ghp_status note_loss(struct bout *b, int i)
                     e->path, (long long)r.step);
 }
 
-static void hint(struct bout *b, int i, enum ghp_hints now)
+static void hint(struct bout *b, int i)
 {
     struct ghp_worker *worker = b->setup->session_plans[i].worker;
     struct ghp_step next;
 
-    if (ghp_worker_hints(worker) != now) return;
+    if (!ghp_worker_wants_hints(worker)) return;
     next = ghp_training_config_step(&b->setup->training_config, b->next[i]);
     ghp_worker_hint(worker, &next);
 }
@@ -144,9 +144,8 @@ static enum ghp_status run_step(struct bout *b, int i)
 
     step.learning_rate =
         ghp_lr_schedule_rate(training_config->schedule, index < last ? index : last);
-    hint(b, i, GHP_HINTS_BEFORE);
+    hint(b, i);
     GHP_TRY(ghp_worker_step(b->setup->session_plans[i].worker, &step));
-    hint(b, i, GHP_HINTS_AFTER);
     return note_loss(b, i);
 }
 
@@ -154,7 +153,7 @@ static enum ghp_status warm_up(struct bout *b, int i, int64_t steps)
 {
     for (int64_t step = 0; step < steps; step++) {
         GHP_TRY(run_step(b, i));
-        ghp_step_timer_skip(ghp_worker_step_timer(b->setup->session_plans[i].worker));
+        ghp_worker_skip_timings(b->setup->session_plans[i].worker);
     }
     return GHP_OK;
 }

@@ -19,8 +19,8 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
-                               struct ghp_arena *arena)
+static enum ghp_status open_on_host(const struct ghp_program *program, bool resident,
+                                    struct ghp_arena *arena)
 {
     void *base;
 
@@ -81,12 +81,13 @@ static int64_t persistent_bytes(const struct ghp_program *program)
     return end;
 }
 
-enum ghp_status ghp_arena_open_on(struct ghp_device device, const struct ghp_program *program,
-                                  const struct ghp_arena *lender, struct ghp_arena *arena)
+enum ghp_status ghp_arena_open(struct ghp_device device, const struct ghp_program *program,
+                               const struct ghp_arena *lender, struct ghp_arena *arena)
 {
     enum ghp_status status = GHP_OK;
     void *base = NULL;
 
+    if (ghp_device_is_host(device)) return open_on_host(program, lender == NULL, arena);
     *arena = (struct ghp_arena){.bytes = program->peak_bytes, .point = -1, .device = device};
     arena->persistent_bytes = persistent_bytes(program);
     if (lender != NULL) {
@@ -106,7 +107,7 @@ enum ghp_status ghp_arena_open_on(struct ghp_device device, const struct ghp_pro
 void ghp_arena_close(struct ghp_arena *arena)
 {
     if (arena == NULL || arena->base == NULL) return;
-    if (arena->device.ops != NULL) {
+    if (!ghp_device_is_host(arena->device)) {
         if (!arena->lent) ghp_device_release(arena->device, arena->base);
         *arena = (struct ghp_arena){.point = -1};
         return;
@@ -139,7 +140,7 @@ static bool is_shared(enum ghp_buffer_kind buffer_kind)
 
 void ghp_arena_visit(struct ghp_arena *arena, const struct ghp_program *program, int point)
 {
-    if (arena->base == NULL || point == arena->point || arena->device.ops != NULL) return;
+    if (arena->base == NULL || point == arena->point || !ghp_device_is_host(arena->device)) return;
     arena->point = point;
     if (point < 0) {
         ASAN_UNPOISON_MEMORY_REGION(arena->base, (size_t)arena->bytes);
@@ -185,7 +186,7 @@ void ghp_arena_rest(struct ghp_arena *arena, const struct ghp_program *program)
     int n = 0;
 
     if (kept == NULL || arena->base == NULL ||
-        arena->device.ops != NULL) { /* only thrift is lost */
+        !ghp_device_is_host(arena->device)) { /* only thrift is lost */
         free(kept);
         return;
     }

@@ -7,7 +7,7 @@
  *
  * On a device the arena is one allocation of device memory, of the same size and with the same offsets.
  *
- * Call order: ghp_arena_open or ghp_arena_open_on -> ghp_arena_at ... -> ghp_arena_close. */
+ * Call order: ghp_arena_open -> ghp_arena_at ... -> ghp_arena_close. */
 #ifndef GHP_EXECUTOR_ENGINE_ARENA_H
 #define GHP_EXECUTOR_ENGINE_ARENA_H
 
@@ -24,28 +24,19 @@ struct ghp_arena {
     int64_t hole_first, hole_last; /* offsets of what is borrowed and has no memory here */
 };
 
-/* Zeroed memory for a placed program: from the process's home (executor/platform/home.h), in huge pages where the
- * system has them.
+/* Zeroed memory for a placed program. Host memory comes from the process's home (executor/platform/home.h), in huge
+ * pages where the system has them, and every page is touched now, so that no step pays for it and the resident size is
+ * the predicted one.
  *
- * resident   true: every page is touched now, so that no step pays for it and the resident size is the predicted one;
- *            false: pages come as they are used
- *
- * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes
- * Local
- * Tested    tests/executor/engine/test_worker.c, tests/executor/platform/test_home.c */
-enum ghp_status ghp_arena_open(const struct ghp_program *program, bool resident,
-                               struct ghp_arena *arena);
-
-/* The same in a device's memory.
- *
- * lender   NULL; or the arena of the worker whose weights and states this forward-only program uses: then these get no
- *          memory, and the rest lies in the lender's memory that is free between its steps, where it fits
+ * lender   NULL; or the arena of the worker whose weights and states this forward-only program uses: then these take
+ *          no memory. In host memory pages come as they are used; on a device the rest lies in the lender's memory
+ *          that is free between its steps, where it fits
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY naming the bytes; GHP_ERR_BACKEND
  * Local
- * Tested    tests/executor/engine/test_device.c */
-enum ghp_status ghp_arena_open_on(struct ghp_device device, const struct ghp_program *program,
-                                  const struct ghp_arena *lender, struct ghp_arena *arena);
+ * Tested    tests/executor/engine/test_worker.c, test_device.c, tests/executor/platform/test_home.c */
+enum ghp_status ghp_arena_open(struct ghp_device device, const struct ghp_program *program,
+                               const struct ghp_arena *lender, struct ghp_arena *arena);
 
 /* Accepts a zeroed arena. */
 void ghp_arena_close(struct ghp_arena *arena);

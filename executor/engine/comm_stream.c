@@ -5,7 +5,7 @@
 
 struct comm_stream_job {
     int64_t ticket;                 /* of its latest run, 0: none */
-    struct ghp_device_event *ready; /* in the compute stream, when it was posted; on a device */
+    struct ghp_device_event *ready; /* in the compute stream, when it was posted */
     struct ghp_device_event
         *done; /* in the communication stream, after it; where the device transport enqueues */
 };
@@ -29,8 +29,7 @@ static enum ghp_status run_concurrent(void *context, int job)
     struct ghp_comm_stream *comm_stream = context;
     struct ghp_device d = comm_stream->device;
 
-    if (d.ops != NULL)
-        GHP_TRY(d.ops->wait_event(d.backend, GHP_DEVICE_STREAM_COMM, comm_stream->jobs[job].ready));
+    GHP_TRY(d.ops->wait_event(d.backend, GHP_DEVICE_STREAM_COMM, comm_stream->jobs[job].ready));
     return comm_stream->work.run(comm_stream->work.context, job);
 }
 
@@ -49,7 +48,7 @@ static enum ghp_status open_events(const struct ghp_comm_stream *comm_stream,
 {
     struct ghp_device d = comm_stream->device;
 
-    if (d.ops == NULL || job->ready != NULL) return GHP_OK;
+    if (job->ready != NULL) return GHP_OK;
     GHP_TRY(d.ops->event_open(d.backend, false, &job->ready));
     return comm_stream->enqueues ? d.ops->event_open(d.backend, false, &job->done) : GHP_OK;
 }
@@ -63,10 +62,11 @@ enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec,
 
     *result = NULL;
     if (comm_stream == NULL) return GHP_NO_MEMORY();
-    *comm_stream = (struct ghp_comm_stream){.device = ghp_exec_context_device(exec),
-                                            .enqueues = exec->collectives->ops->enqueues,
-                                            .last = -1,
-                                            .work = *work};
+    *comm_stream =
+        (struct ghp_comm_stream){.device = ghp_device_complete(ghp_exec_context_device(exec)),
+                                 .enqueues = exec->collectives->ops->enqueues,
+                                 .last = -1,
+                                 .work = *work};
     comm_stream->jobs = ghp_alloc((size_t)work->jobs, sizeof(*comm_stream->jobs));
     comm_stream->waiting = ghp_alloc((size_t)work->jobs, sizeof(*comm_stream->waiting));
     if (comm_stream->jobs == NULL || comm_stream->waiting == NULL)
@@ -92,7 +92,7 @@ void ghp_comm_stream_close(struct ghp_comm_stream *comm_stream)
     ghp_comm_thread_close(comm_stream->thread);
     if (comm_stream->work.late && !comm_stream->enqueues)
         run_waiting(comm_stream, comm_stream->posted);
-    for (int i = 0; d.ops != NULL && comm_stream->jobs != NULL && i < comm_stream->work.jobs; i++) {
+    for (int i = 0; comm_stream->jobs != NULL && i < comm_stream->work.jobs; i++) {
         d.ops->event_close(d.backend, comm_stream->jobs[i].ready);
         d.ops->event_close(d.backend, comm_stream->jobs[i].done);
     }
@@ -107,7 +107,7 @@ enum ghp_status ghp_comm_stream_post(struct ghp_comm_stream *comm_stream, int jo
     struct ghp_device d = comm_stream->device;
 
     GHP_TRY(open_events(comm_stream, j));
-    if (d.ops != NULL) GHP_TRY(d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, j->ready));
+    GHP_TRY(d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, j->ready));
     comm_stream->last = job;
     if (comm_stream->thread != NULL) {
         j->ticket = ghp_comm_thread_post(comm_stream->thread, job);

@@ -13,14 +13,14 @@ static const struct ghp_backoff pauses = {.first_ns = 2000, .last_ns = 50000, .g
 struct bank {
     struct ghp_device_event *done; /* behind the step, never on a graph */
     struct ghp_device_graph *graph;
-    bool under_way, captured;
+    bool under_way, captured, skipped;
     uint64_t step;
 };
 
 struct ghp_in_flight {
     struct ghp_in_flight_plan plan;
     struct ghp_device device;
-    struct ghp_loader *loader;
+    struct ghp_loader *loader; /* the lender's where that is better */
     struct ghp_timeline *timeline;
     int bank; /* of the present step */
     struct bank banks[GHP_BANKS];
@@ -52,6 +52,18 @@ static enum ghp_status open_memory(struct ghp_in_flight *f)
     return status;
 }
 
+static enum ghp_status open_loader(struct ghp_in_flight *f)
+{
+    const struct ghp_in_flight *lender = f->plan.lender;
+    struct ghp_loader_plan plan = f->plan.loader;
+
+    plan.device = f->device;
+    if (lender == NULL || !ghp_loader_has_banks(lender->loader))
+        return ghp_loader_open(&plan, &f->loader);
+    f->loader = lender->loader;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan,
                                    struct ghp_in_flight **in_flight)
 {
@@ -61,17 +73,14 @@ enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan,
     *in_flight = NULL;
     if (f == NULL) return GHP_NO_MEMORY();
     f->plan = *plan;
-    f->device = ghp_exec_context_device(plan->exec);
+    f->device = ghp_device_complete(ghp_exec_context_device(plan->exec));
     f->captures = plan->captures && f->device.ops->begin_capture != NULL;
     GHP_TRY_GOTO(status, open_memory(f), fail);
     GHP_TRY_GOTO(status, ghp_timeline_open(f->device, plan->program, &f->timeline), fail);
     for (int i = 0; i < GHP_BANKS; i++)
         GHP_TRY_GOTO(status, f->device.ops->event_open(f->device.backend, false, &f->banks[i].done),
                      fail);
-    if (plan->lender != NULL)
-        f->loader = plan->lender->loader;
-    else
-        GHP_TRY_GOTO(status, ghp_loader_open(f->device, &plan->load, &f->loader), fail);
+    GHP_TRY_GOTO(status, open_loader(f), fail);
     *in_flight = f;
     return GHP_OK;
 fail:
@@ -90,7 +99,7 @@ void ghp_in_flight_close(struct ghp_in_flight *f)
         if (f->banks[i].graph != NULL) d.ops->graph_close(d.backend, f->banks[i].graph);
         d.ops->event_close(d.backend, f->banks[i].done);
     }
-    if (f->plan.lender == NULL) ghp_loader_close(f->loader);
+    if (f->plan.lender == NULL || f->loader != f->plan.lender->loader) ghp_loader_close(f->loader);
     ghp_timeline_close(f->timeline);
     d.ops->release(d.backend, f->hyperparameters);
     d.ops->release_host(d.backend, f->given);
@@ -133,8 +142,8 @@ enum ghp_status ghp_in_flight_begin(struct ghp_in_flight *f, const struct ghp_su
     bank = &f->banks[f->bank];
     GHP_ASSERT(!bank->under_way);
     bank->step = supply->step;
-    GHP_TRY(ghp_loader_supply(f->loader, f->bank, supply));
-    GHP_TRY(ghp_loader_follow(f->loader, f->bank));
+    bank->skipped = false;
+    GHP_TRY(ghp_loader_begin(f->loader, f->bank, supply));
     return send_hyperparameters(f, f->bank, hyperparameters);
 }
 
@@ -187,12 +196,13 @@ enum ghp_status ghp_in_flight_run(struct ghp_in_flight *f, bool steady,
         GHP_TRY(run(context));
     }
     bank->under_way = true;
+    ghp_loader_end(f->loader);
     return d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, bank->done);
 }
 
-enum ghp_status ghp_in_flight_load(struct ghp_in_flight *f, void *images, void *labels)
+enum ghp_status ghp_in_flight_load(struct ghp_in_flight *f, int micro, void *images, void *labels)
 {
-    return ghp_loader_take(f->loader, f->bank, images, labels);
+    return ghp_loader_load(f->loader, micro, images, labels);
 }
 
 enum ghp_status ghp_in_flight_start(struct ghp_in_flight *f, int bank, int instr)
@@ -205,6 +215,11 @@ enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *f, int bank, int inst
 {
     return instr == GHP_WHOLE_STEP ? ghp_timeline_end(f->timeline, bank)
                                    : ghp_timeline_finish(f->timeline, bank, instr);
+}
+
+enum ghp_status ghp_in_flight_posted(struct ghp_in_flight *f, int instr)
+{
+    return ghp_timeline_posted(f->timeline, f->bank, instr);
 }
 
 enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *f, int bank,
@@ -264,6 +279,7 @@ static enum ghp_status collect_bank(struct ghp_in_flight *f, int b, struct ghp_s
     if (!bank->under_way) return GHP_OK;
     GHP_TRY(await(f, b));
     GHP_TRY(ghp_timeline_take(f->timeline, b, timer));
+    if (bank->skipped) ghp_step_timer_skip(timer);
     memcpy(landed->metrics[landed->n], f->metrics + b * GHP_METRIC_COUNT,
            sizeof(landed->metrics[0]));
     landed->step[landed->n++] = bank->step;
@@ -280,7 +296,12 @@ enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *f, bool all,
     return all ? collect_bank(f, f->bank, timer, landed) : GHP_OK;
 }
 
-void ghp_in_flight_hint(struct ghp_in_flight *f, const struct ghp_supply *next)
+void ghp_in_flight_skip(struct ghp_in_flight *f)
 {
-    ghp_loader_hint(f->loader, 1 - f->bank, next);
+    f->banks[f->bank].skipped = true;
+}
+
+struct ghp_loader *ghp_in_flight_loader(const struct ghp_in_flight *f)
+{
+    return f->loader;
 }

@@ -1,15 +1,17 @@
-/* executor/engine/in_flight.h - the steps that a worker on a device has under way: one that is being done, one that
- * is being enqueued.
+/* executor/engine/in_flight.h - the steps that a worker has under way: one that is being done, one that is being
+ * enqueued.
  *
- * What the host has to know of a step - metrics, times, that it is done - comes a step late, by way of two banks. The
- * in-flight steps keeps them, brings the samples in, and, where every stream takes part by enqueueing alone, records
- * a step once as a graph and plays it from then on.
+ * What the host has to know of a step - metrics, times, that it is done - comes a step late, by way of two banks, in
+ * host memory too, where a step is done when it is enqueued but for reductions. The in-flight steps keep the banks,
+ * bring the samples in, and, where every stream takes part by enqueueing alone, record a step once as a graph and play
+ * it from then on.
  *
- * Call order: open -> per step: begin, enqueue (or the graph), end, collect the bank before -> collect -> close. */
+ * Call order: open -> per step: begin, run, collect the bank before -> collect -> close. */
 #ifndef GHP_EXECUTOR_ENGINE_IN_FLIGHT_H
 #define GHP_EXECUTOR_ENGINE_IN_FLIGHT_H
 
 #include "executor/engine/loader.h"
+#include "executor/engine/timeline.h"
 #include "executor/transport/exec_context.h"
 
 struct ghp_in_flight;
@@ -17,9 +19,9 @@ struct ghp_in_flight;
 struct ghp_in_flight_plan { /* borrowed until close */
     const struct ghp_exec_context *exec;
     const struct ghp_program *program;
-    struct ghp_load load;
-    struct ghp_in_flight *lender;                   /* not NULL: its loader is used */
-    bool captures;                                  /* steps may be recorded and played */
+    struct ghp_loader_plan loader;      /* but for the device */
+    const struct ghp_in_flight *lender; /* not NULL: of the worker whose weights are used */
+    bool captures;                      /* steps may be recorded and played */
     const char *(*label)(void *context, int instr); /* what the watchdog names */
     void *context;
 };
@@ -28,14 +30,14 @@ enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan,
                                    struct ghp_in_flight **in_flight);
 void ghp_in_flight_close(struct ghp_in_flight *in_flight); /* accepts NULL */
 
-/* Numbers of a step in device memory, for calls and updates. */
+/* Numbers of a step where the device reads them, for calls and updates. */
 const struct ghp_step_hyperparameters *
 ghp_in_flight_hyperparameters(const struct ghp_in_flight *in_flight);
 /* Sets them in the compute stream, outside of a step; waits. */
 enum ghp_status ghp_in_flight_set(struct ghp_in_flight *in_flight,
                                   const struct ghp_step_hyperparameters *hyperparameters);
 
-/* A step begins: its bank, its samples, its numbers. */
+/* A step begins: its bank, its samples (borrowed until the step is enqueued), its numbers. */
 enum ghp_status ghp_in_flight_begin(struct ghp_in_flight *in_flight,
                                     const struct ghp_supply *supply,
                                     const struct ghp_step_hyperparameters *hyperparameters);
@@ -49,12 +51,14 @@ bool ghp_in_flight_captures(
 bool ghp_in_flight_is_capturing(const struct ghp_in_flight *in_flight);
 int ghp_in_flight_bank(const struct ghp_in_flight *in_flight); /* of the present step */
 
-/* Called by `run`, and by jobs of the step that had this bank. */
-enum ghp_status ghp_in_flight_load(struct ghp_in_flight *in_flight, void *images, void *labels);
+/* Called by `run`, and by jobs of the step that had this bank: loader.h's and timeline.h's. */
+enum ghp_status ghp_in_flight_load(struct ghp_in_flight *in_flight, int micro, void *images,
+                                   void *labels);
 /* The step's own begin and end are those of instruction GHP_WHOLE_STEP. */
 enum { GHP_WHOLE_STEP = -1 };
 enum ghp_status ghp_in_flight_start(struct ghp_in_flight *in_flight, int bank, int instr);
 enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *in_flight, int bank, int instr);
+enum ghp_status ghp_in_flight_posted(struct ghp_in_flight *in_flight, int instr);
 /* The metrics are complete in this stream: on their way to the host. */
 enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int bank,
                                       enum ghp_device_stream stream, const void *metrics);
@@ -70,7 +74,9 @@ enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *in_flight, bool all,
                                       struct ghp_step_timer *timer,
                                       struct ghp_in_flight_results *landed);
 
-/* What the step after the present one will be supplied with. */
-void ghp_in_flight_hint(struct ghp_in_flight *in_flight, const struct ghp_supply *next);
+/* The present step's timings will be left out of the means. */
+void ghp_in_flight_skip(struct ghp_in_flight *in_flight);
+
+struct ghp_loader *ghp_in_flight_loader(const struct ghp_in_flight *in_flight);
 
 #endif

@@ -2,189 +2,230 @@
 #include "executor/engine/loader.h"
 
 #include "core/program/program.h"
+#include "executor/engine/timeline.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE_BYTES = 512 };
-
 struct bank {
-    unsigned char *host, *device; /* images, then labels */
-    struct ghp_device_event *copied;
+    unsigned char *samples;          /* of all micro-batches, as in `pinned` */
+    struct ghp_device_event *copied; /* the samples are there */
 };
 
 struct ghp_loader {
-    struct ghp_device device;
-    struct ghp_load load;
-    int64_t labels_at, bytes; /* of a bank */
+    struct ghp_loader_plan plan;
+    struct ghp_supply step; /* the present one */
+    struct ghp_supply next; /* hinted: its first micro-batch; samples owned */
+    bool has_next;
+    struct ghp_prefetch *prefetch; /* NULL: none */
+    /* on a device */
+    int64_t labels_at, bytes; /* of a micro-batch: images, then labels */
+    unsigned char *ahead;     /* the prefetch's place */
+    unsigned char *pinned;    /* of all micro-batches */
     struct bank banks[GHP_BANKS];
-    struct ghp_supply hinted; /* samples owned */
-    int hinted_bank;
-    bool has_hint, running; /* running: a thread is at it, or done and not joined */
-    int64_t room;           /* of hinted.samples */
-    pthread_t thread;
-    enum ghp_status status; /* of the thread */
-    char message[MESSAGE_BYTES];
+    int bank; /* of the present step */
 };
+
+bool ghp_loader_has_banks(const struct ghp_loader *l)
+{
+    return !ghp_device_is_host(l->plan.device);
+}
+
+bool ghp_loader_prefetches(const struct ghp_loader *l)
+{
+    return l->prefetch != NULL;
+}
+
+struct ghp_prefetch_count ghp_loader_prefetched(const struct ghp_loader *l)
+{
+    return ghp_prefetch_counted(l->prefetch);
+}
+
+void ghp_loader_hint(struct ghp_loader *l, const struct ghp_supply *next)
+{
+    int64_t *samples = (int64_t *)(uintptr_t)l->next.samples;
+
+    if (l->prefetch == NULL) return;
+    memcpy(samples, next->samples, (size_t)l->plan.micro_batch * sizeof(*samples));
+    l->next = *next;
+    l->next.n = l->plan.micro_batch;
+    l->next.samples = samples;
+    l->has_next = true;
+}
 
 /* ---- making samples ---- */
 
-static enum ghp_status make(struct ghp_loader *loader, int bank, const struct ghp_supply *supply)
+static struct ghp_supply micro_batch_of(const struct ghp_loader *l, int micro)
 {
-    const struct ghp_load *load = &loader->load;
-    unsigned char *to = loader->banks[bank].host;
+    struct ghp_supply supply = l->step;
 
-    GHP_TRY(ghp_samples_images(load, supply, (struct ghp_range){0, load->images}, to));
-    return ghp_samples_labels(load, supply, (int32_t *)(void *)(to + loader->labels_at));
+    supply.samples += micro * l->plan.micro_batch;
+    supply.n = l->plan.micro_batch;
+    return supply;
 }
 
-static enum ghp_status send(struct ghp_loader *loader, int bank)
+static enum ghp_status make_images(struct ghp_loader *l, int micro, void *images)
 {
-    struct bank *b = &loader->banks[bank];
-    struct ghp_copy copy = {b->device, b->host, loader->bytes, GHP_COPY_TO_DEVICE};
-    struct ghp_device d = loader->device;
+    const struct ghp_load *load = &l->plan.load;
+    struct ghp_supply supply = micro_batch_of(l, micro);
 
-    GHP_TRY(ghp_device_copy(d, GHP_DEVICE_STREAM_COPY, copy));
-    return d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COPY, b->copied);
+    if (l->prefetch != NULL) return ghp_prefetch_take(l->prefetch, &supply, images);
+    return ghp_samples_images(load, &supply, (struct ghp_range){0, load->images}, images);
 }
 
-/* ---- the thread ---- */
-
-static void *make_prefetch(void *argument)
+static enum ghp_status make_labels(const struct ghp_loader *l, int micro, void *labels)
 {
-    struct ghp_loader *loader = argument;
+    struct ghp_supply supply = micro_batch_of(l, micro);
 
-    loader->status = make(loader, loader->hinted_bank, &loader->hinted);
-    if (loader->status == GHP_OK) loader->status = send(loader, loader->hinted_bank);
-    if (loader->status != GHP_OK)
-        snprintf(loader->message, sizeof(loader->message), "%s", ghp_status_message());
-    return NULL;
+    return ghp_samples_labels(&l->plan.load, &supply, labels);
 }
 
-static void join(struct ghp_loader *loader)
+/* What is made after a micro-batch's images can be made from now on. */
+static void prefetch_after(struct ghp_loader *l, int micro)
 {
-    if (loader->running) pthread_join(loader->thread, NULL);
-    loader->running = false;
-}
+    if (l->prefetch == NULL) return;
+    if (micro + 1 < l->plan.micro_batches) {
+        struct ghp_supply supply = micro_batch_of(l, micro + 1);
 
-static bool keep_samples(struct ghp_loader *loader, const struct ghp_supply *next)
-{
-    int64_t *samples = (int64_t *)(uintptr_t)loader->hinted.samples;
-
-    if (next->n > loader->room) {
-        free(samples);
-        samples = ghp_alloc((size_t)next->n, sizeof(*samples));
-        loader->room = samples != NULL ? next->n : 0;
+        ghp_prefetch_hint(l->prefetch, &supply);
+    } else if (l->has_next) {
+        ghp_prefetch_hint(l->prefetch, &l->next);
+        l->has_next = false;
     }
-    loader->hinted = *next;
-    loader->hinted.samples = samples;
-    if (samples != NULL) memcpy(samples, next->samples, (size_t)next->n * sizeof(*samples));
-    return samples != NULL;
 }
 
-void ghp_loader_hint(struct ghp_loader *loader, int bank, const struct ghp_supply *next)
+/* ---- a step ---- */
+
+/* All of a step's samples on their way into the bank, which the compute stream waits for. */
+static enum ghp_status fill_bank(struct ghp_loader *l, struct bank *bank)
 {
-    join(loader);
-    loader->has_hint = false;
-    if (!keep_samples(loader, next)) return; /* then it is made when the step comes */
-    loader->hinted_bank = bank;
-    loader->running = pthread_create(&loader->thread, NULL, make_prefetch, loader) == 0;
-    loader->has_hint = loader->running;
+    struct ghp_device d = l->plan.device;
+    struct ghp_copy copy = {bank->samples, l->pinned, l->plan.micro_batches * l->bytes,
+                            GHP_COPY_TO_DEVICE};
+
+    if (l->bytes == 0) return GHP_OK;
+    GHP_TRY(ghp_device_finish(d, GHP_DEVICE_STREAM_COPY)); /* `pinned` was read */
+    for (int micro = 0; micro < l->plan.micro_batches; micro++) {
+        unsigned char *to = l->pinned + micro * l->bytes;
+
+        if (l->plan.load.images > 0) GHP_TRY(make_images(l, micro, to));
+        if (l->plan.load.labels > 0) GHP_TRY(make_labels(l, micro, to + l->labels_at));
+    }
+    GHP_TRY(ghp_device_copy(d, GHP_DEVICE_STREAM_COPY, copy));
+    GHP_TRY(d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COPY, bank->copied));
+    return d.ops->wait_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, bank->copied);
 }
 
-static bool is_hinted(const struct ghp_loader *loader, int bank, const struct ghp_supply *s)
+enum ghp_status ghp_loader_begin(struct ghp_loader *l, int bank, const struct ghp_supply *supply)
 {
-    const struct ghp_supply *h = &loader->hinted;
-
-    return loader->has_hint && loader->hinted_bank == bank && h->step == s->step &&
-           h->set == s->set && h->data == s->data && h->n == s->n &&
-           memcmp(h->samples, s->samples, (size_t)s->n * sizeof(*s->samples)) == 0;
+    l->step = *supply;
+    l->bank = bank;
+    return ghp_loader_has_banks(l) ? fill_bank(l, &l->banks[bank]) : GHP_OK;
 }
 
-enum ghp_status ghp_loader_supply(struct ghp_loader *loader, int bank, const struct ghp_supply *s)
+static enum ghp_status load_here(struct ghp_loader *l, int micro, void *images, void *labels)
 {
-    bool made = is_hinted(loader, bank, s);
-
-    join(loader);
-    loader->has_hint = false; /* one hint, one step; and what is made now may overwrite it */
-    if (made)
-        return loader->status == GHP_OK ? GHP_OK : GHP_FAIL(loader->status, "%s", loader->message);
-    GHP_TRY(make(loader, bank, s));
-    return send(loader, bank);
+    if (images != NULL) {
+        GHP_TRY(make_images(l, micro, images));
+        prefetch_after(l, micro);
+    }
+    return labels != NULL ? make_labels(l, micro, labels) : GHP_OK;
 }
 
-/* ---- on the device ---- */
-
-enum ghp_status ghp_loader_follow(struct ghp_loader *loader, int bank)
+static enum ghp_status copy_to(const struct ghp_loader *l, void *to, const void *from,
+                               int64_t bytes)
 {
-    struct ghp_device d = loader->device;
-
-    return d.ops->wait_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, loader->banks[bank].copied);
+    if (to == NULL) return GHP_OK;
+    return ghp_device_copy(l->plan.device, GHP_DEVICE_STREAM_COMPUTE,
+                           (struct ghp_copy){to, from, bytes, GHP_COPY_ON_DEVICE});
 }
 
-enum ghp_status ghp_loader_take(struct ghp_loader *loader, int bank, void *images, void *labels)
+enum ghp_status ghp_loader_load(struct ghp_loader *l, int micro, void *images, void *labels)
 {
-    const struct ghp_load *load = &loader->load;
-    unsigned char *from = loader->banks[bank].device;
+    const struct ghp_load *load = &l->plan.load;
+    const unsigned char *from;
 
-    GHP_TRY(ghp_device_copy(
-        loader->device, GHP_DEVICE_STREAM_COMPUTE,
-        (struct ghp_copy){images, from, load->images * load->image_bytes, GHP_COPY_ON_DEVICE}));
-    return ghp_device_copy(loader->device, GHP_DEVICE_STREAM_COMPUTE,
-                           (struct ghp_copy){labels, from + loader->labels_at,
-                                             load->labels * (int64_t)sizeof(int32_t),
-                                             GHP_COPY_ON_DEVICE});
+    if (!ghp_loader_has_banks(l)) return load_here(l, micro, images, labels);
+    from = l->banks[l->bank].samples + micro * l->bytes;
+    GHP_TRY(copy_to(l, images, from, load->images * load->image_bytes));
+    return copy_to(l, labels, from + l->labels_at, load->labels * (int64_t)sizeof(int32_t));
 }
 
-static enum ghp_status open_bank(struct ghp_loader *loader, struct bank *b)
+void ghp_loader_end(struct ghp_loader *l)
 {
-    struct ghp_device d = loader->device;
-    void *host = NULL, *device = NULL;
-    enum ghp_status status = d.ops->allocate_host(d.backend, loader->bytes, &host);
-
-    b->host = host;
-    if (status == GHP_OK) status = d.ops->allocate(d.backend, loader->bytes, &device);
-    b->device = device;
-    return status == GHP_OK ? d.ops->event_open(d.backend, false, &b->copied) : status;
+    if (ghp_loader_has_banks(l)) prefetch_after(l, l->plan.micro_batches - 1);
 }
 
-enum ghp_status ghp_loader_open(struct ghp_device device, const struct ghp_load *load,
-                                struct ghp_loader **result)
+/* ---- opening ---- */
+
+static enum ghp_status open_bank(struct ghp_loader *l, struct bank *bank)
 {
-    enum ghp_status status = GHP_OK;
-    struct ghp_loader *loader = ghp_alloc(1, sizeof(*loader));
+    struct ghp_device d = l->plan.device;
+    void *samples = NULL;
+
+    GHP_TRY(d.ops->allocate(d.backend, l->plan.micro_batches * l->bytes, &samples));
+    bank->samples = samples;
+    return d.ops->event_open(d.backend, false, &bank->copied);
+}
+
+static enum ghp_status open_banks(struct ghp_loader *l)
+{
+    const struct ghp_load *load = &l->plan.load;
+    struct ghp_device d = l->plan.device;
     int64_t images = load->images * load->image_bytes;
+    void *pinned = NULL;
 
-    *result = NULL;
-    if (loader == NULL) return GHP_NO_MEMORY();
-    loader->device = device;
-    loader->load = *load;
-    loader->labels_at = ghp_align(images);
-    loader->bytes = loader->labels_at + load->labels * (int64_t)sizeof(int32_t);
+    l->labels_at = ghp_align(images);
+    l->bytes = ghp_align(l->labels_at + load->labels * (int64_t)sizeof(int32_t));
+    if (l->bytes == 0) return GHP_OK;
+    GHP_TRY(d.ops->allocate_host(d.backend, l->plan.micro_batches * l->bytes, &pinned));
+    l->pinned = pinned;
     for (int i = 0; i < GHP_BANKS; i++)
-        GHP_TRY_GOTO(status, open_bank(loader, &loader->banks[i]), fail);
-    *result = loader;
-    return GHP_OK;
-fail:
-    ghp_loader_close(loader);
+        GHP_TRY(open_bank(l, &l->banks[i]));
+    if (images == 0) return GHP_OK;
+    l->plan.place = l->ahead = ghp_alloc((size_t)images, 1);
+    return l->ahead != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+static enum ghp_status open_prefetch(struct ghp_loader *l)
+{
+    if (l->plan.place == NULL) return GHP_OK;
+    l->next.samples = ghp_alloc((size_t)l->plan.micro_batch, sizeof(*l->next.samples));
+    if (l->next.samples == NULL) return GHP_NO_MEMORY();
+    return ghp_prefetch_open(&l->plan.load, l->plan.place, &l->prefetch);
+}
+
+enum ghp_status ghp_loader_open(const struct ghp_loader_plan *plan, struct ghp_loader **loader)
+{
+    struct ghp_loader *l = ghp_alloc(1, sizeof(*l));
+    enum ghp_status status = GHP_OK;
+
+    *loader = NULL;
+    if (l == NULL) return GHP_NO_MEMORY();
+    l->plan = *plan;
+    if (ghp_loader_has_banks(l)) status = open_banks(l);
+    if (status == GHP_OK) status = open_prefetch(l);
+    if (status != GHP_OK)
+        ghp_loader_close(l);
+    else
+        *loader = l;
     return status;
 }
 
-void ghp_loader_close(struct ghp_loader *loader)
+void ghp_loader_close(struct ghp_loader *l)
 {
     struct ghp_device d;
 
-    if (loader == NULL) return;
-    d = loader->device;
-    join(loader);
+    if (l == NULL) return;
+    d = l->plan.device;
+    ghp_prefetch_close(l->prefetch);
     ghp_device_finish(d, GHP_DEVICE_STREAM_COPY);
     for (int i = 0; i < GHP_BANKS; i++) {
-        d.ops->event_close(d.backend, loader->banks[i].copied);
-        d.ops->release(d.backend, loader->banks[i].device);
-        d.ops->release_host(d.backend, loader->banks[i].host);
+        d.ops->event_close(d.backend, l->banks[i].copied);
+        d.ops->release(d.backend, l->banks[i].samples);
     }
-    free((int64_t *)(uintptr_t)loader->hinted.samples);
-    free(loader);
+    d.ops->release_host(d.backend, l->pinned);
+    free(l->ahead);
+    free((int64_t *)(uintptr_t)l->next.samples);
+    free(l);
 }

@@ -1,35 +1,49 @@
-/* executor/engine/loader.h - brings a worker's samples onto a device: made on the host, copied beside the computing,
- * a step ahead where it is told what comes next.
+/* executor/engine/loader.h - brings a worker's samples to where its program loads them.
  *
- * Two banks of pinned host memory and of device memory, beside the arena: while a step computes on the samples of one,
- * the next step's are made into the other by a thread and copied by the copy stream. Without a hint the same is done
- * when the step comes, by whoever asks.
+ * In host memory images are made where a step loads them. On a device all of a step's samples are made when it begins,
+ * and copied beside the computing into one of two banks of device memory; the step's own work only copies from there,
+ * so that it can be recorded. Where there is a place for it, a thread of low priority makes the next images meanwhile
+ * (executor/data/prefetch.h): the next micro-batch's, and the first of the step that a hint tells of.
  *
- * Call order: open -> (hint) supply, follow, take ... -> close. */
+ * Call order: open -> (hint) begin, load ..., end -> close. One thread calls. */
 #ifndef GHP_EXECUTOR_ENGINE_LOADER_H
 #define GHP_EXECUTOR_ENGINE_LOADER_H
 
 #include "executor/backend/device.h"
-#include "executor/data/samples.h"
-#include "executor/engine/timeline.h"
+#include "executor/data/prefetch.h"
 
 struct ghp_loader;
 
+struct ghp_loader_plan {
+    struct ghp_device device; /* completed */
+    struct ghp_load load; /* of a micro-batch; no images or no labels where the stage has none */
+    int micro_batches;    /* of a step, >= 1 */
+    int64_t micro_batch;  /* samples, over all workers of the stage */
+    void *place; /* host memory: room for a micro-batch's images made ahead, or NULL; borrowed */
+};
+
 /* Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND
- * Tested    tests/executor/engine/test_device.c */
-enum ghp_status ghp_loader_open(struct ghp_device device, const struct ghp_load *load,
-                                struct ghp_loader **loader);
-void ghp_loader_close(struct ghp_loader *loader); /* accepts NULL; waits for the thread */
+ * Tested    tests/executor/engine/test_device.c, test_prefetch.c, test_stages.c */
+enum ghp_status ghp_loader_open(const struct ghp_loader_plan *plan, struct ghp_loader **loader);
+void ghp_loader_close(struct ghp_loader *loader); /* accepts NULL */
 
-/* The step that will be supplied next into `bank`, whose last step is done. A failure shows when it is supplied. */
-void ghp_loader_hint(struct ghp_loader *loader, int bank, const struct ghp_supply *next);
+/* Whether it has banks: memory that a forward-only worker on the same weights had better share. */
+bool ghp_loader_has_banks(const struct ghp_loader *loader);
+/* Whether hints save anything. */
+bool ghp_loader_prefetches(const struct ghp_loader *loader);
+/* The step after the next one that begins. A hint that does not come true costs time alone. Samples are copied. */
+void ghp_loader_hint(struct ghp_loader *loader, const struct ghp_supply *next);
 
-/* Makes the samples unless a hint has had them made, and enqueues their way into the bank. */
-enum ghp_status ghp_loader_supply(struct ghp_loader *loader, int bank,
-                                  const struct ghp_supply *supply);
-/* The compute stream goes on when the bank's samples are there. */
-enum ghp_status ghp_loader_follow(struct ghp_loader *loader, int bank);
-/* Enqueues copying the bank's samples to where the program wants them. */
-enum ghp_status ghp_loader_take(struct ghp_loader *loader, int bank, void *images, void *labels);
+/* A step begins, whose samples are these until it ends; on a device in `bank`, whose last step is done. */
+enum ghp_status ghp_loader_begin(struct ghp_loader *loader, int bank,
+                                 const struct ghp_supply *supply);
+/* A micro-batch's samples, in the compute stream.
+ *
+ * images, labels   where the program wants them; NULL: not these */
+enum ghp_status ghp_loader_load(struct ghp_loader *loader, int micro, void *images, void *labels);
+/* All of the step's work is enqueued. */
+void ghp_loader_end(struct ghp_loader *loader);
+
+struct ghp_prefetch_count ghp_loader_prefetched(const struct ghp_loader *loader);
 
 #endif

@@ -93,17 +93,18 @@ static enum ghp_status look(struct ghp_p2p_thread *c, int message, bool *all)
     return fail_stalled(c, message, limit_s);
 }
 
-static void finish(struct ghp_p2p_thread *c, int at)
+static enum ghp_status finish(struct ghp_p2p_thread *c, int at)
 {
     int message = c->active[at];
 
     if (c->job.messages[message].receives) ghp_message_join(&c->job.messages[message]);
-    c->job.done(c->job.context, message);
+    GHP_TRY(c->job.done(c->job.context, message));
     memmove(&c->active[at], &c->active[at + 1], (size_t)(--c->n_active - at) * sizeof(*c->active));
     pthread_mutex_lock(&c->lock);
     c->state[message] = IDLE;
     pthread_cond_broadcast(&c->done);
     pthread_mutex_unlock(&c->lock);
+    return GHP_OK;
 }
 
 /* One round over everything under way; *progress: something was done. */
@@ -115,7 +116,7 @@ static enum ghp_status carry(struct ghp_p2p_thread *c, bool *progress)
 
         GHP_TRY(look(c, c->active[i], &all));
         if (all) {
-            finish(c, i);
+            GHP_TRY(finish(c, i));
             *progress = true;
         } else {
             i++;

@@ -20,7 +20,7 @@ struct ghp_p2p_thread_job { /* all borrowed */
     const struct ghp_message *messages;
     int n;
     /* Told on the thread when a message is done; `name` gives a message's, for the watchdog. */
-    void (*done)(void *context, int message);
+    enum ghp_status (*done)(void *context, int message);
     const char *(*name)(void *context, int message);
     void *context;
 };

@@ -5,14 +5,16 @@
 #include <string.h>
 
 struct moments { /* of one instruction in one bank */
-    struct ghp_device_event *start, *finish;
+    struct ghp_device_event *start, *finish, *posted;
     bool started, finished; /* in this bank's latest step */
 };
 
 struct bank {
     struct ghp_device_event *begin, *end;
     struct moments *of; /* [n_instrs] */
-    int checked;        /* events before this instruction are passed */
+    int *ran;           /* [n_instrs] what the compute stream ran or posted, in that order */
+    int n_ran;
+    int checked; /* events before this instruction are passed */
 };
 
 struct ghp_timeline {
@@ -27,13 +29,18 @@ static enum ghp_device_stream stream_of(const struct ghp_timeline *t, int i)
                                                            : GHP_DEVICE_STREAM_COMPUTE;
 }
 
+static bool is_posted(const struct ghp_timeline *t, int i)
+{
+    return t->program->instrs[i].stream != GHP_STREAM_COMPUTE;
+}
+
 static enum ghp_status open_instr(struct ghp_timeline *t, int i, struct moments *m)
 {
     const struct ghp_instr *instr = &t->program->instrs[i];
     struct ghp_device d = t->device;
 
-    if (instr->stream == GHP_STREAM_COMM || instr->wait >= 0)
-        GHP_TRY(d.ops->event_open(d.backend, true, &m->start));
+    if (is_posted(t, i) || instr->wait >= 0) GHP_TRY(d.ops->event_open(d.backend, true, &m->start));
+    if (is_posted(t, i)) GHP_TRY(d.ops->event_open(d.backend, true, &m->posted));
     return d.ops->event_open(d.backend, true, &m->finish);
 }
 
@@ -42,7 +49,8 @@ static enum ghp_status open_bank(struct ghp_timeline *t, struct bank *bank)
     struct ghp_device d = t->device;
 
     bank->of = ghp_alloc((size_t)t->program->n_instrs, sizeof(*bank->of));
-    if (bank->of == NULL) return GHP_NO_MEMORY();
+    bank->ran = ghp_alloc((size_t)t->program->n_instrs, sizeof(*bank->ran));
+    if (bank->of == NULL || bank->ran == NULL) return GHP_NO_MEMORY();
     GHP_TRY(d.ops->event_open(d.backend, true, &bank->begin));
     GHP_TRY(d.ops->event_open(d.backend, true, &bank->end));
     for (int i = 0; i < t->program->n_instrs; i++)
@@ -78,10 +86,12 @@ void ghp_timeline_close(struct ghp_timeline *t)
         for (int i = 0; bank->of != NULL && i < t->program->n_instrs; i++) {
             t->device.ops->event_close(t->device.backend, bank->of[i].start);
             t->device.ops->event_close(t->device.backend, bank->of[i].finish);
+            t->device.ops->event_close(t->device.backend, bank->of[i].posted);
         }
         t->device.ops->event_close(t->device.backend, bank->begin);
         t->device.ops->event_close(t->device.backend, bank->end);
         free(bank->of);
+        free(bank->ran);
     }
     free(t);
 }
@@ -92,7 +102,7 @@ enum ghp_status ghp_timeline_begin(struct ghp_timeline *t, int b)
 
     for (int i = 0; i < t->program->n_instrs; i++)
         bank->of[i].started = bank->of[i].finished = false;
-    bank->checked = 0;
+    bank->checked = bank->n_ran = 0;
     return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE, bank->begin);
 }
 
@@ -121,7 +131,17 @@ enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)
     struct moments *m = &t->banks[b].of[i];
 
     m->finished = true;
+    if (!is_posted(t, i)) t->banks[b].ran[t->banks[b].n_ran++] = i;
     return t->device.ops->record_event(t->device.backend, stream_of(t, i), m->finish);
+}
+
+enum ghp_status ghp_timeline_posted(struct ghp_timeline *t, int b, int i)
+{
+    struct bank *bank = &t->banks[b];
+
+    bank->ran[bank->n_ran++] = i;
+    return t->device.ops->record_event(t->device.backend, GHP_DEVICE_STREAM_COMPUTE,
+                                       bank->of[i].posted);
 }
 
 enum ghp_status ghp_timeline_pending(struct ghp_timeline *t, int b, int *instr)
@@ -149,26 +169,33 @@ static enum ghp_status since_begin(const struct ghp_timeline *t, const struct ba
     return t->device.ops->elapsed(t->device.backend, bank->begin, event, seconds);
 }
 
+/* The next instruction of the compute stream, which was done at *before_s with those before it. */
+static enum ghp_status take_instr(const struct ghp_timeline *t, const struct bank *bank, int i,
+                                  double *before_s, struct ghp_step_timer *timer)
+{
+    const struct moments *m = &bank->of[i];
+    struct ghp_instr_timing timing = {.start_s = *before_s};
+    double here_s = 0; /* from when on it kept the compute stream waiting no more */
+
+    if (m->started) GHP_TRY(since_begin(t, bank, m->start, &timing.start_s));
+    if (m->finished) GHP_TRY(since_begin(t, bank, m->finish, &timing.finish_s));
+    here_s = timing.start_s;
+    if (is_posted(t, i)) GHP_TRY(since_begin(t, bank, m->posted, &here_s));
+    ghp_step_timer_wait(timer, i, here_s - *before_s);
+    if (m->finished) ghp_step_timer_record(timer, i, timing);
+    *before_s = is_posted(t, i) ? here_s : timing.finish_s;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_timeline_take(struct ghp_timeline *t, int b, struct ghp_step_timer *timer)
 {
     struct bank *bank = &t->banks[b];
-    double before_s = 0, step_s = 0; /* where the compute stream was done last */
+    double before_s = 0, step_s = 0;
 
     ghp_step_timer_begin(timer);
-    for (int i = 0; i < t->program->n_instrs; i++) {
-        const struct moments *m = &bank->of[i];
-        struct ghp_instr_timing timing = {.step = ghp_step_timer_step(timer), .start_s = before_s};
-
-        if (!m->finished) continue;
-        if (m->started) GHP_TRY(since_begin(t, bank, m->start, &timing.start_s));
-        GHP_TRY(since_begin(t, bank, m->finish, &timing.finish_s));
-        if (stream_of(t, i) == GHP_DEVICE_STREAM_COMPUTE) {
-            ghp_step_timer_wait(timer, i, timing.start_s - before_s);
-            before_s = timing.finish_s;
-        }
-        ghp_step_timer_record(timer, i, timing);
-    }
+    for (int i = 0; i < bank->n_ran; i++)
+        GHP_TRY(take_instr(t, bank, bank->ran[i], &before_s, timer));
     GHP_TRY(since_begin(t, bank, bank->end, &step_s));
-    ghp_step_timer_end_after(timer, step_s);
+    ghp_step_timer_end(timer, step_s);
     return GHP_OK;
 }

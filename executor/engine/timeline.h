@@ -1,7 +1,7 @@
-/* executor/engine/timeline.h - when a step's instructions ran in a device's streams.
+/* executor/engine/timeline.h - when a step's instructions ran in the streams.
  *
- * The host only enqueues, so its clock says nothing: a timed event stands behind every instruction, and before those
- * that wait or run in the communication stream. Two *banks* of events, for the step that is being done and the one
+ * On a device the host only enqueues, so its clock says nothing: a timed event stands behind every instruction, and
+ * before those that wait or run in another stream. (Host memory's events are the clock.) Two *banks* of events, for the step that is being done and the one
  * that is being enqueued meanwhile; timings are taken when a step's events are all passed.
  *
  * Call order: open -> per step: begin, (start, finish)..., end -> when all is passed: take -> close. One thread a
@@ -26,10 +26,12 @@ enum ghp_status ghp_timeline_begin(struct ghp_timeline *timeline, int bank);
 enum ghp_status ghp_timeline_end(struct ghp_timeline *timeline, int bank);
 /* In place of begin where the bank's whole step is played again from a graph. */
 void ghp_timeline_again(struct ghp_timeline *timeline, int bank);
-/* Around instruction i, in the stream of its stream. Compute instructions without anything to wait for need no
- * start. */
+/* Around instruction i, in the stream that runs it; a transfer starts when the compute stream posts it. Compute
+ * instructions without anything to wait for need no start. */
 enum ghp_status ghp_timeline_start(struct ghp_timeline *timeline, int bank, int i);
 enum ghp_status ghp_timeline_finish(struct ghp_timeline *timeline, int bank, int i);
+/* The compute stream has handed instruction i to another stream. */
+enum ghp_status ghp_timeline_posted(struct ghp_timeline *timeline, int bank, int i);
 
 /* The next event of the bank's step that is not passed yet: its instruction, n_instrs for the end, -1: all are
  * passed. */

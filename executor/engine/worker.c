@@ -1,5 +1,6 @@
-/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker_step.c runs steps,
- * worker_instr.c their instructions, engine/worker_concurrent.c those of the other streams, worker_update.c updates. */
+/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker_memory.c allocates,
+ * worker_step.c runs steps, worker_instr.c their instructions, worker_concurrent.c those of the other streams,
+ * worker_update.c updates. */
 #include "executor/engine/worker_private.h"
 
 #include "executor/engine/memory_format.h"
@@ -21,7 +22,7 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .scratch = ghp_kernels_scratch(&w->kernels),
                                .forward_only = w->work.lender != NULL,
                                .prefetch = w->work.prefetch &&
-                                           ghp_exec_context_device(&w->exec).ops == NULL};
+                                           ghp_device_is_host(ghp_exec_context_device(&w->exec))};
 
     GHP_TRY(ghp_lower(&how, w->work.splits, w->work.rank, &w->program));
     return ghp_program_check(&w->program);
@@ -122,6 +123,7 @@ static void choose_metrics_boundary(struct ghp_worker *w)
         if (wait >= 0 && ghp_worker_instr(w, wait)->kind == GHP_INSTR_METRIC_REDUCE)
             w->metrics_boundary = i;
     }
+    w->reduces_metrics = w->metrics_boundary >= 0;
     for (int i = 0; i < w->program.n_instrs && w->metrics_boundary < 0; i++)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_COMPUTE &&
             ghp_worker_instr(w, i)->at.metrics >= 0)
@@ -182,133 +184,17 @@ fail:
     return status;
 }
 
-static const char *label_of(void *context, int i)
-{
-    const struct ghp_worker *w = context;
-
-    return w->prepared[i].label;
-}
-
-/* What of a micro-batch this worker loads. */
-struct ghp_load ghp_worker_load(const struct ghp_worker *w)
-{
-    const struct ghp_work *work = &w->work;
-    const struct ghp_layer *input = &work->model->layers[0];
-    int loss = work->model->n_layers - 1;
-    const struct ghp_placement *placement = &w->program.placement;
-    struct ghp_window_at x =
-        ghp_placement_window(placement, ghp_split_layouts(work->splits[0]).y, input->out.c);
-    struct ghp_window_at l = ghp_placement_window(
-        placement, ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c);
-
-    return (struct ghp_load){.first_image = x.first_sample,
-                             .images = x.samples,
-                             .first_channel = x.first_channel,
-                             .channels = x.channels,
-                             .image_bytes =
-                                 x.channels * input->out.h * input->out.w * work->element_bytes,
-                             .first_label = l.first_sample,
-                             .labels = l.samples,
-                             .element_bytes = work->element_bytes,
-                             .threads = work->threads > 0 ? work->threads : 1};
-}
-
-/* Transfers and further micro-batches work in host memory. */
-static enum ghp_status check_in_flight(const struct ghp_worker *w)
-{
-    if (w->work.staging == NULL) return GHP_OK;
-    return GHP_FAIL(
-        GHP_ERR_USAGE,
-        "backend '%s' runs plans of one stage and one micro-batch; plan with --pipeline "
-        "shared, or run on processors",
-        w->exec.backend_ops->name);
-}
-
-static enum ghp_status open_in_flight(struct ghp_worker *w, bool communicates)
-{
-    struct ghp_worker *lender = w->work.lender;
-    struct ghp_in_flight_plan plan = {
-        .exec = &w->exec,
-        .program = &w->program,
-        .load = ghp_worker_load(w),
-        .lender = lender != NULL ? lender->in_flight : NULL,
-        .captures = lender == NULL && w->work.fault == GHP_FAULT_NONE && !w->work.no_graph,
-        .label = label_of,
-        .context = w};
-
-    for (int i = 0; i < w->program.n_instrs; i++) /* all of them enqueue, or none is recorded */
-        if (w->prepared[i].comm != NULL && !w->exec.collectives->ops->enqueues)
-            plan.captures = false;
-    if (communicates && !w->exec.collectives->ops->enqueues) plan.captures = false;
-    return ghp_in_flight_open(&plan, &w->in_flight);
-}
-
-static enum ghp_status open_arena(struct ghp_worker *w)
-{
-    const struct ghp_worker *lender = w->work.lender;
-    struct ghp_device device = ghp_exec_context_device(&w->exec);
-
-    if (device.ops == NULL) return ghp_arena_open(&w->program, lender == NULL, &w->arena);
-    return ghp_arena_open_on(device, &w->program, lender != NULL ? &lender->arena : NULL,
-                             &w->arena);
-}
-
-/* The thread that makes samples, where the program has room for them. */
-static enum ghp_status open_prefetch(struct ghp_worker *w)
-{
-    struct ghp_load load = ghp_worker_load(w);
-    int place = -1;
-
-    for (int i = 0; i < w->program.n_buffers; i++)
-        if (w->program.buffers[i].buffer_kind == GHP_BUFFER_PREFETCH) place = i;
-    if (place < 0) return GHP_OK;
-    w->next.samples = ghp_alloc((size_t)w->program.placement.micro_batch, sizeof(*w->next.samples));
-    return w->next.samples != NULL ? ghp_prefetch_open(&load, w->address[place], &w->prefetch)
-                                   : GHP_NO_MEMORY();
-}
-
-enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
-{
-    struct ghp_comm_stream_work comm_stream = {.jobs = w->program.n_instrs + 1,
-                                               .run = ghp_worker_reduce,
-                                               .context = w,
-                                               .late = w->work.reduces_late};
-    bool communicates = false;
-
-    GHP_TRY(open_arena(w));
-    for (int i = 0; i < w->program.n_buffers; i++) {
-        const struct ghp_buffer *b = &w->program.buffers[i];
-        bool borrowed = w->work.lender != NULL &&
-                        (b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE);
-
-        w->address[i] =
-            borrowed ? ghp_worker_tensor(w->work.lender, b->buffer_kind, b->layer, b->slot, NULL)
-                     : ghp_arena_at(&w->arena, &w->program, i);
-    }
-    for (int i = 0; i < w->program.n_instrs; i++)
-        communicates = communicates || ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM;
-    if (w->arena.device.ops != NULL) {
-        GHP_TRY(check_in_flight(w));
-        GHP_TRY(open_in_flight(w, communicates));
-    }
-    GHP_TRY(open_prefetch(w));
-    if (communicates) GHP_TRY(ghp_comm_stream_open(&w->exec, &comm_stream, &w->comm_stream));
-    return ghp_worker_open_p2p_thread(w);
-}
-
 void ghp_worker_close(struct ghp_worker *w)
 {
     if (w == NULL) return;
     ghp_p2p_thread_close(w->p2p_thread);
     ghp_comm_stream_close(w->comm_stream);
     ghp_in_flight_close(w->in_flight);
-    ghp_prefetch_close(w->prefetch);
     for (int p = 0; p < w->n_messages; p++)
         ghp_message_close(&w->messages[p]);
     if (w->channel != NULL) w->channel->ops->close(w->channel);
     ghp_arena_close(&w->arena);
     ghp_step_timer_close(w->timer);
-    free((int64_t *)(uintptr_t)w->next.samples);
     free(w->messages);
     free(w->message_instr);
     free(w->address);
@@ -358,11 +244,6 @@ bool ghp_worker_owns(const struct ghp_worker *w, int layer)
     return layer >= w->program.placement.first_layer && layer < w->program.placement.end_layer;
 }
 
-struct ghp_prefetch_count ghp_worker_prefetched(const struct ghp_worker *w)
-{
-    return ghp_prefetch_counted(w->prefetch);
-}
-
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 {
     return w->timer;
@@ -390,9 +271,4 @@ bool ghp_worker_blocks_weights(const struct ghp_worker *w, int layer)
         ghp_local_of(w->work.model, layer, w->work.splits[layer], w->program.placement.problem);
 
     return ghp_memory_format_weights(w->exec.backend_ops, w->exec.backend, &local);
-}
-
-void ghp_worker_rest(struct ghp_worker *w)
-{
-    ghp_arena_rest(&w->arena, &w->program);
 }

@@ -42,8 +42,8 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     const struct ghp_profile *profile;
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
     int threads;               /* that make samples; 0: one */
-    bool prefetch;             /* on a processor: the next samples are made while a step runs */
-    bool no_graph;             /* on a device: each step is enqueued anew */
+    bool prefetch; /* on a processor: the next samples are made while a step runs; else always */
+    bool no_graph; /* on a device: each step is enqueued anew */
     bool reduces_late; /* on a processor: no thread reduces beside the step (comm_stream.h) */
 };
 
@@ -91,11 +91,10 @@ void ghp_worker_close(struct ghp_worker *worker);
  * Collective over all workers of the extent */
 enum ghp_status ghp_worker_step(struct ghp_worker *worker, const struct ghp_step *step);
 
-/* What a step's next one will be, so that its samples are made while the step runs: on a processor that makes samples
- * ahead to be said before the step, on a device after it, elsewhere of no use. A hint that does not come true costs
- * time alone. `next->samples` are copied, `next->data` is borrowed until ghp_worker_close. */
-enum ghp_hints { GHP_HINTS_NONE, GHP_HINTS_BEFORE, GHP_HINTS_AFTER };
-enum ghp_hints ghp_worker_hints(const struct ghp_worker *worker);
+/* Said before a step: what the step after it will be, so that its samples are made while the step runs, if that saves
+ * anything (wants_hints). A hint that does not come true costs time alone. `next->samples` are copied, `next->data` is
+ * borrowed until ghp_worker_close. */
+bool ghp_worker_wants_hints(const struct ghp_worker *worker);
 void ghp_worker_hint(struct ghp_worker *worker, const struct ghp_step *next);
 /* Samples that steps loaded so far, and how many of them were made ahead. */
 struct ghp_prefetch_count ghp_worker_prefetched(const struct ghp_worker *worker);
@@ -118,8 +117,10 @@ const struct ghp_work *ghp_worker_work(const struct ghp_worker *worker);
 const struct ghp_placement *ghp_worker_placement(const struct ghp_worker *worker);
 /* Whether it owns the layer. */
 bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
-/* Measured seconds of each instruction; settle or flush before reading. */
+/* Measured seconds of each instruction, of steps whose results are there; settle or flush before reading. */
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
+/* Said after a step: its times do not count. */
+void ghp_worker_skip_timings(struct ghp_worker *worker);
 
 /* A layer's tensor in this worker's memory (a device's: read it with executor/backend/device.h): WEIGHT,
  * WEIGHT_GRADIENT, MOMENTUM (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the

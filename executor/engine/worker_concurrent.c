@@ -1,9 +1,6 @@
 /* executor/engine/worker_concurrent.c - what runs beside the compute stream: reductions on the communication stream,
- * messages with the point-to-point thread.
- *
- * On a device reductions are enqueued in its communication stream, and marks take the place of the clock. */
+ * messages with the point-to-point thread. */
 #include "executor/engine/worker_private.h"
-#include "core/base/clock.h"
 
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes)
 {
@@ -52,10 +49,11 @@ static enum ghp_status reduce(struct ghp_worker *w, int i)
                                                      : GHP_OK;
 }
 
-/* On a device: in its communication stream, by marks in place of the clock. */
-static enum ghp_status enqueue_reduce(struct ghp_worker *w, int i)
+/* On the communication stream: on its thread, or at once where the device transport enqueues. */
+enum ghp_status ghp_worker_reduce(void *context, int i)
 {
-    int bank = w->prepared[i].origin.bank;
+    struct ghp_worker *w = context;
+    int bank = w->prepared[i].bank;
 
     GHP_TRY(ghp_in_flight_start(w->in_flight, bank, i));
     GHP_TRY(reduce(w, i));
@@ -65,48 +63,28 @@ static enum ghp_status enqueue_reduce(struct ghp_worker *w, int i)
     return ghp_in_flight_finish(w->in_flight, bank, i);
 }
 
-/* On the communication stream: on its thread, or at once where the device transport enqueues. */
-enum ghp_status ghp_worker_reduce(void *context, int i)
-{
-    struct ghp_worker *w = context;
-    const struct ghp_origin *origin = &w->prepared[i].origin;
-    struct ghp_instr_timing timing = {.step = origin->step,
-                                      .start_s = ghp_now_s() - origin->start_s};
-
-    if (w->in_flight != NULL) return enqueue_reduce(w, i);
-    GHP_TRY(reduce(w, i));
-    timing.finish_s = ghp_now_s() - origin->start_s;
-    ghp_step_timer_record(w->timer, i, timing);
-    return GHP_OK;
-}
-
 /* Hands an instruction to the stream that runs it. */
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
 {
     struct ghp_prepared_instr *p = &w->prepared[i];
-    double begin_s = ghp_step_timer_start_s(w->timer);
 
-    p->origin =
-        (struct ghp_origin){.step = ghp_step_timer_step(w->timer),
-                            .start_s = begin_s,
-                            .posted_s = ghp_now_s() - begin_s,
-                            .bank = w->in_flight != NULL ? ghp_in_flight_bank(w->in_flight) : 0};
-    if (p->message < 0) return ghp_comm_stream_post(w->comm_stream, i);
-    ghp_p2p_thread_post(w->p2p_thread, p->message);
-    return GHP_OK;
+    p->bank = ghp_in_flight_bank(w->in_flight);
+    if (p->message < 0) {
+        GHP_TRY(ghp_comm_stream_post(w->comm_stream, i));
+    } else {
+        GHP_TRY(ghp_in_flight_start(w->in_flight, p->bank, i));
+        ghp_p2p_thread_post(w->p2p_thread, p->message);
+    }
+    return ghp_in_flight_posted(w->in_flight, i);
 }
 
 /* On the transfer thread. */
-static void note_message(void *context, int message)
+static enum ghp_status note_message(void *context, int message)
 {
     struct ghp_worker *w = context;
     int i = w->message_instr[message];
-    const struct ghp_origin *origin = &w->prepared[i].origin;
 
-    ghp_step_timer_record(w->timer, i,
-                          (struct ghp_instr_timing){.step = origin->step,
-                                                    .start_s = origin->posted_s,
-                                                    .finish_s = ghp_now_s() - origin->start_s});
+    return ghp_in_flight_finish(w->in_flight, w->prepared[i].bank, i);
 }
 
 static const char *message_name(void *context, int message)

@@ -6,60 +6,13 @@
 #include "executor/engine/reshard.h"
 #include "executor/engine/memory_format.h"
 
-#include <string.h>
-
-/* A micro-batch of a step. */
-static struct ghp_supply micro_batch_of(const struct ghp_worker *w, const struct ghp_step *step,
-                                        int micro)
-{
-    const struct ghp_placement *placement = &w->program.placement;
-
-    return (struct ghp_supply){.data = step->data,
-                               .set = step->set,
-                               .samples = step->samples + micro * placement->micro_batch,
-                               .n = placement->micro_batch,
-                               .step = step->index};
-}
-
-/* What is loaded after instruction `instr` can be made from now on. */
-static void begin_next(struct ghp_worker *w, const struct ghp_instr *instr)
-{
-    int after = instr->micro + 1;
-
-    if (after < ghp_staging_micro_batches(w->work.staging)) {
-        struct ghp_supply supply = micro_batch_of(w, &w->step, after);
-
-        ghp_prefetch_hint(w->prefetch, &supply);
-    } else if (w->has_next) {
-        ghp_prefetch_hint(w->prefetch, &w->next);
-        w->has_next = false;
-    }
-}
-
-static enum ghp_status load_images(struct ghp_worker *w, const struct ghp_instr *instr,
-                                   const struct ghp_load *load, const struct ghp_supply *supply)
-{
-    void *images = w->address[instr->at.y];
-
-    if (w->prefetch == NULL)
-        return ghp_samples_images(load, supply, (struct ghp_range){0, load->images}, images);
-    GHP_TRY(ghp_prefetch_take(w->prefetch, supply, images));
-    begin_next(w, instr);
-    return GHP_OK;
-}
-
 /* Samples where the input is owned, labels where the loss is. */
 static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    struct ghp_load load = ghp_worker_load(w);
-    struct ghp_supply supply = micro_batch_of(w, &w->step, instr->micro);
+    const struct ghp_operands *at = &instr->at;
 
-    if (w->in_flight != NULL)
-        return ghp_in_flight_load(w->in_flight, w->address[instr->at.y],
-                                  w->address[instr->at.labels]);
-    if (instr->at.y >= 0) GHP_TRY(load_images(w, instr, &load, &supply));
-    return instr->at.labels >= 0 ? ghp_samples_labels(&load, &supply, w->address[instr->at.labels])
-                                 : GHP_OK;
+    return ghp_in_flight_load(w->in_flight, instr->micro, at->y >= 0 ? w->address[at->y] : NULL,
+                              at->labels >= 0 ? w->address[at->labels] : NULL);
 }
 
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
@@ -80,7 +33,7 @@ static enum ghp_status run_loss(struct ghp_worker *w, int i,
                                 const struct ghp_kernel_arguments *args)
 {
     GHP_TRY(w->exec.backend_ops->run(w->prepared[i].kernel, args));
-    if (w->in_flight == NULL || ghp_worker_instr(w, i)->wait >= 0) return GHP_OK;
+    if (w->reduces_metrics) return GHP_OK;
     return ghp_in_flight_metrics(w->in_flight, ghp_in_flight_bank(w->in_flight),
                                  GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics]);
 }
@@ -156,7 +109,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     if (p->fuses && does->bias >= 0)
         args.at.w[1] = w->address[ghp_worker_instr(w, does->bias)->at.w[0]];
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);
-    if (w->in_flight != NULL) args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
+    args.hyperparameters = ghp_in_flight_hyperparameters(w->in_flight);
     if (instr->at.metrics >= 0) return run_loss(w, i, &args);
     if (instr->local.repeat > 1 && instr->pass != GHP_PASS_BACKWARD_WEIGHT)
         return run_ghost_batches(w, i, &args);
@@ -215,13 +168,14 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
 }
 
 /* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
-static void keep_metrics(struct ghp_worker *w)
+static enum ghp_status keep_metrics(struct ghp_worker *w)
 {
     int loss = w->work.model->n_layers - 1, tp_size = w->work.splits[loss].tp_size;
 
-    if (w->program.placement.n_stages == 1) return;
-    if (ghp_worker_owns(w, loss) && w->program.placement.number % tp_size == 0) return;
-    memset(w->address[w->metrics], 0, GHP_METRIC_COUNT * sizeof(double));
+    if (w->program.placement.n_stages == 1) return GHP_OK;
+    if (ghp_worker_owns(w, loss) && w->program.placement.number % tp_size == 0) return GHP_OK;
+    return ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics],
+                            GHP_METRIC_COUNT * sizeof(double));
 }
 
 enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous)
@@ -239,7 +193,7 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
             return GHP_OK;
         return ghp_worker_sum(w, i, at->stats, instr->bytes);
     case GHP_INSTR_UPDATE: return ghp_worker_update(w, i, previous);
-    case GHP_INSTR_METRIC_REDUCE: keep_metrics(w); /* fall through */
+    case GHP_INSTR_METRIC_REDUCE: GHP_TRY(keep_metrics(w)); /* fall through */
     case GHP_INSTR_ALL_REDUCE:
     case GHP_INSTR_REDUCE_SCATTER:
     case GHP_INSTR_ALL_GATHER:

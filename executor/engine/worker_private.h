@@ -11,20 +11,13 @@
 
 enum { GHP_WORKER_LABEL_BYTES = 96 };
 
-struct ghp_origin {  /* of a job of another stream */
-    int64_t step;    /* of the step timer */
-    double start_s;  /* of that step */
-    double posted_s; /* after that */
-    int bank;        /* of that step, on a device */
-};
-
 struct ghp_prepared_instr { /* what a worker has for an instruction of its program */
     bool fuses;   /* its kernel does the work of those that it names (core/program/fuse.h) */
     bool updated; /* of an UPDATE: done in this step */
     int message;  /* of a SEND or RECEIVE, else -1 */
     struct ghp_kernel *kernel;          /* of a COMPUTE, else NULL */
     struct ghp_comm *comm;              /* of one that sends, else NULL */
-    struct ghp_origin origin;           /* of one of another stream: the step that posted it */
+    int bank;                           /* of one of another stream: of the step that posted it */
     char label[GHP_WORKER_LABEL_BYTES]; /* for the watchdog */
 };
 
@@ -35,10 +28,7 @@ struct ghp_worker {
     struct ghp_program program;
     struct ghp_arena arena;
     struct ghp_comm_stream *comm_stream; /* NULL: nothing runs beside the compute stream */
-    struct ghp_in_flight *in_flight;     /* NULL: tensors lie in host memory */
-    struct ghp_prefetch *prefetch;       /* NULL: samples are made when they are loaded */
-    struct ghp_supply next; /* hinted for the step after the present one; samples owned */
-    bool has_next;
+    struct ghp_in_flight *in_flight;
     struct ghp_step_timer *timer;
     struct ghp_prepared_instr *prepared; /* of each instruction */
     void **address;                      /* of each buffer */
@@ -52,9 +42,10 @@ struct ghp_worker {
     int metrics;          /* buffer */
     int metrics_boundary; /* instruction before which the last step's metrics are taken */
     int dropped;          /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
-    bool updates_pending, result_pending;
     enum ghp_buffer_kind
         collected;        /* what of strips lies whole among the gradients; KIND_COUNT: nothing */
+    bool reduces_metrics; /* the program has a METRIC_REDUCE */
+    bool updates_pending;
     struct ghp_step step; /* whose updates or result are pending, or that runs */
     bool has_result;
     struct ghp_result result;
@@ -64,14 +55,6 @@ static inline const struct ghp_instr *ghp_worker_instr(const struct ghp_worker *
 {
     return &w->program.instrs[i];
 }
-
-/* What of a micro-batch this worker loads. */
-struct ghp_load ghp_worker_load(const struct ghp_worker *w);
-
-/* ---- worker_step.c ---- */
-
-/* Keeps the metrics of a step that is done. */
-void ghp_worker_take_result(struct ghp_worker *w, uint64_t step, const double *metrics);
 
 /* ---- worker_instr.c ---- */
 

@@ -12,16 +12,15 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
 
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
-        updates[n++] = (struct ghp_update){
-            .w = w->address[instr->at.w[p]],
-            .v = w->address[instr->at.momentum[p]],
-            .dw = w->address[instr->at.dw[p]],
-            .elements = w->program.buffers[instr->at.w[p]].elements,
-            .learning_rate = of->learning_rate,
-            .momentum = of->momentum,
-            .weight_decay = of->weight_decay,
-            .hyperparameters =
-                w->in_flight != NULL ? ghp_in_flight_hyperparameters(w->in_flight) : NULL};
+        updates[n++] =
+            (struct ghp_update){.w = w->address[instr->at.w[p]],
+                                .v = w->address[instr->at.momentum[p]],
+                                .dw = w->address[instr->at.dw[p]],
+                                .elements = w->program.buffers[instr->at.w[p]].elements,
+                                .learning_rate = of->learning_rate,
+                                .momentum = of->momentum,
+                                .weight_decay = of->weight_decay,
+                                .hyperparameters = ghp_in_flight_hyperparameters(w->in_flight)};
     }
     return n;
 }

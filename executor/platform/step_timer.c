@@ -1,6 +1,5 @@
 /* executor/platform/step_timer.c - see platform/step_timer.h. Steps and timings lie in rings with one place a step. */
 #include "executor/platform/step_timer.h"
-#include "core/base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,6 @@
 struct ghp_step_timer {
     int n;
     int64_t step, first;                   /* present step; first that counts */
-    double start_s;                        /* of the present step */
     struct ghp_instr_timing_mean *timings; /* [n][GHP_STEP_TIMER_STEPS] */
     struct ghp_instr_timing *last;         /* [n] */
     double step_s[GHP_STEP_TIMER_STEPS];   /* < 0: skipped */
@@ -45,33 +43,17 @@ void ghp_step_timer_begin(struct ghp_step_timer *w)
 
     for (int i = 0; i < w->n; i++)
         w->timings[i * GHP_STEP_TIMER_STEPS + place] = (struct ghp_instr_timing_mean){0};
-    w->start_s = ghp_now_s();
 }
 
-void ghp_step_timer_end(struct ghp_step_timer *w)
-{
-    ghp_step_timer_end_after(w, ghp_now_s() - w->start_s);
-}
-
-void ghp_step_timer_end_after(struct ghp_step_timer *w, double step_s)
+void ghp_step_timer_end(struct ghp_step_timer *w, double step_s)
 {
     w->step_s[w->step % GHP_STEP_TIMER_STEPS] = step_s;
     w->step++;
 }
 
-int64_t ghp_step_timer_step(const struct ghp_step_timer *w)
-{
-    return w->step;
-}
-
-double ghp_step_timer_start_s(const struct ghp_step_timer *w)
-{
-    return w->start_s;
-}
-
 void ghp_step_timer_record(struct ghp_step_timer *w, int instr, struct ghp_instr_timing timing)
 {
-    w->timings[instr * GHP_STEP_TIMER_STEPS + timing.step % GHP_STEP_TIMER_STEPS].run_s =
+    w->timings[instr * GHP_STEP_TIMER_STEPS + w->step % GHP_STEP_TIMER_STEPS].run_s =
         timing.finish_s - timing.start_s;
     w->last[instr] = timing;
 }

@@ -2,9 +2,9 @@
  *
  * Keeps the last GHP_STEP_TIMER_STEPS steps, and answers for the steps of middling length: means over the half of them
  * between the quartiles. A mean over the same steps for everything, so the terms of a step sum to the step; between the
- * quartiles, so a hiccup of the machine does not count. Not a profiler: it times what the training does anyway.
- * One writer an instruction's timing: the stream that runs it; one of its waiting: the compute stream. Read when both
- * streams stand still. */
+ * quartiles, so a hiccup of the machine does not count. Not a profiler: it keeps what the training times anyway.
+ *
+ * Call order: open -> per step: begin, record and wait for each instruction, end -> close. One thread calls. */
 #ifndef GHP_EXECUTOR_PLATFORM_STEP_TIMER_H
 #define GHP_EXECUTOR_PLATFORM_STEP_TIMER_H
 
@@ -14,9 +14,8 @@
 
 enum { GHP_STEP_TIMER_STEPS = 64 };
 
-struct ghp_instr_timing { /* one instruction in one step; seconds since that step's start */
-    int64_t step; /* ghp_step_timer_step when the step ran (a reduction may end in a later one) */
-    double start_s, finish_s;
+struct ghp_instr_timing {     /* one instruction in one step; seconds since that step's start */
+    double start_s, finish_s; /* of a reduction perhaps in the next step's time */
 };
 
 struct ghp_step_timer;
@@ -25,14 +24,10 @@ struct ghp_step_timer;
 enum ghp_status ghp_step_timer_open(int n, struct ghp_step_timer **watch);
 void ghp_step_timer_close(struct ghp_step_timer *watch); /* accepts NULL */
 
-void ghp_step_timer_begin(struct ghp_step_timer *watch); /* a step starts */
-void ghp_step_timer_end(struct ghp_step_timer *watch);   /* its compute stream ends */
-/* The same, for whoever timed the step otherwise. */
-void ghp_step_timer_end_after(struct ghp_step_timer *watch, double step_s);
-int64_t ghp_step_timer_step(const struct ghp_step_timer *watch);   /* number of the present step */
-double ghp_step_timer_start_s(const struct ghp_step_timer *watch); /* when it started */
+void ghp_step_timer_begin(struct ghp_step_timer *watch);              /* the timings of a step */
+void ghp_step_timer_end(struct ghp_step_timer *watch, double step_s); /* how long it was */
 void ghp_step_timer_record(struct ghp_step_timer *watch, int instr, struct ghp_instr_timing timing);
-/* In the present step the compute stream stood still for the instruction: before its start, for a reduction of the
+/* In that step the compute stream stood still for the instruction: before its start, for a reduction of the
  * previous step; or to hand it to the thread that runs it, which may take the core at once. */
 void ghp_step_timer_wait(struct ghp_step_timer *watch, int instr, double wait_s);
 /* drops what was measured so far (warm-up) */

@@ -94,12 +94,12 @@ static enum ghp_status keep_gradients(struct ghp_training *t, int64_t step)
     return GHP_OK;
 }
 
-/* The next samples are made while the worker computes: said when the worker wants to know. */
-static void hint(struct ghp_training *t, int64_t step, enum ghp_hints now)
+/* The next samples are made while the worker computes. */
+static void hint(struct ghp_training *t, int64_t step)
 {
     struct ghp_step next;
 
-    if (ghp_worker_hints(t->worker) != now || step >= t->steps) return;
+    if (!ghp_worker_wants_hints(t->worker) || step >= t->steps) return;
     next = ghp_training_config_step(t->training_config, step);
     ghp_worker_hint(t->worker, &next);
 }
@@ -113,14 +113,13 @@ enum ghp_status ghp_train(struct ghp_training *t)
         struct ghp_step step = ghp_training_config_step(t->training_config, i);
         double begin;
 
-        hint(t, i + 1, GHP_HINTS_BEFORE);
+        hint(t, i + 1);
         begin = ghp_now_s();
         GHP_TRY(ghp_worker_step(t->worker, &step));
         t->seconds += ghp_now_s() - begin;
         GHP_TRY(keep_gradients(t, i));
         GHP_TRY(note_result(t));
         GHP_TRY(between_steps(t, i + 1));
-        hint(t, i + 1, GHP_HINTS_AFTER);
         if (i + 1 - t->first_step == warm_up(t)) {
             GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes timings too */
             ghp_step_timer_forget(timer);

@@ -89,18 +89,18 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
     for (int i = 0; i < STEPS; i++) {
         struct ghp_step step = ghp_training_config_step(&b->training_config, i);
 
+        if (hints && i + 1 < STEPS) {
+            struct ghp_step next =
+                ghp_training_config_step(&b->training_config, i == 2 ? i + 2 : i + 1);
+
+            ghp_worker_hint(worker, &next); /* what is said before step 2 does not come true */
+        }
         CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
         note_loss(worker, t, &n);
         if (i == 4) {
             CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
             note_loss(worker, t, &n);
             CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, &t->evaluation), GHP_OK);
-        }
-        if (hints && i + 1 < STEPS) {
-            struct ghp_step next =
-                ghp_training_config_step(&b->training_config, i == 2 ? i + 2 : i + 1);
-
-            ghp_worker_hint(worker, &next); /* the one after step 2 does not come true */
         }
     }
     CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);

@@ -70,10 +70,11 @@ static enum ghp_status poll(struct ghp_channel *channel, int slot, bool *done)
     return GHP_OK;
 }
 
-static void done(void *context, int message)
+static enum ghp_status done(void *context, int message)
 {
     (void)message;
     ++*(int *)context;
+    return GHP_OK;
 }
 
 static const char *name(void *context, int message)

@@ -127,7 +127,7 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t f
     bool ahead = b->work.prefetch;
 
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
-    CHECK_EQ(ghp_worker_hints(worker), ahead ? GHP_HINTS_BEFORE : GHP_HINTS_NONE);
+    CHECK_EQ(ghp_worker_wants_hints(worker), ahead);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
     for (int64_t t = first; t < first + STEPS; t++) {
         struct ghp_step step = ghp_training_config_step(&b->training_config, t);

@@ -76,11 +76,10 @@ static void test_gathered(const struct ghp_straggler_wait_request *request, int 
     CHECK_STATUS(ghp_step_timer_open(2, &timer), GHP_OK);
     for (int s = 0; s < STEPS; s++) {
         ghp_step_timer_begin(timer);
-        ghp_step_timer_record(timer, 0, (struct ghp_instr_timing){.step = s, .finish_s = 2e-3});
+        ghp_step_timer_record(timer, 0, (struct ghp_instr_timing){.finish_s = 2e-3});
         ghp_step_timer_record(
-            timer, 1,
-            (struct ghp_instr_timing){.step = s, .start_s = 2e-3, .finish_s = (rank + 3) * 1e-3});
-        ghp_step_timer_end(timer);
+            timer, 1, (struct ghp_instr_timing){.start_s = 2e-3, .finish_s = (rank + 3) * 1e-3});
+        ghp_step_timer_end(timer, (rank + 3) * 1e-3);
     }
     CHECK_STATUS(ghp_straggler_wait_compare(request, &program, timer, &prediction_errors), GHP_OK);
     CHECK_NEAR(prediction_error[0].measured_own_s, 2e-3, 1e-15);

@@ -1,0 +1,120 @@
+/* executor/engine/worker_memory.c - what a worker allocates: its arena, the steps that it has under way with their
+ * samples, and its other streams. */
+#include "executor/engine/worker_private.h"
+
+/* What of a micro-batch this worker loads; of a stage without the input or without the loss: none. */
+static struct ghp_load load_of(const struct ghp_worker *w)
+{
+    const struct ghp_work *work = &w->work;
+    const struct ghp_layer *input = &work->model->layers[0];
+    int loss = work->model->n_layers - 1;
+    const struct ghp_placement *placement = &w->program.placement;
+    struct ghp_window_at x =
+        ghp_placement_window(placement, ghp_split_layouts(work->splits[0]).y, input->out.c);
+    struct ghp_window_at l = ghp_placement_window(
+        placement, ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c);
+
+    return (struct ghp_load){.first_image = x.first_sample,
+                             .images = ghp_worker_owns(w, 0) ? x.samples : 0,
+                             .first_channel = x.first_channel,
+                             .channels = x.channels,
+                             .image_bytes =
+                                 x.channels * input->out.h * input->out.w * work->element_bytes,
+                             .first_label = l.first_sample,
+                             .labels = ghp_worker_owns(w, loss) ? l.samples : 0,
+                             .element_bytes = work->element_bytes,
+                             .threads = work->threads > 0 ? work->threads : 1};
+}
+
+static enum ghp_status open_arena(struct ghp_worker *w)
+{
+    struct ghp_worker *lender = w->work.lender;
+
+    GHP_TRY(ghp_arena_open(ghp_exec_context_device(&w->exec), &w->program,
+                           lender != NULL ? &lender->arena : NULL, &w->arena));
+    for (int i = 0; i < w->program.n_buffers; i++) {
+        const struct ghp_buffer *b = &w->program.buffers[i];
+        bool borrowed = lender != NULL &&
+                        (b->buffer_kind == GHP_BUFFER_WEIGHT || b->buffer_kind == GHP_BUFFER_STATE);
+
+        w->address[i] = borrowed
+                            ? ghp_worker_tensor(lender, b->buffer_kind, b->layer, b->slot, NULL)
+                            : ghp_arena_at(&w->arena, &w->program, i);
+    }
+    return GHP_OK;
+}
+
+/* Transfers and further micro-batches work in host memory. */
+static enum ghp_status check_staging(const struct ghp_worker *w)
+{
+    if (w->work.staging == NULL || ghp_device_is_host(w->arena.device)) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_USAGE,
+        "backend '%s' runs plans of one stage and one micro-batch; plan with --pipeline "
+        "shared, or run on processors",
+        w->exec.backend_ops->name);
+}
+
+static bool communicates(const struct ghp_worker *w)
+{
+    for (int i = 0; i < w->program.n_instrs; i++)
+        if (ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM) return true;
+    return false;
+}
+
+/* Whether every collective of a step only enqueues: else none of its work can be recorded. */
+static bool enqueues(const struct ghp_worker *w)
+{
+    bool carries = communicates(w);
+
+    for (int i = 0; i < w->program.n_instrs; i++)
+        carries = carries || w->prepared[i].comm != NULL;
+    return !carries || w->exec.collectives->ops->enqueues;
+}
+
+static const char *label_of(void *context, int i)
+{
+    const struct ghp_worker *w = context;
+
+    return w->prepared[i].label;
+}
+
+static enum ghp_status open_in_flight(struct ghp_worker *w)
+{
+    const struct ghp_work *work = &w->work;
+    struct ghp_in_flight_plan plan = {
+        .exec = &w->exec,
+        .program = &w->program,
+        .loader = {.load = load_of(w),
+                   .micro_batches = ghp_staging_micro_batches(work->staging),
+                   .micro_batch = w->program.placement.micro_batch},
+        .lender = work->lender != NULL ? work->lender->in_flight : NULL,
+        .captures =
+            work->lender == NULL && work->fault == GHP_FAULT_NONE && !work->no_graph && enqueues(w),
+        .label = label_of,
+        .context = w};
+
+    for (int i = 0; i < w->program.n_buffers; i++)
+        if (w->program.buffers[i].buffer_kind == GHP_BUFFER_PREFETCH)
+            plan.loader.place = w->address[i];
+    return ghp_in_flight_open(&plan, &w->in_flight);
+}
+
+enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
+{
+    struct ghp_comm_stream_work comm_stream = {.jobs = w->program.n_instrs + 1,
+                                               .run = ghp_worker_reduce,
+                                               .context = w,
+                                               .late = w->work.reduces_late};
+
+    GHP_TRY(open_arena(w));
+    GHP_TRY(check_staging(w));
+    GHP_TRY(open_in_flight(w));
+    if (communicates(w)) GHP_TRY(ghp_comm_stream_open(&w->exec, &comm_stream, &w->comm_stream));
+    return ghp_worker_open_p2p_thread(w);
+}
+
+void ghp_worker_rest(struct ghp_worker *w)
+{
+    ghp_arena_rest(&w->arena, &w->program);
+}
