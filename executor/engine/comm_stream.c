@@ -17,7 +17,7 @@ struct ghp_comm_stream {
     int last; /* job posted last, -1: none */
     struct comm_stream_job *jobs;
     struct ghp_comm_stream_work work;
-    struct ghp_comm_thread *thread; /* NULL: none */
+    struct ghp_task_thread *thread; /* NULL: none */
     int *waiting;                   /* [work.jobs] ring of jobs posted; without any thread */
     int64_t done;                   /* of those posted, without any thread */
     enum ghp_status status;         /* of them */
@@ -74,7 +74,7 @@ enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec,
     if (!comm_stream->enqueues && !work->late)
         GHP_TRY_GOTO(
             status,
-            ghp_comm_thread_open(work->jobs + 1, run_concurrent, comm_stream, &comm_stream->thread),
+            ghp_task_thread_open(work->jobs + 1, run_concurrent, comm_stream, &comm_stream->thread),
             fail);
     *result = comm_stream;
     return GHP_OK;
@@ -89,7 +89,7 @@ void ghp_comm_stream_close(struct ghp_comm_stream *comm_stream)
 
     if (comm_stream == NULL) return;
     d = comm_stream->device;
-    ghp_comm_thread_close(comm_stream->thread);
+    ghp_task_thread_close(comm_stream->thread);
     if (comm_stream->work.late && !comm_stream->enqueues)
         run_waiting(comm_stream, comm_stream->posted);
     for (int i = 0; comm_stream->jobs != NULL && i < comm_stream->work.jobs; i++) {
@@ -110,7 +110,7 @@ enum ghp_status ghp_comm_stream_post(struct ghp_comm_stream *comm_stream, int jo
     GHP_TRY(d.ops->record_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, j->ready));
     comm_stream->last = job;
     if (comm_stream->thread != NULL) {
-        j->ticket = ghp_comm_thread_post(comm_stream->thread, job);
+        j->ticket = ghp_task_thread_post(comm_stream->thread, job);
         return GHP_OK;
     }
     j->ticket = ++comm_stream->posted;
@@ -129,7 +129,7 @@ enum ghp_status ghp_comm_stream_wait(struct ghp_comm_stream *comm_stream, int jo
     struct ghp_device d = comm_stream->device;
 
     if (j->ticket == 0) return GHP_OK;
-    if (comm_stream->thread != NULL) return ghp_comm_thread_wait(comm_stream->thread, j->ticket);
+    if (comm_stream->thread != NULL) return ghp_task_thread_wait(comm_stream->thread, j->ticket);
     if (!comm_stream->enqueues) return run_waiting(comm_stream, j->ticket);
     return d.ops->wait_event(d.backend, GHP_DEVICE_STREAM_COMPUTE, j->done);
 }

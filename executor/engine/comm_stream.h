@@ -2,7 +2,7 @@
  * compute stream.
  *
  * Where tensors lie in host memory, or are carried through it, a communication stream is a thread
- * (executor/engine/comm_thread.h) that does one job after the other. Where the device transport enqueues, the job is
+ * (executor/platform/task_thread.h) that does one job after the other. Where the device transport enqueues, the job is
  * called at once and what it enqueues is done in the device's communication stream, in order. Either way a job sees
  * what the compute stream had done when it was posted, and the compute stream sees the job's work after
  * ghp_comm_stream_wait. A communication stream that works late has no thread: who follows does the jobs, so nothing
@@ -12,14 +12,14 @@
 #ifndef GHP_EXECUTOR_ENGINE_COMM_STREAM_H
 #define GHP_EXECUTOR_ENGINE_COMM_STREAM_H
 
-#include "executor/engine/comm_thread.h"
+#include "executor/platform/task_thread.h"
 #include "executor/transport/exec_context.h"
 
 struct ghp_comm_stream;
 
 struct ghp_comm_stream_work {
     int jobs; /* 0 .. jobs - 1; a late communication stream's are followed before they are posted again */
-    ghp_comm_thread_fn *run; /* does a job; on a device it may use the communication stream alone */
+    ghp_task_thread_fn *run; /* does a job; on a device it may use the communication stream alone */
     void *context;           /* handed through */
     bool late;               /* without any thread; no matter where the device transport enqueues */
 };

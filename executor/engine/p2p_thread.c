@@ -3,14 +3,13 @@
 #include "core/base/clock.h"
 
 #include "executor/platform/backoff.h"
+#include "executor/platform/task_thread.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { MESSAGE_BYTES = 1024 };
 
 /* While somebody waits for a message nobody computes on the core, and looks cost nothing.  Else each takes ten to
  * thirty microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links
@@ -30,11 +29,9 @@ struct ghp_p2p_thread {
     int n_active;
     int *queue; /* posted, not yet active */
     int n_queue;
-    bool ending, waits;     /* waits: somebody does, for a message */
-    enum ghp_status status; /* first failure */
-    char message[MESSAGE_BYTES];
-    bool has_thread;
-    pthread_t thread;
+    bool ending, waits;             /* waits: somebody does, for a message */
+    enum ghp_status status;         /* first failure */
+    struct ghp_task_thread *thread; /* its one job is to serve */
     pthread_mutex_t lock;
     pthread_cond_t posted, done;
 };
@@ -188,17 +185,17 @@ static enum ghp_status serve(struct ghp_p2p_thread *c)
     }
 }
 
-static void *run(void *argument)
+static enum ghp_status run(void *context, int job)
 {
-    struct ghp_p2p_thread *c = argument;
+    struct ghp_p2p_thread *c = context;
     enum ghp_status status = serve(c);
 
+    (void)job;
     pthread_mutex_lock(&c->lock);
     c->status = status;
-    if (status != GHP_OK) snprintf(c->message, sizeof(c->message), "%s", ghp_status_message());
     pthread_cond_broadcast(&c->done);
     pthread_mutex_unlock(&c->lock);
-    return NULL;
+    return status;
 }
 
 /* ---- for the other thread ---- */
@@ -241,28 +238,24 @@ enum ghp_status ghp_p2p_thread_open(const struct ghp_p2p_thread_job *job,
     pthread_cond_init(&c->done, NULL);
     pthread_condattr_destroy(&monotonic);
     status = make_tables(c);
-    if (status == GHP_OK && pthread_create(&c->thread, NULL, run, c) != 0)
-        status =
-            GHP_FAIL(GHP_ERR_NO_MEMORY,
-                     "cannot start the transfer thread; raise the limit of processes (ulimit -u)");
-    c->has_thread = status == GHP_OK;
-    if (status != GHP_OK)
+    if (status == GHP_OK) status = ghp_task_thread_open(1, run, c, &c->thread);
+    if (status != GHP_OK) {
         ghp_p2p_thread_close(c);
-    else
-        *p2p_thread = c;
-    return status;
+        return status;
+    }
+    ghp_task_thread_post(c->thread, 0);
+    *p2p_thread = c;
+    return GHP_OK;
 }
 
 void ghp_p2p_thread_close(struct ghp_p2p_thread *c)
 {
     if (c == NULL) return;
-    if (c->has_thread) {
-        pthread_mutex_lock(&c->lock);
-        c->ending = true;
-        pthread_cond_signal(&c->posted);
-        pthread_mutex_unlock(&c->lock);
-        pthread_join(c->thread, NULL);
-    }
+    pthread_mutex_lock(&c->lock);
+    c->ending = true;
+    pthread_cond_signal(&c->posted);
+    pthread_mutex_unlock(&c->lock);
+    ghp_task_thread_close(c->thread);
     pthread_cond_destroy(&c->done);
     pthread_cond_destroy(&c->posted);
     pthread_mutex_destroy(&c->lock);
@@ -287,7 +280,7 @@ void ghp_p2p_thread_post(struct ghp_p2p_thread *c, int message)
 
 enum ghp_status ghp_p2p_thread_wait(struct ghp_p2p_thread *c, int message)
 {
-    enum ghp_status status;
+    bool idle;
 
     pthread_mutex_lock(&c->lock);
     c->waits = c->state[message] != IDLE;
@@ -295,8 +288,7 @@ enum ghp_status ghp_p2p_thread_wait(struct ghp_p2p_thread *c, int message)
     while (c->state[message] != IDLE && c->status == GHP_OK)
         pthread_cond_wait(&c->done, &c->lock);
     c->waits = false;
-    status = c->state[message] == IDLE ? GHP_OK : c->status;
+    idle = c->state[message] == IDLE;
     pthread_mutex_unlock(&c->lock);
-    /* message is written once, before status is seen here */
-    return status == GHP_OK ? GHP_OK : GHP_FAIL(status, "%s", c->message);
+    return idle ? GHP_OK : ghp_task_thread_wait(c->thread, 1); /* serving failed, so it is done */
 }

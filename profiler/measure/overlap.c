@@ -2,7 +2,7 @@
 #include "profiler/measure/overlap.h"
 #include "core/base/clock.h"
 #include "core/model/precision.h"
-#include "executor/engine/comm_thread.h"
+#include "executor/platform/task_thread.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -127,7 +127,7 @@ static enum ghp_status work_on(struct work *work, double *alone_s)
 /* Posts n reductions and computes until they are done: how much slower computing is than alone, and mean seconds of a
  * reduction.  The slowdown is the mean over the ranks: on a shared core one rank gets more than its neighbour, which a
  * step that all take together evens out.  Reductions end together. */
-static enum ghp_status round_compute(struct traffic *t, struct ghp_comm_thread *stream,
+static enum ghp_status round_compute(struct traffic *t, struct ghp_task_thread *stream,
                                      struct work *work, int n, double result[2])
 {
     int64_t ticket = 0;
@@ -138,14 +138,14 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_comm_thread *
     atomic_store(&t->done, 0);
     start_s = ghp_now_s();
     for (int i = 0; i < n; ++i)
-        ticket = ghp_comm_thread_post(stream, i);
+        ticket = ghp_task_thread_post(stream, i);
     do {
         status = work_on(work, &alone_s);
         if (status == GHP_OK)
             status = ghp_device_finish(ghp_measure_device(t->m), GHP_DEVICE_STREAM_COMPUTE);
     } while (status == GHP_OK && atomic_load(&t->done) < n);
     rate = alone_s / (ghp_now_s() - start_s);
-    if (status == GHP_OK) status = ghp_comm_thread_wait(stream, ticket);
+    if (status == GHP_OK) status = ghp_task_thread_wait(stream, ticket);
     result[1] = (t->finished_s - start_s) / n;
     GHP_TRY(ghp_measure_mean(t->m, status, &rate));
     result[0] = 1 / rate;
@@ -153,7 +153,7 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_comm_thread *
 }
 
 /* Posts n reductions and makes `exchanges` exchanges meanwhile: seconds until both are done. */
-static enum ghp_status round_link(struct traffic *t, struct ghp_comm_thread *stream, int n,
+static enum ghp_status round_link(struct traffic *t, struct ghp_task_thread *stream, int n,
                                   int exchanges, double *both_s)
 {
     int64_t ticket = 0;
@@ -163,16 +163,16 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_comm_thread *str
     GHP_TRY(status);
     start_s = ghp_now_s();
     for (int i = 0; i < n; ++i)
-        ticket = ghp_comm_thread_post(stream, i);
+        ticket = ghp_task_thread_post(stream, i);
     status = exchange_run(t, exchanges);
-    if (status == GHP_OK) status = ghp_comm_thread_wait(stream, ticket);
+    if (status == GHP_OK) status = ghp_task_thread_wait(stream, ticket);
     *both_s = ghp_now_s() - start_s;
     return ghp_measure_max(t->m, status, both_s);
 }
 
 /* Posts n reductions and makes short exchanges meanwhile: mean seconds of those that ended before the reductions.  The
  * first is not counted: it may come before the first reduction fills the link. */
-static enum ghp_status round_queueing(struct traffic *t, struct ghp_comm_thread *stream, int n,
+static enum ghp_status round_queueing(struct traffic *t, struct ghp_task_thread *stream, int n,
                                       double *concurrent_s)
 {
     int64_t ticket = 0;
@@ -183,7 +183,7 @@ static enum ghp_status round_queueing(struct traffic *t, struct ghp_comm_thread 
     GHP_TRY(status);
     atomic_store(&t->done, 0);
     for (int i = 0; i < n; ++i)
-        ticket = ghp_comm_thread_post(stream, i);
+        ticket = ghp_task_thread_post(stream, i);
     for (int i = 0; i <= SHORT_EXCHANGES && status == GHP_OK; ++i) {
         double start_s = ghp_now_s();
 
@@ -192,7 +192,7 @@ static enum ghp_status round_queueing(struct traffic *t, struct ghp_comm_thread 
         *concurrent_s += ghp_now_s() - start_s;
         counted++;
     }
-    if (status == GHP_OK) status = ghp_comm_thread_wait(stream, ticket);
+    if (status == GHP_OK) status = ghp_task_thread_wait(stream, ticket);
     if (counted > 0) *concurrent_s /= counted;
     return ghp_measure_mean(t->m, status, concurrent_s);
 }
@@ -308,7 +308,7 @@ static enum ghp_status alone(struct traffic *t, struct ghp_task task, double sam
 
 /* What a short exchange waits beside a reduction, besides the slowdown by which it shares the link; by chance below
  * 0. */
-static enum ghp_status measure_queueing(struct traffic *t, struct ghp_comm_thread *stream, int n,
+static enum ghp_status measure_queueing(struct traffic *t, struct ghp_task_thread *stream, int n,
                                         double link, double *queueing_delay_s)
 {
     const int64_t each = t->each;
@@ -332,7 +332,7 @@ struct round {
     double queueing_delay_s;    /* overlap.queueing_delay_s */
 };
 
-static enum ghp_status measure_round(struct traffic *t, struct ghp_comm_thread *stream,
+static enum ghp_status measure_round(struct traffic *t, struct ghp_task_thread *stream,
                                      struct work *work, struct round *round)
 {
     bool enqueues = t->collectives->ops->enqueues;
@@ -387,7 +387,7 @@ static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
     return GHP_OK;
 }
 
-static enum ghp_status rounds(struct traffic *t, struct ghp_comm_thread *stream, struct work *work,
+static enum ghp_status rounds(struct traffic *t, struct ghp_task_thread *stream, struct work *work,
                               struct ghp_overlap *overlap)
 {
     int n = t->bytes > GHP_OVERLAP_BYTES ? LONG_ROUNDS : ROUNDS;
@@ -417,17 +417,17 @@ static enum ghp_status measure_with(const struct ghp_measure *m, const struct gh
 {
     struct traffic traffic = {.m = m, .bytes = bytes};
     struct work work = {.n = n};
-    struct ghp_comm_thread *stream = NULL;
+    struct ghp_task_thread *stream = NULL;
     double unused = 0;
     enum ghp_status status;
 
     memcpy(work.tasks, computes, (size_t)n * sizeof *computes);
     status = traffic_open(&traffic);
-    if (status == GHP_OK) status = ghp_comm_thread_open(MOST_RUNS, reduce_once, &traffic, &stream);
+    if (status == GHP_OK) status = ghp_task_thread_open(MOST_RUNS, reduce_once, &traffic, &stream);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     status = rounds(&traffic, stream, &work, overlap);
 done:
-    ghp_comm_thread_close(stream);
+    ghp_task_thread_close(stream);
     traffic_close(&traffic);
     return status;
 }

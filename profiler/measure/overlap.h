@@ -1,6 +1,6 @@
 /* profiler/measure/overlap.h - how much computing and communicating slow each other down when both run.
  *
- * The executor's communication thread (executor/engine/comm_thread.h) reduces without pause while the main thread
+ * The executor's communication thread (executor/platform/task_thread.h) reduces without pause while the main thread
  * computes, or exchanges; each is compared with itself alone, on the same cores, with all ranks at it.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_rates.c */

@@ -6,7 +6,7 @@
  * that are numbered on beyond 2^32. */
 #include "core/program/lower.h"
 #include "core/model/precision.h"
-#include "executor/engine/comm_thread.h"
+#include "executor/platform/task_thread.h"
 #include "executor/transport/mpi/shared_segment.h"
 #include "executor/transport/mpi/communicator.h"
 #include "tests/check.h"
@@ -320,19 +320,19 @@ static void check_two_streams(void)
 {
     struct ghp_ranks all = {.count = size, .stride = 1};
     struct ghp_comm *here = NULL, *there = NULL;
-    struct ghp_comm_thread *stream = NULL;
+    struct ghp_task_thread *stream = NULL;
     int64_t last = 0;
 
     CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &here), GHP_OK);
     CHECK_STATUS(ghp_collectives_group(transport->host, all, GHP_STREAM_COMM, &there), GHP_OK);
     CHECK(here != there);
-    CHECK_STATUS(ghp_comm_thread_open(8, reduce_there, there, &stream), GHP_OK);
+    CHECK_STATUS(ghp_task_thread_open(8, reduce_there, there, &stream), GHP_OK);
     for (int job = 0; job < 40; job++) {
-        last = ghp_comm_thread_post(stream, job);
+        last = ghp_task_thread_post(stream, job);
         check_copies(here, all, 500);
     }
-    CHECK_STATUS(ghp_comm_thread_wait(stream, last), GHP_OK);
-    ghp_comm_thread_close(stream);
+    CHECK_STATUS(ghp_task_thread_wait(stream, last), GHP_OK);
+    ghp_task_thread_close(stream);
 }
 
 /* Sums short and long, to which another rank comes late each time: the others sleep, and are woken. */

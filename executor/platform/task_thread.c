@@ -1,5 +1,5 @@
-/* executor/engine/comm_thread.c - see engine/comm_thread.h. */
-#include "executor/engine/comm_thread.h"
+/* executor/platform/task_thread.c - see platform/task_thread.h. */
+#include "executor/platform/task_thread.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 
 enum { MESSAGE_BYTES = 1024 };
 
-struct ghp_comm_thread {
-    ghp_comm_thread_fn *run;
+struct ghp_task_thread {
+    ghp_task_thread_fn *run;
     void *context;
     int capacity;
     int *jobs;            /* ring */
@@ -24,7 +24,7 @@ struct ghp_comm_thread {
 
 static void *serve(void *argument)
 {
-    struct ghp_comm_thread *s = argument;
+    struct ghp_task_thread *s = argument;
 
     pthread_mutex_lock(&s->lock);
     for (;;) {
@@ -51,10 +51,10 @@ static void *serve(void *argument)
     return NULL;
 }
 
-enum ghp_status ghp_comm_thread_open(int capacity, ghp_comm_thread_fn *run, void *context,
-                                     struct ghp_comm_thread **thread)
+enum ghp_status ghp_task_thread_open(int capacity, ghp_task_thread_fn *run, void *context,
+                                     struct ghp_task_thread **thread)
 {
-    struct ghp_comm_thread *s = ghp_alloc(1, sizeof(*s));
+    struct ghp_task_thread *s = ghp_alloc(1, sizeof(*s));
 
     *thread = NULL;
     if (s == NULL) return GHP_NO_MEMORY();
@@ -72,15 +72,14 @@ enum ghp_status ghp_comm_thread_open(int capacity, ghp_comm_thread_fn *run, void
     if (pthread_create(&s->thread, NULL, serve, s) != 0) {
         free(s->jobs);
         free(s);
-        return GHP_FAIL(
-            GHP_ERR_NO_MEMORY,
-            "cannot start the communication thread; raise the limit of processes (ulimit -u)");
+        return GHP_FAIL(GHP_ERR_NO_MEMORY,
+                        "cannot start another thread; raise the limit of processes (ulimit -u)");
     }
     *thread = s;
     return GHP_OK;
 }
 
-void ghp_comm_thread_close(struct ghp_comm_thread *s)
+void ghp_task_thread_close(struct ghp_task_thread *s)
 {
     if (s == NULL) return;
     pthread_mutex_lock(&s->lock);
@@ -95,7 +94,7 @@ void ghp_comm_thread_close(struct ghp_comm_thread *s)
     free(s);
 }
 
-int64_t ghp_comm_thread_post(struct ghp_comm_thread *s, int job)
+int64_t ghp_task_thread_post(struct ghp_task_thread *s, int job)
 {
     int64_t ticket;
 
@@ -109,7 +108,7 @@ int64_t ghp_comm_thread_post(struct ghp_comm_thread *s, int job)
     return ticket;
 }
 
-enum ghp_status ghp_comm_thread_wait(struct ghp_comm_thread *s, int64_t ticket)
+enum ghp_status ghp_task_thread_wait(struct ghp_task_thread *s, int64_t ticket)
 {
     enum ghp_status status;
 

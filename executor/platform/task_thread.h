@@ -1,18 +1,18 @@
-/* executor/engine/comm_thread.h - the communication thread: does jobs one after the other, beside the thread that
- * posts them.
+/* executor/platform/task_thread.h - a thread that does jobs one after the other, beside the thread that posts
+ * them: reductions beside a step, the loop that carries messages.
  *
  * It knows numbers, not instructions: a job is a whole number handed to one function. First in, first out; a failure
  * stops the thread, later jobs are dropped, and every wait reports that failure.
  *
  * Call order: open -> post, wait ... -> close. One thread posts and waits. */
-#ifndef GHP_EXECUTOR_ENGINE_COMM_THREAD_H
-#define GHP_EXECUTOR_ENGINE_COMM_THREAD_H
+#ifndef GHP_EXECUTOR_PLATFORM_TASK_THREAD_H
+#define GHP_EXECUTOR_PLATFORM_TASK_THREAD_H
 
 #include "core/base/status.h"
 
-struct ghp_comm_thread;
+struct ghp_task_thread;
 
-typedef enum ghp_status ghp_comm_thread_fn(void *context, int job);
+typedef enum ghp_status ghp_task_thread_fn(void *context, int job);
 
 /* Starts the thread.
  *
@@ -20,19 +20,19 @@ typedef enum ghp_status ghp_comm_thread_fn(void *context, int job);
  * run        called on the thread for each job; context is handed through
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/executor/engine/test_thread.c */
-enum ghp_status ghp_comm_thread_open(int capacity, ghp_comm_thread_fn *run, void *context,
-                                     struct ghp_comm_thread **thread);
+ * Tested    tests/executor/platform/test_task_thread.c */
+enum ghp_status ghp_task_thread_open(int capacity, ghp_task_thread_fn *run, void *context,
+                                     struct ghp_task_thread **thread);
 
 /* Finishes the jobs posted so far and ends the thread; accepts NULL. */
-void ghp_comm_thread_close(struct ghp_comm_thread *thread);
+void ghp_task_thread_close(struct ghp_task_thread *thread);
 
 /* Adds a job; returns its ticket: 1, 2, 3, ... Waits where the queue is full. */
-int64_t ghp_comm_thread_post(struct ghp_comm_thread *thread, int job);
+int64_t ghp_task_thread_post(struct ghp_task_thread *thread, int job);
 
 /* Waits until the job with this ticket (and all before it) is done; ticket 0 is done.
  *
  * Returns   GHP_OK, or the failure of the job that failed, with its message */
-enum ghp_status ghp_comm_thread_wait(struct ghp_comm_thread *thread, int64_t ticket);
+enum ghp_status ghp_task_thread_wait(struct ghp_task_thread *thread, int64_t ticket);
 
 #endif
