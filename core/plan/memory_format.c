@@ -1,4 +1,4 @@
-/* core/plan/memory_format.c - see engine/memory_format.h. */
+/* core/plan/memory_format.c - see memory_format.h. */
 #include "core/plan/memory_format.h"
 
 #include "core/plan/labelling.h"

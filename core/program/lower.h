@@ -6,6 +6,7 @@
 #ifndef GHP_CORE_PROGRAM_LOWER_H
 #define GHP_CORE_PROGRAM_LOWER_H
 
+#include "core/program/memory_format.h"
 #include "core/program/sync.h"
 
 /* Scratch bytes of one pass, as the profile or the backend says. */
@@ -34,6 +35,8 @@ struct ghp_lowering {
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the
      * program */
     const bool *nchw16c;
+    /* of the kernels at hand; zeroed: buffers lie plain, and costs are by `nchw16c` alone */
+    struct ghp_format_source formats;
 };
 
 /* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).

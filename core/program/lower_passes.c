@@ -10,6 +10,12 @@ struct program_pass {
     enum ghp_status (*run)(const struct ghp_lowering *how, struct ghp_program *program);
 };
 
+static enum ghp_status choose_formats(const struct ghp_lowering *how, struct ghp_program *program)
+{
+    return ghp_program_choose_formats(program, &how->formats,
+                                      (struct ghp_memory_format_request){how->model, how->nchw16c});
+}
+
 static enum ghp_status fuse(const struct ghp_lowering *how, struct ghp_program *program)
 {
     return ghp_program_fuse(how->model, program);
@@ -22,8 +28,9 @@ static enum ghp_status place(const struct ghp_lowering *how, struct ghp_program 
 }
 
 static const struct program_pass passes[] = {
-    {"fusion", fuse},     /* one kernel for several instructions */
-    {"placement", place}, /* where buffers lie in the arena */
+    {"memory formats", choose_formats}, /* which buffers lie in blocks of channels */
+    {"fusion", fuse},                   /* one kernel for several instructions */
+    {"placement", place},               /* where buffers lie in the arena */
 };
 
 enum ghp_status ghp_lower_run_passes(const struct ghp_lowering *how, struct ghp_program *program)

@@ -85,6 +85,7 @@ struct ghp_buffer {
     int64_t bytes;               /* rounded up to GHP_ALIGN_BYTES */
     int first_point, last_point; /* inclusive; persistent buffers: 0 .. n_points - 1 */
     bool persistent;
+    bool nchw16c;           /* lies in blocks of channels: core/program/memory_format.h */
     int storage;            /* buffer whose memory this one uses (itself unless an alias) */
     int64_t storage_offset; /* bytes inside that storage (gradients in a bucket) */
     int64_t offset;         /* bytes from the arena's start, set by ghp_program_place */
@@ -100,7 +101,7 @@ struct ghp_operands { /* buffer ids, -1: none */
 
 /* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/cpu.md). */
 struct ghp_nchw16c {
-    bool requested; /* false: nobody says anything, the executor decides */
+    bool requested; /* false: nobody says anything */
     bool x, y;      /* x and dx; y and dy */
 };
 

@@ -89,7 +89,7 @@ struct ghp_masked_sum { /* to += from; where y is there: 0 instead wherever y is
 
 /* How a kernel is to run. How its tensors lie: activations plain [n][h][w][c], or blocked [n][c / 16][h][w][16], as
  * Winograd wants them; weights plain [k][c][r][s], or blocked (executor/state/weight_blocks.h). Both take the same
- * bytes, so that nothing but kernels, executor/engine/memory_format.h and whoever reads weights need know. */
+ * bytes, so that nothing but kernels, core/program/memory_format.h and whoever reads weights need know. */
 struct ghp_memory_format {
     bool x, y; /* blocked: x and dx; y and dy */
     bool w;    /* blocked: weights and their gradient */

@@ -1,7 +1,7 @@
 /* executor/engine/kernel_memory_formats.h - the memory formats that one operation's kernels may have, and what they
  * take.
  *
- * Which of them a program gives an operation is engine/memory_format.h's to decide. */
+ * Which of them a program gives an operation is core/program/memory_format.h's to decide. */
 #ifndef GHP_EXECUTOR_ENGINE_KERNEL_MEMORY_FORMATS_H
 #define GHP_EXECUTOR_ENGINE_KERNEL_MEMORY_FORMATS_H
 

@@ -174,3 +174,42 @@ struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels)
 {
     return (struct ghp_scratch_source){.bytes = scratch_bytes, .context = kernels};
 }
+
+static bool can_block(void *context, const struct ghp_local *local)
+{
+    const struct ghp_kernels *kernels = context;
+
+    return kernels->ops->can_block(kernels->backend, local);
+}
+
+static enum ghp_status reorders(void *context, const struct ghp_local *local, enum ghp_pass pass,
+                                bool *answer)
+{
+    struct ghp_kernels *kernels = context;
+    const struct ghp_memory_format plain = {
+        .w = ghp_memory_format_weights(kernels->ops, kernels->backend, local)};
+    struct ghp_kernel *kernel = NULL;
+
+    GHP_TRY(ghp_kernels_find(kernels, local, pass, plain, &kernel));
+    *answer = kernels->ops->reorders(kernel);
+    return GHP_OK;
+}
+
+struct ghp_format_source ghp_kernels_formats(struct ghp_kernels *kernels)
+{
+    return (struct ghp_format_source){.can = kernels->ops->can_block != NULL ? can_block : NULL,
+                                      .reorders = kernels->ops->reorders != NULL ? reorders : NULL,
+                                      .context = kernels};
+}
+
+struct ghp_memory_format ghp_kernels_memory_format(const struct ghp_kernels *kernels,
+                                                   const struct ghp_program *program,
+                                                   const struct ghp_instr *instr)
+{
+    const struct ghp_nchw16c sides = ghp_instr_formats(program, instr);
+
+    return (struct ghp_memory_format){
+        .x = sides.x,
+        .y = sides.y,
+        .w = ghp_memory_format_weights(kernels->ops, kernels->backend, &instr->local)};
+}

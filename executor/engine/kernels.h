@@ -2,7 +2,7 @@
  * shared by all layers that need it, by the algorithms that the profile names.
  *
  * It is also the lowering's source of scratch bytes, so that a buffer is as large as the very kernel that uses it asks
- * for, in whatever formats (engine/memory_format.h); with a profile it insists that the profile says the same.
+ * for, in whatever formats (core/program/memory_format.h); with a profile it insists that the profile says the same.
  * Preparing needs no tensors and no arena. */
 #ifndef GHP_EXECUTOR_ENGINE_KERNELS_H
 #define GHP_EXECUTOR_ENGINE_KERNELS_H
@@ -32,5 +32,13 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
 /* For struct ghp_lowering; borrows `kernels`.
  * Its calls return GHP_ERR_INPUT where a profile says other bytes than the backend: profile again. */
 struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels);
+
+/* For struct ghp_lowering too: what the backend can do with blocked tensors; borrows `kernels`. */
+struct ghp_format_source ghp_kernels_formats(struct ghp_kernels *kernels);
+
+/* The formats of a COMPUTE's tensors in its program. */
+struct ghp_memory_format ghp_kernels_memory_format(const struct ghp_kernels *kernels,
+                                                   const struct ghp_program *program,
+                                                   const struct ghp_instr *instr);
 
 #endif

@@ -3,7 +3,7 @@
  * worker_update.c updates. */
 #include "executor/engine/worker_private.h"
 
-#include "executor/engine/memory_format.h"
+#include "executor/engine/kernel_formats.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .sync = w->work.sync,
                                .staging = w->work.staging,
                                .nchw16c = w->work.nchw16c,
+                               .formats = ghp_kernels_formats(&w->kernels),
                                .scratch = ghp_kernels_scratch(&w->kernels),
                                .forward_only = w->work.lender != NULL,
                                .prefetch = w->work.prefetch &&
@@ -30,7 +31,6 @@ static enum ghp_status lower(struct ghp_worker *w)
 
 static enum ghp_status make_tables(struct ghp_worker *w)
 {
-    const struct ghp_memory_format_request requested = {w->work.model, w->work.nchw16c};
     size_t n = (size_t)w->program.n_instrs, n_buffers = (size_t)w->program.n_buffers;
 
     w->prepared = ghp_alloc(n, sizeof(*w->prepared));
@@ -38,14 +38,11 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     w->messages = ghp_alloc(n, sizeof(*w->messages));
     w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
     w->address = ghp_alloc(n_buffers, sizeof(*w->address));
-    w->nchw16c = ghp_alloc(n_buffers, sizeof(*w->nchw16c));
     if (w->prepared == NULL || w->updates == NULL || w->messages == NULL ||
-        w->message_instr == NULL || w->address == NULL || w->nchw16c == NULL)
+        w->message_instr == NULL || w->address == NULL)
         return GHP_NO_MEMORY();
     for (int i = 0; i < w->program.n_instrs; i++)
         w->prepared[i] = (struct ghp_prepared_instr){.message = -1};
-    GHP_TRY(ghp_memory_format_choose(&w->program, &w->kernels,
-                                     requested.nchw16c != NULL ? &requested : NULL, w->nchw16c));
     return ghp_step_timer_open(w->program.n_instrs, &w->timer);
 }
 
@@ -61,7 +58,7 @@ static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_kernel
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_memory_format memory_formats = ghp_memory_format_with(
-        ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c), instr->fusion.does);
+        ghp_kernels_memory_format(&w->kernels, &w->program, instr), instr->fusion.does);
 
     *fused = NULL;
     if (!ghp_memory_format_fused(memory_formats) ||
@@ -83,7 +80,7 @@ static enum ghp_status find_kernel(struct ghp_worker *w, int i)
     struct ghp_kernel *fused, *other = NULL;
 
     GHP_TRY(ghp_kernels_find(&w->kernels, &instr->local, instr->pass,
-                             ghp_memory_format_of(&w->program, instr, &w->kernels, w->nchw16c),
+                             ghp_kernels_memory_format(&w->kernels, &w->program, instr),
                              &p->kernel));
     GHP_ASSERT(w->exec.backend_ops->scratch_bytes(p->kernel) <= scratch_of(w, i));
     GHP_TRY(find_fused(w, i, &fused));
@@ -198,7 +195,6 @@ void ghp_worker_close(struct ghp_worker *w)
     free(w->messages);
     free(w->message_instr);
     free(w->address);
-    free(w->nchw16c);
     free(w->updates);
     free(w->prepared);
     ghp_program_release(&w->program);

@@ -4,7 +4,6 @@
 #include "core/model/precision.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"
-#include "executor/engine/memory_format.h"
 
 /* Samples where the input is owned, labels where the loss is. */
 static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *instr)
@@ -132,8 +131,7 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
                                       .comm = p->comm,
                                       .x = w->address[at->x[0]],
                                       .y = w->address[at->y],
-                                      .nchw16c =
-                                          ghp_memory_format_sides(&w->program, instr, w->nchw16c),
+                                      .nchw16c = ghp_instr_formats(&w->program, instr),
                                       .device = w->arena.device};
 
     if (at->scratch >= 0) reshard.scratch = w->address[at->scratch];

@@ -32,7 +32,6 @@ struct ghp_worker {
     struct ghp_step_timer *timer;
     struct ghp_prepared_instr *prepared; /* of each instruction */
     void **address;                      /* of each buffer */
-    bool *nchw16c;                       /* each buffer's format */
     struct ghp_update *updates;          /* those that run at once */
     struct ghp_channel *channel;         /* NULL: no other stages */
     struct ghp_p2p_thread *p2p_thread;

@@ -6,7 +6,7 @@
  *
  * Both take the same bytes. Weights, gradients and momentum of a layer lie alike, so that updates and reductions, which
  * treat every number alike, need not know. Which weights lie so: ghp_memory_format_weights
- * (executor/engine/memory_format.h). */
+ * (core/program/memory_format.h). */
 #ifndef GHP_EXECUTOR_STATE_WEIGHT_BLOCKS_H
 #define GHP_EXECUTOR_STATE_WEIGHT_BLOCKS_H
 

@@ -1,7 +1,8 @@
 /* profiler/run/memory_memory_formats.c - in which formats programs of the models can have each operation's tensors. */
 #include "profiler/run/run_private.h"
 
-#include "executor/engine/memory_format.h"
+#include "core/program/memory_format.h"
+#include "executor/engine/kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,19 +42,19 @@ static void mark(struct ghp_worklist *worklist, const struct family *families,
 }
 
 static enum ghp_status mark_program(struct ghp_profiling *run, const struct family *families,
-                                    const struct ghp_program *program)
+                                    struct ghp_program *program)
 {
-    bool *possible = ghp_alloc((size_t)program->n_buffers + 1, sizeof *possible);
-    enum ghp_status status =
-        possible == NULL
-            ? GHP_NO_MEMORY()
-            : ghp_memory_format_possible(program, run->m.backend_ops, run->m.backend, possible);
+    struct ghp_kernels kernels;
+
+    ghp_kernels_init(&kernels, run->m.backend_ops, run->m.backend, NULL);
+    const struct ghp_format_source source = ghp_kernels_formats(&kernels);
+    enum ghp_status status = ghp_program_possible_formats(program, &source);
 
     for (int i = 0; i < program->n_instrs && status == GHP_OK; ++i)
         if (program->instrs[i].kind == GHP_INSTR_COMPUTE)
             mark(&run->worklist, families, &program->instrs[i],
-                 ghp_memory_format_sides(program, &program->instrs[i], possible));
-    free(possible);
+                 ghp_instr_formats(program, &program->instrs[i]));
+    ghp_kernels_release(&kernels);
     return status;
 }
 

@@ -29,7 +29,7 @@ enum ghp_value {
 
 /* One pair of formats of an operation's tensors, measured. */
 struct ghp_worklist_variant {
-    bool x, y; /* blocked: executor/engine/memory_format.h */
+    bool x, y; /* blocked: core/program/memory_format.h */
     /* the quickest of the backend's algorithms, once tried; "": not yet, or there is no choice */
     char algorithm[GHP_ALGORITHM_BYTES];
     char used[4 * GHP_ALGORITHM_BYTES]; /* what its kernel calls itself, once measured */

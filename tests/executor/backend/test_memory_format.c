@@ -8,7 +8,8 @@
 #include "tests/executor/op_case.h"
 
 #include "core/program/lower.h"
-#include "executor/engine/memory_format.h"
+#include "executor/engine/kernel_formats.h"
+#include "executor/engine/kernels.h"
 #include "executor/backend/cpu/streaming_store.h"
 #include "executor/state/weight_blocks.h"
 
@@ -482,8 +483,17 @@ struct lowered {
     struct ghp_model model;
     struct ghp_program program;
     struct ghp_kernels kernels;
-    bool *nchw16c;
 };
+
+/* By what a plan says, or (NULL) by the rule where none says anything. */
+static void choose(struct lowered *l, const bool *named)
+{
+    const struct ghp_format_source source = ghp_kernels_formats(&l->kernels);
+
+    CHECK_STATUS(ghp_program_choose_formats(&l->program, &source,
+                                            (struct ghp_memory_format_request){&l->model, named}),
+                 GHP_OK);
+}
 
 /* One layer by as many slices of its output's channels as there are workers, the others by data. */
 static void lower(struct lowered *l, struct ghp_backend *backend, struct ghp_problem problem,
@@ -503,13 +513,11 @@ static void lower(struct lowered *l, struct ghp_backend *backend, struct ghp_pro
                                      .element_bytes = 4,
                                      .scratch = ghp_kernels_scratch(&l->kernels)};
     if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &l->program), GHP_OK)) exit(1);
-    l->nchw16c = ghp_alloc((size_t)l->program.n_buffers, sizeof *l->nchw16c);
-    CHECK_STATUS(ghp_memory_format_choose(&l->program, &l->kernels, NULL, l->nchw16c), GHP_OK);
+    choose(l, NULL);
 }
 
 static void release(struct lowered *l)
 {
-    free(l->nchw16c);
     ghp_program_release(&l->program);
     ghp_kernels_release(&l->kernels);
     ghp_model_release(&l->model);
@@ -522,7 +530,7 @@ static struct ghp_memory_format memory_formats_at(const struct lowered *l, const
         const struct ghp_instr *instr = &l->program.instrs[i];
         if (instr->kind == GHP_INSTR_COMPUTE && instr->pass == pass &&
             strcmp(l->model.layers[instr->layer].name, layer) == 0)
-            return ghp_memory_format_of(&l->program, instr, &l->kernels, l->nchw16c);
+            return ghp_kernels_memory_format(&l->kernels, &l->program, instr);
     }
     CHECK(false);
     return (struct ghp_memory_format){0};
@@ -552,7 +560,7 @@ static void check_one_worker(void)
     release(&l);
     lower(&l, exact, (struct ghp_problem){1, 8}, "");
     for (int i = 0; i < l.program.n_buffers; i++)
-        CHECK(!l.nchw16c[i]);
+        CHECK(!l.program.buffers[i].nchw16c);
     release(&l);
 }
 
@@ -561,15 +569,14 @@ static void check_said(void)
 {
     struct lowered l;
     bool named[32] = {false};
-    const struct ghp_memory_format_request requested = {&l.model, named};
     lower(&l, fast, (struct ghp_problem){1, 8}, "");
-    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &requested, l.nchw16c), GHP_OK);
+    choose(&l, named);
     for (int i = 0; i < l.program.n_buffers; i++)
-        CHECK(!l.nchw16c[i]); /* whatever the convolutions want */
+        CHECK(!l.program.buffers[i].nchw16c); /* whatever the convolutions want */
     named[ghp_model_find(&l.model, "relu1")] = true;
     named[ghp_model_find(&l.model, "relu3")] = true; /* 40 channels */
     named[0] = true;
-    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &requested, l.nchw16c), GHP_OK);
+    choose(&l, named);
     for (int p = 0; p < 2; p++) {
         enum ghp_pass pass = p == 0 ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_WEIGHT;
         CHECK(!memory_formats_at(&l, "first", pass).x && memory_formats_at(&l, "first", pass).y);
@@ -603,22 +610,21 @@ static int check_exchange(const char *split_layer, int workers)
 {
     struct lowered l;
     bool named[32];
-    const struct ghp_memory_format_request requested = {&l.model, named};
     int exchanges = 0, nchw16c = 0;
     for (int v = 0; v < 32; v++)
         named[v] = true;
     lower(&l, fast, (struct ghp_problem){workers, 16}, split_layer);
-    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &requested, l.nchw16c), GHP_OK);
+    choose(&l, named);
     for (int i = 0; i < l.program.n_instrs; i++) {
         const struct ghp_instr *instr = &l.program.instrs[i];
         if (instr->kind != GHP_INSTR_RESHARD) continue;
         int64_t x = ghp_layout_channels(instr->step.from, instr->local.c),
                 y = ghp_layout_channels(instr->step.to, instr->local.c);
-        const struct ghp_nchw16c sides = ghp_memory_format_sides(&l.program, instr, l.nchw16c);
+        const struct ghp_nchw16c sides = ghp_instr_formats(&l.program, instr);
         CHECK_EQ(sides.x, ghp_whole_blocks(x));
         CHECK_EQ(sides.y, ghp_whole_blocks(y));
-        CHECK_EQ(l.nchw16c[instr->at.x[0]], sides.x);
-        CHECK_EQ(l.nchw16c[instr->at.y], sides.y);
+        CHECK_EQ(l.program.buffers[instr->at.x[0]].nchw16c, sides.x);
+        CHECK_EQ(l.program.buffers[instr->at.y].nchw16c, sides.y);
         exchanges++;
         nchw16c += sides.x + sides.y;
     }
@@ -633,7 +639,6 @@ static void check_stages(void)
     struct lowered l = {0};
     struct ghp_split splits[32];
     bool named[32];
-    const struct ghp_memory_format_request requested = {&l.model, named};
     int sent = 0;
     ghp_kernels_init(&l.kernels, ops, fast, NULL);
     if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &l.model), GHP_OK)) exit(1);
@@ -652,12 +657,11 @@ static void check_stages(void)
                                      .staging = &staging,
                                      .scratch = ghp_kernels_scratch(&l.kernels)};
     if (!CHECK_STATUS(ghp_lower(&how, splits, 1, &l.program), GHP_OK)) exit(1);
-    l.nchw16c = ghp_alloc((size_t)l.program.n_buffers, sizeof *l.nchw16c);
-    CHECK_STATUS(ghp_memory_format_choose(&l.program, &l.kernels, &requested, l.nchw16c), GHP_OK);
+    choose(&l, named);
     for (int i = 0; i < l.program.n_instrs; i++) {
         const struct ghp_instr *instr = &l.program.instrs[i];
-        if (instr->kind == GHP_INSTR_SEND) CHECK(!l.nchw16c[instr->at.x[0]]);
-        if (instr->kind == GHP_INSTR_RECEIVE) CHECK(!l.nchw16c[instr->at.y]);
+        if (instr->kind == GHP_INSTR_SEND) CHECK(!l.program.buffers[instr->at.x[0]].nchw16c);
+        if (instr->kind == GHP_INSTR_RECEIVE) CHECK(!l.program.buffers[instr->at.y].nchw16c);
         sent += instr->kind == GHP_INSTR_SEND || instr->kind == GHP_INSTR_RECEIVE;
     }
     CHECK_EQ(sent, 2);

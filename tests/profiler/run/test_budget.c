@@ -5,7 +5,7 @@
  * machine, no more of them may have been started than the budget holds.
  * ghp-test: np=1 timeout=240 */
 #include "core/base/log.h"
-#include "executor/engine/memory_format.h"
+#include "executor/engine/kernel_formats.h"
 #include "profiler/worklist/time_estimate.h"
 #include "profiler/run/run.h"
 #include "tests/check.h"

@@ -1,13 +1,11 @@
-/* executor/engine/memory_format.c - see engine/memory_format.h. */
-#include "executor/engine/memory_format.h"
+/* core/program/memory_format.c - see memory_format.h. */
+#include "core/program/memory_format.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct choice {
     const struct ghp_program *program;
-    const struct ghp_backend_ops *ops;
-    const struct ghp_backend *backend;
+    const struct ghp_format_source *source;
     bool *can, *wants; /* of each buffer that is its own storage */
 };
 
@@ -68,7 +66,7 @@ static struct ghp_nchw16c able(const struct choice *c, const struct ghp_instr *i
         y = ghp_layout_channels(instr->step.to, local->c);
         break;
     case GHP_INSTR_COMPUTE:
-        if (c->ops->can_block(c->backend, local)) break;
+        if (c->source->can(c->source->context, local)) break;
         return (struct ghp_nchw16c){0};
     default: return (struct ghp_nchw16c){0};
     }
@@ -114,18 +112,15 @@ static bool spread(struct choice *c, const struct ghp_instr *instr)
     return changed;
 }
 
-static enum ghp_status ask(struct choice *c, struct ghp_kernels *kernels,
-                           const struct ghp_instr *instr)
+static enum ghp_status ask(struct choice *c, const struct ghp_instr *instr)
 {
     const struct sides sides = sides_of(c->program, instr);
-    struct ghp_kernel *kernel = NULL;
+    bool reorders = false;
     if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D ||
-        c->ops->reorders == NULL)
+        c->source->reorders == NULL)
         return GHP_OK;
-    const struct ghp_memory_format plain = {
-        .w = ghp_memory_format_weights(c->ops, c->backend, &instr->local)};
-    GHP_TRY(ghp_kernels_find(kernels, &instr->local, instr->pass, plain, &kernel));
-    if (!c->ops->reorders(kernel)) return GHP_OK;
+    GHP_TRY(c->source->reorders(c->source->context, &instr->local, instr->pass, &reorders));
+    if (!reorders) return GHP_OK;
     for (int i = 0; i < sides.n_x; i++)
         c->wants[sides.x[i]] = true;
     for (int i = 0; i < sides.n_y; i++)
@@ -174,77 +169,59 @@ static void settle(struct choice *c)
     }
 }
 
-static enum ghp_status want(struct choice *c, struct ghp_kernels *kernels,
-                            const struct ghp_memory_format_request *requested)
+static enum ghp_status want(struct choice *c, const struct ghp_memory_format_request *requested)
 {
-    if (requested != NULL) {
+    if (requested->nchw16c != NULL) {
         want_requested(c, requested);
         return GHP_OK;
     }
     for (int i = 0; i < c->program->n_instrs; i++)
-        GHP_TRY(ask(c, kernels, &c->program->instrs[i]));
+        GHP_TRY(ask(c, &c->program->instrs[i]));
     return GHP_OK;
 }
 
-enum ghp_status ghp_memory_format_choose(const struct ghp_program *program,
-                                         struct ghp_kernels *kernels,
-                                         const struct ghp_memory_format_request *requested,
-                                         bool *nchw16c)
+/* requested NULL: whatever can be blocked is. */
+static enum ghp_status choose(struct ghp_program *program, const struct ghp_format_source *source,
+                              const struct ghp_memory_format_request *requested)
 {
     size_t n = (size_t)program->n_buffers;
-    struct choice c = {.program = program, .ops = kernels->ops, .backend = kernels->backend};
-    memset(nchw16c, 0, n * sizeof *nchw16c);
-    if (c.ops->can_block == NULL) return GHP_OK;
+    struct choice c = {.program = program, .source = source};
+    enum ghp_status status = GHP_OK;
+    for (size_t i = 0; i < n; i++)
+        program->buffers[i].nchw16c = false;
+    if (source->can == NULL) return GHP_OK;
     c.can = ghp_alloc(n + 1, sizeof *c.can);
     c.wants = ghp_alloc(n + 1, sizeof *c.wants);
-    enum ghp_status status =
-        c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : want(&c, kernels, requested);
+    if (c.can == NULL || c.wants == NULL) status = GHP_NO_MEMORY();
+    if (status == GHP_OK && requested != NULL) status = want(&c, requested);
     if (status == GHP_OK) settle(&c);
     for (size_t i = 0; i < n && status == GHP_OK; i++) {
         int storage = storage_of(program, (int)i);
-        nchw16c[i] = c.can[storage] && c.wants[storage];
+        program->buffers[i].nchw16c = c.can[storage] && (requested == NULL || c.wants[storage]);
     }
     free(c.can);
     free(c.wants);
     return status;
 }
 
-enum ghp_status ghp_memory_format_possible(const struct ghp_program *program,
-                                           const struct ghp_backend_ops *ops,
-                                           const struct ghp_backend *backend, bool *possible)
+enum ghp_status ghp_program_choose_formats(struct ghp_program *program,
+                                           const struct ghp_format_source *source,
+                                           struct ghp_memory_format_request requested)
 {
-    size_t n = (size_t)program->n_buffers;
-    struct choice c = {.program = program, .ops = ops, .backend = backend};
-    memset(possible, 0, n * sizeof *possible);
-    if (ops->can_block == NULL) return GHP_OK;
-    c.can = ghp_alloc(n + 1, sizeof *c.can);
-    c.wants = ghp_alloc(n + 1, sizeof *c.wants);
-    enum ghp_status status = c.can == NULL || c.wants == NULL ? GHP_NO_MEMORY() : GHP_OK;
-    if (status == GHP_OK) settle(&c);
-    for (size_t i = 0; i < n && status == GHP_OK; i++)
-        possible[i] = c.can[storage_of(program, (int)i)];
-    free(c.can);
-    free(c.wants);
-    return status;
+    return choose(program, source, &requested);
 }
 
-struct ghp_nchw16c ghp_memory_format_sides(const struct ghp_program *program,
-                                           const struct ghp_instr *instr, const bool *nchw16c)
+enum ghp_status ghp_program_possible_formats(struct ghp_program *program,
+                                             const struct ghp_format_source *source)
+{
+    return choose(program, source, NULL);
+}
+
+struct ghp_nchw16c ghp_instr_formats(const struct ghp_program *program,
+                                     const struct ghp_instr *instr)
 {
     const struct sides sides = sides_of(program, instr);
     return (struct ghp_nchw16c){.requested = true,
-                                .x = sides.n_x > 0 && nchw16c[sides.x[0]],
-                                .y = sides.n_y > 0 && nchw16c[sides.y[0]]};
-}
-
-struct ghp_memory_format ghp_memory_format_of(const struct ghp_program *program,
-                                              const struct ghp_instr *instr,
-                                              const struct ghp_kernels *kernels,
-                                              const bool *nchw16c)
-{
-    const struct ghp_nchw16c sides = ghp_memory_format_sides(program, instr, nchw16c);
-    return (struct ghp_memory_format){
-        .x = sides.x,
-        .y = sides.y,
-        .w = ghp_memory_format_weights(kernels->ops, kernels->backend, &instr->local)};
+                                .x = sides.n_x > 0 && program->buffers[sides.x[0]].nchw16c,
+                                .y = sides.n_y > 0 && program->buffers[sides.y[0]].nchw16c};
 }

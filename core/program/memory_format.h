@@ -1,0 +1,52 @@
+/* core/program/memory_format.h - which of a program's tensors lie in blocks of channels (docs/cpu.md), so that kernels
+ * that want blocks need not reorder. Of activations: decided for a whole program, for each connected piece of its
+ * tensors at once. Weights, with their gradients and momentum, are decided by the layer's own shape, for all who hold
+ * copies or share sums must agree.
+ *
+ * A piece is what operations tie together that read and write the same format (a bias with its input, a pool, an
+ * addition, a change of layout that only gathers or adds whole samples); convolutions tie nothing, they take either
+ * format on either side, and neither do changes of layout that pack slices of channels, which reorder on the way. A
+ * piece lies blocked where every instruction that touches it can, its channels come in whole blocks, it is not loaded
+ * nor passes between stages, and the plan says so; or, where no plan says anything, a convolution beside it would
+ * otherwise reorder. Sizes, offsets and the order of instructions do not change with it. */
+#ifndef GHP_CORE_PROGRAM_MEMORY_FORMAT_H
+#define GHP_CORE_PROGRAM_MEMORY_FORMAT_H
+
+#include "core/program/program.h"
+
+/* What the kernels at hand can do with blocked tensors. */
+struct ghp_format_source {
+    /* whether an operation's kernels take blocked x and y; NULL: none does */
+    bool (*can)(void *context, const struct ghp_local *local);
+    /* whether the plain kernel of a convolution's pass reorders, so that it would rather have blocks; NULL: none does */
+    enum ghp_status (*reorders)(void *context, const struct ghp_local *local, enum ghp_pass pass,
+                                bool *reorders);
+    void *context;
+};
+
+/* What a plan says (core/plan/memory_format.h): of each layer of the model, whether its output lies blocked. */
+struct ghp_memory_format_request {
+    const struct ghp_model *model;
+    const bool *nchw16c; /* NULL: it says nothing */
+};
+
+/* The program pass: decides for every buffer (nchw16c), as the plan says, wherever that can be.
+ *
+ * source      its `reorders` is asked where the plan says nothing
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of the source
+ * Local
+ * Tested    tests/executor/backend/test_memory_format.c */
+enum ghp_status ghp_program_choose_formats(struct ghp_program *program,
+                                           const struct ghp_format_source *source,
+                                           struct ghp_memory_format_request requested);
+
+/* The same with every buffer blocked that can be. Returns GHP_OK; GHP_ERR_NO_MEMORY. Local */
+enum ghp_status ghp_program_possible_formats(struct ghp_program *program,
+                                             const struct ghp_format_source *source);
+
+/* How the activations of a COMPUTE, or of a RESHARD before and after it, lie by that decision. */
+struct ghp_nchw16c ghp_instr_formats(const struct ghp_program *program,
+                                     const struct ghp_instr *instr);
+
+#endif
