@@ -1,5 +1,6 @@
-/* executor/backend/backend.c - the compiled-in backends by name. To add one: a line in `all`. */
-#include "executor/backend/backend.h"
+/* executor/backend/backend.c - the compiled-in backends by name, and what all on a processor answer alike. To add one: a
+ * line in `all`. */
+#include "executor/backend/backend_private.h"
 
 #include <string.h>
 
@@ -38,4 +39,19 @@ const struct ghp_backend_ops *ghp_backend_find(const char *name)
     for (int i = 0; all[i] != NULL; i++)
         if (strcmp(all[i]->name, name) == 0) return all[i];
     return NULL;
+}
+
+int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel)
+{
+    return kernel->scratch_bytes;
+}
+
+bool ghp_kernel_reorders(const struct ghp_kernel *kernel)
+{
+    return kernel->reorders;
+}
+
+const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel)
+{
+    return kernel->algorithm;
 }

@@ -1,80 +1,10 @@
-/* executor/backend/backend_private.h - what the CPU backends share: the opened backend, the prepared pass, and ghp's
- * CPU kernels.
- *
- * A *loop* is one pass of one operation in plain C, for float, double and bfloat16. The reference backend has nothing
- * else; the oneDNN backend takes from here what is bound by memory anyway, and what the library refuses. Loops are
- * cut into parts by rows or channels; sums that cross parts go through scratch and are added in part order, so
- * results repeat bit for bit for a given number of parts.
- *
- * To add one: a row in the table of the file in cpu/ that it belongs to, its body in the *_body.h beside it (included
- * once for each precision: cpu/precisions.h), its definition in tests/executor/backend/cpu/test_reference.c. */
+/* executor/backend/backend_private.h - what backends share: the opened backend and the prepared pass. */
 #ifndef GHP_EXECUTOR_BACKEND_BACKEND_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_BACKEND_PRIVATE_H
 
 #include "executor/backend/backend.h"
-#include "executor/platform/parallel.h"
 
-enum ghp_cpu_precision {
-    GHP_PRECISION_FLOAT,
-    GHP_PRECISION_DOUBLE,
-    GHP_PRECISION_BF16,
-    GHP_PRECISION_COUNT
-};
-
-typedef void ghp_cpu_kernel_fn(const struct ghp_local *local,
-                               const struct ghp_kernel_arguments *args, struct ghp_share share);
-
-struct ghp_cpu_kernel_stages { /* share of before and after: {0, parts} */
-    ghp_cpu_kernel_fn *before; /* once, or NULL */
-    ghp_cpu_kernel_fn *run;    /* for each part */
-    ghp_cpu_kernel_fn *after;  /* once, or NULL */
-};
-
-struct ghp_cpu_kernel {
-    enum ghp_op op;
-    enum ghp_pass pass;
-    const char *name; /* NULL ends a table */
-    struct ghp_cpu_kernel_stages stages[GHP_PRECISION_COUNT];
-    int64_t (*scratch_bytes)(const struct ghp_local *local, int parts,
-                             int element_bytes); /* NULL: 0 */
-};
-
-/* A loop's piece that is built again for each way, whose constants decide what is left of it. */
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-
-/* The stages of a loop that has nothing to do before, from its bodies in all precisions; after: the same for all, or
- * NULL. */
-#define GHP_CPU_KERNEL_EACH(run, after)                                                            \
-    {                                                                                              \
-        {NULL, run##_float, after}, {NULL, run##_double, after},                                   \
-        {                                                                                          \
-            NULL, run##_bf16, after                                                                \
-        }                                                                                          \
-    }
-
-/* bias, relu, activation, dropout, add, mul, concat, flatten, softmax */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_elementwise[];
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_pool[];   /* max, avg and global avg pool */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_norm[];   /* batch_norm, lrn */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_matrix[]; /* conv2d, linear */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_gather[]; /* view, pad */
-
-/* The loop of a pass; NULL where the operation has no such pass. */
-const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass);
-/* A batch norm's, on tensors in these formats, with what they say is fused; NULL: there is none. Backward with a ReLU
- * w is read too. */
-const struct ghp_cpu_kernel *ghp_cpu_kernel_norm(enum ghp_pass pass,
-                                                 struct ghp_memory_format memory_formats);
-extern const struct ghp_cpu_kernel
-    ghp_cpu_kernel_add_relu; /* an addition with the ReLU behind it */
-extern const struct ghp_cpu_kernel
-    ghp_cpu_kernel_max_relu; /* a max pool forward, with the ReLU before it */
-/* Linear layers over few samples, in float and with `fast` numerics (cpu/small_batch.c): whether there are loops for
- * that operation, and the one of a pass. */
-#define GHP_CPU_KERNEL_SMALL_BATCH "small_batch"
-bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend,
-                                   const struct ghp_local *local);
-const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass);
+struct ghp_cpu_kernel; /* executor/backend/cpu/kernels_cpu.h */
 
 struct ghp_backend {
     struct ghp_backend_config config;
@@ -94,28 +24,9 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
     bool reorders;         /* activations, into and out of another memory format */
 };
 
-/* A kernel that runs a loop. Returns GHP_OK; GHP_ERR_INPUT (no such pass); GHP_ERR_NO_MEMORY. */
-enum ghp_status ghp_cpu_kernel_prepare(struct ghp_backend *backend, const struct ghp_local *local,
-                                       enum ghp_pass pass, struct ghp_kernel **kernel);
-enum ghp_status ghp_cpu_kernel_prepare_by(struct ghp_backend *backend,
-                                          const struct ghp_local *local,
-                                          const struct ghp_cpu_kernel *cpu_kernel,
-                                          struct ghp_kernel **kernel);
-void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);
-
-/* The vtable entries that are the same for every CPU backend. */
+/* The vtable entries that are the same for every backend on a processor. */
 int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);
 const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);
 bool ghp_kernel_reorders(const struct ghp_kernel *kernel);
-enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update);
-enum ghp_status ghp_cpu_kernel_accumulate(struct ghp_backend *backend, void *to, const void *from,
-                                          struct ghp_buffer_extent extent);
-enum ghp_status ghp_cpu_kernel_accumulate_masked(struct ghp_backend *backend,
-                                                 const struct ghp_masked_sum *sum);
-
-/* Bodies of these, one part of them; in cpu/elementwise.c. */
-void ghp_cpu_kernel_update_part(const struct ghp_update *update, int element_bytes,
-                                struct ghp_share share);
-void ghp_cpu_kernel_accumulate_part(const struct ghp_masked_sum *sum, struct ghp_range range);
 
 #endif

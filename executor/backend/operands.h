@@ -30,7 +30,7 @@ enum { GHP_OPERAND_SET_ALL = (1 << GHP_PASS_COUNT) - 1 };
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local
- * Tested    tests/executor/backend/cpu/test_reference.c */
+ * Tested    tests/executor/backend/reference/test_reference.c */
 enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_bytes,
                                      unsigned passes, struct ghp_operand_set *set);
 void ghp_operand_set_release(struct ghp_operand_set *set); /* accepts a zeroed one */

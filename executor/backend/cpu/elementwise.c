@@ -2,7 +2,7 @@
  * concat, flatten, softmax; and the optimizer's update.
  *
  * All are bound by memory: one pass over each tensor. */
-#include "executor/backend/backend_private.h"
+#include "executor/backend/cpu/kernels_cpu.h"
 #include "core/model/precision.h"
 #include "executor/platform/random.h"
 

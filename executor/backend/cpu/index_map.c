@@ -1,7 +1,7 @@
 /* executor/backend/cpu/index_map.c - view and pad: one table of places, made once a run, serves all samples.
  *
  * Forward fuses the table; backward adds along it, since an input element may be taken several times. */
-#include "executor/backend/backend_private.h"
+#include "executor/backend/cpu/kernels_cpu.h"
 #include "core/sharding/index_table.h"
 #include "core/model/precision.h"
 

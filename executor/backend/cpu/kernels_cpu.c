@@ -1,5 +1,5 @@
 /* executor/backend/cpu/kernels_cpu.c - finds, prepares and runs ghp's CPU kernels. */
-#include "executor/backend/backend_private.h"
+#include "executor/backend/cpu/kernels_cpu.h"
 
 #include <stdlib.h>
 
@@ -88,21 +88,6 @@ void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel
     if (stages->before != NULL) stages->before(&kernel->local, args, whole);
     ghp_parallel(kernel->parts, run_part, &job);
     if (stages->after != NULL) stages->after(&kernel->local, args, whole);
-}
-
-int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel)
-{
-    return kernel->scratch_bytes;
-}
-
-bool ghp_kernel_reorders(const struct ghp_kernel *kernel)
-{
-    return kernel->reorders;
-}
-
-const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel)
-{
-    return kernel->algorithm;
 }
 
 struct update_job {

@@ -1,8 +1,8 @@
 /* executor/backend/cpu/matrix.c - conv2d and linear in plain loops.
  *
- * The reference for every other convolution, and the oneDNN backend's fallback. Forward and weight gradient are cut by
- * output channels, the data gradient by input rows, so no sum crosses parts. */
-#include "executor/backend/backend_private.h"
+ * For what the library refuses, or has only its reference code for. Forward and weight gradient are cut by output
+ * channels, the data gradient by input rows, so no sum crosses parts. */
+#include "executor/backend/cpu/kernels_cpu.h"
 #include "core/model/precision.h"
 
 #include <string.h>

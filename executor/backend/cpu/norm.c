@@ -7,7 +7,7 @@
  *
  * A batch norm's tensors lie plain or in blocks, and a ReLU behind it is fused or does not: *ways*, all built from one
  * body. */
-#include "executor/backend/backend_private.h"
+#include "executor/backend/cpu/kernels_cpu.h"
 #include "core/model/precision.h"
 #include "executor/backend/cpu/streaming_store.h"
 

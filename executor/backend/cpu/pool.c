@@ -4,7 +4,7 @@
  * places, else four (ghp_local_saved_bytes). The last value of either type says that the window held nothing but
  * padding: its output is 0 and its gradient goes nowhere. So it does too where a ReLU is right before the pool, takes
  * its backward pass along, and would let nothing through: where the greatest value is not above 0. */
-#include "executor/backend/backend_private.h"
+#include "executor/backend/cpu/kernels_cpu.h"
 #include "core/model/precision.h"
 #include "executor/backend/cpu/streaming_store.h"
 

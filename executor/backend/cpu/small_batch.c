@@ -6,7 +6,7 @@
  * samples use it while it is in the nearest cache; the weight gradient is written past the caches. Tiles are small
  * enough that sums stay in registers. Compiled with fused multiply-adds (executor/CMakeLists.txt): for `fast`
  * numerics only, one of the algorithms that the profiler times. */
-#include "executor/backend/backend_private.h"
+#include "executor/backend/cpu/kernels_cpu.h"
 #include "executor/backend/cpu/streaming_store.h"
 #include "executor/backend/cpu/unrolled.h"
 

@@ -8,7 +8,7 @@
 #ifndef GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_H
 #define GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_H
 
-#include "executor/backend/backend_private.h"
+#include "executor/backend/cpu/kernels_cpu.h"
 
 #define GHP_WINOGRAD "winograd"
 

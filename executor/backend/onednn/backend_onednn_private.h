@@ -12,7 +12,7 @@
 #ifndef GHP_EXECUTOR_BACKEND_ONEDNN_BACKEND_ONEDNN_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_ONEDNN_BACKEND_ONEDNN_PRIVATE_H
 
-#include "executor/backend/backend_private.h"
+#include "executor/backend/cpu/kernels_cpu.h"
 #include "executor/backend/onednn/onednn.h"
 
 /* Of x, y and their gradients. */

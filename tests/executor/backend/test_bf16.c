@@ -13,7 +13,7 @@
 #include "tests/executor/op_case.h"
 #include "tests/executor/twin_case.h"
 
-#include "executor/backend/backend_private.h"
+#include "executor/backend/cpu/kernels_cpu.h"
 #include "executor/engine/kernel_formats.h"
 #include "executor/state/weight_blocks.h"
 

@@ -2,8 +2,9 @@
  * every way that a backend says it has; and which tensors of a program are made blocked.
  *
  * Bound of sums: as in test_onednn.c, 16 (4 + sqrt(m)) eps of the tensor's root-mean-square size, for Winograd among
- * the ways; what only moves or compares numbers is compared bit by bit. A wrong place errs by the tensor's size
- * itself. */
+ * the ways, and (4 + sqrt(places of the window)) eps for pools; what only moves or compares numbers is compared bit by
+ * bit, and where channels keep apart blocked tensors have the bits of plain ones. A wrong place errs by the tensor's
+ * size itself. */
 #include "tests/check.h"
 #include "tests/executor/op_case.h"
 
@@ -160,14 +161,22 @@ static double products(const struct ghp_local *l, enum ghp_pass pass)
     return (double)((pass == GHP_PASS_FORWARD ? l->c : l->k) * places);
 }
 
+static double bound_of(const struct ghp_local *l, enum ghp_pass pass)
+{
+    bool sums =
+        l->op == GHP_OP_CONV2D || l->op == GHP_OP_BATCH_NORM || pass == GHP_PASS_BACKWARD_WEIGHT;
+    if (sums) return 16 * (4 + sqrt(products(l, pass))) * FLT_EPSILON;
+    if (l->op == GHP_OP_GLOBAL_AVG_POOL) return (4 + sqrt((double)(l->h * l->w))) * FLT_EPSILON;
+    if (l->op == GHP_OP_AVG_POOL || (l->op == GHP_OP_MAX_POOL && pass != GHP_PASS_FORWARD))
+        return (4 + sqrt((double)(l->window.r * l->window.s))) * FLT_EPSILON;
+    return 0;
+}
+
 static void compare(const struct ghp_operand_set *got, const struct ghp_operand_set *right,
-                    enum ghp_pass pass, const char *how)
+                    enum ghp_pass pass, const char *how, double bound)
 {
     struct op_tensor a[OP_MAX_TENSORS], b[OP_MAX_TENSORS];
     int n = op_case_written(got, pass, a);
-    bool sums = got->local.op == GHP_OP_CONV2D || got->local.op == GHP_OP_BATCH_NORM ||
-                pass == GHP_PASS_BACKWARD_WEIGHT;
-    double bound = sums ? 16 * (4 + sqrt(products(&got->local, pass))) * FLT_EPSILON : 0;
     op_case_written(right, pass, b);
     for (int t = 0; t < n; t++) {
         double difference = 0, size = 0;
@@ -181,6 +190,20 @@ static void compare(const struct ghp_operand_set *got, const struct ghp_operand_
             fprintf(stderr, "  in %s of %s by %s\n", a[t].name, op_case_text(&got->local, pass),
                     how);
     }
+}
+
+/* As `got`, but on plain tensors. */
+static void check_plain_bits(const struct ghp_operand_set *got, enum ghp_pass pass,
+                             struct ghp_memory_format memory_formats)
+{
+    struct ghp_operand_set plain;
+    memory_formats.x = memory_formats.y = false;
+    if (!CHECK_STATUS(ghp_operand_set_init(&got->local, 4, GHP_OPERAND_SET_ALL, &plain), GHP_OK))
+        exit(1);
+    if (pass != GHP_PASS_FORWARD) run_nchw16c(&plain, GHP_PASS_FORWARD, NULL, memory_formats);
+    run_nchw16c(&plain, pass, NULL, memory_formats);
+    compare(got, &plain, pass, "plain tensors", 0);
+    ghp_operand_set_release(&plain);
 }
 
 /* A pass by one way, after the reference's forward pass (in the same formats: what a pool saves is in their order). */
@@ -199,7 +222,9 @@ static void check_variant(const struct ghp_local *local, enum ghp_pass pass, con
     op_case_run(&right, &ghp_backend_reference, reference, pass, NULL);
     finish(&right, memory_formats);
     run_nchw16c(&got, pass, algorithm, memory_formats);
-    compare(&got, &right, pass, algorithm == NULL ? "default" : algorithm);
+    compare(&got, &right, pass, algorithm == NULL ? "default" : algorithm, bound_of(local, pass));
+    if (local->op != GHP_OP_CONV2D && pass != GHP_PASS_BACKWARD_WEIGHT)
+        check_plain_bits(&got, pass, memory_formats);
     ghp_operand_set_release(&right);
     ghp_operand_set_release(&got);
 }
@@ -327,7 +352,8 @@ static void check_norm(const struct ghp_local *local, struct ghp_memory_format m
             run_nchw16c(&got, by, NULL, now);
         got.args.at.x[1] = NULL;
         if (!(memory_formats.stats && sums && by == order[i]))
-            compare(&got, &right, order[i], now.stats ? "loop with its sums" : "loop");
+            compare(&got, &right, order[i], now.stats ? "loop with its sums" : "loop",
+                    bound_of(local, order[i]));
     }
     free(other);
     ghp_operand_set_release(&right);
@@ -363,8 +389,8 @@ static void check_norms(void)
     CHECK(kernel == NULL); /* shared sums are not there any more where the other half is */
 }
 
-/* A max pool that takes the backward pass of the ReLU before it along, against the pool and the ReLU: bit by bit, for
- * both only move numbers. Windows with nothing above 0 are among them. */
+/* A max pool that takes the backward pass of the ReLU before it along, against the pool on plain tensors and the ReLU:
+ * bit by bit, for both add the same numbers. Windows with nothing above 0 are among them. */
 static void check_mask(const struct ghp_local *local, struct ghp_memory_format memory_formats)
 {
     struct ghp_operand_set right, got;
@@ -376,8 +402,8 @@ static void check_mask(const struct ghp_local *local, struct ghp_memory_format m
     for (int64_t i = 0; i < n; i++)
         x[i] = x[i] > 0.4f ? x[i] : 0;
     memcpy((float *)(uintptr_t)got.args.at.x[0], x, (size_t)n * sizeof *x);
-    op_case_run(&right, &ghp_backend_reference, reference, GHP_PASS_FORWARD, NULL);
-    op_case_run(&right, &ghp_backend_reference, reference, GHP_PASS_BACKWARD_DATA, NULL);
+    op_case_run(&right, ops, exact, GHP_PASS_FORWARD, NULL);
+    op_case_run(&right, ops, exact, GHP_PASS_BACKWARD_DATA, NULL);
     for (int64_t i = 0; i < n; i++) {
         stopped += !(x[i] > 0) && dx[i] != 0;
         dx[i] = x[i] > 0 ? dx[i] : 0;
@@ -390,7 +416,7 @@ static void check_mask(const struct ghp_local *local, struct ghp_memory_format m
                  (size_t)ghp_local_out_elements(local) * sizeof(float)) == 0);
     memory_formats.relu = false;
     run_nchw16c(&got, GHP_PASS_BACKWARD_DATA, NULL, memory_formats);
-    compare(&got, &right, GHP_PASS_BACKWARD_DATA, "the pool");
+    compare(&got, &right, GHP_PASS_BACKWARD_DATA, "the pool", 0);
     ghp_operand_set_release(&right);
     ghp_operand_set_release(&got);
 }
@@ -406,6 +432,8 @@ static void check_gates(void)
         const struct ghp_memory_format memory_formats = {.x = i & 1, .y = i & 1, .relu = true};
         if (i & 2) pool.window = (struct ghp_window){2, 2, 2, 2, 0, 0, 0, 0, 1, 1, 1, false};
         pool = op_case_conv(pool);
+        if (!memory_formats.x)
+            check_variant(&pool, GHP_PASS_BACKWARD_DATA, NULL, (struct ghp_memory_format){0});
         if (!memory_formats.x || ghp_whole_blocks(size[0])) check_mask(&pool, memory_formats);
     }
     CHECK(ghp_memory_format_fuses(ops, fast, GHP_OP_MAX_POOL, GHP_PASS_FORWARD));

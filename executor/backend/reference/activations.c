@@ -1,0 +1,139 @@
+/* executor/backend/reference/activations.c - relu and the functions of `activation`.
+ *
+ * Each slope follows from the output alone; at a corner it is the one towards 0. */
+#include "executor/backend/reference/reference.h"
+
+#include <math.h>
+
+static double relu(const struct ghp_activation *by, double x)
+{
+    (void)by;
+    return x > 0.0 ? x : 0.0;
+}
+
+static double relu_slope(const struct ghp_activation *by, double y)
+{
+    (void)by;
+    return y > 0.0 ? 1.0 : 0.0;
+}
+
+static double leaky_relu(const struct ghp_activation *by, double x)
+{
+    return x > 0.0 ? x : by->alpha * x;
+}
+
+static double leaky_relu_slope(const struct ghp_activation *by, double y)
+{
+    return y > 0.0 ? 1.0 : by->alpha;
+}
+
+static double sigmoid(const struct ghp_activation *by, double x)
+{
+    (void)by;
+    return 1.0 / (1.0 + exp(-x));
+}
+
+static double sigmoid_slope(const struct ghp_activation *by, double y)
+{
+    (void)by;
+    return y * (1.0 - y);
+}
+
+static double hyperbolic_tangent(const struct ghp_activation *by, double x)
+{
+    (void)by;
+    return tanh(x);
+}
+
+static double hyperbolic_tangent_slope(const struct ghp_activation *by, double y)
+{
+    (void)by;
+    return 1.0 - y * y;
+}
+
+static double clip(const struct ghp_activation *by, double x)
+{
+    return x < by->alpha ? by->alpha : x > by->beta ? by->beta : x;
+}
+
+static double clip_slope(const struct ghp_activation *by, double y)
+{
+    return y > by->alpha && y < by->beta ? 1.0 : 0.0;
+}
+
+static double affine(const struct ghp_activation *by, double x)
+{
+    return by->alpha * x + by->beta;
+}
+
+static double affine_slope(const struct ghp_activation *by, double y)
+{
+    (void)y;
+    return by->alpha;
+}
+
+struct function {
+    double (*value)(const struct ghp_activation *by, double x);
+    double (*slope)(const struct ghp_activation *by, double y);
+};
+
+static const struct function functions[GHP_FUNCTION_COUNT] = {
+    [GHP_FUNCTION_LEAKY_RELU] = {leaky_relu, leaky_relu_slope},
+    [GHP_FUNCTION_SIGMOID] = {sigmoid, sigmoid_slope},
+    [GHP_FUNCTION_TANH] = {hyperbolic_tangent, hyperbolic_tangent_slope},
+    [GHP_FUNCTION_CLIP] = {clip, clip_slope},
+    [GHP_FUNCTION_AFFINE] = {affine, affine_slope},
+};
+
+static void apply(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                  struct function function)
+{
+    const double *x = args->at.x[0];
+    double *y = args->at.y;
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
+        y[i] = function.value(&local->activation, x[i]);
+}
+
+static void apply_slope(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                        struct function function)
+{
+    const double *y = args->at.y, *dy = args->at.dy;
+    double *dx = args->at.dx[0];
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
+        dx[i] = dy[i] * function.slope(&local->activation, y[i]);
+}
+
+static void relu_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    apply(local, args, (struct function){relu, relu_slope});
+}
+
+static void relu_backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    apply_slope(local, args, (struct function){relu, relu_slope});
+}
+
+static void activation_forward(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args)
+{
+    apply(local, args, functions[local->activation.function]);
+}
+
+static void activation_backward(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args)
+{
+    apply_slope(local, args, functions[local->activation.function]);
+}
+
+const struct ghp_reference_kernel ghp_reference_activations[] = {
+    {GHP_OP_RELU, GHP_PASS_FORWARD, relu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, relu_backward, GHP_REFERENCE_Y | GHP_REFERENCE_DY,
+     GHP_REFERENCE_DX, NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, activation_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y,
+     NULL},
+    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, activation_backward,
+     GHP_REFERENCE_Y | GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
+    {.run = NULL},
+};

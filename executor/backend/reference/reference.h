@@ -1,0 +1,96 @@
+/* executor/backend/reference/reference.h - the reference backend's kernels: one pass of one operation, by its
+ * definition.
+ *
+ * Loops are plain and all numbers doubles: of a network in float a kernel gets copies, and what it writes is rounded
+ * once, at the end (backend_reference.c). Each output's terms are added in the order of their indices. Nothing is
+ * shared with the kernels of other backends, so that no mistake is in both.
+ *
+ * One file an operation or a small family, with one row for each pass in the table at its end. To add a file: its table
+ * here and in backend_reference.c. tests/executor/backend/reference/test_reference.c wants a row for every pass that an
+ * operation has, and holds it against a definition and finite differences. */
+#ifndef GHP_EXECUTOR_BACKEND_REFERENCE_REFERENCE_H
+#define GHP_EXECUTOR_BACKEND_REFERENCE_REFERENCE_H
+
+#include "executor/backend/backend.h"
+
+enum ghp_reference_operand { /* tensors of numbers in struct ghp_tensors */
+                             GHP_REFERENCE_X = 1,
+                             GHP_REFERENCE_DX = 2,
+                             GHP_REFERENCE_Y = 4,
+                             GHP_REFERENCE_DY = 8,
+                             GHP_REFERENCE_W = 16,
+                             GHP_REFERENCE_DW = 32,
+                             GHP_REFERENCE_STATE = 64, /* and stats_delta */
+                             GHP_REFERENCE_SAVED = 128
+};
+
+/* args->at: those of the row's operands that are there are doubles; scratch is the row's own. */
+typedef void ghp_reference_fn(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args);
+
+struct ghp_reference_kernel {
+    enum ghp_op op;
+    enum ghp_pass pass;
+    ghp_reference_fn *run; /* NULL ends a table */
+    unsigned reads;        /* operands; also those that the pass may leave as they are */
+    unsigned writes;
+    int64_t (*scratch)(const struct ghp_local *local); /* [doubles]; NULL: none */
+};
+
+extern const struct ghp_reference_kernel ghp_reference_conv2d[], ghp_reference_linear[],
+    ghp_reference_bias[], ghp_reference_activations[], ghp_reference_pools[],
+    ghp_reference_batch_norm[], ghp_reference_lrn[], ghp_reference_dropout[], ghp_reference_joins[],
+    ghp_reference_index_maps[], ghp_reference_softmax_cross_entropy[];
+
+/* struct ghp_backend_ops: update, accumulate (update.c) */
+enum ghp_status ghp_reference_update(struct ghp_backend *backend, const struct ghp_update *update);
+enum ghp_status ghp_reference_accumulate(struct ghp_backend *backend, void *to, const void *from,
+                                         struct ghp_buffer_extent extent);
+
+/* Number i of a tensor of floats (bytes 4) or doubles (8). */
+static inline double ghp_reference_get(const void *tensor, int bytes, int64_t i)
+{
+    return bytes == 4 ? (double)((const float *)tensor)[i] : ((const double *)tensor)[i];
+}
+
+static inline void ghp_reference_put(void *tensor, int bytes, int64_t i, double value)
+{
+    if (bytes == 4)
+        ((float *)tensor)[i] = (float)value;
+    else
+        ((double *)tensor)[i] = value;
+}
+
+/* Samples x pixels of x. */
+static inline int64_t ghp_reference_pixels(const struct ghp_local *local)
+{
+    return local->n * local->h * local->w;
+}
+
+/* sum[i] += factor x[i], i < n; neither overlaps the other. */
+static inline void ghp_reference_add_scaled(int64_t n, double factor, const double *restrict x,
+                                            double *restrict sum)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        sum[i] += factor * x[i];
+}
+
+/* Row of x that output row p sees at row r of its window; outside 0 .. h - 1 it is padding. */
+static inline int64_t ghp_reference_row(const struct ghp_window *window, int64_t p, int64_t r)
+{
+    return p * window->stride_h - window->pad_top + r * window->dilation_h;
+}
+
+static inline int64_t ghp_reference_column(const struct ghp_window *window, int64_t q, int64_t s)
+{
+    return q * window->stride_w - window->pad_left + s * window->dilation_w;
+}
+
+/* Whether row h, column w of x is no padding. */
+static inline bool ghp_reference_inside(const struct ghp_local *local, int64_t h, int64_t w)
+{
+    return h >= 0 && h < local->h && w >= 0 && w < local->w;
+}
+
+#endif
