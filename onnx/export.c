@@ -1,5 +1,6 @@
 /* onnx/export.c - writes a network as an ONNX graph: a node for each layer, called as the layer. */
 #include "onnx/export.h"
+#include "core/model/op.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -396,7 +397,16 @@ static enum ghp_status put_layer(struct ghp_onnx_export *ex, int i)
         ghp_export_node(ex, "GlobalAveragePool", l->name, image);
         break;
     case GHP_OP_SOFTMAX_CE: return GHP_OK; /* the end */
-    default: put_plain(ex, l, ex->names[from]); return GHP_OK;
+    case GHP_OP_RELU:
+    case GHP_OP_ACTIVATION:
+    case GHP_OP_LRN:
+    case GHP_OP_DROPOUT: put_plain(ex, l, ex->names[from]); return GHP_OK;
+    default:
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "layer '%.96s' cannot be written as ONNX, for ghp has no ONNX operation for "
+            "'%s'; keep the network as a model file",
+            l->name, ghp_op_name(l->op));
     }
     ex->ranks[i] = 4;
     return GHP_OK;
