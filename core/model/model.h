@@ -25,6 +25,7 @@
     X(BIAS, bias)                                                                                  \
     X(RELU, relu)                                                                                  \
     X(ACTIVATION, activation)                                                                      \
+    X(GELU, gelu)                                                                                  \
     X(MAX_POOL, max_pool)                                                                          \
     X(AVG_POOL, avg_pool)                                                                          \
     X(GLOBAL_AVG_POOL, global_avg_pool)                                                            \
@@ -74,6 +75,8 @@ enum ghp_fill {
         GHP_FILL_COUNT
 };
 
+enum ghp_gelu { GHP_GELU_ERF, GHP_GELU_TANH, GHP_GELU_COUNT };
+
 enum {
     GHP_MAX_INPUTS = 16,
     GHP_MAX_PARAMS = 4,
@@ -95,7 +98,7 @@ struct ghp_window {                                   /* conv2d and pools */
     bool count_pad;                                   /* avg_pool: padding counts in the mean */
 };
 
-struct ghp_norm {    /* batch_norm, lrn, dropout: what they need beside shapes */
+struct ghp_norm {    /* batch_norm, lrn, dropout, gelu: what they need beside shapes */
     double epsilon;  /* batch_norm */
     double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
     /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
@@ -105,6 +108,7 @@ struct ghp_norm {    /* batch_norm, lrn, dropout: what they need beside shapes *
     int64_t size;          /* lrn: channels in the window, odd */
     double alpha, beta, k; /* lrn: y = x / (k + alpha/size sum x^2)^beta */
     double ratio;          /* dropout: probability of zero, [0, 1) */
+    enum ghp_gelu gelu;    /* exact, or approximated */
 };
 
 struct ghp_activation {

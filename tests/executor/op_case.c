@@ -152,6 +152,13 @@ static void add_activations(void)
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         add((struct ghp_local){
             .op = GHP_OP_ACTIVATION, .n = 3, .c = 7, .h = 5, .w = 3, .activation = functions[i]});
+    for (int how = 0; how < GHP_GELU_COUNT; how++)
+        add((struct ghp_local){.op = GHP_OP_GELU,
+                               .n = 3,
+                               .c = 7,
+                               .h = 5,
+                               .w = 3,
+                               .norm = {.gelu = (enum ghp_gelu)how}});
 }
 
 static void add_gathers(void)

@@ -136,6 +136,14 @@ static double activation_at(const struct ghp_operand_set *set, struct place o)
     }
 }
 
+/* The sigmoid of 2 u is (1 + tanh u) / 2. */
+static double gelu_at(const struct ghp_operand_set *set, struct place o)
+{
+    double x = x_at(set, o.n, o.p, o.q, o.k);
+    if (set->local.norm.gelu == GHP_GELU_ERF) return x * (0.5 + 0.5 * erf(x / sqrt(2.0)));
+    return x / (1.0 + exp(-2.0 * sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * pow(x, 3.0))));
+}
+
 /* Counts up to the element through all sizes, the last fastest. */
 static double view_at(const struct ghp_operand_set *set, struct place o)
 {
@@ -198,6 +206,7 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
         return x_at(set, o.n, o.p, o.q, o.k) + op_case_get(set, set->args.at.w[0], o.k);
     case GHP_OP_RELU: return fmax(x_at(set, o.n, o.p, o.q, o.k), 0.0);
     case GHP_OP_ACTIVATION: return activation_at(set, o);
+    case GHP_OP_GELU: return gelu_at(set, o);
     case GHP_OP_VIEW: return view_at(set, o);
     case GHP_OP_PAD: return pad_at(set, o);
     case GHP_OP_MAX_POOL:

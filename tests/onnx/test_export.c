@@ -105,12 +105,15 @@ static void check_refusals(void)
         "\"width\":5},\"layers\":[{\"name\":\"v\",\"op\":\"view\",\"channels\":2,\"height\":5,"
         "\"width\":3,\"sizes\":[2,5,3],\"strides\":[25,5,2]},{\"name\":\"f\",\"op\":\"flatten\"},"
         "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}",
+        "{\"format\":\"ghp.model/1\",\"name\":\"m\",\"input\":{\"channels\":4},\"layers\":["
+        "{\"name\":\"g\",\"op\":\"gelu\"},{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}",
         "{\"format\":\"ghp.model/1\",\"name\":\"m\",\"input\":{\"channels\":4},\"layers\":[{"
         "\"name\":\"b\",\"op\":\"batch_norm\",\"statistics\":\"local\"},{\"name\":\"loss\",\"op\":"
         "\"softmax_cross_entropy\"}]}"};
-    static const char *const said[] = {"divide each other", "use global statistics"};
+    static const char *const said[] = {"divide each other", "layer 'g' cannot be written",
+                                       "use global statistics"};
 
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct ghp_model model;
 
         CHECK_STATUS(ghp_model_parse(texts[i], "text", &model), GHP_OK);

@@ -1,6 +1,6 @@
-/* executor/backend/reference/activations.c - relu and the functions of `activation`.
+/* executor/backend/reference/activations.c - relu, the functions of `activation`, and gelu.
  *
- * Each slope follows from the output alone; at a corner it is the one towards 0. */
+ * Each slope but gelu's follows from the output alone; at a corner it is the one towards 0. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>
@@ -127,6 +127,43 @@ static void activation_backward(const struct ghp_local *local,
     apply_slope(local, args, functions[local->activation.function]);
 }
 
+/* ---- gelu ---- */
+
+static const double pi = 3.14159265358979323846;
+
+static void gelu_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0];
+    double *y = args->at.y;
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++) {
+        double u = sqrt(2.0 / pi) * (x[i] + 0.044715 * x[i] * x[i] * x[i]);
+
+        y[i] = 0.5 * x[i] *
+               (local->norm.gelu == GHP_GELU_ERF ? erfc(-x[i] / sqrt(2.0)) : 1.0 + tanh(u));
+    }
+}
+
+/* The share below x, and x times its slope. */
+static void gelu_backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0], *dy = args->at.dy;
+    double *dx = args->at.dx[0];
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++) {
+        double share = 0.5 * erfc(-x[i] / sqrt(2.0)),
+               slope = exp(-0.5 * x[i] * x[i]) / sqrt(2.0 * pi);
+
+        if (local->norm.gelu == GHP_GELU_TANH) {
+            double t = tanh(sqrt(2.0 / pi) * (x[i] + 0.044715 * x[i] * x[i] * x[i]));
+
+            share = 0.5 * (1.0 + t);
+            slope = 0.5 * (1.0 - t * t) * sqrt(2.0 / pi) * (1.0 + 3.0 * 0.044715 * x[i] * x[i]);
+        }
+        dx[i] = dy[i] * (share + x[i] * slope);
+    }
+}
+
 const struct ghp_reference_kernel ghp_reference_activations[] = {
     {GHP_OP_RELU, GHP_PASS_FORWARD, relu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
     {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, relu_backward, GHP_REFERENCE_Y | GHP_REFERENCE_DY,
@@ -135,5 +172,8 @@ const struct ghp_reference_kernel ghp_reference_activations[] = {
      NULL},
     {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, activation_backward,
      GHP_REFERENCE_Y | GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
+    {GHP_OP_GELU, GHP_PASS_FORWARD, gelu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, gelu_backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
+     GHP_REFERENCE_DX, NULL},
     {.run = NULL},
 };

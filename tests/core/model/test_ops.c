@@ -22,6 +22,7 @@ static const struct op_keys {
     {GHP_OP_RELU, false, NULL},
     {GHP_OP_ACTIVATION, false, "\"function\":\"clip\",\"alpha\":-0.5,\"beta\":2.5"},
     {GHP_OP_ACTIVATION, false, "\"function\":\"leaky_relu\",\"alpha\":0.25"},
+    {GHP_OP_GELU, false, "\"approximate\":\"tanh\""},
     {GHP_OP_MAX_POOL, false, "\"kernel\":3,\"stride\":[1,2],\"pad\":1,\"dilation\":[2,1]"},
     {GHP_OP_AVG_POOL, false, "\"kernel\":[3,2],\"pad\":[0,0,1,1],\"count_pad\":false"},
     {GHP_OP_GLOBAL_AVG_POOL, false, NULL},

@@ -9,6 +9,24 @@
 namespace
 {
 
+// tanh of sqrt(2 / pi) (x + 0.044715 x^3)
+__device__ __forceinline__ float gelu_tanh(float x)
+{
+    return tanhf(0.797884561f * (x + 0.044715f * x * x * x));
+}
+
+__device__ __forceinline__ float gelu_slope(float x) // 1 / sqrt(2) and 1 / sqrt(2 pi)
+{
+    return 0.5f * erfcf(-0.707106781f * x) + 0.398942280f * x * expf(-0.5f * x * x);
+}
+
+__device__ __forceinline__ float gelu_tanh_slope(float x)
+{
+    float t = gelu_tanh(x);
+
+    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * 0.797884561f * (1.0f + 0.134145f * x * x);
+}
+
 template <int WHAT>
 __device__ __forceinline__ float elementwise(float a, float b, float alpha, float beta)
 {
@@ -24,6 +42,10 @@ __device__ __forceinline__ float elementwise(float a, float b, float alpha, floa
     if (WHAT == GHP_ELEMENTWISE_CLIP_BACK) return a > alpha && a < beta ? b : 0;
     if (WHAT == GHP_ELEMENTWISE_AFFINE) return alpha * a + beta;
     if (WHAT == GHP_ELEMENTWISE_AFFINE_BACK) return alpha * b;
+    if (WHAT == GHP_ELEMENTWISE_GELU) return 0.5f * a * erfcf(-0.707106781f * a);
+    if (WHAT == GHP_ELEMENTWISE_GELU_BACK) return b * gelu_slope(a);
+    if (WHAT == GHP_ELEMENTWISE_GELU_TANH) return 0.5f * a * (1.0f + gelu_tanh(a));
+    if (WHAT == GHP_ELEMENTWISE_GELU_TANH_BACK) return b * gelu_tanh_slope(a);
     if (WHAT == GHP_ELEMENTWISE_ADD) return a + b;
     if (WHAT == GHP_ELEMENTWISE_ADD_RELU) return a + b > 0 ? a + b : 0;
     return a * b;
@@ -74,6 +96,8 @@ extern "C" cudaError_t ghp_launch_elementwise(struct ghp_launch launch, const st
         launch_elementwise<GHP_ELEMENTWISE_TANH>,    launch_elementwise<GHP_ELEMENTWISE_TANH_BACK>,
         launch_elementwise<GHP_ELEMENTWISE_CLIP>,    launch_elementwise<GHP_ELEMENTWISE_CLIP_BACK>,
         launch_elementwise<GHP_ELEMENTWISE_AFFINE>,  launch_elementwise<GHP_ELEMENTWISE_AFFINE_BACK>,
+        launch_elementwise<GHP_ELEMENTWISE_GELU>,    launch_elementwise<GHP_ELEMENTWISE_GELU_BACK>,
+        launch_elementwise<GHP_ELEMENTWISE_GELU_TANH>, launch_elementwise<GHP_ELEMENTWISE_GELU_TANH_BACK>,
         launch_elementwise<GHP_ELEMENTWISE_ADD>,     launch_elementwise<GHP_ELEMENTWISE_MUL>,
         launch_elementwise<GHP_ELEMENTWISE_ADD_RELU>};
 

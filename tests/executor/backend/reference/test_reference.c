@@ -374,6 +374,22 @@ static void check_update(void)
     CHECK_NEAR(to[1], 1.0, 0.0);
 }
 
+/* Known values: x times the normal distribution at x. */
+static void check_gelu(void)
+{
+    const struct ghp_local gelu = {GHP_OP_GELU, 1, 3, 1, 1, 3, 1, 1, .n_inputs = 1};
+    const double x[] = {1.0, -1.0, 0.0};
+    struct ghp_operand_set set;
+    must_init(&set, &gelu, 8);
+    for (int i = 0; i < 3; i++)
+        op_case_set(&set, (void *)(uintptr_t)set.args.at.x[0], i, x[i]);
+    forward(&set, doubles);
+    CHECK_NEAR(op_case_get(&set, set.args.at.y, 0), 0.8413447460685429, 2e-16);
+    CHECK_NEAR(op_case_get(&set, set.args.at.y, 1), -0.15865525393145705, 2e-16);
+    CHECK_NEAR(op_case_get(&set, set.args.at.y, 2), 0.0, 0.0);
+    ghp_operand_set_release(&set);
+}
+
 static void check_refusals(void)
 {
     struct ghp_backend *none = NULL;
@@ -409,6 +425,7 @@ CHECK_TEST(reference)
     check_norm_halves();
     check_loss();
     check_update();
+    check_gelu();
     check_refusals();
     ops->close(doubles);
     ops->close(floats);
