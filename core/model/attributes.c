@@ -196,7 +196,7 @@ enum ghp_status ghp_attributes_check_keys(const struct ghp_node *at, enum ghp_op
     size_t n = 3;
 
     add_keys(facts->attributes, true, keys, &n);
-    if (facts->is_weighted) keys[n++] = "bias";
+    if (facts->has_bias) keys[n++] = "bias";
     return ghp_json_only_keys(at, keys);
 }
 

@@ -136,8 +136,8 @@ struct ghp_op_facts {
     bool is_input; /* loads samples; computes nothing */
     bool
         is_loss; /* ends the network: reads labels, adds to the metrics, makes the first gradient */
-    bool
-        is_weighted; /* a matrix product: its weights are most of the network's; has a bias behind it unless told not */
+    bool is_weighted; /* a matrix product: its weights are most of the network's */
+    bool has_bias;    /* a bias layer of its own is behind it unless told not */
     bool
         has_batch_statistics; /* passes of sums over the samples, which workers reduce, come before the others */
     bool chooses_format; /* x and y may lie in different memory formats, and so may its weights */

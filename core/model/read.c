@@ -107,12 +107,12 @@ static enum ghp_status read_inputs(const struct ghp_node *at, const struct reade
     return GHP_OK;
 }
 
-/* The bias that conv2d and linear have unless told otherwise, as a layer of its own. */
+/* The bias that some operations have unless told otherwise, as a layer of its own. */
 static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader)
 {
     int owner = reader->model->n_layers - 1;
     enum ghp_op op = reader->model->layers[owner].op;
-    bool bias = ghp_op_is_weighted(op);
+    bool bias = ghp_op_of(op)->has_bias;
     struct ghp_layer *layer;
     char name[128];
 

@@ -15,7 +15,7 @@ static void append(json_t *array, json_t *value, bool *whole)
     if (json_array_append_new(array, value) != 0) *whole = false;
 }
 
-/* Whether layer i is the bias that conv2d and linear make by themselves: directly behind, named after its maker, which
+/* Whether layer i is the bias that its maker has unless told not: directly behind, named after its maker, which
  * nobody else reads. */
 static bool own_bias(const struct ghp_model *model, int i)
 {
@@ -24,7 +24,7 @@ static bool own_bias(const struct ghp_model *model, int i)
 
     if (i < 1 || i >= model->n_layers || bias->op != GHP_OP_BIAS || bias->inputs[0] != i - 1)
         return false;
-    if (!ghp_op_is_weighted(maker->op)) return false;
+    if (!ghp_op_of(maker->op)->has_bias) return false;
     n = strlen(maker->name);
     if (strncmp(bias->name, maker->name, n) != 0 || strcmp(bias->name + n, ".bias") != 0)
         return false;
@@ -44,14 +44,14 @@ int ghp_model_item_layer(const struct ghp_model *model, int64_t item)
 static json_t *layer_json(const struct ghp_model *model, int i, bool *whole)
 {
     const struct ghp_layer *layer = &model->layers[i];
-    bool weighted = ghp_op_is_weighted(layer->op);
+    bool has_bias = ghp_op_of(layer->op)->has_bias;
     struct ghp_json_object at = {json_object(), whole};
     json_t *inputs;
 
     ghp_attribute_put(at, "name", json_string(layer->name));
     ghp_attribute_put(at, "op", json_string(ghp_op_name(layer->op)));
     ghp_attributes_write(layer, at);
-    if (weighted && !own_bias(model, i + 1)) ghp_attribute_put(at, "bias", json_false());
+    if (has_bias && !own_bias(model, i + 1)) ghp_attribute_put(at, "bias", json_false());
     if (layer->n_inputs == 1 && layer->inputs[0] == i - 1) return at.json;
     inputs = json_array();
     for (int j = 0; j < layer->n_inputs; ++j) {

@@ -77,5 +77,6 @@ const struct ghp_op_facts ghp_op_facts_conv2d = {
     .localize = localize,
     .key = key,
     .is_weighted = true,
+    .has_bias = true,
     .chooses_format = true,
 };

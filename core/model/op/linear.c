@@ -47,4 +47,5 @@ const struct ghp_op_facts ghp_op_facts_linear = {
     .divides = ghp_divides_matrix,
     .key = key,
     .is_weighted = true,
+    .has_bias = true,
 };
