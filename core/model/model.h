@@ -31,6 +31,8 @@
     X(GLOBAL_AVG_POOL, global_avg_pool)                                                            \
     X(BATCH_NORM, batch_norm)                                                                      \
     X(LRN, lrn)                                                                                    \
+    X(LAYER_NORM, layer_norm)                                                                      \
+    X(RMS_NORM, rms_norm)                                                                          \
     X(DROPOUT, dropout)                                                                            \
     X(ADD, add)                                                                                    \
     X(MUL, mul)                                                                                    \
@@ -99,7 +101,7 @@ struct ghp_window {                                   /* conv2d and pools */
 };
 
 struct ghp_norm {    /* batch_norm, lrn, dropout, gelu: what they need beside shapes */
-    double epsilon;  /* batch_norm */
+    double epsilon;  /* batch_norm, layer_norm, rms_norm */
     double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
     /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
     bool local_stats;

@@ -4,4 +4,5 @@
 #include "executor/backend/cuda/kernels/conv.cu"
 #include "executor/backend/cuda/kernels/move.cu"
 #include "executor/backend/cuda/kernels/norm.cu"
+#include "executor/backend/cuda/kernels/position_norm.cu"
 #include "executor/backend/cuda/kernels/pool.cu"

@@ -218,6 +218,21 @@ static void add_norms(void)
     add((struct ghp_local){.op = GHP_OP_LRN, .n = 2, .c = 3, .h = 2, .w = 1, .norm = response});
 }
 
+/* Rows of fewer and of more channels than a register or a warp takes; enough work for two threads. */
+static void add_position_norms(void)
+{
+    static const struct ghp_local shapes[] = {{.n = 2, .c = 16, .h = 3, .w = 3},
+                                              {.n = 5, .c = 33, .h = 4, .w = 3},
+                                              {.n = 7, .c = 200},
+                                              {.n = 3, .c = 31, .h = 15, .w = 15}};
+    for (size_t i = 0; i < 2 * sizeof shapes / sizeof shapes[0]; i++) {
+        struct ghp_local local = shapes[i / 2];
+        local.op = i % 2 == 0 ? GHP_OP_LAYER_NORM : GHP_OP_RMS_NORM;
+        local.norm.epsilon = 1e-5;
+        add(local);
+    }
+}
+
 /* Enough work for two threads to share. */
 static void add_large(void)
 {
@@ -255,6 +270,7 @@ const struct ghp_local *op_case_all(int *n)
         add_activations();
         add_gathers();
         add_norms();
+        add_position_norms();
         add_large();
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .k = 10});
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .k = 33});

@@ -102,6 +102,19 @@ static double lrn_at(const struct ghp_operand_set *set, struct place o)
            pow(norm->k + norm->alpha / (double)norm->size * sum, norm->beta);
 }
 
+static double position_norm_at(const struct ghp_operand_set *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    double sum = 0.0, squares = 0.0, channels = (double)l->c;
+    for (int64_t c = 0; c < l->c; c++)
+        sum += x_at(set, o.n, o.p, o.q, c);
+    double mean = l->op == GHP_OP_LAYER_NORM ? sum / channels : 0.0;
+    for (int64_t c = 0; c < l->c; c++)
+        squares += pow(x_at(set, o.n, o.p, o.q, c) - mean, 2.0);
+    return (x_at(set, o.n, o.p, o.q, o.k) - mean) / sqrt(squares / channels + l->norm.epsilon) *
+           op_case_get(set, set->args.at.w[0], o.k);
+}
+
 static double dropout_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_kernel_arguments *args = &set->args;
@@ -214,6 +227,8 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_GLOBAL_AVG_POOL: return mean_over(set, o, false, 0.0, 1);
     case GHP_OP_BATCH_NORM: return norm_at(set, o);
     case GHP_OP_LRN: return lrn_at(set, o);
+    case GHP_OP_LAYER_NORM:
+    case GHP_OP_RMS_NORM: return position_norm_at(set, o);
     case GHP_OP_DROPOUT: return dropout_at(set, o);
     case GHP_OP_FLATTEN: {
         int64_t pixels = l->h * l->w, pixel = o.k % pixels;

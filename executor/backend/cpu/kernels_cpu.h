@@ -52,10 +52,11 @@ struct ghp_cpu_kernel {
 
 /* bias, relu, activation, dropout, add, mul, concat, flatten, softmax */
 extern const struct ghp_cpu_kernel ghp_cpu_kernels_elementwise[];
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_pool[];   /* max, avg and global avg pool */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_norm[];   /* batch_norm, lrn */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_matrix[]; /* conv2d, linear */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_gather[]; /* view, pad */
+extern const struct ghp_cpu_kernel ghp_cpu_kernels_pool[]; /* max, avg and global avg pool */
+extern const struct ghp_cpu_kernel ghp_cpu_kernels_norm[]; /* batch_norm, lrn */
+extern const struct ghp_cpu_kernel ghp_cpu_kernels_position_norm[]; /* layer_norm, rms_norm */
+extern const struct ghp_cpu_kernel ghp_cpu_kernels_matrix[];        /* conv2d, linear */
+extern const struct ghp_cpu_kernel ghp_cpu_kernels_gather[];        /* view, pad */
 
 /* The loop of a pass; NULL where the operation has no such pass. */
 const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass);

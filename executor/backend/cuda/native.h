@@ -20,7 +20,8 @@ struct ghp_cuda_native {
 /* bias, relu, activation, dropout, add, mul, softmax_cross_entropy */
 extern const struct ghp_cuda_native ghp_cuda_native_elementwise[];
 extern const struct ghp_cuda_native ghp_cuda_native_pool[]; /* max, avg and global avg pool */
-extern const struct ghp_cuda_native ghp_cuda_native_norm[]; /* batch_norm, lrn */
+extern const struct ghp_cuda_native
+    ghp_cuda_native_norm[]; /* batch_norm, lrn, layer_norm, rms_norm */
 extern const struct ghp_cuda_native ghp_cuda_native_move[]; /* concat, flatten, view, pad */
 
 static inline int64_t ghp_cuda_native_rows(const struct ghp_local *l)

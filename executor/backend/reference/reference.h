@@ -39,8 +39,9 @@ struct ghp_reference_kernel {
 
 extern const struct ghp_reference_kernel ghp_reference_conv2d[], ghp_reference_linear[],
     ghp_reference_bias[], ghp_reference_activations[], ghp_reference_pools[],
-    ghp_reference_batch_norm[], ghp_reference_lrn[], ghp_reference_dropout[], ghp_reference_joins[],
-    ghp_reference_index_maps[], ghp_reference_softmax_cross_entropy[];
+    ghp_reference_batch_norm[], ghp_reference_lrn[], ghp_reference_position_norm[],
+    ghp_reference_dropout[], ghp_reference_joins[], ghp_reference_index_maps[],
+    ghp_reference_softmax_cross_entropy[];
 
 /* struct ghp_backend_ops: update, accumulate (update.c) */
 enum ghp_status ghp_reference_update(struct ghp_backend *backend, const struct ghp_update *update);

@@ -28,6 +28,8 @@ static const struct op_keys {
     {GHP_OP_GLOBAL_AVG_POOL, false, NULL},
     {GHP_OP_BATCH_NORM, false, "\"epsilon\":0.25,\"momentum\":0.5,\"statistics\":\"local:4\""},
     {GHP_OP_LRN, false, "\"size\":3,\"alpha\":0.5,\"beta\":0.25,\"k\":2.0"},
+    {GHP_OP_LAYER_NORM, false, "\"epsilon\":0.25,\"bias\":false"},
+    {GHP_OP_RMS_NORM, false, "\"epsilon\":0.25"},
     {GHP_OP_DROPOUT, false, "\"ratio\":0.25"},
     {GHP_OP_ADD, false, "\"inputs\":[\"input\",\"first\"]"},
     {GHP_OP_MUL, false, "\"inputs\":[\"input\",\"first\"]"},

@@ -6,7 +6,7 @@
  * Sums that cross blocks go through scratch and are added in a fixed order: the same bits every time.
  *
  * The kernels are in kernels/elementwise.cu (element by element, softmax, update), kernels/norm.cu (sums over channels,
- * normalisations), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain convolutions
+ * normalisations), kernels/position_norm.cu, kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain convolutions
  * and linear layers, for shapes that no library takes). C11 and C++17 alike; tested by
  * tests/executor/backend/cuda/test_cuda_ops.c. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
@@ -177,6 +177,26 @@ struct ghp_lrn_job {
 };
 cudaError_t ghp_launch_lrn(struct ghp_launch launch, const struct ghp_lrn_job *job);
 cudaError_t ghp_launch_lrn_back(struct ghp_launch launch, const struct ghp_lrn_job *job);
+
+/* The channels of each row by themselves: less their mean where centred, over their deviation from it or from 0. */
+struct ghp_position_norm_job {
+    int64_t rows, c;
+    double epsilon;
+    bool centred;
+    const void *x, *dy;
+    void *y, *dx;
+    const float *weight; /* [c] */
+    float *dweight;
+    float *inverse, *mean; /* [rows]; forward: NULL where not kept; mean: only where centred */
+    void *scratch;         /* weight: ghp_position_norm_scratch bytes */
+};
+int64_t ghp_position_norm_scratch(int64_t rows, int64_t c);
+cudaError_t ghp_launch_position_norm(struct ghp_launch launch,
+                                     const struct ghp_position_norm_job *job);
+cudaError_t ghp_launch_position_norm_data(struct ghp_launch launch,
+                                          const struct ghp_position_norm_job *job);
+cudaError_t ghp_launch_position_norm_weight(struct ghp_launch launch,
+                                            const struct ghp_position_norm_job *job);
 
 /* ---- pools ---- */
 

@@ -390,6 +390,37 @@ static void check_gelu(void)
     ghp_operand_set_release(&set);
 }
 
+/* Of (1, 3) the mean is 2 and the variance 1; of (3, 4) the mean square is 12.5. */
+static void check_position_norms(void)
+{
+    const struct ghp_norm norm = {.epsilon = 1e-5};
+    const double x[2][2] = {{1.0, 3.0}, {3.0, 4.0}};
+    const double y[2][2] = {{-2.0 / sqrt(1.0 + 1e-5), 0.5 / sqrt(1.0 + 1e-5)},
+                            {6.0 / sqrt(12.5 + 1e-5), 2.0 / sqrt(12.5 + 1e-5)}};
+    for (int op = 0; op < 2; op++) {
+        const struct ghp_local local = {op == 0 ? GHP_OP_LAYER_NORM : GHP_OP_RMS_NORM,
+                                        1,
+                                        2,
+                                        1,
+                                        1,
+                                        2,
+                                        1,
+                                        1,
+                                        .n_inputs = 1,
+                                        .norm = norm};
+        struct ghp_operand_set set;
+        must_init(&set, &local, 8);
+        for (int i = 0; i < 2; i++) {
+            op_case_set(&set, (void *)(uintptr_t)set.args.at.x[0], i, x[op][i]);
+            op_case_set(&set, set.args.at.w[0], i, i == 0 ? 2.0 : 0.5);
+        }
+        forward(&set, doubles);
+        for (int i = 0; i < 2; i++)
+            CHECK_NEAR(op_case_get(&set, set.args.at.y, i), y[op][i], 1e-15);
+        ghp_operand_set_release(&set);
+    }
+}
+
 static void check_refusals(void)
 {
     struct ghp_backend *none = NULL;
@@ -426,6 +457,7 @@ CHECK_TEST(reference)
     check_loss();
     check_update();
     check_gelu();
+    check_position_norms();
     check_refusals();
     ops->close(doubles);
     ops->close(floats);

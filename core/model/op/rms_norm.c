@@ -1,0 +1,34 @@
+/* core/model/op/rms_norm.c - at each sample and pixel, the channels over the root of their mean square; then a weight a
+ * channel. */
+#include "core/model/attributes.h"
+#include "core/model/op.h"
+#include "core/model/precision.h"
+
+static const struct ghp_attribute attributes[] = {
+    {.key = "epsilon",
+     .kind = GHP_ATTRIBUTE_REAL,
+     .least = 1e-12,
+     .most = 1,
+     .usual = 1e-6,
+     .at = {offsetof(struct ghp_layer, norm.epsilon)}},
+    {0}};
+
+/* Inverse root mean square of each pixel; no less exact than weights. */
+static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)
+{
+    return local->n * local->h * local->w * ghp_parameter_bytes(element_bytes);
+}
+
+const struct ghp_op_facts ghp_op_facts_rms_norm = {
+    .name = "rms_norm",
+    .attributes = attributes,
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .params = {{"weight", GHP_INIT_ONE, {GHP_DIM_CHANNEL}}},
+    .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y | GHP_AT_SAVED},
+               [GHP_PASS_BACKWARD_DATA] = {GHP_AT_X | GHP_AT_DY | GHP_AT_W | GHP_AT_SAVED,
+                                           GHP_AT_DX},
+               [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY | GHP_AT_SAVED, GHP_AT_DW}},
+    .saved_bytes = {saved_bytes},
+    .divides = ghp_divides_samples,
+};

@@ -1,0 +1,103 @@
+/* executor/backend/cpu/position_norm_body.h - layer_norm and rms_norm: bodies for one precision (cpu/precisions.h).
+ *
+ * Included by cpu/position_norm.c only, once for each precision. Tensors are [rows][c], rows = n h w. */
+
+static double KERNEL(mean_of)(const SCALAR *x, int64_t c)
+{
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < c; i++)
+        sum += (double)GET(x[i]);
+    return sum / (double)c;
+}
+
+static double KERNEL(inverse_of)(const SCALAR *x, int64_t c, double mean, double epsilon)
+{
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < c; i++)
+        sum += ((double)GET(x[i]) - mean) * ((double)GET(x[i]) - mean);
+    return 1.0 / sqrt(sum / (double)c + epsilon);
+}
+
+static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                            struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    const WIDE *w = args->at.w[0];
+    WIDE *inverses = args->at.saved;
+    int64_t c = local->c;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
+        SCALAR *y = (SCALAR *)args->at.y + row * c;
+        double exact = is_centred(local) ? KERNEL(mean_of)(x, c) : 0.0;
+        WIDE mean = (WIDE)exact;
+        WIDE inverse = (WIDE)KERNEL(inverse_of)(x, c, exact, local->norm.epsilon);
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            y[i] = PUT((GET(x[i]) - mean) * inverse * w[i]);
+        if (inverses == NULL) continue;
+        inverses[row] = inverse;
+        if (is_centred(local)) inverses[rows_of(local) + row] = mean;
+    }
+}
+
+/* With g = dy w and z = (x - mean) inverse: dx = inverse (g - mean of g - z mean of g z), without the mean of g where
+ * x is not centred. */
+static void KERNEL(data)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                         struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    const WIDE *w = args->at.w[0], *inverses = args->at.saved;
+    int64_t c = local->c;
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
+        const SCALAR *dy = (const SCALAR *)args->at.dy + row * c;
+        SCALAR *dx = (SCALAR *)args->at.dx[0] + row * c;
+        WIDE inverse = inverses[row];
+        WIDE mean = is_centred(local) ? inverses[rows_of(local) + row] : 0;
+        double sum = 0.0, product = 0.0;
+#pragma omp simd reduction(+ : sum, product)
+        for (int64_t i = 0; i < c; i++) {
+            double g = (double)(GET(dy[i]) * w[i]);
+            sum += g;
+            product += g * (double)((GET(x[i]) - mean) * inverse);
+        }
+        WIDE a = is_centred(local) ? (WIDE)(sum / (double)c) : 0, b = (WIDE)(product / (double)c);
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            dx[i] = PUT(inverse * (GET(dy[i]) * w[i] - a - (GET(x[i]) - mean) * inverse * b));
+    }
+}
+
+/* Sums of dy z over this part's rows. */
+static void KERNEL(weight)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                           struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
+    const WIDE *inverses = args->at.saved;
+    int64_t c = local->c;
+    double *sum = part_row(args, share.part, c);
+    memset(sum, 0, (size_t)c * sizeof *sum);
+    for (int64_t row = rows.first; row < rows.end; row++) {
+        const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
+        const SCALAR *dy = (const SCALAR *)args->at.dy + row * c;
+        WIDE inverse = inverses[row];
+        WIDE mean = is_centred(local) ? inverses[rows_of(local) + row] : 0;
+#pragma omp simd
+        for (int64_t i = 0; i < c; i++)
+            sum[i] += (double)(GET(dy[i]) * ((GET(x[i]) - mean) * inverse));
+    }
+}
+
+static void KERNEL(weight_after)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    WIDE *dw = args->at.dw[0];
+    for (int64_t i = 0; i < local->c; i++) {
+        double sum = 0.0;
+        for (int part = 0; part < share.parts; part++)
+            sum += part_row(args, part, local->c)[i];
+        dw[i] = (WIDE)sum;
+    }
+}

@@ -1,0 +1,160 @@
+// executor/backend/cuda/kernels/position_norm.cu - layer norm and root mean square norm: the channels of each row by
+// themselves. See kernels/kernels.h.
+//
+// A block a row; each thread adds up channels in order, and threads are added in a fixed order. The gradient of the
+// weight is a sum over rows: blocks of rows into a row of scratch each, and these in order.
+#include "executor/backend/cuda/kernels/common.cuh"
+
+namespace
+{
+
+constexpr int kRowThreads = 128;
+constexpr int64_t kMostRowBlocks = 1 << 16;
+constexpr int64_t kRowsOfWeightPart = 64, kMostWeightParts = 64;
+
+unsigned row_blocks(int64_t rows)
+{
+    return (unsigned)(rows < kMostRowBlocks ? rows : kMostRowBlocks);
+}
+
+int64_t parts_of(int64_t rows)
+{
+    int64_t parts = ceil_div(rows, kRowsOfWeightPart);
+
+    return parts < kMostWeightParts ? parts : kMostWeightParts;
+}
+
+__device__ double row_sum(double mine)
+{
+    __shared__ double of_warp[kRowThreads / 32];
+    double sum = 0;
+
+    for (int offset = 16; offset > 0; offset /= 2)
+        mine += __shfl_down_sync(~0u, mine, offset);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = mine;
+    __syncthreads();
+    for (int i = 0; i < kRowThreads / 32; i++)
+        sum += of_warp[i];
+    return sum;
+}
+
+template <typename T> __global__ void position_norm_kernel(ghp_position_norm_job j)
+{
+    for (int64_t row = blockIdx.x; row < j.rows; row += gridDim.x) {
+        const T *x = (const T *)j.x + row * j.c;
+        T *y = (T *)j.y + row * j.c;
+        double mean = 0, square = 0;
+
+        for (int64_t i = threadIdx.x; j.centred && i < j.c; i += kRowThreads)
+            mean += (double)widen(x[i]);
+        if (j.centred) mean = row_sum(mean) / (double)j.c;
+        for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads) {
+            double d = (double)widen(x[i]) - mean;
+
+            square += d * d;
+        }
+        float inverse = (float)(1.0 / sqrt(row_sum(square) / (double)j.c + j.epsilon));
+        for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads)
+            y[i] = narrow<T>((widen(x[i]) - (float)mean) * inverse * j.weight[i]);
+        if (threadIdx.x == 0 && j.inverse != nullptr) j.inverse[row] = inverse;
+        if (threadIdx.x == 0 && j.mean != nullptr) j.mean[row] = (float)mean;
+    }
+}
+
+__device__ __forceinline__ float mean_of(const ghp_position_norm_job &j, int64_t row)
+{
+    return j.centred ? j.mean[row] : 0.0f;
+}
+
+template <typename T> __global__ void position_norm_data_kernel(ghp_position_norm_job j)
+{
+    for (int64_t row = blockIdx.x; row < j.rows; row += gridDim.x) {
+        const T *x = (const T *)j.x + row * j.c, *dy = (const T *)j.dy + row * j.c;
+        T *dx = (T *)j.dx + row * j.c;
+        float mean = mean_of(j, row), inverse = j.inverse[row];
+        double sum = 0, product = 0;
+
+        for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads) {
+            double g = (double)(widen(dy[i]) * j.weight[i]);
+
+            sum += g;
+            product += g * (double)((widen(x[i]) - mean) * inverse);
+        }
+        float a = j.centred ? (float)(row_sum(sum) / (double)j.c) : 0.0f;
+        float b = (float)(row_sum(product) / (double)j.c);
+        for (int64_t i = threadIdx.x; i < j.c; i += kRowThreads)
+            dx[i] = narrow<T>(
+                inverse * (widen(dy[i]) * j.weight[i] - a - (widen(x[i]) - mean) * inverse * b));
+    }
+}
+
+// scratch[block y][c]
+template <typename T>
+__global__ void position_norm_weight_kernel(ghp_position_norm_job j)
+{
+    int64_t column = first_item(), step = ceil_div(j.rows, gridDim.y);
+    int64_t first = blockIdx.y * step, end = first + step < j.rows ? first + step : j.rows;
+    double sum = 0;
+
+    if (column >= j.c) return;
+    for (int64_t row = first; row < end; row++) {
+        int64_t at = row * j.c + column;
+
+        sum += (double)(widen(((const T *)j.dy)[at]) *
+                        ((widen(((const T *)j.x)[at]) - mean_of(j, row)) * j.inverse[row]));
+    }
+    ((double *)j.scratch)[blockIdx.y * j.c + column] = sum;
+}
+
+__global__ void add_parts_kernel(int64_t parts, int64_t c, const double *from, float *to)
+{
+    for (int64_t i = first_item(); i < c; i += item_stride()) {
+        double sum = 0;
+
+        for (int64_t part = 0; part < parts; part++)
+            sum += from[part * c + i];
+        to[i] = (float)sum;
+    }
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_position_norm(struct ghp_launch launch,
+                                                const struct ghp_position_norm_job *job)
+{
+    return by_type(launch, [&](auto type) {
+        enqueue(position_norm_kernel<decltype(type)>, row_blocks(job->rows), kRowThreads, 0,
+                launch.stream, *job);
+    });
+}
+
+extern "C" cudaError_t ghp_launch_position_norm_data(struct ghp_launch launch,
+                                                     const struct ghp_position_norm_job *job)
+{
+    return by_type(launch, [&](auto type) {
+        enqueue(position_norm_data_kernel<decltype(type)>, row_blocks(job->rows), kRowThreads, 0,
+                launch.stream, *job);
+    });
+}
+
+extern "C" int64_t ghp_position_norm_scratch(int64_t rows, int64_t c)
+{
+    return parts_of(rows) * c * (int64_t)sizeof(double);
+}
+
+extern "C" cudaError_t ghp_launch_position_norm_weight(struct ghp_launch launch,
+                                                       const struct ghp_position_norm_job *job)
+{
+    int64_t parts = parts_of(job->rows);
+    cudaError_t error = by_type(launch, [&](auto type) {
+        enqueue(position_norm_weight_kernel<decltype(type)>,
+                dim3((unsigned)ceil_div(job->c, kThreads), (unsigned)parts), kThreads, 0,
+                launch.stream, *job);
+    });
+
+    if (error != cudaSuccess) return error;
+    enqueue(add_parts_kernel, blocks_for(job->c), kThreads, 0, launch.stream, parts, job->c,
+            (const double *)job->scratch, job->dweight);
+    return cudaGetLastError();
+}

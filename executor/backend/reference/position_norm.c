@@ -1,0 +1,99 @@
+/* executor/backend/reference/position_norm.c - layer_norm and rms_norm: the channels of each sample and pixel.
+ *
+ * Saved: the inverse deviation of each pixel, then, of layer_norm, their means. */
+#include "executor/backend/reference/reference.h"
+
+#include <math.h>
+
+static bool is_centred(const struct ghp_local *local)
+{
+    return local->op == GHP_OP_LAYER_NORM;
+}
+
+static double mean_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                      int64_t pixel)
+{
+    const double *saved = args->at.saved;
+
+    return is_centred(local) ? saved[ghp_reference_pixels(local) + pixel] : 0.0;
+}
+
+static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    double *y = args->at.y, *saved = args->at.saved;
+    const double *w = args->at.w[0];
+    int64_t c = local->c, pixels = ghp_reference_pixels(local);
+
+    for (int64_t pixel = 0; pixel < pixels; pixel++) {
+        const double *x = (const double *)args->at.x[0] + pixel * c;
+        double mean = 0.0, square = 0.0;
+
+        for (int64_t i = 0; is_centred(local) && i < c; i++)
+            mean += x[i] / (double)c;
+        for (int64_t i = 0; i < c; i++)
+            square += (x[i] - mean) * (x[i] - mean) / (double)c;
+        double inverse = 1.0 / sqrt(square + local->norm.epsilon);
+        for (int64_t i = 0; i < c; i++)
+            y[pixel * c + i] = (x[i] - mean) * inverse * w[i];
+        if (saved == NULL) continue;
+        saved[pixel] = inverse;
+        if (is_centred(local)) saved[pixels + pixel] = mean;
+    }
+}
+
+/* With g = dy w and z = (x - mean) inverse: dx = inverse (g - mean of g - z mean of g z), without the mean of g where
+ * x is not centred. */
+static void backward_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *w = args->at.w[0], *inverses = args->at.saved;
+    double *dx = args->at.dx[0];
+    int64_t c = local->c;
+
+    for (int64_t pixel = 0; pixel < ghp_reference_pixels(local); pixel++) {
+        const double *x = (const double *)args->at.x[0] + pixel * c;
+        const double *dy = (const double *)args->at.dy + pixel * c;
+        double mean = mean_of(local, args, pixel), inverse = inverses[pixel], a = 0.0, b = 0.0;
+
+        for (int64_t i = 0; i < c; i++) {
+            if (is_centred(local)) a += dy[i] * w[i] / (double)c;
+            b += dy[i] * w[i] * (x[i] - mean) * inverse / (double)c;
+        }
+        for (int64_t i = 0; i < c; i++)
+            dx[pixel * c + i] = inverse * (dy[i] * w[i] - a - (x[i] - mean) * inverse * b);
+    }
+}
+
+static void backward_weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0], *dy = args->at.dy, *inverses = args->at.saved;
+    double *dw = args->at.dw[0];
+    int64_t c = local->c;
+
+    for (int64_t i = 0; i < c; i++) {
+        dw[i] = 0.0;
+        for (int64_t pixel = 0; pixel < ghp_reference_pixels(local); pixel++)
+            dw[i] += dy[pixel * c + i] * (x[pixel * c + i] - mean_of(local, args, pixel)) *
+                     inverses[pixel];
+    }
+}
+
+#define PASSES(op)                                                                                 \
+    {op,                                                                                           \
+     GHP_PASS_FORWARD,                                                                             \
+     forward,                                                                                      \
+     GHP_REFERENCE_X | GHP_REFERENCE_W,                                                            \
+     GHP_REFERENCE_Y | GHP_REFERENCE_SAVED,                                                        \
+     NULL},                                                                                        \
+        {op,                                                                                       \
+         GHP_PASS_BACKWARD_DATA,                                                                   \
+         backward_data,                                                                            \
+         GHP_REFERENCE_X | GHP_REFERENCE_W | GHP_REFERENCE_DY | GHP_REFERENCE_SAVED,               \
+         GHP_REFERENCE_DX,                                                                         \
+         NULL},                                                                                    \
+    {                                                                                              \
+        op, GHP_PASS_BACKWARD_WEIGHT, backward_weight,                                             \
+            GHP_REFERENCE_X | GHP_REFERENCE_DY | GHP_REFERENCE_SAVED, GHP_REFERENCE_DW, NULL       \
+    }
+
+const struct ghp_reference_kernel ghp_reference_position_norm[] = {
+    PASSES(GHP_OP_LAYER_NORM), PASSES(GHP_OP_RMS_NORM), {.run = NULL}};
