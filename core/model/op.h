@@ -1,18 +1,20 @@
 /* core/model/op.h - what is true of an operation without a library; read this first to add one.
  *
- * Each operation is one constant `struct ghp_op_facts` in core/model/op/NAME.c. Reading, shapes, splits, programs, costs
- * and memory look everything up there, so no other file of core, planner or inspect names an operation for what these
- * fields can say.
+ * Each operation is one constant `struct ghp_op_facts` in core/model/op/NAME.c. Reading, shapes, splits, programs,
+ * costs and memory look everything up there, so no other file of core, planner or inspect names an operation for what
+ * these fields can say.
  *
  * Adding an operation touches
  *   1. core/model/model.h      one line of GHP_OP_LIST (and a field of struct ghp_norm, if an attribute needs one);
  *   2. core/model/op/NAME.c    its facts;
- *   3. executor/backend        its kernels in each backend;
- *   4. onnx/export.c           how it is written as ONNX, and in onnx/layers.c how it is read;
- *   5. tests/executor/op_case.c one case of its shapes, which every test of operations then runs;
+ *   3. executor/backend        its rows in reference/, cpu/ and cuda/ with their kernels; a new file of them is named in
+ *                              the backend's list of tables, and a new .cu in tests/emulated/kernels.cpp;
+ *   4. onnx/export.c           how it is written as ONNX, and onnx/layers.c how it is read; without, it is refused;
+ *   5. tests                   core/model/test_ops.c (its keys), executor/op_case.c and op_define.c (shapes and the
+ *                              definition), executor/gated.json and a seed of tests/fuzz (in a network);
  *   6. docs/formats.md         its row in the table of operations, and docs/schema/model.json its keys.
  *
- * Tested  tests/core/model/test_model.c */
+ * Tested  tests/core/model/test_ops.c, tests/core/model/test_model.c */
 #ifndef GHP_CORE_MODEL_OP_H
 #define GHP_CORE_MODEL_OP_H
 

@@ -1,5 +1,5 @@
-/* core/model/shape.c - what follows for one layer from what a reader fills in: its shapes, and its parameters. The rules
- * are the operations' own (model/op.h). */
+/* core/model/shape.c - what follows for one layer from what a reader fills in: its shapes, and its parameters. The
+ * rules are the operations' own (model/op.h). */
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 

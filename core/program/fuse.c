@@ -203,8 +203,8 @@ static void note(struct fusing *f, int i, struct ghp_epilogue does)
     }
 }
 
-/* Instruction `from` runs in the place of `to`, before it; all from there on run one place later. Those of other streams
- * keep their order, which updates rely on. */
+/* Instruction `from` runs in the place of `to`, before it; all from there on run one place later. Those of other
+ * streams keep their order, which updates rely on. */
 static void move(struct fusing *f, int from, int to)
 {
     for (int k = to; k <= from; k++)

@@ -1,10 +1,10 @@
 /* core/program/lower.c - emits the instructions of layers and edges in point order, schedule step by schedule step of
  * the worker's schedule.
  *
- * Forward, per layer: in-edge reshards, then UPDATE (of the previous step, or a wait for it), then the layer, then sends
- * to later stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that became
- * ready, data gradient, then in-edge reshards and sends to earlier stages. What updates and reduces, and how, is the
- * synchroniser's (program/sync.h). Receives of a schedule step are posted at the
+ * Forward, per layer: in-edge reshards, then UPDATE (of the previous step, or a wait for it), then the layer, then
+ * sends to later stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that
+ * became ready, data gradient, then in-edge reshards and sends to earlier stages. What updates and reduces, and how, is
+ * the synchroniser's (program/sync.h). Receives of a schedule step are posted at the
  * start of the schedule step before, sends waited for at the end of a later schedule step. */
 #include "core/program/lower_private.h"
 

@@ -91,8 +91,8 @@ bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer);
  * inputs those that only read it, and one that others add to after those have read it. Further inputs get copies. */
 bool ghp_lower_gradient_alias(const struct ghp_lowering *how, int layer, int input);
 
-/* Bytes that an instruction has beside its tensors while it runs: what it computes, packs or reduces through, and what a
- * step of a reshard receives into. 0: none. The one place that knows: the allocation and the planner's memory
+/* Bytes that an instruction has beside its tensors while it runs: what it computes, packs or reduces through, and what
+ * a step of a reshard receives into. 0: none. The one place that knows: the allocation and the planner's memory
  * constraints (planner/search/memory.h) both ask here. Not of p2p transfers and of the communication stream. */
 struct ghp_instr_scratch {
     int64_t work_bytes, receive_bytes;

@@ -39,7 +39,7 @@ enum ghp_status ghp_lower_run_passes(const struct ghp_lowering *how, struct ghp_
         enum ghp_status status = passes[i].run(how, program);
 
         if (status == GHP_OK) continue;
-        ghp_status_prefix(passes[i].name);
+        ghp_status_prefix("%s", passes[i].name);
         return status;
     }
     return GHP_OK;

@@ -18,7 +18,7 @@
 struct ghp_format_source {
     /* whether an operation's kernels take blocked x and y; NULL: none does */
     bool (*can)(void *context, const struct ghp_local *local);
-    /* whether the plain kernel of a convolution's pass reorders, so that it would rather have blocks; NULL: none does */
+    /* whether the plain kernel of a convolution's pass reorders and would rather have blocks; NULL: none does */
     enum ghp_status (*reorders)(void *context, const struct ghp_local *local, enum ghp_pass pass,
                                 bool *reorders);
     void *context;

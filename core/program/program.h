@@ -5,11 +5,11 @@
  * measured speak of the same things. It is made by core/program/lower.h and never edited afterwards.
  *
  * Three streams a worker: *compute* runs its instructions in list order; *communication* runs gradient reductions and
- * weight gathers in list order beside it; *transfer* carries tensors between stages, in any order. An instruction of another stream may
- * start when all compute instructions before it in the list are done. An UPDATE waits for the reduction of its bucket
- * (`wait`) *of the previous step*: updates stand before their layers' forward pass (program/sync.h says where), so the
- * list is the steady state of a loop. In the first step updates are skipped; a flush runs them alone (before evaluation, a checkpoint or
- * the end).
+ * weight gathers in list order beside it; *transfer* carries tensors between stages, in any order. An instruction of
+ * another stream may start when all compute instructions before it in the list are done. An UPDATE waits for the
+ * reduction of its bucket (`wait`) *of the previous step*: updates stand before their layers' forward pass
+ * (program/sync.h says where), so the list is the steady state of a loop. In the first step updates are skipped; a
+ * flush runs them alone (before evaluation, a checkpoint or the end).
  *
  * A *point* is a place in the step's order that depends on the model only, not on the splits: forward: every in-edge of
  * layer 0, layer 0, every in-edge of layer 1, layer 1, ...; backward: the last layer, its in-edges, and so on down.

@@ -1,8 +1,8 @@
 /* core/program/sync.h - synchronisers: who combines which gradients or weights with whom, and when.
  *
  * A synchroniser is a pass of the lowering: it emits what stands around a layer's own passes, and says which buffers
- * that needs. The planner costs what it emits and the executor runs it, so a synchroniser states no cost of its own: its
- * communication, what the forward pass waits for, the bytes it sends and the elements it updates are in its
+ * that needs. The planner costs what it emits and the executor runs it, so a synchroniser states no cost of its own:
+ * its communication, what the forward pass waits for, the bytes it sends and the elements it updates are in its
  * instructions.
  *
  *     allreduce   gradients are summed by all-reduce, and every worker updates all the weights it holds

@@ -1,5 +1,5 @@
-/* executor/backend/backend.c - the compiled-in backends by name, and what all on a processor answer alike. To add one: a
- * line in `all`. */
+/* executor/backend/backend.c - the compiled-in backends by name, and what all on a processor answer alike. To add one:
+ * a line in `all`. */
 #include "executor/backend/backend_private.h"
 
 #include <string.h>

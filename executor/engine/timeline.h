@@ -1,8 +1,9 @@
 /* executor/engine/timeline.h - when a step's instructions ran in the streams.
  *
  * On a device the host only enqueues, so its clock says nothing: a timed event stands behind every instruction, and
- * before those that wait or run in another stream. (Host memory's events are the clock.) Two *banks* of events, for the step that is being done and the one
- * that is being enqueued meanwhile; timings are taken when a step's events are all passed.
+ * before those that wait or run in another stream. (Host memory's events are the clock.) Two *banks* of events, for the
+ * step that is being done and the one that is being enqueued meanwhile; timings are taken when a step's events are all
+ * passed.
  *
  * Call order: open -> per step: begin, (start, finish)..., end -> when all is passed: take -> close. One thread a
  * stream. */

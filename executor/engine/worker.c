@@ -53,7 +53,7 @@ static int64_t scratch_of(const struct ghp_worker *w, int i)
     return scratch < 0 ? 0 : w->program.buffers[scratch].bytes;
 }
 
-/* A kernel of instruction i with what it fuses; NULL where the backend has none that the instruction's scratch holds. */
+/* A kernel of instruction i with what it fuses; NULL where the backend has none that its scratch holds. */
 static enum ghp_status find_fused(struct ghp_worker *w, int i, struct ghp_kernel **fused)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);

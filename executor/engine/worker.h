@@ -132,8 +132,8 @@ void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_k
  * whole only when they have been collected, momenta in place of the gradients, which are then gone. Local. */
 bool ghp_worker_has_strip(const struct ghp_worker *worker, int layer);
 
-/* Makes all WEIGHT_GRADIENTs, or all momenta, whole where they lie in strips; nothing otherwise. Settle first; of momenta
- * flush first. Collective over the workers of a stage. */
+/* Makes all WEIGHT_GRADIENTs, or all momenta, whole where they lie in strips; nothing otherwise. Settle first; of
+ * momenta flush first. Collective over the workers of a stage. */
 enum ghp_status ghp_worker_collect(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind);
 /* This worker's strips of momenta from whole ones that were written. Local. */
 enum ghp_status ghp_worker_distribute(struct ghp_worker *worker);

@@ -29,8 +29,8 @@ enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct gh
 enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor,
                                        enum ghp_buffer_kind buffer_kind, const void *whole);
 
-/* Hash of this worker's parts of all tensors (weights, momenta that are not in strips, statistics), one for each entry of
- * the list: equal on all holders of a shard, 0 for what is of another stage. Local. */
+/* Hash of this worker's parts of all tensors (weights, momenta that are not in strips, statistics), one for each entry
+ * of the list: equal on all holders of a shard, 0 for what is of another stage. Local. */
 enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
                                     uint64_t *hashes);
 

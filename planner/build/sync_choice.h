@@ -1,9 +1,9 @@
 /* planner/build/sync_choice.h - the synchroniser of a plan: as asked for, or the one that is needed or faster.
  *
- * All-reduce is simpler, so a sharded update is taken only where no plan with all-reduce fits the memory, or where it is
- * faster by more than the predictions' error and 1 % of the step. It is searched for in full where the memory is limited, else where it
- * makes the plan with all-reduce itself faster by so much. Baselines as plans of their own are yardsticks: they keep the
- * all-reduce unless it does not fit. */
+ * All-reduce is simpler, so a sharded update is taken only where no plan with all-reduce fits the memory, or where it
+ * is faster by more than the predictions' error and 1 % of the step. It is searched for in full where the memory is
+ * limited, else where it makes the plan with all-reduce itself faster by so much. Baselines as plans of their own are
+ * yardsticks: they keep the all-reduce unless it does not fit. */
 #ifndef GHP_PLANNER_BUILD_SYNC_CHOICE_H
 #define GHP_PLANNER_BUILD_SYNC_CHOICE_H
 

@@ -11,7 +11,8 @@
  * points): a layer's backward point has two halves, before and after its reduction becomes ready; all others use half
  * 0.  An
  * *item* is a reduction on the communication stream in its order: the layers from the last to the first, then the
- * metrics, then, with a synchroniser that gathers weights, the layers' gathers from the first to the last.  Constraints (planner/search/constraints.h) are sums over slots and items.
+ * metrics, then, with a synchroniser that gathers weights, the layers' gathers from the first to the last.  Constraints
+ * (planner/search/constraints.h) are sums over slots and items.
  *
  * With micro-batches (docs/stages.md) the forward slots are the first one's (with the updates), the backward slots the
  * last one's (with the reductions), and between them lies one slot a stage, the *steady phase*: all its other work.

@@ -14,8 +14,8 @@
 
 enum { GHP_SEARCH_KEPT = 8 };
 
-/* id, name of the option. AUTO: branch and bound where the graph is narrow enough, else MILP; HEURISTIC: the plan is one
- * by rules (planner/pipeline/heuristic.h), and searches beside it are as AUTO. */
+/* id, name of the option. AUTO: branch and bound where the graph is narrow enough, else MILP; HEURISTIC: the plan is
+ * one by rules (planner/pipeline/heuristic.h), and searches beside it are as AUTO. */
 #define GHP_SOLVER_LIST(X)                                                                         \
     X(AUTO, "auto")                                                                                \
     X(BRANCH, "branch")                                                                            \

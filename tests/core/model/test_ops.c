@@ -1,5 +1,5 @@
-/* tests/core/model/test_ops.c - every operation of the registry: its facts hold together, and a layer of it with unusual
- * attributes is read, written and read again as the same layer. An operation without a case here fails. */
+/* tests/core/model/test_ops.c - every operation of the registry: its facts hold together, and a layer of it with
+ * unusual attributes is read, written and read again as the same layer. An operation without a case here fails. */
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 #include "tests/check.h"

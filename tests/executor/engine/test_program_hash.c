@@ -91,7 +91,7 @@ static void draw_staging(struct ghp_plan *plan)
     struct ghp_staging *s = &plan->staging;
     int cut;
 
-    *s = (struct ghp_staging){.micro_batches = 1 + draw(3), .pipeline = draw(2)};
+    *s = (struct ghp_staging){.micro_batches = 1 + draw(3), .pipeline = (enum ghp_pipeline)draw(2)};
     do
         cut = 1 + draw(model->n_layers - 1);
     while (!ghp_stage_may_start(model, cut));

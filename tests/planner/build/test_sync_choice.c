@@ -1,6 +1,6 @@
-/* tests/planner/build/test_sync_choice.c - a sharded update is taken where no plan with all-reduce fits the memory, says
- * so, and holds what it says; where the memory does not bind it is taken only if it is surely faster. Its momentum is
- * 1/N of the gradients, to the byte. The file keeps it, and a file of an unknown synchroniser is refused. */
+/* tests/planner/build/test_sync_choice.c - a sharded update is taken where no plan with all-reduce fits the memory,
+ * says so, and holds what it says; where the memory does not bind it is taken only if it is surely faster. Its momentum
+ * is 1/N of the gradients, to the byte. The file keeps it, and a file of an unknown synchroniser is refused. */
 #include "core/base/file.h"
 #include "planner/build/sync_choice.h"
 #include "tests/check.h"

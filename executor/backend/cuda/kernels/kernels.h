@@ -6,9 +6,9 @@
  * Sums that cross blocks go through scratch and are added in a fixed order: the same bits every time.
  *
  * The kernels are in kernels/elementwise.cu (element by element, softmax, update), kernels/norm.cu (sums over channels,
- * normalisations), kernels/position_norm.cu, kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain convolutions
- * and linear layers, for shapes that no library takes). C11 and C++17 alike; tested by
- * tests/executor/backend/cuda/test_cuda_ops.c. */
+ * normalisations), kernels/position_norm.cu, kernels/pool.cu, kernels/move.cu (copies in another order) and
+ * kernels/conv.cu (plain convolutions and linear layers, for shapes that no library takes). C11 and C++17 alike; tested
+ * by tests/executor/backend/cuda/test_cuda_ops.c. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 

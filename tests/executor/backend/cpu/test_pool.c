@@ -1,5 +1,5 @@
-/* tests/executor/backend/cpu/test_pool.c - the CPU kernels of max pools, cut into the shares of threads: each writes what
- * is its own alone, so in falling order they give the whole, bit by bit. */
+/* tests/executor/backend/cpu/test_pool.c - the CPU kernels of max pools, cut into the shares of threads: each writes
+ * what is its own alone, so in falling order they give the whole, bit by bit. */
 #include "tests/executor/op_case.h"
 #include "tests/check.h"
 

@@ -49,8 +49,8 @@ static double products(const struct ghp_local *l, enum ghp_pass pass)
     return (double)(l->n * l->p * l->q);
 }
 
-/* Of a batch norm's sums, which are in double: of BACKWARD_STATS the kernels round each term's xhat to float, an error of
- * eps at most in a term of 0.6 in the mean. */
+/* Of a batch norm's sums, which are in double: of BACKWARD_STATS the kernels round each term's xhat to float, an error
+ * of eps at most in a term of 0.6 in the mean. */
 static double stats_bound(const struct ghp_local *local, enum ghp_pass pass)
 {
     double terms = (double)(local->n * local->h * local->w);
