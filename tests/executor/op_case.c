@@ -1,5 +1,6 @@
 /* tests/executor/op_case.c - see op_case.h. */
 #include "tests/executor/op_case.h"
+#include "tests/op_draw.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@
         .groups = 1                                                                                \
     }
 
-static struct ghp_local cases[96];
+static struct ghp_local cases[128];
 static int n_cases;
 
 static void add(struct ghp_local local)
@@ -152,13 +153,6 @@ static void add_activations(void)
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         add((struct ghp_local){
             .op = GHP_OP_ACTIVATION, .n = 3, .c = 7, .h = 5, .w = 3, .activation = functions[i]});
-    for (int how = 0; how < GHP_GELU_COUNT; how++)
-        add((struct ghp_local){.op = GHP_OP_GELU,
-                               .n = 3,
-                               .c = 7,
-                               .h = 5,
-                               .w = 3,
-                               .norm = {.gelu = (enum ghp_gelu)how}});
 }
 
 static void add_gathers(void)
@@ -261,9 +255,29 @@ static void add_large(void)
     add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 9, .c = 1000});
 }
 
+/* Each operation on one input, by what its attributes make of a small picture. */
+static void add_drawn(void)
+{
+    char keys[512];
+    for (int op = 0; op < GHP_OP_COUNT; op++)
+        for (int i = 0; op_draw((enum ghp_op)op, i, keys, sizeof keys); i++) {
+            struct ghp_model model;
+            if (ghp_op_of((enum ghp_op)op)->least_inputs > 1) break;
+            if (op_draw_model((enum ghp_op)op, keys, &model) != GHP_OK) {
+                fprintf(stderr, "%s\n", ghp_status_message());
+                exit(1);
+            }
+            struct ghp_local local = ghp_local_whole(&model.layers[ghp_model_find(&model, "it")]);
+            local.n = 3;
+            add(local);
+            ghp_model_release(&model);
+        }
+}
+
 const struct ghp_local *op_case_all(int *n)
 {
     if (n_cases == 0) {
+        add_drawn();
         add_convolutions();
         add_pools();
         add_dilated_pools();
@@ -278,9 +292,6 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 9, .c = 1, .k = 3});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 9, .c = 40});
-        add((struct ghp_local){.op = GHP_OP_RELU, .n = 3, .c = 7, .h = 5, .w = 3});
-        add((struct ghp_local){
-            .op = GHP_OP_DROPOUT, .n = 3, .c = 7, .h = 5, .w = 3, .norm = {.ratio = 0.4}});
         add((struct ghp_local){.op = GHP_OP_DROPOUT, .n = 2, .c = 1500, .norm = {.ratio = 0.5}});
         add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 2});
         add((struct ghp_local){.op = GHP_OP_ADD, .n = 2, .c = 5, .h = 4, .w = 3, .n_inputs = 4});

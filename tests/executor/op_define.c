@@ -5,6 +5,8 @@
 #include "executor/platform/random.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 struct place { /* of one output element */
     int64_t n, p, q, k;
@@ -235,7 +237,13 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
         return x_at(set, o.n, pixel / l->w, pixel % l->w, o.k / pixels);
     }
     case GHP_OP_SOFTMAX_CE: return softmax_at(set, o);
-    default: return join_at(set, o, element);
+    case GHP_OP_ADD:
+    case GHP_OP_MUL:
+    case GHP_OP_CONCAT: return join_at(set, o, element);
+    default:
+        fprintf(stderr, "%s: has no definition; write it down here\n",
+                op_case_text(l, GHP_PASS_FORWARD));
+        exit(1);
     }
 }
 

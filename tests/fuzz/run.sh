@@ -25,7 +25,7 @@ failures=0
 
 # Every text of the seeds, as a dictionary: keys, names of operations, units. Fails where there is none.
 dictionary() {
-    grep -ahoE '"[A-Za-z0-9_./-]{1,40}"' "$1"/* | sort -u | grep .
+    grep -arhoE '"[A-Za-z0-9_./-]{1,40}"' "$@" | sort -u | grep .
 }
 
 for reader; do
@@ -35,8 +35,9 @@ for reader; do
         exit 2
     fi
     mkdir -p "$build/corpus/$reader" "$build/findings" "$scratch/$reader"
-    words=()
-    dictionary "$here/seeds/$reader" >"$scratch/$reader.dict" && words=(-dict="$scratch/$reader.dict")
+    words=() made=()
+    [ -d "$build/tests/seeds/$reader" ] && made=("$build/tests/seeds/$reader") # seeds that the build makes
+    dictionary "$here/seeds/$reader" "${made[@]}" >"$scratch/$reader.dict" && words=(-dict="$scratch/$reader.dict")
     foreign=()
     if [ "$reader" = onnx ] && [ -d /usr/share/libonnx-testdata/data/node ]; then # files of other writers: a graph of one node each
         mkdir -p "$scratch/foreign"
@@ -48,7 +49,7 @@ for reader; do
     # 64 KiB hold every seed; what takes longer than 5 s or more than 1 GiB for that is a finding
     TMPDIR=$scratch/$reader "$program" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=1024 -malloc_limit_mb=256 \
         -max_len=65536 -close_fd_mask=1 -print_final_stats=1 "${words[@]}" \
-        -artifact_prefix="$build/findings/$reader-" "$build/corpus/$reader" "$here/seeds/$reader" "${foreign[@]}" >"$scratch/log" 2>&1
+        -artifact_prefix="$build/findings/$reader-" "$build/corpus/$reader" "$here/seeds/$reader" "${made[@]}" "${foreign[@]}" >"$scratch/log" 2>&1
     code=$?
     tries=$(sed -n 's/^stat::number_of_executed_units: //p' "$scratch/log")
     echo "$reader: ${tries:-0} inputs, $(grep -oE 'cov: [0-9]+ ft: [0-9]+ corp: [0-9]+' "$scratch/log" | tail -n 1)"

@@ -240,7 +240,7 @@ CHECK_TEST(stages)
 {
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, 150);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, 150);
-    check_model(GHP_SOURCE_DIR "/tests/executor/gated.json", 0, 150);
+    check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, 150);
     check_gradients();
     check_memory();
     return check_end();

@@ -155,7 +155,7 @@ CHECK_TEST(gradients)
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_copies();
     check_model(GHP_SOURCE_DIR "/tests/executor/joins.json");
-    check_model(GHP_SOURCE_DIR "/tests/executor/gated.json");
+    check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json");
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json");
     check_graph();
     ghp_transport_end(transport);

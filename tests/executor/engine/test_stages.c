@@ -387,7 +387,7 @@ CHECK_TEST(stages)
     if (check_full()) {
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 0, exact);
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, exact);
-        check_model(GHP_SOURCE_DIR "/tests/executor/gated.json", 0, exact);
+        check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, exact);
     }
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);

@@ -131,7 +131,7 @@ CHECK_TEST(equality)
     workers = transport->control->size;
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
-    check_model(GHP_SOURCE_DIR "/tests/executor/gated.json", "reference", 8);
+    check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/joins.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn", 4);

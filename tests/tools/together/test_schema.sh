@@ -27,11 +27,11 @@ model=$GHP_SOURCE/models/lenet5.json
     exit 1
 }
 
-python3 - "$GHP_SOURCE" *.json <<'PY'
+python3 - "$GHP_SOURCE" "$GHP_BIN/../tests/seeds/model/drawn.json" *.json <<'PY'
 import copy, glob, json, os, sys
 import jsonschema
 
-source, made = sys.argv[1], sys.argv[2:]
+source, drawn, made = sys.argv[1], sys.argv[2], sys.argv[3:]
 schemas = {}
 for path in glob.glob(os.path.join(source, "docs/schema/*.json")):
     with open(path) as file:
@@ -61,9 +61,9 @@ def validator(kind):
 
 
 failures, examples = 0, {}
-networks = ["tests/executor/gated.json", "tests/executor/joins.json"]  # with operations that no network of models/ has
+networks = [os.path.join(source, "tests/executor/joins.json"), drawn]  # with operations that no network of models/ has
 kept = sorted(path for folder in ("models", "plans") for path in glob.glob(os.path.join(source, folder, "*.json")))
-for path in made + kept + [os.path.join(source, network) for network in networks]:
+for path in made + kept + networks:
     with open(path) as file:
         value = json.load(file)
     kind = value["format"].split("/")[0].split(".")[1]
