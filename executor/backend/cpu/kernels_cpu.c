@@ -5,11 +5,8 @@
 
 const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass)
 {
-    static const struct ghp_cpu_kernel *const tables[] = {
-        ghp_cpu_kernels_elementwise,   ghp_cpu_kernels_pool,   ghp_cpu_kernels_norm,
-        ghp_cpu_kernels_position_norm, ghp_cpu_kernels_matrix, ghp_cpu_kernels_gather};
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
-        for (const struct ghp_cpu_kernel *cpu_kernel = tables[t]; cpu_kernel->name != NULL;
+    for (const struct ghp_cpu_kernel *const *table = ghp_cpu_kernel_tables; *table != NULL; table++)
+        for (const struct ghp_cpu_kernel *cpu_kernel = *table; cpu_kernel->name != NULL;
              cpu_kernel++)
             if (cpu_kernel->op == op && cpu_kernel->pass == pass) return cpu_kernel;
     return NULL;

@@ -4,8 +4,8 @@
  * the library refuses. Loops are cut into parts by rows or channels; sums that cross parts go through scratch and are
  * added in part order, so results repeat bit for bit for a given number of parts.
  *
- * To add one: a row in the table of the file that it belongs to, its body in the *_body.h beside it (included once for
- * each precision: precisions.h). tests/executor/backend/onednn/test_onednn.c compares it with the reference's. */
+ * To add one: a row in the table of the file that it belongs to, or of a new file, which is named nowhere else
+ * (cmake/GhpTables.cmake); its body in the *_body.h beside it (included once for each precision: precisions.h). tests/executor/backend/onednn/test_onednn.c compares it with the reference's. */
 #ifndef GHP_EXECUTOR_BACKEND_CPU_KERNELS_CPU_H
 #define GHP_EXECUTOR_BACKEND_CPU_KERNELS_CPU_H
 
@@ -50,13 +50,8 @@ struct ghp_cpu_kernel {
         }                                                                                          \
     }
 
-/* bias, relu, activation, dropout, add, mul, concat, flatten, softmax */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_elementwise[];
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_pool[]; /* max, avg and global avg pool */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_norm[]; /* batch_norm, lrn */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_position_norm[]; /* layer_norm, rms_norm */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_matrix[];        /* conv2d, linear */
-extern const struct ghp_cpu_kernel ghp_cpu_kernels_gather[];        /* view, pad */
+/* Of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
+extern const struct ghp_cpu_kernel *const ghp_cpu_kernel_tables[];
 
 /* The loop of a pass; NULL where the operation has no such pass. */
 const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass pass);

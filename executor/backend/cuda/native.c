@@ -32,12 +32,9 @@ int64_t ghp_cuda_native_sum_scratch(const struct ghp_local *l)
 
 static const struct ghp_cuda_native *find(enum ghp_op op, enum ghp_pass pass)
 {
-    static const struct ghp_cuda_native *const tables[] = {
-        ghp_cuda_native_elementwise, ghp_cuda_native_pool, ghp_cuda_native_norm,
-        ghp_cuda_native_move};
-
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
-        for (const struct ghp_cuda_native *own = tables[t]; own->run != NULL; own++)
+    for (const struct ghp_cuda_native *const *table = ghp_cuda_native_tables; *table != NULL;
+         table++)
+        for (const struct ghp_cuda_native *own = *table; own->run != NULL; own++)
             if (own->op == op && own->pass == pass) return own;
     return NULL;
 }

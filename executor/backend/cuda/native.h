@@ -17,12 +17,8 @@ struct ghp_cuda_native {
     enum ghp_status (*make)(struct ghp_cuda_kernel *kernel); /* once; or NULL */
 };
 
-/* bias, relu, activation, dropout, add, mul, softmax_cross_entropy */
-extern const struct ghp_cuda_native ghp_cuda_native_elementwise[];
-extern const struct ghp_cuda_native ghp_cuda_native_pool[]; /* max, avg and global avg pool */
-extern const struct ghp_cuda_native
-    ghp_cuda_native_norm[]; /* batch_norm, lrn, layer_norm, rms_norm */
-extern const struct ghp_cuda_native ghp_cuda_native_move[]; /* concat, flatten, view, pad */
+/* Of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
+extern const struct ghp_cuda_native *const ghp_cuda_native_tables[];
 
 static inline int64_t ghp_cuda_native_rows(const struct ghp_local *l)
 {

@@ -16,16 +16,9 @@ struct kernel {
 
 static const struct ghp_reference_kernel *find(enum ghp_op op, enum ghp_pass pass)
 {
-    static const struct ghp_reference_kernel *const tables[] = {
-        ghp_reference_conv2d,     ghp_reference_linear,
-        ghp_reference_bias,       ghp_reference_activations,
-        ghp_reference_pools,      ghp_reference_batch_norm,
-        ghp_reference_lrn,        ghp_reference_position_norm,
-        ghp_reference_dropout,    ghp_reference_joins,
-        ghp_reference_index_maps, ghp_reference_softmax_cross_entropy};
-
-    for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++)
-        for (const struct ghp_reference_kernel *row = tables[t]; row->run != NULL; row++)
+    for (const struct ghp_reference_kernel *const *table = ghp_reference_tables; *table != NULL;
+         table++)
+        for (const struct ghp_reference_kernel *row = *table; row->run != NULL; row++)
             if (row->op == op && row->pass == pass) return row;
     return NULL;
 }

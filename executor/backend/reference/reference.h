@@ -5,8 +5,8 @@
  * once, at the end (backend_reference.c). Each output's terms are added in the order of their indices. Nothing is
  * shared with the kernels of other backends, so that no mistake is in both.
  *
- * One file an operation or a small family, with one row for each pass in the table at its end. To add a file: its table
- * here and in backend_reference.c. tests/executor/backend/reference/test_reference.c wants a row for every pass that an
+ * One file an operation or a small family, with one row for each pass in the table at its end. A file is named nowhere
+ * else: the build finds the tables of the folder (cmake/GhpTables.cmake). tests/executor/backend/reference/test_reference.c wants a row for every pass that an
  * operation has, and holds it against a definition and finite differences. */
 #ifndef GHP_EXECUTOR_BACKEND_REFERENCE_REFERENCE_H
 #define GHP_EXECUTOR_BACKEND_REFERENCE_REFERENCE_H
@@ -37,11 +37,8 @@ struct ghp_reference_kernel {
     int64_t (*scratch)(const struct ghp_local *local); /* [doubles]; NULL: none */
 };
 
-extern const struct ghp_reference_kernel ghp_reference_conv2d[], ghp_reference_linear[],
-    ghp_reference_bias[], ghp_reference_activations[], ghp_reference_pools[],
-    ghp_reference_batch_norm[], ghp_reference_lrn[], ghp_reference_position_norm[],
-    ghp_reference_dropout[], ghp_reference_joins[], ghp_reference_index_maps[],
-    ghp_reference_softmax_cross_entropy[];
+/* Of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
+extern const struct ghp_reference_kernel *const ghp_reference_tables[];
 
 /* struct ghp_backend_ops: update, accumulate (update.c) */
 enum ghp_status ghp_reference_update(struct ghp_backend *backend, const struct ghp_update *update);
