@@ -113,6 +113,21 @@ static int compare_comms(const void *a, const void *b)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
+enum ghp_status ghp_profile_check_model(const struct ghp_profile *profile,
+                                        const struct ghp_model *model)
+{
+    for (int l = 0; profile->knows_has && l < model->n_layers; ++l) {
+        const struct ghp_layer *layer = &model->layers[l];
+
+        if (profile->has[layer->op]) continue;
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "backend '%s' of the profile has no '%s', which layer '%s' is; make a "
+                        "profile with another --backend, or leave the layer out",
+                        profile->backend, ghp_op_name(layer->op), layer->name);
+    }
+    return GHP_OK;
+}
+
 const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, const char *key,
                                             enum ghp_pass pass)
 {

@@ -104,7 +104,9 @@ struct ghp_profile {
     char *numerics;    /* "exact", "fast" */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
     bool tf32;         /* products of numbers rounded to 10 bits; element_bytes 4 */
-    int workers;       /* ranks that ran at once while measuring; 0: analytic */
+    /* Which operations the backend computes, by enum ghp_op; without knows_has: not known. */
+    bool knows_has, has[GHP_OP_COUNT];
+    int workers; /* ranks that ran at once while measuring; 0: analytic */
     /* of a device's memory that a worker takes beside its arena; 0: none, or unknown */
     int64_t reserved_bytes;
     /* workers make the next samples while a step runs, in memory of their own (GHP_BUFFER_PREFETCH) */
@@ -160,6 +162,12 @@ void ghp_profile_release(struct ghp_profile *profile);
 /* Zeroed profile with the given names (copied). */
 enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backend,
                                  const char *numerics, int element_bytes);
+/* Refuses a network with an operation that the profile's backend is known not to compute.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT with the operation and the layer
+ * Local     Tested tests/core/cost/test_profile.c */
+enum ghp_status ghp_profile_check_model(const struct ghp_profile *profile,
+                                        const struct ghp_model *model);
 /* Adds or replaces by key; strings are copied. */
 enum ghp_status ghp_profile_add_op(struct ghp_profile *profile, const struct ghp_op_entry *entry);
 enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile,

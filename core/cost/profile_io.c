@@ -151,6 +151,19 @@ static json_t *overlap_json(const struct ghp_overlap *overlap)
     return NULL;
 }
 
+static json_t *has_json(const struct ghp_profile *profile)
+{
+    json_t *array = json_array();
+
+    for (int op = 0; array != NULL && op < GHP_OP_COUNT; ++op) {
+        if (!profile->has[op]) continue;
+        if (json_array_append_new(array, json_string(ghp_op_name((enum ghp_op)op))) == 0) continue;
+        json_decref(array);
+        return NULL;
+    }
+    return array;
+}
+
 json_t *ghp_profile_json(const struct ghp_profile *profile)
 {
     json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:i, s:s, s:s}", "format", FORMAT, "backend",
@@ -161,6 +174,8 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
 
     if (failed) return NULL;
     if (profile->tf32) failed |= json_object_set_new(root, "tf32", json_true());
+    if (profile->knows_has)
+        failed |= json_object_set_new(root, "backend_operations", has_json(profile));
     if (profile->prefetch) failed |= json_object_set_new(root, "prefetch", json_true());
     if (profile->reserved_bytes > 0)
         failed |=
@@ -283,6 +298,28 @@ static enum ghp_status read_speeds(const struct ghp_node *at, struct ghp_profile
         return ghp_json_fail(&array, GHP_ERR_INPUT,
                              "no worker has speed 1, but the slowest one has; divide all by %g",
                              least);
+    return GHP_OK;
+}
+
+static enum ghp_status read_has(const struct ghp_node *at, struct ghp_profile *profile)
+{
+    struct ghp_node array, item;
+    size_t n;
+
+    if (!ghp_json_has(at, "backend_operations")) return GHP_OK;
+    GHP_TRY(ghp_json_array(at, "backend_operations", &array, &n));
+    profile->knows_has = true;
+    for (size_t i = 0; i < n; ++i) {
+        const char *name;
+        enum ghp_op op;
+
+        GHP_TRY(ghp_json_item(&array, i, &item));
+        name = json_string_value(item.value);
+        if (name == NULL || !ghp_op_find(name, &op))
+            return ghp_json_fail(&item, GHP_ERR_INPUT,
+                                 "this is no operation; name those of docs/formats.md");
+        profile->has[op] = true;
+    }
     return GHP_OK;
 }
 
@@ -419,10 +456,10 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const keys[] = {
-        "format",      "backend",      "numerics",       "element_bytes", "tf32",        "workers",
-        "created",     "host",         "reserved_bytes", "machine",       "analytic",    "overlap",
-        "speed_probe", "worker_speed", "rates",          "operations",    "collectives", "prefetch",
-        NULL};
+        "format",     "backend",     "numerics",    "element_bytes",      "tf32",
+        "workers",    "created",     "host",        "reserved_bytes",     "machine",
+        "analytic",   "overlap",     "speed_probe", "worker_speed",       "rates",
+        "operations", "collectives", "prefetch",    "backend_operations", NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -445,6 +482,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     }
     GHP_TRY(ghp_json_opt_int(at, "reserved_bytes", 0, INT64_MAX, &profile->reserved_bytes));
     GHP_TRY(ghp_json_opt_bool(at, "prefetch", &profile->prefetch));
+    GHP_TRY(read_has(at, profile));
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
     profile->element_bytes = (int)element_bytes;
     profile->workers = (int)workers;

@@ -20,6 +20,14 @@ bool ghp_backend_has(const struct ghp_backend_ops *ops, struct ghp_precision pre
     return ops->has_precision(precision.element_bytes) && (ops->has_tf32 || !precision.tf32);
 }
 
+bool ghp_backend_has_op(const struct ghp_backend_ops *ops, enum ghp_op op)
+{
+    for (int pass = 0; pass < GHP_PASS_COUNT; pass++)
+        if (ghp_op_has_pass(op, (enum ghp_pass)pass) && !ops->has(op, (enum ghp_pass)pass))
+            return false;
+    return true;
+}
+
 enum ghp_status ghp_backend_fail_unknown(const char *name)
 {
     if (strcmp(name, "cuda") == 0)

@@ -132,6 +132,8 @@ struct ghp_backend_ops {
     /* Whether there can be such numbers; `open` fails, with what to do, where this machine has none. */
     bool (*has_precision)(int element_bytes);
     bool has_tf32;
+    /* Whether it computes a pass of an operation: prepare does not refuse it. */
+    bool (*has)(enum ghp_op op, enum ghp_pass pass);
     enum ghp_status (*open)(const struct ghp_backend_config *config, struct ghp_backend **backend);
     void (*close)(struct ghp_backend *backend);
     enum ghp_status (*prepare)(struct ghp_backend *backend, const struct ghp_local *local,
@@ -187,6 +189,8 @@ extern const struct ghp_backend_ops ghp_backend_cuda;
 /* By name, or NULL: this build has none of that name. */
 const struct ghp_backend_ops *ghp_backend_find(const char *name);
 bool ghp_backend_has(const struct ghp_backend_ops *ops, struct ghp_precision precision);
+/* Whether it computes all passes of the operation. */
+bool ghp_backend_has_op(const struct ghp_backend_ops *ops, enum ghp_op op);
 /* GHP_ERR_USAGE, or GHP_ERR_BACKEND where another build would have it. */
 enum ghp_status ghp_backend_fail_unknown(const char *name);
 /* The device that an opened backend's tensors lie on. */

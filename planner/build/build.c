@@ -200,6 +200,7 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
     *plan = (struct ghp_plan){0};
     GHP_TRY(ghp_network_load(request->model_path, &model));
     status = ghp_request_check(request);
+    if (status == GHP_OK) status = ghp_profile_check_model(request->profile, &model);
     if (status == GHP_OK) status = run_attempts(request, &model, &a);
     if (status != GHP_OK) {
         ghp_model_release(&model);

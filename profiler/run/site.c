@@ -35,6 +35,23 @@ static enum ghp_status check_output(const char *path)
     return GHP_OK;
 }
 
+/* Before anything is measured. */
+static enum ghp_status check_operations(const struct ghp_profiling_request *request)
+{
+    for (int m = 0; m < request->n_models; ++m)
+        for (int l = 0; l < request->models[m].n_layers; ++l) {
+            const struct ghp_layer *layer = &request->models[m].layers[l];
+
+            if (ghp_backend_has_op(request->backend_ops, layer->op)) continue;
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "backend '%s' has no '%s', which layer '%s' of '%s' is; use another "
+                            "--backend, or leave the layer out",
+                            request->backend_ops->name, ghp_op_name(layer->op), layer->name,
+                            request->models[m].name);
+        }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_profiling_check(const struct ghp_profiling *run)
 {
     const struct ghp_profiling_request *request = run->request;
@@ -59,6 +76,7 @@ enum ghp_status ghp_profiling_check(const struct ghp_profiling *run)
                         request->precision.element_bytes == 8   ? "reference"
                         : request->precision.element_bytes == 2 ? "onednn or cuda"
                                                                 : "cuda");
+    GHP_TRY(check_operations(request));
     return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
 }
 
@@ -70,6 +88,9 @@ enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes)
     GHP_TRY(ghp_profile_init(profile, request->backend_ops->name, request->exact ? "exact" : "fast",
                              request->precision.element_bytes));
     profile->tf32 = request->precision.tf32;
+    profile->knows_has = true;
+    for (int op = 0; op < GHP_OP_COUNT; ++op)
+        profile->has[op] = ghp_backend_has_op(request->backend_ops, (enum ghp_op)op);
     ghp_machine_release(&profile->machine);
     GHP_TRY(ghp_topology_read(NULL, nodes, &profile->machine));
     if (request->memory_bytes > 0) profile->machine.memory_bytes = request->memory_bytes;

@@ -533,9 +533,15 @@ static const char *locked_algorithm(const struct ghp_kernel *kernel)
     return ghp_backend_reference.algorithm(kernel);
 }
 
+static bool locked_has(enum ghp_op op, enum ghp_pass pass)
+{
+    return ghp_backend_reference.has(op, pass);
+}
+
 const struct ghp_backend_ops locked_backend = {.name = "locked",
                                                .device = &locked_device,
                                                .has_precision = locked_has_precision,
+                                               .has = locked_has,
                                                .open = locked_open,
                                                .close = locked_close,
                                                .prepare = locked_prepare,

@@ -66,6 +66,12 @@ static bool cuda_has_precision(int element_bytes)
     return element_bytes == 4 || element_bytes == 2;
 }
 
+static bool cuda_has(enum ghp_op op, enum ghp_pass pass)
+{
+    if (op == GHP_OP_CONV2D || op == GHP_OP_LINEAR) return ghp_op_has_pass(op, pass);
+    return ghp_cuda_native_has(op, pass);
+}
+
 static void cuda_close(struct ghp_backend *backend)
 {
     struct ghp_cuda *cuda;
@@ -303,6 +309,7 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .check = cuda_check,
     .has_precision = cuda_has_precision,
     .has_tf32 = true,
+    .has = cuda_has,
     .open = cuda_open,
     .close = cuda_close,
     .prepare = cuda_prepare,

@@ -98,6 +98,7 @@ enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel,
  * wanted   name of the algorithm of an earlier kernel, or NULL */
 enum ghp_status ghp_cuda_conv_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
 enum ghp_status ghp_cuda_linear_prepare(struct ghp_cuda_kernel *kernel, const char *wanted);
+bool ghp_cuda_native_has(enum ghp_op op, enum ghp_pass pass);
 enum ghp_status ghp_cuda_native_prepare(struct ghp_cuda_kernel *kernel);
 /* Whether ghp's own kernels take so much along in a pass. */
 bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format fused);

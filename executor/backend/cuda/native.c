@@ -39,6 +39,11 @@ static const struct ghp_cuda_native *find(enum ghp_op op, enum ghp_pass pass)
     return NULL;
 }
 
+bool ghp_cuda_native_has(enum ghp_op op, enum ghp_pass pass)
+{
+    return find(op, pass) != NULL;
+}
+
 bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format fused)
 {
     static const struct taker {

@@ -40,6 +40,12 @@ static void onednn_close(struct ghp_backend *backend)
     free(backend);
 }
 
+/* ghp's own kernels are of all operations, the library's among them. */
+static bool onednn_has(enum ghp_op op, enum ghp_pass pass)
+{
+    return ghp_cpu_kernel_find(op, pass) != NULL;
+}
+
 static enum ghp_status onednn_open(const struct ghp_backend_config *config,
                                    struct ghp_backend **backend)
 {
@@ -283,6 +289,7 @@ static void onednn_release(struct ghp_kernel *kernel)
 const struct ghp_backend_ops ghp_backend_onednn = {
     .name = "onednn",
     .has_precision = onednn_has_precision,
+    .has = onednn_has,
     .open = onednn_open,
     .close = onednn_close,
     .prepare = onednn_prepare,

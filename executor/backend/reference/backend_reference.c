@@ -104,6 +104,11 @@ static bool reference_has_precision(int element_bytes)
     return element_bytes == 4 || element_bytes == 8;
 }
 
+static bool reference_has(enum ghp_op op, enum ghp_pass pass)
+{
+    return find(op, pass) != NULL;
+}
+
 static enum ghp_status reference_open(const struct ghp_backend_config *config,
                                       struct ghp_backend **backend)
 {
@@ -188,6 +193,7 @@ static void reference_release(struct ghp_kernel *kernel)
 const struct ghp_backend_ops ghp_backend_reference = {
     .name = "reference",
     .has_precision = reference_has_precision,
+    .has = reference_has,
     .open = reference_open,
     .close = reference_close,
     .prepare = reference_prepare,

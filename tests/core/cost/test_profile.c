@@ -442,6 +442,7 @@ static void test_file(void)
     profile.overlap.queueing_delay_s = 2e-3;
     profile.speed_probe = (struct ghp_speed_probe){1e-4, 3e-3};
     profile.workers = 4;
+    profile.knows_has = profile.has[GHP_OP_GELU] = profile.has[GHP_OP_INPUT] = true;
     CHECK_STATUS(ghp_speeds_slow(&profile.speeds, 4, 3, 1.9, &slower), GHP_OK);
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
@@ -454,6 +455,7 @@ static void test_file(void)
     CHECK_NEAR(again.overlap.queueing_delay_s, 2e-3, 0);
     CHECK_NEAR(again.speed_probe.compute_s, 1e-4, 0);
     CHECK_NEAR(again.speed_probe.memory_s, 3e-3, 0);
+    CHECK(again.knows_has && again.has[GHP_OP_GELU] && !again.has[GHP_OP_LRN]);
     CHECK_EQ(again.speeds.n, 4);
     CHECK_NEAR(again.speeds.of[0], profile.speeds.of[0], 0);
     CHECK_NEAR(again.speeds.of[3], 1, 0);
@@ -463,6 +465,27 @@ static void test_file(void)
     ghp_profile_release(&profile);
     close(fd);
     unlink(path);
+}
+
+/* Operations are refused by name where it is known that they are not there, and only there. */
+static void test_operations(void)
+{
+    struct ghp_profile profile = empty();
+    struct ghp_model model;
+
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &model), GHP_OK);
+    CHECK_STATUS(ghp_profile_check_model(&profile, &model), GHP_OK);
+    profile.knows_has = true;
+    for (int op = 0; op < GHP_OP_COUNT; ++op)
+        profile.has[op] = true;
+    CHECK_STATUS(ghp_profile_check_model(&profile, &model), GHP_OK);
+    profile.has[GHP_OP_GELU] = false;
+    CHECK_STATUS(ghp_profile_check_model(&profile, &model), GHP_OK);
+    profile.has[GHP_OP_LINEAR] = false;
+    CHECK_STATUS(ghp_profile_check_model(&profile, &model), GHP_ERR_INPUT);
+    CHECK_MESSAGE("has no 'linear', which layer 'fc1' is");
+    ghp_model_release(&model);
+    ghp_profile_release(&profile);
 }
 
 /* Saves a profile with one text replaced by another, and loads that. */
@@ -508,6 +531,7 @@ CHECK_TEST(profile)
     test_instructions();
     test_subset();
     test_file();
+    test_operations();
     refuse("\"backend\"", "\"backends\"", "did you mean 'backend'");
     refuse("\"element_bytes\": 4", "\"element_bytes\": 5", "use 2, 4 or 8");
     refuse("\"mean_s\"", "\"seconds\"", "'operations[0]");
@@ -519,6 +543,8 @@ CHECK_TEST(profile)
     refuse("\"algorithm\": \"direct\"", "\"algorithm\": 3", "the name of an algorithm is a text");
     refuse("\"ranks\": 2", "\"ranks\": 1", "'collectives[0].ranks'");
     refuse("\"overlap\": {\"compute\": 1.0", "\"overlap\": {\"compute\": 0.5", "from 1 to");
+    refuse("\"rates\"", "\"backend_operations\": [\"relu\", \"rely\"], \"rates\"",
+           "this is no operation");
     refuse("\"rates\"", "\"worker_speed\": [2, 3], \"rates\"", "divide all by 2");
     refuse("\"rates\"", "\"worker_speed\": [1, 0.5], \"rates\"", "from 1 to 1000");
     refuse("\"rates\"", "\"worker_speed\": [1], \"rates\"", "one for each worker");

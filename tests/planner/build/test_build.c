@@ -270,6 +270,20 @@ static void test_gap(void)
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
 }
 
+/* An operation that the backend lacks is refused before anything is searched. */
+static void test_operations(void)
+{
+    struct ghp_plan_request request = request_for(MODEL("lenet5"), 2, 24);
+    struct ghp_plan plan;
+
+    profile.knows_has = true;
+    for (int op = 0; op < GHP_OP_COUNT; ++op)
+        profile.has[op] = op != GHP_OP_MAX_POOL;
+    CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_ERR_INPUT);
+    CHECK_MESSAGE("of the profile has no 'max_pool', which layer 'pool1' is");
+    profile.knows_has = false;
+}
+
 CHECK_TEST(build)
 {
     if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK)) return check_end();
@@ -282,6 +296,7 @@ CHECK_TEST(build)
     test_simplify();
     test_costly_reductions();
     test_gap();
+    test_operations();
     ghp_profile_release(&profile);
     return check_end();
 }

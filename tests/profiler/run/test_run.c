@@ -78,6 +78,8 @@ static void check_file(void)
     CHECK_STATUS(ghp_profile_load(path, &profile), GHP_OK);
     CHECK_EQ(profile.workers, size);
     CHECK_TEXT(profile.backend, "reference");
+    CHECK_STATUS(ghp_profile_check_model(&profile, &model), GHP_OK);
+    CHECK(profile.knows_has);
     CHECK(profile.analytic.flops_per_s > 0 && profile.analytic.memory_Bps > 0);
     CHECK(profile.copy.bandwidth_Bps > 0 && profile.update.bandwidth_Bps > 0);
     CHECK(profile.load.bandwidth_Bps > 0 && profile.accumulate.bandwidth_Bps > 0);
@@ -183,8 +185,14 @@ static void test_laws(void)
     ghp_profile_release(&result.profile);
 }
 
+static bool has_but_pool(enum ghp_op op, enum ghp_pass pass)
+{
+    return op != GHP_OP_MAX_POOL && ghp_backend_reference.has(op, pass);
+}
+
 static void test_refusals(void)
 {
+    struct ghp_backend_ops without_pool = ghp_backend_reference;
     struct ghp_profiling_request wanted = request();
     struct ghp_profiling_result result = {0};
     bool speaks = false;
@@ -192,6 +200,11 @@ static void test_refusals(void)
     wanted.workers = size > 1 ? size - 1 : 7;
     CHECK_STATUS(run(&wanted, &result), GHP_ERR_INPUT);
     CHECK_MESSAGE(size > 1 ? "mpirun -n" : "7");
+    wanted = request();
+    without_pool.has = has_but_pool;
+    wanted.backend_ops = &without_pool;
+    CHECK_STATUS(run(&wanted, &result), GHP_ERR_INPUT);
+    CHECK_MESSAGE("has no 'max_pool', which layer 'pool' of 'tiny' is");
     wanted = request();
     wanted.precision.element_bytes = 2;
     CHECK_STATUS(run(&wanted, &result), GHP_ERR_INPUT);

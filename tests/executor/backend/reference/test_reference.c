@@ -50,7 +50,10 @@ static void check_rows(const struct ghp_local *cases, int n)
                               has ? GHP_OK : GHP_ERR_INPUT))
                 fprintf(stderr, "  in %s\n", op_case_text(&local, (enum ghp_pass)pass));
             if (kernel != NULL) ops->release(kernel);
+            CHECK(ops->has(local.op, (enum ghp_pass)pass) == has);
         }
+        for (int i = 0; ghp_backend_all()[i] != NULL; i++)
+            CHECK(ghp_backend_has_op(ghp_backend_all()[i], local.op));
         for (int i = 0; i < n; i++)
             tested += cases[i].op == local.op ? 1 : 0;
         if (!CHECK((tested > 0) == (passes > 0)))
