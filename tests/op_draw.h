@@ -1,7 +1,7 @@
-/* tests/op_draw.h - keys of an operation's layer, drawn from the operation's own table of attributes: what tests need not
- * be told by hand.
+/* tests/op_draw.h - keys of an operation's layer, drawn from the operation's own table of attributes: what tests need
+ * not be told by hand.
  *
- * Drawn are numbers, choices and yes or no. Sizes that have to fit each other or the input are not: an operation that has
+ * Drawn are numbers, choices and yes or no. Sizes that have to fit each other or the input are not: an operation with
  * some wants its keys written down where a test uses them (tests/core/model/test_ops.c, tests/executor/op_case.c). */
 #ifndef GHP_TESTS_OP_DRAW_H
 #define GHP_TESTS_OP_DRAW_H

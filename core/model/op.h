@@ -7,14 +7,14 @@
  * Adding an operation touches
  *   1. core/model/model.h      one line of GHP_OP_LIST (and a field of struct ghp_norm, if an attribute needs one);
  *   2. core/model/op/NAME.c    its facts;
- *   3. executor/backend        its rows in reference/, cpu/ and cuda/ with their kernels; a new file of them is named in
- *                              the backend's list of tables, and a new .cu in tests/emulated/kernels.cpp;
+ *   3. executor/backend        its rows in reference/, cpu/ and cuda/ with their kernels, in a file of the family or in
+ *                              a new one, which the build finds; a backend without them is refused by its name;
  *   4. onnx/export.c           how it is written as ONNX, and onnx/layers.c how it is read; without, it is refused;
- *   5. tests                   core/model/test_ops.c (its keys), executor/op_case.c and op_define.c (shapes and the
- *                              definition), executor/gated.json and a seed of tests/fuzz (in a network);
+ *   5. tests                   executor/op_define.c (its definition); where it takes sizes or several inputs, also
+ *                              core/model/test_ops.c (its keys) and executor/op_case.c (shapes);
  *   6. docs/formats.md         its row in the table of operations, and docs/schema/model.json its keys.
  *
- * Tested  tests/core/model/test_ops.c, tests/core/model/test_model.c */
+ * docs/tour.md lists the files. Tested  tests/core/model/test_ops.c, tests/core/model/test_model.c */
 #ifndef GHP_CORE_MODEL_OP_H
 #define GHP_CORE_MODEL_OP_H
 
