@@ -261,14 +261,21 @@ static void add_drawn(void)
     char keys[512];
     for (int op = 0; op < GHP_OP_COUNT; op++)
         for (int i = 0; op_draw((enum ghp_op)op, i, keys, sizeof keys); i++) {
+            const struct ghp_op_facts *facts = ghp_op_of((enum ghp_op)op);
             struct ghp_model model;
-            if (ghp_op_of((enum ghp_op)op)->least_inputs > 1) break;
+            if (facts->least_inputs > 1) break;
             if (op_draw_model((enum ghp_op)op, keys, &model) != GHP_OK) {
                 fprintf(stderr, "%s\n", ghp_status_message());
                 exit(1);
             }
             struct ghp_local local = ghp_local_whole(&model.layers[ghp_model_find(&model, "it")]);
             local.n = 3;
+            /* where any size will do, one that no register divides */
+            if (facts->shape == NULL && !facts->is_loss) {
+                local.c = local.k = 7;
+                local.h = local.p = 5;
+                local.w = local.q = 3;
+            }
             add(local);
             ghp_model_release(&model);
         }

@@ -49,7 +49,8 @@ for reader; do
     # 64 KiB hold every seed; what takes longer than 5 s or more than 1 GiB for that is a finding
     TMPDIR=$scratch/$reader "$program" -max_total_time="$seconds" -timeout=5 -rss_limit_mb=1024 -malloc_limit_mb=256 \
         -max_len=65536 -close_fd_mask=1 -print_final_stats=1 "${words[@]}" \
-        -artifact_prefix="$build/findings/$reader-" "$build/corpus/$reader" "$here/seeds/$reader" "${made[@]}" "${foreign[@]}" >"$scratch/log" 2>&1
+        -artifact_prefix="$build/findings/$reader-" \
+        "$build/corpus/$reader" "$here/seeds/$reader" "${made[@]}" "${foreign[@]}" >"$scratch/log" 2>&1
     code=$?
     tries=$(sed -n 's/^stat::number_of_executed_units: //p' "$scratch/log")
     echo "$reader: ${tries:-0} inputs, $(grep -oE 'cov: [0-9]+ ft: [0-9]+ corp: [0-9]+' "$scratch/log" | tail -n 1)"
