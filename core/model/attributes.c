@@ -114,7 +114,9 @@ enum ghp_status ghp_attribute_read_list(const struct ghp_node *object, const cha
 enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_attribute *a,
                                    struct ghp_layer *layer)
 {
-    int64_t least = (int64_t)a->least, most = (int64_t)a->most, sizes[4] = {0};
+    bool whole = a->kind == GHP_ATTRIBUTE_INT || a->kind == GHP_ATTRIBUTE_SIZES;
+    int64_t least = whole ? (int64_t)a->least : 0, most = whole ? (int64_t)a->most : 0;
+    int64_t sizes[4] = {0};
     void *to = field(layer, a, 0);
 
     switch (a->kind) {

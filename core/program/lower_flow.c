@@ -31,17 +31,21 @@ int ghp_placement_first_gradient(const struct ghp_lowering *how,
     const struct ghp_model *model = how->model;
     const struct ghp_layer *l = &model->layers[layer];
     int best = -1, own = ghp_stage_of(how->staging, layer);
+    bool best_here = false;
     if (placement->n_stages == 1) return ghp_lower_first_gradient(model, layer);
     for (int i = 0; i < l->n_consumers; i++) {
         const struct ghp_edge *e = &model->edges[l->out_edges[i]];
         const struct ghp_edge *b = best < 0 ? NULL : &model->edges[best];
         int carrier, stage = ghp_stage_of(how->staging, e->to);
         ghp_remote_activation_readers(model, how->staging, layer, stage, &carrier);
-        bool arrives =
-            stage == placement->stage || (own == placement->stage && carrier == l->out_edges[i]);
+        bool here = stage == placement->stage,
+             arrives = here || (own == placement->stage && carrier == l->out_edges[i]);
         if (!arrives) continue;
-        if (b == NULL || e->to > b->to || (e->to == b->to && e->slot < b->slot))
+        if (b == NULL || (here && !best_here) ||
+            (here == best_here && (e->to > b->to || (e->to == b->to && e->slot < b->slot)))) {
             best = l->out_edges[i];
+            best_here = here;
+        }
     }
     return best;
 }

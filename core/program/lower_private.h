@@ -40,7 +40,8 @@ int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split spl
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
 
 /* In a stage (docs/stages.md): whether a gradient flows through this edge into a buffer of the placement's; the edge
- * whose gradient comes first into a layer's output, or remote activation. */
+ * whose gradient comes first into a layer's output, or remote activation. A gradient from a later stage comes last: it
+ * is waited for right before the layer's own backward pass. */
 int ghp_placement_first_gradient(const struct ghp_lowering *how,
                                  const struct ghp_placement *placement, int layer);
 

@@ -200,7 +200,7 @@ static void visit_operands(const struct ghp_instr *instr, operand_visit *visit, 
         visit(context, at->stats_delta[i], !update);
     }
     visit(context, at->y, forward);
-    visit(context, at->dy, instr->kind == GHP_INSTR_ACCUMULATE);
+    visit(context, at->dy, false); /* ACCUMULATE adds to it */
     visit(context, at->saved, forward);
     visit(context, at->stats, stats);
     visit(context, at->labels, instr->kind == GHP_INSTR_LOAD);
@@ -246,7 +246,8 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
         w.writes = false;
         visit_operands(instr, note_operand, &w);
         w.writes = true;
-        visit_operands(instr, note_operand, &w);
+        if (instr->kind != GHP_INSTR_RECEIVE) /* what arrives is there once it was waited for */
+            visit_operands(instr, note_operand, &w);
         if (w.missing >= 0)
             status = GHP_FAIL(GHP_ERR_INTERNAL,
                               "instruction %d (%s of layer %d) reads buffer %d (%s) before it is "
