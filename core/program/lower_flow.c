@@ -12,16 +12,19 @@ bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer)
     return how->input_gradient || how->model->layers[layer].learns;
 }
 
+/* Of two edges of one producer the one whose gradient comes first in backward order; -1: none yet. */
+static int earlier_gradient(const struct ghp_model *model, int best, int edge)
+{
+    const struct ghp_edge *e = &model->edges[edge], *b = best < 0 ? NULL : &model->edges[best];
+    return b == NULL || e->to > b->to || (e->to == b->to && e->slot < b->slot) ? edge : best;
+}
+
 int ghp_lower_first_gradient(const struct ghp_model *model, int layer)
 {
     const struct ghp_layer *l = &model->layers[layer];
     int best = -1;
-    for (int i = 0; i < l->n_consumers; i++) {
-        const struct ghp_edge *e = &model->edges[l->out_edges[i]];
-        const struct ghp_edge *b = best < 0 ? NULL : &model->edges[best];
-        if (b == NULL || e->to > b->to || (e->to == b->to && e->slot < b->slot))
-            best = l->out_edges[i];
-    }
+    for (int i = 0; i < l->n_consumers; i++)
+        best = earlier_gradient(model, best, l->out_edges[i]);
     return best;
 }
 
@@ -30,24 +33,18 @@ int ghp_placement_first_gradient(const struct ghp_lowering *how,
 {
     const struct ghp_model *model = how->model;
     const struct ghp_layer *l = &model->layers[layer];
-    int best = -1, own = ghp_stage_of(how->staging, layer);
-    bool best_here = false;
+    int here = -1, later = -1, own = ghp_stage_of(how->staging, layer);
     if (placement->n_stages == 1) return ghp_lower_first_gradient(model, layer);
     for (int i = 0; i < l->n_consumers; i++) {
-        const struct ghp_edge *e = &model->edges[l->out_edges[i]];
-        const struct ghp_edge *b = best < 0 ? NULL : &model->edges[best];
-        int carrier, stage = ghp_stage_of(how->staging, e->to);
+        int edge = l->out_edges[i], carrier;
+        int stage = ghp_stage_of(how->staging, model->edges[edge].to);
         ghp_remote_activation_readers(model, how->staging, layer, stage, &carrier);
-        bool here = stage == placement->stage,
-             arrives = here || (own == placement->stage && carrier == l->out_edges[i]);
-        if (!arrives) continue;
-        if (b == NULL || (here && !best_here) ||
-            (here == best_here && (e->to > b->to || (e->to == b->to && e->slot < b->slot)))) {
-            best = l->out_edges[i];
-            best_here = here;
-        }
+        if (stage == placement->stage)
+            here = earlier_gradient(model, here, edge);
+        else if (own == placement->stage && carrier == edge)
+            later = earlier_gradient(model, later, edge);
     }
-    return best;
+    return here >= 0 ? here : later;
 }
 
 struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how,
