@@ -95,14 +95,17 @@ static int64_t metric_sums(const struct ghp_local *local, int parts, int element
     return parts * ghp_align(GHP_METRIC_COUNT * (int64_t)sizeof(double));
 }
 
-void ghp_cpu_kernel_update_part(const struct ghp_update *update, int element_bytes,
-                                struct ghp_share share)
+void ghp_cpu_kernel_update_part(const struct ghp_update *update, struct ghp_share share)
 {
-    struct ghp_range at = ghp_share_of(share, update->elements, GRAIN);
-    if (ghp_parameter_bytes(element_bytes) == 4)
-        update_float(update, at);
-    else
-        update_double(update, at);
+    update_float(update, ghp_share_of(share, update->elements, GRAIN));
+}
+
+/* Of statistics' sums, which are double whatever the tensors. */
+static void accumulate_double(double *sum, const double *more, struct ghp_range at)
+{
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++)
+        sum[i] += more[i];
 }
 
 void ghp_cpu_kernel_accumulate_part(const struct ghp_masked_sum *sum, struct ghp_range range)
@@ -110,10 +113,8 @@ void ghp_cpu_kernel_accumulate_part(const struct ghp_masked_sum *sum, struct ghp
     int bytes = sum->extent.bytes;
     if (sum->y != NULL && bytes == 2)
         accumulate_masked_bf16(sum->to, sum->from, sum->y, range);
-    else if (sum->y != NULL && bytes == 4)
-        accumulate_masked_float(sum->to, sum->from, sum->y, range);
     else if (sum->y != NULL)
-        accumulate_masked_double(sum->to, sum->from, sum->y, range);
+        accumulate_masked_float(sum->to, sum->from, sum->y, range);
     else if (bytes == 2)
         accumulate_bf16(sum->to, sum->from, range);
     else if (bytes == 4)
@@ -128,7 +129,6 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_elementwise[] = {
      GHP_PASS_BACKWARD_WEIGHT,
      "loop",
      {{NULL, bias_weight_float, bias_weight_after_float},
-      {NULL, bias_weight_double, bias_weight_after_double},
       {NULL, bias_weight_bf16, bias_weight_after_bf16}},
      channel_sums},
     {GHP_OP_RELU, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(relu_forward, NULL), NULL},

@@ -8,7 +8,7 @@ static void KERNEL(bias_forward)(const struct ghp_local *local,
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const SCALAR *x = args->at.x[0];
-    const WIDE *b = args->at.w[0];
+    const float *b = args->at.w[0];
     SCALAR *y = args->at.y;
     int64_t c = local->c;
     for (int64_t row = rows.first; row < rows.end; row++) {
@@ -46,12 +46,12 @@ static void KERNEL(bias_weight_after)(const struct ghp_local *local,
                                       const struct ghp_kernel_arguments *args,
                                       struct ghp_share share)
 {
-    WIDE *db = args->at.dw[0];
+    float *db = args->at.dw[0];
     for (int64_t i = 0; i < local->c; i++) {
         double sum = 0.0;
         for (int part = 0; part < share.parts; part++)
             sum += part_row(args, part, local->c)[i];
-        db[i] = (WIDE)sum;
+        db[i] = (float)sum;
     }
 }
 
@@ -84,7 +84,7 @@ static void KERNEL(activation_forward)(const struct ghp_local *local,
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
-    WIDE a = (WIDE)local->activation.alpha, b = (WIDE)local->activation.beta;
+    float a = (float)local->activation.alpha, b = (float)local->activation.beta;
     int64_t i;
     switch (local->activation.function) {
     case GHP_FUNCTION_LEAKY_RELU:
@@ -93,11 +93,11 @@ static void KERNEL(activation_forward)(const struct ghp_local *local,
         break;
     case GHP_FUNCTION_SIGMOID:
         for (i = at.first; i < at.end; i++)
-            y[i] = PUT((WIDE)(1.0 / (1.0 + exp(-(double)GET(x[i])))));
+            y[i] = PUT((float)(1.0 / (1.0 + exp(-(double)GET(x[i])))));
         break;
     case GHP_FUNCTION_TANH:
         for (i = at.first; i < at.end; i++)
-            y[i] = PUT((WIDE)tanh((double)GET(x[i])));
+            y[i] = PUT((float)tanh((double)GET(x[i])));
         break;
     case GHP_FUNCTION_CLIP:
         for (i = at.first; i < at.end; i++)
@@ -118,8 +118,8 @@ static void KERNEL(activation_data)(const struct ghp_local *local,
     struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
     const SCALAR *y = args->at.y, *dy = args->at.dy;
     SCALAR *dx = args->at.dx[0];
-    WIDE a = (WIDE)local->activation.alpha, b = (WIDE)local->activation.beta;
-    WIDE least = GET(PUT(a)), most = GET(PUT(b));
+    float a = (float)local->activation.alpha, b = (float)local->activation.beta;
+    float least = GET(PUT(a)), most = GET(PUT(b));
     int64_t i;
     switch (local->activation.function) {
     case GHP_FUNCTION_LEAKY_RELU:
@@ -151,7 +151,7 @@ static void KERNEL(mask_run)(const struct mask *mask, int64_t element, int64_t n
                              const SCALAR *from, SCALAR *to)
 {
     uint32_t random[MASK_NUMBERS];
-    WIDE scale = (WIDE)mask->scale;
+    float scale = (float)mask->scale;
     while (n > 0) {
         int64_t skip = element % 4;
         int64_t count = n < MASK_NUMBERS - skip ? n : MASK_NUMBERS - skip;
@@ -196,7 +196,7 @@ static void KERNEL(gelu_forward)(const struct ghp_local *local,
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
     for (int64_t i = at.first; i < at.end; i++)
-        y[i] = PUT((WIDE)gelu(local->norm.gelu, (double)GET(x[i])));
+        y[i] = PUT((float)gelu(local->norm.gelu, (double)GET(x[i])));
 }
 
 static void KERNEL(gelu_data)(const struct ghp_local *local,
@@ -206,7 +206,7 @@ static void KERNEL(gelu_data)(const struct ghp_local *local,
     const SCALAR *x = args->at.x[0], *dy = args->at.dy;
     SCALAR *dx = args->at.dx[0];
     for (int64_t i = at.first; i < at.end; i++)
-        dx[i] = PUT((WIDE)((double)GET(dy[i]) * gelu_slope(local->norm.gelu, (double)GET(x[i]))));
+        dx[i] = PUT((float)((double)GET(dy[i]) * gelu_slope(local->norm.gelu, (double)GET(x[i]))));
 }
 
 static void KERNEL(dropout_forward)(const struct ghp_local *local,
@@ -234,7 +234,7 @@ static ALWAYS_INLINE void KERNEL(add_block)(const struct ghp_local *local,
     const SCALAR *a = (const SCALAR *)args->at.x[0] + first,
                  *b = (const SCALAR *)args->at.x[1] + first;
     SCALAR *y = (SCALAR *)args->at.y + first;
-    WIDE sum[ADD_BLOCK];
+    float sum[ADD_BLOCK];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         sum[i] = GET(a[i]) + GET(b[i]);
@@ -383,19 +383,19 @@ static void KERNEL(flatten_data)(const struct ghp_local *local,
 /* Probabilities of one sample; returns -log p of the label. */
 static double KERNEL(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, int64_t label)
 {
-    WIDE greatest = GET(x[0]);
+    float greatest = GET(x[0]);
     for (int64_t i = 1; i < classes; i++)
         greatest = GET(x[i]) > greatest ? GET(x[i]) : greatest;
     double sum = 0.0;
     for (int64_t i = 0; i < classes; i++) {
         double e = exp((double)GET(x[i]) - (double)greatest);
         sum += e;
-        if (!ROUNDS) y[i] = PUT((WIDE)e);
+        if (!ROUNDS) y[i] = PUT((float)e);
     }
-    WIDE scale = (WIDE)(1.0 / sum);
+    float scale = (float)(1.0 / sum);
     double loss = log(sum) - ((double)GET(x[label]) - (double)greatest);
     for (int64_t i = 0; i < classes; i++) {
-        WIDE e = ROUNDS ? (WIDE)exp((double)GET(x[i]) - (double)greatest) : GET(y[i]);
+        float e = ROUNDS ? (float)exp((double)GET(x[i]) - (double)greatest) : GET(y[i]);
         y[i] = PUT(e * scale);
     }
     return loss;
@@ -426,9 +426,9 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
 }
 
 /* The label's own: y - 1, or where y is rounded minus the sum of the others, which keeps its digits. */
-static WIDE KERNEL(softmax_label)(int64_t classes, const SCALAR *y, int64_t label)
+static float KERNEL(softmax_label)(int64_t classes, const SCALAR *y, int64_t label)
 {
-    WIDE others = 0;
+    float others = 0;
     if (!ROUNDS) return GET(y[label]) - 1;
     for (int64_t i = 0; i < classes; i++)
         others += i == label ? 0 : GET(y[i]);
@@ -440,18 +440,18 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
 {
     struct ghp_range rows = ghp_share_of(share, local->n, 1);
     int64_t classes = local->c * local->h * local->w;
-    WIDE scale = (WIDE)args->loss_scale;
+    float scale = (float)args->loss_scale;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *y = (const SCALAR *)args->at.y + row * classes;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * classes;
         int64_t label = args->at.labels[row];
-        WIDE own = KERNEL(softmax_label)(classes, y, label);
+        float own = KERNEL(softmax_label)(classes, y, label);
         for (int64_t i = 0; i < classes; i++)
             dx[i] = PUT((i == label ? own : GET(y[i])) * scale);
     }
 }
 
-#if !ROUNDS /* weights and all that belongs to them are WIDE */
+#if !ROUNDS /* weights and all that belongs to them are float */
 static void KERNEL(update)(const struct ghp_update *update, struct ghp_range at)
 {
     SCALAR *w = update->w, *v = update->v;

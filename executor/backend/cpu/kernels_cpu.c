@@ -72,8 +72,7 @@ static void run_part(void *context, struct ghp_share share)
 
 static enum ghp_cpu_precision precision_of(int element_bytes)
 {
-    if (element_bytes == 2) return GHP_PRECISION_BF16;
-    return element_bytes == 4 ? GHP_PRECISION_FLOAT : GHP_PRECISION_DOUBLE;
+    return element_bytes == 2 ? GHP_PRECISION_BF16 : GHP_PRECISION_FLOAT;
 }
 
 void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
@@ -87,20 +86,14 @@ void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel
     if (stages->after != NULL) stages->after(&kernel->local, args, whole);
 }
 
-struct update_job {
-    const struct ghp_update *update;
-    int element_bytes;
-};
-
 static void update_part(void *context, struct ghp_share share)
 {
-    const struct update_job *job = context;
-    ghp_cpu_kernel_update_part(job->update, job->element_bytes, share);
+    ghp_cpu_kernel_update_part(context, share);
 }
 
 enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update)
 {
-    struct update_job job = {update, backend->config.element_bytes};
+    struct ghp_update job = *update;
     ghp_parallel(update->elements < ALONE_ELEMENTS ? 1 : backend->config.threads, update_part,
                  &job);
     return GHP_OK;

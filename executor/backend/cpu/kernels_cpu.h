@@ -5,19 +5,15 @@
  * added in part order, so results repeat bit for bit for a given number of parts.
  *
  * To add one: a row in the table of the file that it belongs to, or of a new file, which is named nowhere else
- * (cmake/GhpTables.cmake); its body in the *_body.h beside it (included once for each precision: precisions.h). tests/executor/backend/onednn/test_onednn.c compares it with the reference's. */
+ * (cmake/GhpTables.cmake); its body in the *_body.h beside it (included once for each precision: precisions.h).
+ * tests/executor/backend/onednn/test_onednn.c compares it with the reference's. */
 #ifndef GHP_EXECUTOR_BACKEND_CPU_KERNELS_CPU_H
 #define GHP_EXECUTOR_BACKEND_CPU_KERNELS_CPU_H
 
 #include "executor/backend/backend_private.h"
 #include "executor/platform/parallel.h"
 
-enum ghp_cpu_precision {
-    GHP_PRECISION_FLOAT,
-    GHP_PRECISION_DOUBLE,
-    GHP_PRECISION_BF16,
-    GHP_PRECISION_COUNT
-};
+enum ghp_cpu_precision { GHP_PRECISION_FLOAT, GHP_PRECISION_BF16, GHP_PRECISION_COUNT };
 
 typedef void ghp_cpu_kernel_fn(const struct ghp_local *local,
                                const struct ghp_kernel_arguments *args, struct ghp_share share);
@@ -44,7 +40,7 @@ struct ghp_cpu_kernel {
  * NULL. */
 #define GHP_CPU_KERNEL_EACH(run, after)                                                            \
     {                                                                                              \
-        {NULL, run##_float, after}, {NULL, run##_double, after},                                   \
+        {NULL, run##_float, after},                                                                \
         {                                                                                          \
             NULL, run##_bf16, after                                                                \
         }                                                                                          \
@@ -86,8 +82,7 @@ enum ghp_status ghp_cpu_kernel_accumulate_masked(struct ghp_backend *backend,
                                                  const struct ghp_masked_sum *sum);
 
 /* Bodies of these, one part of them; in cpu/elementwise.c. */
-void ghp_cpu_kernel_update_part(const struct ghp_update *update, int element_bytes,
-                                struct ghp_share share);
+void ghp_cpu_kernel_update_part(const struct ghp_update *update, struct ghp_share share);
 void ghp_cpu_kernel_accumulate_part(const struct ghp_masked_sum *sum, struct ghp_range range);
 
 #endif

@@ -176,7 +176,7 @@ static int64_t pixel_rows(const struct ghp_local *local, int parts, int element_
 
 #define MAPS(before, run)                                                                          \
     {                                                                                              \
-        {before##_float, run##_float, NULL}, {before##_double, run##_double, NULL},                \
+        {before##_float, run##_float, NULL},                                                       \
         {                                                                                          \
             before##_bf16, run##_bf16, NULL                                                        \
         }                                                                                          \

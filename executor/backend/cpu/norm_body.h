@@ -12,7 +12,7 @@ static ALWAYS_INLINE void KERNEL(stats_rows)(struct stretch at, int64_t width,
                                              double *square)
 {
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first;
-    const WIDE *shift = (const WIDE *)args->at.state[0] + at.channel;
+    const float *shift = (const float *)args->at.state[0] + at.channel;
     for (int64_t row = 0; row < at.rows; row++) {
         if (width == LANES) ghp_prefetch_line(x + row * at.stride);
 #pragma omp simd
@@ -48,24 +48,24 @@ static ALWAYS_INLINE void KERNEL(stats)(const struct ghp_local *local,
  * part of the way is noted beside them. */
 static void KERNEL(move)(const struct ghp_kernel_arguments *args, int which, int64_t i, double by)
 {
-    WIDE *running = args->at.state[which], *stats_delta = args->at.stats_delta[which];
+    float *running = args->at.state[which], *stats_delta = args->at.stats_delta[which];
     if (stats_delta == NULL)
-        running[i] = (WIDE)((double)running[i] + by);
+        running[i] = (float)((double)running[i] + by);
     else
-        stats_delta[i] = (WIDE)((args->stats_delta_adds ? (double)stats_delta[i] : 0.0) +
-                                args->stats_delta_share * by);
+        stats_delta[i] = (float)((args->stats_delta_adds ? (double)stats_delta[i] : 0.0) +
+                                 args->stats_delta_share * by);
 }
 
 /* Training: mean and variance behind the sums, kept for the backward pass and mixed into the running statistics.
  * Then, of each of these channels, y = (x - to[0]) to[1] + to[2]. Sums and coefficients are of these channels alone. */
 static void KERNEL(coefficients)(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, struct ghp_range channels,
-                                 const double *const sums[2], WIDE *const to[3])
+                                 const double *const sums[2], float *const to[3])
 {
     int64_t c = local->c;
-    const WIDE *gamma = args->at.w[0], *beta = args->at.w[1];
-    const WIDE *running_mean = args->at.state[0];
-    WIDE *running_variance = args->at.state[1], *saved = args->at.saved;
+    const float *gamma = args->at.w[0], *beta = args->at.w[1];
+    const float *running_mean = args->at.state[0];
+    float *running_variance = args->at.state[1], *saved = args->at.saved;
     double count = (double)args->stat_count, mix = local->norm.momentum;
     for (int64_t i = channels.first, j = 0; i < channels.end; i++, j++) {
         double mean = (double)running_mean[i], variance = (double)running_variance[i];
@@ -78,16 +78,16 @@ static void KERNEL(coefficients)(const struct ghp_local *local,
             KERNEL(move)(args, 0, i, mix * offset);
             if (args->at.stats_delta[1] == NULL)
                 running_variance[i] =
-                    (WIDE)((1.0 - mix) * (double)running_variance[i] + mix * unbiased);
+                    (float)((1.0 - mix) * (double)running_variance[i] + mix * unbiased);
             else
                 KERNEL(move)(args, 1, i, mix * (unbiased - (double)running_variance[i]));
         }
-        WIDE inverse = (WIDE)(1.0 / sqrt(variance + local->norm.epsilon));
+        float inverse = (float)(1.0 / sqrt(variance + local->norm.epsilon));
         if (args->training) {
-            saved[i] = (WIDE)mean;
+            saved[i] = (float)mean;
             saved[c + i] = inverse;
         }
-        to[0][j] = (WIDE)mean;
+        to[0][j] = (float)mean;
         to[1][j] = gamma[i] * inverse;
         to[2][j] = beta[i];
     }
@@ -98,14 +98,14 @@ static void KERNEL(norm_before)(const struct ghp_local *local,
 {
     (void)share;
     int64_t c = local->c;
-    WIDE *scratch = args->at.scratch;
+    float *scratch = args->at.scratch;
     KERNEL(coefficients)
     (local, args, (struct ghp_range){0, c},
      (const double *const[2]){args->at.stats, args->at.stats + (args->training ? c : 0)},
-     (WIDE *const[3]){scratch, scratch + c, scratch + 2 * c});
+     (float *const[3]){scratch, scratch + c, scratch + 2 * c});
 }
 
-static ALWAYS_INLINE WIDE KERNEL(normed)(SCALAR x, WIDE mean, WIDE scale, WIDE beta)
+static ALWAYS_INLINE float KERNEL(normed)(SCALAR x, float mean, float scale, float beta)
 {
     return (GET(x) - mean) * scale + beta;
 }
@@ -113,9 +113,9 @@ static ALWAYS_INLINE WIDE KERNEL(normed)(SCALAR x, WIDE mean, WIDE scale, WIDE b
 /* Where it adds, x[1], before the ReLU. */
 static ALWAYS_INLINE void KERNEL(forward_rows)(struct stretch at, int64_t width,
                                                const struct ghp_kernel_arguments *args,
-                                               const WIDE *const by[3], struct rows_variant how)
+                                               const float *const by[3], struct rows_variant how)
 {
-    const WIDE *mean = by[0], *scale = by[1], *beta = by[2];
+    const float *mean = by[0], *scale = by[1], *beta = by[2];
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
                  *other = how.adds ? (const SCALAR *)args->at.x[1] + at.first : x;
     SCALAR *y = (SCALAR *)args->at.y + at.first, line[LANES];
@@ -125,7 +125,7 @@ static ALWAYS_INLINE void KERNEL(forward_rows)(struct stretch at, int64_t width,
         SCALAR *to = how.streaming_store ? line : y + row * at.stride;
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
-            WIDE v = KERNEL(normed)(x[row * at.stride + i], mean[i], scale[i], beta[i]);
+            float v = KERNEL(normed)(x[row * at.stride + i], mean[i], scale[i], beta[i]);
             if (how.adds) v = GET(PUT(v)) + GET(other[row * at.stride + i]);
             to[i] = PUT(how.relu && !(v > 0) ? 0 : v);
         }
@@ -135,7 +135,7 @@ static ALWAYS_INLINE void KERNEL(forward_rows)(struct stretch at, int64_t width,
 
 static ALWAYS_INLINE void KERNEL(forward_stretch)(struct stretch at, int64_t width,
                                                   const struct ghp_kernel_arguments *args,
-                                                  const WIDE *const by[3], struct rows_variant how)
+                                                  const float *const by[3], struct rows_variant how)
 {
     how.adds = args->at.x[1] != NULL;
     if (how.streaming_store && how.adds)
@@ -157,8 +157,8 @@ static ALWAYS_INLINE void KERNEL(norm_forward)(const struct ghp_local *local,
     struct rows_variant how = rows_variant_of(local, variant, args->at.y, sizeof(SCALAR));
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
-        const WIDE *scratch = (const WIDE *)args->at.scratch + at.channel;
-        const WIDE *const by[3] = {scratch, scratch + c, scratch + 2 * c};
+        const float *scratch = (const float *)args->at.scratch + at.channel;
+        const float *const by[3] = {scratch, scratch + c, scratch + 2 * c};
         KERNEL(forward_stretch)(at, variant.nchw16c ? LANES : c, args, by, how);
     }
     if (how.streaming_store) ghp_streaming_store_end();
@@ -166,7 +166,7 @@ static ALWAYS_INLINE void KERNEL(norm_forward)(const struct ghp_local *local,
 
 /* What a ReLU behind the batch norm lets through of dy, where it is fused: what the forward pass made of x is made
  * again, for no place in memory holds it any more. */
-static ALWAYS_INLINE WIDE KERNEL(let_through)(SCALAR dy, WIDE y, bool relu)
+static ALWAYS_INLINE float KERNEL(let_through)(SCALAR dy, float y, bool relu)
 {
     return relu && !(GET(PUT(y)) > 0) ? 0 : GET(dy);
 }
@@ -179,16 +179,16 @@ static ALWAYS_INLINE void KERNEL(back_stats_rows)(struct stretch at, int64_t wid
 {
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
                  *dy = (const SCALAR *)args->at.dy + at.first;
-    const WIDE *mean = (const WIDE *)args->at.saved + at.channel, *inverse = mean + c;
-    const WIDE *gamma = relu ? (const WIDE *)args->at.w[0] + at.channel : mean,
-               *beta = relu ? (const WIDE *)args->at.w[1] + at.channel : mean;
+    const float *mean = (const float *)args->at.saved + at.channel, *inverse = mean + c;
+    const float *gamma = relu ? (const float *)args->at.w[0] + at.channel : mean,
+                *beta = relu ? (const float *)args->at.w[1] + at.channel : mean;
     for (int64_t row = 0; row < at.rows; row++) {
         if (width == LANES) ghp_prefetch_line(x + row * at.stride);
         if (width == LANES) ghp_prefetch_line(dy + row * at.stride);
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             SCALAR here = x[row * at.stride + i];
-            WIDE y = KERNEL(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
+            float y = KERNEL(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
             double d = (double)KERNEL(let_through)(dy[row * at.stride + i], y, relu);
             sum[i] += d;
             product[i] += d * (double)((GET(here) - mean[i]) * inverse[i]);
@@ -220,10 +220,10 @@ static void KERNEL(norm_weight)(const struct ghp_local *local,
                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range channels = ghp_share_of(share, local->c, 16);
-    WIDE *dgamma = args->at.dw[0], *dbeta = args->at.dw[1];
+    float *dgamma = args->at.dw[0], *dbeta = args->at.dw[1];
     for (int64_t i = channels.first; i < channels.end; i++) {
-        dgamma[i] = (WIDE)args->at.stats[local->c + i];
-        dbeta[i] = (WIDE)args->at.stats[i];
+        dgamma[i] = (float)args->at.stats[local->c + i];
+        dbeta[i] = (float)args->at.stats[i];
     }
 }
 
@@ -231,15 +231,15 @@ static void KERNEL(norm_weight)(const struct ghp_local *local,
 static void KERNEL(data_coefficients)(const struct ghp_local *local,
                                       const struct ghp_kernel_arguments *args,
                                       struct ghp_range channels, const double *const sums[2],
-                                      WIDE *const to[3])
+                                      float *const to[3])
 {
-    const WIDE *gamma = args->at.w[0], *inverse = (const WIDE *)args->at.saved + local->c;
+    const float *gamma = args->at.w[0], *inverse = (const float *)args->at.saved + local->c;
     double count = (double)args->stat_count;
     for (int64_t i = channels.first, j = 0; i < channels.end; i++, j++) {
         double a = (double)gamma[i] * (double)inverse[i];
-        to[0][j] = (WIDE)a;
-        to[1][j] = (WIDE)(a * sums[0][j] / count);
-        to[2][j] = (WIDE)(a * (double)inverse[i] * sums[1][j] / count);
+        to[0][j] = (float)a;
+        to[1][j] = (float)(a * sums[0][j] / count);
+        to[2][j] = (float)(a * (double)inverse[i] * sums[1][j] / count);
     }
 }
 
@@ -249,24 +249,24 @@ static void KERNEL(norm_data_before)(const struct ghp_local *local,
 {
     (void)share;
     int64_t c = local->c;
-    WIDE *scratch = args->at.scratch;
+    float *scratch = args->at.scratch;
     KERNEL(data_coefficients)
     (local, args, (struct ghp_range){0, c},
      (const double *const[2]){args->at.stats, args->at.stats + c},
-     (WIDE *const[3]){scratch, scratch + c, scratch + 2 * c});
+     (float *const[3]){scratch, scratch + c, scratch + 2 * c});
 }
 
 static ALWAYS_INLINE void KERNEL(data_rows)(struct stretch at, int64_t width,
                                             const struct ghp_kernel_arguments *args, int64_t c,
-                                            const WIDE *const by[3], struct rows_variant how)
+                                            const float *const by[3], struct rows_variant how)
 {
     const SCALAR *x = (const SCALAR *)args->at.x[0] + at.first,
                  *dy = (const SCALAR *)args->at.dy + at.first;
     SCALAR *dx = (SCALAR *)args->at.dx[0] + at.first, line[LANES];
-    const WIDE *mean = (const WIDE *)args->at.saved + at.channel, *inverse = mean + c;
-    const WIDE *a = by[0], *b = by[1], *e = by[2];
-    const WIDE *gamma = (const WIDE *)args->at.w[0] + at.channel,
-               *beta = how.relu ? (const WIDE *)args->at.w[1] + at.channel : mean;
+    const float *mean = (const float *)args->at.saved + at.channel, *inverse = mean + c;
+    const float *a = by[0], *b = by[1], *e = by[2];
+    const float *gamma = (const float *)args->at.w[0] + at.channel,
+                *beta = how.relu ? (const float *)args->at.w[1] + at.channel : mean;
     for (int64_t row = 0; row < at.rows; row++) {
         if (width == LANES) ghp_prefetch_line(x + row * at.stride);
         if (width == LANES) ghp_prefetch_line(dy + row * at.stride);
@@ -274,8 +274,8 @@ static ALWAYS_INLINE void KERNEL(data_rows)(struct stretch at, int64_t width,
 #pragma omp simd
         for (int64_t i = 0; i < width; i++) {
             SCALAR here = x[row * at.stride + i];
-            WIDE y = KERNEL(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
-            WIDE d = KERNEL(let_through)(dy[row * at.stride + i], y, how.relu);
+            float y = KERNEL(normed)(here, mean[i], gamma[i] * inverse[i], beta[i]);
+            float d = KERNEL(let_through)(dy[row * at.stride + i], y, how.relu);
             to[i] = PUT(a[i] * d - b[i] - (GET(here) - mean[i]) * e[i]);
         }
         if (how.streaming_store) ghp_streaming_store(dx + row * at.stride, line, sizeof line);
@@ -284,7 +284,7 @@ static ALWAYS_INLINE void KERNEL(data_rows)(struct stretch at, int64_t width,
 
 static ALWAYS_INLINE void KERNEL(data_stretch)(struct stretch at, int64_t width,
                                                const struct ghp_kernel_arguments *args, int64_t c,
-                                               const WIDE *const by[3], struct rows_variant how)
+                                               const float *const by[3], struct rows_variant how)
 {
     if (how.streaming_store)
         KERNEL(data_rows)(at, width, args, c, by, (struct rows_variant){how.relu, true, false});
@@ -301,8 +301,8 @@ static ALWAYS_INLINE void KERNEL(norm_data)(const struct ghp_local *local,
     struct rows_variant how = rows_variant_of(local, variant, args->at.dx[0], sizeof(SCALAR));
     for (int64_t s = 0; s < walk.n; s++) {
         const struct stretch at = stretch_of(&walk, s);
-        const WIDE *scratch = (const WIDE *)args->at.scratch + at.channel;
-        const WIDE *const by[3] = {scratch, scratch + c, scratch + 2 * c};
+        const float *scratch = (const float *)args->at.scratch + at.channel;
+        const float *const by[3] = {scratch, scratch + c, scratch + 2 * c};
         KERNEL(data_stretch)(at, variant.nchw16c ? LANES : c, args, c, by, how);
     }
     if (how.streaming_store) ghp_streaming_store_end();
@@ -323,15 +323,16 @@ static ALWAYS_INLINE void KERNEL(local_stats_forward)(const struct ghp_local *lo
         const struct column column = column_of(local, variant, k);
         int64_t width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
         double sums[2][COLUMN_CHANNELS] = {{0}};
-        WIDE by[3][COLUMN_CHANNELS];
+        float by[3][COLUMN_CHANNELS];
         for (int64_t s = 0; s < column.n; s++)
             KERNEL(stats_rows)(column_stretch(&column, s), width, args, sums[0], sums[1]);
         KERNEL(coefficients)
         (local, args, column.channels, (const double *const[2]){sums[0], sums[1]},
-         (WIDE *const[3]){by[0], by[1], by[2]});
+         (float *const[3]){by[0], by[1], by[2]});
         for (int64_t s = column.n - 1; s >= 0; s--)
             KERNEL(forward_stretch)
-        (column_stretch(&column, s), width, args, (const WIDE *const[3]){by[0], by[1], by[2]}, how);
+        (column_stretch(&column, s), width, args, (const float *const[3]){by[0], by[1], by[2]},
+         how);
     }
     if (how.streaming_store) ghp_streaming_store_end();
 }
@@ -348,7 +349,7 @@ static ALWAYS_INLINE void KERNEL(local_stats_data)(const struct ghp_local *local
         const struct column column = column_of(local, variant, k);
         int64_t width = variant.nchw16c ? LANES : column.channels.end - column.channels.first;
         double sums[2][COLUMN_CHANNELS] = {{0}};
-        WIDE by[3][COLUMN_CHANNELS];
+        float by[3][COLUMN_CHANNELS];
         for (int64_t s = 0; s < column.n; s++)
             KERNEL(back_stats_rows)
         (column_stretch(&column, s), width, args, c, variant.relu, sums[0], sums[1]);
@@ -356,10 +357,10 @@ static ALWAYS_INLINE void KERNEL(local_stats_data)(const struct ghp_local *local
         memcpy(args->at.stats + c + column.channels.first, sums[1], (size_t)width * sizeof(double));
         KERNEL(data_coefficients)
         (local, args, column.channels, (const double *const[2]){sums[0], sums[1]},
-         (WIDE *const[3]){by[0], by[1], by[2]});
+         (float *const[3]){by[0], by[1], by[2]});
         for (int64_t s = column.n - 1; s >= 0; s--)
             KERNEL(data_stretch)
-        (column_stretch(&column, s), width, args, c, (const WIDE *const[3]){by[0], by[1], by[2]},
+        (column_stretch(&column, s), width, args, c, (const float *const[3]){by[0], by[1], by[2]},
          how);
     }
     if (how.streaming_store) ghp_streaming_store_end();
@@ -375,7 +376,7 @@ IN_EACH_VARIANT(local_stats_data)
 /* ---- local response norm ---- */
 
 /* to[i] = sum of from[j], |i - j| <= reach, 0 <= j < c. */
-static void KERNEL(window_sum)(int64_t c, int64_t reach, const WIDE *from, WIDE *to)
+static void KERNEL(window_sum)(int64_t c, int64_t reach, const float *from, float *to)
 {
     memcpy(to, from, (size_t)c * sizeof *to);
     for (int64_t offset = 1; offset <= reach && offset < c; offset++) {
@@ -389,18 +390,18 @@ static void KERNEL(window_sum)(int64_t c, int64_t reach, const WIDE *from, WIDE 
 }
 
 /* to[i] = scale[i] ^ -beta; the usual beta = 3/4 without pow. */
-static void KERNEL(power)(int64_t c, double beta, const WIDE *scale, WIDE *to)
+static void KERNEL(power)(int64_t c, double beta, const float *scale, float *to)
 {
     if (beta == 0.75) {
 #pragma omp simd
         for (int64_t i = 0; i < c; i++) {
-            WIDE root = SQRT(scale[i]);
-            to[i] = 1 / (root * SQRT(root));
+            float root = sqrtf(scale[i]);
+            to[i] = 1 / (root * sqrtf(root));
         }
         return;
     }
     for (int64_t i = 0; i < c; i++)
-        to[i] = (WIDE)pow((double)scale[i], -beta);
+        to[i] = (float)pow((double)scale[i], -beta);
 }
 
 static void KERNEL(lrn_forward)(const struct ghp_local *local,
@@ -409,9 +410,9 @@ static void KERNEL(lrn_forward)(const struct ghp_local *local,
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;
     int64_t c = local->c;
-    WIDE *square = part_scalars(args, share.part, 3 * c, sizeof(WIDE));
-    WIDE *sum = square + c, *power = square + 2 * c;
-    WIDE alpha = (WIDE)(norm->alpha / (double)norm->size), k = (WIDE)norm->k;
+    float *square = part_scalars(args, share.part, 3 * c, sizeof(float));
+    float *sum = square + c, *power = square + 2 * c;
+    float alpha = (float)(norm->alpha / (double)norm->size), k = (float)norm->k;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
         SCALAR *y = (SCALAR *)args->at.y + row * c;
@@ -427,7 +428,7 @@ static void KERNEL(lrn_forward)(const struct ghp_local *local,
         for (int64_t i = 0; i < c; i++)
             y[i] = PUT(GET(x[i]) * power[i]);
         if (args->at.saved != NULL)
-            memcpy((WIDE *)args->at.saved + row * c, sum, (size_t)c * sizeof *sum);
+            memcpy((float *)args->at.saved + row * c, sum, (size_t)c * sizeof *sum);
     }
 }
 
@@ -438,13 +439,13 @@ static void KERNEL(lrn_data)(const struct ghp_local *local, const struct ghp_ker
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
     const struct ghp_norm *norm = &local->norm;
     int64_t c = local->c;
-    WIDE *term = part_scalars(args, share.part, 3 * c, sizeof(WIDE));
-    WIDE *sum = term + c, *power = term + 2 * c;
-    WIDE factor = (WIDE)(2.0 * norm->alpha * norm->beta / (double)norm->size);
+    float *term = part_scalars(args, share.part, 3 * c, sizeof(float));
+    float *sum = term + c, *power = term + 2 * c;
+    float factor = (float)(2.0 * norm->alpha * norm->beta / (double)norm->size);
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
         const SCALAR *dy = (const SCALAR *)args->at.dy + row * c;
-        const WIDE *scale = (const WIDE *)args->at.saved + row * c;
+        const float *scale = (const float *)args->at.saved + row * c;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * c;
         KERNEL(power)(c, norm->beta, scale, power);
 #pragma omp simd

@@ -3,8 +3,8 @@
  * Included by cpu/pool.c only, once for each precision. x [n][h][w][c], y [n][p][q][c]. */
 
 /* Numbers of neighbouring channels, and as many truths: all bits or none. */
-typedef WIDE KERNEL(lanes) __attribute__((vector_size(LANES * sizeof(WIDE))));
-typedef TRUTH KERNEL(marks) __attribute__((vector_size(LANES * sizeof(TRUTH))));
+typedef float KERNEL(lanes) __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t KERNEL(marks) __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 static inline void KERNEL(load_lanes)(const SCALAR *from, KERNEL(lanes) * lanes)
 {
@@ -12,7 +12,7 @@ static inline void KERNEL(load_lanes)(const SCALAR *from, KERNEL(lanes) * lanes)
         memcpy(lanes, from, sizeof *lanes);
         return;
     }
-    WIDE value[LANES];
+    float value[LANES];
     for (int i = 0; i < LANES; i++)
         value[i] = GET(from[i]);
     memcpy(lanes, value, sizeof value);
@@ -78,7 +78,7 @@ static inline void KERNEL(take_lanes)(const SCALAR *x, int64_t column, int64_t c
     for (const struct tap *tap = taps.first; ahead && tap < taps.end; tap++)
         ghp_prefetch_line(x + tap->at);
     KERNEL(load_lanes)(x + taps.first->at, greatest);
-    *argmax = (KERNEL(marks)){0} + (TRUTH)taps.first->argmax;
+    *argmax = (KERNEL(marks)){0} + (int32_t)taps.first->argmax;
     for (const struct tap *tap = taps.first + 1; tap < taps.end; tap++) {
         KERNEL(lanes) value;
         if (!inside(column + tap->column, columns)) continue;
@@ -86,7 +86,7 @@ static inline void KERNEL(take_lanes)(const SCALAR *x, int64_t column, int64_t c
         KERNEL(marks) greater = (KERNEL(marks))(value > *greatest), kept = ~greater;
         *greatest =
             (KERNEL(lanes))(((KERNEL(marks))value & greater) | ((KERNEL(marks)) * greatest & kept));
-        *argmax = ((TRUTH)tap->argmax & greater) | (*argmax & kept);
+        *argmax = ((int32_t)tap->argmax & greater) | (*argmax & kept);
     }
 }
 
@@ -94,11 +94,11 @@ static inline void KERNEL(take_lanes)(const SCALAR *x, int64_t column, int64_t c
 static void KERNEL(take_channel)(const SCALAR *x, int64_t column, int64_t columns, struct taps taps,
                                  SCALAR *y, int32_t *argmax)
 {
-    WIDE greatest = 0;
+    float greatest = 0;
     *argmax = NO_ARGMAX;
     for (const struct tap *tap = taps.first; tap < taps.end; tap++) {
         if (!inside(column + tap->column, columns)) continue;
-        WIDE value = GET(x[tap->at]);
+        float value = GET(x[tap->at]);
         bool greater = *argmax == NO_ARGMAX || value > greatest;
         *argmax = greater ? tap->argmax : *argmax;
         greatest = greater ? value : greatest;
@@ -185,16 +185,16 @@ static inline void KERNEL(sum_lanes)(const SCALAR *dy, const void *saved, bool n
         if (!inside(column + tap->column, columns)) continue;
         KERNEL(load_lanes)(dy + at + tap->at, &gradient);
         KERNEL(saved_lanes)(saved, at + tap->at, narrow, &argmax);
-        KERNEL(marks) here = (KERNEL(marks))(argmax == (TRUTH)tap->argmax);
+        KERNEL(marks) here = (KERNEL(marks))(argmax == (int32_t)tap->argmax);
         *sum += (KERNEL(lanes))((KERNEL(marks))gradient & here);
     }
 }
 
 /* The same of one channel. */
-static WIDE KERNEL(sum_channel)(const struct ghp_local *local, const SCALAR *dy, const void *saved,
-                                int64_t at, int64_t column, struct taps taps)
+static float KERNEL(sum_channel)(const struct ghp_local *local, const SCALAR *dy, const void *saved,
+                                 int64_t at, int64_t column, struct taps taps)
 {
-    WIDE sum = 0;
+    float sum = 0;
     for (const struct tap *tap = taps.first; tap < taps.end; tap++)
         if (inside(column + tap->column, local->q) &&
             load_argmax(local, saved, at + tap->at) == tap->argmax)
@@ -272,7 +272,7 @@ static void KERNEL(sum_tiles)(const struct ghp_local *local,
             for (int64_t r = 0; r < high; r++)
                 for (int64_t s = 0; s < wide; s++) {
                     SCALAR *to = dx + (r * columns + s) * c;
-                    KERNEL(marks) here = (KERNEL(marks))(argmax == (TRUTH)(r * wide + s));
+                    KERNEL(marks) here = (KERNEL(marks))(argmax == (int32_t)(r * wide + s));
                     KERNEL(lanes) value = (KERNEL(lanes))((KERNEL(marks))gradient & here);
                     if (streaming_store)
                         KERNEL(store_lanes_streaming_store)(&value, to);
@@ -307,13 +307,13 @@ static void KERNEL(max_data)(const struct ghp_local *local, const struct ghp_ker
 }
 
 /* Where `n` sums that are to end in `tensor` are kept: there, or in row `part` of the scratch that begins at `rows`. */
-static WIDE *KERNEL(sums_of)(void *tensor, char *rows, int part, int64_t n)
+static float *KERNEL(sums_of)(void *tensor, char *rows, int part, int64_t n)
 {
-    return ROUNDS ? (WIDE *)(void *)(rows + part * ghp_align(n * (int64_t)sizeof(WIDE))) : tensor;
+    return ROUNDS ? (float *)(void *)(rows + part * ghp_align(n * (int64_t)sizeof(float))) : tensor;
 }
 
 /* The sums times a factor, into the tensor. */
-static void KERNEL(store_sums)(const WIDE *sum, int64_t n, WIDE scale, SCALAR *tensor)
+static void KERNEL(store_sums)(const float *sum, int64_t n, float scale, SCALAR *tensor)
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
@@ -330,7 +330,7 @@ static void KERNEL(avg_forward)(const struct ghp_local *local,
         for (int64_t q = 0; q < local->q; q++) {
             struct box box = box_of(local, row % local->p, q);
             SCALAR *y = (SCALAR *)args->at.y + (row * local->q + q) * c;
-            WIDE *sum = KERNEL(sums_of)(y, args->at.scratch, share.part, c);
+            float *sum = KERNEL(sums_of)(y, args->at.scratch, share.part, c);
             memset(sum, 0, (size_t)c * sizeof *sum);
             for (int64_t r = box.r0; r < box.r1; r++)
                 for (int64_t s = box.s0; s < box.s1; s++) {
@@ -339,18 +339,18 @@ static void KERNEL(avg_forward)(const struct ghp_local *local,
                     for (int64_t i = 0; i < c; i++)
                         sum[i] += GET(from[i]);
                 }
-            KERNEL(store_sums)(sum, c, (WIDE)mean_scale(local, box), y);
+            KERNEL(store_sums)(sum, c, (float)mean_scale(local, box), y);
         }
 }
 
 static void KERNEL(avg_spread)(const struct ghp_local *local, struct box box, const SCALAR *dy,
-                               WIDE *dx)
+                               float *dx)
 {
     int64_t c = local->c;
-    WIDE scale = (WIDE)mean_scale(local, box);
+    float scale = (float)mean_scale(local, box);
     for (int64_t r = box.r0; r < box.r1; r++)
         for (int64_t s = box.s0; s < box.s1; s++) {
-            WIDE *to = dx + box_at(local, box, r, s);
+            float *to = dx + box_at(local, box, r, s);
 #pragma omp simd
             for (int64_t i = 0; i < c; i++)
                 to[i] += GET(dy[i]) * scale;
@@ -364,7 +364,7 @@ static void KERNEL(avg_data)(const struct ghp_local *local, const struct ghp_ker
     int64_t c = local->c, image = local->h * local->w * c;
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *dx = (SCALAR *)args->at.dx[0] + n * image;
-        WIDE *sum = KERNEL(sums_of)(dx, args->at.scratch, share.part, image);
+        float *sum = KERNEL(sums_of)(dx, args->at.scratch, share.part, image);
         memset(sum, 0, (size_t)image * sizeof *sum);
         for (int64_t p = 0; p < local->p; p++)
             for (int64_t q = 0; q < local->q; q++) {
@@ -382,10 +382,10 @@ static void KERNEL(global_forward)(const struct ghp_local *local,
     struct ghp_range samples = ghp_share_of(share, local->n, 1);
     int64_t c = local->c, pixels = local->h * local->w;
     const SCALAR *x = args->at.x[0];
-    WIDE scale = (WIDE)(1.0 / (double)pixels);
+    float scale = (float)(1.0 / (double)pixels);
     for (int64_t n = samples.first; n < samples.end; n++) {
         SCALAR *y = (SCALAR *)args->at.y + n * c;
-        WIDE *sum = KERNEL(sums_of)(y, args->at.scratch, share.part, c);
+        float *sum = KERNEL(sums_of)(y, args->at.scratch, share.part, c);
         memset(sum, 0, (size_t)c * sizeof *sum);
         for (int64_t pixel = 0; pixel < pixels; pixel++) {
             const SCALAR *from = x + (n * pixels + pixel) * c;
@@ -402,7 +402,7 @@ static void KERNEL(global_data)(const struct ghp_local *local,
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->h * local->w, 1);
     int64_t c = local->c, pixels = local->h * local->w;
-    WIDE scale = (WIDE)(1.0 / (double)pixels);
+    float scale = (float)(1.0 / (double)pixels);
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *dy = (const SCALAR *)args->at.dy + row / pixels * c;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * c;

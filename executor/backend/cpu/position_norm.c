@@ -39,9 +39,7 @@ static int64_t channel_sums(const struct ghp_local *local, int parts, int elemen
         {op, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(data, NULL), NULL},               \
     {                                                                                              \
         op, GHP_PASS_BACKWARD_WEIGHT, "loop",                                                      \
-            {{NULL, weight_float, weight_after_float},                                             \
-             {NULL, weight_double, weight_after_double},                                           \
-             {NULL, weight_bf16, weight_after_bf16}},                                              \
+            {{NULL, weight_float, weight_after_float}, {NULL, weight_bf16, weight_after_bf16}},    \
             channel_sums                                                                           \
     }
 

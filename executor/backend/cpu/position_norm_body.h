@@ -24,15 +24,15 @@ static void KERNEL(forward)(const struct ghp_local *local, const struct ghp_kern
                             struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    const WIDE *w = args->at.w[0];
-    WIDE *inverses = args->at.saved;
+    const float *w = args->at.w[0];
+    float *inverses = args->at.saved;
     int64_t c = local->c;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
         SCALAR *y = (SCALAR *)args->at.y + row * c;
         double exact = is_centred(local) ? KERNEL(mean_of)(x, c) : 0.0;
-        WIDE mean = (WIDE)exact;
-        WIDE inverse = (WIDE)KERNEL(inverse_of)(x, c, exact, local->norm.epsilon);
+        float mean = (float)exact;
+        float inverse = (float)KERNEL(inverse_of)(x, c, exact, local->norm.epsilon);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
             y[i] = PUT((GET(x[i]) - mean) * inverse * w[i]);
@@ -48,14 +48,14 @@ static void KERNEL(data)(const struct ghp_local *local, const struct ghp_kernel_
                          struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    const WIDE *w = args->at.w[0], *inverses = args->at.saved;
+    const float *w = args->at.w[0], *inverses = args->at.saved;
     int64_t c = local->c;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
         const SCALAR *dy = (const SCALAR *)args->at.dy + row * c;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * c;
-        WIDE inverse = inverses[row];
-        WIDE mean = is_centred(local) ? inverses[rows_of(local) + row] : 0;
+        float inverse = inverses[row];
+        float mean = is_centred(local) ? inverses[rows_of(local) + row] : 0;
         double sum = 0.0, product = 0.0;
 #pragma omp simd reduction(+ : sum, product)
         for (int64_t i = 0; i < c; i++) {
@@ -63,7 +63,8 @@ static void KERNEL(data)(const struct ghp_local *local, const struct ghp_kernel_
             sum += g;
             product += g * (double)((GET(x[i]) - mean) * inverse);
         }
-        WIDE a = is_centred(local) ? (WIDE)(sum / (double)c) : 0, b = (WIDE)(product / (double)c);
+        float a = is_centred(local) ? (float)(sum / (double)c) : 0,
+              b = (float)(product / (double)c);
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
             dx[i] = PUT(inverse * (GET(dy[i]) * w[i] - a - (GET(x[i]) - mean) * inverse * b));
@@ -75,15 +76,15 @@ static void KERNEL(weight)(const struct ghp_local *local, const struct ghp_kerne
                            struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, rows_of(local), 1);
-    const WIDE *inverses = args->at.saved;
+    const float *inverses = args->at.saved;
     int64_t c = local->c;
     double *sum = part_row(args, share.part, c);
     memset(sum, 0, (size_t)c * sizeof *sum);
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + row * c;
         const SCALAR *dy = (const SCALAR *)args->at.dy + row * c;
-        WIDE inverse = inverses[row];
-        WIDE mean = is_centred(local) ? inverses[rows_of(local) + row] : 0;
+        float inverse = inverses[row];
+        float mean = is_centred(local) ? inverses[rows_of(local) + row] : 0;
 #pragma omp simd
         for (int64_t i = 0; i < c; i++)
             sum[i] += (double)(GET(dy[i]) * ((GET(x[i]) - mean) * inverse));
@@ -93,11 +94,11 @@ static void KERNEL(weight)(const struct ghp_local *local, const struct ghp_kerne
 static void KERNEL(weight_after)(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
-    WIDE *dw = args->at.dw[0];
+    float *dw = args->at.dw[0];
     for (int64_t i = 0; i < local->c; i++) {
         double sum = 0.0;
         for (int part = 0; part < share.parts; part++)
             sum += part_row(args, part, local->c)[i];
-        dw[i] = (WIDE)sum;
+        dw[i] = (float)sum;
     }
 }

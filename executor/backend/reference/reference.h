@@ -6,8 +6,9 @@
  * shared with the kernels of other backends, so that no mistake is in both.
  *
  * One file an operation or a small family, with one row for each pass in the table at its end. A file is named nowhere
- * else: the build finds the tables of the folder (cmake/GhpTables.cmake). tests/executor/backend/reference/test_reference.c wants a row for every pass that an
- * operation has, and holds it against a definition and finite differences. */
+ * else: the build finds the tables of the folder (cmake/GhpTables.cmake).
+ * tests/executor/backend/reference/test_reference.c wants a row for every pass that an operation has, and holds it
+ * against a definition and finite differences. */
 #ifndef GHP_EXECUTOR_BACKEND_REFERENCE_REFERENCE_H
 #define GHP_EXECUTOR_BACKEND_REFERENCE_REFERENCE_H
 
