@@ -26,6 +26,11 @@ bool ghp_staging_trivial(const struct ghp_staging *s)
            (s == NULL || (s->shares == NULL && s->recompute == NULL));
 }
 
+const struct ghp_staging *ghp_staging_or_none(const struct ghp_staging *staging)
+{
+    return ghp_staging_trivial(staging) ? NULL : staging;
+}
+
 bool ghp_staging_recomputes(const struct ghp_staging *s, int layer)
 {
     return s != NULL && s->recompute != NULL && s->recompute[layer];

@@ -87,6 +87,8 @@ struct ghp_schedule_step { /* one part of one micro-batch */
 int ghp_staging_stages(const struct ghp_staging *staging);        /* >= 1 */
 int ghp_staging_micro_batches(const struct ghp_staging *staging); /* >= 1 */
 bool ghp_staging_trivial(const struct ghp_staging *staging);      /* as if there were none */
+/* The same one, or NULL for a trivial one: as programs are lowered. */
+const struct ghp_staging *ghp_staging_or_none(const struct ghp_staging *staging);
 bool ghp_staging_recomputes(const struct ghp_staging *staging, int layer);
 int ghp_staging_group(const struct ghp_staging *staging,
                       int workers); /* K; all workers where there is one stage */

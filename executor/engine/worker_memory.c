@@ -50,8 +50,8 @@ static enum ghp_status check_staging(const struct ghp_worker *w)
     if (w->work.staging == NULL || ghp_device_is_host(w->arena.device)) return GHP_OK;
     return GHP_FAIL(
         GHP_ERR_USAGE,
-        "backend '%s' runs plans of one stage and one micro-batch; plan with --pipeline "
-        "shared, or run on processors",
+        "backend '%s' runs plans of one stage and one micro-batch; plan with --pipeline off, "
+        "or run on processors",
         w->exec.backend_ops->name);
 }
 

@@ -391,7 +391,7 @@ enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_pl
                                 .threads = s->threads,
                                 .prefetch = e->plan.profile.prefetch,
                                 .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
-                                .staging = ghp_staging_trivial(staging) ? NULL : staging,
+                                .staging = ghp_staging_or_none(staging),
                                 .nchw16c = e->comparable ? e->plan.nchw16c : NULL,
                                 .profile = e->comparable ? &e->plan.profile : NULL};
     GHP_TRY(

@@ -118,7 +118,7 @@ static bool formats_hold(const struct attempt *a)
     const struct ghp_staging *staging = &a->choice.plan.staging;
     struct ghp_lowering how = a->setting.how;
 
-    how.staging = ghp_staging_trivial(staging) ? NULL : staging;
+    how.staging = ghp_staging_or_none(staging);
     return how.nchw16c == NULL || ghp_memory_format_holds(&how, how.nchw16c);
 }
 
@@ -133,7 +133,7 @@ static enum ghp_status next_formats(const struct attempt *a, int attempt, bool *
     free(*nchw16c);
     *nchw16c = NULL;
     how.bucket_bytes = plan->bucket_bytes;
-    how.staging = ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging;
+    how.staging = ghp_staging_or_none(&plan->staging);
     if (attempt == 0) GHP_TRY(ghp_formats_decide(&how, plan->splits, a->request.profile, nchw16c));
     if (*nchw16c == NULL)
         *nchw16c = ghp_alloc((size_t)how.model->n_layers, sizeof **nchw16c); /* zeroed */

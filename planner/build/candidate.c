@@ -59,7 +59,7 @@ static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_can
     struct ghp_lowering how = s->how;
 
     how.bucket_bytes = bucket_bytes;
-    how.staging = ghp_staging_trivial(&c->staging) ? NULL : &c->staging;
+    how.staging = ghp_staging_or_none(&c->staging);
     return ghp_plan_predict(&how, c->splits, s->request->profile, predicted);
 }
 

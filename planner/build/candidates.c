@@ -163,7 +163,7 @@ static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_par
     struct ghp_lowering how = s->how;
 
     if (!found->found) return GHP_OK;
-    how.staging = ghp_staging_trivial(&found->staging) ? NULL : &found->staging;
+    how.staging = ghp_staging_or_none(&found->staging);
     return ghp_plan_predict(&how, found->splits, s->request->profile, predicted);
 }
 

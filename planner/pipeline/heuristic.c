@@ -81,7 +81,7 @@ static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, i
 
     *step_s = INFINITY;
     if (ghp_staging_check(s, r->model, how.problem) != GHP_OK) return GHP_OK;
-    how.staging = ghp_staging_trivial(s) ? NULL : s;
+    how.staging = ghp_staging_or_none(s);
     split_rear(r, s, tp_size);
     if (how.staging == NULL && ghp_problem_check(how.problem) != GHP_OK) return GHP_OK;
     GHP_TRY(ghp_plan_predict(&how, r->splits, r->job->profile, &p));

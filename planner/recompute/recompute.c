@@ -68,7 +68,7 @@ static enum ghp_status lower_set(struct sets *s, struct ghp_programs *programs, 
     for (int i = 0; i < s->n; ++i)
         any = any || s->mark[s->options[i].layer];
     s->staging.recompute = any ? s->mark : NULL;
-    s->how.staging = ghp_staging_trivial(&s->staging) ? NULL : &s->staging;
+    s->how.staging = ghp_staging_or_none(&s->staging);
     GHP_TRY(ghp_lower_all(&s->how, s->splits, programs));
     *peak_bytes = ghp_programs_peak_bytes(programs);
     ++s->result->plans;

@@ -38,8 +38,7 @@ static uint64_t hash_opened(const struct ghp_plan *plan, struct ghp_exec_context
                                   .groups = plan->groups,
                                   .threads = 1,
                                   .prefetch = plan->profile.prefetch,
-                                  .staging =
-                                      ghp_staging_trivial(&plan->staging) ? NULL : &plan->staging};
+                                  .staging = ghp_staging_or_none(&plan->staging)};
     uint64_t hash;
 
     exec.transport = &nobody;

@@ -79,7 +79,7 @@ static void every_split(struct every *e, const struct ghp_staging *s)
         e->n += product;
         return;
     }
-    e->how.staging = ghp_staging_trivial(s) ? NULL : s;
+    e->how.staging = ghp_staging_or_none(s);
     while (v < layers) {
         for (int l = 0; l < layers; l++)
             splits[l] = choices[l][at[l]];

@@ -36,7 +36,7 @@ static void judge(struct truth *t, int set)
     for (int i = 0; i < t->n; i++)
         recomputed[t->options[i]] = set >> i & 1;
     staging.recompute = set > 0 ? recomputed : NULL;
-    how.staging = ghp_staging_trivial(&staging) ? NULL : &staging;
+    how.staging = ghp_staging_or_none(&staging);
     t->step_s[set] = INFINITY;
     t->peak_bytes[set] = INT64_MAX;
     if (!CHECK_STATUS(ghp_lower_all(&how, t->splits, &programs), GHP_OK)) return;
