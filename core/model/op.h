@@ -1,12 +1,12 @@
 /* core/model/op.h - what is true of an operation without a library; read this first to add one.
  *
- * Each operation is one constant `struct ghp_op_facts` in core/model/op/NAME.c. Reading, shapes, splits, programs,
- * costs and memory look everything up there, so no other file of core, planner or inspect names an operation for what
- * these fields can say.
+ * Each operation is one constant `struct ghp_op_facts` in core/model/op/FAMILY/NAME.c. Reading, shapes, splits,
+ * programs, costs and memory look everything up there, so no other file of core, planner or inspect names an operation
+ * for what these fields can say.
  *
  * Adding an operation touches
  *   1. core/model/model.h      one line of GHP_OP_LIST (and a field of struct ghp_norm, if an attribute needs one);
- *   2. core/model/op/NAME.c    its facts;
+ *   2. core/model/op/FAMILY/NAME.c: its facts;
  *   3. executor/backend        its rows in reference/, cpu/ and cuda/ with their kernels, in a file of the family or in
  *                              a new one, which the build finds; a backend without them is refused by its name;
  *   4. onnx/export.c           how it is written as ONNX, and onnx/layers.c how it is read; without, it is refused;

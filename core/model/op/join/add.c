@@ -1,4 +1,4 @@
-/* core/model/op/add.c - the sum of its inputs. */
+/* core/model/op/join/add.c - the sum of its inputs. */
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 

@@ -1,4 +1,4 @@
-/* core/model/op/mul.c - the product of its two inputs, element by element. */
+/* core/model/op/join/mul.c - the product of its two inputs, element by element. */
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 

@@ -1,4 +1,4 @@
-/* core/model/op/bias.c - one number a channel, added. */
+/* core/model/op/matrix/bias.c - one number a channel, added. */
 #include "core/model/op.h"
 
 const struct ghp_op_facts ghp_op_facts_bias = {

@@ -1,4 +1,4 @@
-/* core/model/op/global_avg_pool.c - the mean of each channel over all pixels. */
+/* core/model/op/pool/global_avg_pool.c - the mean of each channel over all pixels. */
 #include "core/model/op.h"
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)

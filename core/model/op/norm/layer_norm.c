@@ -1,5 +1,5 @@
-/* core/model/op/rms_norm.c - at each sample and pixel, the channels over the root of their mean square; then a weight a
- * channel. */
+/* core/model/op/norm/layer_norm.c - at each sample and pixel, the channels less their mean, over their deviation; then
+ * a weight a channel. Its bias is a layer of its own, as a convolution's. */
 #include "core/model/attributes.h"
 #include "core/model/op.h"
 #include "core/model/precision.h"
@@ -9,18 +9,18 @@ static const struct ghp_attribute attributes[] = {
      .kind = GHP_ATTRIBUTE_REAL,
      .least = 1e-12,
      .most = 1,
-     .usual = 1e-6,
+     .usual = 1e-5,
      .at = {offsetof(struct ghp_layer, norm.epsilon)}},
     {0}};
 
-/* Inverse root mean square of each pixel; no less exact than weights. */
+/* Inverse deviation and mean of each pixel; no less exact than weights. */
 static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)
 {
-    return local->n * local->h * local->w * ghp_parameter_bytes(element_bytes);
+    return 2 * local->n * local->h * local->w * ghp_parameter_bytes(element_bytes);
 }
 
-const struct ghp_op_facts ghp_op_facts_rms_norm = {
-    .name = "rms_norm",
+const struct ghp_op_facts ghp_op_facts_layer_norm = {
+    .name = "layer_norm",
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
@@ -31,4 +31,5 @@ const struct ghp_op_facts ghp_op_facts_rms_norm = {
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY | GHP_AT_SAVED, GHP_AT_DW}},
     .saved_bytes = {saved_bytes},
     .divides = ghp_divides_samples,
+    .has_bias = true,
 };

@@ -1,4 +1,4 @@
-/* core/model/op/concat.c - the channels of its inputs, one after the other. */
+/* core/model/op/join/concat.c - the channels of its inputs, one after the other. */
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 

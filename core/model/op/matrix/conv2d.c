@@ -1,4 +1,4 @@
-/* core/model/op/conv2d.c - two-dimensional convolution with dilation and groups. */
+/* core/model/op/matrix/conv2d.c - two-dimensional convolution with dilation and groups. */
 #include "core/model/window.h"
 #include "core/model/model_private.h"
 

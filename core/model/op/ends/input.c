@@ -1,4 +1,4 @@
-/* core/model/op/input.c - the samples of a batch: loaded, not computed. */
+/* core/model/op/ends/input.c - the samples of a batch: loaded, not computed. */
 #include "core/model/op.h"
 
 const struct ghp_op_facts ghp_op_facts_input = {

@@ -1,4 +1,4 @@
-/* core/model/op/max_pool.c - the largest value of each window. */
+/* core/model/op/pool/max_pool.c - the largest value of each window. */
 #include "core/model/window.h"
 #include "core/model/model_private.h"
 

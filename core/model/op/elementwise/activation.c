@@ -1,4 +1,4 @@
-/* core/model/op/activation.c - a function of each element whose derivative its output tells. */
+/* core/model/op/elementwise/activation.c - a function of each element whose derivative its output tells. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"

@@ -1,4 +1,4 @@
-/* core/model/op/dropout.c - zeros by chance while training; the mask is drawn again going backward. */
+/* core/model/op/elementwise/dropout.c - zeros by chance while training; the mask is drawn again going backward. */
 #include "core/model/attributes.h"
 #include "core/model/op.h"
 

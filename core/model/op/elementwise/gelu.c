@@ -1,4 +1,5 @@
-/* core/model/op/gelu.c - x times the normal distribution's share below x, by erf or by its approximation with tanh. */
+/* core/model/op/elementwise/gelu.c - x times the normal distribution's share below x, by erf or by its approximation
+ * with tanh. */
 #include "core/model/attributes.h"
 #include "core/model/op.h"
 

@@ -1,4 +1,4 @@
-/* core/model/op/linear.c - a matrix product with a vector of features. */
+/* core/model/op/matrix/linear.c - a matrix product with a vector of features. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"

@@ -1,4 +1,5 @@
-/* core/model/op/softmax_cross_entropy.c - the loss: softmax over the classes, and the mean of -log of the right one. */
+/* core/model/op/ends/softmax_cross_entropy.c - the loss: softmax over the classes, and the mean of -log of the right
+ * one. */
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 

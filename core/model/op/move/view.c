@@ -1,5 +1,5 @@
-/* core/model/op/view.c - each output element is an input element, found by strides: slices, transpositions, reshapes,
- * repetition. */
+/* core/model/op/move/view.c - each output element is an input element, found by strides: slices, transpositions,
+ * reshapes, repetition. */
 #include "core/base/hash.h"
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"

@@ -1,4 +1,4 @@
-/* core/model/op/avg_pool.c - the mean of each window. */
+/* core/model/op/pool/avg_pool.c - the mean of each window. */
 #include "core/model/window.h"
 #include "core/model/model_private.h"
 

@@ -1,4 +1,4 @@
-/* core/model/op/lrn.c - local response normalisation across channels: y = x / (k + alpha / size sum x^2)^beta. */
+/* core/model/op/norm/lrn.c - local response normalisation across channels: y = x / (k + alpha / size sum x^2)^beta. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"

@@ -1,4 +1,4 @@
-/* core/model/op/relu.c - max(x, 0). */
+/* core/model/op/elementwise/relu.c - max(x, 0). */
 #include "core/model/op.h"
 
 const struct ghp_op_facts ghp_op_facts_relu = {

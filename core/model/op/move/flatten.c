@@ -1,4 +1,4 @@
-/* core/model/op/flatten.c - an image as a vector, in the order c, h, w. */
+/* core/model/op/move/flatten.c - an image as a vector, in the order c, h, w. */
 #include "core/model/op.h"
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
