@@ -26,6 +26,7 @@
     X(RELU, relu)                                                                                  \
     X(ACTIVATION, activation)                                                                      \
     X(GELU, gelu)                                                                                  \
+    X(SILU, silu)                                                                                  \
     X(MAX_POOL, max_pool)                                                                          \
     X(AVG_POOL, avg_pool)                                                                          \
     X(GLOBAL_AVG_POOL, global_avg_pool)                                                            \

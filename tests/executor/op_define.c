@@ -159,6 +159,12 @@ static double gelu_at(const struct ghp_operand_set *set, struct place o)
     return x / (1.0 + exp(-2.0 * sqrt(2.0 / acos(-1.0)) * (x + 0.044715 * pow(x, 3.0))));
 }
 
+static double silu_at(const struct ghp_operand_set *set, struct place o)
+{
+    double x = x_at(set, o.n, o.p, o.q, o.k);
+    return 0.5 * x * (1.0 + tanh(0.5 * x));
+}
+
 /* Counts up to the element through all sizes, the last fastest. */
 static double view_at(const struct ghp_operand_set *set, struct place o)
 {
@@ -222,6 +228,7 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_RELU: return fmax(x_at(set, o.n, o.p, o.q, o.k), 0.0);
     case GHP_OP_ACTIVATION: return activation_at(set, o);
     case GHP_OP_GELU: return gelu_at(set, o);
+    case GHP_OP_SILU: return silu_at(set, o);
     case GHP_OP_VIEW: return view_at(set, o);
     case GHP_OP_PAD: return pad_at(set, o);
     case GHP_OP_MAX_POOL:

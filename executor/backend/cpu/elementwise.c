@@ -1,4 +1,4 @@
-/* executor/backend/cpu/elementwise.c - operations without neighbours: bias, relu, activation, gelu, dropout, add,
+/* executor/backend/cpu/elementwise.c - operations without neighbours: bias, relu, activation, dropout, add,
  * mul, concat, flatten, softmax; and the optimizer's update.
  *
  * All are bound by memory: one pass over each tensor. */
@@ -47,26 +47,6 @@ static struct mask mask_of(const struct ghp_local *local, const struct ghp_kerne
                          .layer = (uint32_t)args->layer,
                          .threshold = (uint32_t)(local->norm.ratio * 0x1p32),
                          .scale = 1.0 / (1.0 - local->norm.ratio)};
-}
-
-static const double root_half = 0.70710678118654752;        /* sqrt(1 / 2) */
-static const double root_2_by_pi = 0.79788456080286536;     /* sqrt(2 / pi) */
-static const double inverse_root_2pi = 0.39894228040143268; /* 1 / sqrt(2 pi) */
-static const double gelu_cube = 0.044715;
-
-static double gelu(enum ghp_gelu how, double x)
-{
-    if (how == GHP_GELU_ERF) return 0.5 * x * erfc(-x * root_half);
-    return 0.5 * x * (1.0 + tanh(root_2_by_pi * (x + gelu_cube * x * x * x)));
-}
-
-static double gelu_slope(enum ghp_gelu how, double x)
-{
-    if (how == GHP_GELU_ERF)
-        return 0.5 * erfc(-x * root_half) + x * inverse_root_2pi * exp(-0.5 * x * x);
-    double t = tanh(root_2_by_pi * (x + gelu_cube * x * x * x));
-    return 0.5 * (1.0 + t) +
-           0.5 * x * (1.0 - t * t) * root_2_by_pi * (1.0 + 3.0 * gelu_cube * x * x);
 }
 
 #define BODY "executor/backend/cpu/elementwise_body.h"
@@ -137,8 +117,6 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_elementwise[] = {
      NULL},
     {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(activation_data, NULL),
      NULL},
-    {GHP_OP_GELU, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(gelu_forward, NULL), NULL},
-    {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(gelu_data, NULL), NULL},
     {GHP_OP_DROPOUT, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(dropout_forward, NULL), NULL},
     {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(dropout_data, NULL), NULL},
     {GHP_OP_ADD, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(add_forward, NULL), NULL},

@@ -189,26 +189,6 @@ static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kern
     }
 }
 
-static void KERNEL(gelu_forward)(const struct ghp_local *local,
-                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
-{
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    const SCALAR *x = args->at.x[0];
-    SCALAR *y = args->at.y;
-    for (int64_t i = at.first; i < at.end; i++)
-        y[i] = PUT((float)gelu(local->norm.gelu, (double)GET(x[i])));
-}
-
-static void KERNEL(gelu_data)(const struct ghp_local *local,
-                              const struct ghp_kernel_arguments *args, struct ghp_share share)
-{
-    struct ghp_range at = ghp_share_of(share, ghp_local_in_elements(local), GRAIN);
-    const SCALAR *x = args->at.x[0], *dy = args->at.dy;
-    SCALAR *dx = args->at.dx[0];
-    for (int64_t i = at.first; i < at.end; i++)
-        dx[i] = PUT((float)((double)GET(dy[i]) * gelu_slope(local->norm.gelu, (double)GET(x[i]))));
-}
-
 static void KERNEL(dropout_forward)(const struct ghp_local *local,
                                     const struct ghp_kernel_arguments *args, struct ghp_share share)
 {

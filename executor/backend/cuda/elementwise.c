@@ -1,5 +1,5 @@
-/* executor/backend/cuda/elementwise.c - element by element on a GPU: bias, relu, activation, gelu, dropout, add, mul;
- * and the loss. */
+/* executor/backend/cuda/elementwise.c - element by element on a GPU: bias, relu, activation, gelu, silu, dropout, add,
+ * mul; and the loss. */
 #include "executor/backend/cuda/native.h"
 
 static enum ghp_status elementwise(const struct ghp_cuda_kernel *kernel,
@@ -100,27 +100,29 @@ static enum ghp_status run_activation_data(struct ghp_cuda_kernel *kernel,
 }
 
 /* Forward; the way back is the next of enum ghp_elementwise. */
-static enum ghp_elementwise gelu_elementwise(const struct ghp_cuda_kernel *kernel)
+static enum ghp_elementwise share_elementwise(const struct ghp_cuda_kernel *kernel)
 {
+    if (kernel->base.local.op == GHP_OP_SILU) return GHP_ELEMENTWISE_SILU;
     return kernel->base.local.norm.gelu == GHP_GELU_TANH ? GHP_ELEMENTWISE_GELU_TANH
                                                          : GHP_ELEMENTWISE_GELU;
 }
 
-static enum ghp_status run_gelu(struct ghp_cuda_kernel *kernel,
-                                const struct ghp_kernel_arguments *args)
+/* gelu and silu: x times a share of it. */
+static enum ghp_status run_share(struct ghp_cuda_kernel *kernel,
+                                 const struct ghp_kernel_arguments *args)
 {
     return elementwise(
-        kernel, &(struct ghp_elementwise_job){.what = gelu_elementwise(kernel),
+        kernel, &(struct ghp_elementwise_job){.what = share_elementwise(kernel),
                                               .n = ghp_local_in_elements(&kernel->base.local),
                                               .a = args->at.x[0],
                                               .out = args->at.y});
 }
 
-static enum ghp_status run_gelu_data(struct ghp_cuda_kernel *kernel,
-                                     const struct ghp_kernel_arguments *args)
+static enum ghp_status run_share_data(struct ghp_cuda_kernel *kernel,
+                                      const struct ghp_kernel_arguments *args)
 {
     return elementwise(kernel, &(struct ghp_elementwise_job){
-                                   .what = (enum ghp_elementwise)(gelu_elementwise(kernel) + 1),
+                                   .what = (enum ghp_elementwise)(share_elementwise(kernel) + 1),
                                    .n = ghp_local_in_elements(&kernel->base.local),
                                    .a = args->at.x[0],
                                    .b = args->at.dy,
@@ -273,8 +275,10 @@ const struct ghp_cuda_native ghp_cuda_native_elementwise[] = {
     {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, run_relu_data, NULL, NULL},
     {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, run_activation, NULL, NULL},
     {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, run_activation_data, NULL, NULL},
-    {GHP_OP_GELU, GHP_PASS_FORWARD, run_gelu, NULL, NULL},
-    {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, run_gelu_data, NULL, NULL},
+    {GHP_OP_GELU, GHP_PASS_FORWARD, run_share, NULL, NULL},
+    {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, run_share_data, NULL, NULL},
+    {GHP_OP_SILU, GHP_PASS_FORWARD, run_share, NULL, NULL},
+    {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, run_share_data, NULL, NULL},
     {GHP_OP_DROPOUT, GHP_PASS_FORWARD, run_dropout, NULL, NULL},
     {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, run_dropout_data, NULL, NULL},
     {GHP_OP_ADD, GHP_PASS_FORWARD, run_add, NULL, NULL},

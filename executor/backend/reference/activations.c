@@ -1,6 +1,6 @@
-/* executor/backend/reference/activations.c - relu, the functions of `activation`, and gelu.
+/* executor/backend/reference/activations.c - relu, the functions of `activation`, gelu and silu.
  *
- * Each slope but gelu's follows from the output alone; at a corner it is the one towards 0. */
+ * Each slope but gelu's and silu's follows from the output alone; at a corner it is the one towards 0. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>
@@ -164,6 +164,29 @@ static void gelu_backward(const struct ghp_local *local, const struct ghp_kernel
     }
 }
 
+/* ---- silu ---- */
+
+static void silu_forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0];
+    double *y = args->at.y;
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
+        y[i] = x[i] / (1.0 + exp(-x[i]));
+}
+
+static void silu_backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0], *dy = args->at.dy;
+    double *dx = args->at.dx[0];
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++) {
+        double s = 1.0 / (1.0 + exp(-x[i]));
+
+        dx[i] = dy[i] * (s + x[i] * s * (1.0 - s));
+    }
+}
+
 const struct ghp_reference_kernel ghp_reference_activations[] = {
     {GHP_OP_RELU, GHP_PASS_FORWARD, relu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
     {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, relu_backward, GHP_REFERENCE_Y | GHP_REFERENCE_DY,
@@ -174,6 +197,9 @@ const struct ghp_reference_kernel ghp_reference_activations[] = {
      GHP_REFERENCE_Y | GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
     {GHP_OP_GELU, GHP_PASS_FORWARD, gelu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
     {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, gelu_backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
+     GHP_REFERENCE_DX, NULL},
+    {GHP_OP_SILU, GHP_PASS_FORWARD, silu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, silu_backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
      GHP_REFERENCE_DX, NULL},
     {.run = NULL},
 };

@@ -27,6 +27,13 @@ __device__ __forceinline__ float gelu_tanh_slope(float x)
     return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * 0.797884561f * (1.0f + 0.134145f * x * x);
 }
 
+__device__ __forceinline__ float silu_slope(float x)
+{
+    float s = 1.0f / (1.0f + expf(-x));
+
+    return s + x * s * (1.0f - s);
+}
+
 template <int WHAT>
 __device__ __forceinline__ float elementwise(float a, float b, float alpha, float beta)
 {
@@ -46,6 +53,8 @@ __device__ __forceinline__ float elementwise(float a, float b, float alpha, floa
     if (WHAT == GHP_ELEMENTWISE_GELU_BACK) return b * gelu_slope(a);
     if (WHAT == GHP_ELEMENTWISE_GELU_TANH) return 0.5f * a * (1.0f + gelu_tanh(a));
     if (WHAT == GHP_ELEMENTWISE_GELU_TANH_BACK) return b * gelu_tanh_slope(a);
+    if (WHAT == GHP_ELEMENTWISE_SILU) return a / (1.0f + expf(-a));
+    if (WHAT == GHP_ELEMENTWISE_SILU_BACK) return b * silu_slope(a);
     if (WHAT == GHP_ELEMENTWISE_ADD) return a + b;
     if (WHAT == GHP_ELEMENTWISE_ADD_RELU) return a + b > 0 ? a + b : 0;
     return a * b;
@@ -98,6 +107,7 @@ extern "C" cudaError_t ghp_launch_elementwise(struct ghp_launch launch, const st
         launch_elementwise<GHP_ELEMENTWISE_AFFINE>,  launch_elementwise<GHP_ELEMENTWISE_AFFINE_BACK>,
         launch_elementwise<GHP_ELEMENTWISE_GELU>,    launch_elementwise<GHP_ELEMENTWISE_GELU_BACK>,
         launch_elementwise<GHP_ELEMENTWISE_GELU_TANH>, launch_elementwise<GHP_ELEMENTWISE_GELU_TANH_BACK>,
+        launch_elementwise<GHP_ELEMENTWISE_SILU>,    launch_elementwise<GHP_ELEMENTWISE_SILU_BACK>,
         launch_elementwise<GHP_ELEMENTWISE_ADD>,     launch_elementwise<GHP_ELEMENTWISE_MUL>,
         launch_elementwise<GHP_ELEMENTWISE_ADD_RELU>};
 
