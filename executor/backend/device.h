@@ -20,9 +20,10 @@
 struct ghp_backend;
 
 enum ghp_device_stream {
-    GHP_DEVICE_STREAM_COMPUTE, /* as GHP_STREAM_COMPUTE */
-    GHP_DEVICE_STREAM_COMM,    /* as GHP_STREAM_COMM */
-    GHP_DEVICE_STREAM_COPY,    /* samples on their way in */
+    GHP_DEVICE_STREAM_COMPUTE,  /* as GHP_STREAM_COMPUTE */
+    GHP_DEVICE_STREAM_COMM,     /* as GHP_STREAM_COMM */
+    GHP_DEVICE_STREAM_COPY,     /* samples on their way in */
+    GHP_DEVICE_STREAM_TRANSFER, /* as GHP_STREAM_TRANSFER: between stages */
     GHP_DEVICE_STREAM_COUNT
 };
 
@@ -98,7 +99,7 @@ struct
                            const struct ghp_param_descriptor *descriptor, const void *device,
                            void *host);
 
-    /* Events. `timed` ones may be asked for seconds. One thread sets and follows an event. */
+    /* Events. `timed` ones may be asked for seconds. One thread at a time uses an event. */
     enum ghp_status (*event_open)(struct ghp_backend *backend, bool timed,
                                   struct ghp_device_event **event);
     void (*event_close)(struct ghp_backend *backend,

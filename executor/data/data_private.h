@@ -1,4 +1,4 @@
-/* executor/data/data_private.h - what a data source has to bring; only data*.c include this. */
+/* executor/data/data_private.h - what a data source has to bring; only data*.c and tests' benches include this. */
 #ifndef GHP_EXECUTOR_DATA_DATA_PRIVATE_H
 #define GHP_EXECUTOR_DATA_DATA_PRIVATE_H
 

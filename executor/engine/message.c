@@ -69,6 +69,7 @@ enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank,
 
 void ghp_message_close(struct ghp_message *message)
 {
+    ghp_bounce_close(message->bounce);
     free(message->pieces);
     *message = (struct ghp_message){0};
 }
@@ -77,6 +78,34 @@ void ghp_message_place(struct ghp_message *message, void *tensor, void *scratch)
 {
     message->tensor = tensor;
     message->scratch = scratch;
+}
+
+/* The bytes of the tensor from the first to the last piece, and of the scratch. */
+static struct ghp_bounce_place span_of(const struct ghp_message *message)
+{
+    struct ghp_bounce_place span = {.tensor = message->tensor};
+
+    for (int i = 0; i < message->n; i++) {
+        const struct ghp_message_piece *p = &message->pieces[i];
+        int64_t end = p->offset + (p->rows - 1) * p->stride + p->block_bytes;
+        int64_t scratch_end = p->scratch + p->rows * p->block_bytes;
+
+        if (i == 0 || p->offset < span.first) span.first = p->offset;
+        if (end > span.end) span.end = end;
+        if (p->scratch >= 0 && scratch_end > span.scratch_bytes) span.scratch_bytes = scratch_end;
+    }
+    return span;
+}
+
+enum ghp_status ghp_message_bounce(struct ghp_message *message, struct ghp_device device)
+{
+    struct ghp_bounce_place span = span_of(message);
+
+    if (ghp_device_is_host(device)) return GHP_OK;
+    GHP_TRY(ghp_bounce_open(device, &span, &message->bounce));
+    ghp_message_place(message, ghp_bounce_tensor(message->bounce),
+                      ghp_bounce_scratch(message->bounce));
+    return GHP_OK;
 }
 
 void ghp_message_pack(const struct ghp_message *message)

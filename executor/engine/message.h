@@ -3,14 +3,16 @@
  *
  * core/sharding/transfer.h says which part of a tensor a pair of workers exchanges; here that becomes places in
  * memory. A piece whose samples are whole is sent from and received into the tensor itself, any other through scratch.
+ * Of a tensor on a device both are in its bounce buffer (engine/bounce.h).
  *
- * Call order: ghp_message_open -> ghp_message_place -> pack | messages | join, any number of times ->
- * ghp_message_close.
+ * Call order: ghp_message_open -> ghp_message_place (-> ghp_message_bounce) -> pack | messages | join, any number of
+ * times -> ghp_message_close.
  * Tested    tests/executor/engine/test_message.c, test_stages.c */
 #ifndef GHP_EXECUTOR_ENGINE_MESSAGE_H
 #define GHP_EXECUTOR_ENGINE_MESSAGE_H
 
 #include "core/program/program.h"
+#include "executor/engine/bounce.h"
 #include "executor/transport/transport.h"
 
 struct ghp_message_piece {
@@ -29,7 +31,8 @@ struct ghp_message {
     int element_bytes;
     int n;
     struct ghp_message_piece *pieces; /* in the order of the peers; owned */
-    char *tensor, *scratch;           /* borrowed */
+    char *tensor, *scratch;           /* in host memory; borrowed */
+    struct ghp_bounce *bounce;        /* of a tensor on a device, else NULL; owned */
 };
 
 /* The pieces of a SEND or RECEIVE on `rank`.
@@ -40,6 +43,12 @@ enum ghp_status ghp_message_open(const struct ghp_instr *instr, int rank,
                                  struct ghp_message *message);
 void ghp_message_close(struct ghp_message *message); /* accepts a zeroed one */
 void ghp_message_place(struct ghp_message *message, void *tensor, void *scratch);
+
+/* A message that is placed on a device goes through a bounce buffer from here on; in host memory nothing changes.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_BACKEND
+ * Local */
+enum ghp_status ghp_message_bounce(struct ghp_message *message, struct ghp_device device);
 
 /* A send's strided pieces into scratch; a receive's from scratch into the tensor. */
 void ghp_message_pack(const struct ghp_message *message);

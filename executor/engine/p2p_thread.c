@@ -13,7 +13,7 @@
 
 /* While somebody waits for a message nobody computes on the core, and looks cost nothing.  Else each takes ten to
  * thirty microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links
- * go on with what sockets hold. */
+ * go on with what sockets hold. A device computes without a core, and looks start its copies. */
 static const struct ghp_backoff awaited = {0, 5000, 500000, 16},
                                 concurrent = {0, 200000, 2000000, 4};
 
@@ -22,13 +22,15 @@ enum stage_of_message { IDLE, POSTED, ACTIVE };
 struct ghp_p2p_thread {
     struct ghp_p2p_thread_job job;
     enum stage_of_message *state;
-    double *since_s; /* of an active message */
-    int *first_slot; /* of a message's pieces */
-    bool *is_done;   /* a slot: its message */
-    int *active;     /* messages under way, in the order of posting; the thread's own */
+    bool *in_channel; /* an active message: its pieces are */
+    double *since_s;  /* of an active message */
+    int *first_slot;  /* of a message's pieces */
+    bool *is_done;    /* a slot: its message */
+    int *active;      /* messages under way, in the order of posting; the thread's own */
     int n_active;
     int *queue; /* posted, not yet active */
     int n_queue;
+    bool on_device;                 /* the messages' tensors are */
     bool ending, waits;             /* waits: somebody does, for a message */
     enum ghp_status status;         /* first failure */
     struct ghp_task_thread *thread; /* its one job is to serve */
@@ -38,11 +40,18 @@ struct ghp_p2p_thread {
 
 /* ---- on the thread ---- */
 
-static enum ghp_status start(struct ghp_p2p_thread *c, int message)
+/* Hands a message's pieces to the channel, if its host memory may be used by now. */
+static enum ghp_status enter_channel(struct ghp_p2p_thread *c, int message)
 {
     const struct ghp_message *p = &c->job.messages[message];
+    bool may = true;
 
+    if (p->bounce != NULL)
+        GHP_TRY(p->receives ? ghp_bounce_is_free(p->bounce, &may)
+                            : ghp_bounce_fetch(p->bounce, &may));
+    if (!may) return GHP_OK;
     if (!p->receives) ghp_message_pack(p);
+    c->in_channel[message] = true;
     c->since_s[message] = ghp_now_s();
     for (int i = 0; i < p->n; i++) {
         struct ghp_p2p_message m = ghp_message_of_piece(p, i);
@@ -53,11 +62,24 @@ static enum ghp_status start(struct ghp_p2p_thread *c, int message)
     return GHP_OK;
 }
 
+static enum ghp_status start(struct ghp_p2p_thread *c, int message)
+{
+    c->in_channel[message] = false;
+    c->since_s[message] = ghp_now_s();
+    return enter_channel(c, message);
+}
+
 static enum ghp_status fail_stalled(const struct ghp_p2p_thread *c, int message, double limit_s)
 {
     const struct ghp_message *p = &c->job.messages[message];
     char missing[256] = "";
 
+    if (!c->in_channel[message])
+        return GHP_FAIL(
+            GHP_ERR_COMM,
+            "worker %d waited %.0f s for its device in '%s'; see whether another worker "
+            "stopped, or raise --watchdog if they are only slow",
+            c->job.control->rank, limit_s, c->job.name(c->job.context, message));
     for (int i = 0; i < p->n; i++) {
         size_t used = strlen(missing);
 
@@ -78,8 +100,9 @@ static enum ghp_status look(struct ghp_p2p_thread *c, int message, bool *all)
     const struct ghp_message *p = &c->job.messages[message];
     double limit_s = c->job.control->watchdog_s;
 
-    *all = true;
-    for (int i = 0; i < p->n; i++) {
+    if (!c->in_channel[message]) GHP_TRY(enter_channel(c, message));
+    *all = c->in_channel[message];
+    for (int i = 0; i < p->n && c->in_channel[message]; i++) {
         int slot = c->first_slot[message] + i;
 
         if (!c->is_done[slot])
@@ -93,8 +116,10 @@ static enum ghp_status look(struct ghp_p2p_thread *c, int message, bool *all)
 static enum ghp_status finish(struct ghp_p2p_thread *c, int at)
 {
     int message = c->active[at];
+    const struct ghp_message *p = &c->job.messages[message];
 
-    if (c->job.messages[message].receives) ghp_message_join(&c->job.messages[message]);
+    if (p->receives) ghp_message_join(p);
+    if (p->receives && p->bounce != NULL) GHP_TRY(ghp_bounce_deliver(p->bounce));
     GHP_TRY(c->job.done(c->job.context, message));
     memmove(&c->active[at], &c->active[at + 1], (size_t)(--c->n_active - at) * sizeof(*c->active));
     pthread_mutex_lock(&c->lock);
@@ -109,12 +134,12 @@ static enum ghp_status carry(struct ghp_p2p_thread *c, bool *progress)
 {
     *progress = false;
     for (int i = 0; i < c->n_active;) {
-        bool all;
+        bool all, before = c->in_channel[c->active[i]];
 
         GHP_TRY(look(c, c->active[i], &all));
+        *progress = *progress || all || before != c->in_channel[c->active[i]];
         if (all) {
             GHP_TRY(finish(c, i));
-            *progress = true;
         } else {
             i++;
         }
@@ -151,7 +176,7 @@ static void pause_for(struct ghp_p2p_thread *c, long ns)
 /* Under the lock, directly before a pause: whoever began to wait meanwhile signalled a thread that did not listen. */
 static void adapt(const struct ghp_p2p_thread *c, struct ghp_backoff_wait *wait)
 {
-    const struct ghp_backoff *now = c->waits ? &awaited : &concurrent;
+    const struct ghp_backoff *now = c->waits || c->on_device ? &awaited : &concurrent;
 
     if (wait->backoff != now) *wait = ghp_backoff_begin(now);
 }
@@ -206,6 +231,7 @@ static enum ghp_status make_tables(struct ghp_p2p_thread *c)
     int slots = 0;
 
     c->state = ghp_alloc(n, sizeof(*c->state));
+    c->in_channel = ghp_alloc(n, sizeof(*c->in_channel));
     c->since_s = ghp_alloc(n, sizeof(*c->since_s));
     c->first_slot = ghp_alloc(n, sizeof(*c->first_slot));
     c->active = ghp_alloc(n, sizeof(*c->active));
@@ -213,10 +239,12 @@ static enum ghp_status make_tables(struct ghp_p2p_thread *c)
     for (int i = 0; i < c->job.n && c->first_slot != NULL; i++) {
         c->first_slot[i] = slots;
         slots += c->job.messages[i].n;
+        c->on_device = c->on_device || c->job.messages[i].bounce != NULL;
     }
     c->is_done = ghp_alloc((size_t)slots + 1, sizeof(*c->is_done));
-    return c->state != NULL && c->since_s != NULL && c->first_slot != NULL && c->active != NULL &&
-                   c->queue != NULL && c->is_done != NULL
+    return c->state != NULL && c->in_channel != NULL && c->since_s != NULL &&
+                   c->first_slot != NULL && c->active != NULL && c->queue != NULL &&
+                   c->is_done != NULL
                ? GHP_OK
                : GHP_NO_MEMORY();
 }
@@ -264,6 +292,7 @@ void ghp_p2p_thread_close(struct ghp_p2p_thread *c)
     free(c->active);
     free(c->first_slot);
     free(c->since_s);
+    free(c->in_channel);
     free(c->state);
     free(c);
 }

@@ -25,8 +25,19 @@ struct ghp_timeline {
 
 static enum ghp_device_stream stream_of(const struct ghp_timeline *t, int i)
 {
-    return t->program->instrs[i].stream == GHP_STREAM_COMM ? GHP_DEVICE_STREAM_COMM
-                                                           : GHP_DEVICE_STREAM_COMPUTE;
+    switch (t->program->instrs[i].stream) {
+    case GHP_STREAM_COMM: return GHP_DEVICE_STREAM_COMM;
+    case GHP_STREAM_TRANSFER: return GHP_DEVICE_STREAM_TRANSFER;
+    default: return GHP_DEVICE_STREAM_COMPUTE;
+    }
+}
+
+/* The transfer stream may have nothing to do for a message that is under way. */
+static enum ghp_device_stream start_stream_of(const struct ghp_timeline *t, int i)
+{
+    enum ghp_device_stream stream = stream_of(t, i);
+
+    return stream == GHP_DEVICE_STREAM_TRANSFER ? GHP_DEVICE_STREAM_COMPUTE : stream;
 }
 
 static bool is_posted(const struct ghp_timeline *t, int i)
@@ -123,7 +134,7 @@ enum ghp_status ghp_timeline_start(struct ghp_timeline *t, int b, int i)
 
     if (m->start == NULL) return GHP_OK;
     m->started = true;
-    return t->device.ops->record_event(t->device.backend, stream_of(t, i), m->start);
+    return t->device.ops->record_event(t->device.backend, start_stream_of(t, i), m->start);
 }
 
 enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)

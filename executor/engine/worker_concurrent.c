@@ -73,6 +73,7 @@ enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
         GHP_TRY(ghp_comm_stream_post(w->comm_stream, i));
     } else {
         GHP_TRY(ghp_in_flight_start(w->in_flight, p->bank, i));
+        GHP_TRY(ghp_bounce_posted(w->messages[p->message].bounce));
         ghp_p2p_thread_post(w->p2p_thread, p->message);
     }
     return ghp_in_flight_posted(w->in_flight, i);
@@ -120,6 +121,7 @@ enum ghp_status ghp_worker_open_p2p_thread(struct ghp_worker *w)
         void *scratch = instr->at.scratch >= 0 ? w->address[instr->at.scratch] : NULL;
 
         ghp_message_place(&w->messages[p], w->address[tensor], scratch);
+        GHP_TRY(ghp_message_bounce(&w->messages[p], w->arena.device));
     }
     return w->n_messages > 0 ? ghp_p2p_thread_open(&job, &w->p2p_thread) : GHP_OK;
 }

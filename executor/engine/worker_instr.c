@@ -200,7 +200,8 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_WAIT:
         if (ghp_worker_instr(w, instr->after)->stream == GHP_STREAM_COMM)
             return ghp_comm_stream_wait(w->comm_stream, instr->after);
-        return ghp_p2p_thread_wait(w->p2p_thread, w->prepared[instr->after].message);
+        GHP_TRY(ghp_p2p_thread_wait(w->p2p_thread, w->prepared[instr->after].message));
+        return ghp_bounce_await(w->messages[w->prepared[instr->after].message].bounce);
     case GHP_INSTR_COUNT: break;
     }
     return GHP_FAIL(GHP_ERR_INTERNAL, "instruction %d has no meaning; report this", i);

@@ -44,17 +44,6 @@ static enum ghp_status open_arena(struct ghp_worker *w)
     return GHP_OK;
 }
 
-/* Transfers and further micro-batches work in host memory. */
-static enum ghp_status check_staging(const struct ghp_worker *w)
-{
-    if (w->work.staging == NULL || ghp_device_is_host(w->arena.device)) return GHP_OK;
-    return GHP_FAIL(
-        GHP_ERR_USAGE,
-        "backend '%s' runs plans of one stage and one micro-batch; plan with --pipeline off, "
-        "or run on processors",
-        w->exec.backend_ops->name);
-}
-
 static bool communicates(const struct ghp_worker *w)
 {
     for (int i = 0; i < w->program.n_instrs; i++)
@@ -89,8 +78,8 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
                    .micro_batches = ghp_staging_micro_batches(work->staging),
                    .micro_batch = w->program.placement.micro_batch},
         .lender = work->lender != NULL ? work->lender->in_flight : NULL,
-        .captures =
-            work->lender == NULL && work->fault == GHP_FAULT_NONE && !work->no_graph && enqueues(w),
+        .captures = work->lender == NULL && work->staging == NULL &&
+                    work->fault == GHP_FAULT_NONE && !work->no_graph && enqueues(w),
         .label = label_of,
         .context = w};
 
@@ -108,7 +97,6 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
                                                .late = w->work.reduces_late};
 
     GHP_TRY(open_arena(w));
-    GHP_TRY(check_staging(w));
     GHP_TRY(open_in_flight(w));
     if (communicates(w)) GHP_TRY(ghp_comm_stream_open(&w->exec, &comm_stream, &w->comm_stream));
     return ghp_worker_open_p2p_thread(w);

@@ -44,7 +44,7 @@ if full; then
     export GHP_EMULATED_GPUS=4
     FAULTS='' STEPS=2 MODELS=lenet5 PRECISIONS=float TRANSPORTS=nccl NUMERICS=auto \
         "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
-    FAULTS=local-statistics STEPS=2 MODELS=small-resnet PRECISIONS=bf16 TRANSPORTS=nccl \
+    FAULTS=local-statistics STEPS=2 MODELS=small-resnet PLANS='data out in' PRECISIONS=bf16 TRANSPORTS=nccl \
         "$GHP_SOURCE/tests/gpu/verify.sh" "$BIN" 2 || fail verify
 fi
 

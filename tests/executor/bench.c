@@ -2,6 +2,7 @@
 #include "tests/executor/bench.h"
 
 #include "core/base/file.h"
+#include "executor/data/data_private.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/cases.h"
@@ -48,6 +49,12 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
                                 .groups = workers};
     return ghp_order_init(&b->training_config.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch,
                           BENCH_SEED);
+}
+
+void bench_cut_test_set(struct bench *b, int64_t samples)
+{
+    GHP_ASSERT(samples <= b->data->count[GHP_DATA_TEST]);
+    b->data->count[GHP_DATA_TEST] = samples;
 }
 
 void bench_close(struct bench *b)

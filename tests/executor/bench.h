@@ -31,6 +31,8 @@ struct bench_numbers {
 };
 enum ghp_status bench_open_by(struct bench *bench, struct ghp_transport *transport,
                               const char *model_path, struct bench_numbers numbers);
+/* Of the test set only the first samples: so many. */
+void bench_cut_test_set(struct bench *bench, int64_t samples);
 void bench_close(struct bench *bench);
 enum ghp_status bench_train_alone(struct bench *bench);
 

@@ -69,6 +69,35 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem 
     return splits;
 }
 
+struct ghp_split *case_staged_splits(const struct ghp_model *model, const struct ghp_staging *s,
+                                     struct ghp_problem whole, unsigned seed)
+{
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
+    struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof(*choices));
+    unsigned state = seed * 104729u + 1u;
+
+    if (splits == NULL || choices == NULL) exit(1);
+    for (int l = 0; l < model->n_layers; l++) {
+        int stage = ghp_stage_of(s, l);
+        struct ghp_placement placement =
+            ghp_placement_of(s, model->n_layers, whole, ghp_stage_representative(s, stage, whole));
+        int n = ghp_split_choices(&model->layers[l], placement.problem, choices, GHP_MAX_CHOICES);
+        int taken = 0; /* of the choices, those that the stage takes, moved to the front */
+
+        for (int i = 0; i < n; i++)
+            if (ghp_stage_takes_tp_size(s, stage, whole, choices[i].tp_size))
+                choices[taken++] = choices[i];
+        if (taken == 0) { /* ghost batches do not come out */
+            free(choices);
+            free(splits);
+            return NULL;
+        }
+        splits[l] = choices[seed == 0 ? 0 : next_random(&state) % (unsigned)taken];
+    }
+    free(choices);
+    return splits;
+}
+
 void case_model(const char *path, struct ghp_model *model)
 {
     if (ghp_network_load(path, model) == GHP_OK) return;

@@ -2,7 +2,7 @@
 #ifndef GHP_TESTS_EXECUTOR_CASES_H
 #define GHP_TESTS_EXECUTOR_CASES_H
 
-#include "core/sharding/split.h"
+#include "core/sharding/stage.h"
 
 enum case_kind {
     CASE_DATA,  /* every layer by data */
@@ -18,6 +18,13 @@ const char *case_name(enum case_kind kind);
 /* Splits of a model, one a layer; the caller frees them. most: largest degree. */
 struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem problem,
                               enum case_kind kind, unsigned seed, int most);
+
+/* Splits of each layer inside its stage, one a layer; the caller frees them. NULL where a layer can take none.
+ *
+ * seed   draws them; 0: the first of each, data */
+struct ghp_split *case_staged_splits(const struct ghp_model *model,
+                                     const struct ghp_staging *staging, struct ghp_problem whole,
+                                     unsigned seed);
 
 /* A model by its file; ends the test program on failure. */
 void case_model(const char *path, struct ghp_model *model);

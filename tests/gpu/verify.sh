@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # tests/gpu/verify.sh BIN [WORKERS...] - every plan trains on GPUs like one worker: `ghp-run --verify` of data, out,
-# in and mixed plans on 1, 2 and 4 workers, in float, tf32 and bf16, over NCCL and over MPI through host memory.
+# in, mixed and staged plans on 1, 2 and 4 workers, in float, tf32 and bf16, over NCCL and over MPI through host memory.
 # Workers may share one GPU: NCCL is then told that each is a host of its own.
 #
 # Deliberate faults are caught in every precision, but for the one that no first gradient shows (docs/exactness.md). All
 # that is by exact numerics, which verification takes unless told otherwise; data and mixed plans are verified by fast
 # ones too: by the timed algorithms and fused kernels that train.
 #
-# STEPS (10), MODELS (lenet5 small-resnet), PRECISIONS (float tf32 bf16), TRANSPORTS (nccl mpi), NUMERICS (auto fast)
-# and FAULTS choose less. Prints the differences of each run; exit 1 where one is beyond its limits or a tool fails,
-# 77 where there is no GPU.
+# STEPS (10), MODELS (lenet5 small-resnet), PLANS (data out in mixed staged), PRECISIONS (float tf32 bf16), TRANSPORTS
+# (nccl mpi), NUMERICS (auto fast) and FAULTS choose less. Prints the differences of each run; exit 1 where one is beyond
+# its limits or a tool fails, 77 where there is no GPU.
 set -u
 BIN=$(cd "$1" && pwd) || exit 2
 shift
@@ -29,6 +29,14 @@ launch() {
 plan() {
     "$BIN/ghp-plan" "$source_tree/models/$1.json" --profile "$1.profile.json" --workers "$2" --batch "$batch" \
         -o "$1-$2-$3.json" "${@:4}" >out 2>err || fail "plan $*: $(head -1 err)"
+}
+
+# stages_of MODEL N: two, of half the workers; in micro-batches where no batch norm is over the global batch
+stages_of() {
+    case $1 in
+    lenet5) echo "$(($2 / 2)),fc1:$(($2 - $2 / 2)) --micro-batches 2" ;;
+    *) echo "$(($2 / 2)),b.conv1:$(($2 - $2 / 2))" ;;
+    esac
 }
 
 # differences PLAN N PRECISION TRANSPORT NUMERICS WHAT: of the last run
@@ -87,9 +95,10 @@ for model in ${MODELS:-lenet5 small-resnet}; do
         exact=data fast=data
         plan "$model" "$n" data --strategy data
         if [ "$n" -gt 1 ]; then
-            exact="data out in"
+            exact="data out in staged"
             plan "$model" "$n" out --force '*=out:max'
             plan "$model" "$n" in --force '*=in:max'
+            plan "$model" "$n" staged --stages $(stages_of "$model" "$n")
         fi
         if [ "$n" = 4 ]; then
             exact="$exact mixed" fast="data mixed"
@@ -102,6 +111,7 @@ for model in ${MODELS:-lenet5 small-resnet}; do
                     names=$exact
                     [ "$numerics" = fast ] && names=$fast
                     for name in $names; do
+                        [[ " ${PLANS:-$names} " = *" $name "* ]] || continue
                         verify "$n" "$model-$n-$name.json" "$precision" "$transport" "$numerics"
                     done
                     [ "$n" = 1 ] || [ "$numerics" = fast ] && continue

@@ -2,8 +2,8 @@
  *
  * Training on a device: the same bits as in host memory, whoever carries, with steps enqueued one by one and played
  * from graphs, with hints that come true and hints that do not, through evaluations and checkpoints, with batch norms
- * over the whole batch and over ghost batches; on a device whose memory nobody but itself can touch
- * (tests/executor/locked.h), so a stray access anywhere would end the test. */
+ * over the whole batch and over ghost batches, in stages and micro-batches by both schedules; on a device whose memory
+ * nobody but itself can touch (tests/executor/locked.h), so a stray access anywhere would end the test. */
 #include "executor/state/checkpoint.h"
 #include "executor/train/evaluate.h"
 #include "executor/backend/operands.h"
@@ -26,6 +26,18 @@ static int workers, rank;
 
 enum mode { STAGED, QUEUED, QUEUED_NO_GRAPH, MODE_COUNT };
 static const char *const mode_names[] = {"staged", "queued", "queued without graphs"};
+
+/* The same on both; evaluations take three batches, of which the last is not full. */
+static void open_benches(const char *model, int element_bytes, struct bench *host,
+                         struct bench *device)
+{
+    const struct bench_numbers numbers = {.ops = &locked_backend, .element_bytes = element_bytes};
+
+    CHECK_STATUS(bench_open(host, transport, model, "reference", element_bytes), GHP_OK);
+    CHECK_STATUS(bench_open_by(device, transport, model, numbers), GHP_OK);
+    bench_cut_test_set(host, 2 * host->work.problem.global_batch + 1);
+    bench_cut_test_set(device, 2 * host->work.problem.global_batch + 1);
+}
 
 struct carriers { /* of a device */
     struct ghp_collectives *staged, *queued;
@@ -161,11 +173,7 @@ static void check_model(const char *model, int element_bytes, int ghost_batch, i
     struct bench host, device;
     struct carriers carriers;
 
-    CHECK_STATUS(bench_open(&host, transport, model, "reference", element_bytes), GHP_OK);
-    CHECK_STATUS(bench_open_by(&device, transport, model,
-                               (struct bench_numbers){.ops = &locked_backend,
-                                                      .element_bytes = element_bytes}),
-                 GHP_OK);
+    open_benches(model, element_bytes, &host, &device);
     norm_over(&host, ghost_batch);
     norm_over(&device, ghost_batch);
     carriers_open(&device, &carriers);
@@ -183,6 +191,54 @@ static void check_model(const char *model, int element_bytes, int ghost_batch, i
     CHECK_EQ(locked_bytes(), 0);
 }
 
+/* Micro-batches; from two workers on two stages, from four on of two workers each. */
+static struct ghp_staging staging_of(const struct ghp_model *model)
+{
+    struct ghp_staging s = {.micro_batches = workers == 3 ? 3 : 2};
+    int middle = model->n_layers / 2;
+
+    if (workers == 1) return s;
+    while (!ghp_stage_may_start(model, middle))
+        middle++;
+    s.n = 2;
+    s.stage[0].workers = workers / 2;
+    s.stage[1] = (struct ghp_stage){.first_layer = middle, .workers = workers - s.stage[0].workers};
+    return s;
+}
+
+static void check_staged(const char *model, int element_bytes)
+{
+    struct bench host, device;
+    struct carriers carriers;
+    struct trained right, got;
+    struct ghp_staging staging;
+    struct ghp_split *splits;
+
+    open_benches(model, element_bytes, &host, &device);
+    norm_over(&host, workers % 2 == 0 ? 2 : 1); /* what a worker's samples of a micro-batch take */
+    norm_over(&device, workers % 2 == 0 ? 2 : 1);
+    carriers_open(&device, &carriers);
+    staging = staging_of(&host.model);
+    host.work.staging = device.work.staging = &staging;
+    CHECK_STATUS(ghp_staging_check(&staging, &host.model, host.work.problem), GHP_OK);
+    splits = case_staged_splits(&host.model, &staging, host.work.problem, 1);
+    if (CHECK(splits != NULL)) train(&host, splits, false, &right);
+    for (int pipeline = 0; splits != NULL && pipeline < GHP_PIPELINE_COUNT; pipeline++) {
+        int64_t before = locked_plays();
+
+        staging.pipeline = (enum ghp_pipeline)pipeline;
+        choose_mode(&device, &carriers, pipeline == 0 ? STAGED : QUEUED);
+        train(&device, splits, true, &got);
+        compare(&got, &right, ghp_pipeline_names[pipeline]);
+        CHECK_EQ(locked_plays(), before);
+    }
+    free(splits);
+    carriers_close(&carriers);
+    bench_close(&device);
+    bench_close(&host);
+    CHECK_EQ(locked_bytes(), 0);
+}
+
 /* A device that says no graphs: the training goes on without. */
 static void check_no_tapes(const char *model)
 {
@@ -192,10 +248,7 @@ static void check_no_tapes(const char *model)
     struct ghp_split *splits;
     int64_t before = locked_plays();
 
-    CHECK_STATUS(bench_open(&host, transport, model, "reference", 8), GHP_OK);
-    CHECK_STATUS(bench_open_by(&device, transport, model,
-                               (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}),
-                 GHP_OK);
+    open_benches(model, 8, &host, &device);
     carriers_open(&device, &carriers);
     splits = case_splits(&host.model, host.work.problem, CASE_DATA, 0, workers);
     train(&host, splits, false, &right);
@@ -221,10 +274,7 @@ static void check_checkpoint(const char *model)
     struct carriers carriers;
     struct ghp_split *splits;
 
-    CHECK_STATUS(bench_open(&host, transport, model, "reference", 8), GHP_OK);
-    CHECK_STATUS(bench_open_by(&device, transport, model,
-                               (struct bench_numbers){.ops = &locked_backend, .element_bytes = 8}),
-                 GHP_OK);
+    open_benches(model, 8, &host, &device);
     carriers_open(&device, &carriers);
     choose_mode(&device, &carriers, STAGED);
     splits = case_splits(&host.model, host.work.problem, CASE_IN, 0, workers);
@@ -338,6 +388,8 @@ CHECK_TEST(device)
     }
     if (workers <= 2) /* whole ghost batches */
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 2, CASE_DATA, CASE_MIXED + 1);
+    check_staged(GHP_SOURCE_DIR "/models/lenet5.json", 4);
+    if (check_full()) check_staged(GHP_SOURCE_DIR "/models/small-resnet.json", 8);
     check_no_tapes(GHP_SOURCE_DIR "/models/small-resnet.json");
     check_checkpoint(GHP_SOURCE_DIR "/models/small-resnet.json");
     ghp_transport_end(transport);

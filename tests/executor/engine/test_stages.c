@@ -149,36 +149,6 @@ static struct ghp_staging staging_of(const struct ghp_model *model, const int *c
     return s;
 }
 
-/* Splits of each layer inside its stage; seed 0: the first, data. NULL where a layer can take none. */
-static struct ghp_split *splits_in(const struct ghp_model *model, const struct ghp_staging *s,
-                                   struct ghp_problem whole, unsigned seed)
-{
-    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
-    struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof(*choices));
-    unsigned state = seed * 104729u + 1u;
-
-    if (splits == NULL || choices == NULL) exit(1);
-    for (int l = 0; l < model->n_layers; l++) {
-        int stage = ghp_stage_of(s, l);
-        struct ghp_placement placement =
-            ghp_placement_of(s, model->n_layers, whole, ghp_stage_representative(s, stage, whole));
-        int n = ghp_split_choices(&model->layers[l], placement.problem, choices, GHP_MAX_CHOICES);
-        int taken = 0; /* of the choices, those that the stage takes, moved to the front */
-
-        for (int i = 0; i < n; i++)
-            if (ghp_stage_takes_tp_size(s, stage, whole, choices[i].tp_size))
-                choices[taken++] = choices[i];
-        if (taken == 0) { /* ghost batches do not come out */
-            free(choices);
-            free(splits);
-            return NULL;
-        }
-        splits[l] = choices[seed == 0 ? 0 : next_random(&state) % (unsigned)taken];
-    }
-    free(choices);
-    return splits;
-}
-
 static uint64_t train(struct bench *b, const struct ghp_split *splits, const struct ghp_staging *s,
                       struct ghp_verification *v)
 {
@@ -261,7 +231,7 @@ static void draw_recomputed(const struct ghp_model *model, unsigned seed, bool *
 /* By both schedules, and where `delays` with other timings. Returns false where a layer can take no split. */
 static bool check_case(struct bench *b, struct ghp_staging *s, unsigned seed, bool delays)
 {
-    struct ghp_split *splits = splits_in(&b->model, s, b->work.problem, seed);
+    struct ghp_split *splits = case_staged_splits(&b->model, s, b->work.problem, seed);
     uint64_t first;
 
     if (splits == NULL) return false;
@@ -329,7 +299,7 @@ static void check_shares(struct bench *b, unsigned seed)
         left -= shares[r];
     }
     if (ghp_staging_check(&s, &b->model, b->work.problem) != GHP_OK) return;
-    splits = splits_in(&b->model, &s, b->work.problem, seed);
+    splits = case_staged_splits(&b->model, &s, b->work.problem, seed);
     if (splits == NULL) return;
     check_train(b, splits, &s);
     free(splits);
