@@ -1,196 +1,24 @@
 /* onnx/graph.c - walks an ONNX graph in order and turns each node that the output needs into layers. */
-#include "onnx/import.h"
+#include "onnx/graph.h"
 
-#include "core/base/file.h"
+#include "onnx/operator/operator.h"
+#include "onnx/read/constant.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST_OPSET = 7, LAST_OPSET = 22 };
 
-/* op, the attributes that it may have, function */
-static const struct operation {
-    const char *op, *attributes;
-    ghp_onnx_op_fn *run;
-} operations[] = {
-    {"Add", "", ghp_onnx_add},
-    {"AveragePool", "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides ",
-     ghp_onnx_average_pool},
-    {"BatchNormalization", "epsilon momentum spatial training_mode ", ghp_onnx_batch_norm},
-    {"Cast", "to saturate ", ghp_onnx_cast},
-    {"Clip", "max min ", ghp_onnx_clip},
-    {"Concat", "axis ", ghp_onnx_concat},
-    {"Constant", "value value_float value_floats value_int value_ints ", ghp_onnx_constant},
-    {"ConstantOfShape", "value ", ghp_onnx_constant_of_shape},
-    {"Conv", "auto_pad dilations group kernel_shape pads strides ", ghp_onnx_conv},
-    {"Div", "", ghp_onnx_mul},
-    {"Dropout", "ratio seed ", ghp_onnx_dropout},
-    {"Expand", "", ghp_onnx_expand_to},
-    {"Flatten", "axis ", ghp_onnx_flatten},
-    {"Gather", "axis ", ghp_onnx_gather},
-    {"Gemm", "alpha beta transA transB ", ghp_onnx_gemm},
-    {"GlobalAveragePool", "", ghp_onnx_global_pool},
-    {"GlobalMaxPool", "", ghp_onnx_global_pool},
-    {"Identity", "", ghp_onnx_identity},
-    {"LRN", "alpha beta bias size ", ghp_onnx_lrn},
-    {"LeakyRelu", "alpha ", ghp_onnx_activation},
-    {"LogSoftmax", "axis ", ghp_onnx_softmax},
-    {"MatMul", "", ghp_onnx_matmul},
-    {"MaxPool", "auto_pad ceil_mode dilations kernel_shape pads storage_order strides ",
-     ghp_onnx_max_pool},
-    {"Mul", "", ghp_onnx_mul},
-    {"Pad", "mode pads value ", ghp_onnx_pad},
-    {"ReduceMean", "axes keepdims noop_with_empty_axes ", ghp_onnx_reduce_mean},
-    {"Relu", "", ghp_onnx_activation},
-    {"Reshape", "allowzero ", ghp_onnx_reshape_to},
-    {"Shape", "end start ", ghp_onnx_shape_of},
-    {"Sigmoid", "", ghp_onnx_activation},
-    {"Slice", "axes ends starts ", ghp_onnx_slice},
-    {"Softmax", "axis ", ghp_onnx_softmax},
-    {"Split", "axis num_outputs split ", ghp_onnx_split},
-    {"Squeeze", "axes ", ghp_onnx_squeeze},
-    {"Sub", "", ghp_onnx_add},
-    {"Sum", "", ghp_onnx_add},
-    {"Tanh", "", ghp_onnx_activation},
-    {"Transpose", "perm ", ghp_onnx_transpose},
-    {"Unsqueeze", "axes ", ghp_onnx_unsqueeze},
-};
-
-const char *ghp_onnx_node_name(const struct ghp_onnx_node *node)
-{
-    return node->name[0] != '\0' ? node->name : node->n_outputs > 0 ? node->outputs[0] : "";
-}
-
-enum ghp_status ghp_onnx_fail(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                              const char *fmt, ...)
-{
-    char message[800];
-    va_list arguments;
-
-    va_start(arguments, fmt);
-    vsnprintf(message, sizeof message, fmt, arguments);
-    va_end(arguments);
-    return GHP_FAIL(GHP_ERR_INPUT, "%s: node '%.96s' (%.40s, opset %" PRId64 ") %s", im->file->path,
-                    ghp_onnx_node_name(node), node->op, im->file->opset, message);
-}
-
-/* ---- memory and names ---- */
-
-struct ghp_onnx_block {
-    struct ghp_onnx_block *next;
-};
-
-void *ghp_onnx_keep(struct ghp_onnx_import *im, size_t n, size_t size)
-{
-    struct ghp_onnx_block *block;
-
-    if (size > 0 && n > (SIZE_MAX - sizeof *block) / size) return NULL;
-    block = ghp_alloc(1, sizeof *block + n * size);
-    if (block == NULL) return NULL;
-    block->next = im->blocks;
-    im->blocks = block;
-    return block + 1;
-}
-
-void ghp_onnx_import_release(struct ghp_onnx_import *im)
-{
-    while (im->blocks != NULL) {
-        struct ghp_onnx_block *next = im->blocks->next;
-
-        free(im->blocks);
-        im->blocks = next;
-    }
-    ghp_hash_table_release(&im->names);
-    ghp_model_release(&im->model);
-    json_decref(im->layer_names);
-    json_decref(im->tensor_names);
-    free(im->makers);
-    free(im->sources);
-    *im = (struct ghp_onnx_import){0};
-}
-
-static bool same_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b) == 0;
-}
-
-/* The array of a name; a new one where the name is new. Room was made for all names of the file. */
-static struct ghp_onnx_array *named(struct ghp_onnx_import *im, const char *name)
-{
-    uint64_t hash = ghp_hash(name, strlen(name), GHP_HASH_SEED);
-    size_t index = SIZE_MAX; /* a put that fails leaves it so */
-
-    (void)ghp_hash_table_put(&im->names, hash, &name, &index);
-    GHP_ASSERT(index < (size_t)im->max_arrays);
-    return &im->arrays[index];
-}
-
-static enum ghp_status make_room(struct ghp_onnx_import *im)
-{
-    int64_t names = 1 + im->file->n_tensors + im->file->n_inputs + im->file->n_outputs;
-
-    for (int i = 0; i < im->file->n_nodes; ++i)
-        names += im->file->nodes[i].n_inputs + im->file->nodes[i].n_outputs;
-    if (names > INT32_MAX / 8)
-        return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has %" PRId64 " names; give a smaller one",
-                        im->file->path, names);
-    im->max_arrays = (int)names;
-    im->arrays = ghp_onnx_keep(im, (size_t)names, sizeof *im->arrays);
-    im->wanted = ghp_onnx_keep(im, (size_t)names, sizeof *im->wanted);
-    if (im->arrays == NULL || im->wanted == NULL) return GHP_NO_MEMORY();
-    im->names.item_bytes = sizeof(const char *);
-    im->names.same = same_name;
-    return ghp_hash_table_reserve(&im->names, (size_t)names);
-}
-
-static bool *wanted_of(struct ghp_onnx_import *im, const char *name)
-{
-    return &im->wanted[named(im, name) - im->arrays];
-}
-
-struct ghp_onnx_array *ghp_onnx_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                   int i)
-{
-    return i < node->n_inputs && node->inputs[i][0] != '\0' ? named(im, node->inputs[i]) : NULL;
-}
-
-bool ghp_onnx_wanted(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i)
-{
-    return i < node->n_outputs && node->outputs[i][0] != '\0' && *wanted_of(im, node->outputs[i]);
-}
-
-enum ghp_status ghp_onnx_define(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i,
-                                const struct ghp_onnx_array *array)
-{
-    struct ghp_onnx_array *out;
-
-    if (i >= node->n_outputs || node->outputs[i][0] == '\0') return GHP_OK;
-    out = named(im, node->outputs[i]);
-    if (out->name != NULL)
-        return ghp_onnx_fail(im, node, "makes '%.96s', which exists already; rename one",
-                             node->outputs[i]);
-    for (int d = 0; d < array->n; ++d)
-        if (array->base == NULL && (array->dims[d] < 1 || array->dims[d] > INT32_MAX))
-            return ghp_onnx_fail(im, node,
-                                 "makes a tensor with a dimension of %" PRId64
-                                 "; use sizes of 1 to 2^31 - 1",
-                                 array->dims[d]);
-    if (array->base == NULL && !ghp_onnx_sized(array->n - 1, array->dims + 1))
-        return ghp_onnx_fail(im, node, "makes more than 2^40 values a sample; use smaller sizes");
-    *out = *array;
-    out->name = node->outputs[i];
-    return GHP_OK;
-}
-
 /* ---- the walk ---- */
 
 /* Marks what the output needs. Nodes come after what they read, so one pass from the end does it. */
 static void mark_wanted(struct ghp_onnx_import *im, const char *output)
 {
-    *wanted_of(im, output) = true;
+    *ghp_onnx_wanted_of(im, output) = true;
     for (int i = im->file->n_nodes - 1; i >= 0; --i) {
         const struct ghp_onnx_node *node = &im->file->nodes[i];
         bool wanted = false;
@@ -198,24 +26,19 @@ static void mark_wanted(struct ghp_onnx_import *im, const char *output)
         for (int o = 0; o < node->n_outputs; ++o)
             wanted = wanted || ghp_onnx_wanted(im, node, o);
         for (int k = 0; wanted && k < node->n_inputs; ++k)
-            if (node->inputs[k][0] != '\0') *wanted_of(im, node->inputs[k]) = true;
+            if (node->inputs[k][0] != '\0') *ghp_onnx_wanted_of(im, node->inputs[k]) = true;
     }
 }
 
 static enum ghp_status add_constant(struct ghp_onnx_import *im, const struct ghp_onnx_file *file,
                                     const struct ghp_onnx_tensor *tensor, const char *name)
 {
-    struct ghp_onnx_array *array = named(im, name), made;
-    struct ghp_onnx_base *base;
+    struct ghp_onnx_array *array = ghp_onnx_named(im, name), made;
 
     if (array->name != NULL)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: two tensors are called '%.96s'; rename one",
                         im->file->path, name);
-    GHP_TRY(ghp_onnx_of_values(im, ghp_onnx_type_whole(tensor->type),
-                               (struct ghp_onnx_sizes){tensor->n_dims, tensor->dims}, NULL, &made));
-    base = (struct ghp_onnx_base *)(uintptr_t)made.base;
-    base->file = file;
-    base->tensor = tensor;
+    GHP_TRY(ghp_onnx_of_tensor(im, file, tensor, &made));
     *array = made;
     array->name = name;
     return GHP_OK;
@@ -226,7 +49,7 @@ static enum ghp_status add_constant(struct ghp_onnx_import *im, const struct ghp
 static enum ghp_status add_inputs(struct ghp_onnx_import *im)
 {
     const struct ghp_onnx_value *first = NULL;
-    struct ghp_layer like = {.op = GHP_OP_INPUT, .out = {0, 1, 1}};
+    struct ghp_layer like = {.op = GHP_OP_INPUT, .out = {.c = 0, .h = 1, .w = 1}};
     enum ghp_status status;
     int data = 0, layer;
 
@@ -234,8 +57,8 @@ static enum ghp_status add_inputs(struct ghp_onnx_import *im)
         const struct ghp_onnx_value *value = &im->file->inputs[i];
         struct ghp_onnx_array array = {.n = 0};
 
-        if (value->name[0] == '\0' || named(im, value->name)->name != NULL ||
-            !*wanted_of(im, value->name))
+        if (value->name[0] == '\0' || ghp_onnx_named(im, value->name)->name != NULL ||
+            !*ghp_onnx_wanted_of(im, value->name))
             continue;
         if (!value->shaped || value->n_dims < 1)
             return GHP_FAIL(GHP_ERR_INPUT,
@@ -271,37 +94,16 @@ static enum ghp_status add_inputs(struct ghp_onnx_import *im)
         array = ghp_onnx_of_layer(im, 0, array.n, array.dims);
         array.offset = like.out.c;
         like.out.c += ghp_onnx_elements(&array);
-        *named(im, value->name) = array;
-        named(im, value->name)->name = value->name;
+        *ghp_onnx_named(im, value->name) = array;
+        ghp_onnx_named(im, value->name)->name = value->name;
     }
     if (data == 0) im->batch = GHP_ONNX_BATCH;
-    if (data == 1) like.out = ghp_onnx_shape(named(im, first->name));
+    if (data == 1) like.out = ghp_onnx_shape(ghp_onnx_named(im, first->name));
     if (data == 0) return GHP_OK;
     status = ghp_onnx_emit(im, &like, ghp_onnx_called("input"), &layer);
     if (status == GHP_ERR_INPUT)
         ghp_status_prefix("%s: the input '%.96s'", im->file->path, first->name);
     return status;
-}
-
-static bool allowed(const struct operation *operation, const char *attribute)
-{
-    size_t n = strlen(attribute);
-
-    for (const char *at = operation->attributes; *at != '\0'; at = strchr(at, ' ') + 1)
-        if (strncmp(at, attribute, n) == 0 && at[n] == ' ') return true;
-    return false;
-}
-
-static const struct operation *operation_of(const char *op)
-{
-    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; ++i)
-        if (strcmp(operations[i].op, op) == 0) return &operations[i];
-    return NULL;
-}
-
-bool ghp_onnx_has(const char *op)
-{
-    return operation_of(op) != NULL;
 }
 
 /* Whether the last failure was made by ghp_onnx_fail. */
@@ -315,31 +117,26 @@ static bool names_node(const struct ghp_onnx_import *im)
 
 static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    const size_t n = sizeof operations / sizeof operations[0];
-    const struct operation *operation = operation_of(node->op);
+    const struct ghp_onnx_operator *row = ghp_onnx_operator_find(node->op);
     enum ghp_status status;
-    char known[700] = "";
-    size_t used = 0;
+    char known[700];
 
-    for (size_t i = 0; i < n; ++i)
-        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
-                                 operations[i].op);
-    if (operation == NULL || (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0))
-        return ghp_onnx_fail(im, node, "is of an operation that ghp has not; it has %s", known);
+    if (row == NULL || (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0))
+        return ghp_onnx_fail(im, node, "is of an operation that ghp has not; it has %s",
+                             ghp_onnx_operator_names(known, sizeof known));
     for (int i = 0; i < node->n_attributes; ++i)
-        if (!allowed(operation, node->attributes[i].name))
-            return ghp_onnx_fail(im, node,
-                                 "has the attribute '%.60s', which ghp knows not; it knows %s",
-                                 node->attributes[i].name,
-                                 operation->attributes[0] != '\0' ? operation->attributes : "none");
+        if (!ghp_onnx_operator_allows(row, node->attributes[i].name))
+            return ghp_onnx_fail(
+                im, node, "has the attribute '%.60s', which ghp knows not; it knows %s",
+                node->attributes[i].name, row->attributes[0] != '\0' ? row->attributes : "none");
     for (int i = 0; i < node->n_inputs; ++i)
-        if (node->inputs[i][0] != '\0' && named(im, node->inputs[i])->name == NULL)
+        if (node->inputs[i][0] != '\0' && ghp_onnx_named(im, node->inputs[i])->name == NULL)
             return ghp_onnx_fail(im, node,
                                  "reads '%.96s', which no earlier node makes; put the nodes in "
                                  "order, without cycles",
                                  node->inputs[i]);
     im->now = node;
-    status = operation->run(im, node);
+    status = row->read(im, node);
     im->now = NULL;
     if (status == GHP_OK || status == GHP_ERR_NO_MEMORY || names_node(im)) return status;
     ghp_onnx_fail(im, node, "cannot be read: %s", ghp_status_message());
@@ -368,7 +165,7 @@ static enum ghp_status walk(struct ghp_onnx_import *im)
                         file->path, file->opset, FIRST_OPSET, LAST_OPSET);
     if (file->n_outputs == 0)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has no output; name one", file->path);
-    GHP_TRY(make_room(im));
+    GHP_TRY(ghp_onnx_reserve_names(im));
     output = im->options.output != NULL ? im->options.output : choose_output(file);
     mark_wanted(im, output);
     for (int i = 0; i < im->options.n_bindings; ++i)
@@ -385,7 +182,7 @@ static enum ghp_status walk(struct ghp_onnx_import *im)
             wanted = wanted || ghp_onnx_wanted(im, node, o);
         if (wanted) GHP_TRY(run_node(im, node));
     }
-    im->output = *named(im, output);
+    im->output = *ghp_onnx_named(im, output);
     if (im->output.name == NULL)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: no node makes the output '%.96s'; repair the file",
                         file->path, output);
@@ -443,7 +240,7 @@ static const char *loss_name(const struct ghp_onnx_file *file)
 /* The output as a vector, and the loss on it where there is none. */
 static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
 {
-    struct ghp_shape vector = {1, 1, 1};
+    struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};
     struct ghp_layer like = {.op = GHP_OP_SOFTMAX_CE, .n_inputs = 1};
 
     vector.c = ghp_onnx_elements(&im->output);

@@ -2,7 +2,8 @@
 #include "onnx/onnx.h"
 
 #include "core/base/log.h"
-#include "onnx/import.h"
+#include "onnx/graph.h"
+#include "onnx/read/constant.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 #define GHP_ONNX_ONNX_H
 
 #include "core/model/model.h"
+#include "onnx/write/weights.h"
 
 bool ghp_onnx_names(const char *path); /* whether the path ends in .onnx */
 
@@ -37,13 +38,7 @@ struct ghp_onnx_weight ghp_onnx_tensors_item(const struct ghp_onnx_tensors *tens
  * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_IO (values in a file beside it); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_tensors_read(const struct ghp_onnx_tensors *tensors, int i, float *values);
 
-/* Where an exported file gets its weights: fills `values` (param->elements floats) with one tensor. */
-struct ghp_onnx_weights {
-    enum ghp_status (*read)(void *context, const struct ghp_param *param, float *values);
-    void *context;
-};
-
-/* Writes a network as ONNX, opset 13, batch symbolic; its output are the loss layer's inputs.
+/* Writes a network as ONNX, opset 13 or what its operators need, batch symbolic; its output are the loss layer's inputs.
  *
  * weights   NULL: norms' scales and variances are ones, all else zeros, and the file stays small
  *

@@ -6,7 +6,7 @@
 #ifndef GHP_TESTS_ONNX_GRAPH_H
 #define GHP_TESTS_ONNX_GRAPH_H
 
-#include "onnx/file.h"
+#include "onnx/file/file.h"
 #include "tests/check.h"
 
 static struct ghp_onnx_tensor tensors[16];

@@ -9,7 +9,7 @@
  *   2. core/model/op/FAMILY/NAME.c: its facts;
  *   3. executor/backend        its rows in reference/, cpu/ and cuda/ with their kernels, in a file of the family or in
  *                              a new one, which the build finds; a backend without them is refused by its name;
- *   4. onnx/export.c           how it is written as ONNX, and onnx/layers.c how it is read; without, it is refused;
+ *   4. onnx/operator           its row: how it is written as ONNX, and how it is read; without, it is refused;
  *   5. tests                   executor/op_define.c (its definition); where it takes sizes or several inputs, also
  *                              core/model/test_ops.c (its keys) and executor/op_case.c (shapes);
  *   6. docs/formats.md         its row in the table of operations, and docs/schema/model.json its keys.

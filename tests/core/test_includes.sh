@@ -30,7 +30,7 @@ folders_of() {
     hwloc.h | hwloc/*) echo executor profiler ;;
     cuda*.h | cudnn*.h | cublas*.h | nccl.h) echo executor/backend/cuda executor/transport/nccl ;;
     dnnl.h | dnnl_*.h | oneapi/* | zlib.h | Random123/*) echo executor ;;
-    protobuf-c/* | onnx.pb-c.h) echo onnx ;;
+    protobuf-c/* | onnx.pb-c.h) echo onnx/file ;;
     jansson.h) echo core ;;
     *) echo any ;;
     esac
@@ -39,6 +39,8 @@ folders_of() {
 # Folders of a room from the lowest up: each may include those before it.
 orders=(
     "core/base core/model core/sharding core/program core/cost core/plan"
+    "onnx/file onnx/read onnx/operator onnx"
+    "onnx/file onnx/write onnx/operator"
     "executor/platform executor/backend executor/transport executor/data executor/opbench executor/engine
      executor/state executor/train executor/report executor/compare executor/cli"
     "planner/search planner/pipeline planner/build planner/sweep planner/cli"

@@ -2,6 +2,7 @@
 #include "tests/executor/onnx_pass.h"
 
 #include "executor/backend/backend.h"
+#include "onnx/read/constant.h"
 #include "tests/check.h"
 
 static const struct ghp_backend_ops *const ops = &ghp_backend_reference;

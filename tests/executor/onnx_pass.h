@@ -3,7 +3,7 @@
 #ifndef GHP_TESTS_EXECUTOR_ONNX_PASS_H
 #define GHP_TESTS_EXECUTOR_ONNX_PASS_H
 
-#include "onnx/import.h"
+#include "onnx/graph.h"
 
 struct onnx_pass {
     const struct ghp_onnx_import *import;

@@ -4,7 +4,7 @@
 #include "onnx/onnx.h"
 #include "core/base/file.h"
 #include "core/base/log.h"
-#include "onnx/import.h"
+#include "onnx/graph.h"
 #include "tests/check.h"
 #include "tests/onnx_graph.h"
 

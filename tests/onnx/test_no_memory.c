@@ -4,7 +4,7 @@
 #include "core/model/model_private.h"
 #include "onnx/network.h"
 #include "onnx/onnx.h"
-#include "onnx/import.h"
+#include "onnx/graph.h"
 #include "tests/check.h"
 #include "tests/core/base/no_memory.h"
 

@@ -1,5 +1,5 @@
-/* onnx/file.c - reads an ONNX file through protobuf-c, and trusts nothing in it. */
-#include "onnx/file_private.h"
+/* onnx/file/file.c - reads an ONNX file through protobuf-c, and trusts nothing in it. */
+#include "onnx/file/file_private.h"
 
 #include "core/base/file.h"
 

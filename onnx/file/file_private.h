@@ -1,8 +1,8 @@
-/* onnx/file_private.h - private to onnx/file.c and onnx/tensor.c, which see protobuf's messages. */
+/* onnx/file/file_private.h - private to onnx/file/file.c and onnx/file/tensor.c, which see protobuf's messages. */
 #ifndef GHP_ONNX_FILE_PRIVATE_H
 #define GHP_ONNX_FILE_PRIVATE_H
 
-#include "onnx/file.h"
+#include "onnx/file/file.h"
 
 static inline const char *ghp_onnx_text_of(const char *text)
 {

@@ -1,5 +1,5 @@
-/* onnx/save.c - writes plain structs as an ONNX file through protobuf-c. */
-#include "onnx/file.h"
+/* onnx/file/save.c - writes plain structs as an ONNX file through protobuf-c. */
+#include "onnx/file/file.h"
 #include "core/base/file.h"
 
 #include <onnx.pb-c.h>

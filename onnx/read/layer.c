@@ -1,5 +1,5 @@
-/* onnx/emit.c - layers that an ONNX graph becomes: their names, and where their weights are. */
-#include "onnx/import.h"
+/* onnx/read/layer.c - layers that an ONNX graph becomes: their names, and where their weights are. */
+#include "onnx/read/layer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -188,4 +188,15 @@ struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_node *node,
         return hint; /* a bias layer is called as its tensor */
     }
     return ghp_onnx_called(ghp_onnx_node_name(node));
+}
+
+struct ghp_onnx_array ghp_onnx_of_layer(const struct ghp_onnx_import *im, int layer, int n,
+                                        const int64_t *dims)
+{
+    struct ghp_onnx_array array = {.layer = layer, .n = n};
+
+    memcpy(array.dims, dims, (size_t)n * sizeof *dims);
+    array.dims[0] = im->batch;
+    ghp_onnx_in_order(&array);
+    return array;
 }

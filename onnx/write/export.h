@@ -1,11 +1,11 @@
-/* onnx/export.h - private to onnx/export*.c: a graph being written.
+/* onnx/write/export.h - a graph being written: nodes, attributes, constants.
  *
  * Adding fails softly: without memory everything after does nothing, and the end reports it. */
-#ifndef GHP_ONNX_EXPORT_H
-#define GHP_ONNX_EXPORT_H
+#ifndef GHP_ONNX_WRITE_EXPORT_H
+#define GHP_ONNX_WRITE_EXPORT_H
 
-#include "onnx/onnx.h"
-#include "onnx/file.h"
+#include "onnx/file/file.h"
+#include "onnx/write/weights.h"
 
 struct ghp_onnx_export {
     const struct ghp_model *model;
@@ -39,7 +39,15 @@ const char *ghp_export_numbers(struct ghp_onnx_export *ex, const char *name, con
                                int n);
 const char *ghp_export_number(struct ghp_onnx_export *ex, const char *name, double value);
 
-/* The nodes of a view; GHP_ERR_INPUT where ONNX's slices cannot say it. */
-enum ghp_status ghp_export_view(struct ghp_onnx_export *ex, int layer);
+/* A parameter under its own name: its values, or where there are none what a ConstantOfShape makes.
+ *
+ * spread    axes of 1 behind its own, >= 0 */
+enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_param *param,
+                                 int spread);
+/* The tensor of layer `from` with 2 or 4 axes, as `reader` reads it; vectors alone have both. */
+const char *ghp_export_ranked(struct ghp_onnx_export *ex, int from, int rank, const char *reader);
+
+/* The file is of this opset at least. */
+void ghp_export_since(struct ghp_onnx_export *ex, int opset);
 
 #endif

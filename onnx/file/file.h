@@ -1,4 +1,4 @@
-/* onnx/file.h - an ONNX file as plain structs: nodes, attributes, tensors; knows no operation.
+/* onnx/file/file.h - an ONNX file as plain structs: nodes, attributes, tensors; knows no operation.
  *
  * The only place that protobuf is seen from is behind this header. Everything a file says about sizes is checked here:
  * a tensor's values are all there, a shape's product fits in 64 bits, names are never NULL. What lies in the file stays

@@ -1,5 +1,7 @@
-/* onnx/attribute.c - what a node says beside its tensors: attributes, lists, axes. */
-#include "onnx/import.h"
+/* onnx/read/attribute.c - what a node says beside its tensors: attributes, lists, axes, and of which kind its inputs are. */
+#include "onnx/read/attribute.h"
+
+#include "onnx/read/constant.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* onnx/export_view.c - a view as ONNX says it: Reshape into digits, Slice, Transpose, Expand, Reshape.
+/* onnx/operator/view.c - a view as ONNX says it: Reshape into digits, Slice, Transpose, Expand, Reshape.
  *
  * A view's strides, the greatest first, are a system of digits where each divides the one before; then every element of
  * the input has one digit for each, and the view takes a run of each digit. Views whose strides are no such system
  * (steps that do not divide a row) are refused. */
-#include "onnx/export.h"
+#include "onnx/operator/operator.h"
 
 #include <stdlib.h>
 
@@ -104,7 +104,7 @@ static const char *reshape(struct ghp_onnx_export *ex, const char *out, const ch
     return out;
 }
 
-enum ghp_status ghp_export_view(struct ghp_onnx_export *ex, int layer)
+static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
 {
     const struct ghp_layer *l = &ex->model->layers[layer];
     const struct ghp_view *view = &l->view;
@@ -148,3 +148,6 @@ enum ghp_status ghp_export_view(struct ghp_onnx_export *ex, int layer)
     ex->names[layer] = reshape(ex, l->name, at, out, ex->ranks[layer]);
     return GHP_OK;
 }
+
+const struct ghp_onnx_operator ghp_onnx_view[] = {
+    {.name = "Reshape", .since = 1, .op = GHP_OP_VIEW, .write = write_view}, {0}};

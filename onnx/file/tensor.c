@@ -1,5 +1,5 @@
-/* onnx/tensor.c - tensors of an ONNX file: their shapes, and their values in whichever way they are held. */
-#include "onnx/file_private.h"
+/* onnx/file/tensor.c - tensors of an ONNX file: their shapes, and their values in whichever way they are held. */
+#include "onnx/file/file_private.h"
 
 #include "core/base/file.h"
 

@@ -1,0 +1,205 @@
+/* onnx/operator/activation.c - functions of each value by itself. */
+#include "onnx/operator/operator.h"
+
+#include "onnx/operator/unary.h"
+#include "onnx/read/attribute.h"
+#include "onnx/read/constant.h"
+
+static enum ghp_status read_relu(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_RELU};
+
+    return ghp_onnx_unary(im, node, &like);
+}
+
+static enum ghp_status read_leaky_relu(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_ACTIVATION,
+                             .activation = {.function = GHP_FUNCTION_LEAKY_RELU,
+                                            .alpha = ghp_onnx_real(node, "alpha", 0.01)}};
+
+    return ghp_onnx_unary(im, node, &like);
+}
+
+static enum ghp_status read_sigmoid(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_ACTIVATION, .activation.function = GHP_FUNCTION_SIGMOID};
+
+    return ghp_onnx_unary(im, node, &like);
+}
+
+static enum ghp_status read_tanh(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_ACTIVATION, .activation.function = GHP_FUNCTION_TANH};
+
+    return ghp_onnx_unary(im, node, &like);
+}
+
+static enum ghp_status bound_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i,
+                                double *bound)
+{
+    const double most = 1e30; /* what ghp.model/1 allows */
+    struct ghp_onnx_array *array = ghp_onnx_in(im, node, i);
+    const double *value;
+
+    if (array != NULL) {
+        GHP_TRY(ghp_onnx_constant_in(im, node, i, &array));
+        GHP_TRY(ghp_onnx_values(im, array, &value));
+        if (ghp_onnx_elements(array) > 0) *bound = ghp_onnx_tidy(value[0]);
+    }
+    if (*bound > most) *bound = most;
+    if (*bound < -most) *bound = -most;
+    return GHP_OK;
+}
+
+static enum ghp_status read_clip(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_activation a = {.function = GHP_FUNCTION_CLIP,
+                               .alpha = ghp_onnx_real(node, "min", -1e30),
+                               .beta = ghp_onnx_real(node, "max", 1e30)};
+    struct ghp_layer like = {.op = GHP_OP_ACTIVATION};
+
+    GHP_TRY(bound_of(im, node, 1, &a.alpha));
+    GHP_TRY(bound_of(im, node, 2, &a.beta));
+    if (a.alpha <= -1e30 && a.beta >= 1e30) return ghp_onnx_identity(im, node);
+    if (a.alpha == 0 && a.beta >= 1e30) {
+        like.op = GHP_OP_RELU;
+        return ghp_onnx_unary(im, node, &like);
+    }
+    like.activation = a;
+    return ghp_onnx_unary(im, node, &like);
+}
+
+static enum ghp_status read_dropout(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_DROPOUT,
+                             .norm = {.ratio = ghp_onnx_real(node, "ratio", 0.5)}};
+    struct ghp_onnx_array *ratio = ghp_onnx_in(im, node, 1);
+    const double *value;
+
+    if (ghp_onnx_wanted(im, node, 1))
+        return ghp_onnx_fail(im, node, "hands its mask on; ghp has masks inside the layer only");
+    if (ratio != NULL) {
+        GHP_TRY(ghp_onnx_constant_in(im, node, 1, &ratio));
+        GHP_TRY(ghp_onnx_values(im, ratio, &value));
+        if (ghp_onnx_elements(ratio) > 0) like.norm.ratio = ghp_onnx_tidy(value[0]);
+    }
+    if (!(like.norm.ratio >= 0 && like.norm.ratio <= 0.999))
+        return ghp_onnx_fail(im, node, "drops %g of its values; use 0 to 0.999", like.norm.ratio);
+    return like.norm.ratio == 0 ? ghp_onnx_identity(im, node) : ghp_onnx_unary(im, node, &like);
+}
+
+/* ---- writing ---- */
+
+/* A node of the layer's input alone. */
+static struct ghp_onnx_node *plain_node(struct ghp_onnx_export *ex, int i, const char *op)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const char *const inputs[] = {ex->names[l->inputs[0]], NULL};
+
+    return ghp_export_node(ex, op, l->name, inputs);
+}
+
+static enum ghp_status write_relu(struct ghp_onnx_export *ex, int i)
+{
+    plain_node(ex, i, "Relu");
+    return GHP_OK;
+}
+
+static void write_leaky_relu(struct ghp_onnx_export *ex, int i)
+{
+    ghp_export_real(ex, plain_node(ex, i, "LeakyRelu"), "alpha",
+                    ex->model->layers[i].activation.alpha);
+}
+
+static void write_sigmoid(struct ghp_onnx_export *ex, int i)
+{
+    plain_node(ex, i, "Sigmoid");
+}
+
+static void write_tanh(struct ghp_onnx_export *ex, int i)
+{
+    plain_node(ex, i, "Tanh");
+}
+
+static void write_clip(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const struct ghp_activation *a = &l->activation;
+    const char *const inputs[] = {
+        ex->names[l->inputs[0]],
+        ghp_export_number(ex, ghp_export_text(ex, l->name, ".min"), a->alpha),
+        ghp_export_number(ex, ghp_export_text(ex, l->name, ".max"), a->beta), NULL};
+
+    ghp_export_node(ex, "Clip", l->name, inputs);
+}
+
+static void write_affine(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const struct ghp_activation *a = &l->activation;
+    const char *inputs[3] = {ex->names[l->inputs[0]]};
+
+    inputs[1] = ghp_export_number(ex, ghp_export_text(ex, l->name, ".factor"), a->alpha);
+    if (a->beta == 0) {
+        ghp_export_node(ex, "Mul", l->name, inputs);
+        return;
+    }
+    if (a->alpha != 1) {
+        const char *scaled = ghp_export_text(ex, l->name, ".scaled");
+
+        ghp_export_node(ex, "Mul", scaled, inputs);
+        inputs[0] = scaled;
+    }
+    inputs[1] = ghp_export_number(ex, ghp_export_text(ex, l->name, ".term"), a->beta);
+    ghp_export_node(ex, "Add", l->name, inputs);
+}
+
+static enum ghp_status write_activation(struct ghp_onnx_export *ex, int i)
+{
+    static void (*const writers[GHP_FUNCTION_COUNT])(struct ghp_onnx_export * ex, int i) = {
+        [GHP_FUNCTION_LEAKY_RELU] = write_leaky_relu,
+        [GHP_FUNCTION_SIGMOID] = write_sigmoid,
+        [GHP_FUNCTION_TANH] = write_tanh,
+        [GHP_FUNCTION_CLIP] = write_clip,
+        [GHP_FUNCTION_AFFINE] = write_affine,
+    };
+
+    writers[ex->model->layers[i].activation.function](ex, i);
+    return GHP_OK;
+}
+
+static enum ghp_status write_dropout(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const char *const inputs[] = {
+        ex->names[l->inputs[0]],
+        ghp_export_number(ex, ghp_export_text(ex, l->name, ".ratio"), l->norm.ratio), NULL};
+
+    ghp_export_node(ex, "Dropout", l->name, inputs);
+    return GHP_OK;
+}
+
+const struct ghp_onnx_operator ghp_onnx_activation[] = {
+    {.name = "Relu",
+     .since = 1,
+     .attributes = "",
+     .read = read_relu,
+     .op = GHP_OP_RELU,
+     .write = write_relu},
+    {.name = "LeakyRelu", .since = 1, .attributes = "alpha ", .read = read_leaky_relu},
+    {.name = "Sigmoid",
+     .since = 1,
+     .attributes = "",
+     .read = read_sigmoid,
+     .op = GHP_OP_ACTIVATION,
+     .write = write_activation},
+    {.name = "Tanh", .since = 1, .attributes = "", .read = read_tanh},
+    {.name = "Clip", .since = 1, .attributes = "max min ", .read = read_clip},
+    {.name = "Dropout",
+     .since = 1,
+     .attributes = "ratio seed ",
+     .read = read_dropout,
+     .op = GHP_OP_DROPOUT,
+     .write = write_dropout},
+    {0}};

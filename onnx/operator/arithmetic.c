@@ -1,0 +1,296 @@
+/* onnx/operator/arithmetic.c - sums and products of tensors and constants, element by element. */
+#include "onnx/operator/operator.h"
+
+#include "onnx/operator/join.h"
+#include "onnx/operator/unary.h"
+#include "onnx/read/attribute.h"
+#include "onnx/read/constant.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
+
+#include <string.h>
+
+enum kind { PLUS, MINUS, TIMES, OVER };
+
+/* ---- constants with constants ---- */
+
+static double combine(enum kind kind, double a, double b, bool whole)
+{
+    switch (kind) {
+    case PLUS: return a + b;
+    case MINUS: return a - b;
+    case TIMES: return a * b;
+    default: break;
+    }
+    if (!whole) return a / b;
+    return b == 0 ? 0 : (double)(int64_t)(a / b); /* sizes are far below 2^53 */
+}
+
+/* Dimensions that two shapes broadcast to; false where they do not. */
+static bool joint_dims(const struct ghp_onnx_array *a, const struct ghp_onnx_array *b, int *n,
+                       int64_t *dims)
+{
+    *n = a->n > b->n ? a->n : b->n;
+    for (int i = 0; i < *n; ++i) {
+        int64_t x = i < *n - a->n ? 1 : a->dims[i - (*n - a->n)];
+        int64_t y = i < *n - b->n ? 1 : b->dims[i - (*n - b->n)];
+
+        if (x != y && x != 1 && y != 1) return false;
+        dims[i] = x == 1 ? y : x;
+    }
+    return true;
+}
+
+static enum ghp_status fold(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                            enum kind kind)
+{
+    struct ghp_onnx_array a = *ghp_onnx_in(im, node, 0), b = *ghp_onnx_in(im, node, 1), made;
+    int64_t dims[GHP_ONNX_MAX_DIMS], elements;
+    const double *x, *y;
+    double *out;
+    int n;
+
+    if (!joint_dims(&a, &b, &n, dims) || !ghp_onnx_sized(n, dims) ||
+        !ghp_onnx_expand(&a, n, dims) || !ghp_onnx_expand(&b, n, dims))
+        return ghp_onnx_fail(im, node, "has constants of shapes that do not fit; repair the file");
+    GHP_TRY(ghp_onnx_values(im, &a, &x));
+    GHP_TRY(ghp_onnx_values(im, &b, &y));
+    elements = ghp_onnx_elements(&a);
+    out = ghp_onnx_keep(im, (size_t)elements, sizeof *out);
+    if (out == NULL) return GHP_NO_MEMORY();
+    for (int64_t i = 0; i < elements; ++i)
+        out[i] = combine(kind, x[i], y[i], a.base->whole);
+    GHP_TRY(ghp_onnx_of_values(im, a.base->whole, (struct ghp_onnx_sizes){n, dims}, out, &made));
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* ---- a tensor with a constant ---- */
+
+/* Whether the constant has one value for each channel of x, broadcast over everything else. */
+static bool by_channel(const struct ghp_onnx_array *x, const struct ghp_onnx_array *c)
+{
+    if (c->n > x->n || x->n < 2 || c->n < x->n - 1) return false;
+    for (int i = 0; i < c->n; ++i) {
+        int axis = i + x->n - c->n;
+
+        if (c->dims[i] != (axis == 1 ? x->dims[1] : 1)) return false;
+    }
+    return true;
+}
+
+static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              const struct ghp_onnx_array *x, double alpha, double beta)
+{
+    struct ghp_layer like = {
+        .op = GHP_OP_ACTIVATION,
+        .n_inputs = 1,
+        .activation = {GHP_FUNCTION_AFFINE, ghp_onnx_tidy(alpha), ghp_onnx_tidy(beta)}};
+    struct ghp_onnx_array settled = *x, made;
+    int layer;
+
+    if (!(alpha >= -1e30 && alpha <= 1e30 && beta >= -1e30 && beta <= 1e30))
+        return ghp_onnx_fail(im, node, "has a constant beyond 1e30; use smaller ones");
+    GHP_TRY(ghp_onnx_settle(im, &settled, ghp_onnx_shape(x), &like.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    made = ghp_onnx_of_layer(im, layer, x->n, x->dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* The constant as a parameter of one value a channel: trained like any other. Products are a convolution of one pixel
+ * with a group for each channel. */
+static enum ghp_status channel_layer(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     struct ghp_onnx_array *x, struct ghp_onnx_source from,
+                                     bool product)
+{
+    int64_t c = x->dims[1];
+    struct ghp_layer like = {.op = product ? GHP_OP_CONV2D : GHP_OP_BIAS,
+                             .n_inputs = 1,
+                             .out = {product ? c : 0, 0, 0},
+                             .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, product ? c : 1, true}};
+    struct ghp_onnx_array made;
+
+    if (!product) like.window = (struct ghp_window){0};
+    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &from.array), &from.layer));
+    GHP_TRY(ghp_onnx_weight_from(im, node, from));
+    made = ghp_onnx_of_layer(im, from.layer, x->n, x->dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     enum kind kind)
+{
+    bool constant_first = ghp_onnx_in(im, node, 0)->base != NULL;
+    struct ghp_onnx_source from = {.scale = kind == MINUS ? -1 : 1};
+    struct ghp_onnx_array *x, *c;
+    const double *value;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, constant_first ? 1 : 0, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, constant_first ? 0 : 1, &c));
+    if (by_channel(x, c) && kind != OVER && !(kind == MINUS && constant_first) &&
+        (x->dims[1] > 1 || c->n > 1)) {
+        from.array = *c;
+        return channel_layer(im, node, x, from, kind == TIMES);
+    }
+    if (ghp_onnx_elements(c) != 1 || c->n > x->n || (kind == OVER && constant_first))
+        return ghp_onnx_fail(im, node,
+                             "combines with a constant that is neither one value nor one for each "
+                             "channel; ghp has no constant tensors of other shapes");
+    GHP_TRY(ghp_onnx_values(im, c, &value));
+    if (kind == TIMES) return affine(im, node, x, value[0], 0);
+    if (kind == OVER) return affine(im, node, x, 1 / value[0], 0);
+    if (kind == MINUS && constant_first) return affine(im, node, x, -1, value[0]);
+    return affine(im, node, x, 1, from.scale * value[0]);
+}
+
+/* ---- tensors with tensors ---- */
+
+static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  enum ghp_op op)
+{
+    const struct ghp_layer like = {.op = op};
+    int64_t dims[GHP_ONNX_MAX_DIMS];
+    int *layers = ghp_onnx_keep(im, (size_t)node->n_inputs, sizeof *layers), n = 0, layer;
+    struct ghp_onnx_array *x, joint, made;
+
+    if (layers == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    joint = *x;
+    for (int i = 1; i < node->n_inputs; ++i) {
+        GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
+        if (x->n != joint.n || !joint_dims(&joint, x, &n, dims))
+            return ghp_onnx_fail(im, node,
+                                 "combines tensors of shapes that do not fit, or of "
+                                 "different ranks; reshape them in the file");
+        memcpy(joint.dims, dims, sizeof dims);
+    }
+    for (int i = 0; i < node->n_inputs; ++i) {
+        GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
+        made = *x;
+        if (memcmp(made.dims, joint.dims, (size_t)joint.n * sizeof(int64_t)) == 0) {
+            GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &layers[i]));
+            continue;
+        }
+        if (!ghp_onnx_expand(&made, joint.n, joint.dims))
+            return ghp_onnx_fail(im, node, "repeats samples; ghp keeps the batch as it is");
+        GHP_TRY(ghp_onnx_settle(im, &made, ghp_onnx_shape(&made), &layers[i]));
+    }
+    GHP_TRY(ghp_onnx_join(im, node, like, layers, &layer));
+    made = ghp_onnx_of_layer(im, layer, joint.n, joint.dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* -x as a layer of its own, for differences. */
+static enum ghp_status subtract(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer minus = {
+        .op = GHP_OP_ACTIVATION, .n_inputs = 1, .activation = {GHP_FUNCTION_AFFINE, -1, 0}};
+    struct ghp_layer like = {.op = GHP_OP_ADD};
+    struct ghp_onnx_array *a, *b, made;
+    int layers[2], layer;
+
+    if (node->n_inputs != 2)
+        return ghp_onnx_fail(im, node,
+                             "has %d inputs, but subtracts one from another; repair the file",
+                             node->n_inputs);
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &a));
+    GHP_TRY(ghp_onnx_layer_in(im, node, 1, &b));
+    if (a->n != b->n || memcmp(a->dims, b->dims, (size_t)a->n * sizeof(int64_t)) != 0)
+        return ghp_onnx_fail(im, node,
+                             "subtracts a tensor of another shape; expand it in the file");
+    GHP_TRY(ghp_onnx_settle(im, a, ghp_onnx_shape(a), &layers[0]));
+    GHP_TRY(ghp_onnx_settle(im, b, ghp_onnx_shape(b), &minus.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &minus, ghp_onnx_part(ghp_onnx_hint(node, NULL), ".negated"),
+                          &layers[1]));
+    GHP_TRY(ghp_onnx_join(im, node, like, layers, &layer));
+    made = ghp_onnx_of_layer(im, layer, a->n, a->dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* Where no input is a tensor, or one of two; *done is false where all are tensors. */
+static enum ghp_status of_constants(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    enum kind kind, bool *done)
+{
+    int constants;
+
+    GHP_TRY(ghp_onnx_count_constants(im, node, &constants));
+    *done = constants > 0 && node->n_inputs == 2;
+    if (*done) return constants == 2 ? fold(im, node, kind) : with_constant(im, node, kind);
+    if (constants > 0 && node->n_inputs > 2)
+        return ghp_onnx_fail(im, node, "sums constants and tensors; add the constants one by one");
+    return GHP_OK;
+}
+
+/* Add, Sum */
+static enum ghp_status read_add(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    bool done;
+
+    GHP_TRY(of_constants(im, node, PLUS, &done));
+    if (done) return GHP_OK;
+    return node->n_inputs == 1 ? ghp_onnx_identity(im, node) : of_tensors(im, node, GHP_OP_ADD);
+}
+
+static enum ghp_status read_sub(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    bool done;
+
+    GHP_TRY(of_constants(im, node, MINUS, &done));
+    return done ? GHP_OK : subtract(im, node);
+}
+
+/* Refuses anything but two inputs. */
+static enum ghp_status check_two(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    if (node->n_inputs == 2) return GHP_OK;
+    return ghp_onnx_fail(im, node, "has not two inputs; repair the file");
+}
+
+static enum ghp_status read_mul(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    bool done;
+
+    GHP_TRY(check_two(im, node));
+    GHP_TRY(of_constants(im, node, TIMES, &done));
+    return done ? GHP_OK : of_tensors(im, node, GHP_OP_MUL);
+}
+
+static enum ghp_status read_div(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    bool done;
+
+    GHP_TRY(check_two(im, node));
+    GHP_TRY(of_constants(im, node, OVER, &done));
+    if (done) return GHP_OK;
+    return ghp_onnx_fail(im, node, "divides by a tensor; ghp divides by one constant only");
+}
+
+static enum ghp_status write_add(struct ghp_onnx_export *ex, int i)
+{
+    ghp_export_join(ex, i, ex->model->layers[i].n_inputs > 2 ? "Sum" : "Add");
+    return GHP_OK;
+}
+
+static enum ghp_status write_mul(struct ghp_onnx_export *ex, int i)
+{
+    ghp_export_join(ex, i, "Mul");
+    return GHP_OK;
+}
+
+const struct ghp_onnx_operator ghp_onnx_arithmetic[] = {
+    {.name = "Add",
+     .since = 1,
+     .attributes = "",
+     .read = read_add,
+     .op = GHP_OP_ADD,
+     .write = write_add},
+    {.name = "Sum", .since = 1, .attributes = "", .read = read_add},
+    {.name = "Sub", .since = 1, .attributes = "", .read = read_sub},
+    {.name = "Mul",
+     .since = 1,
+     .attributes = "",
+     .read = read_mul,
+     .op = GHP_OP_MUL,
+     .write = write_mul},
+    {.name = "Div", .since = 1, .attributes = "", .read = read_div},
+    {0}};

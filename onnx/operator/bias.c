@@ -1,0 +1,85 @@
+/* onnx/operator/bias.c - the bias of a product: a layer of its own here, an input of the product's node there. */
+#include "onnx/operator/bias.h"
+
+#include "onnx/read/attribute.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* One value a channel from a constant of one axis, or of one value for all. */
+static enum ghp_status channel_values(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      const struct ghp_onnx_array *from, int64_t channels,
+                                      struct ghp_onnx_array *out)
+{
+    *out = *from;
+    GHP_TRY(ghp_onnx_reshape(im, out, 1, (int64_t[1]){ghp_onnx_elements(from)}));
+    if (ghp_onnx_expand(out, 1, &channels)) return GHP_OK;
+    return ghp_onnx_fail(im, node,
+                         "has %" PRId64 " values for %" PRId64 " channels; give one for each",
+                         ghp_onnx_elements(from), channels);
+}
+
+enum ghp_status ghp_onnx_bias_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 const struct ghp_onnx_source *from, int *layer)
+{
+    const struct ghp_layer *owner = &im->model.layers[from->layer];
+    struct ghp_layer like = {.op = GHP_OP_BIAS, .n_inputs = 1, .inputs = {from->layer}};
+    struct ghp_onnx_source source = *from;
+    size_t n = from->array.name != NULL ? strlen(from->array.name) : 0;
+    struct ghp_onnx_hint hint = ghp_onnx_part(ghp_onnx_called(owner->name), ".bias");
+
+    if (n > 5 && strcmp(from->array.name + n - 5, ".bias") == 0)
+        hint = ghp_onnx_called(from->array.name);
+    GHP_TRY(channel_values(im, node, &from->array, owner->out.c, &source.array));
+    GHP_TRY(ghp_onnx_emit(im, &like, hint, layer));
+    source.layer = *layer;
+    return ghp_onnx_weight_from(im, node, source);
+}
+
+const struct ghp_layer *ghp_export_own_bias(const struct ghp_model *model, int i)
+{
+    const struct ghp_layer *layer = &model->layers[i], *next = layer + 1;
+    size_t n = strlen(layer->name);
+
+    if (layer->n_consumers != 1 || model->edges[layer->out_edges[0]].to != i + 1 ||
+        next->op != GHP_OP_BIAS || strncmp(next->name, layer->name, n) != 0 ||
+        strcmp(next->name + n, ".bias") != 0)
+        return NULL;
+    return next;
+}
+
+enum ghp_status ghp_onnx_bias_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 int i, int *layer)
+{
+    struct ghp_onnx_source source = {.scale = 1, .layer = *layer};
+    struct ghp_onnx_array *b = ghp_onnx_in(im, node, i);
+
+    if (b == NULL) return GHP_OK;
+    GHP_TRY(ghp_onnx_constant_in(im, node, i, &b));
+    source.array = *b;
+    return ghp_onnx_bias_on(im, node, &source, layer);
+}
+
+/* A bias that belongs to no other layer; those are passed by. */
+static enum ghp_status write_bias(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *layer = &ex->model->layers[i], *before = layer - 1;
+    int from = layer->inputs[0];
+
+    ex->ranks[i] = ex->ranks[from];
+    if (from == i - 1 && ghp_op_of(before->op)->has_bias &&
+        ghp_export_own_bias(ex->model, from) == layer) {
+        ex->names[i] = ex->names[from];
+        return GHP_OK;
+    }
+    GHP_TRY(ghp_export_param(ex, &layer->params[0], ex->ranks[i] == 4 ? 2 : 0));
+    const char *const inputs[] = {ex->names[from], layer->params[0].name, NULL};
+
+    ghp_export_node(ex, "Add", layer->name, inputs);
+    return GHP_OK;
+}
+
+const struct ghp_onnx_operator ghp_onnx_bias[] = {
+    {.name = "Add", .since = 1, .op = GHP_OP_BIAS, .write = write_bias}, {0}};

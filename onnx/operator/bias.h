@@ -1,0 +1,17 @@
+/* onnx/operator/bias.h - the bias of a product: a layer of its own here, an input of the product's node there. */
+#ifndef GHP_ONNX_OPERATOR_BIAS_H
+#define GHP_ONNX_OPERATOR_BIAS_H
+
+#include "onnx/operator/operator.h"
+
+/* A bias layer on the source's: called as its tensor where that ends in .bias, else as its owner. */
+enum ghp_status ghp_onnx_bias_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 const struct ghp_onnx_source *from, int *layer);
+/* The same of input i of the node, where it has one: *layer becomes the bias layer. */
+enum ghp_status ghp_onnx_bias_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 int i, int *layer);
+
+/* The bias that belongs to a layer and is written in its node, or NULL. */
+const struct ghp_layer *ghp_export_own_bias(const struct ghp_model *model, int layer);
+
+#endif

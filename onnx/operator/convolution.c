@@ -1,0 +1,70 @@
+/* onnx/operator/convolution.c - convolutions. */
+#include "onnx/operator/operator.h"
+
+#include "onnx/operator/bias.h"
+#include "onnx/operator/window.h"
+#include "onnx/read/attribute.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
+
+static enum ghp_status read_conv(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_CONV2D, .n_inputs = 1};
+    struct ghp_onnx_source weight = {.scale = 1};
+    struct ghp_onnx_array *x, *w;
+    struct ghp_onnx_pixels p = {.axes = 0};
+    int64_t groups = ghp_onnx_int(node, "group", 1);
+    int layer;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
+    if ((x->n != 3 && x->n != 4) || w->n != x->n)
+        return ghp_onnx_fail(im, node, "has %d axes of pixels and a kernel of %d; ghp has 1 and 2",
+                             x->n - 2, w->n - 2);
+    p.kernel[0] = x->n == 4 ? w->dims[2] : 1;
+    p.kernel[1] = w->dims[x->n - 1];
+    GHP_TRY(ghp_onnx_window_read(im, node, x, &p));
+    if (p.kernel[1] != w->dims[x->n - 1] || (x->n == 4 && p.kernel[0] != w->dims[2]) ||
+        w->dims[0] < 1 || w->dims[0] > GHP_ONNX_MAX_SIZE || groups < 1 || groups > x->dims[1] ||
+        x->dims[1] % groups != 0 || w->dims[1] != x->dims[1] / groups)
+        return ghp_onnx_fail(im, node,
+                             "has weights that do not fit its kernel, groups or channels; "
+                             "repair the file");
+    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+    ghp_onnx_window_pad(im, &p, &like.inputs[0]);
+    like.window = ghp_onnx_window_of(&p);
+    like.window.groups = groups;
+    like.out.c = w->dims[0];
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &layer));
+    weight.array = *w;
+    weight.layer = layer;
+    GHP_TRY(ghp_onnx_weight_from(im, node, weight));
+    GHP_TRY(ghp_onnx_bias_in(im, node, 2, &layer));
+    return ghp_onnx_window_define(im, node, layer, x->n);
+}
+
+static enum ghp_status write_conv(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *layer = &ex->model->layers[i];
+    const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
+    const char *inputs[4] = {ghp_export_ranked(ex, layer->inputs[0], 4, layer->name),
+                             layer->params[0].name, bias != NULL ? bias->params[0].name : NULL};
+    struct ghp_onnx_node *node;
+
+    GHP_TRY(ghp_export_param(ex, &layer->params[0], 0));
+    if (bias != NULL) GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
+    node = ghp_export_node(ex, "Conv", layer->name, inputs);
+    ghp_export_window(ex, node, layer);
+    ghp_export_int(ex, node, "group", layer->window.groups);
+    ex->ranks[i] = 4;
+    return GHP_OK;
+}
+
+const struct ghp_onnx_operator ghp_onnx_convolution[] = {
+    {.name = "Conv",
+     .since = 1,
+     .attributes = "auto_pad dilations group kernel_shape pads strides ",
+     .read = read_conv,
+     .op = GHP_OP_CONV2D,
+     .write = write_conv},
+    {0}};

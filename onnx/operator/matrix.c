@@ -1,0 +1,121 @@
+/* onnx/operator/matrix.c - products with a matrix of weights. */
+#include "onnx/operator/operator.h"
+
+#include "onnx/operator/bias.h"
+#include "onnx/read/attribute.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
+
+#include <inttypes.h>
+
+/* linear, and its bias where there is one. x has two dimensions, w is [K][C]. */
+static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 struct ghp_onnx_array *x, struct ghp_onnx_source *w, int *layer)
+{
+    struct ghp_layer like = {.op = GHP_OP_LINEAR, .n_inputs = 1, .out = {w->array.dims[0], 1, 1}};
+
+    if (x->n != 2 || w->array.n != 2 || w->array.dims[1] != x->dims[1] || w->array.dims[0] < 1 ||
+        w->array.dims[0] > GHP_ONNX_MAX_SIZE * INT64_C(16))
+        return ghp_onnx_fail(im, node,
+                             "multiplies vectors of %" PRId64
+                             " features with a matrix of other size; make them fit",
+                             x->n > 1 ? x->dims[1] : 0);
+    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &w->array), layer));
+    w->layer = *layer;
+    w->slot = 0;
+    return ghp_onnx_weight_from(im, node, *w);
+}
+
+static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_onnx_array *x, *w, *c = ghp_onnx_in(im, node, 2), made;
+    struct ghp_onnx_source weight = {.scale = ghp_onnx_real(node, "alpha", 1)};
+    struct ghp_onnx_source bias = {.scale = ghp_onnx_real(node, "beta", 1)};
+    int layer;
+
+    if (ghp_onnx_int(node, "transA", 0) != 0)
+        return ghp_onnx_fail(im, node,
+                             "transposes its samples (transA); ghp keeps the batch in "
+                             "front: transpose in the file");
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
+    weight.array = *w;
+    if (w->n == 2 && ghp_onnx_int(node, "transB", 0) == 0)
+        ghp_onnx_permute(&weight.array, (const int[]){1, 0});
+    GHP_TRY(linear_on(im, node, x, &weight, &layer));
+    if (c != NULL && bias.scale != 0) {
+        GHP_TRY(ghp_onnx_constant_in(im, node, 2, &c));
+        if (c->n > 1 && c->dims[0] != 1)
+            return ghp_onnx_fail(im, node,
+                                 "adds a matrix, a row to each sample; ghp adds one "
+                                 "vector to all: give a vector");
+        bias.array = *c;
+        bias.layer = layer;
+        GHP_TRY(ghp_onnx_bias_on(im, node, &bias, &layer));
+    }
+    made = ghp_onnx_of_layer(im, layer, 2, (int64_t[]){0, im->model.layers[layer].out.c});
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* Over the last axis: vectors are a linear layer, more axes a convolution of one pixel. */
+static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {
+        .op = GHP_OP_CONV2D, .n_inputs = 1, .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
+    struct ghp_onnx_source weight = {.scale = 1};
+    int there[GHP_ONNX_MAX_DIMS], back[GHP_ONNX_MAX_DIMS], layer;
+    struct ghp_onnx_array *x, *w, made;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
+    if (w->n != 2 || x->n < 2 || w->dims[0] != x->dims[x->n - 1])
+        return ghp_onnx_fail(im, node,
+                             "multiplies with a constant that is no matrix of as many "
+                             "rows as its input has features; ghp has no other product");
+    weight.array = *w;
+    ghp_onnx_permute(&weight.array, (const int[]){1, 0});
+    if (x->n == 2) {
+        GHP_TRY(linear_on(im, node, x, &weight, &layer));
+        made = ghp_onnx_of_layer(im, layer, 2, (int64_t[]){0, w->dims[1]});
+        return ghp_onnx_define(im, node, 0, &made);
+    }
+    for (int i = 0; i < x->n; ++i) {
+        there[i] = i == 0 ? 0 : i == 1 ? x->n - 1 : i - 1;
+        back[there[i]] = i;
+    }
+    made = *x;
+    ghp_onnx_permute(&made, there);
+    GHP_TRY(ghp_onnx_settle(im, &made, ghp_onnx_shape(&made), &like.inputs[0]));
+    like.out.c = w->dims[1];
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &weight.layer));
+    GHP_TRY(ghp_onnx_weight_from(im, node, weight));
+    made.dims[1] = w->dims[1];
+    made = ghp_onnx_of_layer(im, weight.layer, made.n, made.dims);
+    ghp_onnx_permute(&made, back);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+static enum ghp_status write_linear(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *layer = &ex->model->layers[i];
+    const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
+    const char *inputs[4] = {ghp_export_ranked(ex, layer->inputs[0], 2, layer->name),
+                             layer->params[0].name, bias != NULL ? bias->params[0].name : NULL};
+
+    GHP_TRY(ghp_export_param(ex, &layer->params[0], 0));
+    if (bias != NULL) GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
+    ghp_export_int(ex, ghp_export_node(ex, "Gemm", layer->name, inputs), "transB", 1);
+    ex->ranks[i] = 2;
+    return GHP_OK;
+}
+
+const struct ghp_onnx_operator ghp_onnx_matrix[] = {
+    {.name = "Gemm",
+     .since = 1,
+     .attributes = "alpha beta transA transB ",
+     .read = read_gemm,
+     .op = GHP_OP_LINEAR,
+     .write = write_linear},
+    {.name = "MatMul", .since = 1, .attributes = "", .read = read_matmul},
+    {0}};

@@ -1,0 +1,44 @@
+/* onnx/operator/operator.h - ONNX's operators: how each is read, and as which each of ghp's operations is written.
+ *
+ * A file of a family of operators ends with its rows, `const struct ghp_onnx_operator ghp_onnx_FAMILY[]`; the build finds
+ * it (cmake/GhpTables.cmake), and nothing else names an operator. An operator without a row is refused by its name when
+ * a graph is read, an operation without one when a network is written.
+ *
+ * To add an operation: a row with its two functions, and its line in docs/onnx.md.
+ *
+ * Tested  tests/onnx/test_operators.c */
+#ifndef GHP_ONNX_OPERATOR_OPERATOR_H
+#define GHP_ONNX_OPERATOR_OPERATOR_H
+
+#include "onnx/read/import.h"
+#include "onnx/write/export.h"
+
+/* Makes layers of a node and defines the outputs that are wanted; GHP_ERR_INPUT by ghp_onnx_fail where it cannot. */
+typedef enum ghp_status ghp_onnx_read_fn(struct ghp_onnx_import *im,
+                                         const struct ghp_onnx_node *node);
+
+/* Adds the nodes of a layer. The tensor that is its output is called as the layer and has the axes of its input 0,
+ * unless the function changes ex->names[layer] and ex->ranks[layer]. GHP_ERR_INPUT where ONNX cannot say it. */
+typedef enum ghp_status ghp_onnx_write_fn(struct ghp_onnx_export *ex, int layer);
+
+struct ghp_onnx_operator {
+    const char *name; /* ONNX's; NULL ends a table */
+    int since;        /* the first opset that has it: a file with it is of that one at least */
+    const char *attributes; /* that a node may have, each with a blank behind it */
+    ghp_onnx_read_fn *read; /* NULL: the operator's row is another one */
+    enum ghp_op op;         /* with write: the operation that is written as this operator */
+    ghp_onnx_write_fn *write;
+};
+
+/* All rows, in tables that end with a row without a name; NULL ends the tables. */
+extern const struct ghp_onnx_operator *const ghp_onnx_operators[];
+
+/* The row that an operator is read by, or NULL. */
+const struct ghp_onnx_operator *ghp_onnx_operator_find(const char *name);
+/* The row that an operation is written by, or NULL. */
+const struct ghp_onnx_operator *ghp_onnx_operator_of(enum ghp_op op);
+bool ghp_onnx_operator_allows(const struct ghp_onnx_operator *row, const char *attribute);
+/* The names of all operators that are read, for messages; cut where n bytes are too few. Returns text. */
+const char *ghp_onnx_operator_names(char *text, size_t n);
+
+#endif

@@ -1,0 +1,232 @@
+/* onnx/operator/pool.c - maxima and means over windows, pixels or axes. */
+#include "onnx/operator/operator.h"
+
+#include "core/model/window.h"
+#include "onnx/operator/window.h"
+#include "onnx/read/attribute.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
+
+/* Padding that ceil_mode adds behind; true where it adds any. */
+static bool read_ceil(const struct ghp_onnx_node *node, struct ghp_onnx_pixels *p)
+{
+    int64_t before = p->after[0] + p->after[1];
+
+    if (ghp_onnx_int(node, "ceil_mode", 0) == 0) return false;
+    for (int i = 0; i < 2; ++i)
+        ghp_window_ceil(p->size[i], p->before[i], (p->kernel[i] - 1) * p->dilation[i] + 1,
+                        p->stride[i], &p->after[i]);
+    return p->after[0] + p->after[1] > before;
+}
+
+static enum ghp_status read_max_pool(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_MAX_POOL, .n_inputs = 1};
+    struct ghp_onnx_pixels p = {.axes = 0};
+    struct ghp_onnx_array *x;
+    int layer;
+
+    if (ghp_onnx_wanted(im, node, 1))
+        return ghp_onnx_fail(im, node, "hands the places of its maxima on; ghp has values only");
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_window_read(im, node, x, &p));
+    read_ceil(node, &p);
+    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+    like.window = ghp_onnx_window_of(&p);
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    return ghp_onnx_window_define(im, node, layer, x->n);
+}
+
+static enum ghp_status read_average_pool(struct ghp_onnx_import *im,
+                                         const struct ghp_onnx_node *node)
+{
+    bool counts = ghp_onnx_int(node, "count_include_pad", 0) != 0, ceil, padded;
+    struct ghp_layer like = {.op = GHP_OP_AVG_POOL, .n_inputs = 1};
+    struct ghp_onnx_pixels p = {.axes = 0}, plain;
+    struct ghp_onnx_array *x;
+    int layer;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_window_read(im, node, x, &p));
+    plain = p;
+    ceil = read_ceil(node, &p);
+    padded = plain.before[0] + plain.before[1] + plain.after[0] + plain.after[1] > 0;
+    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+    if (counts && ceil && padded) { /* its own padding counts, what ceil_mode adds does not */
+        struct ghp_layer pad = {.op = GHP_OP_PAD, .n_inputs = 1, .inputs = {like.inputs[0]}};
+
+        for (int i = 0; i < 2; ++i) {
+            pad.border.before[1 + i] = plain.before[i];
+            pad.border.after[1 + i] = plain.after[i];
+            p.before[i] = 0;
+            p.after[i] -= plain.after[i];
+        }
+        GHP_TRY(ghp_onnx_emit(im, &pad, ghp_onnx_part(ghp_onnx_hint(node, NULL), ".padded"),
+                              &like.inputs[0]));
+    } else if (!ceil && (counts || !padded)) {
+        int before = like.inputs[0];
+
+        ghp_onnx_window_pad(im, &p, &like.inputs[0]);
+        counts = counts || before != like.inputs[0];
+    }
+    like.window = ghp_onnx_window_of(&p);
+    like.window.count_pad = counts && !ceil;
+    if (p.before[0] + p.before[1] + p.after[0] + p.after[1] == 0) like.window.count_pad = true;
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    return ghp_onnx_window_define(im, node, layer, x->n);
+}
+
+/* An operation over all pixels of each channel. */
+static enum ghp_status over_pixels(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   enum ghp_op op)
+{
+    struct ghp_layer like = {.op = op, .n_inputs = 1};
+    int64_t dims[GHP_ONNX_MAX_DIMS];
+    struct ghp_onnx_array *x, made;
+    struct ghp_shape shape;
+    int layer;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    if (x->n < 3) return ghp_onnx_fail(im, node, "has an input without pixels; give it some");
+    shape = ghp_onnx_shape(x);
+    GHP_TRY(ghp_onnx_settle(im, x, shape, &like.inputs[0]));
+    if (op == GHP_OP_MAX_POOL)
+        like.window = (struct ghp_window){shape.h, shape.w, 1, 1, 0, 0, 0, 0, 1, 1, 1, true};
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    for (int i = 0; i < x->n; ++i)
+        dims[i] = i == 1 ? x->dims[1] : 1;
+    made = ghp_onnx_of_layer(im, layer, x->n, dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+static enum ghp_status read_global_average_pool(struct ghp_onnx_import *im,
+                                                const struct ghp_onnx_node *node)
+{
+    return over_pixels(im, node, GHP_OP_GLOBAL_AVG_POOL);
+}
+
+static enum ghp_status read_global_max_pool(struct ghp_onnx_import *im,
+                                            const struct ghp_onnx_node *node)
+{
+    return over_pixels(im, node, GHP_OP_MAX_POOL);
+}
+
+/* ---- means ---- */
+
+/* Which axes are averaged: of the list, or all but none where noop_with_empty_axes says so. */
+static enum ghp_status read_reduced(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    const struct ghp_onnx_array *x, bool reduced[])
+{
+    int64_t list[GHP_ONNX_MAX_DIMS * 2];
+    int n, axis;
+
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 18 ? -1 : 1, "axes"},
+                          list, &n));
+    for (int i = 0; i < x->n; ++i)
+        reduced[i] = n <= 0 && ghp_onnx_int(node, "noop_with_empty_axes", 0) == 0;
+    for (int i = 0; i < n; ++i) {
+        GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n, &axis));
+        reduced[axis] = true;
+    }
+    if (x->n > 0 && reduced[0])
+        return ghp_onnx_fail(im, node, "averages over samples; ghp keeps the batch as it is");
+    return GHP_OK;
+}
+
+static enum ghp_status read_reduce_mean(struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_GLOBAL_AVG_POOL, .n_inputs = 1};
+    bool reduced[GHP_ONNX_MAX_DIMS], keep = ghp_onnx_int(node, "keepdims", 1) != 0;
+    int order[GHP_ONNX_MAX_DIMS], at = 0, n = 0, layer;
+    int64_t dims[GHP_ONNX_MAX_DIMS];
+    struct ghp_shape shape = {.c = 1, .h = 1, .w = 1};
+    struct ghp_onnx_array *x, moved, made;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(read_reduced(im, node, x, reduced));
+    for (int pass = 0; pass < 2; ++pass)
+        for (int i = 0; i < x->n; ++i)
+            if (reduced[i] == (pass == 1)) order[at++] = i;
+    for (int i = 1; i < x->n; ++i)
+        *(reduced[i] ? &shape.h : &shape.c) *= x->dims[i];
+    for (int i = 0; i < x->n; ++i)
+        if (!reduced[i] || keep) dims[n++] = reduced[i] ? 1 : x->dims[i];
+    if (shape.h == 1) { /* nothing to average */
+        moved = *x;
+        GHP_TRY(ghp_onnx_reshape(im, &moved, n, dims));
+        return ghp_onnx_define(im, node, 0, &moved);
+    }
+    moved = *x;
+    if (x->n == 4 && reduced[2] && reduced[3] && !reduced[1]) {
+        GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+    } else {
+        ghp_onnx_permute(&moved, order);
+        GHP_TRY(ghp_onnx_settle(im, &moved, shape, &like.inputs[0]));
+    }
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    made = ghp_onnx_of_layer(im, layer, n, dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* ---- writing ---- */
+
+/* A node of a window or of all pixels. */
+static struct ghp_onnx_node *pool_node(struct ghp_onnx_export *ex, int i, const char *op)
+{
+    const struct ghp_layer *layer = &ex->model->layers[i];
+    const char *const inputs[] = {ghp_export_ranked(ex, layer->inputs[0], 4, layer->name), NULL};
+
+    ex->ranks[i] = 4;
+    return ghp_export_node(ex, op, layer->name, inputs);
+}
+
+static enum ghp_status write_max_pool(struct ghp_onnx_export *ex, int i)
+{
+    ghp_export_window(ex, pool_node(ex, i, "MaxPool"), &ex->model->layers[i]);
+    return GHP_OK;
+}
+
+static enum ghp_status write_average_pool(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *layer = &ex->model->layers[i];
+    const struct ghp_window *w = &layer->window;
+    struct ghp_onnx_node *node = pool_node(ex, i, "AveragePool");
+
+    ghp_export_window(ex, node, layer);
+    ghp_export_int(ex, node, "count_include_pad", w->count_pad);
+    if (w->dilation_h * w->dilation_w > 1) ghp_export_since(ex, 19);
+    return GHP_OK;
+}
+
+static enum ghp_status write_global_average_pool(struct ghp_onnx_export *ex, int i)
+{
+    pool_node(ex, i, "GlobalAveragePool");
+    return GHP_OK;
+}
+
+const struct ghp_onnx_operator ghp_onnx_pool[] = {
+    {.name = "MaxPool",
+     .since = 1,
+     .attributes = "auto_pad ceil_mode dilations kernel_shape pads storage_order strides ",
+     .read = read_max_pool,
+     .op = GHP_OP_MAX_POOL,
+     .write = write_max_pool},
+    {.name = "AveragePool",
+     .since = 1,
+     .attributes = "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides ",
+     .read = read_average_pool,
+     .op = GHP_OP_AVG_POOL,
+     .write = write_average_pool},
+    {.name = "GlobalAveragePool",
+     .since = 1,
+     .attributes = "",
+     .read = read_global_average_pool,
+     .op = GHP_OP_GLOBAL_AVG_POOL,
+     .write = write_global_average_pool},
+    {.name = "GlobalMaxPool", .since = 1, .attributes = "", .read = read_global_max_pool},
+    {.name = "ReduceMean",
+     .since = 1,
+     .attributes = "axes keepdims noop_with_empty_axes ",
+     .read = read_reduce_mean},
+    {0}};

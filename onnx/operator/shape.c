@@ -1,0 +1,185 @@
+/* onnx/operator/shape.c - other axes of the same elements in the same order, or in another. */
+#include "onnx/operator/operator.h"
+
+#include "onnx/operator/unary.h"
+#include "onnx/read/attribute.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
+
+#include <inttypes.h>
+
+static int64_t all_elements(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
+{
+    return ghp_onnx_elements(x) * (x->base == NULL ? im->batch : 1);
+}
+
+static enum ghp_status read_reshape(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int64_t dims[GHP_ONNX_MAX_DIMS * 2], left;
+    bool zeros = ghp_onnx_int(node, "allowzero", 0) != 0;
+    struct ghp_onnx_array *x;
+    int n, open = -1;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
+    left = all_elements(im, x);
+    for (int i = 0; i < n; ++i) {
+        if (dims[i] == 0 && !zeros && i < x->n) dims[i] = x->dims[i];
+        if (dims[i] == -1 && open < 0) {
+            open = i;
+            continue;
+        }
+        if (dims[i] < 1 || left % dims[i] != 0)
+            return ghp_onnx_fail(
+                im, node, "makes a shape of other size (%" PRId64 " at place %d); repair the file",
+                dims[i], i);
+        left /= dims[i];
+    }
+    if (n < 0 || (open < 0 && left != 1))
+        return ghp_onnx_fail(im, node, "makes a shape of fewer elements; repair the file");
+    if (open >= 0) dims[open] = left;
+    return ghp_onnx_reshaped(im, node, x, n, dims);
+}
+
+/* Of a whole image a flatten layer, as a description in ghp's own words has one; else as Reshape. */
+static enum ghp_status read_flatten(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_FLATTEN, .n_inputs = 1};
+    int64_t dims[2] = {1, 1}, axis = ghp_onnx_int(node, "axis", 1);
+    struct ghp_onnx_array *x, made;
+    int layer;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    if (axis < 0) axis += x->n;
+    if (axis < 0 || axis > x->n)
+        return ghp_onnx_fail(im, node, "names an axis beyond the %d of its input; use one of them",
+                             x->n);
+    for (int i = 0; i < x->n; ++i)
+        dims[i < axis ? 0 : 1] *= x->dims[i];
+    if (x->base == NULL && axis == 1 && x->n == 4 && ghp_onnx_whole(im, x)) {
+        GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
+        GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+        made = ghp_onnx_of_layer(im, layer, 2, dims);
+        return ghp_onnx_define(im, node, 0, &made);
+    }
+    return ghp_onnx_reshaped(im, node, x, 2, dims);
+}
+
+static enum ghp_status read_squeeze(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int64_t list[GHP_ONNX_MAX_DIMS * 2], dims[GHP_ONNX_MAX_DIMS];
+    bool gone[GHP_ONNX_MAX_DIMS] = {false};
+    struct ghp_onnx_array *x;
+    int n, axis, left = 0;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "axes"},
+                          list, &n));
+    for (int i = 0; i < n; ++i) {
+        GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n, &axis));
+        if (x->dims[axis] != 1 || (axis == 0 && x->base == NULL))
+            return ghp_onnx_fail(im, node,
+                                 "drops axis %d, which is the batch or has more than one "
+                                 "element; name another",
+                                 axis);
+        gone[axis] = true;
+    }
+    for (int i = 0; i < x->n; ++i) { /* without axes: all of one element but the batch */
+        bool all = n < 0 && x->dims[i] == 1 && (i > 0 || x->base != NULL);
+
+        if (!gone[i] && !all) dims[left++] = x->dims[i];
+    }
+    return ghp_onnx_reshaped(im, node, x, left, dims);
+}
+
+static enum ghp_status read_unsqueeze(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int64_t list[GHP_ONNX_MAX_DIMS * 2], dims[GHP_ONNX_MAX_DIMS];
+    bool fresh[GHP_ONNX_MAX_DIMS] = {false};
+    struct ghp_onnx_array *x;
+    int n, axis, from = 0;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "axes"},
+                          list, &n));
+    if (n < 0 || x->n + n > GHP_ONNX_MAX_DIMS)
+        return ghp_onnx_fail(im, node, "makes more than %d axes, or names none; name some",
+                             GHP_ONNX_MAX_DIMS);
+    for (int i = 0; i < n; ++i) {
+        GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n + n, &axis));
+        if (fresh[axis]) return ghp_onnx_fail(im, node, "names axis %d twice; name it once", axis);
+        fresh[axis] = true;
+    }
+    for (int i = 0; i < x->n + n; ++i)
+        dims[i] = fresh[i] ? 1 : x->dims[from++];
+    return ghp_onnx_reshaped(im, node, x, x->n + n, dims);
+}
+
+static enum ghp_status read_expand(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int64_t dims[GHP_ONNX_MAX_DIMS * 2];
+    struct ghp_onnx_array *x, made;
+    int n;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
+    made = *x;
+    for (int i = 0; i < n && n == x->n; ++i)
+        if (dims[i] == 1) dims[i] = x->dims[i];
+    if (n < 0 || n > GHP_ONNX_MAX_DIMS || !ghp_onnx_sized(n, dims) ||
+        (x->base == NULL && (n != x->n || dims[0] != im->batch)) ||
+        !ghp_onnx_expand(&made, n, dims))
+        return ghp_onnx_fail(im, node,
+                             "expands to a shape that does not fit its input, or changes "
+                             "the batch; repair the file");
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int64_t list[GHP_ONNX_MAX_DIMS * 2];
+    int order[GHP_ONNX_MAX_DIMS], n;
+    struct ghp_onnx_array *x, made;
+    unsigned seen = 0;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){-1, "perm"}, list, &n));
+    for (int i = 0; i < x->n; ++i) {
+        int64_t from = n < 0 ? x->n - 1 - i : n == x->n ? list[i] : -1;
+
+        if (from < 0 || from >= x->n || (seen & 1u << from) != 0)
+            return ghp_onnx_fail(im, node, "has a perm that is no order of %d axes; repair it",
+                                 x->n);
+        seen |= 1u << from;
+        order[i] = (int)from;
+    }
+    if (x->base == NULL && order[0] != 0)
+        return ghp_onnx_fail(im, node, "moves the batch; ghp keeps it in front");
+    made = *x;
+    ghp_onnx_permute(&made, order);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+static enum ghp_status write_flatten(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const char *const inputs[] = {ex->names[l->inputs[0]], NULL};
+
+    ghp_export_node(ex, "Flatten", l->name, inputs);
+    ex->ranks[i] = 2;
+    return GHP_OK;
+}
+
+const struct ghp_onnx_operator ghp_onnx_shape_rows[] = {
+    {.name = "Reshape", .since = 1, .attributes = "allowzero ", .read = read_reshape},
+    {.name = "Flatten",
+     .since = 1,
+     .attributes = "axis ",
+     .read = read_flatten,
+     .op = GHP_OP_FLATTEN,
+     .write = write_flatten},
+    {.name = "Squeeze", .since = 1, .attributes = "axes ", .read = read_squeeze},
+    {.name = "Unsqueeze", .since = 1, .attributes = "axes ", .read = read_unsqueeze},
+    {.name = "Expand", .since = 8, .attributes = "", .read = read_expand},
+    {.name = "Transpose", .since = 1, .attributes = "perm ", .read = read_transpose},
+    {0}};

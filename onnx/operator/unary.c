@@ -1,0 +1,53 @@
+/* onnx/operator/unary.c - what many operators come down to: a layer of one input, other axes, or nothing. */
+#include "onnx/operator/unary.h"
+
+#include "onnx/read/attribute.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
+
+enum ghp_status ghp_onnx_any_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                int least, struct ghp_onnx_array **x)
+{
+    *x = ghp_onnx_in(im, node, 0);
+    if (*x == NULL) return ghp_onnx_fail(im, node, "has no input; repair the file");
+    if ((*x)->n < least)
+        return ghp_onnx_fail(im, node, "has an input of %d axes; it takes %d or more", (*x)->n,
+                             least);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_identity(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_onnx_array *x;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    return ghp_onnx_define(im, node, 0, x);
+}
+
+enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                               struct ghp_layer *like)
+{
+    struct ghp_onnx_array *x, made;
+    int layer;
+
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like->inputs[0]));
+    like->n_inputs = 1;
+    GHP_TRY(ghp_onnx_emit(im, like, ghp_onnx_hint(node, NULL), &layer));
+    made = ghp_onnx_of_layer(im, layer, x->n, x->dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+enum ghp_status ghp_onnx_reshaped(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  struct ghp_onnx_array *x, int n, const int64_t *dims)
+{
+    struct ghp_onnx_array made = *x;
+
+    made.name = node->n_outputs > 0 ? node->outputs[0] : x->name;
+    if (n > GHP_ONNX_MAX_DIMS)
+        return ghp_onnx_fail(im, node, "makes %d axes; use at most %d", n, GHP_ONNX_MAX_DIMS);
+    if (x->base == NULL && (n < 1 || dims[0] != im->batch))
+        return ghp_onnx_fail(im, node, "does not keep the batch in front; ghp never mixes samples");
+    GHP_TRY(ghp_onnx_reshape(im, &made, n, dims));
+    return ghp_onnx_define(im, node, 0, &made);
+}

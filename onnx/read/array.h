@@ -1,0 +1,60 @@
+/* onnx/read/array.h - the *array*: a constant or a layer's output, seen through strides.
+ *
+ * Reshape, Transpose, Slice, Split, Squeeze, Unsqueeze, Flatten and Expand only change the strides; a `view` layer is
+ * made when an operation wants the elements in order and they are not (onnx/read/settle.h). Constants are folded with
+ * the same strides, so shape arithmetic and transposed weights cost no copy.
+ *
+ * The first axis of a layer's array is the batch: it may be symbolic, has no stride, and every operation must keep it.
+ *
+ * Local
+ * Tested  tests/onnx/test_import.c, tests/executor/engine/test_onnx_nodes.c */
+#ifndef GHP_ONNX_READ_ARRAY_H
+#define GHP_ONNX_READ_ARRAY_H
+
+#include "core/model/model.h"
+#include "onnx/file/file.h"
+
+struct ghp_onnx_base { /* a constant's elements, in order */
+    bool whole;        /* whole numbers */
+    int64_t elements;
+    const struct ghp_onnx_file *file; /* with tensor: read when asked for */
+    const struct ghp_onnx_tensor *tensor;
+    const double *values; /* else these, or where NULL: all are `fill` */
+    double fill;
+    const struct ghp_onnx_node *trained_by; /* the first node that has it as a weight, or NULL */
+};
+
+struct ghp_onnx_array {
+    const char *name; /* NULL: not made yet */
+    /* NULL: a layer's output, whose elements count c, h, w, the last fastest */
+    const struct ghp_onnx_base *base;
+    int layer;
+    int n;
+    int64_t dims[GHP_ONNX_MAX_DIMS], strides[GHP_ONNX_MAX_DIMS]; /* of a layer, [0] is the batch */
+    int64_t offset;
+};
+
+/* Whether the sizes are sane: none negative, all together at most 2^40 elements. */
+bool ghp_onnx_sized(int n, const int64_t *dims);
+/* Of a constant; of a layer's array: of a sample. */
+int64_t ghp_onnx_elements(const struct ghp_onnx_array *array);
+struct ghp_shape ghp_onnx_shape(const struct ghp_onnx_array *array); /* a layer's, as c, h, w */
+
+void ghp_onnx_permute(struct ghp_onnx_array *array, const int *order);
+/* Dimensions that broadcasting gives: stride 0 where 1 becomes more, new ones in front. False where they do not fit. */
+bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims);
+
+/* ---- for onnx/read ---- */
+
+int ghp_onnx_first_axis(
+    const struct ghp_onnx_array *array);              /* that has a stride: behind the batch */
+void ghp_onnx_in_order(struct ghp_onnx_array *array); /* row-major strides */
+/* Steps to the next element in row-major order; `at` is its place in the base. */
+void ghp_onnx_next_element(const struct ghp_onnx_array *array, int64_t index[GHP_ONNX_MAX_DIMS],
+                           int64_t *at);
+/* The array's dimensions of more than one element, neighbours that lie in order joined; returns their number. */
+int ghp_onnx_merged(const struct ghp_onnx_array *array, int64_t *dims, int64_t *strides);
+/* Strides for new dimensions of the same elements; false where the old strides do not give any. */
+bool ghp_onnx_split_strides(const struct ghp_onnx_array *array, struct ghp_onnx_array *out);
+
+#endif

@@ -1,0 +1,36 @@
+/* onnx/read/attribute.h - what a node says beside its tensors: attributes, lists, axes, and of which kind its inputs
+ * are. */
+#ifndef GHP_ONNX_READ_ATTRIBUTE_H
+#define GHP_ONNX_READ_ATTRIBUTE_H
+
+#include "onnx/read/import.h"
+
+const struct ghp_onnx_attribute *ghp_onnx_attribute(const struct ghp_onnx_node *node,
+                                                    const char *name);
+int64_t ghp_onnx_int(const struct ghp_onnx_node *node, const char *name, int64_t usual);
+double ghp_onnx_real(const struct ghp_onnx_node *node, const char *name, double usual);
+const char *ghp_onnx_text(const struct ghp_onnx_node *node, const char *name, const char *usual);
+
+struct ghp_onnx_place { /* of a list: an input (-1: none), and the attribute of older opsets */
+    int input;
+    const char *attribute;
+};
+
+/* Whole numbers from an input, or where the node has no such input from an attribute; *n is -1 where neither is
+ * there. */
+enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              struct ghp_onnx_place place, int64_t out[GHP_ONNX_MAX_DIMS * 2],
+                              int *n);
+/* 0 to dims - 1 from an axis that may be negative. */
+enum ghp_status ghp_onnx_axis(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              int64_t axis, int dims, int *out);
+/* The shortest decimal number that is this float. */
+double ghp_onnx_tidy(double value);
+
+/* Input i as a layer's output or as a constant; GHP_ERR_INPUT where it is not. */
+enum ghp_status ghp_onnx_layer_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  int i, struct ghp_onnx_array **array);
+enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     int i, struct ghp_onnx_array **array);
+
+#endif

@@ -1,0 +1,110 @@
+/* onnx/read/constant.c - constants: their values, in whichever way they are held. */
+#include "onnx/read/constant.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Constants that are folded, not weights: shapes and scales. */
+#define MAX_FOLDED (INT64_C(1) << 24)
+
+enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole,
+                                   struct ghp_onnx_sizes sizes, const double *values,
+                                   struct ghp_onnx_array *array)
+{
+    struct ghp_onnx_base *base = ghp_onnx_keep(im, 1, sizeof *base);
+
+    *array = (struct ghp_onnx_array){.n = sizes.n, .base = base};
+    if (base == NULL) return GHP_NO_MEMORY();
+    if (!ghp_onnx_sized(sizes.n, sizes.dims))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a constant has a negative size or more than 2^40 elements; repair it");
+    memcpy(array->dims, sizes.dims, (size_t)sizes.n * sizeof *sizes.dims);
+    ghp_onnx_in_order(array);
+    *base = (struct ghp_onnx_base){
+        .whole = whole, .elements = ghp_onnx_elements(array), .values = values};
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_of_tensor(struct ghp_onnx_import *im, const struct ghp_onnx_file *file,
+                                   const struct ghp_onnx_tensor *tensor,
+                                   struct ghp_onnx_array *array)
+{
+    struct ghp_onnx_base *base;
+
+    GHP_TRY(ghp_onnx_of_values(im, ghp_onnx_type_whole(tensor->type),
+                               (struct ghp_onnx_sizes){tensor->n_dims, tensor->dims}, NULL, array));
+    base = (struct ghp_onnx_base *)(uintptr_t)array->base;
+    base->file = file;
+    base->tensor = tensor;
+    return GHP_OK;
+}
+
+/* All values of a stored tensor, as long as the import lives. */
+static enum ghp_status stored_values(struct ghp_onnx_import *im, const struct ghp_onnx_base *base,
+                                     const double **stored)
+{
+    size_t n = (size_t)base->elements;
+    double *values = ghp_onnx_keep(im, n, sizeof *values);
+    int64_t *ints = base->whole ? ghp_onnx_keep(im, n, sizeof *ints) : NULL;
+    float *floats = base->whole ? NULL : ghp_onnx_keep(im, n, sizeof *floats);
+
+    if (values == NULL || (ints == NULL && floats == NULL)) return GHP_NO_MEMORY();
+    GHP_TRY(base->whole ? ghp_onnx_tensor_ints(base->file, base->tensor, ints)
+                        : ghp_onnx_tensor_floats(base->file, base->tensor, floats));
+    for (int64_t i = 0; i < base->elements; ++i)
+        values[i] = base->whole ? (double)ints[i] : (double)floats[i];
+    *stored = values;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
+                                const double **values)
+{
+    const struct ghp_onnx_base *base = array->base;
+    int64_t n = ghp_onnx_elements(array), index[GHP_ONNX_MAX_DIMS] = {0}, at = array->offset;
+    const double *from = base->values;
+    double *out;
+
+    if (n > MAX_FOLDED || (base->tensor != NULL && base->elements > MAX_FOLDED))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a constant of %" PRId64 " elements is computed with; fold it in the file",
+                        n > MAX_FOLDED ? n : base->elements);
+    if (base->tensor != NULL) GHP_TRY(stored_values(im, base, &from));
+    out = ghp_onnx_keep(im, (size_t)n, sizeof *out);
+    if (out == NULL) return GHP_NO_MEMORY();
+    for (int64_t i = 0; i < n; ++i) {
+        out[i] = from != NULL ? from[at] : base->fill;
+        ghp_onnx_next_element(array, index, &at);
+    }
+    *values = out;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_floats(const struct ghp_onnx_array *array, double scale, float *values)
+{
+    const struct ghp_onnx_base *base = array->base;
+    int64_t n = ghp_onnx_elements(array), index[GHP_ONNX_MAX_DIMS] = {0}, at = array->offset;
+    float *from = NULL;
+
+    if (base->tensor != NULL) {
+        from = ghp_alloc((size_t)base->elements, sizeof *from);
+        if (from == NULL) return GHP_NO_MEMORY();
+        enum ghp_status status = ghp_onnx_tensor_floats(base->file, base->tensor, from);
+
+        if (status != GHP_OK) {
+            free(from);
+            return status;
+        }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+        double value = from != NULL           ? (double)from[at]
+                       : base->values != NULL ? base->values[at]
+                                              : base->fill;
+
+        values[i] = (float)(scale * value);
+        ghp_onnx_next_element(array, index, &at);
+    }
+    free(from);
+    return GHP_OK;
+}

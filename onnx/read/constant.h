@@ -1,0 +1,29 @@
+/* onnx/read/constant.h - constants: arrays whose values a file holds or that were computed. */
+#ifndef GHP_ONNX_READ_CONSTANT_H
+#define GHP_ONNX_READ_CONSTANT_H
+
+#include "onnx/read/import.h"
+
+struct ghp_onnx_sizes {
+    int n;
+    const int64_t *dims;
+};
+
+/* A constant of values in order, which live as long as the import (NULL: of zeros). */
+enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole,
+                                   struct ghp_onnx_sizes sizes, const double *values,
+                                   struct ghp_onnx_array *array);
+/* A constant that the file holds; its values are read when they are asked for. */
+enum ghp_status ghp_onnx_of_tensor(struct ghp_onnx_import *im, const struct ghp_onnx_file *file,
+                                   const struct ghp_onnx_tensor *tensor,
+                                   struct ghp_onnx_array *array);
+
+/* A constant's elements in order, as long as the import lives.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (more than 2^24); what reading a tensor returns; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
+                                const double **values);
+/* The same as floats times scale, into `values`. */
+enum ghp_status ghp_onnx_floats(const struct ghp_onnx_array *array, double scale, float *values);
+
+#endif
