@@ -16,6 +16,21 @@
 
 enum { LENGTH_BYTES = 8, LARGEST_HEADER = 100 << 20, CONVERTED_AT_ONCE = 4096 };
 
+/* The checksum in a header: behind this key, as many digits as this text has. A quote within a text of the header has a
+ * backslash before it, so the key is found where it is one. */
+static const char checksum_key[] = "\"checksum\":\"", no_checksum[] = "0000000000000000";
+enum { CHECKSUM_DIGITS = sizeof(no_checksum) - 1 };
+
+/* The digits in a header; NULL where it has none. */
+static char *checksum_digits(char *header)
+{
+    char *key = strstr(header, checksum_key), *digits;
+
+    if (key == NULL) return NULL;
+    digits = key + strlen(checksum_key);
+    return strlen(digits) >= CHECKSUM_DIGITS ? digits : NULL;
+}
+
 /* ---- writing ---- */
 
 struct ghp_safetensors_writer {
@@ -23,6 +38,8 @@ struct ghp_safetensors_writer {
     char *path, *temporary;
     int n, next;    /* tensors, and the one whose values come next */
     int64_t *bytes; /* of each */
+    long digits_at; /* of the checksum in the file; 0: it has none */
+    uint64_t sum;   /* of what is written */
 };
 
 /* NULL without memory. */
@@ -52,6 +69,8 @@ static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
     for (int i = 0; i < list->n_metadata; i++)
         whole = whole && json_object_set_new(metadata, list->metadata[i].key,
                                              json_string(list->metadata[i].value)) == 0;
+    if (list->checksum)
+        whole = whole && json_object_set_new(metadata, "checksum", json_string(no_checksum)) == 0;
     whole = json_object_set_new(root, "__metadata__", metadata) == 0 && whole;
     for (int i = 0; i < list->n; i++) {
         struct ghp_safetensor *t = &list->tensors[i];
@@ -83,19 +102,28 @@ static enum ghp_status fail_write(const struct ghp_safetensors_writer *w)
         strerror(errno));
 }
 
+/* The next bytes of the file. */
+static enum ghp_status put(struct ghp_safetensors_writer *w, const void *bytes, size_t n)
+{
+    if (w->digits_at > 0) w->sum = ghp_hash(bytes, n, w->sum);
+    return n == 0 || fwrite(bytes, n, 1, w->file) == 1 ? GHP_OK : fail_write(w);
+}
+
 static enum ghp_status write_header(struct ghp_safetensors_writer *w,
                                     const struct ghp_safetensors_list *list)
 {
     size_t bytes = 0;
     char *text = header_text(list, &bytes);
     uint64_t length = bytes;
-    bool written;
+    enum ghp_status status;
 
     if (text == NULL) return GHP_NO_MEMORY();
-    written =
-        fwrite(&length, LENGTH_BYTES, 1, w->file) == 1 && fwrite(text, bytes, 1, w->file) == 1;
+    if (list->checksum) w->digits_at = LENGTH_BYTES + (long)(checksum_digits(text) - text);
+    w->sum = GHP_HASH_SEED;
+    status = put(w, &length, LENGTH_BYTES);
+    if (status == GHP_OK) status = put(w, text, bytes);
     free(text);
-    return written ? GHP_OK : fail_write(w);
+    return status;
 }
 
 static void writer_free(struct ghp_safetensors_writer *w)
@@ -149,16 +177,27 @@ enum ghp_status ghp_safetensors_append(struct ghp_safetensors_writer *w, const v
     GHP_ASSERT(w->next < w->n);
     GHP_ASSERT_EQ(bytes, w->bytes[w->next]);
     w->next++;
-    return bytes == 0 || fwrite(values, (size_t)bytes, 1, w->file) == 1 ? GHP_OK : fail_write(w);
+    return put(w, values, (size_t)bytes);
+}
+
+enum ghp_status ghp_safetensors_sync(struct ghp_safetensors_writer *w)
+{
+    char digits[CHECKSUM_DIGITS + 1];
+
+    GHP_ASSERT_EQ(w->next, w->n);
+    ghp_hash_text(w->sum, digits);
+    if (w->digits_at > 0 && (fseek(w->file, w->digits_at, SEEK_SET) != 0 ||
+                             fwrite(digits, CHECKSUM_DIGITS, 1, w->file) != 1))
+        return fail_write(w);
+    return fflush(w->file) == 0 && fsync(fileno(w->file)) == 0 ? GHP_OK : fail_write(w);
 }
 
 enum ghp_status ghp_safetensors_finish(struct ghp_safetensors_writer *w)
 {
-    enum ghp_status status = GHP_OK;
+    enum ghp_status status = ghp_safetensors_sync(w);
 
-    GHP_ASSERT_EQ(w->next, w->n);
-    if (fflush(w->file) != 0 || fsync(fileno(w->file)) != 0 || rename(w->temporary, w->path) != 0) {
-        status = fail_write(w);
+    if (status == GHP_OK && rename(w->temporary, w->path) != 0) status = fail_write(w);
+    if (status != GHP_OK) {
         ghp_safetensors_abandon(w);
         return status;
     }
@@ -371,6 +410,51 @@ const struct ghp_safetensor *ghp_safetensors_find(const struct ghp_safetensors *
 const char *ghp_safetensors_metadata(const struct ghp_safetensors *f, const char *key)
 {
     return json_string_value(json_object_get(json_object_get(f->header.root, "__metadata__"), key));
+}
+
+/* ---- checksum ---- */
+
+/* The hash of all bytes, but of '0' for the digits, which go to `digits`. */
+static enum ghp_status sum_file(struct ghp_safetensors *f, char digits[CHECKSUM_DIGITS + 1],
+                                uint64_t *sum)
+{
+    enum { AT_ONCE = 1 << 16 };
+    size_t room = (size_t)f->data_at > AT_ONCE ? (size_t)f->data_at : AT_ONCE, n;
+    char *piece = ghp_alloc(room + 1, 1), *at = NULL;
+    bool good;
+
+    if (piece == NULL) return GHP_NO_MEMORY();
+    good = fseeko(f->file, 0, SEEK_SET) == 0 && fread(piece, (size_t)f->data_at, 1, f->file) == 1;
+    if (good) at = checksum_digits(piece + LENGTH_BYTES);
+    if (at != NULL) {
+        memcpy(digits, at, CHECKSUM_DIGITS);
+        memcpy(at, no_checksum, CHECKSUM_DIGITS);
+    }
+    *sum = ghp_hash(piece, (size_t)f->data_at, GHP_HASH_SEED);
+    for (int64_t left = f->data_bytes; good && left > 0; left -= (int64_t)n) {
+        n = left < (int64_t)room ? (size_t)left : room;
+        good = fread(piece, n, 1, f->file) == 1;
+        *sum = ghp_hash(piece, n, *sum);
+    }
+    free(piece);
+    if (good) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that the file is complete", f->path,
+                    strerror(errno));
+}
+
+enum ghp_status ghp_safetensors_check(struct ghp_safetensors *f)
+{
+    char said[CHECKSUM_DIGITS + 1] = "", is[CHECKSUM_DIGITS + 1];
+    uint64_t sum = 0;
+
+    if (ghp_safetensors_metadata(f, "checksum") == NULL) return GHP_OK;
+    GHP_TRY(sum_file(f, said, &sum));
+    ghp_hash_text(sum, is);
+    if (strcmp(said, is) == 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_FORMAT,
+                    "'%s' is damaged: its checksum is %s, and it says %s; use another copy, or "
+                    "leave the checksum out of a file that was changed on purpose",
+                    f->path, is, said[0] != '\0' ? said : "none that can be read");
 }
 
 /* ---- numbers ---- */

@@ -6,6 +6,9 @@
  * Knows tensors, not models: executor/state/checkpoint.h says which. A writer gets the list first and the values one
  * tensor at a time, so that no more than one whole tensor is ever in memory; the file appears complete or not at all.
  *
+ * A file may name its own content: "checksum" in the metadata is the hash (core/base/hash.h) of all of its bytes, with
+ * '0' in place of the checksum's 16 digits. One changed byte changes it. Other readers see a text of the metadata.
+ *
  * Source   the format's description at https://github.com/huggingface/safetensors
  * Tested   tests/core/model/test_safetensors.c */
 #ifndef GHP_CORE_MODEL_SAFETENSORS_H
@@ -47,12 +50,16 @@ struct ghp_safetensors_list {
     struct ghp_safetensor *tensors;
     int n_metadata;
     const struct ghp_metadatum *metadata;
+    bool checksum; /* the file names its content */
 };
 enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safetensors_list *list,
                                       struct ghp_safetensors_writer **writer);
 /* The next tensor's values: exactly its bytes. */
 enum ghp_status ghp_safetensors_append(struct ghp_safetensors_writer *writer, const void *values,
                                        int64_t bytes);
+/* All values are there: the file is complete and on disk, but still under its temporary name. For a caller who has to
+ * do something before it appears. */
+enum ghp_status ghp_safetensors_sync(struct ghp_safetensors_writer *writer);
 /* Makes the file appear under its name, durably: file and folder are synced. Frees the writer, also on failure. */
 enum ghp_status ghp_safetensors_finish(struct ghp_safetensors_writer *writer);
 /* Drops the file and frees the writer; accepts NULL. */
@@ -76,6 +83,10 @@ const struct ghp_safetensor *ghp_safetensors_find(const struct ghp_safetensors *
                                                   const char *name); /* or NULL */
 const char *ghp_safetensors_metadata(const struct ghp_safetensors *file,
                                      const char *key); /* or NULL */
+/* Reads the whole file and compares it with its checksum; without one there is nothing to compare.
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT (another content than was written); GHP_ERR_IO; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_safetensors_check(struct ghp_safetensors *file);
 /* All values of a tensor as element_bytes (4 or 8) floating-point numbers, whatever the file has.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_INPUT (no floating-point numbers) */

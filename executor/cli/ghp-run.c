@@ -233,7 +233,9 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &chosen.checkpoint_folder,
      .argument = "DIR",
-     .help = "write DIR/checkpoint.safetensors after each epoch and at the end"},
+     .help = "write DIR/checkpoint.safetensors after each epoch and at the end, and keep the one "
+             "before "
+             "it"},
     {.name = "checkpoint-every",
      .kind = GHP_OPT_INT,
      .target = &chosen.checkpoint_every,
@@ -412,15 +414,15 @@ static int run(struct ghp_session *session, enum ghp_status status)
                    session->transport->control->rank, session->transport->control->size);
     if (status != GHP_OK)
         result = report_failure(status, speaks);
-    else if (!session->verified)
-        result = 1;
+    else
+        result = session->exit_code;
     ghp_transport_end(session->transport);
     return result;
 }
 
 int main(int argc, char **argv)
 {
-    struct ghp_session session = {.tool = &tool, .options = &chosen, .verified = true};
+    struct ghp_session session = {.tool = &tool, .options = &chosen};
     enum ghp_status started, status;
 
     ghp_log_open(tool.name, false); /* nobody knows yet who speaks */

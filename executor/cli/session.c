@@ -171,15 +171,15 @@ static enum ghp_status check_checkpoint(const struct parts *p, const struct ghp_
 static enum ghp_status load_weights(struct parts *p)
 {
     struct ghp_checkpoint checkpoint = {0};
+    struct ghp_training *t = &p->training;
 
+    t->checkpoints.path = p->options->checkpoint_folder;
     if (!p->options->resume) return GHP_OK;
-    GHP_TRY(
-        ghp_checkpoint_load(p->options->checkpoint_folder, p->session_plan->worker, &checkpoint));
+    GHP_TRY(ghp_checkpoint_load(&t->checkpoints, p->session_plan->worker, &checkpoint));
     GHP_TRY(check_checkpoint(p, &checkpoint));
-    p->training.first_step = checkpoint.step;
+    t->first_step = checkpoint.step;
     ghp_note("resuming after step %lld", (long long)checkpoint.step);
-    return p->training.metrics != NULL ? ghp_metrics_resume(p->training.metrics, checkpoint.step)
-                                       : GHP_OK;
+    return t->metrics != NULL ? ghp_metrics_resume(t->metrics, checkpoint.step) : GHP_OK;
 }
 
 static enum ghp_status open_snapshots(struct parts *p)
@@ -208,14 +208,15 @@ static enum ghp_status train(struct parts *p)
 
     t->worker = p->session_plan->worker;
     t->training_config = &p->setup.training_config;
-    t->checkpoint_folder = p->options->checkpoint_folder;
     t->checkpoint_every = p->options->checkpoint_every;
     t->memory = &p->memory;
     t->snapshot = p->options->verify_steps != GHP_NOT_SET ? &p->mine : NULL;
     p->setup.session->in_loop = true;
     status = ghp_train(t);
-    if (status == GHP_OK) p->setup.session->in_loop = false;
-    return status;
+    if (status != GHP_OK) return status;
+    p->setup.session->in_loop = false;
+    if (t->checkpoint_lost || t->metrics_lost) p->setup.session->exit_code = 1;
+    return GHP_OK;
 }
 
 /* ---- afterwards ---- */
@@ -254,7 +255,7 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
         GHP_TRY(ghp_verify_compare(&p->mine, &p->alone, s->precision, &verification));
         run->verification = &verification;
         run->alone_losses = &p->alone.losses;
-        s->session->verified = verification.passed && run->different < 0;
+        if (!verification.passed || run->different >= 0) s->session->exit_code = 1;
     }
     status = print_all(p, run);
     ghp_verification_release(&verification);
@@ -305,7 +306,6 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
     struct parts p = {.options = session->options};
     enum ghp_status status;
 
-    session->verified = true;
     GHP_TRY_GOTO(status, open_all(&p, session), done);
     if (compares(&p)) GHP_TRY_GOTO(status, compare(&p), done);
     if (!trains(&p)) goto done;

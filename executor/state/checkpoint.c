@@ -2,6 +2,7 @@
 #include "executor/state/checkpoint.h"
 
 #include "core/base/file.h"
+#include "core/base/log.h"
 #include "executor/state/parameters.h"
 #include "core/model/safetensors.h"
 
@@ -84,9 +85,13 @@ static enum ghp_status contents_init(const struct ghp_work *work, struct content
     return GHP_OK;
 }
 
-static void path_in(const char *folder, char path[PATH_BYTES])
+enum generation { NEWEST, PREVIOUS };
+static const char *const file_names[] = {"checkpoint.safetensors",
+                                         "checkpoint.previous.safetensors"};
+
+static void path_in(const char *folder, enum generation generation, char path[PATH_BYTES])
 {
-    snprintf(path, PATH_BYTES, "%s/checkpoint.safetensors", folder);
+    snprintf(path, PATH_BYTES, "%s/%s", folder, file_names[generation]);
 }
 
 enum ghp_status ghp_checkpoint_prepare(const char *folder)
@@ -99,7 +104,7 @@ enum ghp_status ghp_checkpoint_prepare(const char *folder)
                         "cannot write checkpoints into '%s'; name a folder that exists or can be "
                         "made, and may be written",
                         folder);
-    path_in(folder, path);
+    path_in(folder, NEWEST, path);
     ghp_safetensors_clean(path);
     return GHP_OK;
 }
@@ -113,15 +118,18 @@ static enum ghp_status begin(const char *folder, const struct ghp_work *work,
                                          (uint64_t)checkpoint.samples};
     struct ghp_metadatum metadata[2 + N_NUMBERS] = {{"format", format},
                                                     {"model", work->model->name}};
-    struct ghp_safetensors_list list = {
-        .n = c->n, .tensors = c->tensors, .n_metadata = 2 + N_NUMBERS, .metadata = metadata};
+    struct ghp_safetensors_list list = {.n = c->n,
+                                        .tensors = c->tensors,
+                                        .n_metadata = 2 + N_NUMBERS,
+                                        .metadata = metadata,
+                                        .checksum = true};
     char path[PATH_BYTES], texts[N_NUMBERS][NUMBER_BYTES];
 
     for (int i = 0; i < N_NUMBERS; i++) {
         snprintf(texts[i], sizeof(texts[i]), "%" PRIu64, numbers[i]);
         metadata[2 + i] = (struct ghp_metadatum){number_names[i], texts[i]};
     }
-    path_in(folder, path);
+    path_in(folder, NEWEST, path);
     return ghp_safetensors_begin(path, &list, writer);
 }
 
@@ -133,53 +141,92 @@ static enum ghp_status world_of(struct ghp_worker *worker, struct ghp_comm **wor
     return ghp_collectives_group(exec->transport->host, all, GHP_STREAM_COMPUTE, world);
 }
 
-/* Gathers every tensor; `writer` (rank 0) keeps them. A write that fails does not stop the gathering, in which all
- * are. */
-static enum ghp_status gather_all(struct ghp_worker *worker, const struct contents *c,
-                                  struct ghp_safetensors_writer *writer)
+/* Gathers every tensor into `whole`; `writer` (rank 0) keeps them. A write that fails does not stop the gathering, in
+ * which all are: *written says of it. */
+static enum ghp_status gather_all(struct ghp_worker *worker, const struct contents *c, void *whole,
+                                  struct ghp_safetensors_writer *writer, enum ghp_status *written)
 {
     int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
-    enum ghp_status status = GHP_OK, written = GHP_OK;
-    void *whole = ghp_alloc((size_t)c->largest + 1, (size_t)element_bytes);
 
-    if (whole == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < c->n; i++) {
         const struct entry *e = &c->entries[i];
 
-        GHP_TRY_GOTO(status, ghp_parameters_gather(worker, e->tensor, e->buffer_kind, whole), done);
-        if (writer != NULL && written == GHP_OK)
-            written =
+        GHP_TRY(ghp_parameters_gather(worker, e->tensor, e->buffer_kind, whole));
+        if (writer != NULL && *written == GHP_OK)
+            *written =
                 ghp_safetensors_append(writer, whole, e->tensor->param->elements * element_bytes);
     }
-    status = written;
-done:
-    free(whole);
-    return status;
+    return GHP_OK;
 }
 
-enum ghp_status ghp_checkpoint_save(const char *folder, struct ghp_worker *worker,
+/* The newest file, if it is whole and of this training, gets the name of the one before it as well; without links it
+ * has that name alone until the new file appears. */
+static void keep_previous(const struct ghp_checkpoint_folder *folder)
+{
+    char newest[PATH_BYTES], previous[PATH_BYTES];
+
+    path_in(folder->path, NEWEST, newest);
+    path_in(folder->path, PREVIOUS, previous);
+    if (folder->newest || !folder->previous) unlink(previous);
+    if (folder->newest && link(newest, previous) != 0) (void)rename(newest, previous);
+}
+
+/* Rank 0: the file is complete. Frees the writer. */
+static enum ghp_status appear(const struct ghp_checkpoint_folder *folder,
+                              struct ghp_safetensors_writer *writer)
+{
+    enum ghp_status status = ghp_safetensors_sync(writer);
+
+    if (status != GHP_OK) {
+        ghp_safetensors_abandon(writer);
+        return status;
+    }
+    keep_previous(folder);
+    return ghp_safetensors_finish(writer);
+}
+
+/* All workers agree on `status`. A failure costs the checkpoint alone. */
+static enum ghp_status agree(struct ghp_worker *worker, struct ghp_comm *world,
+                             enum ghp_status status)
+{
+    struct ghp_control *control = ghp_worker_exec_context(worker)->transport->control;
+
+    status = ghp_control_agree(control, world, status);
+    if (status == GHP_OK || status == GHP_ERR_COMM) return status;
+    return GHP_FAIL(GHP_ERR_IO, "%s", ghp_status_message());
+}
+
+enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
                                     struct ghp_checkpoint checkpoint)
 {
-    const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
     const struct ghp_work *work = ghp_worker_work(worker);
     struct ghp_safetensors_writer *writer = NULL;
     struct ghp_comm *world = NULL;
     struct contents c = {0};
-    enum ghp_status status = GHP_OK;
+    enum ghp_status status = GHP_OK, written = GHP_OK;
+    void *whole = NULL;
 
     GHP_TRY_GOTO(status, world_of(worker, &world), done);
     world->label = "writing a checkpoint";
     status = contents_init(work, &c);
-    if (status == GHP_OK && work->rank == 0) status = begin(folder, work, checkpoint, &c, &writer);
-    GHP_TRY_GOTO(status, ghp_control_agree(exec->transport->control, world, status), done);
-    status = gather_all(worker, &c, writer);
-    if (writer != NULL && status == GHP_OK) {
-        status = ghp_safetensors_finish(writer);
+    if (status == GHP_OK) {
+        whole = ghp_alloc((size_t)c.largest + 1, (size_t)ghp_parameter_bytes(work->element_bytes));
+        if (whole == NULL) status = GHP_NO_MEMORY();
+    }
+    if (status == GHP_OK && work->rank == 0)
+        status = begin(folder->path, work, checkpoint, &c, &writer);
+    GHP_TRY_GOTO(status, agree(worker, world, status), done);
+    GHP_TRY_GOTO(status, gather_all(worker, &c, whole, writer, &written), done);
+    if (writer != NULL && written == GHP_OK) {
+        written = appear(folder, writer);
         writer = NULL;
     }
-    status = ghp_control_agree(exec->transport->control, world, status);
+    GHP_TRY_GOTO(status, agree(worker, world, written), done);
+    folder->previous = folder->newest || folder->previous;
+    folder->newest = true;
 done:
     ghp_safetensors_abandon(writer);
+    free(whole);
     contents_release(&c);
     return status;
 }
@@ -291,17 +338,16 @@ done:
     return status;
 }
 
-enum ghp_status ghp_checkpoint_load(const char *folder, struct ghp_worker *worker,
-                                    struct ghp_checkpoint *checkpoint)
+static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
+                                 struct ghp_checkpoint *checkpoint)
 {
     struct ghp_safetensors *file = NULL;
     struct contents c = {0};
-    char path[PATH_BYTES];
     enum ghp_status status = contents_init(ghp_worker_work(worker), &c);
 
     if (status != GHP_OK) goto done;
-    path_in(folder, path);
     GHP_TRY_GOTO(status, ghp_safetensors_open(path, &file), done);
+    GHP_TRY_GOTO(status, ghp_safetensors_check(file), done);
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
     GHP_TRY_GOTO(status, check_contents(path, file, &c), done);
     GHP_TRY_GOTO(status, scatter_all(worker, file, &c), done);
@@ -310,4 +356,70 @@ done:
     ghp_safetensors_close(file);
     contents_release(&c);
     return status;
+}
+
+/* What all workers together make of the file that each has read, `mine`: its step, and how the reading ended.
+ * *damaged: some could not read it, and nobody found anything else wrong; the same on every worker. */
+static enum ghp_status agree_on_file(struct ghp_worker *worker, struct ghp_comm *world,
+                                     struct ghp_word mine, bool *damaged)
+{
+    struct ghp_control *control = ghp_worker_exec_context(worker)->transport->control;
+    const struct ghp_word *words = &mine;
+    int unread = 0, wrong = 0;
+    bool apart = false;
+
+    if (world->ranks.count > 1) GHP_TRY(control->ops->tell(control, world, mine, &words));
+    for (int i = 0; i < world->ranks.count; i++) {
+        int64_t status = words[i].status;
+
+        if (status == GHP_ERR_IO || status == GHP_ERR_FORMAT)
+            unread++;
+        else if (status != GHP_OK)
+            wrong++;
+        apart = apart || words[i].value != words[0].value;
+    }
+    *damaged = unread > 0 && wrong == 0;
+    GHP_TRY(ghp_control_agree(control, world, (enum ghp_status)mine.status));
+    if (!apart) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT, "workers see checkpoints of different steps; name a folder on a "
+                                   "file system that all nodes share");
+}
+
+static enum ghp_status load(const struct ghp_checkpoint_folder *folder, enum generation generation,
+                            struct ghp_worker *worker, struct ghp_checkpoint *checkpoint,
+                            bool *damaged)
+{
+    struct ghp_comm *world = NULL;
+    enum ghp_status status;
+    char path[PATH_BYTES];
+
+    *damaged = false;
+    GHP_TRY(world_of(worker, &world));
+    world->label = "reading a checkpoint";
+    path_in(folder->path, generation, path);
+    status = read_file(path, worker, checkpoint);
+    return agree_on_file(worker, world,
+                         (struct ghp_word){status == GHP_OK ? (double)checkpoint->step : 0, status},
+                         damaged);
+}
+
+enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint *checkpoint)
+{
+    bool damaged = false, both = false;
+    enum ghp_status status = load(folder, NEWEST, worker, checkpoint, &damaged);
+    char why[PATH_BYTES], path[PATH_BYTES];
+
+    folder->newest = status == GHP_OK;
+    folder->previous = true;
+    if (!damaged) return status;
+    snprintf(why, sizeof(why), "%s", ghp_status_message());
+    path_in(folder->path, PREVIOUS, path);
+    if (load(folder, PREVIOUS, worker, checkpoint, &both) == GHP_OK) {
+        ghp_warn("%s; going on from the checkpoint before it, '%s', of %" PRId64 " steps", why,
+                 path, checkpoint->step);
+        return GHP_OK;
+    }
+    if (access(path, F_OK) != 0) return GHP_FAIL(status, "%s", why);
+    return GHP_FAIL(status, "%s; nor can the one before it be used: %s", why, ghp_status_message());
 }

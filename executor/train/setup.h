@@ -68,8 +68,9 @@ struct ghp_session {
     const struct ghp_tool *tool; /* its options go into the run file */
     const struct ghp_session_options *options;
     struct ghp_transport *transport;
-    bool in_loop;  /* a failure now must abort all workers */
-    bool verified; /* false: a verification was asked for and did not pass */
+    bool in_loop; /* a failure now must abort all workers */
+    /* of a run without failure: 0; 1 where a verification did not pass or a file is missing */
+    int exit_code;
 };
 
 struct ghp_session_plan { /* one plan of a session */

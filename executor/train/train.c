@@ -3,7 +3,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
-#include "executor/state/checkpoint.h"
 
 #include <math.h>
 
@@ -13,6 +12,16 @@ static int64_t warm_up(const struct ghp_training *t)
     int64_t n = t->steps - t->first_step;
 
     return n > 8 ? 3 : n > 2 ? 1 : 0;
+}
+
+/* A line of metrics that cannot be written ends the file, not the training. */
+static void keep_metrics(struct ghp_training *t, enum ghp_status written)
+{
+    if (written == GHP_OK) return;
+    ghp_warn("no more metrics are kept: %s", ghp_status_message());
+    ghp_metrics_close(t->metrics);
+    t->metrics = NULL;
+    t->metrics_lost = true;
 }
 
 /* Keeps the latest finished step's result, if it is a new one. */
@@ -40,7 +49,8 @@ static enum ghp_status note_result(struct ghp_training *t)
         .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
         .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
     ghp_progress_step(t->losses.steps, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
-    return t->metrics != NULL ? ghp_metrics_step(t->metrics, &line) : GHP_OK;
+    if (t->metrics != NULL) keep_metrics(t, ghp_metrics_step(t->metrics, &line));
+    return GHP_OK;
 }
 
 static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
@@ -49,8 +59,9 @@ static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
 
     GHP_TRY(ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, &t->evaluation));
     t->has_evaluation = true;
-    if (t->metrics == NULL) return GHP_OK;
-    return ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation);
+    if (t->metrics != NULL)
+        keep_metrics(t, ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation));
+    return GHP_OK;
 }
 
 static enum ghp_status save(struct ghp_training *t, int64_t done)
@@ -60,8 +71,12 @@ static enum ghp_status save(struct ghp_training *t, int64_t done)
                                         .seed = order->seed,
                                         .global_batch = order->global_batch,
                                         .samples = order->n};
+    enum ghp_status status = ghp_checkpoint_save(&t->checkpoints, t->worker, checkpoint);
 
-    return ghp_checkpoint_save(t->checkpoint_folder, t->worker, checkpoint);
+    t->checkpoint_lost = status != GHP_OK;
+    if (status != GHP_ERR_IO) return status;
+    ghp_warn("no checkpoint after %lld steps: %s", (long long)done, ghp_status_message());
+    return GHP_OK;
 }
 
 /* What is due when `done` steps are done: everything here wants flushed weights and is left out of the step times. */
@@ -69,7 +84,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done)
 {
     bool last = done == t->steps, epoch = done % ghp_order_steps(&t->training_config->order) == 0;
     bool every = t->checkpoint_every > 0 && done % t->checkpoint_every == 0;
-    bool saves = t->checkpoint_folder != NULL && (last || epoch || every),
+    bool saves = t->checkpoints.path != NULL && (last || epoch || every),
          evaluates = t->evaluates && (last || epoch);
 
     if (!saves && !evaluates && !last) return GHP_OK;

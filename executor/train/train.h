@@ -2,12 +2,14 @@
  * bar.
  *
  * Says what happens when; how a step runs is executor/engine/worker.h's, what it consists of
- * executor/train/training_config.h's. Results come one step late, because a step's sums are complete only when the
+ * executor/train/training_config.h's. A checkpoint or a line of metrics that cannot be written is said and costs no
+ * more than itself. Results come one step late, because a step's sums are complete only when the
  * next one needs their place. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAIN_H
 #define GHP_EXECUTOR_TRAIN_TRAIN_H
 
 #include "executor/train/evaluate.h"
+#include "executor/state/checkpoint.h"
 #include "executor/platform/memory.h"
 #include "executor/train/metrics.h"
 #include "executor/train/training_config.h"
@@ -18,11 +20,12 @@ struct ghp_training {
     /* given */
     struct ghp_worker *worker;
     struct ghp_training_config *training_config;
-    int64_t first_step, steps;     /* first_step .. steps - 1 are trained */
-    bool evaluates;                /* on the test set, after each epoch and at the end */
-    const char *checkpoint_folder; /* NULL: none; else after each epoch and at the end, */
-    int64_t checkpoint_every;      /* and every so many steps; 0: no more */
-    struct ghp_metrics *metrics;   /* rank 0; NULL elsewhere or without file */
+    int64_t first_step, steps; /* first_step .. steps - 1 are trained */
+    bool evaluates;            /* on the test set, after each epoch and at the end */
+    struct ghp_checkpoint_folder
+        checkpoints;             /* path NULL: none; else after each epoch, at the end, */
+    int64_t checkpoint_every;    /* and every so many steps; 0: no more */
+    struct ghp_metrics *metrics; /* rank 0; NULL elsewhere or without file */
     /* NULL, or takes the first step's gradients and the last weights */
     struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */
@@ -31,6 +34,8 @@ struct ghp_training {
     double seconds;           /* of steps, without evaluations and checkpoints */
     bool has_evaluation;
     struct ghp_evaluation evaluation; /* the last one */
+    bool checkpoint_lost;             /* the last one could not be written */
+    bool metrics_lost;                /* the file ends early */
 };
 
 /* Trains.

@@ -31,6 +31,7 @@ bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     if (ghp_safetensors_open(path, &file) != GHP_OK) return false;
     read_all(file, n);
     (void)ghp_safetensors_metadata(file, "format");
+    (void)ghp_safetensors_check(file);
     ghp_safetensors_close(file);
     return true;
 }

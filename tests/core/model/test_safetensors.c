@@ -104,6 +104,51 @@ static void check_round_trip(int element_bytes)
     CHECK(access(path, F_OK) != 0);
 }
 
+/* A file that names its content: whichever of its bytes is changed, the file does not open, or its check fails, or the
+ * change is in the key of the checksum, and nothing else is different. */
+static void check_checksum(void)
+{
+    static const float values[6] = {1, 2, 3, 4, 5, 6};
+    struct ghp_safetensor tensor = {.name = "a", .element_bytes = 4, .n_dims = 1, .dims = {6}};
+    struct ghp_metadatum text = {"step", "\"checksum\":\"0000000000000000"};
+    const struct ghp_safetensors_list list = {
+        .n = 1, .tensors = &tensor, .n_metadata = 1, .metadata = &text, .checksum = true};
+    struct ghp_safetensors_writer *writer = NULL;
+    struct ghp_safetensors *file = NULL;
+    long bytes, unnoticed = 0;
+    FILE *raw;
+
+    CHECK_STATUS(ghp_safetensors_begin(path, &list, &writer), GHP_OK);
+    CHECK_STATUS(ghp_safetensors_append(writer, values, sizeof(values)), GHP_OK);
+    CHECK_STATUS(ghp_safetensors_sync(writer), GHP_OK);
+    CHECK(access(path, F_OK) != 0);
+    CHECK_STATUS(ghp_safetensors_finish(writer), GHP_OK);
+    if (!CHECK_STATUS(ghp_safetensors_open(path, &file), GHP_OK)) return;
+    CHECK_STATUS(ghp_safetensors_check(file), GHP_OK);
+    CHECK_TEXT(ghp_safetensors_metadata(file, "step"), text.value);
+    ghp_safetensors_close(file);
+    raw = fopen(path, "r+b");
+    CHECK(raw != NULL && fseek(raw, 0, SEEK_END) == 0);
+    bytes = ftell(raw);
+    for (long at = 0; at < bytes; at++) {
+        int byte;
+
+        CHECK(fseek(raw, at, SEEK_SET) == 0);
+        byte = fgetc(raw);
+        CHECK(fseek(raw, at, SEEK_SET) == 0 && fputc(byte ^ 1, raw) != EOF && fflush(raw) == 0);
+        if (ghp_safetensors_open(path, &file) == GHP_OK && ghp_safetensors_check(file) == GHP_OK) {
+            unnoticed++;
+            CHECK(ghp_safetensors_metadata(file, "checksum") == NULL);
+            CHECK_TEXT(ghp_safetensors_metadata(file, "step"), text.value);
+        }
+        ghp_safetensors_close(file);
+        CHECK(fseek(raw, at, SEEK_SET) == 0 && fputc(byte, raw) != EOF);
+    }
+    fclose(raw);
+    CHECK_EQ(unnoticed, (long)strlen("checksum"));
+    unlink(path);
+}
+
 /* Writes a file of three tensors and two texts; the file, where it was written, has them all. */
 static enum ghp_status write_all(void *context)
 {
@@ -166,6 +211,7 @@ int main(void)
     check_refusals();
     check_round_trip(4);
     check_round_trip(8);
+    check_checksum();
     no_memory_each("writing", write_all, NULL);
     no_memory_each("reading", read_all, NULL);
     unlink(path);

@@ -268,6 +268,7 @@ static void check_no_tapes(const char *model)
 static void check_checkpoint(const char *model)
 {
     char folder[] = "/tmp/ghp-device-XXXXXX", path[64];
+    struct ghp_checkpoint_folder kept = {.path = folder};
     struct ghp_checkpoint point = {.step = 3, .seed = 1, .global_batch = 1, .samples = 1}, read;
     struct ghp_worker *on_device = NULL, *on_host = NULL;
     struct bench host, device;
@@ -281,14 +282,14 @@ static void check_checkpoint(const char *model)
     CHECK(mkdtemp(folder) != NULL); /* each rank writes rank 0's alone, and reads it */
     CHECK_STATUS(bench_worker(&device, splits, &on_device), GHP_OK);
     CHECK_STATUS(bench_steps(&device, on_device, 0, 3), GHP_OK);
-    CHECK_STATUS(ghp_checkpoint_save(folder, on_device, point), GHP_OK);
+    CHECK_STATUS(ghp_checkpoint_save(&kept, on_device, point), GHP_OK);
     if (workers == 1) {
         CHECK_STATUS(bench_worker(&host, splits, &on_host), GHP_OK);
-        CHECK_STATUS(ghp_checkpoint_load(folder, on_host, &read), GHP_OK);
+        CHECK_STATUS(ghp_checkpoint_load(&kept, on_host, &read), GHP_OK);
         CHECK_EQ(read.step, 3);
         CHECK(fingerprint(on_host, &host.model) == fingerprint(on_device, &device.model));
         CHECK_STATUS(bench_steps(&device, on_device, 3, 5), GHP_OK);
-        CHECK_STATUS(ghp_checkpoint_load(folder, on_device, &read), GHP_OK);
+        CHECK_STATUS(ghp_checkpoint_load(&kept, on_device, &read), GHP_OK);
         CHECK(fingerprint(on_host, &host.model) == fingerprint(on_device, &device.model));
     }
     ghp_worker_close(on_host);

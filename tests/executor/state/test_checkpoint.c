@@ -1,20 +1,36 @@
 /* ghp-test: np=2 np_full=1,4 timeout=120
  *
  * A training that stops half-way under one plan and goes on under another ends where an uninterrupted one does; a
- * checkpoint of another model is refused by the first tensor that differs. */
+ * checkpoint of another model is refused by the first tensor that differs. A newest checkpoint that is damaged, cut or
+ * gone gives way to the one before it; one that cannot be written costs nothing but itself, on every worker. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct ghp_transport *transport;
+static struct ghp_comm *world;
 static char folder[64];
+
+static bool is_first(void)
+{
+    return transport->control->rank == 0;
+}
+
+static void together(void)
+{
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+}
 
 static void check_resume(void)
 {
+    struct ghp_checkpoint_folder kept = {.path = folder};
     struct bench b;
     struct ghp_split *before, *after;
     struct ghp_worker *worker = NULL;
@@ -37,7 +53,7 @@ static void check_resume(void)
     CHECK_STATUS(ghp_snapshot_gradients(&resumed, worker), GHP_OK);
     CHECK_STATUS(bench_steps(&b, worker, 1, 2), GHP_OK);
     CHECK_STATUS(
-        ghp_checkpoint_save(folder, worker,
+        ghp_checkpoint_save(&kept, worker,
                             (struct ghp_checkpoint){.step = 2,
                                                     .seed = UINT64_MAX,
                                                     .global_batch = b.work.problem.global_batch,
@@ -46,7 +62,7 @@ static void check_resume(void)
     ghp_worker_close(worker);
 
     CHECK_STATUS(bench_worker(&b, after, &worker), GHP_OK);
-    CHECK_STATUS(ghp_checkpoint_load(folder, worker, &checkpoint), GHP_OK);
+    CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
     CHECK_EQ(checkpoint.step, 2);
     CHECK(checkpoint.seed == UINT64_MAX);
     CHECK_EQ(checkpoint.global_batch, b.work.problem.global_batch);
@@ -66,6 +82,8 @@ static void check_resume(void)
 
 static void check_other_model(void)
 {
+    struct ghp_checkpoint_folder kept = {.path = folder}, nowhere = {.path = "/nowhere"},
+                                 no_folder = {.path = "/dev/null/here"};
     struct bench b;
     struct ghp_split *splits;
     struct ghp_worker *worker = NULL;
@@ -75,15 +93,153 @@ static void check_other_model(void)
                  GHP_OK);
     splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
-    CHECK_STATUS(ghp_checkpoint_load(folder, worker, &checkpoint), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_ERR_INPUT);
     CHECK_MESSAGE("conv1.weight");
-    CHECK_STATUS(ghp_checkpoint_load("/nowhere", worker, &checkpoint), GHP_ERR_IO);
-    CHECK_STATUS(ghp_checkpoint_save("/dev/null/here", worker, (struct ghp_checkpoint){.step = 1}),
+    CHECK_STATUS(ghp_checkpoint_load(&nowhere, worker, &checkpoint), GHP_ERR_IO);
+    CHECK_MESSAGE("/nowhere/checkpoint.safetensors");
+    CHECK_STATUS(ghp_checkpoint_save(&no_folder, worker, (struct ghp_checkpoint){.step = 1}),
                  GHP_ERR_IO);
     CHECK_MESSAGE("/dev/null/here");
     ghp_worker_close(worker);
     free(splits);
     bench_close(&b);
+}
+
+/* ---- damage ---- */
+
+enum damage { FLIP, CUT, REMOVE };
+
+static void path_of(const char *name, char path[96])
+{
+    snprintf(path, 96, "%s/%s", folder, name);
+}
+
+/* By rank 0, while the others wait. */
+static void damage_file(const char *name, enum damage how)
+{
+    char path[96];
+    FILE *file;
+    int byte;
+
+    path_of(name, path);
+    together();
+    if (is_first() && how == FLIP) {
+        file = fopen(path, "r+b");
+        CHECK(file != NULL && fseek(file, -1000, SEEK_END) == 0);
+        byte = fgetc(file);
+        CHECK(fseek(file, -1, SEEK_CUR) == 0 && fputc(byte ^ 4, file) != EOF && fclose(file) == 0);
+    } else if (is_first() && how == CUT) {
+        CHECK(truncate(path, 5000) == 0);
+    } else if (is_first()) {
+        CHECK(unlink(path) == 0);
+    }
+    together();
+}
+
+struct damaged { /* a worker with weights of its own after each step */
+    struct bench bench;
+    struct ghp_worker *worker;
+    struct ghp_split *splits;
+    uint64_t after[4]; /* steps */
+};
+
+static enum ghp_status save(struct damaged *d, struct ghp_checkpoint_folder *kept, int64_t step)
+{
+    return ghp_checkpoint_save(kept, d->worker, (struct ghp_checkpoint){.step = step});
+}
+
+/* Reads the checkpoint of so many steps, and has the weights of that step. */
+static void loads(struct damaged *d, struct ghp_checkpoint_folder *kept, int64_t step)
+{
+    struct ghp_checkpoint read = {0};
+
+    CHECK_STATUS(ghp_checkpoint_load(kept, d->worker, &read), GHP_OK);
+    CHECK_EQ(read.step, step);
+    CHECK(bench_fingerprint(d->worker) == d->after[step]);
+}
+
+/* Saves after steps 1 and 2, damages the newer one, and goes on from the older one. */
+static void check_one_damaged(struct damaged *d, enum damage how)
+{
+    struct ghp_checkpoint_folder kept = {.path = folder};
+    struct ghp_checkpoint read;
+
+    loads(d, &kept, 1);
+    kept = (struct ghp_checkpoint_folder){.path = folder};
+    CHECK_STATUS(save(d, &kept, 1), GHP_OK);
+    CHECK_STATUS(bench_steps(&d->bench, d->worker, 1, 2), GHP_OK);
+    CHECK_STATUS(save(d, &kept, 2), GHP_OK);
+    loads(d, &kept, 2);
+    damage_file("checkpoint.safetensors", how);
+    loads(d, &kept, 1);
+    /* the damaged one does not take the good one's place */
+    CHECK_STATUS(bench_steps(&d->bench, d->worker, 1, 3), GHP_OK);
+    CHECK_STATUS(save(d, &kept, 3), GHP_OK);
+    loads(d, &kept, 3);
+    damage_file("checkpoint.safetensors", how);
+    loads(d, &kept, 1);
+    damage_file("checkpoint.previous.safetensors", how);
+    CHECK(ghp_checkpoint_load(&kept, d->worker, &read) != GHP_OK);
+    CHECK_MESSAGE("checkpoint.safetensors");
+    if (how != REMOVE) CHECK_MESSAGE("checkpoint.previous.safetensors");
+}
+
+/* Rank 0 cannot write: the others learn of it, and what was there stays. */
+static void check_unwritten(struct damaged *d, struct ghp_checkpoint_folder *kept)
+{
+    struct rlimit before, small = {.rlim_cur = 20000};
+    bool root = geteuid() == 0;
+
+    loads(d, kept, 2);
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    small.rlim_max = before.rlim_max;
+    if (is_first()) CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        CHECK_STATUS(save(d, kept, 3), GHP_ERR_IO);
+        CHECK_MESSAGE("File too large");
+    }
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    loads(d, kept, 2);
+
+    if (is_first()) CHECK(chmod(folder, 0555) == 0 && (!root || seteuid(65534) == 0));
+    CHECK_STATUS(save(d, kept, 3), GHP_ERR_IO);
+    CHECK_MESSAGE("Permission denied");
+    if (is_first()) CHECK((!root || seteuid(0) == 0) && chmod(folder, 0755) == 0);
+    loads(d, kept, 2);
+    CHECK_STATUS(bench_steps(&d->bench, d->worker, 2, 3), GHP_OK);
+    CHECK_STATUS(save(d, kept, 3), GHP_OK);
+    loads(d, kept, 3);
+}
+
+static void check_damage(void)
+{
+    struct ghp_checkpoint_folder kept = {.path = folder};
+    struct damaged d = {.worker = NULL};
+
+    CHECK_STATUS(
+        bench_open(&d.bench, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 4),
+        GHP_OK);
+    d.splits = case_splits(&d.bench.model, d.bench.work.problem, CASE_DATA, 0,
+                           d.bench.work.problem.workers);
+    CHECK_STATUS(bench_worker(&d.bench, d.splits, &d.worker), GHP_OK);
+    for (int step = 1; step <= 3; step++) {
+        CHECK_STATUS(bench_steps(&d.bench, d.worker, step - 1, step), GHP_OK);
+        d.after[step] = bench_fingerprint(d.worker);
+        if (step < 3) CHECK_STATUS(save(&d, &kept, step), GHP_OK);
+    }
+    check_unwritten(&d, &kept);
+    for (int how = FLIP; how <= REMOVE; how++) {
+        kept = (struct ghp_checkpoint_folder){.path = folder};
+        ghp_worker_close(d.worker);
+        CHECK_STATUS(bench_worker(&d.bench, d.splits, &d.worker), GHP_OK);
+        CHECK_STATUS(bench_steps(&d.bench, d.worker, 0, 1), GHP_OK);
+        CHECK_STATUS(save(&d, &kept, 1), GHP_OK);
+        check_one_damaged(&d, (enum damage)how);
+    }
+    ghp_worker_close(d.worker);
+    free(d.splits);
+    bench_close(&d.bench);
 }
 
 /* What a killed run leaves half-written is gone when the next one starts; other files stay. */
@@ -111,7 +267,6 @@ static void check_leftovers(void)
 
 CHECK_TEST(checkpoint)
 {
-    struct ghp_comm *world = NULL;
     long id = (long)getpid();
     char path[96];
     long *ids;
@@ -125,11 +280,12 @@ CHECK_TEST(checkpoint)
         GHP_OK);
     CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
     snprintf(folder, sizeof(folder), "/tmp/ghp-test-checkpoint-%ld", ids[0]);
-    if (transport->control->rank == 0) check_leftovers();
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    if (is_first()) check_leftovers();
+    together();
+    check_damage();
     check_resume();
     check_other_model();
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    together();
     if (transport->control->rank == 0) {
         snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
         CHECK(unlink(path) == 0);

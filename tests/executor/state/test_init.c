@@ -145,6 +145,7 @@ static void check_file(void)
 /* Trains a step, saves, and starts anew from the file under another plan with another seed. */
 static void check_checkpoint(void)
 {
+    struct ghp_checkpoint_folder kept = {.path = folder};
     struct ghp_init_choice choice;
     struct ghp_split *before, *after;
     struct ghp_worker *worker = NULL;
@@ -162,7 +163,7 @@ static void check_checkpoint(void)
     CHECK_STATUS(ghp_snapshot_init(&b.model, true, &saved), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b.model, true, &fresh), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&saved, worker), GHP_OK);
-    CHECK_STATUS(ghp_checkpoint_save(folder, worker, (struct ghp_checkpoint){.step = 1}), GHP_OK);
+    CHECK_STATUS(ghp_checkpoint_save(&kept, worker, (struct ghp_checkpoint){.step = 1}), GHP_OK);
     ghp_worker_close(worker);
     CHECK_STATUS(ghp_init_parse(path, BENCH_SEED + 1, &choice), GHP_OK);
     CHECK_STATUS(bench_worker(&b, after, &worker), GHP_OK);

@@ -159,6 +159,7 @@ static void check_model(const char *path, int ghost_batch, struct bench_numbers 
 
 static void check_resume(const struct ghp_sync_ops *first, const struct ghp_sync_ops *second)
 {
+    struct ghp_checkpoint_folder kept = {.path = folder};
     struct bench b;
     struct ghp_split *before, *after;
     struct ghp_worker *worker = NULL;
@@ -179,14 +180,14 @@ static void check_resume(const struct ghp_sync_ops *first, const struct ghp_sync
     CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
     saved = bench_fingerprint(worker);
     CHECK_STATUS(
-        ghp_checkpoint_save(folder, worker,
+        ghp_checkpoint_save(&kept, worker,
                             (struct ghp_checkpoint){.step = 2,
                                                     .global_batch = b.work.problem.global_batch,
                                                     .samples = b.training_config.order.n}),
         GHP_OK);
     ghp_worker_close(worker);
     if (!open_worker(&b, (struct run){.splits = after, .sync = second}, &worker)) return;
-    CHECK_STATUS(ghp_checkpoint_load(folder, worker, &checkpoint), GHP_OK);
+    CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
     CHECK(bench_fingerprint(worker) == saved); /* momenta too */
     CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b.model, true, &plan), GHP_OK);
@@ -207,6 +208,7 @@ static void check_resume(const struct ghp_sync_ops *first, const struct ghp_sync
 /* One worker alone reads what a group wrote. */
 static void check_alone(void)
 {
+    struct ghp_checkpoint_folder kept = {.path = folder};
     struct bench b;
     struct ghp_split *splits, *data;
     struct ghp_worker *worker = NULL;
@@ -220,13 +222,13 @@ static void check_alone(void)
         return;
     CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
     saved = bench_fingerprint(worker);
-    CHECK_STATUS(ghp_checkpoint_save(folder, worker, (struct ghp_checkpoint){.step = 2}), GHP_OK);
+    CHECK_STATUS(ghp_checkpoint_save(&kept, worker, (struct ghp_checkpoint){.step = 2}), GHP_OK);
     ghp_worker_close(worker);
     b.work.problem.workers = 1;
     b.work.rank = 0;
     data = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     if (!open_worker(&b, (struct run){.splits = data}, &worker)) return;
-    CHECK_STATUS(ghp_checkpoint_load(folder, worker, &checkpoint), GHP_OK);
+    CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
     CHECK(bench_fingerprint(worker) == saved);
     ghp_worker_close(worker);
     free(data);

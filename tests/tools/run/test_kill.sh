@@ -41,7 +41,7 @@ launch() {
     mpirun --oversubscribe --bind-to none -n "$1" ./rank.sh "$GHP_BIN/ghp-run" "${@:2}" "${precision[@]}" --steps $steps --numerics exact --lr 0.02 \
         --json --checkpoint kept --checkpoint-every 1 --metrics metrics.jsonl --watchdog 600 >out 2>err </dev/null
 }
-clean() { [ "$(ls kept)" = checkpoint.safetensors ] || fail "beside the checkpoint: $(ls kept)"; }
+clean() { ! ls kept | grep -vxE 'checkpoint(\.previous)?\.safetensors' || fail "beside the checkpoints: $(ls kept)"; }
 curve() { sed 's/"images_per_s":[^,]*,//' "$1"; }
 value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}\$/\1/p" "$2"; }
 losses() { awk '/"losses": \[/ { on = 1; next } /\]/ { on = 0 } on { gsub(/[ ,]/, ""); print }' "$1"; }
