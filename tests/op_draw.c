@@ -75,16 +75,17 @@ bool op_draw(enum ghp_op op, int variant, char *keys, size_t n)
 
 enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model *model)
 {
+    static const char *const sizes[] = {",\"height\":6,\"width\":6", ",\"height\":6", ""};
     const struct ghp_op_facts *facts = ghp_op_of(op);
     enum ghp_status status = GHP_OK;
     char text[1024];
 
-    for (int vector = 0; vector < 2; ++vector) {
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
         snprintf(
             text, sizeof text,
             "{\"format\":\"ghp.model/1\",\"name\":\"m\",\"input\":{\"channels\":4%s},\"layers\":["
             "{\"name\":\"first\",\"op\":\"relu\"},{\"name\":\"it\",\"op\":\"%s\"%s%s}%s]}",
-            vector == 1 ? "" : ",\"height\":6,\"width\":6", facts->name,
+            sizes[i], facts->name,
             facts->least_inputs > 1 ? ",\"inputs\":[\"input\",\"first\"]" : "", keys,
             facts->is_loss ? ""
                            : ",{\"name\":\"flat\",\"op\":\"flatten\"},"

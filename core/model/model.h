@@ -35,6 +35,7 @@
     X(LAYER_NORM, layer_norm)                                                                      \
     X(RMS_NORM, rms_norm)                                                                          \
     X(DROPOUT, dropout)                                                                            \
+    X(ROTARY, rotary)                                                                              \
     X(ADD, add)                                                                                    \
     X(MUL, mul)                                                                                    \
     X(CONCAT, concat)                                                                              \
@@ -119,6 +120,11 @@ struct ghp_activation {
     double alpha, beta; /* see GHP_FUNCTION_LIST; 0 where not used */
 };
 
+struct ghp_heads { /* rotary */
+    int64_t size;  /* channels of a head */
+    double base;   /* pair i turns by base^(-2 i / size) from one position to the next */
+};
+
 /* view: which input element each output element is. Both count c, h, w, the last fastest (whatever memory does):
  * output element (i_0, i_1, ...) of the sizes is input element offset + sum i_j strides[j]. The sizes' products fall on
  * the bounds between channels, rows and columns of the output. */
@@ -161,6 +167,7 @@ struct ghp_layer {
     struct ghp_activation activation;
     struct ghp_view view;
     struct ghp_border border;
+    struct ghp_heads heads;
     bool learns; /* it or a layer before it has parameters: gradients flow into its output */
     int n_params, n_states;
     struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */

@@ -154,7 +154,8 @@ struct ghp_local ghp_local_whole(const struct ghp_layer *layer)
                               .norm = layer->norm,
                               .activation = layer->activation,
                               .view = layer->view,
-                              .border = layer->border};
+                              .border = layer->border,
+                              .heads = layer->heads};
 }
 
 int64_t ghp_layer_flops(const struct ghp_layer *layer)

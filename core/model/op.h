@@ -60,6 +60,7 @@ struct ghp_local {
     struct ghp_activation activation;
     struct ghp_view view; /* of the local channels */
     struct ghp_border border;
+    struct ghp_heads heads;
 };
 
 enum { GHP_KEY_BYTES = 256 };

@@ -227,6 +227,20 @@ static void add_position_norms(void)
     }
 }
 
+/* Heads that registers divide and others; more positions than turns are carried over; work for two threads. */
+static void add_sequences(void)
+{
+    static const struct ghp_local shapes[] = {{.n = 2, .c = 12, .h = 5, .heads = {6, 100.0}},
+                                              {.n = 1, .c = 32, .h = 131, .heads = {32, 1e4}},
+                                              {.n = 2, .c = 128, .h = 200, .heads = {64, 1e4}}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct ghp_local local = shapes[i];
+        local.op = GHP_OP_ROTARY;
+        local.w = 1;
+        add(local);
+    }
+}
+
 /* Enough work for two threads to share. */
 static void add_large(void)
 {
@@ -292,6 +306,7 @@ const struct ghp_local *op_case_all(int *n)
         add_gathers();
         add_norms();
         add_position_norms();
+        add_sequences();
         add_large();
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .k = 10});
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .k = 33});

@@ -117,6 +117,16 @@ static double position_norm_at(const struct ghp_operand_set *set, struct place o
            op_case_get(set, set->args.at.w[0], o.k);
 }
 
+/* A complex number times e^(i angle); the first half of a head's channels are real parts. */
+static double rotary_at(const struct ghp_operand_set *set, struct place o)
+{
+    int64_t half = set->local.heads.size / 2, pair = o.k % half;
+    bool real = o.k / half % 2 == 0;
+    double angle = (double)o.p * exp(-(double)pair / (double)half * log(set->local.heads.base));
+    double other = x_at(set, o.n, o.p, 0, real ? o.k + half : o.k - half);
+    return x_at(set, o.n, o.p, 0, o.k) * cos(angle) + (real ? -other : other) * sin(angle);
+}
+
 static double dropout_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_kernel_arguments *args = &set->args;
@@ -238,6 +248,7 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_LRN: return lrn_at(set, o);
     case GHP_OP_LAYER_NORM:
     case GHP_OP_RMS_NORM: return position_norm_at(set, o);
+    case GHP_OP_ROTARY: return rotary_at(set, o);
     case GHP_OP_DROPOUT: return dropout_at(set, o);
     case GHP_OP_FLATTEN: {
         int64_t pixels = l->h * l->w, pixel = o.k % pixels;

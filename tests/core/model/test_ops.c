@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where an operation's attributes are sizes: keys of a layer on 4 channels of 6 x 6 pixels, or of one pixel. */
+/* Where an operation's attributes are sizes: keys of a layer on 4 channels (tests/op_draw.h). */
 static const struct op_keys {
     enum ghp_op op;
     const char *keys;
@@ -23,6 +23,7 @@ static const struct op_keys {
     {GHP_OP_AVG_POOL, ",\"kernel\":[3,2],\"pad\":[0,0,1,1],\"count_pad\":false"},
     {GHP_OP_BATCH_NORM, ",\"epsilon\":0.25,\"momentum\":0.5,\"statistics\":\"local:4\""},
     {GHP_OP_LRN, ",\"size\":3,\"alpha\":0.5,\"beta\":0.25,\"k\":2.0"},
+    {GHP_OP_ROTARY, ",\"head_size\":2,\"base\":100.0"},
     {GHP_OP_VIEW, ",\"channels\":2,\"height\":3,\"sizes\":[2,3],\"strides\":[-36,6],\"offset\":40"},
     {GHP_OP_PAD, ",\"pad\":[1,0,2,1],\"pad_channels\":[1,2],\"fill\":\"edge\",\"value\":1.5"},
 };

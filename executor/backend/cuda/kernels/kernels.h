@@ -5,10 +5,10 @@
  * float or bfloat16 (`launch.bf16`); weights, gradients of weights, statistics and sums are float or double as said.
  * Sums that cross blocks go through scratch and are added in a fixed order: the same bits every time.
  *
- * The kernels are in kernels/elementwise.cu (element by element, softmax, update), kernels/norm.cu (sums over channels,
- * normalisations), kernels/position_norm.cu, kernels/pool.cu, kernels/move.cu (copies in another order) and
- * kernels/conv.cu (plain convolutions and linear layers, for shapes that no library takes). C11 and C++17 alike; tested
- * by tests/executor/backend/cuda/test_cuda_ops.c. */
+ * The kernels are in kernels/elementwise.cu (element by element, softmax, update), kernels/norm.cu (sums over
+ * channels, normalisations), kernels/position_norm.cu, kernels/sequence.cu, kernels/pool.cu, kernels/move.cu (copies
+ * in another order) and kernels/conv.cu (plain convolutions and linear layers, for shapes that no library takes). C11
+ * and C++17 alike; tested by tests/executor/backend/cuda/test_cuda_ops.c. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 
@@ -199,6 +199,18 @@ cudaError_t ghp_launch_position_norm_data(struct ghp_launch launch,
                                           const struct ghp_position_norm_job *job);
 cudaError_t ghp_launch_position_norm_weight(struct ghp_launch launch,
                                             const struct ghp_position_norm_job *job);
+
+/* ---- sequences: [n][position][head][channel] ---- */
+
+/* Channels i and pairs + i of each head turned by sign x position x base^(-i / pairs); `to` may be `from`. */
+struct ghp_rotary_job {
+    int64_t n, positions, heads, pairs;
+    double base;
+    float sign;
+    const void *from;
+    void *to;
+};
+cudaError_t ghp_launch_rotary(struct ghp_launch launch, const struct ghp_rotary_job *job);
 
 /* ---- pools ---- */
 

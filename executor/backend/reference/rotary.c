@@ -1,0 +1,38 @@
+/* executor/backend/reference/rotary.c - rotary: pairs of channels turned by the position's angles. */
+#include "executor/backend/reference/reference.h"
+
+#include <math.h>
+
+/* sign: 1 as the definition, -1 back. */
+static void turn(const struct ghp_local *local, double sign, const double *from, double *to)
+{
+    int64_t size = local->heads.size, half = size / 2;
+
+    for (int64_t row = 0; row < local->n * local->h; row++)
+        for (int64_t head = 0; head < local->c / size; head++)
+            for (int64_t i = 0; i < half; i++) {
+                double angle = (double)(row % local->h) *
+                               pow(local->heads.base, -2.0 * (double)i / (double)size);
+                int64_t at = row * local->c + head * size + i;
+                double a = from[at], b = from[at + half];
+
+                to[at] = a * cos(angle) - sign * b * sin(angle);
+                to[at + half] = b * cos(angle) + sign * a * sin(angle);
+            }
+}
+
+static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    turn(local, 1.0, args->at.x[0], args->at.y);
+}
+
+static void backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    turn(local, -1.0, args->at.dy, args->at.dx[0]);
+}
+
+const struct ghp_reference_kernel ghp_reference_rotary[] = {
+    {GHP_OP_ROTARY, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
+    {GHP_OP_ROTARY, GHP_PASS_BACKWARD_DATA, backward, GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
+    {.run = NULL},
+};
