@@ -159,7 +159,7 @@ static enum ghp_status check_checkpoint(const struct parts *p, const struct ghp_
                         "weights with --init",
                         o->checkpoint_folder, (long long)c->global_batch, (long long)c->samples,
                         (long long)order->global_batch, (long long)order->n);
-    if (c->step >= p->training.steps)
+    if (c->step > p->training.steps)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the checkpoint in '%s' has done %lld steps already, and %lld are asked "
                         "for; raise --steps or --epochs",
@@ -178,7 +178,10 @@ static enum ghp_status load_weights(struct parts *p)
     GHP_TRY(ghp_checkpoint_load(&t->checkpoints, p->session_plan->worker, &checkpoint));
     GHP_TRY(check_checkpoint(p, &checkpoint));
     t->first_step = checkpoint.step;
-    ghp_note("resuming after step %lld", (long long)checkpoint.step);
+    if (t->first_step == t->steps)
+        ghp_note("all %lld steps are done: nothing is left to train", (long long)t->steps);
+    else
+        ghp_note("resuming after step %lld", (long long)t->first_step);
     return t->metrics != NULL ? ghp_metrics_resume(t->metrics, checkpoint.step) : GHP_OK;
 }
 
@@ -201,6 +204,17 @@ static enum ghp_status prepare(struct parts *p)
     return ghp_setup_agree(&p->setup, load_weights(p), "reading the checkpoint");
 }
 
+static void note_stop(const struct ghp_training *t)
+{
+    bool kept = t->checkpoints.path != NULL && !t->checkpoint_lost;
+
+    ghp_note("%s at worker %d: ended after %lld of %lld steps; %s%s",
+             ghp_stop_signal_name(t->stop.signal), t->stop.worker, (long long)t->done,
+             (long long)t->steps,
+             kept ? "--resume goes on from the checkpoint in " : "no checkpoint was written",
+             kept ? t->checkpoints.path : "");
+}
+
 static enum ghp_status train(struct parts *p)
 {
     struct ghp_training *t = &p->training;
@@ -215,7 +229,9 @@ static enum ghp_status train(struct parts *p)
     status = ghp_train(t);
     if (status != GHP_OK) return status;
     p->setup.session->in_loop = false;
+    if (t->stop.signal != 0) p->setup.session->exit_code = GHP_EXIT_STOPPED;
     if (t->checkpoint_lost || t->metrics_lost) p->setup.session->exit_code = 1;
+    if (t->stop.signal != 0) note_stop(t);
     return GHP_OK;
 }
 
@@ -310,6 +326,7 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
     if (compares(&p)) GHP_TRY_GOTO(status, compare(&p), done);
     if (!trains(&p)) goto done;
     GHP_TRY_GOTO(status, prepare(&p), done);
+    if (p.training.first_step == p.training.steps) goto done; /* resumed at its end */
     GHP_TRY_GOTO(status, train(&p), done);
     GHP_TRY_GOTO(status, finish(&p), done);
 done:

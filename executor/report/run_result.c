@@ -42,7 +42,7 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->program_hash = e->program_hash;
     run->seed = (uint64_t)s->options->seed;
     run->first_step = t->first_step;
-    run->steps = t->steps;
+    run->steps = t->done;
     run->images_per_s = step_s > 0 ? (double)e->plan.problem.global_batch / step_s : 0;
     run->seconds = t->seconds;
     run->resident_exact = t->memory != NULL && t->memory->exact;

@@ -6,16 +6,20 @@
 #include <stdlib.h>
 
 static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step *step,
-                                   int64_t *samples, struct ghp_evaluation *total)
+                                   int64_t *samples, struct ghp_stop *stop,
+                                   struct ghp_evaluation *total)
 {
     int64_t count = ghp_data_count(step->data, step->set),
             batch = ghp_worker_work(evaluator)->problem.global_batch;
     double correct = 0, loss = 0, seen = 0;
+    bool ends = false;
 
     step->samples = samples;
     for (int64_t first = 0; first < count; first += batch) {
         struct ghp_result result = {0};
 
+        GHP_TRY(ghp_stop_check(stop, &ends));
+        if (ends) return GHP_OK;
         step->valid = count - first < batch ? count - first : batch;
         for (int64_t i = 0; i < batch; i++)
             samples[i] = first + (i < step->valid ? i : 0);
@@ -30,12 +34,14 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
     total->samples = llround(seen);
     total->loss = seen > 0 ? loss / seen : 0;
     total->accuracy = seen > 0 ? correct / seen : 0;
+    total->complete = true;
     GHP_ASSERT_EQ(total->samples, count);
     return GHP_OK;
 }
 
 enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
-                             enum ghp_data_set set, struct ghp_evaluation *evaluation)
+                             enum ghp_data_set set, struct ghp_stop *stop,
+                             struct ghp_evaluation *evaluation)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_work work = *ghp_worker_work(worker);
@@ -53,7 +59,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     GHP_TRY_GOTO(status, ghp_worker_open(ghp_worker_exec_context(worker), &work, &evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(evaluator), done);
-    GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, evaluation), done);
+    GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, stop, evaluation), done);
     evaluation->seconds = ghp_now_s() - begin;
 done:
     ghp_worker_close(evaluator);

@@ -7,19 +7,22 @@
 #define GHP_EXECUTOR_TRAIN_EVALUATE_H
 
 #include "executor/engine/worker.h"
+#include "executor/train/stop.h"
 
 struct ghp_evaluation {
     int64_t samples;
     double loss;     /* mean */
     double accuracy; /* share of samples whose largest output is their label */
     double seconds;
+    bool complete; /* else it was told to end, and nothing else is set */
 };
 
-/* Evaluates `worker`, which must be flushed.
+/* Evaluates `worker`, which must be flushed. Ends early where `stop` (or NULL) says so.
  *
  * Collective over all workers
  * Tested    tests/executor/train/test_evaluate.c */
 enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
-                             enum ghp_data_set set, struct ghp_evaluation *evaluation);
+                             enum ghp_data_set set, struct ghp_stop *stop,
+                             struct ghp_evaluation *evaluation);
 
 #endif

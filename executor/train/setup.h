@@ -64,12 +64,15 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int fault; /* enum ghp_fault */
 };
 
+/* The exit code of a run that a signal ended in order: --resume goes on with it. */
+enum { GHP_EXIT_STOPPED = 4 };
+
 struct ghp_session {
     const struct ghp_tool *tool; /* its options go into the run file */
     const struct ghp_session_options *options;
     struct ghp_transport *transport;
     bool in_loop; /* a failure now must abort all workers */
-    /* of a run without failure: 0; 1 where a verification did not pass or a file is missing */
+    /* of a run without failure: 0; 1 where a verification did not pass or a file is missing; else GHP_EXIT_STOPPED */
     int exit_code;
 };
 

@@ -6,6 +6,12 @@
 
 #include <math.h>
 
+/* A verification compares whole trainings: nothing ends it in order. */
+static struct ghp_stop *stop_of(struct ghp_training *t)
+{
+    return t->snapshot == NULL ? &t->stop : NULL;
+}
+
 /* Steps before measuring starts: first touches, connections, caches. */
 static int64_t warm_up(const struct ghp_training *t)
 {
@@ -57,7 +63,12 @@ static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
 {
     int64_t epoch = ghp_order_epoch(&t->training_config->order, done - 1);
 
-    GHP_TRY(ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, &t->evaluation));
+    struct ghp_evaluation evaluation;
+
+    GHP_TRY(
+        ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, stop_of(t), &evaluation));
+    if (!evaluation.complete) return GHP_OK;
+    t->evaluation = evaluation;
     t->has_evaluation = true;
     if (t->metrics != NULL)
         keep_metrics(t, ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation));
@@ -79,20 +90,24 @@ static enum ghp_status save(struct ghp_training *t, int64_t done)
     return GHP_OK;
 }
 
-/* What is due when `done` steps are done: everything here wants flushed weights and is left out of the step times. */
-static enum ghp_status between_steps(struct ghp_training *t, int64_t done)
+/* What is due when `done` steps are done: everything here wants flushed weights and is left out of the step times.
+ * *ends: a signal ends the training here, and perhaps an evaluation half-way. */
+static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool *ends)
 {
     bool last = done == t->steps, epoch = done % ghp_order_steps(&t->training_config->order) == 0;
     bool every = t->checkpoint_every > 0 && done % t->checkpoint_every == 0;
-    bool saves = t->checkpoints.path != NULL && (last || epoch || every),
-         evaluates = t->evaluates && (last || epoch);
+    bool saves, evaluates;
 
-    if (!saves && !evaluates && !last) return GHP_OK;
+    if (!last) GHP_TRY(ghp_stop_check(stop_of(t), ends));
+    saves = t->checkpoints.path != NULL && (last || epoch || every || *ends);
+    evaluates = t->evaluates && (last || epoch) && !*ends;
+    if (!saves && !evaluates && !last && !*ends) return GHP_OK;
     GHP_TRY(ghp_worker_flush(t->worker));
     GHP_TRY(note_result(t));
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);
     if (evaluates) GHP_TRY(evaluate(t, done));
+    *ends = t->stop.signal != 0;
     if (saves) GHP_TRY(save(t, done));
     ghp_memory_resume(t->memory);
     return GHP_OK;
@@ -119,12 +134,13 @@ static void hint(struct ghp_training *t, int64_t step)
     ghp_worker_hint(t->worker, &next);
 }
 
-enum ghp_status ghp_train(struct ghp_training *t)
+static enum ghp_status run_steps(struct ghp_training *t)
 {
     struct ghp_step_timer *timer = ghp_worker_step_timer(t->worker);
+    bool ends = false;
 
-    ghp_progress_begin("training", t->steps - t->first_step);
-    for (int64_t i = t->first_step; i < t->steps; i++) {
+    t->done = t->first_step;
+    for (int64_t i = t->first_step; i < t->steps && !ends; i++) {
         struct ghp_step step = ghp_training_config_step(t->training_config, i);
         double begin;
 
@@ -134,12 +150,27 @@ enum ghp_status ghp_train(struct ghp_training *t)
         t->seconds += ghp_now_s() - begin;
         GHP_TRY(keep_gradients(t, i));
         GHP_TRY(note_result(t));
-        GHP_TRY(between_steps(t, i + 1));
-        if (i + 1 - t->first_step == warm_up(t)) {
+        GHP_TRY(between_steps(t, i + 1, &ends));
+        t->done = i + 1;
+        if (t->done - t->first_step == warm_up(t) && !ends) {
             GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes timings too */
             ghp_step_timer_forget(timer);
         }
     }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_train(struct ghp_training *t)
+{
+    const struct ghp_exec_context *exec = ghp_worker_exec_context(t->worker);
+    enum ghp_status status;
+
+    if (stop_of(t) != NULL)
+        GHP_TRY(ghp_stop_begin(&t->stop, exec, ghp_worker_work(t->worker)->problem.workers));
+    ghp_progress_begin("training", t->steps - t->first_step);
+    status = run_steps(t);
+    ghp_stop_end(&t->stop);
+    GHP_TRY(status);
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(t->worker));
     GHP_TRY(note_result(t));

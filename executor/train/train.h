@@ -2,9 +2,9 @@
  * bar.
  *
  * Says what happens when; how a step runs is executor/engine/worker.h's, what it consists of
- * executor/train/training_config.h's. A checkpoint or a line of metrics that cannot be written is said and costs no
- * more than itself. Results come one step late, because a step's sums are complete only when the
- * next one needs their place. */
+ * executor/train/training_config.h's. A checkpoint or a line of metrics that cannot be written is said, and costs no
+ * more than itself. A signal ends the training after a step, with a checkpoint (train/stop.h). Results come one step
+ * late, because a step's sums are complete only when the next one needs their place. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAIN_H
 #define GHP_EXECUTOR_TRAIN_TRAIN_H
 
@@ -15,6 +15,7 @@
 #include "executor/train/training_config.h"
 #include "executor/train/verify.h"
 #include "executor/train/losses.h"
+#include "executor/train/stop.h"
 
 struct ghp_training {
     /* given */
@@ -30,6 +31,8 @@ struct ghp_training {
     struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */
     /* found */
+    int64_t done;             /* steps, from 0 on: `steps`, or fewer where a signal ended it */
+    struct ghp_stop stop;     /* says which signal */
     struct ghp_losses losses; /* of steps first_step ... */
     double seconds;           /* of steps, without evaluations and checkpoints */
     bool has_evaluation;

@@ -112,7 +112,7 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
         if (i == 4) {
             CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
             note_loss(worker, t, &n);
-            CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, &t->evaluation), GHP_OK);
+            CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, NULL, &t->evaluation), GHP_OK);
         }
     }
     CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);

@@ -27,7 +27,7 @@ CHECK_TEST(evaluate)
         CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
         CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
         before = bench_fingerprint(worker);
-        CHECK_STATUS(ghp_evaluate(worker, b.data, GHP_DATA_TEST, &again), GHP_OK);
+        CHECK_STATUS(ghp_evaluate(worker, b.data, GHP_DATA_TEST, NULL, &again), GHP_OK);
         CHECK(bench_fingerprint(worker) == before);
         CHECK_EQ(again.samples, ghp_data_count(b.data, GHP_DATA_TEST));
         if (kind == CASE_DATA) first = again;

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/run/test_checkpoint.sh - what checkpoints survive: a newest one that is damaged or cut gives way to the one
-# before it, which is named; a full disk costs checkpoints and metrics, each said, but not the run, which then exits 1.
+# tests/tools/run/test_checkpoint.sh - what checkpoints survive: a newest one that is damaged or cut gives way to the
+# one before it, which is named; a full disk costs checkpoints and metrics, each said, but not the run, which exits 1.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --strategy model -o plan.json >out 2>&1 || { cat out >&2; exit 1; }
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --strategy model -o plan.json >out 2>&1 ||
+    { cat out >&2; exit 1; }
 
 # run ARGS...: 8 steps by two workers, a checkpoint after every second
 run() {
-    mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 8 --numerics exact --threads 1 --json \
-        --checkpoint-every 2 --watchdog 600 "$@" >out 2>err </dev/null
+    mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 8 --numerics exact --threads 1 \
+        --json --checkpoint-every 2 --watchdog 600 "$@" >out 2>err </dev/null
 }
 hash() { sed -n 's/^ *"weights_hash": "\(.*\)",*$/\1/p' out; }
 says() { grep -qe "$1" err || fail "$2 does not say '$1', but: $(head -c 1500 err)"; }
@@ -21,7 +22,8 @@ trap '[ -z "$mounted" ] || umount full; rm -rf "$PWD"' EXIT
 run --checkpoint whole || fail "a plain run exits $?: $(cat err)"
 want=$(hash)
 [ -n "$want" ] || fail "no weights_hash"
-[ "$(echo $(ls whole))" = "checkpoint.previous.safetensors checkpoint.safetensors" ] || fail "beside the checkpoints: $(ls whole)"
+[ "$(echo $(ls whole))" = "checkpoint.previous.safetensors checkpoint.safetensors" ] ||
+    fail "beside the checkpoints: $(ls whole)"
 
 # the newest of 8 steps is damaged, then cut: the one of 6 steps is gone on from, to the same bits
 for how in damaged cut; do
@@ -54,7 +56,8 @@ if mount -t tmpfs -o size=800k ghp full 2>/dev/null; then
     mounted=yes
     run --checkpoint full
     [ $? = 1 ] || fail "a full disk: not exit 1"
-    [ "$(grep -c 'warning: no checkpoint after [468] steps: .*No space left' err)" = 3 ] || fail "not three lost checkpoints: $(cat err)"
+    [ "$(grep -c 'warning: no checkpoint after [468] steps: .*No space left' err)" = 3 ] ||
+        fail "not three lost checkpoints: $(cat err)"
     [ "$(hash)" = "$want" ] || fail "a full disk: other weights"
     [ "$(ls full)" = checkpoint.safetensors ] || fail "a full disk: left $(ls full)"
     mount -o remount,size=8m full

@@ -140,8 +140,8 @@ for ((turn = 1; turn <= kills; turn++)); do
         check_same # anew, over whatever is there
     elif [ "$done_steps" = $steps ]; then
         finished=$((finished + 1))
-        launch 2 mixed2.json --resume && fail "resumed a finished run"
-        grep -q 'raise --steps' err || fail "the last checkpoint does not load"
+        launch 2 mixed2.json --resume || fail "resuming a finished run exits $?"
+        grep -q 'nothing is left' err || fail "the last checkpoint does not load"
     else
         cp -r kept killed && cp metrics.jsonl killed.jsonl
         check_same --resume

@@ -67,7 +67,9 @@ run 3 data3.json --steps 8 "${options[@]}" --checkpoint kept --resume || fail "t
 awk -v a="$whole" -v b="$(value final_loss)" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-10 && d > -1e-10) }' ||
     fail "resumed loss $(value final_loss), uninterrupted $whole"
 [ "$(echo $(ls kept))" = "checkpoint.previous.safetensors checkpoint.safetensors" ] || fail "beside the checkpoints: $(ls kept)"
-run 3 data3.json --steps 8 "${options[@]}" --checkpoint kept --resume && fail "resumed a finished run"
+run 3 data3.json --steps 8 "${options[@]}" --checkpoint kept --resume || fail "resuming a finished run exits $?"
+says err 'nothing is left to train'
+run 3 data3.json --steps 7 "${options[@]}" --checkpoint kept --resume && fail "resumed behind its end"
 says err 'raise --steps'
 run 3 data3.json --steps 9 "${options[@]}" --checkpoint kept --resume --seed 2 && fail "resumed with another seed"
 says err 'seed 1'

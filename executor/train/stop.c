@@ -1,0 +1,91 @@
+/* executor/train/stop.c - see train/stop.h. */
+#include "executor/train/stop.h"
+
+#include "core/base/clock.h"
+
+#include <signal.h>
+
+/* From one telling to the next, which is a round of small messages. */
+static const double period_s = 0.5;
+
+/* SA_RESETHAND: a second one does what it would do without ghp, that is, ends the process. */
+static const struct {
+    int number, flags;
+    const char *name;
+} signals[] = {{SIGTERM, (int)(SA_RESTART | SA_RESETHAND), "SIGTERM"},
+               {SIGINT, (int)(SA_RESTART | SA_RESETHAND), "SIGINT"},
+               {SIGUSR1, SA_RESTART, "SIGUSR1"}};
+enum { N_SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+
+static volatile sig_atomic_t noted; /* the last one; 0: none */
+static struct sigaction before[N_SIGNALS];
+
+static void note(int number)
+{
+    noted = number;
+}
+
+enum ghp_status ghp_stop_begin(struct ghp_stop *stop, const struct ghp_exec_context *exec,
+                               int workers)
+{
+    struct ghp_ranks all = {.count = workers, .stride = 1};
+
+    *stop = (struct ghp_stop){
+        .control = exec->transport->control, .interval = 1, .left = 1, .since_s = ghp_now_s()};
+    noted = 0;
+    GHP_TRY(ghp_collectives_group(exec->transport->host, all, GHP_STREAM_COMPUTE, &stop->world));
+    for (int i = 0; i < N_SIGNALS; i++) {
+        struct sigaction action = {.sa_handler = note, .sa_flags = signals[i].flags};
+
+        sigaction(signals[i].number, &action, &before[i]);
+    }
+    return GHP_OK;
+}
+
+/* The next interval, from what all have told: `last` boundaries took the slowest worker so long. At most twice the last
+ * one, since first steps are unlike later ones. */
+static int64_t interval_of(int64_t last, double most_s)
+{
+    double times = most_s > 0 ? period_s / most_s : 2;
+
+    return times > 2 ? 2 * last : times * (double)last > 1 ? (int64_t)(times * (double)last) : 1;
+}
+
+enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends)
+{
+    double now_s = ghp_now_s(), most_s = 0;
+    const struct ghp_word *words;
+    struct ghp_word mine;
+
+    *ends = stop != NULL && stop->signal != 0;
+    if (stop == NULL || stop->signal != 0 || --stop->left > 0) return GHP_OK;
+    mine = (struct ghp_word){now_s - stop->since_s, noted};
+    words = &mine;
+    stop->world->label = "asking whether to go on";
+    if (stop->world->ranks.count > 1)
+        GHP_TRY(stop->control->ops->tell(stop->control, stop->world, mine, &words));
+    for (int i = 0; i < stop->world->ranks.count; i++) {
+        if (words[i].value > most_s) most_s = words[i].value;
+        if (stop->signal != 0 || words[i].status == 0) continue;
+        stop->signal = (int)words[i].status;
+        stop->worker = ghp_ranks_at(stop->world->ranks, i);
+    }
+    *ends = stop->signal != 0;
+    stop->left = stop->interval = interval_of(stop->interval, most_s);
+    stop->since_s = now_s;
+    return GHP_OK;
+}
+
+void ghp_stop_end(struct ghp_stop *stop)
+{
+    for (int i = 0; stop->world != NULL && i < N_SIGNALS; i++)
+        sigaction(signals[i].number, &before[i], NULL);
+    stop->world = NULL;
+}
+
+const char *ghp_stop_signal_name(int number)
+{
+    for (int i = 0; i < N_SIGNALS; i++)
+        if (signals[i].number == number) return signals[i].name;
+    return "a signal";
+}

@@ -1,0 +1,48 @@
+/* executor/train/stop.h - whether a run was asked to end: signals, and the agreement of all workers on the step after
+ * which they end.
+ *
+ * SIGTERM, SIGINT (Ctrl-C) and SIGUSR1 (which Slurm can send some time before its limit) to any worker end the run in
+ * order. A second SIGTERM or SIGINT to the same worker ends it at once. A handler only notes the signal. The workers
+ * tell each other of it at boundaries, where all come by in the same order: after a step, before a batch of an
+ * evaluation. Not at each: some twice a second, so that it takes no time, by a count that all workers derive from the
+ * same numbers.
+ *
+ * Call order: begin -> check ... check -> end. One at a time in a process.
+ *
+ * Tested  tests/executor/train/test_stop.c, tests/tools/run/test_signals.sh */
+#ifndef GHP_EXECUTOR_TRAIN_STOP_H
+#define GHP_EXECUTOR_TRAIN_STOP_H
+
+#include "executor/engine/worker.h"
+
+struct ghp_stop {
+    struct ghp_control *control;
+    struct ghp_comm *world;
+    int64_t interval, left; /* boundaries from one telling to the next, and until then */
+    double since_s;         /* the last telling */
+    int signal,
+        worker; /* what was agreed on: the signal of the first worker who had one; 0: go on */
+};
+
+/* Begins to note signals.
+ *
+ * workers   all of the run
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_NO_MEMORY
+ * Collective over all workers */
+enum ghp_status ghp_stop_begin(struct ghp_stop *stop, const struct ghp_exec_context *exec,
+                               int workers);
+
+/* At a boundary: whether to end here; then it says so ever after. NULL never ends.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM
+ * Collective over all workers */
+enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends);
+
+/* Signals do again what they did before. Local; accepts one that was not begun. */
+void ghp_stop_end(struct ghp_stop *stop);
+
+/* "SIGTERM" and the like. */
+const char *ghp_stop_signal_name(int number);
+
+#endif
