@@ -20,8 +20,13 @@ static int number_bytes(const struct ghp_worker *worker)
 static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_placement *placement = ghp_worker_placement(worker);
+    const struct ghp_op_facts *facts = ghp_op_of(work->model->layers[t->layer].op);
+    const struct ghp_op_param *kind = t->is_state ? facts->states : facts->params;
+    struct ghp_local local =
+        ghp_local_of(work->model, t->layer, work->splits[t->layer], placement->problem);
 
-    return ghp_shard_of(work->splits[t->layer], ghp_worker_placement(worker)->number, t->param);
+    return ghp_shard_of(&kind[t->slot], &local, placement->number, t->param);
 }
 
 /* Where a tensor's part lies: on a device, not for the host. */
@@ -41,7 +46,7 @@ static struct ghp_device device_of(const struct ghp_worker *worker)
     return ghp_exec_context_device(ghp_worker_exec_context(worker));
 }
 
-/* Sizes of the part: as the whole, but for the dimension that is divided. */
+/* Of the part. */
 static struct ghp_param_descriptor descriptor_of(const struct ghp_worker *worker,
                                                  const struct ghp_tensor *t)
 {
@@ -50,8 +55,7 @@ static struct ghp_param_descriptor descriptor_of(const struct ghp_worker *worker
                                               .elements = ghp_shard_elements(shard),
                                               .element_bytes = number_bytes(worker)};
 
-    memcpy(descriptor.dims, t->param->dims, sizeof(descriptor.dims));
-    if (shard.tp_size > 1) descriptor.dims[shard.rows > 1 ? 1 : 0] /= shard.tp_size;
+    memcpy(descriptor.dims, shard.dims, sizeof(descriptor.dims));
     return descriptor;
 }
 
@@ -331,7 +335,7 @@ enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
     return GHP_OK;
 }
 
-/* What all holders of the shards of one degree say: hashes of the other degrees are zero. */
+/* What all holders of the shards of one TP size say: hashes of the others are zero. */
 static enum ghp_status compare_tp_size(struct ghp_worker *worker,
                                        const struct ghp_tensors_list *list, int tp_size,
                                        const uint64_t *hashes, int *different)

@@ -5,21 +5,23 @@
 
 #include <string.h>
 
-struct ghp_shard ghp_shard_of(struct ghp_split split, int rank, const struct ghp_param *tensor)
+struct ghp_shard ghp_shard_of(const struct ghp_op_param *kind, const struct ghp_local *local,
+                              int number, const struct ghp_param *whole)
 {
-    struct ghp_shard shard = {.tp_size = 1,
-                              .member = 0,
-                              .elements = tensor->elements,
-                              .rows = 1,
-                              .run = tensor->elements};
-    bool divided = split.kind == GHP_SPLIT_OUT || split.kind == GHP_SPLIT_IN ||
-                   split.kind == GHP_SPLIT_CHANNEL;
+    struct ghp_shard shard = {.tp_size = 1, .elements = whole->elements, .rows = 1, .run = 1};
+    int n = ghp_local_param_dims(local, kind, shard.dims);
 
-    if (!divided) return shard;
-    shard.tp_size = split.tp_size;
-    shard.member = rank % split.tp_size;
-    if (split.kind == GHP_SPLIT_IN) shard.rows = tensor->dims[0];
-    shard.run = tensor->elements / shard.rows / split.tp_size;
+    for (int i = 0; i < n; i++) {
+        bool divided = shard.dims[i] < whole->dims[i];
+
+        if (divided) {
+            shard.tp_size = (int)(whole->dims[i] / shard.dims[i]);
+            shard.rows = shard.run;
+            shard.run = 1;
+        }
+        shard.run *= shard.dims[i];
+    }
+    shard.member = number % shard.tp_size;
     return shard;
 }
 

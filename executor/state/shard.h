@@ -1,22 +1,32 @@
 /* executor/state/shard.h - which part of a whole parameter (or state) a worker holds under its layer's split.
  *
- * A shard is `rows` equal runs of the whole tensor: one run where the first dimension is divided (out, channel), one
- * run a first index where the second is (in), the whole tensor where nothing is. */
+ * A shard is `rows` equal runs of the whole tensor: one run where the first dimension is divided, one run a first index
+ * where the second is, the whole tensor where nothing is. Which dimension is divided follows from the sizes of the
+ * parameter at the local operation (core/model/op.h), as the buffers' sizes do. */
 #ifndef GHP_EXECUTOR_STATE_SHARD_H
 #define GHP_EXECUTOR_STATE_SHARD_H
 
 #include "core/sharding/split.h"
 
 struct ghp_shard {
-    int tp_size;      /* members that together hold the tensor; 1: each holds all of it */
-    int member;       /* which of them this worker is */
-    int64_t elements; /* of the whole tensor */
-    int64_t rows;     /* runs */
-    int64_t run; /* elements of one run on this worker; runs of the whole are degree * run apart */
+    int tp_size;                /* members that together hold the tensor; 1: each holds all of it */
+    int member;                 /* which of them this worker is */
+    int64_t elements;           /* of the whole tensor */
+    int64_t dims[GHP_MAX_DIMS]; /* of the part */
+    int64_t rows;               /* runs */
+    int64_t run; /* elements of one run on this worker; runs of the whole are tp_size * run apart */
 };
 
-/* Of a parameter or running statistic of a layer under `split`. Local. Tested tests/executor/state/test_shard.c */
-struct ghp_shard ghp_shard_of(struct ghp_split split, int rank, const struct ghp_param *tensor);
+/* Of a parameter or running statistic.
+ *
+ * kind     in the operation's facts
+ * local    the layer's operation as this worker runs it
+ * number   this worker's, in its stage
+ * whole    the tensor
+ *
+ * Local. Tested tests/executor/state/test_shard.c */
+struct ghp_shard ghp_shard_of(const struct ghp_op_param *kind, const struct ghp_local *local,
+                              int number, const struct ghp_param *whole);
 
 int64_t ghp_shard_elements(struct ghp_shard shard); /* on this worker */
 

@@ -1,44 +1,100 @@
-/* Parts of parameters: taken by each member and put back, they give the whole; where they lie, by index. */
+/* Parts of parameters and statistics: taken by each member and put back, they give the whole; where they lie, by index;
+ * their sizes are those of the worker's buffers. Of each kind of layer that has some, under every split. */
 #include "executor/state/shard.h"
+#include "core/sharding/local.h"
 #include "tests/check.h"
 
-static void check_split(struct ghp_split split, int workers)
+enum { MOST = 512 };
+
+static const char text[] =
+    "{\"format\":\"ghp.model/"
+    "1\",\"name\":\"m\",\"input\":{\"channels\":4,\"height\":6,\"width\":6},"
+    "\"layers\":["
+    "{\"name\":\"conv\",\"op\":\"conv2d\",\"channels\":12,\"kernel\":[3,2]},"
+    "{\"name\":\"grouped\",\"op\":\"conv2d\",\"channels\":8,\"kernel\":[1,2],\"groups\":4},"
+    "{\"name\":\"norm\",\"op\":\"batch_norm\"},"
+    "{\"name\":\"each\",\"op\":\"layer_norm\"},"
+    "{\"name\":\"flat\",\"op\":\"flatten\"},"
+    "{\"name\":\"one\",\"op\":\"linear\",\"features\":1},"
+    "{\"name\":\"more\",\"op\":\"linear\",\"features\":8},"
+    "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}";
+
+/* The dimension that a split divides. */
+static int divided_by(enum ghp_split_kind kind)
 {
-    struct ghp_param weight = {.n_dims = 4, .dims = {6, 4, 3, 2}, .elements = 144};
-    double whole[144], again[144] = {0}, part[144];
+    return kind == GHP_SPLIT_IN ? 1 : 0;
+}
+
+static int64_t index_at(const struct ghp_param *whole, int64_t element, int dim)
+{
+    for (int i = whole->n_dims - 1; i > dim; i--)
+        element /= whole->dims[i];
+    return element % whole->dims[dim];
+}
+
+static void check_tensor(const struct ghp_op_param *kind, const struct ghp_local *local,
+                         struct ghp_split split, const struct ghp_param *tensor, int workers)
+{
+    double whole[MOST], again[MOST] = {0}, part[MOST];
+    bool divides = split.kind != GHP_SPLIT_DATA && split.kind != GHP_SPLIT_FULL;
+    int dim = divided_by(split.kind);
     int64_t held = 0;
 
-    for (int i = 0; i < 144; i++)
+    if (!CHECK(tensor->elements <= MOST)) return;
+    for (int i = 0; i < MOST; i++)
         whole[i] = i;
-    for (int rank = 0; rank < workers; rank++) {
-        struct ghp_shard shard = ghp_shard_of(split, rank, &weight);
-        int64_t n = ghp_shard_elements(shard);
+    for (int number = 0; number < workers; number++) {
+        struct ghp_shard shard = ghp_shard_of(kind, local, number, tensor);
+        int64_t n = ghp_shard_elements(shard), sizes = 1;
 
+        CHECK_EQ(shard.tp_size, divides ? split.tp_size : 1);
+        for (int i = 0; i < tensor->n_dims; i++)
+            sizes *= shard.dims[i];
+        CHECK_EQ(sizes, n);
         ghp_shard_take(shard, 8, whole, part);
         ghp_shard_put(shard, 8, part, again);
         held += n;
-        for (int64_t i = 0; i < n; i++) {
-            int64_t k = (int64_t)part[i] / 24, c = (int64_t)part[i] / 6 % 4;
-
-            if (split.kind == GHP_SPLIT_OUT)
-                CHECK_EQ(k / (6 / split.tp_size), rank % split.tp_size);
-            if (split.kind == GHP_SPLIT_IN) CHECK_EQ(c / (4 / split.tp_size), rank % split.tp_size);
-        }
+        for (int64_t i = 0; i < n && divides; i++)
+            CHECK_EQ(index_at(tensor, (int64_t)part[i], dim) / (tensor->dims[dim] / split.tp_size),
+                     number % split.tp_size);
     }
-    CHECK(memcmp(whole, again, sizeof(whole)) == 0);
-    CHECK_EQ(held *
-                 (split.kind == GHP_SPLIT_DATA || split.kind == GHP_SPLIT_FULL ? 1 : split.tp_size),
-             144 * workers);
+    CHECK(memcmp(whole, again, (size_t)tensor->elements * sizeof *whole) == 0);
+    CHECK_EQ(held * (divides ? split.tp_size : 1), tensor->elements * workers);
+}
+
+static int check_layer(const struct ghp_model *model, int layer, struct ghp_problem problem)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    const struct ghp_op_facts *facts = ghp_op_of(l->op);
+    struct ghp_split splits[GHP_MAX_CHOICES];
+    int n = ghp_split_choices(l, problem, splits, GHP_MAX_CHOICES), tensors = 0;
+
+    for (int i = 0; i < n; i++) {
+        struct ghp_local local = ghp_local_of(model, layer, splits[i], problem);
+
+        for (int p = 0; p < l->n_params; p++) {
+            struct ghp_shard shard = ghp_shard_of(&facts->params[p], &local, 0, &l->params[p]);
+
+            CHECK_EQ(ghp_shard_elements(shard), ghp_local_param_elements(&local, p));
+            check_tensor(&facts->params[p], &local, splits[i], &l->params[p], problem.workers);
+        }
+        for (int s = 0; s < l->n_states; s++)
+            check_tensor(&facts->states[s], &local, splits[i], &l->states[s], problem.workers);
+        tensors += l->n_params + l->n_states;
+    }
+    return tensors;
 }
 
 CHECK_TEST(shard)
 {
-    check_split((struct ghp_split){GHP_SPLIT_DATA, 1}, 4);
-    check_split((struct ghp_split){GHP_SPLIT_FULL, 4}, 4);
-    check_split((struct ghp_split){GHP_SPLIT_OUT, 2}, 4);
-    check_split((struct ghp_split){GHP_SPLIT_OUT, 3}, 3);
-    check_split((struct ghp_split){GHP_SPLIT_IN, 2}, 4);
-    check_split((struct ghp_split){GHP_SPLIT_IN, 4}, 4);
-    check_split((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, 2);
+    struct ghp_model model;
+    int tensors = 0;
+
+    if (!CHECK_STATUS(ghp_model_parse(text, "m", &model), GHP_OK)) return check_end();
+    for (int workers = 1; workers <= 4; workers++)
+        for (int v = 0; v < model.n_layers; v++)
+            tensors += check_layer(&model, v, (struct ghp_problem){workers, 12});
+    CHECK(tensors > 100);
+    ghp_model_release(&model);
     return check_end();
 }
