@@ -8,6 +8,8 @@
  * without looking. */
 #include "executor/data/prefetch.h"
 
+#include "executor/platform/task_thread.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -29,7 +31,7 @@ struct ghp_prefetch {
     atomic_bool ending;
     struct ghp_prefetch_count count;
     sem_t wanted;
-    pthread_t thread;
+    struct ghp_task_thread *thread; /* its one job is to serve all demands */
 };
 
 static bool is_demand(uint_fast64_t state)
@@ -61,7 +63,7 @@ static void make_sample(struct ghp_prefetch *a, int64_t i)
 }
 
 /* Makes what is asked for, until there is nothing left or the demand is over. */
-static void serve(struct ghp_prefetch *a)
+static void serve_demand(struct ghp_prefetch *a)
 {
     for (;;) {
         uint_fast64_t state = atomic_load_explicit(&a->state, memory_order_acquire);
@@ -75,16 +77,18 @@ static void serve(struct ghp_prefetch *a)
     }
 }
 
-static void *make_prefetch(void *argument)
+/* One job for all demands: posting one for each would share a lock with a thread that may have to wait for its core. */
+static enum ghp_status serve(void *context, int job)
 {
-    struct ghp_prefetch *a = argument;
+    struct ghp_prefetch *a = context;
 
+    (void)job;
     /* where the system refuses, it works as any other thread: results and the taker's part stay the same */
     pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){0});
     while (!atomic_load_explicit(&a->ending, memory_order_acquire)) {
-        if (sem_wait(&a->wanted) == 0) serve(a);
+        if (sem_wait(&a->wanted) == 0) serve_demand(a);
     }
-    return NULL;
+    return GHP_OK;
 }
 
 /* ---- who asks and takes ---- */
@@ -148,18 +152,11 @@ struct ghp_prefetch_count ghp_prefetch_counted(const struct ghp_prefetch *a)
 
 /* ---- opening and closing ---- */
 
-static void release(struct ghp_prefetch *a)
-{
-    sem_destroy(&a->wanted);
-    free(a->samples);
-    free((int64_t *)(uintptr_t)a->hinted.samples);
-    free(a);
-}
-
 enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place,
                                   struct ghp_prefetch **prefetch)
 {
     struct ghp_prefetch *a = ghp_alloc(1, sizeof(*a));
+    enum ghp_status status = GHP_OK;
 
     *prefetch = NULL;
     if (a == NULL) return GHP_NO_MEMORY();
@@ -169,15 +166,13 @@ enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place,
     a->hinted.samples = ghp_alloc((size_t)load->images, sizeof(*a->hinted.samples));
     atomic_init(&a->state, (uint_fast64_t)1 << DEMAND_SHIFT); /* none */
     sem_init(&a->wanted, 0, 0);
-    if (a->samples == NULL || a->hinted.samples == NULL) {
-        release(a);
-        return GHP_NO_MEMORY();
+    if (a->samples == NULL || a->hinted.samples == NULL) status = GHP_NO_MEMORY();
+    if (status == GHP_OK) status = ghp_task_thread_open(1, serve, a, &a->thread);
+    if (status != GHP_OK) {
+        ghp_prefetch_close(a);
+        return status;
     }
-    if (pthread_create(&a->thread, NULL, make_prefetch, a) != 0) {
-        release(a);
-        return GHP_FAIL(GHP_ERR_NO_MEMORY, "cannot start the thread that makes samples; raise the "
-                                           "limit of processes (ulimit -u)");
-    }
+    ghp_task_thread_post(a->thread, 0);
     *prefetch = a;
     return GHP_OK;
 }
@@ -188,6 +183,9 @@ void ghp_prefetch_close(struct ghp_prefetch *a)
     end_demand(a);
     atomic_store_explicit(&a->ending, true, memory_order_release);
     sem_post(&a->wanted);
-    pthread_join(a->thread, NULL);
-    release(a);
+    ghp_task_thread_close(a->thread);
+    sem_destroy(&a->wanted);
+    free(a->samples);
+    free((int64_t *)(uintptr_t)a->hinted.samples);
+    free(a);
 }
