@@ -3,7 +3,8 @@
  * A sharded update trains like one worker, and to the same bits as an all-reduce: by splits of every kind, with and
  * without buckets, in stages and micro-batches, in double on the reference backend and in float on the fast one, with
  * ghost batches too. Its momentum is the strips' alone, and the arena is the program's. A training goes on from either
- * synchroniser's checkpoint by the other, under another plan, and from a group's by one worker. */
+ * synchroniser's checkpoint by the other, under another plan, on fewer workers and on more: with momentum, to the
+ * weights of a training that nobody interrupted. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
@@ -157,83 +158,116 @@ static void check_model(const char *path, int ghost_batch, struct bench_numbers 
 
 /* ---- checkpoints ---- */
 
-static void check_resume(const struct ghp_sync_ops *first, const struct ghp_sync_ops *second)
+struct resumption {
+    const struct ghp_sync_ops *first, *second;
+    int from, to; /* workers before and after: the first ranks; the others look on */
+};
+
+/* What one of the first ranks says, for all; nobody goes on before it was said. */
+static uint64_t heard_from_first(struct ghp_comm *world, uint64_t said)
+{
+    uint64_t *all = ghp_alloc((size_t)workers, sizeof *all);
+
+    CHECK_STATUS(world->ops->all_gather(world, &said, all, (int64_t)sizeof said), GHP_OK);
+    said = all[0];
+    free(all);
+    return said;
+}
+
+static void of_workers(struct bench *b, int n)
+{
+    b->work.problem.workers = b->work.groups = n;
+}
+
+/* Two steps, and a checkpoint of them; returns the fingerprint of weights and momenta. */
+static uint64_t train_first(struct bench *b, const struct resumption *r)
+{
+    const struct ghp_checkpoint now = {.step = 2,
+                                       .global_batch = b->work.problem.global_batch,
+                                       .samples = b->training_config.order.n};
+    struct ghp_checkpoint_folder kept = {.path = folder};
+    struct ghp_worker *worker = NULL;
+    struct ghp_split *splits;
+    uint64_t saved = 0;
+
+    of_workers(b, r->from);
+    if (b->work.rank >= r->from) return 0;
+    splits = case_splits(&b->model, b->work.problem, CASE_MIXED, 2, r->from);
+    if (open_worker(b, (struct run){.splits = splits, .sync = r->first, .bucket_bytes = 20000},
+                    &worker)) {
+        CHECK_STATUS(bench_steps(b, worker, 0, 2), GHP_OK);
+        saved = bench_fingerprint(worker);
+        CHECK_STATUS(ghp_checkpoint_save(&kept, worker, now), GHP_OK);
+    }
+    ghp_worker_close(worker);
+    free(splits);
+    return saved;
+}
+
+/* From the checkpoint to the end, and the weights against those of one worker that nobody interrupted. */
+static void train_second(struct bench *b, const struct resumption *r, uint64_t saved)
 {
     struct ghp_checkpoint_folder kept = {.path = folder};
-    struct bench b;
-    struct ghp_split *before, *after;
     struct ghp_worker *worker = NULL;
     struct ghp_snapshot plan = {0};
     struct ghp_checkpoint checkpoint = {0};
     struct ghp_verification v = {0};
-    uint64_t saved;
+    struct ghp_split *splits;
 
-    CHECK_STATUS(
-        bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
-        GHP_OK);
-    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
-    before = case_splits(&b.model, b.work.problem, CASE_MIXED, 2, workers);
-    after = case_splits(&b.model, b.work.problem, CASE_OWT, 0, workers);
-    if (!open_worker(&b, (struct run){.splits = before, .sync = first, .bucket_bytes = 20000},
-                     &worker))
-        return;
-    CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
-    saved = bench_fingerprint(worker);
-    CHECK_STATUS(
-        ghp_checkpoint_save(&kept, worker,
-                            (struct ghp_checkpoint){.step = 2,
-                                                    .global_batch = b.work.problem.global_batch,
-                                                    .samples = b.training_config.order.n}),
-        GHP_OK);
-    ghp_worker_close(worker);
-    if (!open_worker(&b, (struct run){.splits = after, .sync = second}, &worker)) return;
+    of_workers(b, r->to);
+    if (b->work.rank >= r->to) return;
+    splits = case_splits(&b->model, b->work.problem, CASE_OWT, 0, r->to);
+    if (!open_worker(b, (struct run){.splits = splits, .sync = r->second}, &worker)) return;
     CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
+    CHECK_EQ(checkpoint.step, 2);
     CHECK(bench_fingerprint(worker) == saved); /* momenta too */
-    CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b.model, true, &plan), GHP_OK);
+    CHECK_STATUS(bench_steps(b, worker, 2, BENCH_STEPS), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&plan, worker), GHP_OK);
     for (int i = 0; i < plan.list.n_params; i++) /* judged are the weights alone */
-        memcpy(plan.gradients[i], b.alone.gradients[i],
+        memcpy(plan.gradients[i], b->alone.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
-    CHECK_STATUS(ghp_verify_compare(&plan, &b.alone, (struct ghp_precision){8, false}, &v), GHP_OK);
-    CHECK(v.passed);
+    CHECK_STATUS(ghp_verify_compare(&plan, &b->alone, (struct ghp_precision){8, false}, &v),
+                 GHP_OK);
+    if (!CHECK(v.passed) && b->work.rank == 0)
+        fprintf(stderr, "%s on %d workers, then %s on %d: e_w %.3g\n", r->first->name, r->from,
+                r->second->name, r->to, v.weight_difference);
     ghp_verification_release(&v);
     ghp_snapshot_release(&plan);
     ghp_worker_close(worker);
-    free(after);
-    free(before);
-    bench_close(&b);
+    free(splits);
 }
 
-/* One worker alone reads what a group wrote. */
-static void check_alone(void)
+static void check_resume(struct ghp_comm *world, const struct resumption *r)
 {
-    struct ghp_checkpoint_folder kept = {.path = folder};
+    const struct bench_numbers numbers = {
+        .ops = &ghp_backend_reference, .element_bytes = 8, .batch = 24};
     struct bench b;
-    struct ghp_split *splits, *data;
-    struct ghp_worker *worker = NULL;
-    struct ghp_checkpoint checkpoint;
     uint64_t saved;
 
-    CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
+    CHECK_STATUS(bench_open_by(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", numbers),
                  GHP_OK);
-    splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, workers);
-    if (!open_worker(&b, (struct run){.splits = splits, .sync = &ghp_sync_sharded}, &worker))
-        return;
-    CHECK_STATUS(bench_steps(&b, worker, 0, 2), GHP_OK);
-    saved = bench_fingerprint(worker);
-    CHECK_STATUS(ghp_checkpoint_save(&kept, worker, (struct ghp_checkpoint){.step = 2}), GHP_OK);
-    ghp_worker_close(worker);
-    b.work.problem.workers = 1;
-    b.work.rank = 0;
-    data = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
-    if (!open_worker(&b, (struct run){.splits = data}, &worker)) return;
-    CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
-    CHECK(bench_fingerprint(worker) == saved);
-    ghp_worker_close(worker);
-    free(data);
-    free(splits);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    saved = heard_from_first(world, train_first(&b, r));
+    train_second(&b, r, saved);
     bench_close(&b);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+}
+
+/* By either synchroniser after the other, on as many workers, on fewer and on more. */
+static void check_resumptions(struct ghp_comm *world)
+{
+    const struct ghp_sync_ops *const sharded = &ghp_sync_sharded, *const whole =
+                                                                      &ghp_sync_allreduce;
+
+    check_resume(world, &(struct resumption){whole, sharded, workers, workers});
+    for (int n = check_full() || workers == 1 ? 1 : workers - 1; n <= workers; n++) {
+        check_resume(world, &(struct resumption){sharded, sharded, workers, n});
+        check_resume(world, &(struct resumption){sharded, whole, workers, n});
+        if (n == workers) continue;
+        check_resume(world, &(struct resumption){sharded, sharded, n, workers});
+        check_resume(world, &(struct resumption){whole, sharded, n, workers});
+    }
 }
 
 static void agree_on_folder(struct ghp_comm *world)
@@ -266,10 +300,7 @@ CHECK_TEST(sync)
     agree_on_folder(world);
     if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
-    check_resume(&ghp_sync_sharded, &ghp_sync_sharded);
-    check_resume(&ghp_sync_sharded, &ghp_sync_allreduce);
-    check_resume(&ghp_sync_allreduce, &ghp_sync_sharded);
-    check_alone();
+    check_resumptions(world);
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
     if (transport->control->rank == 0) CHECK(unlink(path) == 0 && rmdir(folder) == 0);
