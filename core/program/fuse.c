@@ -81,8 +81,8 @@ static int local_stats(const struct ghp_program *program, int taker)
     return taker - 1;
 }
 
-/* The addition of two tensors that alone reads what the batch norm before it writes, and what the batch norm needs is
- * still there. */
+/* The addition of two tensors that alone reads what the batch norm before it writes, which then nobody writes: also not
+ * when the addition is recomputed. What the batch norm needs is still there. */
 static int addition_behind(const struct ghp_program *program, const struct ghp_model *model,
                            int taker)
 {
@@ -95,7 +95,8 @@ static int addition_behind(const struct ghp_program *program, const struct ghp_m
         return -1;
     lone = same_place(program, norm->at.y, add->at.x[0]) +
            same_place(program, norm->at.y, add->at.x[1]);
-    return lone == 1 && lives_at(program, norm->at.x[0], add->point) &&
+    return lone == 1 && !lives_at(program, norm->at.y, add->point + 1) &&
+                   lives_at(program, norm->at.x[0], add->point) &&
                    lives_at(program, norm->at.saved, add->point)
                ? taker + 1
                : -1;

@@ -7,7 +7,8 @@
  *
  * A batch norm whose statistics no other worker shares takes its sums and applies them in one kernel, a few channels
  * after the other, so that the tensors come from memory once and not twice; forward that kernel also adds what the
- * addition behind it adds. Backward it runs right behind the place of the sums, which the weights' gradients read.
+ * addition behind it adds, unless that is recomputed from the batch norm's output. Backward it runs right behind the
+ * place of the sums, which the weights' gradients read.
  *
  * A max pool right behind a ReLU saves no place where the greatest value is 0, so its gradient is the ReLU's input's
  * already. A ReLU whose last reader's gradient is added just before takes its mask with that sum.

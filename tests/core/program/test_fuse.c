@@ -262,6 +262,34 @@ static void check_masks(struct ghp_split of_pool, int expected)
     release(&l);
 }
 
+/* An addition that is recomputed reads again what the batch norm before it writes. */
+static void check_recomputed(void)
+{
+    struct ghp_model model;
+    struct ghp_split *splits;
+    struct ghp_program program;
+    struct ghp_staging staging = {0};
+    struct ghp_lowering how = {
+        .model = &model, .problem = {1, 8}, .element_bytes = 4, .staging = &staging};
+    bool *recompute;
+
+    CHECK_STATUS(ghp_model_load(resnet, &model), GHP_OK);
+    splits = ghp_alloc((size_t)model.n_layers, sizeof *splits);
+    recompute = ghp_alloc((size_t)model.n_layers, sizeof *recompute);
+    for (int i = 0; i < model.n_layers; i++)
+        splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    recompute[layer_of(&model, "a.add")] = true;
+    staging.recompute = recompute;
+    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
+    CHECK_TEXT(taken_by(&program, layer_of(&model, "a.bn2")), "stats ");
+    CHECK_TEXT(taken_by(&program, layer_of(&model, "a.add")), "relu ");
+    CHECK_TEXT(taken_by(&program, layer_of(&model, "b.short_bn")), "stats add relu ");
+    ghp_program_release(&program);
+    ghp_model_release(&model);
+    free(recompute);
+    free(splits);
+}
+
 CHECK_TEST(fuse)
 {
     const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2},
@@ -277,6 +305,7 @@ CHECK_TEST(fuse)
     check_norms(data, true);
     check_norms((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, false);
     check_own();
+    check_recomputed();
     check_masks(data, 2);
     check_masks((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, 1);
     return check_end();
