@@ -56,7 +56,7 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
 
     if (s->n > 1) put(root, "stages", stages_json(plan, failed), failed);
     if (s->micro_batches > 1) put(root, "micro_batches", json_integer(s->micro_batches), failed);
-    if (s->n > 1)
+    if (s->n > 1 || s->micro_batches > 1)
         put(root, "pipeline_schedule", json_string(ghp_pipeline_names[s->pipeline]), failed);
     if (plan->shares != NULL) put(root, "samples_per_worker", shares_json(plan, failed), failed);
     if (plan->recompute != NULL)
