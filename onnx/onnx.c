@@ -12,7 +12,7 @@
 
 bool ghp_onnx_names(const char *path)
 {
-    size_t n = strlen(path);
+    size_t n = path != NULL ? strlen(path) : 0;
 
     return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
 }

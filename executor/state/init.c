@@ -75,7 +75,7 @@ struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed)
 {
     struct ghp_init_choice choice = {.seed = seed};
 
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; model_path != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (!kinds[i]->is_model || !ends_with(model_path, kinds[i]->suffix)) continue;
         if (!has_values(kinds[i], model_path)) continue;
         choice.ops = kinds[i];

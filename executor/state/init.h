@@ -54,7 +54,7 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
 /* What a training starts from where --init says nothing: the weights in the ONNX file that its network came from, if
  * that file can be read and holds values; else they are drawn from the seed.
  *
- * model_path   of the plan, of any kind; borrowed as long as the choice is used
+ * model_path   of the plan, of any kind, or NULL; borrowed as long as the choice is used
  *
  * Local: workers may see different files */
 struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed);

@@ -26,14 +26,15 @@ for key in predicted_step_s measured_step_s images_per_s max_relative_difference
 done
 [ "$(value peak_bytes)" = "$(value allocated_bytes)" ] || fail "predicted and allocated bytes differ"
 
-# the program that was costed is the one that runs; a plan that does not name it is run as it is
+# the program that was costed is the one that runs; a plan that does not name it, or the files that it was made of, is
+# run as it is
 [ "$(value program_hash)" = "$(sed -n 's/^  "program_hash": "\(.*\)",$/\1/p' auto2.json)" ] || fail "another program ran"
 sed 's/"program_hash": "...\(.*\)"/"program_hash": "fff\1"/' auto2.json >other.json
 run 2 other.json --steps 1 && fail "another program than the costed one was run"
 says err 'was costed as program fff'
 run 2 other.json --steps 1 --precision double --backend reference || fail "--precision is refused: $(tail -1 err)"
-sed '/"program_hash"/d' auto2.json >silent.json
-run 2 silent.json --steps 1 || fail "a plan without program_hash exits $?"
+sed '/"program_hash"/d; /^  "\(model\|profile\)_path"/d' auto2.json >silent.json
+run 2 silent.json --steps 1 || fail "a plan without program_hash and paths exits $?"
 
 # exact runs repeat bit for bit
 run 2 auto2.json --steps 6 --json --numerics exact && first=$(value weights_hash)
