@@ -35,6 +35,7 @@ struct ghp_attribute {
         at[4]; /* offsets in struct ghp_layer: of SIZES one each, of LIST the array and the count */
     size_t usual_at;            /* SIZES: `usual` is what is there already; 0: `usual` */
     const char *const *choices; /* NULL-terminated */
+    const char *pattern;        /* OTHER: of a text, a regular expression; NULL: true or false */
     const struct ghp_attribute *const
         *brings; /* CHOICE: the further attributes of each; NULL: none */
     /* In place of what the kind says; NULL: as it says. */

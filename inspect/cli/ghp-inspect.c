@@ -5,6 +5,7 @@
 #include "core/base/log.h"
 #include "onnx/onnx.h"
 #include "core/base/opts.h"
+#include "core/model/schema.h"
 #include "inspect/inspect.h"
 #include "inspect/report/report.h"
 #include "onnx/network.h"
@@ -17,7 +18,7 @@
 enum { MAX_FILES = 64 };
 
 static struct {
-    bool verify, explain, json;
+    bool verify, explain, json, layer_schema;
     const char *profile, *export_onnx, *weights;
     const char *html, *trace, *dot, *run;
 } set;
@@ -67,6 +68,10 @@ static const struct ghp_opt options[] = {
      .target = &set.weights,
      .argument = "CHECKPOINT",
      .help = "with --export-onnx: the weights, in safetensors; without it ones and zeros"},
+    {.name = "layer-schema",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.layer_schema,
+     .help = "print the JSON Schema of a model's layers, of all operations; takes no FILE"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,
@@ -86,7 +91,8 @@ static const struct ghp_tool tool = {
         "       ghp-inspect PLAN --html FILE [--run RUN]    the plan as a page with drawings\n"
         "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
         "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
-        "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]",
+        "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
+        "       ghp-inspect --layer-schema",
     .example = "ghp-inspect models/lenet5.json",
     .opts = options,
     .n_opts = sizeof options / sizeof options[0],
@@ -412,6 +418,18 @@ static enum ghp_status run(const char *const *files, int n)
     return GHP_FAIL(status, "%s", message);
 }
 
+static enum ghp_status print_layer_schema(int n_files)
+{
+    char *text;
+
+    if (n_files > 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "--layer-schema is about no file; give it alone");
+    GHP_TRY(ghp_layer_schema(&text));
+    fputs(text, stdout);
+    free(text);
+    return GHP_OK;
+}
+
 int main(int argc, char **argv)
 {
     const char *files[MAX_FILES] = {NULL};
@@ -421,7 +439,7 @@ int main(int argc, char **argv)
     ghp_log_open(tool.name, true);
     status = ghp_opts_parse(&tool, argc, argv, files, MAX_FILES, &n);
     if (status == GHP_OK && ghp_opts_done()) return 0;
-    if (status == GHP_OK && n < 1)
+    if (status == GHP_OK && n < 1 && !set.layer_schema)
         status = GHP_FAIL(GHP_ERR_USAGE,
                           "no file is named; give a model, machine, profile, plan or run file");
     if (status == GHP_OK && set.explain && n == 2 && access(files[0], F_OK) != 0 &&
@@ -431,7 +449,7 @@ int main(int argc, char **argv)
         files[0] = files[1];
         files[1] = layer;
     }
-    if (status == GHP_OK) status = run(files, n);
+    if (status == GHP_OK) status = set.layer_schema ? print_layer_schema(n) : run(files, n);
     if (status != GHP_OK) fprintf(stderr, "ghp-inspect: %s\n", ghp_status_message());
     return ghp_status_exit_code(status);
 }

@@ -2,7 +2,9 @@
  * unusual attributes is read, written and read again as the same layer. The attributes are drawn from the operation's
  * table; an operation with sizes wants a case here, and fails without. */
 #include "core/model/model_private.h"
+#include "core/model/attributes.h"
 #include "core/model/op.h"
+#include "core/model/schema.h"
 #include "tests/check.h"
 #include "tests/op_draw.h"
 
@@ -71,6 +73,35 @@ static void check_facts(enum ghp_op op)
     CHECK(facts->in_place == NULL || (reads & GHP_AT_X) == 0);
 }
 
+/* The schema has each operation, with its table's keys. */
+static void check_schema(void)
+{
+    json_t *schema, *layers;
+    char *text = NULL;
+    size_t at = 0;
+
+    if (!CHECK_STATUS(ghp_layer_schema(&text), GHP_OK)) return;
+    schema = json_loads(text, 0, NULL);
+    layers = json_object_get(schema, "allOf");
+    for (int op = 0; op < GHP_OP_COUNT; ++op) {
+        const struct ghp_op_facts *facts = ghp_op_of((enum ghp_op)op);
+        json_t *layer, *choices, *keys;
+
+        if (facts->is_input) continue;
+        layer = json_object_get(json_array_get(layers, at++), "then");
+        choices = json_object_get(layer, "oneOf");
+        keys = json_object_get(choices != NULL ? json_array_get(choices, 0) : layer, "properties");
+        CHECK_TEXT(json_string_value(json_object_get(json_object_get(keys, "op"), "const")),
+                   facts->name);
+        for (const struct ghp_attribute *a = facts->attributes; a != NULL && a->key != NULL; ++a)
+            CHECK(json_object_get(keys, a->key) != NULL);
+        CHECK(facts->has_bias == (json_object_get(keys, "bias") != NULL));
+    }
+    CHECK(at == json_array_size(layers));
+    json_decref(schema);
+    free(text);
+}
+
 CHECK_TEST(ops)
 {
     bool has_case[GHP_OP_COUNT] = {[GHP_OP_INPUT] = true};
@@ -88,5 +119,6 @@ CHECK_TEST(ops)
         }
         if (!CHECK(has_case[op])) fprintf(stderr, "  %s\n", ghp_op_name((enum ghp_op)op));
     }
+    check_schema();
     return check_end();
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/together/test_schema.sh - docs/schema/*.json describe the files: the source tree's models and plans, and
-# files that the tools make here, are valid; files with a key too much, too few or of another type are not.
+# ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/together/test_schema.sh - docs/schema/*.json and what ghp-inspect --layer-schema prints describe the files:
+# the source tree's models and plans, and files that the tools make here, are valid; files with a key too much, too few
+# or of another type are not.
 # Skipped where Python's jsonschema (Debian: python3-jsonschema) is not installed.
 set -u
 python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2>/dev/null || {
@@ -12,8 +13,10 @@ cd "$(mktemp -d)" || exit 1
 trap 'rm -rf "$PWD"' EXIT
 
 model=$GHP_SOURCE/models/lenet5.json
+mkdir layer
 {
-    "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o law.json &&
+    "$GHP_BIN/ghp-inspect" --layer-schema >layer/layer.json &&
+        "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o law.json &&
         "$GHP_BIN/ghp-profile" --machine-only --hwloc 'numa:2 core:2 pu:1' -o machine.json &&
         mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 8 --budget 3 -o measured.json &&
         "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 2 --batch 8 -o plan.json &&
@@ -33,7 +36,7 @@ import jsonschema
 
 source, drawn, made = sys.argv[1], sys.argv[2], sys.argv[3:]
 schemas = {}
-for path in glob.glob(os.path.join(source, "docs/schema/*.json")):
+for path in glob.glob(os.path.join(source, "docs/schema/*.json")) + ["layer/layer.json"]:
     with open(path) as file:
         schema = json.load(file)
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -82,7 +85,7 @@ def refuses(kind, change, what):
         print(f"{kind}: a file with {what} passes", file=sys.stderr)
 
 
-for kind in sorted(schemas):
+for kind in sorted(set(schemas) - {"layer.json"}):
     kind = kind.split(".")[0]
     if kind not in examples:
         failures += 1
@@ -96,6 +99,8 @@ for kind in sorted(schemas):
 refuses("model", lambda v: v["layers"][0].update(kernal=3), "a misspelt key of a layer")
 refuses("model", lambda v: v["layers"].insert(0, {"name": "a", "op": "activation", "function": "tanh", "alpha": 1}),
         "a key that an activation's function does not take")
+refuses("model", lambda v: v["layers"][0].update(op="conv"), "an operation that there is not")
+refuses("model", lambda v: v["layers"][0].update(channels=0), "a number out of its range")
 refuses("plan", lambda v: v["model"]["layers"][0].update(kernal=3), "a misspelt key inside its model")
 refuses("plan", lambda v: v["profile"]["machine"].update(nodes="two"), "a text for a number inside its profile")
 sys.exit(failures > 0)

@@ -60,6 +60,7 @@ static const struct ghp_attribute attributes[] = {
     {.key = "momentum", .kind = GHP_ATTRIBUTE_REAL, .most = 1, .usual = 0.1, .at = {AT(momentum)}},
     {.key = "statistics",
      .kind = GHP_ATTRIBUTE_OTHER,
+     .pattern = "^(global|local(:[1-9][0-9]*)?)$",
      .read = read_statistics,
      .write = write_statistics},
     {0}};
