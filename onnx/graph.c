@@ -2,6 +2,7 @@
 #include "onnx/graph.h"
 
 #include "onnx/operator/operator.h"
+#include "onnx/pattern/pattern.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_OPSET = 7, LAST_OPSET = 22 };
+enum { FIRST_OPSET = 7, LAST_OPSET = 24 };
 
 /* ---- the walk ---- */
 
@@ -20,7 +21,7 @@ static void mark_wanted(struct ghp_onnx_import *im, const char *output)
 {
     *ghp_onnx_wanted_of(im, output) = true;
     for (int i = im->file->n_nodes - 1; i >= 0; --i) {
-        const struct ghp_onnx_node *node = &im->file->nodes[i];
+        const struct ghp_onnx_node *node = &im->nodes[i];
         bool wanted = false;
 
         for (int o = 0; o < node->n_outputs; ++o)
@@ -167,15 +168,16 @@ static enum ghp_status walk(struct ghp_onnx_import *im)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has no output; name one", file->path);
     GHP_TRY(ghp_onnx_reserve_names(im));
     output = im->options.output != NULL ? im->options.output : choose_output(file);
-    mark_wanted(im, output);
     for (int i = 0; i < im->options.n_bindings; ++i)
         GHP_TRY(add_constant(im, im->options.bindings[i].file,
                              im->options.bindings[i].file->tensors, im->options.bindings[i].input));
     for (int i = 0; i < file->n_tensors; ++i)
         GHP_TRY(add_constant(im, file, &file->tensors[i], file->tensors[i].name));
+    GHP_TRY(ghp_onnx_pattern_apply(im));
+    mark_wanted(im, output);
     GHP_TRY(add_inputs(im));
     for (int i = 0; i < file->n_nodes; ++i) {
-        const struct ghp_onnx_node *node = &file->nodes[i];
+        const struct ghp_onnx_node *node = &im->nodes[i];
         bool wanted = false;
 
         for (int o = 0; o < node->n_outputs; ++o)

@@ -1,6 +1,6 @@
 /* onnx/graph.h - a whole graph as layers.
  *
- * Call order: ghp_onnx_file_open -> ghp_onnx_import -> read the import's model and sources -> ghp_onnx_import_release. */
+ * Call order: ghp_onnx_file_open -> ghp_onnx_import -> read its model and sources -> ghp_onnx_import_release. */
 #ifndef GHP_ONNX_GRAPH_H
 #define GHP_ONNX_GRAPH_H
 

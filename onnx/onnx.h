@@ -1,4 +1,4 @@
-/* onnx/onnx.h - networks in ONNX files, opsets 7 to 22.
+/* onnx/onnx.h - networks in ONNX files, opsets 7 to 24.
  *
  * onnx/network.h takes a path that ends in .onnx to ghp_onnx_load, so every tool reads ONNX where it reads models. What
  * is mapped to what, and what is refused and why: docs/onnx.md.
@@ -38,7 +38,7 @@ struct ghp_onnx_weight ghp_onnx_tensors_item(const struct ghp_onnx_tensors *tens
  * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_IO (values in a file beside it); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_tensors_read(const struct ghp_onnx_tensors *tensors, int i, float *values);
 
-/* Writes a network as ONNX, opset 13 or what its operators need, batch symbolic; its output are the loss layer's inputs.
+/* Writes a network as ONNX, opset 13 or what its operators need, batch symbolic; its output is what the loss reads.
  *
  * weights   NULL: norms' scales and variances are ones, all else zeros, and the file stays small
  *

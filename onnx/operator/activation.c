@@ -5,6 +5,8 @@
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 
+#include <string.h>
+
 static enum ghp_status read_relu(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_layer like = {.op = GHP_OP_RELU};
@@ -32,6 +34,29 @@ static enum ghp_status read_tanh(struct ghp_onnx_import *im, const struct ghp_on
 {
     struct ghp_layer like = {.op = GHP_OP_ACTIVATION, .activation.function = GHP_FUNCTION_TANH};
 
+    return ghp_onnx_unary(im, node, &like);
+}
+
+static enum ghp_status read_gelu(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const char *approximate = ghp_onnx_text(node, "approximate", "none");
+    struct ghp_layer like = {.op = GHP_OP_GELU, .norm.gelu = GHP_GELU_ERF};
+
+    if (strcmp(approximate, "tanh") == 0)
+        like.norm.gelu = GHP_GELU_TANH;
+    else if (strcmp(approximate, "none") != 0)
+        return ghp_onnx_fail(im, node, "is approximated by '%.40s'; ghp has none and tanh",
+                             approximate);
+    return ghp_onnx_unary(im, node, &like);
+}
+
+static enum ghp_status read_swish(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_SILU};
+
+    if (ghp_onnx_real(node, "alpha", 1) != 1)
+        return ghp_onnx_fail(im, node, "has alpha %g; ghp has x sigmoid(x), where alpha is 1",
+                             ghp_onnx_real(node, "alpha", 1));
     return ghp_onnx_unary(im, node, &like);
 }
 
@@ -169,6 +194,27 @@ static enum ghp_status write_activation(struct ghp_onnx_export *ex, int i)
     return GHP_OK;
 }
 
+static enum ghp_status write_gelu(struct ghp_onnx_export *ex, int i)
+{
+    bool tanh = ex->model->layers[i].norm.gelu == GHP_GELU_TANH;
+
+    ghp_export_text_of(ex, plain_node(ex, i, "Gelu"), "approximate", tanh ? "tanh" : "none");
+    return GHP_OK;
+}
+
+/* In operators that all opsets have. */
+static enum ghp_status write_silu(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const char *inputs[3] = {ex->names[l->inputs[0]]};
+    const char *share = ghp_export_text(ex, l->name, ".share");
+
+    ghp_export_node(ex, "Sigmoid", share, inputs);
+    inputs[1] = share;
+    ghp_export_node(ex, "Mul", l->name, inputs);
+    return GHP_OK;
+}
+
 static enum ghp_status write_dropout(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
@@ -196,6 +242,14 @@ const struct ghp_onnx_operator ghp_onnx_activation[] = {
      .write = write_activation},
     {.name = "Tanh", .since = 1, .attributes = "", .read = read_tanh},
     {.name = "Clip", .since = 1, .attributes = "max min ", .read = read_clip},
+    {.name = "Gelu",
+     .since = 20,
+     .attributes = "approximate ",
+     .read = read_gelu,
+     .op = GHP_OP_GELU,
+     .write = write_gelu},
+    {.name = "Swish", .since = 24, .attributes = "alpha ", .read = read_swish},
+    {.name = "Mul", .since = 1, .op = GHP_OP_SILU, .write = write_silu},
     {.name = "Dropout",
      .since = 1,
      .attributes = "ratio seed ",

@@ -2,6 +2,7 @@
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/join.h"
+#include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
@@ -66,15 +67,14 @@ static enum ghp_status fold(struct ghp_onnx_import *im, const struct ghp_onnx_no
 
 /* ---- a tensor with a constant ---- */
 
-/* Whether the constant has one value for each channel of x, broadcast over everything else. */
-static bool by_channel(const struct ghp_onnx_array *x, const struct ghp_onnx_array *c)
+/* Whether the constant has one value for each place on an axis of x, broadcast over everything else. */
+static bool by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_array *c, int axis)
 {
-    if (c->n > x->n || x->n < 2 || c->n < x->n - 1) return false;
-    for (int i = 0; i < c->n; ++i) {
-        int axis = i + x->n - c->n;
+    int more = x->n - c->n; /* axes of x in front of the constant's */
 
-        if (c->dims[i] != (axis == 1 ? x->dims[1] : 1)) return false;
-    }
+    if (more < 0 || axis < more || axis < 1 || axis >= x->n) return false;
+    for (int i = 0; i < c->n; ++i)
+        if (c->dims[i] != (i + more == axis ? x->dims[axis] : 1)) return false;
     return true;
 }
 
@@ -96,24 +96,45 @@ static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* The constant as a parameter of one value a channel: trained like any other. Products are a convolution of one pixel
- * with a group for each channel. */
+/* A layer of one parameter a channel: products are a convolution of one pixel with a group for each channel. */
+static struct ghp_layer layer_of(int64_t channels, bool product)
+{
+    struct ghp_layer like = {.op = GHP_OP_BIAS, .n_inputs = 1};
+
+    if (!product) return like;
+    like.op = GHP_OP_CONV2D;
+    like.out.c = channels;
+    like.window = (struct ghp_window){1, 1, 1, 1, 0, 0, 0, 0, 1, 1, channels, true};
+    return like;
+}
+
+/* The constant as a parameter of one value a channel: trained like any other. */
 static enum ghp_status channel_layer(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      struct ghp_onnx_array *x, struct ghp_onnx_source from,
                                      bool product)
 {
-    int64_t c = x->dims[1];
-    struct ghp_layer like = {.op = product ? GHP_OP_CONV2D : GHP_OP_BIAS,
-                             .n_inputs = 1,
-                             .out = {product ? c : 0, 0, 0},
-                             .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, product ? c : 1, true}};
+    struct ghp_layer like = layer_of(x->dims[1], product);
     struct ghp_onnx_array made;
 
-    if (!product) like.window = (struct ghp_window){0};
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &from.array), &from.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, from));
     made = ghp_onnx_of_layer(im, from.layer, x->n, x->dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* The same, of one value for each place on the last axis. */
+static enum ghp_status row_layer(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 const struct ghp_onnx_array *x, struct ghp_onnx_source from,
+                                 bool product)
+{
+    struct ghp_layer like = layer_of(x->dims[x->n - 1], product);
+    struct ghp_onnx_array made;
+
+    GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &from.array), &from.layer));
+    GHP_TRY(ghp_onnx_weight_from(im, node, from));
+    made = ghp_onnx_rows_out(im, x, from.layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -127,10 +148,12 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
 
     GHP_TRY(ghp_onnx_layer_in(im, node, constant_first ? 1 : 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, constant_first ? 0 : 1, &c));
-    if (by_channel(x, c) && kind != OVER && !(kind == MINUS && constant_first) &&
-        (x->dims[1] > 1 || c->n > 1)) {
-        from.array = *c;
-        return channel_layer(im, node, x, from, kind == TIMES);
+    from.array = *c;
+    if (kind != OVER && !(kind == MINUS && constant_first)) {
+        if (by_axis(x, c, 1) && (x->dims[1] > 1 || c->n > 1))
+            return channel_layer(im, node, x, from, kind == TIMES);
+        if (by_axis(x, c, x->n - 1) && x->dims[x->n - 1] > 1)
+            return row_layer(im, node, x, from, kind == TIMES);
     }
     if (ghp_onnx_elements(c) != 1 || c->n > x->n || (kind == OVER && constant_first))
         return ghp_onnx_fail(im, node,

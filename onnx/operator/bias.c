@@ -8,10 +8,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* One value a channel from a constant of one axis, or of one value for all. */
-static enum ghp_status channel_values(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                      const struct ghp_onnx_array *from, int64_t channels,
-                                      struct ghp_onnx_array *out)
+enum ghp_status ghp_onnx_channel_values(struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_node *node,
+                                        const struct ghp_onnx_array *from, int64_t channels,
+                                        struct ghp_onnx_array *out)
 {
     *out = *from;
     GHP_TRY(ghp_onnx_reshape(im, out, 1, (int64_t[1]){ghp_onnx_elements(from)}));
@@ -32,7 +32,7 @@ enum ghp_status ghp_onnx_bias_on(struct ghp_onnx_import *im, const struct ghp_on
 
     if (n > 5 && strcmp(from->array.name + n - 5, ".bias") == 0)
         hint = ghp_onnx_called(from->array.name);
-    GHP_TRY(channel_values(im, node, &from->array, owner->out.c, &source.array));
+    GHP_TRY(ghp_onnx_channel_values(im, node, &from->array, owner->out.c, &source.array));
     GHP_TRY(ghp_onnx_emit(im, &like, hint, layer));
     source.layer = *layer;
     return ghp_onnx_weight_from(im, node, source);

@@ -4,6 +4,11 @@
 
 #include "onnx/operator/operator.h"
 
+/* One value a channel from a constant of as many values, or of one value for all. */
+enum ghp_status ghp_onnx_channel_values(struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_node *node,
+                                        const struct ghp_onnx_array *from, int64_t channels,
+                                        struct ghp_onnx_array *out);
 /* A bias layer on the source's: called as its tensor where that ends in .bias, else as its owner. */
 enum ghp_status ghp_onnx_bias_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  const struct ghp_onnx_source *from, int *layer);

@@ -2,6 +2,7 @@
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/bias.h"
+#include "onnx/operator/rows.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
@@ -64,8 +65,8 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
     struct ghp_layer like = {
         .op = GHP_OP_CONV2D, .n_inputs = 1, .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
     struct ghp_onnx_source weight = {.scale = 1};
-    int there[GHP_ONNX_MAX_DIMS], back[GHP_ONNX_MAX_DIMS], layer;
     struct ghp_onnx_array *x, *w, made;
+    int layer;
 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
@@ -80,19 +81,11 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
         made = ghp_onnx_of_layer(im, layer, 2, (int64_t[]){0, w->dims[1]});
         return ghp_onnx_define(im, node, 0, &made);
     }
-    for (int i = 0; i < x->n; ++i) {
-        there[i] = i == 0 ? 0 : i == 1 ? x->n - 1 : i - 1;
-        back[there[i]] = i;
-    }
-    made = *x;
-    ghp_onnx_permute(&made, there);
-    GHP_TRY(ghp_onnx_settle(im, &made, ghp_onnx_shape(&made), &like.inputs[0]));
+    GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));
     like.out.c = w->dims[1];
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &weight.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, weight));
-    made.dims[1] = w->dims[1];
-    made = ghp_onnx_of_layer(im, weight.layer, made.n, made.dims);
-    ghp_onnx_permute(&made, back);
+    made = ghp_onnx_rows_out(im, x, weight.layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 

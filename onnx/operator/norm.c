@@ -1,6 +1,8 @@
 /* onnx/operator/norm.c - norms. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/bias.h"
+#include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
@@ -53,6 +55,83 @@ static enum ghp_status read_lrn(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_unary(im, node, &like);
 }
 
+/* Over the last axes, which become the channels: a weight for each element of them, and perhaps a bias. */
+static enum ghp_status read_rows(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 enum ghp_op op)
+{
+    struct ghp_layer like = {
+        .op = op, .n_inputs = 1, .norm = {.epsilon = ghp_onnx_real(node, "epsilon", 1e-5)}};
+    struct ghp_onnx_source source = {.scale = 1};
+    struct ghp_onnx_array *x, *w, rows;
+    int64_t dims[GHP_ONNX_MAX_DIMS] = {0};
+    int axis;
+
+    for (int i = 1; i < node->n_outputs; ++i)
+        if (ghp_onnx_wanted(im, node, i))
+            return ghp_onnx_fail(im, node, "hands its statistics on; ghp keeps them in the layer");
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
+    GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", -1), x->n, &axis));
+    if (axis == 0) return ghp_onnx_fail(im, node, "norms over samples; ghp never mixes them");
+    for (int i = 0; i < x->n; ++i)
+        dims[i < axis ? i : axis] = i <= axis ? x->dims[i] : dims[axis] * x->dims[i];
+    rows = *x;
+    GHP_TRY(ghp_onnx_reshape(im, &rows, axis + 1, dims));
+    GHP_TRY(ghp_onnx_rows_in(im, &rows, &like.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &source.layer));
+    GHP_TRY(ghp_onnx_channel_values(im, node, w, dims[axis], &source.array));
+    GHP_TRY(ghp_onnx_weight_from(im, node, source));
+    GHP_TRY(ghp_onnx_bias_in(im, node, 2, &source.layer));
+    rows = ghp_onnx_rows_out(im, &rows, source.layer);
+    return ghp_onnx_reshaped(im, node, &rows, x->n, x->dims);
+}
+
+static enum ghp_status read_layer_norm(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    return read_rows(im, node, GHP_OP_LAYER_NORM);
+}
+
+static enum ghp_status read_rms_norm(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    return read_rows(im, node, GHP_OP_RMS_NORM);
+}
+
+/* ---- writing ---- */
+
+/* Over the channels, which are turned to the end where there are pixels. */
+static enum ghp_status write_rows(struct ghp_onnx_export *ex, int i, const char *op)
+{
+    static const int64_t there[4] = {0, 2, 3, 1}, back[4] = {0, 3, 1, 2};
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
+    bool turns = ex->ranks[i] == 4;
+    const char *name = turns ? ghp_export_text(ex, l->name, ".normed") : l->name;
+    const char *inputs[4] = {ex->names[l->inputs[0]], l->params[0].name,
+                             bias != NULL ? bias->params[0].name : NULL};
+    struct ghp_onnx_node *node;
+
+    if (turns)
+        inputs[0] =
+            ghp_export_turned(ex, ghp_export_text(ex, l->name, ".rows"), inputs[0], there, 4);
+    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
+    if (bias != NULL) GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
+    node = ghp_export_node(ex, op, name, inputs);
+    ghp_export_int(ex, node, "axis", -1);
+    ghp_export_real(ex, node, "epsilon", l->norm.epsilon);
+    if (turns) ghp_export_turned(ex, l->name, name, back, 4);
+    return GHP_OK;
+}
+
+static enum ghp_status write_layer_norm(struct ghp_onnx_export *ex, int i)
+{
+    return write_rows(ex, i, "LayerNormalization");
+}
+
+static enum ghp_status write_rms_norm(struct ghp_onnx_export *ex, int i)
+{
+    return write_rows(ex, i, "RMSNormalization");
+}
+
 static enum ghp_status write_batch_norm(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
@@ -102,4 +181,16 @@ const struct ghp_onnx_operator ghp_onnx_norm[] = {
      .read = read_lrn,
      .op = GHP_OP_LRN,
      .write = write_lrn},
+    {.name = "LayerNormalization",
+     .since = 17,
+     .attributes = "axis epsilon stash_type ",
+     .read = read_layer_norm,
+     .op = GHP_OP_LAYER_NORM,
+     .write = write_layer_norm},
+    {.name = "RMSNormalization",
+     .since = 23,
+     .attributes = "axis epsilon stash_type ",
+     .read = read_rms_norm,
+     .op = GHP_OP_RMS_NORM,
+     .write = write_rms_norm},
     {0}};

@@ -126,9 +126,7 @@ static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
     for (int i = 0; i < view->n; ++i) /* digits in the view's order, then what is fixed */
         if (d.axis[i] >= 0) order[1 + moved++] = 1 + d.axis[i];
     order[1 + moved] = d.n;
-    const char *const turned[] = {at, NULL};
-    at = ghp_export_text(ex, l->name, ".turned");
-    ghp_export_ints(ex, ghp_export_node(ex, "Transpose", at, turned), "perm", order, d.n + 1);
+    at = ghp_export_turned(ex, ghp_export_text(ex, l->name, ".turned"), at, order, d.n + 1);
     for (int i = 0; i < view->n; ++i) {
         dims[n++] = view->strides[i] == 0 ? 1 : view->sizes[i];
         repeats = repeats || view->strides[i] == 0;

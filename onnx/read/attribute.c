@@ -1,4 +1,4 @@
-/* onnx/read/attribute.c - what a node says beside its tensors: attributes, lists, axes, and of which kind its inputs are. */
+/* onnx/read/attribute.c - what a node says beside its tensors, and of which kind those are. */
 #include "onnx/read/attribute.h"
 
 #include "onnx/read/constant.h"

@@ -67,6 +67,32 @@ static bool same_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b) == 0;
 }
 
+struct ghp_onnx_array *ghp_onnx_named(struct ghp_onnx_import *im, const char *name)
+{
+    uint64_t hash = ghp_hash(name, strlen(name), GHP_HASH_SEED);
+    size_t index = SIZE_MAX; /* a put that fails leaves it so */
+
+    (void)ghp_hash_table_put(&im->names, hash, &name, &index);
+    GHP_ASSERT(index < (size_t)im->max_arrays);
+    return &im->arrays[index];
+}
+
+/* Copies the file's nodes, for patterns to replace, and finds what each makes. */
+static enum ghp_status copy_nodes(struct ghp_onnx_import *im)
+{
+    const struct ghp_onnx_file *file = im->file;
+
+    im->nodes = ghp_onnx_keep(im, (size_t)file->n_nodes, sizeof *im->nodes);
+    im->made_in = ghp_onnx_keep(im, (size_t)im->max_arrays, sizeof *im->made_in);
+    if (im->nodes == NULL || im->made_in == NULL) return GHP_NO_MEMORY();
+    for (int i = file->n_nodes - 1; i >= 0; --i) {
+        im->nodes[i] = file->nodes[i];
+        for (int o = 0; o < file->nodes[i].n_outputs; ++o)
+            im->made_in[ghp_onnx_named(im, file->nodes[i].outputs[o]) - im->arrays] = i + 1;
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_onnx_reserve_names(struct ghp_onnx_import *im)
 {
     int64_t names = 1 + im->file->n_tensors + im->file->n_inputs + im->file->n_outputs;
@@ -82,17 +108,15 @@ enum ghp_status ghp_onnx_reserve_names(struct ghp_onnx_import *im)
     if (im->arrays == NULL || im->wanted == NULL) return GHP_NO_MEMORY();
     im->names.item_bytes = sizeof(const char *);
     im->names.same = same_name;
-    return ghp_hash_table_reserve(&im->names, (size_t)names);
+    GHP_TRY(ghp_hash_table_reserve(&im->names, (size_t)names));
+    return copy_nodes(im);
 }
 
-struct ghp_onnx_array *ghp_onnx_named(struct ghp_onnx_import *im, const char *name)
+const struct ghp_onnx_node *ghp_onnx_maker_of(struct ghp_onnx_import *im, const char *name)
 {
-    uint64_t hash = ghp_hash(name, strlen(name), GHP_HASH_SEED);
-    size_t index = SIZE_MAX; /* a put that fails leaves it so */
+    int made_in = im->made_in[ghp_onnx_named(im, name) - im->arrays];
 
-    (void)ghp_hash_table_put(&im->names, hash, &name, &index);
-    GHP_ASSERT(index < (size_t)im->max_arrays);
-    return &im->arrays[index];
+    return made_in > 0 ? &im->nodes[made_in - 1] : NULL;
 }
 
 bool *ghp_onnx_wanted_of(struct ghp_onnx_import *im, const char *name)

@@ -46,11 +46,14 @@ struct ghp_onnx_import {
     struct ghp_model model; /* layers complete */
     int max_layers;
     const struct ghp_onnx_node **makers; /* per layer: the node that it is of, or NULL */
+    struct ghp_onnx_node *nodes;         /* the file's, patterns replaced (onnx/pattern) */
     const struct ghp_onnx_node *now;     /* the node being read, or NULL */
     struct ghp_hash_table names;         /* const char *, borrowed from file */
     int max_arrays;                      /* room for one a name */
     struct ghp_onnx_array *arrays;
     bool *wanted; /* the output needs it */
+    int *made_in; /* the node that makes it, counted from 1; 0: none */
+    bool failed;  /* a pattern was short of memory */
     int n_sources, max_sources;
     struct ghp_onnx_source *sources;
     struct ghp_onnx_shared shared;
@@ -80,6 +83,8 @@ void *ghp_onnx_keep(struct ghp_onnx_import *im, size_t n, size_t size);
 enum ghp_status ghp_onnx_reserve_names(struct ghp_onnx_import *im);
 /* The array of a name; a new one where the name is new. */
 struct ghp_onnx_array *ghp_onnx_named(struct ghp_onnx_import *im, const char *name);
+/* The node that makes a name, or NULL. */
+const struct ghp_onnx_node *ghp_onnx_maker_of(struct ghp_onnx_import *im, const char *name);
 /* Whether the output needs a name. */
 bool *ghp_onnx_wanted_of(struct ghp_onnx_import *im, const char *name);
 

@@ -174,6 +174,15 @@ const char *ghp_export_ranked(struct ghp_onnx_export *ex, int from, int rank, co
     return out;
 }
 
+const char *ghp_export_turned(struct ghp_onnx_export *ex, const char *name, const char *from,
+                              const int64_t *order, int n)
+{
+    const char *const inputs[] = {from, NULL};
+
+    ghp_export_ints(ex, ghp_export_node(ex, "Transpose", name, inputs), "perm", order, n);
+    return name;
+}
+
 void ghp_export_since(struct ghp_onnx_export *ex, int opset)
 {
     if (ex->file.opset < opset) ex->file.opset = opset;

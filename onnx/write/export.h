@@ -47,6 +47,10 @@ enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_pa
 /* The tensor of layer `from` with 2 or 4 axes, as `reader` reads it; vectors alone have both. */
 const char *ghp_export_ranked(struct ghp_onnx_export *ex, int from, int rank, const char *reader);
 
+/* A tensor whose axes are those of `from` in this order, called `name`. */
+const char *ghp_export_turned(struct ghp_onnx_export *ex, const char *name, const char *from,
+                              const int64_t *order, int n);
+
 /* The file is of this opset at least. */
 void ghp_export_since(struct ghp_onnx_export *ex, int opset);
 

@@ -39,6 +39,7 @@ folders_of() {
 # Folders of a room from the lowest up: each may include those before it.
 orders=(
     "core/base core/model core/sharding core/program core/cost core/plan"
+    "onnx/file onnx/read onnx/pattern onnx"
     "onnx/file onnx/read onnx/operator onnx"
     "onnx/file onnx/write onnx/operator"
     "executor/platform executor/backend executor/transport executor/data executor/opbench executor/engine

@@ -1,0 +1,285 @@
+/* tests/executor/engine/test_onnx_patterns.c - operators that exporters write out in smaller ones become the one layer
+ * that is meant, in each way that they are written, and compute what it means; what only looks like them does not. */
+#include "tests/check.h"
+#include "tests/executor/onnx_pass.h"
+#include "tests/onnx_graph.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BATCH = 3, WIDE = 4, ALL = BATCH * WIDE };
+
+static const double epsilon = 0.25;
+static char path[64];
+static float samples[ALL];
+static const int64_t last[1] = {-1};
+static const float weights[WIDE] = {1, -0.5f, 2, 0.25f}, biases[WIDE] = {0, 1, -2, 0.5f};
+
+static void number_of(const char *name, float value)
+{
+    static float values[16];
+
+    values[graph.n_tensors] = value;
+    constant(name, GHP_ONNX_FLOAT, 0, NULL, &values[graph.n_tensors]);
+}
+
+static void weights_of(const char *name, const float *values)
+{
+    constant(name, GHP_ONNX_FLOAT, 1, (int64_t[]){WIDE}, values);
+}
+
+/* The graph is one layer of `op`, and a bias or none, and gives these values. */
+static void means(const char *output, enum ghp_op op, int layers,
+                  double (*y)(const float *x, int i))
+{
+    const struct ghp_onnx_options options = {.output = output, .open_end = true};
+    struct ghp_onnx_import import = {0};
+    struct ghp_onnx_file file;
+    float *out;
+
+    save(path, output);
+    if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return;
+    if (CHECK_STATUS(ghp_onnx_import(&file, &options, &import), GHP_OK) &&
+        CHECK_EQ(import.model.n_layers, 1 + layers) && CHECK_EQ(import.model.layers[1].op, op)) {
+        out = onnx_pass_run(
+            &(struct onnx_pass){.import = &import, .batch = BATCH, .samples = samples});
+        for (int i = 0; i < ALL; i++) {
+            double wanted = y(samples + i / WIDE * WIDE, i % WIDE);
+
+            /* a float has 6e-8, and some ten of them are rounded on the way */
+            CHECK_NEAR((double)out[i], wanted, 1e-6 * (1 + fabs(wanted)));
+        }
+        free(out);
+    }
+    ghp_onnx_import_release(&import);
+    ghp_onnx_file_close(&file);
+}
+
+/* The graph is not taken, for this operator has no row. */
+static void unknown(const char *output, const char *op)
+{
+    struct ghp_onnx_import import = {0};
+    struct ghp_onnx_file file;
+
+    save(path, output);
+    if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return;
+    CHECK_STATUS(ghp_onnx_import(&file, &(struct ghp_onnx_options){.output = output}, &import),
+                 GHP_ERR_INPUT);
+    CHECK_MESSAGE(op);
+    ghp_onnx_import_release(&import);
+    ghp_onnx_file_close(&file);
+}
+
+/* ---- activations ---- */
+
+static double by_erf(const float *x, int i)
+{
+    return 0.5 * (double)x[i] * (1 + erf((double)x[i] / sqrt(2)));
+}
+
+static double by_tanh(const float *x, int i)
+{
+    double v = (double)x[i];
+
+    return 0.5 * v * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (v + 0.044715 * v * v * v)));
+}
+
+static double silu(const float *x, int i)
+{
+    return (double)x[i] / (1 + exp(-(double)x[i]));
+}
+
+/* 1 + erf(x / sqrt 2) as 'share', from a quotient or a product. */
+static void put_erf_share(const char *op, float by)
+{
+    begin(13, BATCH, WIDE, 0, 0);
+    number_of("by", by);
+    number_of("one", 1);
+    number_of("half", 0.5f);
+    node(op, "small", "x", "by");
+    node("Erf", "erf", "small", NULL);
+    node("Add", "share", "erf", "one");
+}
+
+static void check_erf(void)
+{
+    put_erf_share("Div", 1.4142135f); /* x (1 + erf) 0.5 */
+    node("Mul", "both", "x", "share");
+    node("Mul", "y", "both", "half");
+    means("y", GHP_OP_GELU, 1, by_erf);
+    put_erf_share("Mul", 0.70710678f); /* (0.5 x) (1 + erf), behind an Identity */
+    node("Mul", "halved", "half", "x");
+    node("Identity", "same", "share", NULL);
+    node("Mul", "y", "halved", "same");
+    means("y", GHP_OP_GELU, 1, by_erf);
+    put_erf_share("Div", 1.5f); /* another width */
+    node("Mul", "both", "x", "share");
+    node("Mul", "y", "both", "half");
+    unknown("y", "(Erf, opset 13)");
+    put_erf_share("Div", 1.4142135f); /* without the half */
+    node("Mul", "y", "x", "share");
+    unknown("y", "(Erf, opset 13)");
+}
+
+/* The cube as 'cube'. */
+static void put_cube(bool by_pow)
+{
+    begin(13, BATCH, WIDE, 0, 0);
+    number_of("three", 3);
+    number_of("part", 0.044715f);
+    number_of("one", 1);
+    number_of("half", 0.5f);
+    number_of("root", 0.7978846f);
+    if (by_pow) {
+        node("Pow", "power", "x", "three");
+    } else {
+        node("Mul", "square", "x", "x");
+        node("Mul", "power", "x", "square");
+    }
+    node("Mul", "cube", "power", "part");
+}
+
+static void check_tanh(void)
+{
+    for (int by_pow = 0; by_pow < 2; by_pow++) {
+        put_cube(by_pow == 1);
+        node("Add", "sum", by_pow ? "x" : "cube", by_pow ? "cube" : "x");
+        node("Mul", "inner", "root", "sum");
+        node("Tanh", "tanh", "inner", NULL);
+        node("Add", "share", "one", "tanh");
+        node("Mul", "halved", "x", "half");
+        node("Mul", "y", "halved", "share");
+        means("y", GHP_OP_GELU, 1, by_tanh);
+    }
+}
+
+static void check_operators(void)
+{
+    struct ghp_onnx_node *at;
+
+    begin(20, BATCH, WIDE, 0, 0);
+    node("Gelu", "y", "x", NULL);
+    means("y", GHP_OP_GELU, 1, by_erf);
+    begin(20, BATCH, WIDE, 0, 0);
+    at = node("Gelu", "y", "x", NULL);
+    at->attributes[at->n_attributes++] =
+        (struct ghp_onnx_attribute){.name = "approximate", .kind = GHP_ONNX_TEXT, .text = "tanh"};
+    means("y", GHP_OP_GELU, 1, by_tanh);
+    begin(24, BATCH, WIDE, 0, 0);
+    node("Swish", "y", "x", NULL);
+    means("y", GHP_OP_SILU, 1, silu);
+    begin(13, BATCH, WIDE, 0, 0);
+    node("Sigmoid", "share", "x", NULL);
+    node("Mul", "y", "share", "x");
+    means("y", GHP_OP_SILU, 1, silu);
+}
+
+/* ---- norms ---- */
+
+static double normed(const float *x, int i, bool centred)
+{
+    double mean = 0, square = 0;
+
+    for (int k = 0; k < WIDE && centred; k++)
+        mean += (double)x[k] / WIDE;
+    for (int k = 0; k < WIDE; k++)
+        square += ((double)x[k] - mean) * ((double)x[k] - mean) / WIDE;
+    return ((double)x[i] - mean) / sqrt(square + epsilon) * (double)weights[i];
+}
+
+static double layer_norm(const float *x, int i)
+{
+    return normed(x, i, true);
+}
+
+static double biased_norm(const float *x, int i)
+{
+    return normed(x, i, true) + (double)biases[i];
+}
+
+static double rms_norm(const float *x, int i)
+{
+    return normed(x, i, false);
+}
+
+static void begin_norm(void)
+{
+    begin(13, BATCH, WIDE, 0, 0);
+    number_of("two", 2);
+    number_of("epsilon", (float)epsilon);
+    number_of("one", 1);
+    weights_of("n.weight", weights);
+    weights_of("n.bias", biases);
+}
+
+/* sqrt(mean(of^2) + epsilon) as 'deviation'. */
+static void put_deviation(const char *of, bool by_pow)
+{
+    node(by_pow ? "Pow" : "Mul", "square", of, by_pow ? "two" : of);
+    list(node("ReduceMean", "variance", "square", NULL), "axes", last, 1);
+    node("Add", "more", "variance", "epsilon");
+    node("Sqrt", "deviation", "more", NULL);
+}
+
+static void check_norms(void)
+{
+    for (int way = 0; way < 3; way++) {
+        begin_norm();
+        list(node("ReduceMean", "mean", "x", NULL), "axes", last, 1);
+        node("Sub", "centred", "x", "mean");
+        put_deviation("centred", way > 0);
+        node("Div", "normed", "centred", "deviation");
+        node("Mul", "y", "normed", "n.weight");
+        if (way == 2) node("Add", "z", "n.bias", "y");
+        means(way == 2 ? "z" : "y", GHP_OP_LAYER_NORM, way == 2 ? 2 : 1,
+              way == 2 ? biased_norm : layer_norm);
+    }
+    for (int way = 0; way < 3; way++) {
+        begin_norm();
+        put_deviation("x", way != 1);
+        if (way == 1) node("Reciprocal", "inverse", "deviation", NULL);
+        if (way == 2) node("Div", "inverse", "one", "deviation");
+        node(way == 0 ? "Div" : "Mul", "normed", "x", way == 0 ? "deviation" : "inverse");
+        node("Mul", "y", "n.weight", "normed");
+        means("y", GHP_OP_RMS_NORM, 1, rms_norm);
+    }
+    begin_norm(); /* the mean of something else */
+    node("Relu", "other", "x", NULL);
+    list(node("ReduceMean", "mean", "other", NULL), "axes", last, 1);
+    node("Sub", "centred", "x", "mean");
+    put_deviation("centred", true);
+    node("Div", "normed", "centred", "deviation");
+    node("Mul", "y", "normed", "n.weight");
+    unknown("y", "subtracts a tensor");
+}
+
+static void check_norm_operators(void)
+{
+    for (int rms = 0; rms < 2; rms++) {
+        struct ghp_onnx_node *at;
+
+        begin_norm();
+        graph.opset = 23;
+        at = node(rms ? "RMSNormalization" : "LayerNormalization", "y", "x", "n.weight");
+        if (!rms) in_names[0][at->n_inputs++] = "n.bias";
+        at->attributes[at->n_attributes++] =
+            (struct ghp_onnx_attribute){.name = "epsilon", .kind = GHP_ONNX_REAL, .real = epsilon};
+        means("y", rms ? GHP_OP_RMS_NORM : GHP_OP_LAYER_NORM, rms ? 1 : 2,
+              rms ? rms_norm : biased_norm);
+    }
+}
+
+CHECK_TEST(onnx_patterns)
+{
+    snprintf(path, sizeof path, "/tmp/ghp-patterns-%ld.onnx", (long)getpid());
+    for (int i = 0; i < ALL; i++)
+        samples[i] = (float)((i * 37 + 11) % 64 - 32) / 8;
+    check_erf();
+    check_tanh();
+    check_operators();
+    check_norms();
+    check_norm_operators();
+    unlink(path);
+    return check_end();
+}
