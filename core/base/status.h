@@ -34,6 +34,11 @@
 enum ghp_status { GHP_STATUS_LIST(GHP_STATUS_ENUM_ENTRY) };
 #undef GHP_STATUS_ENUM_ENTRY
 
+#ifdef __cplusplus /* kernels of GPUs read some of core's headers */
+#define GHP_NORETURN [[noreturn]]
+#else
+#define GHP_NORETURN _Noreturn
+#endif
 #if defined(__GNUC__)
 #define GHP_PRINTF(format_index, first_argument)                                                   \
     __attribute__((format(printf, format_index, first_argument)))
@@ -94,7 +99,7 @@ int ghp_status_exit_code(enum ghp_status status);
 void *ghp_alloc(size_t n, size_t size);
 
 /* Use GHP_ASSERT and GHP_ASSERT_EQ. */
-_Noreturn void ghp_status_assert_failed(const char *what, const char *file, int line);
+GHP_NORETURN void ghp_status_assert_failed(const char *what, const char *file, int line);
 void ghp_status_assert_equal(int64_t a, int64_t b, const char *what, const char *file, int line);
 
 #endif

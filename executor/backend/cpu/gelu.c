@@ -1,6 +1,9 @@
 /* executor/backend/cpu/gelu.c - gelu and silu: x times a share that rises from 0 to 1.
  *
- * Their loops have no branches, so that they become vectors. */
+ * Their loops have no branches, so that they become vectors.
+ *
+ * ghp-options: -O3 */
+#ifndef KERNEL
 #include "core/model/precision.h"
 #include "executor/backend/cpu/exponential.h"
 #include "executor/backend/cpu/kernels_cpu.h"
@@ -43,7 +46,7 @@ static ALWAYS_INLINE struct share share_silu(float x)
     return sigmoid(x, x, 1.0f);
 }
 
-#define BODY "executor/backend/cpu/gelu_body.h"
+#define BODY "executor/backend/cpu/gelu.c"
 #include "executor/backend/cpu/precisions.h"
 
 const struct ghp_cpu_kernel ghp_cpu_kernels_gelu[] = {
@@ -53,3 +56,63 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_gelu[] = {
     {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(silu_data, NULL), NULL},
     {.name = NULL},
 };
+
+#else /* the bodies, for each precision (cpu/precisions.h). */
+
+static ALWAYS_INLINE void KERNEL(forward)(const struct ghp_local *local,
+                                          const struct ghp_kernel_arguments *args,
+                                          struct ghp_share part, struct share share_of(float x))
+{
+    struct ghp_range at = ghp_share_of(part, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *x = args->at.x[0];
+    SCALAR *y = args->at.y;
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++)
+        y[i] = PUT(GET(x[i]) * share_of(GET(x[i])).value);
+}
+
+static ALWAYS_INLINE void KERNEL(data)(const struct ghp_local *local,
+                                       const struct ghp_kernel_arguments *args,
+                                       struct ghp_share part, struct share share_of(float x))
+{
+    struct ghp_range at = ghp_share_of(part, ghp_local_in_elements(local), GRAIN);
+    const SCALAR *x = args->at.x[0], *dy = args->at.dy;
+    SCALAR *dx = args->at.dx[0];
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++) {
+        struct share share = share_of(GET(x[i]));
+        dx[i] = PUT(GET(dy[i]) * (share.value + share.rise));
+    }
+}
+
+static void KERNEL(gelu_forward)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share part)
+{
+    if (local->norm.gelu == GHP_GELU_TANH)
+        KERNEL(forward)(local, args, part, share_tanh);
+    else
+        KERNEL(forward)(local, args, part, share_normal);
+}
+
+static void KERNEL(gelu_data)(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args, struct ghp_share part)
+{
+    if (local->norm.gelu == GHP_GELU_TANH)
+        KERNEL(data)(local, args, part, share_tanh);
+    else
+        KERNEL(data)(local, args, part, share_normal);
+}
+
+static void KERNEL(silu_forward)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_share part)
+{
+    KERNEL(forward)(local, args, part, share_silu);
+}
+
+static void KERNEL(silu_data)(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args, struct ghp_share part)
+{
+    KERNEL(data)(local, args, part, share_silu);
+}
+
+#endif

@@ -1,6 +1,7 @@
 /* executor/backend/cpu/index_map.c - view and pad: one table of places, made once a run, serves all samples.
  *
  * Forward fuses the table; backward adds along it, since an input element may be taken several times. */
+#ifndef KERNEL
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "core/sharding/index_table.h"
 #include "core/model/precision.h"
@@ -45,7 +46,7 @@ static int64_t table_and_sums(const struct ghp_local *local, int parts, int elem
     return table_bytes(local, parts, element_bytes) + (element_bytes == 2 ? parts * row : 0);
 }
 
-#define BODY "executor/backend/cpu/index_map_body.h"
+#define BODY "executor/backend/cpu/index_map.c"
 #include "executor/backend/cpu/precisions.h"
 
 #define TABLED(op, pass, run, scratch)                                                             \
@@ -61,3 +62,40 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_gather[] = {
     TABLED(GHP_OP_PAD, GHP_PASS_BACKWARD_DATA, give_back, table_and_sums),
     {.name = NULL},
 };
+
+#else /* the bodies, for each precision (cpu/precisions.h). x [n][h w c], y [n][p q k], table [p q k]. */
+
+static void KERNEL(take)(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                         struct ghp_share share)
+{
+    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    int64_t in = sample_in(local), out = sample_out(local);
+    const int32_t *table = args->at.scratch;
+    SCALAR nothing = local->op == GHP_OP_PAD ? PUT((float)local->border.value) : 0;
+    for (int64_t n = samples.first; n < samples.end; n++) {
+        const SCALAR *x = (const SCALAR *)args->at.x[0] + n * in;
+        SCALAR *y = (SCALAR *)args->at.y + n * out;
+        for (int64_t i = 0; i < out; i++)
+            y[i] = table[i] == GHP_INDEX_MAP_NOTHING ? nothing : x[table[i]];
+    }
+}
+
+static void KERNEL(give_back)(const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    struct ghp_range samples = ghp_share_of(share, local->n, 1);
+    int64_t in = sample_in(local), out = sample_out(local);
+    const int32_t *table = args->at.scratch;
+    for (int64_t n = samples.first; n < samples.end; n++) {
+        const SCALAR *dy = (const SCALAR *)args->at.dy + n * out;
+        SCALAR *dx = (SCALAR *)args->at.dx[0] + n * in;
+        float *sum = ROUNDS ? part_sums(local, args, share.part) : (void *)dx;
+        memset(sum, 0, (size_t)in * sizeof *sum);
+        for (int64_t i = 0; i < out; i++)
+            if (table[i] != GHP_INDEX_MAP_NOTHING) sum[table[i]] += GET(dy[i]);
+        for (int64_t i = 0; ROUNDS && i < in; i++)
+            dx[i] = PUT(sum[i]);
+    }
+}
+
+#endif

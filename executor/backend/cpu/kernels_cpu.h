@@ -5,7 +5,8 @@
  * added in part order, so results repeat bit for bit for a given number of parts.
  *
  * To add one: a row in the table of the file that it belongs to, or of a new file, which is named nowhere else
- * (cmake/GhpTables.cmake); its body in the *_body.h beside it (included once for each precision: precisions.h).
+ * (cmake/GhpTables.cmake); its body in the same file (which includes itself once for each precision:
+ * precisions.h) or in the *_body.h beside it.
  * tests/executor/backend/onednn/test_onednn.c compares it with the reference's. */
 #ifndef GHP_EXECUTOR_BACKEND_CPU_KERNELS_CPU_H
 #define GHP_EXECUTOR_BACKEND_CPU_KERNELS_CPU_H

@@ -1,4 +1,5 @@
-/* executor/backend/cpu/precisions.h - includes the file named BODY twice: for float and for bfloat16.
+/* executor/backend/cpu/precisions.h - includes the file named BODY twice: for float and for bfloat16. BODY may be
+ * the file that includes this one: KERNEL tells its bodies from the rest.
  *
  *     SCALAR      numbers of the network's tensors as they lie
  *     GET, PUT    a SCALAR's value, a float; a float as a SCALAR, rounded to the nearest

@@ -4,8 +4,10 @@
  * A library's matrix product packs its operands, which costs more than a product with few rows itself. These loops
  * take the weights as they lie, each number once, lines being asked for a page before their turn, and have all
  * samples use it while it is in the nearest cache; the weight gradient is written past the caches. Tiles are small
- * enough that sums stay in registers. Compiled with fused multiply-adds (executor/CMakeLists.txt): for `fast`
- * numerics only, one of the algorithms that the profiler times. */
+ * enough that sums stay in registers. Compiled with fused multiply-adds: for `fast`
+ * numerics only, one of the algorithms that the profiler times.
+ *
+ * ghp-options: -O3 -ffp-contract=fast */
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "executor/backend/cpu/streaming_store.h"
 #include "executor/backend/cpu/unrolled.h"

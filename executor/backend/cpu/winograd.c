@@ -10,7 +10,9 @@
  * what is left, the same for all r + m = 7. In two dimensions each is done along both.
  *
  * Tiles are taken some at a time and channels in chunks, so that transformed tiles, transformed weights and products
- * of a chunk stay in the second cache together. */
+ * of a chunk stay in the second cache together.
+ *
+ * ghp-options: -O3 -ffp-contract=fast */
 #include "executor/backend/cpu/winograd.h"
 #include "executor/backend/cpu/unrolled.h"
 

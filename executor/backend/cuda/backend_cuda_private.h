@@ -2,10 +2,11 @@
  * prepared pass.
  *
  * A pass is run by cuDNN (cuda/conv.c), by cuBLASLt (cuda/linear.c) or by ghp's own kernels
- * (cuda/own.h, cuda/direct.c). Everything is enqueued on the compute stream. What is kept in scratch begins at
+ * (cuda/native.h, kernels/row.h, cuda/direct.c). Everything is enqueued on the compute stream. What is kept in scratch begins at
  * multiples of GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
  *
- * To add an operation: a row in one of the tables of cuda/own.h, its kernel in kernels/kernels.h. */
+ * To add an operation: its kernel and its row in a *.cu (kernels/row.h); where the host prepares something or a pass
+ * fuses others, the row in a table of cuda/native.h. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_BACKEND_CUDA_PRIVATE_H
 #define GHP_EXECUTOR_BACKEND_CUDA_BACKEND_CUDA_PRIVATE_H
 
@@ -14,6 +15,7 @@
 #include "executor/backend/cuda/graph.h"
 #include "executor/backend/cuda/libraries.h"
 #include "executor/backend/cuda/kernels/kernels.h"
+#include "executor/backend/cuda/kernels/row.h"
 
 #include <pthread.h>
 
@@ -59,6 +61,7 @@ struct ghp_cuda_kernel {
     enum ghp_status (*run)(struct ghp_cuda_kernel *kernel, const struct ghp_kernel_arguments *args);
     void (*release)(struct ghp_cuda_kernel *kernel); /* of `data`; NULL: free is enough */
     void *data;                                      /* owned; the file's that made the kernel */
+    const struct ghp_cuda_row *row;                  /* of a pass that is a launch alone */
     int64_t workspace_at;                            /* in scratch */
 };
 

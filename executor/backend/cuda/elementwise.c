@@ -1,5 +1,4 @@
-/* executor/backend/cuda/elementwise.c - element by element on a GPU: bias, relu, activation, gelu, silu, dropout, add,
- * mul; and the loss. */
+/* executor/backend/cuda/elementwise.c - element by element on a GPU: bias, dropout, add, mul; and the loss. */
 #include "executor/backend/cuda/native.h"
 
 static enum ghp_status elementwise(const struct ghp_cuda_kernel *kernel,
@@ -30,103 +29,6 @@ static enum ghp_status run_bias_weight(struct ghp_cuda_kernel *kernel,
     return ghp_cuda_native_sum(
         kernel,
         (struct ghp_sum_job){.what = GHP_SUM_BIAS, .dy = args->at.dy, .out = args->at.dw[0]}, args);
-}
-
-static enum ghp_status run_relu(struct ghp_cuda_kernel *kernel,
-                                const struct ghp_kernel_arguments *args)
-{
-    return elementwise(
-        kernel, &(struct ghp_elementwise_job){.what = GHP_ELEMENTWISE_RELU,
-                                              .n = ghp_local_in_elements(&kernel->base.local),
-                                              .a = args->at.x[0],
-                                              .out = args->at.y});
-}
-
-static enum ghp_status run_relu_data(struct ghp_cuda_kernel *kernel,
-                                     const struct ghp_kernel_arguments *args)
-{
-    return elementwise(
-        kernel, &(struct ghp_elementwise_job){.what = GHP_ELEMENTWISE_RELU_BACK,
-                                              .n = ghp_local_in_elements(&kernel->base.local),
-                                              .a = args->at.y,
-                                              .b = args->at.dy,
-                                              .out = args->at.dx[0]});
-}
-
-/* Forward; the way back is the next of enum ghp_elementwise. */
-static enum ghp_elementwise function_elementwise(enum ghp_function function)
-{
-    static const enum ghp_elementwise elementwise_ops[GHP_FUNCTION_COUNT] = {
-        [GHP_FUNCTION_LEAKY_RELU] = GHP_ELEMENTWISE_LEAKY,
-        [GHP_FUNCTION_SIGMOID] = GHP_ELEMENTWISE_SIGMOID,
-        [GHP_FUNCTION_TANH] = GHP_ELEMENTWISE_TANH,
-        [GHP_FUNCTION_CLIP] = GHP_ELEMENTWISE_CLIP,
-        [GHP_FUNCTION_AFFINE] = GHP_ELEMENTWISE_AFFINE,
-    };
-
-    return elementwise_ops[function];
-}
-
-static struct ghp_elementwise_job function_job(const struct ghp_cuda_kernel *kernel)
-{
-    const struct ghp_local *l = &kernel->base.local;
-
-    return (struct ghp_elementwise_job){.what = function_elementwise(l->activation.function),
-                                        .n = ghp_local_in_elements(l),
-                                        .alpha = (float)l->activation.alpha,
-                                        .beta = (float)l->activation.beta};
-}
-
-static enum ghp_status run_activation(struct ghp_cuda_kernel *kernel,
-                                      const struct ghp_kernel_arguments *args)
-{
-    struct ghp_elementwise_job job = function_job(kernel);
-
-    job.a = args->at.x[0];
-    job.out = args->at.y;
-    return elementwise(kernel, &job);
-}
-
-static enum ghp_status run_activation_data(struct ghp_cuda_kernel *kernel,
-                                           const struct ghp_kernel_arguments *args)
-{
-    struct ghp_elementwise_job job = function_job(kernel);
-
-    job.what = (enum ghp_elementwise)(job.what + 1);
-    job.a = args->at.y;
-    job.b = args->at.dy;
-    job.out = args->at.dx[0];
-    return elementwise(kernel, &job);
-}
-
-/* Forward; the way back is the next of enum ghp_elementwise. */
-static enum ghp_elementwise share_elementwise(const struct ghp_cuda_kernel *kernel)
-{
-    if (kernel->base.local.op == GHP_OP_SILU) return GHP_ELEMENTWISE_SILU;
-    return kernel->base.local.norm.gelu == GHP_GELU_TANH ? GHP_ELEMENTWISE_GELU_TANH
-                                                         : GHP_ELEMENTWISE_GELU;
-}
-
-/* gelu and silu: x times a share of it. */
-static enum ghp_status run_share(struct ghp_cuda_kernel *kernel,
-                                 const struct ghp_kernel_arguments *args)
-{
-    return elementwise(
-        kernel, &(struct ghp_elementwise_job){.what = share_elementwise(kernel),
-                                              .n = ghp_local_in_elements(&kernel->base.local),
-                                              .a = args->at.x[0],
-                                              .out = args->at.y});
-}
-
-static enum ghp_status run_share_data(struct ghp_cuda_kernel *kernel,
-                                      const struct ghp_kernel_arguments *args)
-{
-    return elementwise(kernel, &(struct ghp_elementwise_job){
-                                   .what = (enum ghp_elementwise)(share_elementwise(kernel) + 1),
-                                   .n = ghp_local_in_elements(&kernel->base.local),
-                                   .a = args->at.x[0],
-                                   .b = args->at.dy,
-                                   .out = args->at.dx[0]});
 }
 
 static enum ghp_status drop(const struct ghp_cuda_kernel *kernel,
@@ -271,14 +173,6 @@ static int64_t softmax_scratch(const struct ghp_local *l)
 const struct ghp_cuda_native ghp_cuda_native_elementwise[] = {
     {GHP_OP_BIAS, GHP_PASS_FORWARD, run_bias, NULL, NULL},
     {GHP_OP_BIAS, GHP_PASS_BACKWARD_WEIGHT, run_bias_weight, ghp_cuda_native_sum_scratch, NULL},
-    {GHP_OP_RELU, GHP_PASS_FORWARD, run_relu, NULL, NULL},
-    {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, run_relu_data, NULL, NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_FORWARD, run_activation, NULL, NULL},
-    {GHP_OP_ACTIVATION, GHP_PASS_BACKWARD_DATA, run_activation_data, NULL, NULL},
-    {GHP_OP_GELU, GHP_PASS_FORWARD, run_share, NULL, NULL},
-    {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, run_share_data, NULL, NULL},
-    {GHP_OP_SILU, GHP_PASS_FORWARD, run_share, NULL, NULL},
-    {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, run_share_data, NULL, NULL},
     {GHP_OP_DROPOUT, GHP_PASS_FORWARD, run_dropout, NULL, NULL},
     {GHP_OP_DROPOUT, GHP_PASS_BACKWARD_DATA, run_dropout_data, NULL, NULL},
     {GHP_OP_ADD, GHP_PASS_FORWARD, run_add, NULL, NULL},

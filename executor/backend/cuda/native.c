@@ -39,9 +39,25 @@ static const struct ghp_cuda_native *find(enum ghp_op op, enum ghp_pass pass)
     return NULL;
 }
 
+static const struct ghp_cuda_row *find_row(enum ghp_op op, enum ghp_pass pass)
+{
+    for (const struct ghp_cuda_row *const *table = ghp_cuda_row_tables; *table != NULL; table++)
+        for (const struct ghp_cuda_row *row = *table; row->launch != NULL; row++)
+            if (row->op == op && row->pass == pass) return row;
+    return NULL;
+}
+
 bool ghp_cuda_native_has(enum ghp_op op, enum ghp_pass pass)
 {
-    return find(op, pass) != NULL;
+    return find(op, pass) != NULL || find_row(op, pass) != NULL;
+}
+
+static enum ghp_status run_row(struct ghp_cuda_kernel *kernel,
+                               const struct ghp_kernel_arguments *args)
+{
+    return ghp_cuda_native_status(
+        kernel->row->launch(ghp_cuda_launch(kernel->base.backend), &kernel->base.local, args),
+        kernel);
 }
 
 bool ghp_cuda_native_takes(enum ghp_op op, enum ghp_pass pass, struct ghp_memory_format fused)
@@ -71,13 +87,20 @@ enum ghp_status ghp_cuda_native_prepare(struct ghp_cuda_kernel *kernel)
 {
     const struct ghp_local *l = &kernel->base.local;
     const struct ghp_cuda_native *own = find(l->op, kernel->base.pass);
+    const struct ghp_cuda_row *row = find_row(l->op, kernel->base.pass);
 
+    memcpy(kernel->algorithm, "own", sizeof("own"));
+    if (row != NULL) {
+        kernel->row = row;
+        kernel->run = run_row;
+        kernel->base.scratch_bytes = row->scratch_bytes != NULL ? row->scratch_bytes(l) : 0;
+        return GHP_OK;
+    }
     if (own == NULL)
         return GHP_FAIL(GHP_ERR_INTERNAL,
                         "the cuda backend has no kernel for '%s' (%s); report this",
                         ghp_op_name(l->op), ghp_pass_name(kernel->base.pass));
     kernel->run = own->run;
     kernel->base.scratch_bytes = own->scratch_bytes != NULL ? own->scratch_bytes(l) : 0;
-    memcpy(kernel->algorithm, "own", sizeof("own"));
     return own->make != NULL ? own->make(kernel) : GHP_OK;
 }

@@ -2,7 +2,7 @@
  * kernels run, everything but convolutions and linear layers.
  *
  * A row of a table says which kernel runs a pass and how much scratch it takes; what has to be made once lies in the
- * kernel's `data`. */
+ * kernel's `data`. Passes that are a launch alone have their rows beside the kernel (kernels/row.h). */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_NATIVE_H
 #define GHP_EXECUTOR_BACKEND_CUDA_NATIVE_H
 

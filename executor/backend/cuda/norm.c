@@ -1,4 +1,4 @@
-/* executor/backend/cuda/norm.c - normalisations on a GPU: batch_norm, lrn, layer_norm, rms_norm. */
+/* executor/backend/cuda/norm.c - normalisations on a GPU: batch_norm, lrn. */
 #include "executor/backend/cuda/native.h"
 
 static enum ghp_status run_stats(struct ghp_cuda_kernel *kernel,
@@ -148,62 +148,6 @@ static enum ghp_status run_lrn_data(struct ghp_cuda_kernel *kernel,
                                   kernel);
 }
 
-/* ---- layer_norm, rms_norm ---- */
-
-static struct ghp_position_norm_job position_job(const struct ghp_local *l,
-                                                 const struct ghp_kernel_arguments *args)
-{
-    int64_t rows = ghp_cuda_native_rows(l);
-    float *saved = args->at.saved;
-    bool centred = l->op == GHP_OP_LAYER_NORM;
-
-    return (struct ghp_position_norm_job){.rows = rows,
-                                          .c = l->c,
-                                          .epsilon = l->norm.epsilon,
-                                          .centred = centred,
-                                          .x = args->at.x[0],
-                                          .dy = args->at.dy,
-                                          .y = args->at.y,
-                                          .dx = args->at.dx[0],
-                                          .weight = args->at.w[0],
-                                          .dweight = args->at.dw[0],
-                                          .inverse = saved,
-                                          .mean = centred && saved != NULL ? saved + rows : NULL,
-                                          .scratch = args->at.scratch};
-}
-
-static enum ghp_status run_position(struct ghp_cuda_kernel *kernel,
-                                    const struct ghp_kernel_arguments *args)
-{
-    struct ghp_position_norm_job job = position_job(&kernel->base.local, args);
-
-    return ghp_cuda_native_status(
-        ghp_launch_position_norm(ghp_cuda_launch(kernel->base.backend), &job), kernel);
-}
-
-static enum ghp_status run_position_data(struct ghp_cuda_kernel *kernel,
-                                         const struct ghp_kernel_arguments *args)
-{
-    struct ghp_position_norm_job job = position_job(&kernel->base.local, args);
-
-    return ghp_cuda_native_status(
-        ghp_launch_position_norm_data(ghp_cuda_launch(kernel->base.backend), &job), kernel);
-}
-
-static enum ghp_status run_position_weight(struct ghp_cuda_kernel *kernel,
-                                           const struct ghp_kernel_arguments *args)
-{
-    struct ghp_position_norm_job job = position_job(&kernel->base.local, args);
-
-    return ghp_cuda_native_status(
-        ghp_launch_position_norm_weight(ghp_cuda_launch(kernel->base.backend), &job), kernel);
-}
-
-static int64_t position_scratch(const struct ghp_local *l)
-{
-    return ghp_position_norm_scratch(ghp_cuda_native_rows(l), l->c);
-}
-
 const struct ghp_cuda_native ghp_cuda_native_norm[] = {
     {GHP_OP_BATCH_NORM, GHP_PASS_STATS, run_stats, ghp_cuda_native_sum_scratch, NULL},
     {GHP_OP_BATCH_NORM, GHP_PASS_FORWARD, run_norm, norm_scratch, NULL},
@@ -212,11 +156,5 @@ const struct ghp_cuda_native ghp_cuda_native_norm[] = {
     {GHP_OP_BATCH_NORM, GHP_PASS_BACKWARD_DATA, run_norm_data, norm_data_scratch, NULL},
     {GHP_OP_LRN, GHP_PASS_FORWARD, run_lrn, NULL, NULL},
     {GHP_OP_LRN, GHP_PASS_BACKWARD_DATA, run_lrn_data, NULL, NULL},
-    {GHP_OP_LAYER_NORM, GHP_PASS_FORWARD, run_position, NULL, NULL},
-    {GHP_OP_LAYER_NORM, GHP_PASS_BACKWARD_DATA, run_position_data, NULL, NULL},
-    {GHP_OP_LAYER_NORM, GHP_PASS_BACKWARD_WEIGHT, run_position_weight, position_scratch, NULL},
-    {GHP_OP_RMS_NORM, GHP_PASS_FORWARD, run_position, NULL, NULL},
-    {GHP_OP_RMS_NORM, GHP_PASS_BACKWARD_DATA, run_position_data, NULL, NULL},
-    {GHP_OP_RMS_NORM, GHP_PASS_BACKWARD_WEIGHT, run_position_weight, position_scratch, NULL},
     {.run = NULL},
 };

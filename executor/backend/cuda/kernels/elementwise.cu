@@ -1,6 +1,6 @@
-// executor/backend/cuda/kernels/elementwise.cu - element by element, dropout, softmax, the optimizer's update. See
+// executor/backend/cuda/kernels/elementwise.cu - sums and products, bias, dropout, softmax, the optimizer's update. See
 // kernels/kernels.h.
-#include "executor/backend/cuda/kernels/common.cuh"
+#include "executor/backend/cuda/kernels/map.cuh"
 
 #include <math_constants.h>
 
@@ -9,109 +9,37 @@
 namespace
 {
 
-// tanh of sqrt(2 / pi) (x + 0.044715 x^3)
-__device__ __forceinline__ float gelu_tanh(float x)
-{
-    return tanhf(0.797884561f * (x + 0.044715f * x * x * x));
-}
-
-__device__ __forceinline__ float gelu_slope(float x) // 1 / sqrt(2) and 1 / sqrt(2 pi)
-{
-    return 0.5f * erfcf(-0.707106781f * x) + 0.398942280f * x * expf(-0.5f * x * x);
-}
-
-__device__ __forceinline__ float gelu_tanh_slope(float x)
-{
-    float t = gelu_tanh(x);
-
-    return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * 0.797884561f * (1.0f + 0.134145f * x * x);
-}
-
-__device__ __forceinline__ float silu_slope(float x)
-{
-    float s = 1.0f / (1.0f + expf(-x));
-
-    return s + x * s * (1.0f - s);
-}
-
-template <int WHAT>
-__device__ __forceinline__ float elementwise(float a, float b, float alpha, float beta)
-{
-    if (WHAT == GHP_ELEMENTWISE_RELU) return a > 0 ? a : 0;
-    if (WHAT == GHP_ELEMENTWISE_RELU_BACK) return a > 0 ? b : 0;
-    if (WHAT == GHP_ELEMENTWISE_LEAKY) return a > 0 ? a : alpha * a;
-    if (WHAT == GHP_ELEMENTWISE_LEAKY_BACK) return a > 0 ? b : alpha * b;
-    if (WHAT == GHP_ELEMENTWISE_SIGMOID) return 1.0f / (1.0f + expf(-a));
-    if (WHAT == GHP_ELEMENTWISE_SIGMOID_BACK) return b * a * (1.0f - a);
-    if (WHAT == GHP_ELEMENTWISE_TANH) return tanhf(a);
-    if (WHAT == GHP_ELEMENTWISE_TANH_BACK) return b * (1.0f - a * a);
-    if (WHAT == GHP_ELEMENTWISE_CLIP) return a < alpha ? alpha : a > beta ? beta : a;
-    if (WHAT == GHP_ELEMENTWISE_CLIP_BACK) return a > alpha && a < beta ? b : 0;
-    if (WHAT == GHP_ELEMENTWISE_AFFINE) return alpha * a + beta;
-    if (WHAT == GHP_ELEMENTWISE_AFFINE_BACK) return alpha * b;
-    if (WHAT == GHP_ELEMENTWISE_GELU) return 0.5f * a * erfcf(-0.707106781f * a);
-    if (WHAT == GHP_ELEMENTWISE_GELU_BACK) return b * gelu_slope(a);
-    if (WHAT == GHP_ELEMENTWISE_GELU_TANH) return 0.5f * a * (1.0f + gelu_tanh(a));
-    if (WHAT == GHP_ELEMENTWISE_GELU_TANH_BACK) return b * gelu_tanh_slope(a);
-    if (WHAT == GHP_ELEMENTWISE_SILU) return a / (1.0f + expf(-a));
-    if (WHAT == GHP_ELEMENTWISE_SILU_BACK) return b * silu_slope(a);
-    if (WHAT == GHP_ELEMENTWISE_ADD) return a + b;
-    if (WHAT == GHP_ELEMENTWISE_ADD_RELU) return a + b > 0 ? a + b : 0;
-    return a * b;
-}
-
-// out, a and b may be the same: each number is read before it is written, by one thread.
-template <int WHAT, typename T>
-__global__ void elementwise_kernel(int64_t n, const T *a, const T *b, T *out, float alpha, float beta)
-{
-    constexpr int V = full_width<T>;
-    int64_t groups = n / V;
-
-    for (int64_t g = first_item(); g < groups; g += item_stride()) {
-        float x[V], y[V], z[V];
-
-        load<T, V>(a, g * V, x);
-        if (b != nullptr) load<T, V>(b, g * V, y);
-#pragma unroll
-        for (int j = 0; j < V; j++)
-            z[j] = elementwise<WHAT>(x[j], b != nullptr ? y[j] : 0, alpha, beta);
-        store<T, V>(out, g * V, z);
+struct sum_of {
+    __device__ float operator()(float a, float b) const
+    {
+        return a + b;
     }
-    for (int64_t i = groups * V + first_item(); i < n; i += item_stride())
-        out[i] = narrow<T>(elementwise<WHAT>(widen(a[i]), b != nullptr ? widen(b[i]) : 0, alpha, beta));
-}
+};
 
-template <int WHAT> cudaError_t launch_elementwise(struct ghp_launch launch, const ghp_elementwise_job *job)
-{
-    return by_type(launch, [&](auto type) {
-        typedef decltype(type) T;
-        unsigned blocks = blocks_for(ceil_div(job->n, full_width<T>));
+struct product_of {
+    __device__ float operator()(float a, float b) const
+    {
+        return a * b;
+    }
+};
 
-        enqueue(elementwise_kernel<WHAT, T>, blocks, kThreads, 0, launch.stream, job->n,
-                (const T *)job->a, (const T *)job->b, (T *)job->out, job->alpha, job->beta);
-    });
-}
-
-typedef cudaError_t elementwise_launcher(struct ghp_launch launch, const ghp_elementwise_job *job);
+struct relu_of_sum {
+    __device__ float operator()(float a, float b) const
+    {
+        return a + b > 0 ? a + b : 0;
+    }
+};
 
 } // namespace
 
 extern "C" cudaError_t ghp_launch_elementwise(struct ghp_launch launch, const struct ghp_elementwise_job *job)
 {
-    static elementwise_launcher *const launchers[GHP_ELEMENTWISE_COUNT] = {
-        launch_elementwise<GHP_ELEMENTWISE_RELU>,    launch_elementwise<GHP_ELEMENTWISE_RELU_BACK>,
-        launch_elementwise<GHP_ELEMENTWISE_LEAKY>,   launch_elementwise<GHP_ELEMENTWISE_LEAKY_BACK>,
-        launch_elementwise<GHP_ELEMENTWISE_SIGMOID>, launch_elementwise<GHP_ELEMENTWISE_SIGMOID_BACK>,
-        launch_elementwise<GHP_ELEMENTWISE_TANH>,    launch_elementwise<GHP_ELEMENTWISE_TANH_BACK>,
-        launch_elementwise<GHP_ELEMENTWISE_CLIP>,    launch_elementwise<GHP_ELEMENTWISE_CLIP_BACK>,
-        launch_elementwise<GHP_ELEMENTWISE_AFFINE>,  launch_elementwise<GHP_ELEMENTWISE_AFFINE_BACK>,
-        launch_elementwise<GHP_ELEMENTWISE_GELU>,    launch_elementwise<GHP_ELEMENTWISE_GELU_BACK>,
-        launch_elementwise<GHP_ELEMENTWISE_GELU_TANH>, launch_elementwise<GHP_ELEMENTWISE_GELU_TANH_BACK>,
-        launch_elementwise<GHP_ELEMENTWISE_SILU>,    launch_elementwise<GHP_ELEMENTWISE_SILU_BACK>,
-        launch_elementwise<GHP_ELEMENTWISE_ADD>,     launch_elementwise<GHP_ELEMENTWISE_MUL>,
-        launch_elementwise<GHP_ELEMENTWISE_ADD_RELU>};
-
-    return job->n == 0 ? cudaSuccess : launchers[job->what](launch, job);
+    switch (job->what) {
+    case GHP_ELEMENTWISE_ADD: return map(launch, job->n, job->a, job->b, job->out, sum_of{});
+    case GHP_ELEMENTWISE_MUL: return map(launch, job->n, job->a, job->b, job->out, product_of{});
+    case GHP_ELEMENTWISE_ADD_RELU: return map(launch, job->n, job->a, job->b, job->out, relu_of_sum{});
+    }
+    return cudaErrorInvalidValue;
 }
 
 // ---- sums ----

@@ -5,10 +5,10 @@
  * float or bfloat16 (`launch.bf16`); weights, gradients of weights, statistics and sums are float or double as said.
  * Sums that cross blocks go through scratch and are added in a fixed order: the same bits every time.
  *
- * The kernels are in kernels/elementwise.cu (element by element, softmax, update), kernels/norm.cu (sums over
- * channels, normalisations), kernels/position_norm.cu, kernels/sequence.cu, kernels/pool.cu, kernels/move.cu (copies
- * in another order) and kernels/conv.cu (plain convolutions and linear layers, for shapes that no library takes). C11
- * and C++17 alike; tested by tests/executor/backend/cuda/test_cuda_ops.c. */
+ * They are in kernels/elementwise.cu (sums, bias, dropout, softmax, update), kernels/norm.cu (sums over channels, batch
+ * norm, lrn), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain convolutions and
+ * linear layers, for shapes that no library takes). A pass that is a launch alone is not declared here: its row is
+ * beside its kernel (kernels/row.h). C11 and C++17 alike; tested by tests/executor/backend/cuda/test_cuda_ops.c. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 
@@ -27,37 +27,13 @@ struct ghp_launch {
 
 /* ---- element by element; out may be an input ---- */
 
-enum ghp_elementwise {
-    GHP_ELEMENTWISE_RELU,       /* x */
-    GHP_ELEMENTWISE_RELU_BACK,  /* y, dy */
-    GHP_ELEMENTWISE_LEAKY,      /* x; alpha, as below where it is used */
-    GHP_ELEMENTWISE_LEAKY_BACK, /* y, dy; and so on: see core/model/model.h, GHP_FUNCTION_LIST */
-    GHP_ELEMENTWISE_SIGMOID,
-    GHP_ELEMENTWISE_SIGMOID_BACK,
-    GHP_ELEMENTWISE_TANH,
-    GHP_ELEMENTWISE_TANH_BACK,
-    GHP_ELEMENTWISE_CLIP,
-    GHP_ELEMENTWISE_CLIP_BACK,
-    GHP_ELEMENTWISE_AFFINE,
-    GHP_ELEMENTWISE_AFFINE_BACK,
-    GHP_ELEMENTWISE_GELU,      /* x */
-    GHP_ELEMENTWISE_GELU_BACK, /* x, dy */
-    GHP_ELEMENTWISE_GELU_TANH,
-    GHP_ELEMENTWISE_GELU_TANH_BACK,
-    GHP_ELEMENTWISE_SILU,
-    GHP_ELEMENTWISE_SILU_BACK,
-    GHP_ELEMENTWISE_ADD,      /* a, b */
-    GHP_ELEMENTWISE_MUL,      /* a, b */
-    GHP_ELEMENTWISE_ADD_RELU, /* a, b */
-    GHP_ELEMENTWISE_COUNT
-};
+enum ghp_elementwise { GHP_ELEMENTWISE_ADD, GHP_ELEMENTWISE_MUL, GHP_ELEMENTWISE_ADD_RELU };
 
 struct ghp_elementwise_job {
     enum ghp_elementwise what;
     int64_t n;
-    const void *a, *b; /* b NULL where only one is read */
+    const void *a, *b;
     void *out;
-    float alpha, beta;
 };
 cudaError_t ghp_launch_elementwise(struct ghp_launch launch, const struct ghp_elementwise_job *job);
 
@@ -179,38 +155,6 @@ struct ghp_lrn_job {
 };
 cudaError_t ghp_launch_lrn(struct ghp_launch launch, const struct ghp_lrn_job *job);
 cudaError_t ghp_launch_lrn_back(struct ghp_launch launch, const struct ghp_lrn_job *job);
-
-/* The channels of each row by themselves: less their mean where centred, over their deviation from it or from 0. */
-struct ghp_position_norm_job {
-    int64_t rows, c;
-    double epsilon;
-    bool centred;
-    const void *x, *dy;
-    void *y, *dx;
-    const float *weight; /* [c] */
-    float *dweight;
-    float *inverse, *mean; /* [rows]; forward: NULL where not kept; mean: only where centred */
-    void *scratch;         /* weight: ghp_position_norm_scratch bytes */
-};
-int64_t ghp_position_norm_scratch(int64_t rows, int64_t c);
-cudaError_t ghp_launch_position_norm(struct ghp_launch launch,
-                                     const struct ghp_position_norm_job *job);
-cudaError_t ghp_launch_position_norm_data(struct ghp_launch launch,
-                                          const struct ghp_position_norm_job *job);
-cudaError_t ghp_launch_position_norm_weight(struct ghp_launch launch,
-                                            const struct ghp_position_norm_job *job);
-
-/* ---- sequences: [n][position][head][channel] ---- */
-
-/* Channels i and pairs + i of each head turned by sign x position x base^(-i / pairs); `to` may be `from`. */
-struct ghp_rotary_job {
-    int64_t n, positions, heads, pairs;
-    double base;
-    float sign;
-    const void *from;
-    void *to;
-};
-cudaError_t ghp_launch_rotary(struct ghp_launch launch, const struct ghp_rotary_job *job);
 
 /* ---- pools ---- */
 

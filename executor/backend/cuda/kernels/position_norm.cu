@@ -1,12 +1,49 @@
 // executor/backend/cuda/kernels/position_norm.cu - layer norm and root mean square norm: the channels of each row by
-// themselves. See kernels/kernels.h.
+// themselves.
 //
 // A block a row; each thread adds up channels in order, and threads are added in a fixed order. The gradient of the
 // weight is a sum over rows: blocks of rows into a row of scratch each, and these in order.
 #include "executor/backend/cuda/kernels/common.cuh"
+#include "executor/backend/cuda/kernels/row.h"
 
 namespace
 {
+
+// Less their mean where centred, over their deviation from it or from 0.
+struct position_norm_job {
+    int64_t rows, c;
+    double epsilon;
+    bool centred;
+    const void *x, *dy;
+    void *y, *dx;
+    const float *weight; // [c]
+    float *dweight;
+    float *inverse, *mean; // [rows]; forward: NULL where not kept; mean: only where centred
+    double *scratch;
+};
+
+position_norm_job job_of(const struct ghp_local *l, const struct ghp_kernel_arguments *args)
+{
+    int64_t rows = l->n * l->h * l->w;
+    float *saved = (float *)args->at.saved;
+    bool centred = l->op == GHP_OP_LAYER_NORM;
+    position_norm_job job = {};
+
+    job.rows = rows;
+    job.c = l->c;
+    job.epsilon = l->norm.epsilon;
+    job.centred = centred;
+    job.x = args->at.x[0];
+    job.dy = args->at.dy;
+    job.y = args->at.y;
+    job.dx = args->at.dx[0];
+    job.weight = (const float *)args->at.w[0];
+    job.dweight = (float *)args->at.dw[0];
+    job.inverse = saved;
+    job.mean = centred && saved != nullptr ? saved + rows : nullptr;
+    job.scratch = (double *)args->at.scratch;
+    return job;
+}
 
 constexpr int kRowThreads = 128;
 constexpr int64_t kMostRowBlocks = 1 << 16;
@@ -39,7 +76,7 @@ __device__ double row_sum(double mine)
     return sum;
 }
 
-template <typename T> __global__ void position_norm_kernel(ghp_position_norm_job j)
+template <typename T> __global__ void position_norm_kernel(position_norm_job j)
 {
     for (int64_t row = blockIdx.x; row < j.rows; row += gridDim.x) {
         const T *x = (const T *)j.x + row * j.c;
@@ -62,12 +99,12 @@ template <typename T> __global__ void position_norm_kernel(ghp_position_norm_job
     }
 }
 
-__device__ __forceinline__ float mean_of(const ghp_position_norm_job &j, int64_t row)
+__device__ __forceinline__ float mean_of(const position_norm_job &j, int64_t row)
 {
     return j.centred ? j.mean[row] : 0.0f;
 }
 
-template <typename T> __global__ void position_norm_data_kernel(ghp_position_norm_job j)
+template <typename T> __global__ void position_norm_data_kernel(position_norm_job j)
 {
     for (int64_t row = blockIdx.x; row < j.rows; row += gridDim.x) {
         const T *x = (const T *)j.x + row * j.c, *dy = (const T *)j.dy + row * j.c;
@@ -91,7 +128,7 @@ template <typename T> __global__ void position_norm_data_kernel(ghp_position_nor
 
 // scratch[block y][c]
 template <typename T>
-__global__ void position_norm_weight_kernel(ghp_position_norm_job j)
+__global__ void position_norm_weight_kernel(position_norm_job j)
 {
     int64_t column = first_item(), step = ceil_div(j.rows, gridDim.y);
     int64_t first = blockIdx.y * step, end = first + step < j.rows ? first + step : j.rows;
@@ -104,7 +141,7 @@ __global__ void position_norm_weight_kernel(ghp_position_norm_job j)
         sum += (double)(widen(((const T *)j.dy)[at]) *
                         ((widen(((const T *)j.x)[at]) - mean_of(j, row)) * j.inverse[row]));
     }
-    ((double *)j.scratch)[blockIdx.y * j.c + column] = sum;
+    j.scratch[blockIdx.y * j.c + column] = sum;
 }
 
 __global__ void add_parts_kernel(int64_t parts, int64_t c, const double *from, float *to)
@@ -118,43 +155,58 @@ __global__ void add_parts_kernel(int64_t parts, int64_t c, const double *from, f
     }
 }
 
-} // namespace
-
-extern "C" cudaError_t ghp_launch_position_norm(struct ghp_launch launch,
-                                                const struct ghp_position_norm_job *job)
+cudaError_t position_norm_forward(struct ghp_launch launch, const struct ghp_local *local,
+                                  const struct ghp_kernel_arguments *args)
 {
+    position_norm_job job = job_of(local, args);
+
     return by_type(launch, [&](auto type) {
-        enqueue(position_norm_kernel<decltype(type)>, row_blocks(job->rows), kRowThreads, 0,
-                launch.stream, *job);
+        enqueue(position_norm_kernel<decltype(type)>, row_blocks(job.rows), kRowThreads, 0,
+                launch.stream, job);
     });
 }
 
-extern "C" cudaError_t ghp_launch_position_norm_data(struct ghp_launch launch,
-                                                     const struct ghp_position_norm_job *job)
+cudaError_t position_norm_data(struct ghp_launch launch, const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args)
 {
+    position_norm_job job = job_of(local, args);
+
     return by_type(launch, [&](auto type) {
-        enqueue(position_norm_data_kernel<decltype(type)>, row_blocks(job->rows), kRowThreads, 0,
-                launch.stream, *job);
+        enqueue(position_norm_data_kernel<decltype(type)>, row_blocks(job.rows), kRowThreads, 0,
+                launch.stream, job);
     });
 }
 
-extern "C" int64_t ghp_position_norm_scratch(int64_t rows, int64_t c)
+int64_t position_norm_scratch(const struct ghp_local *local)
 {
-    return parts_of(rows) * c * (int64_t)sizeof(double);
+    return parts_of(local->n * local->h * local->w) * local->c * (int64_t)sizeof(double);
 }
 
-extern "C" cudaError_t ghp_launch_position_norm_weight(struct ghp_launch launch,
-                                                       const struct ghp_position_norm_job *job)
+cudaError_t position_norm_weight(struct ghp_launch launch, const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args)
 {
-    int64_t parts = parts_of(job->rows);
+    position_norm_job job = job_of(local, args);
+    int64_t parts = parts_of(job.rows);
     cudaError_t error = by_type(launch, [&](auto type) {
         enqueue(position_norm_weight_kernel<decltype(type)>,
-                dim3((unsigned)ceil_div(job->c, kThreads), (unsigned)parts), kThreads, 0,
-                launch.stream, *job);
+                dim3((unsigned)ceil_div(job.c, kThreads), (unsigned)parts), kThreads, 0,
+                launch.stream, job);
     });
 
     if (error != cudaSuccess) return error;
-    enqueue(add_parts_kernel, blocks_for(job->c), kThreads, 0, launch.stream, parts, job->c,
-            (const double *)job->scratch, job->dweight);
+    enqueue(add_parts_kernel, blocks_for(job.c), kThreads, 0, launch.stream, parts, job.c,
+            (const double *)job.scratch, job.dweight);
     return cudaGetLastError();
 }
+
+} // namespace
+
+extern "C" const struct ghp_cuda_row ghp_cuda_rows_position_norm[] = {
+    {GHP_OP_LAYER_NORM, GHP_PASS_FORWARD, position_norm_forward, nullptr},
+    {GHP_OP_LAYER_NORM, GHP_PASS_BACKWARD_DATA, position_norm_data, nullptr},
+    {GHP_OP_LAYER_NORM, GHP_PASS_BACKWARD_WEIGHT, position_norm_weight, position_norm_scratch},
+    {GHP_OP_RMS_NORM, GHP_PASS_FORWARD, position_norm_forward, nullptr},
+    {GHP_OP_RMS_NORM, GHP_PASS_BACKWARD_DATA, position_norm_data, nullptr},
+    {GHP_OP_RMS_NORM, GHP_PASS_BACKWARD_WEIGHT, position_norm_weight, position_norm_scratch},
+    {},
+};

@@ -1,0 +1,41 @@
+// executor/backend/cuda/kernels/map.cuh - a function of each element, or of two elements at the same place.
+#ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_MAP_CUH
+#define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_MAP_CUH
+
+#include "executor/backend/cuda/kernels/common.cuh"
+
+// out, a and b may be the same: each number is read before it is written, by one thread.
+template <typename F, typename T>
+__global__ void map_kernel(int64_t n, const T *a, const T *b, T *out, F f)
+{
+    constexpr int V = full_width<T>;
+    int64_t groups = n / V;
+
+    for (int64_t g = first_item(); g < groups; g += item_stride()) {
+        float x[V], y[V], z[V];
+
+        load<T, V>(a, g * V, x);
+        if (b != nullptr) load<T, V>(b, g * V, y);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+            z[j] = f(x[j], b != nullptr ? y[j] : 0);
+        store<T, V>(out, g * V, z);
+    }
+    for (int64_t i = groups * V + first_item(); i < n; i += item_stride())
+        out[i] = narrow<T>(f(widen(a[i]), b != nullptr ? widen(b[i]) : 0));
+}
+
+// out[i] = f(a[i], b[i]); b NULL: f(a[i], 0).
+template <typename F>
+cudaError_t map(struct ghp_launch launch, int64_t n, const void *a, const void *b, void *out, F f)
+{
+    if (n == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(map_kernel<F, T>, blocks_for(ceil_div(n, full_width<T>)), kThreads, 0, launch.stream,
+                n, (const T *)a, (const T *)b, (T *)out, f);
+    });
+}
+
+#endif
