@@ -6,17 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 
-/* "64x32x32", or "4096" of a vector */
-static const char *shape_text(struct ghp_shape shape, char text[72])
-{
-    if (shape.h * shape.w == 1)
-        snprintf(text, 72, "%lld", (long long)shape.c);
-    else
-        snprintf(text, 72, "%lldx%lldx%lld", (long long)shape.c, (long long)shape.h,
-                 (long long)shape.w);
-    return text;
-}
-
 /* What the operation is beside its shapes: "3x3 stride 2 pad 1". */
 static const char *window_text(const struct ghp_layer *layer, char text[128])
 {
@@ -58,7 +47,7 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
         {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "layers", columns);
     int64_t weights = 0, matrices = 0, flops = 0, outputs = 0;
-    char in[72], out[72], window[128], total[24];
+    char in[GHP_SHAPE_TEXT], out[GHP_SHAPE_TEXT], window[128], total[24];
 
     for (int i = 0; i < model->n_layers; ++i) {
         const struct ghp_layer *layer = &model->layers[i];
@@ -71,8 +60,8 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
         ghp_sheet_text(sheet, layer->name);
         ghp_sheet_text(sheet, ghp_op_name(layer->op));
         ghp_sheet_text(sheet, window_text(layer, window));
-        ghp_sheet_text(sheet, i == 0 ? "" : shape_text(layer->in, in));
-        ghp_sheet_text(sheet, shape_text(layer->out, out));
+        ghp_sheet_text(sheet, i == 0 ? "" : ghp_shape_format(layer->in, in));
+        ghp_sheet_text(sheet, ghp_shape_format(layer->out, out));
         ghp_sheet_int(sheet, ghp_layer_weights(layer));
         ghp_sheet_real(sheet, (double)ghp_layer_flops(layer));
     }

@@ -91,9 +91,7 @@ static void complete(struct ghp_local *local)
             1;
     }
     if (local->op == GHP_OP_FLATTEN) local->k = local->c * local->h * local->w;
-    if (local->op == GHP_OP_FLATTEN || local->op == GHP_OP_LINEAR ||
-        local->op == GHP_OP_GLOBAL_AVG_POOL)
-        local->p = local->q = 1;
+    if (local->op == GHP_OP_FLATTEN || local->op == GHP_OP_GLOBAL_AVG_POOL) local->p = local->q = 1;
 }
 
 /* The local operation that a key names; false for a key of no known operation. */

@@ -14,7 +14,14 @@ static enum ghp_status put_layer(struct ghp_onnx_export *ex, int i)
     const struct ghp_onnx_operator *row = ghp_onnx_operator_of(l->op);
 
     ex->names[i] = l->name;
-    ex->ranks[i] = l->n_inputs > 0 ? ex->ranks[l->inputs[0]] : l->out.h * l->out.w == 1 ? 2 : 4;
+    ex->ranks[i] = l->n_inputs > 0                  ? ex->ranks[l->inputs[0]]
+                   : l->out.axes == GHP_AXES_VECTOR ? 2
+                                                    : 4;
+    if (l->out.axes == GHP_AXES_SEQUENCE)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the network of '%.96s' is of sequences, which cannot be written as ONNX; "
+                        "keep it as a model file",
+                        l->name);
     if (facts->is_input || facts->is_loss) return GHP_OK; /* the ends are no nodes */
     if (row == NULL)
         return GHP_FAIL(

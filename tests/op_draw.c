@@ -75,7 +75,7 @@ bool op_draw(enum ghp_op op, int variant, char *keys, size_t n)
 
 enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model *model)
 {
-    static const char *const sizes[] = {",\"height\":6,\"width\":6", ",\"height\":6", ""};
+    static const char *const sizes[] = {",\"height\":6,\"width\":6", ",\"positions\":6", ""};
     const struct ghp_op_facts *facts = ghp_op_of(op);
     enum ghp_status status = GHP_OK;
     char text[1024];

@@ -3,6 +3,8 @@
  * Reads no file (model/read.c does). What follows from what a reader fills in: model/shape.c, model/connect.c. */
 #include "core/model/model_private.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +33,37 @@ const char *ghp_fill_name(enum ghp_fill fill)
 int64_t ghp_shape_elements(struct ghp_shape shape)
 {
     return shape.c * shape.h * shape.w;
+}
+
+struct ghp_shape ghp_shape_image(int64_t c, int64_t h, int64_t w)
+{
+    return (struct ghp_shape){c, h, w, h == 1 && w == 1 ? GHP_AXES_VECTOR : GHP_AXES_IMAGE};
+}
+
+struct ghp_shape ghp_shape_sequence(int64_t c, int64_t positions)
+{
+    return (struct ghp_shape){c, positions, 1, GHP_AXES_SEQUENCE};
+}
+
+bool ghp_shape_equal(struct ghp_shape a, struct ghp_shape b)
+{
+    return a.c == b.c && a.h == b.h && a.w == b.w && a.axes == b.axes;
+}
+
+const char *ghp_shape_format(struct ghp_shape s, char text[GHP_SHAPE_TEXT])
+{
+    if (s.axes == GHP_AXES_SEQUENCE)
+        snprintf(text, GHP_SHAPE_TEXT, "%" PRId64 " channels x %" PRId64 " positions", s.c, s.h);
+    else if (s.axes == GHP_AXES_VECTOR)
+        snprintf(text, GHP_SHAPE_TEXT, "%" PRId64, s.c);
+    else
+        snprintf(text, GHP_SHAPE_TEXT, "%" PRId64 "x%" PRId64 "x%" PRId64, s.c, s.h, s.w);
+    return text;
+}
+
+int64_t ghp_model_labels(const struct ghp_model *model)
+{
+    return model->layers[model->n_layers - 1].in.h;
 }
 
 int64_t ghp_layer_weights(const struct ghp_layer *layer)

@@ -89,8 +89,17 @@ enum {
     GHP_MAX_VIEW = 8
 };
 
-struct ghp_shape { /* per sample; vectors have h = w = 1 */
+/* What the axes of a shape mean. An image of one pixel is a vector; a sequence of one position is none. */
+enum ghp_axes {
+    GHP_AXES_VECTOR,   /* c channels; h = w = 1 */
+    GHP_AXES_IMAGE,    /* c channels of h x w pixels */
+    GHP_AXES_SEQUENCE, /* c channels of h positions; w = 1: in memory [position][channel] */
+    GHP_AXES_COUNT
+};
+
+struct ghp_shape { /* per sample */
     int64_t c, h, w;
+    enum ghp_axes axes;
 };
 
 struct ghp_window {                                   /* conv2d and pools */
@@ -212,6 +221,14 @@ int ghp_model_find(const struct ghp_model *model,
 const char *ghp_function_name(enum ghp_function function);
 const char *ghp_fill_name(enum ghp_fill fill);
 int64_t ghp_shape_elements(struct ghp_shape shape);
+/* Channels of so many pixels: a vector where it is one. */
+struct ghp_shape ghp_shape_image(int64_t c, int64_t h, int64_t w);
+struct ghp_shape ghp_shape_sequence(int64_t c, int64_t positions);
+bool ghp_shape_equal(struct ghp_shape a, struct ghp_shape b);
+enum { GHP_SHAPE_TEXT = 72 };
+/* "64x32x32", "4096" of a vector, "768 channels x 64 positions"; returns text */
+const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
+int64_t ghp_model_labels(const struct ghp_model *model);  /* labels of a sample: one a position */
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */
 
 #endif

@@ -21,10 +21,6 @@ void ghp_model_drop_derived(struct ghp_layer *layer);
 
 /* ---- for the operations' shape rules ---- */
 
-enum { GHP_SHAPE_TEXT = 72 };
-/* "64x32x32"; returns text */
-const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
-
 /* The output of several inputs that agree in all (concat: but channels, which are summed). Returns GHP_OK;
  * GHP_ERR_INPUT. */
 enum ghp_status ghp_shape_join(const struct ghp_model *model, struct ghp_layer *layer, bool concat);

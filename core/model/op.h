@@ -104,12 +104,20 @@ struct ghp_op_param {
 
 enum { GHP_MAX_SAVED = 4 };
 
+#define GHP_TAKES(axes) (1u << GHP_AXES_##axes)
+#define GHP_TAKES_IMAGES                                                                           \
+    (GHP_TAKES(VECTOR) | GHP_TAKES(IMAGE)) /* a vector is an image of one pixel */
+#define GHP_TAKES_ROWS                                                                             \
+    (GHP_TAKES(VECTOR) | GHP_TAKES(SEQUENCE)) /* vectors, one or one a position */
+
 struct ghp_op_facts {
     const char *name;                       /* in files */
     const struct ghp_attribute *attributes; /* ends with one without a key; NULL: there are none */
 
     /* ---- shape ---- */
     int least_inputs, most_inputs;
+    /* Shapes of its inputs: bits of GHP_TAKES; 0: any. */
+    unsigned takes;
     /* Fills in layer->out from its inputs and attributes, or refuses them with GHP_ERR_INPUT; NULL: out is in. */
     enum ghp_status (*shape)(const struct ghp_model *model, struct ghp_layer *layer);
     struct ghp_op_param params[GHP_MAX_PARAMS + 1], states[GHP_MAX_STATES + 1];

@@ -165,7 +165,8 @@ out:
 
 static enum ghp_status read_input(const struct ghp_node *root, struct reader *reader)
 {
-    static const char *const keys[] = {"channels", "height", "width", NULL};
+    static const char *const keys[] = {"channels", "height", "width", "positions", NULL};
+    struct ghp_shape out = {.c = 1, .h = 1, .w = 1};
     struct ghp_layer *layer;
     enum ghp_status status;
     struct ghp_node at;
@@ -174,10 +175,17 @@ static enum ghp_status read_input(const struct ghp_node *root, struct reader *re
     GHP_TRY(ghp_json_only_keys(&at, keys));
     GHP_TRY(add_layer(reader, "input", &layer));
     layer->op = GHP_OP_INPUT;
-    layer->out.h = layer->out.w = 1;
-    GHP_TRY(ghp_json_int(&at, "channels", 1, GHP_MODEL_CHANNELS, &layer->out.c));
-    GHP_TRY(ghp_json_opt_int(&at, "height", 1, GHP_MODEL_SIZE, &layer->out.h));
-    GHP_TRY(ghp_json_opt_int(&at, "width", 1, GHP_MODEL_SIZE, &layer->out.w));
+    GHP_TRY(ghp_json_int(&at, "channels", 1, GHP_MODEL_CHANNELS, &out.c));
+    GHP_TRY(ghp_json_opt_int(&at, "height", 1, GHP_MODEL_SIZE, &out.h));
+    GHP_TRY(ghp_json_opt_int(&at, "width", 1, GHP_MODEL_SIZE, &out.w));
+    if (ghp_json_has(&at, "positions")) {
+        if (ghp_json_has(&at, "height") || ghp_json_has(&at, "width"))
+            return ghp_json_fail(&at, GHP_ERR_INPUT,
+                                 "an input has positions, or height and width; leave one out");
+        GHP_TRY(ghp_json_int(&at, "positions", 1, GHP_MODEL_SIZE, &out.h));
+        out.axes = GHP_AXES_SEQUENCE;
+    }
+    layer->out = out;
     status = ghp_model_complete_layer(reader->model, 0);
     return status == GHP_OK ? GHP_OK : ghp_json_fail(&at, status, "%s", ghp_status_message());
 }

@@ -13,13 +13,6 @@
 
 /* ---- shapes ---- */
 
-const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT])
-{
-    snprintf(text, GHP_SHAPE_TEXT, "%lldx%lldx%lld", (long long)shape.c, (long long)shape.h,
-             (long long)shape.w);
-    return text;
-}
-
 enum ghp_status ghp_model_fail(const struct ghp_layer *layer, const char *problem)
 {
     return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) %s", layer->name, ghp_op_name(layer->op),
@@ -34,15 +27,19 @@ enum ghp_status ghp_shape_join(const struct ghp_model *model, struct ghp_layer *
     for (int i = 1; i < layer->n_inputs; ++i) {
         struct ghp_shape shape = model->layers[layer->inputs[i]].out;
 
-        if (shape.h != layer->in.h || shape.w != layer->in.w || (!concat && shape.c != layer->in.c))
+        int64_t channels = shape.c;
+
+        if (concat) shape.c = layer->in.c;
+        if (!ghp_shape_equal(shape, layer->in)) {
+            shape.c = channels;
             return GHP_FAIL(
                 GHP_ERR_INPUT,
                 "layer '%s' (%s) joins '%s' of shape %s with '%s' of shape %s; make %s equal",
                 layer->name, ghp_op_name(layer->op), model->layers[layer->inputs[0]].name,
                 ghp_shape_format(layer->in, mine), model->layers[layer->inputs[i]].name,
-                ghp_shape_format(shape, other),
-                concat ? "their heights and widths" : "their shapes");
-        if (concat) layer->out.c += shape.c;
+                ghp_shape_format(shape, other), concat ? "all but their channels" : "their shapes");
+        }
+        if (concat) layer->out.c += channels;
     }
     return GHP_OK;
 }
@@ -84,13 +81,39 @@ static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
     return GHP_OK;
 }
 
+static enum ghp_status check_axes(const struct ghp_layer *layer)
+{
+    const struct ghp_op_facts *facts = ghp_op_of(layer->op);
+    static const struct {
+        unsigned takes;
+        const char *what, *remedy;
+    } wants[] = {
+        {GHP_TAKES_IMAGES, "images", "use an operation that takes sequences"},
+        {GHP_TAKES_ROWS, "a vector, or one a position", "put a flatten layer before it"},
+        {GHP_TAKES(SEQUENCE), "a sequence", "give the network's input positions"},
+    };
+    char text[GHP_SHAPE_TEXT];
+    size_t i = 0;
+
+    if (facts->takes == 0 || facts->takes & 1u << layer->in.axes) return GHP_OK;
+    while (facts->takes != wants[i].takes)
+        ++i;
+    return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) takes %s, but its input is %s; %s", layer->name,
+                    facts->name, wants[i].what, ghp_shape_format(layer->in, text), wants[i].remedy);
+}
+
+/* What a shape rule makes is an image, unless it says otherwise. */
 static enum ghp_status shape_of(const struct ghp_model *model, struct ghp_layer *layer)
 {
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
 
-    if (facts->shape != NULL) return facts->shape(model, layer);
-    layer->out = layer->in;
-    return GHP_OK;
+    GHP_TRY(check_axes(layer));
+    if (facts->shape == NULL) {
+        layer->out = layer->in;
+        return GHP_OK;
+    }
+    layer->out.axes = GHP_AXES_IMAGE;
+    return facts->shape(model, layer);
 }
 
 static enum ghp_status check_size(const struct ghp_layer *layer)
@@ -154,8 +177,13 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
 
     ghp_model_drop_derived(layer);
     GHP_TRY(check_inputs(layer, index));
-    layer->in = index == 0 ? layer->out : model->layers[layer->inputs[0]].out;
-    if (index > 0) GHP_TRY(shape_of(model, layer));
+    if (index > 0) {
+        layer->in = model->layers[layer->inputs[0]].out;
+        GHP_TRY(shape_of(model, layer));
+    }
+    if (layer->out.axes != GHP_AXES_SEQUENCE)
+        layer->out = ghp_shape_image(layer->out.c, layer->out.h, layer->out.w);
+    if (index == 0) layer->in = layer->out;
     GHP_TRY(check_size(layer));
     GHP_TRY(make_params(layer, facts->params, layer->params, &layer->n_params));
     GHP_TRY(make_params(layer, facts->states, layer->states, &layer->n_states));

@@ -64,18 +64,25 @@ static json_t *layer_json(const struct ghp_model *model, int i, bool *whole)
     return at.json;
 }
 
+static void put_input(struct ghp_json_object at, struct ghp_shape in)
+{
+    bool sequence = in.axes == GHP_AXES_SEQUENCE;
+
+    ghp_attribute_put(at, "channels", json_integer(in.c));
+    if (sequence) ghp_attribute_put(at, "positions", json_integer(in.h));
+    if (!sequence && in.h != 1) ghp_attribute_put(at, "height", json_integer(in.h));
+    if (!sequence && in.w != 1) ghp_attribute_put(at, "width", json_integer(in.w));
+}
+
 enum ghp_status ghp_model_write(const struct ghp_model *model, char **text)
 {
-    struct ghp_shape in = model->layers[0].out;
     bool whole = true;
     struct ghp_json_object root = {json_object(), &whole}, input = {json_object(), &whole};
     json_t *layers = json_array();
     enum ghp_status status;
 
     *text = NULL;
-    ghp_attribute_put(input, "channels", json_integer(in.c));
-    if (in.h != 1) ghp_attribute_put(input, "height", json_integer(in.h));
-    if (in.w != 1) ghp_attribute_put(input, "width", json_integer(in.w));
+    put_input(input, model->layers[0].out);
     for (int i = 1; i < model->n_layers; ++i)
         if (!own_bias(model, i)) append(layers, layer_json(model, i, &whole), &whole);
     ghp_attribute_put(root, "format", json_string("ghp.model/1"));

@@ -41,7 +41,7 @@ static void tie(struct deciding *d, int a, int b)
 
 static bool has_pixels(const struct ghp_layer *layer)
 {
-    return layer->out.h * layer->out.w > 1;
+    return layer->out.axes == GHP_AXES_IMAGE;
 }
 
 /* Whether the layer's output is made and read in one stage. */

@@ -163,7 +163,7 @@ static enum ghp_status assign_compute(struct ghp_buffer_assignment *k, struct gh
 static int64_t layout_elements_of_step(const struct ghp_buffer_assignment *k,
                                        const struct ghp_instr *instr)
 {
-    struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
+    struct ghp_shape shape = {.c = instr->local.c, .h = instr->local.h, .w = instr->local.w};
     return ghp_buffer_assignment_elements(k, instr->step.to, shape);
 }
 
@@ -208,7 +208,7 @@ static enum ghp_status assign_load(struct ghp_buffer_assignment *k, struct ghp_i
         k, &k->now->labels,
         ghp_describe_bytes(GHP_BUFFER_LABELS, loss,
                            ghp_layout_samples(layout, k->placement.problem) *
-                               (int64_t)sizeof(int32_t))));
+                               ghp_model_labels(k->how->model) * (int64_t)sizeof(int32_t))));
     instr->at.labels = k->now->labels;
     return GHP_OK;
 }

@@ -85,7 +85,9 @@ static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split s
     instr->layer = 0;
     instr->local = *local;
     int64_t samples = ghp_layout_samples(ghp_split_layouts(split).y, e->placement.problem);
-    int64_t labels = e->placement.n_stages == 1 ? samples * (int64_t)sizeof(int32_t) : 0;
+    int64_t labels = e->placement.n_stages == 1
+                         ? samples * ghp_model_labels(e->how->model) * (int64_t)sizeof(int32_t)
+                         : 0;
     instr->bytes = ghp_local_out_elements(local) * e->how->element_bytes + labels;
     return GHP_OK;
 }
@@ -97,7 +99,7 @@ enum ghp_status ghp_emit_labels(const struct ghp_emitter *e)
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->layer = loss;
     instr->bytes = ghp_layout_samples(ghp_split_layouts(e->splits[loss]).x, e->placement.problem) *
-                   (int64_t)sizeof(int32_t);
+                   ghp_model_labels(e->how->model) * (int64_t)sizeof(int32_t);
     return GHP_OK;
 }
 

@@ -42,15 +42,15 @@ struct ghp_tensors { /* NULL where the pass does not use it */
     void *saved; /* ghp_local_saved_bytes */
     /* batch_norm: 2 c sums; STATS and BACKWARD_STATS write, later passes read them reduced */
     double *stats;
-    const int32_t *labels;
-    double *metrics; /* GHP_METRIC_COUNT, added to */
+    const int32_t *labels; /* [n][h]; negative: ignored */
+    double *metrics;       /* GHP_METRIC_COUNT, added to */
     void *scratch;
 };
 
 struct ghp_kernel_arguments { /* one execution of a kernel */
     struct ghp_tensors at;
     bool training;      /* false: dropout is the identity, batch_norm uses running statistics */
-    double loss_scale;  /* 1 / B: gradient of the mean loss over the global batch */
+    double loss_scale;  /* 1 / labels of the global batch: gradient of their mean loss */
     int64_t stat_count; /* batch_norm: values a channel behind the (reduced) sums */
     double stats_delta_share; /* of these samples in the global batch */
     /* to what the step's earlier samples left in drift; false: the first of the step */

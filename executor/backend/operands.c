@@ -70,7 +70,7 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
     at->saved = cut(cutter, ghp_local_saved_bytes(local, size));
     at->metrics = cut(cutter, GHP_METRIC_COUNT * (int64_t)sizeof(double));
     if (ghp_op_of(local->op)->is_loss)
-        at->labels = cut(cutter, local->n * (int64_t)sizeof(int32_t));
+        at->labels = cut(cutter, local->n * local->h * (int64_t)sizeof(int32_t));
     if (!ghp_op_of(local->op)->has_batch_statistics) return;
     at->stats = cut(cutter, 2 * local->c * (int64_t)sizeof(double));
     for (int i = 0; i < GHP_MAX_STATES; i++)
@@ -148,7 +148,7 @@ static enum ghp_status fill_all(const struct ghp_operand_set *set, fill_fn *fill
 
 static void make_labels(const struct ghp_local *local, int32_t *labels)
 {
-    for (int64_t i = 0; i < local->n; i++)
+    for (int64_t i = 0; i < local->n * local->h; i++)
         labels[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)local->c);
 }
 
@@ -172,7 +172,7 @@ static struct ghp_operand_set set_of(const struct ghp_local *local, int element_
                                     .element_bytes = element_bytes,
                                     .bytes = ghp_operand_set_bytes(local, element_bytes, passes),
                                     .args = {.training = true,
-                                             .loss_scale = 1.0 / (double)local->n,
+                                             .loss_scale = 1.0 / (double)(local->n * local->h),
                                              .stat_count = local->n * local->h * local->w,
                                              .valid_samples = local->n,
                                              .seed = 1,
@@ -320,11 +320,11 @@ static enum ghp_status send_labels(const struct ghp_operand_set *set)
     enum ghp_status status;
 
     if (!ghp_op_of(l->op)->is_loss) return GHP_OK;
-    labels = ghp_alloc((size_t)l->n, sizeof *labels);
+    labels = ghp_alloc((size_t)(l->n * l->h), sizeof *labels);
     if (labels == NULL) return GHP_NO_MEMORY();
     make_labels(l, labels);
     status = ghp_device_write(set->device, (void *)(uintptr_t)set->args.at.labels, labels,
-                              l->n * (int64_t)sizeof *labels);
+                              l->n * l->h * (int64_t)sizeof *labels);
     free(labels);
     return status;
 }

@@ -49,7 +49,7 @@ static enum ghp_status append_file(const char *path, struct ghp_pictures *pictur
         memcpy(pixels + ((size_t)pictures->n + i) * IMAGE_BYTES, record + 1, IMAGE_BYTES);
     }
     pictures->n += (int64_t)n;
-    pictures->shape = (struct ghp_shape){.c = COLOURS, .h = SIDE, .w = SIDE};
+    pictures->shape = ghp_shape_image(COLOURS, SIDE, SIDE);
     free(text);
     return GHP_OK;
 }
@@ -71,4 +71,6 @@ static enum ghp_status cifar_open(const struct ghp_data_request *request, const 
 const struct ghp_data_ops ghp_data_cifar10 = {
     .name = "cifar10",
     .files = "data_batch_1.bin .. data_batch_5.bin and test_batch.bin",
-    .open = cifar_open};
+    .open = cifar_open,
+    .image = ghp_pictures_image,
+    .labels = ghp_pictures_labels};

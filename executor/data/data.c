@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTE_VALUES = 256 };
-
 static const struct ghp_data_ops *const sources[] = {&ghp_data_synthetic, &ghp_data_idx,
                                                      &ghp_data_cifar10};
 
@@ -38,10 +36,10 @@ static enum ghp_status make_values(struct ghp_data *data)
     const struct ghp_pictures *train = &data->pictures[data->source[GHP_DATA_TRAIN]];
     int64_t pixels = data->shape.h * data->shape.w;
 
-    data->value = ghp_alloc((size_t)(data->shape.c * BYTE_VALUES), sizeof(*data->value));
+    data->value = ghp_alloc((size_t)(data->shape.c * GHP_DATA_BYTE_VALUES), sizeof(*data->value));
     if (data->value == NULL) return GHP_NO_MEMORY();
     for (int64_t c = 0; c < data->shape.c; c++) {
-        int64_t seen[BYTE_VALUES] = {0};
+        int64_t seen[GHP_DATA_BYTE_VALUES] = {0};
         double n = (double)(data->count[GHP_DATA_TRAIN] * pixels), sum = 0, square = 0, mean,
                deviation;
 
@@ -51,15 +49,15 @@ static enum ghp_status make_values(struct ghp_data *data)
             for (int64_t i = 0; i < pixels; i++)
                 seen[at[i]]++;
         }
-        for (int b = 0; b < BYTE_VALUES; b++) {
+        for (int b = 0; b < GHP_DATA_BYTE_VALUES; b++) {
             sum += (double)seen[b] * b;
             square += (double)seen[b] * b * b;
         }
         mean = sum / n;
         deviation = sqrt(square / n - mean * mean);
         if (!(deviation > 0)) deviation = 1; /* a constant channel stays constant */
-        for (int b = 0; b < BYTE_VALUES; b++)
-            data->value[c * BYTE_VALUES + b] = (b - mean) / deviation;
+        for (int b = 0; b < GHP_DATA_BYTE_VALUES; b++)
+            data->value[c * GHP_DATA_BYTE_VALUES + b] = (b - mean) / deviation;
     }
     return GHP_OK;
 }
@@ -82,14 +80,18 @@ static enum ghp_status check_data(const struct ghp_data *data,
                                   const struct ghp_data_request *request)
 {
     struct ghp_shape d = data->shape, m = request->shape;
+    char theirs[GHP_SHAPE_TEXT], mine[GHP_SHAPE_TEXT];
 
-    if (d.c != m.c || d.h != m.h || d.w != m.w)
+    if (!ghp_shape_equal(d, m))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' has samples of %lldx%lldx%lld (channels x height x width), but the "
-                        "model takes %lldx%lldx%lld; "
-                        "use other data or a model of that input",
-                        request->spec, (long long)d.c, (long long)d.h, (long long)d.w,
-                        (long long)m.c, (long long)m.h, (long long)m.w);
+                        "'%s' has samples of %s (channels x height x width), but the model takes "
+                        "%s; use other data or a model of that input",
+                        request->spec, ghp_shape_format(d, theirs), ghp_shape_format(m, mine));
+    if (data->ops->files != NULL && request->sample_labels != 1)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has one label a sample, but the model takes %lld; use other data or "
+                        "a model that ends in one vector",
+                        request->spec, (long long)request->sample_labels);
     if (data->count[GHP_DATA_TRAIN] < request->global_batch)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has %lld training samples, fewer than the global batch of %lld; plan "
@@ -112,6 +114,7 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     data = ghp_alloc(1, sizeof(*data));
     if (data == NULL) return GHP_NO_MEMORY();
     data->ops = ops;
+    data->sample_labels = request->sample_labels;
     GHP_TRY_GOTO(status, ops->open(request, folder, data), fail);
     GHP_TRY_GOTO(status, check_data(data, request), fail);
     if (ops->files != NULL) GHP_TRY_GOTO(status, make_values(data), fail);
@@ -155,46 +158,6 @@ const char *ghp_data_text(const struct ghp_data *data)
 
 /* ---- reading ---- */
 
-struct channel { /* of one picture: bytes, and what each becomes */
-    const unsigned char *bytes;
-    const double *value;
-    int64_t pixels, stride; /* stride: elements between two pixels */
-};
-
-static inline void fill_channel(struct channel channel, int element_bytes, void *out)
-{
-    for (int64_t i = 0; i < channel.pixels; i++)
-        ghp_data_put(out, i * channel.stride, element_bytes, channel.value[channel.bytes[i]]);
-}
-
-/* A loop for each kind of number. */
-static void put_channel(struct channel channel, int element_bytes, void *out)
-{
-    switch (element_bytes) {
-    case 8: fill_channel(channel, 8, out); break;
-    case 4: fill_channel(channel, 4, out); break;
-    default: fill_channel(channel, 2, out); break;
-    }
-}
-
-static void read_picture(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
-                         void *image)
-{
-    const struct ghp_pictures *pictures = &data->pictures[data->source[batch->set]];
-    int64_t pixels = data->shape.h * data->shape.w, n = data->first[batch->set] + sample;
-
-    for (int64_t c = 0; c < batch->channels; c++) {
-        int64_t channel = batch->first_channel + c;
-
-        put_channel(
-            (struct channel){.bytes = pictures->pixels + (n * data->shape.c + channel) * pixels,
-                             .value = data->value + channel * BYTE_VALUES,
-                             .pixels = pixels,
-                             .stride = batch->channels},
-            batch->element_bytes, (char *)image + c * batch->element_bytes);
-    }
-}
-
 static enum ghp_status check_sample(const struct ghp_data *data, enum ghp_data_set set,
                                     int64_t sample)
 {
@@ -211,11 +174,7 @@ enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *b
         char *image = (char *)batch->images + i * bytes;
 
         GHP_TRY(check_sample(data, batch->set, batch->samples[i]));
-        if (data->ops->files == NULL)
-            ghp_synthetic_image(data, ghp_synthetic_number(data, batch->set, batch->samples[i]),
-                                batch, image);
-        else
-            read_picture(data, batch->samples[i], batch, image);
+        data->ops->image(data, batch->samples[i], batch, image);
     }
     return GHP_OK;
 }
@@ -225,10 +184,7 @@ enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
 {
     for (int64_t i = 0; i < n; i++) {
         GHP_TRY(check_sample(data, set, samples[i]));
-        if (data->ops->files == NULL)
-            labels[i] = ghp_synthetic_label(data, ghp_synthetic_number(data, set, samples[i]));
-        else
-            labels[i] = data->pictures[data->source[set]].labels[data->first[set] + samples[i]];
+        data->ops->labels(data, set, samples[i], labels + i * data->sample_labels);
     }
     return GHP_OK;
 }

@@ -1,11 +1,12 @@
 /* executor/data/data.h - where samples come from: a built-in generator, IDX files, CIFAR-10 files.
  *
- * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers". It knows nothing of
+ * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers", and "its labels": one,
+ * or one for each position of a sequence; a negative label is ignored. It knows nothing of
  * workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and
  * reads its own part. Images from files are normalised, per channel, to zero mean and unit deviation over the whole
  * training set; the test set is normalised with the training set's numbers.
  *
- * To add a source: a struct ghp_data_ops in data_NAME.c and its row in data.c. */
+ * To add a source: a struct ghp_data_ops in NAME.c and its row in data.c. */
 #ifndef GHP_EXECUTOR_DATA_DATA_H
 #define GHP_EXECUTOR_DATA_DATA_H
 
@@ -20,6 +21,7 @@ struct ghp_data_request {
     uint64_t seed;          /* synthetic: which data */
     int64_t global_batch;   /* least size of a training set; synthetic makes as many */
     struct ghp_shape shape; /* what the model takes */
+    int64_t sample_labels;  /* that the model takes of a sample; ghp_model_labels */
     int classes;
 };
 
@@ -51,7 +53,7 @@ const char *ghp_data_text(const struct ghp_data *data); /* one line: what it is,
 
 /* Writes the images of a batch. */
 enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *batch);
-/* Writes the labels of n samples. */
+/* Writes the labels of n samples, [n][sample_labels]. */
 enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
                                 const int64_t *samples, int64_t n, int32_t *labels);
 

@@ -5,13 +5,19 @@
 #include "core/model/precision.h"
 #include "executor/data/data.h"
 
-enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096 };
+enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096, GHP_DATA_BYTE_VALUES = 256 };
 
 struct ghp_data_ops {
     const char *name;  /* what stands before the colon of a spec */
     const char *files; /* what its folder holds, for messages; NULL: it takes no folder */
     enum ghp_status (*open)(const struct ghp_data_request *request, const char *folder,
                             struct ghp_data *data);
+    /* One sample of the batch's set: its channels of the batch, [h][w][channels]. */
+    void (*image)(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
+                  void *image);
+    /* Its labels, [sample_labels]. */
+    void (*labels)(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
+                   int32_t *labels);
 };
 
 /* Images as files bring them: bytes, all of one set after the other. */
@@ -25,6 +31,7 @@ struct ghp_pictures {
 struct ghp_data {
     const struct ghp_data_ops *ops;
     struct ghp_shape shape;
+    int64_t sample_labels;
     int classes; /* labels are 0 .. classes - 1 */
     int64_t count[GHP_DATA_SET_COUNT];
     char text[GHP_DATA_TEXT_BYTES];
@@ -56,12 +63,11 @@ extern const struct ghp_data_ops ghp_data_synthetic;
 extern const struct ghp_data_ops ghp_data_idx;
 extern const struct ghp_data_ops ghp_data_cifar10;
 
-/* One synthetic image and label. */
-void ghp_synthetic_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
-                         void *image);
-int32_t ghp_synthetic_label(const struct ghp_data *data, int64_t sample);
-/* Sample number over both sets: the test set follows the training set. */
-int64_t ghp_synthetic_number(const struct ghp_data *data, enum ghp_data_set set, int64_t sample);
+/* struct ghp_data_ops of sources with pictures: image, labels */
+void ghp_pictures_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
+                        void *image);
+void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
+                         int32_t *labels);
 
 /* A set for training and one for testing from what the files hold: a lone set is cut at `split`.
  *

@@ -159,7 +159,7 @@ static enum ghp_status open_set(const char *folder, const char *set, struct ghp_
                      (long long)labels.dims[0]),
             fail);
     *pictures = (struct ghp_pictures){.n = images.dims[0],
-                                      .shape = {.c = 1, .h = images.dims[1], .w = images.dims[2]},
+                                      .shape = ghp_shape_image(1, images.dims[1], images.dims[2]),
                                       .pixels = images.bytes,
                                       .labels = labels.bytes};
     return GHP_OK;
@@ -180,4 +180,6 @@ static enum ghp_status idx_open(const struct ghp_data_request *request, const ch
 const struct ghp_data_ops ghp_data_idx = {
     .name = "idx",
     .files = "train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz], or the same as t10k-",
-    .open = idx_open};
+    .open = idx_open,
+    .image = ghp_pictures_image,
+    .labels = ghp_pictures_labels};

@@ -51,6 +51,11 @@ enum ghp_status ghp_samples_images(const struct ghp_load *load, const struct ghp
     return GHP_OK;
 }
 
+int64_t ghp_load_label_bytes(const struct ghp_load *load)
+{
+    return load->labels * load->sample_labels * (int64_t)sizeof(int32_t);
+}
+
 enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp_supply *supply,
                                    int32_t *labels)
 {

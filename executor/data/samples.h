@@ -13,8 +13,9 @@
 struct ghp_load {
     int64_t first_image, images; /* samples of the batch */
     int64_t first_channel, channels;
-    int64_t image_bytes; /* of one sample's local channels */
-    int64_t first_label, labels;
+    int64_t image_bytes;         /* of one sample's local channels */
+    int64_t first_label, labels; /* samples whose labels are loaded */
+    int64_t sample_labels;       /* of one sample */
     int element_bytes;
     int threads; /* that make samples, >= 1 */
 };
@@ -41,7 +42,8 @@ enum ghp_status ghp_samples_check(const struct ghp_load *load, const struct ghp_
 enum ghp_status ghp_samples_images(const struct ghp_load *load, const struct ghp_supply *supply,
                                    struct ghp_range range, void *images);
 
-/* The load's labels, [load->labels]. */
+int64_t ghp_load_label_bytes(const struct ghp_load *load);
+/* The load's labels, [load->labels][load->sample_labels]. */
 enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp_supply *supply,
                                    int32_t *labels);
 

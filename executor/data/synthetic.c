@@ -1,6 +1,6 @@
 /* executor/data/synthetic.c - images made from numbers: nothing to download, the same for everyone with the same seed.
  *
- * Each class has a pattern of random tiles; a sample is its class's pattern plus noise of the same strength, scaled to
+ * Each class has a pattern of random tiles; a sample (of a sequence with labels, each position) is its class's pattern plus noise of the same strength, scaled to
  * about unit deviation, so that a network can learn it but not at once. A sample depends on seed and number alone and
  * is made when asked for. */
 #include "executor/data/data_private.h"
@@ -55,18 +55,24 @@ static enum ghp_status synthetic_open(const struct ghp_data_request *request, co
     return GHP_OK;
 }
 
-const struct ghp_data_ops ghp_data_synthetic = {
-    .name = "synthetic", .files = NULL, .open = synthetic_open};
-
-int64_t ghp_synthetic_number(const struct ghp_data *data, enum ghp_data_set set, int64_t sample)
+/* Sample number over both sets: the test set follows the training set. */
+static int64_t number_of(const struct ghp_data *data, enum ghp_data_set set, int64_t sample)
 {
     return set == GHP_DATA_TEST ? data->count[GHP_DATA_TRAIN] + sample : sample;
 }
 
-int32_t ghp_synthetic_label(const struct ghp_data *data, int64_t sample)
+static int32_t label_at(const struct ghp_data *data, int64_t number, int64_t at)
 {
-    return (int32_t)(ghp_random_u64(data->seed, STREAM_LABEL, (uint64_t)sample) %
+    return (int32_t)(ghp_random_u64(data->seed, STREAM_LABEL,
+                                    (uint64_t)(number * data->sample_labels + at)) %
                      (uint64_t)data->classes);
+}
+
+static void synthetic_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
+                             int32_t *labels)
+{
+    for (int64_t i = 0; i < data->sample_labels; i++)
+        labels[i] = label_at(data, number_of(data, set, sample), i);
 }
 
 /* One step of a fast generator (xorshift64*), seeded for each row of a sample's channel; its bytes are the noise. */
@@ -126,25 +132,41 @@ static void make_row(const struct ghp_data *data, struct row row, int element_by
     }
 }
 
-void ghp_synthetic_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
-                         void *image)
+/* The rows of one channel. Each has the pattern of the class at its place: of several labels, its own. */
+static void make_channel(const struct ghp_data *data, int64_t number, int64_t channel,
+                         const struct ghp_batch *batch, void *image)
 {
     struct ghp_shape s = data->shape;
-    uint64_t key = ghp_random_u64(data->seed, STREAM_NOISE, (uint64_t)sample);
-    const float *class_tiles =
-        data->patterns + ghp_synthetic_label(data, sample) * s.c * data->tile_h * data->tile_w;
+    uint64_t key = ghp_random_u64(data->seed, STREAM_NOISE, (uint64_t)number);
+    int64_t label = -1, place = -1, tiles = data->tile_h * data->tile_w;
 
-    for (int64_t c = 0; c < batch->channels; c++) {
-        int64_t channel = batch->first_channel + c;
+    for (int64_t h = 0; h < s.h; h++) {
+        struct row row = {.noise = mix(key ^ mix((uint64_t)(channel * s.h + h) + 1)) | 1,
+                          .stride = batch->channels};
 
-        for (int64_t h = 0; h < s.h; h++) {
-            int64_t tile = (channel * data->tile_h + h * data->tile_h / s.h) * data->tile_w;
-            struct row row = {.tiles = class_tiles + tile,
-                              .noise = mix(key ^ mix((uint64_t)(channel * s.h + h) + 1)) | 1,
-                              .stride = batch->channels};
-
-            make_row(data, row, batch->element_bytes,
-                     (char *)image + (h * s.w * batch->channels + c) * batch->element_bytes);
+        if (place != h * data->sample_labels / s.h) {
+            place = h * data->sample_labels / s.h;
+            label = label_at(data, number, place);
         }
+        row.tiles = data->patterns + (label * s.c + channel) * tiles +
+                    h * data->tile_h / s.h * data->tile_w;
+        make_row(data, row, batch->element_bytes,
+                 (char *)image + h * s.w * batch->channels * batch->element_bytes);
     }
 }
+
+static void synthetic_image(const struct ghp_data *data, int64_t sample,
+                            const struct ghp_batch *batch, void *image)
+{
+    int64_t number = number_of(data, batch->set, sample);
+
+    for (int64_t c = 0; c < batch->channels; c++)
+        make_channel(data, number, batch->first_channel + c, batch,
+                     (char *)image + c * batch->element_bytes);
+}
+
+const struct ghp_data_ops ghp_data_synthetic = {.name = "synthetic",
+                                                .files = NULL,
+                                                .open = synthetic_open,
+                                                .image = synthetic_image,
+                                                .labels = synthetic_labels};

@@ -48,14 +48,15 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
     const struct ghp_layer *layer = &work->model->layers[instr->layer];
     struct ghp_layout layout = ghp_split_layouts(work->splits[instr->layer]).x;
     struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in.c);
-    struct ghp_kernel_arguments args = {.training = work->lender == NULL,
-                                        .loss_scale = 1.0 / (double)work->problem.global_batch,
-                                        .stat_count = instr->stat_count,
-                                        .seed = work->seed,
-                                        .step = step->index,
-                                        .layer = instr->layer,
-                                        .first_channel = at.first_channel,
-                                        .global_channels = layer->in.c};
+    struct ghp_kernel_arguments args = {
+        .training = work->lender == NULL,
+        .loss_scale = 1.0 / (double)(work->problem.global_batch * layer->in.h),
+        .stat_count = instr->stat_count,
+        .seed = work->seed,
+        .step = step->index,
+        .layer = instr->layer,
+        .first_channel = at.first_channel,
+        .global_channels = layer->in.c};
 
     at.first_sample += instr->micro * placement->micro_batch;
     args.first_sample = at.first_sample;

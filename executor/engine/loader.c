@@ -148,7 +148,7 @@ enum ghp_status ghp_loader_load(struct ghp_loader *l, int micro, void *images, v
     if (!ghp_loader_has_banks(l)) return load_here(l, micro, images, labels);
     from = l->banks[l->bank].samples + micro * l->bytes;
     GHP_TRY(copy_to(l, images, from, load->images * load->image_bytes));
-    return copy_to(l, labels, from + l->labels_at, load->labels * (int64_t)sizeof(int32_t));
+    return copy_to(l, labels, from + l->labels_at, ghp_load_label_bytes(load));
 }
 
 void ghp_loader_end(struct ghp_loader *l)
@@ -176,7 +176,7 @@ static enum ghp_status open_banks(struct ghp_loader *l)
     void *pinned = NULL;
 
     l->labels_at = ghp_align(images);
-    l->bytes = ghp_align(l->labels_at + load->labels * (int64_t)sizeof(int32_t));
+    l->bytes = ghp_align(l->labels_at + ghp_load_label_bytes(load));
     if (l->bytes == 0) return GHP_OK;
     GHP_TRY(d.ops->allocate_host(d.backend, l->plan.micro_batches * l->bytes, &pinned));
     l->pinned = pinned;

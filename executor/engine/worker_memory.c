@@ -22,6 +22,7 @@ static struct ghp_load load_of(const struct ghp_worker *w)
                                  x.channels * input->out.h * input->out.w * work->element_bytes,
                              .first_label = l.first_sample,
                              .labels = ghp_worker_owns(w, loss) ? l.samples : 0,
+                             .sample_labels = ghp_model_labels(work->model),
                              .element_bytes = work->element_bytes,
                              .threads = work->threads > 0 ? work->threads : 1};
 }

@@ -58,7 +58,7 @@ static void overlap(struct ghp_operand_set *set)
     struct ghp_tensors *at = &set->args.at;
     const struct ghp_op_facts *facts = ghp_op_of(set->local.op);
     bool in_place = facts->in_place != NULL &&
-                    facts->in_place((struct ghp_shape){set->local.c, set->local.h, set->local.w});
+                    facts->in_place(ghp_shape_image(set->local.c, set->local.h, set->local.w));
     if (in_place) at->x[0] = at->y;
     if (in_place || facts->hands_gradient_on) at->dx[0] = at->dy;
 }

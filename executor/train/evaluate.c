@@ -31,11 +31,11 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
         loss += result.loss * result.samples;
         step->index++;
     }
-    total->samples = llround(seen);
+    total->samples = count;
     total->loss = seen > 0 ? loss / seen : 0;
     total->accuracy = seen > 0 ? correct / seen : 0;
     total->complete = true;
-    GHP_ASSERT_EQ(total->samples, count);
+    GHP_ASSERT_EQ(llround(seen), count * ghp_model_labels(ghp_worker_work(evaluator)->model));
     return GHP_OK;
 }
 

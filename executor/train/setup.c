@@ -201,6 +201,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .seed = (uint64_t)o->seed,
                                        .global_batch = plan->problem.global_batch,
                                        .shape = plan->model.layers[0].out,
+                                       .sample_labels = ghp_model_labels(&plan->model),
                                        .classes = plan->model.classes};
 
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));

@@ -12,14 +12,14 @@ static void put_layer(struct ghp_page *page, const struct ghp_plan *plan, int la
 {
     const struct ghp_layer *l = &plan->model.layers[layer];
     struct ghp_split split = plan->splits[layer];
-    char text[64];
+    char text[64], shape[GHP_SHAPE_TEXT];
 
     ghp_split_format(split, text, sizeof text);
     ghp_page_add(page, "  n%d [label=\"", layer);
     ghp_page_quote(page, l->name);
-    ghp_page_add(page, "\\n%s %lldx%lldx%lld\\n%s\", fillcolor=\"%s\", color=\"%s\"];\n",
-                 ghp_op_name(l->op), (long long)l->out.c, (long long)l->out.h, (long long)l->out.w,
-                 text, colours[split.kind][0], colours[split.kind][1]);
+    ghp_page_add(page, "\\n%s %s\\n%s\", fillcolor=\"%s\", color=\"%s\"];\n", ghp_op_name(l->op),
+                 ghp_shape_format(l->out, shape), text, colours[split.kind][0],
+                 colours[split.kind][1]);
 }
 
 /* The layers of a stage, in a frame where there are several. */

@@ -228,7 +228,7 @@ static void put_block_title(const struct drawing *d, int block, double seconds)
     const struct ghp_plan *plan = d->report->plan;
     const struct ghp_block *k = &d->blocks->blocks[block];
     struct ghp_shape out = plan->model.layers[k->last].out;
-    char split[64];
+    char split[64], shape[GHP_SHAPE_TEXT];
     bool more = false;
 
     ghp_split_format(plan->splits[k->first], split, sizeof split);
@@ -239,9 +239,8 @@ static void put_block_title(const struct drawing *d, int block, double seconds)
         ghp_page_text(d->page, plan->model.layers[v].name);
         more = true;
     }
-    ghp_page_add(d->page,
-                 ": %s; output %lld x %lld x %lld a sample; %.3f ms of work a step</title>", split,
-                 (long long)out.c, (long long)out.h, (long long)out.w, seconds * 1e3);
+    ghp_page_add(d->page, ": %s; output %s a sample; %.3f ms of work a step</title>", split,
+                 ghp_shape_format(out, shape), seconds * 1e3);
 }
 
 static void put_block(const struct drawing *d, int block)

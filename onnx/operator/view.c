@@ -142,7 +142,7 @@ static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
         ghp_export_node(ex, "Expand", at, wide);
     }
     const int64_t out[4] = {0, l->out.c, l->out.h, l->out.w};
-    ex->ranks[layer] = l->out.h * l->out.w == 1 ? 2 : 4;
+    ex->ranks[layer] = l->out.axes == GHP_AXES_VECTOR ? 2 : 4;
     ex->names[layer] = reshape(ex, l->name, at, out, ex->ranks[layer]);
     return GHP_OK;
 }

@@ -260,7 +260,7 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
         GHP_TRY(
             add_span(m, spans,
                      ghp_layout_samples(ghp_split_layouts(split).x, m->in->problem[m->stage]) *
-                         (int64_t)sizeof(int32_t),
+                         ghp_model_labels(m->model) * (int64_t)sizeof(int32_t),
                      m->in->n_stages > 1 ? stretch_of(m).forward : ghp_point_forward(m->model, 0),
                      m->facts[v].saved_later ? backward : forward));
     return GHP_OK;
@@ -272,7 +272,7 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr, bool last,
                                   struct ghp_spans *spans)
 {
-    struct ghp_shape shape = {instr->local.c, instr->local.h, instr->local.w};
+    struct ghp_shape shape = {.c = instr->local.c, .h = instr->local.h, .w = instr->local.w};
     int p = instr->point;
 
     if (!last) GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));

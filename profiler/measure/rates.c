@@ -171,6 +171,7 @@ static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_m
                                        .seed = 1,
                                        .global_batch = samples * m->size,
                                        .shape = model->layers[0].out,
+                                       .sample_labels = ghp_model_labels(model),
                                        .classes = model->classes};
     int64_t elements = samples * ghp_shape_elements(request.shape);
 
@@ -178,12 +179,13 @@ static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_m
     load->count = ghp_data_count(load->supply.data, GHP_DATA_TRAIN);
     load->next = m->rank * samples;
     load->samples = ghp_alloc((size_t)samples, sizeof *load->samples);
-    load->labels = ghp_alloc((size_t)samples, sizeof *load->labels);
+    load->labels = ghp_alloc((size_t)(samples * request.sample_labels), sizeof *load->labels);
     load->supply.set = GHP_DATA_TRAIN;
     load->supply.samples = load->samples;
     load->supply.n = samples;
     load->part.channels = request.shape.c;
     load->part.image_bytes = ghp_shape_elements(request.shape) * m->element_bytes;
+    load->part.sample_labels = request.sample_labels;
     load->part.element_bytes = m->element_bytes;
     load->part.threads = m->threads > 0 ? m->threads : 1;
     load->images = ghp_alloc((size_t)elements, (size_t)m->element_bytes);
@@ -203,8 +205,8 @@ static void load_close(struct load *load)
 static enum ghp_status measure_load(const struct ghp_measure *m, const struct ghp_model *model,
                                     int64_t samples, struct ghp_rate *rate)
 {
-    int64_t sample_bytes =
-        ghp_shape_elements(model->layers[0].out) * m->element_bytes + (int64_t)sizeof(int32_t);
+    int64_t sample_bytes = ghp_shape_elements(model->layers[0].out) * m->element_bytes +
+                           ghp_model_labels(model) * (int64_t)sizeof(int32_t);
     int64_t large = samples > 1 ? samples : 2;
     struct load load = {0};
     struct ghp_task task = {.run = run_load, .context = &load, .alone = true};

@@ -32,6 +32,7 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
     b->exec.backend = b->backend;
     b->exec.transport = transport;
     request.shape = b->model.layers[0].out;
+    request.sample_labels = ghp_model_labels(&b->model);
     request.classes = b->model.classes;
     GHP_TRY(ghp_data_open(&request, &b->data));
     b->training_config = (struct ghp_training_config){

@@ -19,7 +19,8 @@ static int n_cases;
 static void add(struct ghp_local local)
 {
     if (local.k == 0) local.k = local.c;
-    if (local.h == 0) local.h = local.w = 1;
+    if (local.h == 0) local.h = 1;
+    if (local.w == 0) local.w = 1;
     if (local.p == 0) {
         local.p = local.h;
         local.q = local.w;
@@ -312,6 +313,9 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .k = 33});
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 16, .c = 120, .k = 84});
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 9, .c = 1, .k = 3});
+        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .h = 3, .k = 10});
+        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .h = 7, .k = 33});
+        add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 16, .c = 64, .h = 32, .k = 84});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 9, .c = 40});
         add((struct ghp_local){.op = GHP_OP_DROPOUT, .n = 2, .c = 1500, .norm = {.ratio = 0.5}});
@@ -330,9 +334,16 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){.op = GHP_OP_FLATTEN, .n = 3, .c = 21});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 5, .c = 10});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 1, .c = 1000});
+        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 11, .h = 7});
     }
     *n = n_cases;
     return cases;
+}
+
+void op_case_ignore(struct ghp_operand_set *set)
+{
+    if (ghp_op_of(set->local.op)->is_loss && set->local.h > 1)
+        ((int32_t *)(uintptr_t)set->args.at.labels)[1] = -100;
 }
 
 const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass)

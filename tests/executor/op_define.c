@@ -42,7 +42,7 @@ static double linear_at(const struct ghp_operand_set *set, struct place o)
     const struct ghp_local *l = &set->local;
     double sum = 0.0;
     for (int64_t c = 0; c < l->c; c++)
-        sum += x_at(set, o.n, 0, 0, c) * op_case_get(set, set->args.at.w[0], o.k * l->c + c);
+        sum += x_at(set, o.n, o.p, o.q, c) * op_case_get(set, set->args.at.w[0], o.k * l->c + c);
     return sum;
 }
 
@@ -144,8 +144,8 @@ static double softmax_at(const struct ghp_operand_set *set, struct place o)
 {
     double sum = 0.0;
     for (int64_t c = 0; c < set->local.c; c++)
-        sum += exp(x_at(set, o.n, 0, 0, c));
-    return exp(x_at(set, o.n, 0, 0, o.k)) / sum;
+        sum += exp(x_at(set, o.n, o.p, o.q, c));
+    return exp(x_at(set, o.n, o.p, o.q, o.k)) / sum;
 }
 
 static double activation_at(const struct ghp_operand_set *set, struct place o)

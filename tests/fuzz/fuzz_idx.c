@@ -28,8 +28,11 @@ static void read_batch(struct ghp_data *data)
 bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 {
     char images[512], labels[512], folder[512], spec[600];
-    struct ghp_data_request request = {
-        .spec = spec, .global_batch = BATCH, .shape = {1, SIDE, SIDE}, .classes = CLASSES};
+    struct ghp_data_request request = {.spec = spec,
+                                       .global_batch = BATCH,
+                                       .shape = {1, SIDE, SIDE, GHP_AXES_IMAGE},
+                                       .sample_labels = 1,
+                                       .classes = CLASSES};
     struct ghp_data *data = NULL;
     size_t n_images;
 

@@ -150,7 +150,7 @@ static void put_end(struct writer *w)
 
         begin_layer(w, flatten ? "flatten" : "global_avg_pool", last, -1);
         put(w, "}");
-        w->shape[w->layers] = (struct ghp_shape){c, 1, 1};
+        w->shape[w->layers] = ghp_shape_image(c, 1, 1);
     }
     if (random_below(w->source, 4) > 0) put_weighted(w, w->layers);
     while (w->shape[w->layers].c < 2)
@@ -174,7 +174,7 @@ static bool write_model(struct random_source *source, char *text, size_t max)
         n = 1 + random_below(source, 4);
     bool graph = random_below(source, 3) > 0;
 
-    w.shape[0] = (struct ghp_shape){some_channels(&w), size, size};
+    w.shape[0] = ghp_shape_image(some_channels(&w), size, size);
     put(&w,
         "{\"format\": \"ghp.model/1\", \"name\": \"random\", \"input\": {\"channels\": %d, "
         "\"height\": %d, \"width\": %d}, "

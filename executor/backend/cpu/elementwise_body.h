@@ -384,21 +384,22 @@ static double KERNEL(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, i
 static void KERNEL(softmax_forward)(const struct ghp_local *local,
                                     const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n, 1);
-    int64_t classes = local->c * local->h * local->w;
+    struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
+    int64_t classes = local->c;
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
     double *sum = part_row(args, share.part, GHP_METRIC_COUNT);
     for (int i = 0; i < GHP_METRIC_COUNT; i++)
         sum[i] = 0.0;
     for (int64_t row = rows.first; row < rows.end; row++) {
-        bool counts = row < args->valid_samples;
-        int64_t label = counts ? args->at.labels[row] : 0, best = 0;
+        int64_t label = row < args->valid_samples * local->h ? args->at.labels[row] : -1;
+        int64_t best = 0;
         const SCALAR *logits = x + row * classes;
         for (int64_t i = 1; i < classes; i++)
             best = GET(logits[i]) > GET(logits[best]) ? i : best;
-        double loss = KERNEL(softmax_row)(classes, logits, y + row * classes, label);
-        if (!counts) continue;
+        double loss =
+            KERNEL(softmax_row)(classes, logits, y + row * classes, label < 0 ? 0 : label);
+        if (label < 0) continue;
         sum[GHP_METRIC_LOSS] += loss;
         sum[GHP_METRIC_CORRECT] += best == label ? 1.0 : 0.0;
         sum[GHP_METRIC_SAMPLES] += 1.0;
@@ -418,13 +419,17 @@ static float KERNEL(softmax_label)(int64_t classes, const SCALAR *y, int64_t lab
 static void KERNEL(softmax_data)(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
-    struct ghp_range rows = ghp_share_of(share, local->n, 1);
-    int64_t classes = local->c * local->h * local->w;
+    struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
+    int64_t classes = local->c;
     float scale = (float)args->loss_scale;
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *y = (const SCALAR *)args->at.y + row * classes;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * classes;
         int64_t label = args->at.labels[row];
+        if (label < 0) {
+            memset(dx, 0, (size_t)classes * sizeof *dx);
+            continue;
+        }
         float own = KERNEL(softmax_label)(classes, y, label);
         for (int64_t i = 0; i < classes; i++)
             dx[i] = PUT((i == label ? own : GET(y[i])) * scale);

@@ -52,9 +52,10 @@ static struct shape shape_of(const struct ghp_local *l)
                           .group_k = l->k / w->groups};
 }
 
-static int64_t features_of(const struct ghp_local *local)
+/* Of a linear layer: samples, or positions of all samples. */
+static int64_t rows_of(const struct ghp_local *local)
 {
-    return local->c * local->h * local->w;
+    return local->n * local->h;
 }
 
 /* Output channels from k that can be done together: four at most, in one group. */
@@ -313,13 +314,13 @@ static void conv_weight_float(const struct ghp_local *local,
 static void linear_forward_float(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
-    int64_t c = features_of(local), k = local->k;
+    int64_t c = local->c, k = local->k, n_rows = rows_of(local);
     struct ghp_range outputs = ghp_share_of(share, k, 4);
     const float *w = args->at.w[0];
     for (int64_t first = outputs.first; first < outputs.end; first += 4) {
         struct scaled_rows rows = {.stride = c};
         rows.rows = outputs.end - first < 4 ? outputs.end - first : 4;
-        for (int64_t n = 0; n < local->n; n++) {
+        for (int64_t n = 0; n < n_rows; n++) {
             double sum[4] = {0.0, 0.0, 0.0, 0.0};
             dots_float(c, rows, w + first * c, (const float *)args->at.x[0] + n * c, sum);
             for (int64_t j = 0; j < rows.rows; j++)
@@ -331,12 +332,12 @@ static void linear_forward_float(const struct ghp_local *local,
 static void linear_data_float(const struct ghp_local *local,
                               const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
-    int64_t c = features_of(local), k = local->k;
+    int64_t c = local->c, k = local->k, n_rows = rows_of(local);
     struct ghp_range inputs = ghp_share_of(share, c, 16);
     int64_t width = inputs.end - inputs.first;
     double *sum = part_scratch(args, share.part, c * (int64_t)sizeof *sum);
     struct scaled_rows from = {.rows = k, .stride = c, .step = 1};
-    for (int64_t n = 0; n < local->n; n++) {
+    for (int64_t n = 0; n < n_rows; n++) {
         float *dx = (float *)args->at.dx[0] + n * c + inputs.first;
         memset(sum, 0, (size_t)width * sizeof *sum);
         scaled_float(width, from, (const float *)args->at.dy + n * k,
@@ -349,10 +350,10 @@ static void linear_data_float(const struct ghp_local *local,
 static void linear_weight_float(const struct ghp_local *local,
                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
-    int64_t c = features_of(local), k = local->k;
+    int64_t c = local->c, k = local->k, n_rows = rows_of(local);
     struct ghp_range outputs = ghp_share_of(share, k, 1);
     double *sum = part_scratch(args, share.part, c * (int64_t)sizeof *sum);
-    struct scaled_rows from = {.rows = local->n, .stride = c, .step = k};
+    struct scaled_rows from = {.rows = n_rows, .stride = c, .step = k};
     for (int64_t output = outputs.first; output < outputs.end; output++) {
         float *dw = (float *)args->at.dw[0] + output * c;
         memset(sum, 0, (size_t)c * sizeof *sum);
@@ -382,7 +383,7 @@ static int64_t conv_weight_rows(const struct ghp_local *local, int parts, int el
 static int64_t feature_rows(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)element_bytes;
-    return parts * ghp_align(features_of(local) * (int64_t)sizeof(double));
+    return parts * ghp_align(local->c * (int64_t)sizeof(double));
 }
 
 static int64_t no_rows(const struct ghp_local *local, int parts, int element_bytes)

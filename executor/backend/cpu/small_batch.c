@@ -1,4 +1,4 @@
-/* executor/backend/cpu/small_batch.c - linear layers over few samples, in float: what is read or written there is the
+/* executor/backend/cpu/small_batch.c - linear layers over few samples (or positions of all of them), in float: what is read or written there is the
  * weights.
  *
  * A library's matrix product packs its operands, which costs more than a product with few rows itself. These loops
@@ -109,7 +109,7 @@ static void dots_tile(struct rows w, struct rows x, struct rows y, int64_t n, bo
 static void small_batch_forward(const struct ghp_local *local,
                                 const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
-    int64_t columns = local->c * local->h * local->w, samples = local->n;
+    int64_t columns = local->c, samples = local->n * local->h;
     struct ghp_range range = ghp_share_of(share, local->k, FORWARD_ROWS);
     struct rows w = {args->at.w[0], columns}, x = {(float *)(uintptr_t)args->at.x[0], columns},
                 y = {args->at.y, local->k};
@@ -166,7 +166,7 @@ static void spread_tile(struct rows w, struct rows dy, struct rows dx, int64_t n
 static void small_batch_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                              struct ghp_share share)
 {
-    int64_t columns = local->c * local->h * local->w, samples = local->n, rows = local->k;
+    int64_t columns = local->c, samples = local->n * local->h, rows = local->k;
     struct ghp_range range = ghp_share_of(share, columns, LANES);
     struct rows w = {args->at.w[0], columns}, dy = {args->at.dy, rows},
                 dx = {args->at.dx[0], columns};
@@ -227,7 +227,7 @@ static void outer_rest(struct rows dy, struct rows x, struct rows dw, int64_t sa
 static void small_batch_weight(const struct ghp_local *local,
                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
-    int64_t columns = local->c * local->h * local->w, samples = local->n;
+    int64_t columns = local->c, samples = local->n * local->h;
     struct ghp_range range = ghp_share_of(share, local->k, TILE);
     struct rows dy = {args->at.dy, local->k}, x = {(float *)(uintptr_t)args->at.x[0], columns},
                 dw = {args->at.dw[0], columns};
@@ -259,7 +259,7 @@ enum { MOST_SAMPLES = 32 }; /* from there on reading weights is not what takes t
 bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend, const struct ghp_local *local)
 {
     return !backend->config.exact && backend->config.element_bytes == sizeof(float) &&
-           local->op == GHP_OP_LINEAR && local->n <= MOST_SAMPLES;
+           local->op == GHP_OP_LINEAR && local->n * local->h <= MOST_SAMPLES;
 }
 
 const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass)

@@ -35,7 +35,8 @@ static struct ghp_direct_job job_of(const struct ghp_local *l,
                                  .dweights = args->at.dw[0]};
 
     if (l->op == GHP_OP_CONV2D) return job;
-    job.c = l->c * l->h * l->w; /* one pixel of so many channels */
+    job.n = l->n * l->h; /* each row is one pixel */
+    job.c = l->c;
     job.h = job.w = job.p = job.q = job.r = job.s = job.groups = 1;
     job.stride_h = job.stride_w = job.dilation_h = job.dilation_w = 1;
     job.pad_top = job.pad_left = 0;

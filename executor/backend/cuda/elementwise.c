@@ -133,9 +133,9 @@ static enum ghp_status run_mul_data(struct ghp_cuda_kernel *kernel,
 static struct ghp_softmax_job softmax_job(const struct ghp_local *l,
                                           const struct ghp_kernel_arguments *args)
 {
-    return (struct ghp_softmax_job){.rows = l->n,
-                                    .classes = l->c * l->h * l->w,
-                                    .valid = args->valid_samples,
+    return (struct ghp_softmax_job){.rows = l->n * l->h,
+                                    .classes = l->c,
+                                    .valid = args->valid_samples * l->h,
                                     .x = args->at.x[0],
                                     .y = args->at.y,
                                     .labels = args->at.labels,
@@ -165,7 +165,7 @@ static enum ghp_status run_softmax_data(struct ghp_cuda_kernel *kernel,
 
 static int64_t softmax_scratch(const struct ghp_local *l)
 {
-    return ghp_softmax_scratch(l->n);
+    return ghp_softmax_scratch(l->n * l->h);
 }
 
 /* ---- the table ---- */

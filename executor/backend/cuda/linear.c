@@ -1,6 +1,6 @@
 /* executor/backend/cuda/linear.c - linear layers by cuBLASLt.
  *
- * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt, which counts columns first, x c x n, w c x k, y k x n:
+ * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt (n counts the positions of all samples), which counts columns first, x c x n, w c x k, y k x n:
  * y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead of the workspace; their gradient is
  * made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's in float; in bf16, where it would want
  * the bias rounded, ghp's own kernel adds it. */
@@ -45,9 +45,9 @@ static struct product product_of(const struct ghp_cuda_kernel *kernel)
 {
     const struct ghp_local *l = &kernel->base.local;
     cudaDataType_t type = is_bf16(kernel) ? CUDA_R_16BF : CUDA_R_32F;
-    int64_t c = l->c * l->h * l->w;
-    const struct operand x = {c, l->n, type, false}, w = {c, l->k, type, false},
-                         y = {l->k, l->n, type, false};
+    int64_t c = l->c, rows = l->n * l->h;
+    const struct operand x = {c, rows, type, false}, w = {c, l->k, type, false},
+                         y = {l->k, rows, type, false};
     struct product p;
 
     switch (kernel->base.pass) {

@@ -1,4 +1,5 @@
-/* executor/backend/onednn/linear.c - linear layers on plain tensors: x [n][c], w [k][c], y [n][k].
+/* executor/backend/onednn/linear.c - linear layers on plain tensors: x [n][c], w [k][c], y [n][k]; n counts the
+ * positions of all samples.
  *
  * Weights are far larger than activations, so in float they are never reordered; in bfloat16 they are rounded in any
  * case, into whatever order the primitive likes best. A pass is a matrix product or the library's inner product.
@@ -201,7 +202,7 @@ enum ghp_status ghp_onednn_product_fill(struct ghp_onednn_kernel *kernel,
 
 static struct ghp_onednn_product product_of(const struct ghp_local *local, enum ghp_pass pass)
 {
-    return (struct ghp_onednn_product){.n = local->n,
+    return (struct ghp_onednn_product){.n = local->n * local->h,
                                        .c = local->c,
                                        .k = local->k,
                                        .x_where = pass == GHP_PASS_BACKWARD_DATA ? GHP_ONEDNN_DX

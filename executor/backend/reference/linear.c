@@ -1,26 +1,21 @@
-/* executor/backend/reference/linear.c - linear layer: x [n][c], y [n][k], w [k][c], where c counts all of a sample's
- * numbers. */
+/* executor/backend/reference/linear.c - linear layer: x [n][c], y [n][k], w [k][c]; n counts the positions of all
+ * samples. */
 #include "executor/backend/reference/reference.h"
 
 #include <string.h>
 
-static int64_t features(const struct ghp_local *local)
-{
-    return local->c * local->h * local->w;
-}
-
 /* y[n][k] = sum over c of x[n][c] w[k][c]; a column of w lies in scratch while it is used. */
 static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t channels = features(local);
+    int64_t channels = local->c, rows = ghp_reference_pixels(local);
     const double *x = args->at.x[0], *w = args->at.w[0];
     double *y = args->at.y, *column = args->at.scratch;
 
-    memset(y, 0, (size_t)(local->n * local->k) * sizeof *y);
+    memset(y, 0, (size_t)(rows * local->k) * sizeof *y);
     for (int64_t c = 0; c < channels; c++) {
         for (int64_t k = 0; k < local->k; k++)
             column[k] = w[k * channels + c];
-        for (int64_t n = 0; n < local->n; n++)
+        for (int64_t n = 0; n < rows; n++)
             ghp_reference_add_scaled(local->k, x[n * channels + c], column, y + n * local->k);
     }
 }
@@ -28,13 +23,13 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
 /* dx[n][c] = sum over k of dy[n][k] w[k][c] */
 static void backward_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t channels = features(local);
+    int64_t channels = local->c, rows = ghp_reference_pixels(local);
     const double *dy = args->at.dy, *w = args->at.w[0];
     double *dx = args->at.dx[0];
 
-    memset(dx, 0, (size_t)(local->n * channels) * sizeof *dx);
+    memset(dx, 0, (size_t)(rows * channels) * sizeof *dx);
     for (int64_t k = 0; k < local->k; k++)
-        for (int64_t n = 0; n < local->n; n++)
+        for (int64_t n = 0; n < rows; n++)
             ghp_reference_add_scaled(channels, dy[n * local->k + k], w + k * channels,
                                      dx + n * channels);
 }
@@ -42,13 +37,13 @@ static void backward_data(const struct ghp_local *local, const struct ghp_kernel
 /* dw[k][c] = sum over n of dy[n][k] x[n][c] */
 static void backward_weight(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t channels = features(local);
+    int64_t channels = local->c, rows = ghp_reference_pixels(local);
     const double *x = args->at.x[0], *dy = args->at.dy;
     double *dw = args->at.dw[0];
 
     memset(dw, 0, (size_t)(local->k * channels) * sizeof *dw);
     for (int64_t k = 0; k < local->k; k++)
-        for (int64_t n = 0; n < local->n; n++)
+        for (int64_t n = 0; n < rows; n++)
             ghp_reference_add_scaled(channels, dy[n * local->k + k], x + n * channels,
                                      dw + k * channels);
 }

@@ -22,7 +22,7 @@ static struct ghp_layer view_of(int n, const int64_t *sizes, const int64_t *stri
     layer.view = (struct ghp_view){.n = n, .offset = offset};
     memcpy(layer.view.sizes, sizes, (size_t)n * sizeof *sizes);
     memcpy(layer.view.strides, strides, (size_t)n * sizeof *strides);
-    layer.out = (struct ghp_shape){4, 2, 3};
+    layer.out = ghp_shape_image(4, 2, 3);
     return layer;
 }
 

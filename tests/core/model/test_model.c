@@ -1,5 +1,6 @@
 /* tests/core/model/test_model.c - networks: published weights and FLOPs, shapes, names, and what the reader refuses. */
 #include "core/base/json_lines.h"
+#include "core/model/model_private.h"
 #include "core/model/op.h"
 #include "tests/check.h"
 
@@ -223,7 +224,9 @@ static void test_refusals(void)
         {"{\"name\": \"r\", \"op\": \"relu\"},\n{\"name\": \"s\", \"op\": \"relu\", \"inputs\": "
          "[\"input\"]},\n" CLASSIFY,
          "t.json:4:1: 'layers[0]': layer 'r' (relu) is read by no layer"},
-        {"{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}", "vector of 2 to 2^24 classes"},
+        {"{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}",
+         "takes a vector, or one a position, but its input is 4x9x7; put a flatten layer before "
+         "it"},
         {CLASSIFY ",\n{\"name\": \"r\", \"op\": \"relu\"}", "is the loss, but not the last layer"},
         {"{\"name\": \"x\", \"op\": \"batch_norm\"},\n{\"name\": \"x.bias\", \"op\": "
          "\"bias\"},\n" CLASSIFY,
@@ -241,6 +244,55 @@ static void test_refusals(void)
             fprintf(stderr, "accepted: %s\n", cases[i].layers);
         CHECK(model.layers == NULL);
     }
+}
+
+static enum ghp_status parse_sequence(const char *input, const char *layers,
+                                      struct ghp_model *model)
+{
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             "{\"format\": \"ghp.model/1\", \"name\": \"t\", \"input\": {%s}, \"layers\": [%s]}",
+             input, layers);
+    return ghp_model_parse(text, "t.json", model);
+}
+
+/* A sequence of one position is no vector, though it has as many numbers. */
+static void test_sequences(void)
+{
+    static const struct refusal cases[] = {
+        {"{\"name\": \"a\", \"op\": \"conv2d\", \"channels\": 6, \"kernel\": 1}",
+         "layer 'a' (conv2d) takes images, but its input is 6 channels x 1 positions"},
+        {"{\"name\": \"a\", \"op\": \"flatten\"}, {\"name\": \"b\", \"op\": \"add\", \"inputs\": "
+         "[\"input\", \"a\"]}",
+         "joins 'input' of shape 6 channels x 1 positions with 'a' of shape 6; make their shapes"},
+    };
+    const char *layers =
+        "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 5, \"bias\": false}, "
+        "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}";
+    struct ghp_model model;
+    char *text = NULL;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        CHECK(parse_sequence("\"channels\": 6, \"positions\": 1", cases[i].layers, &model) !=
+              GHP_OK);
+        CHECK_MESSAGE(cases[i].message);
+    }
+    CHECK(parse_sequence("\"channels\": 6, \"positions\": 4, \"width\": 2", layers, &model) !=
+          GHP_OK);
+    CHECK_MESSAGE("leave one out");
+    if (!CHECK_STATUS(parse_sequence("\"channels\": 6, \"positions\": 4", layers, &model), GHP_OK))
+        return;
+    CHECK_EQ(model.layers[1].out.axes, GHP_AXES_SEQUENCE);
+    CHECK_EQ(ghp_shape_elements(model.layers[1].out), 20);
+    CHECK_EQ(ghp_layer_weights(&model.layers[1]), 30);
+    CHECK_EQ(ghp_layer_flops(&model.layers[1]), 2 * 4 * 30);
+    CHECK_EQ(model.classes, 5);
+    CHECK_EQ(ghp_model_labels(&model), 4);
+    CHECK_STATUS(ghp_model_write(&model, &text), GHP_OK);
+    CHECK(strstr(text, "\"input\":{\"channels\":6,\"positions\":4}") != NULL);
+    free(text);
+    ghp_model_release(&model);
 }
 
 static void test_missing_file(void)
@@ -289,6 +341,7 @@ CHECK_TEST(model)
     test_windows();
     test_text();
     test_refusals();
+    test_sequences();
     test_missing_file();
     test_largest();
     return check_end();

@@ -82,7 +82,8 @@ static struct ghp_data_request request_for(const char *kind)
     return (struct ghp_data_request){.spec = spec,
                                      .seed = 1,
                                      .global_batch = 4,
-                                     .shape = {.c = 1, .h = SIDE, .w = SIDE},
+                                     .shape = {1, SIDE, SIDE, GHP_AXES_IMAGE},
+                                     .sample_labels = 1,
                                      .classes = 3};
 }
 
@@ -211,7 +212,7 @@ static void check_cifar(void)
     write_file("data_batch_1.bin", bytes, RECORDS * RECORD, false);
     write_file("data_batch_2.bin", bytes, RECORDS * RECORD, false);
     write_file("test_batch.bin", bytes, RECORDS * RECORD, false);
-    request.shape = (struct ghp_shape){.c = 3, .h = 32, .w = 32};
+    request.shape = ghp_shape_image(3, 32, 32);
     request.classes = 10;
     if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
     CHECK_EQ(ghp_data_count(data, GHP_DATA_TRAIN), 2 * RECORDS);
@@ -231,9 +232,13 @@ static void check_cifar(void)
 
 static void check_synthetic(void)
 {
-    struct ghp_shape shape = {.c = 3, .h = 12, .w = 10};
-    struct ghp_data_request request = {
-        .spec = "synthetic", .seed = 7, .global_batch = 16, .shape = shape, .classes = 5};
+    struct ghp_shape shape = {3, 12, 10, GHP_AXES_IMAGE};
+    struct ghp_data_request request = {.spec = "synthetic",
+                                       .seed = 7,
+                                       .global_batch = 16,
+                                       .shape = shape,
+                                       .sample_labels = 1,
+                                       .classes = 5};
     struct ghp_data *data = NULL, *again = NULL;
     double *images, *same, one[12 * 10];
     float narrow[12 * 10];

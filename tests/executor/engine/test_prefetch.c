@@ -33,9 +33,13 @@ static void pause_for(long ns)
  * has none. */
 static void check_thread(void)
 {
-    struct ghp_shape shape = {.c = 3, .h = 24, .w = 20};
-    struct ghp_data_request request = {
-        .spec = "synthetic", .seed = 3, .global_batch = BATCH, .shape = shape, .classes = 5};
+    struct ghp_shape shape = {3, 24, 20, GHP_AXES_IMAGE};
+    struct ghp_data_request request = {.spec = "synthetic",
+                                       .seed = 3,
+                                       .global_batch = BATCH,
+                                       .shape = shape,
+                                       .sample_labels = 1,
+                                       .classes = 5};
     int64_t bytes = ghp_shape_elements(shape) * (int64_t)sizeof(float);
     struct ghp_load load = {.first_image = FIRST,
                             .images = IMAGES,
@@ -88,9 +92,13 @@ static void check_thread(void)
 /* That the thread makes samples at all: what was hinted is there when nobody hurries. */
 static void check_made(void)
 {
-    struct ghp_shape shape = {.c = 1, .h = 8, .w = 8};
-    struct ghp_data_request request = {
-        .spec = "synthetic", .seed = 3, .global_batch = BATCH, .shape = shape, .classes = 5};
+    struct ghp_shape shape = {1, 8, 8, GHP_AXES_IMAGE};
+    struct ghp_data_request request = {.spec = "synthetic",
+                                       .seed = 3,
+                                       .global_batch = BATCH,
+                                       .shape = shape,
+                                       .sample_labels = 1,
+                                       .classes = 5};
     struct ghp_load load = {.first_image = FIRST,
                             .images = IMAGES,
                             .channels = 1,

@@ -67,6 +67,7 @@ const struct ghp_op_facts ghp_op_facts_conv2d = {
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
+    .takes = GHP_TAKES_IMAGES,
     .shape = shape,
     .params = {{"weight", GHP_INIT_KAIMING, {GHP_DIM_OUT, GHP_DIM_IN, GHP_DIM_R, GHP_DIM_S}}},
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},

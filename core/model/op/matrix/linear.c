@@ -1,4 +1,4 @@
-/* core/model/op/matrix/linear.c - a matrix product with a vector of features. */
+/* core/model/op/matrix/linear.c - a matrix product with a vector of features, or with the vector at each position. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
@@ -16,15 +16,11 @@ static const struct ghp_attribute attributes[] = {{.key = "features",
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
-    char text[GHP_SHAPE_TEXT];
+    int64_t features = layer->out.c;
 
     (void)model;
-    if (layer->in.h * layer->in.w != 1)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (linear) takes a vector, but its input is %s; put a flatten "
-                        "layer before it",
-                        layer->name, ghp_shape_format(layer->in, text));
-    layer->out.h = layer->out.w = 1;
+    layer->out = layer->in;
+    layer->out.c = features;
     return GHP_OK;
 }
 
@@ -38,6 +34,7 @@ const struct ghp_op_facts ghp_op_facts_linear = {
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
+    .takes = GHP_TAKES_ROWS,
     .shape = shape,
     .params = {{"weight", GHP_INIT_KAIMING, {GHP_DIM_OUT, GHP_DIM_CHANNEL}}},
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},

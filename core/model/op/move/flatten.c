@@ -1,17 +1,17 @@
-/* core/model/op/move/flatten.c - an image as a vector, in the order c, h, w. */
+/* core/model/op/move/flatten.c - an image or a sequence as a vector, in the order c, h, w. */
 #include "core/model/op.h"
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     (void)model;
-    layer->out = (struct ghp_shape){ghp_shape_elements(layer->in), 1, 1};
+    layer->out = ghp_shape_image(ghp_shape_elements(layer->in), 1, 1);
     return GHP_OK;
 }
 
 /* One pixel is a vector already. */
 static bool in_place(struct ghp_shape in)
 {
-    return in.h * in.w == 1;
+    return in.axes == GHP_AXES_VECTOR;
 }
 
 const struct ghp_op_facts ghp_op_facts_flatten = {

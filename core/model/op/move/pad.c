@@ -48,7 +48,7 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
                             mirrors ? in[i] - 1 : GHP_MAX_INDEXED);
         out[i] = in[i] + b->before[i] + b->after[i];
     }
-    layer->out = (struct ghp_shape){out[0], out[1], out[2]};
+    layer->out = ghp_shape_image(out[0], out[1], out[2]);
     return ghp_shape_check_indexed(layer);
 }
 
@@ -93,6 +93,7 @@ const struct ghp_op_facts ghp_op_facts_pad = {
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
+    .takes = GHP_TAKES_IMAGES,
     .shape = shape,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},

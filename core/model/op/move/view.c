@@ -160,6 +160,7 @@ const struct ghp_op_facts ghp_op_facts_view = {
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
+    .takes = GHP_TAKES_IMAGES,
     .shape = shape,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},

@@ -4,7 +4,7 @@
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     (void)model;
-    layer->out = (struct ghp_shape){layer->in.c, 1, 1};
+    layer->out = ghp_shape_image(layer->in.c, 1, 1);
     return GHP_OK;
 }
 
@@ -12,6 +12,7 @@ const struct ghp_op_facts ghp_op_facts_global_avg_pool = {
     .name = "global_avg_pool",
     .least_inputs = 1,
     .most_inputs = 1,
+    .takes = GHP_TAKES_IMAGES,
     .shape = shape,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},

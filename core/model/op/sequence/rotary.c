@@ -29,8 +29,6 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 
     (void)model;
     layer->out = layer->in;
-    if (layer->in.w != 1)
-        return ghp_model_fail(layer, "takes a sequence, but its input is an image");
     if (size % 2 != 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' (rotary) pairs the channels of heads of %" PRId64
@@ -61,6 +59,7 @@ const struct ghp_op_facts ghp_op_facts_rotary = {
     .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
+    .takes = GHP_TAKES(SEQUENCE),
     .shape = shape,
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},

@@ -400,7 +400,7 @@ namespace
 {
 
 struct row_result {
-    double loss, correct;
+    double loss, correct, counted;
 };
 
 struct best {
@@ -468,32 +468,38 @@ __global__ void softmax_kernel(int64_t classes, int64_t valid, const T *x, T *y,
     float scale = (float)(1.0 / sum);
     bool counts = row < valid;
     int label = counts ? labels[row] : 0;
+
+    if (label < 0) { // ignored
+        counts = false;
+        label = 0;
+    }
     double at_label = (double)widen(logits[label]) - (double)mine.value;
 
     __syncthreads(); // y may be x
     for (int i = threadIdx.x; i < classes; i += blockDim.x)
         out[i] = narrow<T>(expf(widen(logits[i]) - mine.value) * scale);
     if (threadIdx.x == 0)
-        results[row] = counts ? row_result{log(sum) - at_label, mine.index == label ? 1.0 : 0.0}
-                              : row_result{0, 0};
+        results[row] = counts ? row_result{log(sum) - at_label, mine.index == label ? 1.0 : 0.0, 1}
+                              : row_result{0, 0, 0};
 }
 
 // One block; each thread adds its rows in order, and the threads' sums are added in order.
-__global__ void metrics_kernel(int64_t rows, int64_t valid, const row_result *results,
-                               double *metrics)
+__global__ void metrics_kernel(int64_t rows, const row_result *results, double *metrics)
 {
-    double loss = 0, correct = 0;
+    double loss = 0, correct = 0, counted = 0;
 
     for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
         loss += results[i].loss;
         correct += results[i].correct;
+        counted += results[i].counted;
     }
     loss = block_sum(loss);
     correct = block_sum(correct);
+    counted = block_sum(counted);
     if (threadIdx.x == 0) {
         metrics[0] += loss;
         metrics[1] += correct;
-        metrics[2] += (double)(valid < rows ? valid : rows);
+        metrics[2] += counted;
     }
 }
 
@@ -512,7 +518,9 @@ __global__ void softmax_back_kernel(int64_t classes, const T *y, const int32_t *
     others = block_sum(others);
     __syncthreads(); // dx may be y
     for (int i = threadIdx.x; i < classes; i += blockDim.x)
-        out[i] = narrow<T>((i == label ? -(float)others : widen(p[i])) * scale);
+        out[i] = narrow<T>(label < 0     ? 0.0f
+                           : i == label ? -(float)others * scale
+                                        : widen(p[i]) * scale);
 }
 
 unsigned softmax_threads(int64_t classes)
@@ -539,7 +547,7 @@ extern "C" cudaError_t ghp_launch_softmax(struct ghp_launch launch,
         enqueue(softmax_kernel<T>, (unsigned)job->rows, softmax_threads(job->classes), 0,
                 launch.stream, job->classes, job->valid, (const T *)job->x, (T *)job->y,
                 job->labels, results);
-        enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, job->rows, job->valid, results,
+        enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, job->rows, results,
                 job->metrics);
     });
 }

@@ -83,7 +83,8 @@ cudaError_t ghp_launch_update(cudaStream_t stream, const struct ghp_update_tenso
                               struct ghp_hyperparameters hyperparameters,
                               const struct ghp_hyperparameters *hyperparameters_at);
 
-/* Probabilities and, added to metrics (loss, correct, samples), the loss of the first `valid` rows.
+/* Probabilities and, added to metrics (loss, correct, counted), the loss of the first `valid` rows whose label is not
+ * negative.
  * scratch: ghp_softmax_scratch bytes. */
 struct ghp_softmax_job {
     int64_t rows, classes, valid;
@@ -95,7 +96,7 @@ struct ghp_softmax_job {
 };
 int64_t ghp_softmax_scratch(int64_t rows);
 cudaError_t ghp_launch_softmax(struct ghp_launch launch, const struct ghp_softmax_job *job);
-/* dx = (y - [label]) scale; at the label itself as the negative sum of the others, which keeps its digits. */
+/* dx = (y - [label]) scale, 0 of a negative label; at the label itself as the negative sum of the others, which keeps its digits. */
 cudaError_t ghp_launch_softmax_back(struct ghp_launch launch, const struct ghp_softmax_job *job,
                                     float scale, void *dx);
 

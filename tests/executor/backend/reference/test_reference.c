@@ -24,6 +24,7 @@ static void must_init(struct ghp_operand_set *set, const struct ghp_local *local
 {
     if (!CHECK_STATUS(ghp_operand_set_init(local, element_bytes, GHP_OPERAND_SET_ALL, set), GHP_OK))
         exit(1);
+    op_case_ignore(set);
 }
 
 /* Of every operation, whichever passes it has; and a case below for each. */
@@ -198,8 +199,7 @@ static void check_in_place(const struct ghp_local *local)
 {
     const struct ghp_op_facts *facts = ghp_op_of(local->op);
     struct ghp_operand_set apart, over;
-    if (facts->in_place == NULL ||
-        !facts->in_place((struct ghp_shape){.c = local->c, .h = local->h, .w = local->w}))
+    if (facts->in_place == NULL || !facts->in_place(ghp_shape_image(local->c, local->h, local->w)))
         return;
     must_init(&apart, local, 8);
     must_init(&over, local, 8);
@@ -367,6 +367,23 @@ static void check_loss(void)
     ghp_operand_set_release(&set);
 }
 
+/* A negative label has no loss, no gradient and does not count. */
+static void check_ignored(void)
+{
+    struct ghp_local local = {GHP_OP_SOFTMAX_CE, 2, 4, 3, 1, 4, 3, 1, .n_inputs = 1};
+    struct ghp_operand_set set;
+    must_init(&set, &local, 8);
+    op_case_run_all(&set, ops, doubles);
+    CHECK_NEAR(set.args.at.metrics[GHP_METRIC_SAMPLES], 5.0, 0.0);
+    for (int row = 0; row < 6; row++) {
+        double size = 0.0;
+        for (int64_t c = 0; c < 4; c++)
+            size += fabs(op_case_get(&set, set.args.at.dx[0], row * 4 + c));
+        CHECK_EQ(size > 0.0, row != 1);
+    }
+    ghp_operand_set_release(&set);
+}
+
 static void check_update(void)
 {
     double w[3] = {1.0, -2.0, 0.5}, v[3] = {0.25, 0.0, -1.0}, dw[3] = {0.5, 1.0, -0.25};
@@ -459,6 +476,7 @@ CHECK_TEST(reference)
     check_norm_statistics();
     check_norm_halves();
     check_loss();
+    check_ignored();
     check_update();
     check_gelu();
     check_position_norms();
