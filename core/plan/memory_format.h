@@ -24,7 +24,7 @@
  *
  * Returns   GHP_OK; failures of lowering and costing; GHP_ERR_INFEASIBLE as core/plan/labelling.h
  * Local
- * Tested    tests/core/program/test_memory_formats.c */
+ * Tested    tests/core/program/test_memory_format.c */
 enum ghp_status ghp_memory_format_decide(const struct ghp_lowering *how,
                                          const struct ghp_split *splits,
                                          const struct ghp_profile *profile, bool *nchw16c,

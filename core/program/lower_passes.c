@@ -12,8 +12,7 @@ struct program_pass {
 
 static enum ghp_status choose_formats(const struct ghp_lowering *how, struct ghp_program *program)
 {
-    return ghp_program_choose_formats(program, &how->formats,
-                                      (struct ghp_memory_format_request){how->model, how->nchw16c});
+    return ghp_program_choose_formats(how->model, program, &how->formats);
 }
 
 static enum ghp_status fuse(const struct ghp_lowering *how, struct ghp_program *program)

@@ -142,15 +142,19 @@ static void allow(struct choice *c)
         if (program->instrs[i].kind == GHP_INSTR_RESHARD) c->can[program->instrs[i].at.y] = true;
 }
 
-/* A layer's output, the gradients of it, and either in another layout. */
-static void want_requested(struct choice *c, const struct ghp_memory_format_request *requested)
+/* As the instructions say; what is between two steps of a reshard as what is before them. */
+static void want_requested(struct choice *c)
 {
-    for (int i = 0; i < c->program->n_buffers; i++) {
-        const struct ghp_buffer *buffer = &c->program->buffers[i];
-        int layer = buffer->buffer_kind == GHP_BUFFER_OUTPUT ? buffer->layer
-                    : buffer->edge >= 0 ? requested->model->edges[buffer->edge].from
-                                        : -1;
-        if (layer >= 0 && requested->nchw16c[layer]) c->wants[storage_of(c->program, i)] = true;
+    for (int i = 0; i < c->program->n_instrs; i++) {
+        const struct ghp_instr *instr = &c->program->instrs[i];
+        const struct sides sides = sides_of(c->program, instr);
+        bool reshards = instr->kind == GHP_INSTR_RESHARD;
+        bool x = instr->nchw16c.x,
+             y = reshards ? sides.n_x > 0 && c->wants[sides.x[0]] : instr->nchw16c.y;
+        for (int k = 0; k < sides.n_x && x; k++)
+            c->wants[sides.x[k]] = true;
+        for (int k = 0; k < sides.n_y && y; k++)
+            c->wants[sides.y[k]] = true;
     }
 }
 
@@ -169,10 +173,17 @@ static void settle(struct choice *c)
     }
 }
 
-static enum ghp_status want(struct choice *c, const struct ghp_memory_format_request *requested)
+static bool is_requested(const struct ghp_program *program)
 {
-    if (requested->nchw16c != NULL) {
-        want_requested(c, requested);
+    for (int i = 0; i < program->n_instrs; i++)
+        if (program->instrs[i].nchw16c.requested) return true;
+    return false;
+}
+
+static enum ghp_status want(struct choice *c)
+{
+    if (is_requested(c->program)) {
+        want_requested(c);
         return GHP_OK;
     }
     for (int i = 0; i < c->program->n_instrs; i++)
@@ -180,9 +191,9 @@ static enum ghp_status want(struct choice *c, const struct ghp_memory_format_req
     return GHP_OK;
 }
 
-/* requested NULL: whatever can be blocked is. */
+/* all: whatever can be blocked is. */
 static enum ghp_status choose(struct ghp_program *program, const struct ghp_format_source *source,
-                              const struct ghp_memory_format_request *requested)
+                              bool all)
 {
     size_t n = (size_t)program->n_buffers;
     struct choice c = {.program = program, .source = source};
@@ -193,28 +204,46 @@ static enum ghp_status choose(struct ghp_program *program, const struct ghp_form
     c.can = ghp_alloc(n + 1, sizeof *c.can);
     c.wants = ghp_alloc(n + 1, sizeof *c.wants);
     if (c.can == NULL || c.wants == NULL) status = GHP_NO_MEMORY();
-    if (status == GHP_OK && requested != NULL) status = want(&c, requested);
+    if (status == GHP_OK && !all) status = want(&c);
     if (status == GHP_OK) settle(&c);
     for (size_t i = 0; i < n && status == GHP_OK; i++) {
         int storage = storage_of(program, (int)i);
-        program->buffers[i].nchw16c = c.can[storage] && (requested == NULL || c.wants[storage]);
+        program->buffers[i].nchw16c = c.can[storage] && (all || c.wants[storage]);
     }
     free(c.can);
     free(c.wants);
     return status;
 }
 
-enum ghp_status ghp_program_choose_formats(struct ghp_program *program,
-                                           const struct ghp_format_source *source,
-                                           struct ghp_memory_format_request requested)
+/* Whether the buffers of an instruction lie as it says. */
+static bool holds(const struct ghp_program *program, const struct ghp_instr *instr)
 {
-    return choose(program, source, &requested);
+    const struct sides sides = sides_of(program, instr);
+    const struct ghp_nchw16c lie = ghp_instr_formats(program, instr);
+    return (sides.n_x == 0 || lie.x == instr->nchw16c.x) &&
+           (sides.n_y == 0 || lie.y == instr->nchw16c.y);
+}
+
+enum ghp_status ghp_program_choose_formats(const struct ghp_model *model,
+                                           struct ghp_program *program,
+                                           const struct ghp_format_source *source)
+{
+    GHP_TRY(choose(program, source, false));
+    for (int i = 0; i < program->n_instrs && source->can != NULL; i++) {
+        const struct ghp_instr *instr = &program->instrs[i];
+        if (instr->nchw16c.requested && !holds(program, instr))
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "layer '%s' cannot have its tensors in the memory formats that the "
+                            "plan is costed with; make the plan again with ghp-plan",
+                            model->layers[instr->layer].name);
+    }
+    return GHP_OK;
 }
 
 enum ghp_status ghp_program_possible_formats(struct ghp_program *program,
                                              const struct ghp_format_source *source)
 {
-    return choose(program, source, NULL);
+    return choose(program, source, true);
 }
 
 struct ghp_nchw16c ghp_instr_formats(const struct ghp_program *program,

@@ -3,12 +3,16 @@
  * tensors at once. Weights, with their gradients and momentum, are decided by the layer's own shape, for all who hold
  * copies or share sums must agree.
  *
- * A piece is what operations tie together that read and write the same format (a bias with its input, a pool, an
- * addition, a change of layout that only gathers or adds whole samples); convolutions tie nothing, they take either
- * format on either side, and neither do changes of layout that pack slices of channels, which reorder on the way. A
- * piece lies blocked where every instruction that touches it can, its channels come in whole blocks, it is not loaded
- * nor passes between stages, and the plan says so; or, where no plan says anything, a convolution beside it would
- * otherwise reorder. Sizes, offsets and the order of instructions do not change with it. */
+ * A plan says it of each layer's output (core/plan/memory_format.h), so of each instruction before there are buffers:
+ * ghp_instr.nchw16c, which is costed and hashed. Buffers then lie as the instructions say, and a program in which one
+ * could not is refused.
+ *
+ * Where no plan says anything the buffers decide. A piece is what operations tie together that read and write the same
+ * format (a bias with its input, a pool, an addition, a change of layout that only gathers or adds whole samples);
+ * convolutions tie nothing, they take either format on either side, and neither do changes of layout that pack slices
+ * of channels, which reorder on the way. A piece lies blocked where every instruction that touches it can, its channels
+ * come in whole blocks, it is not loaded nor passes between stages, and a convolution beside it would otherwise
+ * reorder. Sizes, offsets and the order of instructions do not change with it. */
 #ifndef GHP_CORE_PROGRAM_MEMORY_FORMAT_H
 #define GHP_CORE_PROGRAM_MEMORY_FORMAT_H
 
@@ -24,22 +28,17 @@ struct ghp_format_source {
     void *context;
 };
 
-/* What a plan says (core/plan/memory_format.h): of each layer of the model, whether its output lies blocked. */
-struct ghp_memory_format_request {
-    const struct ghp_model *model;
-    const bool *nchw16c; /* NULL: it says nothing */
-};
-
-/* The program pass: decides for every buffer (nchw16c), as the plan says, wherever that can be.
+/* The program pass: decides for every buffer (nchw16c).
  *
- * source      its `reorders` is asked where the plan says nothing
+ * source      of the kernels at hand; zeroed: everything lies plain, whatever the instructions say
  *
- * Returns   GHP_OK; GHP_ERR_NO_MEMORY; failures of the source
+ * Returns   GHP_OK; GHP_ERR_INPUT naming a layer that cannot lie as its instruction says; GHP_ERR_NO_MEMORY; failures
+ *           of the source
  * Local
  * Tested    tests/executor/backend/test_memory_format.c */
-enum ghp_status ghp_program_choose_formats(struct ghp_program *program,
-                                           const struct ghp_format_source *source,
-                                           struct ghp_memory_format_request requested);
+enum ghp_status ghp_program_choose_formats(const struct ghp_model *model,
+                                           struct ghp_program *program,
+                                           const struct ghp_format_source *source);
 
 /* The same with every buffer blocked that can be. Returns GHP_OK; GHP_ERR_NO_MEMORY. Local */
 enum ghp_status ghp_program_possible_formats(struct ghp_program *program,

@@ -98,6 +98,58 @@ struct ghp_split *case_staged_splits(const struct ghp_model *model, const struct
     return splits;
 }
 
+static bool has_pixels(const struct ghp_layer *layer)
+{
+    return layer->out.h * layer->out.w > 1;
+}
+
+/* Whether the output may lie in blocks as far as its readers' stages are concerned. */
+static bool stays(const struct ghp_model *model, const struct ghp_staging *staging, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    bool stays = true;
+
+    for (int i = 0; i < l->n_consumers; i++)
+        stays = stays && ghp_stage_of(staging, model->edges[l->out_edges[i]].to) ==
+                             ghp_stage_of(staging, layer);
+    return stays;
+}
+
+/* A layer's tensors lie plain where one of them does; returns whether that changed anything. */
+static bool spread_plain(const struct ghp_model *model, int layer, bool *nchw16c)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    bool all = nchw16c[layer] || !has_pixels(l), changed = false;
+    int tied[GHP_MAX_INPUTS + 1], n = 0;
+
+    tied[n++] = layer;
+    for (int i = 0; i < l->n_inputs; i++) {
+        if (!has_pixels(&model->layers[l->inputs[i]])) continue;
+        all = all && nchw16c[l->inputs[i]];
+        tied[n++] = l->inputs[i];
+    }
+    for (int i = 0; i < n && !all; i++) {
+        changed = changed || nchw16c[tied[i]];
+        nchw16c[tied[i]] = false;
+    }
+    return changed;
+}
+
+void case_formats(const struct ghp_model *model, const struct ghp_staging *staging, bool *nchw16c)
+{
+    bool changed = true;
+
+    for (int v = 0; v < model->n_layers; v++)
+        nchw16c[v] = nchw16c[v] && model->layers[v].n_inputs > 0 && has_pixels(&model->layers[v]) &&
+                     stays(model, staging, v);
+    while (changed) {
+        changed = false;
+        for (int v = 0; v < model->n_layers; v++)
+            if (model->layers[v].n_inputs > 0 && !ghp_op_of(model->layers[v].op)->chooses_format)
+                changed = spread_plain(model, v, nchw16c) || changed;
+    }
+}
+
 void case_model(const char *path, struct ghp_model *model)
 {
     if (ghp_network_load(path, model) == GHP_OK) return;

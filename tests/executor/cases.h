@@ -26,6 +26,12 @@ struct ghp_split *case_staged_splits(const struct ghp_model *model,
                                      const struct ghp_staging *staging, struct ghp_problem whole,
                                      unsigned seed);
 
+/* Clears what cannot be of the layers whose outputs are to lie in blocks: what is loaded, passes between stages, or has
+ * one pixel a channel; and of an operation that does not choose, what has to lie as another tensor that lies plain.
+ *
+ * nchw16c   one a layer */
+void case_formats(const struct ghp_model *model, const struct ghp_staging *staging, bool *nchw16c);
+
 /* A model by its file; ends the test program on failure. */
 void case_model(const char *path, struct ghp_model *model);
 

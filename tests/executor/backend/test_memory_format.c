@@ -6,6 +6,7 @@
  * bit, and where channels keep apart blocked tensors have the bits of plain ones. A wrong place errs by the tensor's
  * size itself. */
 #include "tests/check.h"
+#include "tests/executor/cases.h"
 #include "tests/executor/op_case.h"
 
 #include "core/program/lower.h"
@@ -513,19 +514,10 @@ struct lowered {
     struct ghp_kernels kernels;
 };
 
-/* By what a plan says, or (NULL) by the rule where none says anything. */
-static void choose(struct lowered *l, const bool *named)
-{
-    const struct ghp_format_source source = ghp_kernels_formats(&l->kernels);
-
-    CHECK_STATUS(ghp_program_choose_formats(&l->program, &source,
-                                            (struct ghp_memory_format_request){&l->model, named}),
-                 GHP_OK);
-}
-
-/* One layer by as many slices of its output's channels as there are workers, the others by data. */
-static void lower(struct lowered *l, struct ghp_backend *backend, struct ghp_problem problem,
-                  const char *split_layer)
+/* One layer by as many slices of its output's channels as there are workers, the others by data; by what a plan says,
+ * or (NULL) by the rule where none says anything. */
+static enum ghp_status lower(struct lowered *l, struct ghp_backend *backend,
+                             struct ghp_problem problem, const char *split_layer, const bool *named)
 {
     struct ghp_split splits[32];
     *l = (struct lowered){0};
@@ -539,9 +531,10 @@ static void lower(struct lowered *l, struct ghp_backend *backend, struct ghp_pro
     const struct ghp_lowering how = {.model = &l->model,
                                      .problem = problem,
                                      .element_bytes = 4,
+                                     .nchw16c = named,
+                                     .formats = ghp_kernels_formats(&l->kernels),
                                      .scratch = ghp_kernels_scratch(&l->kernels)};
-    if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &l->program), GHP_OK)) exit(1);
-    choose(l, NULL);
+    return ghp_lower(&how, splits, 0, &l->program);
 }
 
 static void release(struct lowered *l)
@@ -568,7 +561,7 @@ static struct ghp_memory_format memory_formats_at(const struct lowered *l, const
 static void check_one_worker(void)
 {
     struct lowered l;
-    lower(&l, fast, (struct ghp_problem){1, 8}, "");
+    if (!CHECK_STATUS(lower(&l, fast, (struct ghp_problem){1, 8}, "", NULL), GHP_OK)) exit(1);
     bool winograd =
         memory_formats_at(&l, "second", GHP_PASS_FORWARD).x; /* oneDNN 3.x has none on x86 */
     for (int p = 0; p < 3; p++) {
@@ -586,25 +579,36 @@ static void check_one_worker(void)
     CHECK_EQ(memory_formats_at(&l, "pool", GHP_PASS_BACKWARD_DATA).x, winograd);
     CHECK(!memory_formats_at(&l, "flat", GHP_PASS_FORWARD).x);
     release(&l);
-    lower(&l, exact, (struct ghp_problem){1, 8}, "");
+    if (!CHECK_STATUS(lower(&l, exact, (struct ghp_problem){1, 8}, "", NULL), GHP_OK)) exit(1);
     for (int i = 0; i < l.program.n_buffers; i++)
         CHECK(!l.program.buffers[i].nchw16c);
     release(&l);
 }
 
-/* A plan's word in place of the rule: what it names lies blocked, with what is tied to it, as far as that can be. */
+static void name(bool *named, const struct ghp_model *model, const char *layer)
+{
+    named[ghp_model_find(model, layer)] = true;
+}
+
+/* A plan's word in place of the rule, where it can be kept. */
 static void check_said(void)
 {
+    const struct ghp_problem problem = {1, 8};
     struct lowered l;
     bool named[32] = {false};
-    lower(&l, fast, (struct ghp_problem){1, 8}, "");
-    choose(&l, named);
+    if (!CHECK_STATUS(lower(&l, fast, problem, "", named), GHP_OK)) exit(1);
     for (int i = 0; i < l.program.n_buffers; i++)
         CHECK(!l.program.buffers[i].nchw16c); /* whatever the convolutions want */
-    named[ghp_model_find(&l.model, "relu1")] = true;
-    named[ghp_model_find(&l.model, "relu3")] = true; /* 40 channels */
-    named[0] = true;
-    choose(&l, named);
+    name(named, &l.model, "first");
+    name(named, &l.model, "relu1");
+    release(&l);
+    CHECK_STATUS(lower(&l, fast, problem, "", named), GHP_ERR_INPUT); /* the bias lies between */
+    CHECK_MESSAGE("layer 'first");
+    name(named, &l.model, "first.bias");
+    name(named, &l.model, "norm"); /* 40 channels */
+    name(named, &l.model, "relu3");
+    release(&l);
+    if (!CHECK_STATUS(lower(&l, fast, problem, "", named), GHP_OK)) exit(1);
     for (int p = 0; p < 2; p++) {
         enum ghp_pass pass = p == 0 ? GHP_PASS_FORWARD : GHP_PASS_BACKWARD_WEIGHT;
         CHECK(!memory_formats_at(&l, "first", pass).x && memory_formats_at(&l, "first", pass).y);
@@ -614,6 +618,8 @@ static void check_said(void)
     CHECK(memory_formats_at(&l, "second", GHP_PASS_BACKWARD_DATA).x);
     CHECK(memory_formats_at(&l, "relu1", GHP_PASS_BACKWARD_DATA).y);
     CHECK(!memory_formats_at(&l, "relu2", GHP_PASS_FORWARD).x);
+    release(&l);
+    CHECK_STATUS(lower(&l, exact, problem, "", named), GHP_ERR_INPUT);
     release(&l);
 }
 
@@ -632,6 +638,17 @@ static void check_algorithms(void)
     CHECK(ghp_memory_format_algorithm(NULL, (struct ghp_memory_format){0}) == NULL);
 }
 
+/* All that can be. */
+static void name_all(const struct ghp_staging *staging, bool *named)
+{
+    struct ghp_model model;
+    if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &model), GHP_OK)) exit(1);
+    for (int v = 0; v < model.n_layers; v++)
+        named[v] = true;
+    case_formats(&model, staging, named);
+    ghp_model_release(&model);
+}
+
 /* What is exchanged lies blocked where its slices of channels are whole blocks, whatever lies on the other side.
  * Returns how many sides do. */
 static int check_exchange(const char *split_layer, int workers)
@@ -639,10 +656,10 @@ static int check_exchange(const char *split_layer, int workers)
     struct lowered l;
     bool named[32];
     int exchanges = 0, nchw16c = 0;
-    for (int v = 0; v < 32; v++)
-        named[v] = true;
-    lower(&l, fast, (struct ghp_problem){workers, 16}, split_layer);
-    choose(&l, named);
+    name_all(NULL, named);
+    if (!CHECK_STATUS(lower(&l, fast, (struct ghp_problem){workers, 16}, split_layer, named),
+                      GHP_OK))
+        exit(1);
     for (int i = 0; i < l.program.n_instrs; i++) {
         const struct ghp_instr *instr = &l.program.instrs[i];
         if (instr->kind != GHP_INSTR_RESHARD) continue;
@@ -661,7 +678,7 @@ static int check_exchange(const char *split_layer, int workers)
     return nchw16c;
 }
 
-/* A tensor that passes between stages lies plain, with all that is tied to it. */
+/* What passes between stages lies plain, with all that is tied to it; what stays may lie blocked. */
 static void check_stages(void)
 {
     struct lowered l = {0};
@@ -670,22 +687,22 @@ static void check_stages(void)
     int sent = 0;
     ghp_kernels_init(&l.kernels, ops, fast, NULL);
     if (!CHECK_STATUS(ghp_model_parse(network, "blocks", &l.model), GHP_OK)) exit(1);
-    for (int v = 0; v < 32; v++) {
+    for (int v = 0; v < 32; v++)
         splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-        named[v] = true;
-    }
     const struct ghp_staging staging = {
         .n = 2,
         .micro_batches = 1,
         .stage = {{.first_layer = 0, .workers = 1},
                   {.first_layer = ghp_model_find(&l.model, "second"), .workers = 1}}};
+    name_all(&staging, named);
     const struct ghp_lowering how = {.model = &l.model,
                                      .problem = {2, 8},
                                      .element_bytes = 4,
                                      .staging = &staging,
+                                     .nchw16c = named,
+                                     .formats = ghp_kernels_formats(&l.kernels),
                                      .scratch = ghp_kernels_scratch(&l.kernels)};
     if (!CHECK_STATUS(ghp_lower(&how, splits, 1, &l.program), GHP_OK)) exit(1);
-    choose(&l, named);
     for (int i = 0; i < l.program.n_instrs; i++) {
         const struct ghp_instr *instr = &l.program.instrs[i];
         if (instr->kind == GHP_INSTR_SEND) CHECK(!l.program.buffers[instr->at.x[0]].nchw16c);

@@ -6,7 +6,6 @@
  * numerics, with fused kernels and without. Each drawn one is also saved and loaded, stands up to what `ghp-inspect
  * --verify` asks of it, and trains a step like one worker, as `ghp-run --verify 1` asks of it. */
 #include "core/base/hash.h"
-#include "core/plan/memory_format.h"
 #include "core/plan/plan.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
@@ -132,39 +131,15 @@ static bool draw_splits(struct ghp_plan *plan)
     return true;
 }
 
-/* Which outputs lie in blocks: what a layer that does not choose hands on lies as what it reads, and tensors that join
- * lie alike. */
-static void draw_formats_once(const struct ghp_model *model, bool *nchw16c)
-{
-    bool chain = true, all = draw(2) == 0;
-
-    for (int v = 0; v < model->n_layers; v++)
-        chain = chain && model->layers[v].n_inputs <= 1;
-    for (int v = 0; v < model->n_layers; v++) {
-        const struct ghp_layer *l = &model->layers[v];
-
-        if (l->n_inputs == 0 || l->out.h * l->out.w == 1)
-            nchw16c[v] = false;
-        else if (ghp_op_of(l->op)->chooses_format)
-            nchw16c[v] = all || (chain && draw(2) == 0);
-        else
-            nchw16c[v] = nchw16c[l->inputs[0]];
-    }
-}
-
-/* All plain where none is found that suits the stages. */
+/* Which outputs lie in blocks. */
 static void draw_formats(struct ghp_plan *plan)
 {
-    const struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
-    size_t layers = (size_t)plan->model.n_layers;
-    bool holds = false;
+    int every = 1 + draw(4);
 
-    plan->nchw16c = ghp_alloc(layers, sizeof *plan->nchw16c);
-    for (int i = 0; i < 8 && !holds; i++) {
-        draw_formats_once(&plan->model, plan->nchw16c);
-        holds = ghp_memory_format_holds(&how, plan->nchw16c);
-    }
-    if (!holds) memset(plan->nchw16c, 0, layers * sizeof *plan->nchw16c);
+    plan->nchw16c = ghp_alloc((size_t)plan->model.n_layers, sizeof *plan->nchw16c);
+    for (int v = 0; v < plan->model.n_layers; v++)
+        plan->nchw16c[v] = plan->model.layers[v].op != GHP_OP_CONV2D || draw(every) == 0;
+    case_formats(&plan->model, &plan->staging, plan->nchw16c);
 }
 
 static void init_profile(struct ghp_profile *profile, int element_bytes, bool fast)
