@@ -39,7 +39,10 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &chosen.data,
      .argument = "SOURCE",
-     .help = "synthetic, idx:DIR (MNIST family, plain or gzip) or cifar10:DIR (binary version)"},
+     .help =
+         "synthetic, idx:DIR (MNIST family, plain or gzip), cifar10:DIR (binary version), "
+         "tokens:FILE[,FILE...][,val:FILE] (token ids; files behind val: test) or bytes:FILE (the "
+         "same of any files, a token a byte)"},
     {.name = "train-fraction",
      .former = "split",
      .kind = GHP_OPT_REAL,

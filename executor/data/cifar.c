@@ -70,6 +70,7 @@ static enum ghp_status cifar_open(const struct ghp_data_request *request, const 
 
 const struct ghp_data_ops ghp_data_cifar10 = {
     .name = "cifar10",
+    .argument = "DIR",
     .files = "data_batch_1.bin .. data_batch_5.bin and test_batch.bin",
     .open = cifar_open,
     .image = ghp_pictures_image,

@@ -1,33 +1,40 @@
 /* executor/data/data.c - the list of sources, what is common to those that read files, and the checks against the
  * model. */
 #include "executor/data/data_private.h"
+#include "executor/data/tokens.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ghp_data_ops *const sources[] = {&ghp_data_synthetic, &ghp_data_idx,
-                                                     &ghp_data_cifar10};
+static const struct ghp_data_ops *const sources[] = {
+    &ghp_data_synthetic, &ghp_data_idx, &ghp_data_cifar10, &ghp_data_tokens, &ghp_data_bytes};
 
 /* ---- opening ---- */
 
 static enum ghp_status find_source(const char *spec, const struct ghp_data_ops **ops,
-                                   const char **folder)
+                                   const char **rest)
 {
+    char known[GHP_DATA_TEXT_BYTES] = "";
+    size_t used = 0;
     const char *colon = strchr(spec, ':');
     size_t n = colon != NULL ? (size_t)(colon - spec) : strlen(spec);
 
     for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
         if (strlen(sources[i]->name) != n || strncmp(sources[i]->name, spec, n) != 0) continue;
-        if ((sources[i]->files == NULL) != (colon == NULL) || (colon != NULL && colon[1] == '\0'))
+        if ((sources[i]->argument == NULL) != (colon == NULL) ||
+            (colon != NULL && colon[1] == '\0'))
             break;
         *ops = sources[i];
-        *folder = colon != NULL ? colon + 1 : NULL;
+        *rest = colon != NULL ? colon + 1 : NULL;
         return GHP_OK;
     }
-    return GHP_FAIL(GHP_ERR_USAGE, "unknown data '%s'; use synthetic, idx:DIR or cifar10:DIR",
-                    spec);
+    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s%s%s", i > 0 ? ", " : "",
+                                 sources[i]->name, sources[i]->argument != NULL ? ":" : "",
+                                 sources[i]->argument != NULL ? sources[i]->argument : "");
+    return GHP_FAIL(GHP_ERR_USAGE, "unknown data '%s'; use one of %s", spec, known);
 }
 
 /* value = (byte - mean) / deviation, per channel, over the training set: sums of whole numbers, so exact. */
@@ -76,6 +83,29 @@ static enum ghp_status check_labels(const struct ghp_data *data,
     return GHP_OK;
 }
 
+/* Whether the source has samples of the kind that the model takes: tokens, or numbers. */
+static enum ghp_status check_kind(const struct ghp_data_ops *ops,
+                                  const struct ghp_data_request *request)
+{
+    if (ops->has_tokens && request->vocabulary == 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has tokens, but the model's input are none; use a model whose input "
+                        "has a vocabulary, or other data",
+                        request->spec);
+    if (ops->has_tokens && request->sample_labels != request->shape.h)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has a label for each of %lld positions, but the model takes %lld; "
+                        "use a model with a loss at each position",
+                        request->spec, (long long)request->shape.h,
+                        (long long)request->sample_labels);
+    if (ops->has_tokens && request->classes < request->vocabulary)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the model takes tokens 0 to %lld, but its loss has %d classes; use a "
+                        "model with as many as its vocabulary",
+                        (long long)request->vocabulary - 1, request->classes);
+    return GHP_OK;
+}
+
 static enum ghp_status check_data(const struct ghp_data *data,
                                   const struct ghp_data_request *request)
 {
@@ -106,16 +136,17 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
 {
     enum ghp_status status = GHP_OK;
     const struct ghp_data_ops *ops = NULL;
-    const char *folder = NULL;
+    const char *rest = NULL;
     struct ghp_data *data;
 
     *result = NULL;
-    GHP_TRY(find_source(request->spec, &ops, &folder));
+    GHP_TRY(find_source(request->spec, &ops, &rest));
     data = ghp_alloc(1, sizeof(*data));
     if (data == NULL) return GHP_NO_MEMORY();
     data->ops = ops;
     data->sample_labels = request->sample_labels;
-    GHP_TRY_GOTO(status, ops->open(request, folder, data), fail);
+    GHP_TRY_GOTO(status, check_kind(ops, request), fail);
+    GHP_TRY_GOTO(status, ops->open(request, rest, data), fail);
     GHP_TRY_GOTO(status, check_data(data, request), fail);
     if (ops->files != NULL) GHP_TRY_GOTO(status, make_values(data), fail);
     snprintf(data->text, sizeof(data->text), "%s: %lld training and %lld test samples%s",
@@ -136,6 +167,8 @@ void ghp_data_close(struct ghp_data *data)
         free(data->pictures[i].pixels);
         free(data->pictures[i].labels);
     }
+    for (int i = 0; i < GHP_DATA_SET_COUNT; i++)
+        ghp_tokens_close(data->tokens[i]);
     free(data->value);
     free(data->patterns);
     free(data);
@@ -148,7 +181,7 @@ int64_t ghp_data_count(const struct ghp_data *data, enum ghp_data_set set)
 
 bool ghp_data_from_files(const struct ghp_data *data)
 {
-    return data->ops->files != NULL;
+    return data->ops->argument != NULL;
 }
 
 const char *ghp_data_text(const struct ghp_data *data)

@@ -1,4 +1,5 @@
-/* executor/data/data.h - where samples come from: a built-in generator, IDX files, CIFAR-10 files.
+/* executor/data/data.h - where samples come from: a built-in generator, IDX files, CIFAR-10 files, files of
+ * tokens.
  *
  * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers", and "its labels": one,
  * or one for each position of a sequence; a negative label is ignored. It knows nothing of
@@ -15,12 +16,14 @@
 enum ghp_data_set { GHP_DATA_TRAIN, GHP_DATA_TEST, GHP_DATA_SET_COUNT };
 
 struct ghp_data_request {
-    const char *spec; /* "synthetic", "idx:DIR", "cifar10:DIR" */
+    const char
+        *spec; /* "synthetic", "idx:DIR", "cifar10:DIR", "tokens:FILE,val:FILE", "bytes:FILE" */
     /* (0, 1): part of a lone set that trains, the rest tests; 0: none was asked for */
     double split;
     uint64_t seed;          /* synthetic: which data */
     int64_t global_batch;   /* least size of a training set; synthetic makes as many */
     struct ghp_shape shape; /* what the model takes */
+    int64_t vocabulary;     /* of the tokens that the model takes; 0: it takes none */
     int64_t sample_labels;  /* that the model takes of a sample; ghp_model_labels */
     int classes;
 };
@@ -31,7 +34,7 @@ struct ghp_batch { /* samples wanted by one worker */
     int64_t n;
     int64_t first_channel, channels; /* of the sample's channels */
     int element_bytes;               /* 2, 4 or 8: core/model/precision.h */
-    void *images;                    /* [n][h][w][channels] */
+    void *images;                    /* [n][h][w][channels]; tokens: int32 */
 };
 
 struct ghp_data;

@@ -7,10 +7,15 @@
 
 enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096, GHP_DATA_BYTE_VALUES = 256 };
 
+struct ghp_tokens; /* executor/data/tokens.h */
+
 struct ghp_data_ops {
-    const char *name;  /* what stands before the colon of a spec */
-    const char *files; /* what its folder holds, for messages; NULL: it takes no folder */
-    enum ghp_status (*open)(const struct ghp_data_request *request, const char *folder,
+    const char *name;     /* what stands before the colon of a spec */
+    const char *argument; /* what stands behind it, for messages; NULL: nothing, it has no files */
+    const char *files;    /* what its folder holds, for messages: pictures; NULL: none */
+    bool has_tokens;      /* its samples are token ids, int32 whatever the precision */
+    /* rest: what stands behind the colon */
+    enum ghp_status (*open)(const struct ghp_data_request *request, const char *rest,
                             struct ghp_data *data);
     /* One sample of the batch's set: its channels of the batch, [h][w][channels]. */
     void (*image)(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
@@ -35,11 +40,12 @@ struct ghp_data {
     int classes; /* labels are 0 .. classes - 1 */
     int64_t count[GHP_DATA_SET_COUNT];
     char text[GHP_DATA_TEXT_BYTES];
-    /* sources of files */
+    /* sources of files: pictures or tokens */
     struct ghp_pictures pictures[GHP_DATA_SET_COUNT];
-    /* a lone set that was cut: where in pictures[0] the set starts */
+    struct ghp_tokens *tokens[GHP_DATA_SET_COUNT]; /* owned; NULL: none */
+    /* a lone set that was cut: where in it the set starts */
     int64_t first[GHP_DATA_SET_COUNT];
-    int source[GHP_DATA_SET_COUNT]; /* which pictures the set is in */
+    int source[GHP_DATA_SET_COUNT]; /* which pictures or tokens the set is in */
     double *value;                  /* [c][256]: what a byte becomes, owned */
     /* synthetic */
     uint64_t seed;
@@ -62,6 +68,8 @@ static inline void ghp_data_put(void *image, int64_t i, int element_bytes, doubl
 extern const struct ghp_data_ops ghp_data_synthetic;
 extern const struct ghp_data_ops ghp_data_idx;
 extern const struct ghp_data_ops ghp_data_cifar10;
+extern const struct ghp_data_ops ghp_data_tokens;
+extern const struct ghp_data_ops ghp_data_bytes;
 
 /* struct ghp_data_ops of sources with pictures: image, labels */
 void ghp_pictures_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,

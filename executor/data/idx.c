@@ -179,6 +179,7 @@ static enum ghp_status idx_open(const struct ghp_data_request *request, const ch
 
 const struct ghp_data_ops ghp_data_idx = {
     .name = "idx",
+    .argument = "DIR",
     .files = "train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz], or the same as t10k-",
     .open = idx_open,
     .image = ghp_pictures_image,

@@ -1,0 +1,109 @@
+/* executor/data/token_windows.c - sources of token ids: windows of files, in their order. Those of files behind "val:"
+ * test; where there are none, the last part of the windows may be cut off to test. */
+#include "executor/data/data_private.h"
+#include "executor/data/tokens.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char test_mark[] = "val:";
+
+/* The names of a list that are marked, or those that are not, without their marks; "" where there are none. */
+static char *take_names(const char *files, bool marked)
+{
+    size_t room = strlen(files) + 1, used = 0;
+    char *names = ghp_alloc(room, 1);
+
+    for (const char *at = files; names != NULL && at != NULL;) {
+        const char *comma = strchr(at, ',');
+        bool is_marked = strncmp(at, test_mark, strlen(test_mark)) == 0;
+
+        if (is_marked) at += strlen(test_mark);
+        if (is_marked == marked)
+            used += (size_t)snprintf(names + used, room - used, "%s%.*s", used > 0 ? "," : "",
+                                     (int)(comma != NULL ? comma - at : (ptrdiff_t)strlen(at)), at);
+        at = comma != NULL ? comma + 1 : NULL;
+    }
+    return names;
+}
+
+static enum ghp_status open_set(const struct ghp_data_request *request, const char *files,
+                                struct ghp_data *data, enum ghp_data_set set)
+{
+    struct ghp_tokens_request tokens = {.bytes = data->ops == &ghp_data_bytes,
+                                        .positions = request->shape.h,
+                                        .vocabulary = request->vocabulary};
+    enum ghp_status status = GHP_OK;
+    char *names = take_names(files, set == GHP_DATA_TEST);
+
+    if (names == NULL) return GHP_NO_MEMORY();
+    tokens.files = names;
+    if (names[0] != '\0')
+        status = ghp_tokens_open(&tokens, &data->tokens[set]);
+    else if (set == GHP_DATA_TRAIN)
+        status = GHP_FAIL(GHP_ERR_USAGE, "'%s' names no file that trains; name one without '%s'",
+                          request->spec, test_mark);
+    free(names);
+    return status;
+}
+
+/* Windows that train, and those that test. */
+static enum ghp_status share(const struct ghp_data_request *request, struct ghp_data *data)
+{
+    int64_t n = ghp_tokens_windows(data->tokens[GHP_DATA_TRAIN]);
+
+    data->count[GHP_DATA_TRAIN] = n;
+    if (data->tokens[GHP_DATA_TEST] != NULL) {
+        if (request->split > 0)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "'%s' has files that test, so there is nothing to cut; leave "
+                            "--train-fraction out",
+                            request->spec);
+        data->source[GHP_DATA_TEST] = GHP_DATA_TEST;
+        data->count[GHP_DATA_TEST] = ghp_tokens_windows(data->tokens[GHP_DATA_TEST]);
+        return GHP_OK;
+    }
+    if (request->split > 0)
+        data->count[GHP_DATA_TRAIN] = (int64_t)floor((double)n * request->split + 1e-9);
+    data->first[GHP_DATA_TEST] = data->count[GHP_DATA_TRAIN];
+    data->count[GHP_DATA_TEST] = n - data->count[GHP_DATA_TRAIN];
+    return GHP_OK;
+}
+
+static enum ghp_status windows_open(const struct ghp_data_request *request, const char *files,
+                                    struct ghp_data *data)
+{
+    GHP_TRY(open_set(request, files, data, GHP_DATA_TRAIN));
+    GHP_TRY(open_set(request, files, data, GHP_DATA_TEST));
+    data->shape = request->shape;
+    return share(request, data);
+}
+
+static void windows_ids(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
+                        void *image)
+{
+    ghp_tokens_window(data->tokens[data->source[batch->set]], data->first[batch->set] + sample,
+                      image, NULL);
+}
+
+static void windows_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
+                           int32_t *labels)
+{
+    ghp_tokens_window(data->tokens[data->source[set]], data->first[set] + sample, NULL, labels);
+}
+
+const struct ghp_data_ops ghp_data_tokens = {.name = "tokens",
+                                             .argument = "FILE",
+                                             .has_tokens = true,
+                                             .open = windows_open,
+                                             .image = windows_ids,
+                                             .labels = windows_labels};
+
+const struct ghp_data_ops ghp_data_bytes = {.name = "bytes",
+                                            .argument = "FILE",
+                                            .has_tokens = true,
+                                            .open = windows_open,
+                                            .image = windows_ids,
+                                            .labels = windows_labels};
