@@ -150,6 +150,28 @@ struct ghp_border { /* pad: elements added, by channel, row and column */
     double value; /* CONSTANT */
 };
 
+/* What operations need beside shapes: of a layer, and of what a worker runs of it. An operation's own go here. */
+#define GHP_ATTRIBUTES                                                                             \
+    struct ghp_window window;                                                                      \
+    struct ghp_norm norm;                                                                          \
+    struct ghp_activation activation;                                                              \
+    struct ghp_view view;                                                                          \
+    struct ghp_border border;                                                                      \
+    struct ghp_heads heads;
+
+struct ghp_attributes {
+    GHP_ATTRIBUTES
+};
+
+/* In a struct: its members, and all of them as `attributes`. */
+#define GHP_ATTRIBUTES_MEMBERS                                                                     \
+    union {                                                                                        \
+        struct ghp_attributes attributes;                                                          \
+        struct {                                                                                   \
+            GHP_ATTRIBUTES                                                                         \
+        };                                                                                         \
+    };
+
 /* KAIMING: normal, variance gain / fan_in; the gain is in executor/state/parameters.c. */
 enum ghp_init { GHP_INIT_ZERO, GHP_INIT_ONE, GHP_INIT_KAIMING };
 
@@ -171,12 +193,7 @@ struct ghp_layer {
     int first_edge;             /* edge of input slot i is first_edge + i */
     struct ghp_shape in;        /* of input 0, per sample */
     struct ghp_shape out;       /* per sample */
-    struct ghp_window window;
-    struct ghp_norm norm;
-    struct ghp_activation activation;
-    struct ghp_view view;
-    struct ghp_border border;
-    struct ghp_heads heads;
+    GHP_ATTRIBUTES_MEMBERS
     bool learns; /* it or a layer before it has parameters: gradients flow into its output */
     int n_params, n_states;
     struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */

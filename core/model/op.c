@@ -150,12 +150,7 @@ struct ghp_local ghp_local_whole(const struct ghp_layer *layer)
                               .p = layer->out.h,
                               .q = layer->out.w,
                               .n_inputs = layer->n_inputs,
-                              .window = layer->window,
-                              .norm = layer->norm,
-                              .activation = layer->activation,
-                              .view = layer->view,
-                              .border = layer->border,
-                              .heads = layer->heads};
+                              .attributes = layer->attributes};
 }
 
 int64_t ghp_layer_flops(const struct ghp_layer *layer)

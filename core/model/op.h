@@ -5,10 +5,10 @@
  * for what these fields can say.
  *
  * Adding an operation touches
- *   1. core/model/model.h      one line of GHP_OP_LIST (and a field of struct ghp_norm, if an attribute needs one);
+ *   1. core/model/model.h      one line of GHP_OP_LIST (and a field among GHP_ATTRIBUTES, if a key needs one);
  *   2. core/model/op/FAMILY/NAME.c: its facts;
- *   3. executor/backend        its rows in reference/, cpu/ and cuda/kernels/ with their kernels, in a file of the family
- *                              or in a new one, which the build finds; a backend without them is refused by its name;
+ *   3. executor/backend        its rows in reference/, cpu/ and cuda/kernels/ with their kernels, in a file of the
+ *                              family or in a new one, which the build finds; a backend without them is refused by name;
  *   4. onnx/operator           its row: how it is written as ONNX, and how it is read; without, it is refused;
  *   5. tests                   executor/op_define.c (its definition); where it takes sizes or several inputs, also
  *                              core/model/test_ops.c (its keys) and executor/op_case.c (shapes);
@@ -55,12 +55,7 @@ struct ghp_local {
     int n_inputs;    /* add, mul, concat */
     int repeat; /* batch_norm: ghost batches of n samples that it is run on one after the other; 0: 1 */
     int64_t slice[GHP_MAX_INPUTS]; /* concat: local channels of each input */
-    struct ghp_window window;      /* groups are local */
-    struct ghp_norm norm;
-    struct ghp_activation activation;
-    struct ghp_view view; /* of the local channels */
-    struct ghp_border border;
-    struct ghp_heads heads;
+    GHP_ATTRIBUTES_MEMBERS         /* groups of the window and channels of the view are local */
 };
 
 enum { GHP_KEY_BYTES = 256 };
