@@ -76,6 +76,8 @@ bool op_draw(enum ghp_op op, int variant, char *keys, size_t n)
 enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model *model)
 {
     static const char *const sizes[] = {",\"height\":6,\"width\":6", ",\"positions\":6", ""};
+    static const char *const inputs[] = {"", ",\"inputs\":[\"input\",\"first\"]",
+                                         ",\"inputs\":[\"input\",\"first\",\"second\"]"};
     const struct ghp_op_facts *facts = ghp_op_of(op);
     enum ghp_status status = GHP_OK;
     char text[1024];
@@ -84,9 +86,9 @@ enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model
         snprintf(
             text, sizeof text,
             "{\"format\":\"ghp.model/1\",\"name\":\"m\",\"input\":{\"channels\":4%s},\"layers\":["
-            "{\"name\":\"first\",\"op\":\"relu\"},{\"name\":\"it\",\"op\":\"%s\"%s%s}%s]}",
-            sizes[i], facts->name,
-            facts->least_inputs > 1 ? ",\"inputs\":[\"input\",\"first\"]" : "", keys,
+            "{\"name\":\"first\",\"op\":\"relu\"},%s{\"name\":\"it\",\"op\":\"%s\"%s%s}%s]}",
+            sizes[i], facts->least_inputs > 2 ? "{\"name\":\"second\",\"op\":\"relu\"}," : "",
+            facts->name, inputs[facts->least_inputs - 1], keys,
             facts->is_loss ? ""
                            : ",{\"name\":\"flat\",\"op\":\"flatten\"},"
                              "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}");

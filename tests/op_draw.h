@@ -15,8 +15,9 @@
  * Returns false where there is no such variant, or where the operation has sizes. */
 bool op_draw(enum ghp_op op, int variant, char *keys, size_t n);
 
-/* Such a layer alone in a network, on 4 channels of 6 x 6 pixels, of 6 positions where it refuses pictures, or of one
- * where it refuses both. The layer has the name "it", and is not the first; joins take the input and a ReLU of it. */
+/* Such a layer alone in a network, on 4 channels of 6 x 6 pixels, of 6 positions where it refuses pictures, or of
+ * one where it refuses both. The layer has the name "it", and is not the first; what has several inputs takes the
+ * input and ReLUs of it. */
 enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model *model);
 
 #endif

@@ -35,6 +35,7 @@
     X(LAYER_NORM, layer_norm)                                                                      \
     X(RMS_NORM, rms_norm)                                                                          \
     X(DROPOUT, dropout)                                                                            \
+    X(ATTENTION, attention)                                                                        \
     X(ROTARY, rotary)                                                                              \
     X(ADD, add)                                                                                    \
     X(MUL, mul)                                                                                    \
@@ -129,9 +130,11 @@ struct ghp_activation {
     double alpha, beta; /* see GHP_FUNCTION_LIST; 0 where not used */
 };
 
-struct ghp_heads { /* rotary */
-    int64_t size;  /* channels of a head */
-    double base;   /* pair i turns by base^(-2 i / size) from one position to the next */
+struct ghp_heads {   /* rotary, attention */
+    int64_t size;    /* channels of a head */
+    int64_t n, n_kv; /* attention: heads of queries, and of keys and values; n_kv divides n */
+    bool causal;     /* attention: a position sees itself and those before it */
+    double base;     /* rotary: pair i turns by base^(-2 i / size) from one position to the next */
 };
 
 /* view: which input element each output element is. Both count c, h, w, the last fastest (whatever memory does):

@@ -158,13 +158,14 @@ int64_t ghp_layer_flops(const struct ghp_layer *layer)
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
     const struct ghp_local whole = ghp_local_whole(layer);
 
-    return facts->flops != NULL ? facts->flops(&whole) : 0;
+    return facts->flops != NULL ? facts->flops(&whole, GHP_PASS_FORWARD) : 0;
 }
 
 /* ---- for the facts ---- */
 
-int64_t ghp_flops_matrix(const struct ghp_local *local)
+int64_t ghp_flops_matrix(const struct ghp_local *local, enum ghp_pass pass)
 {
+    (void)pass;
     return 2 * local->n * local->p * local->q * ghp_local_weight_elements(local);
 }
 

@@ -50,12 +50,12 @@ enum ghp_split_kind {
 struct ghp_local {
     enum ghp_op op;
     int64_t n;       /* samples on this worker */
-    int64_t c, h, w; /* local input channels (all inputs' sum for concat), height, width */
+    int64_t c, h, w; /* local input channels (all inputs' sum with `slice`), height, width */
     int64_t k, p, q; /* local output channels, height, width */
-    int n_inputs;    /* add, mul, concat */
+    int n_inputs;    /* of those that take several */
     int repeat; /* batch_norm: ghost batches of n samples that it is run on one after the other; 0: 1 */
-    int64_t slice[GHP_MAX_INPUTS]; /* concat: local channels of each input */
-    GHP_ATTRIBUTES_MEMBERS         /* groups of the window and channels of the view are local */
+    int64_t slice[GHP_MAX_INPUTS]; /* concat, attention: local channels of each input */
+    GHP_ATTRIBUTES_MEMBERS /* groups of the window, channels of the view and numbers of heads are local */
 };
 
 enum { GHP_KEY_BYTES = 256 };
@@ -119,8 +119,8 @@ struct ghp_op_facts {
 
     /* ---- computation ---- */
     struct ghp_op_pass passes[GHP_PASS_COUNT];
-    /* of a pass, 2 a multiply-add; NULL: 0, it has no matrix product */
-    int64_t (*flops)(const struct ghp_local *local);
+    /* of a pass that it has, 2 a multiply-add; NULL: 0, it has no matrix product */
+    int64_t (*flops)(const struct ghp_local *local, enum ghp_pass pass);
     /* Parts of what the forward pass saves, in this order in one buffer; ghp_local_saved_offset. */
     int64_t (*saved_bytes[GHP_MAX_SAVED])(const struct ghp_local *local, int element_bytes);
     bool (*in_place)(struct ghp_shape in); /* y may be x and dx dy; NULL: never */
@@ -189,8 +189,8 @@ int64_t ghp_layer_flops(const struct ghp_layer *layer);
 
 /* ---- for the facts ---- */
 
-int64_t
-ghp_flops_matrix(const struct ghp_local *local); /* every weight is multiplied once a pixel */
+/* Every weight is multiplied once a pixel. */
+int64_t ghp_flops_matrix(const struct ghp_local *local, enum ghp_pass pass);
 
 int64_t ghp_divides_channels(const struct ghp_layer *layer, enum ghp_split_kind kind);
 int64_t ghp_divides_matrix(const struct ghp_layer *layer, enum ghp_split_kind kind);

@@ -59,17 +59,18 @@ enum ghp_status ghp_shape_check_indexed(const struct ghp_layer *layer)
 static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
 {
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
-    bool join = facts->most_inputs > 1;
+    int least = facts->least_inputs, most = facts->most_inputs;
 
     if (index == 0 && facts->is_input) return GHP_OK;
     if (index == 0 || facts->is_input)
         return ghp_model_fail(layer,
                               "is out of place; make the input layer, and it alone, layer 0");
-    if (layer->n_inputs < facts->least_inputs || (!join && layer->n_inputs > facts->most_inputs))
-        return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) has %d inputs; name %s", layer->name,
-                        facts->name, layer->n_inputs, join ? "2 to 16" : "one");
-    if (layer->n_inputs > facts->most_inputs)
-        return ghp_model_fail(layer, "has more than 2 inputs; multiply them one after the other");
+    if (least == most && layer->n_inputs != most)
+        return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) has %d inputs; name %d", layer->name,
+                        facts->name, layer->n_inputs, most);
+    if (layer->n_inputs < least || layer->n_inputs > most)
+        return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) has %d inputs; name %d to %d", layer->name,
+                        facts->name, layer->n_inputs, least, most);
     for (int i = 0; i < layer->n_inputs; ++i) {
         if (layer->inputs[i] < 0 || layer->inputs[i] >= index)
             return ghp_model_fail(layer,

@@ -61,7 +61,7 @@ int64_t ghp_local_flops(const struct ghp_local *local, enum ghp_pass pass)
 {
     const struct ghp_op_facts *facts = ghp_op_of(local->op);
 
-    return facts->flops != NULL && ghp_op_has_pass(local->op, pass) ? facts->flops(local) : 0;
+    return facts->flops != NULL && ghp_op_has_pass(local->op, pass) ? facts->flops(local, pass) : 0;
 }
 
 int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass, int element_bytes)

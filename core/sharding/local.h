@@ -27,7 +27,7 @@ void ghp_local_key(const struct ghp_local *local,
                    char key[GHP_KEY_BYTES]); /* e.g. "conv2d n16 c64 h32 w32 k128 ..." */
 
 int64_t ghp_local_flops(const struct ghp_local *local,
-                        enum ghp_pass pass); /* conv2d and linear: 2 per multiply-add; others 0 */
+                        enum ghp_pass pass); /* of matrix products: 2 per multiply-add */
 int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass,
                         int element_bytes);                /* least memory traffic */
 int ghp_local_whole_inputs(const struct ghp_local *local); /* tensors of c, h, w that it reads */

@@ -178,19 +178,19 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
                         layer->name, text, layer->norm.ghost_batch,
                         problem.global_batch / problem.workers * split.tp_size);
     if (split_fits(layer, split)) return GHP_OK;
+    const char *parts = layer->heads.size > 0 ? "heads" : "channels";
     int64_t best = 1;
     for (int m = 2; m <= problem.workers; m++)
         if (problem.workers % m == 0 && channels % m == 0) best = m;
     if (best == 1)
-        return GHP_FAIL(
-            GHP_ERR_INPUT,
-            "layer '%s' cannot take split '%s': %" PRId64
-            " channels are not a multiple of %d, nor of any divisor of %d workers; use data",
-            layer->name, text, channels, split.tp_size, problem.workers);
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' cannot take split '%s': %" PRId64
+                        " %s are not a multiple of %d, nor of any divisor of %d workers; use data",
+                        layer->name, text, channels, parts, split.tp_size, problem.workers);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' cannot take split '%s': %" PRId64
-                    " channels are not a multiple of %d; use TP size %" PRId64,
-                    layer->name, text, channels, split.tp_size, best);
+                    " %s are not a multiple of %d; use TP size %" PRId64,
+                    layer->name, text, channels, parts, split.tp_size, best);
 }
 
 int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,

@@ -204,11 +204,27 @@ void emulated_barrier()
     w.wait(w.whole, w.threads);
 }
 
+// Of the running thread's warp, whose last one may be smaller.
+unsigned threads_of_warp(const walker &w, unsigned warp)
+{
+    unsigned left = w.threads - warp * 32;
+
+    return left < 32 ? left : 32;
+}
+
+void emulated_warp_barrier()
+{
+    walker &w = here();
+    unsigned warp = w.running->thread / 32;
+
+    w.wait(w.warps[warp], threads_of_warp(w, warp));
+}
+
 uint64_t emulated_shuffle_down(uint64_t value, int offset)
 {
     walker &w = here();
     unsigned me = w.running->thread, warp = me / 32, first = warp * 32;
-    unsigned n = w.threads - first < 32 ? w.threads - first : 32;
+    unsigned n = threads_of_warp(w, warp);
     uint64_t taken;
 
     w.slots[me] = value;

@@ -35,6 +35,7 @@ void emulated_enqueue(cudaStream_t stream, std::function<void()> work);
 void emulated_grid(dim3 blocks, dim3 threads, size_t shared, const std::function<void()> &thread);
 void *emulated_shared();
 void emulated_barrier();
+void emulated_warp_barrier();
 uint64_t emulated_shuffle_down(uint64_t value, int offset);
 
 #define GHP_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(emulated_shared())
@@ -42,6 +43,11 @@ uint64_t emulated_shuffle_down(uint64_t value, int offset);
 inline void __syncthreads()
 {
     emulated_barrier();
+}
+
+inline void __syncwarp()
+{
+    emulated_warp_barrier();
 }
 
 template <typename T> inline T __shfl_down_sync(unsigned, T value, int offset)

@@ -229,16 +229,46 @@ static void add_position_norms(void)
 }
 
 /* Heads that registers divide and others; more positions than turns are carried over; work for two threads. */
-static void add_sequences(void)
+static void add_rotary(void)
 {
-    static const struct ghp_local shapes[] = {{.n = 2, .c = 12, .h = 5, .heads = {6, 100.0}},
-                                              {.n = 1, .c = 32, .h = 131, .heads = {32, 1e4}},
-                                              {.n = 2, .c = 128, .h = 200, .heads = {64, 1e4}}};
+    static const struct ghp_local shapes[] = {
+        {.n = 2, .c = 12, .h = 5, .heads = {.size = 6, .base = 100.0}},
+        {.n = 1, .c = 32, .h = 131, .heads = {.size = 32, .base = 1e4}},
+        {.n = 2, .c = 128, .h = 200, .heads = {.size = 64, .base = 1e4}}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         struct ghp_local local = shapes[i];
         local.op = GHP_OP_ROTARY;
-        local.w = 1;
         add(local);
+    }
+}
+
+/* One position, parts of a tile, whole tiles and more; heads of every number of vectors, and of more than a GPU's warp
+ * takes at once; keys and values for one head of queries, for several, for all. */
+static void add_attention(void)
+{
+    static const struct {
+        int64_t n, positions;
+        struct ghp_heads heads;
+    } shapes[] = {{2, 1, {.size = 4, .n = 2, .n_kv = 2, .causal = true}},
+                  {2, 7, {.size = 3, .n = 4, .n_kv = 2, .causal = true}},
+                  {2, 7, {.size = 3, .n = 4, .n_kv = 2}},
+                  {1, 96, {.size = 8, .n = 2, .n_kv = 2, .causal = true}},
+                  {1, 101, {.size = 16, .n = 2, .n_kv = 1}},
+                  {1, 203, {.size = 5, .n = 2, .n_kv = 1, .causal = true}},
+                  {1, 40, {.size = 64, .n = 1, .n_kv = 1, .causal = true}},
+                  {1, 13, {.size = 80, .n = 2, .n_kv = 1}},
+                  {1, 19, {.size = 130, .n = 1, .n_kv = 1, .causal = true}}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct ghp_heads heads = shapes[i].heads;
+        int64_t queries = heads.n * heads.size, keys = heads.n_kv * heads.size;
+        add((struct ghp_local){.op = GHP_OP_ATTENTION,
+                               .n = shapes[i].n,
+                               .c = queries + 2 * keys,
+                               .h = shapes[i].positions,
+                               .k = queries,
+                               .n_inputs = 3,
+                               .slice = {queries, keys, keys},
+                               .heads = heads});
     }
 }
 
@@ -248,9 +278,10 @@ static void add_large(void)
     struct ghp_norm batch = {.epsilon = 1e-5, .momentum = 0.1};
     struct ghp_norm response = {.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2.0};
     const struct ghp_local big = {.n = 3, .c = 31, .h = 15, .w = 15};
-    static const enum ghp_op ops[] = {
-        GHP_OP_BIAS,       GHP_OP_RELU, GHP_OP_DROPOUT,         GHP_OP_ADD,
-        GHP_OP_BATCH_NORM, GHP_OP_LRN,  GHP_OP_GLOBAL_AVG_POOL, GHP_OP_FLATTEN};
+    static const enum ghp_op ops[] = {GHP_OP_BIAS,       GHP_OP_RELU, GHP_OP_DROPOUT,
+                                      GHP_OP_ADD,        GHP_OP_GELU, GHP_OP_SILU,
+                                      GHP_OP_BATCH_NORM, GHP_OP_LRN,  GHP_OP_GLOBAL_AVG_POOL,
+                                      GHP_OP_FLATTEN};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         struct ghp_local local = big;
         local.op = ops[i];
@@ -307,7 +338,8 @@ const struct ghp_local *op_case_all(int *n)
         add_gathers();
         add_norms();
         add_position_norms();
-        add_sequences();
+        add_rotary();
+        add_attention();
         add_large();
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .k = 10});
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .k = 33});

@@ -127,6 +127,27 @@ static double rotary_at(const struct ghp_operand_set *set, struct place o)
     return x_at(set, o.n, o.p, 0, o.k) * cos(angle) + (real ? -other : other) * sin(angle);
 }
 
+/* One channel of a position: the softmax's terms are not scaled by their greatest. */
+static double attention_at(const struct ghp_operand_set *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    const struct ghp_heads *heads = &l->heads;
+    int64_t head = o.k / heads->size, kv = head * heads->n_kv / heads->n;
+    double sum = 0.0, weights = 0.0;
+    for (int64_t p = 0; p < (heads->causal ? o.p + 1 : l->h); p++) {
+        int64_t theirs = (o.n * l->h + p) * l->slice[1] + kv * heads->size;
+        double product = 0.0;
+        for (int64_t c = 0; c < heads->size; c++)
+            product += op_case_get(set, set->args.at.x[0],
+                                   (o.n * l->h + o.p) * l->slice[0] + head * heads->size + c) *
+                       op_case_get(set, set->args.at.x[1], theirs + c);
+        double weight = exp(product / sqrt((double)heads->size));
+        weights += weight;
+        sum += weight * op_case_get(set, set->args.at.x[2], theirs + o.k % heads->size);
+    }
+    return sum / weights;
+}
+
 static double dropout_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_kernel_arguments *args = &set->args;
@@ -249,6 +270,7 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_LAYER_NORM:
     case GHP_OP_RMS_NORM: return position_norm_at(set, o);
     case GHP_OP_ROTARY: return rotary_at(set, o);
+    case GHP_OP_ATTENTION: return attention_at(set, o);
     case GHP_OP_DROPOUT: return dropout_at(set, o);
     case GHP_OP_FLATTEN: {
         int64_t pixels = l->h * l->w, pixel = o.k % pixels;

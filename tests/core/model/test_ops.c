@@ -26,6 +26,7 @@ static const struct op_keys {
     {GHP_OP_BATCH_NORM, ",\"epsilon\":0.25,\"momentum\":0.5,\"statistics\":\"local:4\""},
     {GHP_OP_LRN, ",\"size\":3,\"alpha\":0.5,\"beta\":0.25,\"k\":2.0"},
     {GHP_OP_ROTARY, ",\"head_size\":2,\"base\":100.0"},
+    {GHP_OP_ATTENTION, ",\"heads\":2,\"causal\":false"},
     {GHP_OP_VIEW, ",\"channels\":2,\"height\":3,\"sizes\":[2,3],\"strides\":[-36,6],\"offset\":40"},
     {GHP_OP_PAD, ",\"pad\":[1,0,2,1],\"pad_channels\":[1,2],\"fill\":\"edge\",\"value\":1.5"},
 };

@@ -128,6 +128,23 @@ static void check_repeats(const struct ghp_local *local, struct ghp_backend *bac
     ghp_operand_set_release(&again);
 }
 
+/* Parts that compute every number alike give the same bits, however many they are. */
+static void check_threads(const struct ghp_local *local)
+{
+    struct ghp_operand_set one, two;
+    if (local->op != GHP_OP_ATTENTION && local->op != GHP_OP_ROTARY && local->op != GHP_OP_GELU &&
+        local->op != GHP_OP_SILU)
+        return;
+    must_init(&one, local);
+    must_init(&two, local);
+    op_case_run_all(&one, ops, backends[0]);
+    op_case_run_all(&two, ops, backends[1]);
+    if (!CHECK(memcmp(one.memory, two.memory, (size_t)one.bytes) == 0))
+        fprintf(stderr, "  in %s\n", op_case_text(local, GHP_PASS_FORWARD));
+    ghp_operand_set_release(&one);
+    ghp_operand_set_release(&two);
+}
+
 static struct ghp_local conv(int64_t n, int64_t c, int64_t size, int64_t k)
 {
     struct ghp_window window = {3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, false};
@@ -334,6 +351,7 @@ CHECK_TEST(onednn)
         check_passes(&cases[i], &loops, &three);
         check_repeats(&cases[i], backends[0]);
         check_repeats(&cases[i], backends[1]);
+        check_threads(&cases[i]);
         check_opbench(&cases[i]);
     }
     check_choices();

@@ -1,0 +1,144 @@
+/* core/model/op/sequence/attention.c - each head's queries look at its keys, and take the mean of the values by the
+ * softmax of the products.
+ *
+ * Inputs are queries, keys and values; a head of keys and values may serve several heads of queries. */
+#include "core/model/attributes.h"
+#include "core/model/model_private.h"
+#include "core/model/op.h"
+#include "core/model/precision.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define MAX_FLOPS (INT64_C(1) << 60)
+
+/* Left out: as many as of queries. */
+static enum ghp_status read_kv_heads(const struct ghp_node *at,
+                                     const struct ghp_attribute *attribute, struct ghp_layer *layer)
+{
+    layer->heads.n_kv = layer->heads.n;
+    return ghp_attribute_read(at, attribute, layer);
+}
+
+static void write_kv_heads(const struct ghp_layer *layer, const struct ghp_attribute *attribute,
+                           struct ghp_json_object at)
+{
+    if (layer->heads.n_kv != layer->heads.n)
+        ghp_attribute_put(at, attribute->key, json_integer(layer->heads.n_kv));
+}
+
+static const struct ghp_attribute attributes[] = {
+    {.key = "heads",
+     .kind = GHP_ATTRIBUTE_INT,
+     .required = true,
+     .least = 1,
+     .most = GHP_MODEL_CHANNELS,
+     .at = {offsetof(struct ghp_layer, heads.n)}},
+    {.key = "kv_heads",
+     .kind = GHP_ATTRIBUTE_INT,
+     .least = 1,
+     .most = GHP_MODEL_CHANNELS,
+     .at = {offsetof(struct ghp_layer, heads.n_kv)},
+     .read = read_kv_heads,
+     .write = write_kv_heads},
+    {.key = "causal",
+     .kind = GHP_ATTRIBUTE_BOOL,
+     .usual = 1,
+     .at = {offsetof(struct ghp_layer, heads.causal)}},
+    {0}};
+
+static enum ghp_status check_heads(const struct ghp_layer *layer)
+{
+    int64_t c = layer->in.c, heads = layer->heads.n, kv_heads = layer->heads.n_kv;
+
+    if (c % heads != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (attention) cannot make %" PRId64 " heads of %" PRId64
+                        " channels; use a number of heads that divides them",
+                        layer->name, heads, c);
+    if (heads % kv_heads != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (attention) cannot share %" PRId64 " kv_heads among %" PRId64
+                        " heads; use a number that divides them",
+                        layer->name, kv_heads, heads);
+    if (layer->in.h > MAX_FLOPS / 10 / c / layer->in.h)
+        return ghp_model_fail(layer, "takes more than 2^60 operations a sample; use smaller sizes");
+    return GHP_OK;
+}
+
+static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
+{
+    GHP_TRY(check_heads(layer));
+    layer->out = layer->in;
+    layer->heads.size = layer->in.c / layer->heads.n;
+    for (int i = 1; i < layer->n_inputs; ++i) {
+        const struct ghp_layer *input = &model->layers[layer->inputs[i]];
+        struct ghp_shape wanted = layer->in;
+        char text[GHP_SHAPE_TEXT], right[GHP_SHAPE_TEXT];
+
+        wanted.c = layer->heads.n_kv * layer->heads.size;
+        if (ghp_shape_equal(input->out, wanted)) continue;
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' (attention) reads %s from '%s' of shape %s; make it %s, or "
+                        "change kv_heads",
+                        layer->name, i == 1 ? "keys" : "values", input->name,
+                        ghp_shape_format(input->out, text), ghp_shape_format(wanted, right));
+    }
+    return GHP_OK;
+}
+
+/* Scores, and the mean of the values by them. Backward: scores again, and the gradients of probabilities, queries, keys
+ * and values. */
+static int64_t flops(const struct ghp_local *local, enum ghp_pass pass)
+{
+    int64_t product = local->n * local->h * local->h * local->k * (local->heads.causal ? 1 : 2);
+
+    return product * (pass == GHP_PASS_FORWARD ? 2 : 5);
+}
+
+/* Of each head and position, the logarithm of the sum of its exponentials; no less exact than weights. */
+static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)
+{
+    return local->n * local->h * local->heads.n * ghp_parameter_bytes(element_bytes);
+}
+
+static int64_t divides(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    if (kind == GHP_SPLIT_CHANNEL) return layer->heads.n_kv;
+    return kind == GHP_SPLIT_FULL ? 1 : 0;
+}
+
+static void localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
+                     struct ghp_local *local)
+{
+    local->heads.n /= parts;
+    local->heads.n_kv /= parts;
+    local->c = 0;
+    for (int i = 0; i < layer->n_inputs; ++i) {
+        local->slice[i] = model->layers[layer->inputs[i]].out.c / parts;
+        local->c += local->slice[i];
+    }
+}
+
+static void key(const struct ghp_local *local, char *text, size_t n)
+{
+    snprintf(text, n, " heads%" PRId64 " kv%" PRId64 " size%" PRId64 "%s", local->heads.n,
+             local->heads.n_kv, local->heads.size, local->heads.causal ? " causal" : "");
+}
+
+const struct ghp_op_facts ghp_op_facts_attention = {
+    .name = "attention",
+    .attributes = attributes,
+    .least_inputs = 3,
+    .most_inputs = 3,
+    .takes = GHP_TAKES(SEQUENCE),
+    .shape = shape,
+    .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y | GHP_AT_SAVED},
+               [GHP_PASS_BACKWARD_DATA] = {GHP_AT_X | GHP_AT_Y | GHP_AT_DY | GHP_AT_SAVED,
+                                           GHP_AT_DX}},
+    .flops = flops,
+    .saved_bytes = {saved_bytes},
+    .divides = divides,
+    .localize = localize,
+    .key = key,
+};

@@ -1,0 +1,445 @@
+/* executor/backend/cpu/attention.c - attention in tiles: TILE positions of queries by TILE positions of keys.
+ *
+ * A tile's scores live in the nearest caches, and no tensor of positions by positions is ever made: the forward pass
+ * keeps a running maximum and sum of each row, and the backward pass computes each tile's probabilities anew from the
+ * logarithm of the row's sum, which is all that is saved. Tiles behind a causal diagonal are left out, and within
+ * those on it whatever registers' blocks allow.
+ *
+ * Products take ROWS rows by some vectors of columns in registers. One unit of work is a sample's keys and values of
+ * one head with all the heads of queries that read them, computed alike whoever does it: results do not depend on the
+ * parts. Rows are padded to whole vectors, tiles to whole blocks, with zeros.
+ *
+ * ghp-options: -O3 -ffp-contract=fast */
+#include "core/model/precision.h"
+#include "executor/backend/cpu/exponential.h"
+#include "executor/backend/cpu/kernels_cpu.h"
+#include "executor/backend/cpu/unrolled.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+#ifdef __AVX512F__
+    LANES = 16,
+    COLUMNS = 4, /* vectors; with ROWS rows all sums are in registers */
+#elif defined(__AVX__)
+    LANES = 8,
+    COLUMNS = 2,
+#else
+    LANES = 4,
+    COLUMNS = 2,
+#endif
+    ROWS = 6,
+    TILE = 96 /* a multiple of ROWS and of LANES */
+};
+
+static const float hidden = -1e30f; /* a score that counts for nothing */
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+static ALWAYS_INLINE lanes load(const float *from)
+{
+    lanes v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+static ALWAYS_INLINE void store(float *to, lanes v)
+{
+    memcpy(to, &v, sizeof v);
+}
+
+/* ---- products ---- */
+
+struct matrix {
+    float *at;
+    int64_t stride; /* from row to row */
+};
+
+struct product { /* c += a b */
+    struct matrix a, b, c;
+    int64_t rows, columns, k; /* multiples of ROWS and LANES; terms of a sum */
+    bool turned;              /* a is the transpose of what lies there */
+    bool begins;              /* c is not read: c = a b */
+};
+
+/* ROWS rows by `vectors` vectors, from there on. */
+static ALWAYS_INLINE void multiply_block(const struct product *p, int64_t row, int64_t column,
+                                         int vectors)
+{
+    int64_t across = p->turned ? 1 : p->a.stride, along = p->turned ? p->a.stride : 1;
+    const float *a = p->a.at + row * across, *b = p->b.at + column;
+    float *c = p->c.at + row * p->c.stride + column;
+    lanes sum[ROWS][COLUMNS];
+
+    UNROLLED (r, ROWS)
+        UNROLLED (v, vectors)
+            sum[r][v] = p->begins ? (lanes){0} : load(c + r * p->c.stride + v * LANES);
+    for (int64_t i = 0; i < p->k; i++, a += along, b += p->b.stride) {
+        lanes of_b[COLUMNS];
+
+        UNROLLED (v, vectors)
+            of_b[v] = load(b + v * LANES);
+        UNROLLED (r, ROWS) {
+            float of_a = a[r * across];
+
+            UNROLLED (v, vectors)
+                sum[r][v] += of_a * of_b[v];
+        }
+    }
+    UNROLLED (r, ROWS)
+        UNROLLED (v, vectors)
+            store(c + r * p->c.stride + v * LANES, sum[r][v]);
+}
+
+static ALWAYS_INLINE void multiply_as(const struct product *p)
+{
+    for (int64_t column = 0; column < p->columns; column += COLUMNS * LANES) {
+        int64_t vectors = (p->columns - column) / LANES;
+
+        for (int64_t row = 0; row < p->rows; row += ROWS) {
+            if (vectors >= COLUMNS)
+                multiply_block(p, row, column, COLUMNS);
+            else if (vectors == 3)
+                multiply_block(p, row, column, COLUMNS < 3 ? COLUMNS : 3);
+            else if (vectors == 2)
+                multiply_block(p, row, column, 2);
+            else
+                multiply_block(p, row, column, 1);
+        }
+    }
+}
+
+static void multiply(struct product p)
+{
+    p.turned = false;
+    multiply_as(&p);
+}
+
+static void multiply_turned(struct product p)
+{
+    p.turned = true;
+    multiply_as(&p);
+}
+
+/* ---- what a part works in ---- */
+
+/* One unit's sizes. */
+struct sizes {
+    int64_t positions, size; /* of the sequence; of a head */
+    int64_t stride;          /* of rows: size in whole vectors */
+    int64_t tiles;
+    bool causal;
+    float scale; /* of the products of queries and keys */
+};
+
+/* [tiles][size][TILE] where turned, else [tiles x TILE][stride]; one tile where it says so. */
+struct room {
+    float *turned_keys, *turned_values; /* values: backward */
+    float *keys, *values;               /* backward; forward */
+    float *dkeys, *dvalues;             /* backward */
+    float *queries, *dy;                /* a tile's; the queries times the scale */
+    float *out;                         /* a tile's sums of values, or queries' gradient */
+    float *scores, *slopes;             /* [TILE][TILE] */
+    float *greatest, *sum; /* [TILE] forward; backward: logarithms of sums, and sums of y dy */
+};
+
+static struct sizes sizes_of(const struct ghp_local *local)
+{
+    int64_t size = local->heads.size;
+
+    return (struct sizes){.positions = local->h,
+                          .size = size,
+                          .stride = (size + LANES - 1) / LANES * LANES,
+                          .tiles = (local->h + TILE - 1) / TILE,
+                          .causal = local->heads.causal,
+                          .scale = (float)(1.0 / sqrt((double)size))};
+}
+
+struct cutter { /* base NULL: only counts */
+    float *base;
+    int64_t used;
+};
+
+static float *cut(struct cutter *cutter, int64_t elements)
+{
+    float *at = cutter->base == NULL ? NULL : cutter->base + cutter->used;
+
+    cutter->used += ghp_align(elements * (int64_t)sizeof(float)) / (int64_t)sizeof(float);
+    return at;
+}
+
+/* The room of one part from `base` on; *elements receives its size. */
+static struct room cut_room(const struct sizes *z, bool backward, float *base, int64_t *elements)
+{
+    int64_t turned = z->tiles * TILE * z->size, rows = z->tiles * TILE * z->stride;
+    int64_t tile = TILE * z->stride;
+    struct cutter cutter = {.base = base};
+    struct room room = {.turned_keys = cut(&cutter, turned),
+                        .queries = cut(&cutter, tile),
+                        .out = cut(&cutter, tile),
+                        .scores = cut(&cutter, TILE * TILE),
+                        .greatest = cut(&cutter, TILE),
+                        .sum = cut(&cutter, TILE)};
+
+    if (backward) {
+        room.turned_values = cut(&cutter, turned);
+        room.keys = cut(&cutter, rows);
+        room.dkeys = cut(&cutter, rows);
+        room.dvalues = cut(&cutter, rows);
+        room.dy = cut(&cutter, tile);
+        room.slopes = cut(&cutter, TILE * TILE);
+    } else {
+        room.values = cut(&cutter, rows);
+    }
+    *elements = cutter.used;
+    return room;
+}
+
+static int64_t part_elements(const struct ghp_local *local, bool backward)
+{
+    struct sizes z = sizes_of(local);
+    int64_t elements;
+
+    cut_room(&z, backward, NULL, &elements);
+    return elements;
+}
+
+static int64_t forward_bytes(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)element_bytes;
+    return parts * part_elements(local, false) * (int64_t)sizeof(float);
+}
+
+static int64_t backward_bytes(const struct ghp_local *local, int parts, int element_bytes)
+{
+    (void)element_bytes;
+    return parts * part_elements(local, true) * (int64_t)sizeof(float);
+}
+
+static struct room room_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                           int part, bool backward)
+{
+    struct sizes z = sizes_of(local);
+    int64_t elements = part_elements(local, backward);
+
+    return cut_room(&z, backward, (float *)args->at.scratch + part * elements, &elements);
+}
+
+/* ---- tiles ---- */
+
+/* A tile of queries by one of keys, and the ROWS rows of it that are in turn. */
+struct place {
+    int64_t query, key, row; /* first positions of both tiles; row in the tile */
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Rows of a tile that are there, in whole blocks. */
+static int64_t rows_of(const struct sizes *z, int64_t query)
+{
+    return (least(TILE, z->positions - query) + ROWS - 1) / ROWS * ROWS;
+}
+
+static bool is_diagonal(const struct sizes *z, struct place at)
+{
+    return z->causal && at.query == at.key;
+}
+
+/* Keys that the place's rows see at most. */
+static int64_t keys_of(const struct sizes *z, struct place at)
+{
+    return is_diagonal(z, at) ? at.row + ROWS : TILE;
+}
+
+/* The same in whole vectors. */
+static int64_t columns_of(const struct sizes *z, struct place at)
+{
+    return (keys_of(z, at) + LANES - 1) / LANES * LANES;
+}
+
+/* Scores of the place's rows, hidden where a row does not see a key. */
+static void score(const struct sizes *z, const struct room *room, struct place at)
+{
+    int64_t columns = columns_of(z, at), there = least(TILE, z->positions - at.key);
+    float *scores = room->scores + at.row * TILE;
+
+    multiply((struct product){.a = {room->queries + at.row * z->stride, z->stride},
+                              .b = {room->turned_keys + at.key * z->size, TILE},
+                              .c = {scores, TILE},
+                              .rows = ROWS,
+                              .columns = columns,
+                              .k = z->size,
+                              .begins = true});
+    if (there == TILE && !is_diagonal(z, at)) return;
+    for (int64_t r = 0; r < ROWS; r++) {
+        int64_t seen = is_diagonal(z, at) ? least(there, at.row + r + 1) : there;
+
+        for (int64_t c = seen; c < columns; c++)
+            scores[r * TILE + c] = hidden;
+    }
+}
+
+/* ---- forward ---- */
+
+/* The greatest of a row's scores and of what it was. */
+static ALWAYS_INLINE float greatest_of(const float *scores, int64_t columns, float greatest)
+{
+    float most[LANES];
+
+    for (int i = 0; i < LANES; i++)
+        most[i] = scores[i];
+    for (int64_t c = LANES; c < columns; c += LANES)
+        for (int i = 0; i < LANES; i++)
+            most[i] = scores[c + i] > most[i] ? scores[c + i] : most[i];
+    for (int i = 0; i < LANES; i++)
+        greatest = most[i] > greatest ? most[i] : greatest;
+    return greatest;
+}
+
+static ALWAYS_INLINE float sum_of(const float *row, int64_t columns)
+{
+    float sum[LANES] = {0};
+
+    for (int64_t c = 0; c < columns; c += LANES)
+        for (int i = 0; i < LANES; i++)
+            sum[i] += row[c + i];
+    for (int i = 1; i < LANES; i++)
+        sum[0] += sum[i];
+    return sum[0];
+}
+
+/* Probabilities, but for a factor, in place of a row's scores; what was summed before is scaled to the new maximum. */
+static void soften(const struct sizes *z, const struct room *room, int64_t row, int64_t columns)
+{
+    float *scores = room->scores + row * TILE, *out = room->out + row * z->stride;
+    float before = room->greatest[row], greatest = greatest_of(scores, columns, before);
+    float factor = ghp_exponential(before - greatest);
+
+#pragma omp simd
+    for (int64_t c = 0; c < columns; c++)
+        scores[c] = ghp_exponential(scores[c] - greatest);
+    room->greatest[row] = greatest;
+    room->sum[row] = room->sum[row] * factor + sum_of(scores, columns);
+    if (factor < 1) {
+#pragma omp simd
+        for (int64_t c = 0; c < z->stride; c++)
+            out[c] *= factor;
+    }
+}
+
+static void forward_rows(const struct sizes *z, const struct room *room, struct place at)
+{
+    int64_t columns = columns_of(z, at);
+
+    score(z, room, at);
+    for (int64_t row = at.row; row < at.row + ROWS; row++)
+        soften(z, room, row, columns);
+    multiply((struct product){.a = {room->scores + at.row * TILE, TILE},
+                              .b = {room->values + at.key * z->stride, z->stride},
+                              .c = {room->out + at.row * z->stride, z->stride},
+                              .rows = ROWS,
+                              .columns = z->stride,
+                              .k = keys_of(z, at)});
+}
+
+/* All keys that a tile of queries sees. */
+static void forward_tile(const struct sizes *z, const struct room *room, int64_t query)
+{
+    int64_t end = z->causal ? query + 1 : z->positions;
+    struct place at = {.query = query};
+
+    memset(room->out, 0, (size_t)(TILE * z->stride) * sizeof *room->out);
+    for (int64_t r = 0; r < TILE; r++) {
+        room->greatest[r] = hidden;
+        room->sum[r] = 0;
+    }
+    for (at.key = 0; at.key < end; at.key += TILE)
+        for (at.row = 0; at.row < rows_of(z, query); at.row += ROWS)
+            forward_rows(z, room, at);
+}
+
+/* ---- backward ---- */
+
+/* Of the place's rows: probabilities in place of scores, the scores' gradients in place of the probabilities'. */
+static void slope(const struct sizes *z, const struct room *room, struct place at)
+{
+    int64_t columns = columns_of(z, at);
+
+    score(z, room, at);
+    multiply((struct product){.a = {room->dy + at.row * z->stride, z->stride},
+                              .b = {room->turned_values + at.key * z->size, TILE},
+                              .c = {room->slopes + at.row * TILE, TILE},
+                              .rows = ROWS,
+                              .columns = columns,
+                              .k = z->size,
+                              .begins = true});
+    for (int64_t row = at.row; row < at.row + ROWS; row++) {
+        float *p = room->scores + row * TILE, *ds = room->slopes + row * TILE;
+        float logarithm = room->greatest[row], mean = room->sum[row];
+
+#pragma omp simd
+        for (int64_t c = 0; c < columns; c++) {
+            p[c] = ghp_exponential(p[c] - logarithm);
+            ds[c] = p[c] * (ds[c] - mean);
+        }
+    }
+}
+
+/* Gradients of keys or values += the transpose of weights, which lie as scores do, times `of`, which lies as queries.
+ * On the diagonal rows before a block of keys have nothing for it. */
+static void spread(const struct sizes *z, struct place at, float *weights, float *of, float *to)
+{
+    int64_t rows = rows_of(z, at.query),
+            keys = (least(TILE, z->positions - at.key) + ROWS - 1) / ROWS * ROWS;
+    bool diagonal = is_diagonal(z, at);
+    int64_t step = diagonal ? ROWS : keys;
+
+    for (int64_t key = 0; key < keys; key += step) {
+        int64_t first = diagonal ? key : 0;
+
+        multiply_turned((struct product){.a = {weights + first * TILE + key, TILE},
+                                         .b = {of + first * z->stride, z->stride},
+                                         .c = {to + (at.key + key) * z->stride, z->stride},
+                                         .rows = step,
+                                         .columns = z->stride,
+                                         .k = rows - first});
+    }
+}
+
+/* A tile of queries with all keys that it sees: adds to dkeys and dvalues, and makes the queries' gradient, but for the
+ * scale, in out. */
+static void backward_tile(const struct sizes *z, const struct room *room, int64_t query)
+{
+    int64_t end = z->causal ? query + 1 : z->positions;
+    struct place at = {.query = query};
+
+    memset(room->out, 0, (size_t)(TILE * z->stride) * sizeof *room->out);
+    for (at.key = 0; at.key < end; at.key += TILE) {
+        for (at.row = 0; at.row < rows_of(z, query); at.row += ROWS) {
+            slope(z, room, at);
+            multiply((struct product){.a = {room->slopes + at.row * TILE, TILE},
+                                      .b = {room->keys + at.key * z->stride, z->stride},
+                                      .c = {room->out + at.row * z->stride, z->stride},
+                                      .rows = ROWS,
+                                      .columns = z->stride,
+                                      .k = keys_of(z, at)});
+        }
+        spread(z, at, room->scores, room->dy, room->dvalues);
+        spread(z, at, room->slopes, room->queries, room->dkeys);
+    }
+}
+
+#define BODY "executor/backend/cpu/attention_body.h"
+#include "executor/backend/cpu/precisions.h"
+
+const struct ghp_cpu_kernel ghp_cpu_kernels_attention[] = {
+    {GHP_OP_ATTENTION, GHP_PASS_FORWARD, "tiles", GHP_CPU_KERNEL_EACH(forward, NULL),
+     forward_bytes},
+    {GHP_OP_ATTENTION, GHP_PASS_BACKWARD_DATA, "tiles", GHP_CPU_KERNEL_EACH(backward, NULL),
+     backward_bytes},
+    {.name = NULL},
+};

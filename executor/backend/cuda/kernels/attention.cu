@@ -1,0 +1,307 @@
+// executor/backend/cuda/kernels/attention.cu - attention, plainly: a warp a query, or a warp a key of the gradients of
+// keys and values.
+//
+// A warp takes 32 keys (or queries) at a time, one a lane, for the products, then 32 kWide channels of a head, kWide a
+// lane, for the sums; larger heads take several rounds. Maximum and sum of a softmax run along, so that no tensor of
+// positions by positions is made. Every sum has one order: the same bits every time.
+#include "executor/backend/cuda/kernels/common.cuh"
+#include "executor/backend/cuda/kernels/row.h"
+
+namespace
+{
+
+struct attention_job {
+    int64_t n, positions, heads, kv_heads, size; // kv_heads of keys and values divide heads
+    bool causal;
+    float scale;
+    const void *x[3]; // queries, keys, values
+    void *y;
+    const void *dy;
+    void *dx[3];       // null where not wanted
+    float *logarithms; // [n][head][position], of the sums of exponentials; forward may be null
+    float *means;      // the same shape, scratch; backward: the sums of y dy
+};
+
+constexpr int kWide = 4, kChannels = 32 * kWide; // of one round
+constexpr int kWarps = kThreads / 32;
+constexpr float kHidden = -1e30f;
+
+__device__ __forceinline__ int lane_of()
+{
+    return threadIdx.x % 32;
+}
+
+// The warp's number in the grid.
+__device__ __forceinline__ int64_t first_warp()
+{
+    return (int64_t)blockIdx.x * kWarps + threadIdx.x / 32;
+}
+
+unsigned warp_blocks(int64_t warps)
+{
+    int64_t blocks = ceil_div(warps, kWarps);
+
+    return (unsigned)(blocks < kMostBlocks ? blocks : kMostBlocks);
+}
+
+// What each lane holds, where all lanes of its warp can read it until the next call.
+__device__ __forceinline__ const float *shared_by_warp(float (&room)[kWarps][32], float mine)
+{
+    float *row = room[threadIdx.x / 32];
+
+    __syncwarp();
+    row[lane_of()] = mine;
+    __syncwarp();
+    return row;
+}
+
+template <typename T> __device__ __forceinline__ float dot(int64_t n, const T *a, const T *b)
+{
+    float sum = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += widen(a[i]) * widen(b[i]);
+    return sum;
+}
+
+// A head's row in a tensor of so many heads.
+template <typename T>
+__device__ __forceinline__ const T *row_of(const attention_job &j, const void *tensor, int64_t n,
+                                           int64_t heads, int64_t position, int64_t head)
+{
+    return (const T *)tensor + ((n * j.positions + position) * heads + head) * j.size;
+}
+
+// Sample, head of queries, position: the number of a saved logarithm.
+struct Query {
+    int64_t n, head, position;
+};
+
+__device__ __forceinline__ Query query_of(const attention_job &j, int64_t number)
+{
+    return {number / j.positions / j.heads, number / j.positions % j.heads, number % j.positions};
+}
+
+__device__ __forceinline__ int64_t number_of(const attention_job &j, Query q)
+{
+    return (q.n * j.heads + q.head) * j.positions + q.position;
+}
+
+// sum[w] += the sum over rows of their weight times row[channel + 32 w]; rows `stride` apart.
+template <typename T>
+__device__ __forceinline__ void add_rows(const float *weights, const T *row, int64_t stride, int64_t rows,
+                                         int64_t channel, int64_t size, float (&sum)[kWide])
+{
+    for (int64_t r = 0; r < rows; r++, row += stride)
+        for (int w = 0; w < kWide; w++)
+            if (channel + 32 * w < size) sum[w] += weights[r] * widen(row[channel + 32 * w]);
+}
+
+template <typename T>
+__device__ __forceinline__ void put_row(T *row, const float (&sum)[kWide], float factor, int64_t channel,
+                                        int64_t size)
+{
+    for (int w = 0; w < kWide; w++)
+        if (channel + 32 * w < size) row[channel + 32 * w] = narrow<T>(sum[w] * factor);
+}
+
+// ---- forward ----
+
+template <typename T> __device__ void forward_round(const attention_job &j, Query q, int64_t channel)
+{
+    __shared__ float room[kWarps][32];
+    const T *x = row_of<T>(j, j.x[0], q.n, j.heads, q.position, q.head);
+    int64_t seen = j.causal ? q.position + 1 : j.positions, kv = q.head / (j.heads / j.kv_heads);
+    int64_t stride = j.kv_heads * j.size;
+    float greatest = kHidden, total = 0, sum[kWide] = {};
+
+    for (int64_t first = 0; first < seen; first += 32) {
+        int64_t rows = seen - first < 32 ? seen - first : 32;
+        const T *keys = row_of<T>(j, j.x[1], q.n, j.kv_heads, first, kv);
+        const T *values = row_of<T>(j, j.x[2], q.n, j.kv_heads, first, kv);
+        float score = lane_of() < rows ? j.scale * dot(j.size, x, keys + lane_of() * stride) : kHidden;
+        const float *all = shared_by_warp(room, score);
+        float now = greatest;
+
+        for (int64_t r = 0; r < rows; r++)
+            now = fmaxf(now, all[r]);
+        float factor = expf(greatest - now);
+        all = shared_by_warp(room, expf(score - now));
+        total *= factor;
+        for (int64_t r = 0; r < rows; r++)
+            total += all[r];
+        for (int w = 0; w < kWide; w++)
+            sum[w] *= factor;
+        greatest = now;
+        add_rows(all, values, stride, rows, channel, j.size, sum);
+    }
+    put_row((T *)row_of<T>(j, j.y, q.n, j.heads, q.position, q.head), sum, 1.0f / total, channel, j.size);
+    if (channel == 0 && j.logarithms != nullptr) j.logarithms[number_of(j, q)] = greatest + logf(total);
+}
+
+template <typename T> __global__ void attention_kernel(attention_job j)
+{
+    int64_t queries = j.n * j.heads * j.positions;
+
+    for (int64_t i = first_warp(); i < queries; i += (int64_t)gridDim.x * kWarps)
+        for (int64_t channel = lane_of(); channel - lane_of() < j.size; channel += kChannels)
+            forward_round<T>(j, query_of(j, i), channel);
+}
+
+// ---- backward ----
+
+// The sum of y dy of each query.
+template <typename T> __global__ void attention_means_kernel(attention_job j)
+{
+    int64_t queries = j.n * j.heads * j.positions;
+
+    for (int64_t i = first_item(); i < queries; i += item_stride()) {
+        Query q = query_of(j, i);
+
+        j.means[i] = dot(j.size, row_of<T>(j, j.y, q.n, j.heads, q.position, q.head),
+                         row_of<T>(j, j.dy, q.n, j.heads, q.position, q.head));
+    }
+}
+
+struct Weights { // of one query and one key: the probability, and its score's gradient
+    float p, slope;
+};
+
+template <typename T>
+__device__ __forceinline__ Weights weights_of(const attention_job &j, Query q, const T *key, const T *value)
+{
+    float p = expf(j.scale * dot(j.size, row_of<T>(j, j.x[0], q.n, j.heads, q.position, q.head), key) -
+                   j.logarithms[number_of(j, q)]);
+    float of_p = dot(j.size, row_of<T>(j, j.dy, q.n, j.heads, q.position, q.head), value);
+
+    return {p, p * (of_p - j.means[number_of(j, q)]) * j.scale};
+}
+
+template <typename T> __device__ void queries_round(const attention_job &j, Query q, int64_t channel)
+{
+    int64_t seen = j.causal ? q.position + 1 : j.positions, kv = q.head / (j.heads / j.kv_heads);
+    int64_t stride = j.kv_heads * j.size;
+    __shared__ float room[kWarps][32];
+    float sum[kWide] = {};
+
+    for (int64_t first = 0; first < seen; first += 32) {
+        int64_t rows = seen - first < 32 ? seen - first : 32;
+        const T *keys = row_of<T>(j, j.x[1], q.n, j.kv_heads, first, kv);
+        const T *values = row_of<T>(j, j.x[2], q.n, j.kv_heads, first, kv);
+        Weights mine = {0, 0};
+
+        if (lane_of() < rows)
+            mine = weights_of<T>(j, q, keys + lane_of() * stride, values + lane_of() * stride);
+        add_rows(shared_by_warp(room, mine.slope), keys, stride, rows, channel, j.size, sum);
+    }
+    put_row((T *)row_of<T>(j, j.dx[0], q.n, j.heads, q.position, q.head), sum, 1.0f, channel, j.size);
+}
+
+template <typename T> __global__ void attention_queries_kernel(attention_job j)
+{
+    int64_t queries = j.n * j.heads * j.positions;
+
+    for (int64_t i = first_warp(); i < queries; i += (int64_t)gridDim.x * kWarps)
+        for (int64_t channel = lane_of(); channel - lane_of() < j.size; channel += kChannels)
+            queries_round<T>(j, query_of(j, i), channel);
+}
+
+// One key and value: all queries that see it, head by head.
+template <typename T>
+__device__ void keys_round(const attention_job &j, int64_t n, int64_t kv, int64_t position, int64_t channel)
+{
+    const T *key = row_of<T>(j, j.x[1], n, j.kv_heads, position, kv);
+    const T *value = row_of<T>(j, j.x[2], n, j.kv_heads, position, kv);
+    int64_t group = j.heads / j.kv_heads, stride = j.heads * j.size;
+    __shared__ float room[2][kWarps][32];
+    float of_key[kWide] = {}, of_value[kWide] = {};
+
+    for (int64_t head = kv * group; head < (kv + 1) * group; head++)
+        for (int64_t first = j.causal ? position : 0; first < j.positions; first += 32) {
+            int64_t rows = j.positions - first < 32 ? j.positions - first : 32;
+            Weights mine = {0, 0};
+
+            if (lane_of() < rows) mine = weights_of<T>(j, {n, head, first + lane_of()}, key, value);
+            add_rows(shared_by_warp(room[0], mine.slope), row_of<T>(j, j.x[0], n, j.heads, first, head),
+                     stride, rows, channel, j.size, of_key);
+            add_rows(shared_by_warp(room[1], mine.p), row_of<T>(j, j.dy, n, j.heads, first, head), stride,
+                     rows, channel, j.size, of_value);
+        }
+    if (j.dx[1] != nullptr)
+        put_row((T *)row_of<T>(j, j.dx[1], n, j.kv_heads, position, kv), of_key, 1.0f, channel, j.size);
+    if (j.dx[2] != nullptr)
+        put_row((T *)row_of<T>(j, j.dx[2], n, j.kv_heads, position, kv), of_value, 1.0f, channel, j.size);
+}
+
+template <typename T> __global__ void attention_keys_kernel(attention_job j)
+{
+    int64_t keys = j.n * j.kv_heads * j.positions;
+
+    for (int64_t i = first_warp(); i < keys; i += (int64_t)gridDim.x * kWarps)
+        for (int64_t channel = lane_of(); channel - lane_of() < j.size; channel += kChannels)
+            keys_round<T>(j, i / j.positions / j.kv_heads, i / j.positions % j.kv_heads, i % j.positions,
+                          channel);
+}
+
+attention_job attention_job_of(const struct ghp_local *l, const struct ghp_kernel_arguments *args)
+{
+    attention_job job = {};
+
+    job.n = l->n;
+    job.positions = l->h;
+    job.heads = l->heads.n;
+    job.kv_heads = l->heads.n_kv;
+    job.size = l->heads.size;
+    job.causal = l->heads.causal;
+    job.scale = (float)(1.0 / sqrt((double)l->heads.size));
+    for (int i = 0; i < 3; i++) {
+        job.x[i] = args->at.x[i];
+        job.dx[i] = args->at.dx[i];
+    }
+    job.y = args->at.y;
+    job.dy = args->at.dy;
+    job.logarithms = (float *)args->at.saved;
+    job.means = (float *)args->at.scratch;
+    return job;
+}
+
+cudaError_t attention_forward(struct ghp_launch launch, const struct ghp_local *local,
+                              const struct ghp_kernel_arguments *args)
+{
+    attention_job job = attention_job_of(local, args);
+
+    return by_type(launch, [&](auto type) {
+        enqueue(attention_kernel<decltype(type)>, warp_blocks(job.n * job.heads * job.positions), kThreads, 0,
+                launch.stream, job);
+    });
+}
+
+int64_t attention_scratch(const struct ghp_local *local)
+{
+    return local->n * local->heads.n * local->h * (int64_t)sizeof(float);
+}
+
+cudaError_t attention_data(struct ghp_launch launch, const struct ghp_local *local,
+                           const struct ghp_kernel_arguments *args)
+{
+    attention_job job = attention_job_of(local, args);
+    int64_t queries = job.n * job.heads * job.positions, keys = job.n * job.kv_heads * job.positions;
+
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(attention_means_kernel<T>, blocks_for(queries), kThreads, 0, launch.stream, job);
+        if (job.dx[0] != nullptr)
+            enqueue(attention_queries_kernel<T>, warp_blocks(queries), kThreads, 0, launch.stream, job);
+        if (job.dx[1] != nullptr || job.dx[2] != nullptr)
+            enqueue(attention_keys_kernel<T>, warp_blocks(keys), kThreads, 0, launch.stream, job);
+    });
+}
+
+} // namespace
+
+extern "C" const struct ghp_cuda_row ghp_cuda_rows_attention[] = {
+    {GHP_OP_ATTENTION, GHP_PASS_FORWARD, attention_forward, nullptr},
+    {GHP_OP_ATTENTION, GHP_PASS_BACKWARD_DATA, attention_data, attention_scratch},
+    {},
+};

@@ -1,0 +1,137 @@
+/* executor/backend/reference/attention.c - attention: for each head and position, the mean of the values that it sees,
+ * by the softmax of the products of its query with their keys.
+ *
+ * Saved: the logarithm of the sum of a softmax's exponentials, by sample, head and position. */
+#include "executor/backend/reference/reference.h"
+
+#include <math.h>
+
+/* One query: of sample n, head, position. */
+struct query {
+    int64_t n, head, position;
+};
+
+static int64_t keys_seen(const struct ghp_local *local, struct query q)
+{
+    return local->heads.causal ? q.position + 1 : local->h;
+}
+
+/* The head's channels in a tensor of so many heads, at a position of the query's sample. */
+static int64_t row_of(const struct ghp_local *local, struct query q, int64_t heads,
+                      int64_t position)
+{
+    int64_t head = q.head / (local->heads.n / heads);
+
+    return ((q.n * local->h + position) * heads + head) * local->heads.size;
+}
+
+static double product(int64_t n, const double *a, const double *b)
+{
+    double sum = 0.0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static int64_t saved_at(const struct ghp_local *local, struct query q)
+{
+    return (q.n * local->heads.n + q.head) * local->h + q.position;
+}
+
+/* Scaled products of the query with all keys that it sees, into scores. */
+static void score(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                  struct query q, double *scores)
+{
+    const double *x = args->at.x[0], *keys = args->at.x[1];
+    int64_t size = local->heads.size;
+
+    for (int64_t i = 0; i < keys_seen(local, q); i++)
+        scores[i] = product(size, x + row_of(local, q, local->heads.n, q.position),
+                            keys + row_of(local, q, local->heads.n_kv, i)) /
+                    sqrt((double)size);
+}
+
+static void forward_query(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                          struct query q)
+{
+    double *y = (double *)args->at.y + row_of(local, q, local->heads.n, q.position);
+    double *saved = args->at.saved, *scores = args->at.scratch, greatest = -HUGE_VAL, sum = 0.0;
+    const double *values = args->at.x[2];
+    int64_t size = local->heads.size, seen = keys_seen(local, q);
+
+    score(local, args, q, scores);
+    for (int64_t i = 0; i < seen; i++)
+        greatest = fmax(greatest, scores[i]);
+    for (int64_t i = 0; i < seen; i++)
+        sum += exp(scores[i] - greatest);
+    for (int64_t c = 0; c < size; c++)
+        y[c] = 0.0;
+    for (int64_t i = 0; i < seen; i++)
+        ghp_reference_add_scaled(size, exp(scores[i] - greatest) / sum,
+                                 values + row_of(local, q, local->heads.n_kv, i), y);
+    if (saved != NULL) saved[saved_at(local, q)] = greatest + log(sum);
+}
+
+/* With probabilities p and their gradients g = dy value: a score's gradient is p (g - y dy). */
+static void backward_query(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                           struct query q)
+{
+    int64_t size = local->heads.size, mine = row_of(local, q, local->heads.n, q.position);
+    const double *x = (const double *)args->at.x[0] + mine, *keys = args->at.x[1];
+    const double *dy = (const double *)args->at.dy + mine, *values = args->at.x[2];
+    double *dx = args->at.dx[0], *dkeys = args->at.dx[1], *dvalues = args->at.dx[2];
+    double *scores = args->at.scratch, mean = product(size, (double *)args->at.y + mine, dy);
+
+    score(local, args, q, scores);
+    for (int64_t i = 0; i < keys_seen(local, q); i++) {
+        int64_t theirs = row_of(local, q, local->heads.n_kv, i);
+        double p = exp(scores[i] - ((double *)args->at.saved)[saved_at(local, q)]);
+        double slope = p * (product(size, dy, values + theirs) - mean) / sqrt((double)size);
+
+        if (dx != NULL) ghp_reference_add_scaled(size, slope, keys + theirs, dx + mine);
+        if (dkeys != NULL) ghp_reference_add_scaled(size, slope, x, dkeys + theirs);
+        if (dvalues != NULL) ghp_reference_add_scaled(size, p, dy, dvalues + theirs);
+    }
+}
+
+static void each_query(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                       void run(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct query q))
+{
+    for (int64_t n = 0; n < local->n; n++)
+        for (int64_t head = 0; head < local->heads.n; head++)
+            for (int64_t position = 0; position < local->h; position++)
+                run(local, args, (struct query){n, head, position});
+}
+
+static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    each_query(local, args, forward_query);
+}
+
+static void backward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    for (int input = 0; input < local->n_inputs; input++) {
+        double *dx = args->at.dx[input];
+
+        for (int64_t i = 0; dx != NULL && i < ghp_reference_pixels(local) * local->slice[input];
+             i++)
+            dx[i] = 0.0;
+    }
+    each_query(local, args, backward_query);
+}
+
+static int64_t scores_of_a_query(const struct ghp_local *local)
+{
+    return local->h;
+}
+
+const struct ghp_reference_kernel ghp_reference_attention[] = {
+    {GHP_OP_ATTENTION, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X,
+     GHP_REFERENCE_Y | GHP_REFERENCE_SAVED, scores_of_a_query},
+    {GHP_OP_ATTENTION, GHP_PASS_BACKWARD_DATA, backward,
+     GHP_REFERENCE_X | GHP_REFERENCE_Y | GHP_REFERENCE_DY | GHP_REFERENCE_SAVED, GHP_REFERENCE_DX,
+     scores_of_a_query},
+    {.run = NULL},
+};
