@@ -2,9 +2,9 @@
  *
  * What is costed is what runs: the program that a plan's costs are of, lowered by its profile, has the hash of the one
  * that a worker opens on a backend, for its own scratch and kernels. The example plans; and plans drawn by chance:
- * groups, splits, stages, micro-batches, recomputed layers, bucket sizes, synchronisers, memory formats, precisions and
- * numerics, with fused kernels and without. Each drawn one is also saved and loaded, stands up to what `ghp-inspect
- * --verify` asks of it, and trains a step like one worker, as `ghp-run --verify 1` asks of it. */
+ * groups, splits, stages, micro-batches, shares of the samples, recomputed layers, bucket sizes, synchronisers, memory
+ * formats, precisions and numerics, with fused kernels and without. Each drawn one is also saved and loaded, stands up
+ * to what `ghp-inspect --verify` asks of it, and trains a step like one worker, as `ghp-run --verify 1` asks of it. */
 #include "core/base/hash.h"
 #include "core/plan/plan.h"
 #include "executor/state/parameters.h"
@@ -16,13 +16,14 @@
 
 enum { BATCH = 48, SEEDS = 4 };
 
-static const char *const networks[] = {GHP_SOURCE_DIR "/models/lenet5.json",
-                                       GHP_SOURCE_DIR "/models/small-resnet.json",
-                                       GHP_SOURCE_DIR "/tests/executor/blocks.json"};
+static const char *const networks[] = {
+    GHP_SOURCE_DIR "/models/lenet5.json", GHP_SOURCE_DIR "/models/small-resnet.json",
+    GHP_SOURCE_DIR "/tests/executor/blocks.json", GHP_SOURCE_DIR "/tests/executor/joins.json",
+    GHP_SOURCE_DIR "/tests/executor/gated.json"};
 static struct ghp_transport *transport;
 static unsigned state = 20261u;
 static struct {
-    int fused, staged, recomputed, grouped, sharded, nchw16c, bf16; /* plans that have it */
+    int fused, staged, recomputed, grouped, sharded, uneven, nchw16c, bf16; /* plans that have it */
 } seen;
 
 static int draw(int below)
@@ -85,7 +86,23 @@ static void check_example(const char *name)
 
 /* ---- drawing ---- */
 
-/* Two stages in each group, cut anywhere, or one; a few micro-batches; layers to recompute. */
+/* Samples of a micro-batch, at least one for each worker. */
+static void draw_shares(struct ghp_plan *plan)
+{
+    int workers = plan->problem.workers;
+    int64_t left = plan->problem.global_batch / plan->staging.micro_batches;
+
+    for (int r = 0; r < workers; r++) {
+        int64_t most = left - (workers - 1 - r);
+
+        plan->shares[r] = r == workers - 1 ? left : 1 + draw((int)most);
+        left -= plan->shares[r];
+    }
+    plan->staging.shares = plan->shares;
+}
+
+/* Two stages in each group, cut anywhere, or one; a few micro-batches; layers to recompute; of one stage, equal shares
+ * of the samples or not. */
 static void draw_staging(struct ghp_plan *plan)
 {
     const struct ghp_model *model = &plan->model;
@@ -105,6 +122,7 @@ static void draw_staging(struct ghp_plan *plan)
     for (int v = 0; v < model->n_layers; v++)
         plan->recompute[v] = draw(3) == 0 && ghp_stage_may_recompute(&model->layers[v]);
     s->recompute = draw(2) == 0 ? plan->recompute : NULL;
+    if (s->n == 0 && draw(3) == 0) draw_shares(plan);
 }
 
 /* Of each layer, one of those that its stage takes; false: a layer takes none (ghost batches do not come out). */
@@ -171,6 +189,7 @@ static struct ghp_plan draw_plan(const char *network)
     case_model(network, &plan.model);
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
     plan.recompute = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.recompute);
+    plan.shares = ghp_alloc((size_t)workers, sizeof *plan.shares);
     plan.bucket_bytes = buckets[draw(3)];
     init_profile(&plan.profile, element_bytes, fast);
     do
@@ -178,6 +197,7 @@ static struct ghp_plan draw_plan(const char *network)
     while (ghp_staging_check(&plan.staging, &plan.model, plan.problem) != GHP_OK ||
            !draw_splits(&plan));
     if (plan.staging.recompute == NULL) free(plan.recompute), plan.recompute = NULL;
+    if (plan.staging.shares == NULL) free(plan.shares), plan.shares = NULL;
     if (fast && element_bytes == 4 && draw(4) > 0) draw_formats(&plan);
     how = ghp_plan_lowering(&plan, &plan.profile);
     CHECK_STATUS(ghp_plan_predict(&how, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
@@ -212,6 +232,7 @@ static void count(const struct ghp_plan *plan)
     seen.staged += plan->staging.n > 1;
     seen.recomputed += plan->recompute != NULL;
     seen.grouped += plan->groups > 1;
+    seen.uneven += plan->shares != NULL;
     seen.sharded += plan->sync == &ghp_sync_sharded;
     seen.nchw16c += any(plan->nchw16c, plan->model.n_layers);
     seen.bf16 += plan->profile.element_bytes == 2;
@@ -284,7 +305,7 @@ static void check_training(struct bench *b, struct ghp_comm *world, int number)
 
 static void check_drawn(struct ghp_comm *world, int number)
 {
-    const char *network = networks[draw(3)];
+    const char *network = networks[draw((int)(sizeof networks / sizeof *networks))];
     struct ghp_plan plan = draw_plan(network);
     int element_bytes = plan.profile.element_bytes;
     const struct bench_numbers numbers = {.ops = ghp_backend_find(plan.profile.backend),
@@ -331,7 +352,7 @@ CHECK_TEST(program_hash)
         check_drawn(world, i);
     CHECK(seen.fused > n && seen.staged > n / 5 && seen.recomputed > n / 5);
     CHECK(seen.grouped > n / 5 && seen.sharded > n / 5 && seen.bf16 > n / 10);
-    CHECK(seen.nchw16c > n / 40);
+    CHECK(seen.nchw16c > n / 40 && seen.uneven > n / 20);
     ghp_transport_end(transport);
     return check_end();
 }
