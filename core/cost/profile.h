@@ -31,6 +31,9 @@ struct ghp_op_memory_format {
 
 enum { GHP_OP_MEMORY_FORMATS = 4 };
 
+/* The algorithm of what another kernel does too, in no time (core/program/fuse.h). */
+#define GHP_OP_FUSED "fused"
+
 struct ghp_op_entry {
     char *key; /* ghp_local_key */
     enum ghp_pass pass;

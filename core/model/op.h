@@ -99,6 +99,15 @@ struct ghp_op_param {
 
 enum { GHP_MAX_SAVED = 4 };
 
+/* What a kernel does together with others, while the tensor is in registers (core/program/fuse.h). */
+enum {
+    GHP_FUSES_BIAS = 1 << 0,  /* behind it */
+    GHP_FUSES_RELU = 1 << 1,  /* behind it */
+    GHP_FUSES_ADD = 1 << 2,   /* behind it, of two tensors */
+    GHP_FUSES_STATS = 1 << 3, /* its own sums over the samples, where no other worker shares them */
+    GHP_FUSES_RELU_BEFORE = 1 << 4 /* backward: it gives the gradient of the ReLU's input */
+};
+
 #define GHP_TAKES(axes) (1u << GHP_AXES_##axes)
 #define GHP_TAKES_IMAGES                                                                           \
     (GHP_TAKES(VECTOR) | GHP_TAKES(IMAGE)) /* a vector is an image of one pixel */
@@ -137,6 +146,10 @@ struct ghp_op_facts {
                      struct ghp_local *local);
     /* Appends to a key what its samples, channels, height and width do not say; NULL: nothing. */
     void (*key)(const struct ghp_local *local, char *text, size_t n);
+
+    /* ---- fusion ---- */
+    unsigned fuses;    /* GHP_FUSES_ bits */
+    unsigned fused_as; /* to an operation before it: BIAS, RELU or ADD of them; 0: none */
 
     /* ---- what else is special; false is the rule ---- */
     bool is_input; /* loads samples; computes nothing */

@@ -5,21 +5,45 @@
 
 static const struct ghp_epilogue nothing = {-1, -1, -1, -1};
 
-/* The only reader of a layer's output, where it is of that kind; else -1. */
-static int reader_of(const struct ghp_model *model, int layer, enum ghp_op op)
+static bool fuses(enum ghp_op op, unsigned what)
+{
+    return (ghp_op_of(op)->fuses & what) != 0;
+}
+
+static bool is_fused_as(enum ghp_op op, unsigned what)
+{
+    return ghp_op_of(op)->fused_as == what;
+}
+
+/* The only reader of a layer's output; else -1. */
+static int only_reader(const struct ghp_model *model, int layer)
 {
     const struct ghp_layer *l = &model->layers[layer];
-    int next = l->n_consumers == 1 ? model->edges[l->out_edges[0]].to : -1;
 
-    return next >= 0 && model->layers[next].op == op ? next : -1;
+    return l->n_consumers == 1 ? model->edges[l->out_edges[0]].to : -1;
+}
+
+/* The same, where it is that to the layer. */
+static int reader_of(const struct ghp_model *model, int layer, unsigned what)
+{
+    int next = only_reader(model, layer);
+
+    return next >= 0 && is_fused_as(model->layers[next].op, what) ? next : -1;
+}
+
+/* The same, where it takes the backward pass of a ReLU that the layer is. */
+static int pool_behind(const struct ghp_model *model, int layer)
+{
+    int next = only_reader(model, layer);
+
+    return next >= 0 && fuses(model->layers[next].op, GHP_FUSES_RELU_BEFORE) ? next : -1;
 }
 
 /* ---- in a program ---- */
 
-static bool is_forward(const struct ghp_instr *instr, enum ghp_op op)
+static bool is_forward(const struct ghp_instr *instr)
 {
-    return instr->kind == GHP_INSTR_COMPUTE && instr->pass == GHP_PASS_FORWARD &&
-           instr->local.op == op;
+    return instr->kind == GHP_INSTR_COMPUTE && instr->pass == GHP_PASS_FORWARD;
 }
 
 /* The buffer that owns the memory of one, and how far into it that begins. */
@@ -52,12 +76,12 @@ static bool same_place(const struct ghp_program *program, int a, int b)
 
 /* Works in place on what `before` writes. */
 static bool follows(const struct ghp_program *program, const struct ghp_instr *before, int i,
-                    enum ghp_op op)
+                    unsigned what)
 {
     const struct ghp_instr *instr = &program->instrs[i];
 
-    return i < program->n_instrs && is_forward(instr, op) && instr->micro == before->micro &&
-           same_place(program, before->at.y, instr->at.x[0]) &&
+    return i < program->n_instrs && is_forward(instr) && is_fused_as(instr->local.op, what) &&
+           instr->micro == before->micro && same_place(program, before->at.y, instr->at.x[0]) &&
            same_place(program, before->at.y, instr->at.y);
 }
 
@@ -89,9 +113,10 @@ static int addition_behind(const struct ghp_program *program, const struct ghp_m
     const struct ghp_instr *norm = &program->instrs[taker], *add = norm + 1;
     int lone;
 
-    if (taker + 1 >= program->n_instrs || !is_forward(add, GHP_OP_ADD) ||
-        add->micro != norm->micro || model->layers[add->layer].n_inputs != 2 ||
-        reader_of(model, norm->layer, GHP_OP_ADD) != add->layer)
+    if (taker + 1 >= program->n_instrs || !is_forward(add) ||
+        !is_fused_as(add->local.op, GHP_FUSES_ADD) || add->micro != norm->micro ||
+        model->layers[add->layer].n_inputs != 2 ||
+        reader_of(model, norm->layer, GHP_FUSES_ADD) != add->layer)
         return -1;
     lone = same_place(program, norm->at.y, add->at.x[0]) +
            same_place(program, norm->at.y, add->at.x[1]);
@@ -111,19 +136,8 @@ static struct ghp_epilogue behind_norm(const struct ghp_program *program,
     found.stats = local_stats(program, taker);
     if (found.stats >= 0) found.add = addition_behind(program, model, taker);
     if (found.add >= 0) last = found.add;
-    if (follows(program, &program->instrs[last], last + 1, GHP_OP_RELU)) found.relu = last + 1;
+    if (follows(program, &program->instrs[last], last + 1, GHP_FUSES_RELU)) found.relu = last + 1;
     return found;
-}
-
-/* What has a ReLU behind it applied, and of products a bias added, by its own kernel. */
-static bool is_product(enum ghp_op op)
-{
-    return op == GHP_OP_CONV2D || op == GHP_OP_LINEAR;
-}
-
-static bool fuses_with(enum ghp_op op)
-{
-    return is_product(op) || op == GHP_OP_BATCH_NORM || op == GHP_OP_ADD;
 }
 
 /* The update of a bias, or the wait for one. */
@@ -141,15 +155,15 @@ static struct ghp_epilogue find_forward(const struct ghp_program *program,
     int next = taker + 1;
 
     *update = -1;
-    if (first->local.op == GHP_OP_BATCH_NORM) return behind_norm(program, model, taker);
-    if (is_product(first->local.op)) {
+    if (fuses(first->local.op, GHP_FUSES_STATS)) return behind_norm(program, model, taker);
+    if (fuses(first->local.op, GHP_FUSES_BIAS)) {
         if (next < program->n_instrs && makes_ready(&program->instrs[next])) *update = next++;
-        if (follows(program, first, next, GHP_OP_BIAS))
+        if (follows(program, first, next, GHP_FUSES_BIAS))
             found.bias = next++;
         else if (*update >= 0)
             return nothing;
     }
-    if (follows(program, first, next, GHP_OP_RELU)) found.relu = next;
+    if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;
     return found;
 }
 
@@ -174,7 +188,7 @@ static int relu_behind(const struct ghp_program *program, int i, int gradient)
     const struct ghp_instr *next = &program->instrs[i + 1];
 
     if (i + 1 >= program->n_instrs || next->kind != GHP_INSTR_COMPUTE ||
-        next->local.op != GHP_OP_RELU || next->pass != GHP_PASS_BACKWARD_DATA ||
+        !is_fused_as(next->local.op, GHP_FUSES_RELU) || next->pass != GHP_PASS_BACKWARD_DATA ||
         next->micro != program->instrs[i].micro)
         return -1;
     return same_place(program, gradient, next->at.dy) &&
@@ -223,7 +237,7 @@ static void fuse_forward(struct fusing *f, int i)
     int update;
     struct ghp_epilogue does;
 
-    if (!is_forward(first, first->local.op) || !fuses_with(first->local.op)) return;
+    if (!is_forward(first) || !fuses(first->local.op, GHP_FUSES_RELU)) return;
     if (first->fusion.by >= 0) return; /* an addition whose batch norm has the ReLU too */
     does = find_forward(f->program, f->model, i, &update);
     note(f, i, does);
@@ -251,13 +265,13 @@ static void fuse_pool(struct fusing *f, int data)
     struct ghp_epilogue does = nothing;
     int before, forward;
 
-    if (pool->kind != GHP_INSTR_COMPUTE || pool->local.op != GHP_OP_MAX_POOL ||
+    if (pool->kind != GHP_INSTR_COMPUTE || !fuses(pool->local.op, GHP_FUSES_RELU_BEFORE) ||
         pool->pass != GHP_PASS_BACKWARD_DATA)
         return;
     before = f->model->layers[pool->layer].inputs[0];
     does.relu = relu_behind(program, data, pool->at.dx[0]);
     if (does.relu < 0 || program->instrs[does.relu].layer != before ||
-        reader_of(f->model, before, GHP_OP_MAX_POOL) != pool->layer)
+        pool_behind(f->model, before) != pool->layer)
         return;
     forward = earlier(program, data, pool->layer, GHP_PASS_FORWARD);
     if (forward >= 0) note(f, forward, does);
@@ -279,7 +293,7 @@ static bool has_local_stats(const struct ghp_program *program, int stats, int da
 /* The ReLU behind a batch norm whose backward pass ends right in its dy; -1: none, or a sum has it. */
 static int relu_before(const struct fusing *f, int stats, const struct ghp_instr *norm)
 {
-    int relu = reader_of(f->model, norm->layer, GHP_OP_RELU);
+    int relu = reader_of(f->model, norm->layer, GHP_FUSES_RELU);
 
     if (relu >= 0) relu = earlier(f->program, stats, relu, GHP_PASS_BACKWARD_DATA);
     return relu >= 0 && f->program->instrs[relu].fusion.by < 0 &&
@@ -295,7 +309,7 @@ static void fuse_norm(struct fusing *f, int data)
     struct ghp_epilogue does = nothing;
     int stats;
 
-    if (norm->kind != GHP_INSTR_COMPUTE || norm->local.op != GHP_OP_BATCH_NORM ||
+    if (norm->kind != GHP_INSTR_COMPUTE || !fuses(norm->local.op, GHP_FUSES_STATS) ||
         norm->pass != GHP_PASS_BACKWARD_DATA)
         return;
     stats = earlier(f->program, data, norm->layer, GHP_PASS_BACKWARD_STATS);
@@ -384,16 +398,16 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
     enum ghp_op op = model->layers[taker].op;
     int last = taker;
 
-    if (!fuses_with(op) || (op == GHP_OP_LINEAR && !scope.linear)) return nothing;
-    if (is_product(op)) found.bias = reader_of(model, taker, GHP_OP_BIAS);
-    if (op == GHP_OP_BATCH_NORM && scope.local_stats) {
+    if (!fuses(op, GHP_FUSES_RELU) || (scope.fuses != NULL && !scope.fuses[op])) return nothing;
+    if (fuses(op, GHP_FUSES_BIAS)) found.bias = reader_of(model, taker, GHP_FUSES_BIAS);
+    if (fuses(op, GHP_FUSES_STATS) && scope.local_stats) {
         found.stats = taker;
-        found.add = reader_of(model, taker, GHP_OP_ADD);
+        found.add = reader_of(model, taker, GHP_FUSES_ADD);
         if (found.add != taker + 1 || model->layers[found.add].n_inputs != 2) found.add = -1;
     }
     if (found.bias >= 0) last = found.bias;
     if (found.add >= 0) last = found.add;
-    found.relu = reader_of(model, last, GHP_OP_RELU);
+    found.relu = reader_of(model, last, GHP_FUSES_RELU);
     return found;
 }
 
@@ -412,12 +426,12 @@ static bool is_fused_away(const struct ghp_model *model, int layer, enum ghp_pas
 {
     const struct ghp_layer *l = &model->layers[layer];
 
-    if (l->op == GHP_OP_BATCH_NORM) return scope.local_stats;
+    if (fuses(l->op, GHP_FUSES_STATS)) return scope.local_stats;
     /* by the batch norm before it, or the max pool behind; or its last reader's gradient is added just before */
     if (pass != GHP_PASS_FORWARD)
-        return reader_of(model, layer, GHP_OP_MAX_POOL) >= 0 ||
-               (model->layers[l->inputs[0]].op == GHP_OP_BATCH_NORM &&
-                reader_of(model, l->inputs[0], GHP_OP_RELU) == layer) ||
+        return pool_behind(model, layer) >= 0 ||
+               (fuses(model->layers[l->inputs[0]].op, GHP_FUSES_STATS) &&
+                reader_of(model, l->inputs[0], GHP_FUSES_RELU) == layer) ||
                (l->n_consumers > 1 && is_read_by(model, layer, layer + 1));
     for (int i = 0; i < model->n_layers; i++) {
         struct ghp_epilogue epilogue = ghp_fuse_layers(model, i, scope);
@@ -432,16 +446,17 @@ static bool can_be_taken(enum ghp_op op, enum ghp_pass pass)
 {
     bool forward = pass == GHP_PASS_FORWARD;
 
-    if (op == GHP_OP_BATCH_NORM) return pass == GHP_PASS_STATS || pass == GHP_PASS_BACKWARD_STATS;
-    if (op == GHP_OP_RELU) return forward || pass == GHP_PASS_BACKWARD_DATA;
-    return forward && (op == GHP_OP_BIAS || op == GHP_OP_ADD);
+    if (fuses(op, GHP_FUSES_STATS))
+        return pass == GHP_PASS_STATS || pass == GHP_PASS_BACKWARD_STATS;
+    if (is_fused_as(op, GHP_FUSES_RELU)) return forward || pass == GHP_PASS_BACKWARD_DATA;
+    return forward && (is_fused_as(op, GHP_FUSES_BIAS) || is_fused_as(op, GHP_FUSES_ADD));
 }
 
 bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pass,
                      struct ghp_fuse_scope scope)
 {
     const struct ghp_layer *l = &model->layers[layer];
-    bool of_images = pass == GHP_PASS_FORWARD && l->op != GHP_OP_ADD;
+    bool of_images = pass == GHP_PASS_FORWARD && !is_fused_as(l->op, GHP_FUSES_ADD);
 
     if (!can_be_taken(l->op, pass)) return false;
     for (int i = 0; i < model->n_layers; i++) {

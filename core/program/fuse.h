@@ -34,7 +34,8 @@ enum ghp_status ghp_program_fuse(const struct ghp_model *model, struct ghp_progr
 /* What kernels may fuse, wherever the splits let them. */
 struct ghp_fuse_scope {
     bool local_stats; /* no other worker shares a batch norm's statistics */
-    bool linear;      /* linear layers do as convolutions do */
+    /* [GHP_OP_COUNT] operations whose forward pass has such kernels; NULL: all */
+    const bool *fuses;
 };
 
 /* The layers whose work one does in its forward pass (stats: the layer itself); -1: none. */

@@ -90,6 +90,36 @@ static enum ghp_status find_kernel(struct ghp_worker *w, int i)
     return GHP_OK;
 }
 
+/* Whether the backend can have a kernel that does what instruction i fuses. */
+static bool can_fuse(const struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    bool sum = instr->kind == GHP_INSTR_ACCUMULATE; /* does a ReLU's backward pass too */
+
+    return ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend,
+                                   sum ? GHP_OP_RELU : instr->local.op,
+                                   sum ? GHP_PASS_BACKWARD_DATA : instr->pass);
+}
+
+/* A pass that costs nothing in the profile, because it is part of another kernel, must be so here. */
+static enum ghp_status check_fused(const struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    const struct ghp_op_entry *entry;
+    char key[GHP_KEY_BYTES];
+
+    if (w->work.profile == NULL || instr->fusion.by < 0 || can_fuse(w, instr->fusion.by))
+        return GHP_OK;
+    ghp_local_key(&instr->local, key);
+    entry = ghp_profile_find(w->work.profile, key, instr->pass);
+    if (entry == NULL || strcmp(entry->algorithm, GHP_OP_FUSED) != 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the plan's profile says that another kernel does '%s' (%s) too, but %s has no "
+                    "such kernel of '%s' here: the plan's times would not hold; profile this "
+                    "machine again with ghp-profile and plan anew",
+                    key, ghp_pass_name(instr->pass), w->exec.backend_ops->name,
+                    ghp_op_name(ghp_worker_instr(w, instr->fusion.by)->local.op));
+}
+
 static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -98,11 +128,12 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 
     snprintf(p->label, GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
-    if (instr->kind == GHP_INSTR_COMPUTE) GHP_TRY(find_kernel(w, i));
+    if (instr->kind == GHP_INSTR_COMPUTE) {
+        GHP_TRY(check_fused(w, instr));
+        GHP_TRY(find_kernel(w, i));
+    }
     if (instr->kind == GHP_INSTR_ACCUMULATE)
-        p->fuses = instr->fusion.does.relu >= 0 &&
-                   ghp_memory_format_fuses(w->exec.backend_ops, w->exec.backend, GHP_OP_RELU,
-                                           GHP_PASS_BACKWARD_DATA);
+        p->fuses = instr->fusion.does.relu >= 0 && can_fuse(w, i);
     if (instr->at.metrics >= 0) w->metrics = instr->at.metrics;
     if (instr->stream != GHP_STREAM_TRANSFER) return GHP_OK;
     p->message = w->n_messages;

@@ -66,8 +66,8 @@ struct ghp_result { /* of one step, over the whole global batch */
 /* Lowers and prepares kernels. Memory comes with ghp_worker_allocate, so that a caller can read the process's memory in
  * between.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile whose scratch bytes differ); the
- *           backend's failures
+ * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile whose scratch bytes differ, or that calls
+ *           fused what the backend never fuses); the backend's failures
  * Local
  * Tested    tests/executor/engine/test_worker.c */
 enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struct ghp_work *work,

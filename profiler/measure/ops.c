@@ -196,12 +196,12 @@ static enum ghp_status enter_measured(struct walk *walk, struct ghp_worklist_op 
 /* What a convolution does along with its own work is in the convolution's time, in whatever formats: entered once. */
 static enum ghp_status enter_fused(struct walk *walk, struct ghp_worklist_op *op)
 {
-    struct ghp_op_entry entry = {.algorithm = (char[]){"fused"},
+    struct ghp_op_entry entry = {.algorithm = (char[]){GHP_OP_FUSED},
                                  .n_memory_formats = op->memory_formats ? op->n_variants : 0};
 
     for (int w = 0; w < entry.n_memory_formats; ++w)
         entry.memory_formats[w] = (struct ghp_op_memory_format){
-            .x = op->variants[w].x, .y = op->variants[w].y, .algorithm = "fused"};
+            .x = op->variants[w].x, .y = op->variants[w].y, .algorithm = GHP_OP_FUSED};
     return enter(walk, op, &entry);
 }
 

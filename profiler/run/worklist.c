@@ -84,21 +84,23 @@ static enum ghp_status share_kept(struct ghp_profiling *run)
 enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
 {
     const struct ghp_profiling_request *request = run->request;
-    struct ghp_worklist_request wanted = {
-        .models = request->models,
-        .n_models = request->n_models,
-        .batches = request->batches,
-        .n_batches = request->n_batches,
-        .workers = run->result->workers,
-        .ranks = run->m.size,
-        .element_bytes = request->precision.element_bytes,
-        .bucket_bytes = request->bucket_bytes,
-        .speeds = &run->speeds,
-        .fuses_linear = ghp_memory_format_fuses(run->m.backend_ops, run->m.backend, GHP_OP_LINEAR,
-                                                GHP_PASS_FORWARD)};
+    bool fuses[GHP_OP_COUNT];
+    struct ghp_worklist_request wanted = {.models = request->models,
+                                          .n_models = request->n_models,
+                                          .batches = request->batches,
+                                          .n_batches = request->n_batches,
+                                          .workers = run->result->workers,
+                                          .ranks = run->m.size,
+                                          .element_bytes = request->precision.element_bytes,
+                                          .bucket_bytes = request->bucket_bytes,
+                                          .speeds = &run->speeds,
+                                          .fuses = fuses};
     double unused = 0;
     bool taken;
 
+    for (int op = 0; op < GHP_OP_COUNT; ++op)
+        fuses[op] = ghp_memory_format_fuses(run->m.backend_ops, run->m.backend, (enum ghp_op)op,
+                                            GHP_PASS_FORWARD);
     GHP_TRY(take_earlier(run, &taken));
     if (!taken) GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
     GHP_TRY(share_speeds(run));

@@ -65,7 +65,7 @@ static enum ghp_status visit_op(void *context, const struct ghp_space_local *ite
 {
     struct collecting *c = context;
     const struct ghp_fuse_scope scope = {.local_stats = own_statistics(c, &item->local),
-                                         .linear = c->request->fuses_linear};
+                                         .fuses = c->request->fuses};
     struct ghp_worklist_op op = {.local = item->local,
                                  .pass = item->pass,
                                  .value = GHP_VALUE_REST,

@@ -90,7 +90,8 @@ struct ghp_worklist_request {
     int64_t bucket_bytes;
     /* of N workers: shares in proportion to them are asked for too; or alike; NULL: alike */
     const struct ghp_speeds *speeds;
-    bool fuses_linear; /* linear layers take a bias and a ReLU behind them along */
+    /* [GHP_OP_COUNT] operations whose forward pass may take others along; NULL: all (core/program/fuse.h) */
+    const bool *fuses;
 };
 
 /* Collects and orders.

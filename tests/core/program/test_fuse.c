@@ -103,8 +103,11 @@ static void check_program(const char *divided, struct ghp_split split, const cha
     release(&l);
 }
 
-static const struct ghp_fuse_scope alone = {.local_stats = true}, shared = {.local_stats = false},
-                                   with_linear = {.local_stats = true, .linear = true};
+static const bool but_linear[GHP_OP_COUNT] = {
+    [GHP_OP_CONV2D] = true, [GHP_OP_BATCH_NORM] = true, [GHP_OP_ADD] = true};
+static const struct ghp_fuse_scope alone = {.local_stats = true, .fuses = but_linear},
+                                   shared = {.fuses = but_linear},
+                                   with_linear = {.local_stats = true};
 
 /* Which passes of a layer of the residual network are always another's work. */
 static void check_always(const struct ghp_model *model, int layer, struct ghp_fuse_scope scope)

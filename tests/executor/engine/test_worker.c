@@ -2,8 +2,8 @@
  *
  * A worker's memory is its program's to the byte and lies where the program says; flushing after every step changes no
  * bit, nor do reductions that run late, without a thread; results come for the right step; a profile with other
- * scratch bytes is refused. Under AddressSanitizer the arena is poisoned outside lifetimes, so the steps here
- * (reference backend) also show that nothing strays. */
+ * scratch bytes is refused, and one that calls a pass fused where the backend fuses none. Under AddressSanitizer the
+ * arena is poisoned outside lifetimes, so the steps here (reference backend) also show that nothing strays. */
 #include "executor/engine/kernel_arguments.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
@@ -65,33 +65,44 @@ static void check_model(const char *path)
     bench_close(&b);
 }
 
-/* A profile's word on scratch must be the backend's. */
-static void check_profile(void)
+/* Opens a worker with one entry of a profile: of a layer's forward pass. */
+static void check_profile(int layer, const char *algorithm, int64_t scratch_bytes,
+                          const char *refusal)
 {
     struct bench b;
     struct ghp_worker *worker = NULL;
     struct ghp_profile profile = {0};
     struct ghp_split *splits;
-    char key[GHP_KEY_BYTES];
-    struct ghp_op_entry entry = {
-        .key = key, .algorithm = (char[]){"loop"}, .scratch_bytes = 1 << 20};
+    char key[GHP_KEY_BYTES], text[16];
+    struct ghp_op_entry entry = {.key = key, .algorithm = text, .scratch_bytes = scratch_bytes};
     struct ghp_local local;
 
+    snprintf(text, sizeof text, "%s", algorithm);
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
                  GHP_OK);
     splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
-    local = ghp_local_of(&b.model, 1, splits[1], b.work.problem);
+    local = ghp_local_of(&b.model, layer, splits[layer], b.work.problem);
     ghp_local_key(&local, key);
     CHECK_STATUS(ghp_profile_init(&profile, "reference", "exact", 8), GHP_OK);
+    profile.analytic.flops_per_s = 1e9; /* what has no entry */
     CHECK_STATUS(ghp_profile_add_op(&profile, &entry), GHP_OK);
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     b.work.splits = splits;
     b.work.profile = &profile;
-    CHECK_STATUS(ghp_worker_open(&b.exec, &b.work, &worker), GHP_ERR_INPUT);
-    CHECK_MESSAGE("ghp-profile");
+    CHECK_STATUS(ghp_worker_open(&b.exec, &b.work, &worker), refusal ? GHP_ERR_INPUT : GHP_OK);
+    if (refusal != NULL) CHECK_MESSAGE(refusal);
+    ghp_worker_close(worker);
     ghp_profile_release(&profile);
     free(splits);
     bench_close(&b);
+}
+
+/* A profile's word on scratch must be the backend's, and what it calls another kernel's work must be that. */
+static void check_profiles(void)
+{
+    check_profile(1, "loop", 1 << 20, "bytes of scratch");
+    check_profile(2, GHP_OP_FUSED, 0, "no such kernel of 'conv2d'");
+    check_profile(2, "loop", 0, NULL);
 }
 
 static void check_windows(void)
@@ -141,7 +152,7 @@ CHECK_TEST(worker)
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_windows();
     check_poison();
-    check_profile();
+    check_profiles();
     check_model(GHP_SOURCE_DIR "/models/lenet5.json");
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json");
     ghp_transport_end(transport);

@@ -8,4 +8,5 @@ const struct ghp_op_facts ghp_op_facts_relu = {
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_DY, GHP_AT_DX}},
     .in_place = ghp_in_place_always,
+    .fused_as = GHP_FUSES_RELU,
 };

@@ -23,4 +23,6 @@ const struct ghp_op_facts ghp_op_facts_add = {
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},
     .key = key,
     .hands_gradient_on = true,
+    .fuses = GHP_FUSES_RELU,
+    .fused_as = GHP_FUSES_ADD,
 };

@@ -10,4 +10,5 @@ const struct ghp_op_facts ghp_op_facts_bias = {
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_DY, GHP_AT_DW}},
     .in_place = ghp_in_place_always,
     .hands_gradient_on = true,
+    .fused_as = GHP_FUSES_BIAS,
 };

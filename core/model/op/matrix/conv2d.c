@@ -80,4 +80,5 @@ const struct ghp_op_facts ghp_op_facts_conv2d = {
     .is_weighted = true,
     .has_bias = true,
     .chooses_format = true,
+    .fuses = GHP_FUSES_BIAS | GHP_FUSES_RELU,
 };

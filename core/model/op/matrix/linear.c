@@ -45,4 +45,5 @@ const struct ghp_op_facts ghp_op_facts_linear = {
     .key = key,
     .is_weighted = true,
     .has_bias = true,
+    .fuses = GHP_FUSES_BIAS | GHP_FUSES_RELU,
 };

@@ -107,4 +107,5 @@ const struct ghp_op_facts ghp_op_facts_batch_norm = {
     .localize = localize,
     .has_batch_statistics = true,
     .runs_once = true,
+    .fuses = GHP_FUSES_STATS | GHP_FUSES_ADD | GHP_FUSES_RELU,
 };

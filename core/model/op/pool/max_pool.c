@@ -52,4 +52,5 @@ const struct ghp_op_facts ghp_op_facts_max_pool = {
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY | GHP_AT_SAVED, GHP_AT_DX}},
     .saved_bytes = {saved_bytes},
     .key = ghp_window_pool_key,
+    .fuses = GHP_FUSES_RELU_BEFORE,
 };
