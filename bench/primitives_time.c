@@ -208,7 +208,8 @@ static enum ghp_status inner_variants(const struct trial *t, const char *kind,
                                       dnnl_format_tag_t tag)
 {
     const struct ghp_local *l = t->local;
-    const dnnl_dims_t x = {l->n, l->c}, w = {l->k, l->c}, y = {l->n, l->k};
+    const int64_t rows = l->n * l->h; /* of a sequence, one a position */
+    const dnnl_dims_t x = {rows, l->c}, w = {l->k, l->c}, y = {rows, l->k};
     struct ghp_onednn_matrices m = {0};
     enum ghp_status status = ghp_onednn_layout_open(2, x, tag, dnnl_f32, &m.x);
     if (status == GHP_OK) status = ghp_onednn_layout_open(2, w, tag, dnnl_f32, &m.w);
@@ -231,8 +232,9 @@ static enum ghp_status matmul_variants(struct trial t)
 {
     const struct ghp_local *l = t.local;
     const bool forward = t.pass == GHP_PASS_FORWARD, data = t.pass == GHP_PASS_BACKWARD_DATA;
-    const int64_t rows = forward || data ? l->n : l->k, columns = forward ? l->k : l->c;
-    const int64_t depth = forward ? l->c : data ? l->k : l->n;
+    const int64_t all = l->n * l->h; /* of a sequence, one a position */
+    const int64_t rows = forward || data ? all : l->k, columns = forward ? l->k : l->c;
+    const int64_t depth = forward ? l->c : data ? l->k : all;
     const dnnl_dims_t x = {rows, depth}, w = {depth, columns}, y = {rows, columns};
     struct ghp_onednn_matrices m = {0};
     enum ghp_status status =
