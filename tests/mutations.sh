@@ -98,6 +98,13 @@ mistake masks-by-rank executor/engine/kernel_arguments.c \
     's/if (work->fault == GHP_FAULT_RANK_MASKS) //' executor/equality:np2
 mistake local-statistics executor/engine/worker_instr.c \
     's/w->prepared\[i\].comm == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/equality:np2
+# attention: a key behind the diagonal, the sum before a new maximum, heads of keys that are not divided
+mistake looks-ahead executor/backend/cpu/attention.c 's/least(there, at.row + r + 1)/least(there, at.row + r + 2)/' \
+    executor/onednn executor/bf16
+mistake sum-not-scaled executor/backend/cpu/attention.c 's/sum\[row\] \* factor + sum_of/sum[row] + sum_of/' \
+    executor/onednn executor/bf16
+mistake heads-not-divided core/model/op/sequence/attention.c 's/local->heads.n_kv \/= parts;//' \
+    core/attention executor/equality:np2
 # programs
 mistake wait-dropped core/program/buffer_assignment.c \
     's/if (update || metrics) waits->wait = i;/if (metrics || (update \&\& i < 0)) waits->wait = i;/' \
