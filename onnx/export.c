@@ -7,6 +7,24 @@
 
 enum { OPSET = 13 }; /* at least */
 
+/* Axes of the tensor that a shape is, with the batch: a sequence has its channels last. */
+static int rank_of(struct ghp_shape shape)
+{
+    return shape.axes == GHP_AXES_SEQUENCE ? 3 : shape.axes == GHP_AXES_VECTOR ? 2 : 4;
+}
+
+static struct ghp_onnx_value value_of(const char *name, struct ghp_shape s)
+{
+    struct ghp_onnx_value value = {
+        .name = name, .type = GHP_ONNX_FLOAT, .n_dims = rank_of(s), .dims = {-1, s.c, s.h, s.w}};
+
+    if (s.axes == GHP_AXES_SEQUENCE) {
+        value.dims[1] = s.h;
+        value.dims[2] = s.c;
+    }
+    return value;
+}
+
 static enum ghp_status put_layer(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
@@ -14,14 +32,7 @@ static enum ghp_status put_layer(struct ghp_onnx_export *ex, int i)
     const struct ghp_onnx_operator *row = ghp_onnx_operator_of(l->op);
 
     ex->names[i] = l->name;
-    ex->ranks[i] = l->n_inputs > 0                  ? ex->ranks[l->inputs[0]]
-                   : l->out.axes == GHP_AXES_VECTOR ? 2
-                                                    : 4;
-    if (l->out.axes == GHP_AXES_SEQUENCE)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "the network of '%.96s' is of sequences, which cannot be written as ONNX; "
-                        "keep it as a model file",
-                        l->name);
+    ex->ranks[i] = l->n_inputs > 0 ? ex->ranks[l->inputs[0]] : rank_of(l->out);
     if (facts->is_input || facts->is_loss) return GHP_OK; /* the ends are no nodes */
     if (row == NULL)
         return GHP_FAIL(
@@ -53,16 +64,10 @@ static void put_ends(struct ghp_onnx_export *ex)
     const struct ghp_layer *in = &ex->model->layers[0];
     const struct ghp_layer *loss = &ex->model->layers[ex->model->n_layers - 1];
 
-    ex->file.inputs[0] = (struct ghp_onnx_value){.name = in->name,
-                                                 .type = GHP_ONNX_FLOAT,
-                                                 .n_dims = ex->ranks[0],
-                                                 .dims = {-1, in->out.c, in->out.h, in->out.w}};
+    ex->file.inputs[0] = value_of(in->name, in->out);
     ex->file.outputs = ex->file.inputs + 1;
     ex->file.outputs[0] =
-        (struct ghp_onnx_value){.name = ghp_export_ranked(ex, loss->inputs[0], 2, loss->name),
-                                .type = GHP_ONNX_FLOAT,
-                                .n_dims = 2,
-                                .dims = {-1, loss->in.c}};
+        value_of(ghp_export_ranked(ex, loss->inputs[0], rank_of(loss->in), loss->name), loss->in);
     ex->file.n_inputs = ex->file.n_outputs = ex->file.n_texts = 1;
     ex->file.texts[0] = (struct ghp_onnx_text){"ghp.loss", loss->name};
 }

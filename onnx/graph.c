@@ -1,7 +1,9 @@
 /* onnx/graph.c - walks an ONNX graph in order and turns each node that the output needs into layers. */
 #include "onnx/graph.h"
 
+#include "onnx/input.h"
 #include "onnx/operator/operator.h"
+#include "onnx/operator/rows.h"
 #include "onnx/pattern/pattern.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
@@ -43,68 +45,6 @@ static enum ghp_status add_constant(struct ghp_onnx_import *im, const struct ghp
     *array = made;
     array->name = name;
     return GHP_OK;
-}
-
-/* The graph's inputs that are data: each a part of a sample. One is the input layer itself; several lie one behind
- * another in a vector. */
-static enum ghp_status add_inputs(struct ghp_onnx_import *im)
-{
-    const struct ghp_onnx_value *first = NULL;
-    struct ghp_layer like = {.op = GHP_OP_INPUT, .out = {.c = 0, .h = 1, .w = 1}};
-    enum ghp_status status;
-    int data = 0, layer;
-
-    for (int i = 0; i < im->file->n_inputs; ++i) {
-        const struct ghp_onnx_value *value = &im->file->inputs[i];
-        struct ghp_onnx_array array = {.n = 0};
-
-        if (value->name[0] == '\0' || ghp_onnx_named(im, value->name)->name != NULL ||
-            !*ghp_onnx_wanted_of(im, value->name))
-            continue;
-        if (!value->shaped || value->n_dims < 1)
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "%s: the input '%.96s' has no shape with a batch in front; give it one",
-                            im->file->path, value->name);
-        if (!ghp_onnx_type_real(value->type))
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "%s: the input '%.96s' has elements of type %d; ghp's samples are "
-                            "floating-point numbers",
-                            im->file->path, value->name, value->type);
-        for (int d = 1; d < value->n_dims; ++d)
-            if (value->dims[d] < 1 || value->dims[d] > GHP_ONNX_MAX_SIZE)
-                return GHP_FAIL(
-                    GHP_ERR_INPUT,
-                    "%s: dimension %d of the input '%.96s' is no number of 1 to %d; fix "
-                    "all but the batch in the file",
-                    im->file->path, d, value->name, GHP_ONNX_MAX_SIZE);
-        if (data++ == 0) {
-            first = value;
-            im->batch = value->dims[0] > 0 ? value->dims[0] : GHP_ONNX_BATCH;
-        } else if ((value->dims[0] > 0 ? value->dims[0] : GHP_ONNX_BATCH) != im->batch) {
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "%s: the inputs '%.96s' and '%.96s' have not the same batch; make it "
-                            "the first dimension of both",
-                            im->file->path, first->name, value->name);
-        }
-        if (!ghp_onnx_sized(value->n_dims - 1, value->dims + 1))
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "%s: a sample of '%.96s' is too large; use smaller sizes",
-                            im->file->path, value->name);
-        array.n = value->n_dims;
-        memcpy(array.dims, value->dims, sizeof array.dims);
-        array = ghp_onnx_of_layer(im, 0, array.n, array.dims);
-        array.offset = like.out.c;
-        like.out.c += ghp_onnx_elements(&array);
-        *ghp_onnx_named(im, value->name) = array;
-        ghp_onnx_named(im, value->name)->name = value->name;
-    }
-    if (data == 0) im->batch = GHP_ONNX_BATCH;
-    if (data == 1) like.out = ghp_onnx_shape(ghp_onnx_named(im, first->name));
-    if (data == 0) return GHP_OK;
-    status = ghp_onnx_emit(im, &like, ghp_onnx_called("input"), &layer);
-    if (status == GHP_ERR_INPUT)
-        ghp_status_prefix("%s: the input '%.96s'", im->file->path, first->name);
-    return status;
 }
 
 /* Whether the last failure was made by ghp_onnx_fail. */
@@ -175,7 +115,7 @@ static enum ghp_status walk(struct ghp_onnx_import *im)
         GHP_TRY(add_constant(im, file, &file->tensors[i], file->tensors[i].name));
     GHP_TRY(ghp_onnx_pattern_apply(im));
     mark_wanted(im, output);
-    GHP_TRY(add_inputs(im));
+    GHP_TRY(ghp_onnx_input_add(im));
     for (int i = 0; i < file->n_nodes; ++i) {
         const struct ghp_onnx_node *node = &im->nodes[i];
         bool wanted = false;
@@ -239,14 +179,17 @@ static const char *loss_name(const struct ghp_onnx_file *file)
     return "loss";
 }
 
-/* The output as a vector, and the loss on it where there is none. */
+/* The output as a vector or a sequence, and the loss on it where there is none. */
 static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
 {
     struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};
     struct ghp_layer like = {.op = GHP_OP_SOFTMAX_CE, .n_inputs = 1};
 
     vector.c = ghp_onnx_elements(&im->output);
-    GHP_TRY(ghp_onnx_settle(im, &im->output, vector, last));
+    if (im->output.base == NULL && ghp_onnx_whole_sequence(im, &im->output))
+        *last = im->output.layer;
+    else
+        GHP_TRY(ghp_onnx_settle(im, &im->output, vector, last));
     like.inputs[0] = *last;
     if (im->options.open_end || im->model.layers[*last].op == GHP_OP_SOFTMAX_CE) return GHP_OK;
     return ghp_onnx_emit(im, &like, ghp_onnx_called(loss_name(im->file)), last);

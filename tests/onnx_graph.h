@@ -13,7 +13,7 @@ static struct ghp_onnx_tensor tensors[16];
 static struct ghp_onnx_node nodes[16];
 static struct ghp_onnx_value ends[2];
 static struct ghp_onnx_file graph;
-static const char *in_names[16][5], *out_names[16][2];
+static const char *in_names[16][5], *out_names[16][3];
 static struct ghp_onnx_attribute attributes[16][8];
 
 static inline void begin(int64_t opset, int64_t batch, int64_t c, int64_t h, int64_t w)

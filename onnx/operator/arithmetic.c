@@ -90,9 +90,9 @@ static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_
 
     if (!(alpha >= -1e30 && alpha <= 1e30 && beta >= -1e30 && beta <= 1e30))
         return ghp_onnx_fail(im, node, "has a constant beyond 1e30; use smaller ones");
-    GHP_TRY(ghp_onnx_settle(im, &settled, ghp_onnx_shape(x), &like.inputs[0]));
+    GHP_TRY(ghp_onnx_each_in(im, &settled, &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
-    made = ghp_onnx_of_layer(im, layer, x->n, x->dims);
+    made = ghp_onnx_each_out(im, &settled, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 
@@ -168,6 +168,28 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
 
 /* ---- tensors with tensors ---- */
 
+/* Where all inputs are sequences alike, an operation on their layers; *done is false where they are not. */
+static enum ghp_status of_sequences(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    enum ghp_op op, bool *done)
+{
+    const struct ghp_layer like = {.op = op};
+    int *layers = ghp_onnx_keep(im, (size_t)node->n_inputs, sizeof *layers), layer;
+    struct ghp_onnx_array *first, *x, made;
+
+    *done = false;
+    if (layers == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &first));
+    for (int i = 0; i < node->n_inputs; ++i) {
+        GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
+        if (!ghp_onnx_alike(im, first, x)) return GHP_OK;
+        layers[i] = x->layer;
+    }
+    *done = true;
+    GHP_TRY(ghp_onnx_join(im, node, like, layers, &layer));
+    made = ghp_onnx_each_out(im, first, layer);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   enum ghp_op op)
 {
@@ -175,8 +197,11 @@ static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_o
     int64_t dims[GHP_ONNX_MAX_DIMS];
     int *layers = ghp_onnx_keep(im, (size_t)node->n_inputs, sizeof *layers), n = 0, layer;
     struct ghp_onnx_array *x, joint, made;
+    bool done;
 
     if (layers == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(of_sequences(im, node, op, &done));
+    if (done) return GHP_OK;
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     joint = *x;
     for (int i = 1; i < node->n_inputs; ++i) {

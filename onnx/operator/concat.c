@@ -2,6 +2,7 @@
 #include "onnx/operator/operator.h"
 
 #include "onnx/operator/join.h"
+#include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
@@ -53,12 +54,33 @@ static enum ghp_status concat_constants(struct ghp_onnx_import *im,
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* Channels of sequences one behind another; *done is false where the inputs are others. */
+static enum ghp_status concat_sequences(struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_node *node, int *layers, bool *done)
+{
+    const struct ghp_layer like = {.op = GHP_OP_CONCAT};
+    struct ghp_onnx_array *x, made;
+    int layer;
+
+    *done = false;
+    for (int i = 0; i < node->n_inputs; ++i) {
+        GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
+        if (!ghp_onnx_whole_sequence(im, x)) return GHP_OK;
+        layers[i] = x->layer;
+    }
+    *done = true;
+    GHP_TRY(ghp_onnx_join(im, node, like, layers, &layer));
+    made = ghp_onnx_of_sequence(im, layer);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_layer like = {.op = GHP_OP_CONCAT};
     int order[GHP_ONNX_MAX_DIMS], *layers, axis, constants, layer;
     struct ghp_onnx_array *x, made;
     int64_t total = 0;
+    bool done = false;
 
     GHP_TRY(ghp_onnx_count_constants(im, node, &constants));
     x = ghp_onnx_in(im, node, 0);
@@ -69,6 +91,8 @@ static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_
     if (node->n_inputs == 1) return ghp_onnx_identity(im, node);
     layers = ghp_onnx_keep(im, (size_t)node->n_inputs, sizeof *layers);
     if (layers == NULL) return GHP_NO_MEMORY();
+    if (axis == 2) GHP_TRY(concat_sequences(im, node, layers, &done));
+    if (done) return GHP_OK;
     for (int i = 0; i < GHP_ONNX_MAX_DIMS; ++i)
         order[i] = i == 1 ? axis : i == axis ? 1 : i; /* its own inverse */
     made = *x;
@@ -95,7 +119,7 @@ static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_
 
 static enum ghp_status write_concat(struct ghp_onnx_export *ex, int i)
 {
-    ghp_export_int(ex, ghp_export_join(ex, i, "Concat"), "axis", 1);
+    ghp_export_int(ex, ghp_export_join(ex, i, "Concat"), "axis", ex->ranks[i] == 3 ? 2 : 1);
     return GHP_OK;
 }
 

@@ -59,7 +59,7 @@ static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Over the last axis: vectors are a linear layer, more axes a convolution of one pixel. */
+/* Over the last axis: of vectors and sequences a linear layer, of more axes a convolution of one pixel. */
 static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_layer like = {
@@ -82,6 +82,8 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
         return ghp_onnx_define(im, node, 0, &made);
     }
     GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));
+    if (ghp_onnx_is_sequence(im, like.inputs[0]))
+        like = (struct ghp_layer){.op = GHP_OP_LINEAR, .n_inputs = 1, .inputs = {like.inputs[0]}};
     like.out.c = w->dims[1];
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &weight.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, weight));
@@ -89,7 +91,29 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-static enum ghp_status write_linear(struct ghp_onnx_export *ex, int i)
+/* Of a sequence, where ONNX has no product with a bias. Nodes are called as the layers, so that these keep their names
+ * when the file is read. */
+static enum ghp_status write_at_positions(struct ghp_onnx_export *ex, int i)
+{
+    static const int64_t turned[2] = {1, 0};
+    const struct ghp_layer *layer = &ex->model->layers[i];
+    const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
+    const char *name = bias != NULL ? ghp_export_text(ex, layer->name, ".product") : layer->name;
+    const char *inputs[3] = {ex->names[layer->inputs[0]]};
+
+    GHP_TRY(ghp_export_param(ex, &layer->params[0], 0));
+    inputs[1] = ghp_export_turned(ex, ghp_export_text(ex, layer->params[0].name, ".turned"),
+                                  layer->params[0].name, turned, 2);
+    ghp_export_node(ex, "MatMul", name, inputs)->name = layer->name;
+    if (bias == NULL) return GHP_OK;
+    GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
+    inputs[0] = name;
+    inputs[1] = bias->params[0].name;
+    ghp_export_node(ex, "Add", layer->name, inputs)->name = bias->name;
+    return GHP_OK;
+}
+
+static enum ghp_status write_vector(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *layer = &ex->model->layers[i];
     const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
@@ -101,6 +125,11 @@ static enum ghp_status write_linear(struct ghp_onnx_export *ex, int i)
     ghp_export_int(ex, ghp_export_node(ex, "Gemm", layer->name, inputs), "transB", 1);
     ex->ranks[i] = 2;
     return GHP_OK;
+}
+
+static enum ghp_status write_linear(struct ghp_onnx_export *ex, int i)
+{
+    return ex->ranks[i] == 3 ? write_at_positions(ex, i) : write_vector(ex, i);
 }
 
 const struct ghp_onnx_operator ghp_onnx_matrix[] = {

@@ -4,6 +4,51 @@
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
 
+#include <string.h>
+
+/* ---- sequences ---- */
+
+bool ghp_onnx_is_sequence(const struct ghp_onnx_import *im, int layer)
+{
+    return im->model.layers[layer].out.axes == GHP_AXES_SEQUENCE;
+}
+
+struct ghp_onnx_array ghp_onnx_of_sequence(const struct ghp_onnx_import *im, int layer)
+{
+    struct ghp_shape s = im->model.layers[layer].out;
+    struct ghp_onnx_array made = ghp_onnx_of_layer(im, layer, 3, (int64_t[]){0, s.c, s.h});
+
+    ghp_onnx_permute(&made, (const int[]){0, 2, 1});
+    return made;
+}
+
+/* The array in the order in which its elements lie. */
+static struct ghp_onnx_array in_memory(const struct ghp_onnx_array *x)
+{
+    struct ghp_onnx_array sorted = *x;
+
+    for (int i = 1; i < x->n; ++i)
+        for (int k = i; k > 1 && sorted.strides[k - 1] < sorted.strides[k]; --k) {
+            int order[GHP_ONNX_MAX_DIMS];
+
+            for (int d = 0; d < x->n; ++d)
+                order[d] = d == k ? k - 1 : d == k - 1 ? k : d;
+            ghp_onnx_permute(&sorted, order);
+        }
+    return sorted;
+}
+
+bool ghp_onnx_whole_sequence(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
+{
+    struct ghp_shape s = im->model.layers[x->layer].out;
+
+    return x->n == 3 && ghp_onnx_is_sequence(im, x->layer) && x->offset == 0 && x->dims[1] == s.h &&
+           x->dims[2] == s.c && (s.h == 1 || x->strides[1] == 1) &&
+           (s.c == 1 || x->strides[2] == s.h);
+}
+
+/* ---- rows ---- */
+
 /* The order that brings the last of n axes to the second place, and its inverse. */
 static void find_orders(int n, int there[GHP_ONNX_MAX_DIMS], int back[GHP_ONNX_MAX_DIMS])
 {
@@ -19,6 +64,8 @@ enum ghp_status ghp_onnx_rows_in(struct ghp_onnx_import *im, const struct ghp_on
     int there[GHP_ONNX_MAX_DIMS], back[GHP_ONNX_MAX_DIMS];
     struct ghp_onnx_array moved = *x;
 
+    *layer = x->layer;
+    if (ghp_onnx_whole_sequence(im, x)) return GHP_OK;
     find_orders(x->n, there, back);
     ghp_onnx_permute(&moved, there);
     return ghp_onnx_settle(im, &moved, ghp_onnx_shape(&moved), layer);
@@ -30,10 +77,47 @@ struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
     int there[GHP_ONNX_MAX_DIMS], back[GHP_ONNX_MAX_DIMS];
     struct ghp_onnx_array made = *x;
 
+    if (ghp_onnx_is_sequence(im, layer)) return ghp_onnx_of_sequence(im, layer);
     find_orders(x->n, there, back);
     ghp_onnx_permute(&made, there);
     made.dims[1] = im->model.layers[layer].out.c;
     made = ghp_onnx_of_layer(im, layer, made.n, made.dims);
     ghp_onnx_permute(&made, back);
+    return made;
+}
+
+/* ---- each element by itself ---- */
+
+/* Whether the array is all elements of a sequence's layer, in any order. */
+static bool is_all(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
+{
+    struct ghp_onnx_array sorted = in_memory(x);
+
+    return ghp_onnx_is_sequence(im, x->layer) && ghp_onnx_whole(im, &sorted);
+}
+
+bool ghp_onnx_alike(const struct ghp_onnx_import *im, const struct ghp_onnx_array *a,
+                    const struct ghp_onnx_array *b)
+{
+    size_t bytes = (size_t)a->n * sizeof(int64_t);
+
+    return a->n == b->n && is_all(im, a) && is_all(im, b) &&
+           ghp_shape_equal(im->model.layers[a->layer].out, im->model.layers[b->layer].out) &&
+           memcmp(a->dims, b->dims, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
+}
+
+enum ghp_status ghp_onnx_each_in(struct ghp_onnx_import *im, struct ghp_onnx_array *x, int *layer)
+{
+    *layer = x->layer;
+    return is_all(im, x) ? GHP_OK : ghp_onnx_settle(im, x, ghp_onnx_shape(x), layer);
+}
+
+struct ghp_onnx_array ghp_onnx_each_out(const struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_array *x, int layer)
+{
+    struct ghp_onnx_array made = *x;
+
+    if (!ghp_onnx_is_sequence(im, layer)) return ghp_onnx_of_layer(im, layer, x->n, x->dims);
+    made.layer = layer;
     return made;
 }

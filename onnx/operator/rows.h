@@ -1,14 +1,33 @@
-/* onnx/operator/rows.h - arrays as rows of their last axis: the channels of each pixel. */
+/* onnx/operator/rows.h - arrays as rows of their last axis: the channels of each position or pixel.
+ *
+ * A sequence's layer has [batch][position][channel] in memory, as ONNX does; its array has strides by which no view is
+ * needed. Of other layers the last axis goes to the place of the channels. */
 #ifndef GHP_ONNX_OPERATOR_ROWS_H
 #define GHP_ONNX_OPERATOR_ROWS_H
 
 #include "onnx/read/import.h"
 
-/* The layer whose channels are the array's last axis, and whose pixels all other axes but the batch. */
+bool ghp_onnx_is_sequence(const struct ghp_onnx_import *im, int layer);
+/* The output of a sequence's layer: batch, positions, channels. */
+struct ghp_onnx_array ghp_onnx_of_sequence(const struct ghp_onnx_import *im, int layer);
+/* Whether the array is that. */
+bool ghp_onnx_whole_sequence(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x);
+
+/* The layer whose channels are the array's last axis, and whose positions or pixels all other axes but the batch. */
 enum ghp_status ghp_onnx_rows_in(struct ghp_onnx_import *im, const struct ghp_onnx_array *x,
                                  int *layer);
 /* The output of a layer on x's rows: the axes of x, the last as long as the layer has channels. */
 struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_array *x, int layer);
+
+/* Whether both arrays are all elements of sequences' layers, in the same order, whichever it is. */
+bool ghp_onnx_alike(const struct ghp_onnx_import *im, const struct ghp_onnx_array *a,
+                    const struct ghp_onnx_array *b);
+/* The layer of an operation on each element by itself: in any order where it is a sequence's, else in the natural
+ * shape, which then x stands for. */
+enum ghp_status ghp_onnx_each_in(struct ghp_onnx_import *im, struct ghp_onnx_array *x, int *layer);
+/* The output of such a layer. */
+struct ghp_onnx_array ghp_onnx_each_out(const struct ghp_onnx_import *im,
                                         const struct ghp_onnx_array *x, int layer);
 
 #endif

@@ -1,6 +1,7 @@
 /* onnx/operator/unary.c - what many operators come down to: a layer of one input, other axes, or nothing. */
 #include "onnx/operator/unary.h"
 
+#include "onnx/operator/rows.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
@@ -31,10 +32,10 @@ enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx
     int layer;
 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like->inputs[0]));
+    GHP_TRY(ghp_onnx_each_in(im, x, &like->inputs[0]));
     like->n_inputs = 1;
     GHP_TRY(ghp_onnx_emit(im, like, ghp_onnx_hint(node, NULL), &layer));
-    made = ghp_onnx_of_layer(im, layer, x->n, x->dims);
+    made = ghp_onnx_each_out(im, x, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 

@@ -12,7 +12,7 @@ enum ghp_status ghp_onnx_identity(struct ghp_onnx_import *im, const struct ghp_o
 /* Output 0 is x with other dimensions. */
 enum ghp_status ghp_onnx_reshaped(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   struct ghp_onnx_array *x, int n, const int64_t *dims);
-/* Emits `like` on input 0 in its natural shape and defines output 0 with input 0's dimensions. */
+/* Emits `like`, an operation on each element, on input 0 and defines output 0 with input 0's dimensions. */
 enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                struct ghp_layer *like);
 

@@ -144,8 +144,8 @@ static void count_shared(struct ghp_onnx_import *im, const struct ghp_onnx_node 
         im->shared = (struct ghp_onnx_shared){1, array->name, {base->trained_by, node}};
 }
 
-enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                     struct ghp_onnx_source source)
+enum ghp_status ghp_onnx_weight_again(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      struct ghp_onnx_source source)
 {
     const struct ghp_layer *layer = &im->model.layers[source.layer];
     const struct ghp_param *param = source.slot < GHP_MAX_PARAMS
@@ -165,6 +165,13 @@ enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct gh
         im->max_sources = max;
     }
     im->sources[im->n_sources++] = source;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     struct ghp_onnx_source source)
+{
+    GHP_TRY(ghp_onnx_weight_again(im, node, source));
     if (source.slot < GHP_MAX_PARAMS) count_shared(im, node, &source.array);
     return GHP_OK;
 }

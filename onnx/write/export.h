@@ -13,7 +13,7 @@ struct ghp_onnx_export {
     struct ghp_onnx_file file;
     int max_nodes, max_tensors;
     const char **names;   /* per layer: the tensor that is its output */
-    int *ranks;           /* per layer: axes of that tensor, 2 or 4 */
+    int *ranks;           /* per layer: axes of that tensor: 2, 3 of a sequence, or 4 */
     struct export_block { /* memory that goes with the export */
         struct export_block *next;
     } * blocks;
@@ -44,7 +44,7 @@ const char *ghp_export_number(struct ghp_onnx_export *ex, const char *name, doub
  * spread    axes of 1 behind its own, >= 0 */
 enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_param *param,
                                  int spread);
-/* The tensor of layer `from` with 2 or 4 axes, as `reader` reads it; vectors alone have both. */
+/* The tensor of layer `from` with so many axes, as `reader` reads it; vectors alone have 2 and 4. */
 const char *ghp_export_ranked(struct ghp_onnx_export *ex, int from, int rank, const char *reader);
 
 /* A tensor whose axes are those of `from` in this order, called `name`. */

@@ -19,6 +19,10 @@ static void load(struct pass *pass)
     const struct ghp_layer *layer = &pass->of->import->model.layers[0];
     int64_t c = layer->out.c, pixels = layer->out.h * layer->out.w, each = c * pixels;
 
+    if (layer->out.axes == GHP_AXES_SEQUENCE) { /* positions and channels, as in memory */
+        memcpy(pass->y[0], pass->of->samples, (size_t)(pass->of->batch * each) * sizeof(float));
+        return;
+    }
     for (int64_t n = 0; n < pass->of->batch; n++)
         for (int64_t at = 0; at < each; at++)
             pass->y[0][(n * pixels + at % pixels) * c + at / pixels] =
