@@ -30,6 +30,9 @@
     X(GHP_ERR_BACKEND, 9, 1, "backend failed")                                                     \
     X(GHP_ERR_INTERNAL, 10, 1, "internal error")
 
+/* The exit code of a training that a signal ended in order, with a checkpoint: no failure, but not done. */
+enum { GHP_EXIT_STOPPED = 4 };
+
 #define GHP_STATUS_ENUM_ENTRY(symbol, value, exit_code, name) symbol = (value),
 enum ghp_status { GHP_STATUS_LIST(GHP_STATUS_ENUM_ENTRY) };
 #undef GHP_STATUS_ENUM_ENTRY

@@ -232,6 +232,13 @@ static const struct ghp_opt options[] = {
      .target = &chosen.metrics_path,
      .argument = "FILE",
      .help = "JSON lines: loss, top-1, images/s, learning rate of each step; evaluations"},
+    {.name = "heartbeat",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.heartbeat_path,
+     .argument = "FILE",
+     .help =
+         "write steps done and steps of the newest checkpoint into this file, over and over, so "
+         "that another process (ghp-launch) sees that the run lives"},
     {.name = "checkpoint",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.checkpoint_folder,

@@ -98,6 +98,8 @@ static enum ghp_status open_outputs(struct parts *p)
     if (p->setup.rank != 0) return GHP_OK;
     if (o->metrics_path != NULL)
         GHP_TRY(ghp_metrics_open(o->metrics_path, o->resume, &p->training.metrics));
+    if (o->heartbeat_path != NULL)
+        GHP_TRY(ghp_heartbeat_open(o->heartbeat_path, &p->training.heartbeat));
     if (o->checkpoint_folder != NULL) GHP_TRY(ghp_checkpoint_prepare(o->checkpoint_folder));
     return open_run_folder(o->run_folder);
 }
@@ -178,6 +180,8 @@ static enum ghp_status load_weights(struct parts *p)
     GHP_TRY(ghp_checkpoint_load(&t->checkpoints, p->session_plan->worker, &checkpoint));
     GHP_TRY(check_checkpoint(p, &checkpoint));
     t->first_step = checkpoint.step;
+    t->heartbeat.step = t->heartbeat.kept = checkpoint.step;
+    ghp_heartbeat_write(&t->heartbeat);
     if (t->first_step == t->steps)
         ghp_note("all %lld steps are done: nothing is left to train", (long long)t->steps);
     else
@@ -313,6 +317,7 @@ static void parts_release(struct parts *p)
     ghp_snapshot_release(&p->alone);
     ghp_snapshot_release(&p->mine);
     ghp_metrics_close(p->training.metrics);
+    ghp_heartbeat_close(&p->training.heartbeat);
     ghp_compare_release(&p->ab);
     ghp_setup_release(&p->setup);
 }

@@ -58,14 +58,11 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int device_transport; /* enum ghp_device_transport_choice */
     double watchdog_s;    /* longest wait for another worker */
     int evaluate;         /* enum ghp_evaluate_choice */
-    const char *metrics_path, *checkpoint_folder, *run_path; /* or NULL */
-    int64_t checkpoint_every;                                /* 0: at epochs' ends only */
+    const char *metrics_path, *heartbeat_path, *checkpoint_folder, *run_path; /* or NULL */
+    int64_t checkpoint_every; /* 0: at epochs' ends only */
     bool resume, json;
     int fault; /* enum ghp_fault */
 };
-
-/* The exit code of a run that a signal ended in order: --resume goes on with it. */
-enum { GHP_EXIT_STOPPED = 4 };
 
 struct ghp_session {
     const struct ghp_tool *tool; /* its options go into the run file */

@@ -70,6 +70,7 @@ enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends)
         stop->signal = (int)words[i].status;
         stop->worker = ghp_ranks_at(stop->world->ranks, i);
     }
+    if (stop->heartbeat != NULL) ghp_heartbeat_write(stop->heartbeat);
     *ends = stop->signal != 0;
     stop->left = stop->interval = interval_of(stop->interval, most_s);
     stop->since_s = now_s;

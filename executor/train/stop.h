@@ -13,6 +13,7 @@
 #ifndef GHP_EXECUTOR_TRAIN_STOP_H
 #define GHP_EXECUTOR_TRAIN_STOP_H
 
+#include "core/base/heartbeat.h"
 #include "executor/engine/worker.h"
 
 struct ghp_stop {
@@ -20,6 +21,7 @@ struct ghp_stop {
     struct ghp_comm *world;
     int64_t interval, left; /* boundaries from one telling to the next, and until then */
     double since_s;         /* the last telling */
+    const struct ghp_heartbeat *heartbeat; /* NULL, or written whenever all have told: borrowed */
     int signal,
         worker; /* what was agreed on: the signal of the first worker who had one; 0: go on */
 };

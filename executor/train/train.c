@@ -85,6 +85,8 @@ static enum ghp_status save(struct ghp_training *t, int64_t done)
     enum ghp_status status = ghp_checkpoint_save(&t->checkpoints, t->worker, checkpoint);
 
     t->checkpoint_lost = status != GHP_OK;
+    if (status == GHP_OK) t->heartbeat.kept = done;
+    ghp_heartbeat_write(&t->heartbeat);
     if (status != GHP_ERR_IO) return status;
     ghp_warn("no checkpoint after %lld steps: %s", (long long)done, ghp_status_message());
     return GHP_OK;
@@ -98,6 +100,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     bool every = t->checkpoint_every > 0 && done % t->checkpoint_every == 0;
     bool saves, evaluates;
 
+    t->heartbeat.step = done;
     if (!last) GHP_TRY(ghp_stop_check(stop_of(t), ends));
     saves = t->checkpoints.path != NULL && (last || epoch || every || *ends);
     evaluates = t->evaluates && (last || epoch) && !*ends;
@@ -167,6 +170,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
 
     if (stop_of(t) != NULL)
         GHP_TRY(ghp_stop_begin(&t->stop, exec, ghp_worker_work(t->worker)->problem.workers));
+    t->stop.heartbeat = &t->heartbeat;
     ghp_progress_begin("training", t->steps - t->first_step);
     status = run_steps(t);
     ghp_stop_end(&t->stop);

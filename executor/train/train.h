@@ -24,9 +24,10 @@ struct ghp_training {
     int64_t first_step, steps; /* first_step .. steps - 1 are trained */
     bool evaluates;            /* on the test set, after each epoch and at the end */
     struct ghp_checkpoint_folder
-        checkpoints;             /* path NULL: none; else after each epoch, at the end, */
-    int64_t checkpoint_every;    /* and every so many steps; 0: no more */
-    struct ghp_metrics *metrics; /* rank 0; NULL elsewhere or without file */
+        checkpoints;                /* path NULL: none; else after each epoch, at the end, */
+    int64_t checkpoint_every;       /* and every so many steps; 0: no more */
+    struct ghp_heartbeat heartbeat; /* rank 0, with file; else zeroed */
+    struct ghp_metrics *metrics;    /* rank 0; NULL elsewhere or without file */
     /* NULL, or takes the first step's gradients and the last weights */
     struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */

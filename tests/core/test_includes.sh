@@ -19,6 +19,7 @@ allowed_for() {
     planner) echo core onnx inspect planner ;;
     executor) echo core onnx executor ;;
     profiler) echo core onnx executor profiler ;;
+    launcher) echo core launcher ;;
     esac
 }
 
@@ -75,7 +76,7 @@ declare -A wrapper # foreign header -> the one header of ghp that shows it
 pairs=$(mktemp) || exit 1 # "A B": file A includes file B
 trap 'rm -f "$pairs"' EXIT
 checked=0
-for room in core onnx inspect planner executor profiler; do
+for room in core onnx inspect planner executor profiler launcher; do
     while IFS= read -r file; do
         checked=$((checked + 1))
         while IFS= read -r name; do

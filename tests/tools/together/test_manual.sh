@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run
+# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run,ghp-launch
 # tests/tools/together/test_manual.sh - what each tool says of itself: --version with its libraries, the man page and
 # bash's completions, which come from the option table and are installed.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
-for tool in ghp-plan ghp-profile ghp-inspect ghp-run; do
+for tool in ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch; do
     # versions: the tool's own, and of the libraries that it is linked to and no others
     "$GHP_BIN/$tool" --version >version 2>err || fail "$tool --version: $(cat err)"
     grep -qE "^$tool \(ghp\) [0-9]+\.[0-9]+\.[0-9]+$" version || fail "$tool --version: no version of its own"
@@ -20,7 +20,7 @@ for tool in ghp-plan ghp-profile ghp-inspect ghp-run; do
     # the man page names every option of --help, and groff has nothing to say against it
     "$GHP_BIN/$tool" --help=man >page 2>err || fail "$tool --help=man: $(cat err)"
     "$GHP_BIN/$tool" --help >help
-    for option in $(grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' help | grep -oE '\-\-[a-z-]+'); do
+    for option in $(grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' help | grep -oE '\-\-[a-z0-9-]+'); do
         grep -qF "\\fB${option//-/\\-}\\fR" page || fail "$tool: $option is not in the man page"
     done
     if command -v groff >/dev/null; then
@@ -66,7 +66,7 @@ expect "model.json" ghp-plan mod
 expect "my plan.json" ghp-run --run my
 expect "" ghp-run --steps ""
 expect "--version" ghp-inspect --v --vers
-[ "$(offers ghp-run --)" = "$("$GHP_BIN/ghp-run" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z-]+' | grep -oE '\-\-[a-z-]+' | sort | tr '\n' ' ')" ] ||
+[ "$(offers ghp-run --)" = "$("$GHP_BIN/ghp-run" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | grep -oE '\-\-[a-z0-9-]+' | sort | tr '\n' ' ')" ] ||
     fail "ghp-run: completions are not the options of --help"
 
 "$GHP_BIN/ghp-plan" --help=html >out 2>err
@@ -77,7 +77,7 @@ grep -q "give man, bash, or none" err || fail "--help=html: $(cat err)"
 # installed where man and bash look
 build=$(dirname "$GHP_BIN")
 if cmake --install "$build" --prefix "$PWD/usr" >log 2>&1; then
-    for tool in ghp-plan ghp-profile ghp-inspect ghp-run; do
+    for tool in ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch; do
         cmp -s "usr/share/man/man1/$tool.1" <("$GHP_BIN/$tool" --help=man) || fail "$tool.1 is not installed as it should be"
         cmp -s "usr/share/bash-completion/completions/$tool" <("$GHP_BIN/$tool" --help=bash) || fail "$tool's completions are not installed"
     done

@@ -1,0 +1,156 @@
+/* launcher/job.c - see launcher/job.h. */
+#include "launcher/job.h"
+
+#include "core/base/clock.h"
+#include "launcher/family.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 100, CANNOT_RUN = 127 };
+static const double grace_s = 5; /* from a request to end to a kill */
+
+/* ---- start ---- */
+
+/* In the child, up to the command: stderr into the pipe, no terminal to read from, dead when ghp-launch dies. */
+static _Noreturn void become(char **command, int pipe, pid_t parent)
+{
+    int null = open("/dev/null", O_RDONLY);
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
+    if (getppid() != parent || null < 0 || dup2(null, 0) < 0 || dup2(pipe, 2) < 0)
+        _exit(CANNOT_RUN);
+    execvp(command[0], command);
+    dprintf(2, "ghp-launch: cannot run '%s': %s; name another one with --mpirun\n", command[0],
+            strerror(errno));
+    _exit(CANNOT_RUN);
+}
+
+enum ghp_status ghp_job_start(struct ghp_job *job)
+{
+    pid_t self = getpid();
+    int ends[2];
+
+    unlink(job->heartbeat);
+    if (pipe(ends) != 0 || fcntl(ends[0], F_SETFD, FD_CLOEXEC) != 0 ||
+        fcntl(ends[1], F_SETFD, FD_CLOEXEC) != 0)
+        return GHP_FAIL(GHP_ERR_INTERNAL, "cannot make a pipe: %s; raise the limit of open files",
+                        strerror(errno));
+    fflush(NULL);
+    job->pid = fork();
+    if (job->pid == 0) become(job->command, ends[1], self);
+    close(ends[1]);
+    job->pipe = ends[0];
+    if (job->pid > 0) return GHP_OK;
+    close(ends[0]);
+    return GHP_FAIL(GHP_ERR_INTERNAL, "cannot start a process: %s; raise the limit of processes",
+                    strerror(errno));
+}
+
+/* ---- what it says ---- */
+
+/* What tells more comes later in this list: any failure that ghp-run or ghp-launch says, which rank mpirun saw die, and
+ * the watchdog's sentence, which names worker, layer and instruction. Of equals the first counts, but for the first
+ * kind, since a failure comes after notes. */
+static const char *const telling[] = {"ghp-", "noticed that process rank", " waited "};
+
+void ghp_job_hear(struct ghp_job *job, const char *line)
+{
+    int rank = 0;
+
+    for (int i = 0; i < (int)(sizeof(telling) / sizeof(telling[0])); i++)
+        if (strstr(line, telling[i]) != NULL && (i > 0 || line == strstr(line, telling[0])))
+            rank = i + 1;
+    if (strstr(line, ": warning: ") != NULL || rank < job->rank_of_said || rank == 0) return;
+    if (rank == job->rank_of_said && rank > 1) return;
+    job->rank_of_said = rank;
+    if (strncmp(line, "ghp-run: ", 9) == 0) line += 9;
+    snprintf(job->said, sizeof(job->said), "%s", line);
+}
+
+bool ghp_job_tells(const struct ghp_job *job)
+{
+    return job->rank_of_said > 1 || (job->rank_of_said == 1 && job->exit_code == 1);
+}
+
+/* Passes on what is there. False at the pipe's end. */
+static bool pass_on(struct ghp_job *job)
+{
+    char bytes[4096];
+    ssize_t n = read(job->pipe, bytes, sizeof(bytes));
+
+    if (n < 0) return errno == EINTR || errno == EAGAIN;
+    if (n == 0) return false;
+    fwrite(bytes, 1, (size_t)n, stderr);
+    fflush(stderr);
+    for (ssize_t i = 0; i < n; i++) {
+        if (bytes[i] != '\n' && job->line_bytes + 1 < sizeof(job->line))
+            job->line[job->line_bytes++] = bytes[i];
+        if (bytes[i] != '\n') continue;
+        job->line[job->line_bytes] = '\0';
+        ghp_job_hear(job, job->line);
+        job->line_bytes = 0;
+    }
+    return true;
+}
+
+/* ---- watch ---- */
+
+struct watch {
+    double heard_s; /* when the last beat was seen */
+    double kill_s;  /* when it is killed; 0: not yet decided */
+};
+
+/* Asks the command to end, and gives it a while before a kill. */
+static void ask(struct ghp_job *job, struct watch *watch, int number)
+{
+    kill(job->pid, number);
+    kill(job->pid, SIGCONT);
+    if (number == SIGTERM) watch->kill_s = ghp_now_s() + grace_s;
+}
+
+static void look(struct ghp_job *job, struct watch *watch, int requests)
+{
+    double before_s = job->beat.changed_s, now_s = ghp_now_s();
+
+    job->beat = ghp_heartbeat_read(job->heartbeat);
+    if (job->beat.changed_s > before_s || job->beat.changed_s < before_s) watch->heard_s = now_s;
+    if (job->asked < requests) {
+        ask(job, watch, job->asked == 0 ? SIGUSR1 : SIGTERM);
+        job->asked++;
+    }
+    if (watch->kill_s > 0 && now_s > watch->kill_s) ghp_family_kill();
+    if (watch->kill_s > 0 || now_s - watch->heard_s < job->silence_s) return;
+    job->silent = true;
+    ask(job, watch, SIGTERM);
+}
+
+void ghp_job_watch(struct ghp_job *job, const volatile sig_atomic_t *stop_requests)
+{
+    struct watch watch = {.heard_s = ghp_now_s()};
+    struct pollfd stream = {.fd = job->pipe, .events = POLLIN};
+    int ended = 0;
+    pid_t pid = 0;
+
+    while (pid != job->pid) {
+        if (poll(&stream, 1, LOOK_MS) > 0 && !pass_on(job)) stream.fd = -1;
+        look(job, &watch, *stop_requests);
+        pid = waitpid(job->pid, &ended, WNOHANG);
+        if (pid < 0 && errno != EINTR) break; /* ghp_family_kill has seen its end */
+    }
+    job->exit_code = pid > 0 && WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+    job->signal = pid > 0 && WIFSIGNALED(ended) ? WTERMSIG(ended) : SIGKILL;
+    if (job->exit_code >= 0) job->signal = 0;
+    job->left = ghp_family_kill();
+    while (stream.fd >= 0 && pass_on(job)) {
+    }
+    close(job->pipe);
+    job->beat = ghp_heartbeat_read(job->heartbeat);
+}

@@ -1,0 +1,52 @@
+/* launcher/job.h - one attempt: a command that is started, watched and ended.
+ *
+ * The command runs in a process group of its own, so that the terminal's Ctrl-C reaches ghp-launch alone, and its
+ * stderr goes through this process, which keeps the sentence that says why it failed. What it leaves behind when it
+ * ends is killed (launcher/family.h).
+ *
+ * Call order: start -> watch. */
+#ifndef GHP_LAUNCHER_JOB_H
+#define GHP_LAUNCHER_JOB_H
+
+#include "core/base/heartbeat.h"
+
+#include <signal.h>
+#include <sys/types.h>
+
+enum { GHP_JOB_TEXT_BYTES = 600 };
+
+struct ghp_job {
+    /* given */
+    char **command;        /* argv, ended by NULL */
+    const char *heartbeat; /* the file that it writes */
+    double silence_s;      /* longest time without a beat */
+    /* found */
+    pid_t pid;
+    int pipe;                      /* its stderr; -1: closed */
+    int exit_code;                 /* -1: it was killed, see `signal` */
+    int signal;                    /* that killed it; 0: none */
+    bool silent;                   /* it was ended because its heart stood still */
+    int asked;                     /* how often it was asked to stop */
+    int left;                      /* processes that could not be killed */
+    struct ghp_beat beat;          /* the last one */
+    char said[GHP_JOB_TEXT_BYTES]; /* why it failed, in its own words; "": it did not say */
+    int rank_of_said;              /* how much these words tell */
+    char line[GHP_JOB_TEXT_BYTES];
+    size_t line_bytes;
+};
+
+/* Returns   GHP_OK; GHP_ERR_INPUT (the command cannot be run); GHP_ERR_INTERNAL (no process, no pipe) */
+enum ghp_status ghp_job_start(struct ghp_job *job);
+
+/* Until the command and all that it started have ended. *stop_requests: how often a signal asked this process to stop;
+ * the first is handed on as SIGUSR1, which ends ghp-run with a checkpoint; a second one kills. */
+void ghp_job_watch(struct ghp_job *job, const volatile sig_atomic_t *stop_requests);
+
+/* Whether `said` is why it failed: what mpirun or the watchdog says is; the last words of ghp-run are only where it has
+ * ended by itself. */
+bool ghp_job_tells(const struct ghp_job *job);
+
+/* One line of the command's stderr, as far as it tells why it failed. For job.c and its test. */
+void ghp_job_hear(struct ghp_job *job, const char *line);
+
+#endif

@@ -1,0 +1,98 @@
+/* ghp-test: timeout=60
+ *
+ * tests/launcher/test_job.c - a command is watched to its end, however it ends: by itself, by a signal, because it is
+ * silent, because it is asked to stop; what it leaves behind is killed; which of its words are kept. */
+#include "launcher/family.h"
+#include "launcher/job.h"
+
+#include "core/base/clock.h"
+#include "tests/check.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static char beat[64], pid_file[64], script[512];
+static volatile sig_atomic_t requests;
+
+static void raise_request(int number)
+{
+    (void)number;
+    requests++;
+}
+
+static struct ghp_job run(const char *text, double silence_s)
+{
+    static char *command[] = {"/bin/sh", "-c", script, NULL};
+    struct ghp_job job = {.command = command, .heartbeat = beat, .silence_s = silence_s};
+
+    snprintf(script, sizeof(script), text, pid_file);
+    if (CHECK_STATUS(ghp_job_start(&job), GHP_OK)) ghp_job_watch(&job, &requests);
+    CHECK_EQ(job.left, 0);
+    return job;
+}
+
+/* The process whose number the script wrote is gone. */
+static void check_gone(void)
+{
+    FILE *file = fopen(pid_file, "r");
+    int pid = 0;
+
+    CHECK(file != NULL && fscanf(file, "%d", &pid) == 1 && fclose(file) == 0);
+    CHECK(pid > 1 && kill(pid, 0) != 0);
+    unlink(pid_file);
+}
+
+static void check_words(void)
+{
+    struct ghp_job job = {.exit_code = -1};
+
+    ghp_job_hear(&job, "ghp-run: resuming after step 7");
+    CHECK(!ghp_job_tells(&job)); /* killed: not its reason */
+    ghp_job_hear(&job, "ghp-run: cannot read 'x': no such file; see that it is there");
+    ghp_job_hear(&job, "ghp-run: warning: no checkpoint after 3 steps");
+    job.exit_code = 1;
+    CHECK(ghp_job_tells(&job));
+    CHECK_TEXT(job.said, "cannot read 'x': no such file; see that it is there");
+    ghp_job_hear(
+        &job,
+        "mpirun noticed that process rank 2 with PID 7 on node n exited on signal 9 (Killed).");
+    ghp_job_hear(&job, "ghp-run: and more");
+    CHECK(strstr(job.said, "rank 2") != NULL);
+    ghp_job_hear(
+        &job, "ghp-run: worker 0 waited 5 s in 'all_reduce conv1': nothing arrived from rank(s) 1");
+    ghp_job_hear(&job, "ghp-run: worker 3 waited 5 s in 'ending'");
+    CHECK(strstr(job.said, "worker 0 waited 5 s in 'all_reduce conv1'") == job.said);
+}
+
+CHECK_TEST(job)
+{
+    struct ghp_job job;
+    double begin_s;
+
+    (void)argc, (void)argv;
+    snprintf(beat, sizeof(beat), "/tmp/ghp-test-job-%ld.beat", (long)getpid());
+    snprintf(pid_file, sizeof(pid_file), "/tmp/ghp-test-job-%ld.pid", (long)getpid());
+    CHECK_STATUS(ghp_family_adopt(), GHP_OK);
+    check_words();
+
+    job = run("echo 'ghp-run: no; yes' >&2; exit 3", 60);
+    CHECK_EQ(job.exit_code, 3);
+    CHECK_TEXT(job.said, "no; yes");
+    job = run("sleep 1000 & echo $! >%s; kill -9 $$", 60);
+    CHECK(job.exit_code == -1 && job.signal == SIGKILL);
+    check_gone();
+
+    begin_s = ghp_now_s();
+    job = run("trap '' TERM; sleep 1000 & echo $! >%s; kill -STOP $$; wait", 1);
+    CHECK(job.silent && ghp_now_s() - begin_s < 30);
+    check_gone();
+
+    signal(SIGALRM, raise_request);
+    alarm(1);
+    job = run("trap 'exit 4' USR1; echo $$ >%s; while :; do sleep 0.1; done", 60);
+    CHECK(job.exit_code == 4 && !job.silent);
+    check_gone();
+    unlink(beat);
+    return check_end();
+}

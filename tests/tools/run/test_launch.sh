@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch
+# tests/tools/run/test_launch.sh - ghp-launch keeps a training going: a worker that is killed, mpirun that is killed, a
+# worker that hangs, at random steps: it goes on, and ends with the losses and weights of an undisturbed run, to the bit
+# with as many workers, to rounding (of double) with one fewer, so no sample is left out or seen twice. It stops in
+# order, gives up with a reason, and leaves no process behind, even where it is killed itself. GHP_SEED repeats the
+# steps.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+RANDOM=${GHP_SEED:-$$}
+echo "GHP_SEED=${GHP_SEED:-$$}"
+model=$GHP_SOURCE/models/lenet5.json steps=240
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 || exit 1
+for n in 4 3; do
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $n --batch 12 --strategy data -o $n.json >out 2>&1 ||
+        { cat out >&2; exit 1; }
+done
+
+# What takes mpirun's place: each worker leaves its process number, in pid.RANK and with all others in pids.
+cat >mpi.sh <<'SH'
+#!/bin/sh
+shift
+workers=$1
+shift
+exec mpirun --oversubscribe --bind-to none -n "$workers" ./rank.sh "$@"
+SH
+cat >rank.sh <<'SH'
+#!/bin/sh
+echo $$ >>pids
+echo $$ >"pid.$OMPI_COMM_WORLD_RANK"
+exec "$@"
+SH
+chmod +x mpi.sh rank.sh
+options=(--steps $steps --numerics exact --precision double --backend reference --threads 1 --lr 0.02 --json)
+
+# launch ARGS... -- ARGS...: in the background; its number in $job
+launch() {
+    "$GHP_BIN/ghp-launch" --mpirun ./mpi.sh --checkpoint kept --pause 0.1 "$@" "${options[@]}" --metrics metrics.jsonl \
+        --checkpoint-every 20 --watchdog 6 >out 2>err </dev/null &
+    job=$!
+}
+value() { sed -n "s/^ *\"weights_hash\": \"\(.*\)\",*\$/\1/p" "$1"; }
+curve() { sed 's/"images_per_s":[^,]*,//' "$1"; }
+losses() { sed 's/.*"loss":\([^,]*\),.*/\1/' "$1"; }
+says() { grep -qE -e "$1" err || fail "$2 does not say '$1', but: $(head -c 3000 err)"; }
+alive() { kill -0 "$1" 2>/dev/null && [ "$(ps -o stat= -p "$1" | cut -c1)" != Z ]; }
+waits() { # waits SECONDS COMMAND...: until the command succeeds
+    local end=$((SECONDS + $1))
+    until "${@:2}"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.05
+    done
+}
+lines() { [ -e metrics.jsonl ] && [ "$(wc -l <metrics.jsonl)" -ge "$1" ]; }
+none_left() { for pid in $(cat pids); do ! alive "$pid" || return 1; done; }
+gone() { ! alive "$1"; }
+attempts() { [ "$(wc -l <pids)" -ge $((4 * $1)) ]; }
+
+# ends CODE NAME: ghp-launch ends with this code, and leaves nobody
+ends() {
+    local got=0
+    waits 120 gone $job || { fail "$2: does not end"; kill -9 $job; }
+    wait $job || got=$?
+    [ $got = "$1" ] || fail "$2: exit $got, not $1: $(tail -c 3000 err)"
+    waits 10 none_left || fail "$2: processes are left"
+    [ ! -e kept/heartbeat ] || [ "$1" = 137 ] || fail "$2: the heartbeat is left"
+}
+anew() { rm -rf kept metrics.jsonl pid.* && : >pids; }
+
+mpirun --oversubscribe --bind-to none -n 4 "$GHP_BIN/ghp-run" 4.json "${options[@]}" --metrics whole.jsonl \
+    >whole 2>err ||
+    { fail "the undisturbed run: $(cat err)"; exit 1; }
+curve whole.jsonl >whole.curve
+[ -n "$(value whole)" ] || fail "no weights_hash"
+
+# three failures one after the other, each at a random step some checkpoints after the last
+anew
+launch 4.json 3.json --
+for failure in 1 2 3; do
+    waits 60 attempts $failure || fail "attempt $failure does not start: $(tail -c 2000 err)"
+    at=$((60 * failure - 30 + RANDOM % 30))
+    waits 60 lines $at || fail "failure $failure: step $at is not reached: $(tail -c 2000 err)"
+    case $failure in
+    1) kill -9 "$(cat pid.$((RANDOM % 4)))" ;;
+    2) kill -9 "$(ps -o ppid= -p "$(cat pid.0)" | tr -d ' ')" ;;
+    3) kill -STOP "$(cat pid.2)" ;;
+    esac
+done
+ends 0 'three failures'
+says '4 workers failed after [0-9]+ steps, with a checkpoint of [0-9]+: .*rank [0-3] .*signal 9' 'a killed worker'
+says 'with a checkpoint of [0-9]+: mpirun ended by signal 9' 'a killed mpirun'
+says 'with a checkpoint of [0-9]+: worker [0-9] waited 6 s in .*rank\(s\) .*2' 'a worker that hangs'
+[ "$(grep -c "4 workers go on by '4.json' from step" err)" = 3 ] || fail "not three restarts: $(grep ghp-launch err)"
+[ "$(value out)" = "$(value whole)" ] || fail "other weights than undisturbed"
+curve metrics.jsonl | cmp -s - whole.curve || fail "other losses than undisturbed: a sample was left out or seen twice"
+
+# one worker fewer from then on. Sums of another order leave differences of some 1e-13 in double; 1e-10 leaves room.
+anew
+echo 4 >left
+launch 4.json 3.json --workers-left 'cat left' --
+waits 60 lines $((30 + RANDOM % 60)) || fail "the run of four does not train: $(cat err)"
+echo 3 >left
+kill -9 "$(cat pid.3)"
+ends 0 'a lost worker'
+says "3 workers go on by '3.json' from step [1-9]" 'a lost worker'
+losses metrics.jsonl | paste - <(losses whole.jsonl) | awk -v steps=$steps '
+    { d = $1 - $2; if (!(d <= 1e-10 && d >= -1e-10)) bad = 1; n++ } END { exit bad || n != steps }' ||
+    fail "with one worker fewer: other losses than undisturbed"
+
+# stops in order, goes on
+anew
+launch 4.json --
+waits 60 lines 30 || fail "does not train: $(cat err)"
+kill -TERM $job
+ends 4 'a stop'
+says 'ended after [0-9]+ of' 'a stop'
+launch 4.json --resume --
+ends 0 'going on'
+[ "$(value out)" = "$(value whole)" ] || fail "stopped and gone on: other weights than undisturbed"
+
+# killed itself: mpirun ends, and the workers with it
+anew
+launch 4.json --
+waits 60 lines 30 || fail "does not train: $(cat err)"
+kill -9 $job
+ends 137 'killed itself'
+
+# gives up
+anew
+launch 4.json 3.json --restarts 2 -- --data idx:nowhere
+ends 1 'data that is not there'
+says "ghp-launch: gave up: 3 failures in a row without a newer checkpoint, the last: .*nowhere" 'giving up'
+says "3 workers go on by '3.json' from step 0" 'a second failure'
+launch 4.json --restarts 5 --workers-left 'echo 2' -- --data idx:nowhere
+ends 1 'too few workers'
+says 'gave up: 2 workers are left, and the smallest plan is for 4' 'too few workers'
+launch 4.json -- --nonsense
+ends 2 'an option that ghp-run has not'
+denied 2 'no plan' "$GHP_BIN/ghp-launch" --checkpoint kept
+denied 2 'give --checkpoint DIR' "$GHP_BIN/ghp-launch" 4.json
+denied 2 'behind .--.' "$GHP_BIN/ghp-launch" 4.json --checkpoint kept -- --resume
+denied 1 'from the most workers' "$GHP_BIN/ghp-launch" 3.json 4.json --checkpoint kept
+denied 1 'nosuch' "$GHP_BIN/ghp-launch" nosuch.json --checkpoint kept
+exit $((failures > 0))
