@@ -110,18 +110,12 @@ int ghp_buffer_assignment_output_gradient(const struct ghp_buffer_assignment *k,
     return first < 0 ? -1 : ghp_buffer_assignment_edge_gradient(k, first);
 }
 
-static bool may_overwrite_input(const struct ghp_buffer_assignment *k, int layer)
-{
-    const struct ghp_layer *l = &k->how->model->layers[layer];
-    return ghp_lower_overwrites_input(k->how->model, layer) ||
-           (ghp_op_in_place(l) && k->x_changed[l->first_edge]);
-}
-
 enum ghp_status ghp_buffer_assignment_make_output(struct ghp_buffer_assignment *k, int layer)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
     int *slot = k->recompute ? &k->now->recompute_y[layer] : &k->now->y[layer];
-    if (*slot < 0 && may_overwrite_input(k, layer))
+    bool changed = l->n_inputs > 0 && k->x_changed[l->first_edge];
+    if (*slot < 0 && ghp_lower_overwrites_input(k->how->model, layer, changed))
         *slot = ghp_buffer_assignment_input(k, l->first_edge);
     return ghp_buffer_assignment_demand(
         k, slot,

@@ -83,9 +83,9 @@ bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer);
  * ones are added to it. -1 where nothing reads the layer. */
 int ghp_lower_first_gradient(const struct ghp_model *model, int layer);
 
-/* Whether an in-place operation may overwrite its unchanged input: nobody else reads that, and its maker does not need
- * it again. (An input that changed its layout on the way belongs to the operation alone.) */
-bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer);
+/* Whether an operation's output is the buffer of its first input: of one in place, where that input changed its layout
+ * on the way and so belongs to it alone, or else nobody else reads it and its maker does not need it again. */
+bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer, bool changed);
 
 /* Whether the gradient of a layer's input is the buffer of its output's: of in-place operations; of an addition's
  * inputs those that only read it, and one that others add to after those have read it. Further inputs get copies. */

@@ -69,10 +69,10 @@ bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer)
     return how->staging->recompute[layer];
 }
 
-bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer)
+bool ghp_lower_overwrites_input(const struct ghp_model *model, int layer, bool changed)
 {
     const struct ghp_layer *l = &model->layers[layer];
-    if (!ghp_op_in_place(l)) return false;
+    if (!ghp_op_in_place(l) || changed) return ghp_op_in_place(l);
     const struct ghp_layer *from = &model->layers[l->inputs[0]];
     return from->n_consumers == 1 && !ghp_op_needs_output(from->op);
 }

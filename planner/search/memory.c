@@ -125,12 +125,13 @@ static enum ghp_status learn_layer(struct maker *m, int v)
     return GHP_OK;
 }
 
-/* The last point at which the consumer of an edge reads the tensor as the producer left it. */
-static int last_unchanged_read(const struct maker *m, int e)
+/* The last point at which the consumer of an edge reads the tensor, as the producer left it or after it changed its
+ * layout. */
+static int last_read(const struct maker *m, int e, bool changed)
 {
     int to = m->model->edges[e].to;
 
-    if (ghp_lower_overwrites_input(m->model, to))
+    if (ghp_lower_overwrites_input(m->model, to, changed))
         return ghp_point_forward(m->model, to) - 1; /* from there on it is the consumer's output */
     return m->facts[to].reads_input ? ghp_point_backward(m->model, to)
                                     : ghp_point_forward(m->model, to);
@@ -147,7 +148,7 @@ static int keeper_of(const struct maker *m, int v, int *at_least)
     for (int i = 0; i < layer->n_consumers; ++i) {
         int e = layer->out_edges[i];
 
-        if (keeper < 0 || last_unchanged_read(m, e) > last_unchanged_read(m, keeper)) keeper = e;
+        if (keeper < 0 || last_read(m, e, false) > last_read(m, keeper, false)) keeper = e;
         if (layer->n_consumers > 1 && ghp_point_forward_edge(m->model, e) > *at_least)
             *at_least = ghp_point_forward_edge(m->model, e);
     }
@@ -283,23 +284,18 @@ static enum ghp_status forward_spans(struct maker *m, int e, int from_flat, int 
                                      bool changed)
 {
     const struct ghp_edge *edge = &m->model->edges[e];
-    const struct ghp_layer *from = &m->model->layers[edge->from], *to = &m->model->layers[edge->to];
+    const struct ghp_layer *from = &m->model->layers[edge->from];
     struct ghp_spans *spans = &m->in->edge_spans;
     int lives, at = ghp_point_forward_edge(m->model, e), keeper = keeper_of(m, edge->from, &lives);
-    int last = ghp_point_forward(m->model, edge->to);
 
     if (keeper == e)
         GHP_TRY(add_span(m, spans,
                          tensor_bytes(m, ghp_split_layouts(m->in->choices[from_flat]).y, from->out),
-                         lives + 1, changed ? at : last_unchanged_read(m, e)));
+                         lives + 1, changed ? at : last_read(m, e, false)));
     if (!changed) return GHP_OK;
-    if (ghp_op_in_place(to))
-        --last; /* from there on it is the consumer's output */
-    else if (m->facts[edge->to].reads_input)
-        last = ghp_point_backward(m->model, edge->to);
     return add_span(m, spans,
                     tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).x, from->out), at,
-                    last);
+                    last_read(m, e, true));
 }
 
 /* Whether the consumer's gradient for this edge is its own output gradient's buffer. */

@@ -3,7 +3,8 @@
  * A mirror of the lifetimes that core/program/buffer_assignment gives: weights, gradients and momentum always;
  * activations from their forward point to their last reader; gradients from their maker to their reader; scratch at
  * its own point. In-place operations hand a buffer on, so each part of its life is attributed to the piece that
- * decides it.
+ * decides it. What is overwritten, which gradient comes first and which is another's buffer are asked of the functions
+ * that the assignment asks (core/program/lower.h); only the points in between are counted here.
  *
  * The sum is the program's live bytes on chains, and never above them on any graph: where several consumers decide
  * how long a tensor lives, only the one that could keep it longest is counted.  Beside the sum stands the one receive
