@@ -308,12 +308,12 @@ enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timin
         memset(v, 0, (size_t)bytes);
         memset(dw, 0, (size_t)bytes);
         for (int i = 0; i <= how.repeats; i++) {
-            struct ghp_update update = {.w = w,
-                                        .v = v,
+            struct ghp_update update = {.optimizer = &ghp_optimizer_sgd,
+                                        .w = w,
+                                        .moment = {v},
                                         .dw = dw,
                                         .elements = weights,
-                                        .learning_rate = 1e-3,
-                                        .momentum = 0.9};
+                                        .given = ghp_optimizer_usual(&ghp_optimizer_sgd)};
             double begin = now_s(how);
             status = ghp_backend_onednn.update(backend, &update);
             if (i > 0) samples.values[samples.n++] = now_s(how) - begin;

@@ -36,6 +36,7 @@ static double step_with(const struct costing *p, const struct ghp_split *splits,
 
     how.bucket_bytes = of->bucket_bytes;
     how.sync = of->sync;
+    how.optimizer = of->optimizer;
     return ghp_plan_predict(&how, splits, p->profile, &predicted) == GHP_OK ? predicted.step_s
                                                                             : NAN;
 }
@@ -119,6 +120,11 @@ static const struct ghp_sync_ops *sync_of(const struct ghp_plan *plan)
     return plan->sync != NULL ? plan->sync : &ghp_sync_allreduce;
 }
 
+static const struct ghp_optimizer *optimizer_of(const struct ghp_plan *plan)
+{
+    return ghp_optimizer_at(ghp_optimizer_index(plan->optimizer));
+}
+
 /* The rows for two plans of the same network, workers and batch. */
 static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing *p)
 {
@@ -132,6 +138,15 @@ static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing 
         step_s = step_with(p, a->splits, &with);
         put_difference(sheet, (struct difference){"synchroniser", sync_of(a)->name,
                                                   sync_of(b)->name, step_s, step_s - p->step_s});
+    }
+    if (optimizer_of(a) != optimizer_of(b)) {
+        struct ghp_plan with = *a;
+
+        with.optimizer = b->optimizer;
+        step_s = step_with(p, a->splits, &with);
+        put_difference(sheet,
+                       (struct difference){"optimizer", optimizer_of(a)->name,
+                                           optimizer_of(b)->name, step_s, step_s - p->step_s});
     }
     if (a->bucket_bytes != b->bucket_bytes) {
         struct ghp_plan with = *a;

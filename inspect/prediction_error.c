@@ -34,7 +34,8 @@ static int by_error(const void *a, const void *b)
     double x = fabs(error_of(a)), y = fabs(error_of(b));
 
     if (x != y) return x < y ? 1 : -1;
-    return strcmp(((const struct prediction_error_term *)a)->name, ((const struct prediction_error_term *)b)->name);
+    return strcmp(((const struct prediction_error_term *)a)->name,
+                  ((const struct prediction_error_term *)b)->name);
 }
 
 static void add_term(struct prediction_error_terms *terms, const char *name, double predicted_s,
@@ -107,7 +108,8 @@ static void add_instrs(const struct ghp_record *r, struct prediction_error_terms
 }
 
 static void add_run(const struct ghp_record *r, struct prediction_error_terms *terms,
-                    struct prediction_error_terms *concurrent, struct prediction_error_terms *layers)
+                    struct prediction_error_terms *concurrent,
+                    struct prediction_error_terms *layers)
 {
     char name[NAME_BYTES];
 
@@ -201,7 +203,8 @@ static void put_steps(struct ghp_display *report, const struct ghp_record *recor
 }
 
 static void put_tables(struct ghp_display *report, const struct prediction_error_terms *terms,
-                       const struct prediction_error_terms *concurrent, const struct prediction_error_terms *layers)
+                       const struct prediction_error_terms *concurrent,
+                       const struct prediction_error_terms *layers)
 {
     struct ghp_sheet *sheet = ghp_sheet_open(report, "terms", term_columns);
 
@@ -243,7 +246,8 @@ static double name_largest(const struct prediction_error_terms *terms, char *tex
 }
 
 static void put_sentence(struct ghp_display *report, const struct prediction_error_terms *terms,
-                         const struct prediction_error_terms *layers, double predicted_s, double measured_s)
+                         const struct prediction_error_terms *layers, double predicted_s,
+                         double measured_s)
 {
     char where[NAMED * (NAME_BYTES + 32)], in[NAMED * (NAME_BYTES + 32)], text[1024];
     double share = name_largest(terms, where, sizeof where);
@@ -263,7 +267,8 @@ static void put_sentence(struct ghp_display *report, const struct prediction_err
 static enum ghp_status show(struct ghp_display *report, const struct ghp_record *records, int n)
 {
     struct prediction_error_terms tables[3] = {{0}};
-    struct prediction_error_terms *terms = &tables[0], *concurrent = &tables[1], *layers = &tables[2];
+    struct prediction_error_terms *terms = &tables[0], *concurrent = &tables[1],
+                                  *layers = &tables[2];
     double predicted_s = 0, measured_s = 0;
     enum ghp_status status = GHP_OK;
     size_t most = 4;
@@ -291,7 +296,8 @@ static enum ghp_status show(struct ghp_display *report, const struct ghp_record 
     return status;
 }
 
-enum ghp_status ghp_inspect_prediction_error(struct ghp_display *report, const char *const *paths, int n)
+enum ghp_status ghp_inspect_prediction_error(struct ghp_display *report, const char *const *paths,
+                                             int n)
 {
     struct ghp_record *records = ghp_alloc((size_t)n, sizeof *records);
     enum ghp_status status = records != NULL ? GHP_OK : GHP_NO_MEMORY();

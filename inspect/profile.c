@@ -317,6 +317,18 @@ static void put_comms(struct ghp_display *report, const struct ghp_profile *prof
     ghp_display_sheet(report, sheet);
 }
 
+static void put_rate(struct ghp_sheet *sheet, const char *name, const struct ghp_rate *rate)
+{
+    bool free_of_cost = !(rate->bandwidth_Bps > 0);
+
+    ghp_sheet_row(sheet);
+    ghp_sheet_text(sheet, name);
+    ghp_sheet_real(sheet, free_of_cost ? NAN : rate->latency_s);
+    ghp_sheet_real(sheet, free_of_cost ? NAN : rate->bandwidth_Bps);
+    ghp_sheet_real(sheet, free_of_cost ? NAN : rate->spread);
+    ghp_sheet_text(sheet, free_of_cost ? "free" : ghp_source_name(rate->source));
+}
+
 static void put_rates(struct ghp_display *report, const struct ghp_profile *profile)
 {
     static const struct ghp_column columns[] = {
@@ -326,9 +338,6 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
         {"spread", "spread", "%", 'r', 100, 1},
         {"source", "source", "", 't', 0, 0},
         {NULL, NULL, NULL, 0, 0, 0}};
-    static const char *const names[] = {"copy", "update", "load", "accumulate"};
-    const struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load,
-                                            &profile->accumulate};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "rates", columns);
 
     ghp_sheet_note(sheet, "bytes written by the second; no bandwidth: free");
@@ -349,16 +358,12 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
     if (profile->analytic.batch_half > 0)
         ghp_sheet_note(sheet, "half of the flop/s are reached at %.4g samples of a worker",
                        profile->analytic.batch_half);
-    for (int i = 0; i < 4; ++i) {
-        bool free_of_cost = !(rates[i]->bandwidth_Bps > 0);
-
-        ghp_sheet_row(sheet);
-        ghp_sheet_text(sheet, names[i]);
-        ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->latency_s);
-        ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->bandwidth_Bps);
-        ghp_sheet_real(sheet, free_of_cost ? NAN : rates[i]->spread);
-        ghp_sheet_text(sheet, free_of_cost ? "free" : ghp_source_name(rates[i]->source));
-    }
+    put_rate(sheet, "copy", &profile->copy);
+    for (int i = 0; i < GHP_OPTIMIZERS; ++i)
+        if (i == GHP_OPTIMIZER_INDEX_sgd || profile->update[i].bandwidth_Bps > 0)
+            put_rate(sheet, ghp_optimizer_at(i)->rate, &profile->update[i]);
+    put_rate(sheet, "load", &profile->load);
+    put_rate(sheet, "accumulate", &profile->accumulate);
     ghp_display_sheet(report, sheet);
 }
 

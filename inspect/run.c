@@ -178,8 +178,8 @@ static enum ghp_status print_lists(json_t *root)
 }
 
 /* Where the error sits, if the file says enough for that. */
-static enum ghp_status print_prediction_error(struct ghp_display *report, const struct ghp_json *doc,
-                                      const char *path)
+static enum ghp_status print_prediction_error(struct ghp_display *report,
+                                              const struct ghp_json *doc, const char *path)
 {
     report->sheets += !report->json; /* the values */
     if (!ghp_record_is_whole(doc)) {

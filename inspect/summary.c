@@ -87,6 +87,8 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     }
     ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
                    100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
+    if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
+        ghp_table_note(t, "trained with the optimizer %s", plan->optimizer->name);
     if (c->sync != NULL) ghp_table_note(t, "%s", c->sync);
     if (c->unfinished != NULL) ghp_table_note(t, "unfinished: %s", c->unfinished);
     if (c->preferred != NULL) ghp_table_note(t, "preferred: %s", c->preferred);
@@ -218,6 +220,8 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     ghp_json_put(object, "group_size", json_integer(plan->group_size), failed);
     ghp_json_put(object, "bucket_cap_bytes", json_integer(plan->bucket_bytes), failed);
     if (plan->sync != NULL) ghp_json_put(object, "sync", json_string(plan->sync->name), failed);
+    if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
+        ghp_json_put(object, "optimizer", json_string(plan->optimizer->name), failed);
     ghp_json_put(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), failed);
     if (plan->what_if.n > 0)
         ghp_json_put(object, "what_if", ghp_overrides_json(&plan->what_if), failed);

@@ -118,7 +118,9 @@ struct ghp_profile {
     char *host;
     struct ghp_machine machine; /* links carry the analytic model for collectives */
     struct ghp_analytic_model analytic;
-    struct ghp_rate copy, update, load, accumulate; /* bytes written */
+    struct ghp_rate copy, load, accumulate; /* bytes written */
+    /* the same, by enum ghp_optimizer_index; bandwidth 0 of another than sgd: not known */
+    struct ghp_rate update[GHP_OPTIMIZERS];
     struct ghp_overlap overlap;
     struct ghp_speed_probe speed_probe;
     /* of the workers that were measured; entries and rates are the slowest's */
@@ -222,6 +224,10 @@ enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
 /* Ring model only, over the slowest link that the ranks cross; groups that share a node share its outer link. */
 double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,
                           struct ghp_ranks ranks, int workers);
+
+/* Of an optimizer's update; of one that is not known: sgd's. NULL: sgd. */
+const struct ghp_rate *ghp_profile_update(const struct ghp_profile *profile,
+                                          const struct ghp_optimizer *optimizer);
 
 /* Seconds for one instruction. */
 enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,

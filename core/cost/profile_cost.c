@@ -329,6 +329,14 @@ static double runs_of(const struct ghp_instr *instr)
     return instr->pass == GHP_PASS_BACKWARD_WEIGHT ? 1 : ghp_local_repeat(&instr->local);
 }
 
+const struct ghp_rate *ghp_profile_update(const struct ghp_profile *profile,
+                                          const struct ghp_optimizer *optimizer)
+{
+    const struct ghp_rate *own = &profile->update[ghp_optimizer_index(optimizer)];
+
+    return own->bandwidth_Bps > 0 ? own : &profile->update[GHP_OPTIMIZER_INDEX_sgd];
+}
+
 enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
                                  int workers, struct ghp_cost *cost)
 {
@@ -339,7 +347,9 @@ enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct
         cost->contention_s *= runs_of(instr);
         return GHP_OK;
     case GHP_INSTR_LOAD: *cost = rate_cost(&profile->load, instr->bytes); return GHP_OK;
-    case GHP_INSTR_UPDATE: *cost = rate_cost(&profile->update, instr->bytes); return GHP_OK;
+    case GHP_INSTR_UPDATE:
+        *cost = rate_cost(ghp_profile_update(profile, instr->optimizer), instr->bytes);
+        return GHP_OK;
     case GHP_INSTR_ACCUMULATE: *cost = rate_cost(&profile->accumulate, instr->bytes); return GHP_OK;
     case GHP_INSTR_SEND:
         GHP_TRY(ghp_profile_transfer(profile, &instr->transfer, cost));

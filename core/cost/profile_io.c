@@ -18,15 +18,22 @@ enum { MAX_WORKERS = 1 << 20 };
 #define MAX_RATE 1e18
 #define MAX_SAMPLES 1e9
 
-/* The names of `read_rates`, in the order of rate_of. */
-static const char *const rate_names[] = {"copy", "update", "load", "accumulate", NULL};
+/* Rates that every file has, and then those of further optimizers, where they are known. */
+enum { N_RATES = 4, MAX_RATES = N_RATES + GHP_OPTIMIZERS - 1 };
 
-static const struct ghp_rate *rate_of(const struct ghp_profile *profile, int i)
+static struct ghp_rate *rate_of(struct ghp_profile *profile, int i)
 {
-    const struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load,
-                                            &profile->accumulate};
+    struct ghp_rate *const rates[N_RATES] = {&profile->copy, &profile->update[0], &profile->load,
+                                             &profile->accumulate};
 
-    return rates[i];
+    return i < N_RATES ? rates[i] : &profile->update[i - N_RATES + 1];
+}
+
+static const char *rate_name(int i)
+{
+    static const char *const names[N_RATES] = {"copy", "update", "load", "accumulate"};
+
+    return i < N_RATES ? names[i] : ghp_optimizer_at(i - N_RATES + 1)->rate;
 }
 
 static const char *const format_names[] = {"plain", "nChw16c", NULL};
@@ -40,13 +47,18 @@ static json_t *rates_json(const struct ghp_profile *profile)
 {
     json_t *rates = json_object();
 
-    for (int i = 0; rates != NULL && rate_names[i] != NULL; ++i) {
-        const struct ghp_rate *rate = rate_of(profile, i);
+    for (int i = 0; rates != NULL && i < MAX_RATES; ++i) {
+        const struct ghp_rate *rate =
+            rate_of((struct ghp_profile *)(uintptr_t)profile, i); /* only read */
         json_t *item = json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s,
                                  "bandwidth_Bps", rate->bandwidth_Bps, "spread", rate->spread,
                                  "source", ghp_source_name(rate->source));
 
-        if (json_object_set_new(rates, rate_names[i], item) == 0) continue;
+        if (i >= N_RATES && !(rate->bandwidth_Bps > 0)) {
+            json_decref(item);
+            continue;
+        }
+        if (json_object_set_new(rates, rate_name(i), item) == 0) continue;
         json_decref(rates);
         return NULL;
     }
@@ -213,19 +225,23 @@ static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *s
 static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const keys[] = {"latency_s", "bandwidth_Bps", "spread", "source", NULL};
-    struct ghp_rate *const rates[] = {&profile->copy, &profile->update, &profile->load,
-                                      &profile->accumulate};
+    const char *names[MAX_RATES + 1] = {NULL};
     struct ghp_node group, node;
 
+    for (int i = 0; i < MAX_RATES; ++i)
+        names[i] = rate_name(i);
     GHP_TRY(ghp_json_get(at, "rates", &group));
-    GHP_TRY(ghp_json_only_keys(&group, rate_names));
-    for (int i = 0; rate_names[i] != NULL; ++i) {
-        GHP_TRY(ghp_json_get(&group, rate_names[i], &node));
+    GHP_TRY(ghp_json_only_keys(&group, names));
+    for (int i = 0; i < MAX_RATES; ++i) {
+        struct ghp_rate *rate = rate_of(profile, i);
+
+        if (i >= N_RATES && !ghp_json_has(&group, names[i])) continue;
+        GHP_TRY(ghp_json_get(&group, names[i], &node));
         GHP_TRY(ghp_json_only_keys(&node, keys));
-        GHP_TRY(ghp_json_real(&node, "latency_s", 0, MAX_SECONDS, &rates[i]->latency_s));
-        GHP_TRY(ghp_json_real(&node, "bandwidth_Bps", 0, MAX_RATE, &rates[i]->bandwidth_Bps));
-        GHP_TRY(ghp_json_real(&node, "spread", 0, MAX_SECONDS, &rates[i]->spread));
-        GHP_TRY(read_source(&node, &rates[i]->source));
+        GHP_TRY(ghp_json_real(&node, "latency_s", 0, MAX_SECONDS, &rate->latency_s));
+        GHP_TRY(ghp_json_real(&node, "bandwidth_Bps", 0, MAX_RATE, &rate->bandwidth_Bps));
+        GHP_TRY(ghp_json_real(&node, "spread", 0, MAX_SECONDS, &rate->spread));
+        GHP_TRY(read_source(&node, &rate->source));
     }
     return GHP_OK;
 }

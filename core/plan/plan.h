@@ -41,10 +41,11 @@ struct ghp_plan {
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h), or NULL: nobody says; owned */
     bool *nchw16c;
     int64_t bucket_bytes;
-    const struct ghp_sync_ops *sync; /* NULL: ghp_sync_allreduce */
-    int64_t memory_limit_bytes;      /* 0: none */
-    struct ghp_profile profile;      /* subset, with the machine */
-    struct ghp_overrides what_if;    /* what was overridden in it; none: as measured */
+    const struct ghp_sync_ops *sync;       /* NULL: ghp_sync_allreduce */
+    const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
+    int64_t memory_limit_bytes;            /* 0: none */
+    struct ghp_profile profile;            /* subset, with the machine */
+    struct ghp_overrides what_if;          /* what was overridden in it; none: as measured */
     uint64_t model_hash, profile_hash, machine_hash;
     char *model_path, *profile_path; /* as given, for messages and --verify */
     struct ghp_prediction predicted;

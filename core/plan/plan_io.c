@@ -116,6 +116,8 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     int failed = root == NULL;
 
     if (plan->sync != NULL) put_text(root, "sync", plan->sync->name, &failed);
+    if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
+        put_text(root, "optimizer", plan->optimizer->name, &failed);
     ghp_plan_put_staging(root, plan, &failed);
     ghp_plan_put_memory_format(root, plan, &failed);
     ghp_plan_put_result(root, plan, &failed);
@@ -301,6 +303,17 @@ static enum ghp_status read_sync(const struct ghp_node *root, struct ghp_plan *p
     return GHP_OK;
 }
 
+/* Without the key: sgd. */
+static enum ghp_status read_optimizer(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    int optimizer = 0;
+
+    if (!ghp_json_has(root, "optimizer")) return GHP_OK;
+    GHP_TRY(ghp_json_choice(root, "optimizer", ghp_optimizer_names, &optimizer));
+    plan->optimizer = ghp_optimizer_at(optimizer);
+    return GHP_OK;
+}
+
 /* Workers, batch and groups, and what must hold among them. */
 static enum ghp_status read_problem(const struct ghp_node *root, struct ghp_plan *plan)
 {
@@ -328,6 +341,7 @@ static enum ghp_status read_problem(const struct ghp_node *root, struct ghp_plan
     }
     GHP_TRY(ghp_json_int(root, "bucket_cap_bytes", 0, INT64_MAX, &plan->bucket_bytes));
     GHP_TRY(read_sync(root, plan));
+    GHP_TRY(read_optimizer(root, plan));
     return ghp_json_int(root, "memory_limit_bytes", 0, INT64_MAX, &plan->memory_limit_bytes);
 }
 
@@ -377,6 +391,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "group_size",
                                        "bucket_cap_bytes",
                                        "sync",
+                                       "optimizer",
                                        "memory_limit_bytes",
                                        "stages",
                                        "micro_batches",

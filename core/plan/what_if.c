@@ -297,7 +297,8 @@ static void update_cost(const struct change *c, struct ghp_profile *p)
         p->ops[i].source = GHP_SOURCE_ANALYTIC;
     }
     speed_rate(&p->copy, c->memory);
-    speed_rate(&p->update, c->memory);
+    for (int i = 0; i < GHP_OPTIMIZERS; ++i)
+        speed_rate(&p->update[i], c->memory);
     speed_rate(&p->load, c->memory);
     speed_rate(&p->accumulate, c->memory);
     if (c->moved && p->workers > 0) p->workers = c->workers;
@@ -378,7 +379,8 @@ static enum ghp_status slow_worker(const struct values *to, int workers,
     GHP_TRY(ghp_speeds_slow(&profile->speeds, workers, (int)to->v[KEY_SLOW_WORKER],
                             to->v[KEY_SLOW_FACTOR], &slower));
     if (same(slower, 1)) return GHP_OK; /* another is still the slowest */
-    speed_rate(&profile->update, 1 / slower);
+    for (int i = 0; i < GHP_OPTIMIZERS; ++i)
+        speed_rate(&profile->update[i], 1 / slower);
     speed_rate(&profile->load, 1 / slower);
     speed_rate(&profile->accumulate, 1 / slower);
     return ghp_profile_scale_compute(profile, 1 / slower);

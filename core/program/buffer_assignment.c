@@ -222,14 +222,16 @@ static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp
     if (bucket->strip_bytes > 0) {
         instr->at.w[0] = bucket->weight_strip;
         instr->at.dw[0] = bucket->gradient_strip;
-        instr->at.momentum[0] = bucket->momentum;
+        for (int m = 0; m < instr->optimizer->n_moments; m++)
+            instr->at.moment[m][0] = bucket->moment[m];
         return GHP_OK;
     }
     for (int p = 0; p < l->n_params; p++) {
         int at = instr->layer * GHP_MAX_PARAMS + p;
         instr->at.w[p] = k->weights[at];
         instr->at.dw[p] = k->gradients[at];
-        instr->at.momentum[p] = k->momenta[at];
+        for (int m = 0; m < instr->optimizer->n_moments; m++)
+            instr->at.moment[m][p] = k->moments[m][at];
     }
     for (int s = 0; ghp_layer_has_stats_delta(l) && s < l->n_states; s++) {
         instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];

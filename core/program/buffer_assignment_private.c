@@ -43,7 +43,7 @@ struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignm
                                .bytes = elements * k->how->element_bytes};
 }
 
-/* Of a weight, its gradient, a momentum or a statistic. */
+/* Of a weight, its gradient, a moment or a statistic. */
 struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k,
                                                            enum ghp_buffer_kind buffer_kind,
                                                            int layer, int64_t elements)
@@ -177,16 +177,17 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
+    int n_moments = k->how->forward_only ? 0 : k->program->optimizer->n_moments;
     for (int p = 0; p < l->n_params && !has_strip(k, layer); p++) {
         int at = layer * GHP_MAX_PARAMS + p;
         int64_t elements = ghp_local_param_elements(&local, p);
         GHP_TRY(demand_persistent(
             k, &k->weights[at],
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements), p));
-        if (!k->how->forward_only)
+        for (int m = 0; m < n_moments; m++)
             GHP_TRY(demand_persistent(
-                k, &k->momenta[at],
-                ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_MOMENTUM, layer, elements),
+                k, &k->moments[m][at],
+                ghp_buffer_assignment_describe_parameter(k, ghp_moment_kind(m), layer, elements),
                 p));
     }
     for (int s = 0; s < l->n_states; s++)
@@ -244,7 +245,7 @@ static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, i
     return GHP_OK;
 }
 
-/* Weights in a bucket of their own, this worker's strips of both, and momentum for its strip. */
+/* Weights in a bucket of their own, this worker's strips of both, and moments for its strip. */
 static enum ghp_status make_strips(struct ghp_buffer_assignment *k, int b)
 {
     struct ghp_bucket *bucket = &k->program->buckets[b];
@@ -253,14 +254,17 @@ static enum ghp_status make_strips(struct ghp_buffer_assignment *k, int b)
     int64_t offset = k->placement.number / bucket->tp_size * bucket->strip_bytes;
     struct ghp_buffer whole = ghp_describe_bytes(GHP_BUFFER_WEIGHT_BUCKET, layer, bucket->bytes);
     struct ghp_buffer strip = ghp_describe_bytes(GHP_BUFFER_STRIP, layer, bucket->strip_bytes);
-    struct ghp_buffer momentum = strip;
     whole.elements = bucket->bytes / element_bytes;
-    strip.elements = momentum.elements = bucket->strip_bytes / element_bytes;
-    momentum.buffer_kind = GHP_BUFFER_MOMENTUM;
+    strip.elements = bucket->strip_bytes / element_bytes;
     GHP_TRY(demand_persistent(k, &bucket->weights, whole, b));
     GHP_TRY(carve_at(k, &bucket->weight_strip, strip, bucket->weights, offset));
     GHP_TRY(carve_at(k, &bucket->gradient_strip, strip, bucket->buffer, offset));
-    return demand_persistent(k, &bucket->momentum, momentum, -1);
+    for (int m = 0; m < k->program->optimizer->n_moments; m++) {
+        struct ghp_buffer moment = strip;
+        moment.buffer_kind = ghp_moment_kind(m);
+        GHP_TRY(demand_persistent(k, &bucket->moment[m], moment, -1));
+    }
+    return GHP_OK;
 }
 
 /* Bucket buffers, and each layer's gradients inside them in backward order. */
@@ -288,7 +292,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
             .weights = -1,
             .weight_strip = -1,
             .gradient_strip = -1,
-            .momentum = -1,
+            .moment = {-1, -1},
             .ready_point = ghp_point_backward(model, range->ready_layer),
             .ranks = range->tp_size > 0
                          ? ghp_placement_ranks(
@@ -323,7 +327,7 @@ static void note_changes(struct ghp_buffer_assignment *k)
 static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
 {
     size_t layers = (size_t)k->how->model->n_layers, edges = (size_t)k->how->model->n_edges;
-    size_t shared = layers * (3 * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES);
+    size_t shared = layers * ((2 + GHP_MAX_MOMENTS) * GHP_MAX_PARAMS + 2 * GHP_MAX_STATES);
     size_t each = layers * 6 + 4 * edges, n = shared + (size_t)micro_batches * each;
     int *block = ghp_alloc(n, sizeof *block);
     if (block == NULL) return NULL;
@@ -331,7 +335,8 @@ static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
     int *at = block;
     k->weights = at, at += layers * GHP_MAX_PARAMS;
     k->gradients = at, at += layers * GHP_MAX_PARAMS;
-    k->momenta = at, at += layers * GHP_MAX_PARAMS;
+    for (int m = 0; m < GHP_MAX_MOMENTS; m++)
+        k->moments[m] = at, at += layers * GHP_MAX_PARAMS;
     k->states = at, at += layers * GHP_MAX_STATES;
     k->stats_deltas = at, at += layers * GHP_MAX_STATES;
     for (int t = 0; t < micro_batches; t++) {

@@ -265,6 +265,7 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
                                     .problem = how->problem,
                                     .placement = e.placement,
                                     .element_bytes = how->element_bytes,
+                                    .optimizer = ghp_lowering_optimizer(how),
                                     .n_points = ghp_staging_micro_batches(how->staging) *
                                                 ghp_point_count(how->model)};
     status = lower_with(&e, &buckets);

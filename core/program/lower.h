@@ -31,7 +31,8 @@ struct ghp_lowering {
     bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
-    const struct ghp_sync_ops *sync; /* NULL: ghp_sync_allreduce */
+    const struct ghp_sync_ops *sync;       /* NULL: ghp_sync_allreduce */
+    const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the
      * program */
     const bool *nchw16c;

@@ -69,6 +69,17 @@ struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_ki
     return instr;
 }
 
+struct ghp_instr *ghp_emitter_add_update(const struct ghp_emitter *e, int layer, int64_t bytes,
+                                         int point)
+{
+    struct ghp_instr *update = ghp_emitter_add(e, GHP_INSTR_UPDATE, point);
+    if (update == NULL) return NULL;
+    update->layer = layer;
+    update->optimizer = ghp_lowering_optimizer(e->how);
+    update->bytes = ghp_optimizer_written(update->optimizer, bytes);
+    return update;
+}
+
 struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int tp_size)
 {
     return ghp_placement_ranks(&e->placement, ghp_ranks_replica(e->placement.number, tp_size,

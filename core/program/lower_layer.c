@@ -122,12 +122,11 @@ enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
     const struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
     struct ghp_instr *instr;
     if (e->how->model->layers[layer].n_params == 0) return GHP_OK;
-    instr = ghp_emitter_add(e, GHP_INSTR_UPDATE, ghp_emitter_point(e, layer, false));
+    instr = ghp_emitter_add_update(
+        e, layer, ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes),
+        ghp_emitter_point(e, layer, false));
     if (instr == NULL) return GHP_NO_MEMORY();
-    instr->layer = layer;
     instr->local = local;
-    instr->bytes =
-        2 * ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes);
     return GHP_OK;
 }
 

@@ -88,12 +88,21 @@ static inline const struct ghp_sync_ops *ghp_lowering_sync(const struct ghp_lowe
     return how->sync != NULL ? how->sync : &ghp_sync_allreduce;
 }
 
+static inline const struct ghp_optimizer *ghp_lowering_optimizer(const struct ghp_lowering *how)
+{
+    return how->optimizer != NULL ? how->optimizer : &ghp_optimizer_sgd;
+}
+
 /* Points (program.h) in the emitter's slot. */
 int ghp_emitter_point(const struct ghp_emitter *e, int layer, bool backward);
 int ghp_emitter_edge_point(const struct ghp_emitter *e, int edge, bool backward);
 
 /* Appends a blank instruction (no operands, nobody to talk to); NULL without memory. */
 struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_kind kind, int point);
+
+/* Appends a layer's update of so many bytes of weights; NULL without memory. */
+struct ghp_instr *ghp_emitter_add_update(const struct ghp_emitter *e, int layer, int64_t bytes,
+                                         int point);
 
 /* The holders of this worker's shard, over `tp_size`. */
 struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int tp_size);

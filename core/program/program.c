@@ -193,7 +193,8 @@ static void visit_operands(const struct ghp_instr *instr, operand_visit *visit, 
     for (int i = 0; i < GHP_MAX_PARAMS; i++) {
         visit(context, at->w[i], update);
         visit(context, at->dw[i], instr->kind == GHP_INSTR_COMPUTE);
-        visit(context, at->momentum[i], update);
+        for (int m = 0; m < GHP_MAX_MOMENTS; m++)
+            visit(context, at->moment[m][i], update);
     }
     for (int i = 0; i < GHP_MAX_STATES; i++) {
         visit(context, at->state[i], true);
@@ -319,10 +320,10 @@ const char *const ghp_stream_names[GHP_STREAM_COUNT + 1] = {"compute", "communic
 const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
 {
     static const char *const names[GHP_BUFFER_KIND_COUNT] = {
-        "output",  "edge input",      "edge gradient", "edge gradient out",
-        "weight",  "weight gradient", "momentum",      "state",
-        "drift",   "saved",           "stats",         "labels",
-        "metrics", "scratch",         "bucket",        "weight bucket",
-        "strip",   "comm segment",    "ahead"};
+        "output",        "edge input",      "edge gradient", "edge gradient out",
+        "weight",        "weight gradient", "momentum",      "second moment",
+        "state",         "drift",           "saved",         "stats",
+        "labels",        "metrics",         "scratch",       "bucket",
+        "weight bucket", "strip",           "comm segment",  "ahead"};
     return names[buffer_kind];
 }

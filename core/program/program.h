@@ -19,6 +19,7 @@
 #ifndef GHP_CORE_PROGRAM_PROGRAM_H
 #define GHP_CORE_PROGRAM_PROGRAM_H
 
+#include "core/optimizer/optimizer.h"
 #include "core/sharding/local.h"
 #include "core/sharding/transfer.h"
 
@@ -54,8 +55,9 @@ enum ghp_buffer_kind {
     GHP_BUFFER_EDGE_GRADIENT_OUT, /* dx of an edge after the reshard */
     GHP_BUFFER_WEIGHT,
     GHP_BUFFER_WEIGHT_GRADIENT, /* inside a bucket's buffer */
-    GHP_BUFFER_MOMENTUM,        /* of a parameter; without a slot: of a strip */
-    GHP_BUFFER_STATE,           /* running statistics */
+    GHP_BUFFER_MOMENT, /* of a parameter, the optimizer's first; without a slot: of a strip */
+    GHP_BUFFER_SECOND_MOMENT, /* the same, its second */
+    GHP_BUFFER_STATE,         /* running statistics */
     GHP_BUFFER_STATS_DELTA, /* by what a step's ghost batches move them, inside a bucket's buffer */
     GHP_BUFFER_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
     GHP_BUFFER_STATS,         /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
@@ -94,8 +96,8 @@ struct ghp_buffer {
 struct ghp_operands { /* buffer ids, -1: none */
     int x[GHP_MAX_INPUTS], dx[GHP_MAX_INPUTS];
     int y, dy;
-    int w[GHP_MAX_PARAMS], dw[GHP_MAX_PARAMS], momentum[GHP_MAX_PARAMS], state[GHP_MAX_STATES],
-        stats_delta[GHP_MAX_STATES];
+    int w[GHP_MAX_PARAMS], dw[GHP_MAX_PARAMS], moment[GHP_MAX_MOMENTS][GHP_MAX_PARAMS];
+    int state[GHP_MAX_STATES], stats_delta[GHP_MAX_STATES];
     int saved, stats, labels, metrics, scratch;
 };
 
@@ -148,6 +150,7 @@ struct ghp_instr {
      * the loss layer's forward: METRIC_REDUCE */
     int wait;
     int after; /* WAIT: the SEND, RECEIVE or ALL_GATHER of this step that must be done; else -1 */
+    const struct ghp_optimizer *optimizer; /* UPDATE; else NULL */
     /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
      * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
      * LOAD: at.y, at.labels, from what was prefetched into at.scratch;
@@ -159,6 +162,17 @@ struct ghp_instr {
 static inline bool ghp_instr_sends(const struct ghp_instr *instr)
 {
     return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
+}
+
+/* The buffers of an optimizer's moment, and whether a buffer is one. */
+static inline enum ghp_buffer_kind ghp_moment_kind(int moment)
+{
+    return (enum ghp_buffer_kind)(GHP_BUFFER_MOMENT + moment);
+}
+
+static inline bool ghp_buffer_kind_is_moment(enum ghp_buffer_kind buffer_kind)
+{
+    return buffer_kind >= GHP_BUFFER_MOMENT && buffer_kind < GHP_BUFFER_MOMENT + GHP_MAX_MOMENTS;
 }
 
 /* Whether it sums a bucket of gradients. */
@@ -173,7 +187,7 @@ struct ghp_bucket {
     int64_t strip_bytes; /* of this worker's strip; 0: it updates all of it */
     int buffer;          /* GHP_BUFFER_BUCKET */
     int weights;         /* GHP_BUFFER_WEIGHT_BUCKET, and the strips; -1: none */
-    int weight_strip, gradient_strip, momentum;
+    int weight_strip, gradient_strip, moment[GHP_MAX_MOMENTS];
     struct ghp_ranks ranks;
     int ready_point; /* backward point of its last member */
 };
@@ -183,6 +197,7 @@ struct ghp_program {
     struct ghp_problem problem;     /* all workers, the global batch */
     struct ghp_placement placement; /* its place among the stages */
     int element_bytes;              /* 2, 4 or 8: core/model/precision.h */
+    const struct ghp_optimizer *optimizer;
     int n_points;
     int n_instrs, max_instrs;
     struct ghp_instr *instrs;

@@ -7,7 +7,7 @@
  *
  *     allreduce   gradients are summed by all-reduce, and every worker updates all the weights it holds
  *     sharded     gradients are reduce-scattered; each holder of a shard updates its strip, the 1/R part of a bucket
- *                 for R holders, and has momentum for that alone; the weights are all-gathered before the next
+ *                 for R holders, and has moments for that alone; the weights are all-gathered before the next
  *                 forward pass reads them
  *
  * To add one: a file sync_NAME.c with its ops, and its line in sync.c.

@@ -14,14 +14,13 @@ static int64_t strip_bytes(const struct ghp_layer *layer, int64_t bytes, int hol
 static enum ghp_status emit_update(const struct ghp_emitter *e, struct ghp_bucket_range range,
                                    int bucket, int point)
 {
-    struct ghp_instr *update = ghp_emitter_add(e, GHP_INSTR_UPDATE, point);
+    struct ghp_instr *update =
+        ghp_emitter_add_update(e, range.ready_layer, range.strip_bytes, point);
     struct ghp_instr *gather;
 
     if (update == NULL) return GHP_NO_MEMORY();
-    update->layer = range.ready_layer;
     update->bucket = bucket;
     update->ranks = ghp_emitter_holders(e, range.tp_size);
-    update->bytes = 2 * range.strip_bytes;
     gather = ghp_emitter_add(e, GHP_INSTR_ALL_GATHER, point);
     if (gather == NULL) return GHP_NO_MEMORY();
     gather->stream = GHP_STREAM_COMM;
@@ -75,7 +74,7 @@ static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struc
 
 const struct ghp_sync_ops ghp_sync_sharded = {
     .name = "sharded",
-    .purpose = "each worker updates its strip of the weights, and has momentum for that alone",
+    .purpose = "each worker updates its strip of the weights, and has moments for that alone",
     .period = 1,
     .staleness = 0,
     .equality = GHP_SYNC_EQUALS_ONE_WORKER,

@@ -49,6 +49,17 @@ const struct ghp_backend_ops *ghp_backend_find(const char *name)
     return NULL;
 }
 
+enum ghp_status ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
+                                       const struct ghp_update *update,
+                                       const struct ghp_update_kernel **kernel)
+{
+    for (; *tables != NULL; tables++)
+        for (*kernel = *tables; (*kernel)->optimizer != NULL; (*kernel)++)
+            if ((*kernel)->optimizer == update->optimizer) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_BACKEND, "the backend has no update by '%s'; plan with --optimizer sgd",
+                    update->optimizer->name);
+}
+
 int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel)
 {
     return kernel->scratch_bytes;

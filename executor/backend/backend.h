@@ -25,8 +25,8 @@ struct ghp_backend_config {
 
 /* What changes from step to step, where kernels of a recorded step read it: in device memory. */
 struct ghp_step_hyperparameters {
-    uint64_t step;                                /* as ghp_kernel_arguments.step */
-    double learning_rate, momentum, weight_decay; /* of the updates that run in the step */
+    uint64_t step;                     /* as ghp_kernel_arguments.step */
+    struct ghp_hyperparameters update; /* of the updates that run in the step */
 };
 
 struct ghp_tensors { /* NULL where the pass does not use it */
@@ -67,13 +67,15 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
         *hyperparameters; /* in device memory, in place of `step`; or NULL */
 };
 
-struct ghp_update { /* SGD: d = dw + weight_decay w; v = momentum v + d; w -= learning_rate v */
-    void *w, *v;
+struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
+    const struct ghp_optimizer *optimizer;
+    void *w, *moment[GHP_MAX_MOMENTS]; /* as many as the optimizer has */
     const void *dw;
     int64_t elements;
-    double learning_rate, momentum, weight_decay;
+    bool decays; /* false: without weight decay */
+    struct ghp_hyperparameters given;
     const struct ghp_step_hyperparameters
-        *hyperparameters; /* in device memory, in place of these three; or NULL */
+        *hyperparameters; /* in device memory, in place of those given; or NULL */
 };
 
 struct ghp_buffer_extent { /* n of a tensor, of so many bytes each */
@@ -169,7 +171,7 @@ struct ghp_backend_ops {
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);
     void (*release)(struct ghp_kernel *kernel);
     enum ghp_status (*update)(struct ghp_backend *backend, const struct ghp_update *update);
-    /* n updates at once; NULL: one after the other is as good. */
+    /* n updates by one optimizer at once; NULL: one after the other is as good. */
     enum ghp_status (*update_all)(struct ghp_backend *backend, const struct ghp_update *updates,
                                   int n);
     /* to += from; of activations, parameters or doubles */

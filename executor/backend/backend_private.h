@@ -24,6 +24,22 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
     bool reorders;         /* activations, into and out of another memory format */
 };
 
+struct ghp_range; /* executor/platform/parallel.h */
+
+/* An optimizer's update on a processor; NULL where the backend has no such numbers. */
+struct ghp_update_kernel {
+    const struct ghp_optimizer *optimizer; /* NULL ends a table */
+    void (*run_float)(const struct ghp_update *update, struct ghp_range at);
+    void (*run_double)(const struct ghp_update *update, struct ghp_range at);
+};
+
+/* The row of an update's optimizer among these tables.
+ *
+ * Returns   GHP_OK; GHP_ERR_BACKEND: there is none */
+enum ghp_status ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
+                                       const struct ghp_update *update,
+                                       const struct ghp_update_kernel **kernel);
+
 /* The vtable entries that are the same for every backend on a processor. */
 int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);
 const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);

@@ -135,15 +135,11 @@ static void hint(struct bout *b, int i)
     ghp_worker_hint(worker, &next);
 }
 
-/* The comparison may take more steps than the training afterwards: then at the schedule's last rate. */
 static enum ghp_status run_step(struct bout *b, int i)
 {
     struct ghp_training_config *training_config = &b->setup->training_config;
-    int64_t index = b->next[i]++, last = training_config->schedule.steps - 1;
-    struct ghp_step step = ghp_training_config_step(training_config, index);
+    struct ghp_step step = ghp_training_config_step(training_config, b->next[i]++);
 
-    step.learning_rate =
-        ghp_lr_schedule_rate(training_config->schedule, index < last ? index : last);
     hint(b, i);
     GHP_TRY(ghp_worker_step(b->setup->session_plans[i].worker, &step));
     return note_loss(b, i);

@@ -17,6 +17,7 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .element_bytes = w->work.element_bytes,
                                .bucket_bytes = w->work.bucket_bytes,
                                .sync = w->work.sync,
+                               .optimizer = w->work.optimizer,
                                .staging = w->work.staging,
                                .nchw16c = w->work.nchw16c,
                                .formats = ghp_kernels_formats(&w->kernels),
@@ -34,7 +35,9 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     size_t n = (size_t)w->program.n_instrs, n_buffers = (size_t)w->program.n_buffers;
 
     w->prepared = ghp_alloc(n, sizeof(*w->prepared));
-    w->updates = ghp_alloc(n * GHP_MAX_PARAMS, sizeof(*w->updates));
+    /* a strip is updated parameter by parameter */
+    w->updates =
+        ghp_alloc((n + (size_t)w->work.model->n_layers) * GHP_MAX_PARAMS, sizeof(*w->updates));
     w->messages = ghp_alloc(n, sizeof(*w->messages));
     w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
     w->address = ghp_alloc(n_buffers, sizeof(*w->address));
@@ -279,7 +282,7 @@ struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, int layer, int slot,
                         int64_t *elements)
 {
-    bool strip = buffer_kind == GHP_BUFFER_MOMENTUM && ghp_worker_has_strip(w, layer);
+    bool strip = ghp_buffer_kind_is_moment(buffer_kind) && ghp_worker_has_strip(w, layer);
     enum ghp_buffer_kind lies_as = strip ? GHP_BUFFER_WEIGHT_GRADIENT : buffer_kind;
 
     for (int i = 0; i < w->program.n_buffers; i++) {

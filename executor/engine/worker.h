@@ -31,8 +31,9 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int rank;          /* in the extent; a single worker is rank 0 of 1 */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
     int64_t bucket_bytes;
-    const struct ghp_sync_ops *sync; /* NULL: ghp_sync_allreduce */
-    uint64_t seed;                   /* of dropout masks */
+    const struct ghp_sync_ops *sync;       /* NULL: ghp_sync_allreduce */
+    const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
+    uint64_t seed;                         /* of dropout masks */
     enum ghp_fault fault;
     int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
@@ -53,7 +54,7 @@ struct ghp_step {          /* one pass over one global batch */
     enum ghp_data_set set;
     const int64_t *samples; /* B sample numbers, in global batch order */
     int64_t valid;          /* samples that count, 1 .. B; the rest is padding (evaluation only) */
-    double learning_rate, momentum, weight_decay; /* of the update by this step's gradient */
+    struct ghp_hyperparameters hyperparameters; /* of the update by this step's gradient */
 };
 
 struct ghp_result { /* of one step, over the whole global batch */
@@ -123,22 +124,22 @@ struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
 void ghp_worker_skip_timings(struct ghp_worker *worker);
 
 /* A layer's tensor in this worker's memory (a device's: read it with executor/backend/device.h): WEIGHT,
- * WEIGHT_GRADIENT, MOMENTUM (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the
+ * WEIGHT_GRADIENT, a moment (slot: parameter) or STATE (slot: state). elements may be NULL. Returns NULL where the
  * program has none. */
 void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind, int layer,
                         int slot, int64_t *elements);
 
-/* Whether each holder updates a strip of the layer's weights (core/program/sync.h): then its gradients and momentum are
- * whole only when they have been collected, momenta in place of the gradients, which are then gone. Local. */
+/* Whether each holder updates a strip of the layer's weights (core/program/sync.h): then its gradients and moments are
+ * whole only when they have been collected, a moment in place of the gradients, which are then gone. Local. */
 bool ghp_worker_has_strip(const struct ghp_worker *worker, int layer);
 
-/* Makes all WEIGHT_GRADIENTs, or all momenta, whole where they lie in strips; nothing otherwise. Settle first; of
- * momenta flush first. Collective over the workers of a stage. */
+/* Makes all WEIGHT_GRADIENTs, or all of a moment, whole where they lie in strips; nothing otherwise. Settle first; of
+ * moments flush first. Collective over the workers of a stage. */
 enum ghp_status ghp_worker_collect(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind);
-/* This worker's strips of momenta from whole ones that were written. Local. */
-enum ghp_status ghp_worker_distribute(struct ghp_worker *worker);
+/* This worker's strips of a moment from whole ones that were written, before another moment's are. Local. */
+enum ghp_status ghp_worker_distribute(struct ghp_worker *worker, enum ghp_buffer_kind moment);
 
-/* Whether a layer's weights, their gradients and momentum lie blocked (executor/state/weight_blocks.h). */
+/* Whether a layer's weights, their gradients and moments lie blocked (executor/state/weight_blocks.h). */
 bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);
 
 /* Gives memory that only lives inside a step back to the system (before an evaluation). Flush first. */

@@ -99,10 +99,7 @@ static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_
 static struct ghp_step_hyperparameters hyperparameters_of(uint64_t index,
                                                           const struct ghp_step *hyperparameters)
 {
-    return (struct ghp_step_hyperparameters){.step = index,
-                                             .learning_rate = hyperparameters->learning_rate,
-                                             .momentum = hyperparameters->momentum,
-                                             .weight_decay = hyperparameters->weight_decay};
+    return (struct ghp_step_hyperparameters){index, hyperparameters->hyperparameters};
 }
 
 static enum ghp_status collect(struct ghp_worker *w, bool all)

@@ -1,6 +1,6 @@
 /* executor/engine/worker_strips.c - what lies in strips (core/program/sync.h), made whole between steps.
  *
- * A whole momentum has no memory of its own: it lies where the layer's gradient does, which nobody needs between a
+ * A whole moment has no memory of its own: it lies where the layer's gradient does, which nobody needs between a
  * flush and the next step. */
 #include "executor/engine/worker_private.h"
 
@@ -42,19 +42,20 @@ enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip,
 
 enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind)
 {
-    bool momenta = kind == GHP_BUFFER_MOMENTUM;
+    bool moments = ghp_buffer_kind_is_moment(kind);
     struct ghp_device device = w->arena.device;
 
-    if ((!momenta && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
-    GHP_ASSERT(momenta || w->collected != GHP_BUFFER_MOMENTUM); /* the gradients are gone */
+    if ((!moments && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
+    GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
         int i = scatter_of(w, b);
 
         if (i < 0) continue;
-        GHP_ASSERT(!momenta || !w->updates_pending);
-        if (momenta)
-            GHP_TRY(copy_strip(w, bucket->gradient_strip, bucket->momentum, bucket->strip_bytes));
+        GHP_ASSERT(!moments || !w->updates_pending);
+        if (moments)
+            GHP_TRY(copy_strip(w, bucket->gradient_strip, bucket->moment[kind - GHP_BUFFER_MOMENT],
+                               bucket->strip_bytes));
         GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE));
         GHP_TRY(ghp_worker_gather_strips(w, i, bucket->gradient_strip, bucket->buffer));
         GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMM));
@@ -63,13 +64,14 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     return GHP_OK;
 }
 
-enum ghp_status ghp_worker_distribute(struct ghp_worker *w)
+enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind moment)
 {
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
 
         if (bucket->strip_bytes > 0)
-            GHP_TRY(copy_strip(w, bucket->momentum, bucket->gradient_strip, bucket->strip_bytes));
+            GHP_TRY(
+                copy_strip(w, bucket->moment[moment - GHP_BUFFER_MOMENT], bucket->gradient_strip, bucket->strip_bytes));
     }
     w->collected = GHP_BUFFER_KIND_COUNT;
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);

@@ -3,24 +3,85 @@
 
 #include "core/model/precision.h"
 
-/* An instruction's updates, by the rates of the step whose gradient it is; returns their number. */
+/* Of what an instruction names as parameter p, by the rates of the step whose gradient it is. */
+static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_instr *instr, int p,
+                                   const struct ghp_step *of)
+{
+    struct ghp_update update = {.optimizer = instr->optimizer,
+                                .w = w->address[instr->at.w[p]],
+                                .dw = w->address[instr->at.dw[p]],
+                                .elements = w->program.buffers[instr->at.w[p]].elements,
+                                .decays = true,
+                                .given = of->hyperparameters,
+                                .hyperparameters = ghp_in_flight_hyperparameters(w->in_flight)};
+
+    for (int m = 0; m < instr->optimizer->n_moments; m++)
+        update.moment[m] = w->address[instr->at.moment[m][p]];
+    return update;
+}
+
+static bool decays(const struct ghp_worker *w, const struct ghp_instr *instr, int layer, int slot)
+{
+    return w->work.model->layers[layer].params[slot].n_dims >= instr->optimizer->decay_dims;
+}
+
+/* The part of an update in elements `at` of it. */
+static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_update *all,
+                                 struct ghp_range at)
+{
+    int64_t skipped = at.first * ghp_parameter_bytes(w->work.element_bytes);
+    struct ghp_update part = *all;
+
+    part.w = (char *)all->w + skipped;
+    part.dw = (const char *)all->dw + skipped;
+    for (int m = 0; m < GHP_MAX_MOMENTS; m++)
+        if (part.moment[m] != NULL) part.moment[m] = (char *)all->moment[m] + skipped;
+    part.elements = at.end - at.first;
+    return part;
+}
+
+/* A strip's updates where some of its parameters decay and others do not: each one's piece of it. What pads the
+ * parameters stays zero. Returns their number. */
+static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
+                      const struct ghp_update *strip, struct ghp_update *updates)
+{
+    const struct ghp_buffer *buffers = w->program.buffers, *own = &buffers[instr->at.dw[0]];
+    int64_t bytes = ghp_parameter_bytes(w->work.element_bytes);
+    int n = 0;
+
+    for (int i = 0; i < w->program.n_buffers; i++) {
+        const struct ghp_buffer *b = &buffers[i];
+        struct ghp_range at = {(b->storage_offset - own->storage_offset) / bytes, 0};
+
+        if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT || b->storage != own->storage) continue;
+        at.end = at.first + b->elements;
+        if (at.first < 0) at.first = 0;
+        if (at.end > strip->elements) at.end = strip->elements;
+        if (at.first >= at.end) continue;
+        updates[n] = part_of(w, strip, at);
+        updates[n++].decays = decays(w, instr, b->layer, b->slot);
+    }
+    return n;
+}
+
+/* An instruction's updates; returns their number. */
 static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step *of,
                         struct ghp_update *updates)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    bool strip = w->program.buckets[instr->bucket].strip_bytes > 0;
     int n = 0;
 
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
-        updates[n++] =
-            (struct ghp_update){.w = w->address[instr->at.w[p]],
-                                .v = w->address[instr->at.momentum[p]],
-                                .dw = w->address[instr->at.dw[p]],
-                                .elements = w->program.buffers[instr->at.w[p]].elements,
-                                .learning_rate = of->learning_rate,
-                                .momentum = of->momentum,
-                                .weight_decay = of->weight_decay,
-                                .hyperparameters = ghp_in_flight_hyperparameters(w->in_flight)};
+        updates[n] = update_of(w, instr, p, of);
+        if (strip && instr->optimizer->decay_dims > 0) {
+            struct ghp_update all = updates[n];
+
+            return list_strip(w, instr, &all, updates);
+        }
+        updates[n].decays = strip || decays(w, instr, instr->layer, p);
+        n++;
     }
     return n;
 }
@@ -79,12 +140,11 @@ void ghp_worker_begin_updates(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of)
 {
-    struct ghp_update updates[GHP_MAX_PARAMS];
     int n;
 
     if (w->exec.backend_ops->update_all != NULL) return update_together(w, i, of);
-    n = list_updates(w, i, of, updates);
+    n = list_updates(w, i, of, w->updates);
     for (int p = 0; p < n; p++)
-        GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &updates[p]));
+        GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));
     return add_stats_deltas(w, i);
 }

@@ -17,7 +17,7 @@ struct ghp_speed_prober {
     struct ghp_backend *backend;
     struct ghp_opbench *layer;
     struct ghp_update update;
-    char *weights; /* weights, momenta, gradients; where the backend's tensors lie */
+    char *weights; /* weights, moments, gradients; where the backend's tensors lie */
 };
 
 enum ghp_status ghp_speed_prober_open(const struct ghp_backend_ops *ops,
@@ -49,13 +49,13 @@ enum ghp_status ghp_speed_prober_open(const struct ghp_backend_ops *ops,
         ghp_speed_prober_close(p);
         return status;
     }
-    p->update = (struct ghp_update){.w = p->weights,
-                                    .v = p->weights + WEIGHTS_BYTES,
+    p->update = (struct ghp_update){.optimizer = &ghp_optimizer_sgd,
+                                    .w = p->weights,
+                                    .moment = {p->weights + WEIGHTS_BYTES},
                                     .dw = p->weights + 2 * WEIGHTS_BYTES,
                                     .elements = WEIGHTS_BYTES /
                                                 ghp_parameter_bytes(backend->config.element_bytes),
-                                    .learning_rate = 0.01,
-                                    .momentum = 0.9};
+                                    .given = ghp_optimizer_usual(&ghp_optimizer_sgd)};
     *prober = p;
     return GHP_OK;
 }

@@ -16,8 +16,7 @@
 
 enum { PATH_BYTES = 4096, NUMBER_BYTES = 24 };
 
-static const char format[] = "ghp.checkpoint/1";
-static const char momentum_prefix[] = "momentum.";
+static const char format[] = "ghp.checkpoint/1", optimizer_key[] = "optimizer";
 
 /* The whole numbers of the metadata, as texts: a seed is beyond what JSON readers hold exactly. */
 enum { NUMBER_STEP, NUMBER_SEED, NUMBER_BATCH, NUMBER_SAMPLES, N_NUMBERS };
@@ -35,6 +34,7 @@ struct contents { /* all entries, in file order; owned */
     struct entry *entries;
     struct ghp_safetensor *tensors; /* names owned: contents_release */
     int64_t largest;                /* elements */
+    int element_bytes;
 };
 
 static void contents_release(struct contents *c)
@@ -46,42 +46,45 @@ static void contents_release(struct contents *c)
     ghp_tensors_release(&c->list);
 }
 
-static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t,
-                                 enum ghp_buffer_kind buffer_kind, int element_bytes)
+/* moment: its name; NULL: the tensor itself */
+static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t, const char *moment,
+                                 enum ghp_buffer_kind buffer_kind)
 {
     struct ghp_safetensor *s = &c->tensors[c->n];
-    size_t room = strlen(t->param->name) + sizeof(momentum_prefix);
+    size_t room = strlen(t->param->name) + (moment != NULL ? strlen(moment) : 0) + 2;
     char *name = ghp_alloc(room, 1);
 
     if (name == NULL) return GHP_NO_MEMORY();
-    snprintf(name, room, "%s%s", buffer_kind == GHP_BUFFER_MOMENTUM ? momentum_prefix : "",
+    snprintf(name, room, "%s%s%s", moment != NULL ? moment : "", moment != NULL ? "." : "",
              t->param->name);
     *s = (struct ghp_safetensor){
-        .name = name, .element_bytes = element_bytes, .n_dims = t->param->n_dims};
+        .name = name, .element_bytes = c->element_bytes, .n_dims = t->param->n_dims};
     memcpy(s->dims, t->param->dims, sizeof(s->dims));
     c->entries[c->n++] = (struct entry){t, buffer_kind};
     if (t->param->elements > c->largest) c->largest = t->param->elements;
     return GHP_OK;
 }
 
-static enum ghp_status contents_init(const struct ghp_work *work, struct contents *c)
+static enum ghp_status contents_init(const struct ghp_worker *worker, struct contents *c)
 {
-    int element_bytes = ghp_parameter_bytes(work->element_bytes);
+    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_optimizer *optimizer = ghp_worker_program(worker)->optimizer;
     size_t most;
 
-    *c = (struct contents){0};
+    *c = (struct contents){.element_bytes = ghp_parameter_bytes(work->element_bytes)};
     GHP_TRY(ghp_tensors_list(work->model, &c->list));
-    most = 2 * (size_t)c->list.n + 1;
+    most = (1 + GHP_MAX_MOMENTS) * (size_t)c->list.n + 1;
     c->entries = ghp_alloc(most, sizeof(*c->entries));
     c->tensors = ghp_alloc(most, sizeof(*c->tensors));
     if (c->entries == NULL || c->tensors == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < c->list.n; i++) {
         const struct ghp_tensor *t = &c->list.items[i];
 
-        GHP_TRY(add_entry(c, t, ghp_tensor_buffer_kind(t), element_bytes));
+        GHP_TRY(add_entry(c, t, NULL, ghp_tensor_buffer_kind(t)));
     }
-    for (int i = 0; i < c->list.n_params; i++)
-        GHP_TRY(add_entry(c, &c->list.items[i], GHP_BUFFER_MOMENTUM, element_bytes));
+    for (int m = 0; m < optimizer->n_moments; m++)
+        for (int i = 0; i < c->list.n_params; i++)
+            GHP_TRY(add_entry(c, &c->list.items[i], optimizer->moments[m], ghp_moment_kind(m)));
     return GHP_OK;
 }
 
@@ -109,25 +112,27 @@ enum ghp_status ghp_checkpoint_prepare(const char *folder)
     return GHP_OK;
 }
 
-static enum ghp_status begin(const char *folder, const struct ghp_work *work,
+static enum ghp_status begin(const char *folder, const struct ghp_worker *worker,
                              struct ghp_checkpoint checkpoint, const struct contents *c,
                              struct ghp_safetensors_writer **writer)
 {
     const uint64_t numbers[N_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
                                          (uint64_t)checkpoint.global_batch,
                                          (uint64_t)checkpoint.samples};
-    struct ghp_metadatum metadata[2 + N_NUMBERS] = {{"format", format},
-                                                    {"model", work->model->name}};
+    struct ghp_metadatum metadata[3 + N_NUMBERS] = {
+        {"format", format},
+        {"model", ghp_worker_work(worker)->model->name},
+        {optimizer_key, ghp_worker_program(worker)->optimizer->name}};
     struct ghp_safetensors_list list = {.n = c->n,
                                         .tensors = c->tensors,
-                                        .n_metadata = 2 + N_NUMBERS,
+                                        .n_metadata = 3 + N_NUMBERS,
                                         .metadata = metadata,
                                         .checksum = true};
     char path[PATH_BYTES], texts[N_NUMBERS][NUMBER_BYTES];
 
     for (int i = 0; i < N_NUMBERS; i++) {
         snprintf(texts[i], sizeof(texts[i]), "%" PRIu64, numbers[i]);
-        metadata[2 + i] = (struct ghp_metadatum){number_names[i], texts[i]};
+        metadata[3 + i] = (struct ghp_metadatum){number_names[i], texts[i]};
     }
     path_in(folder, NEWEST, path);
     return ghp_safetensors_begin(path, &list, writer);
@@ -208,13 +213,13 @@ enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct
 
     GHP_TRY_GOTO(status, world_of(worker, &world), done);
     world->label = "writing a checkpoint";
-    status = contents_init(work, &c);
+    status = contents_init(worker, &c);
     if (status == GHP_OK) {
         whole = ghp_alloc((size_t)c.largest + 1, (size_t)ghp_parameter_bytes(work->element_bytes));
         if (whole == NULL) status = GHP_NO_MEMORY();
     }
     if (status == GHP_OK && work->rank == 0)
-        status = begin(folder->path, work, checkpoint, &c, &writer);
+        status = begin(folder->path, worker, checkpoint, &c, &writer);
     GHP_TRY_GOTO(status, agree(worker, world, status), done);
     GHP_TRY_GOTO(status, gather_all(worker, &c, whole, writer, &written), done);
     if (writer != NULL && written == GHP_OK) {
@@ -274,9 +279,30 @@ bool ghp_checkpoint_is_one(const struct ghp_safetensors *file)
     return is != NULL && strcmp(is, format) == 0;
 }
 
-bool ghp_checkpoint_is_momentum(const char *name)
+bool ghp_checkpoint_is_moment(const char *name)
 {
-    return strncmp(name, momentum_prefix, strlen(momentum_prefix)) == 0;
+    for (int i = 0; i < GHP_OPTIMIZERS; i++)
+        for (int m = 0; m < ghp_optimizer_at(i)->n_moments; m++) {
+            const char *moment = ghp_optimizer_at(i)->moments[m];
+            size_t n = strlen(moment);
+
+            if (strncmp(name, moment, n) == 0 && name[n] == '.') return true;
+        }
+    return false;
+}
+
+/* Its moments are the optimizer's own. Files without the name are of sgd. */
+static enum ghp_status check_optimizer(const char *path, const struct ghp_safetensors *file,
+                                       const struct ghp_optimizer *optimizer)
+{
+    const char *made_by = ghp_safetensors_metadata(file, optimizer_key);
+
+    if (made_by == NULL) made_by = ghp_optimizer_sgd.name;
+    if (strcmp(made_by, optimizer->name) == 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' is of a training by the optimizer '%s', and the plan is for '%s'; plan "
+                    "with --optimizer %s, or start from its weights with --init",
+                    path, made_by, optimizer->name, made_by);
 }
 
 /* A number of decimal digits alone, up to 2^64 - 1. */
@@ -316,6 +342,15 @@ static enum ghp_status read_metadata(const char *path, const struct ghp_safetens
     return GHP_OK;
 }
 
+/* Whether the entry is the last of a moment. */
+static bool ends_moment(const struct contents *c, int i)
+{
+    enum ghp_buffer_kind kind = c->entries[i].buffer_kind;
+
+    return ghp_buffer_kind_is_moment(kind) &&
+           (i + 1 == c->n || c->entries[i + 1].buffer_kind != kind);
+}
+
 static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safetensors *file,
                                    const struct contents *c)
 {
@@ -332,6 +367,8 @@ static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safeten
             status,
             ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].buffer_kind, whole),
             done);
+        if (ends_moment(c, i))
+            GHP_TRY_GOTO(status, ghp_worker_distribute(worker, c->entries[i].buffer_kind), done);
     }
 done:
     free(whole);
@@ -343,15 +380,15 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
 {
     struct ghp_safetensors *file = NULL;
     struct contents c = {0};
-    enum ghp_status status = contents_init(ghp_worker_work(worker), &c);
+    enum ghp_status status = contents_init(worker, &c);
 
     if (status != GHP_OK) goto done;
     GHP_TRY_GOTO(status, ghp_safetensors_open(path, &file), done);
     GHP_TRY_GOTO(status, ghp_safetensors_check(file), done);
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
+    GHP_TRY_GOTO(status, check_optimizer(path, file, ghp_worker_program(worker)->optimizer), done);
     GHP_TRY_GOTO(status, check_contents(path, file, &c), done);
-    GHP_TRY_GOTO(status, scatter_all(worker, file, &c), done);
-    status = ghp_worker_distribute(worker);
+    status = scatter_all(worker, file, &c);
 done:
     ghp_safetensors_close(file);
     contents_release(&c);

@@ -2,8 +2,8 @@
  * names, and the checkpoint before it as DIR/checkpoint.previous.safetensors.
  *
  * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. Weights and
- * statistics under their names, momenta as "momentum.<name>"; the metadata holds format, model, a checksum of the whole
- * file and struct ghp_checkpoint. A killed run leaves the last complete file, and perhaps a temporary one beside it,
+ * statistics under their names, the optimizer's moments as "momentum.<name>" and so on (core/optimizer); the metadata
+ * holds format, model, optimizer, a checksum of the whole file and struct ghp_checkpoint. A killed run leaves the last complete file, and perhaps a temporary one beside it,
  * which the next run removes. A file that was damaged afterwards is noticed by its checksum, and the one before it is
  * read instead. */
 #ifndef GHP_EXECUTOR_STATE_CHECKPOINT_H
@@ -42,17 +42,18 @@ enum ghp_status ghp_checkpoint_prepare(const char *folder);
 enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
                                     struct ghp_checkpoint checkpoint);
 
-/* Reads the newest checkpoint that every worker can read into the worker's weights, statistics and momenta. Where the
+/* Reads the newest checkpoint that every worker can read into the worker's weights, statistics and moments. Where the
  * newest cannot be read or is damaged, a warning says so, and the one before it is read.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT (another model's: names the first tensor that differs;
+ *           another optimizer's;
  *           workers who see different files)
  * Collective over all workers; every worker reads the file */
 enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
                                     struct ghp_checkpoint *checkpoint);
 
-/* Whether a safetensors file is a checkpoint, and whether one of its names is a momentum's. Local. */
+/* Whether a safetensors file is a checkpoint, and whether one of its names is a moment's. Local. */
 bool ghp_checkpoint_is_one(const struct ghp_safetensors *file);
-bool ghp_checkpoint_is_momentum(const char *name);
+bool ghp_checkpoint_is_moment(const char *name);
 
 #endif

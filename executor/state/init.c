@@ -224,7 +224,7 @@ enum ghp_status ghp_init_weights(struct ghp_worker *worker, const struct ghp_ini
     struct match m = {.choice = choice};
     enum ghp_status status;
 
-    GHP_TRY(ghp_parameters_init(worker, choice->seed)); /* momenta too */
+    GHP_TRY(ghp_parameters_init(worker, choice->seed)); /* moments too */
     if (choice->path == NULL) return GHP_OK;
     status = match_open(worker, &m);
     if (status == GHP_OK) status = match_names(&m);

@@ -2,7 +2,7 @@
  *
  * The file must hold exactly the model's tensors - weights and running statistics - whole, under the model's names,
  * with the model's dimensions; numbers are converted to the training's precision. Every worker reads it and keeps its
- * part. Momenta start at zero either way.
+ * part. Moments start at zero either way.
  *
  * To add a kind of file: a struct ghp_init_ops in init_NAME.c and its row in init.c. A kind lists only what is a weight
  * or statistic of the network: what else its files hold (a trainer's own state) it leaves out. */
@@ -59,7 +59,7 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
  * Local: workers may see different files */
 struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed);
 
-/* Fills the worker's weights and statistics, and zeroes its momenta.
+/* Fills the worker's weights and statistics, and zeroes its moments.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT naming a tensor that is missing, too much or of other
  *           dimensions, and the nearest name; GHP_ERR_NO_MEMORY

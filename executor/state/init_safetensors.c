@@ -1,7 +1,7 @@
 /* executor/state/init_safetensors.c - first weights from safetensors files: ghp's own checkpoints, or those of other
  * trainers.
  *
- * Left out are the momenta of a checkpoint of ghp, and the whole numbers that PyTorch keeps beside a batch norm's
+ * Left out are the moments of a checkpoint of ghp, and the whole numbers that PyTorch keeps beside a batch norm's
  * statistics (NAME.num_batches_tracked), which no result of ghp depends on. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/init.h"
@@ -21,7 +21,7 @@ static bool is_shown(const struct ghp_safetensor *t, bool is_checkpoint)
     static const char counter[] = ".num_batches_tracked";
     size_t n = strlen(t->name), n_counter = strlen(counter);
 
-    if (is_checkpoint && ghp_checkpoint_is_momentum(t->name)) return false;
+    if (is_checkpoint && ghp_checkpoint_is_moment(t->name)) return false;
     return t->dtype != GHP_DTYPE_OTHER || n < n_counter ||
            strcmp(t->name + n - n_counter, counter) != 0;
 }

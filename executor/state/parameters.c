@@ -17,6 +17,11 @@ static int number_bytes(const struct ghp_worker *worker)
     return ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
 }
 
+static int moments_of(const struct ghp_worker *worker)
+{
+    return ghp_worker_program(worker)->optimizer->n_moments;
+}
+
 static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
@@ -175,26 +180,32 @@ static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_t
     return status;
 }
 
+static enum ghp_status clear_moment(struct ghp_worker *worker, const struct ghp_tensors_list *list,
+                                    int moment)
+{
+    for (int i = 0; i < list->n_params; i++) {
+        const struct ghp_tensor *t = &list->items[i];
+        int64_t elements = ghp_shard_elements(shard_of(worker, t));
+
+        if (!ghp_worker_owns(worker, t->layer)) continue;
+        GHP_TRY(ghp_device_clear(device_of(worker), GHP_DEVICE_STREAM_COMPUTE,
+                                 part_at(worker, t, ghp_moment_kind(moment), elements),
+                                 elements * number_bytes(worker)));
+    }
+    return ghp_worker_distribute(worker, ghp_moment_kind(moment));
+}
+
 enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
 {
     struct ghp_tensors_list list = {0};
     enum ghp_status status = GHP_OK;
 
     GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &list));
-    for (int i = 0; i < list.n; i++) {
-        int64_t elements = ghp_shard_elements(shard_of(worker, &list.items[i]));
-
-        if (!ghp_worker_owns(worker, list.items[i].layer)) continue;
-        GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
-        if (list.items[i].is_state) continue;
-        GHP_TRY_GOTO(
-            status,
-            ghp_device_clear(device_of(worker), GHP_DEVICE_STREAM_COMPUTE,
-                             part_at(worker, &list.items[i], GHP_BUFFER_MOMENTUM, elements),
-                             elements * number_bytes(worker)),
-            done);
-    }
-    status = ghp_worker_distribute(worker);
+    for (int i = 0; i < list.n; i++)
+        if (ghp_worker_owns(worker, list.items[i].layer))
+            GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
+    for (int m = 0; m < moments_of(worker) && status == GHP_OK; m++)
+        status = clear_moment(worker, &list, m);
 done:
     ghp_tensors_release(&list);
     return status;
@@ -296,8 +307,9 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
         if (!ghp_worker_owns(worker, t->layer)) continue;
         hashes[i] = GHP_HASH_SEED;
         GHP_TRY(hash_part(worker, t, ghp_tensor_buffer_kind(t), &hashes[i]));
-        if (!t->is_state && !ghp_worker_has_strip(worker, t->layer))
-            GHP_TRY(hash_part(worker, t, GHP_BUFFER_MOMENTUM, &hashes[i]));
+        if (t->is_state || ghp_worker_has_strip(worker, t->layer)) continue;
+        for (int m = 0; m < moments_of(worker); m++)
+            GHP_TRY(hash_part(worker, t, ghp_moment_kind(m), &hashes[i]));
     }
     return GHP_OK;
 }
@@ -330,8 +342,10 @@ enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
         const struct ghp_tensor *t = &list->items[i];
 
         GHP_TRY(hash_whole(worker, t, ghp_tensor_buffer_kind(t), hash));
-        if (!t->is_state) GHP_TRY(hash_whole(worker, t, GHP_BUFFER_MOMENTUM, hash));
     }
+    for (int m = 0; m < moments_of(worker); m++)
+        for (int i = 0; i < list->n_params; i++)
+            GHP_TRY(hash_whole(worker, &list->items[i], ghp_moment_kind(m), hash));
     return GHP_OK;
 }
 

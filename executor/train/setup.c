@@ -49,6 +49,11 @@ static enum ghp_status check_alike(const struct ghp_session_plan *first,
                         "the same --batch",
                         e->path, (long long)e->plan.problem.global_batch, first->path,
                         (long long)first->plan.problem.global_batch);
+    if (ghp_optimizer_index(e->plan.optimizer) != ghp_optimizer_index(first->plan.optimizer))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' is for another optimizer than '%s'; plan both with the same "
+                        "--optimizer",
+                        e->path, first->path);
     return GHP_OK;
 }
 
@@ -192,6 +197,43 @@ static enum ghp_status open_backend(struct ghp_setup *s)
 
 /* ---- what to train ---- */
 
+/* Options of other optimizers than the plan's are mistakes. */
+static enum ghp_status choose_optimizer(struct ghp_setup *s)
+{
+    const struct ghp_session_options *o = s->options;
+    struct ghp_training_config *config = &s->training_config;
+    const struct ghp_plan *plan = &s->session_plans[0].plan;
+    struct ghp_hyperparameters given = o->given;
+
+    config->optimizer = ghp_optimizer_at(ghp_optimizer_index(plan->optimizer));
+    if (o->optimizer > 0 && ghp_optimizer_at(o->optimizer - 1) != config->optimizer)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--optimizer %s was given, and '%s' is for %s, whose memory it counts; "
+                        "plan with ghp-plan --optimizer %s",
+                        ghp_optimizer_at(o->optimizer - 1)->name, s->session_plans[0].path,
+                        config->optimizer->name, ghp_optimizer_at(o->optimizer - 1)->name);
+    config->hyperparameters = ghp_optimizer_usual(config->optimizer);
+    if (given.learning_rate >= 0) config->hyperparameters.learning_rate = given.learning_rate;
+    for (int i = 0; i < GHP_OPTIMIZERS; i++) {
+        const struct ghp_optimizer *of = ghp_optimizer_at(i);
+
+        for (const struct ghp_hyperparameter *h = of->hyperparameters; h->name != NULL; h++) {
+            double value = *ghp_optimizer_find(of, h->name, &given),
+                   *to = ghp_optimizer_find(config->optimizer, h->name, &config->hyperparameters);
+
+            if (value < 0) continue;
+            if (to == NULL)
+                return GHP_FAIL(GHP_ERR_USAGE,
+                                "--%s is of the optimizer %s, and '%s' is for %s; leave it out, or "
+                                "plan with ghp-plan --optimizer %s",
+                                h->name, of->name, s->session_plans[0].path,
+                                config->optimizer->name, of->name);
+            *to = value;
+        }
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status open_training_config(struct ghp_setup *s)
 {
     const struct ghp_session_options *o = s->options;
@@ -211,10 +253,8 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                            request.global_batch, request.seed));
     s->training_config.schedule =
         (struct ghp_lr_schedule){.kind = (enum ghp_lr_schedule_kind)o->schedule,
-                                 .base = o->learning_rate,
+                                 .base = s->training_config.hyperparameters.learning_rate,
                                  .warmup_steps = o->warmup_steps};
-    s->training_config.momentum = o->momentum;
-    s->training_config.weight_decay = o->weight_decay;
     return GHP_OK;
 }
 
@@ -267,10 +307,10 @@ static enum ghp_status check_overlap(const struct ghp_setup *s)
 
 static void say_setup(const struct ghp_setup *s)
 {
-    ghp_note("%s: %s, %s, numerics %s, %d thread(s) a worker, %s",
+    ghp_note("%s: %s, %s, numerics %s, %s, %d thread(s) a worker, %s",
              s->session_plans[0].plan.model.name, s->exec.backend_ops->name,
-             ghp_precision_name(s->precision), s->exact ? "exact" : "fast", s->threads,
-             s->binding.text);
+             ghp_precision_name(s->precision), s->exact ? "exact" : "fast",
+             s->training_config.optimizer->name, s->threads, s->binding.text);
     if (s->exec.collectives != NULL) ghp_note("tensors go by %s", s->exec.collectives->ops->name);
     ghp_note("%s", ghp_data_text(s->training_config.data));
     if (s->training_config.init.path != NULL)
@@ -306,6 +346,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
             &s->exec, (enum ghp_device_transport_choice)session->options->device_transport),
         "choosing who carries"));
     GHP_TRY(ghp_setup_agree(s, check_overlap(s), "checking options"));
+    GHP_TRY(ghp_setup_agree(s, choose_optimizer(s), "checking options"));
     GHP_TRY(ghp_setup_agree(s, open_training_config(s), "opening the data"));
     GHP_TRY(choose_init(s));
     say_setup(s);
@@ -386,6 +427,7 @@ enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_pl
                                 .element_bytes = s->element_bytes,
                                 .bucket_bytes = e->plan.bucket_bytes,
                                 .sync = e->plan.sync,
+                                .optimizer = e->plan.optimizer,
                                 .seed = (uint64_t)s->options->seed,
                                 .fault = (enum ghp_fault)s->options->fault,
                                 .groups = e->plan.groups,

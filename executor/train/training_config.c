@@ -3,12 +3,17 @@
 
 struct ghp_step ghp_training_config_step(struct ghp_training_config *training_config, int64_t step)
 {
+    struct ghp_hyperparameters hyperparameters = training_config->hyperparameters;
+    int64_t last = training_config->schedule.steps - 1;
+
+    hyperparameters.learning_rate =
+        ghp_lr_schedule_rate(training_config->schedule, step < last ? step : last);
+    if (training_config->optimizer->complete != NULL)
+        training_config->optimizer->complete(&hyperparameters, step + 1);
     return (struct ghp_step){.index = (uint64_t)step,
                              .data = training_config->data,
                              .set = GHP_DATA_TRAIN,
                              .samples = ghp_order_batch(&training_config->order, step),
                              .valid = training_config->order.global_batch,
-                             .learning_rate = ghp_lr_schedule_rate(training_config->schedule, step),
-                             .momentum = training_config->momentum,
-                             .weight_decay = training_config->weight_decay};
+                             .hyperparameters = hyperparameters};
 }

@@ -1,7 +1,7 @@
 /* executor/train/training_config.h - what a training consists of, whatever the plan: first weights, data, order,
  * learning rates.
  *
- * Turns a step's number into the step that a worker runs. Two workers (or N and one) that follow the same training
+ * Turns a step's number into the step that a worker runs, with what its optimizer needs. Two workers (or N and one) that follow the same training
  * config train alike. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
 #define GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
@@ -16,10 +16,11 @@ struct ghp_training_config {
     struct ghp_data *data;  /* borrowed */
     struct ghp_order order; /* owned by whoever initialised it */
     struct ghp_lr_schedule schedule;
-    double momentum, weight_decay;
+    const struct ghp_optimizer *optimizer;
+    struct ghp_hyperparameters hyperparameters; /* the learning rate is the schedule's */
 };
 
-/* The step with this number; its samples are borrowed from the training config until the second call from now.
+/* The step with this number, beyond the schedule's last at its last rate; its samples are borrowed from the training config until the second call from now.
  * Local. */
 struct ghp_step ghp_training_config_step(struct ghp_training_config *training_config, int64_t step);
 

@@ -10,7 +10,7 @@ enum { UNITS = 10000, TALL = 1000, KINDS = 6 }; /* of the drawing; what bytes ar
 #define MIB (1.0 / 1048576)
 
 static const char *const kind_names[KINDS] = {"weights",
-                                              "momenta",
+                                              "moments",
                                               "weight gradients",
                                               "activations",
                                               "activation gradients",
@@ -28,7 +28,8 @@ static int kind_of(enum ghp_buffer_kind buffer_kind)
     case GHP_BUFFER_WEIGHT:
     case GHP_BUFFER_WEIGHT_BUCKET:
     case GHP_BUFFER_STATE: return 0;
-    case GHP_BUFFER_MOMENTUM: return 1;
+    case GHP_BUFFER_MOMENT:
+    case GHP_BUFFER_SECOND_MOMENT: return 1;
     case GHP_BUFFER_BUCKET:
     case GHP_BUFFER_WEIGHT_GRADIENT: return 2;
     case GHP_BUFFER_OUTPUT:

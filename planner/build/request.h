@@ -46,7 +46,8 @@ struct ghp_plan_request {
     int64_t memory_bytes; /* 0: no limit */
     int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
     const struct ghp_sync_ops
-        *sync;           /* NULL: ghp_sync_allreduce; build/sync_choice.h: the one to choose */
+        *sync; /* NULL: ghp_sync_allreduce; build/sync_choice.h: the one to choose */
+    const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     double time_limit_s; /* of all that makes the plan; what is begun then is finished */
     double gap;          /* relative; a plan this near to the bound will do; 0: the best */
     bool simplify; /* data parallelism where the best plan is not faster by more than its error */

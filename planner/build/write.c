@@ -22,6 +22,7 @@ static enum ghp_status write_request(const struct ghp_setting *s, struct ghp_pla
     plan->strategy = ghp_request_is_given(w) ? GHP_STRATEGY_GIVEN : w->strategy;
     plan->problem = w->problem;
     plan->sync = w->sync;
+    plan->optimizer = w->optimizer;
     plan->memory_limit_bytes = w->memory_bytes;
     plan->model_hash = plan->model.hash;
     plan->profile_hash = w->profile->hash;

@@ -35,7 +35,7 @@ static struct {
     const char *profile, *machine, *force, *bucket, *output, *sweep, *svg, *stages;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, max_stages, max_micro_batches;
-    int strategy, precision, solver, pipeline, schedule, load_balance, recompute, sync;
+    int strategy, precision, solver, pipeline, schedule, load_balance, recompute, sync, optimizer;
     double time_limit_s, gap;
     bool no_simplify, no_break_even, json;
     struct ghp_opt_list overrides;
@@ -134,8 +134,14 @@ static const struct ghp_opt options[] = {
      .choices = sync_names,
      .help = "update of the weights: allreduce: each worker updates all that it holds; sharded: a "
              "strip "
-             "of it, with momentum for that alone; auto: sharded where --memory needs it or it is "
+             "of it, with moments for that alone; auto: sharded where --memory needs it or it is "
              "surely faster (not with --sweep)"},
+    {.name = "optimizer",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.optimizer,
+     .choices = ghp_optimizer_names,
+     .help = "that the plan is trained with: sgd, with momentum; adamw: Adam with decoupled weight "
+             "decay, which keeps two tensors as large as the weights"},
     {.name = "no-simplify",
      .kind = GHP_OPT_FLAG,
      .target = &set.no_simplify,
@@ -433,6 +439,7 @@ static struct ghp_plan_request read_request(const char *model_path)
         .solver = (enum ghp_solver)set.solver,
         .pipeline_mode = (enum ghp_pipeline_mode)set.pipeline,
         .sync = set.sync > 0 ? ghp_sync_at(set.sync - 1) : NULL,
+        .optimizer = ghp_optimizer_at(set.optimizer),
         .recompute =
             set.sweep != NULL ? GHP_RECOMPUTE_MODE_NEVER : (enum ghp_recompute_mode)set.recompute,
         .load_balance = set.sweep != NULL ? GHP_LOAD_BALANCE_MODE_EQUAL

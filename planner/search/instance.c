@@ -229,7 +229,7 @@ static enum ghp_status cost_update(const struct ghp_instance *in, const struct g
     struct ghp_instr part = *instr;
     struct ghp_cost twice;
 
-    part.bytes = 2 * bytes / instr->ranks.count;
+    part.bytes = ghp_optimizer_written(instr->optimizer, bytes) / instr->ranks.count;
     GHP_TRY(ghp_profile_cost(in->profile, &part, in->how->problem.workers, cost));
     part.bytes *= 2;
     GHP_TRY(ghp_profile_cost(in->profile, &part, in->how->problem.workers, &twice));

@@ -165,18 +165,21 @@ static const struct ghp_instr *gather_of(const struct maker *m)
     return NULL;
 }
 
-/* Weights, their gradients and momentum. With strips: both buckets padded, and momentum for one strip; inside a larger
+/* Weights, their gradients and moments. With strips: both buckets padded, and moments for one strip; inside a larger
  * bucket padding is left out, a bound from below. */
 static enum ghp_status parameter_spans(struct maker *m, int64_t all)
 {
     struct ghp_spans *spans = &m->in->layer_spans;
     const struct ghp_instr *gather = gather_of(m);
+    int moments = ghp_optimizer_at(ghp_optimizer_index(m->in->how->optimizer))->n_moments;
 
-    if (gather == NULL) return add_lasting(m, spans, 3 * all);
+    if (gather == NULL) return add_lasting(m, spans, (2 + moments) * all);
     if (m->in->alone)
-        return add_lasting(m, spans, 2 * gather->bytes + gather->bytes / gather->ranks.count);
-    return add_lasting(m, spans,
-                       2 * all + all / gather->ranks.count / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES);
+        return add_lasting(m, spans,
+                           2 * gather->bytes + moments * (gather->bytes / gather->ranks.count));
+    return add_lasting(
+        m, spans,
+        2 * all + moments * (all / gather->ranks.count / GHP_ALIGN_BYTES * GHP_ALIGN_BYTES));
 }
 
 static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp_local *local)

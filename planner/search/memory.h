@@ -1,6 +1,6 @@
 /* planner/search/memory.h - what each choice and each pair keeps in memory, and when: live bytes as a linear sum.
  *
- * A mirror of the lifetimes that core/program/buffer_assignment gives: weights, gradients and momentum always;
+ * A mirror of the lifetimes that core/program/buffer_assignment gives: weights, gradients and moments always;
  * activations from their forward point to their last reader; gradients from their maker to their reader; scratch at
  * its own point. In-place operations hand a buffer on, so each part of its life is attributed to the piece that
  * decides it. What is overwritten, which gradient comes first and which is another's buffer are asked of the functions

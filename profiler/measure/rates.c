@@ -12,7 +12,8 @@ enum {
     WEIGHTS_BYTES =
         64 << 20, /* of each: beyond what caches keep, as weights are when their update comes */
     COPY_BLOCK_BYTES = 256, /* 64 channels of a slice */
-    COPY_PARTS = 4
+    COPY_PARTS = 4,
+    TENSORS = 2 + GHP_MAX_MOMENTS /* weights, gradients, moments */
 };
 
 static struct ghp_effort effort_of(const struct ghp_measure *m)
@@ -39,7 +40,8 @@ struct ghp_rate ghp_measure_line(const double bytes[2], const struct ghp_timed t
 struct job {
     const struct ghp_measure *m;
     int64_t bytes;
-    void *a, *b, *c;
+    void *a, *b, *c, *d;
+    const struct ghp_optimizer *optimizer; /* of the update */
 };
 
 static enum ghp_status run_copy(void *context, int64_t repeats)
@@ -59,14 +61,15 @@ static enum ghp_status run_copy(void *context, int64_t repeats)
 static enum ghp_status run_update(void *context, int64_t repeats)
 {
     const struct job *job = context;
-    struct ghp_update update = {.w = job->a,
-                                .v = job->b,
+    struct ghp_update update = {.optimizer = job->optimizer,
+                                .w = job->a,
+                                .moment = {job->b, job->d},
                                 .dw = job->c,
                                 .elements = job->bytes / ghp_parameter_bytes(job->m->element_bytes),
-                                .learning_rate = 0.01,
-                                .momentum = 0.9,
-                                .weight_decay = 1e-4};
+                                .decays = true,
+                                .given = ghp_optimizer_usual(job->optimizer)};
 
+    if (job->optimizer->complete != NULL) job->optimizer->complete(&update.given, 1);
     for (int64_t i = 0; i < repeats; ++i)
         GHP_TRY(job->m->backend_ops->update(job->m->backend, &update));
     return GHP_OK;
@@ -115,25 +118,35 @@ static enum ghp_status measure_memory(struct job *job,
     return GHP_OK;
 }
 
+static enum ghp_status measure_updates(struct job *job, struct ghp_profile *profile)
+{
+    for (int i = 0; i < GHP_OPTIMIZERS; ++i) {
+        job->optimizer = ghp_optimizer_at(i);
+        GHP_TRY(measure_memory(job, run_update, WEIGHTS_BYTES,
+                               (double)ghp_optimizer_written(job->optimizer, 1),
+                               &profile->update[i]));
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_profile *profile)
 {
     struct job job = {.m = m};
-    void **const tensors[] = {&job.a, &job.b, &job.c};
+    void **const tensors[TENSORS] = {&job.a, &job.b, &job.c, &job.d};
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
-    for (int i = 0; i < 3 && status == GHP_OK; ++i)
+    for (int i = 0; i < TENSORS && status == GHP_OK; ++i)
         status = ghp_device_allocate(ghp_measure_device(m), WEIGHTS_BYTES, tensors[i]);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     GHP_TRY_GOTO(status, measure_memory(&job, run_copy, LARGE_BYTES, 1, &profile->copy), done);
-    GHP_TRY_GOTO(status, measure_memory(&job, run_update, WEIGHTS_BYTES, 2, &profile->update),
-                 done);
+    GHP_TRY_GOTO(status, measure_updates(&job, profile), done);
     GHP_TRY_GOTO(status, measure_memory(&job, run_accumulate, LARGE_BYTES, 1, &profile->accumulate),
                  done);
     if (ghp_measure_device(m).ops != NULL)
         status = measure_memory(&job, run_place, LARGE_BYTES, 1, &profile->load);
 done:
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < TENSORS; ++i)
         ghp_device_release(ghp_measure_device(m), *tensors[i]);
     return status;
 }

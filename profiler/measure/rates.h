@@ -1,9 +1,8 @@
 /* profiler/measure/rates.h - what is priced by its bytes alone: strided copies, updates, loading, accumulation.
  *
  * Each is timed by the executor's own code at a small and a large size; latency and bandwidth are the straight line
- * through the two.  The bytes are those that core/program/lower.h counts: copied; weights and momenta; images and
- *                   labels; the
- * sum's.
+ * through the two.  The bytes are those that core/program/lower.h counts: copied; weights and moments, for each
+ * optimizer; images and labels; the sum's.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_rates.c */
 #ifndef GHP_PROFILER_MEASURE_RATES_H

@@ -49,11 +49,12 @@ done:
 enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
 {
     const struct ghp_profile *old = run->profile;
-    unsigned char known[2] = {old->update.source == GHP_SOURCE_MEASURED &&
-                                  old->update.bandwidth_Bps > 0,
-                              old->overlap.compute >= 1};
+    unsigned char known[2] = {1, old->overlap.compute >= 1};
     int64_t samples = run->request->batches[0] / run->result->workers;
 
+    for (int i = 0; i < GHP_OPTIMIZERS; ++i)
+        if (old->update[i].source != GHP_SOURCE_MEASURED || !(old->update[i].bandwidth_Bps > 0))
+            known[0] = 0;
     GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 2));
     if (!known[0])
         GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));

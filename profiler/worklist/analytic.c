@@ -210,7 +210,7 @@ static enum ghp_status fill(const struct ghp_analytic *analytic, const char *num
     profile->analytic.memory_Bps = analytic->memory_Bps;
     profile->analytic.batch_half = analytic->batch_half;
     profile->copy = rate;
-    profile->update = rate;
+    profile->update[GHP_OPTIMIZER_INDEX_sgd] = rate; /* and so of all */
     profile->load = rate;
     profile->accumulate = rate;
     profile->overlap = analytic->overlap;

@@ -39,7 +39,7 @@ folders_of() {
 
 # Folders of a room from the lowest up: each may include those before it.
 orders=(
-    "core/base core/model core/sharding core/program core/cost core/plan"
+    "core/base core/model core/optimizer core/sharding core/program core/cost core/plan"
     "onnx/file onnx/read onnx/pattern onnx"
     "onnx/file onnx/read onnx/operator onnx"
     "onnx/file onnx/write onnx/operator"

@@ -39,8 +39,8 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
         .init = {.seed = BENCH_SEED},
         .data = b->data,
         .schedule = {.base = 0.05, .steps = BENCH_STEPS, .warmup_steps = 2},
-        .momentum = 0.9,
-        .weight_decay = 1e-4};
+        .optimizer = &ghp_optimizer_sgd,
+        .hyperparameters = {.momentum = 0.9, .weight_decay = 1e-4}};
     b->work = (struct ghp_work){.model = &b->model,
                                 .problem = {.workers = workers, .global_batch = batch},
                                 .rank = transport->control->rank,
@@ -120,8 +120,10 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
         const struct ghp_tensor *t = &list.items[i];
 
         copied = hash_copy(worker, t, ghp_tensor_buffer_kind(t), copied);
-        if (!t->is_state) copied = hash_copy(worker, t, GHP_BUFFER_MOMENTUM, copied);
     }
+    for (int m = 0; m < ghp_worker_program(worker)->optimizer->n_moments; m++)
+        for (int i = 0; i < list.n_params; i++)
+            copied = hash_copy(worker, &list.items[i], ghp_moment_kind(m), copied);
     CHECK(hash == copied);
     ghp_tensors_release(&list);
     return hash;

@@ -44,7 +44,7 @@ enum ghp_status bench_worker(struct bench *bench, const struct ghp_split *splits
 enum ghp_status bench_steps(struct bench *bench, struct ghp_worker *worker, int64_t first,
                             int64_t last);
 
-/* The fingerprint of all weights and momentum, which gathered copies of each tensor must have too. */
+/* The fingerprint of all weights and moments, which gathered copies of each tensor must have too. */
 uint64_t bench_fingerprint(struct ghp_worker *worker);
 
 #endif

@@ -205,11 +205,7 @@ static enum ghp_status run_kernel(struct ghp_kernel *kernel, struct ghp_kernel_a
 
 static enum ghp_status run_update(struct ghp_backend *backend, struct ghp_update update)
 {
-    if (update.hyperparameters != NULL) {
-        update.learning_rate = update.hyperparameters->learning_rate;
-        update.momentum = update.hyperparameters->momentum;
-        update.weight_decay = update.hyperparameters->weight_decay;
-    }
+    if (update.hyperparameters != NULL) update.given = update.hyperparameters->update;
     return ghp_backend_reference.update(backend, &update);
 }
 

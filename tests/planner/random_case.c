@@ -239,7 +239,7 @@ static enum ghp_status draw_profile(struct random_source *s, int workers, bool s
     p->machine.inter =
         (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e10)};
     p->copy = some_rate(s);
-    p->update = some_rate(s);
+    p->update[0] = some_rate(s);
     p->load = some_rate(s);
     p->accumulate = some_rate(s);
     if (slow)

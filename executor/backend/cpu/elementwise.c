@@ -75,11 +75,6 @@ static int64_t metric_sums(const struct ghp_local *local, int parts, int element
     return parts * ghp_align(GHP_METRIC_COUNT * (int64_t)sizeof(double));
 }
 
-void ghp_cpu_kernel_update_part(const struct ghp_update *update, struct ghp_share share)
-{
-    update_float(update, ghp_share_of(share, update->elements, GRAIN));
-}
-
 /* Of statistics' sums, which are double whatever the tensors. */
 static void accumulate_double(double *sum, const double *more, struct ghp_range at)
 {

@@ -436,22 +436,6 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
     }
 }
 
-#if !ROUNDS /* weights and all that belongs to them are float */
-static void KERNEL(update)(const struct ghp_update *update, struct ghp_range at)
-{
-    SCALAR *w = update->w, *v = update->v;
-    const SCALAR *dw = update->dw;
-    SCALAR rate = (SCALAR)update->learning_rate, momentum = (SCALAR)update->momentum;
-    SCALAR decay = (SCALAR)update->weight_decay;
-#pragma omp simd
-    for (int64_t i = at.first; i < at.end; i++) {
-        SCALAR speed = momentum * v[i] + (dw[i] + decay * w[i]);
-        v[i] = speed;
-        w[i] -= rate * speed;
-    }
-}
-#endif
-
 static void KERNEL(accumulate)(void *to, const void *from, struct ghp_range at)
 {
     SCALAR *sum = to;

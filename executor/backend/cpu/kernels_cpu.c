@@ -13,6 +13,7 @@ const struct ghp_cpu_kernel *ghp_cpu_kernel_find(enum ghp_op op, enum ghp_pass p
 }
 
 /* Threads cost more than they give below this much work. */
+enum { UPDATE_GRAIN = 64 }; /* elements: parts begin on cache lines of their own */
 enum { ALONE_ELEMENTS = 1 << 14, ALONE_BYTES = 4 * ALONE_ELEMENTS, ALONE_FLOPS = 1 << 18 };
 
 static int parts_for(const struct ghp_local *local, enum ghp_pass pass, int threads)
@@ -86,14 +87,21 @@ void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel
     if (stages->after != NULL) stages->after(&kernel->local, args, whole);
 }
 
+struct update_job { /* weights and all that belongs to them are float */
+    const struct ghp_update *update;
+    const struct ghp_update_kernel *kernel;
+};
+
 static void update_part(void *context, struct ghp_share share)
 {
-    ghp_cpu_kernel_update_part(context, share);
+    const struct update_job *job = context;
+    job->kernel->run_float(job->update, ghp_share_of(share, job->update->elements, UPDATE_GRAIN));
 }
 
 enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update)
 {
-    struct ghp_update job = *update;
+    struct update_job job = {.update = update};
+    GHP_TRY(ghp_update_kernel_find(ghp_cpu_updates, update, &job.kernel));
     ghp_parallel(update->elements < ALONE_ELEMENTS ? 1 : backend->config.threads, update_part,
                  &job);
     return GHP_OK;

@@ -76,14 +76,16 @@ enum ghp_status ghp_cpu_kernel_prepare_by(struct ghp_backend *backend,
                                           struct ghp_kernel **kernel);
 void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);
 
+/* Updates of all optimizers, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
+extern const struct ghp_update_kernel *const ghp_cpu_updates[];
+
 enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update);
 enum ghp_status ghp_cpu_kernel_accumulate(struct ghp_backend *backend, void *to, const void *from,
                                           struct ghp_buffer_extent extent);
 enum ghp_status ghp_cpu_kernel_accumulate_masked(struct ghp_backend *backend,
                                                  const struct ghp_masked_sum *sum);
 
-/* Bodies of these, one part of them; in cpu/elementwise.c. */
-void ghp_cpu_kernel_update_part(const struct ghp_update *update, struct ghp_share share);
+/* The body of this, one part of it; in cpu/elementwise.c. */
 void ghp_cpu_kernel_accumulate_part(const struct ghp_masked_sum *sum, struct ghp_range range);
 
 #endif

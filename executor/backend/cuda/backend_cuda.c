@@ -1,4 +1,4 @@
-/* executor/backend/cuda/backend_cuda.c - the GPU backend: opening, kernels, updates. See backend_cuda_private.h,
+/* executor/backend/cuda/backend_cuda.c - the GPU backend: opening, kernels, sums. See backend_cuda_private.h,
  * docs/gpu.md.
  *
  * Workers of a node take its GPUs in turns by their seats. The libraries are opened when a kernel first needs them. */
@@ -7,16 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { UPDATES = 64 };
-
-_Static_assert(offsetof(struct ghp_step_hyperparameters, momentum) -
-                           offsetof(struct ghp_step_hyperparameters, learning_rate) ==
-                       offsetof(struct ghp_hyperparameters, momentum) &&
-                   offsetof(struct ghp_step_hyperparameters, weight_decay) -
-                           offsetof(struct ghp_step_hyperparameters, learning_rate) ==
-                       offsetof(struct ghp_hyperparameters, weight_decay),
-               "kernels read rates where a step's numbers have them");
 
 enum ghp_status ghp_cuda_enter(struct ghp_backend *backend)
 {
@@ -246,37 +236,7 @@ static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_kern
     return ghp_cuda_kernel_run((struct ghp_cuda_kernel *)kernel, args);
 }
 
-/* ---- updates ---- */
-
-static enum ghp_status cuda_update_all(struct ghp_backend *backend,
-                                       const struct ghp_update *updates, int n)
-{
-    cudaStream_t stream = ghp_cuda_of(backend)->streams[GHP_DEVICE_STREAM_COMPUTE];
-
-    GHP_TRY(ghp_cuda_enter(backend));
-    for (int done = 0; done < n; done += UPDATES) {
-        const struct ghp_update *first = &updates[done];
-        struct ghp_hyperparameters hyperparameters = {first->learning_rate, first->momentum,
-                                                      first->weight_decay};
-        const double *at =
-            first->hyperparameters != NULL ? &first->hyperparameters->learning_rate : NULL;
-        struct ghp_update_tensor tensors[UPDATES];
-        int count = n - done < UPDATES ? n - done : UPDATES;
-
-        for (int i = 0; i < count; i++)
-            tensors[i] =
-                (struct ghp_update_tensor){first[i].w, first[i].v, first[i].dw, first[i].elements};
-        GHP_TRY(ghp_cuda_status(ghp_launch_update(stream, tensors, count, hyperparameters,
-                                                  (const struct ghp_hyperparameters *)at),
-                                "update"));
-    }
-    return GHP_OK;
-}
-
-static enum ghp_status cuda_update(struct ghp_backend *backend, const struct ghp_update *update)
-{
-    return cuda_update_all(backend, update, 1);
-}
+/* ---- sums ---- */
 
 static enum ghp_status cuda_accumulate(struct ghp_backend *backend, void *to, const void *from,
                                        struct ghp_buffer_extent extent)
@@ -320,8 +280,8 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .algorithm = ghp_kernel_algorithm,
     .run = cuda_run,
     .release = cuda_release,
-    .update = cuda_update,
-    .update_all = cuda_update_all,
+    .update = ghp_cuda_update_one,
+    .update_all = ghp_cuda_update_all,
     .accumulate = cuda_accumulate,
     .accumulate_masked = cuda_accumulate_masked,
 };

@@ -12,7 +12,7 @@
 #ifndef GHP_EXECUTOR_BACKEND_REFERENCE_REFERENCE_H
 #define GHP_EXECUTOR_BACKEND_REFERENCE_REFERENCE_H
 
-#include "executor/backend/backend.h"
+#include "executor/backend/backend_private.h"
 
 enum ghp_reference_operand { /* tensors of numbers in struct ghp_tensors */
                              GHP_REFERENCE_X = 1,
@@ -40,6 +40,9 @@ struct ghp_reference_kernel {
 
 /* Of all files in this folder, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
 extern const struct ghp_reference_kernel *const ghp_reference_tables[];
+
+/* Updates of all optimizers, NULL-terminated; the build writes it (cmake/GhpTables.cmake). */
+extern const struct ghp_update_kernel *const ghp_reference_updates[];
 
 /* struct ghp_backend_ops: update, accumulate (update.c) */
 enum ghp_status ghp_reference_update(struct ghp_backend *backend, const struct ghp_update *update);

@@ -303,7 +303,7 @@ static void test_instructions(void)
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
     CHECK_NEAR(cost.seconds, 0, 0); /* bandwidth 0: free */
-    profile.update = (struct ghp_rate){1e-6, 1e9, 0.2, GHP_SOURCE_MEASURED};
+    profile.update[0] = (struct ghp_rate){1e-6, 1e9, 0.2, GHP_SOURCE_MEASURED};
     profile.copy = (struct ghp_rate){0, 1e9, 0.2, GHP_SOURCE_MEASURED};
     CHECK_STATUS(ghp_profile_cost(&profile, &instr, 4, &cost), GHP_OK);
     CHECK_NEAR(cost.seconds, 2e-6, 1e-20);
@@ -328,7 +328,7 @@ static struct ghp_profile varied(const struct ghp_program *program)
 
     profile.analytic.flops_per_s = 1e9;
     profile.analytic.memory_Bps = 1e9;
-    profile.copy = profile.update = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED};
+    profile.copy = profile.update[0] = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED};
     for (int i = 0; i < program->n_instrs; ++i) {
         struct ghp_instr instr = program->instrs[i];
         char key[GHP_KEY_BYTES];

@@ -20,7 +20,7 @@ static void unit_profile(struct ghp_profile *profile)
 {
     CHECK_STATUS(ghp_profile_init(profile, "test", "exact", 4), GHP_OK);
     struct ghp_rate rate = {.bandwidth_Bps = 1.0, .source = GHP_SOURCE_ANALYTIC};
-    profile->copy = profile->update = profile->load = profile->accumulate = rate;
+    profile->copy = profile->update[0] = profile->load = profile->accumulate = rate;
     profile->machine.nodes = 1;
     profile->machine.cores = 2;
     profile->machine.intra = profile->machine.inter = (struct ghp_link){0.0, 1.0};
@@ -164,7 +164,7 @@ static void test_long_reduction(void)
     unit_profile(&profile);
     profile.overlap =
         (struct ghp_overlap){.compute = 1.25, .comm = 1.5, .link = 2.0, .comm_long = 1.2};
-    profile.accumulate.bandwidth_Bps = profile.update.bandwidth_Bps = UNIT_BYTES;
+    profile.accumulate.bandwidth_Bps = profile.update[0].bandwidth_Bps = UNIT_BYTES;
     profile.machine.intra.bandwidth_Bps = profile.machine.inter.bandwidth_Bps = UNIT_BYTES;
     struct step s = {
         .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {0, 20}, .reduce = {0, 10}};

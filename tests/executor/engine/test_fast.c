@@ -91,8 +91,8 @@ static void check_order(struct bench *b, struct bench *exact, const struct ghp_s
         CHECK(memcmp(one, other, bytes) == 0);
         for (int64_t j = 0; j < t->param->elements; j++)
             ((float *)one)[j] = (float)j;
-        CHECK_STATUS(ghp_parameters_scatter(fast, t, GHP_BUFFER_MOMENTUM, one), GHP_OK);
-        CHECK_STATUS(ghp_parameters_gather(fast, t, GHP_BUFFER_MOMENTUM, other), GHP_OK);
+        CHECK_STATUS(ghp_parameters_scatter(fast, t, GHP_BUFFER_MOMENT, one), GHP_OK);
+        CHECK_STATUS(ghp_parameters_gather(fast, t, GHP_BUFFER_MOMENT, other), GHP_OK);
         CHECK(memcmp(one, other, bytes) == 0);
         if (ghp_worker_blocks_weights(fast, t->layer)) {
             const float *w = ghp_worker_tensor(fast, GHP_BUFFER_WEIGHT, t->layer, t->slot, &here);

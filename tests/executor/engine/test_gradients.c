@@ -46,8 +46,8 @@ static void check_tensor(struct bench *b, const struct ghp_tensor *t)
     size_t n = (size_t)t->param->elements;
     double *before = ghp_alloc(n, sizeof *before), *after = ghp_alloc(n, sizeof *after),
            *g = ghp_alloc(n, sizeof *g);
-    double rate = ghp_training_config_step(&b->training_config, 0).learning_rate, square = 0, h,
-           slope;
+    double rate = ghp_training_config_step(&b->training_config, 0).hyperparameters.learning_rate,
+           square = 0, h, slope;
 
     loss_at(b, t, NULL, 0, before, after);
     for (size_t i = 0; i < n; i++) {
@@ -72,7 +72,7 @@ static void check_model(const char *path)
     struct bench b;
 
     CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK);
-    b.training_config.momentum = b.training_config.weight_decay = 0;
+    b.training_config.hyperparameters = (struct ghp_hyperparameters){0};
     splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(ghp_tensors_list(&b.model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++)

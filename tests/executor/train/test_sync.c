@@ -25,7 +25,7 @@ static void check_momentum(const struct ghp_program *program)
     for (int i = 0; i < program->n_buffers; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
 
-        if (b->buffer_kind == GHP_BUFFER_MOMENTUM) bytes += b->bytes;
+        if (b->buffer_kind == GHP_BUFFER_MOMENT) bytes += b->bytes;
         if (b->buffer_kind == GHP_BUFFER_WEIGHT &&
             program->buffers[b->storage].buffer_kind == GHP_BUFFER_WEIGHT)
             expected += b->bytes;

@@ -35,7 +35,7 @@ static void check_momentum(const struct ghp_plan *plan)
 
     if (!CHECK_STATUS(ghp_lower(&how, plan->splits, 2, &program), GHP_OK)) return;
     for (int i = 0; i < program.n_buffers; i++)
-        if (program.buffers[i].buffer_kind == GHP_BUFFER_MOMENTUM)
+        if (program.buffers[i].buffer_kind == GHP_BUFFER_MOMENT)
             momentum += program.buffers[i].bytes;
     for (int b = 0; b < program.n_buckets; b++) {
         gradients += program.buckets[b].bytes;

@@ -64,6 +64,7 @@ static void check_model(const struct ghp_model *model, const struct ghp_profile 
                                .scratch = {.bytes = some_scratch},
                                .input_gradient = input_gradient,
                                .sync = ghp_sync_at(random_below(s, 2)),
+                               .optimizer = ghp_optimizer_at(random_below(s, GHP_OPTIMIZERS)),
                                .prefetch = random_below(s, 2) == 0};
     struct ghp_instance in;
     struct ghp_accumulated_cost load;

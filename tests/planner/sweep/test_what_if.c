@@ -43,7 +43,7 @@ static void make_measured(struct ghp_profile *p)
     p->machine.memory_bytes = INT64_C(64) << 30;
     p->workers = 4;
     p->analytic = (struct ghp_analytic_model){.flops_per_s = 1e12, .memory_Bps = 1e10};
-    p->copy = p->update = p->load = p->accumulate = rate;
+    p->copy = p->update[0] = p->load = p->accumulate = rate;
     CHECK_STATUS(ghp_profile_add_op(p, &op), GHP_OK);
     add_comm(p, 2, 1, 1e-3); /* inside a node */
     add_comm(p, 2, 2, 3e-3); /* two groups cross each node's link */
@@ -213,8 +213,8 @@ static void test_speeds(void)
     CHECK_STATUS(EDIT(&p, 4, NULL, "cores=4", "speed.compute=2", "speed.memory=0.5"), GHP_OK);
     CHECK_NEAR(p.ops[0].seconds, 1e-3, 0);
     CHECK_NEAR(p.analytic.flops_per_s, 4e12, 0);
-    CHECK_NEAR(p.update.bandwidth_Bps, 4e9, 0);
-    CHECK_NEAR(p.update.latency_s, 1e-6, 0);
+    CHECK_NEAR(p.update[0].bandwidth_Bps, 4e9, 0);
+    CHECK_NEAR(p.update[0].latency_s, 1e-6, 0);
     CHECK_EQ(p.machine.cores, 4);
     CHECK_EQ(p.machine.n_pus, 4);
     CHECK_EQ(p.machine.threads, 4);
@@ -344,7 +344,7 @@ static void test_slow_worker(void)
     CHECK_NEAR(p.speeds.of[2], 1, 0);
     CHECK_NEAR(p.ops[0].seconds, 8e-3, 1e-17);
     CHECK_EQ(p.ops[0].source, GHP_SOURCE_ANALYTIC);
-    CHECK_NEAR(p.update.bandwidth_Bps, 4e9, 1e-6);
+    CHECK_NEAR(p.update[0].bandwidth_Bps, 4e9, 1e-6);
     CHECK_NEAR(p.copy.bandwidth_Bps, 8e9, 0);
     check_entry(&p, 4, 1, 2e-3, GHP_SOURCE_MEASURED);
     ghp_overrides_release(&overrides);

@@ -43,7 +43,8 @@ static void test_rates(void)
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &model), GHP_OK);
     CHECK_STATUS(ghp_measure_rates(&m, &model, 8, &profile), GHP_OK);
     check_rate(profile.copy);
-    check_rate(profile.update);
+    check_rate(profile.update[GHP_OPTIMIZER_INDEX_sgd]);
+    check_rate(profile.update[GHP_OPTIMIZER_INDEX_adamw]);
     check_rate(profile.load);
     check_rate(profile.accumulate);
     ghp_model_release(&model);

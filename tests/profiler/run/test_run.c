@@ -81,7 +81,7 @@ static void check_file(void)
     CHECK_STATUS(ghp_profile_check_model(&profile, &model), GHP_OK);
     CHECK(profile.knows_has);
     CHECK(profile.analytic.flops_per_s > 0 && profile.analytic.memory_Bps > 0);
-    CHECK(profile.copy.bandwidth_Bps > 0 && profile.update.bandwidth_Bps > 0);
+    CHECK(profile.copy.bandwidth_Bps > 0 && profile.update[0].bandwidth_Bps > 0);
     CHECK(profile.load.bandwidth_Bps > 0 && profile.accumulate.bandwidth_Bps > 0);
     CHECK_EQ(profile.copy.source, GHP_SOURCE_MEASURED);
     CHECK(profile.overlap.compute >= 1 && profile.overlap.comm >= 1 && profile.overlap.link >= 1);

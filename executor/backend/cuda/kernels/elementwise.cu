@@ -1,4 +1,4 @@
-// executor/backend/cuda/kernels/elementwise.cu - sums and products, bias, dropout, softmax, the optimizer's update. See
+// executor/backend/cuda/kernels/elementwise.cu - sums and products, bias, dropout, softmax. See
 // kernels/kernels.h.
 #include "executor/backend/cuda/kernels/map.cuh"
 
@@ -308,90 +308,6 @@ extern "C" void ghp_kernel_philox(uint64_t seed, const uint32_t counter[4], uint
 
     for (int i = 0; i < 4; i++)
         out[i] = made.v[i];
-}
-
-// ---- update ----
-
-namespace
-{
-
-constexpr int kTensors = 48;         // of one launch: its arguments take at most 4 KiB
-constexpr int64_t kChunk = 8 * 1024; // elements of one block
-
-struct update_list {
-    int n;
-    int first[kTensors + 1]; // block at which each tensor begins
-    ghp_update_tensor tensors[kTensors];
-};
-
-__global__ void update_kernel(update_list list, ghp_hyperparameters given,
-                              const ghp_hyperparameters *hyperparameters_at)
-{
-    ghp_hyperparameters r = hyperparameters_at != nullptr ? *hyperparameters_at : given;
-    float rate = (float)r.learning_rate, momentum = (float)r.momentum,
-          decay = (float)r.weight_decay;
-    int low = 0, high = list.n - 1;
-
-    while (low < high) { // the last tensor that begins at this block or before
-        int middle = (low + high + 1) / 2;
-
-        if (list.first[middle] <= (int)blockIdx.x)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    ghp_update_tensor t = list.tensors[low];
-    int64_t begin = ((int64_t)blockIdx.x - list.first[low]) * kChunk;
-    int64_t end = begin + kChunk < t.n ? begin + kChunk : t.n, groups = (end - begin) / 4;
-
-    for (int64_t g = threadIdx.x; g < groups; g += blockDim.x) {
-        int64_t i = begin + 4 * g;
-        float w[4], v[4], d[4];
-
-        load<float, 4>(t.w, i, w);
-        load<float, 4>(t.v, i, v);
-        load<float, 4>(t.dw, i, d);
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            v[j] = momentum * v[j] + (d[j] + decay * w[j]);
-            w[j] -= rate * v[j];
-        }
-        store<float, 4>(t.v, i, v);
-        store<float, 4>(t.w, i, w);
-    }
-    for (int64_t i = begin + 4 * groups + threadIdx.x; i < end; i += blockDim.x) {
-        float v = momentum * t.v[i] + (t.dw[i] + decay * t.w[i]);
-
-        t.v[i] = v;
-        t.w[i] -= rate * v;
-    }
-}
-
-} // namespace
-
-extern "C" cudaError_t ghp_launch_update(cudaStream_t stream,
-                                         const struct ghp_update_tensor *tensors, int n,
-                                         struct ghp_hyperparameters hyperparameters,
-                                         const struct ghp_hyperparameters *hyperparameters_at)
-{
-    for (int done = 0; done < n;) {
-        update_list list = {};
-        int64_t blocks = 0;
-
-        while (done < n && list.n < kTensors) {
-            const ghp_update_tensor *t = &tensors[done++];
-
-            if (t->n == 0) continue;
-            list.first[list.n] = (int)blocks;
-            list.tensors[list.n++] = *t;
-            blocks += ceil_div(t->n, kChunk);
-        }
-        if (blocks == 0) continue;
-        enqueue(update_kernel, (unsigned)blocks, kThreads, 0, stream, list, hyperparameters, hyperparameters_at);
-        cudaError_t error = cudaGetLastError();
-        if (error != cudaSuccess) return error;
-    }
-    return cudaSuccess;
 }
 
 // ---- softmax and cross-entropy: one block a row ----

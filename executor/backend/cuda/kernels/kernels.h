@@ -5,13 +5,14 @@
  * float or bfloat16 (`launch.bf16`); weights, gradients of weights, statistics and sums are float or double as said.
  * Sums that cross blocks go through scratch and are added in a fixed order: the same bits every time.
  *
- * They are in kernels/elementwise.cu (sums, bias, dropout, softmax, update), kernels/norm.cu (sums over channels, batch
- * norm, lrn), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain convolutions and
- * linear layers, for shapes that no library takes). A pass that is a launch alone is not declared here: its row is
+ * They are in kernels/elementwise.cu (sums, bias, dropout, softmax), kernels/update.cu (optimizers), kernels/norm.cu (sums
+ * over channels, batch norm, lrn), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain
+ * convolutions and linear layers, for shapes that no library takes). A pass that is a launch alone is not declared here: its row is
  * beside its kernel (kernels/row.h). C11 and C++17 alike; tested by tests/executor/backend/cuda/test_cuda_ops.c. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 
+#include "core/optimizer/hyperparameters.h"
 #include "executor/backend/cuda/kernels/runtime.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,19 +70,20 @@ cudaError_t ghp_launch_dropout(struct ghp_launch launch, const struct ghp_dropou
 cudaError_t ghp_launch_to_bf16(cudaStream_t stream, int64_t n, const float *from, void *to);
 cudaError_t ghp_launch_from_bf16(cudaStream_t stream, int64_t n, const void *from, float *to);
 
-/* SGD over many tensors at once. */
+/* An optimizer's update of many tensors at once. */
+enum { GHP_UPDATE_MOMENTS = 2 };
 struct ghp_update_tensor {
-    float *w, *v;
+    float *w, *moment[GHP_UPDATE_MOMENTS]; /* as many as the optimizer has */
     const float *dw;
     int64_t n;
+    int decays; /* 0: without weight decay */
 };
-struct ghp_hyperparameters {
-    double learning_rate, momentum, weight_decay;
-};
-/* hyperparameters_at in device memory, in place of `rates`; or NULL. */
-cudaError_t ghp_launch_update(cudaStream_t stream, const struct ghp_update_tensor *tensors, int n,
-                              struct ghp_hyperparameters hyperparameters,
-                              const struct ghp_hyperparameters *hyperparameters_at);
+/* given_at in device memory, in place of `given`; or NULL. */
+typedef cudaError_t ghp_launch_update_fn(cudaStream_t stream,
+                                         const struct ghp_update_tensor *tensors, int n,
+                                         struct ghp_hyperparameters given,
+                                         const struct ghp_hyperparameters *given_at);
+ghp_launch_update_fn ghp_launch_update_sgd, ghp_launch_update_adamw;
 
 /* Probabilities and, added to metrics (loss, correct, counted), the loss of the first `valid` rows whose label is not
  * negative.

@@ -272,23 +272,36 @@ static void check_winograd(void)
     }
 }
 
-static void check_update(void)
+static void check_update(const struct ghp_optimizer *optimizer)
 {
-    enum { N = 40001 };
-    float *block = ghp_alloc(5 * (size_t)N, sizeof *block);
-    float *w = block, *v = w + N, *dw = v + N, *w1 = dw + N, *v1 = w1 + N;
+    enum { N = 40001, TENSORS = 1 + GHP_MAX_MOMENTS };
+    float *block = ghp_alloc((1 + 2 * TENSORS) * (size_t)N, sizeof *block);
+    float *dw = block, *w = dw + N, *v = w + N, *w1 = w + TENSORS * N, *v1 = w1 + N;
+    struct ghp_update update = {.optimizer = optimizer,
+                                .w = w,
+                                .moment = {v, v + N},
+                                .dw = dw,
+                                .elements = N,
+                                .given = ghp_optimizer_usual(optimizer)};
+    struct ghp_update other = update;
     for (int i = 0; i < N; i++) {
         w[i] = w1[i] = (float)(i % 101) * 0.01f;
         v[i] = v1[i] = (float)(i % 37) * 0.1f - 1.0f;
+        v[N + i] = v1[N + i] = (float)(i % 41) * 0.1f;
         dw[i] = (float)(i % 53) * 0.02f - 0.5f;
     }
-    CHECK_STATUS(ops->update(backends[1], &(struct ghp_update){w, v, dw, N, 0.1, 0.9, 0.01, NULL}),
-                 GHP_OK);
-    CHECK_STATUS(ghp_backend_reference.update(
-                     reference, &(struct ghp_update){w1, v1, dw, N, 0.1, 0.9, 0.01, NULL}),
-                 GHP_OK);
-    CHECK(memcmp(w, w1, N * sizeof *w) == 0);
-    CHECK(memcmp(v, v1, N * sizeof *v) == 0);
+    other.w = w1;
+    other.moment[0] = v1;
+    other.moment[1] = v1 + N;
+    for (int step = 0; step < 2; step++) { /* without and with decay */
+        update.decays = other.decays = step == 1;
+        update.given.weight_decay = 0.01;
+        if (optimizer->complete != NULL) optimizer->complete(&update.given, 3 + step);
+        other.given = update.given;
+        CHECK_STATUS(ops->update(backends[1], &update), GHP_OK);
+        CHECK_STATUS(ghp_backend_reference.update(reference, &other), GHP_OK);
+        CHECK(memcmp(w, w1, TENSORS * N * sizeof *w) == 0);
+    }
     CHECK_STATUS(ops->accumulate(backends[1], w, dw, (struct ghp_buffer_extent){N, 4}), GHP_OK);
     for (int i = 0; i < N; i += 1000)
         CHECK_NEAR(w[i], w1[i] + dw[i], 0.0);
@@ -357,7 +370,8 @@ CHECK_TEST(onednn)
     check_choices();
     check_small_batch();
     check_winograd();
-    check_update();
+    for (int i = 0; i < GHP_OPTIMIZERS; i++)
+        check_update(ghp_optimizer_at(i));
     check_refusals();
     close_backends();
     return check_end();

@@ -387,7 +387,14 @@ static void check_ignored(void)
 static void check_update(void)
 {
     double w[3] = {1.0, -2.0, 0.5}, v[3] = {0.25, 0.0, -1.0}, dw[3] = {0.5, 1.0, -0.25};
-    struct ghp_update update = {w, v, dw, 3, 0.1, 0.9, 0.01, NULL};
+    struct ghp_update update = {
+        .optimizer = &ghp_optimizer_sgd,
+        .w = w,
+        .moment = {v},
+        .dw = dw,
+        .elements = 3,
+        .decays = true,
+        .given = {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01}};
     CHECK_STATUS(ops->update(doubles, &update), GHP_OK);
     CHECK_NEAR(v[0], 0.9 * 0.25 + 0.5 + 0.01, 1e-15);
     CHECK_NEAR(w[0], 1.0 - 0.1 * (0.9 * 0.25 + 0.51), 1e-15);

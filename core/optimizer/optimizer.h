@@ -1,0 +1,84 @@
+/* core/optimizer/optimizer.h - optimizers: how a weight changes by its gradient.
+ *
+ * An optimizer is one constant struct that says all that is true of it without a library: the tensors it keeps beside
+ * the weights, which the memory prediction, the allocation and the checkpoint read here, and its hyperparameters,
+ * which options and their ranges come from.
+ *
+ *     sgd      d = g + weight_decay w;  v = momentum v + d;  w -= rate v
+ *     adamw    m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
+ *              w -= rate weight_decay w + rate m' / (sqrt(v') + epsilon),  m' = m / (1 - beta1^t), v' alike; step t
+ *              from 1. Parameters of one dimension (biases, norms' weights) do not decay
+ *
+ * What an optimizer keeps is called *moments*: each is as large as the weights, and of the same numbers.
+ *
+ * To add one: a file NAME.c with its struct, its line in GHP_OPTIMIZER_LIST, and a row with its kernel in each backend
+ * (executor/backend/backend_private.h, struct ghp_update_kernel). Hyperparameters that no other has are a field of
+ * struct ghp_hyperparameters and an option of ghp-run.
+ *
+ * Source   Loshchilov and Hutter, arXiv 1711.05101, 2019 (AdamW)
+ * Tested   tests/executor/train/test_optimizer.c */
+#ifndef GHP_CORE_OPTIMIZER_OPTIMIZER_H
+#define GHP_CORE_OPTIMIZER_OPTIMIZER_H
+
+#include "core/optimizer/hyperparameters.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GHP_OPTIMIZER_LIST(X) X(sgd) X(adamw)
+
+enum ghp_optimizer_index {
+#define GHP_OPTIMIZER_INDEX(name) GHP_OPTIMIZER_INDEX_##name,
+    GHP_OPTIMIZER_LIST(GHP_OPTIMIZER_INDEX)
+#undef GHP_OPTIMIZER_INDEX
+        GHP_OPTIMIZERS
+};
+
+enum { GHP_MAX_MOMENTS = 2 };
+
+struct ghp_hyperparameter { /* beside the learning rate */
+    const char *name;       /* of ghp-run's option, NULL ends a list */
+    size_t offset;          /* of its double in struct ghp_hyperparameters */
+    double usual;
+};
+
+struct ghp_optimizer {
+    const char *name;    /* in plans and options */
+    const char *purpose; /* half a sentence */
+    int n_moments;
+    const char *moments[GHP_MAX_MOMENTS]; /* their names in checkpoints: "NAME.<tensor>" */
+    const char *rate;                     /* of its update, in profiles */
+    int decay_dims;                       /* parameters of fewer dimensions do not decay */
+    double usual_rate;                    /* learning rate */
+    const struct ghp_hyperparameter *hyperparameters;
+    /* Sets what follows from the others and from t, the updates up to this one, >= 1; NULL: nothing does. */
+    void (*complete)(struct ghp_hyperparameters *hyperparameters, int64_t t);
+};
+
+#define GHP_OPTIMIZER_EXTERN(name) extern const struct ghp_optimizer ghp_optimizer_##name;
+GHP_OPTIMIZER_LIST(GHP_OPTIMIZER_EXTERN)
+#undef GHP_OPTIMIZER_EXTERN
+
+/* Names of all, for options and files; NULL ends. */
+extern const char *const ghp_optimizer_names[];
+
+/* By its place among the names, and that place. NULL, which stands for sgd wherever an optimizer may be left out, has
+ * sgd's. */
+const struct ghp_optimizer *ghp_optimizer_at(int index);
+int ghp_optimizer_index(const struct ghp_optimizer *optimizer);
+
+/* Whether it takes the hyperparameter, and the place of that; NULL: it does not. Local. */
+double *ghp_optimizer_find(const struct ghp_optimizer *optimizer, const char *name,
+                           struct ghp_hyperparameters *hyperparameters);
+
+/* Those usual for it; the learning rate too. Local. */
+struct ghp_hyperparameters ghp_optimizer_usual(const struct ghp_optimizer *optimizer);
+
+/* Bytes that an update of so many bytes of weights writes: them and the moments. */
+static inline int64_t ghp_optimizer_written(const struct ghp_optimizer *optimizer, int64_t bytes)
+{
+    return (1 + optimizer->n_moments) * bytes;
+}
+
+#endif

@@ -1,0 +1,31 @@
+/* executor/backend/cpu/update_adamw.c - the update of core/optimizer/adamw.c. Roots are an instruction, not a call that
+ * may set errno.
+ *
+ * ghp-options: -fno-math-errno */
+#include "executor/backend/cpu/kernels_cpu.h"
+
+#include <math.h>
+
+static void update_float(const struct ghp_update *update, struct ghp_range at)
+{
+    const struct ghp_hyperparameters *h = &update->given;
+    const double decay = update->decays ? h->weight_decay : 0;
+    float *w = update->w, *m = update->moment[0], *v = update->moment[1];
+    const float *dw = update->dw;
+    float beta1 = (float)h->beta1, rest1 = (float)(1 - h->beta1);
+    float beta2 = (float)h->beta2, rest2 = (float)(1 - h->beta2);
+    float kept = (float)(1 - h->learning_rate * decay);
+    float length = (float)(h->learning_rate / h->correction1);
+    float scale = (float)(1 / sqrt(h->correction2)), epsilon = (float)h->epsilon;
+#pragma omp simd
+    for (int64_t i = at.first; i < at.end; i++) {
+        float first = beta1 * m[i] + rest1 * dw[i];
+        float second = beta2 * v[i] + rest2 * dw[i] * dw[i];
+        m[i] = first;
+        v[i] = second;
+        w[i] = kept * w[i] - length * (first / (sqrtf(second) * scale + epsilon));
+    }
+}
+
+const struct ghp_update_kernel ghp_cpu_update_adamw[] = {{&ghp_optimizer_adamw, update_float, NULL},
+                                                         {.optimizer = NULL}};

@@ -1,0 +1,65 @@
+/* executor/backend/cuda/update.c - the optimizers' updates: a row of kernels/update.cu for each. */
+#include "executor/backend/cuda/backend_cuda_private.h"
+
+_Static_assert((int)GHP_UPDATE_MOMENTS == (int)GHP_MAX_MOMENTS,
+               "kernels have room for all moments");
+
+enum { UPDATES = 64 };
+
+static const struct {
+    const struct ghp_optimizer *optimizer; /* NULL ends the table */
+    ghp_launch_update_fn *launch;
+} rows[] = {{&ghp_optimizer_sgd, ghp_launch_update_sgd},
+            {&ghp_optimizer_adamw, ghp_launch_update_adamw},
+            {.optimizer = NULL}};
+
+static enum ghp_status find(const struct ghp_optimizer *optimizer, ghp_launch_update_fn **launch)
+{
+    for (int i = 0; rows[i].optimizer != NULL; i++)
+        if (rows[i].optimizer == optimizer) {
+            *launch = rows[i].launch;
+            return GHP_OK;
+        }
+    return GHP_FAIL(GHP_ERR_BACKEND,
+                    "the backend 'cuda' has no update by '%s'; plan with --optimizer sgd",
+                    optimizer->name);
+}
+
+static struct ghp_update_tensor tensor_of(const struct ghp_update *update)
+{
+    struct ghp_update_tensor t = {
+        .w = update->w, .dw = update->dw, .n = update->elements, .decays = update->decays};
+
+    for (int m = 0; m < GHP_MAX_MOMENTS; m++)
+        t.moment[m] = update->moment[m];
+    return t;
+}
+
+enum ghp_status ghp_cuda_update_all(struct ghp_backend *backend, const struct ghp_update *updates,
+                                    int n)
+{
+    cudaStream_t stream = ghp_cuda_of(backend)->streams[GHP_DEVICE_STREAM_COMPUTE];
+    ghp_launch_update_fn *launch = NULL;
+
+    if (n == 0) return GHP_OK;
+    GHP_TRY(find(updates->optimizer, &launch));
+    GHP_TRY(ghp_cuda_enter(backend));
+    for (int done = 0; done < n; done += UPDATES) {
+        const struct ghp_update *first = &updates[done];
+        const struct ghp_step_hyperparameters *at = first->hyperparameters;
+        struct ghp_update_tensor tensors[UPDATES];
+        int count = n - done < UPDATES ? n - done : UPDATES;
+
+        for (int i = 0; i < count; i++)
+            tensors[i] = tensor_of(&first[i]);
+        GHP_TRY(ghp_cuda_status(
+            launch(stream, tensors, count, first->given, at != NULL ? &at->update : NULL),
+            "update"));
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_cuda_update_one(struct ghp_backend *backend, const struct ghp_update *update)
+{
+    return ghp_cuda_update_all(backend, update, 1);
+}

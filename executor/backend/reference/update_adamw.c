@@ -1,0 +1,30 @@
+/* executor/backend/reference/update_adamw.c - the update of core/optimizer/adamw.c, as its formula stands. */
+#include "executor/backend/reference/reference.h"
+#include "executor/platform/parallel.h"
+
+#include <math.h>
+
+#define UPDATE(number, root)                                                                       \
+    static void update_##number(const struct ghp_update *update, struct ghp_range at)              \
+    {                                                                                              \
+        const struct ghp_hyperparameters *h = &update->given;                                      \
+        const double decay = update->decays ? h->weight_decay : 0;                                 \
+        const number *dw = update->dw;                                                             \
+        number *w = update->w, *m = update->moment[0], *v = update->moment[1];                     \
+        number beta1 = (number)h->beta1, rest1 = (number)(1 - h->beta1);                           \
+        number beta2 = (number)h->beta2, rest2 = (number)(1 - h->beta2);                           \
+        number kept = (number)(1 - h->learning_rate * decay);                                      \
+        number length = (number)(h->learning_rate / h->correction1);                               \
+        number scale = (number)(1 / sqrt(h->correction2)), epsilon = (number)h->epsilon;           \
+                                                                                                   \
+        for (int64_t i = at.first; i < at.end; i++) {                                              \
+            m[i] = beta1 * m[i] + rest1 * dw[i];                                                   \
+            v[i] = beta2 * v[i] + rest2 * dw[i] * dw[i];                                           \
+            w[i] = kept * w[i] - length * (m[i] / (root(v[i]) * scale + epsilon));                 \
+        }                                                                                          \
+    }
+UPDATE(float, sqrtf)
+UPDATE(double, sqrt)
+
+const struct ghp_update_kernel ghp_reference_update_adamw[] = {
+    {&ghp_optimizer_adamw, update_float, update_double}, {.optimizer = NULL}};

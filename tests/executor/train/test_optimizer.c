@@ -1,0 +1,322 @@
+/* ghp-test: np=1,4 np_full=2,3 timeout=300
+ *
+ * Every optimizer against double loops written here by its formula, fed with the gradients that the workers reduced:
+ * ten steps under splits by data and mixed ones, with an all-reduce and a sharded update, in two stages and in
+ * micro-batches; in double within 1e-10, in float within 1e-5 of each weight's own size or 1. A training goes on from a
+ * checkpoint with all moments under other splits and by one worker; another optimizer's checkpoint is refused. */
+#include "executor/state/checkpoint.h"
+#include "executor/state/parameters.h"
+#include "tests/check.h"
+#include "tests/executor/bench.h"
+#include "tests/executor/cases.h"
+
+#include <math.h>
+#include <unistd.h>
+
+enum { STEPS = 10 };
+
+static struct ghp_transport *transport;
+static int workers;
+static char folder[64];
+
+/* ---- by hand ---- */
+
+struct hand { /* all parameters, and two tensors beside each */
+    int n;
+    double **w, **m, **v;
+};
+
+static double **copies_of(double *const *values, const struct ghp_tensors_list *list)
+{
+    double **copies = ghp_alloc((size_t)list->n_params, sizeof *copies);
+
+    for (int i = 0; i < list->n_params; i++) {
+        size_t n = (size_t)list->items[i].param->elements;
+
+        copies[i] = ghp_alloc(n, sizeof **copies);
+        if (values != NULL) memcpy(copies[i], values[i], n * sizeof **copies);
+    }
+    return copies;
+}
+
+static void hand_open(const struct ghp_snapshot *first, struct hand *hand)
+{
+    hand->n = first->list.n_params;
+    hand->w = copies_of(first->weights, &first->list);
+    hand->m = copies_of(NULL, &first->list);
+    hand->v = copies_of(NULL, &first->list);
+}
+
+static void hand_close(struct hand *hand)
+{
+    for (int i = 0; i < hand->n; i++) {
+        free(hand->w[i]);
+        free(hand->m[i]);
+        free(hand->v[i]);
+    }
+    free(hand->w);
+    free(hand->m);
+    free(hand->v);
+}
+
+static void sgd_by_hand(const struct ghp_hyperparameters *h, double g, double *w, double *m)
+{
+    *m = h->momentum * *m + g + h->weight_decay * *w;
+    *w -= h->learning_rate * *m;
+}
+
+static void adamw_by_hand(const struct ghp_hyperparameters *h, int t, bool decays, double g,
+                          double *at[3])
+{
+    double *w = at[0], *m = at[1], *v = at[2], mean, square;
+
+    if (decays) *w -= h->learning_rate * h->weight_decay * *w;
+    *m = h->beta1 * *m + (1 - h->beta1) * g;
+    *v = h->beta2 * *v + (1 - h->beta2) * g * g;
+    mean = *m / (1 - pow(h->beta1, t));
+    square = *v / (1 - pow(h->beta2, t));
+    *w -= h->learning_rate * mean / (sqrt(square) + h->epsilon);
+}
+
+static void hand_step(struct hand *hand, const struct ghp_training_config *config, int t,
+                      const struct ghp_snapshot *gradients)
+{
+    struct ghp_hyperparameters h = config->hyperparameters;
+
+    h.learning_rate = ghp_lr_schedule_rate(config->schedule, t);
+    for (int i = 0; i < hand->n; i++) {
+        const struct ghp_param *param = gradients->list.items[i].param;
+
+        for (int64_t e = 0; e < param->elements; e++) {
+            double *at[3] = {&hand->w[i][e], &hand->m[i][e], &hand->v[i][e]};
+
+            if (config->optimizer == &ghp_optimizer_sgd)
+                sgd_by_hand(&h, gradients->gradients[i][e], at[0], at[1]);
+            else
+                adamw_by_hand(&h, t + 1, param->n_dims >= 2, gradients->gradients[i][e], at);
+        }
+    }
+}
+
+/* The greatest difference of a weight over its size or 1. */
+static double hand_difference(const struct hand *hand, const struct ghp_snapshot *plan)
+{
+    double most = 0;
+
+    for (int i = 0; i < hand->n; i++)
+        for (int64_t e = 0; e < plan->list.items[i].param->elements; e++) {
+            double difference =
+                fabs(hand->w[i][e] - plan->weights[i][e]) / fmax(1, fabs(hand->w[i][e]));
+
+            if (!(difference <= most)) most = difference;
+        }
+    return most;
+}
+
+/* ---- trainings ---- */
+
+struct run { /* how a worker trains */
+    const char *what;
+    const struct ghp_split *splits;
+    const struct ghp_staging *staging;
+    const struct ghp_sync_ops *sync;
+};
+
+static bool open_worker(struct bench *b, struct run run, struct ghp_worker **worker)
+{
+    struct ghp_work work = b->work;
+
+    work.splits = run.splits;
+    work.staging = run.staging;
+    work.sync = run.sync;
+    work.optimizer = b->training_config.optimizer;
+    if (!CHECK_STATUS(ghp_worker_open(&b->exec, &work, worker), GHP_OK)) return false;
+    CHECK_STATUS(ghp_worker_connect(*worker), GHP_OK);
+    CHECK_STATUS(ghp_worker_allocate(*worker), GHP_OK);
+    CHECK_EQ(ghp_worker_arena(*worker)->bytes, ghp_worker_program(*worker)->peak_bytes);
+    CHECK_STATUS(ghp_parameters_init(*worker, BENCH_SEED), GHP_OK);
+    return true;
+}
+
+static void check_training(struct bench *b, struct run run)
+{
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot now = {0};
+    struct hand hand;
+    double limit = b->work.element_bytes == 8 ? 1e-10 : 1e-5, difference = 0;
+
+    if (!open_worker(b, run, &worker)) return;
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &now), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_weights(&now, worker), GHP_OK);
+    hand_open(&now, &hand);
+    for (int t = 0; t < STEPS && difference <= limit; t++) {
+        struct ghp_step step = ghp_training_config_step(&b->training_config, t);
+
+        CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
+        CHECK_STATUS(ghp_worker_settle(worker), GHP_OK);
+        CHECK_STATUS(ghp_snapshot_gradients(&now, worker), GHP_OK);
+        hand_step(&hand, &b->training_config, t, &now);
+        CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
+        CHECK_STATUS(ghp_snapshot_weights(&now, worker), GHP_OK);
+        difference = hand_difference(&hand, &now);
+        if (!CHECK(difference <= limit))
+            fprintf(stderr, "%s by %s, %s, step %d: difference %.3g\n",
+                    b->training_config.optimizer->name, run.what,
+                    run.sync != NULL ? run.sync->name : "allreduce", t, difference);
+    }
+    hand_close(&hand);
+    ghp_snapshot_release(&now);
+    ghp_worker_close(worker);
+}
+
+static void check_syncs(struct bench *b, struct run run)
+{
+    for (int i = 0; ghp_sync_names[i] != NULL; i++) {
+        run.sync = ghp_sync_at(i);
+        check_training(b, run);
+    }
+}
+
+/* Micro-batches in one stage; and two stages. */
+static void check_stages(struct bench *b, const struct ghp_split *data)
+{
+    struct ghp_staging s = {.micro_batches = 2};
+    int middle = 1;
+
+    check_syncs(b, (struct run){.what = "micro-batches", .splits = data, .staging = &s});
+    while (middle < b->model.n_layers / 2 || !ghp_stage_may_start(&b->model, middle))
+        middle++;
+    s.n = 2;
+    s.stage[0].workers = workers / 2;
+    s.stage[1].workers = workers - workers / 2;
+    s.stage[1].first_layer = middle;
+    if (workers % 2 == 0)
+        check_syncs(b, (struct run){.what = "two stages", .splits = data, .staging = &s});
+}
+
+static void choose(struct bench *b, const struct ghp_optimizer *optimizer)
+{
+    b->training_config.optimizer = optimizer;
+    b->training_config.hyperparameters = ghp_optimizer_usual(optimizer);
+    b->training_config.hyperparameters.weight_decay = 0.1; /* one that shows */
+    b->training_config.schedule =
+        (struct ghp_lr_schedule){.base = 0.01, .steps = STEPS, .warmup_steps = 2};
+}
+
+static void check_numbers(const char *backend, int element_bytes)
+{
+    struct bench b;
+    struct ghp_split *data, *mixed;
+
+    if (!CHECK_STATUS(
+            bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", backend, element_bytes),
+            GHP_OK))
+        return;
+    data = case_splits(&b.model, b.work.problem, CASE_DATA, 0, workers);
+    mixed = case_splits(&b.model, b.work.problem, CASE_MIXED, 3, workers);
+    for (int i = 0; i < GHP_OPTIMIZERS; i++) {
+        choose(&b, ghp_optimizer_at(i));
+        check_syncs(&b, (struct run){.what = "data", .splits = data});
+        check_syncs(&b, (struct run){.what = "mixed splits", .splits = mixed});
+        check_stages(&b, data);
+    }
+    free(mixed);
+    free(data);
+    bench_close(&b);
+}
+
+/* ---- checkpoints ---- */
+
+/* Weights and moments come back under `after`, perhaps of one worker alone, and train on to the same. */
+static void check_resume(struct bench *b, struct run before, struct run after, bool alone)
+{
+    struct ghp_worker *worker = NULL;
+    struct ghp_checkpoint checkpoint = {0};
+    struct ghp_checkpoint_folder kept = {.path = folder};
+    struct ghp_problem problem = b->work.problem;
+    uint64_t saved;
+
+    if (!open_worker(b, before, &worker)) return;
+    CHECK_STATUS(bench_steps(b, worker, 0, 3), GHP_OK);
+    saved = bench_fingerprint(worker);
+    CHECK_STATUS(ghp_checkpoint_save(&kept, worker, (struct ghp_checkpoint){.step = 3}), GHP_OK);
+    ghp_worker_close(worker);
+    if (alone) b->work.problem.workers = 1;
+    if (alone) b->work.rank = 0;
+    if (open_worker(b, after, &worker)) {
+        CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
+        CHECK_EQ(checkpoint.step, 3);
+        CHECK(bench_fingerprint(worker) == saved);
+        ghp_worker_close(worker);
+    }
+    b->work.problem = problem;
+    b->work.rank = transport->control->rank;
+}
+
+static void check_checkpoints(struct ghp_comm *world)
+{
+    struct bench b;
+    struct ghp_split *data, *mixed;
+    struct ghp_worker *worker = NULL;
+    struct ghp_checkpoint_folder kept = {.path = folder};
+    struct ghp_checkpoint checkpoint;
+
+    CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
+                 GHP_OK);
+    choose(&b, &ghp_optimizer_adamw);
+    data = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
+    mixed = case_splits(&b.model, b.work.problem, CASE_MIXED, 4, workers);
+    for (int i = 0; i < 4; i++) {
+        struct run before = {.splits = i % 2 == 0 ? mixed : data, .sync = ghp_sync_at(i / 2)},
+                   after = {.splits = i % 2 == 0 ? data : mixed, .sync = ghp_sync_at(1 - i / 2)};
+
+        check_resume(&b, before, after, false);
+        CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+        after = (struct run){.splits = data};
+        check_resume(&b, before, after, true);
+        CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    }
+    choose(&b, &ghp_optimizer_sgd);
+    if (open_worker(&b, (struct run){.splits = data}, &worker)) {
+        CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_ERR_INPUT);
+        CHECK(strstr(ghp_status_message(), "by the optimizer 'adamw'") != NULL);
+        ghp_worker_close(worker);
+    }
+    free(mixed);
+    free(data);
+    bench_close(&b);
+}
+
+static void agree_on_folder(struct ghp_comm *world)
+{
+    long id = (long)getpid();
+    long *ids = ghp_alloc((size_t)workers, sizeof(*ids));
+
+    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
+    snprintf(folder, sizeof(folder), "/tmp/ghp-test-optimizer-%ld", ids[0]);
+    free(ids);
+}
+
+CHECK_TEST(optimizer)
+{
+    struct ghp_comm *world = NULL;
+    char path[96];
+
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    workers = transport->control->size;
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = workers, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &world),
+                 GHP_OK);
+    check_numbers("reference", 8);
+    check_numbers("onednn", 4);
+    agree_on_folder(world);
+    if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    check_checkpoints(world);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+    if (transport->control->rank == 0) CHECK(unlink(path) == 0 && rmdir(folder) == 0);
+    ghp_transport_end(transport);
+    return check_end();
+}

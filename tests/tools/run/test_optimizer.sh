@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/run/test_optimizer.sh - optimizers from the command line: the plan knows its optimizer and what memory it
+# takes, the run takes it from there and says what it refuses, a run is resumed with all moments.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+model=$GHP_SOURCE/models/lenet5.json
+
+run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" >out 2>err </dev/null; }
+plan() { "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 24 -o "${@:2}" >out 2>err; }
+says() { grep -qe "$2" "$1" || { fail "$1 lacks '$2':"; head -20 "$1" >&2; }; }
+value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "${2:-out}"; }
+refused() { # refused STATUS TEXT COMMAND...
+    "${@:3}"
+    [ $? = "$1" ] || fail "${*:3}: does not exit $1"
+    says err "$2"
+}
+
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >/dev/null 2>&1 || exit 1
+
+# ---- the plan: one more tensor of the weights' size than sgd, half of two on two workers that share the update ----
+plan 2 sgd.json --strategy data --sync allreduce || fail "planning for sgd: $(cat err)"
+plan 2 adamw.json --strategy data --sync allreduce --optimizer adamw || fail "planning for adamw: $(cat err)"
+says out 'optimizer adamw'
+grep -q '"optimizer"' sgd.json && fail "a plan for sgd names it"
+plan 2 strips.json --strategy data --sync sharded --optimizer adamw || fail "planning a sharded update: $(cat err)"
+peak() { value peak_bytes "$1" | head -1; }
+state=$(($(peak adamw.json) - $(peak sgd.json)))
+saved=$(($(peak adamw.json) - $(peak strips.json)))
+weights=$((61706 * 4)) # lenet5's parameters
+[ "$state" -ge "$weights" ] && [ "$state" -lt $((weights + 1024)) ] || fail "adamw takes $state bytes more than sgd"
+[ "$saved" -gt $((weights * 99 / 100)) ] || fail "a sharded update saves $saved bytes"
+"$GHP_BIN/ghp-inspect" adamw.json >out 2>err || fail "ghp-inspect: $(cat err)"
+says out 'optimizer adamw'
+"$GHP_BIN/ghp-inspect" adamw.json --verify >out 2>err || fail "ghp-inspect --verify: $(cat err)"
+"$GHP_BIN/ghp-inspect" sgd.json adamw.json >out 2>err || fail "ghp-inspect of two plans: $(cat err)"
+says out 'optimizer'
+
+# ---- the run ----
+for p in adamw strips; do
+    run 2 $p.json --verify 4 --precision double || fail "$p: --verify exits $?: $(tail -1 err)"
+    says out '^PASS'
+    run 2 $p.json --steps 4 --json || fail "$p exits $?: $(tail -1 err)"
+    [ "$(value peak_bytes)" = "$(value allocated_bytes)" ] || fail "$p: predicted and allocated bytes differ"
+done
+plan 3 other.json --optimizer adamw --strategy model || fail "planning for three: $(cat err)"
+options=(--precision double --numerics exact --json --lr 0.002 --beta1 0.8 --beta2 0.99 --epsilon 1e-6 --weight-decay 0.1)
+run 2 adamw.json --steps 8 "${options[@]}" || fail "the whole run"
+whole=$(value final_loss)
+run 2 strips.json --steps 3 "${options[@]}" --checkpoint kept || fail "first part: $(tail -1 err)"
+run 3 other.json --steps 8 "${options[@]}" --checkpoint kept --resume || fail "second part: $(tail -1 err)"
+awk -v a="$whole" -v b="$(value final_loss)" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-10 && d > -1e-10) }' ||
+    fail "resumed loss $(value final_loss), uninterrupted $whole"
+
+# ---- refusals ----
+refused 2 "plan with ghp-plan --optimizer sgd" run 2 adamw.json --steps 1 --optimizer sgd
+refused 2 "is of the optimizer sgd" run 2 adamw.json --steps 1 --momentum 0.5
+refused 2 "is of the optimizer adamw" run 2 sgd.json --steps 1 --beta2 0.5
+refused 2 "beta1" run 2 adamw.json --steps 1 --beta1 1
+refused 2 "optimizer" plan 2 none.json --optimizer lion
+refused 1 "by the optimizer 'adamw'" run 2 sgd.json --steps 9 --checkpoint kept --resume
+run 2 adamw.json --steps 1 --optimizer adamw || fail "the plan's own optimizer is refused: $(tail -1 err)"
+run 2 sgd.json --steps 1 --init kept/checkpoint.safetensors || fail "weights of another optimizer's run: $(tail -1 err)"
+sed 's/"optimizer": "adamw"/"optimizer": "lion"/' adamw.json >bad.json
+refused 1 "optimizer" run 2 bad.json --steps 1
+
+[ "$failures" = 0 ] && echo "optimizers are what plans and runs say"
+exit $((failures > 0))
