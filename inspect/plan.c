@@ -107,6 +107,8 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
         ghp_sheet_note(sheet, "synchroniser %s: %s; combines every %d step(s), staleness %d, %s",
                        plan->sync->name, plan->sync->purpose, plan->sync->period,
                        plan->sync->staleness, ghp_sync_equality_text(plan->sync->equality));
+    if (plan->clip_norm > 0)
+        ghp_sheet_note(sheet, "gradients are clipped to the norm %g", plan->clip_norm);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         ghp_sheet_note(sheet, "optimizer %s: %s", plan->optimizer->name, plan->optimizer->purpose);
     ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s",

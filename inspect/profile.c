@@ -340,7 +340,7 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
         {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "rates", columns);
 
-    ghp_sheet_note(sheet, "bytes written by the second; no bandwidth: free");
+    ghp_sheet_note(sheet, "bytes written (squares: read) by the second; no bandwidth: free");
     ghp_sheet_note(sheet,
                    "slowdown while both streams work: compute %.3f, reduction %.3f, reshard %.3f",
                    profile->overlap.compute, profile->overlap.comm, profile->overlap.link);
@@ -363,6 +363,7 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
         if (i == GHP_OPTIMIZER_INDEX_sgd || profile->update[i].bandwidth_Bps > 0)
             put_rate(sheet, ghp_optimizer_at(i)->rate, &profile->update[i]);
     put_rate(sheet, "load", &profile->load);
+    if (profile->squares.bandwidth_Bps > 0) put_rate(sheet, "squares", &profile->squares);
     put_rate(sheet, "accumulate", &profile->accumulate);
     ghp_display_sheet(report, sheet);
 }

@@ -87,6 +87,8 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     }
     ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
                    100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
+    if (plan->clip_norm > 0)
+        ghp_table_note(t, "gradients are clipped to the norm %g", plan->clip_norm);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         ghp_table_note(t, "trained with the optimizer %s", plan->optimizer->name);
     if (c->sync != NULL) ghp_table_note(t, "%s", c->sync);
@@ -222,6 +224,7 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     if (plan->sync != NULL) ghp_json_put(object, "sync", json_string(plan->sync->name), failed);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         ghp_json_put(object, "optimizer", json_string(plan->optimizer->name), failed);
+    if (plan->clip_norm > 0) ghp_json_put(object, "clip_norm", json_real(plan->clip_norm), failed);
     ghp_json_put(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), failed);
     if (plan->what_if.n > 0)
         ghp_json_put(object, "what_if", ghp_overrides_json(&plan->what_if), failed);

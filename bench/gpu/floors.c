@@ -42,7 +42,9 @@ static void name_of(const struct ghp_instr *instr, char *name, size_t n)
 static double traffic(const struct ghp_instr *instr, int element_bytes)
 {
     switch (instr->kind) {
-    case GHP_INSTR_UPDATE: return 2.5 * (double)instr->bytes; /* writes w, v; reads w, v, dw */
+    case GHP_INSTR_UPDATE: /* writes weights and moments; reads them and the gradient */
+        return (2 + 1.0 / (1 + instr->optimizer->n_moments)) * (double)instr->bytes;
+    case GHP_INSTR_NORM: return (double)instr->bytes;
     case GHP_INSTR_ACCUMULATE: return 3.0 * (double)instr->bytes;
     case GHP_INSTR_LOAD: return 2.0 * (double)instr->bytes;
     case GHP_INSTR_COMPUTE:

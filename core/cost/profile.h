@@ -121,6 +121,7 @@ struct ghp_profile {
     struct ghp_rate copy, load, accumulate; /* bytes written */
     /* the same, by enum ghp_optimizer_index; bandwidth 0 of another than sgd: not known */
     struct ghp_rate update[GHP_OPTIMIZERS];
+    struct ghp_rate squares; /* bytes read; bandwidth 0: not known, as an accumulation */
     struct ghp_overlap overlap;
     struct ghp_speed_probe speed_probe;
     /* of the workers that were measured; entries and rates are the slowest's */

@@ -350,6 +350,11 @@ enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct
     case GHP_INSTR_UPDATE:
         *cost = rate_cost(ghp_profile_update(profile, instr->optimizer), instr->bytes);
         return GHP_OK;
+    case GHP_INSTR_NORM:
+        *cost =
+            rate_cost(profile->squares.bandwidth_Bps > 0 ? &profile->squares : &profile->accumulate,
+                      instr->bytes);
+        return GHP_OK;
     case GHP_INSTR_ACCUMULATE: *cost = rate_cost(&profile->accumulate, instr->bytes); return GHP_OK;
     case GHP_INSTR_SEND:
         GHP_TRY(ghp_profile_transfer(profile, &instr->transfer, cost));

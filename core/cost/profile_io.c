@@ -18,22 +18,24 @@ enum { MAX_WORKERS = 1 << 20 };
 #define MAX_RATE 1e18
 #define MAX_SAMPLES 1e9
 
-/* Rates that every file has, and then those of further optimizers, where they are known. */
-enum { N_RATES = 4, MAX_RATES = N_RATES + GHP_OPTIMIZERS - 1 };
+/* Rates that every file has; and then, where they are known, sums of squares and those of further optimizers. */
+enum { N_RATES = 4, MAX_RATES = N_RATES + GHP_OPTIMIZERS };
 
 static struct ghp_rate *rate_of(struct ghp_profile *profile, int i)
 {
     struct ghp_rate *const rates[N_RATES] = {&profile->copy, &profile->update[0], &profile->load,
                                              &profile->accumulate};
 
-    return i < N_RATES ? rates[i] : &profile->update[i - N_RATES + 1];
+    if (i == N_RATES) return &profile->squares;
+    return i < N_RATES ? rates[i] : &profile->update[i - N_RATES];
 }
 
 static const char *rate_name(int i)
 {
-    static const char *const names[N_RATES] = {"copy", "update", "load", "accumulate"};
+    static const char *const names[N_RATES + 1] = {"copy", "update", "load", "accumulate",
+                                                   "squares"};
 
-    return i < N_RATES ? names[i] : ghp_optimizer_at(i - N_RATES + 1)->rate;
+    return i <= N_RATES ? names[i] : ghp_optimizer_at(i - N_RATES)->rate;
 }
 
 static const char *const format_names[] = {"plain", "nChw16c", NULL};

@@ -2,8 +2,9 @@
  *
  * Compute and communication stream work through the list. While both are busy each runs slower by the profile's overlap
  * slowdowns; a blocking reshard concurrent with a reduction shares the link, and waits for what is queued there.
- * Several workers (one a stage) wait for each other through their sends and receives alone; every rule here only asks
- * that certain other instructions are done, so whether all can go on does not depend on how long anything takes. */
+ * Several workers (one a stage) wait for each other through their sends and receives, and to take the norm of all
+ * gradients together. Every rule here only asks that certain other instructions are done, or all have come to one, so
+ * whether all can go on does not depend on how long anything takes. */
 #include "core/cost/simulate_private.h"
 
 #include <math.h>
@@ -56,8 +57,26 @@ struct machine_state {
     int64_t turns;
 };
 
+/* Whether the worker has come to the norm of all gradients in so many steps. */
+static bool has_come(const struct actor *a, int step)
+{
+    const struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
+    int index = compute->at < compute->n ? compute->list[compute->at] : -1;
+    if (compute->step != step) return compute->step > step;
+    for (int i = index < 0 ? 0 : index; i < a->program->n_instrs; i++)
+        if (a->program->instrs[i].kind == GHP_INSTR_NORM_REDUCE) return i == index;
+    return true; /* it is behind it */
+}
+
+static bool all_have_come(const struct machine_state *s, int step)
+{
+    for (int k = 0; k < s->n_actors; k++)
+        if (!has_come(&s->actors[k], step)) return false;
+    return true;
+}
+
 /* Whether the lane's next instruction may start now. */
-static bool ready(const struct actor *a, enum ghp_stream stream)
+static bool ready(const struct machine_state *s, const struct actor *a, enum ghp_stream stream)
 {
     const struct stream_state *stream_state = &a->streams[stream];
     const struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
@@ -66,6 +85,8 @@ static bool ready(const struct actor *a, enum ghp_stream stream)
     const struct ghp_instr *instr = &a->program->instrs[index];
     if (stream == GHP_STREAM_COMPUTE) {
         if (instr->kind == GHP_INSTR_WAIT && a->done_step[instr->after] < stream_state->step)
+            return false;
+        if (instr->kind == GHP_INSTR_NORM_REDUCE && !all_have_come(s, stream_state->step))
             return false;
         return instr->wait < 0 || stream_state->step == 0 ||
                a->done_step[instr->wait] >= stream_state->step - 1;
@@ -165,7 +186,7 @@ static void start_ready(struct machine_state *s)
         struct actor *a = &s->actors[k];
         for (int i = 0; i < 2; i++) {
             struct stream_state *stream_state = &a->streams[i];
-            if (stream_state->running || !ready(a, (enum ghp_stream)i)) continue;
+            if (stream_state->running || !ready(s, a, (enum ghp_stream)i)) continue;
             stream_state->running = true;
             stream_state->left_s = a->times[stream_state->list[stream_state->at]].cost.seconds;
             stream_state->start_s = s->now_s;

@@ -16,7 +16,9 @@ enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr)
 {
     switch (instr->kind) {
     case GHP_INSTR_LOAD: return GHP_PHASE_LOAD;
-    case GHP_INSTR_UPDATE: return GHP_PHASE_UPDATE;
+    case GHP_INSTR_UPDATE:
+    case GHP_INSTR_NORM:
+    case GHP_INSTR_NORM_REDUCE: return GHP_PHASE_UPDATE;
     case GHP_INSTR_RESHARD:
     case GHP_INSTR_STAT_REDUCE: return GHP_PHASE_RESHARD;
     case GHP_INSTR_ALL_REDUCE:

@@ -41,7 +41,7 @@ static bool is_of_bucket(const struct ghp_program *program, const struct ghp_ins
 static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr,
                       double seconds, int n_layers, struct ghp_term *terms)
 {
-    /* the metrics are the loss's */
+    /* the metrics and the norm are the loss's */
     struct ghp_term *term = &terms[instr->layer >= 0 ? instr->layer : n_layers - 1];
 
     if (is_of_bucket(program, instr)) {
@@ -53,7 +53,9 @@ static void add_instr(const struct ghp_program *program, const struct ghp_instr 
     case GHP_INSTR_RESHARD:
     case GHP_INSTR_STAT_REDUCE: term->reshard_s += seconds; break;
     case GHP_INSTR_METRIC_REDUCE: term->reduce_s += seconds; break;
-    case GHP_INSTR_UPDATE: term->update_s += seconds; break;
+    case GHP_INSTR_UPDATE:
+    case GHP_INSTR_NORM:
+    case GHP_INSTR_NORM_REDUCE: term->update_s += seconds; break;
     case GHP_INSTR_LOAD: term->forward_s += seconds; break;
     case GHP_INSTR_ACCUMULATE: term->backward_s += seconds; break;
     default:

@@ -24,5 +24,6 @@ const struct ghp_optimizer ghp_optimizer_adamw = {.name = "adamw",
                                                   .rate = "update_adamw",
                                                   .decay_dims = 2,
                                                   .usual_rate = 0.001,
+                                                  .normalizes = true,
                                                   .hyperparameters = hyperparameters,
                                                   .complete = complete};

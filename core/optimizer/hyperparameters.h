@@ -8,6 +8,8 @@ struct ghp_hyperparameters {
     double momentum;                 /* sgd */
     double beta1, beta2, epsilon;    /* adamw */
     double correction1, correction2; /* adamw: 1 - beta1^t, 1 - beta2^t */
+    double
+        clip_norm; /* of all gradients together: longer ones are scaled to it; where norms are taken */
 };
 
 #endif

@@ -37,6 +37,10 @@ enum ghp_optimizer_index {
 
 enum { GHP_MAX_MOMENTS = 2 };
 
+/* Allowed norms that gradients are clipped to. */
+#define GHP_CLIP_NORM_LEAST 1e-12
+#define GHP_CLIP_NORM_MOST 1e12
+
 struct ghp_hyperparameter { /* beside the learning rate */
     const char *name;       /* of ghp-run's option, NULL ends a list */
     size_t offset;          /* of its double in struct ghp_hyperparameters */
@@ -51,6 +55,9 @@ struct ghp_optimizer {
     const char *rate;                     /* of its update, in profiles */
     int decay_dims;                       /* parameters of fewer dimensions do not decay */
     double usual_rate;                    /* learning rate */
+    /* A weight moves by about the rate however small its gradient is: where that is zero but for rounding, rounding
+     * decides how (docs/exactness.md). */
+    bool normalizes;
     const struct ghp_hyperparameter *hyperparameters;
     /* Sets what follows from the others and from t, the updates up to this one, >= 1; NULL: nothing does. */
     void (*complete)(struct ghp_hyperparameters *hyperparameters, int64_t t);

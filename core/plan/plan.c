@@ -121,6 +121,7 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
     how.bucket_bytes = plan->bucket_bytes;
     how.sync = plan->sync;
     how.optimizer = plan->optimizer;
+    how.clips = plan->clip_norm > 0;
     how.staging = ghp_staging_or_none(&plan->staging);
     how.nchw16c = plan->nchw16c;
     return how;

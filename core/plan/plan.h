@@ -43,6 +43,7 @@ struct ghp_plan {
     int64_t bucket_bytes;
     const struct ghp_sync_ops *sync;       /* NULL: ghp_sync_allreduce */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
+    double clip_norm;                      /* of all gradients together; 0: they are not clipped */
     int64_t memory_limit_bytes;            /* 0: none */
     struct ghp_profile profile;            /* subset, with the machine */
     struct ghp_overrides what_if;          /* what was overridden in it; none: as measured */

@@ -118,6 +118,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     if (plan->sync != NULL) put_text(root, "sync", plan->sync->name, &failed);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         put_text(root, "optimizer", plan->optimizer->name, &failed);
+    if (plan->clip_norm > 0) put(root, "clip_norm", json_real(plan->clip_norm), &failed);
     ghp_plan_put_staging(root, plan, &failed);
     ghp_plan_put_memory_format(root, plan, &failed);
     ghp_plan_put_result(root, plan, &failed);
@@ -303,11 +304,13 @@ static enum ghp_status read_sync(const struct ghp_node *root, struct ghp_plan *p
     return GHP_OK;
 }
 
-/* Without the key: sgd. */
+/* Without the keys: sgd, not clipped. */
 static enum ghp_status read_optimizer(const struct ghp_node *root, struct ghp_plan *plan)
 {
     int optimizer = 0;
 
+    GHP_TRY(ghp_json_opt_real(root, "clip_norm", GHP_CLIP_NORM_LEAST, GHP_CLIP_NORM_MOST,
+                              &plan->clip_norm));
     if (!ghp_json_has(root, "optimizer")) return GHP_OK;
     GHP_TRY(ghp_json_choice(root, "optimizer", ghp_optimizer_names, &optimizer));
     plan->optimizer = ghp_optimizer_at(optimizer);
@@ -392,6 +395,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "bucket_cap_bytes",
                                        "sync",
                                        "optimizer",
+                                       "clip_norm",
                                        "memory_limit_bytes",
                                        "stages",
                                        "micro_batches",

@@ -301,6 +301,7 @@ static void update_cost(const struct change *c, struct ghp_profile *p)
         speed_rate(&p->update[i], c->memory);
     speed_rate(&p->load, c->memory);
     speed_rate(&p->accumulate, c->memory);
+    speed_rate(&p->squares, c->memory);
     if (c->moved && p->workers > 0) p->workers = c->workers;
 }
 
@@ -383,6 +384,7 @@ static enum ghp_status slow_worker(const struct values *to, int workers,
         speed_rate(&profile->update[i], 1 / slower);
     speed_rate(&profile->load, 1 / slower);
     speed_rate(&profile->accumulate, 1 / slower);
+    speed_rate(&profile->squares, 1 / slower);
     return ghp_profile_scale_compute(profile, 1 / slower);
 }
 

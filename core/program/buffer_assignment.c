@@ -5,6 +5,8 @@
  * not get buffers of their own: their output *is* their input's buffer, their dx is their dy. */
 #include "core/program/buffer_assignment_private.h"
 
+#include "core/model/precision.h"
+
 #include <string.h>
 
 /* ---- operands ---- */
@@ -41,8 +43,10 @@ enum ghp_status ghp_lower_scratch(const struct ghp_lowering *how, const struct g
 {
     *scratch = (struct ghp_instr_scratch){0};
     if (instr->kind == GHP_INSTR_RESHARD) step_scratch(instr, scratch);
-    if (instr->kind == GHP_INSTR_STAT_REDUCE)
+    if (instr->kind == GHP_INSTR_STAT_REDUCE || instr->kind == GHP_INSTR_NORM_REDUCE)
         scratch->work_bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
+    if (instr->kind == GHP_INSTR_NORM)
+        scratch->work_bytes = GHP_NORM_PARTS * (int64_t)sizeof(double);
     if (instr->kind != GHP_INSTR_COMPUTE) return GHP_OK;
     if (how->scratch.bytes != NULL)
         GHP_TRY(how->scratch.bytes(how->scratch.context, &instr->local, instr->pass,
@@ -219,6 +223,7 @@ static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp
     int b = k->buckets->of_layer[instr->layer];
     const struct ghp_bucket *bucket = &k->program->buckets[b];
     instr->bucket = b;
+    instr->at.x[0] = k->squares;
     if (bucket->strip_bytes > 0) {
         instr->at.w[0] = bucket->weight_strip;
         instr->at.dw[0] = bucket->gradient_strip;
@@ -238,6 +243,20 @@ static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp
         instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
     }
     return GHP_OK;
+}
+
+/* It reads the gradients, which live always, where they lie. */
+static enum ghp_status assign_norm_of_all(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    const struct ghp_program *program = k->program;
+    for (int i = 0; i < program->n_buffers; i++) {
+        const struct ghp_buffer *b = &program->buffers[i];
+        if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
+        struct ghp_norm_share share = ghp_norm_share_of(program, k->splits[b->layer], i);
+        instr->bytes += (share.end - share.first) * ghp_parameter_bytes(program->element_bytes);
+    }
+    instr->at.y = k->squares;
+    return assign_scratch(k, instr);
 }
 
 /* A gradient into an output's, or (without an edge) a micro-batch's weight gradients into the sum. */
@@ -343,6 +362,8 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
         instr->at.scratch = k->receive;
         return GHP_OK;
     case GHP_INSTR_UPDATE: return assign_update(k, instr);
+    case GHP_INSTR_NORM: return assign_norm_of_all(k, instr);
+    case GHP_INSTR_NORM_REDUCE: instr->at.y = k->squares; return assign_scratch(k, instr);
     case GHP_INSTR_SEND: return assign_send(k, instr);
     case GHP_INSTR_RECEIVE: return assign_receive(k, instr);
     case GHP_INSTR_WAIT: assign_wait(k, instr); return GHP_OK;

@@ -372,6 +372,10 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
         k, &k->metrics,
         ghp_describe_bytes(GHP_BUFFER_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)),
         -1));
+    if (k->how->clips && !k->how->forward_only)
+        GHP_TRY(demand_persistent(
+            k, &k->squares, ghp_describe_bytes(GHP_BUFFER_SQUARES, -1, (int64_t)sizeof(double)),
+            -1));
     if (k->how->prefetch && !k->how->forward_only && ghp_buffer_assignment_owns(k, 0)) {
         struct ghp_layout layout = ghp_split_layouts(k->splits[0]).y;
         int64_t elements = ghp_buffer_assignment_elements(k, layout, k->how->model->layers[0].out);
@@ -399,6 +403,7 @@ enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how,
                                         .program = program,
                                         .placement = program->placement,
                                         .metrics = -1,
+                                        .squares = -1,
                                         .receive = -1,
                                         .prefetch = -1,
                                         .between = -1};

@@ -4,8 +4,8 @@
  * Forward, per layer: in-edge reshards, then UPDATE (of the previous step, or a wait for it), then the layer, then
  * sends to later stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that
  * became ready, data gradient, then in-edge reshards and sends to earlier stages. What updates and reduces, and how, is
- * the synchroniser's (program/sync.h). Receives of a schedule step are posted at the
- * start of the schedule step before, sends waited for at the end of a later schedule step. */
+ * the synchroniser's (program/sync.h). Where gradients are clipped a step ends with their norm. Receives of a schedule
+ * step are posted at the start of the schedule step before, sends waited for at the end of a later schedule step. */
 #include "core/program/lower_private.h"
 
 #include "core/base/hash.h"
@@ -133,6 +133,28 @@ static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_spli
     return GHP_OK;
 }
 
+/* The norm of all gradients, when they are reduced: all workers of all stages get the same. */
+static enum ghp_status emit_norm(const struct ghp_emitter *e)
+{
+    int last = e->program->n_instrs - 1, point = e->program->n_points - 1;
+    struct ghp_instr *instr;
+    if (!e->how->clips || e->how->forward_only) return GHP_OK;
+    while (last >= 0 && !ghp_instr_reduces(&e->program->instrs[last]))
+        last--;
+    if (last >= 0) { /* reductions are done in their order */
+        instr = ghp_emitter_add(e, GHP_INSTR_WAIT, point);
+        if (instr == NULL) return GHP_NO_MEMORY();
+        instr->after = last;
+    }
+    if (ghp_emitter_add(e, GHP_INSTR_NORM, point) == NULL) return GHP_NO_MEMORY();
+    instr = ghp_emitter_add(e, GHP_INSTR_NORM_REDUCE, point);
+    if (instr == NULL) return GHP_NO_MEMORY();
+    instr->comm = GHP_COMM_ALL_REDUCE;
+    instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
+    instr->bytes = (int64_t)sizeof(double);
+    return GHP_OK;
+}
+
 /* Sends of a layer's output to the later stages that read it, or waits for (and adds) their gradients. */
 static enum ghp_status emit_exports(const struct ghp_emitter *e, int layer, bool backward)
 {
@@ -220,6 +242,7 @@ static enum ghp_status emit_all(struct ghp_emitter *e)
         GHP_TRY(ghp_emit_send_waits(e, begins, s, s + 1 == n, start + e->half - 1));
     }
     e->micro = u - 1;
+    GHP_TRY(emit_norm(e));
     return emit_metrics(e, e->splits[e->how->model->n_layers - 1]);
 }
 

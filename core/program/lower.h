@@ -33,6 +33,7 @@ struct ghp_lowering {
     const struct ghp_staging *staging;
     const struct ghp_sync_ops *sync;       /* NULL: ghp_sync_allreduce */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
+    bool clips;                            /* updates wait for all gradients, and for their norm */
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the
      * program */
     const bool *nchw16c;

@@ -17,7 +17,8 @@ void ghp_program_release(struct ghp_program *program)
 double ghp_instr_speed(const struct ghp_instr *instr, double speed)
 {
     bool alone = instr->kind == GHP_INSTR_COMPUTE || instr->kind == GHP_INSTR_LOAD ||
-                 instr->kind == GHP_INSTR_UPDATE || instr->kind == GHP_INSTR_ACCUMULATE;
+                 instr->kind == GHP_INSTR_UPDATE || instr->kind == GHP_INSTR_ACCUMULATE ||
+                 instr->kind == GHP_INSTR_NORM;
 
     return alone && speed > 0 ? speed : 1;
 }
@@ -320,10 +321,11 @@ const char *const ghp_stream_names[GHP_STREAM_COUNT + 1] = {"compute", "communic
 const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
 {
     static const char *const names[GHP_BUFFER_KIND_COUNT] = {
-        "output",        "edge input",      "edge gradient", "edge gradient out",
-        "weight",        "weight gradient", "momentum",      "second moment",
-        "state",         "drift",           "saved",         "stats",
-        "labels",        "metrics",         "scratch",       "bucket",
-        "weight bucket", "strip",           "comm segment",  "ahead"};
+        "output", "edge input",      "edge gradient", "edge gradient out",
+        "weight", "weight gradient", "momentum",      "second moment",
+        "state",  "drift",           "saved",         "stats",
+        "labels", "metrics",         "squares",       "scratch",
+        "bucket", "weight bucket",   "strip",         "comm segment",
+        "ahead"};
     return names[buffer_kind];
 }

@@ -37,7 +37,9 @@
     X(RECEIVE, "receive") /* the same from them, transfer stream */                                \
     X(WAIT, "wait")       /* until a send, receive or gather of this step is done */               \
     X(REDUCE_SCATTER, "reduce_scatter") /* one bucket of gradients into each holder's strip */     \
-    X(ALL_GATHER, "all_gather") /* a bucket of weights from its strips, communication stream */
+    X(ALL_GATHER, "all_gather")   /* a bucket of weights from its strips, communication stream */  \
+    X(NORM, "norm")               /* sum of the squares of this worker's share of all gradients */ \
+    X(NORM_REDUCE, "norm_reduce") /* that sum over all workers of all stages, blocking */
 
 enum ghp_instr_kind {
 #define GHP_INSTR_ENUM(id, text) GHP_INSTR_##id,
@@ -63,6 +65,7 @@ enum ghp_buffer_kind {
     GHP_BUFFER_STATS,         /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
     GHP_BUFFER_LABELS,        /* int32, one a sample */
     GHP_BUFFER_METRICS,       /* GHP_METRIC_COUNT doubles */
+    GHP_BUFFER_SQUARES,       /* a double: sum of the squares of all gradients of the step */
     GHP_BUFFER_SCRATCH,       /* of one instruction */
     GHP_BUFFER_BUCKET,        /* contiguous gradients that are reduced together */
     GHP_BUFFER_WEIGHT_BUCKET, /* contiguous weights, which lie as their gradients do in theirs */
@@ -76,6 +79,7 @@ enum ghp_metric { GHP_METRIC_LOSS, GHP_METRIC_CORRECT, GHP_METRIC_SAMPLES, GHP_M
 
 enum {
     GHP_COMM_SEGMENT_BYTES = 4 << 20, /* reductions receive into a segment of at most this size */
+    GHP_NORM_PARTS = 512, /* doubles in a NORM's scratch: sums of parts, added in their order */
     GHP_MAX_STEP_SCRATCH = 2
 };
 
@@ -141,7 +145,7 @@ struct ghp_instr {
     /* who takes part; count 1: nothing is sent. UPDATE: among whom the bucket's strips are divided */
     struct ghp_ranks ranks;
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
-     * LOAD, UPDATE, ACCUMULATE: bytes written; SEND, RECEIVE: this worker's messages */
+     * LOAD, UPDATE, ACCUMULATE: bytes written; NORM: bytes read; SEND, RECEIVE: this worker's messages */
     int64_t bytes;
     int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
@@ -154,6 +158,7 @@ struct ghp_instr {
     /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
      * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
      * LOAD: at.y, at.labels, from what was prefetched into at.scratch;
+     * NORM, NORM_REDUCE: at.y, which an UPDATE reads as at.x[0];
      * ALL_REDUCE: at.y; REDUCE_SCATTER, ALL_GATHER: at.x[0] -> at.y, one of which is a strip of the other */
     struct ghp_operands at;
 };
@@ -224,6 +229,16 @@ enum ghp_status ghp_program_check(const struct ghp_program *program);
 
 /* Live bytes at each point, `live` has n_points entries. */
 void ghp_program_live(const struct ghp_program *program, int64_t *live);
+
+/* The elements of a parameter's gradient (a WEIGHT_GRADIENT buffer of a layer under `split`) that this worker squares
+ * for the norm: over all workers of all stages each element of each whole parameter once. Of strips it is what lies in
+ * this worker's, else an even part among those that hold the same; it begins at a multiple of 16 elements. Local.
+ * Tested tests/executor/train/test_optimizer.c */
+struct ghp_norm_share {
+    int64_t first, end;
+};
+struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, struct ghp_split split,
+                                        int buffer);
 
 /* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */
 int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);

@@ -2,6 +2,7 @@
  * a line in `all`. */
 #include "executor/backend/backend_private.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct ghp_backend_ops *const all[] = {&ghp_backend_onednn, &ghp_backend_reference,
@@ -47,6 +48,16 @@ const struct ghp_backend_ops *ghp_backend_find(const char *name)
     for (int i = 0; all[i] != NULL; i++)
         if (strcmp(all[i]->name, name) == 0) return all[i];
     return NULL;
+}
+
+double ghp_update_scale(const struct ghp_update *update)
+{
+    static const double little = 1e-6; /* beside a norm of 0 */
+    double scale;
+
+    if (update->squares == NULL) return 1;
+    scale = update->given.clip_norm / (sqrt(*update->squares) + little);
+    return scale < 1 ? scale : 1;
 }
 
 enum ghp_status ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,

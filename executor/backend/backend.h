@@ -72,6 +72,8 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     void *w, *moment[GHP_MAX_MOMENTS]; /* as many as the optimizer has */
     const void *dw;
     int64_t elements;
+    /* sum of the squares of all gradients, where the tensors lie: they are scaled down to given.clip_norm; NULL: not */
+    const double *squares;
     bool decays; /* false: without weight decay */
     struct ghp_hyperparameters given;
     const struct ghp_step_hyperparameters
@@ -81,6 +83,19 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
 struct ghp_buffer_extent { /* n of a tensor, of so many bytes each */
     int64_t n;
     int bytes;
+};
+
+struct ghp_squares { /* of what a square sum is */
+    const void *of;
+    struct ghp_buffer_extent extent; /* of 4 or 8 bytes each */
+};
+
+struct
+    ghp_square_sum { /* *sum = squares of all numbers of n tensors, added in an order of its own */
+    const struct ghp_squares *tensors; /* stay until it is done */
+    int n;
+    void *scratch; /* GHP_NORM_PARTS doubles */
+    double *sum;
 };
 
 struct ghp_masked_sum { /* to += from; where y is there: 0 instead wherever y is not above 0 */
@@ -174,6 +189,7 @@ struct ghp_backend_ops {
     /* n updates by one optimizer at once; NULL: one after the other is as good. */
     enum ghp_status (*update_all)(struct ghp_backend *backend, const struct ghp_update *updates,
                                   int n);
+    enum ghp_status (*square)(struct ghp_backend *backend, const struct ghp_square_sum *sum);
     /* to += from; of activations, parameters or doubles */
     enum ghp_status (*accumulate)(struct ghp_backend *backend, void *to, const void *from,
                                   struct ghp_buffer_extent extent);

@@ -33,6 +33,9 @@ struct ghp_update_kernel {
     void (*run_double)(const struct ghp_update *update, struct ghp_range at);
 };
 
+/* What an update on a processor multiplies its gradients by: at most 1, to bring their norm down to what is given. */
+double ghp_update_scale(const struct ghp_update *update);
+
 /* The row of an update's optimizer among these tables.
  *
  * Returns   GHP_OK; GHP_ERR_BACKEND: there is none */

@@ -52,12 +52,7 @@ static enum ghp_status count_steps(struct parts *p)
                : compares(p)                  ? ghp_compare_steps(o)
                                               : DEFAULT_STEPS;
     training_config->schedule.steps = t->steps;
-    if (o->warmup_steps > t->steps)
-        return GHP_FAIL(
-            GHP_ERR_USAGE,
-            "--warmup %lld is longer than the training of %lld steps; use at most that many",
-            (long long)o->warmup_steps, (long long)t->steps);
-    return GHP_OK;
+    return ghp_lr_schedule_check(training_config->schedule);
 }
 
 static enum ghp_status plan_training(struct parts *p)

@@ -10,6 +10,8 @@
 /* A step on a device takes from tens of microseconds on; what was enqueued ahead keeps the device busy for a pause. */
 static const struct ghp_backoff pauses = {.first_ns = 2000, .last_ns = 50000, .growth = 4};
 
+enum { LANDING = GHP_METRIC_COUNT + 1 }; /* doubles of a step that come to the host */
+
 struct bank {
     struct ghp_device_event *done; /* behind the step, never on a graph */
     struct ghp_device_graph *graph;
@@ -24,7 +26,7 @@ struct ghp_in_flight {
     struct ghp_timeline *timeline;
     int bank; /* of the present step */
     struct bank banks[GHP_BANKS];
-    double *metrics; /* [GHP_BANKS][GHP_METRIC_COUNT], pinned */
+    double *metrics; /* [GHP_BANKS][LANDING], pinned: metrics, then the sum of squares */
     /* [GHP_BANKS + 1], pinned: of each bank, and of ghp_in_flight_set */
     struct ghp_step_hyperparameters *given;
     struct ghp_step_hyperparameters *hyperparameters; /* device */
@@ -39,9 +41,10 @@ static enum ghp_status open_memory(struct ghp_in_flight *f)
     void *metrics = NULL, *given = NULL, *hyperparameters = NULL;
     enum ghp_status status;
 
-    status = d.ops->allocate_host(d.backend, GHP_BANKS * GHP_METRIC_COUNT * (int64_t)sizeof(double),
-                                  &metrics);
+    status =
+        d.ops->allocate_host(d.backend, GHP_BANKS * LANDING * (int64_t)sizeof(double), &metrics);
     f->metrics = metrics;
+    if (status == GHP_OK) memset(metrics, 0, GHP_BANKS * LANDING * sizeof(double));
     if (status == GHP_OK)
         status =
             d.ops->allocate_host(d.backend, (GHP_BANKS + 1) * (int64_t)sizeof(*f->given), &given);
@@ -226,9 +229,16 @@ enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *f, int bank,
                                       enum ghp_device_stream stream, const void *metrics)
 {
     return ghp_device_copy(f->device, stream,
-                           (struct ghp_copy){f->metrics + bank * GHP_METRIC_COUNT, metrics,
+                           (struct ghp_copy){f->metrics + bank * LANDING, metrics,
                                              GHP_METRIC_COUNT * (int64_t)sizeof(double),
                                              GHP_COPY_TO_HOST});
+}
+
+enum ghp_status ghp_in_flight_squares(struct ghp_in_flight *f, const void *squares)
+{
+    return ghp_device_copy(f->device, GHP_DEVICE_STREAM_COMPUTE,
+                           (struct ghp_copy){f->metrics + f->bank * LANDING + GHP_METRIC_COUNT,
+                                             squares, (int64_t)sizeof(double), GHP_COPY_TO_HOST});
 }
 
 /* ---- afterwards ---- */
@@ -280,8 +290,8 @@ static enum ghp_status collect_bank(struct ghp_in_flight *f, int b, struct ghp_s
     GHP_TRY(await(f, b));
     GHP_TRY(ghp_timeline_take(f->timeline, b, timer));
     if (bank->skipped) ghp_step_timer_skip(timer);
-    memcpy(landed->metrics[landed->n], f->metrics + b * GHP_METRIC_COUNT,
-           sizeof(landed->metrics[0]));
+    memcpy(landed->metrics[landed->n], f->metrics + b * LANDING, sizeof(landed->metrics[0]));
+    landed->squares[landed->n] = f->metrics[b * LANDING + GHP_METRIC_COUNT];
     landed->step[landed->n++] = bank->step;
     bank->under_way = false;
     return GHP_OK;

@@ -63,11 +63,15 @@ enum ghp_status ghp_in_flight_posted(struct ghp_in_flight *in_flight, int instr)
 enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int bank,
                                       enum ghp_device_stream stream, const void *metrics);
 
+/* So is the sum of the squares of the present step's gradients, in the compute stream. */
+enum ghp_status ghp_in_flight_squares(struct ghp_in_flight *in_flight, const void *squares);
+
 /* Collects the step before the present one, or (all) the present one too: waits until it is done, then writes its
  * timings to the watch. Returns the steps collected, with their metrics, oldest first. */
 struct ghp_in_flight_results {
     int n;
     double metrics[GHP_BANKS][GHP_METRIC_COUNT];
+    double squares[GHP_BANKS]; /* 0 where nobody said them */
     uint64_t step[GHP_BANKS];
 };
 enum ghp_status ghp_in_flight_collect(struct ghp_in_flight *in_flight, bool all,

@@ -18,6 +18,7 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .bucket_bytes = w->work.bucket_bytes,
                                .sync = w->work.sync,
                                .optimizer = w->work.optimizer,
+                               .clips = w->work.clips && w->work.lender == NULL,
                                .staging = w->work.staging,
                                .nchw16c = w->work.nchw16c,
                                .formats = ghp_kernels_formats(&w->kernels),
@@ -38,10 +39,11 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     /* a strip is updated parameter by parameter */
     w->updates =
         ghp_alloc((n + (size_t)w->work.model->n_layers) * GHP_MAX_PARAMS, sizeof(*w->updates));
+    w->squares = ghp_alloc((size_t)w->work.model->n_layers * GHP_MAX_PARAMS, sizeof(*w->squares));
     w->messages = ghp_alloc(n, sizeof(*w->messages));
     w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
     w->address = ghp_alloc(n_buffers, sizeof(*w->address));
-    if (w->prepared == NULL || w->updates == NULL || w->messages == NULL ||
+    if (w->prepared == NULL || w->updates == NULL || w->squares == NULL || w->messages == NULL ||
         w->message_instr == NULL || w->address == NULL)
         return GHP_NO_MEMORY();
     for (int i = 0; i < w->program.n_instrs; i++)
@@ -127,7 +129,9 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     struct ghp_prepared_instr *p = &w->prepared[i];
-    const char *layer = instr->layer >= 0 ? w->work.model->layers[instr->layer].name : "metrics";
+    const char *layer = instr->layer >= 0 ? w->work.model->layers[instr->layer].name
+                        : instr->kind == GHP_INSTR_METRIC_REDUCE ? "metrics"
+                                                                 : "all gradients";
 
     snprintf(p->label, GHP_WORKER_LABEL_BYTES, "%s of %s%s", ghp_instr_name(instr), layer,
              instr->backward ? ", backward" : "");
@@ -230,6 +234,7 @@ void ghp_worker_close(struct ghp_worker *w)
     free(w->message_instr);
     free(w->address);
     free(w->updates);
+    free(w->squares);
     free(w->prepared);
     ghp_program_release(&w->program);
     ghp_kernels_release(&w->kernels);

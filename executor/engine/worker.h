@@ -33,7 +33,8 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int64_t bucket_bytes;
     const struct ghp_sync_ops *sync;       /* NULL: ghp_sync_allreduce */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
-    uint64_t seed;                         /* of dropout masks */
+    bool clips;    /* updates scale gradients down to the hyperparameters' clip_norm */
+    uint64_t seed; /* of dropout masks */
     enum ghp_fault fault;
     int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
@@ -62,6 +63,7 @@ struct ghp_result { /* of one step, over the whole global batch */
     double loss;    /* mean */
     double correct; /* samples whose largest output is their label */
     double samples;
+    double gradient_norm; /* of all gradients, where the program takes it; else 0 */
 };
 
 /* Lowers and prepares kernels. Memory comes with ghp_worker_allocate, so that a caller can read the process's memory in

@@ -6,8 +6,8 @@ enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t by
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
-    bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE ||
-                instr->kind == GHP_INSTR_STAT_REDUCE; /* double always */
+    bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE || instr->kind == GHP_INSTR_STAT_REDUCE ||
+                instr->kind == GHP_INSTR_NORM_REDUCE; /* double always */
     int element_bytes = wide ? (int)sizeof(double) : ghp_parameter_bytes(w->work.element_bytes);
     struct ghp_reduction sum = {.in = w->address[data],
                                 .out = w->address[data],

@@ -33,6 +33,7 @@ struct ghp_worker {
     struct ghp_prepared_instr *prepared; /* of each instruction */
     void **address;                      /* of each buffer */
     struct ghp_update *updates;          /* those that run at once */
+    struct ghp_squares *squares;         /* what a NORM squares */
     struct ghp_channel *channel;         /* NULL: no other stages */
     struct ghp_p2p_thread *p2p_thread;
     struct ghp_message *messages; /* sends and receives, in list order */
@@ -66,6 +67,8 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
 void ghp_worker_begin_updates(struct ghp_worker *w);
 /* An UPDATE, by the rates of the step whose gradient it is. */
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of);
+/* A NORM: the sum of the squares of this worker's share of all gradients. */
+enum ghp_status ghp_worker_square(struct ghp_worker *w, int i);
 /* Buffer `sum` += buffer `more`. */
 enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
                                       struct ghp_buffer_extent extent);

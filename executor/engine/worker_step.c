@@ -6,13 +6,16 @@
  * enqueued work is done at once. */
 #include "executor/engine/worker_private.h"
 
-static void take_result(struct ghp_worker *w, uint64_t step, const double *m)
+#include <math.h>
+
+static void take_result(struct ghp_worker *w, uint64_t step, const double *m, double squares)
 {
     w->result = (struct ghp_result){
         .step = step,
         .loss = m[GHP_METRIC_SAMPLES] > 0 ? m[GHP_METRIC_LOSS] / m[GHP_METRIC_SAMPLES] : 0,
         .correct = m[GHP_METRIC_CORRECT],
-        .samples = m[GHP_METRIC_SAMPLES]};
+        .samples = m[GHP_METRIC_SAMPLES],
+        .gradient_norm = sqrt(squares)};
     w->has_result = true;
 }
 
@@ -108,7 +111,7 @@ static enum ghp_status collect(struct ghp_worker *w, bool all)
 
     GHP_TRY(ghp_in_flight_collect(w->in_flight, all, w->timer, &landed));
     for (int i = 0; i < landed.n; i++)
-        take_result(w, landed.step[i], landed.metrics[i]);
+        take_result(w, landed.step[i], landed.metrics[i], landed.squares[i]);
     return GHP_OK;
 }
 

@@ -11,6 +11,7 @@ static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_
                                 .w = w->address[instr->at.w[p]],
                                 .dw = w->address[instr->at.dw[p]],
                                 .elements = w->program.buffers[instr->at.w[p]].elements,
+                                .squares = instr->at.x[0] >= 0 ? w->address[instr->at.x[0]] : NULL,
                                 .decays = true,
                                 .given = of->hyperparameters,
                                 .hyperparameters = ghp_in_flight_hyperparameters(w->in_flight)};
@@ -130,6 +131,27 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
         GHP_TRY(add_stats_deltas(w, j));
     }
     return w->exec.backend_ops->update_all(w->exec.backend, w->updates, n);
+}
+
+enum ghp_status ghp_worker_square(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    int64_t bytes = ghp_parameter_bytes(w->work.element_bytes);
+    int n = 0;
+
+    for (int b = 0; b < w->program.n_buffers; b++) {
+        const struct ghp_buffer *buffer = &w->program.buffers[b];
+        struct ghp_norm_share share;
+
+        if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
+        share = ghp_norm_share_of(&w->program, w->work.splits[buffer->layer], b);
+        if (share.first < share.end)
+            w->squares[n++] = (struct ghp_squares){(char *)w->address[b] + share.first * bytes,
+                                                   {share.end - share.first, (int)bytes}};
+    }
+    return w->exec.backend_ops->square(
+        w->exec.backend, &(struct ghp_square_sum){w->squares, n, w->address[instr->at.scratch],
+                                                  w->address[instr->at.y]});
 }
 
 void ghp_worker_begin_updates(struct ghp_worker *w)

@@ -5,22 +5,61 @@
 #include <stddef.h>
 
 const char *const ghp_lr_schedule_names[GHP_LR_SCHEDULE_COUNT + 1] = {"constant", "step", "cosine",
-                                                                      NULL};
+                                                                      "linear",   "wsd",  NULL};
 
 double ghp_lr_schedule_rate(struct ghp_lr_schedule s, int64_t step)
 {
     static const double pi = 3.14159265358979323846;
+    int64_t begin = s.kind == GHP_LR_SCHEDULE_WSD ? s.steps - s.decay_steps : s.warmup_steps;
+    double done;
 
     if (step < s.warmup_steps) return s.base * (double)(step + 1) / (double)s.warmup_steps;
-    switch (s.kind) {
-    case GHP_LR_SCHEDULE_STEP:
+    if (!ghp_lr_schedule_decays(s.kind)) {
+        if (s.kind == GHP_LR_SCHEDULE_CONSTANT) return s.base;
         return 4 * step >= 3 * s.steps ? s.base / 100 : 2 * step >= s.steps ? s.base / 10 : s.base;
-    case GHP_LR_SCHEDULE_COSINE:
-        if (step >= s.steps) return 0;
-        return s.base * 0.5 *
-               (1 + cos(pi * (double)(step - s.warmup_steps) / (double)(s.steps - s.warmup_steps)));
-    case GHP_LR_SCHEDULE_CONSTANT:
-    case GHP_LR_SCHEDULE_COUNT: break;
     }
-    return s.base;
+    if (step >= s.steps) return s.least;
+    if (step < begin) return s.base;
+    done = (double)(step - begin) / (double)(s.steps - begin);
+    if (s.kind == GHP_LR_SCHEDULE_COSINE)
+        return s.least + (s.base - s.least) * 0.5 *
+                             (1 + cos(pi * (double)(step - begin) / (double)(s.steps - begin)));
+    return s.base - (s.base - s.least) * done;
+}
+
+bool ghp_lr_schedule_decays(enum ghp_lr_schedule_kind kind)
+{
+    return kind != GHP_LR_SCHEDULE_CONSTANT && kind != GHP_LR_SCHEDULE_STEP;
+}
+
+enum ghp_status ghp_lr_schedule_check(struct ghp_lr_schedule s)
+{
+    bool is_wsd = s.kind == GHP_LR_SCHEDULE_WSD;
+
+    if (s.warmup_steps > s.steps)
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--warmup-steps %lld is longer than the training of %lld steps; use at most that many",
+            (long long)s.warmup_steps, (long long)s.steps);
+    if (s.least > 0 && !ghp_lr_schedule_decays(s.kind))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--lr-min is for schedules that decay to it, and '%s' does not; give "
+                        "--lr-schedule cosine, linear or wsd",
+                        ghp_lr_schedule_names[s.kind]);
+    if (s.least > s.base)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--lr-min %g is above the learning rate %g; give less, or a higher --lr",
+                        s.least, s.base);
+    if ((s.decay_steps > 0) != is_wsd)
+        return GHP_FAIL(GHP_ERR_USAGE, is_wsd ? "--lr-schedule wsd needs to know how long it "
+                                                "decays; give --decay-steps N"
+                                              : "--decay-steps is for --lr-schedule wsd alone; "
+                                                "leave it out");
+    if (s.decay_steps > s.steps - s.warmup_steps)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--decay-steps %lld does not fit behind %lld steps of warm-up in %lld; use "
+                        "at most %lld",
+                        (long long)s.decay_steps, (long long)s.warmup_steps, (long long)s.steps,
+                        (long long)(s.steps - s.warmup_steps));
+    return GHP_OK;
 }

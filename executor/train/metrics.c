@@ -105,10 +105,13 @@ static enum ghp_status write_line(struct ghp_metrics *m, json_t *line)
 
 enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics_step *s)
 {
-    return write_line(m, json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "step", (json_int_t)s->step,
-                                   "epoch", (json_int_t)s->epoch, "loss", s->loss, "top1", s->top1,
-                                   "images_per_s", s->images_per_s, "learning_rate",
-                                   s->learning_rate));
+    json_t *line = json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "step", (json_int_t)s->step, "epoch",
+                             (json_int_t)s->epoch, "loss", s->loss, "top1", s->top1, "images_per_s",
+                             s->images_per_s, "learning_rate", s->learning_rate);
+
+    if (s->gradient_norm > 0)
+        json_object_set_new(line, "gradient_norm", json_real(s->gradient_norm));
+    return write_line(m, line);
 }
 
 enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int64_t epoch,

@@ -23,6 +23,7 @@ void ghp_metrics_close(struct ghp_metrics *metrics); /* accepts NULL */
 struct ghp_metrics_step {
     int64_t step, epoch; /* from 0 */
     double loss, top1, images_per_s, learning_rate;
+    double gradient_norm; /* 0: not taken, and left out */
 };
 enum ghp_status ghp_metrics_step(struct ghp_metrics *metrics, const struct ghp_metrics_step *step);
 /* step: steps done so far. */

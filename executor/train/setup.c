@@ -49,10 +49,11 @@ static enum ghp_status check_alike(const struct ghp_session_plan *first,
                         "the same --batch",
                         e->path, (long long)e->plan.problem.global_batch, first->path,
                         (long long)first->plan.problem.global_batch);
-    if (ghp_optimizer_index(e->plan.optimizer) != ghp_optimizer_index(first->plan.optimizer))
+    if (ghp_optimizer_index(e->plan.optimizer) != ghp_optimizer_index(first->plan.optimizer) ||
+        (e->plan.clip_norm > 0) != (first->plan.clip_norm > 0))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' is for another optimizer than '%s'; plan both with the same "
-                        "--optimizer",
+                        "'%s' is for another optimizer than '%s', or clips and that does not; plan "
+                        "both with the same --optimizer and --clip-norm",
                         e->path, first->path);
     return GHP_OK;
 }
@@ -214,6 +215,12 @@ static enum ghp_status choose_optimizer(struct ghp_setup *s)
                         config->optimizer->name, ghp_optimizer_at(o->optimizer - 1)->name);
     config->hyperparameters = ghp_optimizer_usual(config->optimizer);
     if (given.learning_rate >= 0) config->hyperparameters.learning_rate = given.learning_rate;
+    config->hyperparameters.clip_norm = given.clip_norm > 0 ? given.clip_norm : plan->clip_norm;
+    if (given.clip_norm > 0 && !(plan->clip_norm > 0))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--clip-norm was given, and in '%s' updates do not wait for all gradients; "
+                        "plan with ghp-plan --clip-norm %g",
+                        s->session_plans[0].path, given.clip_norm);
     for (int i = 0; i < GHP_OPTIMIZERS; i++) {
         const struct ghp_optimizer *of = ghp_optimizer_at(i);
 
@@ -254,7 +261,9 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
     s->training_config.schedule =
         (struct ghp_lr_schedule){.kind = (enum ghp_lr_schedule_kind)o->schedule,
                                  .base = s->training_config.hyperparameters.learning_rate,
-                                 .warmup_steps = o->warmup_steps};
+                                 .least = o->least_rate,
+                                 .warmup_steps = o->warmup_steps,
+                                 .decay_steps = o->decay_steps};
     return GHP_OK;
 }
 
@@ -428,6 +437,7 @@ enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_pl
                                 .bucket_bytes = e->plan.bucket_bytes,
                                 .sync = e->plan.sync,
                                 .optimizer = e->plan.optimizer,
+                                .clips = e->plan.clip_norm > 0,
                                 .seed = (uint64_t)s->options->seed,
                                 .fault = (enum ghp_fault)s->options->fault,
                                 .groups = e->plan.groups,

@@ -36,12 +36,14 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int n_plans;            /* >= 1; several are compared */
     const char *model_path; /* NULL: no check */
     const char *data;
-    double split;                     /* 0: none */
-    int64_t steps, epochs;            /* GHP_NOT_SET, or >= 1; at most one is set */
-    int optimizer;                    /* 0: the plan's; else 1 more than enum ghp_optimizer_index */
-    struct ghp_hyperparameters given; /* GHP_NOT_SET: as is usual for the optimizer */
-    int schedule;                     /* enum ghp_lr_schedule_kind */
-    int64_t warmup_steps;
+    double split;          /* 0: none */
+    int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
+    int optimizer;         /* 0: the plan's; else 1 more than enum ghp_optimizer_index */
+    struct ghp_hyperparameters
+        given;    /* GHP_NOT_SET: as is usual for the optimizer; clip_norm: the plan's */
+    int schedule; /* enum ghp_lr_schedule_kind */
+    int64_t warmup_steps, decay_steps; /* 0: none */
+    double least_rate;                 /* that the schedule decays to */
     int64_t seed;
     const char *init;     /* NULL: random, by the seed */
     int64_t verify_steps; /* GHP_NOT_SET: no verification */

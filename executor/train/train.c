@@ -45,7 +45,7 @@ static enum ghp_status note_result(struct ghp_training *t)
     if (!isfinite(r.loss))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the loss is no finite number after step %lld: the training diverged; "
-                        "lower --lr or add --warmup",
+                        "lower --lr, add --warmup-steps or plan with --clip-norm",
                         (long long)r.step);
     line = (struct ghp_metrics_step){
         .step = (int64_t)r.step,
@@ -53,6 +53,7 @@ static enum ghp_status note_result(struct ghp_training *t)
         .loss = r.loss,
         .top1 = r.correct / r.samples,
         .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
+        .gradient_norm = r.gradient_norm,
         .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
     ghp_progress_step(t->losses.steps, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
     if (t->metrics != NULL) keep_metrics(t, ghp_metrics_step(t->metrics, &line));

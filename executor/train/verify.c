@@ -79,6 +79,7 @@ enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *s, struct ghp_worker
 
 enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *s, struct ghp_worker *worker)
 {
+    s->optimizer = ghp_worker_program(worker)->optimizer;
     for (int i = 0; i < s->list.n; i++) {
         const struct ghp_tensor *t = &s->list.items[i];
 
@@ -154,13 +155,18 @@ struct limits {
 };
 
 /* Where a plan adds in another order, tf32 and bf16 round otherwise, and ReLUs and pools then decide otherwise; after
- * some steps that is in all weights, so there the gradients are what is judged: docs/exactness.md has the figures. */
-static struct limits limits_of(struct ghp_precision precision)
+ * some steps that is in all weights, so there the gradients are what is judged, as they are where the optimizer takes
+ * their size away: docs/exactness.md has the figures. */
+static struct limits limits_of(struct ghp_precision precision,
+                               const struct ghp_optimizer *optimizer)
 {
-    if (precision.element_bytes == 8) return (struct limits){1e-12, 1e-11, 1e-11, 1e-14};
+    bool normalizes = optimizer != NULL && optimizer->normalizes;
+
+    if (precision.element_bytes == 8)
+        return (struct limits){normalizes ? 1e-6 : 1e-12, 1e-11, 1e-11, 1e-14};
     if (precision.element_bytes == 2) return (struct limits){1, 0.35, 0.25, 1e-3};
     if (precision.tf32) return (struct limits){1, 1e-2, 1e-2, 1e-6};
-    return (struct limits){1e-5, 1e-4, 1e-4, 1e-6};
+    return (struct limits){normalizes ? 1 : 1e-5, 1e-4, 1e-4, 1e-6};
 }
 
 /* Keeps NaN. */
@@ -221,7 +227,7 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
                                    const struct ghp_snapshot *alone, struct ghp_precision precision,
                                    struct ghp_verification *v)
 {
-    struct limits limits = limits_of(precision);
+    struct limits limits = limits_of(precision, alone->optimizer);
     double largest_weight = 0, all_gradients = 0, squares = 0;
 
     *v = (struct ghp_verification){.n = plan->list.n,

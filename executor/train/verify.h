@@ -21,6 +21,7 @@ struct ghp_snapshot { /* whole tensors, as double */
     bool keeps;         /* this process keeps values; others only take part in gathering */
     double **weights;   /* one a tensor, owned */
     double **gradients; /* one a parameter, owned */
+    const struct ghp_optimizer *optimizer; /* that made the weights */
     struct ghp_losses losses;
 };
 

@@ -28,6 +28,7 @@ static enum ghp_status fill(const bool *nchw16c, struct ghp_setting *s)
     s->how.bucket_bytes = w->bucket_bytes == GHP_BUCKET_AUTO ? 0 : w->bucket_bytes;
     s->how.sync = w->sync;
     s->how.optimizer = w->optimizer;
+    s->how.clips = w->clip_norm > 0;
     GHP_TRY(set_formats(nchw16c, s));
     s->how.nchw16c = s->nchw16c;
     s->instance = ghp_alloc(1, sizeof *s->instance);

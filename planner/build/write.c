@@ -23,6 +23,7 @@ static enum ghp_status write_request(const struct ghp_setting *s, struct ghp_pla
     plan->problem = w->problem;
     plan->sync = w->sync;
     plan->optimizer = w->optimizer;
+    plan->clip_norm = w->clip_norm;
     plan->memory_limit_bytes = w->memory_bytes;
     plan->model_hash = plan->model.hash;
     plan->profile_hash = w->profile->hash;

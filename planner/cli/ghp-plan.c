@@ -36,7 +36,7 @@ static struct {
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, max_stages, max_micro_batches;
     int strategy, precision, solver, pipeline, schedule, load_balance, recompute, sync, optimizer;
-    double time_limit_s, gap;
+    double time_limit_s, gap, clip_norm;
     bool no_simplify, no_break_even, json;
     struct ghp_opt_list overrides;
 } set = {.bucket = "auto", .time_limit_s = 30, .max_stages = 3, .max_micro_batches = 64};
@@ -142,6 +142,14 @@ static const struct ghp_opt options[] = {
      .choices = ghp_optimizer_names,
      .help = "that the plan is trained with: sgd, with momentum; adamw: Adam with decoupled weight "
              "decay, which keeps two tensors as large as the weights"},
+    {.name = "clip-norm",
+     .kind = GHP_OPT_REAL,
+     .target = &set.clip_norm,
+     .argument = "X",
+     .min = GHP_CLIP_NORM_LEAST,
+     .max = GHP_CLIP_NORM_MOST,
+     .help = "scale all gradients down to this norm, where theirs together is larger; updates then "
+             "wait for all of them"},
     {.name = "no-simplify",
      .kind = GHP_OPT_FLAG,
      .target = &set.no_simplify,
@@ -440,6 +448,7 @@ static struct ghp_plan_request read_request(const char *model_path)
         .pipeline_mode = (enum ghp_pipeline_mode)set.pipeline,
         .sync = set.sync > 0 ? ghp_sync_at(set.sync - 1) : NULL,
         .optimizer = ghp_optimizer_at(set.optimizer),
+        .clip_norm = set.clip_norm,
         .recompute =
             set.sweep != NULL ? GHP_RECOMPUTE_MODE_NEVER : (enum ghp_recompute_mode)set.recompute,
         .load_balance = set.sweep != NULL ? GHP_LOAD_BALANCE_MODE_EQUAL

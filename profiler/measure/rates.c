@@ -75,6 +75,18 @@ static enum ghp_status run_update(void *context, int64_t repeats)
     return GHP_OK;
 }
 
+static enum ghp_status run_square(void *context, int64_t repeats)
+{
+    const struct job *job = context;
+    int bytes = ghp_parameter_bytes(job->m->element_bytes);
+    const struct ghp_squares all = {job->a, {job->bytes / bytes, bytes}};
+    const struct ghp_square_sum sum = {&all, 1, job->b, job->c};
+
+    for (int64_t i = 0; i < repeats; ++i)
+        GHP_TRY(job->m->backend_ops->square(job->m->backend, &sum));
+    return GHP_OK;
+}
+
 static enum ghp_status run_accumulate(void *context, int64_t repeats)
 {
     const struct job *job = context;
@@ -141,6 +153,8 @@ static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_p
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     GHP_TRY_GOTO(status, measure_memory(&job, run_copy, LARGE_BYTES, 1, &profile->copy), done);
     GHP_TRY_GOTO(status, measure_updates(&job, profile), done);
+    GHP_TRY_GOTO(status, measure_memory(&job, run_square, WEIGHTS_BYTES, 1, &profile->squares),
+                 done);
     GHP_TRY_GOTO(status, measure_memory(&job, run_accumulate, LARGE_BYTES, 1, &profile->accumulate),
                  done);
     if (ghp_measure_device(m).ops != NULL)

@@ -2,7 +2,8 @@
  *
  * Each is timed by the executor's own code at a small and a large size; latency and bandwidth are the straight line
  * through the two.  The bytes are those that core/program/lower.h counts: copied; weights and moments, for each
- * optimizer; images and labels; the sum's.
+ * optimizer; images and labels; the sum's;
+ * and gradients that are squared, which are only read.
  *
  * Private to profiler/.  Tested  tests/profiler/measure/test_rates.c */
 #ifndef GHP_PROFILER_MEASURE_RATES_H

@@ -38,6 +38,11 @@ void emulated_barrier();
 void emulated_warp_barrier();
 uint64_t emulated_shuffle_down(uint64_t value, int offset);
 
+static inline float rounded_product(float a, float b)
+{
+    return a * b;
+}
+
 #define GHP_DYNAMIC_SHARED(type, name) type *name = static_cast<type *>(emulated_shared())
 
 inline void __syncthreads()

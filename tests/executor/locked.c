@@ -123,13 +123,14 @@ struct collective {
 };
 
 struct work {
-    enum { COPY, CLEAR, MOVE, RUN, UPDATE, ACCUMULATE, SET, COLLECT } kind;
+    enum { COPY, CLEAR, MOVE, RUN, UPDATE, SQUARE, ACCUMULATE, SET, COLLECT } kind;
     struct ghp_copy copy; /* CLEAR, ACCUMULATE: to, from, bytes */
     int number_bytes;     /* ACCUMULATE */
     struct ghp_move move;
     struct ghp_kernel *kernel;
     struct ghp_kernel_arguments args;
     struct ghp_update update;
+    struct ghp_square_sum square;
     struct ghp_device_event *event;
     struct collective collective;
 };
@@ -239,6 +240,7 @@ static enum ghp_status work_now(struct ghp_backend *backend, const struct work *
     case MOVE: run_move(&w->move); break;
     case RUN: status = run_kernel(w->kernel, w->args); break;
     case UPDATE: status = run_update(backend, w->update); break;
+    case SQUARE: status = ghp_backend_reference.square(backend, &w->square); break;
     case ACCUMULATE:
         status = ghp_backend_reference.accumulate(
             backend, w->copy.to, w->copy.from,
@@ -511,6 +513,11 @@ static enum ghp_status locked_update_all(struct ghp_backend *backend,
     return GHP_OK;
 }
 
+static enum ghp_status locked_square(struct ghp_backend *backend, const struct ghp_square_sum *sum)
+{
+    return enqueue(backend, (struct work){.kind = SQUARE, .square = *sum});
+}
+
 static enum ghp_status locked_accumulate(struct ghp_backend *backend, void *to, const void *from,
                                          struct ghp_buffer_extent extent)
 {
@@ -546,6 +553,7 @@ const struct ghp_backend_ops locked_backend = {.name = "locked",
                                                .run = locked_run,
                                                .release = locked_kernel_release,
                                                .update = locked_update,
+                                               .square = locked_square,
                                                .update_all = locked_update_all,
                                                .accumulate = locked_accumulate};
 

@@ -107,6 +107,44 @@ enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct 
     return GHP_OK;
 }
 
+struct square_job {
+    const struct ghp_squares *of;
+    double *parts; /* a sum each */
+};
+
+/* Several chains of sums, in one order whatever the vectors: lanes, then these from the first to the last. */
+static void square_part(void *context, struct ghp_share share)
+{
+    enum { LANES = 16 };
+    const struct square_job *job = context;
+    const float *x = job->of->of;
+    struct ghp_range at = ghp_share_of(share, job->of->extent.n, UPDATE_GRAIN);
+    double lanes[LANES] = {0}, sum = 0;
+    int64_t i = at.first;
+    for (; i + LANES <= at.end; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] += (double)x[i + lane] * x[i + lane];
+    for (; i < at.end; i++)
+        sum += (double)x[i] * x[i];
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    job->parts[share.part] = sum;
+}
+
+enum ghp_status ghp_cpu_kernel_square(struct ghp_backend *backend, const struct ghp_square_sum *sum)
+{
+    int most = backend->config.threads < GHP_NORM_PARTS ? backend->config.threads : GHP_NORM_PARTS;
+    *sum->sum = 0;
+    for (int t = 0; t < sum->n; t++) {
+        struct square_job job = {&sum->tensors[t], sum->scratch};
+        int parts = job.of->extent.n < ALONE_ELEMENTS ? 1 : most;
+        ghp_parallel(parts, square_part, &job);
+        for (int part = 0; part < parts; part++)
+            *sum->sum += job.parts[part];
+    }
+    return GHP_OK;
+}
+
 static void accumulate_part(void *context, struct ghp_share share)
 {
     const struct ghp_masked_sum *sum = context;

@@ -80,6 +80,8 @@ void ghp_cpu_kernel_run(const struct ghp_kernel *kernel, const struct ghp_kernel
 extern const struct ghp_update_kernel *const ghp_cpu_updates[];
 
 enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update);
+enum ghp_status ghp_cpu_kernel_square(struct ghp_backend *backend,
+                                      const struct ghp_square_sum *sum);
 enum ghp_status ghp_cpu_kernel_accumulate(struct ghp_backend *backend, void *to, const void *from,
                                           struct ghp_buffer_extent extent);
 enum ghp_status ghp_cpu_kernel_accumulate_masked(struct ghp_backend *backend,

@@ -16,14 +16,16 @@ static void update_float(const struct ghp_update *update, struct ghp_range at)
     float beta2 = (float)h->beta2, rest2 = (float)(1 - h->beta2);
     float kept = (float)(1 - h->learning_rate * decay);
     float length = (float)(h->learning_rate / h->correction1);
-    float scale = (float)(1 / sqrt(h->correction2)), epsilon = (float)h->epsilon;
+    float stretch = (float)(1 / sqrt(h->correction2)), epsilon = (float)h->epsilon;
+    float scale = (float)ghp_update_scale(update);
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++) {
-        float first = beta1 * m[i] + rest1 * dw[i];
-        float second = beta2 * v[i] + rest2 * dw[i] * dw[i];
+        float d = scale * dw[i];
+        float first = beta1 * m[i] + rest1 * d;
+        float second = beta2 * v[i] + rest2 * d * d;
         m[i] = first;
         v[i] = second;
-        w[i] = kept * w[i] - length * (first / (sqrtf(second) * scale + epsilon));
+        w[i] = kept * w[i] - length * (first / (sqrtf(second) * stretch + epsilon));
     }
 }
 

@@ -8,9 +8,10 @@ static void update_float(const struct ghp_update *update, struct ghp_range at)
     const float *dw = update->dw;
     float rate = (float)h->learning_rate, momentum = (float)h->momentum;
     float decay = (float)(update->decays ? h->weight_decay : 0);
+    float scale = (float)ghp_update_scale(update);
 #pragma omp simd
     for (int64_t i = at.first; i < at.end; i++) {
-        float speed = momentum * v[i] + (dw[i] + decay * w[i]);
+        float speed = momentum * v[i] + (scale * dw[i] + decay * w[i]);
         v[i] = speed;
         w[i] -= rate * speed;
     }

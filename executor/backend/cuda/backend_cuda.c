@@ -280,6 +280,7 @@ const struct ghp_backend_ops ghp_backend_cuda = {
     .algorithm = ghp_kernel_algorithm,
     .run = cuda_run,
     .release = cuda_release,
+    .square = ghp_cuda_square,
     .update = ghp_cuda_update_one,
     .update_all = ghp_cuda_update_all,
     .accumulate = cuda_accumulate,

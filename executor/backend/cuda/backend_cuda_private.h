@@ -42,7 +42,8 @@ static inline struct ghp_cuda *ghp_cuda_of(struct ghp_backend *backend)
 /* Makes the backend's GPU this thread's. */
 enum ghp_status ghp_cuda_enter(struct ghp_backend *backend);
 
-/* struct ghp_backend_ops: update, update_all (update.c) */
+/* struct ghp_backend_ops: square, update, update_all (update.c) */
+enum ghp_status ghp_cuda_square(struct ghp_backend *backend, const struct ghp_square_sum *sum);
 enum ghp_status ghp_cuda_update_one(struct ghp_backend *backend, const struct ghp_update *update);
 enum ghp_status ghp_cuda_update_all(struct ghp_backend *backend, const struct ghp_update *updates,
                                     int n);

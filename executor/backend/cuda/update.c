@@ -1,6 +1,8 @@
 /* executor/backend/cuda/update.c - the optimizers' updates: a row of kernels/update.cu for each. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
+#include <stdlib.h>
+
 _Static_assert((int)GHP_UPDATE_MOMENTS == (int)GHP_MAX_MOMENTS,
                "kernels have room for all moments");
 
@@ -50,13 +52,29 @@ enum ghp_status ghp_cuda_update_all(struct ghp_backend *backend, const struct gh
         struct ghp_update_tensor tensors[UPDATES];
         int count = n - done < UPDATES ? n - done : UPDATES;
 
+        const struct ghp_update_numbers numbers = {first->given, at != NULL ? &at->update : NULL,
+                                                   first->squares};
+
         for (int i = 0; i < count; i++)
             tensors[i] = tensor_of(&first[i]);
-        GHP_TRY(ghp_cuda_status(
-            launch(stream, tensors, count, first->given, at != NULL ? &at->update : NULL),
-            "update"));
+        GHP_TRY(ghp_cuda_status(launch(stream, tensors, count, &numbers), "update"));
     }
     return GHP_OK;
+}
+
+enum ghp_status ghp_cuda_square(struct ghp_backend *backend, const struct ghp_square_sum *sum)
+{
+    cudaStream_t stream = ghp_cuda_of(backend)->streams[GHP_DEVICE_STREAM_COMPUTE];
+    const struct ghp_square_parts parts = {sum->scratch, GHP_NORM_PARTS};
+    struct ghp_square_tensor *tensors = ghp_alloc((size_t)sum->n + 1, sizeof *tensors);
+    cudaError_t error;
+
+    if (tensors == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < sum->n; i++)
+        tensors[i] = (struct ghp_square_tensor){sum->tensors[i].of, sum->tensors[i].extent.n};
+    error = ghp_launch_square(stream, tensors, sum->n, parts, sum->sum);
+    free(tensors);
+    return ghp_cuda_status(error, "sum of squares");
 }
 
 enum ghp_status ghp_cuda_update_one(struct ghp_backend *backend, const struct ghp_update *update)

@@ -305,6 +305,7 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .run = onednn_run,
     .release = onednn_release,
     .update = ghp_cpu_kernel_update,
+    .square = ghp_cpu_kernel_square,
     .accumulate = ghp_cpu_kernel_accumulate,
     .accumulate_masked = ghp_cpu_kernel_accumulate_masked,
 };

@@ -202,5 +202,6 @@ const struct ghp_backend_ops ghp_backend_reference = {
     .run = reference_run,
     .release = reference_release,
     .update = ghp_reference_update,
+    .square = ghp_reference_square,
     .accumulate = ghp_reference_accumulate,
 };

@@ -14,6 +14,22 @@ enum ghp_status ghp_reference_update(struct ghp_backend *backend, const struct g
     return GHP_OK;
 }
 
+enum ghp_status ghp_reference_square(struct ghp_backend *backend, const struct ghp_square_sum *sum)
+{
+    (void)backend;
+    *sum->sum = 0;
+    for (int t = 0; t < sum->n; t++) {
+        const struct ghp_squares *s = &sum->tensors[t];
+
+        for (int64_t i = 0; i < s->extent.n; i++) {
+            double x = ghp_reference_get(s->of, s->extent.bytes, i);
+
+            *sum->sum += x * x;
+        }
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_reference_accumulate(struct ghp_backend *backend, void *to, const void *from,
                                          struct ghp_buffer_extent extent)
 {

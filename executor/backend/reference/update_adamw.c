@@ -15,12 +15,15 @@
         number beta2 = (number)h->beta2, rest2 = (number)(1 - h->beta2);                           \
         number kept = (number)(1 - h->learning_rate * decay);                                      \
         number length = (number)(h->learning_rate / h->correction1);                               \
-        number scale = (number)(1 / sqrt(h->correction2)), epsilon = (number)h->epsilon;           \
+        number stretch = (number)(1 / sqrt(h->correction2)), epsilon = (number)h->epsilon;         \
+        number scale = (number)ghp_update_scale(update);                                           \
                                                                                                    \
         for (int64_t i = at.first; i < at.end; i++) {                                              \
-            m[i] = beta1 * m[i] + rest1 * dw[i];                                                   \
-            v[i] = beta2 * v[i] + rest2 * dw[i] * dw[i];                                           \
-            w[i] = kept * w[i] - length * (m[i] / (root(v[i]) * scale + epsilon));                 \
+            number d = scale * dw[i];                                                              \
+                                                                                                   \
+            m[i] = beta1 * m[i] + rest1 * d;                                                       \
+            v[i] = beta2 * v[i] + rest2 * d * d;                                                   \
+            w[i] = kept * w[i] - length * (m[i] / (root(v[i]) * stretch + epsilon));               \
         }                                                                                          \
     }
 UPDATE(float, sqrtf)

@@ -9,10 +9,11 @@
         const number *dw = update->dw;                                                             \
         number *w = update->w, *v = update->moment[0], learning_rate = (number)h->learning_rate,   \
                momentum = (number)h->momentum,                                                     \
-               weight_decay = (number)(update->decays ? h->weight_decay : 0);                      \
+               weight_decay = (number)(update->decays ? h->weight_decay : 0),                      \
+               scale = (number)ghp_update_scale(update);                                           \
                                                                                                    \
         for (int64_t i = at.first; i < at.end; i++) {                                              \
-            number d = dw[i] + weight_decay * w[i];                                                \
+            number d = scale * dw[i] + weight_decay * w[i];                                        \
                                                                                                    \
             v[i] = momentum * v[i] + d;                                                            \
             w[i] -= learning_rate * v[i];                                                          \

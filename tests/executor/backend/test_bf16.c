@@ -321,8 +321,12 @@ static void check_sums(void)
     for (int i = 0; i < 3; i++)
         CHECK_NEAR(ghp_bf16_value(to[i]), 1.5 + i, 0);
     float w[2] = {1, 2}, v[2] = {0, 0}, dw[2] = {0x1.000002p0f, 1};
-    const struct ghp_update update = {&ghp_optimizer_sgd,     w,   {v}, dw, 2, true,
-                                      {.learning_rate = 0.5}, NULL};
+    const struct ghp_update update = {.optimizer = &ghp_optimizer_sgd,
+                                      .w = w,
+                                      .moment = {v},
+                                      .dw = dw,
+                                      .elements = 2,
+                                      .given = {.learning_rate = 0.5}};
     CHECK_STATUS(ops->update(backends[0], &update), GHP_OK);
     CHECK_NEAR(w[0], 1 - 0.5 * 0x1.000002p0, 0); /* weights keep all their digits */
     CHECK_STATUS(ops->accumulate(backends[0], w, dw, (struct ghp_buffer_extent){2, 4}), GHP_OK);

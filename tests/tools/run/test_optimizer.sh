@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/run/test_optimizer.sh - optimizers from the command line: the plan knows its optimizer and what memory it
-# takes, the run takes it from there and says what it refuses, a run is resumed with all moments.
+# takes, the run takes it from there, clips and follows schedules, says what it refuses, and is resumed with all moments.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -52,7 +52,32 @@ run 3 other.json --steps 8 "${options[@]}" --checkpoint kept --resume || fail "s
 awk -v a="$whole" -v b="$(value final_loss)" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-10 && d > -1e-10) }' ||
     fail "resumed loss $(value final_loss), uninterrupted $whole"
 
+# ---- clipped: the plan knows that updates wait for the norm; the run may change the norm ----
+plan 2 clipped.json --strategy data --optimizer adamw --clip-norm 0.5 || fail "planning to clip: $(cat err)"
+says out 'clipped to the norm 0.5'
+"$GHP_BIN/ghp-inspect" clipped.json --verify >out 2>err || fail "ghp-inspect --verify of a plan that clips: $(cat err)"
+run 2 clipped.json --verify 3 --precision double || fail "clipped: --verify exits $?: $(tail -1 err)"
+run 2 clipped.json --steps 4 --json --metrics metrics.jsonl || fail "clipped: exits $?: $(tail -1 err)"
+[ "$(value peak_bytes)" = "$(value allocated_bytes)" ] || fail "clipped: predicted and allocated bytes differ"
+[ "$(grep -c '"gradient_norm":[0-9.]*[1-9]' metrics.jsonl)" = 4 ] || fail "the metrics lack norms: $(cat metrics.jsonl)"
+run 2 clipped.json --steps 1 --clip-norm 2 || fail "another norm is refused: $(tail -1 err)"
+
+# ---- schedules ----
+run 2 clipped.json --steps 6 --metrics rates.jsonl --lr 0.004 --lr-min 0.001 --lr-schedule wsd --warmup-steps 2 \
+    --decay-steps 3 || fail "wsd exits $?: $(tail -1 err)"
+[ "$(sed 's/.*"learning_rate":\([0-9.]*\).*/\1/' rates.jsonl | tr '\n' ' ')" = "0.002 0.004 0.004 0.004 0.003 0.002 " ] ||
+    fail "wsd's rates are $(sed 's/.*"learning_rate":\([0-9.]*\).*/\1/' rates.jsonl | tr '\n' ' ')"
+
+# ---- gradients added up over micro-batches, without stages ----
+plan 2 parts.json --force '*=data' --micro-batches 3 --optimizer adamw --clip-norm 0.5 || fail "micro-batches: $(cat err)"
+run 2 parts.json --verify 3 --precision double || fail "micro-batches: --verify exits $?: $(tail -1 err)"
+
 # ---- refusals ----
+refused 2 "plan with ghp-plan --clip-norm 0.5" run 2 adamw.json --steps 1 --clip-norm 0.5
+refused 2 "clip-norm" plan 2 none.json --clip-norm 0
+refused 2 "give --decay-steps" run 2 adamw.json --steps 4 --lr-schedule wsd
+refused 2 "use at most 3" run 2 adamw.json --steps 4 --lr-schedule wsd --warmup-steps 1 --decay-steps 4
+refused 2 "lr-min is for schedules that decay" run 2 adamw.json --steps 4 --lr-min 0.0001
 refused 2 "plan with ghp-plan --optimizer sgd" run 2 adamw.json --steps 1 --optimizer sgd
 refused 2 "is of the optimizer sgd" run 2 adamw.json --steps 1 --momentum 0.5
 refused 2 "is of the optimizer adamw" run 2 sgd.json --steps 1 --beta2 0.5

@@ -12,6 +12,12 @@
 #else
 #define GHP_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 
+// A product that no sum behind it is fused with.
+__device__ __forceinline__ float rounded_product(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+
 template <typename... P, typename... A>
 static inline void enqueue(void (*kernel)(P...), dim3 blocks, dim3 threads, size_t shared,
                            cudaStream_t stream, A... arguments)

@@ -5,10 +5,11 @@
  * float or bfloat16 (`launch.bf16`); weights, gradients of weights, statistics and sums are float or double as said.
  * Sums that cross blocks go through scratch and are added in a fixed order: the same bits every time.
  *
- * They are in kernels/elementwise.cu (sums, bias, dropout, softmax), kernels/update.cu (optimizers), kernels/norm.cu (sums
- * over channels, batch norm, lrn), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu (plain
- * convolutions and linear layers, for shapes that no library takes). A pass that is a launch alone is not declared here: its row is
- * beside its kernel (kernels/row.h). C11 and C++17 alike; tested by tests/executor/backend/cuda/test_cuda_ops.c. */
+ * They are in kernels/elementwise.cu (sums, bias, dropout, softmax), kernels/update.cu (optimizers), kernels/norm.cu
+ * (sums over channels, batch norm, lrn), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu
+ * (plain convolutions and linear layers, for shapes that no library takes). A pass that is a launch alone is not
+ * declared here: its row is beside its kernel (kernels/row.h). C11 and C++17 alike; tested by
+ * tests/executor/backend/cuda/test_cuda_ops.c. */
 #ifndef GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 #define GHP_EXECUTOR_BACKEND_CUDA_KERNELS_KERNELS_H
 
@@ -78,12 +79,29 @@ struct ghp_update_tensor {
     int64_t n;
     int decays; /* 0: without weight decay */
 };
-/* given_at in device memory, in place of `given`; or NULL. */
+/* given_at in device memory, in place of `given`; or NULL. squares there too: the sum of the squares of all gradients,
+ * which are scaled down to clip_norm; or NULL. */
+struct ghp_update_numbers {
+    struct ghp_hyperparameters given;
+    const struct ghp_hyperparameters *given_at;
+    const double *squares;
+};
 typedef cudaError_t ghp_launch_update_fn(cudaStream_t stream,
                                          const struct ghp_update_tensor *tensors, int n,
-                                         struct ghp_hyperparameters given,
-                                         const struct ghp_hyperparameters *given_at);
+                                         const struct ghp_update_numbers *numbers);
 ghp_launch_update_fn ghp_launch_update_sgd, ghp_launch_update_adamw;
+
+/* *sum = squares of all numbers of n tensors; parts: n_parts doubles of scratch. */
+struct ghp_square_tensor {
+    const float *x;
+    int64_t n;
+};
+struct ghp_square_parts {
+    double *at;
+    int n;
+};
+cudaError_t ghp_launch_square(cudaStream_t stream, const struct ghp_square_tensor *tensors, int n,
+                              struct ghp_square_parts parts, double *sum);
 
 /* Probabilities and, added to metrics (loss, correct, counted), the loss of the first `valid` rows whose label is not
  * negative.

@@ -54,10 +54,20 @@ struct AdamW {
     }
 };
 
-template <typename Rule>
-__global__ void update_kernel(update_list list, ghp_hyperparameters given,
-                              const ghp_hyperparameters *hyperparameters_at)
+// What gradients are multiplied by, at most 1, to bring their norm down to what is given.
+__device__ float scale_of(const ghp_hyperparameters &h, const double *squares)
 {
+    if (squares == nullptr) return 1;
+    double scale = h.clip_norm / (sqrt(*squares) + 1e-6);
+
+    return scale < 1 ? (float)scale : 1;
+}
+
+template <typename Rule>
+__global__ void update_kernel(update_list list, ghp_update_numbers numbers)
+{
+    const ghp_hyperparameters &h = numbers.given_at != nullptr ? *numbers.given_at : numbers.given;
+    const float scale = scale_of(h, numbers.squares);
     int low = 0, high = list.n - 1;
 
     while (low < high) { // the last tensor that begins at this block or before
@@ -69,7 +79,7 @@ __global__ void update_kernel(update_list list, ghp_hyperparameters given,
             high = middle - 1;
     }
     ghp_update_tensor t = list.tensors[low];
-    Rule rule(hyperparameters_at != nullptr ? *hyperparameters_at : given, t.decays != 0);
+    Rule rule(h, t.decays != 0);
     int64_t begin = ((int64_t)blockIdx.x - list.first[low]) * kChunk;
     int64_t end = begin + kChunk < t.n ? begin + kChunk : t.n, groups = (end - begin) / 4;
 
@@ -88,7 +98,7 @@ __global__ void update_kernel(update_list list, ghp_hyperparameters given,
 
             for (int m = 0; m < Rule::kMoments; m++)
                 moment[m] = moments[m][j];
-            rule.apply(d[j], w[j], moment);
+            rule.apply(rounded_product(scale, d[j]), w[j], moment);
             for (int m = 0; m < Rule::kMoments; m++)
                 moments[m][j] = moment[m];
         }
@@ -102,7 +112,7 @@ __global__ void update_kernel(update_list list, ghp_hyperparameters given,
 
         for (int m = 0; m < Rule::kMoments; m++)
             moment[m] = t.moment[m][i];
-        rule.apply(t.dw[i], t.w[i], moment);
+        rule.apply(rounded_product(scale, t.dw[i]), t.w[i], moment);
         for (int m = 0; m < Rule::kMoments; m++)
             t.moment[m][i] = moment[m];
     }
@@ -110,7 +120,7 @@ __global__ void update_kernel(update_list list, ghp_hyperparameters given,
 
 template <typename Rule>
 cudaError_t launch(cudaStream_t stream, const struct ghp_update_tensor *tensors, int n,
-                   struct ghp_hyperparameters given, const struct ghp_hyperparameters *given_at)
+                   const struct ghp_update_numbers *numbers)
 {
     for (int done = 0; done < n;) {
         update_list list = {};
@@ -125,7 +135,7 @@ cudaError_t launch(cudaStream_t stream, const struct ghp_update_tensor *tensors,
             blocks += ceil_div(t->n, kChunk);
         }
         if (blocks == 0) continue;
-        enqueue(update_kernel<Rule>, (unsigned)blocks, kThreads, 0, stream, list, given, given_at);
+        enqueue(update_kernel<Rule>, (unsigned)blocks, kThreads, 0, stream, list, *numbers);
         cudaError_t error = cudaGetLastError();
         if (error != cudaSuccess) return error;
     }
@@ -134,18 +144,84 @@ cudaError_t launch(cudaStream_t stream, const struct ghp_update_tensor *tensors,
 
 } // namespace
 
-extern "C" cudaError_t ghp_launch_update_sgd(cudaStream_t stream,
-                                             const struct ghp_update_tensor *tensors, int n,
-                                             struct ghp_hyperparameters given,
-                                             const struct ghp_hyperparameters *given_at)
+extern "C" cudaError_t ghp_launch_update_sgd(cudaStream_t stream, const struct ghp_update_tensor *tensors, int n,
+                                               const struct ghp_update_numbers *numbers)
 {
-    return launch<Sgd>(stream, tensors, n, given, given_at);
+    return launch<Sgd>(stream, tensors, n, numbers);
 }
 
-extern "C" cudaError_t ghp_launch_update_adamw(cudaStream_t stream,
-                                               const struct ghp_update_tensor *tensors, int n,
-                                               struct ghp_hyperparameters given,
-                                               const struct ghp_hyperparameters *given_at)
+extern "C" cudaError_t ghp_launch_update_adamw(cudaStream_t stream, const struct ghp_update_tensor *tensors, int n,
+                                               const struct ghp_update_numbers *numbers)
 {
-    return launch<AdamW>(stream, tensors, n, given, given_at);
+    return launch<AdamW>(stream, tensors, n, numbers);
+}
+
+// ---- sums of squares ----
+
+namespace
+{
+
+constexpr int kSquares = 128; // tensors of one launch
+
+struct square_list {
+    int n;
+    ghp_square_tensor tensors[kSquares];
+};
+
+// The sum of all threads' values, in thread 0.
+__device__ double sum_of_block(double own)
+{
+    __shared__ double sums[kThreads];
+
+    sums[threadIdx.x] = own;
+    __syncthreads();
+    for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    return sums[0];
+}
+
+__global__ void square_kernel(square_list list, bool adds, double *parts)
+{
+    double sum = 0;
+
+    for (int t = 0; t < list.n; t++)
+        for (int64_t i = first_item(); i < list.tensors[t].n; i += item_stride()) {
+            double x = list.tensors[t].x[i];
+
+            sum += x * x;
+        }
+    sum = sum_of_block(sum);
+    if (threadIdx.x == 0) parts[blockIdx.x] = (adds ? parts[blockIdx.x] : 0) + sum;
+}
+
+__global__ void square_parts_kernel(ghp_square_parts parts, double *sum)
+{
+    double own = 0;
+
+    for (int i = (int)threadIdx.x; i < parts.n; i += kThreads)
+        own += parts.at[i];
+    own = sum_of_block(own);
+    if (threadIdx.x == 0) *sum = own;
+}
+
+} // namespace
+
+extern "C" cudaError_t ghp_launch_square(cudaStream_t stream,
+                                         const struct ghp_square_tensor *tensors, int n,
+                                         struct ghp_square_parts parts, double *sum)
+{
+    int done = 0;
+
+    do { // once at least: the parts are then zero
+        square_list list = {};
+        bool adds = done > 0;
+
+        while (done < n && list.n < kSquares)
+            list.tensors[list.n++] = tensors[done++];
+        enqueue(square_kernel, (unsigned)parts.n, kThreads, 0, stream, list, adds, parts.at);
+    } while (done < n);
+    enqueue(square_parts_kernel, 1, kThreads, 0, stream, parts, sum);
+    return cudaGetLastError();
 }

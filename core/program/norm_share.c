@@ -1,0 +1,45 @@
+/* core/program/norm_share.c - who squares which elements for the norm of all gradients. */
+#include "core/program/program.h"
+
+#include "core/model/precision.h"
+
+static const struct ghp_bucket *bucket_of(const struct ghp_program *program, int storage)
+{
+    int b = 0;
+
+    while (program->buckets[b].buffer != storage)
+        b++;
+    return &program->buckets[b];
+}
+
+/* What of the gradient lies in this worker's strip of its bucket. */
+static struct ghp_norm_share in_strip(const struct ghp_program *program, const struct ghp_buffer *b,
+                                      const struct ghp_bucket *bucket)
+{
+    int64_t bytes = ghp_parameter_bytes(program->element_bytes);
+    int64_t begin = program->buffers[bucket->gradient_strip].storage_offset - b->storage_offset;
+    struct ghp_norm_share share = {begin / bytes, (begin + bucket->strip_bytes) / bytes};
+
+    if (share.first < 0) share.first = 0;
+    if (share.end > b->elements) share.end = b->elements;
+    return share.first < share.end ? share : (struct ghp_norm_share){0};
+}
+
+struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, struct ghp_split split,
+                                        int buffer)
+{
+    const struct ghp_buffer *b = &program->buffers[buffer];
+    const struct ghp_bucket *bucket = bucket_of(program, b->storage);
+    bool divided = split.kind == GHP_SPLIT_OUT || split.kind == GHP_SPLIT_IN ||
+                   split.kind == GHP_SPLIT_CHANNEL;
+    int number = program->placement.number, parts = divided ? split.tp_size : 1;
+    int64_t holders = program->placement.problem.workers / parts, holder = number / parts;
+
+    if (bucket->strip_bytes > 0) /* a subgroup that holds the same has the same strips */
+        return divided || number % split.tp_size == 0 ? in_strip(program, b, bucket)
+                                                      : (struct ghp_norm_share){0};
+    return (struct ghp_norm_share){.first = b->elements * holder / holders / 16 * 16,
+                                   .end = holder + 1 == holders
+                                              ? b->elements
+                                              : b->elements * (holder + 1) / holders / 16 * 16};
+}
