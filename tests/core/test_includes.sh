@@ -117,7 +117,7 @@ acyclic "these folders" < <(
 )
 while read -r n folder; do
     [ "$n" -le "$nouns_most" ] || fail "$folder holds $n nouns; a folder holds at most $nouns_most: divide it"
-done < <(find core onnx inspect planner executor profiler -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' |
+done < <(find core onnx inspect planner executor profiler launcher -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' |
     sed -E 's/\.[a-z]+$//; s/_private$//' | sort -u | sed 's|/[^/]*$||' | uniq -c)
 [ -s "$pairs" ] || fail "no include found in $PWD"
 [ "$checked" -gt 0 ] || fail "no source file found in $PWD"
