@@ -1,8 +1,6 @@
-/* executor/backend/backend.c - the compiled-in backends by name, and what all on a processor answer alike. To add one:
- * a line in `all`. */
-#include "executor/backend/backend_private.h"
+/* executor/backend/backend.c - the compiled-in backends by name. To add one: a line in `all`. */
+#include "executor/backend/backend.h"
 
-#include <math.h>
 #include <string.h>
 
 static const struct ghp_backend_ops *const all[] = {&ghp_backend_onednn, &ghp_backend_reference,
@@ -48,40 +46,4 @@ const struct ghp_backend_ops *ghp_backend_find(const char *name)
     for (int i = 0; all[i] != NULL; i++)
         if (strcmp(all[i]->name, name) == 0) return all[i];
     return NULL;
-}
-
-double ghp_update_scale(const struct ghp_update *update)
-{
-    static const double little = 1e-6; /* beside a norm of 0 */
-    double scale;
-
-    if (update->squares == NULL) return 1;
-    scale = update->given.clip_norm / (sqrt(*update->squares) + little);
-    return scale < 1 ? scale : 1;
-}
-
-enum ghp_status ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
-                                       const struct ghp_update *update,
-                                       const struct ghp_update_kernel **kernel)
-{
-    for (; *tables != NULL; tables++)
-        for (*kernel = *tables; (*kernel)->optimizer != NULL; (*kernel)++)
-            if ((*kernel)->optimizer == update->optimizer) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_BACKEND, "the backend has no update by '%s'; plan with --optimizer sgd",
-                    update->optimizer->name);
-}
-
-int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel)
-{
-    return kernel->scratch_bytes;
-}
-
-bool ghp_kernel_reorders(const struct ghp_kernel *kernel)
-{
-    return kernel->reorders;
-}
-
-const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel)
-{
-    return kernel->algorithm;
 }

@@ -1,48 +1,12 @@
 /* executor/backend/cuda/backend_cuda.c - the GPU backend: opening, kernels, sums. See backend_cuda_private.h,
  * docs/gpu.md.
  *
- * Workers of a node take its GPUs in turns by their seats. The libraries are opened when a kernel first needs them. */
+ * Workers of a node take its GPUs in turns by their seats. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum ghp_status ghp_cuda_enter(struct ghp_backend *backend)
-{
-    static _Thread_local int entered = -1;
-    int device = ghp_cuda_of(backend)->device;
-
-    if (entered == device) return GHP_OK;
-    GHP_TRY(GHP_CUDA(cudaSetDevice(device)));
-    entered = device;
-    return GHP_OK;
-}
-
-enum ghp_status ghp_cuda_need_cudnn(struct ghp_backend *backend)
-{
-    struct ghp_cuda *cuda = ghp_cuda_of(backend);
-    const struct ghp_cudnn *cudnn = NULL;
-
-    if (cuda->cudnn != NULL) return GHP_OK;
-    GHP_TRY(ghp_cudnn_load(&cudnn));
-    GHP_TRY(GHP_CUDNN(cudnn, cudnnCreate(&cuda->cudnn_handle)));
-    cuda->cudnn = cudnn;
-    return GHP_CUDNN(cudnn,
-                     cudnnSetStream(cuda->cudnn_handle, cuda->streams[GHP_DEVICE_STREAM_COMPUTE]));
-}
-
-enum ghp_status ghp_cuda_need_cublaslt(struct ghp_backend *backend)
-{
-    struct ghp_cuda *cuda = ghp_cuda_of(backend);
-    const struct ghp_cublaslt *lt = NULL;
-
-    if (cuda->cublaslt != NULL) return GHP_OK;
-    GHP_TRY(ghp_cublaslt_load(&lt));
-    GHP_TRY(GHP_CUBLASLT(lt, cublasLtCreate(&cuda->cublaslt_handle)));
-    cuda->cublaslt = lt;
-    return GHP_OK;
-}
 
 /* ---- opening ---- */
 
@@ -206,28 +170,6 @@ static bool cuda_fuses(const struct ghp_backend *backend, enum ghp_op op, enum g
     if (backend->config.exact) return false;
     if (op == GHP_OP_RELU) return pass == GHP_PASS_BACKWARD_DATA; /* in a sum of gradients */
     return takes(op, pass, relu);
-}
-
-/* Bias and ReLU behind a convolution or linear layer, in place. */
-static enum ghp_status run_epilogue(const struct ghp_cuda_kernel *kernel,
-                                    const struct ghp_kernel_arguments *args)
-{
-    const struct ghp_local *l = &kernel->base.local;
-    struct ghp_bias_job job = {.rows = l->n * l->p * l->q,
-                               .c = l->k,
-                               .x = args->at.y,
-                               .b = kernel->fused.bias ? args->at.w[1] : NULL,
-                               .relu = kernel->fused.relu,
-                               .y = args->at.y};
-
-    return ghp_cuda_status(ghp_launch_bias(ghp_cuda_launch(kernel->base.backend), &job), "bias");
-}
-
-enum ghp_status ghp_cuda_kernel_run(struct ghp_cuda_kernel *kernel,
-                                    const struct ghp_kernel_arguments *args)
-{
-    GHP_TRY(kernel->run(kernel, args));
-    return kernel->epilogue ? run_epilogue(kernel, args) : GHP_OK;
 }
 
 static enum ghp_status cuda_run(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args)
