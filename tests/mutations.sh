@@ -117,10 +117,12 @@ mistake strip-of-another core/program/buffer_assignment_private.c \
 mistake gather-not-run executor/engine/worker_concurrent.c \
     's/return ghp_worker_gather_strips(w, i, instr->at.x\[0\], instr->at.y);/return GHP_OK;/' executor/sync:np2
 mistake relu-not-fused core/program/fuse.c \
-    's/if (follows(program, first, next, GHP_OP_RELU)) found.relu = next;//' core/fuse
+    's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/fuse
 mistake recomputed-not-written core/program/fuse.c \
     's/!lives_at(program, norm->at.y, add->point + 1) \&\&/true \&\&/' core/fuse executor/program_hash:np4
 # what runs is not what was costed
+mistake fused-by-nobody executor/engine/worker.c \
+    's/strcmp(entry->algorithm, GHP_OP_FUSED) != 0/true/' executor/worker:np2
 mistake costed-otherwise executor/engine/worker.c \
     's/.bucket_bytes = w->work.bucket_bytes,/.bucket_bytes = w->work.bucket_bytes \/ 2,/' executor/program_hash:np4
 mistake split-off-by-one core/sharding/stage.c \
