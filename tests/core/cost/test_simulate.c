@@ -33,7 +33,11 @@ static struct ghp_instr *put(struct ghp_program *program, enum ghp_instr_kind ki
     struct ghp_instr *instr = &program->instrs[program->n_instrs++];
     *instr = (struct ghp_instr){.kind = kind, .bytes = seconds, .wait = -1, .bucket = -1};
     instr->ranks = (struct ghp_ranks){.count = 1, .stride = 1};
-    if (kind == GHP_INSTR_ALL_REDUCE) { /* two ranks: 2 (p - 1) / p bytes = bytes */
+    if (kind == GHP_INSTR_NORM_REDUCE) { /* two ranks: 2 (p - 1) / p bytes = bytes */
+        instr->comm = GHP_COMM_ALL_REDUCE;
+        instr->ranks.count = 2;
+    }
+    if (kind == GHP_INSTR_ALL_REDUCE) {
         instr->stream = GHP_STREAM_COMM;
         instr->comm = GHP_COMM_ALL_REDUCE;
         instr->ranks.count = 2;
@@ -262,10 +266,44 @@ static void test_sharded_update(void)
     ghp_profile_release(&profile);
 }
 
+/* Nothing hides a reduction where updates wait for the norm of all gradients; and workers take it together. */
+static void test_norm(void)
+{
+    struct ghp_profile profile;
+    struct ghp_instr instrs[2][8];
+    struct ghp_programs programs = {.n = 2};
+    struct ghp_timing timings[GHP_MAX_STAGES];
+    unit_profile(&profile);
+    for (int k = 0; k < 2; k++) {
+        struct ghp_program *program = &programs.of[k];
+        *program = (struct ghp_program){
+            .instrs = instrs[k], .max_instrs = 8, .problem = {2, 2}, .placement.problem = {1, 2}};
+        put(program, GHP_INSTR_UPDATE, 1);
+        put(program, GHP_INSTR_ACCUMULATE, k == 0 ? 5 : 2);
+        put(program, GHP_INSTR_ALL_REDUCE, 10);
+        put(program, GHP_INSTR_ACCUMULATE, 4);
+        put(program, GHP_INSTR_WAIT, 0)->after = 2;
+        put(program, GHP_INSTR_NORM, 3);
+        put(program, GHP_INSTR_NORM_REDUCE, 6);
+    }
+    CHECK_STATUS(ghp_simulate(&programs.of[0], &profile, &timings[0]), GHP_OK);
+    CHECK_NEAR(timings[0].step_s, 1 + 5 + 10 + 3 + 6, 0);
+    ghp_timing_release(&timings[0]);
+    CHECK_STATUS(ghp_simulate_all(&programs, &profile, timings), GHP_OK);
+    CHECK_NEAR(timings[0].step_s, 25, 0);
+    for (int k = 0; k < 2; k++) /* the second comes 3 s before, and waits */
+        CHECK_NEAR(timings[k].origin_s + timings[k].instrs[6].start_s, 19, 0);
+    CHECK_NEAR(timings[1].origin_s + timings[1].instrs[5].finish_s, 16, 0);
+    ghp_timing_release(&timings[0]);
+    ghp_timing_release(&timings[1]);
+    ghp_profile_release(&profile);
+}
+
 CHECK_TEST(simulate)
 {
     test_period();
     test_sharded_update();
+    test_norm();
     test_queue();
     test_contention();
     test_long_reduction();
