@@ -15,7 +15,8 @@ static bool fits(enum ghp_op op)
     const struct ghp_op_facts *facts = ghp_op_of(op);
 
     return !facts->is_input && !facts->is_loss && facts->most_inputs == 1 && facts->shape == NULL &&
-           !facts->has_batch_statistics;
+           !facts->has_batch_statistics &&
+           (facts->takes == 0 || (facts->takes & GHP_TAKES(IMAGE)) != 0);
 }
 
 /* Puts the layer before layer i; returns whether that could be done. */

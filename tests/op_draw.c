@@ -75,7 +75,9 @@ bool op_draw(enum ghp_op op, int variant, char *keys, size_t n)
 
 enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model *model)
 {
-    static const char *const sizes[] = {",\"height\":6,\"width\":6", ",\"positions\":6", ""};
+    static const char *const sizes[] = {"\"channels\":4,\"height\":6,\"width\":6",
+                                        "\"channels\":4,\"positions\":6", "\"channels\":4",
+                                        "\"positions\":6,\"vocabulary\":11"};
     static const char *const inputs[] = {"", ",\"inputs\":[\"input\",\"first\"]",
                                          ",\"inputs\":[\"input\",\"first\",\"second\"]"};
     const struct ghp_op_facts *facts = ghp_op_of(op);
@@ -83,15 +85,15 @@ enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model
     char text[1024];
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
-        snprintf(
-            text, sizeof text,
-            "{\"format\":\"ghp.model/1\",\"name\":\"m\",\"input\":{\"channels\":4%s},\"layers\":["
-            "{\"name\":\"first\",\"op\":\"relu\"},%s{\"name\":\"it\",\"op\":\"%s\"%s%s}%s]}",
-            sizes[i], facts->least_inputs > 2 ? "{\"name\":\"second\",\"op\":\"relu\"}," : "",
-            facts->name, inputs[facts->least_inputs - 1], keys,
-            facts->is_loss ? ""
-                           : ",{\"name\":\"flat\",\"op\":\"flatten\"},"
-                             "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}");
+        snprintf(text, sizeof text,
+                 "{\"format\":\"ghp.model/1\",\"name\":\"m\",\"input\":{%s},\"layers\":["
+                 "%s%s{\"name\":\"it\",\"op\":\"%s\"%s%s}%s]}",
+                 sizes[i], facts->takes_ids ? "" : "{\"name\":\"first\",\"op\":\"relu\"},",
+                 facts->least_inputs > 2 ? "{\"name\":\"second\",\"op\":\"relu\"}," : "",
+                 facts->name, inputs[facts->least_inputs - 1], keys,
+                 facts->is_loss ? ""
+                                : ",{\"name\":\"flat\",\"op\":\"flatten\"},"
+                                  "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}");
         status = ghp_model_parse(text, facts->name, model);
         if (status != GHP_ERR_INPUT) break;
     }

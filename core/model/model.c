@@ -37,22 +37,35 @@ int64_t ghp_shape_elements(struct ghp_shape shape)
 
 struct ghp_shape ghp_shape_image(int64_t c, int64_t h, int64_t w)
 {
-    return (struct ghp_shape){c, h, w, h == 1 && w == 1 ? GHP_AXES_VECTOR : GHP_AXES_IMAGE};
+    return (struct ghp_shape){c, h, w, h == 1 && w == 1 ? GHP_AXES_VECTOR : GHP_AXES_IMAGE, 0};
 }
 
 struct ghp_shape ghp_shape_sequence(int64_t c, int64_t positions)
 {
-    return (struct ghp_shape){c, positions, 1, GHP_AXES_SEQUENCE};
+    return (struct ghp_shape){c, positions, 1, GHP_AXES_SEQUENCE, 0};
+}
+
+struct ghp_shape ghp_shape_tokens(int64_t positions, int64_t vocabulary)
+{
+    return (struct ghp_shape){1, positions, 1, GHP_AXES_SEQUENCE, vocabulary};
+}
+
+int ghp_shape_element_bytes(struct ghp_shape shape, int element_bytes)
+{
+    return shape.vocabulary > 0 ? (int)sizeof(int32_t) : element_bytes;
 }
 
 bool ghp_shape_equal(struct ghp_shape a, struct ghp_shape b)
 {
-    return a.c == b.c && a.h == b.h && a.w == b.w && a.axes == b.axes;
+    return a.c == b.c && a.h == b.h && a.w == b.w && a.axes == b.axes &&
+           a.vocabulary == b.vocabulary;
 }
 
 const char *ghp_shape_format(struct ghp_shape s, char text[GHP_SHAPE_TEXT])
 {
-    if (s.axes == GHP_AXES_SEQUENCE)
+    if (s.vocabulary > 0)
+        snprintf(text, GHP_SHAPE_TEXT, "%" PRId64 " ids of %" PRId64 " tokens", s.h, s.vocabulary);
+    else if (s.axes == GHP_AXES_SEQUENCE)
         snprintf(text, GHP_SHAPE_TEXT, "%" PRId64 " channels x %" PRId64 " positions", s.c, s.h);
     else if (s.axes == GHP_AXES_VECTOR)
         snprintf(text, GHP_SHAPE_TEXT, "%" PRId64, s.c);

@@ -37,6 +37,8 @@
     X(DROPOUT, dropout)                                                                            \
     X(ATTENTION, attention)                                                                        \
     X(ROTARY, rotary)                                                                              \
+    X(EMBEDDING, embedding)                                                                        \
+    X(POSITION_EMBEDDING, position_embedding)                                                      \
     X(ADD, add)                                                                                    \
     X(MUL, mul)                                                                                    \
     X(CONCAT, concat)                                                                              \
@@ -101,6 +103,7 @@ enum ghp_axes {
 struct ghp_shape { /* per sample */
     int64_t c, h, w;
     enum ghp_axes axes;
+    int64_t vocabulary; /* 0: numbers; else token ids, 0 to vocabulary - 1 */
 };
 
 struct ghp_window {                                   /* conv2d and pools */
@@ -175,8 +178,8 @@ struct ghp_attributes {
         };                                                                                         \
     };
 
-/* KAIMING: normal, variance gain / fan_in; the gain is in executor/state/parameters.c. */
-enum ghp_init { GHP_INIT_ZERO, GHP_INIT_ONE, GHP_INIT_KAIMING };
+/* NORMAL: of a deviation. KAIMING: normal, variance gain / fan_in; the gain is in executor/state/parameters.c. */
+enum ghp_init { GHP_INIT_ZERO, GHP_INIT_ONE, GHP_INIT_NORMAL, GHP_INIT_KAIMING };
 
 /* One tensor: weight, bias, gamma, beta (trained) or running mean, variance (state). */
 struct ghp_param {
@@ -184,7 +187,8 @@ struct ghp_param {
     int n_dims;
     int64_t dims[GHP_MAX_DIMS]; /* conv2d [K][C/groups][R][S], linear [K][C], others [C] */
     int64_t elements;
-    int64_t fan_in; /* KAIMING */
+    int64_t fan_in;   /* KAIMING */
+    double deviation; /* NORMAL */
     enum ghp_init init;
 };
 
@@ -197,7 +201,8 @@ struct ghp_layer {
     struct ghp_shape in;        /* of input 0, per sample */
     struct ghp_shape out;       /* per sample */
     GHP_ATTRIBUTES_MEMBERS
-    bool learns; /* it or a layer before it has parameters: gradients flow into its output */
+    double deviation; /* of its first weights; 0: as the operation has it */
+    bool learns;      /* it or a layer before it has parameters: gradients flow into its output */
     int n_params, n_states;
     struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */
     struct ghp_param states[GHP_MAX_STATES]; /* running_mean, running_var */
@@ -244,6 +249,10 @@ int64_t ghp_shape_elements(struct ghp_shape shape);
 /* Channels of so many pixels: a vector where it is one. */
 struct ghp_shape ghp_shape_image(int64_t c, int64_t h, int64_t w);
 struct ghp_shape ghp_shape_sequence(int64_t c, int64_t positions);
+/* One token id a position. */
+struct ghp_shape ghp_shape_tokens(int64_t positions, int64_t vocabulary);
+/* Of each element in memory: 4 of token ids, which are int32 whatever the precision. element_bytes: of numbers. */
+int ghp_shape_element_bytes(struct ghp_shape shape, int element_bytes);
 bool ghp_shape_equal(struct ghp_shape a, struct ghp_shape b);
 enum { GHP_SHAPE_TEXT = 72 };
 /* "64x32x32", "4096" of a vector, "768 channels x 64 positions"; returns text */

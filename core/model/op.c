@@ -103,7 +103,9 @@ int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_para
                                  local->c / (local->window.groups > 1 ? local->window.groups : 1),
                              [GHP_DIM_CHANNEL] = local->c,
                              [GHP_DIM_R] = local->window.r,
-                             [GHP_DIM_S] = local->window.s};
+                             [GHP_DIM_S] = local->window.s,
+                             [GHP_DIM_POSITION] = local->h,
+                             [GHP_DIM_VOCABULARY] = local->vocabulary};
     int n = 0;
 
     for (; n < GHP_MAX_DIMS && param->dims[n] != GHP_DIM_NONE; ++n)
@@ -150,6 +152,7 @@ struct ghp_local ghp_local_whole(const struct ghp_layer *layer)
                               .p = layer->out.h,
                               .q = layer->out.w,
                               .n_inputs = layer->n_inputs,
+                              .vocabulary = layer->in.vocabulary,
                               .attributes = layer->attributes};
 }
 

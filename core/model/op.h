@@ -43,7 +43,9 @@ enum ghp_split_kind {
     GHP_SPLIT_OUT,     /* its output channels */
     GHP_SPLIT_IN,      /* its input channels, and a summand of the output */
     GHP_SPLIT_CHANNEL, /* its channels, which depend on no others */
-    GHP_SPLIT_FULL     /* the same as the others */
+    GHP_SPLIT_FULL,    /* the same as the others */
+    GHP_SPLIT_ROWS,    /* its rows of a table, and a summand of the output */
+    GHP_SPLIT_COUNT
 };
 
 /* An operation at the shape that a worker runs it; core/sharding/local.h. */
@@ -56,6 +58,7 @@ struct ghp_local {
     int repeat; /* batch_norm: ghost batches of n samples that it is run on one after the other; 0: 1 */
     int64_t slice[GHP_MAX_INPUTS]; /* concat, attention: local channels of each input */
     GHP_ATTRIBUTES_MEMBERS /* groups of the window, channels of the view and numbers of heads are local */
+    int64_t vocabulary; /* of the input; embedding: local rows of the table */
 };
 
 enum { GHP_KEY_BYTES = 256 };
@@ -88,7 +91,9 @@ enum ghp_dim {
     GHP_DIM_IN,      /* input channels of one group */
     GHP_DIM_CHANNEL, /* input channels */
     GHP_DIM_R,       /* rows of the window */
-    GHP_DIM_S        /* columns of the window */
+    GHP_DIM_S,       /* columns of the window */
+    GHP_DIM_POSITION,
+    GHP_DIM_VOCABULARY
 };
 
 struct ghp_op_param {
@@ -155,6 +160,7 @@ struct ghp_op_facts {
     bool is_input; /* loads samples; computes nothing */
     bool
         is_loss; /* ends the network: reads labels, adds to the metrics, makes the first gradient */
+    bool takes_ids;   /* its input is token ids; others take numbers */
     bool is_weighted; /* a matrix product: its weights are most of the network's */
     bool has_bias;    /* a bias layer of its own is behind it unless told not */
     bool

@@ -165,7 +165,8 @@ out:
 
 static enum ghp_status read_input(const struct ghp_node *root, struct reader *reader)
 {
-    static const char *const keys[] = {"channels", "height", "width", "positions", NULL};
+    static const char *const keys[] = {"channels",  "height",     "width",
+                                       "positions", "vocabulary", NULL};
     struct ghp_shape out = {.c = 1, .h = 1, .w = 1};
     struct ghp_layer *layer;
     enum ghp_status status;
@@ -175,7 +176,10 @@ static enum ghp_status read_input(const struct ghp_node *root, struct reader *re
     GHP_TRY(ghp_json_only_keys(&at, keys));
     GHP_TRY(add_layer(reader, "input", &layer));
     layer->op = GHP_OP_INPUT;
-    GHP_TRY(ghp_json_int(&at, "channels", 1, GHP_MODEL_CHANNELS, &out.c));
+    if (ghp_json_has(&at, "vocabulary"))
+        GHP_TRY(ghp_json_int(&at, "vocabulary", 1, GHP_MODEL_CHANNELS, &out.vocabulary));
+    else
+        GHP_TRY(ghp_json_int(&at, "channels", 1, GHP_MODEL_CHANNELS, &out.c));
     GHP_TRY(ghp_json_opt_int(&at, "height", 1, GHP_MODEL_SIZE, &out.h));
     GHP_TRY(ghp_json_opt_int(&at, "width", 1, GHP_MODEL_SIZE, &out.w));
     if (ghp_json_has(&at, "positions")) {
@@ -185,6 +189,9 @@ static enum ghp_status read_input(const struct ghp_node *root, struct reader *re
         GHP_TRY(ghp_json_int(&at, "positions", 1, GHP_MODEL_SIZE, &out.h));
         out.axes = GHP_AXES_SEQUENCE;
     }
+    if (out.vocabulary > 0 && (out.axes != GHP_AXES_SEQUENCE || ghp_json_has(&at, "channels")))
+        return ghp_json_fail(&at, GHP_ERR_INPUT,
+                             "an input with a vocabulary has positions and no channels");
     layer->out = out;
     status = ghp_model_complete_layer(reader->model, 0);
     return status == GHP_OK ? GHP_OK : ghp_json_fail(&at, status, "%s", ghp_status_message());

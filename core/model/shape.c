@@ -82,6 +82,23 @@ static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
     return GHP_OK;
 }
 
+static enum ghp_status check_elements(const struct ghp_model *model, const struct ghp_layer *layer)
+{
+    bool takes_ids = ghp_op_of(layer->op)->takes_ids;
+
+    for (int i = 0; i < layer->n_inputs; ++i) {
+        bool ids = model->layers[layer->inputs[i]].out.vocabulary > 0;
+
+        if (ids && !takes_ids)
+            return ghp_model_fail(layer, "takes numbers, but its input is token ids; put an "
+                                         "embedding layer before it");
+        if (!ids && takes_ids)
+            return ghp_model_fail(layer, "takes token ids, but its input is numbers; give the "
+                                         "network's input a vocabulary");
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status check_axes(const struct ghp_layer *layer)
 {
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
@@ -108,6 +125,7 @@ static enum ghp_status shape_of(const struct ghp_model *model, struct ghp_layer 
 {
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
 
+    GHP_TRY(check_elements(model, layer));
     GHP_TRY(check_axes(layer));
     if (facts->shape == NULL) {
         layer->out = layer->in;
@@ -143,6 +161,10 @@ static enum ghp_status make_param(const struct ghp_layer *layer, const char *par
         if (param->elements > MAX_ELEMENTS / param->dims[i])
             return ghp_model_fail(layer, "has more than 2^40 weights; use smaller sizes");
         param->elements *= param->dims[i];
+    }
+    if (param->init >= GHP_INIT_NORMAL && layer->deviation > 0) {
+        param->init = GHP_INIT_NORMAL;
+        param->deviation = layer->deviation;
     }
     if (param->init == GHP_INIT_KAIMING) param->fan_in = param->elements / param->dims[0];
     param->name = ghp_alloc(n + n_part + 2, 1);

@@ -68,7 +68,10 @@ static void put_input(struct ghp_json_object at, struct ghp_shape in)
 {
     bool sequence = in.axes == GHP_AXES_SEQUENCE;
 
-    ghp_attribute_put(at, "channels", json_integer(in.c));
+    if (in.vocabulary > 0)
+        ghp_attribute_put(at, "vocabulary", json_integer(in.vocabulary));
+    else
+        ghp_attribute_put(at, "channels", json_integer(in.c));
     if (sequence) ghp_attribute_put(at, "positions", json_integer(in.h));
     if (!sequence && in.h != 1) ghp_attribute_put(at, "height", json_integer(in.h));
     if (!sequence && in.w != 1) ghp_attribute_put(at, "width", json_integer(in.w));

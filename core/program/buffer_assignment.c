@@ -164,13 +164,6 @@ static enum ghp_status assign_compute(struct ghp_buffer_assignment *k, struct gh
     return assign_scratch(k, instr);
 }
 
-static int64_t layout_elements_of_step(const struct ghp_buffer_assignment *k,
-                                       const struct ghp_instr *instr)
-{
-    struct ghp_shape shape = {.c = instr->local.c, .h = instr->local.h, .w = instr->local.w};
-    return ghp_buffer_assignment_elements(k, instr->step.to, shape);
-}
-
 static enum ghp_status assign_reshard(struct ghp_buffer_assignment *k, struct ghp_instr *instr,
                                       bool first, bool last)
 {
@@ -189,8 +182,8 @@ static enum ghp_status assign_reshard(struct ghp_buffer_assignment *k, struct gh
         result = &k->between;
         buffer_kind = GHP_BUFFER_SCRATCH;
     }
-    struct ghp_buffer buffer = ghp_buffer_assignment_describe(
-        k, buffer_kind, k->how->model->edges[edge].from, layout_elements_of_step(k, instr));
+    struct ghp_buffer buffer = ghp_buffer_assignment_tensor(
+        k, buffer_kind, k->how->model->edges[edge].from, instr->step.to);
     buffer.edge = edge;
     GHP_TRY(ghp_buffer_assignment_demand(k, result, buffer));
     instr->at.y = *result;
@@ -287,18 +280,16 @@ static enum ghp_status assign_send(struct ghp_buffer_assignment *k, struct ghp_i
 static enum ghp_status assign_receive(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
     int layer = k->how->model->edges[instr->edge].from;
-    const struct ghp_layer *l = &k->how->model->layers[layer];
-    int64_t elements = ghp_buffer_assignment_elements(k, instr->transfer.to, l->out);
     if (instr->backward) {
-        struct ghp_buffer buffer =
-            ghp_buffer_assignment_describe(k, GHP_BUFFER_EDGE_GRADIENT_OUT, layer, elements);
+        struct ghp_buffer buffer = ghp_buffer_assignment_tensor(k, GHP_BUFFER_EDGE_GRADIENT_OUT,
+                                                                layer, instr->transfer.to);
         buffer.edge = instr->edge;
         GHP_TRY(ghp_buffer_assignment_demand(k, &k->now->dxr[instr->edge], buffer));
         instr->at.y = k->now->dxr[instr->edge];
     } else {
         GHP_TRY(ghp_buffer_assignment_demand(
             k, &k->now->y[layer],
-            ghp_buffer_assignment_describe(k, GHP_BUFFER_OUTPUT, layer, elements)));
+            ghp_buffer_assignment_tensor(k, GHP_BUFFER_OUTPUT, layer, instr->transfer.to)));
         instr->at.y = k->now->y[layer];
     }
     return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);

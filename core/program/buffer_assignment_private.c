@@ -43,6 +43,17 @@ struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignm
                                .bytes = elements * k->how->element_bytes};
 }
 
+struct ghp_buffer ghp_buffer_assignment_tensor(const struct ghp_buffer_assignment *k,
+                                               enum ghp_buffer_kind buffer_kind, int layer,
+                                               struct ghp_layout layout)
+{
+    const struct ghp_shape shape = k->how->model->layers[layer].out;
+    struct ghp_buffer buffer = ghp_buffer_assignment_describe(
+        k, buffer_kind, layer, ghp_buffer_assignment_elements(k, layout, shape));
+    buffer.bytes = buffer.elements * ghp_shape_element_bytes(shape, k->how->element_bytes);
+    return buffer;
+}
+
 /* Of a weight, its gradient, a moment or a statistic. */
 struct ghp_buffer ghp_buffer_assignment_describe_parameter(const struct ghp_buffer_assignment *k,
                                                            enum ghp_buffer_kind buffer_kind,
@@ -119,9 +130,8 @@ enum ghp_status ghp_buffer_assignment_make_output(struct ghp_buffer_assignment *
         *slot = ghp_buffer_assignment_input(k, l->first_edge);
     return ghp_buffer_assignment_demand(
         k, slot,
-        ghp_buffer_assignment_describe(
-            k, GHP_BUFFER_OUTPUT, layer,
-            ghp_buffer_assignment_elements(k, ghp_split_layouts(k->splits[layer]).y, l->out)));
+        ghp_buffer_assignment_tensor(k, GHP_BUFFER_OUTPUT, layer,
+                                     ghp_split_layouts(k->splits[layer]).y));
 }
 
 /* dx of every in-edge that wants one. */
@@ -137,9 +147,8 @@ static enum ghp_status make_input_gradients(struct ghp_buffer_assignment *k, int
             continue;
         }
         struct ghp_layout layout = ghp_split_layouts(k->splits[layer]).dx;
-        struct ghp_buffer buffer = ghp_buffer_assignment_describe(
-            k, GHP_BUFFER_EDGE_GRADIENT, l->inputs[i],
-            ghp_buffer_assignment_elements(k, layout, model->layers[l->inputs[i]].out));
+        struct ghp_buffer buffer =
+            ghp_buffer_assignment_tensor(k, GHP_BUFFER_EDGE_GRADIENT, l->inputs[i], layout);
         buffer.edge = edge;
         GHP_TRY(ghp_buffer_assignment_demand(k, &k->now->dx[edge], buffer));
     }
@@ -378,10 +387,8 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
             -1));
     if (k->how->prefetch && !k->how->forward_only && ghp_buffer_assignment_owns(k, 0)) {
         struct ghp_layout layout = ghp_split_layouts(k->splits[0]).y;
-        int64_t elements = ghp_buffer_assignment_elements(k, layout, k->how->model->layers[0].out);
         GHP_TRY(demand_persistent(
-            k, &k->prefetch, ghp_buffer_assignment_describe(k, GHP_BUFFER_PREFETCH, 0, elements),
-            -1));
+            k, &k->prefetch, ghp_buffer_assignment_tensor(k, GHP_BUFFER_PREFETCH, 0, layout), -1));
     }
     for (int layer = k->placement.first_layer; layer < k->placement.end_layer; layer++)
         GHP_TRY(make_parameters(k, layer));

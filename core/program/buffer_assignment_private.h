@@ -58,6 +58,10 @@ void ghp_buffer_assignment_close(
 /* The buffer in *slot, made if it is not there. */
 enum ghp_status ghp_buffer_assignment_demand(struct ghp_buffer_assignment *k, int *slot,
                                              struct ghp_buffer buffer);
+/* Of a layer's output, or its gradient, in a layout. */
+struct ghp_buffer ghp_buffer_assignment_tensor(const struct ghp_buffer_assignment *k,
+                                               enum ghp_buffer_kind buffer_kind, int layer,
+                                               struct ghp_layout layout);
 struct ghp_buffer ghp_buffer_assignment_describe(const struct ghp_buffer_assignment *k,
                                                  enum ghp_buffer_kind buffer_kind, int layer,
                                                  int64_t elements);

@@ -88,7 +88,10 @@ static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split s
     int64_t labels = e->placement.n_stages == 1
                          ? samples * ghp_model_labels(e->how->model) * (int64_t)sizeof(int32_t)
                          : 0;
-    instr->bytes = ghp_local_out_elements(local) * e->how->element_bytes + labels;
+    struct ghp_shape out = e->how->model->layers[0].out;
+    instr->bytes =
+        ghp_local_out_elements(local) * ghp_shape_element_bytes(out, e->how->element_bytes) +
+        labels;
     return GHP_OK;
 }
 

@@ -18,6 +18,7 @@ struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *how, int edg
                                          struct ghp_layouts producer,
                                          struct ghp_layouts remote_activation)
 {
+    const struct ghp_shape shape = how->model->layers[how->model->edges[edge].from].out;
     int from, to;
     ghp_edge_carries(how, edge, &from, &to);
     return (struct ghp_transfer){
@@ -28,8 +29,8 @@ struct ghp_transfer ghp_edge_transfer_of(const struct ghp_lowering *how, int edg
         .to_stage = backward ? from : to,
         .from = backward ? remote_activation.dy : producer.y,
         .to = backward ? producer.dy : remote_activation.y,
-        .shape = how->model->layers[how->model->edges[edge].from].out,
-        .element_bytes = how->element_bytes,
+        .shape = shape,
+        .element_bytes = ghp_shape_element_bytes(shape, how->element_bytes),
     };
 }
 

@@ -18,7 +18,10 @@ struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct g
     local.c = ghp_layout_channels(at.x, l->in.c);
     local.k = ghp_layout_channels(at.y, l->out.c);
     if (facts->localize != NULL)
-        facts->localize(model, l, split.kind == GHP_SPLIT_CHANNEL ? split.tp_size : 1, &local);
+        facts->localize(
+            model, l,
+            split.kind == GHP_SPLIT_CHANNEL || split.kind == GHP_SPLIT_ROWS ? split.tp_size : 1,
+            &local);
     return local;
 }
 
@@ -67,13 +70,16 @@ int64_t ghp_local_flops(const struct ghp_local *local, enum ghp_pass pass)
 int64_t ghp_local_bytes(const struct ghp_local *local, enum ghp_pass pass, int element_bytes)
 {
     unsigned uses = ghp_op_uses(local->op, pass);
-    int64_t x = ghp_local_in_elements(local) * ghp_local_whole_inputs(local) * element_bytes;
+    int x_bytes = ghp_op_of(local->op)->takes_ids ? (int)sizeof(int32_t) : element_bytes;
+    int64_t x = ghp_local_in_elements(local) * ghp_local_whole_inputs(local) * x_bytes;
     int64_t y = ghp_local_out_elements(local) * element_bytes;
     int64_t saved = ghp_local_saved_bytes(local, element_bytes) / ghp_local_repeat(local);
     int64_t weights = ghp_local_weight_elements(local) * ghp_parameter_bytes(element_bytes);
 
     switch (pass) {
-    case GHP_PASS_FORWARD: return x + y + weights + saved;
+    case GHP_PASS_FORWARD: /* of a table no more rows than are asked for */
+        if (ghp_op_of(local->op)->takes_ids && weights > y) weights = y;
+        return x + y + weights + saved;
     case GHP_PASS_BACKWARD_DATA: /* of all that the backward passes read, so of both halves */
         return x + y + (ghp_op_needs_input(local->op) ? x : 0) +
                (ghp_op_needs_output(local->op) ? y : 0) + weights + saved;

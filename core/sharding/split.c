@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const split_names[] = {"data", "out", "in", "channel", "full"};
+static const char *const split_names[] = {"data", "out", "in", "channel", "full", "rows"};
 static const char *const layout_names[] = {"batch", "channel", "full", "partial"};
 
 static const struct reshard_fact {
@@ -36,7 +36,7 @@ static const int direct_steps[4][4] = {
 
 struct ghp_layouts ghp_split_layouts(struct ghp_split split)
 {
-    static const enum ghp_layout_kind kinds[5][4] = {
+    static const enum ghp_layout_kind kinds[GHP_SPLIT_COUNT][4] = {
         /* x, y, dy, dx */
         [GHP_SPLIT_DATA] = {GHP_LAYOUT_BATCH, GHP_LAYOUT_BATCH, GHP_LAYOUT_BATCH, GHP_LAYOUT_BATCH},
         [GHP_SPLIT_OUT] = {GHP_LAYOUT_FULL, GHP_LAYOUT_CHANNEL, GHP_LAYOUT_CHANNEL,
@@ -46,6 +46,7 @@ struct ghp_layouts ghp_split_layouts(struct ghp_split split)
         [GHP_SPLIT_CHANNEL] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_CHANNEL, GHP_LAYOUT_CHANNEL,
                                GHP_LAYOUT_CHANNEL},
         [GHP_SPLIT_FULL] = {GHP_LAYOUT_FULL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL},
+        [GHP_SPLIT_ROWS] = {GHP_LAYOUT_FULL, GHP_LAYOUT_PARTIAL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL},
     };
     const enum ghp_layout_kind *k = kinds[split.kind];
     int m = split.tp_size;
@@ -142,7 +143,7 @@ static void kinds_text(const struct ghp_layer *layer, char *text, size_t n)
 {
     size_t used = 0;
     text[0] = '\0';
-    for (int kind = GHP_SPLIT_DATA; kind <= GHP_SPLIT_FULL; kind++)
+    for (int kind = GHP_SPLIT_DATA; kind < GHP_SPLIT_COUNT; kind++)
         if (divided_channels(layer, (enum ghp_split_kind)kind) > 0 && used < n)
             used += (size_t)snprintf(text + used, n - used, "%s%s", used > 0 ? ", " : "",
                                      split_names[kind]);
@@ -199,7 +200,7 @@ int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
     int n = 0;
     for (int m = 1; m <= problem.workers; m++) {
         if (problem.workers % m != 0) continue;
-        for (int kind = GHP_SPLIT_DATA; kind <= GHP_SPLIT_FULL; kind++) {
+        for (int kind = GHP_SPLIT_DATA; kind < GHP_SPLIT_COUNT; kind++) {
             struct ghp_split split = {(enum ghp_split_kind)kind, m};
             if (split_fits(layer, split) && ghost_batches_fit(layer, split, problem) && n < max)
                 splits[n++] = split;
@@ -260,7 +261,7 @@ const char *ghp_split_kind_name(enum ghp_split_kind kind)
 
 bool ghp_split_kind_find(const char *name, enum ghp_split_kind *kind)
 {
-    for (int i = GHP_SPLIT_DATA; i <= GHP_SPLIT_FULL; i++)
+    for (int i = GHP_SPLIT_DATA; i < GHP_SPLIT_COUNT; i++)
         if (strcmp(name, split_names[i]) == 0) {
             *kind = (enum ghp_split_kind)i;
             return true;
@@ -298,7 +299,9 @@ enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
         (split->kind == GHP_SPLIT_DATA) != (tp_size == 1))
         return GHP_FAIL(
             GHP_ERR_INPUT,
-            "cannot read split '%s'; use data, out:M, in:M, channel:M or full:M with M > 1", text);
+            "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M or rows:M "
+            "with M > 1",
+            text);
     split->tp_size = (int)tp_size;
     return GHP_OK;
 }

@@ -18,7 +18,8 @@
 #include "core/model/op.h"
 
 struct ghp_split { /* of one layer */
-    /* conv2d, linear: data | out | in; grouped conv2d: data | channel; others: data | channel | full */
+    /* conv2d, linear: data | out | in; grouped conv2d: data | channel; embedding:
+     * data | out | rows; others: data | channel | full */
     enum ghp_split_kind kind;
     int tp_size; /* 1 for data, else > 1, divides N */
 };

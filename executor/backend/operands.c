@@ -55,7 +55,8 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
     int64_t out = ghp_local_out_elements(local) * size;
     int weights = ghp_operand_set_weights(local);
     for (int i = 0; i < ghp_operand_set_inputs(local); i++) {
-        int64_t in = ghp_operand_set_input_elements(local, i) * size;
+        int64_t in = ghp_operand_set_input_elements(local, i) *
+                     (ghp_op_of(local->op)->takes_ids ? (int)sizeof(int32_t) : size);
         if (what & GHP_AT_X) at->x[i] = cut(cutter, in);
         if (what & GHP_AT_DX) at->dx[i] = cut(cutter, in);
     }
@@ -132,7 +133,7 @@ static enum ghp_status fill_all(const struct ghp_operand_set *set, fill_fn *fill
     int weights = ghp_operand_set_weights(local);
     bool norm = ghp_op_of(local->op)->has_batch_statistics;
 
-    for (int i = 0; i < ghp_operand_set_inputs(local); i++)
+    for (int i = 0; !ghp_op_of(local->op)->takes_ids && i < ghp_operand_set_inputs(local); i++)
         GHP_TRY(fill(set, (void *)(uintptr_t)at->x[i], ghp_operand_set_input_elements(local, i),
                      size, (struct fill){(uint32_t)i, 0.0, 1.0}));
     GHP_TRY(fill(set, at->y, ghp_local_out_elements(local), size, (struct fill){20, 0.0, 1.0}));
@@ -146,10 +147,21 @@ static enum ghp_status fill_all(const struct ghp_operand_set *set, fill_fn *fill
     return fill(set, at->state[1], local->c, wide, (struct fill){25, 2.0, 0.5});
 }
 
-static void make_labels(const struct ghp_local *local, int32_t *labels)
+/* Labels of a loss, or ids of a table, one a position; NULL: it has none. */
+static int32_t *ids_of(const struct ghp_operand_set *set)
 {
+    const struct ghp_op_facts *facts = ghp_op_of(set->local.op);
+
+    if (facts->is_loss) return (int32_t *)(uintptr_t)set->args.at.labels;
+    return facts->takes_ids ? (int32_t *)(uintptr_t)set->args.at.x[0] : NULL;
+}
+
+static void make_ids(const struct ghp_local *local, int32_t *ids)
+{
+    int64_t most = ghp_op_of(local->op)->is_loss ? local->c : local->vocabulary;
+
     for (int64_t i = 0; i < local->n * local->h; i++)
-        labels[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)local->c);
+        ids[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)most);
 }
 
 /* Large ones lie in huge pages where the system has them, as a worker's arena does. */
@@ -198,8 +210,7 @@ enum ghp_status ghp_operand_set_init(const struct ghp_local *local, int element_
     memset(set->memory, 0, (size_t)set->bytes);
     struct cutter cutter = {.base = set->memory};
     cut_all(local, element_bytes, what, &cutter, &set->args.at);
-    if (ghp_op_of(local->op)->is_loss)
-        make_labels(local, (int32_t *)(uintptr_t)set->args.at.labels);
+    if (ids_of(set) != NULL) make_ids(local, ids_of(set));
     return fill_all(set, fill_on_host);
 }
 
@@ -313,19 +324,18 @@ static enum ghp_status fill_on_device(const struct ghp_operand_set *set, void *t
     return status;
 }
 
-static enum ghp_status send_labels(const struct ghp_operand_set *set)
+static enum ghp_status send_ids(const struct ghp_operand_set *set)
 {
     const struct ghp_local *l = &set->local;
-    int32_t *labels;
+    int32_t *ids;
     enum ghp_status status;
 
-    if (!ghp_op_of(l->op)->is_loss) return GHP_OK;
-    labels = ghp_alloc((size_t)(l->n * l->h), sizeof *labels);
-    if (labels == NULL) return GHP_NO_MEMORY();
-    make_labels(l, labels);
-    status = ghp_device_write(set->device, (void *)(uintptr_t)set->args.at.labels, labels,
-                              l->n * l->h * (int64_t)sizeof *labels);
-    free(labels);
+    if (ids_of(set) == NULL) return GHP_OK;
+    ids = ghp_alloc((size_t)(l->n * l->h), sizeof *ids);
+    if (ids == NULL) return GHP_NO_MEMORY();
+    make_ids(l, ids);
+    status = ghp_device_write(set->device, ids_of(set), ids, l->n * l->h * (int64_t)sizeof *ids);
+    free(ids);
     return status;
 }
 
@@ -343,7 +353,7 @@ enum ghp_status ghp_operand_set_init_to_time(struct ghp_device device,
     GHP_TRY_GOTO(status, ghp_device_allocate(device, set->bytes, &memory), fail);
     set->memory = cutter.base = memory;
     cut_all(local, element_bytes, needs(local->op, passes), &cutter, &set->args.at);
-    GHP_TRY_GOTO(status, send_labels(set), fail);
+    GHP_TRY_GOTO(status, send_ids(set), fail);
     GHP_TRY_GOTO(status, fill_all(set, fill_on_device), fail);
     GHP_TRY_GOTO(status, ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE), fail);
     return GHP_OK;

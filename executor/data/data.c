@@ -87,22 +87,24 @@ static enum ghp_status check_labels(const struct ghp_data *data,
 static enum ghp_status check_kind(const struct ghp_data_ops *ops,
                                   const struct ghp_data_request *request)
 {
-    if (ops->has_tokens && request->vocabulary == 0)
+    int64_t vocabulary = request->shape.vocabulary;
+
+    if (ops->has_tokens && vocabulary == 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has tokens, but the model's input are none; use a model whose input "
                         "has a vocabulary, or other data",
                         request->spec);
-    if (ops->has_tokens && request->sample_labels != request->shape.h)
+    if (vocabulary > 0 && request->sample_labels != request->shape.h)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has a label for each of %lld positions, but the model takes %lld; "
                         "use a model with a loss at each position",
                         request->spec, (long long)request->shape.h,
                         (long long)request->sample_labels);
-    if (ops->has_tokens && request->classes < request->vocabulary)
+    if (vocabulary > 0 && request->classes < vocabulary)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the model takes tokens 0 to %lld, but its loss has %d classes; use a "
                         "model with as many as its vocabulary",
-                        (long long)request->vocabulary - 1, request->classes);
+                        (long long)vocabulary - 1, request->classes);
     return GHP_OK;
 }
 
@@ -201,7 +203,8 @@ static enum ghp_status check_sample(const struct ghp_data *data, enum ghp_data_s
 
 enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *batch)
 {
-    int64_t bytes = batch->channels * data->shape.h * data->shape.w * batch->element_bytes;
+    int64_t bytes = batch->channels * data->shape.h * data->shape.w *
+                    ghp_shape_element_bytes(data->shape, batch->element_bytes);
 
     for (int64_t i = 0; i < batch->n; i++) {
         char *image = (char *)batch->images + i * bytes;

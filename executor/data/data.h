@@ -1,8 +1,8 @@
 /* executor/data/data.h - where samples come from: a built-in generator, IDX files, CIFAR-10 files, files of
  * tokens.
  *
- * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers", and "its labels": one,
- * or one for each position of a sequence; a negative label is ignored. It knows nothing of
+ * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers", or its token ids as
+ * int32; and "its labels": one, or one for each position of a sequence; a negative label is ignored. It knows nothing of
  * workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and
  * reads its own part. Images from files are normalised, per channel, to zero mean and unit deviation over the whole
  * training set; the test set is normalised with the training set's numbers.
@@ -23,7 +23,6 @@ struct ghp_data_request {
     uint64_t seed;          /* synthetic: which data */
     int64_t global_batch;   /* least size of a training set; synthetic makes as many */
     struct ghp_shape shape; /* what the model takes */
-    int64_t vocabulary;     /* of the tokens that the model takes; 0: it takes none */
     int64_t sample_labels;  /* that the model takes of a sample; ghp_model_labels */
     int classes;
 };
@@ -34,7 +33,7 @@ struct ghp_batch { /* samples wanted by one worker */
     int64_t n;
     int64_t first_channel, channels; /* of the sample's channels */
     int element_bytes;               /* 2, 4 or 8: core/model/precision.h */
-    void *images;                    /* [n][h][w][channels]; tokens: int32 */
+    void *images;                    /* [n][h][w][channels]; of tokens int32 [n][positions] */
 };
 
 struct ghp_data;

@@ -17,7 +17,7 @@ struct ghp_data_ops {
     /* rest: what stands behind the colon */
     enum ghp_status (*open)(const struct ghp_data_request *request, const char *rest,
                             struct ghp_data *data);
-    /* One sample of the batch's set: its channels of the batch, [h][w][channels]. */
+    /* One sample of the batch's set: its channels of the batch, [h][w][channels]; or its ids, int32 [positions]. */
     void (*image)(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
                   void *image);
     /* Its labels, [sample_labels]. */

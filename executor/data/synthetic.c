@@ -1,8 +1,11 @@
-/* executor/data/synthetic.c - images made from numbers: nothing to download, the same for everyone with the same seed.
+/* executor/data/synthetic.c - images or tokens made from numbers: nothing to download, the same for everyone with the same seed.
  *
  * Each class has a pattern of random tiles; a sample (of a sequence with labels, each position) is its class's pattern plus noise of the same strength, scaled to
  * about unit deviation, so that a network can learn it but not at once. A sample depends on seed and number alone and
- * is made when asked for. */
+ * is made when asked for.
+ *
+ * Of tokens three in four follow from the one before, by one rule for all samples; the others are drawn. Labels are one
+ * position ahead. */
 #include "executor/data/data_private.h"
 
 #include "executor/platform/random.h"
@@ -16,7 +19,12 @@ enum {
 };
 
 /* Streams of random numbers: what a number is for. */
-enum { STREAM_PATTERN = 0x70617474, STREAM_LABEL = 0x6c616265, STREAM_NOISE = 0x6e6f6973 };
+enum {
+    STREAM_PATTERN = 0x70617474,
+    STREAM_LABEL = 0x6c616265,
+    STREAM_NOISE = 0x6e6f6973,
+    STREAM_TOKEN = 0x746f6b65
+};
 
 static const double pattern_share = 0.7071067811865476,
                     noise_share = 0.7071067811865476; /* squares sum to 1 */
@@ -43,6 +51,7 @@ static enum ghp_status synthetic_open(const struct ghp_data_request *request, co
     data->count[GHP_DATA_TRAIN] =
         request->global_batch > TRAIN_SAMPLES ? request->global_batch : TRAIN_SAMPLES;
     data->count[GHP_DATA_TEST] = TEST_SAMPLES;
+    if (data->shape.vocabulary > 0) return GHP_OK;
     data->tile_h = smaller(data->shape.h, MOST_TILES);
     data->tile_w = smaller(data->shape.w, MOST_TILES);
     for (int byte = 0; byte < 256; byte++)
@@ -68,9 +77,27 @@ static int32_t label_at(const struct ghp_data *data, int64_t number, int64_t at)
                      (uint64_t)data->classes);
 }
 
+/* The sample's tokens from the second or the first on, [positions]. */
+static void make_tokens(const struct ghp_data *data, int64_t number, bool ahead, int32_t *ids)
+{
+    uint64_t vocabulary = (uint64_t)data->shape.vocabulary, token = 0;
+
+    for (int64_t i = 0; i < data->shape.h + (ahead ? 1 : 0); i++) {
+        uint64_t drawn =
+            ghp_random_u64(data->seed, STREAM_TOKEN, (uint64_t)(number * (data->shape.h + 1) + i));
+
+        token = i == 0 || drawn % 4 == 0 ? drawn / 4 % vocabulary : (5 * token + 3) % vocabulary;
+        if (i >= (ahead ? 1 : 0)) *ids++ = (int32_t)token;
+    }
+}
+
 static void synthetic_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                              int32_t *labels)
 {
+    if (data->shape.vocabulary > 0) {
+        make_tokens(data, number_of(data, set, sample), true, labels);
+        return;
+    }
     for (int64_t i = 0; i < data->sample_labels; i++)
         labels[i] = label_at(data, number_of(data, set, sample), i);
 }
@@ -160,6 +187,10 @@ static void synthetic_image(const struct ghp_data *data, int64_t sample,
 {
     int64_t number = number_of(data, batch->set, sample);
 
+    if (data->shape.vocabulary > 0) {
+        make_tokens(data, number, false, image);
+        return;
+    }
     for (int64_t c = 0; c < batch->channels; c++)
         make_channel(data, number, batch->first_channel + c, batch,
                      (char *)image + c * batch->element_bytes);

@@ -34,7 +34,7 @@ static enum ghp_status open_set(const struct ghp_data_request *request, const ch
 {
     struct ghp_tokens_request tokens = {.bytes = data->ops == &ghp_data_bytes,
                                         .positions = request->shape.h,
-                                        .vocabulary = request->vocabulary};
+                                        .vocabulary = request->shape.vocabulary};
     enum ghp_status status = GHP_OK;
     char *names = take_names(files, set == GHP_DATA_TEST);
 

@@ -46,7 +46,8 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
                                                     const struct ghp_step *step)
 {
     const struct ghp_layer *layer = &work->model->layers[instr->layer];
-    struct ghp_layout layout = ghp_split_layouts(work->splits[instr->layer]).x;
+    struct ghp_split split = work->splits[instr->layer];
+    struct ghp_layout layout = ghp_split_layouts(split).x;
     struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in.c);
     struct ghp_kernel_arguments args = {
         .training = work->lender == NULL,
@@ -58,6 +59,8 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
         .first_channel = at.first_channel,
         .global_channels = layer->in.c};
 
+    if (split.kind == GHP_SPLIT_ROWS)
+        args.first_row = placement->number % split.tp_size * instr->local.vocabulary;
     at.first_sample += instr->micro * placement->micro_batch;
     args.first_sample = at.first_sample;
     args.valid_samples = valid_in(at, step->valid);

@@ -124,10 +124,13 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
     const struct ghp_operands *at = &instr->at;
+    const struct ghp_model *model = w->work.model;
+    struct ghp_shape shape = model->layers[model->edges[instr->edge].from].out;
     struct ghp_reshard_job reshard = {.instr = instr,
                                       .problem = w->program.placement.problem,
                                       .rank = w->program.placement.number,
-                                      .element_bytes = w->work.element_bytes,
+                                      .element_bytes =
+                                          ghp_shape_element_bytes(shape, w->work.element_bytes),
                                       .comm = p->comm,
                                       .x = w->address[at->x[0]],
                                       .y = w->address[at->y],

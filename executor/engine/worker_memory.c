@@ -19,7 +19,8 @@ static struct ghp_load load_of(const struct ghp_worker *w)
                              .first_channel = x.first_channel,
                              .channels = x.channels,
                              .image_bytes =
-                                 x.channels * input->out.h * input->out.w * work->element_bytes,
+                                 x.channels * input->out.h * input->out.w *
+                                 ghp_shape_element_bytes(input->out, work->element_bytes),
                              .first_label = l.first_sample,
                              .labels = ghp_worker_owns(w, loss) ? l.samples : 0,
                              .sample_labels = ghp_model_labels(work->model),

@@ -152,19 +152,20 @@ static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, ui
 {
     const struct ghp_work *work = ghp_worker_work(worker);
     struct ghp_shard shard = shard_of(worker, t);
+    double deviation = t->param->deviation;
 
-    if (t->param->init != GHP_INIT_KAIMING) {
+    if (t->param->init < GHP_INIT_NORMAL) {
         fill_value(part, ghp_shard_elements(shard), number_bytes(worker),
                    t->param->init == GHP_INIT_ONE ? 1 : 0);
         return;
     }
+    if (t->param->init == GHP_INIT_KAIMING)
+        deviation = sqrt(variance_gain(work->model, t->layer) / (double)t->param->fan_in);
     for (int64_t row = 0; row < shard.rows; row++) {
         int64_t first = (row * shard.tp_size + shard.member) * shard.run;
 
-        ghp_random_fill_normal(
-            seed, (uint64_t)t->ordinal, first, shard.run,
-            sqrt(variance_gain(work->model, t->layer) / (double)t->param->fan_in),
-            number_bytes(worker), part + row * shard.run * number_bytes(worker));
+        ghp_random_fill_normal(seed, (uint64_t)t->ordinal, first, shard.run, deviation,
+                               number_bytes(worker), part + row * shard.run * number_bytes(worker));
     }
 }
 

@@ -321,12 +321,12 @@ static void put_drawing(const struct drawing *d)
 static void put_legend(struct ghp_page *page, const struct ghp_report *report)
 {
     static const char *const meaning[] = {"each worker its samples", "output channels divided",
-                                          "input channels divided", "channels divided",
-                                          "all members do the same"};
+                                          "input channels divided",  "channels divided",
+                                          "all members do the same", "rows of a table divided"};
     const struct ghp_plan *plan = report->plan;
 
     ghp_page_add(page, "<ul class=\"legend\">");
-    for (int kind = GHP_SPLIT_DATA; kind <= GHP_SPLIT_FULL; ++kind) {
+    for (int kind = GHP_SPLIT_DATA; kind < GHP_SPLIT_COUNT; ++kind) {
         double weights = 0;
         char count[32];
         int n = 0;

@@ -40,7 +40,8 @@ static enum ghp_status put_span(struct ghp_spans *spans, int64_t bytes, int firs
 static int64_t tensor_bytes(const struct maker *m, struct ghp_layout layout, struct ghp_shape shape)
 {
     return ghp_layout_samples(layout, m->in->problem[m->stage]) *
-           ghp_layout_channels(layout, shape.c) * shape.h * shape.w * m->in->how->element_bytes;
+           ghp_layout_channels(layout, shape.c) * shape.h * shape.w *
+           ghp_shape_element_bytes(shape, m->in->how->element_bytes);
 }
 
 /* A stage's points: forward from its first layer's in-edges to its last layer, backward the other way. */
@@ -276,7 +277,7 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr, bool last,
                                   struct ghp_spans *spans)
 {
-    struct ghp_shape shape = {.c = instr->local.c, .h = instr->local.h, .w = instr->local.w};
+    struct ghp_shape shape = m->model->layers[m->model->edges[instr->edge].from].out;
     int p = instr->point;
 
     if (!last) GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));

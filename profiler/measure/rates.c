@@ -191,6 +191,14 @@ static enum ghp_status run_load(void *context, int64_t repeats)
     return GHP_OK;
 }
 
+/* Of one sample. */
+static int64_t image_bytes(const struct ghp_model *model, const struct ghp_measure *m)
+{
+    struct ghp_shape in = model->layers[0].out;
+
+    return ghp_shape_elements(in) * ghp_shape_element_bytes(in, m->element_bytes);
+}
+
 static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_model *model,
                                  int64_t samples, struct load *load)
 {
@@ -200,7 +208,6 @@ static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_m
                                        .shape = model->layers[0].out,
                                        .sample_labels = ghp_model_labels(model),
                                        .classes = model->classes};
-    int64_t elements = samples * ghp_shape_elements(request.shape);
 
     GHP_TRY(ghp_data_open(&request, &load->supply.data));
     load->count = ghp_data_count(load->supply.data, GHP_DATA_TRAIN);
@@ -211,11 +218,11 @@ static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_m
     load->supply.samples = load->samples;
     load->supply.n = samples;
     load->part.channels = request.shape.c;
-    load->part.image_bytes = ghp_shape_elements(request.shape) * m->element_bytes;
+    load->part.image_bytes = image_bytes(model, m);
     load->part.sample_labels = request.sample_labels;
     load->part.element_bytes = m->element_bytes;
     load->part.threads = m->threads > 0 ? m->threads : 1;
-    load->images = ghp_alloc((size_t)elements, (size_t)m->element_bytes);
+    load->images = ghp_alloc((size_t)samples, (size_t)load->part.image_bytes);
     if (load->samples == NULL || load->labels == NULL || load->images == NULL)
         return GHP_NO_MEMORY();
     return GHP_OK;
@@ -232,8 +239,8 @@ static void load_close(struct load *load)
 static enum ghp_status measure_load(const struct ghp_measure *m, const struct ghp_model *model,
                                     int64_t samples, struct ghp_rate *rate)
 {
-    int64_t sample_bytes = ghp_shape_elements(model->layers[0].out) * m->element_bytes +
-                           ghp_model_labels(model) * (int64_t)sizeof(int32_t);
+    int64_t sample_bytes =
+        image_bytes(model, m) + ghp_model_labels(model) * (int64_t)sizeof(int32_t);
     int64_t large = samples > 1 ? samples : 2;
     struct load load = {0};
     struct ghp_task task = {.run = run_load, .context = &load, .alone = true};

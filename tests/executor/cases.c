@@ -42,6 +42,8 @@ static struct ghp_split choose(const struct ghp_layer *layer, const struct ghp_s
         return split;
     if (weighted)
         return largest_of(choices, n, kind == CASE_IN ? GHP_SPLIT_IN : GHP_SPLIT_OUT, most);
+    if (layer->op == GHP_OP_EMBEDDING)
+        return largest_of(choices, n, kind == CASE_IN ? GHP_SPLIT_ROWS : GHP_SPLIT_OUT, most);
     split = largest_of(choices, n, GHP_SPLIT_CHANNEL, most);
     return split.tp_size > 1 ? split : largest_of(choices, n, GHP_SPLIT_FULL, most);
 }

@@ -320,7 +320,7 @@ static void add_drawn(void)
             if (facts->shape == NULL && !facts->is_loss) {
                 local.c = local.k = 7;
                 local.h = local.p = 5;
-                local.w = local.q = 3;
+                local.w = local.q = facts->takes == GHP_TAKES(SEQUENCE) ? 1 : 3;
             }
             add(local);
             ghp_model_release(&model);
@@ -348,6 +348,11 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 1, .c = 37, .h = 3, .k = 10});
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 5, .c = 48, .h = 7, .k = 33});
         add((struct ghp_local){.op = GHP_OP_LINEAR, .n = 16, .c = 64, .h = 32, .k = 84});
+        add((struct ghp_local){
+            .op = GHP_OP_EMBEDDING, .n = 3, .c = 1, .h = 7, .k = 37, .vocabulary = 11});
+        add((struct ghp_local){
+            .op = GHP_OP_EMBEDDING, .n = 16, .c = 1, .h = 32, .k = 64, .vocabulary = 100});
+        add((struct ghp_local){.op = GHP_OP_POSITION_EMBEDDING, .n = 16, .c = 48, .h = 32});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 3, .c = 6, .h = 5, .w = 4});
         add((struct ghp_local){.op = GHP_OP_BIAS, .n = 9, .c = 40});
         add((struct ghp_local){.op = GHP_OP_DROPOUT, .n = 2, .c = 1500, .norm = {.ratio = 0.5}});

@@ -44,8 +44,12 @@ static void list(struct twin_case *c)
     for (int i = 0; i < ghp_operand_set_inputs(l); i++) {
         int64_t n = ghp_operand_set_input_elements(l, i);
 
-        add(c, (struct twin_tensor){"x", (void *)(uintptr_t)r->x[i], (void *)(uintptr_t)g->x[i], n,
-                                    CASE_NARROW, false});
+        if (ghp_op_of(l->op)->takes_ids)
+            add(c, (struct twin_tensor){"ids", (void *)(uintptr_t)r->x[i],
+                                        (void *)(uintptr_t)g->x[i], 4 * n, CASE_PLAIN, false});
+        else
+            add(c, (struct twin_tensor){"x", (void *)(uintptr_t)r->x[i], (void *)(uintptr_t)g->x[i],
+                                        n, CASE_NARROW, false});
         add(c, (struct twin_tensor){"dx", r->dx[i], g->dx[i], n, CASE_NARROW, false});
     }
     add(c, (struct twin_tensor){"y", r->y, g->y, ghp_local_out_elements(l), CASE_NARROW, false});
@@ -178,7 +182,8 @@ double twin_case_error(const struct twin_case *c, const struct twin_tensor *t)
 {
     double difference = 0, size = 0;
 
-    if (t->kind == CASE_PLAIN && strcmp(t->name, "saved") != 0 && strcmp(t->name, "labels") != 0) {
+    if (t->kind == CASE_PLAIN && strcmp(t->name, "saved") != 0 && strcmp(t->name, "labels") != 0 &&
+        strcmp(t->name, "ids") != 0) {
         for (int64_t i = 0; i < t->elements / 8; i++) { /* doubles */
             double right = ((const double *)t->right)[i];
 

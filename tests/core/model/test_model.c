@@ -281,6 +281,14 @@ static void test_sequences(void)
     CHECK(parse_sequence("\"channels\": 6, \"positions\": 4, \"width\": 2", layers, &model) !=
           GHP_OK);
     CHECK_MESSAGE("leave one out");
+    CHECK(parse_sequence("\"vocabulary\": 6", layers, &model) != GHP_OK);
+    CHECK_MESSAGE("has positions and no channels");
+    CHECK(parse_sequence("\"vocabulary\": 6, \"positions\": 4", layers, &model) != GHP_OK);
+    CHECK_MESSAGE("put an embedding layer before it");
+    CHECK(parse_sequence("\"channels\": 6, \"positions\": 4",
+                         "{\"name\": \"e\", \"op\": \"embedding\", \"channels\": 6}",
+                         &model) != GHP_OK);
+    CHECK_MESSAGE("give the network's input a vocabulary");
     if (!CHECK_STATUS(parse_sequence("\"channels\": 6, \"positions\": 4", layers, &model), GHP_OK))
         return;
     CHECK_EQ(model.layers[1].out.axes, GHP_AXES_SEQUENCE);

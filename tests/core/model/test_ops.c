@@ -20,11 +20,12 @@ static const struct op_keys {
     {GHP_OP_CONV2D,
      ",\"channels\":8,\"kernel\":[3,2],\"stride\":2,\"pad\":[1,0,2,1],\"dilation\":[1,2],"
      "\"groups\":2,\"bias\":false"},
-    {GHP_OP_LINEAR, ",\"features\":5,\"bias\":false"},
+    {GHP_OP_LINEAR, ",\"features\":5,\"deviation\":0.25,\"bias\":false"},
     {GHP_OP_MAX_POOL, ",\"kernel\":3,\"stride\":[1,2],\"pad\":1,\"dilation\":[2,1]"},
     {GHP_OP_AVG_POOL, ",\"kernel\":[3,2],\"pad\":[0,0,1,1],\"count_pad\":false"},
     {GHP_OP_BATCH_NORM, ",\"epsilon\":0.25,\"momentum\":0.5,\"statistics\":\"local:4\""},
     {GHP_OP_LRN, ",\"size\":3,\"alpha\":0.5,\"beta\":0.25,\"k\":2.0"},
+    {GHP_OP_EMBEDDING, ",\"channels\":3,\"deviation\":0.5"},
     {GHP_OP_ROTARY, ",\"head_size\":2,\"base\":100.0"},
     {GHP_OP_ATTENTION, ",\"heads\":2,\"causal\":false"},
     {GHP_OP_VIEW, ",\"channels\":2,\"height\":3,\"sizes\":[2,3],\"strides\":[-36,6],\"offset\":40"},

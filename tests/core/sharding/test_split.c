@@ -117,6 +117,14 @@ static void test_choices(void)
     CHECK_STATUS(ghp_split_check(&conv, (struct ghp_split){GHP_SPLIT_FULL, 2}, four),
                  GHP_ERR_INPUT);
     CHECK_MESSAGE("data, out, in");
+    struct ghp_layer table = {.name = "e",
+                              .op = GHP_OP_EMBEDDING,
+                              .in = ghp_shape_tokens(5, 6),
+                              .out = ghp_shape_sequence(8, 5)};
+    CHECK_EQ(ghp_split_choices(&table, four, splits, GHP_MAX_CHOICES),
+             4); /* data, out:2, rows:2, out:4 */
+    CHECK_STATUS(ghp_split_check(&table, (struct ghp_split){GHP_SPLIT_IN, 2}, four), GHP_ERR_INPUT);
+    CHECK_MESSAGE("data, out, rows");
     struct ghp_layer loss = {
         .name = "l", .op = GHP_OP_SOFTMAX_CE, .in = {10, 1, 1}, .out = {10, 1, 1}};
     CHECK_EQ(ghp_split_choices(&loss, four, splits, GHP_MAX_CHOICES), 3); /* data, full:2, full:4 */

@@ -232,7 +232,7 @@ static void check_cifar(void)
 
 static void check_synthetic(void)
 {
-    struct ghp_shape shape = {3, 12, 10, GHP_AXES_IMAGE};
+    struct ghp_shape shape = ghp_shape_image(3, 12, 10);
     struct ghp_data_request request = {.spec = "synthetic",
                                        .seed = 7,
                                        .global_batch = 16,
@@ -283,6 +283,44 @@ static void check_synthetic(void)
     ghp_data_close(data);
 }
 
+/* Ids are int32 whatever the precision, and labels are the ids one position ahead. */
+static void check_tokens(void)
+{
+    enum { S = 9, V = 13 };
+    struct ghp_data_request request = {.spec = "synthetic",
+                                       .seed = 7,
+                                       .global_batch = 16,
+                                       .shape = ghp_shape_tokens(S, V),
+                                       .sample_labels = S,
+                                       .classes = V};
+    struct ghp_data *data = NULL;
+    int64_t samples[2] = {321, 5};
+    int32_t ids[2][S], labels[2][S];
+    struct ghp_batch batch = {.set = GHP_DATA_TRAIN,
+                              .samples = samples,
+                              .n = 2,
+                              .channels = 1,
+                              .element_bytes = 2,
+                              .images = ids};
+
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK);
+    CHECK_STATUS(ghp_data_images(data, &batch), GHP_OK);
+    CHECK_STATUS(ghp_data_labels(data, GHP_DATA_TRAIN, samples, 2, &labels[0][0]), GHP_OK);
+    CHECK(memcmp(ids[0], ids[1], sizeof ids[0]) != 0);
+    for (int s = 0; s < 2; s++)
+        for (int i = 0; i < S; i++) {
+            CHECK(ids[s][i] >= 0 && ids[s][i] < V && labels[s][i] >= 0 && labels[s][i] < V);
+            CHECK(i == S - 1 || labels[s][i] == ids[s][i + 1]);
+        }
+    ghp_data_close(data);
+    request.classes = V - 1;
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_INPUT);
+    CHECK_MESSAGE("tokens 0 to 12, but its loss has 12 classes");
+    request.sample_labels = 1;
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_INPUT);
+    CHECK_MESSAGE("use a model with a loss at each position");
+}
+
 CHECK_TEST(data)
 {
     snprintf(folder, sizeof(folder), "/tmp/ghp-test-data-XXXXXX");
@@ -292,6 +330,7 @@ CHECK_TEST(data)
     check_refusals();
     check_cifar();
     check_synthetic();
+    check_tokens();
     remove_all();
     rmdir(folder);
     return check_end();

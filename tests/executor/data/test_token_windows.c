@@ -28,9 +28,8 @@ static struct ghp_data_request request_for(const char *format)
     snprintf(spec, sizeof(spec), format, folder, folder);
     return (struct ghp_data_request){.spec = spec,
                                      .global_batch = 2,
-                                     .shape = ghp_shape_sequence(1, S),
+                                     .shape = ghp_shape_tokens(S, VOCABULARY),
                                      .sample_labels = S,
-                                     .vocabulary = VOCABULARY,
                                      .classes = VOCABULARY};
 }
 
@@ -102,7 +101,7 @@ static void check_refusals(void)
     check_refused(request_for("tokens:val:%s/b"), GHP_ERR_USAGE, "names no file that trains");
     check_refused(request_for("tokens:"), GHP_ERR_USAGE, "tokens:FILE, bytes:FILE");
     request = request_for("bytes:%s/a"); /* its bytes are below 40 */
-    request.vocabulary = 0;
+    request.shape.vocabulary = 0;
     check_refused(request, GHP_ERR_INPUT, "has tokens, but the model's input are none");
     request = request_for("tokens:%s/a");
     request.sample_labels = 1;
@@ -111,10 +110,10 @@ static void check_refusals(void)
     request.classes = VOCABULARY - 1;
     check_refused(request, GHP_ERR_INPUT, "tokens 0 to 39, but its loss has 39 classes");
     request.classes = VOCABULARY;
-    request.vocabulary = 36;
+    request.shape.vocabulary = 36;
     request.classes = 36;
     check_refused(request, GHP_ERR_INPUT, "/a' has the id 36 at byte 72 (token 36)");
-    request.vocabulary = VOCABULARY;
+    request.shape.vocabulary = VOCABULARY;
     request.classes = VOCABULARY;
     request.global_batch = WINDOWS + 1;
     check_refused(request, GHP_ERR_INPUT, "9 training samples, fewer than the global batch of 10");

@@ -33,7 +33,7 @@ static void pause_for(long ns)
  * has none. */
 static void check_thread(void)
 {
-    struct ghp_shape shape = {3, 24, 20, GHP_AXES_IMAGE};
+    struct ghp_shape shape = ghp_shape_image(3, 24, 20);
     struct ghp_data_request request = {.spec = "synthetic",
                                        .seed = 3,
                                        .global_batch = BATCH,
@@ -92,7 +92,7 @@ static void check_thread(void)
 /* That the thread makes samples at all: what was hinted is there when nobody hurries. */
 static void check_made(void)
 {
-    struct ghp_shape shape = {1, 8, 8, GHP_AXES_IMAGE};
+    struct ghp_shape shape = ghp_shape_image(1, 8, 8);
     struct ghp_data_request request = {.spec = "synthetic",
                                        .seed = 3,
                                        .global_batch = BATCH,

@@ -12,6 +12,10 @@ static const struct ghp_attribute attributes[] = {{.key = "features",
                                                    .least = 1,
                                                    .most = GHP_MODEL_CHANNELS,
                                                    .at = {offsetof(struct ghp_layer, out.c)}},
+                                                  {.key = "deviation",
+                                                   .kind = GHP_ATTRIBUTE_REAL,
+                                                   .most = 1e3,
+                                                   .at = {offsetof(struct ghp_layer, deviation)}},
                                                   {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)

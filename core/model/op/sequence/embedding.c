@@ -1,0 +1,63 @@
+/* core/model/op/sequence/embedding.c - the row of a table that each token id names.
+ *
+ * Of a table whose rows are divided each worker adds up what its rows give; the others' are zeros. */
+#include "core/model/attributes.h"
+#include "core/model/model_private.h"
+#include "core/model/op.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const struct ghp_attribute attributes[] = {{.key = "channels",
+                                                   .kind = GHP_ATTRIBUTE_INT,
+                                                   .required = true,
+                                                   .least = 1,
+                                                   .most = GHP_MODEL_CHANNELS,
+                                                   .at = {offsetof(struct ghp_layer, out.c)}},
+                                                  {.key = "deviation",
+                                                   .kind = GHP_ATTRIBUTE_REAL,
+                                                   .least = 1e-9,
+                                                   .most = 1e3,
+                                                   .usual = 0.02,
+                                                   .at = {offsetof(struct ghp_layer, deviation)}},
+                                                  {0}};
+
+static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
+{
+    (void)model;
+    layer->out = ghp_shape_sequence(layer->out.c, layer->in.h);
+    return GHP_OK;
+}
+
+static int64_t divides(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    if (kind == GHP_SPLIT_OUT) return layer->out.c;
+    return kind == GHP_SPLIT_ROWS ? layer->in.vocabulary : 0;
+}
+
+static void localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
+                     struct ghp_local *local)
+{
+    (void)model;
+    local->vocabulary = layer->in.vocabulary / parts;
+}
+
+static void key(const struct ghp_local *local, char *text, size_t n)
+{
+    snprintf(text, n, " k%" PRId64 " v%" PRId64, local->k, local->vocabulary);
+}
+
+const struct ghp_op_facts ghp_op_facts_embedding = {
+    .name = "embedding",
+    .attributes = attributes,
+    .least_inputs = 1,
+    .most_inputs = 1,
+    .shape = shape,
+    .params = {{"weight", GHP_INIT_NORMAL, {GHP_DIM_VOCABULARY, GHP_DIM_OUT}}},
+    .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},
+               [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DW}},
+    .divides = divides,
+    .localize = localize,
+    .key = key,
+    .takes_ids = true,
+};
