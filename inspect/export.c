@@ -1,6 +1,8 @@
-/* inspect/export.c - a model, or the model of a plan, as an ONNX file, with the weights of a checkpoint. */
+/* inspect/export.c - a model, or the model of a plan, as an ONNX file or a folder of transformers, with the
+ * weights of a checkpoint. */
 #include "inspect/inspect.h"
 
+#include "huggingface/huggingface.h"
 #include "onnx/onnx.h"
 #include "core/model/safetensors.h"
 
@@ -26,6 +28,21 @@ static enum ghp_status read_weight(void *context, const struct ghp_param *param,
     return ghp_safetensors_read(file, tensor, (int)sizeof *values, values);
 }
 
+/* What was exported where, or the failure, which names the checkpoint where it is about that. */
+static enum ghp_status end(struct ghp_display *report, enum ghp_status status,
+                           const struct ghp_model *model, const char *path, const char *checkpoint)
+{
+    if (status != GHP_OK && checkpoint != NULL &&
+        strstr(ghp_status_message(), "checkpoint") != NULL)
+        ghp_status_prefix("%s", checkpoint);
+    if (status != GHP_OK) return status;
+    ghp_display_text(report, "exported", path);
+    ghp_display_text(report, "name", model->name);
+    ghp_display_line(report, "exported %s to %s, %s", model->name, path,
+                     checkpoint != NULL ? "with the checkpoint's weights" : "without weights");
+    return GHP_OK;
+}
+
 enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_model *model,
                                    const char *path, const char *checkpoint)
 {
@@ -36,14 +53,20 @@ enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_
     if (checkpoint != NULL) GHP_TRY(ghp_safetensors_open(checkpoint, &file));
     weights.context = file;
     status = ghp_onnx_save(path, model, checkpoint != NULL ? &weights : NULL);
-    if (status != GHP_OK && checkpoint != NULL &&
-        strstr(ghp_status_message(), "checkpoint") != NULL)
-        ghp_status_prefix("%s", checkpoint);
     ghp_safetensors_close(file);
-    if (status != GHP_OK) return status;
-    ghp_display_text(report, "exported", path);
-    ghp_display_text(report, "name", model->name);
-    ghp_display_line(report, "exported %s to %s, %s", model->name, path,
-                     checkpoint != NULL ? "with the checkpoint's weights" : "without weights");
-    return GHP_OK;
+    return end(report, status, model, path, checkpoint);
+}
+
+enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct ghp_model *model,
+                                      const char *folder, const char *checkpoint)
+{
+    struct ghp_safetensors *file = NULL;
+    struct ghp_hf_source source = {.read = read_weight};
+    enum ghp_status status;
+
+    GHP_TRY(ghp_safetensors_open(checkpoint, &file));
+    source.context = file;
+    status = ghp_hf_save(folder, model, &source);
+    ghp_safetensors_close(file);
+    return end(report, status, model, folder, checkpoint);
 }

@@ -96,4 +96,13 @@ enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char
 enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_model *model,
                                    const char *path, const char *checkpoint);
 
+/* Writes a network as a folder of transformers (huggingface/huggingface.h).
+ *
+ * checkpoint   safetensors with a tensor for each parameter
+ *
+ * Returns   as ghp_inspect_export; GHP_ERR_INPUT also where the network is of no family that transformers has
+ * Tested    tests/tools/together/test_huggingface.sh */
+enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct ghp_model *model,
+                                      const char *folder, const char *checkpoint);
+
 #endif

@@ -174,8 +174,9 @@ static const struct ghp_opt options[] = {
      .target = &chosen.init,
      .argument = "SOURCE",
      .help =
-         "first weights: random (by --seed), random:SEED, or FILE.safetensors or FILE.onnx with "
-         "all of the model's tensors; unless given, those of the ONNX file that was planned"},
+         "first weights: random (by --seed), random:SEED, or FILE.safetensors, FILE.onnx or a "
+         "FOLDER of transformers with all of the model's tensors; unless given, those of the ONNX "
+         "file or folder that was planned"},
     {.name = "eval",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.evaluate,

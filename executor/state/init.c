@@ -12,16 +12,10 @@
 
 enum { TEXT_BYTES = 96 };
 
-static const struct ghp_init_ops *const kinds[] = {&ghp_init_safetensors, &ghp_init_onnx};
+static const struct ghp_init_ops *const kinds[] = {&ghp_init_safetensors, &ghp_init_onnx,
+                                                   &ghp_init_huggingface};
 
 /* ---- what was asked for ---- */
-
-static bool ends_with(const char *text, const char *suffix)
-{
-    size_t n = strlen(text), n_suffix = strlen(suffix);
-
-    return n > n_suffix && strcmp(text + n - n_suffix, suffix) == 0;
-}
 
 static enum ghp_status parse_seed(const char *text, uint64_t *seed)
 {
@@ -47,13 +41,13 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
     if (strncmp(text, colon, strlen(colon)) == 0)
         return parse_seed(text + strlen(colon), &choice->seed);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (ends_with(text, kinds[i]->suffix)) {
+        if (kinds[i]->names(text)) {
             choice->ops = kinds[i];
             choice->path = text;
             return GHP_OK;
         }
-        used += (size_t)snprintf(known + used, sizeof(known) - used, "%sFILE%s",
-                                 used > 0 ? ", " : "", kinds[i]->suffix);
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? ", " : "",
+                                 kinds[i]->text);
     }
     return GHP_FAIL(GHP_ERR_USAGE, "unknown --init '%s'; use random, random:SEED or %s", text,
                     known);
@@ -76,7 +70,7 @@ struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed)
     struct ghp_init_choice choice = {.seed = seed};
 
     for (size_t i = 0; model_path != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (!kinds[i]->is_model || !ends_with(model_path, kinds[i]->suffix)) continue;
+        if (!kinds[i]->is_model || !kinds[i]->names(model_path)) continue;
         if (!has_values(kinds[i], model_path)) continue;
         choice.ops = kinds[i];
         choice.path = model_path;

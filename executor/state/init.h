@@ -22,9 +22,10 @@ struct ghp_init_tensor { /* one entry of a file */
 
 struct ghp_init_file; /* each kind's own */
 
-struct ghp_init_ops {   /* a kind of file */
-    const char *suffix; /* of its files' names, such as ".safetensors" */
-    bool is_model;      /* its files are networks too, and may hold no values */
+struct ghp_init_ops { /* a kind of file */
+    const char *text; /* what is written of its files in messages, such as "FILE.safetensors" */
+    bool (*names)(const char *path); /* whether a path is of one */
+    bool is_model;                   /* its files are networks too, and may hold no values */
     /* GHP_ERR_IO, GHP_ERR_FORMAT */
     enum ghp_status (*open)(const char *path, struct ghp_init_file **file);
     void (*close)(struct ghp_init_file *file); /* accepts NULL */
@@ -34,7 +35,7 @@ struct ghp_init_ops {   /* a kind of file */
     enum ghp_status (*read)(struct ghp_init_file *file, int i, int element_bytes, void *values);
 };
 
-extern const struct ghp_init_ops ghp_init_safetensors, ghp_init_onnx;
+extern const struct ghp_init_ops ghp_init_safetensors, ghp_init_onnx, ghp_init_huggingface;
 
 struct ghp_init_choice {            /* which weights; zeroed: drawn from seed 0 */
     uint64_t seed;                  /* of what is drawn */
@@ -51,8 +52,8 @@ struct ghp_init_choice {            /* which weights; zeroed: drawn from seed 0 
  * Tested    tests/executor/state/test_init.c */
 enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_choice *choice);
 
-/* What a training starts from where --init says nothing: the weights in the ONNX file that its network came from, if
- * that file can be read and holds values; else they are drawn from the seed.
+/* What a training starts from where --init says nothing: the weights in the file or folder that its network came
+ * from, if that can be read and holds values; else they are drawn from the seed.
  *
  * model_path   of the plan, of any kind, or NULL; borrowed as long as the choice is used
  *

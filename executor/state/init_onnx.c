@@ -64,7 +64,8 @@ static enum ghp_status read_item(struct ghp_init_file *f, int i, int element_byt
     return status;
 }
 
-const struct ghp_init_ops ghp_init_onnx = {.suffix = ".onnx",
+const struct ghp_init_ops ghp_init_onnx = {.text = "FILE.onnx",
+                                           .names = ghp_onnx_names,
                                            .is_model = true,
                                            .open = open_file,
                                            .close = close_file,

@@ -26,6 +26,14 @@ static bool is_shown(const struct ghp_safetensor *t, bool is_checkpoint)
            strcmp(t->name + n - n_counter, counter) != 0;
 }
 
+static bool is_named(const char *path)
+{
+    static const char suffix[] = ".safetensors";
+    size_t n = strlen(path), n_suffix = strlen(suffix);
+
+    return n > n_suffix && strcmp(path + n - n_suffix, suffix) == 0;
+}
+
 static void close_file(struct ghp_init_file *f)
 {
     if (f == NULL) return;
@@ -76,7 +84,8 @@ static enum ghp_status read_item(struct ghp_init_file *f, int i, int element_byt
     return ghp_safetensors_read(f->file, f->items[i], element_bytes, values);
 }
 
-const struct ghp_init_ops ghp_init_safetensors = {.suffix = ".safetensors",
+const struct ghp_init_ops ghp_init_safetensors = {.text = "FILE.safetensors",
+                                                  .names = is_named,
                                                   .open = open_file,
                                                   .close = close_file,
                                                   .count = count_items,

@@ -3,7 +3,6 @@
  * The kind of a file is what its "format" says.  To add a kind: a row in `kinds`. */
 #include "core/base/json.h"
 #include "core/base/log.h"
-#include "onnx/onnx.h"
 #include "core/base/opts.h"
 #include "core/model/schema.h"
 #include "inspect/inspect.h"
@@ -19,7 +18,7 @@ enum { MAX_FILES = 64 };
 
 static struct {
     bool verify, explain, json, layer_schema;
-    const char *profile, *export_onnx, *weights;
+    const char *profile, *export_onnx, *export_hf, *weights;
     const char *html, *trace, *dot, *run;
 } set;
 
@@ -63,11 +62,19 @@ static const struct ghp_opt options[] = {
      .target = &set.export_onnx,
      .argument = "FILE.onnx",
      .help = "write the network of a model or plan as ONNX"},
+    {.name = "export-hf",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.export_hf,
+     .argument = "FOLDER",
+     .help = "write the network of a model or plan, a gpt2 or llama, as a folder of Hugging Face's "
+             "transformers; wants --weights"},
     {.name = "weights",
      .kind = GHP_OPT_TEXT,
      .target = &set.weights,
      .argument = "CHECKPOINT",
-     .help = "with --export-onnx: the weights, in safetensors; without it ones and zeros"},
+     .help =
+         "with --export-onnx and --export-hf: the weights, in safetensors; without it ONNX gets "
+         "ones and zeros"},
     {.name = "layer-schema",
      .kind = GHP_OPT_FLAG,
      .target = &set.layer_schema,
@@ -92,22 +99,23 @@ static const struct ghp_tool tool = {
         "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
         "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
         "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
+        "       ghp-inspect MODEL|PLAN --export-hf FOLDER --weights CHECKPOINT\n"
         "       ghp-inspect --layer-schema",
     .example = "ghp-inspect models/lenet5.json",
     .opts = options,
     .n_opts = sizeof options / sizeof options[0],
     .notes = "FILE is a model, machine, profile, plan or run file; its \"format\" says which. "
-             "A model may be in ONNX (FILE.onnx).",
+             "A model may be in ONNX (FILE.onnx), or a folder of Hugging Face's transformers.",
 };
 
-/* The file's "format", copied into text; of an ONNX file, a model's. */
+/* The file's "format", copied into text; of a network in another format, a model's. */
 static enum ghp_status format_of(const char *path, char *text, size_t n)
 {
     enum ghp_status status;
     struct ghp_node root;
     struct ghp_json doc;
 
-    if (ghp_onnx_names(path)) {
+    if (ghp_network_names(path)) {
         snprintf(text, n, "ghp.model/1");
         return GHP_OK;
     }
@@ -118,6 +126,18 @@ static enum ghp_status format_of(const char *path, char *text, size_t n)
     return status;
 }
 
+static bool exports(void)
+{
+    return set.export_onnx != NULL || set.export_hf != NULL;
+}
+
+static enum ghp_status export_model(struct ghp_display *report, const struct ghp_model *model)
+{
+    if (set.export_onnx != NULL)
+        return ghp_inspect_export(report, model, set.export_onnx, set.weights);
+    return ghp_inspect_export_hf(report, model, set.export_hf, set.weights);
+}
+
 static enum ghp_status show_model(struct ghp_display *report, const char *path, const char *path2)
 {
     enum ghp_status status = GHP_OK;
@@ -125,8 +145,8 @@ static enum ghp_status show_model(struct ghp_display *report, const char *path, 
 
     (void)path2;
     GHP_TRY(ghp_network_load(path, &model));
-    if (set.export_onnx != NULL)
-        status = ghp_inspect_export(report, &model, set.export_onnx, set.weights);
+    if (exports())
+        status = export_model(report, &model);
     else
         ghp_inspect_model(report, &model);
     ghp_model_release(&model);
@@ -255,8 +275,8 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
     enum ghp_status status;
 
     GHP_TRY(ghp_plan_load(path, &plan));
-    if (set.export_onnx != NULL)
-        status = ghp_inspect_export(report, &plan.model, set.export_onnx, set.weights);
+    if (exports())
+        status = export_model(report, &plan.model);
     else if (wants_files())
         status = write_files(report, &plan);
     else if (set.verify)
@@ -326,6 +346,22 @@ static enum ghp_status fail_version(const char *path, const char *format)
     return status;
 }
 
+/* network: whether FILE has one. */
+static enum ghp_status check_exports(bool network, const char *path2)
+{
+    if (!exports() && set.weights != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--weights goes with --export-onnx or --export-hf; give it one of them");
+    if (set.export_hf != NULL && (set.weights == NULL || set.export_onnx != NULL))
+        return GHP_FAIL(GHP_ERR_USAGE, "--export-hf writes the weights of --weights CHECKPOINT; "
+                                       "give it that, without --export-onnx");
+    if (exports() && (path2 != NULL || set.verify || set.explain || !network))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--export-onnx and --export-hf write one model or plan; give them alone, "
+                        "without --verify and --explain");
+    return GHP_OK;
+}
+
 /* The kind of FILE, and whether the options and FILE2 fit it. */
 static enum ghp_status choose(const char *path, const char *path2, const struct kind **kind)
 {
@@ -347,13 +383,7 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
             "or run file of this version",
             path, format);
     plan = strcmp(format, "ghp.plan/2") == 0;
-    if (set.export_onnx == NULL && set.weights != NULL)
-        return GHP_FAIL(GHP_ERR_USAGE, "--weights goes with --export-onnx; give both");
-    if (set.export_onnx != NULL && (path2 != NULL || set.verify || set.explain ||
-                                    (!plan && strcmp(format, "ghp.model/1") != 0)))
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--export-onnx writes one model or plan; give it alone, without --verify "
-                        "and --explain");
+    GHP_TRY(check_exports(plan || strcmp(format, "ghp.model/1") == 0, path2));
     if (!plan && (set.verify || set.explain || set.profile != NULL))
         return GHP_FAIL(
             GHP_ERR_USAGE,

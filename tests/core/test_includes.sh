@@ -14,11 +14,12 @@ fail() {
 allowed_for() {
     case $1 in
     core) echo core ;;
-    onnx) echo core onnx ;;
-    inspect) echo core onnx inspect ;;
-    planner) echo core onnx inspect planner ;;
-    executor) echo core onnx executor ;;
-    profiler) echo core onnx executor profiler ;;
+    huggingface) echo core huggingface ;;
+    onnx) echo core huggingface onnx ;;
+    inspect) echo core huggingface onnx inspect ;;
+    planner) echo core huggingface onnx inspect planner ;;
+    executor) echo core huggingface onnx executor ;;
+    profiler) echo core huggingface onnx executor profiler ;;
     launcher) echo core launcher ;;
     esac
 }
@@ -76,7 +77,8 @@ declare -A wrapper # foreign header -> the one header of ghp that shows it
 pairs=$(mktemp) || exit 1 # "A B": file A includes file B
 trap 'rm -f "$pairs"' EXIT
 checked=0
-for room in core onnx inspect planner executor profiler launcher; do
+rooms=(core huggingface onnx inspect planner executor profiler launcher)
+for room in "${rooms[@]}"; do
     while IFS= read -r file; do
         checked=$((checked + 1))
         while IFS= read -r name; do
@@ -117,7 +119,7 @@ acyclic "these folders" < <(
 )
 while read -r n folder; do
     [ "$n" -le "$nouns_most" ] || fail "$folder holds $n nouns; a folder holds at most $nouns_most: divide it"
-done < <(find core onnx inspect planner executor profiler launcher -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' |
+done < <(find "${rooms[@]}" -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' |
     sed -E 's/\.[a-z]+$//; s/_private$//' | sort -u | sed 's|/[^/]*$||' | uniq -c)
 [ -s "$pairs" ] || fail "no include found in $PWD"
 [ "$checked" -gt 0 ] || fail "no source file found in $PWD"

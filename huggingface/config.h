@@ -1,0 +1,42 @@
+/* huggingface/config.h - what a config.json of transformers says of a network, for the families that ghp has.
+ *
+ * Every key is known: one that changes what the network computes is read, or refused by its name where its value is
+ * none that ghp has; of the others it is known that they change nothing. A key in neither list is refused, since nobody
+ * can say which of the two it is. */
+#ifndef GHP_HUGGINGFACE_CONFIG_H
+#define GHP_HUGGINGFACE_CONFIG_H
+
+#include "core/base/json.h"
+
+enum ghp_hf_family { GHP_HF_GPT2, GHP_HF_LLAMA, GHP_HF_FAMILIES };
+
+struct ghp_hf_config {
+    enum ghp_hf_family family;
+    int64_t vocabulary;
+    int64_t context; /* most positions that it was made for */
+    int64_t width;   /* channels of a position */
+    int64_t inner;   /* of the layer between two linear ones */
+    int64_t blocks, heads;
+    int64_t kv_heads;   /* of keys and values; divides heads */
+    int64_t head_width; /* channels of a head */
+    double epsilon;     /* of the norms */
+    double theta;       /* llama: of the rotary positions */
+    bool tied;          /* the file has one tensor for the embedding and the output layer */
+    bool by_erf;        /* gpt2: gelu by erf, not by its approximation with tanh */
+    double deviation;   /* of the first weights */
+    double dropout;     /* the largest probability that it asks for; ghp trains it without */
+};
+
+/* Reads FOLDER/config.json.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT naming the key, with line and column
+ * Tested    tests/huggingface/test_config.c */
+enum ghp_status ghp_hf_config_load(const char *folder, struct ghp_hf_config *config);
+
+/* The config of a network that is known by its name (gpt2-124m and its larger ones), or NULL. */
+const struct ghp_hf_config *ghp_hf_config_find(const char *name);
+
+/* The same as a document that transformers reads; NULL without memory. */
+json_t *ghp_hf_config_json(const struct ghp_hf_config *config);
+
+#endif

@@ -1,0 +1,64 @@
+/* huggingface/huggingface.h - networks in folders of Hugging Face's transformers: config.json and model.safetensors.
+ *
+ *     FOLDER           as transformers' save_pretrained writes it, of model type gpt2 or llama
+ *     gpt2-124m        known by name, without weights; also gpt2-355m, gpt2-774m, gpt2-1558m
+ *     NAME@S           either, for samples of S positions in place of the whole context
+ *
+ * onnx/network.h takes such a path to ghp_hf_load, so every tool reads folders where it reads models. What is mapped to
+ * what, and what is refused: docs/huggingface.md.
+ *
+ * Tested  tests/huggingface/test_load.c, tests/huggingface/test_weights.c, tests/tools/together/test_huggingface.sh */
+#ifndef GHP_HUGGINGFACE_HUGGINGFACE_H
+#define GHP_HUGGINGFACE_HUGGINGFACE_H
+
+#include "core/model/model.h"
+
+/* Whether the path names such a network: by a folder that has a config.json, or by a known name that no file has. */
+bool ghp_hf_names(const char *path);
+
+/* Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT, GHP_ERR_INPUT (a family, key or value that ghp has not, or more
+ *           positions than the context has); GHP_ERR_NO_MEMORY
+ * Local */
+enum ghp_status ghp_hf_load(const char *path, struct ghp_model *model);
+
+/* ---- weights of a folder ---- */
+
+struct ghp_hf_weight { /* one parameter */
+    const char *name;  /* as ghp calls it; owned by the weights */
+    int n_dims;
+    int64_t dims[GHP_MAX_DIMS];
+};
+
+struct ghp_hf_weights; /* all parameters of a network, in the folder's file */
+
+/* Returns   as ghp_hf_load; GHP_ERR_INPUT naming a tensor that the file lacks, has too much or in another shape, and
+ *           a known name, which has no file */
+enum ghp_status ghp_hf_weights_open(const char *path, struct ghp_hf_weights **weights);
+void ghp_hf_weights_close(struct ghp_hf_weights *weights); /* accepts NULL */
+int ghp_hf_weights_count(const struct ghp_hf_weights *weights);
+struct ghp_hf_weight ghp_hf_weights_item(const struct ghp_hf_weights *weights, int i);
+/* All values of parameter i, in ghp's order, as element_bytes (4 or 8) numbers.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_INPUT (no floating-point numbers); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_hf_weights_read(struct ghp_hf_weights *weights, int i, int element_bytes,
+                                    void *values);
+
+/* ---- writing ---- */
+
+/* Where a written file gets its weights: fills `values` (param->elements floats) with one tensor. */
+struct ghp_hf_source {
+    enum ghp_status (*read)(void *context, const struct ghp_param *param, float *values);
+    void *context;
+};
+
+/* Writes config.json and model.safetensors, in float, under the names that transformers reads. The folder is made where
+ * it is not there.
+ *
+ * model   any that is of a family's layers, also one that was read from JSON
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a network of no family); GHP_ERR_IO; GHP_ERR_NO_MEMORY; what source->read returned
+ * Local */
+enum ghp_status ghp_hf_save(const char *folder, const struct ghp_model *model,
+                            const struct ghp_hf_source *source);
+
+#endif

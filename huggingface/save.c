@@ -1,0 +1,236 @@
+/* huggingface/save.c - a network as a folder: its config read off its layers, and its weights joined again.
+ *
+ * Whether a network is of a family is not asked layer by layer: the config that its sizes suggest is made into a network
+ * again, and the two must be the same. */
+#include "core/base/json_lines.h"
+#include "core/model/model_private.h"
+#include "core/model/safetensors.h"
+#include "huggingface/huggingface.h"
+#include "huggingface/place.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- which network it is ---- */
+
+/* A layer of that name, or one of no sizes. */
+static const struct ghp_layer *layer_of(const struct ghp_model *model, const char *name)
+{
+    static const struct ghp_layer none;
+    int i = ghp_model_find(model, name);
+
+    return i >= 0 ? &model->layers[i] : &none;
+}
+
+static int64_t count_blocks(const struct ghp_model *model, const char *format)
+{
+    char name[GHP_HF_NAME];
+    int64_t n = 0;
+
+    do
+        snprintf(name, sizeof name, format, (long long)n++);
+    while (ghp_model_find(model, name) >= 0);
+    return n - 1;
+}
+
+/* What the layers' sizes suggest; nonsense for a network of no family. */
+static struct ghp_hf_config guess(const struct ghp_model *model)
+{
+    bool gpt2 = ghp_model_find(model, "wpe") >= 0;
+    const struct ghp_layer *embedding = layer_of(model, gpt2 ? "wte" : "embed_tokens"),
+                           *heads = layer_of(model,
+                                             gpt2 ? "h.0.attn.heads" : "layers.0.self_attn.heads"),
+                           *inner = layer_of(model, gpt2 ? "h.0.mlp.c_fc" : "layers.0.mlp.up_proj"),
+                           *norm = layer_of(model, gpt2 ? "ln_f" : "norm");
+    struct ghp_hf_config config = {
+        .family = gpt2 ? GHP_HF_GPT2 : GHP_HF_LLAMA,
+        .vocabulary = layer_of(model, "lm_head")->out.c,
+        .context = gpt2 ? layer_of(model, "wpe")->params[0].dims[0] : model->layers[0].out.h,
+        .width = embedding->out.c,
+        .inner = inner->out.c,
+        .blocks = count_blocks(model, gpt2 ? "h.%lld.ln_1" : "layers.%lld.input_layernorm"),
+        .heads = heads->heads.n,
+        .kv_heads = heads->heads.n_kv,
+        .epsilon = norm->norm.epsilon,
+        .deviation = 0.02, /* of no account: the weights are there */
+        .theta = layer_of(model, "layers.0.self_attn.q_rotary")->heads.base,
+        .by_erf = layer_of(model, "h.0.mlp.act")->norm.gelu == GHP_GELU_ERF};
+
+    if (config.heads > 0) config.head_width = heads->out.c / config.heads;
+    return config;
+}
+
+/* Whether the description is the model's, as it would be written. */
+static enum ghp_status is_same(const struct ghp_hf_network *network, const struct ghp_model *model,
+                               bool *same)
+{
+    struct ghp_model other = {0};
+    char *text = NULL, *a = NULL, *b = NULL;
+    enum ghp_status status;
+
+    *same = false;
+    GHP_TRY(ghp_json_compact(network->model, &text));
+    status = ghp_model_parse(text, "network", &other);
+    free(text);
+    if (status == GHP_ERR_NO_MEMORY) return status;
+    if (status != GHP_OK) return GHP_OK; /* a nonsense */
+    for (int i = 0; i < model->n_layers && i < other.n_layers; i++)
+        other.layers[i].deviation = model->layers[i].deviation;
+    status = ghp_model_write(&other, &a);
+    if (status == GHP_OK) status = ghp_model_write(model, &b);
+    *same = status == GHP_OK && strcmp(a, b) == 0;
+    free(a);
+    free(b);
+    ghp_model_release(&other);
+    return status;
+}
+
+static enum ghp_status recognise(const struct ghp_model *model, struct ghp_hf_config *config,
+                                 struct ghp_hf_network *network)
+{
+    struct ghp_hf_named named = {.name = model->name, .positions = model->layers[0].out.h};
+    bool same = false;
+
+    *config = guess(model);
+    if (config->heads > 0 && config->blocks > 0) {
+        GHP_TRY(ghp_hf_network_make(config, &named, network));
+        GHP_TRY(is_same(network, model, &same));
+    }
+    if (same) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the network '%s' is no gpt2 and no llama, layer by layer, as transformers "
+                    "has them; write it as ONNX instead",
+                    model->name);
+}
+
+/* ---- writing ---- */
+
+static const struct ghp_param *param_of(const struct ghp_model *model, const char *name)
+{
+    for (int i = 0; i < model->n_layers; i++)
+        for (int j = 0; j < model->layers[i].n_params; j++)
+            if (strcmp(model->layers[i].params[j].name, name) == 0)
+                return &model->layers[i].params[j];
+    return NULL;
+}
+
+struct saving {
+    const struct ghp_model *model;
+    const struct ghp_hf_source *source;
+    const struct ghp_hf_network *network;
+};
+
+/* The tensor's values in the order of the file: [out][in], or [in][out].
+ *
+ * part   room for its largest part */
+static enum ghp_status join(const struct saving *s, const struct ghp_hf_tensor *t, float *part,
+                            float *whole)
+{
+    int64_t in = t->n_dims == 2 ? t->dims[!t->transposed] : 1, out = t->dims[t->transposed];
+
+    for (int i = 0; i < t->n_parts; i++) {
+        int64_t rows = t->parts[i].rows, first = t->parts[i].first;
+        const struct ghp_param *param = param_of(s->model, t->parts[i].param);
+
+        GHP_ASSERT(param != NULL && param->elements == rows * in);
+        GHP_TRY(s->source->read(s->source->context, param, part));
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < in; c++)
+                whole[t->transposed ? c * out + first + r : (first + r) * in + c] =
+                    part[r * in + c];
+    }
+    return GHP_OK;
+}
+
+static int64_t elements_of(const struct ghp_hf_tensor *t)
+{
+    return t->dims[0] * (t->n_dims == 2 ? t->dims[1] : 1);
+}
+
+static enum ghp_status append_all(const struct saving *s, struct ghp_safetensors_writer *writer)
+{
+    enum ghp_status status = GHP_OK;
+    int64_t most = 1;
+    float *part, *whole;
+
+    for (int i = 0; i < s->network->n_tensors; i++)
+        if (elements_of(&s->network->tensors[i]) > most)
+            most = elements_of(&s->network->tensors[i]);
+    part = ghp_alloc((size_t)most, sizeof *part);
+    whole = ghp_alloc((size_t)most, sizeof *whole);
+    if (part == NULL || whole == NULL) status = GHP_NO_MEMORY();
+    for (int i = 0; i < s->network->n_tensors && status == GHP_OK; i++) {
+        const struct ghp_hf_tensor *t = &s->network->tensors[i];
+
+        status = join(s, t, part, whole);
+        if (status == GHP_OK)
+            status = ghp_safetensors_append(writer, whole, elements_of(t) * (int64_t)sizeof *whole);
+    }
+    free(part);
+    free(whole);
+    return status;
+}
+
+static enum ghp_status save_weights(const char *path, const struct saving *s,
+                                    enum ghp_hf_family family)
+{
+    static const struct ghp_metadatum format = {"format", "pt"};
+    int n = s->network->n_tensors;
+    struct ghp_safetensor *entries = ghp_alloc((size_t)n, sizeof *entries);
+    char(*names)[2 * GHP_HF_NAME] = ghp_alloc((size_t)n, sizeof *names);
+    struct ghp_safetensors_list list = {
+        .n = n, .tensors = entries, .n_metadata = 1, .metadata = &format};
+    struct ghp_safetensors_writer *writer = NULL;
+    enum ghp_status status = entries != NULL && names != NULL ? GHP_OK : GHP_NO_MEMORY();
+
+    for (int i = 0; i < n && status == GHP_OK; i++) {
+        const struct ghp_hf_tensor *t = &s->network->tensors[i];
+
+        snprintf(names[i], sizeof names[i], "%s%s", t->prefixed ? ghp_hf_prefix(family) : "",
+                 t->name);
+        entries[i] = (struct ghp_safetensor){.name = names[i],
+                                             .element_bytes = (int)sizeof(float),
+                                             .n_dims = t->n_dims,
+                                             .dims = {t->dims[0], t->dims[1]}};
+    }
+    if (status == GHP_OK) status = ghp_safetensors_begin(path, &list, &writer);
+    if (status == GHP_OK) status = append_all(s, writer);
+    if (status == GHP_OK)
+        status = ghp_safetensors_finish(writer);
+    else
+        ghp_safetensors_abandon(writer);
+    free(entries);
+    free(names);
+    return status;
+}
+
+static enum ghp_status save_config(const char *path, const struct ghp_hf_config *config)
+{
+    json_t *root = ghp_hf_config_json(config);
+    enum ghp_status status = root != NULL ? ghp_json_save(path, root) : GHP_NO_MEMORY();
+
+    json_decref(root);
+    return status;
+}
+
+enum ghp_status ghp_hf_save(const char *folder, const struct ghp_model *model,
+                            const struct ghp_hf_source *source)
+{
+    struct ghp_hf_network network = {0};
+    struct saving saving = {.model = model, .source = source, .network = &network};
+    struct ghp_hf_config config;
+    char path[PATH_MAX];
+    enum ghp_status status = recognise(model, &config, &network);
+
+    if (status == GHP_OK && mkdir(folder, 0777) != 0 && errno != EEXIST)
+        status = GHP_FAIL(GHP_ERR_IO, "cannot make the folder '%s': %s; choose another place",
+                          folder, strerror(errno));
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    if (status == GHP_OK) status = save_weights(path, &saving, config.family);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    if (status == GHP_OK) status = save_config(path, &config);
+    ghp_hf_network_release(&network);
+    return status;
+}

@@ -1,0 +1,216 @@
+/* huggingface/weights.c - the weights of a folder under ghp's names; see huggingface.h. */
+#include "core/model/safetensors.h"
+#include "huggingface/huggingface.h"
+#include "huggingface/place.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct item { /* a parameter: a part of a tensor */
+    int tensor, part;
+};
+
+struct ghp_hf_weights {
+    char path[PATH_MAX + 32];
+    struct ghp_hf_config config;
+    struct ghp_hf_network network;
+    struct ghp_safetensors *file;
+    const struct ghp_safetensor **entries; /* per tensor of the network */
+    int n;
+    struct item *items;
+};
+
+/* ---- the file against the network ---- */
+
+static const struct ghp_safetensor *find_entry(const struct ghp_hf_weights *w,
+                                               const struct ghp_hf_tensor *t)
+{
+    char name[2 * GHP_HF_NAME];
+    const struct ghp_safetensor *found = NULL;
+
+    snprintf(name, sizeof name, "%s%s", ghp_hf_prefix(w->config.family), t->name);
+    if (t->prefixed) found = ghp_safetensors_find(w->file, name);
+    return found != NULL ? found : ghp_safetensors_find(w->file, t->name);
+}
+
+static const char *dims_text(const int64_t *dims, int n, char out[128])
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (int i = 0; i < n; i++)
+        used += (size_t)snprintf(out + used, 128 - used, "[%" PRId64 "]", dims[i]);
+    return n > 0 ? out : "one number";
+}
+
+static enum ghp_status find_tensor(struct ghp_hf_weights *w, int i)
+{
+    const struct ghp_hf_tensor *t = &w->network.tensors[i];
+    const struct ghp_safetensor *entry = find_entry(w, t);
+    char have[128], want[128];
+
+    if (entry == NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has no tensor '%s%s'; give the weights of this config.json", w->path,
+                        t->prefixed ? ghp_hf_prefix(w->config.family) : "", t->name);
+    w->entries[i] = entry;
+    if (entry->n_dims == t->n_dims &&
+        memcmp(entry->dims, t->dims, (size_t)t->n_dims * sizeof *t->dims) == 0)
+        return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s': tensor '%s' is %s, but by config.json it is %s; give the weights of "
+                    "this config.json",
+                    w->path, entry->name, dims_text(entry->dims, entry->n_dims, have),
+                    dims_text(t->dims, t->n_dims, want));
+}
+
+/* What files hold beside weights: masks, tables that are computed, and the output layer once more where it is tied. */
+static bool is_beside(const struct ghp_hf_weights *w, const char *name)
+{
+    static const char *const ends[] = {".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"};
+    size_t n = strlen(name);
+
+    if (w->config.tied && strcmp(name, "lm_head.weight") == 0) return true;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (n > strlen(ends[i]) && strcmp(name + n - strlen(ends[i]), ends[i]) == 0) return true;
+    return false;
+}
+
+static int compare_pointers(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
+
+    return (x > y) - (x < y);
+}
+
+static enum ghp_status check_rest(const struct ghp_hf_weights *w)
+{
+    size_t n = (size_t)w->network.n_tensors;
+    const struct ghp_safetensor **sorted = ghp_alloc(n, sizeof *sorted);
+    enum ghp_status status = GHP_OK;
+
+    if (sorted == NULL) return GHP_NO_MEMORY();
+    memcpy(sorted, w->entries, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare_pointers);
+    for (int i = 0; i < ghp_safetensors_count(w->file) && status == GHP_OK; i++) {
+        const struct ghp_safetensor *entry = ghp_safetensors_item(w->file, i);
+
+        if (is_beside(w, entry->name) ||
+            bsearch(&entry, sorted, n, sizeof *sorted, compare_pointers) != NULL)
+            continue;
+        status = GHP_FAIL(GHP_ERR_INPUT,
+                          "'%s' has a tensor '%s', which a network of this config.json has not; "
+                          "give the weights of this config.json",
+                          w->path, entry->name);
+    }
+    free(sorted);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static enum ghp_status list_items(struct ghp_hf_weights *w)
+{
+    w->items = ghp_alloc((size_t)w->network.n_tensors * GHP_HF_PARTS, sizeof *w->items);
+    if (w->items == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < w->network.n_tensors; i++)
+        for (int j = 0; j < w->network.tensors[i].n_parts; j++)
+            w->items[w->n++] = (struct item){.tensor = i, .part = j};
+    return GHP_OK;
+}
+
+static enum ghp_status open_file(struct ghp_hf_weights *w, const char *path)
+{
+    struct ghp_hf_place place;
+
+    GHP_TRY(ghp_hf_place_open(path, &w->config, &w->network));
+    ghp_hf_place_find(path, &place);
+    if (place.known != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' is a network without weights; give a folder that has some", path);
+    snprintf(w->path, sizeof w->path, "%s/model.safetensors", place.path);
+    GHP_TRY(ghp_safetensors_open(w->path, &w->file));
+    w->entries = ghp_alloc((size_t)w->network.n_tensors, sizeof *w->entries);
+    if (w->entries == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < w->network.n_tensors; i++)
+        GHP_TRY(find_tensor(w, i));
+    GHP_TRY(check_rest(w));
+    return list_items(w);
+}
+
+enum ghp_status ghp_hf_weights_open(const char *path, struct ghp_hf_weights **weights)
+{
+    struct ghp_hf_weights *w = ghp_alloc(1, sizeof *w);
+    enum ghp_status status;
+
+    *weights = NULL;
+    if (w == NULL) return GHP_NO_MEMORY();
+    status = open_file(w, path);
+    if (status == GHP_OK)
+        *weights = w;
+    else
+        ghp_hf_weights_close(w);
+    return status;
+}
+
+void ghp_hf_weights_close(struct ghp_hf_weights *w)
+{
+    if (w == NULL) return;
+    ghp_safetensors_close(w->file);
+    ghp_hf_network_release(&w->network);
+    free(w->entries);
+    free(w->items);
+    free(w);
+}
+
+/* ---- reading ---- */
+
+int ghp_hf_weights_count(const struct ghp_hf_weights *w)
+{
+    return w->n;
+}
+
+struct ghp_hf_weight ghp_hf_weights_item(const struct ghp_hf_weights *w, int i)
+{
+    const struct ghp_hf_tensor *t = &w->network.tensors[w->items[i].tensor];
+    const struct ghp_hf_part *part = &t->parts[w->items[i].part];
+
+    return (struct ghp_hf_weight){
+        .name = part->param, .n_dims = t->n_dims, .dims = {part->rows, t->dims[!t->transposed]}};
+}
+
+/* The part's rows of a tensor: [rows][in] of [out][in], or of [in][out]. */
+static void take_part(const struct ghp_hf_tensor *t, int part, int element_bytes, const void *whole,
+                      void *values)
+{
+    int64_t rows = t->parts[part].rows, first = t->parts[part].first,
+            in = t->n_dims == 2 ? t->dims[!t->transposed] : 1, out = t->dims[t->transposed];
+    size_t bytes = (size_t)element_bytes;
+
+    if (!t->transposed) {
+        memcpy(values, (const char *)whole + (size_t)(first * in) * bytes,
+               (size_t)(rows * in) * bytes);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < in; c++)
+            memcpy((char *)values + (size_t)(r * in + c) * bytes,
+                   (const char *)whole + (size_t)(c * out + first + r) * bytes, bytes);
+}
+
+enum ghp_status ghp_hf_weights_read(struct ghp_hf_weights *w, int i, int element_bytes,
+                                    void *values)
+{
+    const struct item *item = &w->items[i];
+    const struct ghp_hf_tensor *t = &w->network.tensors[item->tensor];
+    size_t elements = (size_t)(t->dims[0] * (t->n_dims == 2 ? t->dims[1] : 1));
+    void *whole = ghp_alloc(elements, (size_t)element_bytes);
+    enum ghp_status status;
+
+    if (whole == NULL) return GHP_NO_MEMORY();
+    status = ghp_safetensors_read(w->file, w->entries[item->tensor], element_bytes, whole);
+    if (status == GHP_OK) take_part(t, item->part, element_bytes, whole, values);
+    free(whole);
+    return status;
+}

@@ -1,0 +1,126 @@
+/* Configs: what they say, what is usual where they say nothing, what they say that ghp does not compute, and the
+ * networks that are known by name. */
+#include "huggingface/config.h"
+#include "tests/check.h"
+#include "tests/huggingface/folder.h"
+
+/* The config with `more` ("\"key\": value, ") in front of its keys. */
+static enum ghp_status load(const char *text, const char *more, struct ghp_hf_config *config)
+{
+    char whole[2048];
+
+    snprintf(whole, sizeof(whole), "{%s%s", more, text + 1);
+    folder_write_config(whole);
+    return ghp_hf_config_load(folder_path(), config);
+}
+
+static void check_refused(const char *text, const char *more, enum ghp_status status,
+                          const char *message)
+{
+    struct ghp_hf_config config;
+
+    CHECK_STATUS(load(text, more, &config), status);
+    CHECK_MESSAGE(message);
+}
+
+static void check_values(void)
+{
+    struct ghp_hf_config c;
+
+    CHECK_STATUS(load(gpt2_config, "", &c), GHP_OK);
+    CHECK_EQ(c.family, GHP_HF_GPT2);
+    CHECK(c.vocabulary == 7 && c.context == 5 && c.width == 4 && c.blocks == 2 && c.heads == 2);
+    CHECK(c.inner == 16 && c.kv_heads == 2 && c.head_width == 2); /* not said */
+    CHECK(c.tied && !c.by_erf && c.epsilon == 1e-5 && c.dropout == 0);
+    CHECK_STATUS(load(gpt2_config, "\"tie_word_embeddings\": false, \"attn_pdrop\": 0.1, ", &c),
+                 GHP_OK);
+    CHECK(!c.tied && c.dropout == 0.1);
+    CHECK_STATUS(load(llama_config, "", &c), GHP_OK);
+    CHECK_EQ(c.family, GHP_HF_LLAMA);
+    CHECK(c.vocabulary == 7 && c.context == 5 && c.width == 4 && c.inner == 6 && c.blocks == 2);
+    CHECK(c.heads == 2 && c.kv_heads == 1 && c.head_width == 2 && !c.tied);
+    CHECK(c.epsilon == 1e-6 && c.theta == 500);
+    CHECK_STATUS(load(llama_config, "\"head_dim\": 8, \"rope_scaling\": null, ", &c), GHP_OK);
+    CHECK_EQ(c.head_width, 8);
+}
+
+static void check_refusals(void)
+{
+    static const struct {
+        const char *more, *message;
+    } gpt2[] = {{"\"scale_attn_by_inverse_layer_idx\": true, ",
+                 "'scale_attn_by_inverse_layer_idx': ghp has no true; it takes false alone"},
+                {"\"scale_attn_weights\": false, ", "'scale_attn_weights'"},
+                {"\"add_cross_attention\": true, ", "'add_cross_attention'"}},
+      llama[] = {{"\"attention_bias\": true, ", "'attention_bias': ghp has no true"},
+                 {"\"mlp_bias\": true, ", "'mlp_bias'"},
+                 {"\"sliding_window\": 4096, ", "'sliding_window': ghp has no 4096"},
+                 {"\"partial_rotary_factor\": 0.5, ", "'partial_rotary_factor': ghp has no 0.5"},
+                 {"\"rope_scaling\": {\"factor\": 2.0}, ", "'rope_scaling': ghp has no {"},
+                 {"\"head_dim\": 0, ", "'head_dim'"}};
+
+    for (size_t i = 0; i < sizeof(gpt2) / sizeof(gpt2[0]); i++)
+        check_refused(gpt2_config, gpt2[i].more, GHP_ERR_INPUT, gpt2[i].message);
+    for (size_t i = 0; i < sizeof(llama) / sizeof(llama[0]); i++)
+        check_refused(llama_config, llama[i].more, GHP_ERR_INPUT, llama[i].message);
+    check_refused(gpt2_config, "\"use_holography\": true, ", GHP_ERR_FORMAT,
+                  "'use_holography': ghp does not know this key of a gpt2");
+    check_refused("{\"model_type\": \"bert\"}", "", GHP_ERR_FORMAT, "model_type");
+    check_refused("{\"model_type\": \"gpt2\"}", "", GHP_ERR_FORMAT, "vocab_size");
+    check_refused(
+        "{\"model_type\": \"gpt2\", \"vocab_size\": 7, \"n_positions\": 5, \"n_embd\": 4, "
+        "\"n_layer\": 2, \"n_head\": 3}",
+        "", GHP_ERR_INPUT, "4 channels are not a multiple of 3 heads");
+    check_refused(
+        "{\"model_type\": \"gpt2\", \"vocab_size\": 7, \"n_positions\": 5, \"n_embd\": 4, "
+        "\"n_layer\": 2, \"n_head\": 2, \"activation_function\": \"relu\"}",
+        "", GHP_ERR_FORMAT, "activation_function");
+    check_refused("{\"model_type\": \"llama\", \"vocab_size\": 7, \"max_position_embeddings\": 5, "
+                  "\"hidden_size\": 4, \"intermediate_size\": 6, \"num_hidden_layers\": 2, "
+                  "\"num_attention_heads\": 2, \"rope_parameters\": {\"rope_type\": \"yarn\"}}",
+                  "", GHP_ERR_INPUT, "'rope_parameters.rope_type': ghp has no \"yarn\"");
+}
+
+static void check_same(const struct ghp_hf_config *a, const struct ghp_hf_config *b)
+{
+    CHECK(a->family == b->family && a->vocabulary == b->vocabulary && a->context == b->context);
+    CHECK(a->width == b->width && a->inner == b->inner && a->blocks == b->blocks);
+    CHECK(a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_width == b->head_width);
+    CHECK(a->epsilon == b->epsilon && a->theta == b->theta);
+    CHECK(a->tied == b->tied && a->by_erf == b->by_erf);
+}
+
+/* What is written reads back. */
+static void check_written(const struct ghp_hf_config *config)
+{
+    struct ghp_hf_config back;
+    char *text = NULL;
+    json_t *root = ghp_hf_config_json(config);
+
+    CHECK(root != NULL);
+    CHECK_STATUS(ghp_json_text_of(root, &text), GHP_OK);
+    folder_write_config(text);
+    if (CHECK_STATUS(ghp_hf_config_load(folder_path(), &back), GHP_OK)) check_same(config, &back);
+    free(text);
+    json_decref(root);
+}
+
+CHECK_TEST(config)
+{
+    struct ghp_hf_config c;
+
+    check_values();
+    check_refusals();
+    CHECK(ghp_hf_config_find("gpt2-9m") == NULL);
+    if (CHECK(ghp_hf_config_find("gpt2-1558m") != NULL)) {
+        CHECK_EQ(ghp_hf_config_find("gpt2-1558m")->head_width, 64);
+        check_written(ghp_hf_config_find("gpt2-1558m"));
+    }
+    CHECK_STATUS(load(gpt2_config, "\"tie_word_embeddings\": false, ", &c), GHP_OK);
+    c.by_erf = true;
+    check_written(&c);
+    CHECK_STATUS(load(llama_config, "\"head_dim\": 8, ", &c), GHP_OK);
+    check_written(&c);
+    folder_remove();
+    return check_end();
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/together/test_huggingface.sh - folders of transformers through the tools: small networks of both families
+# with random weights are planned and trained by ghp and by PyTorch, and come back as folders. Wants a python3
+# (GHP_PYTHON) that has torch and transformers.
+set -u
+python=${GHP_PYTHON:-python3}
+program="$GHP_SOURCE/tests/tools/together/huggingface.py"
+export HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error OMP_NUM_THREADS=1
+. "$(dirname "$0")/../scratch.sh"
+
+"$python" -c 'import torch, transformers' 2>/dev/null || {
+    echo "skipped: torch and transformers of '$python' are not there" >&2
+    exit 77
+}
+
+run() { # runs a command that must succeed
+    "$@" >out 2>err </dev/null || {
+        fail "$*"
+        head -5 err >&2
+        return 1
+    }
+}
+
+# 8 windows of 64 bytes and the last label: one batch, so that a step sees all and their order does not count
+python3 -c 'import random; random.seed(3); print(end="".join(random.choices("etaoin shrdlu", k=513)))' >text
+run "$python" "$program" make
+
+losses() { sed -n 's/.*"loss": *\([-+0-9.eE]*\).*/\1/p' "$1"; }
+
+# check NAME STEPS: trained by ghp and by PyTorch from the same folder
+check() {
+    local name=$1 steps=$2
+    run "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$name" -o "$name.profile" || return
+    run "$GHP_BIN/ghp-plan" "$name" --profile "$name.profile" --workers 1 --batch 8 -o "$name.json" || return
+    run mpirun -n 1 "$GHP_BIN/ghp-run" "$name.json" --data bytes:text --steps "$steps" --lr 0.1 --momentum 0.9 \
+        --threads 1 --numerics exact --metrics "$name.metrics" --checkpoint "$name.checkpoint" || return
+    run "$GHP_BIN/ghp-inspect" "$name.json" --export-hf "$name.ours" \
+        --weights "$name.checkpoint/checkpoint.safetensors" || return
+    # what was written is read again: the loss goes on where it was
+    run "$GHP_BIN/ghp-plan" "$name.ours" --profile "$name.profile" --workers 1 --batch 8 -o again.json || return
+    run mpirun -n 1 "$GHP_BIN/ghp-run" again.json --data bytes:text --steps 1 --threads 1 --numerics exact \
+        --metrics again || return
+    run "$python" "$program" train "$name" text "$steps" || return
+    cp out theirs
+    cat "$name.metrics" again >ours
+    [[ $name == *-tied ]] && { # trained apart, the two layers differ from the first step on
+        sed -n 1p "$name.metrics" >ours
+        sed -i 2d theirs
+    }
+    # a float has 6e-8; each loss is a mean of 512 sums over some thousand products, and ten steps carry them on
+    paste <(losses ours) theirs | awk -v n=$(wc -l <theirs) '
+        { d = $1 - $2; if (d < 0) d = -d; if (NF != 2 || d > 1e-5 * $2) bad = 1; print NR, $1, $2 }
+        END { exit bad || NR != n }' >compared || fail "$name: losses here and in PyTorch: $(cat compared)"
+    [[ $name == *-tied ]] && return
+    run "$python" "$program" differ "$name.trained" "$name.ours" || return
+    awk '{ exit !($1 <= 1e-5) }' out || fail "$name: weights differ from PyTorch's by $(cat out) of the largest"
+}
+check gpt-nano 10
+check llama-nano 10
+check gpt-tied 1
+check llama-tied 1
+
+# ---- refusals ----
+mkdir mistral && sed 's/"model_type": "llama"/"model_type": "mistral"/' llama-nano/config.json >mistral/config.json
+denied 1 "'model_type': unknown name 'mistral'; use one of gpt2, llama" "$GHP_BIN/ghp-inspect" mistral
+denied 1 'asks for 65 positions' "$GHP_BIN/ghp-inspect" gpt-nano@65
+denied 1 'is no gpt2 and no llama' "$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/lenet5.json" --export-hf x \
+    --weights gpt-nano.checkpoint/checkpoint.safetensors
+denied 2 'export-hf' "$GHP_BIN/ghp-inspect" gpt-nano --export-hf x
+[ $failures -eq 0 ]
