@@ -245,11 +245,15 @@ static void check_numbers(const char *model, const char *backend, int element_by
     data = case_splits(&b.model, b.work.problem, CASE_DATA, 0, workers);
     mixed = case_splits(&b.model, b.work.problem, CASE_MIXED, 3, workers);
     for (int i = 0; i < 2 * GHP_OPTIMIZERS; i++) {
+        bool last =
+            i == 2 * GHP_OPTIMIZERS - 1; /* AdamW, clipped: stands for the others in short tests */
+
+        if (element_bytes == 4 && !last && !check_full()) continue;
         choose(&b, ghp_optimizer_at(i / 2));
         b.training_config.hyperparameters.clip_norm = i % 2 == 0 ? 0 : 0.5;
         check_syncs(&b, (struct run){.what = "data", .splits = data});
         check_syncs(&b, (struct run){.what = "mixed splits", .splits = mixed});
-        if (!norms) check_stages(&b, data);
+        if (!norms && (last || check_full())) check_stages(&b, data);
     }
     free(mixed);
     free(data);
