@@ -74,6 +74,11 @@ const char *ghp_shape_format(struct ghp_shape s, char text[GHP_SHAPE_TEXT])
     return text;
 }
 
+int ghp_model_owner(const struct ghp_model *model, int layer)
+{
+    return model->layers[layer].tied > 0 ? model->layers[layer].tied - 1 : layer;
+}
+
 int64_t ghp_model_labels(const struct ghp_model *model)
 {
     return model->layers[model->n_layers - 1].in.h;
@@ -115,6 +120,7 @@ void ghp_model_drop_derived(struct ghp_layer *layer)
     memset(layer->states, 0, sizeof layer->states);
     free(layer->out_edges);
     layer->out_edges = NULL;
+    layer->shared = false;
     layer->n_params = layer->n_states = layer->n_consumers = 0;
 }
 

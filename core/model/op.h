@@ -58,7 +58,7 @@ struct ghp_local {
     int repeat; /* batch_norm: ghost batches of n samples that it is run on one after the other; 0: 1 */
     int64_t slice[GHP_MAX_INPUTS]; /* concat, attention: local channels of each input */
     GHP_ATTRIBUTES_MEMBERS /* groups of the window, channels of the view and numbers of heads are local */
-    int64_t vocabulary; /* of the input; embedding: local rows of the table */
+        int64_t vocabulary; /* of the input; embedding: local rows of the table */
 };
 
 enum { GHP_KEY_BYTES = 256 };
@@ -162,7 +162,8 @@ struct ghp_op_facts {
         is_loss; /* ends the network: reads labels, adds to the metrics, makes the first gradient */
     bool takes_ids;   /* its input is token ids; others take numbers */
     bool is_weighted; /* a matrix product: its weights are most of the network's */
-    bool has_bias;    /* a bias layer of its own is behind it unless told not */
+    bool may_tie;  /* its first parameter may be that of an embedding, which has the same sizes */
+    bool has_bias; /* a bias layer of its own is behind it unless told not */
     bool
         has_batch_statistics; /* passes of sums over the samples, which workers reduce, come before the others */
     bool chooses_format; /* x and y may lie in different memory formats, and so may its weights */

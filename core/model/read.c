@@ -107,6 +107,23 @@ static enum ghp_status read_inputs(const struct ghp_node *at, const struct reade
     return GHP_OK;
 }
 
+/* The layer whose parameters this one uses. */
+static enum ghp_status read_tied(const struct ghp_node *at, const struct reader *reader,
+                                 struct ghp_layer *layer)
+{
+    struct ghp_node node;
+    char *name = NULL;
+
+    GHP_TRY(ghp_json_opt_text(at, "tied", &name));
+    if (name == NULL) return GHP_OK;
+    layer->tied = 1 + find_layer(reader, name);
+    free(name);
+    if (layer->tied > 0 && layer->tied != reader->model->n_layers) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "tied", &node));
+    return ghp_json_fail(&node, GHP_ERR_INPUT,
+                         "there is no such layer before this one; name an embedding");
+}
+
 /* The bias that some operations have unless told otherwise, as a layer of its own. */
 static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader)
 {
@@ -151,6 +168,7 @@ static enum ghp_status read_layer(const struct ghp_node *at, struct reader *read
     GHP_TRY_GOTO(status, read_inputs(at, reader, layer), out);
     layer->in = reader->model->layers[layer->inputs[0]].out;
     GHP_TRY_GOTO(status, ghp_attributes_read(at, layer), out);
+    GHP_TRY_GOTO(status, read_tied(at, reader, layer), out);
     status = ghp_model_complete_layer(reader->model, reader->model->n_layers - 1);
     if (status != GHP_OK) {
         status = ghp_json_fail(at, status, "%s", ghp_status_message());

@@ -96,6 +96,7 @@ static json_t *layer_schema(const struct ghp_op_facts *facts, const struct ghp_a
     if (json_object_set_new(inputs, "uniqueItems", json_true()) != 0) keys.whole = false;
     add(&keys, "inputs", inputs, facts->least_inputs > 1);
     add_table(&keys, facts->attributes);
+    if (facts->may_tie) add(&keys, "tied", json_pack("{s:s}", "type", "string"), false);
     if (facts->has_bias) add(&keys, "bias", json_pack("{s:s}", "type", "boolean"), false);
     if (chooser != NULL) {
         add_table(&keys, chooser->brings[choice]);

@@ -191,6 +191,29 @@ static enum ghp_status make_params(const struct ghp_layer *layer, const struct g
     return GHP_OK;
 }
 
+/* Of a layer without parameters of its own: whether the other's are as large as its own would be. */
+static enum ghp_status check_tied(struct ghp_model *model, const struct ghp_layer *layer)
+{
+    struct ghp_layer *owner = &model->layers[layer->tied - 1];
+    const struct ghp_op_facts *facts = ghp_op_of(layer->op);
+    const struct ghp_local whole = ghp_local_whole(layer);
+    int64_t dims[GHP_MAX_DIMS];
+
+    if (!facts->may_tie || owner >= layer || !ghp_op_of(owner->op)->takes_ids)
+        return ghp_model_fail(layer, "is tied to a layer that is no embedding before it; tie a "
+                                     "linear layer to an embedding");
+    ghp_local_param_dims(&whole, &facts->params[0], dims);
+    if (dims[0] != owner->params[0].dims[0] || dims[1] != owner->params[0].dims[1])
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' needs weights [%lld][%lld], but those of '%s' that it is tied "
+                        "to are [%lld][%lld]; make its features the vocabulary, and its input as "
+                        "wide as the embedding",
+                        layer->name, (long long)dims[0], (long long)dims[1], owner->name,
+                        (long long)owner->params[0].dims[0], (long long)owner->params[0].dims[1]);
+    owner->shared = true;
+    return GHP_OK;
+}
+
 /* ---- a layer ---- */
 
 enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
@@ -208,9 +231,12 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
         layer->out = ghp_shape_image(layer->out.c, layer->out.h, layer->out.w);
     if (index == 0) layer->in = layer->out;
     GHP_TRY(check_size(layer));
-    GHP_TRY(make_params(layer, facts->params, layer->params, &layer->n_params));
+    if (layer->tied > 0)
+        GHP_TRY(check_tied(model, layer));
+    else
+        GHP_TRY(make_params(layer, facts->params, layer->params, &layer->n_params));
     GHP_TRY(make_params(layer, facts->states, layer->states, &layer->n_states));
-    layer->learns = layer->n_params > 0;
+    layer->learns = layer->n_params > 0 || layer->tied > 0;
     for (int i = 0; i < layer->n_inputs; ++i)
         layer->learns = layer->learns || model->layers[layer->inputs[i]].learns;
     if (layer->n_params > 0 &&

@@ -88,14 +88,16 @@ static enum ghp_status assign_forward(struct ghp_buffer_assignment *k, struct gh
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
+    int owner = ghp_model_owner(k->how->model, instr->layer);
+    int n_params = k->how->model->layers[owner].n_params;
     unsigned uses = ghp_op_uses(l->op, instr->pass);
     for (int i = 0; i < l->n_inputs; i++)
         at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
     if ((uses & GHP_AT_Y) == 0) return GHP_OK;
     GHP_TRY(ghp_buffer_assignment_make_output(k, instr->layer));
     at->y = k->recompute ? k->now->recompute_y[instr->layer] : k->now->y[instr->layer];
-    for (int p = 0; p < l->n_params; p++)
-        at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
+    for (int p = 0; p < n_params; p++)
+        at->w[p] = k->weights[owner * GHP_MAX_PARAMS + p];
     if (uses & GHP_AT_LABELS) at->labels = k->now->labels;
     if (uses & GHP_AT_METRICS) at->metrics = k->metrics;
     return GHP_OK;
@@ -105,9 +107,9 @@ static enum ghp_status assign_forward(struct ghp_buffer_assignment *k, struct gh
 static enum ghp_status assign_weight_gradients(struct ghp_buffer_assignment *k,
                                                struct ghp_instr *instr)
 {
-    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
-    for (int p = 0; p < l->n_params; p++) {
-        int own = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
+    int owner = ghp_model_owner(k->how->model, instr->layer);
+    for (int p = 0; p < k->how->model->layers[owner].n_params; p++) {
+        int own = k->gradients[owner * GHP_MAX_PARAMS + p];
         if (instr->micro > 0) {
             int64_t elements = k->program->buffers[own].elements;
             own = -1;
@@ -126,14 +128,16 @@ static enum ghp_status assign_backward(struct ghp_buffer_assignment *k, struct g
 {
     const struct ghp_layer *l = &k->how->model->layers[instr->layer];
     struct ghp_operands *at = &instr->at;
+    int owner = ghp_model_owner(k->how->model, instr->layer);
+    int n_params = k->how->model->layers[owner].n_params;
     unsigned uses = ghp_op_uses(l->op, instr->pass);
     if (uses & GHP_AT_DY) at->dy = ghp_buffer_assignment_output_gradient(k, instr->layer);
     for (int i = 0; i < l->n_inputs; i++) {
         if (uses & GHP_AT_X) at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
         if (uses & GHP_AT_DX) at->dx[i] = k->now->dx[l->first_edge + i];
     }
-    for (int p = 0; (uses & GHP_AT_W) && p < l->n_params; p++)
-        at->w[p] = k->weights[instr->layer * GHP_MAX_PARAMS + p];
+    for (int p = 0; (uses & GHP_AT_W) && p < n_params; p++)
+        at->w[p] = k->weights[owner * GHP_MAX_PARAMS + p];
     if (uses & GHP_AT_Y) at->y = ghp_buffer_assignment_output(k, instr->layer);
     if (uses & GHP_AT_LABELS) at->labels = k->now->labels;
     return uses & GHP_AT_DW ? assign_weight_gradients(k, instr) : GHP_OK;

@@ -280,6 +280,7 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
     *program = (struct ghp_program){0};
     if (ghp_staging_trivial(how->staging)) status = ghp_problem_check(how->problem);
     if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->problem);
+    if (status == GHP_OK) status = ghp_split_check_tied(how->model, splits);
     if (status != GHP_OK) return status;
     e = ghp_emitter_of(how, rank, program);
     e.splits = splits;

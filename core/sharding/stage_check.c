@@ -153,6 +153,12 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_
                         "a batch of %" PRId64 " does not divide into %d micro-batches; use a "
                         "divisor",
                         whole.global_batch, u);
+    for (int l = 0; l < model->n_layers && (s->n > 1 || u > 1); l++)
+        if (model->layers[l].tied > 0)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "layer '%s' is tied, which stages and micro-batches do not take; use "
+                            "--pipeline off, or leave 'tied' out",
+                            model->layers[l].name);
     if (s->n > 1) GHP_TRY(check_stages(s, model, whole));
     if (s->shares != NULL)
         GHP_TRY(check_shares(s, whole));

@@ -64,6 +64,7 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     int64_t first_channel; /* of the whole tensor, of local channel 0 */
     int64_t global_channels;
     int64_t first_row; /* embedding: of the whole table, of local row 0 */
+    bool adds_weight;  /* embedding: dw is added to what is there */
     const struct ghp_step_hyperparameters
         *hyperparameters; /* in device memory, in place of `step`; or NULL */
 };

@@ -61,6 +61,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
 
     if (split.kind == GHP_SPLIT_ROWS)
         args.first_row = placement->number % split.tp_size * instr->local.vocabulary;
+    args.adds_weight = layer->shared;
     at.first_sample += instr->micro * placement->micro_batch;
     args.first_sample = at.first_sample;
     args.valid_samples = valid_in(at, step->valid);

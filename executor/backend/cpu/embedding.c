@@ -56,8 +56,9 @@ static void KERNEL(table_weight)(const struct ghp_local *local,
     struct ghp_range rows = ghp_share_of(share, local->vocabulary, 1);
     int64_t channels = local->k;
     float *table = args->at.dw[0];
-    memset(table + rows.first * channels, 0,
-           (size_t)((rows.end - rows.first) * channels) * sizeof *table);
+    if (!args->adds_weight)
+        memset(table + rows.first * channels, 0,
+               (size_t)((rows.end - rows.first) * channels) * sizeof *table);
     for (int64_t i = 0; i < local->n * local->h; i++) {
         int64_t row = row_of(local, args, i);
         const SCALAR *dy = (const SCALAR *)args->at.dy + i * channels;

@@ -31,7 +31,7 @@ static void backward_weight(const struct ghp_local *local, const struct ghp_kern
     const double *dy = args->at.dy;
     double *dw = args->at.dw[0];
 
-    memset(dw, 0, (size_t)(local->vocabulary * local->k) * sizeof *dw);
+    if (!args->adds_weight) memset(dw, 0, (size_t)(local->vocabulary * local->k) * sizeof *dw);
     for (int64_t i = 0; i < local->n * local->h; i++) {
         int64_t row = row_of(local, args, i);
 
@@ -65,8 +65,8 @@ static void position_weight(const struct ghp_local *local, const struct ghp_kern
 
 const struct ghp_reference_kernel ghp_reference_embedding[] = {
     {GHP_OP_EMBEDDING, GHP_PASS_FORWARD, forward, GHP_REFERENCE_W, GHP_REFERENCE_Y, NULL},
-    {GHP_OP_EMBEDDING, GHP_PASS_BACKWARD_WEIGHT, backward_weight, GHP_REFERENCE_DY,
-     GHP_REFERENCE_DW, NULL},
+    {GHP_OP_EMBEDDING, GHP_PASS_BACKWARD_WEIGHT, backward_weight,
+     GHP_REFERENCE_DY | GHP_REFERENCE_DW, GHP_REFERENCE_DW, NULL},
     {GHP_OP_POSITION_EMBEDDING, GHP_PASS_FORWARD, position_forward,
      GHP_REFERENCE_X | GHP_REFERENCE_W, GHP_REFERENCE_Y, NULL},
     {GHP_OP_POSITION_EMBEDDING, GHP_PASS_BACKWARD_WEIGHT, position_weight, GHP_REFERENCE_DY,

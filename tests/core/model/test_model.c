@@ -303,6 +303,41 @@ static void test_sequences(void)
     ghp_model_release(&model);
 }
 
+/* Tied layers have no parameters of their own. */
+static void test_tied(void)
+{
+    static const char input[] = "\"positions\": 4, \"vocabulary\": 7",
+                      embed[] = "{\"name\": \"e\", \"op\": \"embedding\", \"channels\": 6}, ";
+    static const struct refusal cases[] = {
+        {"{\"name\": \"o\", \"op\": \"linear\", \"features\": 8, \"tied\": \"e\"}",
+         "needs weights [8][6], but those of 'e' that it is tied to are [7][6]"},
+        {"{\"name\": \"o\", \"op\": \"linear\", \"features\": 7, \"tied\": \"o\"}",
+         "name an embedding"},
+        {"{\"name\": \"o\", \"op\": \"linear\", \"features\": 7, \"tied\": \"input\"}",
+         "tie a linear layer to an embedding"},
+    };
+    struct ghp_model model;
+    char layers[512], *text = NULL;
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        snprintf(layers, sizeof layers, "%s%s", embed, cases[i].layers);
+        CHECK(parse_sequence(input, layers, &model) != GHP_OK);
+        CHECK_MESSAGE(cases[i].message);
+    }
+    snprintf(layers, sizeof layers,
+             "%s{\"name\": \"o\", \"op\": \"linear\", \"features\": 7, \"tied\": \"e\", \"bias\": "
+             "false}, {\"name\": \"l\", \"op\": \"softmax_cross_entropy\"}",
+             embed);
+    if (!CHECK_STATUS(parse_sequence(input, layers, &model), GHP_OK)) return;
+    CHECK_EQ(ghp_model_owner(&model, 2), 1);
+    CHECK_EQ(ghp_model_owner(&model, 1), 1);
+    CHECK(model.layers[1].shared && model.layers[2].n_params == 0 && model.layers[2].learns);
+    CHECK_STATUS(ghp_model_write(&model, &text), GHP_OK);
+    CHECK(strstr(text, "\"tied\":\"e\"") != NULL);
+    free(text);
+    ghp_model_release(&model);
+}
+
 static void test_missing_file(void)
 {
     struct ghp_model model;
@@ -350,6 +385,7 @@ CHECK_TEST(model)
     test_text();
     test_refusals();
     test_sequences();
+    test_tied();
     test_missing_file();
     test_largest();
     return check_end();

@@ -156,6 +156,7 @@ CHECK_TEST(gradients)
     check_copies();
     check_model(GHP_SOURCE_DIR "/tests/executor/joins.json");
     check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json");
+    check_model(GHP_SOURCE_DIR "/tests/executor/tied.json");
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json");
     check_graph();
     ghp_transport_end(transport);

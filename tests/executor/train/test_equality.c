@@ -1,8 +1,8 @@
 /* ghp-test: np=2,3 np_full=1,4 timeout=300
  *
  * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed splits
- * of a plain, a residual (batch norm, dropout), a gated (products, views, pads), a much joined network and two of sequences, in
- * double on the reference backend and in float on the fast one; a second run gives the same bits; replicas hold the same
+ * of a plain, a residual (batch norm, dropout), a gated (products, views, pads), a much joined network and three of sequences (one with
+ * tied weights), in double on the reference backend and in float on the fast one; a second run gives the same bits; replicas hold the same
  * bits; and each deliberate fault is caught. */
 #include "executor/state/parameters.h"
 #include "executor/train/verify.h"
@@ -137,6 +137,8 @@ CHECK_TEST(equality)
     check_model(GHP_SOURCE_DIR "/tests/executor/sequence.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", "reference", 8);
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", "onednn", 4);
+    check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", "reference", 8);
+    check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn", 4);
     if (workers > 1) {

@@ -1,8 +1,7 @@
 /* core/model/op/ends/softmax_cross_entropy.c - the loss: softmax over the classes, and the mean of -log of the right
  * one.
  *
- * Of a sequence each position has a label and a loss. A negative label is ignored: it has no loss and no gradient, and
- * the mean is over the others of the whole batch. */
+ * Of a sequence each position has a label and a loss. A negative label is ignored: it has no loss and no gradient. */
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 

@@ -48,6 +48,7 @@ const struct ghp_op_facts ghp_op_facts_linear = {
     .divides = ghp_divides_matrix,
     .key = key,
     .is_weighted = true,
+    .may_tie = true,
     .has_bias = true,
     .fuses = GHP_FUSES_BIAS | GHP_FUSES_RELU,
 };

@@ -31,7 +31,8 @@ __global__ void clear_kernel(int64_t n, float *to)
         to[item] = 0;
 }
 
-// One block a place. The first place of an id adds up all of its places, in their order; the others do nothing.
+// One block a place. The first place of an id adds all of its places, in their order, to what is there; the others do
+// nothing.
 template <typename T> __global__ void table_weight_kernel(table_job j)
 {
     __shared__ int earlier;
@@ -49,7 +50,7 @@ template <typename T> __global__ void table_weight_kernel(table_job j)
 
         for (int64_t i = place; i < j.places; i++)
             if (j.ids[i] == id) sum += widen(((const T *)j.dy)[i * j.k + k]);
-        j.dw[row * j.k + k] = sum;
+        j.dw[row * j.k + k] += sum;
     }
 }
 
@@ -86,8 +87,9 @@ cudaError_t table_weight(struct ghp_launch launch, const struct ghp_local *local
     table_job job = table_of(local, args);
 
     return by_type(launch, [&](auto type) {
-        enqueue(clear_kernel, blocks_for(job.rows * job.k), kThreads, 0, launch.stream,
-                job.rows * job.k, job.dw);
+        if (!args->adds_weight)
+            enqueue(clear_kernel, blocks_for(job.rows * job.k), kThreads, 0, launch.stream,
+                    job.rows * job.k, job.dw);
         enqueue(table_weight_kernel<decltype(type)>, (unsigned)job.places, kThreads, 0,
                 launch.stream, job);
     });
