@@ -4,8 +4,8 @@
  * The oracle: tensors whose element is its own global (sample, channel) number are laid out by hand for every worker;
  * each change of layout is then carried out step by step on all workers and must end in the layout laid out by hand. */
 #include "core/sharding/split.h"
+#include "core/sharding/stage.h"
 #include "tests/check.h"
-
 enum { WORKERS = 12, BATCH = 24, CHANNELS = 12 };
 
 /* What one worker holds of the global BATCH x CHANNELS tensor: 0 where it holds nothing. */
@@ -131,6 +131,40 @@ static void test_choices(void)
     CHECK_STATUS(ghp_split_check(&loss, (struct ghp_split){GHP_SPLIT_FULL, 4}, four), GHP_OK);
 }
 
+/* Layers that share parameters hold the same parts of them, and lie in one stage and one micro-batch. */
+static void test_tied(void)
+{
+    static const char text[] =
+        "{\"format\":\"ghp.model/1\",\"name\":\"t\",\"input\":{\"positions\":4,\"vocabulary\":8},"
+        "\"layers\":[{\"name\":\"e\",\"op\":\"embedding\",\"channels\":6},{\"name\":\"o\",\"op\":"
+        "\"linear\",\"features\":8,\"tied\":\"e\",\"bias\":false},"
+        "{\"name\":\"l\",\"op\":\"softmax_cross_entropy\"}]}";
+    const struct ghp_split data = {GHP_SPLIT_DATA, 1}, rows = {GHP_SPLIT_ROWS, 2},
+                           out = {GHP_SPLIT_OUT, 2}, in = {GHP_SPLIT_IN, 2};
+    struct ghp_split splits[4] = {data, data, data, data}, choices[GHP_MAX_CHOICES];
+    struct ghp_problem two = {2, 8};
+    struct ghp_staging staging = {.n = 1, .micro_batches = 2};
+    struct ghp_model model;
+    if (!CHECK_STATUS(ghp_model_parse(text, "t.json", &model), GHP_OK)) return;
+    CHECK_EQ(ghp_split_choices(&model.layers[1], two, choices, GHP_MAX_CHOICES), 1);
+    CHECK_EQ(ghp_split_choices(&model.layers[2], two, choices, GHP_MAX_CHOICES), 1);
+    CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_OK);
+    splits[1] = rows;
+    CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_ERR_INPUT);
+    CHECK_MESSAGE("layer 'o' (split 'data') and 'e' (split 'rows:2') share parameters");
+    splits[2] = in;
+    CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_ERR_INPUT);
+    splits[2] = out;
+    CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_OK);
+    splits[1] = out;
+    CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_ERR_INPUT);
+    splits[2] = in;
+    CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_OK);
+    CHECK_STATUS(ghp_staging_check(&staging, &model, two), GHP_ERR_INPUT);
+    CHECK_MESSAGE("layer 'o' is tied");
+    ghp_model_release(&model);
+}
+
 static void test_problem(void)
 {
     CHECK_STATUS(ghp_problem_check((struct ghp_problem){4, 128}), GHP_OK);
@@ -175,6 +209,7 @@ CHECK_TEST(split)
 {
     test_changes();
     test_choices();
+    test_tied();
     test_problem();
     test_text();
     test_gcd();
