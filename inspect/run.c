@@ -25,6 +25,7 @@ struct ending {
 
 static const struct ending endings[] = {
     {"images_per_s", "1/s", 1, 1},
+    {"tokens_per_s", "1/s", 1, 0},
     {"_per_s", "1/s", 1, 3},
     {"_s", "ms", 1e3, 3},
     {"_bytes", "MiB", 1.0 / 1048576, 3},

@@ -47,11 +47,13 @@ static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, con
                            const struct ghp_prediction *p)
 {
     char memory[32], sent[32];
+    int64_t tokens = ghp_model_tokens(&plan->model);
 
     ghp_table_row(t);
     ghp_table_cell(t, "%s", name);
     ghp_table_cell(t, "%.3f", 1e3 * p->step_s);
     ghp_table_cell(t, "%.1f", images_per_s(plan, p));
+    if (tokens > 0) ghp_table_cell(t, "%.0f", images_per_s(plan, p) * (double)tokens);
     ghp_table_cell(t, "%.3f", 1e3 * p->compute_s);
     ghp_table_cell(t, "%.3f", 1e3 * p->comm_s);
     ghp_table_cell(t, "%.3f", 1e3 * p->exposed_s);
@@ -106,12 +108,14 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
 static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
 {
     struct ghp_table *t = ghp_table_open();
+    bool tokens = ghp_model_tokens(&plan->model) > 0;
     enum ghp_status status;
 
     add_notes(t, plan);
     ghp_table_column(t, "plan", "", 'l');
     ghp_table_column(t, "step", "ms", 'r');
-    ghp_table_column(t, "images/s", "1/s", 'r');
+    ghp_table_column(t, tokens ? "samples/s" : "images/s", "1/s", 'r');
+    if (tokens) ghp_table_column(t, "tokens/s", "1/s", 'r');
     ghp_table_column(t, "compute", "ms", 'r');
     ghp_table_column(t, "reduce", "ms", 'r');
     ghp_table_column(t, "exposed", "ms", 'r');
@@ -229,6 +233,11 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     if (plan->what_if.n > 0)
         ghp_json_put(object, "what_if", ghp_overrides_json(&plan->what_if), failed);
     ghp_json_put(object, "images_per_s", json_real(images_per_s(plan, &plan->predicted)), failed);
+    if (ghp_model_tokens(&plan->model) > 0)
+        ghp_json_put(object, "tokens_per_s",
+                     json_real(images_per_s(plan, &plan->predicted) *
+                               (double)ghp_model_tokens(&plan->model)),
+                     failed);
     ghp_plan_put_result(object, plan, &short_of_memory);
     *failed = *failed || short_of_memory;
     return object;

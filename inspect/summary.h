@@ -14,7 +14,7 @@
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out);
 
-/* The same as an object: keys of the plan file, and images_per_s.
+/* The same as an object: keys of the plan file, images_per_s, and of tokens tokens_per_s.
  *
  * options   taken over (may be NULL): the tool's configuration
  *

@@ -84,6 +84,13 @@ int64_t ghp_model_labels(const struct ghp_model *model)
     return model->layers[model->n_layers - 1].in.h;
 }
 
+int64_t ghp_model_tokens(const struct ghp_model *model)
+{
+    struct ghp_shape in = model->layers[0].out;
+
+    return in.vocabulary > 0 ? in.h : 0;
+}
+
 int64_t ghp_layer_weights(const struct ghp_layer *layer)
 {
     int64_t sum = 0;

@@ -262,6 +262,8 @@ const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
 /* The layer whose parameters a layer uses: itself, or the one that it is tied to. */
 int ghp_model_owner(const struct ghp_model *model, int layer);
 int64_t ghp_model_labels(const struct ghp_model *model);  /* labels of a sample: one a position */
+/* Tokens of a sample; 0: the network's input are none. */
+int64_t ghp_model_tokens(const struct ghp_model *model);
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */
 
 #endif

@@ -171,6 +171,13 @@ static void print_memory(const struct ghp_run *run, FILE *out)
     fprintf(out, "\n");
 }
 
+static void print_test(const struct ghp_run *run, FILE *out)
+{
+    fprintf(out, "test accuracy %.2f %%, loss %.6f", 100 * run->test_accuracy, run->test_loss);
+    if (run->test_perplexity > 0) fprintf(out, ", perplexity %.4g", run->test_perplexity);
+    fprintf(out, ", over all %" PRId64 " samples\n", run->test_samples);
+}
+
 enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
 {
     char step[TEXT_BYTES];
@@ -180,17 +187,17 @@ enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
     GHP_TRY(print_layers(run, out));
     fprintf(out, "\n");
     print_where(run, out);
-    fprintf(out, "step %s, %.1f images/s; %" PRId64 " steps in %.2f s",
+    fprintf(out, "step %s, %.1f %s/s",
             ghp_seconds_format(run->prediction_errors->step.measured_s, step, sizeof(step)),
-            run->images_per_s, run->losses->steps, run->seconds);
+            run->images_per_s, run->tokens_per_s > 0 ? "samples" : "images");
+    if (run->tokens_per_s > 0) fprintf(out, ", %.0f tokens/s", run->tokens_per_s);
+    fprintf(out, "; %" PRId64 " steps in %.2f s", run->losses->steps, run->seconds);
     if (run->losses->steps > 0)
         fprintf(out, "; loss %.6f -> %.6f", run->losses->kept[0], run->losses->last);
     fprintf(out, "\n");
     print_input(run, out);
     print_memory(run, out);
-    if (run->has_accuracy)
-        fprintf(out, "test accuracy %.2f %%, loss %.6f, over all %" PRId64 " samples\n",
-                100 * run->test_accuracy, run->test_loss, run->test_samples);
+    if (run->has_accuracy) print_test(run, out);
     return ferror(out) ? GHP_FAIL(GHP_ERR_IO, "cannot write the report; see where stdout goes")
                        : GHP_OK;
 }

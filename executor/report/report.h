@@ -22,6 +22,7 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     uint64_t seed;
     int64_t first_step, steps; /* first_step .. steps - 1 were trained */
     double images_per_s, seconds;
+    double tokens_per_s; /* 0: the network's input are no tokens */
     int64_t peak_bytes; /* that the plan predicted, a worker */
     int64_t allocated_bytes;
     int64_t peak_rss_over_base_bytes; /* greatest of all workers; -1: not known */
@@ -31,6 +32,7 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     const struct ghp_losses *losses; /* of steps first_step ... */
     bool has_accuracy;
     double test_accuracy, test_loss;
+    double test_perplexity; /* 0: not of tokens */
     int64_t test_samples;
     uint64_t weights_hash, program_hash;
     int different;                               /* tensor whose replicas differ, -1: none */

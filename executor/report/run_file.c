@@ -76,6 +76,7 @@ static void put_results(json_t *o, const struct ghp_run *run)
                                           : json_null());
     put(o, "measured_step_s", real(run->prediction_errors->step.measured_s));
     put(o, "images_per_s", real(run->images_per_s));
+    if (run->tokens_per_s > 0) put(o, "tokens_per_s", real(run->tokens_per_s));
     put(o, "measured_training_s", real(run->seconds));
     put(o, "peak_bytes", json_integer(run->peak_bytes));
     put(o, "allocated_bytes", json_integer(run->allocated_bytes));
@@ -89,6 +90,8 @@ static void put_results(json_t *o, const struct ghp_run *run)
     put(o, "final_loss", run->losses->steps > 0 ? real(run->losses->last) : json_null());
     put(o, "test_accuracy", run->has_accuracy ? real(run->test_accuracy) : json_null());
     put(o, "test_loss", run->has_accuracy ? real(run->test_loss) : json_null());
+    if (run->has_accuracy && run->test_perplexity > 0)
+        put(o, "test_perplexity", real(run->test_perplexity));
     put(o, "test_samples", run->has_accuracy ? json_integer(run->test_samples) : json_null());
     put(o, "weights_hash", hash(run->weights_hash));
     put(o, "replicas_equal", json_boolean(run->different < 0));

@@ -44,6 +44,7 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->first_step = t->first_step;
     run->steps = t->done;
     run->images_per_s = step_s > 0 ? (double)e->plan.problem.global_batch / step_s : 0;
+    run->tokens_per_s = run->images_per_s * (double)ghp_model_tokens(&e->plan.model);
     run->seconds = t->seconds;
     run->resident_exact = t->memory != NULL && t->memory->exact;
     run->samples_loaded = ghp_worker_prefetched(e->worker).taken;
@@ -52,6 +53,7 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->has_accuracy = t->has_evaluation;
     run->test_accuracy = t->evaluation.accuracy;
     run->test_loss = t->evaluation.loss;
+    run->test_perplexity = t->evaluation.perplexity;
     run->test_samples = t->evaluation.samples;
 }
 

@@ -60,6 +60,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(evaluator), done);
     GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, stop, evaluation), done);
+    if (ghp_model_tokens(work.model) > 0) evaluation->perplexity = exp(evaluation->loss);
     evaluation->seconds = ghp_now_s() - begin;
 done:
     ghp_worker_close(evaluator);

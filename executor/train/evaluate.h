@@ -12,6 +12,7 @@
 struct ghp_evaluation {
     int64_t samples;
     double loss;     /* mean */
+    double perplexity; /* exp(loss); 0: the network's input are no tokens */
     double accuracy; /* share of samples whose largest output is their label */
     double seconds;
     bool complete; /* else it was told to end, and nothing else is set */

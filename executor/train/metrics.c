@@ -103,21 +103,30 @@ static enum ghp_status write_line(struct ghp_metrics *m, json_t *line)
     return written ? GHP_OK : fail_write(m);
 }
 
+/* The line with one more number, where there is one; NULL without memory. */
+static json_t *with(json_t *line, const char *key, double value)
+{
+    if (!(value > 0) || json_object_set_new(line, key, json_real(value)) == 0) return line;
+    json_decref(line);
+    return NULL;
+}
+
 enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics_step *s)
 {
     json_t *line = json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "step", (json_int_t)s->step, "epoch",
                              (json_int_t)s->epoch, "loss", s->loss, "top1", s->top1, "images_per_s",
                              s->images_per_s, "learning_rate", s->learning_rate);
 
-    if (s->gradient_norm > 0)
-        json_object_set_new(line, "gradient_norm", json_real(s->gradient_norm));
-    return write_line(m, line);
+    line = with(line, "gradient_norm", s->gradient_norm);
+    return write_line(m, with(line, "tokens_per_s", s->tokens_per_s));
 }
 
 enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int64_t epoch,
                                        const struct ghp_evaluation *e)
 {
-    return write_line(m, json_pack("{s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)step, "epoch",
-                                   (json_int_t)epoch, "test_loss", e->loss, "test_top1",
-                                   e->accuracy, "test_samples", (json_int_t)e->samples));
+    json_t *line = json_pack("{s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)step, "epoch",
+                             (json_int_t)epoch, "test_loss", e->loss, "test_top1", e->accuracy,
+                             "test_samples", (json_int_t)e->samples);
+
+    return write_line(m, with(line, "test_perplexity", e->perplexity));
 }

@@ -2,7 +2,9 @@
  * grows.
  *
  *     {"step": 12, "epoch": 0, "loss": 1.93, "top1": 0.41, "images_per_s": 812.4, "learning_rate": 0.01}
- *     {"step": 125, "epoch": 1, "test_loss": 0.31, "test_top1": 0.912, "test_samples": 2000} */
+ *     {"step": 125, "epoch": 1, "test_loss": 0.31, "test_top1": 0.912, "test_samples": 2000}
+ *
+ * Where the network's input are tokens, a step has "tokens_per_s" besides, and an evaluation "test_perplexity". */
 #ifndef GHP_EXECUTOR_TRAIN_METRICS_H
 #define GHP_EXECUTOR_TRAIN_METRICS_H
 
@@ -24,6 +26,7 @@ struct ghp_metrics_step {
     int64_t step, epoch; /* from 0 */
     double loss, top1, images_per_s, learning_rate;
     double gradient_norm; /* 0: not taken, and left out */
+    double tokens_per_s;  /* 0: the network's input are no tokens, and left out */
 };
 enum ghp_status ghp_metrics_step(struct ghp_metrics *metrics, const struct ghp_metrics_step *step);
 /* step: steps done so far. */

@@ -55,7 +55,12 @@ static enum ghp_status note_result(struct ghp_training *t)
         .images_per_s = step_s > 0 ? (double)batch / step_s : 0,
         .gradient_norm = r.gradient_norm,
         .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
-    ghp_progress_step(t->losses.steps, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
+    line.tokens_per_s =
+        line.images_per_s * (double)ghp_model_tokens(ghp_worker_work(t->worker)->model);
+    if (line.tokens_per_s > 0)
+        ghp_progress_step(t->losses.steps, "loss %.4f, %.0f tokens/s", r.loss, line.tokens_per_s);
+    else
+        ghp_progress_step(t->losses.steps, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
     if (t->metrics != NULL) keep_metrics(t, ghp_metrics_step(t->metrics, &line));
     return GHP_OK;
 }

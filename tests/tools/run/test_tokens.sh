@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/run/test_tokens.sh - a network of tokens through the tools, from files of tokens: what is reported of
+# tokens beside samples, that two workers train as one, and what is refused.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+model="$GHP_SOURCE/models/gpt-nano.json"
+
+python3 -c 'import random; random.seed(3); print(end="".join(random.choices("etaoin shrdlu", k=64 * 16 + 1)))' >text
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>&1 ||
+    fail "profile: $(cat out)"
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 4 -o plan.json >out 2>&1 ||
+    fail "plan: $(cat out)"
+grep -q 'tokens/s' out || fail "a plan's table has no tokens/s: $(cat out)"
+
+train() { mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --threads 1 "$@" </dev/null; }
+
+train --data bytes:text --train-fraction 0.5 --steps 4 --run run.json --metrics metrics >out 2>err ||
+    fail "run: $(cat err)"
+grep -qE 'samples/s, [0-9]+ tokens/s' out || fail "no tokens/s: $(cat out)"
+grep -qE 'loss [0-9.]+, perplexity [0-9.]+, over all 8 samples' out || fail "no perplexity: $(cat out)"
+awk -v i="$(number images_per_s run.json)" -v t="$(number tokens_per_s run.json)" -v l="$(number test_loss run.json)" \
+    -v p="$(number test_perplexity run.json)" \
+    'function far(a, b) { return a - b > 1e-6 * b || b - a > 1e-6 * b } # both are printed in full
+     BEGIN { exit far(t, 64 * i) || far(p, exp(l)) }' || fail "tokens/s or perplexity in run.json"
+# the first step has no rate yet
+[ "$(grep -c tokens_per_s metrics)" = 3 ] || fail "tokens_per_s in metrics: $(cat metrics)"
+[ "$(grep -c test_perplexity metrics)" -ge 1 ] || fail "test_perplexity in metrics: $(cat metrics)"
+
+train --data bytes:text --verify 2 >out 2>err || fail "two workers: $(tail -3 out) $(cat err)"
+
+printf 'abc' >odd
+for bad in 'tokens:odd|odd number of bytes' 'bytes:odd|fewer than one window' 'bytes:absent|cannot read' \
+    'tokens:text|odd number of bytes' 'cifar10:.|no data in|takes|samples of'; do
+    train --data "${bad%%|*}" --steps 1 >out 2>err && fail "${bad%%|*} was taken"
+    grep -qE "${bad#*|}" err || fail "${bad%%|*}: $(cat err)"
+done
+[ $failures -eq 0 ]
