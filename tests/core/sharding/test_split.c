@@ -6,6 +6,7 @@
 #include "core/sharding/split.h"
 #include "core/sharding/stage.h"
 #include "tests/check.h"
+
 enum { WORKERS = 12, BATCH = 24, CHANNELS = 12 };
 
 /* What one worker holds of the global BATCH x CHANNELS tensor: 0 where it holds nothing. */
