@@ -21,7 +21,7 @@ struct ghp_hf_config {
     int64_t head_width; /* channels of a head */
     double epsilon;     /* of the norms */
     double theta;       /* llama: of the rotary positions */
-    bool tied;          /* the file has one tensor for the embedding and the output layer */
+    bool tied;          /* the output layer's weights are the embedding's */
     bool by_erf;        /* gpt2: gelu by erf, not by its approximation with tanh */
     double deviation;   /* of the first weights */
     double dropout;     /* the largest probability that it asks for; ghp trains it without */

@@ -37,10 +37,6 @@ enum ghp_status ghp_hf_load(const char *path, struct ghp_model *model)
     if (status == GHP_OK && config.dropout > 0)
         ghp_warn("%s: the network asks for dropout of %g; ghp trains it without", path,
                  config.dropout);
-    if (status == GHP_OK && config.tied)
-        ghp_warn("%s: the output layer is tied to the embedding; ghp trains a copy for each: they "
-                 "will differ",
-                 path);
     free(text);
     ghp_hf_network_release(&network);
     return status;

@@ -136,6 +136,12 @@ static bool is_head(const struct row *row)
     return is(row, "linear") && row->out == VOCABULARY;
 }
 
+/* An output layer that uses the embedding's weights. */
+static bool is_tied(const struct maker *m, const struct row *row)
+{
+    return is_head(row) && m->config->tied;
+}
+
 static bool has_bias(const struct maker *m, const struct row *row)
 {
     return m->family->bias && (is_norm(row) || (is(row, "linear") && !is_head(row)));
@@ -159,7 +165,10 @@ static void put_attributes(struct maker *m, const struct row *row, json_t *layer
     if (is(row, "linear"))
         ghp_json_put(layer, "features", json_integer(size_of(c, row->out)), failed);
     if (is(row, "embedding")) ghp_json_put(layer, "channels", json_integer(c->width), failed);
-    if (row->in != NONE) ghp_json_put(layer, "deviation", json_real(deviation(c, row)), failed);
+    if (is_tied(m, row))
+        ghp_json_put(layer, "tied", json_string(m->family->begin[0].name), failed);
+    else if (row->in != NONE)
+        ghp_json_put(layer, "deviation", json_real(deviation(c, row)), failed);
     if (is_norm(row)) ghp_json_put(layer, "epsilon", json_real(c->epsilon), failed);
     if (is(row, "gelu") && !c->by_erf)
         ghp_json_put(layer, "approximate", json_string("tanh"), failed);
@@ -240,11 +249,8 @@ static void add_rows(struct maker *m, const struct row *rows)
 {
     for (const struct row *row = rows; row->name != NULL; row++) {
         add_layer(m, row);
-        if (row->out == NONE) continue;
-        if (is_head(row) && m->config->tied) /* it begins as a copy of the embedding's */
-            add_part(m, &m->network->tensors[0], row, "weight");
-        else
-            add_tensor(m, row, "weight");
+        if (row->out == NONE || is_tied(m, row)) continue;
+        add_tensor(m, row, "weight");
         if (has_bias(m, row)) add_tensor(m, row, "bias");
     }
 }

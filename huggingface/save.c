@@ -56,6 +56,7 @@ static struct ghp_hf_config guess(const struct ghp_model *model)
         .epsilon = norm->norm.epsilon,
         .deviation = 0.02, /* of no account: the weights are there */
         .theta = layer_of(model, "layers.0.self_attn.q_rotary")->heads.base,
+        .tied = layer_of(model, "lm_head")->tied > 0,
         .by_erf = layer_of(model, "h.0.mlp.act")->norm.gelu == GHP_GELU_ERF};
 
     if (config.heads > 0) config.head_width = heads->out.c / config.heads;
