@@ -2,7 +2,7 @@
  * weights of a checkpoint. */
 #include "inspect/inspect.h"
 
-#include "huggingface/huggingface.h"
+#include "onnx/huggingface/huggingface.h"
 #include "onnx/onnx.h"
 #include "core/model/safetensors.h"
 

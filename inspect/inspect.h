@@ -74,7 +74,8 @@ enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, co
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (a run of an older version, or without prediction);
  *           GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_inspect_prediction_error(struct ghp_display *report, const char *const *paths, int n);
+enum ghp_status ghp_inspect_prediction_error(struct ghp_display *report, const char *const *paths,
+                                             int n);
 
 /* The profile that a plan was made with.
  *
@@ -96,7 +97,7 @@ enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char
 enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_model *model,
                                    const char *path, const char *checkpoint);
 
-/* Writes a network as a folder of transformers (huggingface/huggingface.h).
+/* Writes a network as a folder of transformers (onnx/huggingface/huggingface.h).
  *
  * checkpoint   safetensors with a tensor for each parameter
  *

@@ -1,7 +1,7 @@
 /* onnx/network.c - see network.h. */
 #include "onnx/network.h"
 
-#include "huggingface/huggingface.h"
+#include "onnx/huggingface/huggingface.h"
 #include "onnx/onnx.h"
 
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)

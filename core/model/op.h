@@ -8,7 +8,8 @@
  *   1. core/model/model.h      one line of GHP_OP_LIST (and a field among GHP_ATTRIBUTES, if a key needs one);
  *   2. core/model/op/FAMILY/NAME.c: its facts;
  *   3. executor/backend        its rows in reference/, cpu/ and cuda/kernels/ with their kernels, in a file of the
- *                              family or in a new one, which the build finds; a backend without them is refused by name;
+ *                              family or in a new one, which the build finds; a backend without them is refused
+ *                              by name;
  *   4. onnx/operator           its row: how it is written as ONNX, and how it is read; without, it is refused;
  *   5. tests                   executor/op_define.c (its definition); where it takes sizes or several inputs, also
  *                              core/model/test_ops.c (its keys) and executor/op_case.c (shapes);

@@ -2,8 +2,8 @@
  * tokens.
  *
  * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers", or its token ids as
- * int32; and "its labels": one, or one for each position of a sequence; a negative label is ignored. It knows nothing of
- * workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and
+ * int32; and "its labels": one, or one for each position of a sequence; a negative label is ignored. It knows nothing
+ * of workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and
  * reads its own part. Images from files are normalised, per channel, to zero mean and unit deviation over the whole
  * training set; the test set is normalised with the training set's numbers.
  *

@@ -1,8 +1,9 @@
-/* executor/data/synthetic.c - images or tokens made from numbers: nothing to download, the same for everyone with the same seed.
+/* executor/data/synthetic.c - images or tokens made from numbers: nothing to download, the same for everyone with the
+ * same seed.
  *
- * Each class has a pattern of random tiles; a sample (of a sequence with labels, each position) is its class's pattern plus noise of the same strength, scaled to
- * about unit deviation, so that a network can learn it but not at once. A sample depends on seed and number alone and
- * is made when asked for.
+ * Each class has a pattern of random tiles; a sample (of a sequence with labels, each position) is its class's pattern
+ * plus noise of the same strength, scaled to about unit deviation, so that a network can learn it but not at once. A
+ * sample depends on seed and number alone and is made when asked for.
  *
  * Of tokens three in four follow from the one before, by one rule for all samples; the others are drawn. Labels are one
  * position ahead. */

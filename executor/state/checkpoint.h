@@ -3,9 +3,9 @@
  *
  * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. Weights and
  * statistics under their names, the optimizer's moments as "momentum.<name>" and so on (core/optimizer); the metadata
- * holds format, model, optimizer, a checksum of the whole file and struct ghp_checkpoint. A killed run leaves the last complete file, and perhaps a temporary one beside it,
- * which the next run removes. A file that was damaged afterwards is noticed by its checksum, and the one before it is
- * read instead. */
+ * holds format, model, optimizer, a checksum of the whole file and struct ghp_checkpoint. A killed run leaves the last
+ * complete file, and perhaps a temporary one beside it, which the next run removes. A file that was damaged afterwards
+ * is noticed by its checksum, and the one before it is read instead. */
 #ifndef GHP_EXECUTOR_STATE_CHECKPOINT_H
 #define GHP_EXECUTOR_STATE_CHECKPOINT_H
 

@@ -1,7 +1,7 @@
 /* executor/state/init_huggingface.c - first weights from a folder of Hugging Face's transformers, the network's own or
  * another of the same layers. */
 #include "executor/state/init.h"
-#include "huggingface/huggingface.h"
+#include "onnx/huggingface/huggingface.h"
 
 #include <stdlib.h>
 #include <string.h>

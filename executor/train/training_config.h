@@ -1,8 +1,8 @@
 /* executor/train/training_config.h - what a training consists of, whatever the plan: first weights, data, order,
  * learning rates.
  *
- * Turns a step's number into the step that a worker runs, with what its optimizer needs. Two workers (or N and one) that follow the same training
- * config train alike. */
+ * Turns a step's number into the step that a worker runs, with what its optimizer needs. Two workers (or N and one)
+ * that follow the same training config train alike. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
 #define GHP_EXECUTOR_TRAIN_TRAINING_CONFIG_H
 
@@ -20,7 +20,8 @@ struct ghp_training_config {
     struct ghp_hyperparameters hyperparameters; /* the learning rate is the schedule's */
 };
 
-/* The step with this number, beyond the schedule's last at its last rate; its samples are borrowed from the training config until the second call from now.
+/* The step with this number, beyond the schedule's last at its last rate; its samples are borrowed from the training
+ * config until the second call from now.
  * Local. */
 struct ghp_step ghp_training_config_step(struct ghp_training_config *training_config, int64_t step);
 

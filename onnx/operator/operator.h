@@ -1,8 +1,8 @@
 /* onnx/operator/operator.h - ONNX's operators: how each is read, and as which each of ghp's operations is written.
  *
  * A file of a family of operators ends with its rows, `const struct ghp_onnx_operator ghp_onnx_FAMILY[]`; the build
- * finds it (cmake/GhpTables.cmake), and nothing else names an operator. An operator without a row is refused by its name
- * when a graph is read, an operation without one when a network is written.
+ * finds it (cmake/GhpTables.cmake), and nothing else names an operator. An operator without a row is refused by its
+ * name when a graph is read, an operation without one when a network is written.
  *
  * To add an operation: a row with its two functions, and its line in docs/onnx.md.
  *

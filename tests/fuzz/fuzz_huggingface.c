@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_huggingface.c - the reader of config.json. What it accepts is made into a network, and comes back
  * the same when it is written. */
 #include "core/base/file.h"
-#include "huggingface/place.h"
+#include "onnx/huggingface/place.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

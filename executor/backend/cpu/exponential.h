@@ -8,9 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* e^x of x <= 88; below -87, where float's normal numbers end, 0. With n = x / ln 2 rounded it is 2^n times a polynomial
- * of x - n ln 2: adding 3 2^22 rounds to a whole number and leaves it in the lowest bits, from where it is added to the
- * exponent. ln 2 has two parts, of which n times the first is exact. */
+/* e^x of x <= 88; below -87, where float's normal numbers end, 0. With n = x / ln 2 rounded it is 2^n times a
+ * polynomial of x - n ln 2: adding 3 2^22 rounds to a whole number and leaves it in the lowest bits, from where it is
+ * added to the exponent. ln 2 has two parts, of which n times the first is exact. */
 static inline __attribute__((always_inline)) float ghp_exponential(float x)
 {
     const float rounder = 12582912.0f, first = 0.693359375f, second = -2.12194440e-4f;

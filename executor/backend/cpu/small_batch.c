@@ -1,5 +1,5 @@
-/* executor/backend/cpu/small_batch.c - linear layers over few samples (or positions of all of them), in float: what is read or written there is the
- * weights.
+/* executor/backend/cpu/small_batch.c - linear layers over few samples (or positions of all of them), in float: what is
+ * read or written there is the weights.
  *
  * A library's matrix product packs its operands, which costs more than a product with few rows itself. These loops
  * take the weights as they lie, each number once, lines being asked for a page before their turn, and have all

@@ -2,8 +2,8 @@
  * prepared pass.
  *
  * A pass is run by cuDNN (cuda/conv.c), by cuBLASLt (cuda/linear.c) or by ghp's own kernels
- * (cuda/native.h, kernels/row.h, cuda/direct.c). Everything is enqueued on the compute stream. What is kept in scratch begins at
- * multiples of GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
+ * (cuda/native.h, kernels/row.h, cuda/direct.c). Everything is enqueued on the compute stream. What is kept in scratch
+ * begins at multiples of GHP_CUDA_ALIGN_BYTES, however the arena placed scratch itself.
  *
  * To add an operation: its kernel and its row in a *.cu (kernels/row.h); where the host prepares something or a pass
  * fuses others, the row in a table of cuda/native.h. */

@@ -1,9 +1,9 @@
 /* executor/backend/cuda/linear.c - linear layers by cuBLASLt.
  *
- * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt (n counts the positions of all samples), which counts columns first, x c x n, w c x k, y k x n:
- * y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead of the workspace; their gradient is
- * made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's in float; in bf16, where it would want
- * the bias rounded, ghp's own kernel adds it. */
+ * x [n][c], w [k][c], y [n][k] in memory are for cuBLASLt (n counts the positions of all samples), which counts columns
+ * first, x c x n, w c x k, y k x n: y = w^T x, dx = w dy, dw = x dy^T. In bf16 the weights are cast in scratch, ahead
+ * of the workspace; their gradient is made in float. A bias and a ReLU that the forward pass fuses are cuBLASLt's in
+ * float; in bf16, where it would want the bias rounded, ghp's own kernel adds it. */
 #include "executor/backend/cuda/backend_cuda_private.h"
 
 #include <inttypes.h>

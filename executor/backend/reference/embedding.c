@@ -1,5 +1,5 @@
-/* executor/backend/reference/embedding.c - embedding: y = the row of w [rows][k] that the id names, zeros where it is no
- * local row; and position_embedding: y = x + w [position][c]. */
+/* executor/backend/reference/embedding.c - embedding: y = the row of w [rows][k] that the id names, zeros where it is
+ * no local row; and position_embedding: y = x + w [position][c]. */
 #include "executor/backend/reference/reference.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* executor/backend/reference/softmax_cross_entropy.c - the loss: y = softmax(x); -log y[label] and whether the label's
- * is the greatest are added to the metrics. dx = (y - 1 at the label) loss_scale. A row is a position of a sample; where
- * its label is negative it is left out, and dx is 0. */
+ * is the greatest are added to the metrics. dx = (y - 1 at the label) loss_scale. A row is a position of a sample;
+ * where its label is negative it is left out, and dx is 0. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-// executor/backend/cuda/kernels/embedding.cu - embedding: rows of a table by token id; and position_embedding, which adds
+// executor/backend/cuda/kernels/embedding.cu - embedding: rows of a table by token id; and position_embedding,
+// which adds
 // a row a position. Tables and their gradients are float.
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"

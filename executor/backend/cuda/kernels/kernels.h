@@ -116,7 +116,8 @@ struct ghp_softmax_job {
 };
 int64_t ghp_softmax_scratch(int64_t rows);
 cudaError_t ghp_launch_softmax(struct ghp_launch launch, const struct ghp_softmax_job *job);
-/* dx = (y - [label]) scale, 0 of a negative label; at the label itself as the negative sum of the others, which keeps its digits. */
+/* dx = (y - [label]) scale, 0 of a negative label; at the label itself as the negative sum of the others, which keeps
+ * its digits. */
 cudaError_t ghp_launch_softmax_back(struct ghp_launch launch, const struct ghp_softmax_job *job,
                                     float scale, void *dx);
 

@@ -1,12 +1,12 @@
-/* huggingface/save.c - a network as a folder: its config read off its layers, and its weights joined again.
+/* onnx/huggingface/save.c - a network as a folder: its config read off its layers, and its weights joined again.
  *
- * Whether a network is of a family is not asked layer by layer: the config that its sizes suggest is made into a network
- * again, and the two must be the same. */
+ * Whether a network is of a family is not asked layer by layer: the config that its sizes suggest is made into a
+ * network again, and the two must be the same. */
 #include "core/base/json_lines.h"
 #include "core/model/model_private.h"
 #include "core/model/safetensors.h"
-#include "huggingface/huggingface.h"
-#include "huggingface/place.h"
+#include "onnx/huggingface/huggingface.h"
+#include "onnx/huggingface/place.h"
 
 #include <errno.h>
 #include <stdlib.h>

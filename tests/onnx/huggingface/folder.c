@@ -1,5 +1,5 @@
-/* tests/huggingface/folder.c - see folder.h. */
-#include "tests/huggingface/folder.h"
+/* tests/onnx/huggingface/folder.c - see folder.h. */
+#include "tests/onnx/huggingface/folder.h"
 
 #include "core/base/file.h"
 #include "core/base/hash.h"

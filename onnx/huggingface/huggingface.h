@@ -1,4 +1,5 @@
-/* huggingface/huggingface.h - networks in folders of Hugging Face's transformers: config.json and model.safetensors.
+/* onnx/huggingface/huggingface.h - networks in folders of Hugging Face's transformers: config.json and
+ * model.safetensors.
  *
  *     FOLDER           as transformers' save_pretrained writes it, of model type gpt2 or llama
  *     gpt2-124m        known by name, without weights; also gpt2-355m, gpt2-774m, gpt2-1558m
@@ -7,9 +8,10 @@
  * onnx/network.h takes such a path to ghp_hf_load, so every tool reads folders where it reads models. What is mapped to
  * what, and what is refused: docs/huggingface.md.
  *
- * Tested  tests/huggingface/test_load.c, tests/huggingface/test_weights.c, tests/tools/together/test_huggingface.sh */
-#ifndef GHP_HUGGINGFACE_HUGGINGFACE_H
-#define GHP_HUGGINGFACE_HUGGINGFACE_H
+ * Tested  tests/onnx/huggingface/test_load.c, tests/onnx/huggingface/test_weights.c,
+ * tests/tools/together/test_huggingface.sh */
+#ifndef GHP_ONNX_HUGGINGFACE_HUGGINGFACE_H
+#define GHP_ONNX_HUGGINGFACE_HUGGINGFACE_H
 
 #include "core/model/model.h"
 

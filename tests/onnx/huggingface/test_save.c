@@ -2,9 +2,9 @@
  * configs; and what is of no family is refused. */
 #include "core/model/model_private.h"
 #include "core/model/safetensors.h"
-#include "huggingface/huggingface.h"
+#include "onnx/huggingface/huggingface.h"
 #include "tests/check.h"
-#include "tests/huggingface/folder.h"
+#include "tests/onnx/huggingface/folder.h"
 
 #include <limits.h>
 

@@ -1,8 +1,8 @@
-/* launcher/job.c - see launcher/job.h. */
-#include "launcher/job.h"
+/* executor/launcher/job.c - see executor/launcher/job.h. */
+#include "executor/launcher/job.h"
 
 #include "core/base/clock.h"
-#include "launcher/family.h"
+#include "executor/launcher/family.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,10 +1,10 @@
-/* huggingface/config.h - what a config.json of transformers says of a network, for the families that ghp has.
+/* onnx/huggingface/config.h - what a config.json of transformers says of a network, for the families that ghp has.
  *
  * Every key is known: one that changes what the network computes is read, or refused by its name where its value is
  * none that ghp has; of the others it is known that they change nothing. A key in neither list is refused, since nobody
  * can say which of the two it is. */
-#ifndef GHP_HUGGINGFACE_CONFIG_H
-#define GHP_HUGGINGFACE_CONFIG_H
+#ifndef GHP_ONNX_HUGGINGFACE_CONFIG_H
+#define GHP_ONNX_HUGGINGFACE_CONFIG_H
 
 #include "core/base/json.h"
 
@@ -30,7 +30,7 @@ struct ghp_hf_config {
 /* Reads FOLDER/config.json.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT naming the key, with line and column
- * Tested    tests/huggingface/test_config.c */
+ * Tested    tests/onnx/huggingface/test_config.c */
 enum ghp_status ghp_hf_config_load(const char *folder, struct ghp_hf_config *config);
 
 /* The config of a network that is known by its name (gpt2-124m and its larger ones), or NULL. */

@@ -1,5 +1,6 @@
-/* tests/launcher/test_restart.c - which plan follows which failure, after which pause, and when it is given up. */
-#include "launcher/restart.h"
+/* tests/executor/launcher/test_restart.c - which plan follows which failure, after which pause, and when it is given
+ * up. */
+#include "executor/launcher/restart.h"
 
 #include "tests/check.h"
 

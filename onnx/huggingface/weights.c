@@ -1,7 +1,7 @@
-/* huggingface/weights.c - the weights of a folder under ghp's names; see huggingface.h. */
+/* onnx/huggingface/weights.c - the weights of a folder under ghp's names; see huggingface.h. */
 #include "core/model/safetensors.h"
-#include "huggingface/huggingface.h"
-#include "huggingface/place.h"
+#include "onnx/huggingface/huggingface.h"
+#include "onnx/huggingface/place.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* huggingface/place.c - see place.h. */
-#include "huggingface/place.h"
+/* onnx/huggingface/place.c - see place.h. */
+#include "onnx/huggingface/place.h"
 
 #include "core/base/status.h"
 

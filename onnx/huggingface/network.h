@@ -1,12 +1,13 @@
-/* huggingface/network.h - private to huggingface: a network of a family as ghp's layers, and the tensors of its file.
+/* onnx/huggingface/network.h - private to huggingface: a network of a family as ghp's layers, and the tensors of its
+ * file.
  *
  * Both come from one table a family, so that a layer and what the file calls its weights stand side by side. Layers are
  * called as the file's modules where there is one; a tensor that a file fuses (the queries, keys and values of gpt2) is
  * cut into the parameters of several layers. */
-#ifndef GHP_HUGGINGFACE_NETWORK_H
-#define GHP_HUGGINGFACE_NETWORK_H
+#ifndef GHP_ONNX_HUGGINGFACE_NETWORK_H
+#define GHP_ONNX_HUGGINGFACE_NETWORK_H
 
-#include "huggingface/config.h"
+#include "onnx/huggingface/config.h"
 
 enum { GHP_HF_NAME = 96, GHP_HF_PARTS = 3 };
 
@@ -37,7 +38,7 @@ struct ghp_hf_named {  /* a network that a path names */
 /* network   released by the caller; zeroed on failure
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/huggingface/test_network.c */
+ * Tested    tests/onnx/huggingface/test_network.c */
 enum ghp_status ghp_hf_network_make(const struct ghp_hf_config *config,
                                     const struct ghp_hf_named *named,
                                     struct ghp_hf_network *network);

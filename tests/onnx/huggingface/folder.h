@@ -1,5 +1,5 @@
-/* tests/huggingface/folder.h - a folder of transformers, made here: a config and tensors whose values tell which they
- * are. */
+/* tests/onnx/huggingface/folder.h - a folder of transformers, made here: a config and tensors whose values tell which
+ * they are. */
 #ifndef GHP_TESTS_HUGGINGFACE_FOLDER_H
 #define GHP_TESTS_HUGGINGFACE_FOLDER_H
 

@@ -1,8 +1,8 @@
 /* The weights of a folder: each parameter beside the place in the file that it is by definition, names with and
  * without prefix, what files hold besides, and every way in which a file can be another network's. */
-#include "huggingface/huggingface.h"
+#include "onnx/huggingface/huggingface.h"
 #include "tests/check.h"
-#include "tests/huggingface/folder.h"
+#include "tests/onnx/huggingface/folder.h"
 
 struct expected { /* a parameter, and where it lies in the file */
     const char *param;

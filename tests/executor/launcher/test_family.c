@@ -1,6 +1,6 @@
-/* tests/launcher/test_family.c - a child's child whose parent has died is found and killed, though it left its process
- * group; a process of somebody else is not. */
-#include "launcher/family.h"
+/* tests/executor/launcher/test_family.c - a child's child whose parent has died is found and killed, though it left its
+ * process group; a process of somebody else is not. */
+#include "executor/launcher/family.h"
 
 #include "tests/check.h"
 

@@ -1,5 +1,5 @@
-/* huggingface/config.c - see config.h. */
-#include "huggingface/config.h"
+/* onnx/huggingface/config.c - see config.h. */
+#include "onnx/huggingface/config.h"
 
 #include <limits.h>
 #include <stdlib.h>

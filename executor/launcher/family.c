@@ -1,5 +1,5 @@
-/* launcher/family.c - see launcher/family.h. */
-#include "launcher/family.h"
+/* executor/launcher/family.c - see executor/launcher/family.h. */
+#include "executor/launcher/family.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* launcher/restart.c - see launcher/restart.h. */
-#include "launcher/restart.h"
+/* executor/launcher/restart.c - see executor/launcher/restart.h. */
+#include "executor/launcher/restart.h"
 
 static const double longest_pause_s = 60;
 

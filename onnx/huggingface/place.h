@@ -1,8 +1,8 @@
-/* huggingface/place.h - private to huggingface: what a path says. */
-#ifndef GHP_HUGGINGFACE_PLACE_H
-#define GHP_HUGGINGFACE_PLACE_H
+/* onnx/huggingface/place.h - private to huggingface: what a path says. */
+#ifndef GHP_ONNX_HUGGINGFACE_PLACE_H
+#define GHP_ONNX_HUGGINGFACE_PLACE_H
 
-#include "huggingface/network.h"
+#include "onnx/huggingface/network.h"
 
 #include <limits.h>
 

@@ -1,9 +1,9 @@
 /* ghp-test: timeout=60
  *
- * tests/launcher/test_job.c - a command is watched to its end, however it ends: by itself, by a signal, because it is
- * silent, because it is asked to stop; what it leaves behind is killed; which of its words are kept. */
-#include "launcher/family.h"
-#include "launcher/job.h"
+ * tests/executor/launcher/test_job.c - a command is watched to its end, however it ends: by itself, by a signal,
+ * because it is silent, because it is asked to stop; what it leaves behind is killed; which of its words are kept. */
+#include "executor/launcher/family.h"
+#include "executor/launcher/job.h"
 
 #include "core/base/clock.h"
 #include "tests/check.h"

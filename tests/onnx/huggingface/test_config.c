@@ -1,8 +1,8 @@
 /* Configs: what they say, what is usual where they say nothing, what they say that ghp does not compute, and the
  * networks that are known by name. */
-#include "huggingface/config.h"
+#include "onnx/huggingface/config.h"
 #include "tests/check.h"
-#include "tests/huggingface/folder.h"
+#include "tests/onnx/huggingface/folder.h"
 
 /* The config with `more` ("\"key\": value, ") in front of its keys. */
 static enum ghp_status load(const char *text, const char *more, struct ghp_hf_config *config)

@@ -1,5 +1,5 @@
-/* huggingface/network.c - see network.h. */
-#include "huggingface/network.h"
+/* onnx/huggingface/network.c - see network.h. */
+#include "onnx/huggingface/network.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -147,8 +147,8 @@ static bool has_bias(const struct maker *m, const struct row *row)
     return m->family->bias && (is_norm(row) || (is(row, "linear") && !is_head(row)));
 }
 
-/* Of the first weights, where none are read. A gpt2 begins with smaller ones in the layers that end a branch of a block,
- * so that the sum of all branches is no larger with more blocks. */
+/* Of the first weights, where none are read. A gpt2 begins with smaller ones in the layers that end a branch of a
+ * block, so that the sum of all branches is no larger with more blocks. */
 static double deviation(const struct ghp_hf_config *c, const struct row *row)
 {
     bool ends_branch = c->family == GHP_HF_GPT2 && strstr(row->name, "c_proj") != NULL;

@@ -1,12 +1,12 @@
-/* launcher/family.h - the processes that this one started, and those that these started, however deep: so that none is
- * left behind when one in between has died.
+/* executor/launcher/family.h - the processes that this one started, and those that these started, however deep: so that
+ * none is left behind when one in between has died.
  *
  * Linux only: orphans come to this process (a subreaper), and /proc says who is whose child. Nobody else's process is
  * ever signalled. Processes on other nodes are mpirun's daemons' to end.
  *
- * Tested  tests/launcher/test_family.c */
-#ifndef GHP_LAUNCHER_FAMILY_H
-#define GHP_LAUNCHER_FAMILY_H
+ * Tested  tests/executor/launcher/test_family.c */
+#ifndef GHP_EXECUTOR_LAUNCHER_FAMILY_H
+#define GHP_EXECUTOR_LAUNCHER_FAMILY_H
 
 #include "core/base/status.h"
 

@@ -1,10 +1,10 @@
-/* huggingface/huggingface.c - see huggingface.h. */
-#include "huggingface/huggingface.h"
+/* onnx/huggingface/huggingface.c - see huggingface.h. */
+#include "onnx/huggingface/huggingface.h"
 
 #include "core/base/json_lines.h"
 #include "core/base/log.h"
 #include "core/model/model_private.h"
-#include "huggingface/place.h"
+#include "onnx/huggingface/place.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,12 @@
-/* launcher/job.h - one attempt: a command that is started, watched and ended.
+/* executor/launcher/job.h - one attempt: a command that is started, watched and ended.
  *
  * The command runs in a process group of its own, so that the terminal's Ctrl-C reaches ghp-launch alone, and its
  * stderr goes through this process, which keeps the sentence that says why it failed. What it leaves behind when it
- * ends is killed (launcher/family.h).
+ * ends is killed (executor/launcher/family.h).
  *
  * Call order: start -> watch. */
-#ifndef GHP_LAUNCHER_JOB_H
-#define GHP_LAUNCHER_JOB_H
+#ifndef GHP_EXECUTOR_LAUNCHER_JOB_H
+#define GHP_EXECUTOR_LAUNCHER_JOB_H
 
 #include "core/base/heartbeat.h"
 

@@ -1,13 +1,13 @@
-/* launcher/ghp-launch.c - the tool that keeps a training going: it starts ghp-run under mpirun, watches it, and starts
- * it again from the last checkpoint, under a plan for the workers that are left.
+/* executor/launcher/ghp-launch.c - the tool that keeps a training going: it starts ghp-run under mpirun, watches it,
+ * and starts it again from the last checkpoint, under a plan for the workers that are left.
  *
  * It is outside of MPI, so that nothing that ends a run ends it. It restarts and does not repair. */
 #include "core/base/log.h"
 #include "core/base/opts.h"
 #include "core/plan/plan.h"
-#include "launcher/family.h"
-#include "launcher/job.h"
-#include "launcher/restart.h"
+#include "executor/launcher/family.h"
+#include "executor/launcher/job.h"
+#include "executor/launcher/restart.h"
 
 #include <errno.h>
 #include <signal.h>
