@@ -13,7 +13,8 @@
 static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  struct ghp_onnx_array *x, struct ghp_onnx_source *w, int *layer)
 {
-    struct ghp_layer like = {.op = GHP_OP_LINEAR, .n_inputs = 1, .out = {w->array.dims[0], 1, 1}};
+    struct ghp_layer like = {
+        .op = GHP_OP_LINEAR, .n_inputs = 1, .out = ghp_shape_image(w->array.dims[0], 1, 1)};
 
     if (x->n != 2 || w->array.n != 2 || w->array.dims[1] != x->dims[1] || w->array.dims[0] < 1 ||
         w->array.dims[0] > GHP_ONNX_MAX_SIZE * INT64_C(16))

@@ -30,7 +30,7 @@ bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     char images[512], labels[512], folder[512], spec[600];
     struct ghp_data_request request = {.spec = spec,
                                        .global_batch = BATCH,
-                                       .shape = {1, SIDE, SIDE, GHP_AXES_IMAGE},
+                                       .shape = ghp_shape_image(1, SIDE, SIDE),
                                        .sample_labels = 1,
                                        .classes = CLASSES};
     struct ghp_data *data = NULL;

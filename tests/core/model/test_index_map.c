@@ -17,7 +17,8 @@ static bool keeps_channels(const struct ghp_layer *layer)
 
 static struct ghp_layer view_of(int n, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
-    struct ghp_layer layer = {.name = (char *)(uintptr_t) "v", .op = GHP_OP_VIEW, .in = {4, 2, 3}};
+    struct ghp_layer layer = {
+        .name = (char *)(uintptr_t) "v", .op = GHP_OP_VIEW, .in = ghp_shape_image(4, 2, 3)};
 
     layer.view = (struct ghp_view){.n = n, .offset = offset};
     memcpy(layer.view.sizes, sizes, (size_t)n * sizeof *sizes);
@@ -57,7 +58,8 @@ static void check_views(void)
 
 static void check_pads(void)
 {
-    struct ghp_layer layer = {.name = (char *)(uintptr_t) "p", .op = GHP_OP_PAD, .in = {2, 3, 3}};
+    struct ghp_layer layer = {
+        .name = (char *)(uintptr_t) "p", .op = GHP_OP_PAD, .in = ghp_shape_image(2, 3, 3)};
 
     layer.border =
         (struct ghp_border){.before = {0, 2, 1}, .after = {0, 0, 1}, .fill = GHP_FILL_REFLECT};

@@ -106,7 +106,10 @@ static void test_changes(void)
 
 static void test_choices(void)
 {
-    struct ghp_layer conv = {.name = "c", .op = GHP_OP_CONV2D, .in = {3, 8, 8}, .out = {8, 8, 8}};
+    struct ghp_layer conv = {.name = "c",
+                             .op = GHP_OP_CONV2D,
+                             .in = ghp_shape_image(3, 8, 8),
+                             .out = ghp_shape_image(8, 8, 8)};
     conv.window.groups = 1;
     struct ghp_split splits[GHP_MAX_CHOICES];
     struct ghp_problem four = {4, 8};
@@ -126,8 +129,10 @@ static void test_choices(void)
              4); /* data, out:2, rows:2, out:4 */
     CHECK_STATUS(ghp_split_check(&table, (struct ghp_split){GHP_SPLIT_IN, 2}, four), GHP_ERR_INPUT);
     CHECK_MESSAGE("data, out, rows");
-    struct ghp_layer loss = {
-        .name = "l", .op = GHP_OP_SOFTMAX_CE, .in = {10, 1, 1}, .out = {10, 1, 1}};
+    struct ghp_layer loss = {.name = "l",
+                             .op = GHP_OP_SOFTMAX_CE,
+                             .in = ghp_shape_image(10, 1, 1),
+                             .out = ghp_shape_image(10, 1, 1)};
     CHECK_EQ(ghp_split_choices(&loss, four, splits, GHP_MAX_CHOICES), 3); /* data, full:2, full:4 */
     CHECK_STATUS(ghp_split_check(&loss, (struct ghp_split){GHP_SPLIT_FULL, 4}, four), GHP_OK);
 }

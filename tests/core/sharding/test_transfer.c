@@ -32,7 +32,7 @@ static struct ghp_transfer some_transfer(struct ghp_staging *s)
     struct ghp_transfer t = {.staging = s,
                              .n_layers = LAYERS,
                              .from_stage = draw(2),
-                             .shape = {CHANNELS, 2, 1},
+                             .shape = ghp_shape_image(CHANNELS, 2, 1),
                              .element_bytes = 4};
 
     *s = (struct ghp_staging){.n = 2, .micro_batches = 1 + draw(2)};
@@ -143,7 +143,7 @@ static void check_costs(void)
                              .to_stage = 1,
                              .from = {GHP_LAYOUT_BATCH, 1},
                              .to = {GHP_LAYOUT_BATCH, 1},
-                             .shape = {8, 1, 1},
+                             .shape = ghp_shape_image(8, 1, 1),
                              .element_bytes = 4};
     const double bytes = 16 * 8 * 4;
 

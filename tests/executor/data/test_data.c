@@ -82,7 +82,7 @@ static struct ghp_data_request request_for(const char *kind)
     return (struct ghp_data_request){.spec = spec,
                                      .seed = 1,
                                      .global_batch = 4,
-                                     .shape = {1, SIDE, SIDE, GHP_AXES_IMAGE},
+                                     .shape = ghp_shape_image(1, SIDE, SIDE),
                                      .sample_labels = 1,
                                      .classes = 3};
 }

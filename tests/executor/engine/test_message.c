@@ -52,7 +52,7 @@ static void draw_case(struct case_of *c, int element_bytes)
     *t = (struct ghp_transfer){.staging = s,
                                .n_layers = LAYERS,
                                .from_stage = draw(2),
-                               .shape = {CHANNELS, PIXELS, 1},
+                               .shape = ghp_shape_image(CHANNELS, PIXELS, 1),
                                .element_bytes = element_bytes};
     t->to_stage = 1 - t->from_stage;
     t->whole.workers = stages * groups;
