@@ -55,7 +55,7 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
 
 static bool has_values(const struct ghp_init_ops *ops, const char *path)
 {
-    struct ghp_init_file *file;
+    void *file;
     bool found = false;
 
     if (ops->open(path, &file) != GHP_OK) return false;
@@ -82,7 +82,7 @@ struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed)
 
 struct match { /* one file and the model's list; owned but for the choice */
     const struct ghp_init_choice *choice;
-    struct ghp_init_file *file;
+    void *file;
     struct ghp_tensors_list list;
     const char **have, **want; /* NULL-terminated names of the file, of the model */
     int *item;                 /* the file's item of each of the model's tensors */

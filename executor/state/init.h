@@ -20,19 +20,17 @@ struct ghp_init_tensor { /* one entry of a file */
     bool is_filled; /* the file has no values for it, only one number that is repeated */
 };
 
-struct ghp_init_file; /* each kind's own */
-
-struct ghp_init_ops { /* a kind of file */
+struct ghp_init_ops { /* a kind of file; `file` is what its open made */
     const char *text; /* what is written of its files in messages, such as "FILE.safetensors" */
     bool (*names)(const char *path); /* whether a path is of one */
     bool is_model;                   /* its files are networks too, and may hold no values */
     /* GHP_ERR_IO, GHP_ERR_FORMAT */
-    enum ghp_status (*open)(const char *path, struct ghp_init_file **file);
-    void (*close)(struct ghp_init_file *file); /* accepts NULL */
-    int (*count)(const struct ghp_init_file *file);
-    struct ghp_init_tensor (*item)(const struct ghp_init_file *file, int i);
+    enum ghp_status (*open)(const char *path, void **file);
+    void (*close)(void *file); /* accepts NULL */
+    int (*count)(const void *file);
+    struct ghp_init_tensor (*item)(const void *file, int i);
     /* all values of item i in C order, as element_bytes (4 or 8) numbers; may fail where they are no such numbers */
-    enum ghp_status (*read)(struct ghp_init_file *file, int i, int element_bytes, void *values);
+    enum ghp_status (*read)(void *file, int i, int element_bytes, void *values);
 };
 
 extern const struct ghp_init_ops ghp_init_safetensors, ghp_init_onnx, ghp_init_huggingface;

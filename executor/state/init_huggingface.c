@@ -3,52 +3,39 @@
 #include "executor/state/init.h"
 #include "onnx/huggingface/huggingface.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-struct ghp_init_file {
-    struct ghp_hf_weights *weights;
-};
-
-static void close_file(struct ghp_init_file *f)
+static void close_file(void *file)
 {
-    if (f == NULL) return;
-    ghp_hf_weights_close(f->weights);
-    free(f);
+    ghp_hf_weights_close(file);
 }
 
-static enum ghp_status open_file(const char *path, struct ghp_init_file **file)
+static enum ghp_status open_file(const char *path, void **file)
 {
-    struct ghp_init_file *f = ghp_alloc(1, sizeof(*f));
-    enum ghp_status status;
+    struct ghp_hf_weights *weights;
+    enum ghp_status status = ghp_hf_weights_open(path, &weights);
 
-    *file = NULL;
-    if (f == NULL) return GHP_NO_MEMORY();
-    status = ghp_hf_weights_open(path, &f->weights);
-    if (status == GHP_OK)
-        *file = f;
-    else
-        close_file(f);
+    *file = weights;
     return status;
 }
 
-static int count_items(const struct ghp_init_file *f)
+static int count_items(const void *file)
 {
-    return ghp_hf_weights_count(f->weights);
+    return ghp_hf_weights_count(file);
 }
 
-static struct ghp_init_tensor item_of(const struct ghp_init_file *f, int i)
+static struct ghp_init_tensor item_of(const void *file, int i)
 {
-    struct ghp_hf_weight weight = ghp_hf_weights_item(f->weights, i);
+    struct ghp_hf_weight weight = ghp_hf_weights_item(file, i);
     struct ghp_init_tensor item = {.name = weight.name, .n_dims = weight.n_dims};
 
     memcpy(item.dims, weight.dims, sizeof(item.dims));
     return item;
 }
 
-static enum ghp_status read_item(struct ghp_init_file *f, int i, int element_bytes, void *values)
+static enum ghp_status read_item(void *file, int i, int element_bytes, void *values)
 {
-    return ghp_hf_weights_read(f->weights, i, element_bytes, values);
+    return ghp_hf_weights_read(file, i, element_bytes, values);
 }
 
 const struct ghp_init_ops ghp_init_huggingface = {.text = "FOLDER",

@@ -6,40 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct ghp_init_file {
-    struct ghp_onnx_tensors *tensors;
-};
-
-static void close_file(struct ghp_init_file *f)
+static void close_file(void *file)
 {
-    if (f == NULL) return;
-    ghp_onnx_tensors_close(f->tensors);
-    free(f);
+    ghp_onnx_tensors_close(file);
 }
 
-static enum ghp_status open_file(const char *path, struct ghp_init_file **file)
+static enum ghp_status open_file(const char *path, void **file)
 {
-    struct ghp_init_file *f = ghp_alloc(1, sizeof(*f));
-    enum ghp_status status;
+    struct ghp_onnx_tensors *tensors;
+    enum ghp_status status = ghp_onnx_tensors_open(path, &tensors);
 
-    *file = NULL;
-    if (f == NULL) return GHP_NO_MEMORY();
-    status = ghp_onnx_tensors_open(path, &f->tensors);
-    if (status == GHP_OK)
-        *file = f;
-    else
-        close_file(f);
+    *file = tensors;
     return status;
 }
 
-static int count_items(const struct ghp_init_file *f)
+static int count_items(const void *file)
 {
-    return ghp_onnx_tensors_count(f->tensors);
+    return ghp_onnx_tensors_count(file);
 }
 
-static struct ghp_init_tensor item_of(const struct ghp_init_file *f, int i)
+static struct ghp_init_tensor item_of(const void *file, int i)
 {
-    struct ghp_onnx_weight weight = ghp_onnx_tensors_item(f->tensors, i);
+    struct ghp_onnx_weight weight = ghp_onnx_tensors_item(file, i);
     struct ghp_init_tensor item = {
         .name = weight.name, .n_dims = weight.n_dims, .is_filled = weight.is_filled};
 
@@ -47,17 +35,17 @@ static struct ghp_init_tensor item_of(const struct ghp_init_file *f, int i)
     return item;
 }
 
-static enum ghp_status read_item(struct ghp_init_file *f, int i, int element_bytes, void *values)
+static enum ghp_status read_item(void *file, int i, int element_bytes, void *values)
 {
-    int64_t elements = ghp_onnx_tensors_item(f->tensors, i).elements;
+    int64_t elements = ghp_onnx_tensors_item(file, i).elements;
     enum ghp_status status;
     double *wide = values;
     float *narrow;
 
-    if (element_bytes == 4) return ghp_onnx_tensors_read(f->tensors, i, values);
+    if (element_bytes == 4) return ghp_onnx_tensors_read(file, i, values);
     narrow = ghp_alloc((size_t)elements, sizeof(*narrow));
     if (narrow == NULL) return GHP_NO_MEMORY();
-    status = ghp_onnx_tensors_read(f->tensors, i, narrow);
+    status = ghp_onnx_tensors_read(file, i, narrow);
     for (int64_t k = 0; status == GHP_OK && k < elements; k++)
         wide[k] = narrow[k];
     free(narrow);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct ghp_init_file {
+struct shown {
     struct ghp_safetensors *file;
     int n;
     const struct ghp_safetensor **items; /* those that are shown; owned list of borrowed entries */
@@ -34,18 +34,20 @@ static bool is_named(const char *path)
     return n > n_suffix && strcmp(path + n - n_suffix, suffix) == 0;
 }
 
-static void close_file(struct ghp_init_file *f)
+static void close_file(void *file)
 {
+    struct shown *f = file;
+
     if (f == NULL) return;
     free(f->items);
     ghp_safetensors_close(f->file);
     free(f);
 }
 
-static enum ghp_status open_file(const char *path, struct ghp_init_file **file)
+static enum ghp_status open_file(const char *path, void **file)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_init_file *f = ghp_alloc(1, sizeof(*f));
+    struct shown *f = ghp_alloc(1, sizeof(*f));
     bool is_checkpoint;
 
     *file = NULL;
@@ -66,21 +68,26 @@ fail:
     return status;
 }
 
-static int count_items(const struct ghp_init_file *f)
+static int count_items(const void *file)
 {
+    const struct shown *f = file;
+
     return f->n;
 }
 
-static struct ghp_init_tensor item_of(const struct ghp_init_file *f, int i)
+static struct ghp_init_tensor item_of(const void *file, int i)
 {
+    const struct shown *f = file;
     struct ghp_init_tensor item = {.name = f->items[i]->name, .n_dims = f->items[i]->n_dims};
 
     memcpy(item.dims, f->items[i]->dims, sizeof(item.dims));
     return item;
 }
 
-static enum ghp_status read_item(struct ghp_init_file *f, int i, int element_bytes, void *values)
+static enum ghp_status read_item(void *file, int i, int element_bytes, void *values)
 {
+    struct shown *f = file;
+
     return ghp_safetensors_read(f->file, f->items[i], element_bytes, values);
 }
 
