@@ -7,6 +7,7 @@
 #define GHP_TESTS_ONNX_GRAPH_H
 
 #include "onnx/file/file.h"
+#include "onnx/onnx.h"
 #include "tests/check.h"
 
 static struct ghp_onnx_tensor tensors[16];
@@ -79,6 +80,17 @@ static inline void save(const char *to, const char *output)
     ends[1] = (struct ghp_onnx_value){
         .name = output, .type = GHP_ONNX_FLOAT, .n_dims = 2, .dims = {-1, 2}};
     CHECK_STATUS(ghp_onnx_file_save(to, &graph), GHP_OK);
+}
+
+/* The graph up to this output, saved there, is not taken: so it ends, and says this. */
+static inline void refused(const char *to, const char *output, enum ghp_status status,
+                           const char *said)
+{
+    struct ghp_model model;
+
+    save(to, output);
+    CHECK_STATUS(ghp_onnx_load(to, &model), status);
+    CHECK_MESSAGE(said);
 }
 
 #endif

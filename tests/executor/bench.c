@@ -7,6 +7,8 @@
 #include "tests/check.h"
 #include "tests/executor/cases.h"
 
+#include <unistd.h>
+
 enum ghp_status bench_open(struct bench *b, struct ghp_transport *transport, const char *model_path,
                            const char *backend, int element_bytes)
 {
@@ -127,4 +129,14 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
     CHECK(hash == copied);
     ghp_tensors_release(&list);
     return hash;
+}
+
+void bench_folder(struct ghp_comm *world, int workers, const char *test, char folder[BENCH_FOLDER])
+{
+    long id = (long)getpid();
+    long *ids = ghp_alloc((size_t)workers, sizeof(*ids));
+
+    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
+    snprintf(folder, BENCH_FOLDER, "/tmp/ghp-test-%s-%ld", test, ids[0]);
+    free(ids);
 }

@@ -44,6 +44,10 @@ enum ghp_status bench_worker(struct bench *bench, const struct ghp_split *splits
 enum ghp_status bench_steps(struct bench *bench, struct ghp_worker *worker, int64_t first,
                             int64_t last);
 
+/* The name of a folder of its own for a test's checkpoints, the same on all workers of the world; nothing is made. */
+enum { BENCH_FOLDER = 64 };
+void bench_folder(struct ghp_comm *world, int workers, const char *test, char folder[BENCH_FOLDER]);
+
 /* The fingerprint of all weights and moments, which gathered copies of each tensor must have too. */
 uint64_t bench_fingerprint(struct ghp_worker *worker);
 

@@ -16,15 +16,6 @@
 static char path[64];
 static float floats[4096];
 
-static void refused(const char *output, enum ghp_status status, const char *said)
-{
-    struct ghp_model model;
-
-    save(path, output);
-    CHECK_STATUS(ghp_onnx_load(path, &model), status);
-    CHECK_MESSAGE(said);
-}
-
 static void reads_as(const char *output, const char *layers)
 {
     struct ghp_model model;
@@ -88,21 +79,22 @@ static void check_unsupported(void)
 {
     begin(13, -1, 4, 0, 0);
     node("Erf", "y", "x", NULL);
-    refused("y", GHP_ERR_INPUT, "node 'y' (Erf, opset 13) is of an operation that ghp has not");
+    refused(path, "y", GHP_ERR_INPUT,
+            "node 'y' (Erf, opset 13) is of an operation that ghp has not");
     CHECK_MESSAGE("AveragePool");
     begin(13, -1, 4, 0, 0);
     number(node("Relu", "y", "x", NULL), "slope", 1);
-    refused("y", GHP_ERR_INPUT, "attribute 'slope'");
+    refused(path, "y", GHP_ERR_INPUT, "attribute 'slope'");
     begin(6, -1, 4, 0, 0);
     node("Relu", "y", "x", NULL);
-    refused("y", GHP_ERR_INPUT, "opset 6 is not supported");
+    refused(path, "y", GHP_ERR_INPUT, "opset 6 is not supported");
     begin(13, -1, 4, 0, 0);
     list(node("Transpose", "y", "x", NULL), "perm", (int64_t[]){1, 0}, 2);
-    refused("y", GHP_ERR_INPUT, "moves the batch");
+    refused(path, "y", GHP_ERR_INPUT, "moves the batch");
     begin(13, -1, 4, 0, 0);
     node("Softmax", "p", "x", NULL);
     node("Relu", "y", "p", NULL);
-    refused("y", GHP_ERR_INPUT, "only at the end");
+    refused(path, "y", GHP_ERR_INPUT, "only at the end");
 }
 
 /* An ONNX file has no lines: what is wrong is at a node. The whole message, but for the path in front. */
@@ -111,7 +103,7 @@ static void refused_at(const char *output, const char *place, const char *remedy
     char start[200];
 
     snprintf(start, sizeof start, "%s: %s", path, place);
-    refused(output, GHP_ERR_INPUT, start);
+    refused(path, output, GHP_ERR_INPUT, start);
     CHECK(strncmp(ghp_status_message(), start, strlen(start)) == 0);
     CHECK_MESSAGE(remedy);
 }
@@ -236,30 +228,30 @@ static void check_graphs(void)
     begin(13, -1, 4, 0, 0); /* cyclic */
     node("Relu", "a", "b", NULL);
     node("Relu", "b", "a", NULL);
-    refused("b", GHP_ERR_INPUT, "which no earlier node makes");
+    refused(path, "b", GHP_ERR_INPUT, "which no earlier node makes");
     begin(13, -1, 4, 0, 0); /* missing */
     node("MatMul", "y", "x", "nowhere");
-    refused("y", GHP_ERR_INPUT, "reads 'nowhere'");
+    refused(path, "y", GHP_ERR_INPUT, "reads 'nowhere'");
     begin(13, -1, 4, 0, 0); /* sizes whose product is no number */
     constant("shape", GHP_ONNX_INT64, 1, (int64_t[]){2}, huge);
     node("ConstantOfShape", "w", "shape", NULL);
     node("MatMul", "y", "x", "w");
-    refused("y", GHP_ERR_INPUT, "2^40");
+    refused(path, "y", GHP_ERR_INPUT, "2^40");
     begin(13, -1, 4, 0, 0);
     constant("shape", GHP_ONNX_INT64, 1, (int64_t[]){2}, huge);
     node("Reshape", "y", "x", "shape");
-    refused("y", GHP_ERR_INPUT, "shape of other size");
+    refused(path, "y", GHP_ERR_INPUT, "shape of other size");
     begin(13, -1, 1 << 20, 1 << 20, 1 << 20);
     node("Relu", "y", "x", NULL);
-    refused("y", GHP_ERR_INPUT, "use smaller sizes");
+    refused(path, "y", GHP_ERR_INPUT, "use smaller sizes");
     begin(13, -1, 1, 1, 1); /* repeated beyond all memory */
     constant("shape", GHP_ONNX_INT64, 1, (int64_t[]){3}, many);
     node("Expand", "y", "x", "shape");
-    refused("y", GHP_ERR_INPUT, "does not fit");
+    refused(path, "y", GHP_ERR_INPUT, "does not fit");
     begin(13, -1, 4, 3, 3); /* a kernel beyond numbers */
     constant("w", GHP_ONNX_FLOAT, 4, (int64_t[]){1, 4, 1, 1}, floats);
     list(node("Conv", "y", "x", "w"), "strides", huge, 2);
-    refused("y", GHP_ERR_INPUT, "in strides");
+    refused(path, "y", GHP_ERR_INPUT, "in strides");
 }
 
 /* Adding a network to itself over and over has paths without number. */

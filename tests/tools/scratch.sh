@@ -17,6 +17,21 @@ number() { sed -n "s/^ *\"$1\": *\([-+0-9.eE]*\),*\$/\1/p" "$2" | head -n 1; }
 
 larger() { awk -v a="$1" -v b="$2" 'BEGIN { print (b + 0 > a + 0) ? b : a }'; }
 
+# waits SECONDS COMMAND...: until the command succeeds
+waits() {
+    local end=$((SECONDS + $1))
+    until "${@:2}"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.05
+    done
+}
+
+# alive PROCESS: it has not ended, nor waits as a zombie for whoever started it
+alive() { kill -0 "$1" 2>/dev/null && [ "$(ps -o stat= -p "$1" | cut -c1)" != Z ]; }
+
+# lines N: metrics.jsonl has so many
+lines() { [ -e metrics.jsonl ] && [ "$(wc -l <metrics.jsonl)" -ge "$1" ]; }
+
 # denied CODE 'TEXT' COMMAND...: exits with CODE, says TEXT (a regular expression) on stderr, and nothing on stdout
 denied() {
     local code=$1 text=$2 got=0

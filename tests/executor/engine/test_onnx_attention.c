@@ -76,20 +76,6 @@ static void means(const char *output, int layers, bool causal)
     ghp_onnx_file_close(&file);
 }
 
-static void refused(const char *output, const char *said)
-{
-    struct ghp_onnx_import import = {0};
-    struct ghp_onnx_file file;
-
-    save(path, output);
-    if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return;
-    CHECK_STATUS(ghp_onnx_import(&file, &(struct ghp_onnx_options){.output = output}, &import),
-                 GHP_ERR_INPUT);
-    CHECK_MESSAGE(said);
-    ghp_onnx_import_release(&import);
-    ghp_onnx_file_close(&file);
-}
-
 /* One product and its parts as 'q', 'k' and 'v', of three axes or of four. */
 static void put_qkv(bool four)
 {
@@ -170,17 +156,17 @@ static void check_refusals(void)
     at = put_attention("y", false);
     at->attributes[at->n_attributes++] =
         (struct ghp_onnx_attribute){.name = "scale", .kind = GHP_ONNX_REAL, .real = 0.25};
-    refused("y", "scales its scores by 0.25");
+    refused(path, "y", GHP_ERR_INPUT, "scales its scores by 0.25");
     begin_sequence(23);
     put_qkv(true);
     mask[1] = 0;
     put_attention("y", true);
-    refused("y", "neither causal nor empty");
+    refused(path, "y", GHP_ERR_INPUT, "neither causal nor empty");
     mask[1] = -INFINITY;
     begin_sequence(23);
     put_qkv(false);
     put_attention("y", false);
-    refused("y", "no sequence with heads");
+    refused(path, "y", GHP_ERR_INPUT, "no sequence with heads");
 }
 
 CHECK_TEST(onnx_attention)

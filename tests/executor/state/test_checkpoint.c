@@ -16,7 +16,7 @@
 
 static struct ghp_transport *transport;
 static struct ghp_comm *world;
-static char folder[64];
+static char folder[BENCH_FOLDER];
 
 static bool is_first(void)
 {
@@ -267,19 +267,15 @@ static void check_leftovers(void)
 
 CHECK_TEST(checkpoint)
 {
-    long id = (long)getpid();
     char path[96];
-    long *ids;
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    ids = ghp_alloc((size_t)transport->control->size, sizeof(*ids));
     CHECK_STATUS(
         ghp_collectives_group(transport->host,
                               (struct ghp_ranks){.count = transport->control->size, .stride = 1},
                               GHP_STREAM_COMPUTE, &world),
         GHP_OK);
-    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-checkpoint-%ld", ids[0]);
+    bench_folder(world, transport->control->size, "checkpoint", folder);
     if (is_first()) check_leftovers();
     together();
     check_damage();
@@ -291,7 +287,6 @@ CHECK_TEST(checkpoint)
         CHECK(unlink(path) == 0);
         CHECK(rmdir(folder) == 0); /* nothing else was left there */
     }
-    free(ids);
     ghp_transport_end(transport);
     return check_end();
 }

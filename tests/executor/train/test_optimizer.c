@@ -18,7 +18,7 @@ enum { STEPS = 10 };
 
 static struct ghp_transport *transport;
 static int workers;
-static char folder[64];
+static char folder[BENCH_FOLDER];
 
 /* ---- by hand ---- */
 
@@ -322,16 +322,6 @@ static void check_checkpoints(struct ghp_comm *world)
     bench_close(&b);
 }
 
-static void agree_on_folder(struct ghp_comm *world)
-{
-    long id = (long)getpid();
-    long *ids = ghp_alloc((size_t)workers, sizeof(*ids));
-
-    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-optimizer-%ld", ids[0]);
-    free(ids);
-}
-
 CHECK_TEST(optimizer)
 {
     struct ghp_comm *world = NULL;
@@ -346,7 +336,7 @@ CHECK_TEST(optimizer)
     check_numbers(GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8);
     check_numbers(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
     if (check_full()) check_numbers(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
-    agree_on_folder(world);
+    bench_folder(world, workers, "optimizer", folder);
     if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     check_checkpoints(world);

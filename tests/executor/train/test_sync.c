@@ -15,7 +15,7 @@
 
 static struct ghp_transport *transport;
 static int workers;
-static char folder[64];
+static char folder[BENCH_FOLDER];
 
 /* Momentum bytes of a program, and what they are by its buckets: a strip of each that has some, else all of it. */
 static void check_momentum(const struct ghp_program *program)
@@ -270,16 +270,6 @@ static void check_resumptions(struct ghp_comm *world)
     }
 }
 
-static void agree_on_folder(struct ghp_comm *world)
-{
-    long id = (long)getpid();
-    long *ids = ghp_alloc((size_t)workers, sizeof(*ids));
-
-    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-sync-%ld", ids[0]);
-    free(ids);
-}
-
 CHECK_TEST(sync)
 {
     const struct bench_numbers exact = {.ops = &ghp_backend_reference, .element_bytes = 8},
@@ -297,7 +287,7 @@ CHECK_TEST(sync)
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 0, exact);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);
-    agree_on_folder(world);
+    bench_folder(world, workers, "sync", folder);
     if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     check_resumptions(world);

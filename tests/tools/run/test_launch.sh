@@ -43,15 +43,6 @@ value() { sed -n "s/^ *\"weights_hash\": \"\(.*\)\",*\$/\1/p" "$1"; }
 curve() { sed 's/"images_per_s":[^,]*,//' "$1"; }
 losses() { sed 's/.*"loss":\([^,]*\),.*/\1/' "$1"; }
 says() { grep -qE -e "$1" err || fail "$2 does not say '$1', but: $(head -c 3000 err)"; }
-alive() { kill -0 "$1" 2>/dev/null && [ "$(ps -o stat= -p "$1" | cut -c1)" != Z ]; }
-waits() { # waits SECONDS COMMAND...: until the command succeeds
-    local end=$((SECONDS + $1))
-    until "${@:2}"; do
-        [ $SECONDS -lt $end ] || return 1
-        sleep 0.05
-    done
-}
-lines() { [ -e metrics.jsonl ] && [ "$(wc -l <metrics.jsonl)" -ge "$1" ]; }
 none_left() { for pid in $(cat pids); do ! alive "$pid" || return 1; done; }
 gone() { ! alive "$1"; }
 attempts() { [ "$(wc -l <pids)" -ge $((4 * $1)) ]; }

@@ -27,15 +27,6 @@ launch() {
 hash() { sed -n 's/^ *"weights_hash": "\(.*\)",*$/\1/p' out; }
 said() { sed -n "s/.*ended after \([0-9]*\) of.*/\1/p" err; }
 
-# waits SECONDS COMMAND...: until the command succeeds
-waits() {
-    local end=$((SECONDS + $1))
-    until "${@:2}"; do
-        [ $SECONDS -lt $end ] || return 1
-        sleep 0.05
-    done
-}
-lines() { [ -e metrics.jsonl ] && [ "$(wc -l <metrics.jsonl)" -ge "$1" ]; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
 
 # ends CODE NAME: the run ends with this code

@@ -20,17 +20,8 @@ exec "$@"
 SH
 chmod +x rank.sh
 
-alive() { kill -0 "$1" 2>/dev/null && [ "$(ps -o stat= -p "$1" | cut -c1)" != Z ]; }
 stopped() { [ -s pid.2 ] && [ "$(ps -o stat= -p "$(cat pid.2)" | cut -c1)" = T ]; }
 
-# waits SECONDS COMMAND...: until the command succeeds
-waits() {
-    local end=$((SECONDS + $1))
-    until "${@:2}"; do
-        [ $SECONDS -lt $end ] || return 1
-        sleep 0.1
-    done
-}
 ended() { ! alive "$1"; }
 
 # launch ARGS...: a run of three in the background, its mpirun's number in $job
