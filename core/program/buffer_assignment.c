@@ -249,7 +249,8 @@ static enum ghp_status assign_norm_of_all(struct ghp_buffer_assignment *k, struc
     for (int i = 0; i < program->n_buffers; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
         if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        struct ghp_norm_share share = ghp_norm_share_of(program, k->splits[b->layer], i);
+        struct ghp_norm_share share =
+            ghp_norm_share_of(program, &k->how->model->layers[b->layer], k->splits[b->layer], i);
         instr->bytes += (share.end - share.first) * ghp_parameter_bytes(program->element_bytes);
     }
     instr->at.y = k->squares;

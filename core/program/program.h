@@ -230,14 +230,15 @@ enum ghp_status ghp_program_check(const struct ghp_program *program);
 /* Live bytes at each point, `live` has n_points entries. */
 void ghp_program_live(const struct ghp_program *program, int64_t *live);
 
-/* The elements of a parameter's gradient (a WEIGHT_GRADIENT buffer of a layer under `split`) that this worker squares
+/* The elements of a parameter's gradient (a WEIGHT_GRADIENT buffer of `layer` under `split`) that this worker squares
  * for the norm: over all workers of all stages each element of each whole parameter once. Of strips it is what lies in
  * this worker's, else an even part among those that hold the same; it begins at a multiple of 16 elements. Local.
  * Tested tests/executor/train/test_optimizer.c */
 struct ghp_norm_share {
     int64_t first, end;
 };
-struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, struct ghp_split split,
+struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program,
+                                        const struct ghp_layer *layer, struct ghp_split split,
                                         int buffer);
 
 /* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */

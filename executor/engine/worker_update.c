@@ -144,7 +144,8 @@ enum ghp_status ghp_worker_square(struct ghp_worker *w, int i)
         struct ghp_norm_share share;
 
         if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        share = ghp_norm_share_of(&w->program, w->work.splits[buffer->layer], b);
+        share = ghp_norm_share_of(&w->program, &w->work.model->layers[buffer->layer],
+                                  w->work.splits[buffer->layer], b);
         if (share.first < share.end)
             w->squares[n++] = (struct ghp_squares){(char *)w->address[b] + share.first * bytes,
                                                    {share.end - share.first, (int)bytes}};

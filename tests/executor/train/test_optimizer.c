@@ -335,6 +335,7 @@ CHECK_TEST(optimizer)
                  GHP_OK);
     check_numbers(GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8);
     check_numbers(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
+    check_numbers(GHP_SOURCE_DIR "/tests/executor/tokens.json", "reference", 8);
     if (check_full()) check_numbers(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
     bench_folder(world, workers, "optimizer", folder);
     if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
