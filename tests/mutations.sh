@@ -90,8 +90,10 @@ mistake() {
 # what --inject-fault does, in every run
 mistake reduction-dropped executor/engine/worker.c \
     's/if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;//' executor/equality:np2
-mistake wrong-scale executor/engine/kernel_arguments.c \
-    's/if (work->fault == GHP_FAULT_GROUP_SCALE) //' executor/equality:np2
+mistake wrong-scale executor/engine/worker_step.c \
+    's/if (w->work.fault == GHP_FAULT_GROUP_SCALE) //' executor/equality:np2
+mistake ignored-counted executor/data/data.c 's/\*labels -= of_sample\[at\] < 0;//' executor/equality:np2 \
+    executor/gradients
 mistake bias-added-twice executor/engine/worker_instr.c \
     's/w->work.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/equality:np2
 mistake masks-by-rank executor/engine/kernel_arguments.c \

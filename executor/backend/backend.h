@@ -26,6 +26,7 @@ struct ghp_backend_config {
 /* What changes from step to step, where kernels of a recorded step read it: in device memory. */
 struct ghp_step_hyperparameters {
     uint64_t step;                     /* as ghp_kernel_arguments.step */
+    double loss_scale;                 /* as ghp_kernel_arguments.loss_scale */
     struct ghp_hyperparameters update; /* of the updates that run in the step */
 };
 
@@ -49,9 +50,10 @@ struct ghp_tensors { /* NULL where the pass does not use it */
 
 struct ghp_kernel_arguments { /* one execution of a kernel */
     struct ghp_tensors at;
-    bool training;      /* false: dropout is the identity, batch_norm uses running statistics */
-    double loss_scale;  /* 1 / labels of the global batch: gradient of their mean loss */
-    int64_t stat_count; /* batch_norm: values a channel behind the (reduced) sums */
+    bool training; /* false: dropout is the identity, batch_norm uses running statistics */
+    /* 1 / labels of the global batch that are not ignored: gradient of their mean loss */
+    double loss_scale;
+    int64_t stat_count;       /* batch_norm: values a channel behind the (reduced) sums */
     double stats_delta_share; /* of these samples in the global batch */
     /* to what the step's earlier samples left in drift; false: the first of the step */
     bool stats_delta_adds;
@@ -66,7 +68,7 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     int64_t first_row; /* embedding: of the whole table, of local row 0 */
     bool adds_weight;  /* embedding: dw is added to what is there */
     const struct ghp_step_hyperparameters
-        *hyperparameters; /* in device memory, in place of `step`; or NULL */
+        *hyperparameters; /* in device memory, in place of `step` and `loss_scale`; or NULL */
 };
 
 struct ghp_update { /* core/optimizer/optimizer.h has the formulas */

@@ -40,6 +40,7 @@ static struct ghp_session_options chosen = {
     .ab_rounds = 10,
     .ab_warmup_steps = 2,
     .threads = GHP_NOT_SET,
+    .ignored_label = GHP_NOT_SET,
     .watchdog_s = 60,
 };
 
@@ -61,6 +62,13 @@ static const struct ghp_opt options[] = {
      .min = 0.001,
      .max = 0.999,
      .help = "cut a lone set in order: its first part F trains, the rest tests"},
+    {.name = "ignore-label",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.ignored_label,
+     .argument = "L",
+     .min = 0,
+     .max = INT32_MAX,
+     .help = "samples, or positions, of this label have no loss; it is the mean of all others"},
     {.kind = GHP_OPT_HEADING, .help = "Training"},
     {.name = "steps",
      .kind = GHP_OPT_INT,

@@ -147,6 +147,8 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     if (data == NULL) return GHP_NO_MEMORY();
     data->ops = ops;
     data->sample_labels = request->sample_labels;
+    data->ignores = request->ignores;
+    data->ignored_label = request->ignored_label;
     GHP_TRY_GOTO(status, check_kind(ops, request), fail);
     GHP_TRY_GOTO(status, ops->open(request, rest, data), fail);
     GHP_TRY_GOTO(status, check_data(data, request), fail);
@@ -222,5 +224,26 @@ enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
         GHP_TRY(check_sample(data, set, samples[i]));
         data->ops->labels(data, set, samples[i], labels + i * data->sample_labels);
     }
+    for (int64_t i = 0; data->ignores && i < n * data->sample_labels; i++)
+        if (labels[i] == data->ignored_label) labels[i] = -1;
     return GHP_OK;
+}
+
+enum ghp_status ghp_data_count_labels(struct ghp_data *data, enum ghp_data_set set,
+                                      const int64_t *samples, int64_t n, int64_t *labels)
+{
+    enum ghp_status status = GHP_OK;
+    int32_t *of_sample;
+
+    *labels = n * data->sample_labels;
+    if (!data->ignores) return GHP_OK;
+    of_sample = ghp_alloc((size_t)data->sample_labels, sizeof(*of_sample));
+    if (of_sample == NULL) return GHP_NO_MEMORY();
+    for (int64_t i = 0; i < n && status == GHP_OK; i++) {
+        status = ghp_data_labels(data, set, &samples[i], 1, of_sample);
+        for (int64_t at = 0; at < data->sample_labels; at++)
+            *labels -= of_sample[at] < 0;
+    }
+    free(of_sample);
+    return status;
 }

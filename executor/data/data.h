@@ -25,6 +25,8 @@ struct ghp_data_request {
     struct ghp_shape shape; /* what the model takes */
     int64_t sample_labels;  /* that the model takes of a sample; ghp_model_labels */
     int classes;
+    bool ignores; /* labels that are `ignored_label` are ignored */
+    int64_t ignored_label;
 };
 
 struct ghp_batch { /* samples wanted by one worker */
@@ -58,5 +60,8 @@ enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *b
 /* Writes the labels of n samples, [n][sample_labels]. */
 enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
                                 const int64_t *samples, int64_t n, int32_t *labels);
+/* How many labels of n samples are not ignored. */
+enum ghp_status ghp_data_count_labels(struct ghp_data *data, enum ghp_data_set set,
+                                      const int64_t *samples, int64_t n, int64_t *labels);
 
 #endif

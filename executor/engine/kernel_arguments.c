@@ -49,15 +49,13 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
     struct ghp_split split = work->splits[instr->layer];
     struct ghp_layout layout = ghp_split_layouts(split).x;
     struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in.c);
-    struct ghp_kernel_arguments args = {
-        .training = work->lender == NULL,
-        .loss_scale = 1.0 / (double)(work->problem.global_batch * layer->in.h),
-        .stat_count = instr->stat_count,
-        .seed = work->seed,
-        .step = step->index,
-        .layer = instr->layer,
-        .first_channel = at.first_channel,
-        .global_channels = layer->in.c};
+    struct ghp_kernel_arguments args = {.training = work->lender == NULL,
+                                        .stat_count = instr->stat_count,
+                                        .seed = work->seed,
+                                        .step = step->index,
+                                        .layer = instr->layer,
+                                        .first_channel = at.first_channel,
+                                        .global_channels = layer->in.c};
 
     if (split.kind == GHP_SPLIT_ROWS)
         args.first_row = placement->number % split.tp_size * instr->local.vocabulary;
@@ -67,7 +65,6 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
     args.valid_samples = valid_in(at, step->valid);
     args.stats_delta_share = (double)instr->local.n / (double)work->problem.global_batch;
     args.stats_delta_adds = instr->micro > 0;
-    if (work->fault == GHP_FAULT_GROUP_SCALE) args.loss_scale *= work->groups;
     if (work->fault == GHP_FAULT_RANK_MASKS) args.first_sample = args.first_channel = 0;
     if (work->fault == GHP_FAULT_LOCAL_STATISTICS)
         args.stat_count = instr->local.n * instr->local.h * instr->local.w;

@@ -105,6 +105,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
 
     if (instr->fusion.by >= 0 && w->prepared[instr->fusion.by].fuses) return GHP_OK;
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
+    args.loss_scale = w->loss_scale;
     if (p->fuses && does->bias >= 0)
         args.at.w[1] = w->address[ghp_worker_instr(w, does->bias)->at.w[0]];
     if (p->fuses && does->add >= 0) take_addition(w, i, &args);

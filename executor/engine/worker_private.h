@@ -47,6 +47,7 @@ struct ghp_worker {
     bool reduces_metrics; /* the program has a METRIC_REDUCE */
     bool updates_pending;
     struct ghp_step step; /* whose updates or result are pending, or that runs */
+    double loss_scale;    /* of that step, 1 / its labels that are not ignored; 0: none is */
     bool has_result;
     struct ghp_result result;
 };

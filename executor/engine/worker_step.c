@@ -99,10 +99,25 @@ static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_
                                .step = step->index};
 }
 
-static struct ghp_step_hyperparameters hyperparameters_of(uint64_t index,
-                                                          const struct ghp_step *hyperparameters)
+/* Of the present step, with the rates of the step whose gradient an update takes. */
+static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worker *w,
+                                                          const struct ghp_step *update)
 {
-    return (struct ghp_step_hyperparameters){index, hyperparameters->hyperparameters};
+    return (struct ghp_step_hyperparameters){w->step.index, w->loss_scale, update->hyperparameters};
+}
+
+/* The loss is the mean over all labels of the step that are not ignored, whoever has them. */
+static enum ghp_status scale_loss(struct ghp_worker *w)
+{
+    const struct ghp_step *step = &w->step;
+    int64_t labels;
+
+    if (w->work.lender != NULL) return GHP_OK; /* no gradients */
+    GHP_TRY(ghp_data_count_labels(step->data, step->set, step->samples,
+                                  w->work.problem.global_batch, &labels));
+    w->loss_scale = labels > 0 ? 1.0 / (double)labels : 0;
+    if (w->work.fault == GHP_FAULT_GROUP_SCALE) w->loss_scale *= w->work.groups;
+    return GHP_OK;
 }
 
 static enum ghp_status collect(struct ghp_worker *w, bool all)
@@ -119,10 +134,12 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
 {
     struct ghp_step previous = w->step;
     struct ghp_supply supply = supply_of(w, step);
-    struct ghp_step_hyperparameters hyperparameters = hyperparameters_of(step->index, &previous);
+    struct ghp_step_hyperparameters hyperparameters;
     struct enqueuing enqueuing = {w, &previous};
 
     w->step = *step;
+    GHP_TRY(scale_loss(w));
+    hyperparameters = hyperparameters_of(w, &previous);
     GHP_TRY(ghp_in_flight_begin(w->in_flight, &supply, &hyperparameters));
     GHP_TRY(ghp_in_flight_run(w->in_flight, w->updates_pending, enqueue_step, &enqueuing));
     GHP_TRY(collect(w, false));
@@ -165,7 +182,7 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_flush(struct ghp_worker *w)
 {
-    struct ghp_step_hyperparameters hyperparameters = hyperparameters_of(w->step.index, &w->step);
+    struct ghp_step_hyperparameters hyperparameters = hyperparameters_of(w, &w->step);
 
     GHP_TRY(ghp_worker_settle(w));
     if (!w->updates_pending) return GHP_OK;

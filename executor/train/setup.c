@@ -251,7 +251,9 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .global_batch = plan->problem.global_batch,
                                        .shape = plan->model.layers[0].out,
                                        .sample_labels = ghp_model_labels(&plan->model),
-                                       .classes = plan->model.classes};
+                                       .classes = plan->model.classes,
+                                       .ignores = o->ignored_label != GHP_NOT_SET,
+                                       .ignored_label = o->ignored_label};
 
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));
     GHP_TRY(ghp_data_open(&request, &s->training_config.data));

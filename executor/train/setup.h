@@ -37,6 +37,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     const char *model_path; /* NULL: no check */
     const char *data;
     double split;          /* 0: none */
+    int64_t ignored_label; /* GHP_NOT_SET: none */
     int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
     int optimizer;         /* 0: the plan's; else 1 more than enum ghp_optimizer_index */
     struct ghp_hyperparameters

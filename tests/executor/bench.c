@@ -60,6 +60,30 @@ void bench_cut_test_set(struct bench *b, int64_t samples)
     b->data->count[GHP_DATA_TEST] = samples;
 }
 
+/* Labels of the first step that the worker has, by data, and does not ignore. */
+static int64_t labels_of(struct bench *b, int worker)
+{
+    struct ghp_step step = ghp_training_config_step(&b->training_config, 0);
+    int64_t each = b->work.problem.global_batch / b->work.problem.workers, labels = 0;
+
+    CHECK_STATUS(
+        ghp_data_count_labels(b->data, step.set, step.samples + worker * each, each, &labels),
+        GHP_OK);
+    return labels;
+}
+
+void bench_ignore(struct bench *b)
+{
+    int last = b->work.problem.workers - 1;
+
+    b->data->ignores = true;
+    for (int label = 0; label < b->model.classes; label++) {
+        b->data->ignored_label = label;
+        if (last == 0 || labels_of(b, 0) != labels_of(b, last)) return;
+    }
+    CHECK(false);
+}
+
 void bench_close(struct bench *b)
 {
     ghp_snapshot_release(&b->alone);

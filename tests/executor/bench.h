@@ -33,6 +33,8 @@ enum ghp_status bench_open_by(struct bench *bench, struct ghp_transport *transpo
                               const char *model_path, struct bench_numbers numbers);
 /* Of the test set only the first samples: so many. */
 void bench_cut_test_set(struct bench *bench, int64_t samples);
+/* One label is ignored: the first that the first step's workers, by data, do not have equally often. */
+void bench_ignore(struct bench *bench);
 void bench_close(struct bench *bench);
 enum ghp_status bench_train_alone(struct bench *bench);
 

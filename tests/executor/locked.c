@@ -199,7 +199,10 @@ static enum ghp_status run_conv(struct ghp_kernel *kernel, struct ghp_kernel_arg
 
 static enum ghp_status run_kernel(struct ghp_kernel *kernel, struct ghp_kernel_arguments args)
 {
-    if (args.hyperparameters != NULL) args.step = args.hyperparameters->step;
+    if (args.hyperparameters != NULL) {
+        args.step = args.hyperparameters->step;
+        args.loss_scale = args.hyperparameters->loss_scale;
+    }
     if (kernel->local.op == GHP_OP_CONV2D) return run_conv(kernel, args);
     return ghp_backend_reference.run(kernel, &args);
 }

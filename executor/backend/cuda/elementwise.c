@@ -156,11 +156,12 @@ static enum ghp_status run_softmax_data(struct ghp_cuda_kernel *kernel,
                                         const struct ghp_kernel_arguments *args)
 {
     struct ghp_softmax_job job = softmax_job(&kernel->base.local, args);
+    const struct ghp_step_hyperparameters *step = args->hyperparameters;
+    struct ghp_softmax_scale scale = {args->loss_scale, step != NULL ? &step->loss_scale : NULL};
 
-    return ghp_cuda_native_status(ghp_launch_softmax_back(ghp_cuda_launch(kernel->base.backend),
-                                                          &job, (float)args->loss_scale,
-                                                          args->at.dx[0]),
-                                  kernel);
+    return ghp_cuda_native_status(
+        ghp_launch_softmax_back(ghp_cuda_launch(kernel->base.backend), &job, scale, args->at.dx[0]),
+        kernel);
 }
 
 static int64_t softmax_scratch(const struct ghp_local *l)

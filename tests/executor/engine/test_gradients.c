@@ -1,6 +1,7 @@
 /* Gradients of whole networks are the loss's slopes: along each tensor's gradient g the loss falls by |g|^2, by a
  * central difference in double. That says what no comparison of two plans can, which share their program's mistakes:
- * that every gradient that flows into a tensor is added once, and read before another is added to it.
+ * that every gradient that flows into a tensor is added once, and read before another is added to it; and that gradients
+ * are of the mean of the labels that are not ignored.
  *
  * Bound: steps of h = 1e-5 |g| leave h^2 of the third derivative and 1e-16 / h of rounding, some 1e-9 of the slope; a
  * lost or doubled gradient changes it by its own size. */
@@ -66,12 +67,13 @@ static void check_tensor(struct bench *b, const struct ghp_tensor *t)
     free(before);
 }
 
-static void check_model(const char *path)
+static void check_model(const char *path, bool ignores)
 {
     struct ghp_tensors_list list = {0};
     struct bench b;
 
     CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK);
+    if (ignores) bench_ignore(&b);
     b.training_config.hyperparameters = (struct ghp_hyperparameters){0};
     splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(ghp_tensors_list(&b.model, &list), GHP_OK);
@@ -146,7 +148,7 @@ static void check_graph(void)
     node("MatMul", "again", "n", "m.weight");
     node("MatMul", "y", "again", "fc.weight");
     save(path, "y");
-    check_model(path);
+    check_model(path, false);
     unlink(path);
 }
 
@@ -154,10 +156,11 @@ CHECK_TEST(gradients)
 {
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     check_copies();
-    check_model(GHP_SOURCE_DIR "/tests/executor/joins.json");
-    check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json");
-    check_model(GHP_SOURCE_DIR "/tests/executor/tied.json");
-    check_model(GHP_SOURCE_DIR "/models/small-resnet.json");
+    check_model(GHP_SOURCE_DIR "/tests/executor/joins.json", false);
+    check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", false);
+    check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", false);
+    check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", true);
+    check_model(GHP_SOURCE_DIR "/models/small-resnet.json", false);
     check_graph();
     ghp_transport_end(transport);
     return check_end();

@@ -343,6 +343,28 @@ static void check_model(const char *path, int ghost_batch, struct bench_numbers 
     network++;
 }
 
+/* Labels that are ignored: the mean is over all micro-batches of a step, not of each. */
+static void check_ignored(struct bench_numbers numbers)
+{
+    static const char path[] = GHP_SOURCE_DIR "/tests/executor/tokens.json";
+    struct bench b;
+
+    CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
+    bench_ignore(&b);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    for (int stages = 1; stages <= 2; stages++) {
+        const int counts[3] = {stages == 1 ? workers : 1, stages == 1 ? 0 : workers - 1};
+        struct ghp_staging s = staging_of(&b.model, counts, 2, 1);
+        struct ghp_split *splits;
+
+        if ((stages == 2 && workers == 1) || !fit(&b, &s)) continue;
+        splits = case_staged_splits(&b.model, &s, b.work.problem, 0);
+        check_train(&b, splits, &s);
+        free(splits);
+    }
+    bench_close(&b);
+}
+
 CHECK_TEST(stages)
 {
     const struct bench_numbers exact = {
@@ -361,6 +383,7 @@ CHECK_TEST(stages)
     }
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);
+    check_ignored(exact);
     ghp_transport_end(transport);
     return check_end();
 }

@@ -91,6 +91,21 @@ static void check_model(const char *model, const char *backend, int element_byte
     bench_close(&b);
 }
 
+/* Labels that are ignored, of which workers have unlike numbers: the mean is that of all others. */
+static void check_ignored(void)
+{
+    struct bench b;
+
+    CHECK_STATUS(
+        bench_open(&b, transport, GHP_SOURCE_DIR "/tests/executor/tokens.json", "reference", 8),
+        GHP_OK);
+    bench_ignore(&b);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    check_case(&b, CASE_DATA, 0, workers);
+    check_case(&b, CASE_MIXED, 1, workers);
+    bench_close(&b);
+}
+
 /* The faults that change results; those that stop a worker are tests/tools/together/test_stall.sh's. */
 enum { FAULTS = GHP_FAULT_STOP_AT_START };
 
@@ -141,6 +156,7 @@ CHECK_TEST(equality)
     check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn", 4);
+    check_ignored();
     if (workers > 1) {
         check_faults(GHP_SOURCE_DIR "/models/small-resnet.json", acted);
         check_faults(GHP_SOURCE_DIR "/models/lenet5.json", acted);

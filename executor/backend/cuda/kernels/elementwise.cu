@@ -420,9 +420,10 @@ __global__ void metrics_kernel(int64_t rows, const row_result *results, double *
 }
 
 template <typename T>
-__global__ void softmax_back_kernel(int64_t classes, const T *y, const int32_t *labels, float scale,
-                                    T *dx)
+__global__ void softmax_back_kernel(int64_t classes, const T *y, const int32_t *labels,
+                                    ghp_softmax_scale scaled, T *dx)
 {
+    float scale = (float)(scaled.at != nullptr ? *scaled.at : scaled.given);
     int64_t row = blockIdx.x;
     const T *p = y + row * classes;
     T *out = dx + row * classes;
@@ -469,8 +470,8 @@ extern "C" cudaError_t ghp_launch_softmax(struct ghp_launch launch,
 }
 
 extern "C" cudaError_t ghp_launch_softmax_back(struct ghp_launch launch,
-                                               const struct ghp_softmax_job *job, float scale,
-                                               void *dx)
+                                               const struct ghp_softmax_job *job,
+                                               struct ghp_softmax_scale scale, void *dx)
 {
     if (job->rows == 0) return cudaSuccess;
     return by_type(launch, [&](auto type) {

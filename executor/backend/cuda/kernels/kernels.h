@@ -118,8 +118,12 @@ int64_t ghp_softmax_scratch(int64_t rows);
 cudaError_t ghp_launch_softmax(struct ghp_launch launch, const struct ghp_softmax_job *job);
 /* dx = (y - [label]) scale, 0 of a negative label; at the label itself as the negative sum of the others, which keeps
  * its digits. */
+struct ghp_softmax_scale {
+    double given;
+    const double *at; /* in device memory, in place of `given`; or NULL */
+};
 cudaError_t ghp_launch_softmax_back(struct ghp_launch launch, const struct ghp_softmax_job *job,
-                                    float scale, void *dx);
+                                    struct ghp_softmax_scale scale, void *dx);
 
 /* ---- sums over channels: [rows][c] -> [c] ---- */
 
