@@ -372,6 +372,7 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 5, .c = 10});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 1, .c = 1000});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 11, .h = 7});
+        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 2, .c = 4099, .h = 3});
     }
     *n = n_cases;
     return cases;

@@ -1,5 +1,5 @@
 /* executor/backend/cpu/elementwise.c - operations without neighbours: bias, relu, activation, dropout, add,
- * mul, concat, flatten, softmax; and the optimizer's update.
+ * mul, concat, flatten; and sums of two tensors.
  *
  * All are bound by memory: one pass over each tensor. */
 #include "executor/backend/cpu/kernels_cpu.h"
@@ -52,27 +52,10 @@ static struct mask mask_of(const struct ghp_local *local, const struct ghp_kerne
 #define BODY "executor/backend/cpu/elementwise_body.h"
 #include "executor/backend/cpu/precisions.h"
 
-/* Metrics of all parts, in part order; precision does not enter. */
-static void softmax_after(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                          struct ghp_share share)
-{
-    (void)local;
-    for (int part = 0; part < share.parts; part++)
-        for (int i = 0; i < GHP_METRIC_COUNT; i++)
-            args->at.metrics[i] += part_row(args, part, GHP_METRIC_COUNT)[i];
-}
-
 static int64_t channel_sums(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)element_bytes;
     return parts * ghp_align(local->c * (int64_t)sizeof(double));
-}
-
-static int64_t metric_sums(const struct ghp_local *local, int parts, int element_bytes)
-{
-    (void)local;
-    (void)element_bytes;
-    return parts * ghp_align(GHP_METRIC_COUNT * (int64_t)sizeof(double));
 }
 
 /* Of statistics' sums, which are double whatever the tensors. */
@@ -122,10 +105,6 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_elementwise[] = {
     {GHP_OP_CONCAT, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(concat_data, NULL), NULL},
     {GHP_OP_FLATTEN, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(flatten_forward, NULL), NULL},
     {GHP_OP_FLATTEN, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(flatten_data, NULL), NULL},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop",
-     GHP_CPU_KERNEL_EACH(softmax_forward, softmax_after), metric_sums},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(softmax_data, NULL),
-     NULL},
     {.name = NULL},
 };
 
