@@ -1,9 +1,11 @@
 /* core/program/buffer_assignment.c - gives a complete instruction list its operands, buffers, buckets, waits and
  * lifetimes.
  *
- * Buffers are made on first use and live from the first to the last point that touches them. In-place operations do
- * not get buffers of their own: their output *is* their input's buffer, their dx is their dy. */
+ * Buffers are made on first use and live from the first to the last point that touches them; program/liveness.h says
+ * what touches them. In-place operations do not get buffers of their own: their output *is* their input's buffer, their
+ * dx is their dy. */
 #include "core/program/buffer_assignment_private.h"
+#include "core/program/liveness.h"
 
 #include "core/model/precision.h"
 
@@ -64,154 +66,131 @@ static enum ghp_status assign_scratch(struct ghp_buffer_assignment *k, struct gh
     return scratch_for(k, instr, scratch.receive_bytes, &instr->at.saved);
 }
 
-static enum ghp_status assign_norm(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+/* ---- the tensors of program/liveness.h ---- */
+
+/* What is to be made of a tensor that an instruction touches. */
+static struct ghp_buffer describe(const struct ghp_buffer_assignment *k,
+                                  const struct ghp_instr *instr, struct ghp_touch touch)
 {
-    struct ghp_operands *at = &instr->at;
+    struct ghp_layout layout =
+        instr->kind == GHP_INSTR_RESHARD ? instr->step.to : instr->transfer.to;
+    enum ghp_buffer_kind buffer_kind = GHP_BUFFER_SCRATCH; /* between two steps */
+    struct ghp_buffer buffer;
+    switch (touch.tensor) {
+    case GHP_TENSOR_OUTPUT:
+        return ghp_buffer_assignment_tensor(k, GHP_BUFFER_OUTPUT, touch.of, layout);
+    case GHP_TENSOR_SAVED:
+        return ghp_describe_bytes(GHP_BUFFER_SAVED, touch.of,
+                                  ghp_local_saved_bytes(&instr->local, k->how->element_bytes));
+    case GHP_TENSOR_STATS:
+    case GHP_TENSOR_BACKWARD_STATS:
+        return ghp_describe_bytes(GHP_BUFFER_STATS, touch.of, ghp_local_stats_bytes(&instr->local));
+    case GHP_TENSOR_SUMMAND:
+        return ghp_buffer_assignment_describe_parameter(
+            k, GHP_BUFFER_SCRATCH, instr->layer,
+            k->program->buffers[k->gradients[touch.of * GHP_MAX_PARAMS + touch.slot]].elements);
+    case GHP_TENSOR_LABELS:
+        return ghp_describe_bytes(
+            GHP_BUFFER_LABELS, touch.of,
+            ghp_labels_bytes(k->how->model, k->splits[touch.of], k->placement.problem));
+    case GHP_TENSOR_INPUT: buffer_kind = GHP_BUFFER_EDGE_INPUT; break;
+    case GHP_TENSOR_EDGE_GRADIENT: buffer_kind = GHP_BUFFER_EDGE_GRADIENT_OUT; break;
+    default: break;
+    }
+    buffer = ghp_buffer_assignment_tensor(k, buffer_kind, k->how->model->edges[instr->edge].from,
+                                          layout);
+    buffer.edge = instr->edge;
+    return buffer;
+}
+
+/* Where the buffer of a tensor is noted; NULL: it is made elsewhere, or is another tensor's. */
+static int *slot_of(struct ghp_buffer_assignment *k, const struct ghp_instr *instr,
+                    struct ghp_touch touch)
+{
+    struct ghp_assigned_tensors *t = k->now;
+    int of = touch.of;
+    switch (touch.tensor) {
+    case GHP_TENSOR_OUTPUT:
+        return touch.writes && instr->kind == GHP_INSTR_RECEIVE ? &t->y[of] : NULL;
+    case GHP_TENSOR_INPUT:
+        if (!touch.writes) return NULL;
+        return k->recompute ? &t->recompute_x[of] : &t->x[of];
+    case GHP_TENSOR_EDGE_GRADIENT: return touch.writes ? &t->dxr[of] : NULL;
+    case GHP_TENSOR_BETWEEN: return &k->between;
+    case GHP_TENSOR_SAVED:
+        if (k->recompute || (instr->backward && t->recompute_saved[of] >= 0))
+            return &t->recompute_saved[of];
+        return &t->saved[of];
+    case GHP_TENSOR_STATS: return &t->stats[2 * of];
+    case GHP_TENSOR_BACKWARD_STATS: return &t->stats[2 * of + 1];
+    case GHP_TENSOR_SUMMAND: return &k->partial[touch.slot];
+    case GHP_TENSOR_LABELS: return &t->labels;
+    default: return NULL;
+    }
+}
+
+static int buffer_of(const struct ghp_buffer_assignment *k, struct ghp_touch touch)
+{
+    switch (touch.tensor) {
+    case GHP_TENSOR_OUTPUT: return ghp_buffer_assignment_output(k, touch.of);
+    case GHP_TENSOR_INPUT: return ghp_buffer_assignment_input(k, touch.of);
+    case GHP_TENSOR_GRADIENT: return ghp_buffer_assignment_output_gradient(k, touch.of);
+    case GHP_TENSOR_INPUT_GRADIENT: return k->now->dx[touch.of];
+    case GHP_TENSOR_EDGE_GRADIENT: return ghp_buffer_assignment_edge_gradient(k, touch.of);
+    default: return -1;
+    }
+}
+
+/* Every tensor that the instruction touches gets the buffer it is in, made if it is not there. */
+static enum ghp_status assign_tensors(struct ghp_buffer_assignment *k, int index)
+{
+    struct ghp_instr *instr = &k->program->instrs[index];
+    int ids[sizeof instr->at / sizeof(int)];
+    struct ghp_touches touches;
+    memcpy(ids, &instr->at, sizeof ids);
+    ghp_instr_touches(k->how, k->program, index, &touches);
+    for (int i = 0; i < touches.n; i++) {
+        struct ghp_touch touch = touches.touch[i];
+        int *slot = slot_of(k, instr, touch);
+        bool passing = touch.tensor == GHP_TENSOR_BETWEEN || touch.tensor == GHP_TENSOR_SUMMAND;
+        if (slot != NULL) {
+            if (passing && touch.writes) *slot = -1; /* each time another one */
+            GHP_TRY(ghp_buffer_assignment_demand(k, slot, describe(k, instr, touch)));
+            ids[touch.operand] = *slot;
+            continue;
+        }
+        if (touch.tensor == GHP_TENSOR_OUTPUT && touch.writes)
+            GHP_TRY(ghp_buffer_assignment_make_output(k, touch.of));
+        ids[touch.operand] = buffer_of(k, touch);
+    }
+    memcpy(&instr->at, ids, sizeof ids);
+    return GHP_OK;
+}
+
+/* ---- what lives always ---- */
+
+static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    int owner = ghp_model_owner(k->how->model, instr->layer) * GHP_MAX_PARAMS;
+    unsigned uses = ghp_op_uses(instr->local.op, instr->pass);
+    for (int p = 0; p < k->how->model->layers[owner / GHP_MAX_PARAMS].n_params; p++) {
+        if (uses & GHP_AT_W) instr->at.w[p] = k->weights[owner + p];
+        /* gradients of further micro-batches lie beside, to be added */
+        if ((uses & GHP_AT_DW) && instr->micro == 0) instr->at.dw[p] = k->gradients[owner + p];
+    }
+    if (uses & GHP_AT_METRICS) instr->at.metrics = k->metrics;
+}
+
+static void assign_states(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
     bool stats_deltas = ghp_layer_has_stats_delta(&k->how->model->layers[instr->layer]) &&
                         instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
-    if (!k->how->forward_only) { /* evaluation runs on running statistics */
-        int *slot = &k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
-        GHP_TRY(
-            ghp_buffer_assignment_demand(k, slot,
-                                         ghp_describe_bytes(GHP_BUFFER_STATS, instr->layer,
-                                                            ghp_local_stats_bytes(&instr->local))));
-        at->stats = *slot;
-    }
+    if ((ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_STATE) == 0) return;
     for (int s = 0; s < GHP_MAX_STATES; s++) {
-        at->state[s] = instr->backward ? -1 : k->states[instr->layer * GHP_MAX_STATES + s];
-        if (stats_deltas) at->stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
+        instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
+        if (stats_deltas)
+            instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
     }
-    return GHP_OK;
-}
-
-static enum ghp_status assign_forward(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
-    struct ghp_operands *at = &instr->at;
-    int owner = ghp_model_owner(k->how->model, instr->layer);
-    int n_params = k->how->model->layers[owner].n_params;
-    unsigned uses = ghp_op_uses(l->op, instr->pass);
-    for (int i = 0; i < l->n_inputs; i++)
-        at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
-    if ((uses & GHP_AT_Y) == 0) return GHP_OK;
-    GHP_TRY(ghp_buffer_assignment_make_output(k, instr->layer));
-    at->y = k->recompute ? k->now->recompute_y[instr->layer] : k->now->y[instr->layer];
-    for (int p = 0; p < n_params; p++)
-        at->w[p] = k->weights[owner * GHP_MAX_PARAMS + p];
-    if (uses & GHP_AT_LABELS) at->labels = k->now->labels;
-    if (uses & GHP_AT_METRICS) at->metrics = k->metrics;
-    return GHP_OK;
-}
-
-/* A layer's weight gradients go where they are reduced; of further micro-batches beside it, to be added. */
-static enum ghp_status assign_weight_gradients(struct ghp_buffer_assignment *k,
-                                               struct ghp_instr *instr)
-{
-    int owner = ghp_model_owner(k->how->model, instr->layer);
-    for (int p = 0; p < k->how->model->layers[owner].n_params; p++) {
-        int own = k->gradients[owner * GHP_MAX_PARAMS + p];
-        if (instr->micro > 0) {
-            int64_t elements = k->program->buffers[own].elements;
-            own = -1;
-            GHP_TRY(
-                ghp_buffer_assignment_demand(k, &own,
-                                             ghp_buffer_assignment_describe_parameter(
-                                                 k, GHP_BUFFER_SCRATCH, instr->layer, elements)));
-            k->partial[p] = own;
-        }
-        instr->at.dw[p] = own;
-    }
-    return GHP_OK;
-}
-
-static enum ghp_status assign_backward(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
-    struct ghp_operands *at = &instr->at;
-    int owner = ghp_model_owner(k->how->model, instr->layer);
-    int n_params = k->how->model->layers[owner].n_params;
-    unsigned uses = ghp_op_uses(l->op, instr->pass);
-    if (uses & GHP_AT_DY) at->dy = ghp_buffer_assignment_output_gradient(k, instr->layer);
-    for (int i = 0; i < l->n_inputs; i++) {
-        if (uses & GHP_AT_X) at->x[i] = ghp_buffer_assignment_input(k, l->first_edge + i);
-        if (uses & GHP_AT_DX) at->dx[i] = k->now->dx[l->first_edge + i];
-    }
-    for (int p = 0; (uses & GHP_AT_W) && p < n_params; p++)
-        at->w[p] = k->weights[owner * GHP_MAX_PARAMS + p];
-    if (uses & GHP_AT_Y) at->y = ghp_buffer_assignment_output(k, instr->layer);
-    if (uses & GHP_AT_LABELS) at->labels = k->now->labels;
-    return uses & GHP_AT_DW ? assign_weight_gradients(k, instr) : GHP_OK;
-}
-
-/* What a pass keeps for later passes, beside its tensors. */
-static enum ghp_status assign_saved(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    int64_t saved = ghp_local_saved_bytes(&instr->local, k->how->element_bytes);
-    bool uses_saved = (ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_SAVED) != 0;
-    struct ghp_assigned_tensors *t = k->now;
-    int *slot = k->recompute ? &t->recompute_saved[instr->layer] : &t->saved[instr->layer];
-    if (saved <= 0 || !uses_saved) return GHP_OK;
-    if (instr->backward && t->recompute_saved[instr->layer] >= 0)
-        slot = &t->recompute_saved[instr->layer];
-    GHP_TRY(ghp_buffer_assignment_demand(
-        k, slot, ghp_describe_bytes(GHP_BUFFER_SAVED, instr->layer, saved)));
-    instr->at.saved = *slot;
-    return GHP_OK;
-}
-
-static enum ghp_status assign_compute(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    const struct ghp_local *local = &instr->local;
-    GHP_TRY(instr->backward ? assign_backward(k, instr) : assign_forward(k, instr));
-    if (ghp_op_of(local->op)->has_batch_statistics) GHP_TRY(assign_norm(k, instr));
-    GHP_TRY(assign_saved(k, instr));
-    return assign_scratch(k, instr);
-}
-
-static enum ghp_status assign_reshard(struct ghp_buffer_assignment *k, struct ghp_instr *instr,
-                                      bool first, bool last)
-{
-    int edge = instr->edge;
-    struct ghp_assigned_tensors *t = k->now;
-    int source = instr->backward ? t->dx[edge]
-                                 : ghp_buffer_assignment_output(k, k->how->model->edges[edge].from);
-    int *result = instr->backward ? &t->dxr[edge]
-                  : k->recompute  ? &t->recompute_x[edge]
-                                  : &t->x[edge];
-    enum ghp_buffer_kind buffer_kind =
-        instr->backward ? GHP_BUFFER_EDGE_GRADIENT_OUT : GHP_BUFFER_EDGE_INPUT;
-    instr->at.x[0] = first ? source : k->between;
-    if (!last) {
-        k->between = -1;
-        result = &k->between;
-        buffer_kind = GHP_BUFFER_SCRATCH;
-    }
-    struct ghp_buffer buffer = ghp_buffer_assignment_tensor(
-        k, buffer_kind, k->how->model->edges[edge].from, instr->step.to);
-    buffer.edge = edge;
-    GHP_TRY(ghp_buffer_assignment_demand(k, result, buffer));
-    instr->at.y = *result;
-    return assign_scratch(k, instr);
-}
-
-/* Samples in the first stage, labels in the last. */
-static enum ghp_status assign_load(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    int loss = k->how->model->n_layers - 1;
-    if (instr->layer == 0) {
-        GHP_TRY(ghp_buffer_assignment_make_output(k, 0));
-        instr->at.y = k->now->y[0];
-        instr->at.scratch = k->prefetch;
-    }
-    if (!ghp_buffer_assignment_owns(k, loss)) return GHP_OK;
-    struct ghp_layout layout = ghp_split_layouts(k->splits[loss]).x;
-    GHP_TRY(ghp_buffer_assignment_demand(
-        k, &k->now->labels,
-        ghp_describe_bytes(GHP_BUFFER_LABELS, loss,
-                           ghp_layout_samples(layout, k->placement.problem) *
-                               ghp_model_labels(k->how->model) * (int64_t)sizeof(int32_t))));
-    instr->at.labels = k->now->labels;
-    return GHP_OK;
 }
 
 static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
@@ -257,47 +236,11 @@ static enum ghp_status assign_norm_of_all(struct ghp_buffer_assignment *k, struc
     return assign_scratch(k, instr);
 }
 
-/* A gradient into an output's, or (without an edge) a micro-batch's weight gradients into the sum. */
-static enum ghp_status assign_accumulate(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+/* A micro-batch's gradients of parameters into their sums. */
+static void assign_sums(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    int n = k->how->model->layers[instr->layer].n_params;
-    if (instr->edge >= 0) {
-        instr->at.dy = ghp_buffer_assignment_output_gradient(k, instr->layer);
-        instr->at.x[0] = ghp_buffer_assignment_edge_gradient(k, instr->edge);
-        return GHP_OK;
-    }
-    for (int p = 0; p < n; p++) {
+    for (int p = 0; p < k->how->model->layers[instr->layer].n_params; p++)
         instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
-        instr->at.x[p] = k->partial[p];
-    }
-    return GHP_OK;
-}
-
-static enum ghp_status assign_send(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    int layer = k->how->model->edges[instr->edge].from;
-    instr->at.x[0] = instr->backward ? ghp_buffer_assignment_output_gradient(k, layer)
-                                     : ghp_buffer_assignment_output(k, layer);
-    return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
-}
-
-/* Into the remote activation of a tensor, or the gradient of one that was sent. */
-static enum ghp_status assign_receive(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    int layer = k->how->model->edges[instr->edge].from;
-    if (instr->backward) {
-        struct ghp_buffer buffer = ghp_buffer_assignment_tensor(k, GHP_BUFFER_EDGE_GRADIENT_OUT,
-                                                                layer, instr->transfer.to);
-        buffer.edge = instr->edge;
-        GHP_TRY(ghp_buffer_assignment_demand(k, &k->now->dxr[instr->edge], buffer));
-        instr->at.y = k->now->dxr[instr->edge];
-    } else {
-        GHP_TRY(ghp_buffer_assignment_demand(
-            k, &k->now->y[layer],
-            ghp_buffer_assignment_tensor(k, GHP_BUFFER_OUTPUT, layer, instr->transfer.to)));
-        instr->at.y = k->now->y[layer];
-    }
-    return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
 }
 
 /* What a transfer touches lives until it is waited for. */
@@ -324,22 +267,20 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
     k->recompute = instr->recompute;
     if (instr->backward && instr->stream != GHP_STREAM_COMM)
         GHP_TRY(ghp_buffer_assignment_gradients(k, named_layer(k, instr)));
+    GHP_TRY(assign_tensors(k, index));
     switch (instr->kind) {
-    case GHP_INSTR_LOAD: return assign_load(k, instr);
-    case GHP_INSTR_COMPUTE: return assign_compute(k, instr);
-    case GHP_INSTR_ACCUMULATE: return assign_accumulate(k, instr);
-    case GHP_INSTR_RESHARD: {
-        const struct ghp_instr *before = index > 0 ? instr - 1 : NULL;
-        const struct ghp_instr *after = index + 1 < program->n_instrs ? instr + 1 : NULL;
-        bool first = before == NULL || before->kind != GHP_INSTR_RESHARD ||
-                     before->edge != instr->edge || before->backward != instr->backward;
-        bool last = after == NULL || after->kind != GHP_INSTR_RESHARD ||
-                    after->edge != instr->edge || after->backward != instr->backward;
-        return assign_reshard(k, instr, first, last);
-    }
-    case GHP_INSTR_STAT_REDUCE:
-        instr->at.stats = k->now->stats[2 * instr->layer + (instr->backward ? 1 : 0)];
+    case GHP_INSTR_LOAD:
+        if (instr->layer == 0) instr->at.scratch = k->prefetch;
+        return GHP_OK;
+    case GHP_INSTR_COMPUTE:
+        assign_weights(k, instr);
+        assign_states(k, instr);
         return assign_scratch(k, instr);
+    case GHP_INSTR_ACCUMULATE:
+        if (instr->edge < 0) assign_sums(k, instr);
+        return GHP_OK;
+    case GHP_INSTR_RESHARD:
+    case GHP_INSTR_STAT_REDUCE: return assign_scratch(k, instr);
     case GHP_INSTR_REDUCE_SCATTER:
         instr->at.x[0] = program->buckets[instr->bucket].buffer;
         instr->at.y = program->buckets[instr->bucket].gradient_strip;
@@ -360,8 +301,8 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
     case GHP_INSTR_UPDATE: return assign_update(k, instr);
     case GHP_INSTR_NORM: return assign_norm_of_all(k, instr);
     case GHP_INSTR_NORM_REDUCE: instr->at.y = k->squares; return assign_scratch(k, instr);
-    case GHP_INSTR_SEND: return assign_send(k, instr);
-    case GHP_INSTR_RECEIVE: return assign_receive(k, instr);
+    case GHP_INSTR_SEND:
+    case GHP_INSTR_RECEIVE: return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
     case GHP_INSTR_WAIT: assign_wait(k, instr); return GHP_OK;
     case GHP_INSTR_COUNT: break;
     }

@@ -75,6 +75,10 @@ enum ghp_status ghp_lower_edge(const struct ghp_lowering *how, int edge, struct 
 /* Gradient bytes of one layer, each tensor rounded up to GHP_ALIGN_BYTES. */
 int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *how, int layer, struct ghp_split split);
 
+/* Labels of this worker's samples: int32, of a loss layer under `split`. */
+int64_t ghp_labels_bytes(const struct ghp_model *model, struct ghp_split split,
+                         struct ghp_problem problem);
+
 /* Whether the layer's running statistics move by sums over ghost batches, which travel with its gradients. */
 bool ghp_layer_has_stats_delta(const struct ghp_layer *layer);
 

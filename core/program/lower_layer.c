@@ -95,14 +95,20 @@ static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split s
     return GHP_OK;
 }
 
+int64_t ghp_labels_bytes(const struct ghp_model *model, struct ghp_split split,
+                         struct ghp_problem problem)
+{
+    return ghp_layout_samples(ghp_split_layouts(split).x, problem) * ghp_model_labels(model) *
+           (int64_t)sizeof(int32_t);
+}
+
 enum ghp_status ghp_emit_labels(const struct ghp_emitter *e)
 {
     int loss = e->how->model->n_layers - 1;
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_LOAD, e->forward_base);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->layer = loss;
-    instr->bytes = ghp_layout_samples(ghp_split_layouts(e->splits[loss]).x, e->placement.problem) *
-                   ghp_model_labels(e->how->model) * (int64_t)sizeof(int32_t);
+    instr->bytes = ghp_labels_bytes(e->how->model, e->splits[loss], e->placement.problem);
     return GHP_OK;
 }
 

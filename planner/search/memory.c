@@ -1,22 +1,21 @@
-/* planner/search/memory.c - spans of memory.h, piece by piece, from the same instructions that
- * core/program/buffer_assignment links; scratch and receive buffers as ghp_lower_scratch says. */
+/* planner/search/memory.c - spans of memory.h, piece by piece: from what the pieces' instructions touch
+ * (core/program/liveness.h), and what they have beside (ghp_lower_scratch). */
 #include "planner/search/memory.h"
+#include "core/program/liveness.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-/* What the model alone decides about a layer's tensors. */
-struct facts {
-    bool reads_input;  /* a backward pass reads the forward input */
-    bool reads_output; /* a backward pass reads the forward output */
-    bool saved_later;  /* what the layer saves is read in the backward pass */
-    bool wanted;       /* a gradient flows into its output */
+/* When a layer's own passes, and those of an edge's consumer, touch a tensor: the model alone decides. */
+struct lives {
+    struct ghp_life *output, *gradient; /* a layer; with `input` one allocation */
+    struct ghp_life *input;             /* an edge */
+    struct ghp_life labels;
 };
 
 struct maker {
     struct ghp_instance *in;
     const struct ghp_model *model;
-    struct facts *facts;
+    struct lives lives;
     struct ghp_program piece;
     int stage; /* whose memory the present spans are of */
 };
@@ -97,32 +96,41 @@ static enum ghp_status add_lasting(struct maker *m, struct ghp_spans *spans, int
     return put_span(spans, bytes, s.backward, s.backward_end);
 }
 
-/* ---- facts ---- */
+/* ---- lives ---- */
 
-static void learn_pass(struct facts *f, enum ghp_op op, enum ghp_pass pass)
+static bool wanted(const struct maker *m, int v)
 {
-    unsigned uses = ghp_op_uses(op, pass);
+    return ghp_lower_needs_gradient(m->in->how, v);
+}
 
-    if (uses & GHP_AT_X) f->reads_input = true;
-    if (uses & GHP_AT_Y) f->reads_output = true;
-    if (uses & (GHP_AT_SAVED | GHP_AT_LABELS)) f->saved_later = true;
+static struct ghp_life *life_of(struct maker *m, struct ghp_touch touch)
+{
+    switch (touch.tensor) {
+    case GHP_TENSOR_OUTPUT: return &m->lives.output[touch.of];
+    case GHP_TENSOR_GRADIENT: return &m->lives.gradient[touch.of];
+    case GHP_TENSOR_INPUT: return &m->lives.input[touch.of];
+    case GHP_TENSOR_LABELS: return &m->lives.labels;
+    default: return NULL; /* of one choice: tensors_alone */
+    }
 }
 
 static enum ghp_status learn_layer(struct maker *m, int v)
 {
-    const struct ghp_layer *layer = &m->model->layers[v];
-    struct facts *f = &m->facts[v];
+    struct ghp_touches touches;
 
     m->piece.n_instrs = 0;
     GHP_TRY(ghp_lower_layer(m->in->how, v, m->in->choices[m->in->first_choice[v]],
                             m->in->rank[m->in->stage[v]], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k) {
-        const struct ghp_instr *instr = &m->piece.instrs[k];
+        ghp_instr_touches(m->in->how, &m->piece, k, &touches);
+        for (int i = 0; i < touches.n; ++i) {
+            struct ghp_life *life = life_of(m, touches.touch[i]);
 
-        if (instr->kind == GHP_INSTR_COMPUTE && instr->backward)
-            learn_pass(f, layer->op, instr->pass);
+            if (life != NULL) ghp_life_extend(life, m->piece.instrs[k].point);
+        }
     }
-    f->wanted = ghp_lower_needs_gradient(m->in->how, v);
+    if (wanted(m, v) && !ghp_op_of(m->model->layers[v].op)->is_input) /* or it is handed on there */
+        ghp_life_extend(&m->lives.gradient[v], ghp_point_backward(m->model, v));
     return GHP_OK;
 }
 
@@ -130,12 +138,9 @@ static enum ghp_status learn_layer(struct maker *m, int v)
  * layout. */
 static int last_read(const struct maker *m, int e, bool changed)
 {
-    int to = m->model->edges[e].to;
-
-    if (ghp_lower_overwrites_input(m->model, to, changed))
-        return ghp_point_forward(m->model, to) - 1; /* from there on it is the consumer's output */
-    return m->facts[to].reads_input ? ghp_point_backward(m->model, to)
-                                    : ghp_point_forward(m->model, to);
+    if (ghp_lower_overwrites_input(m->model, m->model->edges[e].to, changed))
+        return m->lives.input[e].first - 1; /* from there on it is the consumer's output */
+    return m->lives.input[e].last;
 }
 
 /* The out-edge that could keep a layer's output longest, and how long the output lives whatever the others do. */
@@ -144,8 +149,7 @@ static int keeper_of(const struct maker *m, int v, int *at_least)
     const struct ghp_layer *layer = &m->model->layers[v];
     int keeper = -1;
 
-    *at_least =
-        m->facts[v].reads_output ? ghp_point_backward(m->model, v) : ghp_point_forward(m->model, v);
+    *at_least = m->lives.output[v].last;
     for (int i = 0; i < layer->n_consumers; ++i) {
         int e = layer->out_edges[i];
 
@@ -187,7 +191,6 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     struct ghp_spans *spans = &m->in->layer_spans;
-    int backward = ghp_point_backward(m->model, v);
     int bytes = ghp_parameter_bytes(m->in->how->element_bytes);
 
     if (layer->n_params > 0) {
@@ -196,8 +199,6 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
         for (int p = 0; p < layer->n_params; ++p)
             sum += ghp_align(ghp_local_param_elements(local, p) * bytes);
         GHP_TRY(parameter_spans(m, sum));
-        if (m->in->micro_batches > 1 && m->facts[v].wanted) /* a further micro-batch's gradient */
-            GHP_TRY(add_span(m, spans, sum, backward, backward));
     }
     if (layer->n_states > 0)
         GHP_TRY(add_lasting(m, spans,
@@ -234,13 +235,57 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
     return ghp_receive_bytes(GHP_METRIC_COUNT * (int64_t)sizeof(double), ranks.count);
 }
 
+/* Bytes of a tensor of the layer's that one choice alone decides; 0: of others. */
+static int64_t bytes_alone(const struct ghp_local *local, struct ghp_touch touch, int element_bytes)
+{
+    switch (touch.tensor) {
+    case GHP_TENSOR_SAVED: return ghp_local_saved_bytes(local, element_bytes);
+    case GHP_TENSOR_STATS:
+    case GHP_TENSOR_BACKWARD_STATS: return ghp_local_stats_bytes(local);
+    case GHP_TENSOR_SUMMAND:
+        return ghp_align(ghp_local_param_elements(local, touch.slot) *
+                         ghp_parameter_bytes(element_bytes));
+    default: return 0;
+    }
+}
+
+/* What no other piece touches. */
+static enum ghp_status tensors_alone(struct maker *m, const struct ghp_local *local)
+{
+    struct ghp_spans *spans = &m->in->layer_spans;
+    struct ghp_touches touches;
+    struct {
+        struct ghp_life life;
+        int64_t bytes;
+    } of[GHP_TENSOR_COUNT][GHP_MAX_PARAMS];
+
+    for (int t = 0; t < GHP_TENSOR_COUNT; ++t)
+        for (int slot = 0; slot < GHP_MAX_PARAMS; ++slot)
+            of[t][slot].bytes = 0, of[t][slot].life = GHP_LIFE_NONE;
+    for (int k = 0; k < m->piece.n_instrs; ++k) {
+        ghp_instr_touches(m->in->how, &m->piece, k, &touches);
+        for (int i = 0; i < touches.n; ++i) {
+            struct ghp_touch touch = touches.touch[i];
+
+            of[touch.tensor][touch.slot].bytes =
+                bytes_alone(local, touch, m->in->how->element_bytes);
+            ghp_life_extend(&of[touch.tensor][touch.slot].life, m->piece.instrs[k].point);
+        }
+    }
+    for (int t = 0; t < GHP_TENSOR_COUNT; ++t)
+        for (int slot = 0; slot < GHP_MAX_PARAMS; ++slot)
+            GHP_TRY(add_span(m, spans, of[t][slot].bytes, of[t][slot].life.first,
+                             of[t][slot].life.last));
+    return GHP_OK;
+}
+
 static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
 {
     const struct ghp_layer *layer = &m->model->layers[v];
     struct ghp_split split = m->in->choices[flat];
     struct ghp_local local = ghp_local_of(m->model, v, split, m->in->problem[m->stage]);
     struct ghp_spans *spans = &m->in->layer_spans;
-    int forward = ghp_point_forward(m->model, v), backward = ghp_point_backward(m->model, v), lives;
+    int lives;
 
     m->piece.n_instrs = 0;
     GHP_TRY(ghp_lower_layer(m->in->how, v, split, m->in->rank[m->stage], &m->piece));
@@ -248,39 +293,32 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     if (ghp_op_of(layer->op)->is_input && m->in->how->prefetch)
         GHP_TRY(add_lasting(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out)));
     keeper_of(m, v, &lives);
-    GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out), forward,
-                     lives));
+    GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out),
+                     m->lives.output[v].first, lives));
     for (int k = 0; k < m->piece.n_instrs; ++k)
         GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
     m->in->receive_bytes[flat] = segment_of(m, v, split);
-    GHP_TRY(add_span(m, spans, ghp_local_saved_bytes(&local, m->in->how->element_bytes), forward,
-                     m->facts[v].saved_later ? backward : forward));
-    if (ghp_op_of(layer->op)->has_batch_statistics) {
-        int64_t sums = ghp_local_stats_bytes(&local);
-
-        GHP_TRY(add_span(m, spans, sums, forward, forward));
-        if (m->facts[v].wanted) GHP_TRY(add_span(m, spans, sums, backward, backward));
-    }
-    if (v == m->in->n_layers - 1)
-        GHP_TRY(
-            add_span(m, spans,
-                     ghp_layout_samples(ghp_split_layouts(split).x, m->in->problem[m->stage]) *
-                         ghp_model_labels(m->model) * (int64_t)sizeof(int32_t),
-                     m->in->n_stages > 1 ? stretch_of(m).forward : ghp_point_forward(m->model, 0),
-                     m->facts[v].saved_later ? backward : forward));
-    return GHP_OK;
+    GHP_TRY(tensors_alone(m, &local));
+    if (v < m->in->n_layers - 1) return GHP_OK;
+    return add_span(m, spans, ghp_labels_bytes(m->model, split, m->in->problem[m->stage]),
+                    m->in->n_stages > 1 ? stretch_of(m).forward : m->lives.labels.first,
+                    m->lives.labels.last);
 }
 
 /* ---- edges ---- */
 
-/* Buffers of the steps of one reshard: what each receives through, and what is between two steps. */
-static enum ghp_status step_spans(struct maker *m, const struct ghp_instr *instr, bool last,
-                                  struct ghp_spans *spans)
+/* Buffers of one step of a reshard: what it receives through, and what it leaves to the next one. */
+static enum ghp_status step_spans(struct maker *m, int index, struct ghp_spans *spans)
 {
+    const struct ghp_instr *instr = &m->piece.instrs[index];
     struct ghp_shape shape = m->model->layers[m->model->edges[instr->edge].from].out;
+    struct ghp_touches touches;
     int p = instr->point;
 
-    if (!last) GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
+    ghp_instr_touches(m->in->how, &m->piece, index, &touches);
+    for (int i = 0; i < touches.n; ++i)
+        if (touches.touch[i].tensor == GHP_TENSOR_BETWEEN && touches.touch[i].writes)
+            GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
     return instr_spans(m, instr, spans);
 }
 
@@ -315,7 +353,7 @@ static int last_gradient_read(const struct maker *m, int e)
 {
     int from = m->model->edges[e].from;
 
-    return ghp_lower_first_gradient(m->model, from) == e ? ghp_point_backward(m->model, from)
+    return ghp_lower_first_gradient(m->model, from) == e ? m->lives.gradient[from].last
                                                          : ghp_point_backward_edge(m->model, e);
 }
 
@@ -345,7 +383,7 @@ static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int
     int last = last_gradient_read(m, e);
     int64_t made = tensor_bytes(m, ghp_split_layouts(m->in->choices[to_flat]).dx, shape);
 
-    if (!m->facts[edge->from].wanted) return GHP_OK;
+    if (!wanted(m, edge->from)) return GHP_OK;
     if (ghp_op_of(m->model->layers[edge->from].op)->is_input)
         last = ghp_point_backward(m->model, edge->to);
     if (!outlived(m, e)) GHP_TRY(add_span(m, spans, made, first, changed ? at : last));
@@ -363,15 +401,14 @@ static enum ghp_status p2p_transfer_spans(struct maker *m, int e, int from_flat,
     struct ghp_shape shape = m->model->layers[edge->from].out;
     struct ghp_layouts reader = ghp_split_layouts(m->in->choices[to_flat]);
     int at = ghp_point_forward_edge(m->model, e), carrier;
-    int last = m->facts[edge->to].reads_input ? ghp_point_backward(m->model, edge->to)
-                                              : ghp_point_forward(m->model, edge->to) - 1;
+    int last = last_read(m, e, false);
     struct ghp_spans *spans = &m->in->edge_spans;
 
     if (ghp_remote_activation_readers(m->model, m->in->how->staging, edge->from, m->stage,
                                       &carrier) != 1)
         return GHP_OK;
     GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.x, shape), at, last));
-    if (!m->facts[edge->from].wanted || ghp_op_of(m->model->layers[edge->from].op)->is_input)
+    if (!wanted(m, edge->from) || ghp_op_of(m->model->layers[edge->from].op)->is_input)
         return GHP_OK;
     GHP_TRY(add_span(m, spans, tensor_bytes(m, reader.dx, shape),
                      ghp_point_backward(m->model, edge->to) + (takes_over(m, e) ? 1 : 0),
@@ -394,12 +431,10 @@ static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_
                            m->in->rank[m->stage], &m->piece));
     for (int k = 0; k < m->piece.n_instrs; ++k) {
         const struct ghp_instr *instr = &m->piece.instrs[k];
-        bool last = k + 1 == m->piece.n_instrs || instr[1].kind != GHP_INSTR_RESHARD ||
-                    instr[1].backward != instr->backward;
 
         if (instr->kind != GHP_INSTR_RESHARD) continue;
         changed[instr->backward] = true;
-        GHP_TRY(step_spans(m, instr, last, &m->in->edge_spans));
+        GHP_TRY(step_spans(m, k, &m->in->edge_spans));
     }
     GHP_TRY(forward_spans(m, e, from_flat, to_flat, changed[0]));
     return backward_spans(m, e, from_flat, to_flat, changed[1]);
@@ -435,23 +470,28 @@ static enum ghp_status all_spans(struct maker *m)
 
 enum ghp_status ghp_memory_init(struct ghp_instance *in)
 {
-    struct maker m = {.in = in, .model = in->how->model};
+    struct maker m = {.in = in, .model = in->how->model, .lives.labels = GHP_LIFE_NONE};
+    int n = 2 * in->n_layers + in->n_edges;
     enum ghp_status status = GHP_OK;
 
     if (in->has_memory) return GHP_OK;
-    m.facts = ghp_alloc((size_t)in->n_layers, sizeof *m.facts);
+    m.lives.output = ghp_alloc((size_t)n, sizeof *m.lives.output);
     in->layer_spans.first =
         ghp_alloc((size_t)in->first_choice[in->n_layers] + 1, sizeof *in->layer_spans.first);
     in->edge_spans.first =
         ghp_alloc((size_t)in->first_pair[in->n_edges] + 1, sizeof *in->edge_spans.first);
     in->receive_bytes =
         ghp_alloc((size_t)in->first_choice[in->n_layers], sizeof *in->receive_bytes);
-    if (m.facts == NULL || in->layer_spans.first == NULL || in->edge_spans.first == NULL ||
+    if (m.lives.output == NULL || in->layer_spans.first == NULL || in->edge_spans.first == NULL ||
         in->receive_bytes == NULL)
         status = GHP_NO_MEMORY();
+    for (int i = 0; status == GHP_OK && i < n; ++i)
+        m.lives.output[i] = GHP_LIFE_NONE;
+    m.lives.gradient = m.lives.output + in->n_layers;
+    m.lives.input = m.lives.gradient + in->n_layers;
     if (status == GHP_OK) status = all_spans(&m);
     in->has_memory = status == GHP_OK;
     ghp_program_release(&m.piece);
-    free(m.facts);
+    free(m.lives.output);
     return status;
 }

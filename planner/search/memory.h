@@ -1,10 +1,9 @@
 /* planner/search/memory.h - what each choice and each pair keeps in memory, and when: live bytes as a linear sum.
  *
- * A mirror of the lifetimes that core/program/buffer_assignment gives: weights, gradients and moments always;
- * activations from their forward point to their last reader; gradients from their maker to their reader; scratch at
- * its own point. In-place operations hand a buffer on, so each part of its life is attributed to the piece that
- * decides it. What is overwritten, which gradient comes first and which is another's buffer are asked of the functions
- * that the assignment asks (core/program/lower.h); only the points in between are counted here.
+ * When a tensor lives follows from what the instructions of the pieces touch, by the table that the program's buffers
+ * follow from (core/program/liveness.h); weights, gradients and moments live always, scratch at its own point. In-place
+ * operations hand a buffer on, so each part of its life is attributed to the piece that decides it. What is
+ * overwritten, which gradient comes first and which is another's buffer are asked of core/program/lower.h.
  *
  * The sum is the program's live bytes on chains, and never above them on any graph: where several consumers decide
  * how long a tensor lives, only the one that could keep it longest is counted.  Beside the sum stands the one receive

@@ -1,0 +1,66 @@
+/* core/program/liveness.h - which tensors an instruction touches: the one table that lifetimes follow from.
+ *
+ * A tensor lives from the first instruction that touches it to the last, a transfer's until the transfer is waited for.
+ * The buffer assignment (lower.h) gives every tensor that is touched a buffer, so a buffer lives as long as its
+ * tensors. The planner's memory constraints (planner/search/memory.h) add up the points of the same touches, piece by
+ * piece. Which tensors are one buffer is asked of ghp_lower_overwrites_input and ghp_lower_gradient_alias; what a
+ * recomputed layer touches in the backward pass follows from its instructions, as all else does.
+ *
+ * Only tensors that do not live always: no weights, moments, running statistics, metrics. Bytes that one instruction
+ * has to itself are ghp_lower_scratch's. A pass is described in core/model/op (what it reads and writes). */
+#ifndef GHP_CORE_PROGRAM_LIVENESS_H
+#define GHP_CORE_PROGRAM_LIVENESS_H
+
+#include "core/program/lower.h"
+
+#include <limits.h>
+
+enum ghp_tensor {
+    GHP_TENSOR_OUTPUT,         /* of a layer, or its remote activation */
+    GHP_TENSOR_GRADIENT,       /* of a layer's output, into which all its readers' are added */
+    GHP_TENSOR_SAVED,          /* of a layer, from forward to backward */
+    GHP_TENSOR_STATS,          /* of a layer: sums on their way to other workers, forward */
+    GHP_TENSOR_BACKWARD_STATS, /* the same, backward */
+    GHP_TENSOR_SUMMAND,        /* of a layer: a further micro-batch's gradients of its parameters */
+    GHP_TENSOR_LABELS,         /* of the network */
+    GHP_TENSOR_INPUT,          /* of an edge: the producer's output, as the consumer reads it */
+    GHP_TENSOR_INPUT_GRADIENT, /* of an edge, as the consumer makes it */
+    GHP_TENSOR_EDGE_GRADIENT,  /* of an edge, as the producer takes it */
+    GHP_TENSOR_BETWEEN,        /* of an edge: between two steps of one reshard */
+    GHP_TENSOR_COUNT
+};
+
+struct ghp_touch {
+    enum ghp_tensor tensor;
+    int of;      /* layer or edge */
+    int slot;    /* which parameter's; else 0 */
+    int operand; /* where its buffer stands: index into struct ghp_operands as an array of int */
+    bool writes; /* makes it; else reads it or adds to it */
+};
+
+enum { GHP_MAX_TOUCHES = 2 * GHP_MAX_INPUTS + GHP_MAX_PARAMS + 8 };
+
+struct ghp_touches {
+    int n;
+    struct ghp_touch touch[GHP_MAX_TOUCHES];
+};
+
+/* What instruction `index` touches, inputs before outputs. Neighbours of a reshard's step are in the same list.
+ * Local. Tested tests/planner/search/test_memory.c, tests/core/program/test_lower.c */
+void ghp_instr_touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
+                       struct ghp_touches *touches);
+
+/* Points from the first touch to the last, both included; first > last: none. */
+struct ghp_life {
+    int first, last;
+};
+
+#define GHP_LIFE_NONE ((struct ghp_life){.first = INT_MAX, .last = -1})
+
+static inline void ghp_life_extend(struct ghp_life *life, int point)
+{
+    if (point < life->first) life->first = point;
+    if (point > life->last) life->last = point;
+}
+
+#endif
