@@ -357,19 +357,23 @@ static int last_gradient_read(const struct maker *m, int e)
                                                          : ghp_point_backward_edge(m->model, e);
 }
 
-/* Whether another edge that shares the consumer's gradient could keep it longer. */
+/* Whether another edge that shares the consumer's gradient could keep it longer; through consumers that hand their own
+ * on, it is also the gradient of theirs. */
 static bool outlived(const struct maker *m, int e)
 {
-    const struct ghp_layer *to = &m->model->layers[m->model->edges[e].to];
-    bool longer = false;
+    for (int at = e; at >= 0 && takes_over(m, at);
+         at = ghp_lower_first_gradient(m->model, m->model->edges[at].to)) {
+        const struct ghp_layer *to = &m->model->layers[m->model->edges[at].to];
 
-    for (int i = 0; i < to->n_inputs && takes_over(m, e); ++i) {
-        int other = to->first_edge + i;
+        for (int i = 0; i < to->n_inputs; ++i) {
+            int other = to->first_edge + i;
 
-        longer = longer || (other != e && takes_over(m, other) &&
-                            last_gradient_read(m, other) > last_gradient_read(m, e));
+            if (other != at && takes_over(m, other) &&
+                last_gradient_read(m, other) > last_gradient_read(m, e))
+                return true;
+        }
     }
-    return longer;
+    return false;
 }
 
 static enum ghp_status backward_spans(struct maker *m, int e, int from_flat, int to_flat,
