@@ -194,16 +194,20 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
                     layer->name, text, channels, parts, split.tp_size, best);
 }
 
+struct ghp_split ghp_split_of_tied(struct ghp_split table)
+{
+    if (table.kind == GHP_SPLIT_ROWS) return (struct ghp_split){GHP_SPLIT_OUT, table.tp_size};
+    if (table.kind == GHP_SPLIT_OUT) return (struct ghp_split){GHP_SPLIT_IN, table.tp_size};
+    return table;
+}
+
 enum ghp_status ghp_split_check_tied(const struct ghp_model *model, const struct ghp_split *splits)
 {
     for (int v = 0; v < model->n_layers; v++) {
         int owner = ghp_model_owner(model, v);
         struct ghp_split table = splits[owner], product = splits[v];
         char ours[32], theirs[32];
-        bool fits = table.kind == GHP_SPLIT_ROWS  ? product.kind == GHP_SPLIT_OUT
-                    : table.kind == GHP_SPLIT_OUT ? product.kind == GHP_SPLIT_IN
-                                                  : product.kind == GHP_SPLIT_DATA;
-        if (owner == v || (fits && table.tp_size == product.tp_size)) continue;
+        if (owner == v || ghp_split_same(ghp_split_of_tied(table), product)) continue;
         ghp_split_format(table, theirs, sizeof theirs);
         ghp_split_format(product, ours, sizeof ours);
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -222,7 +226,6 @@ int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
         if (problem.workers % m != 0) continue;
         for (int kind = GHP_SPLIT_DATA; kind < GHP_SPLIT_COUNT; kind++) {
             struct ghp_split split = {(enum ghp_split_kind)kind, m};
-            if ((layer->tied > 0 || layer->shared) && kind != GHP_SPLIT_DATA) continue;
             if (split_fits(layer, split) && ghost_batches_fit(layer, split, problem) && n < max)
                 splits[n++] = split;
         }

@@ -93,13 +93,17 @@ const char *ghp_comm_name(enum ghp_comm_op op);
 enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split split,
                                 struct ghp_problem problem);
 
+/* The split of a layer that uses the parameters of one with the split `table`, by which both have the same parts of
+ * them: data of data, out:m of rows:m, in:m of out:m. */
+struct ghp_split ghp_split_of_tied(struct ghp_split table);
+
 /* Whether layers that share parameters hold the same parts of them: all data; or the table by rows and the product by
  * its outputs, or the table by channels and the product by its inputs.
  * Returns GHP_ERR_INPUT naming both. */
 enum ghp_status ghp_split_check_tied(const struct ghp_model *model, const struct ghp_split *splits);
 
-/* All splits a layer can take by itself, data first, then by TP size; of layers that share parameters data alone,
- * because others go by pairs (ghp_split_check_tied). `splits` has room for `max`; returns their number. */
+/* All splits a layer can take by itself, data first, then by TP size; those of layers that share parameters go by pairs
+ * (ghp_split_check_tied). `splits` has room for `max`; returns their number. */
 int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
                       struct ghp_split *splits, int max);
 

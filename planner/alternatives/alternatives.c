@@ -121,7 +121,7 @@ static enum ghp_status cost_choice(struct second_best *r, int choice, struct ghp
         *cost = cost_of(r, choice, &r->program, &r->timing, r->own_terms);
         return GHP_OK;
     }
-    r->trial[r->layer] = choice;
+    ghp_instance_choose(r->job->instance, r->layer, choice, r->trial);
     status = play(r, r->trial, &program, &timing, r->terms);
     if (status == GHP_OK) *cost = cost_of(r, choice, &program, &timing, r->terms);
     ghp_timing_release(&timing);
@@ -181,7 +181,7 @@ static int choose_splits(struct second_best *r)
     for (int i = 0; i < n; ++i) {
         r->promises[i] = (struct promise){.choice = i};
         if (all) continue;
-        r->trial[r->layer] = i;
+        ghp_instance_choose(in, r->layer, i, r->trial);
         ghp_accumulated_cost_set(in, r->trial, &r->load);
         r->promises[i].least_s =
             i == r->choice[r->layer] ? 0 : ghp_constraint_step_s(in, &r->coefficients, &r->load);
@@ -241,6 +241,12 @@ static enum ghp_status search_others(struct second_best *r, double deadline_s)
     return status;
 }
 
+/* Whether the layer is the one of the second best, or changes with it. */
+static bool shares_parameters(const struct second_best *r, int v)
+{
+    return ghp_model_owner(r->model, v) == ghp_model_owner(r->model, r->layer);
+}
+
 /* Takes back the changes of other layers that the second best is no faster for. */
 static enum ghp_status drop_idle_changes(struct second_best *r)
 {
@@ -248,10 +254,10 @@ static enum ghp_status drop_idle_changes(struct second_best *r)
         double step_s;
         int64_t peak;
 
-        if (v == r->layer || r->best[v] == r->choice[v]) continue;
+        if (r->best[v] == r->choice[v] || shares_parameters(r, v)) continue;
         if (ghp_now_s() > r->job->deadline_s) return GHP_OK;
         memcpy(r->trial, r->best, plan_bytes(r));
-        r->trial[v] = r->choice[v];
+        ghp_instance_choose(r->job->instance, v, r->choice[v], r->trial);
         GHP_TRY(
             ghp_search_evaluate(r->job->instance, r->trial, r->job->bucket_bytes, &step_s, &peak));
         if (!fits(r, peak) || step_s > r->step_s * (1 + GHP_BRANCH_SAME)) continue;

@@ -138,7 +138,7 @@ static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *
             return GHP_FAIL(GHP_ERR_USAGE, "cannot read --force '%s=%s': %s", pattern, text,
                             ghp_status_message());
         if (choice >= 0)
-            forced[v] = choice;
+            ghp_instance_choose(domain->instance, v, choice, forced);
         else if (plain)
             return fail_split(domain, v, text);
     }
@@ -174,7 +174,9 @@ static enum ghp_status draw(const struct ghp_domain *domain, const char *seed_te
                         seed_text);
     for (int v = 0; v < in->n_layers; ++v)
         if (ghp_op_is_weighted(in->how->model->layers[v].op))
-            forced[v] = (int)(mixed(mixed(seed) + (uint64_t)v) % (uint64_t)in->n_choices[v]);
+            ghp_instance_choose(
+                in, v, (int)(mixed(mixed(seed) + (uint64_t)v) % (uint64_t)in->n_choices[v]),
+                forced);
     return GHP_OK;
 }
 

@@ -268,21 +268,56 @@ static enum ghp_status visit(struct search *s, struct node *node, bool root)
     return root ? split_root(s, domain, bound) : split_node(s, domain, bound);
 }
 
+static enum ghp_status visit_root(struct search *s, const struct ghp_domain *domain)
+{
+    struct node node = {.bound = -INFINITY};
+    enum ghp_status status;
+
+    show_progress(s);
+    s->late = ghp_now_s() > s->job->limits.deadline_s;
+    if (s->enough) return push(s, domain, node.bound);
+    GHP_TRY(ghp_domain_copy(domain, &node.domain));
+    status = visit(s, &node, true);
+    ghp_domain_release(&node.domain);
+    return status;
+}
+
+/* The domain, cut into one root for each choice of the layers from `from` on whose parameters others share: these then
+ * have the choice that goes with it, and nothing couples what is left. */
+static enum ghp_status visit_roots(struct search *s, const struct ghp_domain *domain, int from)
+{
+    const struct ghp_instance *in = s->job->in;
+    enum ghp_status status = GHP_OK;
+    int v = from;
+
+    while (v < in->n_layers && !in->how->model->layers[v].shared)
+        ++v;
+    if (v == in->n_layers) return visit_root(s, domain);
+    for (int i = 0; i < in->n_choices[v] && status == GHP_OK && !s->result->wide; ++i) {
+        struct ghp_domain part;
+
+        if (!domain->choice[in->first_choice[v] + i]) continue;
+        GHP_TRY(ghp_domain_copy(domain, &part));
+        if (ghp_domain_fix_tied(&part, v, i)) status = visit_roots(s, &part, v + 1);
+        ghp_domain_release(&part);
+    }
+    return status;
+}
+
 static enum ghp_status search_tree(struct search *s)
 {
-    GHP_TRY(push(s, s->job->domain, -INFINITY));
-    for (bool root = true; s->n_stack > 0; root = false) {
+    GHP_TRY(visit_roots(s, s->job->domain, 0));
+    while (s->n_stack > 0 && !s->result->wide) {
         struct node node;
         enum ghp_status status;
 
         show_progress(s);
         s->late = ghp_now_s() > s->job->limits.deadline_s;
-        if (s->enough || (s->late && !root)) break;
+        if (s->enough || s->late) break;
         node = s->stack[--s->n_stack];
-        status = node.bound >= s->cutoff ? GHP_OK : visit(s, &node, root);
+        status = node.bound >= s->cutoff ? GHP_OK : visit(s, &node, false);
         ghp_domain_release(&node.domain);
         GHP_TRY(status);
-        if (s->result->wide) break;
     }
     return GHP_OK;
 }

@@ -6,6 +6,8 @@
  * Plans whose bound reaches the best true value times (1 - GHP_BRANCH_SAME) are not looked at: ties to that
  * precision count as equal.
  *
+ * Layers that share parameters hold the same parts of them: there is a root for each such set of choices.
+ *
  * Not for graphs too wide for tables: `wide` says so, and planner/search/milp.h takes over.
  *
  * Tested  tests/planner/search/test_exact.c (brute force), test_milp.c (the slow twin) */

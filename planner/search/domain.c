@@ -9,6 +9,17 @@ static size_t flags_of(const struct ghp_instance *in)
     return (size_t)in->first_choice[in->n_layers] + (size_t)in->first_pair[in->n_edges];
 }
 
+/* Drops the choices of a tied layer and its owner that the other has none for. */
+static void drop_unpaired(struct ghp_domain *domain, int owner, int tied)
+{
+    const int ends[2][2] = {{owner, tied}, {tied, owner}};
+
+    for (int k = 0; k < 2; ++k)
+        for (int i = 0; i < domain->instance->n_choices[ends[k][0]]; ++i)
+            if (ghp_instance_tied_choice(domain->instance, ends[k][0], i, ends[k][1]) < 0)
+                ghp_domain_drop(domain, ends[k][0], i);
+}
+
 enum ghp_status ghp_domain_init(const struct ghp_instance *instance, struct ghp_domain *domain)
 {
     size_t n = flags_of(instance);
@@ -18,6 +29,9 @@ enum ghp_status ghp_domain_init(const struct ghp_instance *instance, struct ghp_
     if (domain->choice == NULL) return GHP_NO_MEMORY();
     memset(domain->choice, 1, n);
     domain->pair = domain->choice + instance->first_choice[instance->n_layers];
+    for (int v = 0; v < instance->n_layers; ++v)
+        if (instance->how->model->layers[v].tied > 0)
+            drop_unpaired(domain, ghp_model_owner(instance->how->model, v), v);
     return GHP_OK;
 }
 
@@ -53,6 +67,12 @@ bool ghp_domain_has(const struct ghp_domain *domain, const int *choice)
         if (!domain->choice[in->first_choice[v] + choice[v]]) return false;
     for (int e = 0; e < in->n_edges; ++e)
         if (!domain->pair[ghp_instance_pair(in, e, choice)]) return false;
+    for (int v = 0; v < in->n_layers; ++v) {
+        int owner = ghp_model_owner(in->how->model, v);
+
+        if (owner != v && ghp_instance_tied_choice(in, owner, choice[owner], v) != choice[v])
+            return false;
+    }
     return true;
 }
 
@@ -62,6 +82,21 @@ void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice)
 
     for (int i = 0; i < in->n_choices[layer]; ++i)
         domain->choice[in->first_choice[layer] + i] = i == choice;
+}
+
+bool ghp_domain_fix_tied(struct ghp_domain *domain, int owner, int choice)
+{
+    const struct ghp_instance *in = domain->instance;
+    bool all = true;
+
+    for (int v = owner; v < in->n_layers; ++v) {
+        if (ghp_model_owner(in->how->model, v) != owner) continue;
+        int i = ghp_instance_tied_choice(in, owner, choice, v);
+
+        all = all && i >= 0 && domain->choice[in->first_choice[v] + i];
+        ghp_domain_fix(domain, v, i);
+    }
+    return all;
 }
 
 void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice)

@@ -1,6 +1,7 @@
 /* planner/search/domain.h - which choices of an instance are still in play: one flag a choice, one a pair.
  *
- * A search narrows a copy of its parent's domain; a plan belongs to a domain when all its choices and pairs do.
+ * A search narrows a copy of its parent's domain; a plan belongs to a domain when all its choices and pairs do, and
+ * layers that share parameters hold the same parts of them.
  * Flags are indexed as in planner/search/instance.h (flat choice, flat pair). */
 #ifndef GHP_PLANNER_SEARCH_DOMAIN_H
 #define GHP_PLANNER_SEARCH_DOMAIN_H
@@ -13,7 +14,7 @@ struct ghp_domain {
     unsigned char *pair;
 };
 
-/* Everything in play. */
+/* Everything in play, but choices of layers that share parameters with one that has no choice to go with them. */
 enum ghp_status ghp_domain_init(const struct ghp_instance *instance, struct ghp_domain *domain);
 enum ghp_status ghp_domain_copy(const struct ghp_domain *from, struct ghp_domain *to);
 void ghp_domain_release(struct ghp_domain *domain);
@@ -22,6 +23,8 @@ int ghp_domain_count(const struct ghp_domain *domain, int layer); /* choices of 
 bool ghp_domain_has(const struct ghp_domain *domain,
                     const int *choice);                                /* whether a plan belongs */
 void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice); /* this choice only */
+/* The same of a layer and of those that use its parameters; returns whether these have such choices in play. */
+bool ghp_domain_fix_tied(struct ghp_domain *domain, int owner, int choice);
 void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice);
 
 /* Keeps only splits of this TP size's divisors. */

@@ -488,6 +488,34 @@ int ghp_instance_find(const struct ghp_instance *instance, int layer, struct ghp
     return -1;
 }
 
+/* The same parameters under the split of the layer that owns them. */
+static struct ghp_split owners_split(const struct ghp_instance *in, int layer, int i)
+{
+    struct ghp_split own = in->choices[in->first_choice[layer] + i];
+
+    return in->how->model->layers[layer].tied > 0 ? own : ghp_split_of_tied(own);
+}
+
+int ghp_instance_tied_choice(const struct ghp_instance *instance, int layer, int i, int other)
+{
+    struct ghp_split wanted = owners_split(instance, layer, i);
+
+    for (int k = 0; k < instance->n_choices[other]; ++k)
+        if (ghp_split_same(owners_split(instance, other, k), wanted)) return k;
+    return -1;
+}
+
+void ghp_instance_choose(const struct ghp_instance *instance, int layer, int i, int *choice)
+{
+    const struct ghp_model *model = instance->how->model;
+    bool shares = model->layers[layer].tied > 0 || model->layers[layer].shared;
+
+    for (int v = 0; v < instance->n_layers && shares; ++v)
+        if (ghp_model_owner(model, v) == ghp_model_owner(model, layer))
+            choice[v] = ghp_instance_tied_choice(instance, layer, i, v);
+    choice[layer] = i;
+}
+
 int ghp_instance_pair(const struct ghp_instance *instance, int edge, const int *choice)
 {
     const struct ghp_edge *e = &instance->edges[edge];

@@ -137,6 +137,13 @@ void ghp_instance_splits(const struct ghp_instance *instance, const int *choice,
                          struct ghp_split *splits);
 int ghp_instance_find(const struct ghp_instance *instance, int layer, struct ghp_split split);
 
+/* The choice of another layer with the same owner of parameters by which both hold the same parts of them; -1: there is
+ * none. */
+int ghp_instance_tied_choice(const struct ghp_instance *instance, int layer, int i, int other);
+
+/* Gives a layer of a plan its choice i, and the layers that it shares parameters with the choices that go with it. */
+void ghp_instance_choose(const struct ghp_instance *instance, int layer, int i, int *choice);
+
 /* The flat pair index of an edge under a plan. */
 int ghp_instance_pair(const struct ghp_instance *instance, int edge, const int *choice);
 

@@ -3,6 +3,7 @@
  *     minimise t
  *     sum of s over a layer's choices = 1
  *     sum of pairs with one choice at one end = that choice        both ends of every edge
+ *     a choice's s = the s of the tied layer's choice that goes with it
  *     t >= sum of coefficient * s + sum of coefficient * pair                every time constraint met so far
  *     sum of bytes * s + sum of bytes * pair <= limit              every memory constraint met so far
  *     sum of s over one plan <= layers - 1                         every plan evaluated
@@ -113,6 +114,27 @@ static void add_edge(struct milp *m, int e)
         tie_end(m, e, false, b);
 }
 
+/* A tied layer takes the choices that go with its owner's, whose others are taken by none. */
+static void couple(struct milp *m, int owner, int tied)
+{
+    const struct ghp_instance *in = m->job->in;
+
+    for (int a = 0; a < m->lists.n_active[owner]; ++a) {
+        int wanted = ghp_instance_tied_choice(in, owner,
+                                              m->lists.active[in->first_choice[owner] + a], tied),
+            n = 0;
+
+        m->index[++n] = m->node_column[in->first_choice[owner] + a];
+        m->entry[n] = 1;
+        for (int b = 0; b < m->lists.n_active[tied]; ++b) {
+            if (m->lists.active[in->first_choice[tied] + b] != wanted) continue;
+            m->index[++n] = m->node_column[in->first_choice[tied] + b];
+            m->entry[n] = -1;
+        }
+        add_constraint(m, GLP_FX, 0, 0, n);
+    }
+}
+
 static void append_coefficient(struct milp *m, int column, double coefficient, double sign,
                                double unit, int *n)
 {
@@ -195,6 +217,8 @@ static enum ghp_status build(struct milp *m)
         add_layer(m, v);
     for (int e = 0; e < in->n_edges; ++e)
         add_edge(m, e);
+    for (int v = 0; v < in->n_layers; ++v)
+        if (in->how->model->layers[v].tied > 0) couple(m, ghp_model_owner(in->how->model, v), v);
     return GHP_OK;
 }
 

@@ -258,7 +258,7 @@ static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *cho
 
             memcpy(trial, choice, (size_t)in->n_layers * sizeof *trial);
             for (int k = v; k < v + length; ++k)
-                trial[k] = 0; /* data comes first */
+                ghp_instance_choose(in, k, 0, trial); /* data comes first */
             if (ghp_search_split_layers(in, trial) >= ghp_search_split_layers(in, choice)) continue;
             if (!ghp_domain_has(j->job->domain, trial)) continue;
             ghp_accumulated_cost_set(in, trial, &accumulated);

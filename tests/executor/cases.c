@@ -48,19 +48,6 @@ static struct ghp_split choose(const struct ghp_layer *layer, const struct ghp_s
     return split.tp_size > 1 ? split : largest_of(choices, n, GHP_SPLIT_FULL, most);
 }
 
-/* Layers that share parameters go by pairs: the table by rows and the product by outputs, or by channels and inputs. */
-static void tie(const struct ghp_model *model, int product, enum case_kind kind, int tp_size,
-                struct ghp_split *splits)
-{
-    int table = ghp_model_owner(model, product);
-
-    if ((kind != CASE_IN && kind != CASE_OUT) || tp_size < 2 ||
-        model->layers[product].out.c % tp_size != 0 || model->layers[product].in.c % tp_size != 0)
-        return;
-    splits[table] = (struct ghp_split){kind == CASE_IN ? GHP_SPLIT_ROWS : GHP_SPLIT_OUT, tp_size};
-    splits[product] = (struct ghp_split){kind == CASE_IN ? GHP_SPLIT_OUT : GHP_SPLIT_IN, tp_size};
-}
-
 struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem problem,
                               enum case_kind kind, unsigned seed, int most)
 {
@@ -81,7 +68,8 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem 
         while (splits[i].tp_size > most);
     }
     for (int i = 0; i < model->n_layers; i++)
-        if (model->layers[i].tied > 0) tie(model, i, kind, most, splits);
+        if (model->layers[i].tied > 0)
+            splits[i] = ghp_split_of_tied(splits[ghp_model_owner(model, i)]);
     free(choices);
     return splits;
 }

@@ -279,6 +279,40 @@ static bool is_graph(const struct ghp_model *model)
     return false;
 }
 
+enum ghp_status random_case_tied(uint64_t seed, double most, struct random_case *c)
+{
+    static const int workers[] = {1, 2, 2, 3, 4, 4, 6, 8}, sizes[] = {2, 4, 6, 8, 12};
+    static const char *const middles[] = {"", "{\"op\": \"gelu\", \"name\": \"a\"}, ",
+                                          "{\"op\": \"layer_norm\", \"name\": \"a\"}, "};
+    static const char add[] = "{\"op\": \"add\", \"name\": \"b\", \"inputs\": [\"a\", \"e\"]}, ";
+    struct random_source s = {.state = seed * UINT64_C(0x632be59bd9b4e019) + 7};
+
+    memset(c, 0, sizeof *c);
+    for (;;) {
+        int words = sizes[random_below(&s, 5)], width = sizes[random_below(&s, 5)];
+        int kind = random_below(&s, 5);
+        char linear[256];
+
+        c->problem.workers = workers[random_below(&s, (int)(sizeof workers / sizeof workers[0]))];
+        c->problem.global_batch = (int64_t)c->problem.workers * (1 + random_below(&s, 4));
+        snprintf(linear, sizeof linear,
+                 "{\"op\": \"linear\", \"name\": \"a\", \"features\": %d}, %s", width,
+                 kind == 4 ? add : "");
+        snprintf(c->text, sizeof c->text,
+                 "{\"format\": \"ghp.model/1\", \"name\": \"tied\", \"input\": {\"positions\": %d, "
+                 "\"vocabulary\": %d}, \"layers\": [{\"name\": \"e\", \"op\": \"embedding\", "
+                 "\"channels\": %d}, %s{\"name\": \"o\", \"op\": \"linear\", \"features\": %d, "
+                 "\"bias\": false, \"tied\": \"e\"}, {\"name\": \"l\", \"op\": "
+                 "\"softmax_cross_entropy\"}]}",
+                 1 + random_below(&s, 4), words, width, kind < 3 ? middles[kind] : linear, words);
+        GHP_TRY(ghp_model_parse(c->text, "tied", &c->model));
+        if (random_case_combinations(&c->model, c->problem) <= most) break;
+        ghp_model_release(&c->model);
+    }
+    c->slow = random_below(&s, 3) == 0;
+    return draw_profile(&s, c->problem.workers, c->slow, &c->profile);
+}
+
 enum ghp_status random_case_make(uint64_t seed, double most, struct random_case *c)
 {
     static const int workers[] = {1, 2, 2, 3, 4, 4, 4, 6, 6, 8, 8, 8};

@@ -27,6 +27,8 @@ double random_between(struct random_source *source, double low,
 /* Makes case number `seed`: 2 to 6 layers between input and loss, chains and graphs, at most `most` combinations of
  * splits. */
 enum ghp_status random_case_make(uint64_t seed, double most, struct random_case *c);
+/* The same of a network whose output layer is tied to its embedding. */
+enum ghp_status random_case_tied(uint64_t seed, double most, struct random_case *c);
 void random_case_release(struct random_case *c);
 
 /* Number of combinations of splits, as ghp_split_choices offers them. */

@@ -152,8 +152,8 @@ static void test_tied(void)
     struct ghp_staging staging = {.n = 1, .micro_batches = 2};
     struct ghp_model model;
     if (!CHECK_STATUS(ghp_model_parse(text, "t.json", &model), GHP_OK)) return;
-    CHECK_EQ(ghp_split_choices(&model.layers[1], two, choices, GHP_MAX_CHOICES), 1);
-    CHECK_EQ(ghp_split_choices(&model.layers[2], two, choices, GHP_MAX_CHOICES), 1);
+    CHECK_EQ(ghp_split_choices(&model.layers[1], two, choices, GHP_MAX_CHOICES), 3);
+    CHECK_EQ(ghp_split_choices(&model.layers[2], two, choices, GHP_MAX_CHOICES), 3);
     CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_OK);
     splits[1] = rows;
     CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_ERR_INPUT);

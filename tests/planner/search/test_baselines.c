@@ -122,6 +122,35 @@ static void test_force(const struct ghp_instance *in)
     ghp_domain_release(&domain);
 }
 
+/* A layer that shares parameters gets the split that goes with the other's. */
+static void test_tied(void)
+{
+    static const struct {
+        const char *force;
+        enum ghp_split_kind embed, out;
+        int tp_size;
+    } cases[] = {{"embed=rows:2", GHP_SPLIT_ROWS, GHP_SPLIT_OUT, 2},
+                 {"out=in:4", GHP_SPLIT_OUT, GHP_SPLIT_IN, 4},
+                 {"embed=rows:2,out=out:4", GHP_SPLIT_ROWS, GHP_SPLIT_OUT, 4},
+                 {"out=out:2,*=data", GHP_SPLIT_DATA, GHP_SPLIT_DATA, 1}};
+    struct ghp_lowering how = {.model = &model, .problem = {4, 64}, .element_bytes = 4};
+    struct ghp_instance in;
+    struct ghp_domain domain;
+
+    if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/executor/tied.json", &model), GHP_OK))
+        return;
+    CHECK_STATUS(ghp_instance_init(&how, &profile, 4, &in), GHP_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
+        CHECK_STATUS(ghp_force_restrict(cases[i].force, &domain), GHP_OK);
+        CHECK(is_split(only_split(&domain, "embed"), cases[i].embed, cases[i].tp_size));
+        CHECK(is_split(only_split(&domain, "out"), cases[i].out, cases[i].tp_size));
+        ghp_domain_release(&domain);
+    }
+    ghp_instance_release(&in);
+    ghp_model_release(&model);
+}
+
 CHECK_TEST(baselines)
 {
     struct ghp_lowering how = {.model = &model, .problem = {4, 64}, .element_bytes = 4};
@@ -135,7 +164,8 @@ CHECK_TEST(baselines)
     test_force(&in);
     test_alone();
     ghp_instance_release(&in);
-    ghp_profile_release(&profile);
     ghp_model_release(&model);
+    test_tied();
+    ghp_profile_release(&profile);
     return check_end();
 }

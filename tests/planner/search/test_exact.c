@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-enum { CASES = 600 };
+enum { CASES = 600, TIED_CASES = 120 };
 
 static const double most_combinations = 3000;
 static char model_path[64];
@@ -47,14 +47,17 @@ static void simulate_all(const struct random_case *c, const struct ghp_sync_ops 
 
         for (int u = 0; u < layers; ++u)
             splits[u] = choices[u][at[u]];
+        truth->step_s[k] = INFINITY;
+        truth->peak[k] = INT64_MAX;
+        while (v < layers && ++at[v] == n[v])
+            at[v++] = 0;
+        if (ghp_split_check_tied(&c->model, splits) != GHP_OK) continue;
         if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
         CHECK_STATUS(ghp_simulate(&program, &c->profile, &timing), GHP_OK);
         truth->step_s[k] = timing.step_s;
         truth->peak[k] = program.peak_bytes;
         ghp_timing_release(&timing);
         ghp_program_release(&program);
-        while (v < layers && ++at[v] == n[v])
-            at[v++] = 0;
     }
 }
 
@@ -100,6 +103,7 @@ static void check_overrides(struct ghp_plan *plan, const struct ghp_profile *pro
     CHECK(ghp_plan_verify(plan, profile) != GHP_OK);
     plan->predicted = said;
     plan->splits[layer] = choices[random_below(source, n)];
+    if (ghp_split_check_tied(&plan->model, plan->splits) != GHP_OK) plan->splits[layer] = kept;
     CHECK_STATUS(ghp_plan_predict(&how, plan->splits, profile, &other), GHP_OK);
     if (other.peak_bytes != said.peak_bytes ||
         fabs(other.step_s - said.step_s) > 1e-6 * said.step_s)
@@ -153,6 +157,26 @@ static void write_model(const char *text)
     CHECK_EQ(fclose(f), 0);
 }
 
+/* Without a limit on memory, and with limits that some plans break, or all. */
+static void check_limits(uint64_t seed, const struct random_case *c)
+{
+    struct random_source source = {.state = seed};
+    struct truth truth = {0};
+    int64_t limit;
+
+    write_model(c->text);
+    simulate_all(c, sync_of(seed), &truth);
+    check_case(seed, c, &truth, 0, &source);
+    do
+        limit = truth.peak[random_below(&source, truth.n)];
+    while (limit == INT64_MAX);
+    if (seed % 2 == 0) check_case(seed, c, &truth, limit, &source);
+    if (seed % 16 == 1 || seed % 16 == 3)
+        check_case(seed, c, &truth, smallest(&truth) - 1, &source);
+    free(truth.step_s);
+    free(truth.peak);
+}
+
 CHECK_TEST(exact)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 0,
@@ -164,20 +188,17 @@ CHECK_TEST(exact)
     if (!CHECK(fd >= 0)) return check_end();
     close(fd);
     for (uint64_t seed = first; seed < last; ++seed) {
-        struct random_source source = {.state = seed};
         struct random_case c;
-        struct truth truth = {0};
 
         if (!CHECK_STATUS(random_case_make(seed, most_combinations, &c), GHP_OK)) break;
-        write_model(c.text);
-        simulate_all(&c, sync_of(seed), &truth);
-        check_case(seed, &c, &truth, 0, &source);
-        if (seed % 2 == 0)
-            check_case(seed, &c, &truth, truth.peak[random_below(&source, truth.n)], &source);
-        if (seed % 16 == 1 || seed % 16 == 3)
-            check_case(seed, &c, &truth, smallest(&truth) - 1, &source);
-        free(truth.step_s);
-        free(truth.peak);
+        check_limits(seed, &c);
+        random_case_release(&c);
+    }
+    for (uint64_t seed = 0; argc == 1 && seed < (uint64_t)check_cases(TIED_CASES); ++seed) {
+        struct random_case c;
+
+        if (!CHECK_STATUS(random_case_tied(seed, most_combinations, &c), GHP_OK)) break;
+        check_limits(seed, &c);
         random_case_release(&c);
     }
     unlink(model_path);

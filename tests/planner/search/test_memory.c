@@ -5,7 +5,7 @@
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
-enum { CASES = 200, PLANS = 12 };
+enum { CASES = 200, TIED_CASES = 40, PLANS = 12 };
 
 /* Scratch that differs from pass to pass, as a backend's does. */
 static enum ghp_status some_scratch(void *context, const struct ghp_local *local,
@@ -26,7 +26,7 @@ static bool is_chain(const struct ghp_model *model)
 static void draw_plan(const struct ghp_instance *in, struct random_source *s, int *choice)
 {
     for (int v = 0; v < in->n_layers; ++v)
-        choice[v] = random_below(s, in->n_choices[v]);
+        ghp_instance_choose(in, v, random_below(s, in->n_choices[v]), choice);
 }
 
 static void compare_plan(const struct ghp_instance *in, const int *choice, bool chain,
@@ -103,6 +103,14 @@ CHECK_TEST(memory)
 
         if (!CHECK_STATUS(random_case_make(3000 + seed, 1e5, &c), GHP_OK)) break;
         check_model(&c.model, &c.profile, c.problem, &s, seed % 5 == 0);
+        random_case_release(&c);
+    }
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(TIED_CASES); ++seed) {
+        struct random_source s = {.state = seed};
+        struct random_case c;
+
+        if (!CHECK_STATUS(random_case_tied(seed, 1e5, &c), GHP_OK)) break;
+        check_model(&c.model, &c.profile, c.problem, &s, false);
         random_case_release(&c);
     }
     check_file(GHP_SOURCE_DIR "/models/lenet5.json", false);

@@ -7,7 +7,7 @@
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
-enum { CASES = 120 };
+enum { CASES = 120, TIED_CASES = 40 };
 
 static void run(struct ghp_instance *in, const struct ghp_domain *domain, int64_t limit,
                 enum ghp_solver solver, struct ghp_search_result *result)
@@ -46,27 +46,38 @@ static void compare(struct ghp_instance *in, const struct ghp_domain *domain, in
     ghp_search_release(&slow);
 }
 
+static void check_case(struct random_case *c)
+{
+    struct ghp_instance in;
+    struct ghp_domain domain;
+    int64_t peak = 0;
+
+    if (random_case_combinations(&c->model, c->problem) > 300)
+        c->profile.overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
+    struct ghp_plan shell = {.model = c->model, .problem = c->problem};
+    struct ghp_lowering how = ghp_plan_lowering(&shell, &c->profile);
+    if (!CHECK_STATUS(ghp_instance_init(&how, &c->profile, c->problem.workers, &in), GHP_OK))
+        return;
+    CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
+    compare(&in, &domain, 0, &peak);
+    if (random_case_combinations(&c->model, c->problem) <= 100)
+        compare(&in, &domain, peak - 1, &peak);
+    ghp_domain_release(&domain);
+    ghp_instance_release(&in);
+}
+
 CHECK_TEST(milp)
 {
-    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
-        struct random_case c;
-        struct ghp_instance in;
-        struct ghp_domain domain;
-        int64_t peak = 0;
+    struct random_case c;
 
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
         if (!CHECK_STATUS(random_case_make(1000 + seed, 1e4, &c), GHP_OK)) break;
-        if (random_case_combinations(&c.model, c.problem) > 300)
-            c.profile.overlap = (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1};
-        struct ghp_plan shell = {.model = c.model, .problem = c.problem};
-        struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
-        if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK))
-            break;
-        CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
-        compare(&in, &domain, 0, &peak);
-        if (random_case_combinations(&c.model, c.problem) <= 100)
-            compare(&in, &domain, peak - 1, &peak);
-        ghp_domain_release(&domain);
-        ghp_instance_release(&in);
+        check_case(&c);
+        random_case_release(&c);
+    }
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(TIED_CASES); ++seed) {
+        if (!CHECK_STATUS(random_case_tied(seed, 300, &c), GHP_OK)) break;
+        check_case(&c);
         random_case_release(&c);
     }
     return check_end();
