@@ -29,8 +29,14 @@ static void step_scratch(const struct ghp_instr *instr, struct ghp_instr_scratch
 {
     switch (instr->step.op) {
     case GHP_RESHARD_GATHER_CHANNEL:
+    case GHP_RESHARD_GATHER_POSITION:
     case GHP_RESHARD_BATCH_TO_CHANNEL:
-    case GHP_RESHARD_CHANNEL_TO_BATCH: scratch->work_bytes = instr->bytes; break;
+    case GHP_RESHARD_BATCH_TO_POSITION:
+    case GHP_RESHARD_CHANNEL_TO_BATCH:
+    case GHP_RESHARD_POSITION_TO_BATCH:
+    case GHP_RESHARD_CHANNEL_TO_POSITION:
+    case GHP_RESHARD_POSITION_TO_CHANNEL: scratch->work_bytes = instr->bytes; break;
+    case GHP_RESHARD_SUM_TO_POSITION:
     case GHP_RESHARD_SUM_TO_CHANNEL: scratch->work_bytes = instr->bytes; /* fall through */
     case GHP_RESHARD_SUM_TO_BATCH:
     case GHP_RESHARD_SUM_TO_FULL:

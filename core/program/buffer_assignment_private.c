@@ -78,7 +78,7 @@ int64_t ghp_buffer_assignment_elements(const struct ghp_buffer_assignment *k,
                                        struct ghp_layout layout, struct ghp_shape shape)
 {
     return ghp_layout_samples(layout, k->placement.problem) * ghp_layout_channels(layout, shape.c) *
-           shape.h * shape.w;
+           ghp_layout_positions(layout, shape.h) * shape.w;
 }
 
 static struct ghp_local local_of(const struct ghp_buffer_assignment *k, int layer)

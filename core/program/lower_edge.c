@@ -14,19 +14,29 @@ static void size_step(const struct ghp_emitter *e, struct ghp_shape shape, struc
     instr->local = (struct ghp_local){.n = samples, .c = shape.c, .h = shape.h, .w = shape.w};
     switch (step->op) {
     case GHP_RESHARD_SLICE_BATCH: instr->copy_bytes = part * step->to.tp_size; break;
-    case GHP_RESHARD_SLICE_CHANNEL: instr->copy_bytes = part; break;
+    case GHP_RESHARD_SLICE_CHANNEL:
+    case GHP_RESHARD_SLICE_POSITION: instr->copy_bytes = part; break;
     case GHP_RESHARD_GATHER_BATCH:
     case GHP_RESHARD_SUM_TO_BATCH: instr->bytes = whole; break;
     case GHP_RESHARD_GATHER_CHANNEL:
+    case GHP_RESHARD_GATHER_POSITION:
     case GHP_RESHARD_SUM_TO_CHANNEL:
+    case GHP_RESHARD_SUM_TO_POSITION:
     case GHP_RESHARD_SUM_TO_FULL:
         instr->bytes = whole;
         instr->copy_bytes = whole;
         break;
     case GHP_RESHARD_BATCH_TO_CHANNEL:
+    case GHP_RESHARD_BATCH_TO_POSITION:
     case GHP_RESHARD_CHANNEL_TO_BATCH:
+    case GHP_RESHARD_POSITION_TO_BATCH:
         instr->bytes = part;
         instr->copy_bytes = part;
+        break;
+    case GHP_RESHARD_CHANNEL_TO_POSITION:
+    case GHP_RESHARD_POSITION_TO_CHANNEL:
+        instr->bytes = part;
+        instr->copy_bytes = 2 * part;
         break;
     case GHP_RESHARD_OP_COUNT: break;
     }
@@ -69,7 +79,7 @@ enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct 
     instr->backward = true;
     instr->local = (struct ghp_local){.n = ghp_layout_samples(dy, e->placement.problem),
                                       .c = ghp_layout_channels(dy, l->out.c),
-                                      .h = l->out.h,
+                                      .h = ghp_layout_positions(dy, l->out.h),
                                       .w = l->out.w};
     instr->bytes = ghp_local_in_elements(&instr->local) * e->how->element_bytes;
     return GHP_OK;

@@ -62,6 +62,9 @@ static struct ghp_nchw16c able(const struct choice *c, const struct ghp_instr *i
     switch (instr->kind) {
     case GHP_INSTR_ACCUMULATE: return (struct ghp_nchw16c){.x = true, .y = true};
     case GHP_INSTR_RESHARD:
+        if (instr->step.from.kind == GHP_LAYOUT_SEQUENCE ||
+            instr->step.to.kind == GHP_LAYOUT_SEQUENCE)
+            return (struct ghp_nchw16c){0};
         x = ghp_layout_channels(instr->step.from, local->c);
         y = ghp_layout_channels(instr->step.to, local->c);
         break;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *const split_names[] = {"data", "out", "in", "channel", "full", "rows"};
-static const char *const layout_names[] = {"batch", "channel", "full", "partial"};
+static const char *const layout_names[] = {"batch", "channel", "full", "partial", "sequence"};
 
 static const struct reshard_fact {
     const char *name;
@@ -23,15 +23,28 @@ static const struct reshard_fact {
     [GHP_RESHARD_SUM_TO_BATCH] = {"reduce-scatter batch", GHP_COMM_REDUCE_SCATTER, false},
     [GHP_RESHARD_SUM_TO_CHANNEL] = {"reduce-scatter channels", GHP_COMM_REDUCE_SCATTER, true},
     [GHP_RESHARD_SUM_TO_FULL] = {"all-reduce", GHP_COMM_ALL_REDUCE, false},
+    [GHP_RESHARD_SLICE_POSITION] = {"slice positions", GHP_COMM_NONE, true},
+    [GHP_RESHARD_GATHER_POSITION] = {"all-gather positions", GHP_COMM_ALL_GATHER, true},
+    [GHP_RESHARD_BATCH_TO_POSITION] = {"all-to-all to positions", GHP_COMM_ALL_TO_ALL, true},
+    [GHP_RESHARD_POSITION_TO_BATCH] = {"all-to-all to batch", GHP_COMM_ALL_TO_ALL, true},
+    [GHP_RESHARD_CHANNEL_TO_POSITION] = {"all-to-all to positions", GHP_COMM_ALL_TO_ALL, true},
+    [GHP_RESHARD_POSITION_TO_CHANNEL] = {"all-to-all to channels", GHP_COMM_ALL_TO_ALL, true},
+    [GHP_RESHARD_SUM_TO_POSITION] = {"reduce-scatter positions", GHP_COMM_REDUCE_SCATTER, true},
 };
 
 /* The one step between two layouts of one TP size (batch counts as any): [from][to], -1 where there is none. */
-static const int direct_steps[4][4] = {
-    [GHP_LAYOUT_BATCH] = {-1, GHP_RESHARD_BATCH_TO_CHANNEL, GHP_RESHARD_GATHER_BATCH, -1},
-    [GHP_LAYOUT_CHANNEL] = {GHP_RESHARD_CHANNEL_TO_BATCH, -1, GHP_RESHARD_GATHER_CHANNEL, -1},
-    [GHP_LAYOUT_FULL] = {GHP_RESHARD_SLICE_BATCH, GHP_RESHARD_SLICE_CHANNEL, -1, -1},
+static const int direct_steps[GHP_LAYOUT_COUNT][GHP_LAYOUT_COUNT] = {
+    /* to batch, channel, full, partial, sequence */
+    [GHP_LAYOUT_BATCH] = {-1, GHP_RESHARD_BATCH_TO_CHANNEL, GHP_RESHARD_GATHER_BATCH, -1,
+                          GHP_RESHARD_BATCH_TO_POSITION},
+    [GHP_LAYOUT_CHANNEL] = {GHP_RESHARD_CHANNEL_TO_BATCH, -1, GHP_RESHARD_GATHER_CHANNEL, -1,
+                            GHP_RESHARD_CHANNEL_TO_POSITION},
+    [GHP_LAYOUT_FULL] = {GHP_RESHARD_SLICE_BATCH, GHP_RESHARD_SLICE_CHANNEL, -1, -1,
+                         GHP_RESHARD_SLICE_POSITION},
     [GHP_LAYOUT_PARTIAL] = {GHP_RESHARD_SUM_TO_BATCH, GHP_RESHARD_SUM_TO_CHANNEL,
-                            GHP_RESHARD_SUM_TO_FULL, -1},
+                            GHP_RESHARD_SUM_TO_FULL, -1, GHP_RESHARD_SUM_TO_POSITION},
+    [GHP_LAYOUT_SEQUENCE] = {GHP_RESHARD_POSITION_TO_BATCH, GHP_RESHARD_POSITION_TO_CHANNEL,
+                             GHP_RESHARD_GATHER_POSITION, -1, -1},
 };
 
 struct ghp_layouts ghp_split_layouts(struct ghp_split split)
@@ -276,6 +289,11 @@ int64_t ghp_layout_samples(struct ghp_layout layout, struct ghp_problem problem)
 int64_t ghp_layout_channels(struct ghp_layout layout, int64_t channels)
 {
     return layout.kind == GHP_LAYOUT_CHANNEL ? channels / layout.tp_size : channels;
+}
+
+int64_t ghp_layout_positions(struct ghp_layout layout, int64_t positions)
+{
+    return layout.kind == GHP_LAYOUT_SEQUENCE ? positions / layout.tp_size : positions;
 }
 
 const char *ghp_split_kind_name(enum ghp_split_kind kind)

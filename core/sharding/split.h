@@ -9,6 +9,7 @@
  *     batch        B/N samples, all channels                (TP size 1)
  *     channel(m)   B m/N samples, channels [i C/m, (i+1) C/m), i = r % m
  *     full(m)      B m/N samples, all channels, m equal copies
+ *     sequence(m)  B m/N samples, all channels of positions [i s/m, (i+1) s/m) of a sequence of s
  *     partial(m)   as full, but the true tensor is the sum over the subgroup
  * So the number of groups G and the group size K = N/G do not enter: any K that all TP sizes divide describes the same
  * program, and the canonical G is the largest (docs/time-model.md). */
@@ -24,7 +25,15 @@ struct ghp_split { /* of one layer */
     int tp_size; /* 1 for data, else > 1, divides N */
 };
 
-enum ghp_layout_kind { GHP_LAYOUT_BATCH, GHP_LAYOUT_CHANNEL, GHP_LAYOUT_FULL, GHP_LAYOUT_PARTIAL };
+/* Their numbers are in program hashes: new ones go to the end. */
+enum ghp_layout_kind {
+    GHP_LAYOUT_BATCH,
+    GHP_LAYOUT_CHANNEL,
+    GHP_LAYOUT_FULL,
+    GHP_LAYOUT_PARTIAL,
+    GHP_LAYOUT_SEQUENCE,
+    GHP_LAYOUT_COUNT
+};
 
 struct ghp_layout {
     enum ghp_layout_kind kind;
@@ -52,17 +61,25 @@ enum ghp_comm_op {
 };
 
 /* One step of a reshard inside a subgroup of `tp_size` ranks. Local shapes: c, hw per pixel of the *whole* tensor,
- * n the samples of the subgroup. "packs" = needs a strided copy between channel-sliced and contiguous order. */
+ * n the samples of the subgroup. "packs" = needs a strided copy between slices of channels, or of positions, and
+ * contiguous order. Their numbers are in program hashes: new ones go to the end. */
 enum ghp_reshard_op {
-    GHP_RESHARD_SLICE_BATCH,      /* full(from) -> full(TP size) | batch: keep own samples */
-    GHP_RESHARD_SLICE_CHANNEL,    /* full -> channel: keep own channels (packs) */
-    GHP_RESHARD_GATHER_BATCH,     /* batch -> full: all-gather */
-    GHP_RESHARD_GATHER_CHANNEL,   /* channel -> full: all-gather, then interleave (packs) */
-    GHP_RESHARD_BATCH_TO_CHANNEL, /* batch -> channel: (packs) all-to-all */
-    GHP_RESHARD_CHANNEL_TO_BATCH, /* channel -> batch: all-to-all (packs) */
-    GHP_RESHARD_SUM_TO_BATCH,     /* partial -> batch: reduce-scatter */
-    GHP_RESHARD_SUM_TO_CHANNEL,   /* partial -> channel: (packs) reduce-scatter */
-    GHP_RESHARD_SUM_TO_FULL,      /* partial -> full: all-reduce */
+    GHP_RESHARD_SLICE_BATCH,         /* full(from) -> full(TP size) | batch: keep own samples */
+    GHP_RESHARD_SLICE_CHANNEL,       /* full -> channel: keep own channels (packs) */
+    GHP_RESHARD_GATHER_BATCH,        /* batch -> full: all-gather */
+    GHP_RESHARD_GATHER_CHANNEL,      /* channel -> full: all-gather, then interleave (packs) */
+    GHP_RESHARD_BATCH_TO_CHANNEL,    /* batch -> channel: (packs) all-to-all */
+    GHP_RESHARD_CHANNEL_TO_BATCH,    /* channel -> batch: all-to-all (packs) */
+    GHP_RESHARD_SUM_TO_BATCH,        /* partial -> batch: reduce-scatter */
+    GHP_RESHARD_SUM_TO_CHANNEL,      /* partial -> channel: (packs) reduce-scatter */
+    GHP_RESHARD_SUM_TO_FULL,         /* partial -> full: all-reduce */
+    GHP_RESHARD_SLICE_POSITION,      /* full -> sequence: keep own positions (packs) */
+    GHP_RESHARD_GATHER_POSITION,     /* sequence -> full: all-gather, then interleave (packs) */
+    GHP_RESHARD_BATCH_TO_POSITION,   /* batch -> sequence: (packs) all-to-all */
+    GHP_RESHARD_POSITION_TO_BATCH,   /* sequence -> batch: all-to-all (packs) */
+    GHP_RESHARD_CHANNEL_TO_POSITION, /* channel -> sequence: (packs) all-to-all (packs) */
+    GHP_RESHARD_POSITION_TO_CHANNEL, /* sequence -> channel: (packs) all-to-all (packs) */
+    GHP_RESHARD_SUM_TO_POSITION,     /* partial -> sequence: (packs) reduce-scatter */
     GHP_RESHARD_OP_COUNT
 };
 
@@ -83,7 +100,7 @@ struct ghp_layouts ghp_split_layouts(struct ghp_split split);
  * Returns false where no change exists (anything -> partial). */
 bool ghp_reshard_find(struct ghp_layout from, struct ghp_layout to, struct ghp_reshard *reshard);
 enum ghp_comm_op ghp_reshard_comm(enum ghp_reshard_op op);
-/* Whether it copies between channel-sliced and contiguous order. */
+/* Whether it copies between slices of channels or positions and contiguous order. */
 bool ghp_reshard_packs(enum ghp_reshard_op op);
 const char *ghp_reshard_name(enum ghp_reshard_op op);
 const char *ghp_comm_name(enum ghp_comm_op op);
@@ -120,6 +137,8 @@ int64_t ghp_layout_samples(struct ghp_layout layout,
                            struct ghp_problem problem); /* samples each worker holds */
 int64_t ghp_layout_channels(struct ghp_layout layout,
                             int64_t channels); /* channels each worker holds */
+/* Positions, of an image rows, that each worker holds. */
+int64_t ghp_layout_positions(struct ghp_layout layout, int64_t positions);
 const char *ghp_split_kind_name(enum ghp_split_kind kind);
 bool ghp_split_kind_find(const char *name, enum ghp_split_kind *kind);
 void ghp_split_format(struct ghp_split split, char *text, size_t n);    /* "data", "out:4" */

@@ -265,22 +265,24 @@ int ghp_stage_holder(const struct ghp_staging *s, int stage, int group, struct g
     return (int)(block * grain + sample / share);
 }
 
-struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
+struct ghp_window_at ghp_window_of(struct ghp_layout layout, struct ghp_shape shape,
                                    struct ghp_problem problem, int rank)
 {
     struct ghp_window_at at = {.samples = ghp_layout_samples(layout, problem),
-                               .channels = ghp_layout_channels(layout, channels)};
+                               .positions = ghp_layout_positions(layout, shape.h),
+                               .channels = ghp_layout_channels(layout, shape.c)};
+    int member = rank % layout.tp_size;
 
     at.first_sample = rank / layout.tp_size * at.samples;
-    if (layout.kind == GHP_LAYOUT_CHANNEL) at.first_channel = rank % layout.tp_size * at.channels;
+    if (layout.kind == GHP_LAYOUT_CHANNEL) at.first_channel = member * at.channels;
+    if (layout.kind == GHP_LAYOUT_SEQUENCE) at.first_position = member * at.positions;
     return at;
 }
 
 struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
-                                          struct ghp_layout layout, int64_t channels)
+                                          struct ghp_layout layout, struct ghp_shape shape)
 {
-    struct ghp_window_at at =
-        ghp_window_of(layout, channels, placement->problem, placement->number);
+    struct ghp_window_at at = ghp_window_of(layout, shape, placement->problem, placement->number);
     int64_t share = placement->problem.global_batch / placement->problem.workers;
 
     at.first_sample = placement->first_sample - placement->number % layout.tp_size * share;

@@ -72,9 +72,11 @@ struct ghp_placement {
     double speed; /* beside the slowest worker's, whose costs a profile has; 1 with equal shares */
 };
 
-/* Where a worker's samples and channels of a tensor lie in the micro-batch and in the whole tensor. */
+/* Where a worker's samples, positions (of an image rows) and channels of a tensor lie in the micro-batch and in the
+ * whole tensor. */
 struct ghp_window_at {
     int64_t first_sample, samples;
+    int64_t first_position, positions;
     int64_t first_channel, channels;
 };
 
@@ -139,11 +141,11 @@ int ghp_ranks_at(struct ghp_ranks ranks, int i);       /* the i-th rank */
 int ghp_ranks_index(struct ghp_ranks ranks, int rank); /* its place among them, -1: none */
 bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b);
 
-/* Of a tensor with `channels` channels in `layout`. ghp_window_of: all workers of the problem have equal shares. */
-struct ghp_window_at ghp_window_of(struct ghp_layout layout, int64_t channels,
+/* Of a tensor of that shape in `layout`. ghp_window_of: all workers of the problem have equal shares. */
+struct ghp_window_at ghp_window_of(struct ghp_layout layout, struct ghp_shape shape,
                                    struct ghp_problem problem, int rank);
 struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
-                                          struct ghp_layout layout, int64_t channels);
+                                          struct ghp_layout layout, struct ghp_shape shape);
 
 /* The schedule steps of a step in order: 2 u, or u forward ones. `schedule` has room for them. Returns their number. */
 int ghp_stage_schedule(const struct ghp_staging *staging, int stage, bool forward_only,

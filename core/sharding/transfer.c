@@ -9,7 +9,7 @@ static struct ghp_window_at region_of(const struct ghp_transfer *t,
 
     if (sends && layout.kind == GHP_LAYOUT_FULL) /* copies: each sends its own share */
         layout = (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
-    return ghp_placement_window(placement, layout, t->shape.c);
+    return ghp_placement_window(placement, layout, t->shape);
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -30,25 +30,28 @@ bool ghp_transfer_piece(const struct ghp_transfer *t, const struct ghp_placement
     piece->first_sample = larger(a.first_sample, b.first_sample);
     piece->samples =
         smaller(a.first_sample + a.samples, b.first_sample + b.samples) - piece->first_sample;
+    piece->first_position = larger(a.first_position, b.first_position);
+    piece->positions = smaller(a.first_position + a.positions, b.first_position + b.positions) -
+                       piece->first_position;
     piece->first_channel = larger(a.first_channel, b.first_channel);
     piece->channels =
         smaller(a.first_channel + a.channels, b.first_channel + b.channels) - piece->first_channel;
-    piece->packs = piece->channels < a.channels;
-    piece->unpacks = piece->channels < b.channels;
-    return piece->samples > 0 && piece->channels > 0;
+    piece->packs = piece->channels < a.channels || piece->positions < a.positions;
+    piece->unpacks = piece->channels < b.channels || piece->positions < b.positions;
+    return piece->samples > 0 && piece->positions > 0 && piece->channels > 0;
 }
 
 int64_t ghp_piece_bytes(const struct ghp_transfer *t, const struct ghp_piece *piece)
 {
-    return piece->samples * piece->channels * t->shape.h * t->shape.w * t->element_bytes;
+    return piece->samples * piece->channels * piece->positions * t->shape.w * t->element_bytes;
 }
 
 bool ghp_transfer_joins(const struct ghp_transfer *t)
 {
-    bool wants_all = t->to.kind != GHP_LAYOUT_CHANNEL;
+    bool wants_all = t->to.kind != t->from.kind;
 
     if (t->from.kind == GHP_LAYOUT_PARTIAL) return t->from.tp_size > 1;
-    if (t->from.kind != GHP_LAYOUT_CHANNEL) return false;
+    if (t->from.kind != GHP_LAYOUT_CHANNEL && t->from.kind != GHP_LAYOUT_SEQUENCE) return false;
     return wants_all || t->to.tp_size < t->from.tp_size || t->to.tp_size % t->from.tp_size != 0;
 }
 

@@ -1,8 +1,8 @@
 /* core/sharding/transfer.h - a tensor on its way from one stage's workers to another's: who sends which part of it to
  * whom.
  *
- * Stages have other worker counts and layouts. In each group every sender gives every receiver the samples and
- * channels that both hold: one message a pair that shares any. Of equal copies each sends its own share of the samples;
+ * Stages have other worker counts and layouts. In each group every sender gives every receiver the samples, positions
+ * and channels that both hold: one message a pair that shares any. Of equal copies each sends its own share of the samples;
  * partial sums are all sent, and added by the receiver in the order of the senders. The geometry here is what the cost,
  * the buffers' sizes and the executor's messages are made of.
  *
@@ -22,11 +22,12 @@ struct ghp_transfer {                  /* of one micro-batch's tensor, in every 
     int element_bytes;
 };
 
-struct ghp_piece {                 /* what one worker sends to another */
-    int64_t first_sample, samples; /* of the micro-batch */
+struct ghp_piece {                     /* what one worker sends to another */
+    int64_t first_sample, samples;     /* of the micro-batch */
+    int64_t first_position, positions; /* of an image rows */
     int64_t first_channel, channels;
-    bool packs;   /* a part of the channels that the sender holds */
-    bool unpacks; /* a part of those that the receiver wants */
+    bool packs;   /* a part of the channels, or positions, that the sender holds; never of both */
+    bool unpacks; /* a part of those that the receiver wants; never of both */
 };
 
 struct ghp_traffic { /* of one worker */

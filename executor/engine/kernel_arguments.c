@@ -48,7 +48,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
     const struct ghp_layer *layer = &work->model->layers[instr->layer];
     struct ghp_split split = work->splits[instr->layer];
     struct ghp_layout layout = ghp_split_layouts(split).x;
-    struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in.c);
+    struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in);
     struct ghp_kernel_arguments args = {.training = work->lender == NULL,
                                         .stat_count = instr->stat_count,
                                         .seed = work->seed,

@@ -12,15 +12,22 @@ static struct ghp_message_piece piece_at(const struct ghp_transfer *t,
                                          const struct ghp_piece *piece, bool receives)
 {
     /* what the buffer holds */
-    struct ghp_window_at here = ghp_placement_window(own, receives ? t->to : t->from, t->shape.c);
-    int64_t pixels = t->shape.h * t->shape.w;
-    struct ghp_message_piece p = {.rows = piece->samples * pixels,
-                                  .block_bytes = piece->channels * t->element_bytes,
-                                  .stride = here.channels * t->element_bytes,
-                                  .scratch = -1};
+    struct ghp_window_at here = ghp_placement_window(own, receives ? t->to : t->from, t->shape);
+    int64_t pixel = here.channels * t->element_bytes, sample = here.positions * t->shape.w * pixel;
+    struct ghp_message_piece p = {.scratch = -1};
 
-    p.offset = (piece->first_sample - here.first_sample) * pixels * p.stride +
+    p.offset = (piece->first_sample - here.first_sample) * sample +
+               (piece->first_position - here.first_position) * t->shape.w * pixel +
                (piece->first_channel - here.first_channel) * t->element_bytes;
+    if (piece->positions < here.positions) { /* then all channels: transfer.h */
+        p.rows = piece->samples;
+        p.block_bytes = piece->positions * t->shape.w * pixel;
+        p.stride = sample;
+        return p;
+    }
+    p.rows = piece->samples * piece->positions * t->shape.w;
+    p.block_bytes = piece->channels * t->element_bytes;
+    p.stride = pixel;
     return p;
 }
 

@@ -17,8 +17,8 @@
 
 struct ghp_message_piece {
     int peer;            /* rank */
-    int64_t rows;        /* samples x pixels */
-    int64_t block_bytes; /* of each row: its channels */
+    int64_t rows;        /* samples x pixels; samples, of some positions */
+    int64_t block_bytes; /* of each row: its channels; those positions */
     int64_t offset;      /* of the first row in the tensor [bytes] */
     int64_t stride;      /* between rows of the tensor [bytes] */
     int64_t scratch;     /* offset in the scratch; -1: straight from or into the tensor */

@@ -25,6 +25,27 @@ static struct ghp_pack slices(const struct ghp_reshard_job *e, int64_t samples, 
                              .lane_bytes = GHP_BLOCK_CHANNELS * (int64_t)e->element_bytes};
 }
 
+/* The same of samples with so many channels each, whose positions lie in `tp_size` slices; always plain. */
+static struct ghp_pack position_slices(const struct ghp_reshard_job *e, int64_t samples,
+                                       int64_t channels)
+{
+    const struct ghp_local *l = &e->instr->local;
+    int m = e->instr->step.tp_size;
+
+    return (struct ghp_pack){
+        .rows = samples, .block_bytes = l->h / m * l->w * channels * e->element_bytes, .parts = m};
+}
+
+/* All samples' slices of channels, of one slice of the positions. */
+static struct ghp_pack channels_of_slice(const struct ghp_reshard_job *e)
+{
+    const struct ghp_local *l = &e->instr->local;
+    int m = e->instr->step.tp_size;
+
+    return (struct ghp_pack){
+        .rows = l->n * l->h / m * l->w, .block_bytes = l->c / m * e->element_bytes, .parts = m};
+}
+
 /* What takes slices out of x, and what puts them into y. */
 static struct ghp_pack taking(const struct ghp_reshard_job *e, int64_t samples)
 {
@@ -53,15 +74,28 @@ static enum ghp_status move(const struct ghp_reshard_job *e, struct ghp_move how
     return ghp_device_move(e->device, GHP_DEVICE_STREAM_COMPUTE, &how);
 }
 
-/* All slices of `samples` samples, one after the other, and back. */
-static enum ghp_status split(const struct ghp_reshard_job *e, int64_t samples)
+/* All slices of x, one after the other, into `parts`; and back from the scratch into y. */
+static enum ghp_status split(const struct ghp_reshard_job *e, struct ghp_pack how, void *parts)
 {
-    return move(e, (struct ghp_move){GHP_MOVE_SPLIT, taking(e, samples), e->x, e->scratch, 0});
+    return move(e, (struct ghp_move){GHP_MOVE_SPLIT, how, e->x, parts, 0});
 }
 
-static enum ghp_status join(const struct ghp_reshard_job *e, int64_t samples)
+static enum ghp_status join(const struct ghp_reshard_job *e, struct ghp_pack how)
 {
-    return move(e, (struct ghp_move){GHP_MOVE_JOIN, putting(e, samples), e->scratch, e->y, 0});
+    return move(e, (struct ghp_move){GHP_MOVE_JOIN, how, e->scratch, e->y, 0});
+}
+
+static enum ghp_status gather(const struct ghp_reshard_job *e, void *to)
+{
+    return e->comm->ops->all_gather(e->comm, e->x, to, whole_bytes(e) / e->instr->step.tp_size);
+}
+
+/* Each member's part of this one's tensor to it. */
+static enum ghp_status deal(const struct ghp_reshard_job *e, const void *from, void *to)
+{
+    int m = e->instr->step.tp_size;
+
+    return e->comm->ops->all_to_all(e->comm, from, to, whole_bytes(e) / m / m);
 }
 
 /* full(from) -> full(to) or batch: this worker's samples are one run of the larger subgroup's. */
@@ -79,33 +113,77 @@ static enum ghp_status slice_channel(const struct ghp_reshard_job *e)
         e, (struct ghp_move){GHP_MOVE_TAKE, taking(e, e->instr->local.n), e->x, e->y, member(e)});
 }
 
+static enum ghp_status slice_position(const struct ghp_reshard_job *e)
+{
+    const struct ghp_local *l = &e->instr->local;
+
+    return move(
+        e, (struct ghp_move){GHP_MOVE_TAKE, position_slices(e, l->n, l->c), e->x, e->y, member(e)});
+}
+
 static enum ghp_status gather_batch(const struct ghp_reshard_job *e)
 {
-    return e->comm->ops->all_gather(e->comm, e->x, e->y, whole_bytes(e) / e->instr->step.tp_size);
+    return gather(e, e->y);
 }
 
 static enum ghp_status gather_channel(const struct ghp_reshard_job *e)
 {
-    GHP_TRY(e->comm->ops->all_gather(e->comm, e->x, e->scratch,
-                                     whole_bytes(e) / e->instr->step.tp_size));
-    return join(e, e->instr->local.n);
+    GHP_TRY(gather(e, e->scratch));
+    return join(e, putting(e, e->instr->local.n));
+}
+
+static enum ghp_status gather_position(const struct ghp_reshard_job *e)
+{
+    GHP_TRY(gather(e, e->scratch));
+    return join(e, position_slices(e, e->instr->local.n, e->instr->local.c));
 }
 
 /* Own samples, cut into slices for their owners; what arrives is a run of samples from each. */
 static enum ghp_status batch_to_channel(const struct ghp_reshard_job *e)
 {
-    int m = e->instr->step.tp_size;
+    GHP_TRY(split(e, taking(e, e->instr->local.n / e->instr->step.tp_size), e->scratch));
+    return deal(e, e->scratch, e->y);
+}
 
-    GHP_TRY(split(e, e->instr->local.n / m));
-    return e->comm->ops->all_to_all(e->comm, e->scratch, e->y, whole_bytes(e) / m / m);
+static enum ghp_status batch_to_position(const struct ghp_reshard_job *e)
+{
+    const struct ghp_local *l = &e->instr->local;
+
+    GHP_TRY(split(e, position_slices(e, l->n / e->instr->step.tp_size, l->c), e->scratch));
+    return deal(e, e->scratch, e->y);
 }
 
 static enum ghp_status channel_to_batch(const struct ghp_reshard_job *e)
 {
-    int m = e->instr->step.tp_size;
+    GHP_TRY(deal(e, e->x, e->scratch));
+    return join(e, putting(e, e->instr->local.n / e->instr->step.tp_size));
+}
 
-    GHP_TRY(e->comm->ops->all_to_all(e->comm, e->x, e->scratch, whole_bytes(e) / m / m));
-    return join(e, e->instr->local.n / m);
+static enum ghp_status position_to_batch(const struct ghp_reshard_job *e)
+{
+    const struct ghp_local *l = &e->instr->local;
+
+    GHP_TRY(deal(e, e->x, e->scratch));
+    return join(e, position_slices(e, l->n / e->instr->step.tp_size, l->c));
+}
+
+/* What arrives is a slice of the other kind from each; y has room for what is sent, too. */
+static enum ghp_status channel_to_position(const struct ghp_reshard_job *e)
+{
+    const struct ghp_local *l = &e->instr->local;
+
+    GHP_TRY(split(e, position_slices(e, l->n, l->c / e->instr->step.tp_size), e->y));
+    GHP_TRY(deal(e, e->y, e->scratch));
+    return join(e, channels_of_slice(e));
+}
+
+static enum ghp_status position_to_channel(const struct ghp_reshard_job *e)
+{
+    const struct ghp_local *l = &e->instr->local;
+
+    GHP_TRY(split(e, channels_of_slice(e), e->y));
+    GHP_TRY(deal(e, e->y, e->scratch));
+    return join(e, position_slices(e, l->n, l->c / e->instr->step.tp_size));
 }
 
 static enum ghp_status scatter_sum(const struct ghp_reshard_job *e, const void *in)
@@ -128,7 +206,13 @@ static enum ghp_status sum_to_batch(const struct ghp_reshard_job *e)
 
 static enum ghp_status sum_to_channel(const struct ghp_reshard_job *e)
 {
-    GHP_TRY(split(e, e->instr->local.n));
+    GHP_TRY(split(e, taking(e, e->instr->local.n), e->scratch));
+    return scatter_sum(e, e->scratch);
+}
+
+static enum ghp_status sum_to_position(const struct ghp_reshard_job *e)
+{
+    GHP_TRY(split(e, position_slices(e, e->instr->local.n, e->instr->local.c), e->scratch));
     return scatter_sum(e, e->scratch);
 }
 
@@ -148,12 +232,19 @@ static enum ghp_status sum_to_full(const struct ghp_reshard_job *e)
 static enum ghp_status (*const steps[GHP_RESHARD_OP_COUNT])(const struct ghp_reshard_job *) = {
     [GHP_RESHARD_SLICE_BATCH] = slice_batch,
     [GHP_RESHARD_SLICE_CHANNEL] = slice_channel,
+    [GHP_RESHARD_SLICE_POSITION] = slice_position,
     [GHP_RESHARD_GATHER_BATCH] = gather_batch,
     [GHP_RESHARD_GATHER_CHANNEL] = gather_channel,
+    [GHP_RESHARD_GATHER_POSITION] = gather_position,
     [GHP_RESHARD_BATCH_TO_CHANNEL] = batch_to_channel,
+    [GHP_RESHARD_BATCH_TO_POSITION] = batch_to_position,
     [GHP_RESHARD_CHANNEL_TO_BATCH] = channel_to_batch,
+    [GHP_RESHARD_POSITION_TO_BATCH] = position_to_batch,
+    [GHP_RESHARD_CHANNEL_TO_POSITION] = channel_to_position,
+    [GHP_RESHARD_POSITION_TO_CHANNEL] = position_to_channel,
     [GHP_RESHARD_SUM_TO_BATCH] = sum_to_batch,
     [GHP_RESHARD_SUM_TO_CHANNEL] = sum_to_channel,
+    [GHP_RESHARD_SUM_TO_POSITION] = sum_to_position,
     [GHP_RESHARD_SUM_TO_FULL] = sum_to_full,
 };
 

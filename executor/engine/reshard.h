@@ -17,7 +17,8 @@ struct ghp_reshard_job {
     struct ghp_comm *comm; /* of instr->ranks; NULL where the step sends nothing */
     const void *x; /* [n][h][w][c] in layout step.from; where blocked.x in blocks of channels */
     void *y;       /* in layout step.to; blocked.y */
-    struct ghp_nchw16c nchw16c; /* both alike where the step does not pack; host memory alone */
+    /* both alike where the step does not pack, neither where it has to do with positions; host memory alone */
+    struct ghp_nchw16c nchw16c;
     /* packed copy of the whole tensor, where the step packs: split it lies as y, to be joined as x */
     void *scratch;
     void *receive; /* segment of a reduction */

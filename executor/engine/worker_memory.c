@@ -10,9 +10,9 @@ static struct ghp_load load_of(const struct ghp_worker *w)
     int loss = work->model->n_layers - 1;
     const struct ghp_placement *placement = &w->program.placement;
     struct ghp_window_at x =
-        ghp_placement_window(placement, ghp_split_layouts(work->splits[0]).y, input->out.c);
+        ghp_placement_window(placement, ghp_split_layouts(work->splits[0]).y, input->out);
     struct ghp_window_at l = ghp_placement_window(
-        placement, ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in.c);
+        placement, ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in);
 
     return (struct ghp_load){.first_image = x.first_sample,
                              .images = ghp_worker_owns(w, 0) ? x.samples : 0,

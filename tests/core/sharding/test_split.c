@@ -1,35 +1,32 @@
 /* tests/core/sharding/test_split.c - layouts of splits, and every layout change against what it must do to real
  * tensors.
  *
- * The oracle: tensors whose element is its own global (sample, channel) number are laid out by hand for every worker;
+ * The oracle: tensors whose element is its own global (sample, position, channel) number are laid out by hand for every worker;
  * each change of layout is then carried out step by step on all workers and must end in the layout laid out by hand. */
 #include "core/sharding/split.h"
 #include "core/sharding/stage.h"
 #include "tests/check.h"
 
-enum { WORKERS = 12, BATCH = 24, CHANNELS = 12 };
+enum { WORKERS = 12, BATCH = 24, POSITIONS = 12, CHANNELS = 12, SAMPLE = POSITIONS * CHANNELS };
 
-/* What one worker holds of the global BATCH x CHANNELS tensor: 0 where it holds nothing. */
+/* What one worker holds of the global BATCH x POSITIONS x CHANNELS tensor: 0 where it holds nothing. */
 struct held {
-    double value[BATCH][CHANNELS];
+    double value[BATCH][SAMPLE];
 };
-
-static double truth(int sample, int channel)
-{
-    return 1.0 + sample * CHANNELS + channel;
-}
 
 static struct held lay_out(struct ghp_layout layout, int rank)
 {
     struct held held = {0};
     int m = layout.tp_size, member = rank % m, samples = BATCH / WORKERS * m;
     for (int n = rank / m * samples; n < (rank / m + 1) * samples; n++)
-        for (int c = 0; c < CHANNELS; c++) {
-            bool mine = layout.kind != GHP_LAYOUT_CHANNEL || c / (CHANNELS / m) == member;
+        for (int i = 0; i < SAMPLE; i++) {
+            bool mine =
+                (layout.kind != GHP_LAYOUT_CHANNEL || i % CHANNELS / (CHANNELS / m) == member) &&
+                (layout.kind != GHP_LAYOUT_SEQUENCE || i / CHANNELS / (POSITIONS / m) == member);
             /* partial sums: member i holds (i + 1) / (1 + ... + m) of the truth */
             double part =
                 layout.kind == GHP_LAYOUT_PARTIAL ? 2.0 * (member + 1) / (m * (m + 1.0)) : 1.0;
-            if (mine) held.value[n][c] = part * truth(n, c);
+            if (mine) held.value[n][i] = part * (1.0 + n * SAMPLE + i);
         }
     return held;
 }
@@ -43,7 +40,7 @@ static void step(const struct ghp_reshard_step *s, const struct held *before, st
         memset(&after[rank], 0, sizeof after[rank]);
         int first = rank / s->tp_size * s->tp_size;
         for (int n = 0; n < BATCH; n++)
-            for (int c = 0; c < CHANNELS; c++) {
+            for (int c = 0; c < SAMPLE; c++) {
                 if (wanted.value[n][c] == 0.0) continue;
                 for (int peer = first; peer < first + s->tp_size; peer++) {
                     double v = before[peer].value[n][c];
@@ -76,7 +73,7 @@ static void check_change(struct ghp_layout from, struct ghp_layout to)
         if (is_local(reshard.steps[i].op)) /* what a worker keeps it must have had */
             for (int rank = 0; rank < WORKERS; rank++)
                 for (int n = 0; n < BATCH; n++)
-                    for (int c = 0; c < CHANNELS; c++)
+                    for (int c = 0; c < SAMPLE; c++)
                         CHECK(next[rank].value[n][c] == 0.0 ||
                               next[rank].value[n][c] == now[rank].value[n][c]);
         memcpy(now, next, sizeof now);
@@ -85,20 +82,20 @@ static void check_change(struct ghp_layout from, struct ghp_layout to)
     for (int rank = 0; rank < WORKERS; rank++) {
         struct held wanted = lay_out(to, rank);
         for (int n = 0; n < BATCH; n++)
-            for (int c = 0; c < CHANNELS; c++)
+            for (int c = 0; c < SAMPLE; c++)
                 worst = fmax(worst, fabs(wanted.value[n][c] - now[rank].value[n][c]));
     }
-    CHECK_NEAR(worst, 0.0, 1e-9); /* sums of at most 12 fractions of numbers below 300 */
+    CHECK_NEAR(worst, 0.0, 1e-9); /* sums of at most 12 fractions of numbers below 3,500 */
 }
 
 static void test_changes(void)
 {
-    struct ghp_layout all[1 + 3 * 5] = {{GHP_LAYOUT_BATCH, 1}};
+    struct ghp_layout all[1 + 4 * 5] = {{GHP_LAYOUT_BATCH, 1}};
     int n = 1;
     for (int m = 2; m <= WORKERS; m++)
-        for (int kind = GHP_LAYOUT_CHANNEL; kind <= GHP_LAYOUT_PARTIAL && WORKERS % m == 0; kind++)
+        for (int kind = GHP_LAYOUT_CHANNEL; kind < GHP_LAYOUT_COUNT && WORKERS % m == 0; kind++)
             all[n++] = (struct ghp_layout){(enum ghp_layout_kind)kind, m};
-    CHECK_EQ(n, 16);
+    CHECK_EQ(n, 21);
     for (int i = 0; i < n; i++)
         for (int j = 0; j < n; j++)
             check_change(all[i], all[j]);

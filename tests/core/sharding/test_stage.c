@@ -4,7 +4,7 @@
 #include "core/sharding/stage.h"
 #include "tests/check.h"
 
-enum { LAYERS = 9, CHANNELS = 12 };
+enum { LAYERS = 9, POSITIONS = 12, CHANNELS = 12 };
 
 static unsigned state = 5;
 
@@ -36,12 +36,13 @@ static struct ghp_staging some_staging(struct ghp_problem *whole)
     return s;
 }
 
-/* Holders of each (sample, channel) of a stage's micro-batch, for a layout. */
+/* Holders of each (sample, position, channel) of a stage's micro-batch, for a layout. */
 static void check_cover(const struct ghp_staging *s, struct ghp_problem whole, int stage,
                         struct ghp_layout layout)
 {
     int64_t samples = whole.global_batch / s->micro_batches;
-    int *held = calloc((size_t)samples * CHANNELS, sizeof *held), wrong = 0;
+    int *held = calloc((size_t)samples * POSITIONS * CHANNELS, sizeof *held), wrong = 0;
+    struct ghp_shape shape = ghp_shape_sequence(CHANNELS, POSITIONS);
     int copies = layout.kind == GHP_LAYOUT_FULL ? layout.tp_size : 1;
 
     if (!CHECK(held != NULL)) return;
@@ -50,14 +51,16 @@ static void check_cover(const struct ghp_staging *s, struct ghp_problem whole, i
         struct ghp_window_at w;
 
         if (placement.stage != stage) continue;
-        w = ghp_placement_window(&placement, layout, CHANNELS);
+        w = ghp_placement_window(&placement, layout, shape);
         CHECK(w.first_sample >= 0 && w.first_sample + w.samples <= samples);
         CHECK(w.first_channel >= 0 && w.first_channel + w.channels <= CHANNELS);
+        CHECK(w.first_position >= 0 && w.first_position + w.positions <= POSITIONS);
         for (int64_t n = w.first_sample; n < w.first_sample + w.samples; n++)
-            for (int64_t c = w.first_channel; c < w.first_channel + w.channels; c++)
-                held[n * CHANNELS + c]++;
+            for (int64_t p = w.first_position; p < w.first_position + w.positions; p++)
+                for (int64_t c = w.first_channel; c < w.first_channel + w.channels; c++)
+                    held[(n * POSITIONS + p) * CHANNELS + c]++;
     }
-    for (int64_t i = 0; i < samples * CHANNELS; i++)
+    for (int64_t i = 0; i < samples * POSITIONS * CHANNELS; i++)
         wrong += held[i] != copies;
     CHECK_EQ(wrong, 0);
     free(held);
@@ -76,8 +79,9 @@ static void check_holders(const struct ghp_staging *s, struct ghp_problem whole,
             int k = ghp_stage_holder(s, stage, g, whole, n);
             struct ghp_placement placement =
                 ghp_placement_of(s, LAYERS, whole, g * group + from + k);
-            struct ghp_window_at w = ghp_placement_window(
-                &placement, (struct ghp_layout){GHP_LAYOUT_BATCH, 1}, CHANNELS);
+            struct ghp_window_at w =
+                ghp_placement_window(&placement, (struct ghp_layout){GHP_LAYOUT_BATCH, 1},
+                                     ghp_shape_sequence(CHANNELS, POSITIONS));
 
             CHECK(n + g * own >= w.first_sample && n + g * own < w.first_sample + w.samples);
         }
@@ -120,7 +124,8 @@ static void check_largest(const struct ghp_staging *s, struct ghp_problem whole,
 
 static void check_shares(void)
 {
-    static const enum ghp_layout_kind kinds[] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_FULL};
+    static const enum ghp_layout_kind kinds[] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_SEQUENCE,
+                                                 GHP_LAYOUT_FULL};
 
     for (int k = 0; k < 200; k++) {
         struct ghp_problem whole;
@@ -134,7 +139,7 @@ static void check_shares(void)
             for (int m = 2; m <= s.stage[i].workers; m++) {
                 CHECK_EQ(ghp_stage_takes_tp_size(&s, i, whole, m), s.stage[i].grain % m == 0);
                 if (s.stage[i].grain % m != 0) continue;
-                for (int j = 0; j < 2; j++)
+                for (int j = 0; j < 3; j++)
                     check_cover(&s, whole, i, (struct ghp_layout){kinds[j], m});
             }
         }

@@ -4,7 +4,7 @@
 #include "core/cost/profile.h"
 #include "tests/check.h"
 
-enum { LAYERS = 6, CHANNELS = 8 };
+enum { LAYERS = 6, POSITIONS = 12, CHANNELS = 8, SAMPLE = POSITIONS * CHANNELS };
 
 static unsigned state = 11;
 
@@ -17,14 +17,14 @@ static int draw(int n)
 static struct ghp_layout some_layout(const struct ghp_stage *stage, bool partial)
 {
     static const enum ghp_layout_kind kinds[] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_FULL,
-                                                 GHP_LAYOUT_PARTIAL};
+                                                 GHP_LAYOUT_SEQUENCE, GHP_LAYOUT_PARTIAL};
     int grain = stage->grain, m;
 
     do
         m = 1 + draw(grain);
     while (grain % m != 0 || CHANNELS % m != 0);
     if (m == 1) return (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
-    return (struct ghp_layout){kinds[draw(partial ? 3 : 2)], m};
+    return (struct ghp_layout){kinds[draw(partial ? 4 : 3)], m};
 }
 
 static struct ghp_transfer some_transfer(struct ghp_staging *s)
@@ -32,7 +32,7 @@ static struct ghp_transfer some_transfer(struct ghp_staging *s)
     struct ghp_transfer t = {.staging = s,
                              .n_layers = LAYERS,
                              .from_stage = draw(2),
-                             .shape = ghp_shape_image(CHANNELS, 2, 1),
+                             .shape = ghp_shape_sequence(CHANNELS, POSITIONS),
                              .element_bytes = 4};
 
     *s = (struct ghp_staging){.n = 2, .micro_batches = 1 + draw(2)};
@@ -55,10 +55,10 @@ static struct ghp_transfer some_transfer(struct ghp_staging *s)
 static void check_receiver(const struct ghp_transfer *t, int rank)
 {
     struct ghp_placement own = ghp_placement_of(t->staging, t->n_layers, t->whole, rank);
-    struct ghp_window_at want = ghp_placement_window(&own, t->to, CHANNELS);
+    struct ghp_window_at want = ghp_placement_window(&own, t->to, t->shape);
     struct ghp_peers from = ghp_transfer_senders(t, &own);
     int64_t samples = t->whole.global_batch / t->staging->micro_batches;
-    int *got = calloc((size_t)samples * CHANNELS, sizeof *got), wrong = 0;
+    int *got = calloc((size_t)samples * SAMPLE, sizeof *got), wrong = 0;
     int parts = t->from.kind == GHP_LAYOUT_PARTIAL ? t->from.tp_size : 1;
     bool joins = false;
 
@@ -77,15 +77,18 @@ static void check_receiver(const struct ghp_transfer *t, int rank)
         if (!CHECK(partner && same_group)) continue;
         joins = joins || p.unpacks || parts > 1;
         for (int64_t n = p.first_sample; n < p.first_sample + p.samples; n++)
-            for (int64_t c = p.first_channel; c < p.first_channel + p.channels; c++)
-                got[n * CHANNELS + c]++;
+            for (int64_t s = p.first_position; s < p.first_position + p.positions; s++)
+                for (int64_t c = p.first_channel; c < p.first_channel + p.channels; c++)
+                    got[n * SAMPLE + s * CHANNELS + c]++;
     }
     for (int64_t n = 0; n < samples; n++)
-        for (int64_t c = 0; c < CHANNELS; c++) {
+        for (int64_t i = 0; i < SAMPLE; i++) {
+            int64_t s = i / CHANNELS, c = i % CHANNELS;
             bool inside = n >= want.first_sample && n < want.first_sample + want.samples &&
+                          s >= want.first_position && s < want.first_position + want.positions &&
                           c >= want.first_channel && c < want.first_channel + want.channels;
 
-            wrong += got[n * CHANNELS + c] != (inside ? parts : 0);
+            wrong += got[n * SAMPLE + i] != (inside ? parts : 0);
         }
     CHECK_EQ(wrong, 0);
     if (joins) CHECK(ghp_transfer_joins(t));

@@ -5,7 +5,7 @@
 #include "executor/engine/message.h"
 #include "tests/check.h"
 
-enum { LAYERS = 6, CHANNELS = 12, PIXELS = 2, MOST_WORKERS = 16 };
+enum { LAYERS = 6, CHANNELS = 12, POSITIONS = 12, WIDTH = 2, MOST_WORKERS = 16 };
 
 static unsigned state = 5;
 
@@ -25,14 +25,14 @@ struct case_of { /* one transfer of all workers */
 static struct ghp_layout some_layout(const struct ghp_stage *stage, bool partial)
 {
     static const enum ghp_layout_kind kinds[] = {GHP_LAYOUT_CHANNEL, GHP_LAYOUT_FULL,
-                                                 GHP_LAYOUT_PARTIAL};
+                                                 GHP_LAYOUT_SEQUENCE, GHP_LAYOUT_PARTIAL};
     int m;
 
     do
         m = 1 + draw(stage->grain);
     while (stage->grain % m != 0);
     if (m == 1) return (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
-    return (struct ghp_layout){kinds[draw(partial ? 3 : 2)], m};
+    return (struct ghp_layout){kinds[draw(partial ? 4 : 3)], m};
 }
 
 static void draw_case(struct case_of *c, int element_bytes)
@@ -52,7 +52,7 @@ static void draw_case(struct case_of *c, int element_bytes)
     *t = (struct ghp_transfer){.staging = s,
                                .n_layers = LAYERS,
                                .from_stage = draw(2),
-                               .shape = ghp_shape_image(CHANNELS, PIXELS, 1),
+                               .shape = ghp_shape_image(CHANNELS, POSITIONS, WIDTH),
                                .element_bytes = element_bytes};
     t->to_stage = 1 - t->from_stage;
     t->whole.workers = stages * groups;
@@ -65,7 +65,8 @@ static void draw_case(struct case_of *c, int element_bytes)
  * for. */
 static double part_value(int part, int64_t sample, int64_t pixel, int64_t channel)
 {
-    uint64_t bits = (uint64_t)(((sample * PIXELS + pixel) * CHANNELS + channel) * 8 + part + 1);
+    uint64_t bits =
+        (uint64_t)(((sample * POSITIONS * WIDTH + pixel) * CHANNELS + channel) * 8 + part + 1);
 
     bits *= 0x9e3779b97f4a7c15u;
     bits ^= bits >> 29;
@@ -105,12 +106,13 @@ static void fill(const struct ghp_transfer *t, const struct ghp_placement *place
                  char *tensor)
 {
     struct ghp_layout layout = receives ? t->to : t->from;
-    struct ghp_window_at w = ghp_placement_window(placement, layout, CHANNELS);
+    struct ghp_window_at w = ghp_placement_window(placement, layout, t->shape);
     int part = layout.kind == GHP_LAYOUT_PARTIAL ? placement->number % layout.tp_size : 0;
     int64_t i = 0;
 
     for (int64_t n = w.first_sample; n < w.first_sample + w.samples; n++)
-        for (int64_t pixel = 0; pixel < PIXELS; pixel++)
+        for (int64_t pixel = w.first_position * WIDTH;
+             pixel < (w.first_position + w.positions) * WIDTH; pixel++)
             for (int64_t c = w.first_channel; c < w.first_channel + w.channels; c++, i++)
                 if (receives)
                     put_sum(tensor, i, t, (int64_t[]){n, pixel, c});
@@ -121,9 +123,9 @@ static void fill(const struct ghp_transfer *t, const struct ghp_placement *place
 static int64_t tensor_bytes(const struct ghp_transfer *t, const struct ghp_placement *placement,
                             bool receives)
 {
-    struct ghp_window_at w = ghp_placement_window(placement, receives ? t->to : t->from, CHANNELS);
+    struct ghp_window_at w = ghp_placement_window(placement, receives ? t->to : t->from, t->shape);
 
-    return w.samples * w.channels * PIXELS * t->element_bytes;
+    return w.samples * w.channels * w.positions * WIDTH * t->element_bytes;
 }
 
 static void open_worker(struct case_of *c, int rank)
@@ -211,7 +213,7 @@ CHECK_TEST(message)
     for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
         int added = 0;
 
-        for (int k = 0; k < 400; k++)
+        for (int k = 0; k < 800; k++)
             added += check_case(sizes[s]);
         CHECK(added > 20);
     }

@@ -2,13 +2,13 @@
  *
  * Every layout change against a tensor that every rank knows: each rank cuts its part of the old layout out of it, the
  * exchange runs, and the result must be its part of the new one. A partial tensor is the true one in unequal shares.
- * Tensors lie plain or in blocks of 16 channels, each as it can. */
+ * Tensors lie plain or in blocks of 16 channels, each as it can; where positions are exchanged, plain. */
 #include "core/program/lower.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"
 #include "tests/check.h"
 
-enum { CHANNELS = 96, HEIGHT = 3, WIDTH = 2, PIXELS = HEIGHT * WIDTH, LANES = GHP_BLOCK_CHANNELS };
+enum { CHANNELS = 96, HEIGHT = 12, WIDTH = 2, PIXELS = HEIGHT * WIDTH, LANES = GHP_BLOCK_CHANNELS };
 
 static struct ghp_transport *transport;
 static int rank, workers, both,
@@ -21,33 +21,36 @@ static double truth(int64_t n, int64_t pixel, int64_t c)
     return (double)((n * 31 + pixel * 7 + c * 3) % 64);
 }
 
-/* Where a channel of a pixel lies in a tensor of so many. */
-static int64_t place(bool nchw16c, int64_t channels, int64_t n, int64_t p, int64_t c)
+/* Where a channel of a pixel lies in a blocked tensor of so many. */
+static int64_t place(int64_t channels, int64_t n, int64_t p, int64_t c)
 {
-    if (!nchw16c) return (n * PIXELS + p) * channels + c;
     return ((n * (channels / LANES) + c / LANES) * PIXELS + p) * LANES + c % LANES;
 }
 
 /* This rank's part of a layout; of partial: its share. */
 static void cut(struct ghp_layout layout, bool nchw16c, double *out)
 {
-    struct ghp_window_at at = ghp_window_of(layout, CHANNELS, problem, rank);
+    struct ghp_window_at at =
+        ghp_window_of(layout, ghp_shape_image(CHANNELS, HEIGHT, WIDTH), problem, rank);
     int member = rank % layout.tp_size;
     bool partial = layout.kind == GHP_LAYOUT_PARTIAL;
+    int64_t i = 0;
 
     for (int64_t n = 0; n < at.samples; n++)
-        for (int64_t p = 0; p < PIXELS; p++)
-            for (int64_t c = 0; c < at.channels; c++) {
-                double value = truth(at.first_sample + n, p, at.first_channel + c);
+        for (int64_t p = 0; p < at.positions * WIDTH; p++)
+            for (int64_t c = 0; c < at.channels; c++, i++) {
+                double value =
+                    truth(at.first_sample + n, at.first_position * WIDTH + p, at.first_channel + c);
 
                 if (partial) value = member == 0 ? value - 5.0 * (layout.tp_size - 1) : 5.0;
-                out[place(nchw16c, at.channels, n, p, c)] = value;
+                out[nchw16c ? place(at.channels, n, p, c) : i] = value;
             }
 }
 
 static int64_t elements_of(struct ghp_layout layout)
 {
-    return ghp_layout_samples(layout, problem) * ghp_layout_channels(layout, CHANNELS) * PIXELS;
+    return ghp_layout_samples(layout, problem) * ghp_layout_channels(layout, CHANNELS) *
+           ghp_layout_positions(layout, HEIGHT) * WIDTH;
 }
 
 static void run_step(const struct ghp_reshard_step *step, struct ghp_nchw16c nchw16c,
@@ -81,9 +84,22 @@ static void run_step(const struct ghp_reshard_step *step, struct ghp_nchw16c nch
     free(exchange.scratch);
 }
 
-/* Whether a tensor that is wanted blocked can be. */
-static bool can_block(struct ghp_layout layout, bool wanted)
+static bool has_positions(const struct ghp_reshard_step *step)
 {
+    return step->from.kind == GHP_LAYOUT_SEQUENCE || step->to.kind == GHP_LAYOUT_SEQUENCE;
+}
+
+/* Whether the tensor before step `s`, and so as it is behind a step that does not pack, can be blocked where that is
+ * wanted. */
+static bool can_block(const struct ghp_reshard *reshard, int s, bool wanted)
+{
+    int last = reshard->n_steps - 1;
+    struct ghp_layout layout = s <= last ? reshard->steps[s].from : reshard->steps[last].to;
+
+    if (s <= last && has_positions(&reshard->steps[s])) return false;
+    if (s <= last && !ghp_reshard_packs(reshard->steps[s].op) && !can_block(reshard, s + 1, wanted))
+        return false;
+    if (s > 0 && has_positions(&reshard->steps[s - 1])) return false;
     return wanted && ghp_whole_blocks(ghp_layout_channels(layout, CHANNELS));
 }
 
@@ -93,10 +109,11 @@ static void check_change(struct ghp_layout from, struct ghp_layout to, unsigned 
     struct ghp_reshard reshard;
     size_t most = (size_t)(problem.global_batch * CHANNELS * PIXELS);
     double *now, *next, *wanted;
-    struct ghp_nchw16c nchw16c = {.y = can_block(from, (wants & 1) != 0)};
+    struct ghp_nchw16c nchw16c = {0};
     int64_t wrong = 0;
 
     if (!ghp_reshard_find(from, to, &reshard) || wants >> (reshard.n_steps + 1) != 0) return;
+    nchw16c.y = reshard.n_steps > 0 && can_block(&reshard, 0, (wants & 1) != 0);
     now = calloc(most, sizeof(double));
     next = calloc(most, sizeof(double));
     wanted = calloc(most, sizeof(double));
@@ -107,7 +124,7 @@ static void check_change(struct ghp_layout from, struct ghp_layout to, unsigned 
 
         nchw16c.x = nchw16c.y;
         if (ghp_reshard_packs(step->op))
-            nchw16c.y = can_block(step->to, (wants >> (s + 1) & 1) != 0);
+            nchw16c.y = can_block(&reshard, s + 1, (wants >> (s + 1) & 1) != 0);
         both += nchw16c.x && nchw16c.y;
         turned += nchw16c.x != nchw16c.y;
         run_step(step, nchw16c, now, next);
@@ -140,7 +157,7 @@ CHECK_TEST(reshard)
     problem = (struct ghp_problem){.workers = workers, .global_batch = 2 * workers};
     layouts[n++] = (struct ghp_layout){GHP_LAYOUT_BATCH, 1};
     for (int tp_size = 2; tp_size <= workers; tp_size++)
-        for (int kind = GHP_LAYOUT_CHANNEL; workers % tp_size == 0 && kind <= GHP_LAYOUT_PARTIAL;
+        for (int kind = GHP_LAYOUT_CHANNEL; workers % tp_size == 0 && kind < GHP_LAYOUT_COUNT;
              kind++)
             layouts[n++] = (struct ghp_layout){(enum ghp_layout_kind)kind, tp_size};
     for (int from = 0; from < n; from++)
