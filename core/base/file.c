@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_CHUNK = 1 << 16, TEMPORARY_TRIES = 100 };
+enum { READ_CHUNK = 1 << 16, HEAD_BYTES = 128, TEMPORARY_TRIES = 100 };
 
 /* What the user can do about an errno of opening, reading or writing. */
 static const char *remedy(int error, bool writing)
@@ -97,6 +97,37 @@ enum ghp_status ghp_file_read(const char *path, char **text, size_t *n)
 }
 
 /* Writes n bytes; 0 or an errno. */
+/* Whether one of the marks is among the n bytes. */
+static bool has_mark(const char *bytes, size_t n, const char *marks)
+{
+    for (const char *mark = marks;; ++mark) {
+        size_t length = strcspn(mark, "|");
+
+        if (memmem(bytes, n, mark, length) != NULL) return true;
+        mark += length;
+        if (*mark == '\0') return false;
+    }
+}
+
+enum ghp_status ghp_file_check_replaced(const char *path, const char *marks)
+{
+    char head[HEAD_BYTES];
+    struct stat about;
+    ssize_t n;
+    int fd;
+
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return GHP_OK;
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return GHP_OK;
+    n = read(fd, head, sizeof head);
+    close(fd);
+    if (n <= 0 || has_mark(head, (size_t)n, marks)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "'%s' is there and of another kind than what would be written; give another "
+                    "name, or remove it first",
+                    path);
+}
+
 static int write_all(int fd, const char *bytes, size_t n)
 {
     while (n > 0) {

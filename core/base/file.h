@@ -30,6 +30,15 @@ enum ghp_status ghp_file_read(const char *path, char **text, size_t *n);
  * Returns   GHP_OK; GHP_ERR_IO with what to do (nothing is left behind); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_file_write_atomic(const char *path, const void *bytes, size_t n);
 
+/* Whether a file may be written over: there is none, it is empty, no regular file (a pipe, a folder), or of the kind
+ * that is to be written.
+ *
+ * marks   what files of that kind have in their first 128 bytes, for example "\"ghp.plan/"; several with '|'
+ *         between them: one suffices; "": any file
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE (a file of another kind). A file that cannot be read is left to who writes it */
+enum ghp_status ghp_file_check_replaced(const char *path, const char *marks);
+
 /* Makes a rename within the folder of `path` durable; a file system that cannot is no reason to fail. */
 void ghp_file_sync_folder(const char *path);
 

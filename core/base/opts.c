@@ -279,6 +279,7 @@ enum ghp_status ghp_opts_read(const struct ghp_tool *tool, int argc, char **argv
     if (done) goto out;
     GHP_TRY_GOTO(status, take_positional(tool, argc, argv, positional, max_positional), out);
     if (n_positional != NULL) *n_positional = argc - optind;
+    status = ghp_opts_check_outputs(tool, positional, argc - optind);
 out:
     forms_release(&forms);
     return status;

@@ -57,6 +57,9 @@ struct ghp_opt {
     const char *former; /* a former long name that is still taken, and shown nowhere; may be NULL */
     /* CHOICE: pairs of another spelling, shown nowhere, and the choice that it means; NULL-terminated; may be NULL */
     const char *const *synonyms;
+    /* TEXT that names a file or folder to be written: refused where another argument names the same one, or where it
+     * is a file of another kind (ghp_file_check_replaced); NULL: an input, or no file */
+    const char *writes;
 };
 
 /* Takes a library's name and the version that is linked. */
@@ -81,7 +84,8 @@ struct ghp_tool {
  * n_positional     receives how many; may be NULL
  *
  * Returns   GHP_OK (after --help or --version too: see ghp_opts_done); GHP_ERR_USAGE (unknown option with the nearest
- *           match, value missing, outside its range or malformed, option given twice, too many arguments) */
+ *           match, value missing, outside its range or malformed, option given twice, too many arguments, an output
+ *           that would destroy an input or another kind of file) */
 enum ghp_status ghp_opts_parse(const struct ghp_tool *tool, int argc, char **argv,
                                const char **positional, int max_positional, int *n_positional);
 

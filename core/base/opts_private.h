@@ -1,4 +1,4 @@
-/* core/base/opts_private.h - what opts.c, opts_help.c and opts_manual.c share; for no one else. */
+/* core/base/opts_private.h - what opts*.c share; for no one else. */
 #ifndef GHP_CORE_BASE_OPTS_PRIVATE_H
 #define GHP_CORE_BASE_OPTS_PRIVATE_H
 
@@ -42,6 +42,12 @@ enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_print_version(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_print_bash(const struct ghp_tool *tool);
+
+/* Whether the files that the tool is to write may be written, as struct ghp_opt's `writes` says.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE, with the option and what to do */
+enum ghp_status ghp_opts_check_outputs(const struct ghp_tool *tool, const char *const *positional,
+                                       int n_positional);
 
 /* Flushes stdout.  Returns GHP_OK; GHP_ERR_IO */
 enum ghp_status ghp_opts_printed(void);

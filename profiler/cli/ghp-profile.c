@@ -3,6 +3,7 @@
  *
  * Four ways: measuring and --validate (under mpirun), --analytic and --machine-only (neither starts MPI).  An option
  * that the chosen way has no use for is refused. */
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
@@ -212,6 +213,7 @@ static const struct ghp_opt options[] = {
      .letter = 'o',
      .kind = GHP_OPT_TEXT,
      .target = &set.output,
+     .writes = "",
      .argument = "FILE",
      .help = "profile or machine file; an earlier profile is continued"},
     {.name = "json",
@@ -337,6 +339,9 @@ static enum ghp_status parse(int argc, char **argv, int *mode)
     if (status != GHP_OK || ghp_opts_done()) return status;
     if (set.output == NULL && *mode != HELD_OUT)
         return GHP_FAIL(GHP_ERR_USAGE, "no output file; give -o FILE");
+    if (set.output != NULL)
+        GHP_TRY(ghp_file_check_replaced(set.output, *mode == MACHINE_ONLY ? "\"ghp.machine/"
+                                                                          : "\"ghp.profile/"));
     if (*mode == MEASURING && (set.models.n == 0 || set.batch == NULL))
         return GHP_FAIL(GHP_ERR_USAGE, "nothing to measure; give --model MODEL and --batch B, or "
                                        "--analytic, or --machine-only");

@@ -1,4 +1,5 @@
 /* tests/core/base/test_opts.c - one table parses, refuses, prints --help and dumps the configuration. */
+#include "core/base/file.h"
 #include "core/base/opts.h"
 
 #include "tests/check.h"
@@ -53,6 +54,7 @@ static const struct ghp_opt options[] = {
      .letter = 'o',
      .kind = GHP_OPT_TEXT,
      .target = &got.output,
+     .writes = "\"ghp.plan/|digraph",
      .argument = "PLAN",
      .help = "where the plan goes"},
     {.name = "json", .kind = GHP_OPT_FLAG, .target = &got.json, .help = "print one JSON object"},
@@ -152,6 +154,43 @@ static void test_refusals(void)
     CHECK_EQ(ghp_status_exit_code(GHP_ERR_USAGE), 2);
 }
 
+/* Makes a file that holds `text`. */
+static void put(const char *name, const char *text)
+{
+    CHECK_STATUS(ghp_file_write_atomic(name, text, strlen(text)), GHP_OK);
+}
+
+/* An output takes no input away, and no file of another kind. */
+static void test_outputs(void)
+{
+    static char folder[] = "/tmp/ghp-test-opts-XXXXXX";
+    static const char *const made[] = {"outputs.plan", "outputs.dot", "outputs.empty",
+                                       "outputs.model", "outputs.link"};
+
+    CHECK(mkdtemp(folder) != NULL);
+    CHECK_EQ(chdir(folder), 0);
+    put("outputs.plan", "{\"format\": \"ghp.plan/1\"}");
+    put("outputs.dot", "digraph");
+    put("outputs.empty", "");
+    put("outputs.model", "{\"format\": \"ghp.model/1\"}");
+    CHECK_EQ(symlink("outputs.plan", "outputs.link"), 0);
+    CHECK_STATUS(parse("-o outputs.plan"), GHP_OK);
+    CHECK_STATUS(parse("-o outputs.dot outputs.plan"), GHP_OK);
+    CHECK_STATUS(parse("-o outputs.empty"), GHP_OK);
+    CHECK_STATUS(parse("-o outputs.none outputs.none"), GHP_OK); /* the reader will say it */
+    CHECK_STATUS(parse("-o /dev/null /dev/null"), GHP_OK);
+    CHECK_STATUS(parse("-o outputs.model"), GHP_ERR_USAGE);
+    CHECK_MESSAGE("'outputs.model' is there and of another kind");
+    CHECK_STATUS(parse("-o outputs.link x outputs.plan"), GHP_ERR_USAGE);
+    CHECK_MESSAGE("'--output' would write over the input 'outputs.link'");
+    CHECK_STATUS(parse("--model outputs.dot --model outputs.plan -o ./outputs.plan"),
+                 GHP_ERR_USAGE);
+    CHECK_MESSAGE("'--output' and '--model' name the same file");
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; ++i)
+        CHECK_EQ(unlink(made[i]), 0);
+    CHECK_EQ(rmdir(folder), 0);
+}
+
 /* What a command line prints on stdout; freed by the caller. */
 static char *output_of(const char *line)
 {
@@ -215,6 +254,7 @@ CHECK_TEST(opts)
     test_values();
     test_former();
     test_refusals();
+    test_outputs();
     test_help();
     test_dump();
     return check_end();

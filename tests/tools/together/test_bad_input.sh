@@ -112,6 +112,33 @@ if [ "$(id -u)" != 0 ]; then
     refused 1 'locked' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 -o locked/plan.json
 fi
 
+# outputs that would destroy an input, or a file of another kind: nothing is touched
+cp "$models/lenet5.json" model.json
+"$GHP_BIN/ghp-inspect" model.json --export-onnx model.onnx >/dev/null 2>&1 || exit 1
+"$GHP_BIN/ghp-profile" --machine-only -o machine.json >/dev/null 2>&1 || exit 1
+mkdir -p kept
+cp model.json model.onnx plan.json lenet5.profile.json machine.json kept
+refused 2 'over the input' plan model.json "${profile[@]}" --workers 2 --batch 8 -o model.json
+refused 2 'same file' plan model.json "${profile[@]}" --workers 2 --batch 8 -o lenet5.profile.json
+refused 2 'another kind' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 -o machine.json
+refused 2 'another kind' plan "$models/lenet5.json" "${profile[@]}" --batch 8 --sweep workers=1,2 --svg model.json
+refused 2 'another kind' "$GHP_BIN/ghp-profile" --machine-only -o lenet5.profile.json
+refused 2 'another kind' "$GHP_BIN/ghp-profile" --analytic $law --model "$models/lenet5.json" -o machine.json
+refused 2 'over the input' run 2 plan.json --steps 1 --run plan.json
+refused 2 'over the input' run 2 plan.json --steps 1 --metrics plan.json
+refused 2 'another kind' run 2 plan.json --steps 1 --metrics model.json
+refused 2 'same file' run 2 plan.json --steps 1 --metrics new.json --run new.json
+for option in --html --trace --dot; do
+    refused 2 'over the input' "$GHP_BIN/ghp-inspect" plan.json $option plan.json
+    refused 2 'another kind' "$GHP_BIN/ghp-inspect" plan.json $option model.json
+done
+refused 2 'over the input' "$GHP_BIN/ghp-inspect" model.onnx --export-onnx model.onnx
+refused 2 'over the input' "$GHP_BIN/ghp-inspect" kept --export-hf kept
+for file in kept/*; do
+    cmp "$file" "$(basename "$file")" || failures=$((failures + 1))
+done
+untouched new.json
+
 # resuming what is not there
 mkdir -p empty
 refused 1 'checkpoint' run 2 plan.json --steps 1 --checkpoint empty --resume
