@@ -150,6 +150,9 @@ struct ghp_op_facts {
     /* What the local operation has beside its sizes; parts: workers among whom channels are divided. NULL: nothing. */
     void (*localize)(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
                      struct ghp_local *local);
+    /* Whether a pass would rather have its tensors in blocks of channels, where no plan says anything; NULL: it takes
+     * what there is. By the sizes alone, so that a plan's program decides (core/program/memory_format.h). */
+    bool (*wants_blocks)(const struct ghp_local *local, enum ghp_pass pass);
     /* Appends to a key what its samples, channels, height and width do not say; NULL: nothing. */
     void (*key)(const struct ghp_local *local, char *text, size_t n);
 
@@ -215,6 +218,12 @@ int64_t ghp_flops_matrix(const struct ghp_local *local, enum ghp_pass pass);
 
 int64_t ghp_divides_channels(const struct ghp_layer *layer, enum ghp_split_kind kind);
 int64_t ghp_divides_matrix(const struct ghp_layer *layer, enum ghp_split_kind kind);
+/* Convolutions by Winograd's minimal filtering, on square tiles of so many inputs: whether there are such tiles, and
+ * whether a pass is likely faster so than directly, where nobody measured: with tiles enough to share the transformed
+ * weights, tiles mostly inside the image, and channels enough to hide the tiles' own transforms. */
+enum { GHP_CONV_TILE = 6 };
+bool ghp_conv_has_tiles(const struct ghp_local *local);
+bool ghp_conv_tiles_pay(const struct ghp_local *local, enum ghp_pass pass);
 /* Channels depend on each other: only data, or every worker does the same. */
 int64_t ghp_divides_samples(const struct ghp_layer *layer, enum ghp_split_kind kind);
 bool ghp_in_place_always(struct ghp_shape in);

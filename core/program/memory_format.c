@@ -89,7 +89,7 @@ static bool ties(const struct ghp_instr *instr)
 {
     if (instr->kind == GHP_INSTR_ACCUMULATE) return true;
     if (instr->kind == GHP_INSTR_RESHARD) return !ghp_reshard_packs(instr->step.op);
-    return instr->kind == GHP_INSTR_COMPUTE && instr->local.op != GHP_OP_CONV2D;
+    return instr->kind == GHP_INSTR_COMPUTE && !ghp_op_of(instr->local.op)->chooses_format;
 }
 
 /* Both sides of an instruction become what one of them is: unable, or wanting. Returns whether anything changed. */
@@ -115,20 +115,16 @@ static bool spread(struct choice *c, const struct ghp_instr *instr)
     return changed;
 }
 
-static enum ghp_status ask(struct choice *c, const struct ghp_instr *instr)
+static void ask(struct choice *c, const struct ghp_instr *instr)
 {
     const struct sides sides = sides_of(c->program, instr);
-    bool reorders = false;
-    if (instr->kind != GHP_INSTR_COMPUTE || instr->local.op != GHP_OP_CONV2D ||
-        c->source->reorders == NULL)
-        return GHP_OK;
-    GHP_TRY(c->source->reorders(c->source->context, &instr->local, instr->pass, &reorders));
-    if (!reorders) return GHP_OK;
+    if (instr->kind != GHP_INSTR_COMPUTE) return;
+    const struct ghp_op_facts *op = ghp_op_of(instr->local.op);
+    if (op->wants_blocks == NULL || !op->wants_blocks(&instr->local, instr->pass)) return;
     for (int i = 0; i < sides.n_x; i++)
         c->wants[sides.x[i]] = true;
     for (int i = 0; i < sides.n_y; i++)
         c->wants[sides.y[i]] = true;
-    return GHP_OK;
 }
 
 /* Only what layers hand to each other, what becomes of it in a layout change, and what pools save of it. */
@@ -183,15 +179,14 @@ static bool is_requested(const struct ghp_program *program)
     return false;
 }
 
-static enum ghp_status want(struct choice *c)
+static void want(struct choice *c)
 {
     if (is_requested(c->program)) {
         want_requested(c);
-        return GHP_OK;
+        return;
     }
     for (int i = 0; i < c->program->n_instrs; i++)
-        GHP_TRY(ask(c, &c->program->instrs[i]));
-    return GHP_OK;
+        ask(c, &c->program->instrs[i]);
 }
 
 /* all: whatever can be blocked is. */
@@ -207,7 +202,7 @@ static enum ghp_status choose(struct ghp_program *program, const struct ghp_form
     c.can = ghp_alloc(n + 1, sizeof *c.can);
     c.wants = ghp_alloc(n + 1, sizeof *c.wants);
     if (c.can == NULL || c.wants == NULL) status = GHP_NO_MEMORY();
-    if (status == GHP_OK && !all) status = want(&c);
+    if (status == GHP_OK && !all) want(&c);
     if (status == GHP_OK) settle(&c);
     for (size_t i = 0; i < n && status == GHP_OK; i++) {
         int storage = storage_of(program, (int)i);

@@ -11,8 +11,10 @@
  * format (a bias with its input, a pool, an addition, a change of layout that only gathers or adds whole samples);
  * convolutions tie nothing, they take either format on either side, and neither do changes of layout that pack slices
  * of channels, which reorder on the way. A piece lies blocked where every instruction that touches it can, its channels
- * come in whole blocks, it is not loaded nor passes between stages, and a convolution beside it would otherwise
- * reorder. Sizes, offsets and the order of instructions do not change with it. */
+ * come in whole blocks, it is not loaded nor passes between stages, and a convolution beside it wants blocks, by its
+ * sizes (wants_blocks of core/model/op.h). So the list of instructions and what a backend can do decide, and not which
+ * kernels it has: the formats of such a plan follow from what its hash names, too. Sizes, offsets and the order of
+ * instructions do not change with it. */
 #ifndef GHP_CORE_PROGRAM_MEMORY_FORMAT_H
 #define GHP_CORE_PROGRAM_MEMORY_FORMAT_H
 
@@ -22,9 +24,6 @@
 struct ghp_format_source {
     /* whether an operation's kernels take blocked x and y; NULL: none does */
     bool (*can)(void *context, const struct ghp_local *local);
-    /* whether the plain kernel of a convolution's pass reorders and would rather have blocks; NULL: none does */
-    enum ghp_status (*reorders)(void *context, const struct ghp_local *local, enum ghp_pass pass,
-                                bool *reorders);
     void *context;
 };
 

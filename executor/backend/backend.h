@@ -185,8 +185,6 @@ struct ghp_backend_ops {
                                        struct ghp_kernel **kernel);
     int64_t (*scratch_bytes)(const struct ghp_kernel *kernel);
     const char *(*algorithm)(const struct ghp_kernel *kernel);
-    /* Whether it reorders activations, so that it would rather have them blocked; NULL: none does. */
-    bool (*reorders)(const struct ghp_kernel *kernel);
     enum ghp_status (*run)(struct ghp_kernel *kernel, const struct ghp_kernel_arguments *args);
     void (*release)(struct ghp_kernel *kernel);
     enum ghp_status (*update)(struct ghp_backend *backend, const struct ghp_update *update);

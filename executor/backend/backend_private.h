@@ -21,7 +21,6 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
     int parts;
     int64_t scratch_bytes;
     const char *algorithm; /* static, or owned by the backend's own kernel */
-    bool reorders;         /* activations, into and out of another memory format */
 };
 
 struct ghp_range; /* executor/platform/parallel.h */
@@ -46,6 +45,5 @@ enum ghp_status ghp_update_kernel_find(const struct ghp_update_kernel *const *ta
 /* The vtable entries that are the same for every backend on a processor. */
 int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel);
 const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel);
-bool ghp_kernel_reorders(const struct ghp_kernel *kernel);
 
 #endif

@@ -8,11 +8,6 @@ int64_t ghp_kernel_scratch_bytes(const struct ghp_kernel *kernel)
     return kernel->scratch_bytes;
 }
 
-bool ghp_kernel_reorders(const struct ghp_kernel *kernel)
-{
-    return kernel->reorders;
-}
-
 const char *ghp_kernel_algorithm(const struct ghp_kernel *kernel)
 {
     return kernel->algorithm;

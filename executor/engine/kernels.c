@@ -182,23 +182,9 @@ static bool can_block(void *context, const struct ghp_local *local)
     return kernels->ops->can_block(kernels->backend, local);
 }
 
-static enum ghp_status reorders(void *context, const struct ghp_local *local, enum ghp_pass pass,
-                                bool *answer)
-{
-    struct ghp_kernels *kernels = context;
-    const struct ghp_memory_format plain = {
-        .w = ghp_memory_format_weights(kernels->ops, kernels->backend, local)};
-    struct ghp_kernel *kernel = NULL;
-
-    GHP_TRY(ghp_kernels_find(kernels, local, pass, plain, &kernel));
-    *answer = kernels->ops->reorders(kernel);
-    return GHP_OK;
-}
-
 struct ghp_format_source ghp_kernels_formats(struct ghp_kernels *kernels)
 {
     return (struct ghp_format_source){.can = kernels->ops->can_block != NULL ? can_block : NULL,
-                                      .reorders = kernels->ops->reorders != NULL ? reorders : NULL,
                                       .context = kernels};
 }
 

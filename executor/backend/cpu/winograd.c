@@ -19,7 +19,7 @@
 #include <string.h>
 
 enum {
-    SIDE = 6,
+    SIDE = GHP_CONV_TILE,
     POINTS = SIDE * SIDE,
     MOST_R = 5,
     LANES = GHP_BLOCK_CHANNELS,
@@ -601,32 +601,16 @@ static void run(const struct ghp_kernel *kernel, const struct ghp_kernel_argumen
     ghp_parallel(kernel->parts, tiles_part, &job);
 }
 
-static bool has_tiles(const struct ghp_local *l)
-{
-    const struct ghp_window *w = &l->window;
-    return l->op == GHP_OP_CONV2D && w->groups == 1 && (w->r == 3 || w->r == 5) && w->s == w->r &&
-           w->stride_h == 1 && w->stride_w == 1 && w->dilation_h == 1 && w->dilation_w == 1;
-}
-
 bool ghp_winograd_can(const struct ghp_backend *backend, const struct ghp_local *local)
 {
 #ifdef __AVX512F__
     return !backend->config.exact && backend->config.element_bytes == sizeof(float) &&
-           has_tiles(local) && local->c % LANES == 0 && local->k % LANES == 0;
+           ghp_conv_has_tiles(local) && local->c % LANES == 0 && local->k % LANES == 0;
 #else
     (void)backend;
     (void)local;
     return false;
 #endif
-}
-
-bool ghp_winograd_pays(const struct ghp_local *l, enum ghp_pass pass)
-{
-    int64_t m = SIDE + 1 - l->window.r, least = pass == GHP_PASS_BACKWARD_WEIGHT ? 4 : 2;
-    if (!has_tiles(l)) return false;
-    int64_t tiles = l->n * ((l->p + m - 1) / m) * ((l->q + m - 1) / m),
-            outputs = l->n * l->p * l->q;
-    return l->c >= 32 && l->k >= 32 && tiles >= 32 && least * outputs >= m * m * tiles;
 }
 
 enum ghp_status ghp_winograd_prepare(struct ghp_backend *backend, const struct ghp_local *local,

@@ -15,11 +15,6 @@
 /* Whether there are such kernels for the passes of that operation, here: they want 32 registers of 16 numbers. */
 bool ghp_winograd_can(const struct ghp_backend *backend, const struct ghp_local *local);
 
-/* Whether a pass is likely faster so than by direct algorithms, where nobody measured: a convolution with tiles
- * enough to share the transformed weights, tiles mostly inside the image, and channels enough to hide the tiles' own
- * transforms. */
-bool ghp_winograd_pays(const struct ghp_local *local, enum ghp_pass pass);
-
 /* A kernel of a pass that ghp_winograd_can says there is, in any formats of a convolution.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY

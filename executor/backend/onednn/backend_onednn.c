@@ -164,7 +164,7 @@ static enum ghp_status prepare_cpu_kernel(struct ghp_backend *backend,
 static bool is_winograd_first(const struct ghp_backend *backend, const struct ghp_local *local,
                               enum ghp_pass pass)
 {
-    return ghp_winograd_can(backend, local) && ghp_winograd_pays(local, pass) &&
+    return ghp_winograd_can(backend, local) && ghp_conv_tiles_pay(local, pass) &&
            !ghp_onednn_conv_has_winograd(backend, local);
 }
 
@@ -301,7 +301,6 @@ const struct ghp_backend_ops ghp_backend_onednn = {
     .prepare_nchw16c = onednn_prepare_nchw16c,
     .scratch_bytes = ghp_kernel_scratch_bytes,
     .algorithm = ghp_kernel_algorithm,
-    .reorders = ghp_kernel_reorders,
     .run = onednn_run,
     .release = onednn_release,
     .update = ghp_cpu_kernel_update,

@@ -3,7 +3,7 @@
  * Measured on one core with AVX-512 (VGG and ResNet shapes): direct convolutions on plain N,H,W,C tensors are as fast
  * as on blocked ones and need no reorders of activations, except forward on images of at most 4 x 4, which blocked
  * layouts do 1.5-3 times as fast. Winograd (float only, blocked only; not for `exact`) is up to 2.4 times as fast
- * where it has work enough to pay for transforming the weights: see ghp_winograd_pays. */
+ * where it has work enough to pay for transforming the weights: see ghp_conv_tiles_pay. */
 #include "executor/backend/onednn/backend_onednn_private.h"
 #include "executor/backend/cpu/winograd.h"
 
@@ -24,7 +24,7 @@ bool ghp_onednn_conv_has_winograd(const struct ghp_backend *backend, const struc
 /* The direct weight gradient takes its time per image row: on images of at most 4 x 4, 5 times as long as a product. */
 static bool unfolding_pays(const struct ghp_backend *backend, const struct ghp_local *l)
 {
-    bool winograd = has_winograd(backend) && ghp_winograd_pays(l, GHP_PASS_BACKWARD_WEIGHT);
+    bool winograd = has_winograd(backend) && ghp_conv_tiles_pay(l, GHP_PASS_BACKWARD_WEIGHT);
     return !winograd && l->window.groups == 1 && l->p * l->q <= 16 && l->c >= 16 && l->k >= 16;
 }
 
@@ -49,7 +49,7 @@ static int variants_of(const struct ghp_kernel *kernel, struct ghp_memory_format
     const struct ghp_onednn_variant winograd = {.algorithm = dnnl_convolution_winograd,
                                                 .activation = dnnl_format_tag_any,
                                                 .bias = memory_formats.bias};
-    bool can = has_winograd(kernel->backend), pays = can && ghp_winograd_pays(l, kernel->pass);
+    bool can = has_winograd(kernel->backend), pays = can && ghp_conv_tiles_pay(l, kernel->pass);
     int n = 0;
     if (pays) list[n++] = winograd;
     for (int i = 0; i < 3; i++) {

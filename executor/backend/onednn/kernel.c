@@ -213,7 +213,6 @@ enum ghp_status ghp_onednn_kernel_fill(struct ghp_onednn_kernel *kernel,
         GHP_TRY_GOTO(status, add_operand(kernel, &operands[i], wanted[i], &reorders[i]), done);
     GHP_TRY_GOTO(status, add_steps(kernel, described, operands, reorders), done);
     ghp_onednn_kernel_name(described, operands, kernel->name);
-    kernel->base.reorders = moves_activations(described, operands);
 done:
     for (int i = 0; i < GHP_ONEDNN_OPERANDS; i++)
         if (reorders[i].described != NULL) dnnl_primitive_desc_destroy(reorders[i].described);

@@ -24,6 +24,7 @@ static struct ghp_transport *transport;
 static unsigned state = 20261u;
 static struct {
     int fused, staged, recomputed, grouped, sharded, uneven, nchw16c, bf16; /* plans that have it */
+    int silent; /* with tensors in blocks where the plan is silent about memory formats */
 } seen;
 
 static int draw(int below)
@@ -240,6 +241,44 @@ static void count(const struct ghp_plan *plan)
 
 /* ---- what runs ---- */
 
+static bool can_block(void *context, const struct ghp_local *local)
+{
+    const struct ghp_exec_context *exec = context;
+
+    return exec->backend_ops->can_block(exec->backend, local);
+}
+
+/* A plan that says nothing of memory formats decides them all the same: with what the backend can do, the list that was
+ * costed gives every instruction the formats that it runs in. */
+static void check_silent(const struct ghp_plan *plan, const struct bench *b)
+{
+    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
+    struct ghp_exec_context exec = b->exec;
+    struct ghp_work work = b->work;
+    struct ghp_worker *worker = NULL;
+    struct ghp_program costed;
+    bool blocked = false;
+
+    work.nchw16c = how.nchw16c = NULL;
+    how.formats = (struct ghp_format_source){can_block, &exec};
+    if (exec.backend_ops->can_block == NULL ||
+        !CHECK_STATUS(ghp_worker_open(&exec, &work, &worker), GHP_OK) ||
+        !CHECK_STATUS(ghp_lower(&how, plan->splits, work.rank, &costed), GHP_OK))
+        return;
+    const struct ghp_program *opened = ghp_worker_program(worker);
+    CHECK_EQ(costed.n_instrs, opened->n_instrs);
+    for (int i = 0; i < opened->n_instrs; i++) {
+        struct ghp_nchw16c priced = ghp_instr_formats(&costed, &costed.instrs[i]);
+        struct ghp_nchw16c run = ghp_instr_formats(opened, &opened->instrs[i]);
+
+        CHECK(priced.x == run.x && priced.y == run.y);
+        blocked = blocked || run.x || run.y;
+    }
+    seen.silent += blocked;
+    ghp_program_release(&costed);
+    ghp_worker_close(worker);
+}
+
 /* Against the program of this rank, where it stands for its stage. */
 static void check_hash(const struct ghp_plan *plan, const struct ghp_program *opened)
 {
@@ -330,6 +369,7 @@ static void check_drawn(struct ghp_comm *world, int number)
     if (CHECK_STATUS(ghp_worker_open(&b.exec, &b.work, &worker), GHP_OK))
         check_hash(&plan, ghp_worker_program(worker));
     ghp_worker_close(worker);
+    if (element_bytes == 4) check_silent(&plan, &b);
     check_training(&b, world, number);
     bench_close(&b);
     ghp_plan_release(&plan);
@@ -353,6 +393,7 @@ CHECK_TEST(program_hash)
     CHECK(seen.fused > n && seen.staged > n / 5 && seen.recomputed > n / 5);
     CHECK(seen.grouped > n / 5 && seen.sharded > n / 5 && seen.bf16 > n / 10);
     CHECK(seen.nchw16c > n / 40 && seen.uneven > n / 20);
+    CHECK(seen.silent > n / 40);
     ghp_transport_end(transport);
     return check_end();
 }
