@@ -8,6 +8,7 @@
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
+#include "onnx/shared.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -185,11 +186,15 @@ static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
     struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};
     struct ghp_layer like = {.op = GHP_OP_SOFTMAX_CE, .n_inputs = 1};
 
+    if (im->output.scores != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT, "it is scores of an attention; give what comes of them");
     vector.c = ghp_onnx_elements(&im->output);
-    if (im->output.base == NULL && ghp_onnx_whole_sequence(im, &im->output))
+    if (im->output.base == NULL && ghp_onnx_are_rows(im, &im->output)) {
         *last = im->output.layer;
-    else
+    } else {
+        GHP_TRY(ghp_onnx_part_axes(im, &im->output));
         GHP_TRY(ghp_onnx_settle(im, &im->output, vector, last));
+    }
     like.inputs[0] = *last;
     if (im->options.open_end || im->model.layers[*last].op == GHP_OP_SOFTMAX_CE) return GHP_OK;
     return ghp_onnx_emit(im, &like, ghp_onnx_called(loss_name(im->file)), last);
@@ -209,7 +214,9 @@ static enum ghp_status finish(struct ghp_onnx_import *im)
     status = put_end(im, &last);
     if (status == GHP_ERR_INPUT)
         ghp_status_prefix("%s: the output '%.96s' cannot be the network's", im->file->path, name);
-    return status == GHP_OK ? drop_dead(im, last) : status;
+    GHP_TRY(status);
+    GHP_TRY(drop_dead(im, last));
+    return ghp_onnx_share(im);
 }
 
 /* Bytes of the UTF-8 character that begins here, or 0 where none does. */

@@ -4,11 +4,82 @@
 #include "onnx/operator/rows.h"
 #include "onnx/read/layer.h"
 
+#include <inttypes.h>
 #include <string.h>
 
-static int64_t batch_of(const struct ghp_onnx_value *value)
+/* Token ids: a sample is whole numbers, one a position. */
+static bool is_ids(const struct ghp_onnx_value *value)
 {
-    return value->dims[0] > 0 ? value->dims[0] : GHP_ONNX_BATCH;
+    return (value->type == GHP_ONNX_INT64 || value->type == GHP_ONNX_INT32) && value->n_dims == 2;
+}
+
+/* Whether a file says a size that is a multiple of a number: of a tensor, in a short list, or of an attribute. */
+static bool has_multiple(const struct ghp_onnx_tensor *tensor, const struct ghp_onnx_file *file,
+                         int64_t of)
+{
+    int64_t values[8];
+
+    for (int d = 0; d < tensor->n_dims; ++d)
+        if (tensor->dims[d] != 0 && tensor->dims[d] % of == 0) return true;
+    if (!ghp_onnx_type_whole(tensor->type) || tensor->elements > 8 ||
+        ghp_onnx_tensor_ints(file, tensor, values) != GHP_OK)
+        return false;
+    for (int64_t i = 0; i < tensor->elements; ++i)
+        if (values[i] != 0 && values[i] % of == 0) return true;
+    return false;
+}
+
+static bool says_multiple(const struct ghp_onnx_file *file, int64_t of)
+{
+    for (int i = 0; i < file->n_tensors; ++i)
+        if (has_multiple(&file->tensors[i], file, of)) return true;
+    for (int i = 0; i < file->n_nodes; ++i)
+        for (int k = 0; k < file->nodes[i].n_attributes; ++k) {
+            const struct ghp_onnx_attribute *a = &file->nodes[i].attributes[k];
+
+            if (a->kind == GHP_ONNX_TENSOR && has_multiple(a->tensor, file, of)) return true;
+            for (int j = 0; a->kind == GHP_ONNX_INTS && j < a->n; ++j)
+                if (a->ints[j] != 0 && a->ints[j] % of == 0) return true;
+        }
+    return false;
+}
+
+/* What stands for a symbolic batch of token ids: their masks are computed for each sample, so it is the least prime that
+ * divides no size in the file. */
+static int64_t small_batch(const struct ghp_onnx_file *file, int64_t positions)
+{
+    static const int64_t primes[] = {5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47};
+
+    for (size_t i = 0; i < sizeof primes / sizeof primes[0]; ++i)
+        if (positions % primes[i] != 0 && !says_multiple(file, primes[i])) return primes[i];
+    return GHP_ONNX_BATCH;
+}
+
+static int64_t batch_of(const struct ghp_onnx_import *im, const struct ghp_onnx_value *value)
+{
+    if (value->dims[0] > 0) return value->dims[0];
+    return is_ids(value) ? small_batch(im->file, value->dims[1]) : GHP_ONNX_BATCH;
+}
+
+/* The input as it will be: token ids of as many positions as are asked for. */
+static enum ghp_status settle_positions(const struct ghp_onnx_import *im,
+                                        struct ghp_onnx_value *value)
+{
+    int64_t wanted = im->options.positions;
+
+    if (!value->shaped || !is_ids(value)) return GHP_OK;
+    if (value->dims[1] < 1 && wanted == 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "%s: the input '%.96s' leaves open how many positions a sample has; add "
+                        "@ and their number to the file's name",
+                        im->file->path, value->name);
+    if (value->dims[1] > 0 && wanted > 0 && value->dims[1] != wanted)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "%s: the input '%.96s' has %" PRId64 " positions, but %" PRId64
+                        " are asked for; leave @%" PRId64 " out",
+                        im->file->path, value->name, value->dims[1], wanted, wanted);
+    if (wanted > 0) value->dims[1] = wanted;
+    return GHP_OK;
 }
 
 static enum ghp_status check_value(const struct ghp_onnx_import *im,
@@ -18,10 +89,10 @@ static enum ghp_status check_value(const struct ghp_onnx_import *im,
         return GHP_FAIL(GHP_ERR_INPUT,
                         "%s: the input '%.96s' has no shape with a batch in front; give it one",
                         im->file->path, value->name);
-    if (!ghp_onnx_type_real(value->type))
+    if (!ghp_onnx_type_real(value->type) && !is_ids(value))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "%s: the input '%.96s' has elements of type %d; ghp's samples are "
-                        "floating-point numbers",
+                        "floating-point numbers, or token ids: whole numbers of two axes",
                         im->file->path, value->name, value->type);
     for (int d = 1; d < value->n_dims; ++d)
         if (value->dims[d] < 1 || value->dims[d] > GHP_ONNX_MAX_SIZE)
@@ -35,10 +106,17 @@ static enum ghp_status check_value(const struct ghp_onnx_import *im,
     return GHP_OK;
 }
 
-static bool attends(const struct ghp_onnx_import *im)
+/* Whether there is an attention, as one node or by the product behind its softmax. */
+static bool attends(struct ghp_onnx_import *im)
 {
-    for (int i = 0; i < im->file->n_nodes; ++i)
-        if (strcmp(im->nodes[i].op, "Attention") == 0) return true;
+    for (int i = 0; i < im->file->n_nodes; ++i) {
+        const struct ghp_onnx_node *node = &im->nodes[i], *maker;
+
+        if (strcmp(node->op, "Attention") == 0) return true;
+        if (strcmp(node->op, "MatMul") != 0 || node->n_inputs < 1) continue;
+        maker = ghp_onnx_maker_of(im, node->inputs[0]);
+        if (maker != NULL && strcmp(maker->op, "Softmax") == 0) return true;
+    }
     return false;
 }
 
@@ -53,6 +131,8 @@ static enum ghp_status put_layer(struct ghp_onnx_import *im, const struct ghp_on
     int layer;
 
     if (data == 1) like.out = ghp_onnx_shape(array);
+    /* the first table that looks ids up says of how many tokens they are (onnx/operator/embedding.c) */
+    if (is_ids(first)) like.out = ghp_shape_tokens(first->dims[1], 1);
     if (sequence) like.out = ghp_shape_sequence(first->dims[2], first->dims[1]);
     status = ghp_onnx_emit(im, &like, ghp_onnx_called("input"), &layer);
     if (status == GHP_ERR_INPUT)
@@ -72,17 +152,24 @@ enum ghp_status ghp_onnx_input_add(struct ghp_onnx_import *im)
 
     im->batch = GHP_ONNX_BATCH;
     for (int i = 0; i < im->file->n_inputs; ++i) {
-        const struct ghp_onnx_value *value = &im->file->inputs[i];
+        struct ghp_onnx_value *value = &im->file->inputs[i];
         struct ghp_onnx_array array;
 
         if (value->name[0] == '\0' || ghp_onnx_named(im, value->name)->name != NULL ||
             !*ghp_onnx_wanted_of(im, value->name))
             continue;
+        GHP_TRY(settle_positions(im, value));
         GHP_TRY(check_value(im, value));
         if (data++ == 0) {
             first = value;
-            im->batch = batch_of(value);
-        } else if (batch_of(value) != im->batch) {
+            im->batch = batch_of(im, value);
+        } else if (is_ids(first) || is_ids(value)) {
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "%s: the input '%.96s' stands beside token ids; ghp has them alone: "
+                            "make '%.96s' a constant in the file",
+                            im->file->path, is_ids(first) ? value->name : first->name,
+                            is_ids(first) ? value->name : first->name);
+        } else if (batch_of(im, value) != im->batch) {
             return GHP_FAIL(GHP_ERR_INPUT,
                             "%s: the inputs '%.96s' and '%.96s' have not the same batch; make it "
                             "the first dimension of both",

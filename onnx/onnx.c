@@ -6,15 +6,54 @@
 #include "onnx/read/constant.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool ghp_onnx_names(const char *path)
+/* A file, and how many positions its samples are to have where it leaves that open (0: not said). */
+struct place {
+    char path[PATH_MAX];
+    int64_t positions;
+};
+
+static bool find_place(const char *path, struct place *place)
 {
     size_t n = path != NULL ? strlen(path) : 0;
+    char *at, *end = NULL;
 
-    return n > 5 && strcmp(path + n - 5, ".onnx") == 0;
+    *place = (struct place){0};
+    if (n == 0 || n >= sizeof place->path) return false;
+    memcpy(place->path, path, n);
+    at = strrchr(place->path, '@');
+    if (at != NULL && at[1] >= '1' && at[1] <= '9') place->positions = strtoll(at + 1, &end, 10);
+    if (end != NULL && *end == '\0')
+        *at = '\0';
+    else
+        place->positions = 0;
+    n = strlen(place->path);
+    return n > 5 && strcmp(place->path + n - 5, ".onnx") == 0;
+}
+
+bool ghp_onnx_names(const char *path)
+{
+    struct place place;
+
+    return find_place(path, &place);
+}
+
+/* Opens a file that a path names, and imports it; both are to be released, also on failure. */
+static enum ghp_status import_place(const char *path, struct ghp_onnx_file *file,
+                                    struct ghp_onnx_import *import)
+{
+    struct ghp_onnx_options options = {0};
+    struct place place;
+
+    if (!find_place(path, &place))
+        snprintf(place.path, sizeof place.path, "%s", path); /* a file of another name */
+    options.positions = place.positions;
+    GHP_TRY(ghp_onnx_file_open(place.path, file));
+    return ghp_onnx_import(file, &options, import);
 }
 
 /* Tensors that nodes share are copied: said aloud, since what is trained then is not the file's network. */
@@ -72,14 +111,12 @@ static enum ghp_status make_model(const struct ghp_onnx_import *import, struct g
 
 enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model)
 {
-    const struct ghp_onnx_options options = {0};
     struct ghp_onnx_import import = {0};
-    struct ghp_onnx_file file;
+    struct ghp_onnx_file file = {0};
     enum ghp_status status;
 
     *model = (struct ghp_model){0};
-    GHP_TRY(ghp_onnx_file_open(path, &file));
-    status = ghp_onnx_import(&file, &options, &import);
+    status = import_place(path, &file, &import);
     if (status == GHP_OK) status = make_model(&import, model);
     if (status == GHP_OK) warn_of_shared(&import);
     ghp_onnx_import_release(&import);
@@ -94,18 +131,12 @@ struct ghp_onnx_tensors {
 
 enum ghp_status ghp_onnx_tensors_open(const char *path, struct ghp_onnx_tensors **tensors)
 {
-    const struct ghp_onnx_options options = {0};
     struct ghp_onnx_tensors *t = ghp_alloc(1, sizeof *t);
     enum ghp_status status;
 
     *tensors = NULL;
     if (t == NULL) return GHP_NO_MEMORY();
-    status = ghp_onnx_file_open(path, &t->file);
-    if (status != GHP_OK) {
-        free(t);
-        return status;
-    }
-    status = ghp_onnx_import(&t->file, &options, &t->import);
+    status = import_place(path, &t->file, &t->import);
     if (status == GHP_OK)
         *tensors = t;
     else

@@ -10,7 +10,8 @@
 #include "core/model/model.h"
 #include "onnx/write/weights.h"
 
-bool ghp_onnx_names(const char *path); /* whether the path, or NULL, ends in .onnx */
+/* Whether the path, or NULL, ends in .onnx; "@S" behind it asks for samples of S positions. */
+bool ghp_onnx_names(const char *path);
 
 /* Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (damaged file); GHP_ERR_INPUT (an operation, attribute or shape that ghp
  *           has not, naming the node); GHP_ERR_NO_MEMORY */

@@ -10,12 +10,13 @@
 #include "onnx/onnx.h"
 #include "tests/check.h"
 
-static struct ghp_onnx_tensor tensors[16];
-static struct ghp_onnx_node nodes[16];
+enum { MOST_NODES = 64 };
+static struct ghp_onnx_tensor tensors[MOST_NODES];
+static struct ghp_onnx_node nodes[MOST_NODES];
 static struct ghp_onnx_value ends[2];
 static struct ghp_onnx_file graph;
-static const char *in_names[16][5], *out_names[16][3];
-static struct ghp_onnx_attribute attributes[16][8];
+static const char *in_names[MOST_NODES][5], *out_names[MOST_NODES][3];
+static struct ghp_onnx_attribute attributes[MOST_NODES][8];
 
 static inline void begin(int64_t opset, int64_t batch, int64_t c, int64_t h, int64_t w)
 {
@@ -30,6 +31,13 @@ static inline void begin(int64_t opset, int64_t batch, int64_t c, int64_t h, int
                                    .outputs = ends + 1,
                                    .n_inputs = 1,
                                    .n_outputs = 1};
+}
+
+/* Token ids for samples, so many positions each. */
+static inline void begin_ids(int64_t opset, int64_t batch, int64_t positions)
+{
+    begin(opset, batch, positions, 0, 0);
+    ends[0].type = GHP_ONNX_INT64;
 }
 
 static inline void constant(const char *name, int type, int n_dims, const int64_t *dims,
@@ -61,6 +69,17 @@ static inline struct ghp_onnx_node *node(const char *op, const char *out, const 
                                       .outputs = out_names[i],
                                       .attributes = attributes[i]};
     return &nodes[i];
+}
+
+/* The same of three inputs. */
+static inline struct ghp_onnx_node *node3(const char *op, const char *out, const char *a,
+                                          const char *b, const char *c)
+{
+    struct ghp_onnx_node *made = node(op, out, a, b);
+
+    in_names[graph.n_nodes - 1][2] = c;
+    made->n_inputs = 3;
+    return made;
 }
 
 static inline void number(struct ghp_onnx_node *at, const char *name, int64_t value)

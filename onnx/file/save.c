@@ -48,7 +48,7 @@ static char *text(const char *from)
 
 static int type_bytes(int type)
 {
-    return type == GHP_ONNX_INT64 ? 8 : 4;
+    return type == GHP_ONNX_INT64 ? 8 : type == GHP_ONNX_BOOL ? 1 : 4;
 }
 
 static void put_tensor(const struct ghp_onnx_tensor *from, Onnx__TensorProto *to)

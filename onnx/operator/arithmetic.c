@@ -1,8 +1,11 @@
 /* onnx/operator/arithmetic.c - sums and products of tensors and constants, element by element. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/embedding.h"
+#include "onnx/operator/fold.h"
 #include "onnx/operator/join.h"
 #include "onnx/operator/rows.h"
+#include "onnx/operator/scores.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
@@ -15,54 +18,48 @@ enum kind { PLUS, MINUS, TIMES, OVER };
 
 /* ---- constants with constants ---- */
 
-static double combine(enum kind kind, double a, double b, bool whole)
+static double plus(const double *x, int n)
 {
-    switch (kind) {
-    case PLUS: return a + b;
-    case MINUS: return a - b;
-    case TIMES: return a * b;
-    default: break;
-    }
-    if (!whole) return a / b;
-    return b == 0 ? 0 : (double)(int64_t)(a / b); /* sizes are far below 2^53 */
+    double sum = x[0];
+
+    for (int i = 1; i < n; ++i)
+        sum += x[i];
+    return sum;
 }
 
-/* Dimensions that two shapes broadcast to; false where they do not. */
-static bool joint_dims(const struct ghp_onnx_array *a, const struct ghp_onnx_array *b, int *n,
-                       int64_t *dims)
+static double minus(const double *x, int n)
 {
-    *n = a->n > b->n ? a->n : b->n;
-    for (int i = 0; i < *n; ++i) {
-        int64_t x = i < *n - a->n ? 1 : a->dims[i - (*n - a->n)];
-        int64_t y = i < *n - b->n ? 1 : b->dims[i - (*n - b->n)];
+    (void)n;
+    return x[0] - x[1];
+}
 
-        if (x != y && x != 1 && y != 1) return false;
-        dims[i] = x == 1 ? y : x;
-    }
-    return true;
+static double times(const double *x, int n)
+{
+    (void)n;
+    return x[0] * x[1];
+}
+
+static double over(const double *x, int n)
+{
+    (void)n;
+    return x[0] / x[1];
+}
+
+/* Sizes are far below 2^53. */
+static double whole_over(const double *x, int n)
+{
+    (void)n;
+    return x[1] == 0 ? 0 : (double)(int64_t)(x[0] / x[1]);
 }
 
 static enum ghp_status fold(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                             enum kind kind)
 {
-    struct ghp_onnx_array a = *ghp_onnx_in(im, node, 0), b = *ghp_onnx_in(im, node, 1), made;
-    int64_t dims[GHP_ONNX_MAX_DIMS], elements;
-    const double *x, *y;
-    double *out;
-    int n;
+    static ghp_onnx_function *const functions[] = {
+        [PLUS] = plus, [MINUS] = minus, [TIMES] = times, [OVER] = over};
+    bool whole = ghp_onnx_in(im, node, 0)->base->whole;
 
-    if (!joint_dims(&a, &b, &n, dims) || !ghp_onnx_sized(n, dims) ||
-        !ghp_onnx_expand(&a, n, dims) || !ghp_onnx_expand(&b, n, dims))
-        return ghp_onnx_fail(im, node, "has constants of shapes that do not fit; repair the file");
-    GHP_TRY(ghp_onnx_values(im, &a, &x));
-    GHP_TRY(ghp_onnx_values(im, &b, &y));
-    elements = ghp_onnx_elements(&a);
-    out = ghp_onnx_keep(im, (size_t)elements, sizeof *out);
-    if (out == NULL) return GHP_NO_MEMORY();
-    for (int64_t i = 0; i < elements; ++i)
-        out[i] = combine(kind, x[i], y[i], a.base->whole);
-    GHP_TRY(ghp_onnx_of_values(im, a.base->whole, (struct ghp_onnx_sizes){n, dims}, out, &made));
-    return ghp_onnx_define(im, node, 0, &made);
+    return ghp_onnx_fold(im, node, whole && kind == OVER ? whole_over : functions[kind], whole);
 }
 
 /* ---- a tensor with a constant ---- */
@@ -90,7 +87,11 @@ static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_
 
     if (!(alpha >= -1e30 && alpha <= 1e30 && beta >= -1e30 && beta <= 1e30))
         return ghp_onnx_fail(im, node, "has a constant beyond 1e30; use smaller ones");
-    GHP_TRY(ghp_onnx_each_in(im, &settled, &like.inputs[0]));
+    /* heads: of all channels, as an attention takes them */
+    if (ghp_onnx_is_sequence(im, x->layer) && x->n > 3)
+        like.inputs[0] = x->layer;
+    else
+        GHP_TRY(ghp_onnx_each_in(im, &settled, &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
     made = ghp_onnx_each_out(im, &settled, layer);
     return ghp_onnx_define(im, node, 0, &made);
@@ -138,6 +139,18 @@ static enum ghp_status row_layer(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+static enum ghp_status with_scores(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   enum kind kind, int at)
+{
+    if (kind == TIMES) return ghp_onnx_scores_times(im, node, at);
+    if (kind == PLUS) return ghp_onnx_scores_plus(im, node, at, 1);
+    if (kind == MINUS && at == 0) return ghp_onnx_scores_plus(im, node, at, -1);
+    if (kind == OVER && at == 0) return ghp_onnx_scores_over(im, node);
+    return ghp_onnx_fail(im, node,
+                         "takes scores of an attention from a constant, or a constant "
+                         "over them; ghp scales and masks them");
+}
+
 static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      enum kind kind)
 {
@@ -145,10 +158,26 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
     struct ghp_onnx_source from = {.scale = kind == MINUS ? -1 : 1};
     struct ghp_onnx_array *x, *c;
     const double *value;
+    bool positions;
+    int at;
 
-    GHP_TRY(ghp_onnx_layer_in(im, node, constant_first ? 1 : 0, &x));
+    if (ghp_onnx_scores_with_constant(im, node, &at)) return with_scores(im, node, kind, at);
+    GHP_TRY(ghp_onnx_joined_in(im, node, constant_first ? 1 : 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, constant_first ? 0 : 1, &c));
     from.array = *c;
+    if (ghp_onnx_are_rows(im, x) && kind <= TIMES && !(kind == MINUS && constant_first) &&
+        c->n == 1 && c->dims[0] == x->dims[x->n - 1] && c->dims[0] > 1)
+        return row_layer(im, node, x, from, kind == TIMES);
+    if (ghp_onnx_is_sequence(im, x->layer) && x->n > 3 && ghp_onnx_elements(c) == 1 &&
+        (kind == TIMES || (kind == OVER && !constant_first))) {
+        GHP_TRY(ghp_onnx_values(im, c, &value));
+        return affine(im, node, x, kind == TIMES ? value[0] : 1 / value[0], 0);
+    }
+    GHP_TRY(ghp_onnx_part_axes(im, x));
+    if (kind == PLUS) {
+        GHP_TRY(ghp_onnx_is_position_table(im, x, c, &positions));
+        if (positions) return ghp_onnx_add_positions(im, node, x, c);
+    }
     if (kind != OVER && !(kind == MINUS && constant_first)) {
         if (by_axis(x, c, 1) && (x->dims[1] > 1 || c->n > 1))
             return channel_layer(im, node, x, from, kind == TIMES);
@@ -178,9 +207,9 @@ static enum ghp_status of_sequences(struct ghp_onnx_import *im, const struct ghp
 
     *done = false;
     if (layers == NULL) return GHP_NO_MEMORY();
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &first));
+    GHP_TRY(ghp_onnx_joined_in(im, node, 0, &first));
     for (int i = 0; i < node->n_inputs; ++i) {
-        GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
+        GHP_TRY(ghp_onnx_joined_in(im, node, i, &x));
         if (!ghp_onnx_alike(im, first, x)) return GHP_OK;
         layers[i] = x->layer;
     }
@@ -206,7 +235,7 @@ static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_o
     joint = *x;
     for (int i = 1; i < node->n_inputs; ++i) {
         GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
-        if (x->n != joint.n || !joint_dims(&joint, x, &n, dims))
+        if (x->n != joint.n || !ghp_onnx_joint_dims(&joint, x, &n, dims))
             return ghp_onnx_fail(im, node,
                                  "combines tensors of shapes that do not fit, or of "
                                  "different ranks; reshape them in the file");

@@ -1,5 +1,6 @@
 /* onnx/operator/attention.c - attention of a sequence to itself, causal or not. */
-#include "onnx/operator/cut.h"
+#include "onnx/operator/attention.h"
+
 #include "onnx/operator/join.h"
 #include "onnx/operator/operator.h"
 #include "onnx/operator/rows.h"
@@ -11,81 +12,96 @@
 #include <math.h>
 #include <string.h>
 
-/* Heads of an input: from four axes (batch, head, position, channel of a head), or from three and an attribute. */
-struct heads {
-    struct ghp_onnx_channels channels;
-    int64_t n, positions;
-};
-
-static enum ghp_status read_heads(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                  int input, struct heads *heads)
+enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  const struct ghp_onnx_array *x, int64_t named, const char *what,
+                                  struct ghp_onnx_heads *heads)
 {
-    const int64_t named = ghp_onnx_int(node, input == 0 ? "q_num_heads" : "kv_num_heads", 0);
-    struct ghp_onnx_array *x;
+    /* heads that are repeated have one axis more, which is joined */
+    bool repeated = x->n == 5 && x->joined == 4u && x->strides[2] == 0;
+    int head = 1, at = x->n - 2, channel = x->n - 1;
     int64_t size, step; /* step: from one channel to the next */
     bool sound;
 
-    GHP_TRY(ghp_onnx_layer_in(im, node, input, &x));
-    if (!ghp_onnx_is_sequence(im, x->layer) || (x->n != 3 && x->n != 4) || (x->n == 3 && named < 1))
+    if (x->base != NULL || !ghp_onnx_is_sequence(im, x->layer) || (x->joined != 0 && !repeated) ||
+        (x->n != 3 && x->n != 4 && !repeated) || (x->n == 3 && named < 1))
         return ghp_onnx_fail(im, node,
-                             "has an input %d that is no sequence with heads; give batch, heads, "
+                             "has an %s that is no sequence with heads; give batch, heads, "
                              "positions and channels, or the number of heads",
-                             input);
+                             what);
     step = im->model.layers[x->layer].out.h;
-    heads->n = x->n == 3 ? named : x->dims[1];
-    heads->positions = x->dims[x->n - 2];
-    size = x->dims[x->n - 1];
+    heads->n = x->n == 3 ? named : x->dims[head];
+    heads->repeats = repeated ? x->dims[2] : 1;
+    heads->positions = x->dims[at];
+    size = x->dims[channel];
     heads->channels =
         (struct ghp_onnx_channels){x->layer, x->offset / step, x->n == 3 ? size : size * heads->n};
     sound = x->offset % step == 0 && heads->positions == step &&
-            (x->strides[x->n - 2] == 1 || step == 1) &&
-            (x->strides[x->n - 1] == step || size == 1) &&
-            (x->n == 3 || x->strides[1] == size * step || heads->n == 1);
+            (x->strides[at] == 1 || step == 1) && (x->strides[channel] == step || size == 1) &&
+            (x->n == 3 || x->strides[head] == size * step || heads->n == 1);
     if (sound && heads->channels.n % heads->n == 0) return GHP_OK;
     return ghp_onnx_fail(im, node,
-                         "has an input %d whose heads are not %" PRId64
+                         "has an %s whose heads are not %" PRId64
                          " runs of a sequence's channels; reshape it so in the file",
-                         input, heads->n);
+                         what, heads->n);
 }
 
-/* Whether a constant mask says of each position that it sees all (*causal false), or itself and those before it. */
-static bool read_mask(const struct ghp_onnx_array *mask, const double *values, int64_t positions,
-                      bool *causal)
+/* ---- masks ---- */
+
+/* What a mask's value says: 1 seen, 0 hidden, -1 neither. */
+static int sees(double value, enum ghp_onnx_mask kind)
 {
     const double hidden = -1e4; /* exp of it is 0 in every float format */
-    int64_t planes = ghp_onnx_elements(mask) / (positions * positions);
-    bool all = true, before = true;
 
-    for (int64_t i = 0; i < planes * positions * positions; ++i) {
-        int64_t from = i / positions % positions, to = i % positions;
-        bool sees = mask->base->whole ? values[i] != 0 : values[i] == 0;
-
-        if (!mask->base->whole && !sees && values[i] > hidden) return false;
-        all = all && sees;
-        before = before && sees == (to <= from);
-    }
-    *causal = !all;
-    return all || before;
+    if (kind == GHP_ONNX_MASK_TAKEN) value = -value;
+    if (kind == GHP_ONNX_MASK_KEEPS) return value != 0;
+    if (kind == GHP_ONNX_MASK_HIDES) return value == 0;
+    return value == 0 ? 1 : value <= hidden ? 0 : -1;
 }
 
-static enum ghp_status read_causal(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+/* The mask with its repetitions taken out, and then its last two axes made positions by positions. */
+static enum ghp_status spread(struct ghp_onnx_import *im, const struct ghp_onnx_array *mask,
+                              int64_t positions, struct ghp_onnx_array *planes,
+                              const double **values, bool *fits)
+{
+    struct ghp_onnx_array once = *mask;
+    int64_t dims[GHP_ONNX_MAX_DIMS] = {0};
+    int n = mask->n < 2 ? 2 : mask->n;
+
+    for (int d = 0; d < once.n; ++d)
+        if (once.strides[d] == 0 && once.dims[d] > 0) once.dims[d] = 1;
+    GHP_TRY(ghp_onnx_values(im, &once, values));
+    *planes = once;
+    planes->offset = 0;
+    for (int64_t d = once.n - 1, stride = 1; d >= 0; stride *= once.dims[d], --d)
+        planes->strides[d] = stride;
+    for (int d = 0; d < n; ++d)
+        dims[d] = d >= n - 2 ? positions : once.dims[d];
+    *fits = ghp_onnx_expand(planes, n, dims);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_mask_read(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   const struct ghp_onnx_array *mask, enum ghp_onnx_mask kind,
                                    int64_t positions, bool *causal)
 {
-    bool said = ghp_onnx_int(node, "is_causal", 0) != 0;
-    struct ghp_onnx_array *mask = ghp_onnx_in(im, node, 3);
+    int64_t index[GHP_ONNX_MAX_DIMS] = {0}, at = 0, elements;
+    bool all = true, before = true, fits;
+    struct ghp_onnx_array planes;
     const double *values;
 
-    *causal = said;
-    if (mask == NULL) return GHP_OK;
-    GHP_TRY(ghp_onnx_constant_in(im, node, 3, &mask));
-    if (mask->n >= 2 && mask->dims[mask->n - 1] == positions &&
-        mask->dims[mask->n - 2] == positions) {
-        GHP_TRY(ghp_onnx_values(im, mask, &values));
-        if (read_mask(mask, values, positions, causal)) {
-            *causal = *causal || said;
-            return GHP_OK;
-        }
+    if (positions > 1 << 15)
+        return ghp_onnx_fail(im, node, "has a mask of more than 2^15 positions; use is_causal");
+    GHP_TRY(spread(im, mask, positions, &planes, &values, &fits));
+    elements = fits ? ghp_onnx_elements(&planes) : 0;
+    for (int64_t i = 0; i < elements; ++i) {
+        int said = sees(values[at], kind);
+
+        all = all && said == 1;
+        before = before && said == (i % positions <= i / positions % positions);
+        ghp_onnx_next_element(&planes, index, &at);
     }
+    *causal = !all;
+    if (elements > 0 && (all || before)) return GHP_OK;
     return ghp_onnx_fail(im, node,
                          "has a mask that is neither causal nor empty; ghp has no other masks");
 }
@@ -103,40 +119,101 @@ static enum ghp_status check_unused(struct ghp_onnx_import *im, const struct ghp
     return GHP_OK;
 }
 
-static enum ghp_status read_attention(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
-{
-    static const char *const parts[3] = {".q", ".k", ".v"};
-    struct ghp_layer like = {.op = GHP_OP_ATTENTION, .n_inputs = 3};
-    struct heads heads[3];
-    struct ghp_onnx_array made, *q;
-    double scale;
-    int layer;
+/* ---- the layer ---- */
 
-    GHP_TRY(check_unused(im, node));
-    for (int i = 0; i < 3; ++i)
-        GHP_TRY(read_heads(im, node, i, &heads[i]));
-    like.heads.n = heads[0].n;
-    like.heads.n_kv = heads[1].n;
-    GHP_TRY(read_causal(im, node, heads[0].positions, &like.heads.causal));
-    scale = 1 / sqrt((double)(heads[0].channels.n / heads[0].n));
-    if (fabs(ghp_onnx_real(node, "scale", scale) - scale) > 1e-4 * scale)
+/* Where a layer of heads only scales another, that one: the scale is the attention's. */
+static void take_scale(const struct ghp_onnx_import *im, struct ghp_onnx_array *x, double *scale)
+{
+    const struct ghp_layer *layer = &im->model.layers[x->layer];
+
+    if (layer->op != GHP_OP_ACTIVATION || layer->activation.function != GHP_FUNCTION_AFFINE ||
+        layer->activation.beta != 0)
+        return;
+    *scale *= layer->activation.alpha;
+    x->layer = layer->inputs[0];
+}
+
+static enum ghp_status check_attended(const struct ghp_onnx_import *im,
+                                      const struct ghp_onnx_node *node,
+                                      const struct ghp_onnx_heads heads[3], double scale)
+{
+    double usual = 1 / sqrt((double)(heads[0].channels.n / heads[0].n));
+
+    if (heads[0].repeats != 1)
+        return ghp_onnx_fail(im, node, "repeats its queries; ghp repeats keys and values only");
+    if (heads[1].n != heads[2].n)
+        return ghp_onnx_fail(im, node,
+                             "has %" PRId64 " heads of keys, but %" PRId64
+                             " of values; use as many of both",
+                             heads[1].n, heads[2].n);
+    for (int i = 1; i < 3; ++i)
+        if (heads[i].repeats != 1 && heads[i].repeats * heads[i].n != heads[0].n)
+            return ghp_onnx_fail(im, node,
+                                 "repeats %" PRId64
+                                 " heads of keys or values to other than the %" PRId64
+                                 " of queries; repair the file",
+                                 heads[i].n, heads[0].n);
+    if (scale != 0 && fabs(scale - usual) > 1e-4 * usual)
         return ghp_onnx_fail(im, node,
                              "scales its scores by %g; ghp does by %g, 1 over the root of a head's "
                              "channels",
-                             ghp_onnx_real(node, "scale", scale), scale);
+                             scale, usual);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                const struct ghp_onnx_attended *of)
+{
+    static const char *const parts[3] = {".q", ".k", ".v"};
+    static const char *const inputs[3] = {"input 0", "input 1", "input 2"};
+    struct ghp_layer like = {.op = GHP_OP_ATTENTION, .n_inputs = 3, .heads.causal = of->causal};
+    struct ghp_onnx_array x[3] = {of->x[0], of->x[1], of->x[2]}, made;
+    struct ghp_onnx_heads heads[3];
+    double scale = of->scale;
+    int layer;
+
+    for (int i = 0; i < 2 && scale != 0; ++i)
+        take_scale(im, &x[i], &scale);
+    for (int i = 0; i < 3; ++i)
+        GHP_TRY(ghp_onnx_heads_of(im, node, &x[i], of->named[i], inputs[i], &heads[i]));
+    GHP_TRY(check_attended(im, node, heads, scale));
+    like.heads.n = heads[0].n;
+    like.heads.n_kv = heads[1].n;
     for (int i = 0; i < 3; ++i)
         GHP_TRY(ghp_onnx_cut(im, node, heads[i].channels, parts[i], &like.inputs[i]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &q));
     made = ghp_onnx_of_sequence(im, layer);
-    if (q->n == 4) {
-        int64_t size = q->dims[3], step = heads[0].positions;
+    if (x[0].n == 4) {
+        int64_t size = x[0].dims[3], step = heads[0].positions;
 
         made.n = 4;
-        memcpy(made.dims, q->dims, 4 * sizeof *made.dims);
+        memcpy(made.dims, x[0].dims, 4 * sizeof *made.dims);
         memcpy(made.strides, (int64_t[]){0, size * step, 1, step}, 4 * sizeof *made.strides);
     }
     return ghp_onnx_define(im, node, 0, &made);
+}
+
+static enum ghp_status read_attention(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int64_t heads = ghp_onnx_int(node, "q_num_heads", 0),
+            kv_heads = ghp_onnx_int(node, "kv_num_heads", 0);
+    struct ghp_onnx_attended of = {.named = {heads, kv_heads, kv_heads},
+                                   .scale = ghp_onnx_real(node, "scale", 0)};
+    struct ghp_onnx_array *x, *mask = ghp_onnx_in(im, node, 3);
+
+    GHP_TRY(check_unused(im, node));
+    for (int i = 0; i < 3; ++i) {
+        GHP_TRY(ghp_onnx_joined_in(im, node, i, &x));
+        of.x[i] = *x;
+    }
+    if (mask != NULL) {
+        GHP_TRY(ghp_onnx_constant_in(im, node, 3, &mask));
+        GHP_TRY(ghp_onnx_mask_read(im, node, mask,
+                                   mask->base->whole ? GHP_ONNX_MASK_KEEPS : GHP_ONNX_MASK_ADDED,
+                                   of.x[0].n > 1 ? of.x[0].dims[of.x[0].n - 2] : 0, &of.causal));
+    }
+    of.causal = of.causal || ghp_onnx_int(node, "is_causal", 0) != 0;
+    return ghp_onnx_attend(im, node, &of);
 }
 
 static enum ghp_status write_attention(struct ghp_onnx_export *ex, int i)

@@ -15,11 +15,11 @@ static enum ghp_status read_cast(struct ghp_onnx_import *im, const struct ghp_on
     const double *values;
     double *out;
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_seen_in(im, node, &x));
     if (!whole && !ghp_onnx_type_real(type))
         return ghp_onnx_fail(im, node, "casts to type %d; ghp has whole and floating-point numbers",
                              type);
-    if (x->base == NULL && whole)
+    if (x->base == NULL && whole && im->model.layers[x->layer].out.vocabulary == 0)
         return ghp_onnx_fail(im, node, "casts samples to whole numbers; ghp computes in floats");
     if (x->base == NULL || x->base->whole == whole) return ghp_onnx_identity(im, node);
     GHP_TRY(ghp_onnx_values(im, x, &values));

@@ -39,5 +39,5 @@ enum ghp_status ghp_onnx_cut(struct ghp_onnx_import *im, const struct ghp_onnx_n
     source.array.dims[0] = channels.n;
     GHP_TRY(ghp_onnx_emit(im, &like, hint, &source.layer));
     *layer = source.layer;
-    return ghp_onnx_weight_again(im, node, source);
+    return ghp_onnx_weight_from(im, node, source);
 }

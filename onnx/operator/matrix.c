@@ -3,6 +3,7 @@
 
 #include "onnx/operator/bias.h"
 #include "onnx/operator/rows.h"
+#include "onnx/operator/scores.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
@@ -16,6 +17,7 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
     struct ghp_layer like = {
         .op = GHP_OP_LINEAR, .n_inputs = 1, .out = ghp_shape_image(w->array.dims[0], 1, 1)};
 
+    GHP_TRY(ghp_onnx_part_axes(im, x));
     if (x->n != 2 || w->array.n != 2 || w->array.dims[1] != x->dims[1] || w->array.dims[0] < 1 ||
         w->array.dims[0] > GHP_ONNX_MAX_SIZE * INT64_C(16))
         return ghp_onnx_fail(im, node,
@@ -29,6 +31,36 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_weight_from(im, node, *w);
 }
 
+/* Over the last axis: of vectors and sequences a linear layer, of more axes a convolution of one pixel. w is [K][C]; the
+ * output has the axes of x, also where samples and positions are joined. */
+static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  struct ghp_onnx_array *x, struct ghp_onnx_source *w, int *layer)
+{
+    struct ghp_layer like = {
+        .op = GHP_OP_CONV2D, .n_inputs = 1, .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
+
+    if (!ghp_onnx_are_rows(im, x)) GHP_TRY(ghp_onnx_part_axes(im, x));
+    if (w->array.n != 2 || x->n < 2 || w->array.dims[1] != x->dims[x->n - 1])
+        return ghp_onnx_fail(im, node,
+                             "multiplies with a constant that is no matrix of as many "
+                             "rows as its input has features; ghp has no other product");
+    if (x->n == 2) return linear_on(im, node, x, w, layer);
+    GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));
+    if (ghp_onnx_is_sequence(im, like.inputs[0]))
+        like = (struct ghp_layer){.op = GHP_OP_LINEAR, .n_inputs = 1, .inputs = {like.inputs[0]}};
+    like.out.c = w->array.dims[0];
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &w->array), layer));
+    w->layer = *layer;
+    return ghp_onnx_weight_from(im, node, *w);
+}
+
+static struct ghp_onnx_array product_of(const struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_array *x, int layer)
+{
+    if (x->n > 2) return ghp_onnx_rows_out(im, x, layer);
+    return ghp_onnx_of_layer(im, layer, 2, (int64_t[]){0, im->model.layers[layer].out.c});
+}
+
 static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_onnx_array *x, *w, *c = ghp_onnx_in(im, node, 2), made;
@@ -40,12 +72,15 @@ static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_on
         return ghp_onnx_fail(im, node,
                              "transposes its samples (transA); ghp keeps the batch in "
                              "front: transpose in the file");
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
     weight.array = *w;
     if (w->n == 2 && ghp_onnx_int(node, "transB", 0) == 0)
         ghp_onnx_permute(&weight.array, (const int[]){1, 0});
-    GHP_TRY(linear_on(im, node, x, &weight, &layer));
+    if (ghp_onnx_are_rows(im, x) && x->joined != 0)
+        GHP_TRY(product_on(im, node, x, &weight, &layer));
+    else
+        GHP_TRY(linear_on(im, node, x, &weight, &layer));
     if (c != NULL && bias.scale != 0) {
         GHP_TRY(ghp_onnx_constant_in(im, node, 2, &c));
         if (c->n > 1 && c->dims[0] != 1)
@@ -56,39 +91,24 @@ static enum ghp_status read_gemm(struct ghp_onnx_import *im, const struct ghp_on
         bias.layer = layer;
         GHP_TRY(ghp_onnx_bias_on(im, node, &bias, &layer));
     }
-    made = ghp_onnx_of_layer(im, layer, 2, (int64_t[]){0, im->model.layers[layer].out.c});
+    made = product_of(im, x, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* Over the last axis: of vectors and sequences a linear layer, of more axes a convolution of one pixel. */
 static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    struct ghp_layer like = {
-        .op = GHP_OP_CONV2D, .n_inputs = 1, .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
     struct ghp_onnx_source weight = {.scale = 1};
-    struct ghp_onnx_array *x, *w, made;
+    struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0), *w = ghp_onnx_in(im, node, 1), made;
     int layer;
 
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    if (x != NULL && w != NULL && x->base == NULL && w->base == NULL)
+        return ghp_onnx_scores_product(im, node);
+    GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
-    if (w->n != 2 || x->n < 2 || w->dims[0] != x->dims[x->n - 1])
-        return ghp_onnx_fail(im, node,
-                             "multiplies with a constant that is no matrix of as many "
-                             "rows as its input has features; ghp has no other product");
     weight.array = *w;
-    ghp_onnx_permute(&weight.array, (const int[]){1, 0});
-    if (x->n == 2) {
-        GHP_TRY(linear_on(im, node, x, &weight, &layer));
-        made = ghp_onnx_of_layer(im, layer, 2, (int64_t[]){0, w->dims[1]});
-        return ghp_onnx_define(im, node, 0, &made);
-    }
-    GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));
-    if (ghp_onnx_is_sequence(im, like.inputs[0]))
-        like = (struct ghp_layer){.op = GHP_OP_LINEAR, .n_inputs = 1, .inputs = {like.inputs[0]}};
-    like.out.c = w->dims[1];
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &weight.layer));
-    GHP_TRY(ghp_onnx_weight_from(im, node, weight));
-    made = ghp_onnx_rows_out(im, x, weight.layer);
+    if (w->n == 2) ghp_onnx_permute(&weight.array, (const int[]){1, 0});
+    GHP_TRY(product_on(im, node, x, &weight, &layer));
+    made = product_of(im, x, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
 

@@ -42,12 +42,20 @@ bool ghp_onnx_whole_sequence(const struct ghp_onnx_import *im, const struct ghp_
 {
     struct ghp_shape s = im->model.layers[x->layer].out;
 
-    return x->n == 3 && ghp_onnx_is_sequence(im, x->layer) && x->offset == 0 && x->dims[1] == s.h &&
-           x->dims[2] == s.c && (s.h == 1 || x->strides[1] == 1) &&
+    return x->n == 3 && x->joined == 0 && ghp_onnx_is_sequence(im, x->layer) && x->offset == 0 &&
+           x->dims[1] == s.h && x->dims[2] == s.c && (s.h == 1 || x->strides[1] == 1) &&
            (s.c == 1 || x->strides[2] == s.h);
 }
 
 /* ---- rows ---- */
+
+bool ghp_onnx_are_rows(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
+{
+    struct ghp_onnx_array parted = *x;
+
+    parted.joined &= ~2u;
+    return ghp_onnx_whole_sequence(im, &parted);
+}
 
 /* The order that brings the last of n axes to the second place, and its inverse. */
 static void find_orders(int n, int there[GHP_ONNX_MAX_DIMS], int back[GHP_ONNX_MAX_DIMS])
@@ -65,7 +73,7 @@ enum ghp_status ghp_onnx_rows_in(struct ghp_onnx_import *im, const struct ghp_on
     struct ghp_onnx_array moved = *x;
 
     *layer = x->layer;
-    if (ghp_onnx_whole_sequence(im, x)) return GHP_OK;
+    if (ghp_onnx_are_rows(im, x)) return GHP_OK;
     find_orders(x->n, there, back);
     ghp_onnx_permute(&moved, there);
     return ghp_onnx_settle(im, &moved, ghp_onnx_shape(&moved), layer);
@@ -77,7 +85,11 @@ struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
     int there[GHP_ONNX_MAX_DIMS], back[GHP_ONNX_MAX_DIMS];
     struct ghp_onnx_array made = *x;
 
-    if (ghp_onnx_is_sequence(im, layer)) return ghp_onnx_of_sequence(im, layer);
+    if (ghp_onnx_is_sequence(im, layer)) {
+        made = ghp_onnx_of_sequence(im, layer);
+        made.joined = x->joined;
+        return made;
+    }
     find_orders(x->n, there, back);
     ghp_onnx_permute(&made, there);
     made.dims[1] = im->model.layers[layer].out.c;
@@ -101,7 +113,7 @@ bool ghp_onnx_alike(const struct ghp_onnx_import *im, const struct ghp_onnx_arra
 {
     size_t bytes = (size_t)a->n * sizeof(int64_t);
 
-    return a->n == b->n && is_all(im, a) && is_all(im, b) &&
+    return a->n == b->n && a->joined == b->joined && is_all(im, a) && is_all(im, b) &&
            ghp_shape_equal(im->model.layers[a->layer].out, im->model.layers[b->layer].out) &&
            memcmp(a->dims, b->dims, bytes) == 0 && memcmp(a->strides, b->strides, bytes) == 0;
 }
@@ -109,7 +121,9 @@ bool ghp_onnx_alike(const struct ghp_onnx_import *im, const struct ghp_onnx_arra
 enum ghp_status ghp_onnx_each_in(struct ghp_onnx_import *im, struct ghp_onnx_array *x, int *layer)
 {
     *layer = x->layer;
-    return is_all(im, x) ? GHP_OK : ghp_onnx_settle(im, x, ghp_onnx_shape(x), layer);
+    if (is_all(im, x)) return GHP_OK;
+    GHP_TRY(ghp_onnx_part_axes(im, x));
+    return ghp_onnx_settle(im, x, ghp_onnx_shape(x), layer);
 }
 
 struct ghp_onnx_array ghp_onnx_each_out(const struct ghp_onnx_import *im,

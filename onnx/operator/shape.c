@@ -13,18 +13,27 @@ static int64_t all_elements(const struct ghp_onnx_import *im, const struct ghp_o
     return ghp_onnx_elements(x) * (x->base == NULL ? im->batch : 1);
 }
 
+/* Input 0, whose axes may be joined. */
+static enum ghp_status axes_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                               struct ghp_onnx_array **x)
+{
+    GHP_TRY(ghp_onnx_seen_in(im, node, x));
+    return ghp_onnx_check_plain(im, node, *x);
+}
+
 static enum ghp_status read_reshape(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    int64_t dims[GHP_ONNX_MAX_DIMS * 2], left;
+    int64_t dims[GHP_ONNX_MAX_DIMS * 2], seen[GHP_ONNX_MAX_DIMS], left;
     bool zeros = ghp_onnx_int(node, "allowzero", 0) != 0;
     struct ghp_onnx_array *x;
-    int n, open = -1;
+    int n, n_seen, open = -1;
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(axes_in(im, node, &x));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
     left = all_elements(im, x);
+    n_seen = ghp_onnx_seen(x, seen);
     for (int i = 0; i < n; ++i) {
-        if (dims[i] == 0 && !zeros && i < x->n) dims[i] = x->dims[i];
+        if (dims[i] == 0 && !zeros && i < n_seen) dims[i] = seen[i];
         if (dims[i] == -1 && open < 0) {
             open = i;
             continue;
@@ -135,28 +144,47 @@ static enum ghp_status read_expand(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* Joined axes move together. */
+static struct ghp_onnx_array permuted(const struct ghp_onnx_array *x, const int *order, int n)
+{
+    int first[GHP_ONNX_MAX_DIMS + 1], at = 0, seen = 0, all[GHP_ONNX_MAX_DIMS];
+    struct ghp_onnx_array made = *x;
+
+    for (int i = 0; i < x->n; ++i)
+        if ((x->joined & 1u << i) == 0) first[seen++] = i;
+    first[seen] = x->n;
+    made.joined = 0;
+    for (int i = 0; i < n; ++i)
+        for (int k = first[order[i]]; k < first[order[i] + 1]; ++k) {
+            if (k > first[order[i]]) made.joined |= 1u << at;
+            all[at++] = k;
+        }
+    ghp_onnx_permute(&made, all);
+    return made;
+}
+
 static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    int64_t list[GHP_ONNX_MAX_DIMS * 2];
-    int order[GHP_ONNX_MAX_DIMS], n;
+    int64_t list[GHP_ONNX_MAX_DIMS * 2], seen_dims[GHP_ONNX_MAX_DIMS];
+    int order[GHP_ONNX_MAX_DIMS], n, axes;
     struct ghp_onnx_array *x, made;
     unsigned seen = 0;
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(axes_in(im, node, &x));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){-1, "perm"}, list, &n));
-    for (int i = 0; i < x->n; ++i) {
-        int64_t from = n < 0 ? x->n - 1 - i : n == x->n ? list[i] : -1;
+    axes = ghp_onnx_seen(x, seen_dims);
+    for (int i = 0; i < axes; ++i) {
+        int64_t from = n < 0 ? axes - 1 - i : n == axes ? list[i] : -1;
 
-        if (from < 0 || from >= x->n || (seen & 1u << from) != 0)
+        if (from < 0 || from >= axes || (seen & 1u << from) != 0)
             return ghp_onnx_fail(im, node, "has a perm that is no order of %d axes; repair it",
-                                 x->n);
+                                 axes);
         seen |= 1u << from;
         order[i] = (int)from;
     }
     if (x->base == NULL && order[0] != 0)
         return ghp_onnx_fail(im, node, "moves the batch; ghp keeps it in front");
-    made = *x;
-    ghp_onnx_permute(&made, order);
+    made = permuted(x, order, axes);
     return ghp_onnx_define(im, node, 0, &made);
 }
 

@@ -1,12 +1,15 @@
 /* onnx/operator/slice.c - some of an axis, or of the list of axes. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/embedding.h"
+#include "onnx/operator/fold.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
 {
@@ -113,58 +116,158 @@ static enum ghp_status read_split(struct ghp_onnx_import *im, const struct ghp_o
     return GHP_OK;
 }
 
-/* Elements of an axis at constant places that are evenly spaced. */
-static enum ghp_status read_gather(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+/* Whether places are evenly spaced, so that strides say them. */
+static bool is_even(const double *places, int64_t n)
 {
-    struct ghp_onnx_array *x, *places, made;
-    int64_t n, size, dims[GHP_ONNX_MAX_DIMS];
-    const double *values;
-    int axis, left = 0;
-    struct range range;
+    for (int64_t i = 2; i < n; ++i)
+        if (places[i] - places[i - 1] != places[1] - places[0]) return false;
+    return true;
+}
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
+/* The same of a constant by any table of places: axes before, those of the table, axes behind. */
+static enum ghp_status gather_constant(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                       const struct ghp_onnx_array *places, int axis)
+{
+    const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
+    int64_t dims[GHP_ONNX_MAX_DIMS], outer = 1, inner = 1, n = ghp_onnx_elements(places);
+    int left = 0;
+    const double *from, *place;
+    double *out;
+
+    if (x->n - 1 + places->n > GHP_ONNX_MAX_DIMS)
+        return ghp_onnx_fail(im, node, "makes more than %d axes; use fewer", GHP_ONNX_MAX_DIMS);
+    for (int d = 0; d < axis; ++d)
+        outer *= dims[left++] = x->dims[d];
+    for (int d = 0; d < places->n; ++d)
+        dims[left++] = places->dims[d];
+    for (int d = axis + 1; d < x->n; ++d)
+        inner *= dims[left++] = x->dims[d];
+    if (!ghp_onnx_sized(left, dims) || outer * n * inner > GHP_ONNX_MAX_FOLDED)
+        return ghp_onnx_fail(im, node, "makes a constant of more than 2^24 elements; use a weight");
+    GHP_TRY(ghp_onnx_values(im, x, &from));
+    GHP_TRY(ghp_onnx_values(im, places, &place));
+    out = ghp_alloc((size_t)(outer * n * inner) + 1, sizeof *out);
+    if (out == NULL) return GHP_NO_MEMORY();
+    for (int64_t i = 0; i < outer * n; ++i) {
+        double at = place[i % n] + (place[i % n] < 0 ? (double)x->dims[axis] : 0);
+
+        memcpy(out + i * inner, from + (i / n * x->dims[axis] + (int64_t)at) * inner,
+               (size_t)inner * sizeof *out);
+    }
+    return ghp_onnx_folded(im, node, x->base->whole, (struct ghp_onnx_sizes){left, dims}, out);
+}
+
+/* Places without leading axes along which they repeat, which are then axes of the result. */
+static int drop_repeats(struct ghp_onnx_array *places, int64_t dims[GHP_ONNX_MAX_DIMS])
+{
+    int n = 0;
+
+    while (n < places->n && places->dims[n] > 1 && places->strides[n] == 0) {
+        dims[n] = places->dims[n];
+        ++n;
+    }
+    for (int d = n; d < places->n; ++d) {
+        places->dims[d - n] = places->dims[d];
+        places->strides[d - n] = places->strides[d];
+    }
+    places->n -= n;
+    return n;
+}
+
+/* Elements of an axis at places that are evenly spaced, as axes like those of the table of places. */
+static enum ghp_status gather_even(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   const struct ghp_onnx_array *places, int axis,
+                                   struct range range)
+{
+    struct ghp_onnx_array made = *ghp_onnx_in(im, node, 0);
+    int64_t dims[GHP_ONNX_MAX_DIMS * 2];
+    int left = 0;
+
+    cut(&made, axis, range);
+    for (int d = 0; d < made.n; ++d) {
+        if (d != axis) dims[left++] = made.dims[d];
+        for (int k = 0; d == axis && k < places->n; ++k)
+            dims[left++] = places->dims[k];
+    }
+    return ghp_onnx_reshaped(im, node, &made, left, dims);
+}
+
+/* Output 0, a constant, repeated along further axes in front. */
+static enum ghp_status repeat_front(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    int n, const int64_t *repeats)
+{
+    struct ghp_onnx_array *made = ghp_onnx_named(im, node->outputs[0]);
+    int64_t dims[GHP_ONNX_MAX_DIMS * 2];
+
+    memcpy(dims, repeats, (size_t)n * sizeof *dims);
+    memcpy(dims + n, made->dims, sizeof made->dims);
+    if (n == 0 || ghp_onnx_expand(made, made->n + n, dims)) return GHP_OK;
+    return ghp_onnx_fail(im, node, "makes more than %d axes; use fewer", GHP_ONNX_MAX_DIMS);
+}
+
+/* Elements of an axis at constant places. */
+static enum ghp_status gather(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              struct ghp_onnx_array *x, const struct ghp_onnx_array *places)
+{
+    int64_t n = ghp_onnx_elements(places), size, last;
+    const double *values;
+    struct range range;
+    int axis;
+
     GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", 0), x->n, &axis));
-    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &places));
     GHP_TRY(ghp_onnx_values(im, places, &values));
-    n = ghp_onnx_elements(places);
     size = x->dims[axis];
-    if (n < 1 || places->n > 1 || (x->base == NULL && axis == 0))
+    if (n < 1 || (x->base == NULL && (axis == 0 || places->n > 1)))
         return ghp_onnx_fail(im, node,
                              "takes some of the samples, or by a table of places; ghp "
                              "takes from one axis but the batch, by a list");
     for (int64_t i = 0; i < n; ++i)
-        if (!(values[i] >= (double)-size && values[i] < (double)size) ||
-            (i > 1 && values[i] - values[i - 1] != values[1] - values[0]))
-            return ghp_onnx_fail(im, node,
-                                 "takes from places beyond its axis, or not evenly "
-                                 "spaced; slice in the file");
+        if (!(values[i] >= (double)-size && values[i] < (double)size))
+            return ghp_onnx_fail(im, node, "takes from places beyond its axis; slice in the file");
     range = (struct range){(int64_t)values[0], n > 1 ? (int64_t)(values[1] - values[0]) : 1, n};
     if (range.first < 0) range.first += size;
-    if (range.first + range.step * (n - 1) < 0 || range.first + range.step * (n - 1) >= size)
-        return ghp_onnx_fail(im, node,
-                             "takes from places on both sides of 0; use one way to count");
-    made = *x;
-    cut(&made, axis, range);
-    for (int i = 0; i < x->n; ++i)
-        if (i != axis || places->n == 1) dims[left++] = made.dims[i];
-    return ghp_onnx_reshaped(im, node, &made, left, dims);
+    last = range.first + range.step * (n - 1);
+    if (is_even(values, n) && last >= 0 && last < size)
+        return gather_even(im, node, places, axis, range);
+    if (x->base != NULL) return gather_constant(im, node, places, axis);
+    return ghp_onnx_fail(im, node,
+                         "takes from places that are not evenly spaced, or on both sides of 0; "
+                         "slice in the file");
+}
+
+/* Places are constants, or token ids, which look up an embedding. */
+static enum ghp_status read_gather(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_onnx_array *x, *places = ghp_onnx_in(im, node, 1), once;
+    int64_t repeats[GHP_ONNX_MAX_DIMS];
+    int n = 0;
+
+    if (places != NULL && ghp_onnx_is_ids(im, places)) return ghp_onnx_embed(im, node);
+    GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
+    GHP_TRY(ghp_onnx_constant_in(im, node, 1, &places));
+    once = *places;
+    if (x->base != NULL && ghp_onnx_int(node, "axis", 0) == 0) n = drop_repeats(&once, repeats);
+    GHP_TRY(gather(im, node, x, &once));
+    return repeat_front(im, node, n, repeats);
 }
 
 static enum ghp_status read_shape_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     struct ghp_onnx_array *x, made;
-    int64_t start = ghp_onnx_int(node, "start", 0), end, n;
+    int64_t start = ghp_onnx_int(node, "start", 0), end, n, dims[GHP_ONNX_MAX_DIMS];
     double *values;
+    int axes;
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
-    end = ghp_onnx_int(node, "end", x->n);
-    start = clamp(start < 0 ? start + x->n : start, 0, x->n);
-    end = clamp(end < 0 ? end + x->n : end, start, x->n);
+    GHP_TRY(ghp_onnx_seen_in(im, node, &x));
+    axes = ghp_onnx_seen(x, dims);
+    end = ghp_onnx_int(node, "end", axes);
+    start = clamp(start < 0 ? start + axes : start, 0, axes);
+    end = clamp(end < 0 ? end + axes : end, start, axes);
     n = end - start;
     values = ghp_onnx_keep(im, (size_t)n, sizeof *values);
     if (values == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < n; ++i)
-        values[i] = (double)x->dims[start + i];
+        values[i] = (double)dims[start + i];
     GHP_TRY(ghp_onnx_of_values(im, true, (struct ghp_onnx_sizes){1, &n}, values, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }

@@ -6,11 +6,19 @@
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
 
+enum ghp_status ghp_onnx_seen_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 struct ghp_onnx_array **x)
+{
+    *x = ghp_onnx_in(im, node, 0);
+    return *x != NULL ? GHP_OK : ghp_onnx_fail(im, node, "has no input; repair the file");
+}
+
 enum ghp_status ghp_onnx_any_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                 int least, struct ghp_onnx_array **x)
 {
-    *x = ghp_onnx_in(im, node, 0);
-    if (*x == NULL) return ghp_onnx_fail(im, node, "has no input; repair the file");
+    GHP_TRY(ghp_onnx_seen_in(im, node, x));
+    GHP_TRY(ghp_onnx_check_plain(im, node, *x));
+    GHP_TRY(ghp_onnx_part_axes(im, *x));
     if ((*x)->n < least)
         return ghp_onnx_fail(im, node, "has an input of %d axes; it takes %d or more", (*x)->n,
                              least);
@@ -21,7 +29,7 @@ enum ghp_status ghp_onnx_identity(struct ghp_onnx_import *im, const struct ghp_o
 {
     struct ghp_onnx_array *x;
 
-    GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_seen_in(im, node, &x));
     return ghp_onnx_define(im, node, 0, x);
 }
 
@@ -31,7 +39,7 @@ enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx
     struct ghp_onnx_array *x, made;
     int layer;
 
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_each_in(im, x, &like->inputs[0]));
     like->n_inputs = 1;
     GHP_TRY(ghp_onnx_emit(im, like, ghp_onnx_hint(node, NULL), &layer));
@@ -42,11 +50,16 @@ enum ghp_status ghp_onnx_unary(struct ghp_onnx_import *im, const struct ghp_onnx
 enum ghp_status ghp_onnx_reshaped(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   struct ghp_onnx_array *x, int n, const int64_t *dims)
 {
-    struct ghp_onnx_array made = *x;
+    struct ghp_onnx_array made;
 
-    made.name = node->n_outputs > 0 ? node->outputs[0] : x->name;
     if (n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "makes %d axes; use at most %d", n, GHP_ONNX_MAX_DIMS);
+    if (x->base == NULL && ghp_onnx_is_sequence(im, x->layer) &&
+        ghp_onnx_regroup(x, n, dims, &made))
+        return ghp_onnx_define(im, node, 0, &made);
+    if (x->base == NULL) GHP_TRY(ghp_onnx_part_axes(im, x));
+    made = *x;
+    made.name = node->n_outputs > 0 ? node->outputs[0] : x->name;
     if (x->base == NULL && (n < 1 || dims[0] != im->batch))
         return ghp_onnx_fail(im, node, "does not keep the batch in front; ghp never mixes samples");
     GHP_TRY(ghp_onnx_reshape(im, &made, n, dims));

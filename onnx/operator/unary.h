@@ -7,6 +7,9 @@
 /* Input 0 of any kind, that has `least` axes or more; GHP_ERR_INPUT where there is none. */
 enum ghp_status ghp_onnx_any_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                 int least, struct ghp_onnx_array **x);
+/* The same, whose axes may be joined, or scores of an attention. */
+enum ghp_status ghp_onnx_seen_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 struct ghp_onnx_array **x);
 /* Output 0 is input 0. */
 enum ghp_status ghp_onnx_identity(struct ghp_onnx_import *im, const struct ghp_onnx_node *node);
 /* Output 0 is x with other dimensions. */

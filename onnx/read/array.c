@@ -125,3 +125,75 @@ bool ghp_onnx_split_strides(const struct ghp_onnx_array *array, struct ghp_onnx_
     }
     return true;
 }
+
+int ghp_onnx_seen(const struct ghp_onnx_array *array, int64_t dims[GHP_ONNX_MAX_DIMS])
+{
+    int n = 0;
+
+    for (int i = 0; i < array->n; ++i)
+        if ((array->joined & 1u << i) != 0)
+            dims[n - 1] *= array->dims[i];
+        else
+            dims[n++] = array->dims[i];
+    return n;
+}
+
+struct rest { /* of the axes that are dealt out: what is left of axis `at` */
+    int at;
+    int64_t left;
+};
+
+/* The next piece of an axis that is a part of `wanted`, with its stride; false where none is. */
+static bool next_piece(const struct ghp_onnx_array *from, struct rest *rest, int64_t wanted,
+                       int64_t *piece, int64_t *stride)
+{
+    while (rest->left == 1) {
+        if (++rest->at >= from->n) return false;
+        rest->left = from->dims[rest->at];
+    }
+    if (rest->left < 1 || (wanted % rest->left != 0 && rest->left % wanted != 0)) return false;
+    *piece = wanted < rest->left ? wanted : rest->left;
+    rest->left /= *piece;
+    *stride = from->strides[rest->at] * rest->left;
+    return true;
+}
+
+/* Adds an axis of `wanted` elements, or the parts that are joined to it; `begun`: to the axis before. */
+static bool put_axis(const struct ghp_onnx_array *from, struct rest *rest, int64_t wanted,
+                     bool begun, struct ghp_onnx_array *out)
+{
+    int64_t piece = 1, stride = 0;
+
+    do {
+        if (wanted > 1 && !next_piece(from, rest, wanted, &piece, &stride)) return false;
+        wanted /= piece;
+        if (begun && out->n > 1 && out->strides[out->n - 1] == piece * stride) {
+            out->dims[out->n - 1] *= piece;
+            out->strides[out->n - 1] = stride;
+            continue;
+        }
+        if (out->n == GHP_ONNX_MAX_DIMS) return false;
+        if (begun) out->joined |= 1u << out->n;
+        out->dims[out->n] = piece;
+        out->strides[out->n++] = stride;
+        begun = true;
+    } while (wanted > 1);
+    return true;
+}
+
+bool ghp_onnx_regroup(const struct ghp_onnx_array *array, int n, const int64_t *dims,
+                      struct ghp_onnx_array *out)
+{
+    struct rest rest = {.at = 0, .left = 1};
+    int64_t batch = array->dims[0];
+
+    GHP_ASSERT(array->base == NULL && array->n > 0);
+    *out = *array;
+    out->n = 1; /* the batch, which no piece is taken from */
+    out->joined = 0;
+    if (n < 1 || dims[0] < 1 || dims[0] % batch != 0) return false;
+    if (dims[0] > batch && !put_axis(array, &rest, dims[0] / batch, true, out)) return false;
+    for (int i = 1; i < n; ++i)
+        if (dims[i] < 1 || !put_axis(array, &rest, dims[i], false, out)) return false;
+    return true;
+}

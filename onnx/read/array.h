@@ -21,7 +21,7 @@ struct ghp_onnx_base { /* a constant's elements, in order */
     const struct ghp_onnx_tensor *tensor;
     const double *values; /* else these, or where NULL: all are `fill` */
     double fill;
-    const struct ghp_onnx_node *trained_by; /* the first node that has it as a weight, or NULL */
+    int trained_by; /* 1 + the first source that has it (onnx/shared.h); 0: none */
 };
 
 struct ghp_onnx_array {
@@ -32,6 +32,19 @@ struct ghp_onnx_array {
     int n;
     int64_t dims[GHP_ONNX_MAX_DIMS], strides[GHP_ONNX_MAX_DIMS]; /* of a layer, [0] is the batch */
     int64_t offset;
+    /* bit i: axis i and the one before it are one to the graph, though no stride says both */
+    unsigned joined;
+    const struct ghp_onnx_scores
+        *scores; /* or NULL: it is no layer's output, but on its way to one */
+};
+
+/* What queries and keys make, until values are multiplied: the product, and then the weights of the values. */
+struct ghp_onnx_scores {
+    struct ghp_onnx_array q, k; /* batch, head, position, channel of a head */
+    double scale;
+    bool causal;  /* a mask hides later positions */
+    bool zeroed;  /* later positions are zeros, which a mask is to hide */
+    bool weights; /* a softmax was over it */
 };
 
 /* Whether the sizes are sane: none negative, all together at most 2^40 elements. */
@@ -44,14 +57,22 @@ void ghp_onnx_permute(struct ghp_onnx_array *array, const int *order);
 /* Dimensions that broadcasting gives: stride 0 where 1 becomes more, new ones in front. False where they do not fit. */
 bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims);
 
+/* The axes that the graph sees, joined ones as one; returns their number. */
+int ghp_onnx_seen(const struct ghp_onnx_array *array, int64_t dims[GHP_ONNX_MAX_DIMS]);
+/* A layer's array with these axes of the same elements in the same order, joined where strides cannot say them; false
+ * where an axis would have to be cut unevenly, or samples mixed. */
+bool ghp_onnx_regroup(const struct ghp_onnx_array *array, int n, const int64_t *dims,
+                      struct ghp_onnx_array *out);
+
+/* Steps to the next element in row-major order; `at` is its place in the base. */
+void ghp_onnx_next_element(const struct ghp_onnx_array *array, int64_t index[GHP_ONNX_MAX_DIMS],
+                           int64_t *at);
+
 /* ---- for onnx/read ---- */
 
 int ghp_onnx_first_axis(
     const struct ghp_onnx_array *array);              /* that has a stride: behind the batch */
 void ghp_onnx_in_order(struct ghp_onnx_array *array); /* row-major strides */
-/* Steps to the next element in row-major order; `at` is its place in the base. */
-void ghp_onnx_next_element(const struct ghp_onnx_array *array, int64_t index[GHP_ONNX_MAX_DIMS],
-                           int64_t *at);
 /* The array's dimensions of more than one element, neighbours that lie in order joined; returns their number. */
 int ghp_onnx_merged(const struct ghp_onnx_array *array, int64_t *dims, int64_t *strides);
 /* Strides for new dimensions of the same elements; false where the old strides do not give any. */

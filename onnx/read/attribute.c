@@ -2,6 +2,7 @@
 #include "onnx/read/attribute.h"
 
 #include "onnx/read/constant.h"
+#include "onnx/read/settle.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -99,9 +100,22 @@ enum ghp_status ghp_onnx_axis(struct ghp_onnx_import *im, const struct ghp_onnx_
     return GHP_OK;
 }
 
-enum ghp_status ghp_onnx_layer_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                  int i, struct ghp_onnx_array **array)
+enum ghp_status ghp_onnx_check_plain(const struct ghp_onnx_import *im,
+                                     const struct ghp_onnx_node *node,
+                                     const struct ghp_onnx_array *array)
 {
+    if (array->scores != NULL)
+        return ghp_onnx_fail(im, node,
+                             "reads scores of an attention; ghp scales and masks them, takes their "
+                             "softmax and multiplies values, and has no other use of them");
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_joined_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   int i, struct ghp_onnx_array **array)
+{
+    const struct ghp_layer *layer;
+
     *array = ghp_onnx_in(im, node, i);
     if (*array == NULL) return ghp_onnx_fail(im, node, "has no input %d; repair the file", i);
     if ((*array)->base != NULL)
@@ -109,11 +123,24 @@ enum ghp_status ghp_onnx_layer_in(struct ghp_onnx_import *im, const struct ghp_o
                              "computes with the constant '%.96s' alone; fold it in the "
                              "file",
                              (*array)->name);
-    if (im->model.layers[(*array)->layer].op == GHP_OP_SOFTMAX_CE)
+    GHP_TRY(ghp_onnx_check_plain(im, node, *array));
+    layer = &im->model.layers[(*array)->layer];
+    if (layer->op == GHP_OP_SOFTMAX_CE)
         return ghp_onnx_fail(im, node,
                              "reads what a softmax made; ghp has softmax only at the end, as the "
                              "loss: cut the file there");
+    if (layer->out.vocabulary > 0)
+        return ghp_onnx_fail(im, node,
+                             "computes with token ids; ghp looks them up in a table (Gather) and "
+                             "does nothing else with them");
     return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_layer_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  int i, struct ghp_onnx_array **array)
+{
+    GHP_TRY(ghp_onnx_joined_in(im, node, i, array));
+    return ghp_onnx_part_axes(im, *array);
 }
 
 enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,

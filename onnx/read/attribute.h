@@ -30,6 +30,13 @@ double ghp_onnx_tidy(double value);
 /* Input i as a layer's output or as a constant; GHP_ERR_INPUT where it is not. */
 enum ghp_status ghp_onnx_layer_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   int i, struct ghp_onnx_array **array);
+/* The first with axes that may be joined. */
+enum ghp_status ghp_onnx_joined_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   int i, struct ghp_onnx_array **array);
+/* Refuses scores of an attention. */
+enum ghp_status ghp_onnx_check_plain(const struct ghp_onnx_import *im,
+                                     const struct ghp_onnx_node *node,
+                                     const struct ghp_onnx_array *array);
 enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      int i, struct ghp_onnx_array **array);
 

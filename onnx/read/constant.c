@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Constants that are folded, not weights: shapes and scales. */
-#define MAX_FOLDED (INT64_C(1) << 24)
-
 enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole,
                                    struct ghp_onnx_sizes sizes, const double *values,
                                    struct ghp_onnx_array *array)
@@ -58,6 +55,18 @@ static enum ghp_status stored_values(struct ghp_onnx_import *im, const struct gh
     return GHP_OK;
 }
 
+/* Whether an array is all of its base, in order. */
+static bool is_base(const struct ghp_onnx_array *array)
+{
+    int64_t stride = 1;
+
+    for (int i = array->n - 1; i >= 0; --i) {
+        if (array->dims[i] != 1 && array->strides[i] != stride) return false;
+        stride *= array->dims[i];
+    }
+    return array->offset == 0 && stride == array->base->elements;
+}
+
 enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
                                 const double **values)
 {
@@ -66,11 +75,18 @@ enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onn
     const double *from = base->values;
     double *out;
 
-    if (n > MAX_FOLDED || (base->tensor != NULL && base->elements > MAX_FOLDED))
+    if (n > GHP_ONNX_MAX_FOLDED || (base->tensor != NULL && base->elements > GHP_ONNX_MAX_FOLDED))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a constant of %" PRId64 " elements is computed with; fold it in the file",
-                        n > MAX_FOLDED ? n : base->elements);
-    if (base->tensor != NULL) GHP_TRY(stored_values(im, base, &from));
+                        n > GHP_ONNX_MAX_FOLDED ? n : base->elements);
+    if (from == NULL && base->tensor != NULL) {
+        GHP_TRY(stored_values(im, base, &from));
+        ((struct ghp_onnx_base *)(uintptr_t)base)->values = from;
+    }
+    if (from != NULL && is_base(array)) {
+        *values = from;
+        return GHP_OK;
+    }
     out = ghp_onnx_keep(im, (size_t)n, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < n; ++i) {
@@ -78,6 +94,22 @@ enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onn
         ghp_onnx_next_element(array, index, &at);
     }
     *values = out;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_uniform(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
+                                 bool *uniform, double *value)
+{
+    struct ghp_onnx_array once = *array;
+    const double *values;
+
+    for (int d = 0; d < once.n; ++d)
+        if (once.strides[d] == 0 && once.dims[d] > 0) once.dims[d] = 1;
+    GHP_TRY(ghp_onnx_values(im, &once, &values));
+    *uniform = ghp_onnx_elements(&once) > 0;
+    for (int64_t i = 1; i < ghp_onnx_elements(&once); ++i)
+        *uniform = *uniform && values[i] == values[0];
+    *value = *uniform ? values[0] : 0;
     return GHP_OK;
 }
 

@@ -18,12 +18,18 @@ enum ghp_status ghp_onnx_of_tensor(struct ghp_onnx_import *im, const struct ghp_
                                    const struct ghp_onnx_tensor *tensor,
                                    struct ghp_onnx_array *array);
 
+/* Constants that are folded, not weights, have at most so many elements. */
+#define GHP_ONNX_MAX_FOLDED (INT64_C(1) << 24)
+
 /* A constant's elements in order, as long as the import lives.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (more than 2^24); what reading a tensor returns; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
                                 const double **values);
-/* The same as floats times scale, into `values`. */
+/* Whether all elements are one number, and which. */
+enum ghp_status ghp_onnx_uniform(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
+                                 bool *uniform, double *value);
+/* A constant's elements as floats times scale, into `values`. */
 enum ghp_status ghp_onnx_floats(const struct ghp_onnx_array *array, double scale, float *values);
 
 #endif

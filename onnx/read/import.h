@@ -35,6 +35,7 @@ struct ghp_onnx_binding {
 struct ghp_onnx_options {
     int n_bindings;
     const struct ghp_onnx_binding *bindings;
+    int64_t positions;  /* of token ids whose number the file leaves open; 0: not said */
     const char *output; /* NULL: the last one of two dimensions, else the first */
     /* no loss at the end: the output as a vector, and a model that is not connected */
     bool open_end;

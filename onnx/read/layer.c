@@ -132,20 +132,8 @@ enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer
     return GHP_OK;
 }
 
-/* Remembers that a node has the tensor as a weight, and whether another had it before. */
-static void count_shared(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                         const struct ghp_onnx_array *array)
-{
-    struct ghp_onnx_base *base = (struct ghp_onnx_base *)(uintptr_t)array->base;
-
-    if (base->trained_by == NULL)
-        base->trained_by = node;
-    else if (im->shared.n++ == 0)
-        im->shared = (struct ghp_onnx_shared){1, array->name, {base->trained_by, node}};
-}
-
-enum ghp_status ghp_onnx_weight_again(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                      struct ghp_onnx_source source)
+enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     struct ghp_onnx_source source)
 {
     const struct ghp_layer *layer = &im->model.layers[source.layer];
     const struct ghp_param *param = source.slot < GHP_MAX_PARAMS
@@ -165,14 +153,6 @@ enum ghp_status ghp_onnx_weight_again(struct ghp_onnx_import *im, const struct g
         im->max_sources = max;
     }
     im->sources[im->n_sources++] = source;
-    return GHP_OK;
-}
-
-enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                     struct ghp_onnx_source source)
-{
-    GHP_TRY(ghp_onnx_weight_again(im, node, source));
-    if (source.slot < GHP_MAX_PARAMS) count_shared(im, node, &source.array);
     return GHP_OK;
 }
 

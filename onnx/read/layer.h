@@ -24,9 +24,6 @@ enum ghp_status ghp_onnx_emit(struct ghp_onnx_import *im, const struct ghp_layer
 /* Names the source of a layer's parameter; the array's elements must be as many. */
 enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      struct ghp_onnx_source source);
-/* The same where another layer of the same node had the tensor, or the whole of it, before: it is not shared. */
-enum ghp_status ghp_onnx_weight_again(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                      struct ghp_onnx_source source);
 /* A layer's whole output in order, with these dimensions; the first is the batch, whatever it says. */
 struct ghp_onnx_array ghp_onnx_of_layer(const struct ghp_onnx_import *im, int layer, int n,
                                         const int64_t *dims);

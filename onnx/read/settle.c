@@ -95,3 +95,17 @@ enum ghp_status ghp_onnx_reshape(struct ghp_onnx_import *im, struct ghp_onnx_arr
     *array = out;
     return GHP_OK;
 }
+
+enum ghp_status ghp_onnx_part_axes(struct ghp_onnx_import *im, struct ghp_onnx_array *array)
+{
+    int64_t dims[GHP_ONNX_MAX_DIMS];
+    int n = ghp_onnx_seen(array, dims);
+
+    if (array->joined == 0) return GHP_OK;
+    if ((array->joined & 2u) != 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "its input joins samples with their positions; only products "
+                        "and Reshape may come between, so split them in the file");
+    array->joined = 0;
+    return ghp_onnx_reshape(im, array, n, dims);
+}

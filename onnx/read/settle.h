@@ -13,5 +13,8 @@ bool ghp_onnx_whole(const struct ghp_onnx_import *im, const struct ghp_onnx_arra
 /* Other dimensions of the same elements in the same order. */
 enum ghp_status ghp_onnx_reshape(struct ghp_onnx_import *im, struct ghp_onnx_array *array, int n,
                                  const int64_t *dims);
+/* Lets a layer's array have axes that strides say, the batch in front: joined ones become one. GHP_ERR_INPUT where
+ * the batch is joined with another. */
+enum ghp_status ghp_onnx_part_axes(struct ghp_onnx_import *im, struct ghp_onnx_array *array);
 
 #endif

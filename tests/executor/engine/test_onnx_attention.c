@@ -8,10 +8,26 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCH = 2, S = 5, C = 6, HEADS = 3, SIZE = C / HEADS, ALL = BATCH * S * C };
+enum { BATCH = 2, S = 5, C = 12, HEADS = 3, SIZE = C / HEADS, ALL = BATCH * S * C };
 
 static char path[64];
 static float samples[ALL], qkv_weight[C * 3 * C], qkv_bias[3 * C], mask[S * S];
+static float cosines[S * SIZE], sines[S * SIZE];
+static float half_cosines[S * SIZE / 2], half_sines[S * SIZE / 2];
+static bool turned; /* queries and keys have rotary positions */
+
+/* Turns pairs of each head's channels by an angle in proportion to the position. */
+static void turn_heads(double *x, int p)
+{
+    for (int head = 0; head < C; head += SIZE)
+        for (int i = 0; i < SIZE / 2; i++) {
+            double angle = p * pow(10000, -2.0 * i / SIZE), a = x[head + i],
+                   b = x[head + SIZE / 2 + i];
+
+            x[head + i] = a * cos(angle) - b * sin(angle);
+            x[head + SIZE / 2 + i] = b * cos(angle) + a * sin(angle);
+        }
+}
 
 /* What the network computes: the product, attention by heads. */
 static void expected(bool causal, double *out)
@@ -26,6 +42,10 @@ static void expected(bool causal, double *out)
                     qkv[p][k] +=
                         (double)samples[(n * S + p) * C + c] * (double)qkv_weight[c * 3 * C + k];
             }
+        for (int p = 0; turned && p < S; p++) {
+            turn_heads(qkv[p], p);
+            turn_heads(qkv[p] + C, p);
+        }
         for (int p = 0; p < S; p++)
             for (int at = 0; at < C; at++) {
                 int head = at / SIZE * SIZE;
@@ -68,7 +88,7 @@ static void means(const char *output, int layers, bool causal)
         CHECK_EQ(import.model.layers[layers - 1].heads.causal, causal)) {
         out = onnx_pass_run(
             &(struct onnx_pass){.import = &import, .batch = BATCH, .samples = samples});
-        for (int i = 0; i < ALL; i++) /* sums of six to eleven products of floats, 6e-8 each */
+        for (int i = 0; i < ALL; i++) /* sums of five to twelve products of floats, 6e-8 each */
             CHECK_NEAR((double)out[i], wanted[i], 4e-6 * (1 + fabs(wanted[i])));
         free(out);
     }
@@ -147,6 +167,196 @@ static void check_operator(void)
     means("y", 8, false);
 }
 
+/* ---- written out ---- */
+
+/* How a file may say the scale and the mask. */
+enum scale { OVER_SCORES, TIMES_SCORES, TIMES_QUERIES, TIMES_BOTH, SCALES };
+enum masked { ADDED, CHOSEN, FILLED, MULTIPLIED, UNMASKED, MASKS };
+
+static float root, share, half_share, hidden = -INFINITY, big = 10000, one = 1;
+static float ones[S * S]; /* and zeros above */
+static uint8_t seen[S * S], unseen[S * S];
+
+static void put_constants(void)
+{
+    static const int64_t square[4] = {1, 1, S, S};
+
+    constant("root", GHP_ONNX_FLOAT, 0, NULL, &root);
+    constant("share", GHP_ONNX_FLOAT, 0, NULL, &share);
+    constant("half", GHP_ONNX_FLOAT, 0, NULL, &half_share);
+    constant("hidden", GHP_ONNX_FLOAT, 0, NULL, &hidden);
+    constant("big", GHP_ONNX_FLOAT, 0, NULL, &big);
+    constant("one", GHP_ONNX_FLOAT, 0, NULL, &one);
+    constant("ones", GHP_ONNX_FLOAT, 4, square, ones);
+    constant("seen", GHP_ONNX_BOOL, 4, square, seen);
+    constant("unseen", GHP_ONNX_BOOL, 4, square, unseen);
+}
+
+/* Scores of q and k as 'scaled', k with channels before positions. */
+static void put_scores(enum scale scale, const char *q, const char *k)
+{
+    static const int64_t turn[4] = {0, 1, 3, 2};
+
+    list(node("Transpose", "turned", k, NULL), "perm", turn, 4);
+    if (scale == TIMES_QUERIES) node("Mul", "q.scaled", q, "share");
+    if (scale == TIMES_BOTH) node("Mul", "q.scaled", "half", q);
+    if (scale == TIMES_BOTH) node("Mul", "k.scaled", "turned", "half");
+    node("MatMul", scale < TIMES_QUERIES ? "scores" : "scaled",
+         scale < TIMES_QUERIES ? q : "q.scaled", scale == TIMES_BOTH ? "k.scaled" : "turned");
+    if (scale == OVER_SCORES) node("Div", "scaled", "scores", "root");
+    if (scale == TIMES_SCORES) node("Mul", "scaled", "share", "scores");
+}
+
+/* 'scaled', masked, softmaxed and by v. */
+static void put_weights(enum masked masked, const char *v)
+{
+    switch (masked) {
+    case ADDED: node("Add", "masked", "scaled", "mask"); break;
+    case CHOSEN: node3("Where", "masked", "seen", "scaled", "hidden"); break;
+    case FILLED: node3("Where", "masked", "unseen", "hidden", "scaled"); break;
+    case MULTIPLIED: /* as the first GPT-2 had it */
+        node("Mul", "cut", "scaled", "ones");
+        node("Sub", "others", "one", "ones");
+        node("Mul", "far", "others", "big");
+        node("Sub", "masked", "cut", "far");
+        break;
+    default: node("Identity", "masked", "scaled", NULL);
+    }
+    number(node("Softmax", "weights", "masked", NULL), "axis", -1);
+    node("MatMul", "z", "weights", v);
+    node("IsNaN", "bad", "weights", NULL); /* as newer exporters guard it; read by nobody */
+}
+
+static void put_end(void)
+{
+    static const int64_t turn[4] = {0, 2, 1, 3}, rows[3] = {0, 0, -1};
+
+    constant("rows", GHP_ONNX_INT64, 1, (int64_t[]){3}, rows);
+    list(node("Transpose", "back", "z", NULL), "perm", turn, 4);
+    node("Reshape", "y", "back", "rows");
+}
+
+static void check_written_out(void)
+{
+    for (int scale = 0; scale < SCALES; scale++)
+        for (int masked = 0; masked < MASKS; masked++) {
+            begin_sequence(17);
+            put_qkv(true);
+            put_constants();
+            put_scores(scale, "q", "k");
+            put_weights(masked, "v");
+            put_end();
+            means("y", 8, masked != UNMASKED);
+        }
+}
+
+/* Rotary positions of q or k, of four axes. */
+static void put_turned(const char *out, const char *x, const char *const made[5])
+{
+    node3("Slice", made[0], x, "zero", "middle")->n_inputs = 4;
+    in_names[graph.n_nodes - 1][3] = "last";
+    node3("Slice", made[1], x, "middle", "far end")->n_inputs = 4;
+    in_names[graph.n_nodes - 1][3] = "last";
+    node("Neg", made[2], made[1], NULL);
+    number(node("Concat", made[3], made[2], made[0]), "axis", -1);
+    node("Mul", made[4], made[3], "sin");
+    node("Mul", out, x, "cos");
+}
+
+static void put_rotary(void)
+{
+    static const char *const of_q[5] = {"q1", "q2", "-q2", "-q2q1", "q.sin"};
+    static const char *const of_k[5] = {"k1", "k2", "-k2", "-k2k1", "k.sin"};
+    static const int64_t zero[1] = {0}, middle[1] = {SIZE / 2}, end[1] = {INT64_MAX}, last[1] = {3};
+
+    constant("zero", GHP_ONNX_INT64, 1, (int64_t[]){1}, zero);
+    constant("middle", GHP_ONNX_INT64, 1, (int64_t[]){1}, middle);
+    constant("far end", GHP_ONNX_INT64, 1, (int64_t[]){1}, end);
+    constant("last", GHP_ONNX_INT64, 1, (int64_t[]){1}, last);
+    constant("cos", GHP_ONNX_FLOAT, 3, (int64_t[]){1, S, SIZE}, cosines);
+    constant("sin", GHP_ONNX_FLOAT, 2, (int64_t[]){S, SIZE}, sines);
+    put_turned("q.cos", "q", of_q);
+    node("Add", "q.rotary", "q.cos", "q.sin");
+    put_turned("k.cos", "k", of_k);
+    node("Add", "k.rotary", "k.sin", "k.cos");
+}
+
+/* One node each for queries and keys, of four axes, or of three before heads are made. */
+static void check_rotary_operator(bool four)
+{
+    static const int64_t places[S] = {0, 1, 2, 3, 4};
+    const char *const from[2] = {"q", "k"}, *const made[2] = {"q.rotary", "k.rotary"};
+    struct ghp_onnx_node *at;
+
+    begin_sequence(23);
+    put_qkv(four);
+    constant("cos", GHP_ONNX_FLOAT, 2, (int64_t[]){S, SIZE / 2}, half_cosines);
+    constant("sin", GHP_ONNX_FLOAT, 2, (int64_t[]){S, SIZE / 2}, half_sines);
+    constant("places", GHP_ONNX_INT64, 2, (int64_t[]){1, S}, places);
+    for (int i = 0; i < 2; i++) {
+        at = node3("RotaryEmbedding", made[i], from[i], "cos", "sin");
+        in_names[graph.n_nodes - 1][3] = "places";
+        at->n_inputs = 4;
+        number(at, "num_heads", HEADS);
+    }
+    at = node3("Attention", four ? "z" : "y", "q.rotary", "k.rotary", "v");
+    number(at, "q_num_heads", HEADS);
+    number(at, "kv_num_heads", HEADS);
+    number(at, "is_causal", 1);
+    if (four) put_rows("y", "z");
+    means("y", 10, true);
+}
+
+static void check_rotary(void)
+{
+    turned = true;
+    begin_sequence(17);
+    put_qkv(true);
+    put_constants();
+    put_rotary();
+    put_scores(TIMES_BOTH, "q.rotary", "k.rotary");
+    put_weights(CHOSEN, "v");
+    put_end();
+    means("y", 10, true);
+    check_rotary_operator(true);
+    check_rotary_operator(false);
+    turned = false;
+    begin_sequence(17);
+    put_qkv(true);
+    put_rotary();
+    cosines[SIZE] += 0.01f; /* of position 1 */
+    refused(path, "q.rotary", GHP_ERR_INPUT,
+            "node 'q.rotary' (RotaryEmbedding, opset 17) turns by angles");
+    cosines[SIZE] -= 0.01f;
+}
+
+static void check_refused_parts(void)
+{
+    float once = seen[1];
+
+    begin_sequence(17);
+    put_qkv(true);
+    put_constants();
+    put_scores(OVER_SCORES, "q", "k");
+    put_weights(CHOSEN, "v");
+    put_end();
+    seen[1] = 1; /* position 0 sees 1 */
+    refused(path, "y", GHP_ERR_INPUT, "node 'masked' (Where, opset 17) has a mask that is neither");
+    seen[1] = (uint8_t)once;
+    hidden = -3;
+    refused(path, "y", GHP_ERR_INPUT, "puts other numbers than -10000");
+    hidden = -INFINITY;
+    root = 3;
+    refused(path, "y", GHP_ERR_INPUT, "node 'z' (MatMul, opset 17) scales its scores by");
+    root = sqrtf(SIZE);
+    refused(path, "weights", GHP_ERR_INPUT, "scores of an attention");
+    node("Relu", "r", "weights", NULL);
+    refused(path, "r", GHP_ERR_INPUT, "reads scores of an attention");
+    node("Mul", "m", "weights", "share");
+    node("MatMul", "n", "m", "v");
+    refused(path, "n", GHP_ERR_INPUT, "changes weights of an attention behind its softmax");
+}
+
 static void check_refusals(void)
 {
     struct ghp_onnx_node *at;
@@ -180,7 +390,27 @@ CHECK_TEST(onnx_attention)
         qkv_bias[i] = (float)(i % 5 - 2) / 4;
     for (int i = 0; i < S * S; i++)
         mask[i] = i % S <= i / S ? 0 : -INFINITY;
+    for (int i = 0; i < S * S; i++) {
+        seen[i] = i % S <= i / S;
+        unseen[i] = !seen[i];
+        ones[i] = seen[i];
+    }
+    for (int i = 0; i < S * SIZE; i++) {
+        double angle = i / SIZE * pow(10000, -2.0 * (i % SIZE % (SIZE / 2)) / SIZE);
+
+        cosines[i] = (float)cos(angle);
+        sines[i] = (float)sin(angle);
+        if (i % SIZE >= SIZE / 2) continue;
+        half_cosines[i / SIZE * SIZE / 2 + i % SIZE] = cosines[i];
+        half_sines[i / SIZE * SIZE / 2 + i % SIZE] = sines[i];
+    }
+    root = sqrtf(SIZE);
+    share = 1 / root;
+    half_share = sqrtf(share);
     check_operator();
+    check_written_out();
+    check_rotary();
+    check_refused_parts();
     check_refusals();
     unlink(path);
     return check_end();

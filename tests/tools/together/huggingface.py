@@ -2,6 +2,7 @@
 
     huggingface.py make                         folders gpt-nano, gpt-tied, llama-nano, llama-tied: random weights
     huggingface.py train FOLDER TEXT STEPS      the loss of each step on all windows of TEXT, and the one behind them
+    huggingface.py export FOLDER HOW OPSET     the same network as FOLDER.onnx, by torch's exporter 'traced' or 'dynamo'
     huggingface.py differ FOLDER OTHER          the largest difference of any weight, relative to its tensor's
 
 A text is bytes; its windows are as ghp's: inputs, and the byte behind each. Training is SGD
@@ -60,6 +61,31 @@ def train(folder, text, steps):
     network.save_pretrained(folder + ".trained")
 
 
+class Logits(torch.nn.Module):
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, input_ids):
+        # a mask that is given keeps the tracing exporter from operators that it has not
+        mask = torch.ones_like(input_ids)
+        return self.network(input_ids, attention_mask=mask, use_cache=False).logits
+
+
+def export(folder, how, opset):
+    attention = "eager" if how == "traced" else "sdpa"
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation=attention)
+    ids = torch.zeros(2, 64, dtype=torch.int64)
+    axes = {"input_ids": {0: "batch", 1: "positions"}}
+    shared = {"input_names": ["input_ids"], "output_names": ["logits"], "opset_version": int(opset)}
+    if how == "traced":
+        torch.onnx.export(Logits(network).eval(), (ids,), folder + ".onnx", dynamo=False, dynamic_axes=axes, **shared)
+    else:
+        sizes = {"input_ids": {0: torch.export.Dim("batch", min=2, max=64)}}
+        torch.onnx.export(Logits(network).eval(), (ids,), dynamo=True, dynamic_shapes=sizes, verbose=False,
+                          **shared).save(folder + ".onnx", external_data=False)
+
+
 def differ(folder, other):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(other).state_dict()
     worst = 0
@@ -68,4 +94,4 @@ def differ(folder, other):
     print("%.3g" % worst)
 
 
-{"make": make, "train": train, "differ": differ}[sys.argv[1]](*sys.argv[2:])
+{"make": make, "train": train, "export": export, "differ": differ}[sys.argv[1]](*sys.argv[2:])

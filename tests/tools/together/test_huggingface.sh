@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/together/test_huggingface.sh - folders of transformers through the tools: small networks of both families
-# with random weights are planned and trained by ghp and by PyTorch, and come back as folders. Wants a python3
-# (GHP_PYTHON) that has torch and transformers.
+# with random weights are planned and trained by ghp and by PyTorch, and come back as folders; the same networks in ONNX
+# (all cases), as torch's exporters write them. Wants a python3 (GHP_PYTHON) that has torch and transformers.
 set -u
 python=${GHP_PYTHON:-python3}
 program="$GHP_SOURCE/tests/tools/together/huggingface.py"
@@ -28,6 +28,14 @@ run "$python" "$program" make
 
 losses() { sed -n 's/.*"loss": *\([-+0-9.eE]*\).*/\1/p' "$1"; }
 
+# same_losses NAME OURS THEIRS: a float has 6e-8; each loss is a mean of 512 sums over some thousand products, and ten
+# steps carry them on
+same_losses() {
+    paste <(losses "$2") "$3" | awk -v n=$(wc -l <"$3") '
+        { d = $1 - $2; if (d < 0) d = -d; if (NF != 2 || d > 1e-5 * $2) bad = 1; print NR, $1, $2 }
+        END { exit bad || NR != n }' >compared || fail "$1: losses here and in PyTorch: $(cat compared)"
+}
+
 # check NAME STEPS: trained by ghp and by PyTorch from the same folder
 check() {
     local name=$1 steps=$2
@@ -42,12 +50,9 @@ check() {
     run mpirun -n 1 "$GHP_BIN/ghp-run" again.json --data bytes:text --steps 1 --threads 1 --numerics exact \
         --metrics again || return
     run "$python" "$program" train "$name" text "$steps" || return
-    cp out theirs
+    cp out "$name.theirs"
     cat "$name.metrics" again >ours
-    # a float has 6e-8; each loss is a mean of 512 sums over some thousand products, and ten steps carry them on
-    paste <(losses ours) theirs | awk -v n=$(wc -l <theirs) '
-        { d = $1 - $2; if (d < 0) d = -d; if (NF != 2 || d > 1e-5 * $2) bad = 1; print NR, $1, $2 }
-        END { exit bad || NR != n }' >compared || fail "$name: losses here and in PyTorch: $(cat compared)"
+    same_losses "$name" ours "$name.theirs"
     run "$python" "$program" differ "$name.trained" "$name.ours" || return
     awk '{ exit !($1 <= 1e-5) }' out || fail "$name: weights differ from PyTorch's by $(cat out) of the largest"
 }
@@ -55,6 +60,25 @@ check gpt-nano 10
 check llama-nano 10
 check gpt-tied 10
 check llama-tied 10
+
+# check_onnx NAME HOW OPSET [@POSITIONS]: the same network as torch writes it to ONNX, by one of its two exporters,
+# trained by ghp; every step's loss is PyTorch's, so that the gradients of all tensors are
+check_onnx() {
+    local name=$1 file=$1.onnx${4:-}
+    run "$python" "$program" export "$name" "$2" "$3" || return
+    run "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$file" -o onnx.profile || return
+    run "$GHP_BIN/ghp-plan" "$file" --profile onnx.profile --workers 1 --batch 8 -o onnx.json || return
+    run mpirun -n 1 "$GHP_BIN/ghp-run" onnx.json --data bytes:text --steps 10 --lr 0.1 --momentum 0.9 --threads 1 \
+        --numerics exact --metrics "$file.metrics" || return
+    head -10 "$name.theirs" >theirs
+    same_losses "$file" "$file.metrics" theirs
+}
+if full; then
+    check_onnx gpt-nano traced 14 @64
+    check_onnx gpt-tied dynamo 18
+    check_onnx llama-nano dynamo 23
+    check_onnx llama-tied traced 17 @64
+fi
 
 # ---- refusals ----
 mkdir mistral && sed 's/"model_type": "llama"/"model_type": "mistral"/' llama-nano/config.json >mistral/config.json

@@ -1,0 +1,47 @@
+/* onnx/operator/attention.h - what an attention node, and one that is written out, have in common. */
+#ifndef GHP_ONNX_OPERATOR_ATTENTION_H
+#define GHP_ONNX_OPERATOR_ATTENTION_H
+
+#include "onnx/operator/cut.h"
+
+struct ghp_onnx_heads { /* runs of a sequence's channels */
+    struct ghp_onnx_channels channels;
+    int64_t n, positions;
+    int64_t repeats; /* each is seen so many times, one behind another */
+};
+
+/* Heads that an array is: batch, head, position, channel of a head; or of three axes and so many heads (`named`).
+ *
+ * what     for messages, such as "input 1"
+ *
+ * Returns  GHP_OK; GHP_ERR_INPUT */
+enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                  const struct ghp_onnx_array *x, int64_t named, const char *what,
+                                  struct ghp_onnx_heads *heads);
+
+enum ghp_onnx_mask {
+    GHP_ONNX_MASK_KEEPS, /* true is seen */
+    GHP_ONNX_MASK_HIDES, /* true is hidden */
+    GHP_ONNX_MASK_ADDED, /* 0 is seen, -10000 and less hidden */
+    GHP_ONNX_MASK_TAKEN  /* the same, subtracted */
+};
+
+/* Reads a constant mask: *causal where each position sees itself and those before it, not where it sees all.
+ *
+ * Returns  GHP_OK; GHP_ERR_INPUT (any other mask) */
+enum ghp_status ghp_onnx_mask_read(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   const struct ghp_onnx_array *mask, enum ghp_onnx_mask kind,
+                                   int64_t positions, bool *causal);
+
+struct ghp_onnx_attended {
+    struct ghp_onnx_array x[3]; /* queries, keys, values */
+    int64_t named[3];           /* heads of each that has three axes */
+    double scale;               /* 0: 1 over the root of a head's channels */
+    bool causal;
+};
+
+/* Makes the attention layer of a node and defines output 0, with the axes of the queries. */
+enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                const struct ghp_onnx_attended *of);
+
+#endif

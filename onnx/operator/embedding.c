@@ -1,0 +1,111 @@
+/* onnx/operator/embedding.c - see embedding.h. */
+#include "onnx/operator/embedding.h"
+
+#include "core/model/attributes.h"
+#include "onnx/operator/rows.h"
+#include "onnx/read/attribute.h"
+#include "onnx/read/constant.h"
+#include "onnx/read/layer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+bool ghp_onnx_is_ids(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
+{
+    return x->base == NULL && x->scores == NULL && im->model.layers[x->layer].out.vocabulary > 0;
+}
+
+/* Of first weights where a file has none. */
+static double usual_deviation(enum ghp_op op)
+{
+    const struct ghp_attribute *a = ghp_op_of(op)->attributes;
+
+    while (strcmp(a->key, "deviation") != 0)
+        ++a;
+    return a->usual;
+}
+
+/* The input is of as many tokens as the first table that looks them up has rows. */
+static enum ghp_status set_vocabulary(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      int64_t rows)
+{
+    struct ghp_layer *input = &im->model.layers[0];
+
+    if (rows < 1 || rows > GHP_MODEL_CHANNELS)
+        return ghp_onnx_fail(im, node, "has a table of %" PRId64 " rows; use 1 to %d", rows,
+                             GHP_MODEL_CHANNELS);
+    if (im->model.n_layers > 1 && input->out.vocabulary != rows)
+        return ghp_onnx_fail(im, node,
+                             "looks the ids up in a table of %" PRId64
+                             " rows, where another has %" PRId64 "; use tables of one length",
+                             rows, input->out.vocabulary);
+    input->out.vocabulary = input->in.vocabulary = rows;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_embed(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {
+        .op = GHP_OP_EMBEDDING, .n_inputs = 1, .deviation = usual_deviation(GHP_OP_EMBEDDING)};
+    struct ghp_onnx_source source = {.scale = 1};
+    const struct ghp_onnx_array *ids = ghp_onnx_in(im, node, 1);
+    struct ghp_onnx_array *table, made;
+
+    GHP_TRY(ghp_onnx_constant_in(im, node, 0, &table));
+    if (table->n != 2 || table->base->whole || ghp_onnx_int(node, "axis", 0) != 0)
+        return ghp_onnx_fail(im, node,
+                             "looks token ids up in something else than the rows of a matrix of "
+                             "floating-point numbers; ghp has no other lookup");
+    if (ids->n != 2 || ids->joined != 0 || ids->offset != 0 || ids->strides[1] != 1 ||
+        ids->dims[1] != im->model.layers[0].out.h)
+        return ghp_onnx_fail(im, node,
+                             "looks up a part of the token ids, or in another order; ghp looks up "
+                             "all of a sample");
+    GHP_TRY(set_vocabulary(im, node, table->dims[0]));
+    like.out.c = table->dims[1];
+    source.array = *table;
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, table), &source.layer));
+    GHP_TRY(ghp_onnx_weight_from(im, node, source));
+    made = ghp_onnx_of_sequence(im, source.layer);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
+enum ghp_status ghp_onnx_is_position_table(struct ghp_onnx_import *im,
+                                           const struct ghp_onnx_array *x,
+                                           const struct ghp_onnx_array *c, bool *is)
+{
+    int more = x->n - c->n;
+    int64_t each;
+    const double *values;
+
+    *is = ghp_onnx_whole_sequence(im, x) && (more == 0 || more == 1) &&
+          c->dims[c->n - 1] == x->dims[2] && c->dims[c->n - 2] == x->dims[1] && x->dims[1] > 1;
+    if (!*is || more == 1 || c->dims[0] == 1) return GHP_OK;
+    *is = c->dims[0] == x->dims[0];
+    if (!*is || c->strides[0] == 0) return GHP_OK;
+    GHP_TRY(ghp_onnx_values(im, c, &values));
+    each = c->dims[1] * c->dims[2];
+    for (int64_t i = 1; *is && i < c->dims[0]; ++i)
+        *is = memcmp(values, values + i * each, (size_t)each * sizeof *values) == 0;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_onnx_add_positions(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                       const struct ghp_onnx_array *x,
+                                       const struct ghp_onnx_array *c)
+{
+    struct ghp_layer like = {.op = GHP_OP_POSITION_EMBEDDING,
+                             .n_inputs = 1,
+                             .inputs = {x->layer},
+                             .deviation = usual_deviation(GHP_OP_POSITION_EMBEDDING)};
+    struct ghp_onnx_source source = {.array = *c, .scale = 1};
+    struct ghp_onnx_array made;
+
+    if (c->n == 3) source.array.dims[0] = 1;
+    if (c->base->tensor != NULL) /* rows of a table are called as it */
+        source.array.name = c->base->tensor->name;
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &source.array), &source.layer));
+    GHP_TRY(ghp_onnx_weight_from(im, node, source));
+    made = ghp_onnx_of_sequence(im, source.layer);
+    return ghp_onnx_define(im, node, 0, &made);
+}

@@ -1,0 +1,22 @@
+/* onnx/operator/embedding.h - tables that tokens and positions look up. */
+#ifndef GHP_ONNX_OPERATOR_EMBEDDING_H
+#define GHP_ONNX_OPERATOR_EMBEDDING_H
+
+#include "onnx/read/import.h"
+
+/* Whether an array is the token ids that the network's input is. */
+bool ghp_onnx_is_ids(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x);
+
+/* Gather of a constant table's rows by token ids. */
+enum ghp_status ghp_onnx_embed(struct ghp_onnx_import *im, const struct ghp_onnx_node *node);
+
+/* Whether the constant has a vector for each position of the sequence x, alike for all samples. */
+enum ghp_status ghp_onnx_is_position_table(struct ghp_onnx_import *im,
+                                           const struct ghp_onnx_array *x,
+                                           const struct ghp_onnx_array *c, bool *is);
+/* Add of such a constant. */
+enum ghp_status ghp_onnx_add_positions(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                       const struct ghp_onnx_array *x,
+                                       const struct ghp_onnx_array *c);
+
+#endif

@@ -1,0 +1,33 @@
+/* onnx/operator/scores.h - attention that a file has written out: queries by keys, a scale, a mask, a softmax, by
+ * values.
+ *
+ * The product of queries and keys is an array of its own kind, *scores*, on its way to be an attention layer: what is
+ * done to it is remembered, and what an attention does not do is refused at the node that does it. Nothing depends on
+ * how the nodes are called or in which order scale and mask come. */
+#ifndef GHP_ONNX_OPERATOR_SCORES_H
+#define GHP_ONNX_OPERATOR_SCORES_H
+
+#include "onnx/read/import.h"
+
+/* MatMul of two computed tensors: scores of queries and keys, or the attention of weights and values. */
+enum ghp_status ghp_onnx_scores_product(struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_node *node);
+/* Whether input 0 or 1 is scores, and the other one a constant: then the node scales or masks. */
+bool ghp_onnx_scores_with_constant(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                   int *at);
+/* Scores times a constant: a scale, or a mask of ones and zeros. */
+enum ghp_status ghp_onnx_scores_times(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      int at);
+/* Scores over a constant. */
+enum ghp_status ghp_onnx_scores_over(struct ghp_onnx_import *im, const struct ghp_onnx_node *node);
+/* Scores and a mask that is added (sign 1) or subtracted (-1). */
+enum ghp_status ghp_onnx_scores_plus(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                     int at, int sign);
+/* Where: scores where the condition says `keeps`, and elsewhere a constant that hides. */
+enum ghp_status ghp_onnx_scores_where(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                      const struct ghp_onnx_array *condition, bool keeps);
+/* Softmax over the keys; the input is scores. */
+enum ghp_status ghp_onnx_scores_softmax(struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_node *node, int axis);
+
+#endif
