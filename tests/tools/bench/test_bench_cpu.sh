@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60 needs=python3
-# tests/tools/bench/test_bench_cpu.sh - the benchmark of a processor: refusals, and the chart of its results: bars as
+# tests/tools/bench/test_bench_cpu.sh - the benchmarks of a processor: refusals, and the chart of its results: bars as
 # long as the ratios, the same bytes for the same results.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -14,6 +14,9 @@ refused 3 "install python3-torch" env GHP_PYTHON="$PWD/bare" "$bench/cpu" lenet5
 refused 2 "no network of models/" "$bench/cpu" nobody:8
 refused 2 "no network of models/" "$bench/cpu" lenet5
 refused 2 "one worker with itself" "$bench/cpu" --precision bf16 --workers 2 lenet5:64
+refused 3 "no PyTorch 2" env GHP_PYTHON="$PWD/bare" "$bench/transformers" gpt-nano:2x64
+refused 2 "such as gpt2-124m:4x64" "$bench/transformers" gpt2-124m:4
+refused 2 "has 64 positions" "$bench/transformers" gpt-nano:2x32
 refused 2 "wants RESULT.json" "$bench/cpu_chart.py" only.json
 refused 1 "cannot read" "$bench/cpu_chart.py" "$PWD/none.json" "$PWD/chart.svg"
 echo '{"format": "ghp.run/2"}' >other.json
