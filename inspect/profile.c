@@ -263,7 +263,7 @@ static enum ghp_status put_layers(struct ghp_sheet *sheet, const struct ghp_prof
             struct ghp_cost cost;
             int64_t scratch = 0;
 
-            if (!ghp_op_has_pass(local.op, (enum ghp_pass)pass)) continue;
+            if (!ghp_local_has_pass(&local, (enum ghp_pass)pass)) continue;
             if (ghp_profile_op(profile, &local, (enum ghp_pass)pass, &cost) != GHP_OK) continue;
             if (ghp_profile_scratch(profile, &local, (enum ghp_pass)pass, &scratch) != GHP_OK)
                 scratch = 0;

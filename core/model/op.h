@@ -60,6 +60,17 @@ struct ghp_local {
     int64_t slice[GHP_MAX_INPUTS]; /* concat, attention: local channels of each input */
     GHP_ATTRIBUTES_MEMBERS /* groups of the window, channels of the view and numbers of heads are local */
         int64_t vocabulary; /* of the input; embedding: local rows of the table */
+    int parts; /* of a loss whose classes are divided: workers that have a part each; else 0 */
+};
+
+/* What STATS of a loss say of each row of logits whose classes are divided, doubles [parts][rows][GHP_ROW_COUNT]: each
+ * worker writes those of its classes and zeros for all others, so that the sum over workers has all. */
+enum ghp_row {
+    GHP_ROW_MAX,     /* its greatest logit; of several equal ones the first counts */
+    GHP_ROW_SUM,     /* of exp(logit - GHP_ROW_MAX) */
+    GHP_ROW_LABEL,   /* the label's logit; 0 of another worker's label */
+    GHP_ROW_CORRECT, /* 1 where the greatest is the label's */
+    GHP_ROW_COUNT
 };
 
 enum { GHP_KEY_BYTES = 256 };
@@ -76,7 +87,7 @@ enum {
     GHP_AT_DW = 1 << 5,
     GHP_AT_STATE = 1 << 6,  /* running statistics */
     GHP_AT_SAVED = 1 << 7,  /* what the forward pass keeps for the backward pass beside x and y */
-    GHP_AT_STATS = 1 << 8,  /* sums of has_batch_statistics */
+    GHP_AT_STATS = 1 << 8,  /* sums of has_batch_statistics; of a loss that is divided, its rows */
     GHP_AT_LABELS = 1 << 9, /* of the samples */
     GHP_AT_METRICS = 1 << 10
 };
@@ -162,8 +173,8 @@ struct ghp_op_facts {
 
     /* ---- what else is special; false is the rule ---- */
     bool is_input; /* loads samples; computes nothing */
-    bool
-        is_loss; /* ends the network: reads labels, adds to the metrics, makes the first gradient */
+    /* ends the network: reads labels, adds to the metrics, makes the first gradient; has STATS where it is divided */
+    bool is_loss;
     bool takes_ids;   /* its input is token ids; others take numbers */
     bool is_weighted; /* a matrix product: its weights are most of the network's */
     bool may_tie;  /* its first parameter may be that of an embedding, which has the same sizes */

@@ -12,9 +12,19 @@ static void put(struct ghp_touches *t, enum ghp_tensor tensor, int of, int opera
         (struct ghp_touch){.tensor = tensor, .of = of, .operand = operand, .writes = writes};
 }
 
+/* A loss's are the same forward and backward. */
 static enum ghp_tensor stats_of(const struct ghp_instr *instr)
 {
-    return instr->backward ? GHP_TENSOR_BACKWARD_STATS : GHP_TENSOR_STATS;
+    return instr->backward && instr->local.parts == 0 ? GHP_TENSOR_BACKWARD_STATS
+                                                      : GHP_TENSOR_STATS;
+}
+
+/* Evaluation runs on running statistics. */
+static bool has_stats(const struct ghp_lowering *how, const struct ghp_instr *instr)
+{
+    return (ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_STATS) != 0 &&
+           ghp_local_stats_bytes(&instr->local) > 0 &&
+           (instr->local.parts > 0 || !how->forward_only);
 }
 
 static void put_summands(const struct ghp_lowering *how, int layer, int operand, bool writes,
@@ -43,7 +53,7 @@ static void put_compute(const struct ghp_lowering *how, const struct ghp_instr *
     if (uses & GHP_AT_DY) put(t, GHP_TENSOR_GRADIENT, instr->layer, OPERAND(dy), false);
     if ((uses & GHP_AT_DW) && instr->micro > 0)
         put_summands(how, ghp_model_owner(how->model, instr->layer), OPERAND(dw), true, t);
-    if ((uses & GHP_AT_STATS) && !how->forward_only) /* evaluation runs on running statistics */
+    if (has_stats(how, instr))
         put(t, stats_of(instr), instr->layer, OPERAND(stats), (pass->writes & GHP_AT_STATS) != 0);
     if ((uses & GHP_AT_SAVED) && ghp_local_saved_bytes(&instr->local, how->element_bytes) > 0)
         put(t, GHP_TENSOR_SAVED, instr->layer, OPERAND(saved), (pass->writes & GHP_AT_SAVED) != 0);

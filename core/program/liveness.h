@@ -16,10 +16,10 @@
 #include <limits.h>
 
 enum ghp_tensor {
-    GHP_TENSOR_OUTPUT,         /* of a layer, or its remote activation */
-    GHP_TENSOR_GRADIENT,       /* of a layer's output, into which all its readers' are added */
-    GHP_TENSOR_SAVED,          /* of a layer, from forward to backward */
-    GHP_TENSOR_STATS,          /* of a layer: sums on their way to other workers, forward */
+    GHP_TENSOR_OUTPUT,   /* of a layer, or its remote activation */
+    GHP_TENSOR_GRADIENT, /* of a layer's output, into which all its readers' are added */
+    GHP_TENSOR_SAVED,    /* of a layer, from forward to backward */
+    GHP_TENSOR_STATS,    /* of a layer: sums on their way to other workers, forward; of a loss */
     GHP_TENSOR_BACKWARD_STATS, /* the same, backward */
     GHP_TENSOR_SUMMAND,        /* of a layer: a further micro-batch's gradients of its parameters */
     GHP_TENSOR_LABELS,         /* of the network */

@@ -37,11 +37,14 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     return GHP_OK;
 }
 
-/* Who shares the statistics: all that hold other samples; or those that hold the same ghost batch. */
+/* Who shares the statistics: all that hold other samples; or those that hold the same ghost batch. Of a loss: the
+ * subgroup, whose workers have parts of the same rows. */
 static struct ghp_ranks stat_ranks(const struct ghp_emitter *e, const struct ghp_local *local,
                                    int tp_size)
 {
     int number = e->placement.number, q = 1;
+    if (local->parts > 0)
+        return ghp_placement_ranks(&e->placement, ghp_ranks_subgroup(number, tp_size));
     if (local->norm.local_stats) return ghp_emitter_holders(e, e->placement.problem.workers);
     if (local->norm.ghost_batch == 0) return ghp_emitter_holders(e, tp_size);
     if (local->n < local->norm.ghost_batch) q = (int)(local->norm.ghost_batch / local->n);
@@ -52,7 +55,7 @@ static struct ghp_ranks stat_ranks(const struct ghp_emitter *e, const struct ghp
                            .stride = tp_size});
 }
 
-/* The sum of a batch_norm pass's statistics over the ranks that share them. */
+/* The sum of a pass's statistics over the ranks that share them. */
 static enum ghp_status emit_stat_reduce(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split, bool backward)
 {
@@ -67,7 +70,7 @@ static enum ghp_status emit_stat_reduce(const struct ghp_emitter *e, int layer,
     instr->local = local;
     instr->comm = GHP_COMM_ALL_REDUCE;
     instr->ranks = ranks;
-    instr->bytes = 2 * local.c * (int64_t)sizeof(double);
+    instr->bytes = ghp_local_stats_bytes(&local) / ghp_local_repeat(&local);
     return GHP_OK;
 }
 
@@ -148,7 +151,7 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
     if (ghp_op_of(l->op)->is_input) return emit_load(e, split, &local);
     if (!e->how->forward_only && e->first && e->recompute_at < 0)
         GHP_TRY(ghp_lowering_sync(e->how)->emit_before(e, layer, split));
-    if (ghp_op_has_pass(l->op, GHP_PASS_STATS) && !e->how->forward_only) {
+    if (ghp_local_has_pass(&local, GHP_PASS_STATS) && (local.parts > 0 || !e->how->forward_only)) {
         GHP_TRY(emit_stats(e, layer, split, false));
         GHP_TRY(emit_stat_reduce(e, layer, split, false));
     }

@@ -29,7 +29,7 @@
     X(ACCUMULATE,                                                                                  \
       "accumulate")       /* dy += the gradient of a further consumer; or dw += a micro-batch's */ \
     X(RESHARD, "reshard") /* one reshard step of one edge, forward or backward */                  \
-    X(STAT_REDUCE, "stat_reduce")     /* batch_norm sums (double), blocking */                     \
+    X(STAT_REDUCE, "stat_reduce")     /* batch_norm sums, a loss's rows (double), blocking */      \
     X(ALL_REDUCE, "all_reduce")       /* one bucket of weight gradients, communication stream */   \
     X(METRIC_REDUCE, "metric_reduce") /* loss sum, correct count, communication stream */          \
     X(UPDATE, "update")               /* optimizer step of one layer, or of a strip of a bucket */ \
@@ -62,7 +62,7 @@ enum ghp_buffer_kind {
     GHP_BUFFER_STATE,         /* running statistics */
     GHP_BUFFER_STATS_DELTA, /* by what a step's ghost batches move them, inside a bucket's buffer */
     GHP_BUFFER_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
-    GHP_BUFFER_STATS,         /* 2 c doubles: batch_norm sums on their way through STAT_REDUCE */
+    GHP_BUFFER_STATS,         /* doubles: batch_norm sums, a loss's rows, which STAT_REDUCE sums */
     GHP_BUFFER_LABELS,        /* int32, one a sample */
     GHP_BUFFER_METRICS,       /* GHP_METRIC_COUNT doubles */
     GHP_BUFFER_SQUARES,       /* a double: sum of the squares of all gradients of the step */

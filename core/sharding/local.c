@@ -115,9 +115,20 @@ int64_t ghp_local_saved_bytes(const struct ghp_local *local, int element_bytes)
            facts->saved_bytes[last](local, element_bytes);
 }
 
+bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass)
+{
+    bool whole = ghp_op_of(local->op)->is_loss && local->parts == 0;
+
+    return ghp_op_has_pass(local->op, pass) && !(whole && pass == GHP_PASS_STATS);
+}
+
 int64_t ghp_local_stats_bytes(const struct ghp_local *local)
 {
-    return 2 * local->c * ghp_local_repeat(local) * (int64_t)sizeof(double);
+    int64_t numbers = local->parts * local->n * local->h * GHP_ROW_COUNT;
+
+    if (ghp_op_of(local->op)->has_batch_statistics)
+        numbers = 2 * local->c * ghp_local_repeat(local);
+    return numbers * (int64_t)sizeof(double);
 }
 
 static const char *const pass_names[GHP_PASS_COUNT] = {

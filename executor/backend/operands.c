@@ -72,8 +72,9 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
     at->metrics = cut(cutter, GHP_METRIC_COUNT * (int64_t)sizeof(double));
     if (ghp_op_of(local->op)->is_loss)
         at->labels = cut(cutter, local->n * local->h * (int64_t)sizeof(int32_t));
+    if (ghp_local_stats_bytes(local) > 0)
+        at->stats = cut(cutter, ghp_local_stats_bytes(local) / ghp_local_repeat(local));
     if (!ghp_op_of(local->op)->has_batch_statistics) return;
-    at->stats = cut(cutter, 2 * local->c * (int64_t)sizeof(double));
     for (int i = 0; i < GHP_MAX_STATES; i++)
         at->state[i] = cut(cutter, local->c * ghp_parameter_bytes(size));
 }

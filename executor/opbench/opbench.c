@@ -27,12 +27,14 @@ struct ghp_opbench {
 };
 
 /* Passes whose results this one reads, bit by bit; they run in the order STATS, FORWARD, BACKWARD_STATS. */
-static unsigned passes_before(enum ghp_op op, enum ghp_pass pass)
+static unsigned passes_before(const struct ghp_local *local, enum ghp_pass pass)
 {
+    enum ghp_op op = local->op;
     const unsigned stats = 1u << GHP_PASS_STATS, forward = 1u << GHP_PASS_FORWARD,
                    back_stats = 1u << GHP_PASS_BACKWARD_STATS;
     bool backward = ghp_pass_is_backward(pass);
 
+    if (local->parts > 0) return pass == GHP_PASS_STATS ? 0 : stats;
     if (!ghp_op_of(op)->has_batch_statistics)
         return backward && (ghp_op_backward_reads(op) & GHP_AT_SAVED) ? forward : 0;
     if (pass == GHP_PASS_FORWARD) return stats;
@@ -45,7 +47,7 @@ static enum ghp_status run_before(struct ghp_opbench *bench, struct ghp_backend 
 {
     static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD,
                                           GHP_PASS_BACKWARD_STATS};
-    unsigned before = passes_before(bench->set.local.op, pass);
+    unsigned before = passes_before(&bench->set.local, pass);
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         if (before & 1u << order[i])
             GHP_TRY(ghp_operand_set_run(&bench->set, bench->ops, backend, order[i]));

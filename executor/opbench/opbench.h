@@ -20,7 +20,7 @@ struct ghp_opbench;
 /* One pass of an operation, and what surrounds it. */
 struct ghp_opbench_task {
     struct ghp_local local;
-    enum ghp_pass pass; /* one that ghp_op_has_pass grants */
+    enum ghp_pass pass; /* one that ghp_local_has_pass grants */
     /* memory that passes through the caches between two runs, >= 0; 0: none, all stays where it is */
     int64_t other_bytes;
 };

@@ -76,7 +76,7 @@ static void run_layer(struct pass *pass, int i)
     args.at.saved = ghp_alloc((size_t)ghp_local_saved_bytes(&local, 4), 1);
     args.at.stats = ghp_alloc((size_t)(2 * local.c), sizeof(double));
     args.at.labels = ghp_alloc((size_t)local.n, sizeof(int32_t));
-    if (pass->of->training && ghp_op_has_pass(local.op, GHP_PASS_STATS))
+    if (pass->of->training && ghp_local_has_pass(&local, GHP_PASS_STATS))
         run_pass(pass->backend, &local, GHP_PASS_STATS, &args);
     run_pass(pass->backend, &local, GHP_PASS_FORWARD, &args);
     for (int k = 0; k < GHP_MAX_PARAMS; k++)

@@ -1,7 +1,9 @@
 /* tests/executor/op_case.c - see op_case.h. */
 #include "tests/executor/op_case.h"
+#include "tests/check.h"
 #include "tests/op_draw.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -373,6 +375,7 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 1, .c = 1000});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 11, .h = 7});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 2, .c = 4099, .h = 3});
+        add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 7, .h = 5, .parts = 3});
     }
     *n = n_cases;
     return cases;
@@ -457,7 +460,7 @@ void op_case_run_all(struct ghp_operand_set *set, const struct ghp_backend_ops *
     static const enum ghp_pass order[] = {GHP_PASS_STATS, GHP_PASS_FORWARD, GHP_PASS_BACKWARD_STATS,
                                           GHP_PASS_BACKWARD_WEIGHT, GHP_PASS_BACKWARD_DATA};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        if (ghp_op_has_pass(set->local.op, order[i]))
+        if (ghp_local_has_pass(&set->local, order[i]))
             op_case_run(set, ops, backend, order[i], NULL);
 }
 
@@ -473,4 +476,80 @@ void op_case_set(const struct ghp_operand_set *set, void *tensor, int64_t i, dou
         ((float *)tensor)[i] = (float)value;
     else
         ((double *)tensor)[i] = value;
+}
+
+/* ---- a loss that is divided ---- */
+
+enum { WORKERS = 3, CLASSES = 11, COLUMNS = 4, ROWS = 6 };
+
+static void must_make(struct ghp_operand_set *set, const struct ghp_local *local, int element_bytes)
+{
+    must(ghp_operand_set_init(local, element_bytes, GHP_OPERAND_SET_ALL, set) == GHP_OK, set,
+         GHP_PASS_FORWARD, "out of memory");
+}
+
+/* Worker w's part of the whole logits, NaN where padding is, with the same labels. */
+static void take_part(const struct ghp_operand_set *whole, int w, struct ghp_operand_set *part)
+{
+    const struct ghp_local local = {
+        GHP_OP_SOFTMAX_CE, 2, COLUMNS, 3, 1, COLUMNS, 3, 1, .n_inputs = 1, .parts = WORKERS};
+    must_make(part, &local, whole->element_bytes);
+    part->args.first_channel = w * COLUMNS;
+    part->args.global_channels = CLASSES;
+    part->args.valid_samples = whole->args.valid_samples;
+    memcpy((void *)(uintptr_t)part->args.at.labels, whole->args.at.labels, ROWS * sizeof(int32_t));
+    for (int row = 0; row < ROWS; row++)
+        for (int i = 0; i < COLUMNS; i++) {
+            int at = w * COLUMNS + i;
+            double value =
+                at < CLASSES ? op_case_get(whole, whole->args.at.x[0], row * CLASSES + at) : NAN;
+            op_case_set(part, (void *)(uintptr_t)part->args.at.x[0], row * COLUMNS + i, value);
+        }
+}
+
+static void check_part(const struct ghp_operand_set *whole, const struct ghp_operand_set *part,
+                       double bound)
+{
+    const struct ghp_tensors *right = &whole->args.at, *got = &part->args.at;
+    int first = (int)part->args.first_channel;
+    for (int m = 0; m < GHP_METRIC_COUNT; m++)
+        CHECK_NEAR(got->metrics[m], right->metrics[m], bound);
+    for (int row = 0; row < ROWS; row++)
+        for (int i = 0; i < COLUMNS; i++) {
+            bool pads = first + i >= CLASSES;
+            int at = row * COLUMNS + i, from = row * CLASSES + first + i;
+            double y = pads ? 0 : op_case_get(whole, right->y, from),
+                   dx = pads ? 0 : op_case_get(whole, right->dx[0], from);
+            CHECK_NEAR(op_case_get(part, got->y, at), y, pads ? 0 : bound);
+            CHECK_NEAR(op_case_get(part, got->dx[0], at), dx, pads ? 0 : bound);
+        }
+}
+
+void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                     int element_bytes, double bound)
+{
+    const struct ghp_local local = {GHP_OP_SOFTMAX_CE, 2, CLASSES, 3, 1, CLASSES, 3, 1,
+                                    .n_inputs = 1};
+    struct ghp_operand_set whole, part[WORKERS];
+    double all[WORKERS * ROWS * GHP_ROW_COUNT] = {0};
+    must_make(&whole, &local, element_bytes);
+    op_case_ignore(&whole);
+    for (int i = 0; i < 2; i++) /* equal ones, of two workers: the first is the greatest */
+        op_case_set(&whole, (void *)(uintptr_t)whole.args.at.x[0], 1 + 5 * i, 9.0);
+    ((int32_t *)(uintptr_t)whole.args.at.labels)[0] = 1;
+    op_case_run_all(&whole, ops, backend);
+    for (int w = 0; w < WORKERS; w++) {
+        take_part(&whole, w, &part[w]);
+        op_case_run(&part[w], ops, backend, GHP_PASS_STATS, NULL);
+        for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+            all[i] += part[w].args.at.stats[i];
+    }
+    for (int w = 0; w < WORKERS; w++) {
+        memcpy(part[w].args.at.stats, all, sizeof all);
+        op_case_run(&part[w], ops, backend, GHP_PASS_FORWARD, NULL);
+        op_case_run(&part[w], ops, backend, GHP_PASS_BACKWARD_DATA, NULL);
+        check_part(&whole, &part[w], bound);
+        ghp_operand_set_release(&part[w]);
+    }
+    ghp_operand_set_release(&whole);
 }

@@ -38,6 +38,11 @@ void op_case_run(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
 void op_case_run_all(struct ghp_operand_set *set, const struct ghp_backend_ops *ops,
                      struct ghp_backend *backend);
 
+/* A loss whose 11 classes lie on 3 workers, of 4 columns each with padding behind the last, is that of whole rows:
+ * metrics, y and dx of the divided one are the whole one's within `bound`, and 0 where padding is. */
+void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                     int element_bytes, double bound);
+
 double op_case_get(const struct ghp_operand_set *set, const void *tensor, int64_t i);
 void op_case_set(const struct ghp_operand_set *set, void *tensor, int64_t i, double value);
 

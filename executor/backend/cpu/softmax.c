@@ -4,6 +4,8 @@
  * without branches, so that loops become vectors, and their sum is in double. Of images there is one row a sample, and
  * exponentials are the C library's in double.
  *
+ * Where classes are divided, columns behind the last class are padding: no pass reads them, y and dx are 0 there.
+ *
  * ghp-options: -O3 -ffp-contract=fast */
 #ifndef KERNEL
 #include "core/model/precision.h"
@@ -37,10 +39,40 @@ static void softmax_after(const struct ghp_local *local, const struct ghp_kernel
             args->at.metrics[i] += part_metrics(args, part)[i];
 }
 
+/* Classes among this worker's columns. */
+static int64_t classes_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    int64_t left = args->global_channels - args->first_channel;
+    return left < 0 ? 0 : left < local->c ? left : local->c;
+}
+
+struct row { /* what all parts together say of one */
+    double greatest, sum, label;
+    bool correct;
+};
+
+static struct row row_of(const struct ghp_local *local, const double *stats, int64_t n)
+{
+    int64_t step = local->n * local->h * GHP_ROW_COUNT;
+    const double *first = stats + n * GHP_ROW_COUNT, *best = first;
+    struct row row = {0};
+    for (int part = 1; part < local->parts; part++)
+        if (first[part * step + GHP_ROW_MAX] > best[GHP_ROW_MAX]) best = first + part * step;
+    row.greatest = best[GHP_ROW_MAX];
+    row.correct = best[GHP_ROW_CORRECT] > 0;
+    for (int part = 0; part < local->parts; part++) {
+        const double *of = first + part * step;
+        row.sum += of[GHP_ROW_SUM] * exp(of[GHP_ROW_MAX] - row.greatest);
+        row.label += of[GHP_ROW_LABEL];
+    }
+    return row;
+}
+
 #define BODY "executor/backend/cpu/softmax.c"
 #include "executor/backend/cpu/precisions.h"
 
 const struct ghp_cpu_kernel ghp_cpu_kernels_softmax[] = {
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_STATS, "loop", GHP_CPU_KERNEL_EACH(part_stats, NULL), NULL},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop",
      GHP_CPU_KERNEL_EACH(softmax_forward, softmax_after), metric_sums},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(softmax_data, NULL),
@@ -85,23 +117,78 @@ static double KERNEL(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, i
     return loss;
 }
 
-/* The same of one position. */
-static double KERNEL(position_row)(int64_t classes, const SCALAR *x, SCALAR *y, int64_t label)
+/* The greatest of a position's; returns the sum of exp(x - greatest). */
+static double KERNEL(position_sum)(int64_t classes, const SCALAR *x, float *greatest)
 {
-    float greatest = GET(x[0]);
+    float most = -INFINITY;
     double sum = 0.0;
-#pragma omp simd reduction(max : greatest)
-    for (int64_t i = 1; i < classes; i++)
-        greatest = GET(x[i]) > greatest ? GET(x[i]) : greatest;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < classes; i++)
+        most = GET(x[i]) > most ? GET(x[i]) : most;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < classes; i++)
-        sum += (double)ghp_exponential(GET(x[i]) - greatest);
-    float scale = (float)(1.0 / sum);
-    double loss = log(sum) - ((double)GET(x[label]) - (double)greatest);
+        sum += (double)ghp_exponential(GET(x[i]) - most);
+    *greatest = most;
+    return sum;
+}
+
+static void KERNEL(position_put)(int64_t classes, const SCALAR *x, SCALAR *y, float greatest,
+                                 float scale)
+{
 #pragma omp simd
     for (int64_t i = 0; i < classes; i++)
         y[i] = PUT(ghp_exponential(GET(x[i]) - greatest) * scale);
+}
+
+/* The same as softmax_row of one position. */
+static double KERNEL(position_row)(int64_t classes, const SCALAR *x, SCALAR *y, int64_t label)
+{
+    float greatest;
+    double sum = KERNEL(position_sum)(classes, x, &greatest);
+    double loss = log(sum) - ((double)GET(x[label]) - (double)greatest);
+    KERNEL(position_put)(classes, x, y, greatest, (float)(1.0 / sum));
     return loss;
+}
+
+/* What this worker's part of each row says; of all other parts zeros. */
+static void KERNEL(part_stats)(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args, struct ghp_share share)
+{
+    struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
+    int64_t classes = classes_of(local, args), step = local->n * local->h * GHP_ROW_COUNT;
+    for (int64_t n = rows.first; n < rows.end; n++) {
+        const SCALAR *x = (const SCALAR *)args->at.x[0] + n * local->c;
+        double *row = args->at.stats + n * GHP_ROW_COUNT;
+        int64_t label = args->at.labels[n] - args->first_channel;
+        float greatest;
+        for (int part = 0; part < local->parts; part++)
+            memset(row + part * step, 0, GHP_ROW_COUNT * sizeof *row);
+        row += args->first_channel / local->c * step;
+        row[GHP_ROW_SUM] = KERNEL(position_sum)(classes, x, &greatest);
+        row[GHP_ROW_MAX] = (double)greatest;
+        if (label < 0 || label >= classes) continue;
+        row[GHP_ROW_LABEL] = (double)GET(x[label]);
+        row[GHP_ROW_CORRECT] = KERNEL(is_greatest)(classes, x, label) ? 1.0 : 0.0;
+    }
+}
+
+static void KERNEL(part_forward)(const struct ghp_local *local,
+                                 const struct ghp_kernel_arguments *args, struct ghp_range rows,
+                                 double *sum)
+{
+    int64_t classes = classes_of(local, args);
+    for (int64_t n = rows.first; n < rows.end; n++) {
+        SCALAR *y = (SCALAR *)args->at.y + n * local->c;
+        struct row row = row_of(local, args->at.stats, n);
+        KERNEL(position_put)
+        (classes, (const SCALAR *)args->at.x[0] + n * local->c, y, (float)row.greatest,
+         (float)(1.0 / row.sum));
+        memset(y + classes, 0, (size_t)(local->c - classes) * sizeof *y);
+        if (n >= args->valid_samples * local->h || args->at.labels[n] < 0) continue;
+        sum[GHP_METRIC_LOSS] += log(row.sum) - (row.label - row.greatest);
+        sum[GHP_METRIC_CORRECT] += row.correct ? 1.0 : 0.0;
+        sum[GHP_METRIC_SAMPLES] += 1.0;
+    }
 }
 
 static void KERNEL(softmax_forward)(const struct ghp_local *local,
@@ -114,6 +201,10 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
     double *sum = part_metrics(args, share.part);
     for (int i = 0; i < GHP_METRIC_COUNT; i++)
         sum[i] = 0.0;
+    if (local->parts > 0) {
+        KERNEL(part_forward)(local, args, rows, sum);
+        return;
+    }
     for (int64_t row = rows.first; row < rows.end; row++) {
         int64_t label = row < args->valid_samples * local->h ? args->at.labels[row] : -1;
         const SCALAR *logits = x + row * classes;
@@ -128,11 +219,19 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
     }
 }
 
-/* The label's own: y - 1, or where y is rounded minus the sum of the others, which keeps its digits. */
-static float KERNEL(softmax_label)(const struct ghp_local *local, const SCALAR *y, int64_t label)
+/* The label's own: y - 1, or where y is rounded minus the sum of the others, which keeps its digits. Of classes that
+ * are divided it is what all parts say, which is not rounded. */
+static float KERNEL(softmax_label)(const struct ghp_local *local,
+                                   const struct ghp_kernel_arguments *args, int64_t n,
+                                   int64_t label)
 {
+    const SCALAR *y = (const SCALAR *)args->at.y + n * local->c;
     float others = 0;
     double sum = 0.0;
+    if (local->parts > 0) {
+        struct row row = row_of(local, args->at.stats, n);
+        return (float)(exp(row.label - row.greatest) / row.sum - 1.0);
+    }
     if (!ROUNDS) return GET(y[label]) - 1;
     if (local->h > 1) {
 #pragma omp simd reduction(+ : sum)
@@ -154,16 +253,17 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
     for (int64_t row = rows.first; row < rows.end; row++) {
         const SCALAR *y = (const SCALAR *)args->at.y + row * classes;
         SCALAR *dx = (SCALAR *)args->at.dx[0] + row * classes;
-        int64_t label = args->at.labels[row];
-        if (label < 0) {
+        int64_t label = args->at.labels[row] - (local->parts > 0 ? args->first_channel : 0);
+        if (args->at.labels[row] < 0) {
             memset(dx, 0, (size_t)classes * sizeof *dx);
             continue;
         }
-        float own = KERNEL(softmax_label)(local, y, label);
+        bool has_label = label >= 0 && label < classes;
+        float own = has_label ? KERNEL(softmax_label)(local, args, row, label) : 0;
 #pragma omp simd
         for (int64_t i = 0; i < classes; i++)
             dx[i] = PUT(GET(y[i]) * scale);
-        dx[label] = PUT(own * scale);
+        if (has_label) dx[label] = PUT(own * scale);
     }
 }
 

@@ -126,7 +126,7 @@ static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const stru
     enum ghp_status status;
 
     *kernel = NULL;
-    if (!ghp_op_has_pass(local->op, pass))
+    if (!ghp_local_has_pass(local, pass))
         return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no pass '%s'; ask for one that the operation has",
                         ghp_op_name(local->op), ghp_pass_name(pass));
     if (!takes(local->op, pass, fused)) return GHP_OK;

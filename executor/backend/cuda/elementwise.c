@@ -128,47 +128,6 @@ static enum ghp_status run_mul_data(struct ghp_cuda_kernel *kernel,
     return GHP_OK;
 }
 
-/* ---- the loss ---- */
-
-static struct ghp_softmax_job softmax_job(const struct ghp_local *l,
-                                          const struct ghp_kernel_arguments *args)
-{
-    return (struct ghp_softmax_job){.rows = l->n * l->h,
-                                    .classes = l->c,
-                                    .valid = args->valid_samples * l->h,
-                                    .x = args->at.x[0],
-                                    .y = args->at.y,
-                                    .labels = args->at.labels,
-                                    .metrics = args->at.metrics,
-                                    .scratch = args->at.scratch};
-}
-
-static enum ghp_status run_softmax(struct ghp_cuda_kernel *kernel,
-                                   const struct ghp_kernel_arguments *args)
-{
-    struct ghp_softmax_job job = softmax_job(&kernel->base.local, args);
-
-    return ghp_cuda_native_status(ghp_launch_softmax(ghp_cuda_launch(kernel->base.backend), &job),
-                                  kernel);
-}
-
-static enum ghp_status run_softmax_data(struct ghp_cuda_kernel *kernel,
-                                        const struct ghp_kernel_arguments *args)
-{
-    struct ghp_softmax_job job = softmax_job(&kernel->base.local, args);
-    const struct ghp_step_hyperparameters *step = args->hyperparameters;
-    struct ghp_softmax_scale scale = {args->loss_scale, step != NULL ? &step->loss_scale : NULL};
-
-    return ghp_cuda_native_status(
-        ghp_launch_softmax_back(ghp_cuda_launch(kernel->base.backend), &job, scale, args->at.dx[0]),
-        kernel);
-}
-
-static int64_t softmax_scratch(const struct ghp_local *l)
-{
-    return ghp_softmax_scratch(l->n * l->h);
-}
-
 /* ---- the table ---- */
 
 const struct ghp_cuda_native ghp_cuda_native_elementwise[] = {
@@ -180,7 +139,5 @@ const struct ghp_cuda_native ghp_cuda_native_elementwise[] = {
     {GHP_OP_ADD, GHP_PASS_BACKWARD_DATA, run_add_data, NULL, NULL},
     {GHP_OP_MUL, GHP_PASS_FORWARD, run_mul, NULL, NULL},
     {GHP_OP_MUL, GHP_PASS_BACKWARD_DATA, run_mul_data, NULL, NULL},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, run_softmax, softmax_scratch, NULL},
-    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, run_softmax_data, NULL, NULL},
     {.run = NULL},
 };

@@ -178,7 +178,7 @@ static enum ghp_status onednn_prepare_nchw16c(struct ghp_backend *backend,
     struct ghp_onednn_kernel *made = NULL;
     *kernel = NULL;
     ghp_parallel_threads(backend->config.threads);
-    if (ghp_op_has_pass(local->op, pass)) {
+    if (ghp_local_has_pass(local, pass)) {
         if (algorithm != NULL
                 ? strcmp(algorithm, GHP_WINOGRAD) == 0 && ghp_winograd_can(backend, local)
                 : is_winograd_first(backend, local, pass))
@@ -222,7 +222,7 @@ static enum ghp_status onednn_algorithms(struct ghp_backend *backend, const stru
 {
     names->n = 0;
     ghp_parallel_threads(backend->config.threads); /* what the library has depends on it */
-    if (!ghp_op_has_pass(local->op, pass)) return GHP_OK;
+    if (!ghp_local_has_pass(local, pass)) return GHP_OK;
     if (is_winograd_first(backend, local, pass)) ghp_onednn_add_name(names, GHP_WINOGRAD);
     if (local->op == GHP_OP_CONV2D)
         GHP_TRY(ghp_onednn_conv_algorithms(backend, local, pass, memory_formats, names));

@@ -1,59 +1,114 @@
 /* executor/backend/reference/softmax_cross_entropy.c - the loss: y = softmax(x); -log y[label] and whether the label's
  * is the greatest are added to the metrics. dx = (y - 1 at the label) loss_scale. A row is a position of a sample;
- * where its label is negative it is left out, and dx is 0. */
+ * where its label is negative it is left out, and dx is 0.
+ *
+ * Where classes are divided, x and y are a part of each row, STATS writes what enum ghp_row says of it, and the forward
+ * pass puts together what all parts said. Columns behind the last class are padding: no pass reads them, y and dx are 0
+ * there. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>
+#include <string.h>
 
-/* The first of the greatest. */
-static int64_t greatest_of(const double *x, int64_t n)
+/* Of a row of logits x, n of them; label < 0 or >= n: it is not among them. */
+static void say(const double *x, int64_t n, int64_t label, double row[GHP_ROW_COUNT])
 {
     int64_t greatest = 0;
 
+    memset(row, 0, GHP_ROW_COUNT * sizeof *row);
     for (int64_t i = 1; i < n; i++)
-        if (x[i] > x[greatest]) greatest = i;
-    return greatest;
+        if (x[i] > x[greatest]) greatest = i; /* of equals the first */
+    row[GHP_ROW_MAX] = n > 0 ? x[greatest] : -INFINITY;
+    for (int64_t i = 0; i < n; i++)
+        row[GHP_ROW_SUM] += exp(x[i] - x[greatest]);
+    if (label < 0 || label >= n) return;
+    row[GHP_ROW_LABEL] = x[label];
+    row[GHP_ROW_CORRECT] = greatest == label ? 1.0 : 0.0;
+}
+
+/* Classes among the columns. */
+static int64_t classes_of(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    int64_t left = args->global_channels - args->first_channel;
+
+    if (local->parts == 0 || left > local->c) return local->c;
+    return left > 0 ? left : 0;
+}
+
+static void stats(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
+{
+    int64_t rows = ghp_reference_pixels(local), own = args->first_channel / local->c;
+
+    memset(args->at.stats, 0, (size_t)ghp_local_stats_bytes(local));
+    for (int64_t n = 0; n < rows; n++)
+        say((const double *)args->at.x[0] + n * local->c, classes_of(local, args),
+            args->at.labels[n] - args->first_channel,
+            args->at.stats + (own * rows + n) * GHP_ROW_COUNT);
+}
+
+/* What all parts say of row n. */
+static void put_together(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
+                         int64_t n, double row[GHP_ROW_COUNT])
+{
+    int64_t rows = ghp_reference_pixels(local);
+    int greatest = 0;
+
+    memset(row, 0, GHP_ROW_COUNT * sizeof *row);
+#define PART(part, what) args->at.stats[((part)*rows + n) * GHP_ROW_COUNT + (what)]
+    for (int part = 1; part < local->parts; part++)
+        if (PART(part, GHP_ROW_MAX) > PART(greatest, GHP_ROW_MAX)) greatest = part;
+    row[GHP_ROW_MAX] = PART(greatest, GHP_ROW_MAX);
+    row[GHP_ROW_CORRECT] = PART(greatest, GHP_ROW_CORRECT);
+    for (int part = 0; part < local->parts; part++) {
+        row[GHP_ROW_SUM] +=
+            PART(part, GHP_ROW_SUM) * exp(PART(part, GHP_ROW_MAX) - row[GHP_ROW_MAX]);
+        row[GHP_ROW_LABEL] += PART(part, GHP_ROW_LABEL);
+    }
+#undef PART
 }
 
 static void forward(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t classes = local->c, rows = ghp_reference_pixels(local);
+    int64_t classes = classes_of(local, args), rows = ghp_reference_pixels(local);
 
     for (int64_t n = 0; n < rows; n++) {
-        const double *x = (const double *)args->at.x[0] + n * classes;
-        double *y = (double *)args->at.y + n * classes, sum = 0.0;
-        int64_t best = greatest_of(x, classes);
-
-        for (int64_t i = 0; i < classes; i++)
-            sum += exp(x[i] - x[best]);
+        const double *x = (const double *)args->at.x[0] + n * local->c;
+        double *y = (double *)args->at.y + n * local->c, row[GHP_ROW_COUNT];
         int32_t label = n < args->valid_samples * local->h ? args->at.labels[n] : -1;
+
+        if (local->parts > 0)
+            put_together(local, args, n, row);
+        else
+            say(x, classes, label, row);
         if (label >= 0) {
-            args->at.metrics[GHP_METRIC_LOSS] += log(sum) - (x[label] - x[best]);
-            args->at.metrics[GHP_METRIC_CORRECT] += best == label ? 1.0 : 0.0;
+            args->at.metrics[GHP_METRIC_LOSS] +=
+                log(row[GHP_ROW_SUM]) - (row[GHP_ROW_LABEL] - row[GHP_ROW_MAX]);
+            args->at.metrics[GHP_METRIC_CORRECT] += row[GHP_ROW_CORRECT];
             args->at.metrics[GHP_METRIC_SAMPLES] += 1.0;
         }
-        for (int64_t i = 0; i < classes; i++)
-            y[i] = exp(x[i] - x[best]) / sum;
+        for (int64_t i = 0; i < local->c; i++)
+            y[i] = i < classes ? exp(x[i] - row[GHP_ROW_MAX]) / row[GHP_ROW_SUM] : 0.0;
     }
 }
 
 static void backward_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t classes = local->c, rows = ghp_reference_pixels(local);
+    int64_t rows = ghp_reference_pixels(local);
     const double *y = args->at.y;
     double *dx = args->at.dx[0];
 
     for (int64_t n = 0; n < rows; n++)
-        for (int64_t i = 0; i < classes; i++) {
+        for (int64_t i = 0; i < local->c; i++) {
             int32_t label = args->at.labels[n];
-            double target = i == label ? 1.0 : 0.0;
+            double target = args->first_channel + i == label ? 1.0 : 0.0;
 
-            dx[n * classes + i] =
-                label < 0 ? 0.0 : (y[n * classes + i] - target) * args->loss_scale;
+            dx[n * local->c + i] =
+                label < 0 ? 0.0 : (y[n * local->c + i] - target) * args->loss_scale;
         }
 }
 
 const struct ghp_reference_kernel ghp_reference_softmax_cross_entropy[] = {
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_STATS, stats, GHP_REFERENCE_X, 0, NULL},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, backward_data, GHP_REFERENCE_Y, GHP_REFERENCE_DX,
      NULL},

@@ -291,7 +291,7 @@ static void check_local(const struct ghp_local *local, struct ghp_backend *backe
 
     twin_case_open(&c, ghp_backend_device(ops, backend), local, 2);
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        if (ghp_op_has_pass(local->op, order[i])) check_pass(&c, backend, order[i]);
+        if (ghp_local_has_pass(local, order[i])) check_pass(&c, backend, order[i]);
     twin_case_close(&c);
 }
 

@@ -235,7 +235,7 @@ static void check_memory_formats(const struct ghp_local *local,
 {
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
         struct ghp_algorithms names = {0};
-        if (!ghp_op_has_pass(local->op, (enum ghp_pass)pass)) continue;
+        if (!ghp_local_has_pass(local, (enum ghp_pass)pass)) continue;
         if (ghp_memory_format_fused(memory_formats) &&
             !ghp_memory_format_fuses(ops, fast, local->op, (enum ghp_pass)pass))
             continue;

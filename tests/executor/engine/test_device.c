@@ -327,7 +327,7 @@ static void check_opsets(void)
                                                   GHP_PASS_BACKWARD_STATS, GHP_PASS_BACKWARD_WEIGHT,
                                                   GHP_PASS_BACKWARD_DATA};
 
-            if (!ghp_op_has_pass(cases[i].op, order[pass])) continue;
+            if (!ghp_local_has_pass(&cases[i], order[pass])) continue;
             CHECK_STATUS(ghp_operand_set_run(&there, &locked_backend, backend, order[pass]),
                          GHP_OK);
             CHECK_STATUS(

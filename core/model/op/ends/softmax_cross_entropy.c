@@ -1,9 +1,15 @@
 /* core/model/op/ends/softmax_cross_entropy.c - the loss: softmax over the classes, and the mean of -log of the right
  * one.
  *
- * Of a sequence each position has a label and a loss. A negative label is ignored: it has no loss and no gradient. */
+ * Of a sequence each position has a label and a loss. A negative label is ignored: it has no loss and no gradient.
+ *
+ * The logits of a sequence may stay divided by classes. Then each worker says of its part of each row the few numbers
+ * of enum ghp_row, and from all workers' it has the loss and its part of the gradient. Of one vector a sample they are
+ * not worth a split of their own: gathered they are a thousandth of what a sequence's are. */
 #include "core/model/model_private.h"
 #include "core/model/op.h"
+
+#include <stdio.h>
 
 #define MAX_CLASSES (INT64_C(1) << 24)
 
@@ -22,15 +28,38 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     return GHP_OK;
 }
 
+static int64_t divides(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    if (kind == GHP_SPLIT_CHANNEL) return layer->in.axes == GHP_AXES_SEQUENCE ? layer->in.c : 0;
+    return kind == GHP_SPLIT_FULL ? 1 : 0;
+}
+
+static void localize(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
+                     struct ghp_local *local)
+{
+    (void)model;
+    (void)layer;
+    local->parts = parts > 1 ? parts : 0;
+}
+
+static void key(const struct ghp_local *local, char *text, size_t n)
+{
+    if (local->parts > 0) snprintf(text, n, " parts%d", local->parts);
+}
+
 const struct ghp_op_facts ghp_op_facts_softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_ROWS,
     .shape = shape,
-    .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_LABELS, GHP_AT_Y | GHP_AT_METRICS},
-               [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_LABELS, GHP_AT_DX}},
-    .divides = ghp_divides_samples,
+    .passes = {[GHP_PASS_STATS] = {GHP_AT_X | GHP_AT_LABELS, GHP_AT_STATS},
+               [GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_LABELS | GHP_AT_STATS,
+                                     GHP_AT_Y | GHP_AT_METRICS},
+               [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_LABELS | GHP_AT_STATS, GHP_AT_DX}},
+    .divides = divides,
+    .localize = localize,
+    .key = key,
     .is_loss = true,
     .runs_once = true,
 };

@@ -5,7 +5,7 @@
  * float or bfloat16 (`launch.bf16`); weights, gradients of weights, statistics and sums are float or double as said.
  * Sums that cross blocks go through scratch and are added in a fixed order: the same bits every time.
  *
- * They are in kernels/elementwise.cu (sums, bias, dropout, softmax), kernels/update.cu (optimizers), kernels/norm.cu
+ * They are in kernels/elementwise.cu (sums, bias, dropout), kernels/update.cu (optimizers), kernels/norm.cu
  * (sums over channels, batch norm, lrn), kernels/pool.cu, kernels/move.cu (copies in another order) and kernels/conv.cu
  * (plain convolutions and linear layers, for shapes that no library takes). A pass that is a launch alone is not
  * declared here: its row is beside its kernel (kernels/row.h). C11 and C++17 alike; tested by
@@ -102,28 +102,6 @@ struct ghp_square_parts {
 };
 cudaError_t ghp_launch_square(cudaStream_t stream, const struct ghp_square_tensor *tensors, int n,
                               struct ghp_square_parts parts, double *sum);
-
-/* Probabilities and, added to metrics (loss, correct, counted), the loss of the first `valid` rows whose label is not
- * negative.
- * scratch: ghp_softmax_scratch bytes. */
-struct ghp_softmax_job {
-    int64_t rows, classes, valid;
-    const void *x;
-    void *y;
-    const int32_t *labels;
-    double *metrics;
-    void *scratch;
-};
-int64_t ghp_softmax_scratch(int64_t rows);
-cudaError_t ghp_launch_softmax(struct ghp_launch launch, const struct ghp_softmax_job *job);
-/* dx = (y - [label]) scale, 0 of a negative label; at the label itself as the negative sum of the others, which keeps
- * its digits. */
-struct ghp_softmax_scale {
-    double given;
-    const double *at; /* in device memory, in place of `given`; or NULL */
-};
-cudaError_t ghp_launch_softmax_back(struct ghp_launch launch, const struct ghp_softmax_job *job,
-                                    struct ghp_softmax_scale scale, void *dx);
 
 /* ---- sums over channels: [rows][c] -> [c] ---- */
 

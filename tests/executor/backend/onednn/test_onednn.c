@@ -102,7 +102,7 @@ static void check_passes(const struct ghp_local *local, const struct ghp_backend
     must_init(&right, local);
     must_init(&got, local);
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
-        if (!ghp_op_has_pass(local->op, order[i])) continue;
+        if (!ghp_local_has_pass(local, order[i])) continue;
         memcpy(got.memory, right.memory, (size_t)right.bytes);
         op_case_run(&right, &ghp_backend_reference, reference, order[i], NULL);
         op_case_run(&got, by, backend, order[i], algorithm);
@@ -112,7 +112,8 @@ static void check_passes(const struct ghp_local *local, const struct ghp_backend
             if (!CHECK(strcmp(algorithm, "loop") != 0))
                 fprintf(stderr, "  in %s\n", op_case_text(local, order[i]));
 #endif
-        for (int64_t c = 0; got.args.at.stats != NULL && c < 2 * local->c; c++)
+        int64_t numbers = ghp_local_stats_bytes(local) / (int64_t)sizeof(double);
+        for (int64_t c = 0; c < numbers; c++)
             CHECK_NEAR(got.args.at.stats[c], right.args.at.stats[c], stats_bound(local, order[i]));
         for (int m = 0; got.args.at.metrics != NULL && m < GHP_METRIC_COUNT; m++)
             CHECK_NEAR(got.args.at.metrics[m], right.args.at.metrics[m], metric_bound(local));
@@ -327,7 +328,7 @@ static void check_opbench(const struct ghp_local *local)
         struct ghp_opbench *bench = NULL;
         int64_t alone = ghp_opbench_bytes(&task, 4);
 
-        if (!ghp_op_has_pass(local->op, task.pass)) continue;
+        if (!ghp_local_has_pass(local, task.pass)) continue;
         CHECK(alone > 0);
         if (i % 2 == 1) {
             task.other_bytes = 3 * alone + 1;
@@ -374,6 +375,8 @@ CHECK_TEST(onednn)
         check_threads(&cases[i]);
         check_opbench(&cases[i]);
     }
+    for (int b = 0; b < 4; b++)
+        op_case_divided(ops, backends[b], 4, 8 * FLT_EPSILON);
     check_choices();
     check_small_batch();
     check_winograd();

@@ -39,11 +39,12 @@ static void check_rows(const struct ghp_local *cases, int n)
                                         .k = 1,
                                         .p = 1,
                                         .q = 1,
-                                        .window = {.r = 1, .s = 1, .groups = 1}};
+                                        .window = {.r = 1, .s = 1, .groups = 1},
+                                        .parts = ghp_op_all()[op]->is_loss ? 2 : 0};
         int passes = 0, tested = 0;
 
         for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
-            bool has = ghp_op_has_pass(local.op, (enum ghp_pass)pass);
+            bool has = ghp_local_has_pass(&local, (enum ghp_pass)pass);
             struct ghp_kernel *kernel = NULL;
 
             passes += has ? 1 : 0;
@@ -74,7 +75,7 @@ static void forward(struct ghp_operand_set *set, struct ghp_backend *backend)
     for (int s = 0; trains_state(&set->local) && s < 2; s++)
         for (int64_t i = 0; i < set->local.c; i++)
             before[s][i] = op_case_get(set, set->args.at.state[s], i);
-    if (ghp_op_has_pass(set->local.op, GHP_PASS_STATS))
+    if (ghp_local_has_pass(&set->local, GHP_PASS_STATS))
         op_case_run(set, ops, backend, GHP_PASS_STATS, NULL);
     op_case_run(set, ops, backend, GHP_PASS_FORWARD, NULL);
     for (int s = 0; trains_state(&set->local) && s < 2; s++)
@@ -154,11 +155,11 @@ static void check_gradients(const struct ghp_local *local)
     clear_metrics(&set);
     op_case_run_all(&set, ops, doubles);
     clear_metrics(&set);
-    if (ghp_op_has_pass(local->op, GHP_PASS_BACKWARD_DATA))
+    if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_DATA))
         for (int i = 0; i < ghp_operand_set_inputs(local); i++)
             check_gradient(&set, (void *)(uintptr_t)set.args.at.x[i], set.args.at.dx[i],
                            ghp_operand_set_input_elements(local, i), "dx");
-    if (ghp_op_has_pass(local->op, GHP_PASS_BACKWARD_WEIGHT))
+    if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_WEIGHT))
         for (int i = 0; i < ghp_operand_set_weights(local); i++)
             check_gradient(&set, set.args.at.w[i], set.args.at.dw[i],
                            ghp_local_weight_elements(local) / ghp_operand_set_weights(local), "dw");
@@ -175,7 +176,7 @@ static void check_float(const struct ghp_local *local)
     op_case_run_all(&b, ops, doubles);
     for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
         struct op_tensor ta[OP_MAX_TENSORS], tb[OP_MAX_TENSORS];
-        if (!ghp_op_has_pass(local->op, (enum ghp_pass)pass)) continue;
+        if (!ghp_local_has_pass(local, (enum ghp_pass)pass)) continue;
         int n = op_case_written(&a, (enum ghp_pass)pass, ta);
         op_case_written(&b, (enum ghp_pass)pass, tb);
         for (int t = 0; t < n; t++) {
@@ -211,7 +212,7 @@ static void check_in_place(const struct ghp_local *local)
     CHECK_STATUS(ops->run(kernel, &over.args), GHP_OK);
     ops->release(kernel);
     CHECK(memcmp(apart.args.at.y, over.args.at.y, bytes) == 0);
-    if (ghp_op_has_pass(local->op, GHP_PASS_BACKWARD_DATA)) {
+    if (ghp_local_has_pass(local, GHP_PASS_BACKWARD_DATA)) {
         CHECK_STATUS(ops->prepare(doubles, local, GHP_PASS_BACKWARD_DATA, &kernel), GHP_OK);
         over.args.at.dx[0] = over.args.at.dy;
         CHECK_STATUS(ops->run(kernel, &apart.args), GHP_OK);
@@ -484,6 +485,7 @@ CHECK_TEST(reference)
     check_norm_halves();
     check_loss();
     check_ignored();
+    op_case_divided(ops, doubles, 8, 1e-14);
     check_update();
     check_gelu();
     check_position_norms();

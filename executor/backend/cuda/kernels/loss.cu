@@ -1,0 +1,274 @@
+// executor/backend/cuda/kernels/loss.cu - softmax cross-entropy, of whole rows and of rows whose classes are divided: one
+// block a row. The label's own gradient is the negative sum of the others, which keeps its digits; where classes are
+// divided it comes from what all parts said of the row (enum ghp_row). Columns behind the last class are padding: no
+// pass reads them, y and dx are 0 there.
+#include "executor/backend/cuda/kernels/common.cuh"
+#include "executor/backend/cuda/kernels/row.h"
+
+#include <math_constants.h>
+
+namespace
+{
+
+struct row_result {
+    double loss, correct, counted;
+};
+
+struct best {
+    float value;
+    int index;
+};
+
+// The greater; of equals the first.
+__device__ __forceinline__ best better(best a, best b)
+{
+    return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
+}
+
+__device__ best block_best(best mine)
+{
+    __shared__ best of_warp[32];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+
+    for (int offset = 16; offset > 0; offset /= 2) {
+        best other = {__shfl_down_sync(~0u, mine.value, offset),
+                      __shfl_down_sync(~0u, mine.index, offset)};
+        mine = better(mine, other);
+    }
+    __syncthreads();
+    if (lane == 0) of_warp[warp] = mine;
+    __syncthreads();
+    mine = of_warp[0];
+    for (int i = 1; i < warps; i++)
+        mine = better(mine, of_warp[i]);
+    return mine;
+}
+
+__device__ double block_sum(double mine)
+{
+    __shared__ double of_warp[32];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    double sum = 0;
+
+    for (int offset = 16; offset > 0; offset /= 2)
+        mine += __shfl_down_sync(~0u, mine, offset);
+    __syncthreads();
+    if (lane == 0) of_warp[warp] = mine;
+    __syncthreads();
+    for (int i = 0; i < warps; i++)
+        sum += of_warp[i];
+    return sum;
+}
+
+// What a launch works on. Of whole rows `first` is 0 and all columns are classes.
+struct loss_work {
+    int64_t rows, columns, classes; // columns of this worker, and classes among them
+    int64_t first;                  // class of the first column
+    int64_t valid;                  // rows before the padding of a batch
+    int parts;                      // 0: whole rows
+    const int32_t *labels;
+    double *stats;
+    const double *scale_at; // in device memory, in place of `scale`; or NULL
+    double scale;
+};
+
+struct loss_row { // what is known of one
+    double greatest, sum, label;
+    bool correct;
+};
+
+__device__ loss_row put_together(const loss_work &w, int64_t n)
+{
+    const double *first = w.stats + n * GHP_ROW_COUNT, *best = first;
+    int64_t step = w.rows * GHP_ROW_COUNT;
+    loss_row all = {0, 0, 0, false};
+
+    for (int part = 1; part < w.parts; part++)
+        if (first[part * step + GHP_ROW_MAX] > best[GHP_ROW_MAX]) best = first + part * step;
+    all.greatest = best[GHP_ROW_MAX];
+    all.correct = best[GHP_ROW_CORRECT] > 0;
+    for (int part = 0; part < w.parts; part++) {
+        const double *of = first + part * step;
+
+        all.sum += of[GHP_ROW_SUM] * exp(of[GHP_ROW_MAX] - all.greatest);
+        all.label += of[GHP_ROW_LABEL];
+    }
+    return all;
+}
+
+// Of this worker's columns of a row, by the whole block.
+template <typename T> __device__ loss_row look_at(const loss_work &w, const T *logits, int64_t label)
+{
+    best mine = {-CUDART_INF_F, 0x7fffffff};
+    double sum = 0;
+
+    for (int i = threadIdx.x; i < w.classes; i += blockDim.x)
+        mine = better(mine, best{widen(logits[i]), i});
+    mine = block_best(mine);
+    for (int i = threadIdx.x; i < w.classes; i += blockDim.x)
+        sum += (double)expf(widen(logits[i]) - mine.value);
+    sum = block_sum(sum);
+    bool here = label >= 0 && label < w.classes;
+
+    return loss_row{(double)mine.value, sum, here ? (double)widen(logits[label]) : 0.0,
+               here && mine.index == label};
+}
+
+template <typename T> __global__ void loss_stats_kernel(loss_work w, const T *x)
+{
+    int64_t n = blockIdx.x, step = w.rows * GHP_ROW_COUNT;
+    loss_row mine = look_at(w, x + n * w.columns, w.labels[n] - w.first);
+    double *to = w.stats + n * GHP_ROW_COUNT;
+    int64_t own = w.first / w.columns;
+
+    for (int part = threadIdx.x; part < w.parts; part += blockDim.x) {
+        to[part * step + GHP_ROW_MAX] = part == own ? mine.greatest : 0;
+        to[part * step + GHP_ROW_SUM] = part == own ? mine.sum : 0;
+        to[part * step + GHP_ROW_LABEL] = part == own ? mine.label : 0;
+        to[part * step + GHP_ROW_CORRECT] = part == own && mine.correct ? 1 : 0;
+    }
+}
+
+template <typename T> __global__ void loss_forward_kernel(loss_work w, const T *x, T *y, row_result *results)
+{
+    int64_t n = blockIdx.x;
+    const T *logits = x + n * w.columns;
+    T *out = y + n * w.columns;
+    int label = n < w.valid ? w.labels[n] : -1;
+    loss_row of = w.parts > 0 ? put_together(w, n) : look_at(w, logits, label);
+    float scale = (float)(1.0 / of.sum);
+
+    __syncthreads(); // y may be x
+    for (int i = threadIdx.x; i < w.columns; i += blockDim.x)
+        out[i] = narrow<T>(
+            i < w.classes ? expf(widen(logits[i]) - (float)of.greatest) * scale : 0.0f);
+    if (threadIdx.x == 0)
+        results[n] = label >= 0 ? row_result{log(of.sum) - (of.label - of.greatest),
+                                             of.correct ? 1.0 : 0.0, 1}
+                                : row_result{0, 0, 0};
+}
+
+// One block; each thread adds its rows in order, and the threads' sums are added in order.
+__global__ void metrics_kernel(int64_t rows, const row_result *results, double *metrics)
+{
+    double loss = 0, correct = 0, counted = 0;
+
+    for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
+        loss += results[i].loss;
+        correct += results[i].correct;
+        counted += results[i].counted;
+    }
+    loss = block_sum(loss);
+    correct = block_sum(correct);
+    counted = block_sum(counted);
+    if (threadIdx.x == 0) {
+        metrics[0] += loss;
+        metrics[1] += correct;
+        metrics[2] += counted;
+    }
+}
+
+template <typename T> __global__ void loss_back_kernel(loss_work w, const T *y, T *dx)
+{
+    float scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
+    int64_t n = blockIdx.x;
+    const T *p = y + n * w.columns;
+    T *out = dx + n * w.columns;
+    int64_t label = w.labels[n] < 0 ? -1 : w.labels[n] - w.first;
+    double others = 0;
+
+    if (w.parts > 0) {
+        loss_row of = put_together(w, n);
+
+        others = 1 - exp(of.label - of.greatest) / of.sum;
+    } else {
+        for (int i = threadIdx.x; i < w.columns; i += blockDim.x)
+            if (i != label) others += (double)widen(p[i]);
+        others = block_sum(others);
+    }
+    __syncthreads(); // dx may be y
+    for (int i = threadIdx.x; i < w.columns; i += blockDim.x)
+        out[i] = narrow<T>(w.labels[n] < 0 ? 0.0f
+                           : i == label    ? -(float)others * scale
+                                           : widen(p[i]) * scale);
+}
+
+unsigned loss_threads(int64_t columns)
+{
+    return columns <= 32 ? 32 : columns <= 128 ? 64 : 256;
+}
+
+loss_work loss_work_of(const ghp_local *local, const ghp_kernel_arguments *args)
+{
+    loss_work w = {};
+    int64_t left = args->global_channels - args->first_channel;
+
+    w.rows = local->n * local->h;
+    w.columns = w.classes = local->c;
+    w.parts = local->parts;
+    if (w.parts > 0) {
+        w.first = args->first_channel;
+        w.classes = left < 0 ? 0 : left < local->c ? left : local->c;
+    }
+    w.valid = args->valid_samples * local->h;
+    w.labels = args->at.labels;
+    w.stats = args->at.stats;
+    w.scale = args->loss_scale;
+    if (args->hyperparameters != NULL) w.scale_at = &args->hyperparameters->loss_scale;
+    return w;
+}
+
+cudaError_t loss_stats(ghp_launch launch, const ghp_local *local, const ghp_kernel_arguments *args)
+{
+    loss_work w = loss_work_of(local, args);
+
+    if (w.rows == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(loss_stats_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0, launch.stream, w,
+                (const T *)args->at.x[0]);
+    });
+}
+
+cudaError_t loss_forward(ghp_launch launch, const ghp_local *local, const ghp_kernel_arguments *args)
+{
+    loss_work w = loss_work_of(local, args);
+    row_result *results = (row_result *)args->at.scratch;
+
+    if (w.rows == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(loss_forward_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0, launch.stream, w,
+                (const T *)args->at.x[0], (T *)args->at.y, results);
+        enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, w.rows, results, args->at.metrics);
+    });
+}
+
+cudaError_t loss_backward(ghp_launch launch, const ghp_local *local, const ghp_kernel_arguments *args)
+{
+    loss_work w = loss_work_of(local, args);
+
+    if (w.rows == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(loss_back_kernel<T>, (unsigned)w.rows, loss_threads(w.columns), 0, launch.stream, w,
+                (const T *)args->at.y, (T *)args->at.dx[0]);
+    });
+}
+
+int64_t loss_scratch(const ghp_local *local)
+{
+    return local->n * local->h * (int64_t)sizeof(row_result);
+}
+
+} // namespace
+
+extern "C" const struct ghp_cuda_row ghp_cuda_rows_loss[] = {
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_STATS, loss_stats, nullptr},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, loss_forward, loss_scratch},
+    {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, loss_backward, nullptr},
+    {},
+};
