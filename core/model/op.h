@@ -40,12 +40,13 @@ enum ghp_pass {
 
 /* What each of m workers does of a layer (core/sharding/split.h). */
 enum ghp_split_kind {
-    GHP_SPLIT_DATA,    /* its own samples */
-    GHP_SPLIT_OUT,     /* its output channels */
-    GHP_SPLIT_IN,      /* its input channels, and a summand of the output */
-    GHP_SPLIT_CHANNEL, /* its channels, which depend on no others */
-    GHP_SPLIT_FULL,    /* the same as the others */
-    GHP_SPLIT_ROWS,    /* its rows of a table, and a summand of the output */
+    GHP_SPLIT_DATA,     /* its own samples */
+    GHP_SPLIT_OUT,      /* its output channels */
+    GHP_SPLIT_IN,       /* its input channels, and a summand of the output */
+    GHP_SPLIT_CHANNEL,  /* its channels, which depend on no others */
+    GHP_SPLIT_FULL,     /* the same as the others */
+    GHP_SPLIT_ROWS,     /* its rows of a table, and a summand of the output */
+    GHP_SPLIT_POSITION, /* its positions of a sequence, which depend on no others */
     GHP_SPLIT_COUNT
 };
 
@@ -155,9 +156,12 @@ struct ghp_op_facts {
     int32_t (*source)(const struct ghp_local *local, const int64_t out[3]);
 
     /* ---- division ---- */
-    /* The channels that a split other than data divides; of full 1; 0: the operation does not take it. NULL: each
+    /* The channels that a split other than data and position divides; of full 1; 0: the operation does not take it. NULL: each
      * channel depends on itself alone (ghp_divides_channels). */
     int64_t (*divides)(const struct ghp_layer *layer, enum ghp_split_kind kind);
+    /* Whether workers may have positions of a sequence each: every position depends on itself alone. Not said of
+     * matrix products and tables, whose weights would be summed as by data. */
+    bool by_position;
     /* What the local operation has beside its sizes; parts: workers among whom channels are divided. NULL: nothing. */
     void (*localize)(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
                      struct ghp_local *local);

@@ -129,7 +129,8 @@ static enum ghp_status take_metrics(struct space *space)
                                   .comm = GHP_COMM_ALL_REDUCE,
                                   .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
 
-        instr.ranks = ghp_ranks_replica(0, space->from[i].tp_size, space->how.problem.workers);
+        instr.ranks =
+            ghp_ranks_replica(0, ghp_split_sharers(space->from[i]), space->how.problem.workers);
         GHP_TRY(space->take(space, &instr, space->from[i]));
     }
     return GHP_OK;

@@ -17,12 +17,21 @@ int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *how, int layer, stru
     return sum;
 }
 
+static bool has_positions(enum ghp_op op)
+{
+    const struct ghp_op_param *params = ghp_op_of(op)->params;
+    for (int p = 0; p < ghp_op_params(op); p++)
+        for (int d = 0; d < GHP_MAX_DIMS; d++)
+            if (params[p].dims[d] == GHP_DIM_POSITION) return true;
+    return false;
+}
+
 int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split)
 {
     if (layer->n_params == 0 || (ghp_op_of(layer->op)->has_batch_statistics &&
                                  !layer->norm.local_stats && layer->norm.ghost_batch == 0))
         return 0;
-    return split.tp_size;
+    return has_positions(layer->op) ? split.tp_size : ghp_split_sharers(split);
 }
 
 /* Adds the gradients of the layer that comes next in backward order. */

@@ -101,7 +101,8 @@ static enum ghp_status emit_load(const struct ghp_emitter *e, struct ghp_split s
 int64_t ghp_labels_bytes(const struct ghp_model *model, struct ghp_split split,
                          struct ghp_problem problem)
 {
-    return ghp_layout_samples(ghp_split_layouts(split).x, problem) * ghp_model_labels(model) *
+    struct ghp_layout x = ghp_split_layouts(split).x;
+    return ghp_layout_samples(x, problem) * ghp_layout_positions(x, ghp_model_labels(model)) *
            (int64_t)sizeof(int32_t);
 }
 

@@ -36,8 +36,8 @@ struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program,
     int64_t holders = program->placement.problem.workers / parts, holder = number / parts;
 
     if (bucket->strip_bytes > 0) /* a subgroup that holds the same has the same strips */
-        return divided || number % split.tp_size == 0 ? in_strip(program, b, bucket)
-                                                      : (struct ghp_norm_share){0};
+        return divided || number % bucket->tp_size == 0 ? in_strip(program, b, bucket)
+                                                        : (struct ghp_norm_share){0};
     return (struct ghp_norm_share){.first = b->elements * holder / holders / 16 * 16,
                                    .end = holder + 1 == holders
                                               ? b->elements

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const split_names[] = {"data", "out", "in", "channel", "full", "rows"};
+static const char *const split_names[] = {"data", "out",  "in",      "channel",
+                                          "full", "rows", "position"};
 static const char *const layout_names[] = {"batch", "channel", "full", "partial", "sequence"};
 
 static const struct reshard_fact {
@@ -60,6 +61,8 @@ struct ghp_layouts ghp_split_layouts(struct ghp_split split)
                                GHP_LAYOUT_CHANNEL},
         [GHP_SPLIT_FULL] = {GHP_LAYOUT_FULL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL},
         [GHP_SPLIT_ROWS] = {GHP_LAYOUT_FULL, GHP_LAYOUT_PARTIAL, GHP_LAYOUT_FULL, GHP_LAYOUT_FULL},
+        [GHP_SPLIT_POSITION] = {GHP_LAYOUT_SEQUENCE, GHP_LAYOUT_SEQUENCE, GHP_LAYOUT_SEQUENCE,
+                                GHP_LAYOUT_SEQUENCE},
     };
     const enum ghp_layout_kind *k = kinds[split.kind];
     int m = split.tp_size;
@@ -127,12 +130,14 @@ const char *ghp_comm_name(enum ghp_comm_op op)
     return names[op];
 }
 
-/* Channels that a split divides, 0 where the operation does not take that kind of split. */
-static int64_t divided_channels(const struct ghp_layer *layer, enum ghp_split_kind kind)
+/* Channels, or positions, that a split divides, 0 where the layer does not take that kind of split. */
+static int64_t divided_parts(const struct ghp_layer *layer, enum ghp_split_kind kind)
 {
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);
 
     if (kind == GHP_SPLIT_DATA) return 1;
+    if (kind == GHP_SPLIT_POSITION)
+        return facts->by_position && layer->in.axes == GHP_AXES_SEQUENCE ? layer->in.h : 0;
     return (facts->divides != NULL ? facts->divides : ghp_divides_channels)(layer, kind);
 }
 
@@ -146,10 +151,10 @@ static bool ghost_batches_fit(const struct ghp_layer *layer, struct ghp_split sp
 
 static bool split_fits(const struct ghp_layer *layer, struct ghp_split split)
 {
-    int64_t channels = divided_channels(layer, split.kind);
-    if (channels == 0) return false;
+    int64_t n_parts = divided_parts(layer, split.kind);
+    if (n_parts == 0) return false;
     if (split.kind == GHP_SPLIT_DATA) return split.tp_size == 1;
-    return split.tp_size > 1 && (split.kind == GHP_SPLIT_FULL || channels % split.tp_size == 0);
+    return split.tp_size > 1 && (split.kind == GHP_SPLIT_FULL || n_parts % split.tp_size == 0);
 }
 
 static void kinds_text(const struct ghp_layer *layer, char *text, size_t n)
@@ -157,7 +162,7 @@ static void kinds_text(const struct ghp_layer *layer, char *text, size_t n)
     size_t used = 0;
     text[0] = '\0';
     for (int kind = GHP_SPLIT_DATA; kind < GHP_SPLIT_COUNT; kind++)
-        if (divided_channels(layer, (enum ghp_split_kind)kind) > 0 && used < n)
+        if (divided_parts(layer, (enum ghp_split_kind)kind) > 0 && used < n)
             used += (size_t)snprintf(text + used, n - used, "%s%s", used > 0 ? ", " : "",
                                      split_names[kind]);
 }
@@ -173,8 +178,8 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
                         "layer '%s' cannot take split '%s': %d workers are not a multiple of %d; "
                         "use a divisor of %d",
                         layer->name, text, problem.workers, split.tp_size, problem.workers);
-    int64_t channels = divided_channels(layer, split.kind);
-    if (channels == 0) {
+    int64_t n_parts = divided_parts(layer, split.kind);
+    if (n_parts == 0) {
         kinds_text(layer, kinds, sizeof kinds);
         return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) cannot take split '%s'; use one of %s",
                         layer->name, ghp_op_name(layer->op), text, kinds);
@@ -192,19 +197,21 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
                         layer->name, text, layer->norm.ghost_batch,
                         problem.global_batch / problem.workers * split.tp_size);
     if (split_fits(layer, split)) return GHP_OK;
-    const char *parts = layer->heads.size > 0 ? "heads" : "channels";
+    const char *parts = split.kind == GHP_SPLIT_POSITION ? "positions"
+                        : layer->heads.size > 0          ? "heads"
+                                                         : "channels";
     int64_t best = 1;
     for (int m = 2; m <= problem.workers; m++)
-        if (problem.workers % m == 0 && channels % m == 0) best = m;
+        if (problem.workers % m == 0 && n_parts % m == 0) best = m;
     if (best == 1)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' cannot take split '%s': %" PRId64
                         " %s are not a multiple of %d, nor of any divisor of %d workers; use data",
-                        layer->name, text, channels, parts, split.tp_size, problem.workers);
+                        layer->name, text, n_parts, parts, split.tp_size, problem.workers);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "layer '%s' cannot take split '%s': %" PRId64
                     " %s are not a multiple of %d; use TP size %" PRId64,
-                    layer->name, text, channels, parts, split.tp_size, best);
+                    layer->name, text, n_parts, parts, split.tp_size, best);
 }
 
 struct ghp_split ghp_split_of_tied(struct ghp_split table)
@@ -296,6 +303,11 @@ int64_t ghp_layout_positions(struct ghp_layout layout, int64_t positions)
     return layout.kind == GHP_LAYOUT_SEQUENCE ? positions / layout.tp_size : positions;
 }
 
+int ghp_split_sharers(struct ghp_split split)
+{
+    return split.kind == GHP_SPLIT_POSITION ? 1 : split.tp_size;
+}
+
 const char *ghp_split_kind_name(enum ghp_split_kind kind)
 {
     return split_names[kind];
@@ -341,8 +353,8 @@ enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
         (split->kind == GHP_SPLIT_DATA) != (tp_size == 1))
         return GHP_FAIL(
             GHP_ERR_INPUT,
-            "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M or rows:M "
-            "with M > 1",
+            "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M, rows:M or "
+            "position:M with M > 1",
             text);
     split->tp_size = (int)tp_size;
     return GHP_OK;

@@ -19,8 +19,8 @@
 #include "core/model/op.h"
 
 struct ghp_split { /* of one layer */
-    /* conv2d, linear: data | out | in; grouped conv2d: data | channel; embedding:
-     * data | out | rows; others: data | channel | full */
+    /* conv2d, linear: data | out | in; grouped conv2d: data | channel; embedding: data | out | rows; others: data |
+     * channel | full, of sequences also position */
     enum ghp_split_kind kind;
     int tp_size; /* 1 for data, else > 1, divides N */
 };
@@ -139,13 +139,15 @@ int64_t ghp_layout_channels(struct ghp_layout layout,
                             int64_t channels); /* channels each worker holds */
 /* Positions, of an image rows, that each worker holds. */
 int64_t ghp_layout_positions(struct ghp_layout layout, int64_t positions);
+/* Members of a subgroup that have the same positions of the same samples: 1 where each has its own. */
+int ghp_split_sharers(struct ghp_split split);
 const char *ghp_split_kind_name(enum ghp_split_kind kind);
 bool ghp_split_kind_find(const char *name, enum ghp_split_kind *kind);
 void ghp_split_format(struct ghp_split split, char *text, size_t n);    /* "data", "out:4" */
 void ghp_layout_format(struct ghp_layout layout, char *text, size_t n); /* "batch", "channel:4" */
 enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split);
 
-/* "choices" never exceed this for N up to 2^20 (divisors of N, three kinds). */
+/* "choices" never exceed this for N up to 2^20 (240 divisors of N, three kinds besides data). */
 enum { GHP_MAX_CHOICES = 720 };
 
 #endif

@@ -62,8 +62,9 @@ struct ghp_kernel_arguments { /* one execution of a kernel */
     /* dropout masks: keyed by (seed, step, layer, sample, element), never by rank */
     uint64_t seed, step;
     int layer;
-    int64_t first_sample;  /* position in the global batch of local sample 0 */
-    int64_t first_channel; /* of the whole tensor, of local channel 0 */
+    int64_t first_sample;   /* position in the global batch of local sample 0 */
+    int64_t first_position; /* of the whole sequence, of local position 0 */
+    int64_t first_channel;  /* of the whole tensor, of local channel 0 */
     int64_t global_channels;
     int64_t first_row; /* embedding: of the whole table, of local row 0 */
     bool adds_weight;  /* embedding: dw is added to what is there */

@@ -1,6 +1,9 @@
 /* executor/data/samples.c - see samples.h. */
 #include "executor/data/samples.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 struct making {
     const struct ghp_load *load;
     const struct ghp_supply *supply;
@@ -53,13 +56,32 @@ enum ghp_status ghp_samples_images(const struct ghp_load *load, const struct ghp
 
 int64_t ghp_load_label_bytes(const struct ghp_load *load)
 {
-    return load->labels * load->sample_labels * (int64_t)sizeof(int32_t);
+    return load->labels * load->positions * (int64_t)sizeof(int32_t);
+}
+
+/* One sample after the other: a source makes all labels of one. */
+static enum ghp_status cut_labels(const struct ghp_load *load, const struct ghp_supply *supply,
+                                  int32_t *labels)
+{
+    int32_t *all = ghp_alloc((size_t)load->sample_labels, sizeof(*all));
+    enum ghp_status status = all == NULL ? GHP_NO_MEMORY() : GHP_OK;
+
+    for (int64_t i = 0; i < load->labels && status == GHP_OK; i++) {
+        status = ghp_data_labels(supply->data, supply->set, supply->samples + load->first_label + i,
+                                 1, all);
+        if (status == GHP_OK)
+            memcpy(labels + i * load->positions, all + load->first_position,
+                   (size_t)load->positions * sizeof(*labels));
+    }
+    free(all);
+    return status;
 }
 
 enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp_supply *supply,
                                    int32_t *labels)
 {
     GHP_ASSERT(load->first_label + load->labels <= supply->n);
+    if (load->positions < load->sample_labels) return cut_labels(load, supply, labels);
     return ghp_data_labels(supply->data, supply->set, supply->samples + load->first_label,
                            load->labels, labels);
 }

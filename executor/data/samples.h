@@ -15,7 +15,9 @@ struct ghp_load {
     int64_t first_channel, channels;
     int64_t image_bytes;         /* of one sample's local channels */
     int64_t first_label, labels; /* samples whose labels are loaded */
-    int64_t sample_labels;       /* of one sample */
+    int64_t sample_labels;       /* of one sample, all of them */
+    int64_t first_position,
+        positions; /* of these that are loaded: all, or those of some positions */
     int element_bytes;
     int threads; /* that make samples, >= 1 */
 };
@@ -43,7 +45,9 @@ enum ghp_status ghp_samples_images(const struct ghp_load *load, const struct ghp
                                    struct ghp_range range, void *images);
 
 int64_t ghp_load_label_bytes(const struct ghp_load *load);
-/* The load's labels, [load->labels][load->sample_labels]. */
+/* The load's labels, [load->labels][load->positions].
+ *
+ * Returns   GHP_OK; GHP_ERR_INTERNAL naming a sample that is not in the source; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_samples_labels(const struct ghp_load *load, const struct ghp_supply *supply,
                                    int32_t *labels);
 

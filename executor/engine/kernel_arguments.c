@@ -54,6 +54,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
                                         .seed = work->seed,
                                         .step = step->index,
                                         .layer = instr->layer,
+                                        .first_position = at.first_position,
                                         .first_channel = at.first_channel,
                                         .global_channels = layer->in.c};
 
@@ -65,7 +66,8 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
     args.valid_samples = valid_in(at, step->valid);
     args.stats_delta_share = (double)instr->local.n / (double)work->problem.global_batch;
     args.stats_delta_adds = instr->micro > 0;
-    if (work->fault == GHP_FAULT_RANK_MASKS) args.first_sample = args.first_channel = 0;
+    if (work->fault == GHP_FAULT_RANK_MASKS)
+        args.first_sample = args.first_position = args.first_channel = 0;
     if (work->fault == GHP_FAULT_LOCAL_STATISTICS)
         args.stat_count = instr->local.n * instr->local.h * instr->local.w;
     return args;

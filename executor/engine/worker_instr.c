@@ -172,10 +172,10 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
 /* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
 static enum ghp_status keep_metrics(struct ghp_worker *w)
 {
-    int loss = w->work.model->n_layers - 1, tp_size = w->work.splits[loss].tp_size;
+    int loss = w->work.model->n_layers - 1, sharers = ghp_split_sharers(w->work.splits[loss]);
 
     if (w->program.placement.n_stages == 1) return GHP_OK;
-    if (ghp_worker_owns(w, loss) && w->program.placement.number % tp_size == 0) return GHP_OK;
+    if (ghp_worker_owns(w, loss) && w->program.placement.number % sharers == 0) return GHP_OK;
     return ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics],
                             GHP_METRIC_COUNT * sizeof(double));
 }

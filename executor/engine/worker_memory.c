@@ -24,6 +24,8 @@ static struct ghp_load load_of(const struct ghp_worker *w)
                              .first_label = l.first_sample,
                              .labels = ghp_worker_owns(w, loss) ? l.samples : 0,
                              .sample_labels = ghp_model_labels(work->model),
+                             .first_position = l.first_position,
+                             .positions = l.positions,
                              .element_bytes = work->element_bytes,
                              .threads = work->threads > 0 ? work->threads : 1};
 }

@@ -2,9 +2,9 @@
 #include "inspect/report/report_private.h"
 
 /* Fill and border of each kind of split: light enough for black text. */
-static const char *const colours[][2] = {{"#d9e8f7", "#2667a8"}, {"#fbe3cf", "#a34606"},
-                                         {"#d5eedf", "#21784a"}, {"#e9def7", "#7344ad"},
-                                         {"#f1e7c4", "#725807"}, {"#d2eff0", "#146c72"}};
+static const char *const colours[][2] = {
+    {"#d9e8f7", "#2667a8"}, {"#fbe3cf", "#a34606"}, {"#d5eedf", "#21784a"}, {"#e9def7", "#7344ad"},
+    {"#f1e7c4", "#725807"}, {"#d2eff0", "#146c72"}, {"#f7d9e6", "#9c2a5b"}};
 
 static void put_layer(struct ghp_page *page, const struct ghp_plan *plan, int layer)
 {

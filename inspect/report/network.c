@@ -322,7 +322,8 @@ static void put_legend(struct ghp_page *page, const struct ghp_report *report)
 {
     static const char *const meaning[] = {"each worker its samples", "output channels divided",
                                           "input channels divided",  "channels divided",
-                                          "all members do the same", "rows of a table divided"};
+                                          "all members do the same", "rows of a table divided",
+                                          "positions divided"};
     const struct ghp_plan *plan = report->plan;
 
     ghp_page_add(page, "<ul class=\"legend\">");

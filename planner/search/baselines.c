@@ -97,7 +97,8 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
     if (!ghp_split_kind_find(kind, &split.kind))
         return GHP_FAIL(
             GHP_ERR_USAGE,
-            "cannot read split '%s'; use data, out:M, in:M, channel:M or full:M, M a number or max",
+            "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M, rows:M or "
+            "position:M, M a number or max",
             text);
     for (int i = 0; i < domain->instance->n_choices[v]; ++i)
         if (split_of(domain, v, i)->kind == split.kind &&

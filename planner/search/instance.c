@@ -306,8 +306,9 @@ static enum ghp_status cost_metrics(const struct ghp_instance *in)
                                   .comm = GHP_COMM_ALL_REDUCE,
                                   .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
 
-        instr.ranks = ghp_ranks_replica(0, in->choices[in->first_choice[last] + i].tp_size,
-                                        in->how->problem.workers);
+        instr.ranks =
+            ghp_ranks_replica(0, ghp_split_sharers(in->choices[in->first_choice[last] + i]),
+                              in->how->problem.workers);
         in->metric_s[i] = 0;
         if (in->how->no_metrics || instr.ranks.count == 1 || in->n_stages > 1) continue;
         GHP_TRY(ghp_profile_cost(in->profile, &instr, in->how->problem.workers, &cost));

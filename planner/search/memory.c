@@ -223,7 +223,8 @@ static enum ghp_status instr_spans(struct maker *m, const struct ghp_instr *inst
 /* The receive segment that the layer's reduction asks for, or the metrics' for the last layer. */
 static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
 {
-    struct ghp_ranks ranks = ghp_ranks_replica(0, split.tp_size, m->in->how->problem.workers);
+    struct ghp_ranks ranks =
+        ghp_ranks_replica(0, ghp_split_sharers(split), m->in->how->problem.workers);
 
     if (m->in->n_stages > 1) ranks.count = m->in->how->problem.workers; /* of all stages */
 

@@ -219,7 +219,7 @@ static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_m
     load->supply.n = samples;
     load->part.channels = request.shape.c;
     load->part.image_bytes = image_bytes(model, m);
-    load->part.sample_labels = request.sample_labels;
+    load->part.sample_labels = load->part.positions = request.sample_labels;
     load->part.element_bytes = m->element_bytes;
     load->part.threads = m->threads > 0 ? m->threads : 1;
     load->images = ghp_alloc((size_t)samples, (size_t)load->part.image_bytes);

@@ -74,6 +74,36 @@ struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem 
     return splits;
 }
 
+/* The kind wanted of a layer whose first input lies so. */
+static enum ghp_split_kind sequence_kind(const struct ghp_layer *layer, enum ghp_layout_kind input)
+{
+    bool divided = input == GHP_LAYOUT_CHANNEL;
+
+    if (layer->n_inputs == 0) return GHP_SPLIT_FULL;
+    if (layer->op == GHP_OP_EMBEDDING) return GHP_SPLIT_ROWS;
+    if (layer->op == GHP_OP_LINEAR) return divided ? GHP_SPLIT_IN : GHP_SPLIT_OUT;
+    return divided ? GHP_SPLIT_CHANNEL : GHP_SPLIT_POSITION;
+}
+
+struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp_problem problem,
+                                       int m)
+{
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
+
+    if (splits == NULL) exit(1);
+    for (int i = 0; i < model->n_layers; i++) {
+        const struct ghp_layer *l = &model->layers[i];
+        enum ghp_layout_kind input =
+            l->n_inputs == 0 ? GHP_LAYOUT_BATCH : ghp_split_layouts(splits[l->inputs[0]]).y.kind;
+
+        splits[i] = (struct ghp_split){sequence_kind(l, input), m};
+        if (l->tied > 0) splits[i] = ghp_split_of_tied(splits[ghp_model_owner(model, i)]);
+        if (ghp_split_check(l, splits[i], problem) != GHP_OK)
+            splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    }
+    return splits;
+}
+
 struct ghp_split *case_staged_splits(const struct ghp_model *model, const struct ghp_staging *s,
                                      struct ghp_problem whole, unsigned seed)
 {
@@ -105,7 +135,7 @@ struct ghp_split *case_staged_splits(const struct ghp_model *model, const struct
 
 static bool has_pixels(const struct ghp_layer *layer)
 {
-    return layer->out.h * layer->out.w > 1;
+    return layer->out.axes == GHP_AXES_IMAGE;
 }
 
 /* Whether the output may lie in blocks as far as its readers' stages are concerned. */

@@ -19,6 +19,11 @@ const char *case_name(enum case_kind kind);
 struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem problem,
                               enum case_kind kind, unsigned seed, int most);
 
+/* Tensor and sequence parallelism over m workers: products by outputs and then by inputs, attention by heads, and what
+ * is between pairs of products by positions. One split a layer; the caller frees them. */
+struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp_problem problem,
+                                       int m);
+
 /* Splits of each layer inside its stage, one a layer; the caller frees them. NULL where a layer can take none.
  *
  * seed   draws them; 0: the first of each, data */

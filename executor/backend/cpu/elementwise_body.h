@@ -172,7 +172,7 @@ static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kern
                             struct ghp_range rows, const void *from, void *to)
 {
     struct mask mask = mask_of(local, args);
-    int64_t pixels = local->h * local->w, c = local->c;
+    int64_t pixels = local->h * local->w, first = args->first_position * local->w, c = local->c;
     const SCALAR *in = from;
     SCALAR *out = to;
     for (int64_t row = rows.first; row < rows.end;) {
@@ -183,8 +183,8 @@ static void KERNEL(dropout)(const struct ghp_local *local, const struct ghp_kern
         }
         mask.sample = (uint32_t)(args->first_sample + row / pixels);
         KERNEL(mask_run)
-        (&mask, pixel * args->global_channels + args->first_channel, count * c, in + row * c,
-         out + row * c);
+        (&mask, (first + pixel) * args->global_channels + args->first_channel, count * c,
+         in + row * c, out + row * c);
         row += count;
     }
 }

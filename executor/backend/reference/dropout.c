@@ -19,13 +19,13 @@ static bool keeps(const struct ghp_local *local, const struct ghp_kernel_argumen
 static void apply(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
                   const double *from, double *to)
 {
-    int64_t pixels = local->h * local->w, i = 0;
+    int64_t pixels = local->h * local->w, first = args->first_position * local->w, i = 0;
     double scale = 1.0 / (1.0 - local->norm.ratio);
 
     for (int64_t n = 0; n < local->n; n++)
         for (int64_t pixel = 0; pixel < pixels; pixel++)
             for (int64_t c = 0; c < local->c; c++, i++) {
-                int64_t element = pixel * args->global_channels + args->first_channel + c;
+                int64_t element = (first + pixel) * args->global_channels + args->first_channel + c;
 
                 to[i] = keeps(local, args, n, element) ? from[i] * scale : 0.0;
             }

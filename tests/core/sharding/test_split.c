@@ -131,7 +131,35 @@ static void test_choices(void)
                              .in = ghp_shape_image(10, 1, 1),
                              .out = ghp_shape_image(10, 1, 1)};
     CHECK_EQ(ghp_split_choices(&loss, four, splits, GHP_MAX_CHOICES), 3); /* data, full:2, full:4 */
+    CHECK_STATUS(ghp_split_check(&loss, (struct ghp_split){GHP_SPLIT_POSITION, 2}, four),
+                 GHP_ERR_INPUT);
+    CHECK_MESSAGE("use one of data, full");
     CHECK_STATUS(ghp_split_check(&loss, (struct ghp_split){GHP_SPLIT_FULL, 4}, four), GHP_OK);
+}
+
+/* Positions of a sequence, where each depends on itself alone. */
+static void test_positions(void)
+{
+    const struct ghp_split two = {GHP_SPLIT_POSITION, 2}, four = {GHP_SPLIT_POSITION, 4};
+    struct ghp_layer norm = {.name = "n",
+                             .op = GHP_OP_LAYER_NORM,
+                             .in = ghp_shape_sequence(12, 6),
+                             .out = ghp_shape_sequence(12, 6)};
+    struct ghp_split splits[GHP_MAX_CHOICES];
+    struct ghp_problem problem = {4, 8};
+    /* data, full:2, position:2, full:4 */
+    CHECK_EQ(ghp_split_choices(&norm, problem, splits, GHP_MAX_CHOICES), 4);
+    CHECK_STATUS(ghp_split_check(&norm, two, problem), GHP_OK);
+    CHECK_STATUS(ghp_split_check(&norm, four, problem), GHP_ERR_INPUT);
+    CHECK_MESSAGE("6 positions are not a multiple of 4; use TP size 2");
+    norm.in = norm.out = ghp_shape_image(12, 6, 1);
+    CHECK_STATUS(ghp_split_check(&norm, two, problem), GHP_ERR_INPUT);
+    CHECK_MESSAGE("use one of data, full");
+    norm.op = GHP_OP_ATTENTION;
+    norm.in = norm.out = ghp_shape_sequence(12, 6);
+    CHECK_STATUS(ghp_split_check(&norm, two, problem), GHP_ERR_INPUT);
+    CHECK_EQ(ghp_split_sharers(two), 1);
+    CHECK_EQ(ghp_split_sharers((struct ghp_split){GHP_SPLIT_FULL, 2}), 2);
 }
 
 /* Layers that share parameters hold the same parts of them, and lie in one stage and one micro-batch. */
@@ -212,6 +240,7 @@ CHECK_TEST(split)
 {
     test_changes();
     test_choices();
+    test_positions();
     test_tied();
     test_problem();
     test_text();

@@ -4,7 +4,8 @@
  * that a worker opens on a backend, for its own scratch and kernels. The example plans; and plans drawn by chance:
  * groups, splits, stages, micro-batches, shares of the samples, recomputed layers, bucket sizes, synchronisers, memory
  * formats, precisions and numerics, with fused kernels and without. Each drawn one is also saved and loaded, stands up
- * to what `ghp-inspect --verify` asks of it, and trains a step like one worker, as `ghp-run --verify 1` asks of it. */
+ * to what `ghp-inspect --verify` asks of it, and trains a step like one worker, as `ghp-run --verify 1` asks of it.
+ * So does tensor with sequence parallelism, in double. */
 #include "core/base/hash.h"
 #include "core/plan/plan.h"
 #include "executor/state/parameters.h"
@@ -17,9 +18,10 @@
 enum { BATCH = 48, SEEDS = 4 };
 
 static const char *const networks[] = {
-    GHP_SOURCE_DIR "/models/lenet5.json", GHP_SOURCE_DIR "/models/small-resnet.json",
+    GHP_SOURCE_DIR "/models/lenet5.json",         GHP_SOURCE_DIR "/models/small-resnet.json",
     GHP_SOURCE_DIR "/tests/executor/blocks.json", GHP_SOURCE_DIR "/tests/executor/joins.json",
-    GHP_SOURCE_DIR "/tests/executor/gated.json"};
+    GHP_SOURCE_DIR "/tests/executor/gated.json",  GHP_SOURCE_DIR "/tests/executor/sequence.json",
+    GHP_SOURCE_DIR "/tests/executor/tokens.json"};
 static struct ghp_transport *transport;
 static unsigned state = 20261u;
 static struct {
@@ -375,6 +377,26 @@ static void check_drawn(struct ghp_comm *world, int number)
     ghp_plan_release(&plan);
 }
 
+static void check_sequence(struct ghp_comm *world)
+{
+    static const char path[] = GHP_SOURCE_DIR "/tests/executor/sequence.json";
+    const struct bench_numbers numbers = {
+        .ops = ghp_backend_find("reference"), .element_bytes = 8, .batch = BATCH};
+    struct ghp_split *splits;
+    struct bench b;
+    int by_position = 0;
+
+    CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
+    splits = case_sequence_splits(&b.model, b.work.problem, b.work.problem.workers);
+    for (int v = 0; v < b.model.n_layers; v++)
+        by_position += splits[v].kind == GHP_SPLIT_POSITION;
+    CHECK(by_position > 5);
+    b.work.splits = splits;
+    check_training(&b, world, -1);
+    free(splits);
+    bench_close(&b);
+}
+
 CHECK_TEST(program_hash)
 {
     static const char *const examples[] = {"data", "ghp", "model", "owt"};
@@ -388,6 +410,7 @@ CHECK_TEST(program_hash)
                               GHP_STREAM_COMPUTE, &world),
         GHP_OK);
     if (transport->control->rank < 4) check_example(examples[transport->control->rank]);
+    check_sequence(world);
     for (int i = 0; i < n; i++)
         check_drawn(world, i);
     CHECK(seen.fused > n && seen.staged > n / 5 && seen.recomputed > n / 5);

@@ -19,10 +19,23 @@ static const char text[] =
     "{\"name\":\"more\",\"op\":\"linear\",\"features\":8},"
     "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}";
 
-/* The dimension that a split divides. */
-static int divided_by(enum ghp_split_kind kind)
+static const char sequence[] =
+    "{\"format\":\"ghp.model/1\",\"name\":\"s\",\"input\":{\"channels\":4,\"positions\":12},"
+    "\"layers\":[{\"name\":\"place\",\"op\":\"position_embedding\"},"
+    "{\"name\":\"norm\",\"op\":\"layer_norm\"},"
+    "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}";
+
+/* The dimension that a split divides, -1: none. */
+static int divided_by(enum ghp_split_kind split, const struct ghp_op_param *kind)
 {
-    return kind == GHP_SPLIT_IN ? 1 : 0;
+    enum ghp_dim by = split == GHP_SPLIT_POSITION ? GHP_DIM_POSITION : GHP_DIM_CHANNEL;
+
+    if (split == GHP_SPLIT_DATA || split == GHP_SPLIT_FULL) return -1;
+    if (split == GHP_SPLIT_IN) return 1;
+    if (kind->dims[0] != GHP_DIM_POSITION && split != GHP_SPLIT_POSITION) return 0;
+    for (int i = 0; i < GHP_MAX_DIMS; i++)
+        if (kind->dims[i] == by) return i;
+    return -1;
 }
 
 static int64_t index_at(const struct ghp_param *whole, int64_t element, int dim)
@@ -36,8 +49,8 @@ static void check_tensor(const struct ghp_op_param *kind, const struct ghp_local
                          struct ghp_split split, const struct ghp_param *tensor, int workers)
 {
     double whole[MOST], again[MOST] = {0}, part[MOST];
-    bool divides = split.kind != GHP_SPLIT_DATA && split.kind != GHP_SPLIT_FULL;
-    int dim = divided_by(split.kind);
+    int dim = divided_by(split.kind, kind);
+    bool divides = dim >= 0;
     int64_t held = 0;
 
     if (!CHECK(tensor->elements <= MOST)) return;
@@ -85,16 +98,22 @@ static int check_layer(const struct ghp_model *model, int layer, struct ghp_prob
     return tensors;
 }
 
-CHECK_TEST(shard)
+static int check_model(const char *description)
 {
     struct ghp_model model;
     int tensors = 0;
 
-    if (!CHECK_STATUS(ghp_model_parse(text, "m", &model), GHP_OK)) return check_end();
+    if (!CHECK_STATUS(ghp_model_parse(description, "m", &model), GHP_OK)) return 0;
     for (int workers = 1; workers <= 4; workers++)
         for (int v = 0; v < model.n_layers; v++)
             tensors += check_layer(&model, v, (struct ghp_problem){workers, 12});
-    CHECK(tensors > 100);
     ghp_model_release(&model);
+    return tensors;
+}
+
+CHECK_TEST(shard)
+{
+    CHECK(check_model(text) > 100);
+    CHECK(check_model(sequence) > 20);
     return check_end();
 }

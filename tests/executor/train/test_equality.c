@@ -1,7 +1,7 @@
 /* ghp-test: np=2,3 np_full=1,4 timeout=300
  *
- * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed splits
- * of a plain, a residual (batch norm, dropout), a gated (products, views, pads), a much joined network and three of
+ * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed splits,
+ * of sequences also tensor with sequence parallelism, of a plain, a residual (batch norm, dropout), a gated (products, views, pads), a much joined network and three of
  * sequences (one with tied weights), in double on the reference backend and in float on the fast one; a second run
  * gives the same bits; replicas hold the same bits; and each deliberate fault is caught. */
 #include "executor/state/parameters.h"
@@ -54,18 +54,15 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
     return true;
 }
 
-static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int most)
+static void check_splits(struct bench *b, const struct ghp_split *splits, const char *name)
 {
-    struct ghp_split *splits = case_splits(&b->model, b->work.problem, kind, seed, most);
     struct ghp_verification v = {0};
     uint64_t first = 0, second = 0;
 
     train(b, splits, &v, &first);
     if (!CHECK(v.passed)) {
-        fprintf(stderr,
-                "%s by '%s' (seed %u, degree <= %d) on %s, %d workers: e_w %.3g, e_g %.3g\n",
-                b->model.name, case_name(kind), seed, most, b->exec.backend_ops->name, workers,
-                v.weight_difference, v.gradient_difference);
+        fprintf(stderr, "%s by '%s' on %s, %d workers: e_w %.3g, e_g %.3g\n", b->model.name, name,
+                b->exec.backend_ops->name, workers, v.weight_difference, v.gradient_difference);
         for (int i = 0; i < v.n && transport->control->rank == 0; i++)
             fprintf(stderr, "    %s %.3g %.3g\n", v.verdicts[i].name,
                     v.verdicts[i].weight_difference, v.verdicts[i].gradient_difference);
@@ -74,6 +71,26 @@ static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int 
     train(b, splits, &v, &second);
     CHECK(first == second);
     ghp_verification_release(&v);
+}
+
+static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int most)
+{
+    struct ghp_split *splits = case_splits(&b->model, b->work.problem, kind, seed, most);
+    char name[64];
+
+    snprintf(name, sizeof name, "%s, seed %u, TP size <= %d", case_name(kind), seed, most);
+    check_splits(b, splits, name);
+    free(splits);
+}
+
+/* Tensor parallelism, and between its pairs of products each worker its positions. */
+static void check_sequence(struct bench *b)
+{
+    struct ghp_split *splits;
+
+    if (workers == 1 || b->model.layers[0].out.axes != GHP_AXES_SEQUENCE) return;
+    splits = case_sequence_splits(&b->model, b->work.problem, workers);
+    check_splits(b, splits, "tensor and sequence");
     free(splits);
 }
 
@@ -88,6 +105,7 @@ static void check_model(const char *model, const char *backend, int element_byte
     for (unsigned seed = 1; workers > 1 && seed <= (check_full() ? 4 : 1); seed++)
         check_case(&b, CASE_MIXED, seed, workers);
     if (workers == 4) check_case(&b, CASE_MIXED, 9, 2);
+    check_sequence(&b);
     bench_close(&b);
 }
 

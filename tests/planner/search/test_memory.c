@@ -95,6 +95,71 @@ static void check_file(const char *path, bool input_gradient)
     ghp_model_release(&model);
 }
 
+/* Tensor parallelism: products by outputs and then by inputs; what is between the pairs by `between`. */
+static void tensor_splits(const struct ghp_model *model, struct ghp_split between,
+                          struct ghp_split *splits)
+{
+    for (int v = 0; v < model->n_layers; ++v) {
+        const struct ghp_layer *l = &model->layers[v];
+        bool divided =
+            l->n_inputs > 0 && ghp_split_layouts(splits[l->inputs[0]]).y.kind == GHP_LAYOUT_CHANNEL;
+
+        splits[v] = between;
+        if (l->n_inputs == 0)
+            splits[v].kind = GHP_SPLIT_FULL;
+        else if (l->op == GHP_OP_EMBEDDING)
+            splits[v].kind = GHP_SPLIT_ROWS;
+        else if (l->op == GHP_OP_LINEAR)
+            splits[v].kind = divided ? GHP_SPLIT_IN : GHP_SPLIT_OUT;
+        else if (divided && l->op != GHP_OP_SOFTMAX_CE)
+            splits[v].kind = GHP_SPLIT_CHANNEL;
+    }
+}
+
+/* The program's arena, and the outputs of the layers that have the split. */
+static int64_t peak_of(const struct ghp_lowering *how, const struct ghp_split *splits,
+                       struct ghp_split of, int64_t *outputs)
+{
+    struct ghp_program program;
+    int64_t peak;
+
+    *outputs = 0;
+    if (!CHECK_STATUS(ghp_lower(how, splits, 0, &program), GHP_OK)) return 0;
+    for (int i = 0; i < program.n_buffers; ++i)
+        if (program.buffers[i].buffer_kind == GHP_BUFFER_OUTPUT && program.buffers[i].layer > 0 &&
+            ghp_split_same(splits[program.buffers[i].layer], of))
+            *outputs += program.buffers[i].bytes;
+    peak = program.peak_bytes;
+    ghp_program_release(&program);
+    return peak;
+}
+
+/* Between the pairs of products each worker has its positions, not a copy: its outputs there take an m-th, and its
+ * arena is smaller. */
+static void check_positions(void)
+{
+    enum { WORKERS = 4 };
+    const struct ghp_split copy = {GHP_SPLIT_FULL, WORKERS},
+                           position = {GHP_SPLIT_POSITION, WORKERS};
+    struct ghp_split splits[64];
+    struct ghp_model model;
+    int64_t copied, divided, peak, less;
+
+    if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/gpt-nano.json", &model), GHP_OK))
+        return;
+    struct ghp_lowering how = {
+        .model = &model, .problem = {WORKERS, 4 * WORKERS}, .element_bytes = 4};
+    CHECK(model.n_layers <= 64);
+    tensor_splits(&model, copy, splits);
+    peak = peak_of(&how, splits, copy, &copied);
+    tensor_splits(&model, position, splits);
+    less = peak_of(&how, splits, position, &divided);
+    CHECK(divided > 0);
+    CHECK_EQ(divided * WORKERS, copied);
+    CHECK(less < peak);
+    ghp_model_release(&model);
+}
+
 CHECK_TEST(memory)
 {
     for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
@@ -117,5 +182,8 @@ CHECK_TEST(memory)
     check_file(GHP_SOURCE_DIR "/models/vgg-a-32.json", true);
     check_file(GHP_SOURCE_DIR "/models/alexnet.json", false);
     check_file(GHP_SOURCE_DIR "/models/small-resnet.json", true);
+    check_file(GHP_SOURCE_DIR "/tests/executor/sequence.json", false);
+    check_file(GHP_SOURCE_DIR "/tests/executor/tokens.json", false);
+    check_positions();
     return check_end();
 }

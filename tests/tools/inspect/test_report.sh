@@ -162,7 +162,7 @@ themes = re.findall(r":root\s*\{([^}]*)\}", style)
 assert len(themes) == 2
 for theme in themes:
     v = {k: rgb(c) for k, c in re.findall(r"--([a-z0-9]+):\s*#([0-9a-f]+)", theme)}
-    tints = {k: [0.13 * v[k][i] + 0.87 * v["card"][i] for i in range(3)] for k in ("data", "out", "in", "channel", "full", "rows")}
+    tints = {k: [0.13 * v[k][i] + 0.87 * v["card"][i] for i in range(3)] for k in ("data", "out", "in", "channel", "full", "rows", "position")}
     pairs = [("ink", "ground", v["ground"]), ("soft", "ground", v["ground"]), ("ink", "card", v["card"]), ("soft", "card", v["card"]),
              ("change", "card", v["card"])]
     pairs += [(k, "card", v["card"]) for k in tints] + [(k, "its tint", t) for k, t in tints.items()]

@@ -66,4 +66,5 @@ const struct ghp_op_facts ghp_op_facts_activation = {
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_DY, GHP_AT_DX}},
     .in_place = ghp_in_place_always,
     .key = key,
+    .by_position = true,
 };

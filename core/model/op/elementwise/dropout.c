@@ -17,4 +17,5 @@ const struct ghp_op_facts ghp_op_facts_dropout = {
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_DY, GHP_AT_DX}},
     .in_place = ghp_in_place_always,
+    .by_position = true,
 };

@@ -28,4 +28,5 @@ const struct ghp_op_facts ghp_op_facts_gelu = {
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X, GHP_AT_Y},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DX}},
     .key = key,
+    .by_position = true,
 };

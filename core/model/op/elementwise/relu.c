@@ -9,4 +9,5 @@ const struct ghp_op_facts ghp_op_facts_relu = {
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_DY, GHP_AT_DX}},
     .in_place = ghp_in_place_always,
     .fused_as = GHP_FUSES_RELU,
+    .by_position = true,
 };

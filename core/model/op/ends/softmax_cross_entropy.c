@@ -62,4 +62,5 @@ const struct ghp_op_facts ghp_op_facts_softmax_cross_entropy = {
     .key = key,
     .is_loss = true,
     .runs_once = true,
+    .by_position = true,
 };

@@ -25,4 +25,5 @@ const struct ghp_op_facts ghp_op_facts_add = {
     .hands_gradient_on = true,
     .fuses = GHP_FUSES_RELU,
     .fused_as = GHP_FUSES_ADD,
+    .by_position = true,
 };

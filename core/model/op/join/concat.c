@@ -40,4 +40,5 @@ const struct ghp_op_facts ghp_op_facts_concat = {
     .divides = ghp_divides_samples,
     .localize = localize,
     .key = key,
+    .by_position = true,
 };

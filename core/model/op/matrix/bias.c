@@ -11,4 +11,5 @@ const struct ghp_op_facts ghp_op_facts_bias = {
     .in_place = ghp_in_place_always,
     .hands_gradient_on = true,
     .fused_as = GHP_FUSES_BIAS,
+    .by_position = true,
 };

@@ -32,4 +32,5 @@ const struct ghp_op_facts ghp_op_facts_layer_norm = {
     .saved_bytes = {saved_bytes},
     .divides = ghp_divides_samples,
     .has_bias = true,
+    .by_position = true,
 };

@@ -31,4 +31,5 @@ const struct ghp_op_facts ghp_op_facts_rms_norm = {
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY | GHP_AT_SAVED, GHP_AT_DW}},
     .saved_bytes = {saved_bytes},
     .divides = ghp_divides_samples,
+    .by_position = true,
 };

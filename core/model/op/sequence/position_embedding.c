@@ -21,4 +21,5 @@ const struct ghp_op_facts ghp_op_facts_position_embedding = {
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_DY, GHP_AT_DW}},
     .in_place = ghp_in_place_always,
     .hands_gradient_on = true,
+    .by_position = true,
 };

@@ -241,7 +241,7 @@ struct masking { // what does not change from element to element
     uint64_t seed;
     uint32_t layer, threshold;
     float scale;
-    int64_t pixels, c, global_channels, first_channel, first_sample;
+    int64_t pixels, c, global_channels, first_channel, first_pixel, first_sample;
 };
 
 // Four channels at once share a block of random numbers; else each element makes its own.
@@ -254,7 +254,7 @@ __global__ void dropout_kernel(int64_t groups, masking m, uint64_t given, const 
     for (int64_t g = first_item(); g < groups; g += item_stride()) {
         int64_t i = g * V, row = i / m.c, channel = i % m.c, sample = row / m.pixels;
         int64_t element =
-            row % m.pixels * m.global_channels + m.first_channel + channel; // of the whole sample
+            (m.first_pixel + row % m.pixels) * m.global_channels + m.first_channel + channel; // of the whole sample
         four random = philox(m.seed, (uint32_t)(element / 4), (uint32_t)(m.first_sample + sample),
                              step, m.layer);
         float z[V];
@@ -275,7 +275,7 @@ void launch_dropout_width(struct ghp_launch launch, const ghp_dropout_job *j)
 {
     int64_t groups = j->n * j->pixels * j->c / V;
     masking m = {j->seed, j->layer,           j->threshold,     j->scale,       j->pixels,
-                 j->c,    j->global_channels, j->first_channel, j->first_sample};
+                 j->c,    j->global_channels, j->first_channel, j->first_pixel, j->first_sample};
 
     enqueue(dropout_kernel<T, V>, blocks_for(groups), kThreads, 0, launch.stream, groups, m,
             j->step, j->step_at, (const T *)j->x, (T *)j->y);

@@ -57,7 +57,7 @@ struct ghp_bias_job {
 cudaError_t ghp_launch_bias(struct ghp_launch launch, const struct ghp_bias_job *job);
 
 struct ghp_dropout_job {
-    int64_t n, pixels, c, global_channels, first_channel, first_sample;
+    int64_t n, pixels, c, global_channels, first_channel, first_pixel, first_sample;
     uint64_t seed, step;
     uint32_t layer, threshold;
     float scale;
