@@ -97,7 +97,7 @@ mistake ignored-counted executor/data/data.c 's/\*labels -= of_sample\[at\] < 0;
 mistake bias-added-twice executor/engine/worker_instr.c \
     's/w->work.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/equality:np2
 mistake masks-by-rank executor/engine/kernel_arguments.c \
-    's/if (work->fault == GHP_FAULT_RANK_MASKS) //' executor/equality:np2
+    's/if (work->fault == GHP_FAULT_RANK_MASKS)$//' executor/equality:np2
 mistake local-statistics executor/engine/worker_instr.c \
     's/w->prepared\[i\].comm == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/equality:np2
 # attention: a key behind the diagonal, the sum before a new maximum, heads of keys that are not divided
@@ -128,8 +128,14 @@ mistake fused-by-nobody executor/engine/worker.c \
 mistake costed-otherwise executor/engine/worker.c \
     's/.bucket_bytes = w->work.bucket_bytes,/.bucket_bytes = w->work.bucket_bytes \/ 2,/' executor/program_hash:np4
 mistake split-off-by-one core/sharding/stage.c \
-    's/\(at.first_channel = rank % layout.tp_size \* at.channels\);/\1 + 1;/' \
+    's/\(at.first_channel = member \* at.channels\);/\1 + 1;/' \
     core/split core/stage core/transfer executor/reshard:np2
+# positions: those of the member before, a mask that every member has alike
+mistake positions-of-another core/sharding/stage.c \
+    's/\(at.first_position = member \* at.positions\);/\1 - at.positions;/' \
+    core/stage core/transfer executor/reshard:np2
+mistake mask-of-first-positions executor/engine/kernel_arguments.c \
+    's/.first_position = at.first_position,//' executor/equality:np2
 # a reader looks into the slot beside the writer's
 mistake wrong-slot executor/transport/mpi/shared_segment.h \
     's/ chunk % (uint32_t)shared->slots/ (chunk + (uint32_t)(rank != shared->index)) % (uint32_t)shared->slots/' \
