@@ -15,6 +15,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { LANES = 64 }; /* maxima side by side */
+
 /* A part's metrics, in scratch. */
 static double *part_metrics(const struct ghp_kernel_arguments *args, int part)
 {
@@ -117,14 +119,27 @@ static double KERNEL(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, i
     return loss;
 }
 
+static float KERNEL(greatest_of)(int64_t n, const SCALAR *x)
+{
+    float most[LANES];
+    int64_t i = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        most[lane] = -INFINITY;
+    for (; i + LANES <= n; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            most[lane] = GET(x[i + lane]) > most[lane] ? GET(x[i + lane]) : most[lane];
+    for (; i < n; i++)
+        most[0] = GET(x[i]) > most[0] ? GET(x[i]) : most[0];
+    for (int lane = 1; lane < LANES; lane++)
+        most[0] = most[lane] > most[0] ? most[lane] : most[0];
+    return most[0];
+}
+
 /* The greatest of a position's; returns the sum of exp(x - greatest). */
 static double KERNEL(position_sum)(int64_t classes, const SCALAR *x, float *greatest)
 {
-    float most = -INFINITY;
+    float most = KERNEL(greatest_of)(classes, x);
     double sum = 0.0;
-#pragma omp simd reduction(max : most)
-    for (int64_t i = 0; i < classes; i++)
-        most = GET(x[i]) > most ? GET(x[i]) : most;
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < classes; i++)
         sum += (double)ghp_exponential(GET(x[i]) - most);
