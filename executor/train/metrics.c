@@ -1,7 +1,7 @@
 /* executor/train/metrics.c - see metrics.h. */
 #include "executor/train/metrics.h"
 
-#include "core/base/json.h"
+#include "core/base/json_lines.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -93,11 +93,12 @@ void ghp_metrics_close(struct ghp_metrics *m)
 
 static enum ghp_status write_line(struct ghp_metrics *m, json_t *line)
 {
-    char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    char *text = NULL;
+    enum ghp_status status = line == NULL ? GHP_NO_MEMORY() : ghp_json_compact(line, &text);
     bool written;
 
     json_decref(line);
-    if (text == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(status);
     written = fprintf(m->file, "%s\n", text) > 0 && fflush(m->file) == 0;
     free(text);
     return written ? GHP_OK : fail_write(m);

@@ -1,5 +1,5 @@
 /* A resumed run's metrics file: lines of steps that will be trained again and a half-written last line go, what is no
- * metrics file stays as it is. */
+ * metrics file stays as it is. Numbers are written in full. */
 #include "core/base/file.h"
 #include "executor/train/metrics.h"
 #include "tests/check.h"
@@ -39,6 +39,22 @@ static void check_append(void)
     free(text);
 }
 
+/* Numbers read back to the same doubles. */
+static void check_digits(void)
+{
+    static const struct ghp_metrics_step line = {.loss = 1.0 / 3, .gradient_norm = 0.1};
+    struct ghp_metrics *m = NULL;
+    char *text = NULL;
+
+    CHECK_STATUS(ghp_metrics_open(path, false, &m), GHP_OK);
+    CHECK_STATUS(ghp_metrics_step(m, &line), GHP_OK);
+    ghp_metrics_close(m);
+    CHECK_STATUS(ghp_file_read(path, &text, NULL), GHP_OK);
+    CHECK(text != NULL && strstr(text, "\"loss\":0.3333333333333333,") != NULL);
+    CHECK(text != NULL && strstr(text, "\"gradient_norm\":0.1}") != NULL);
+    free(text);
+}
+
 CHECK_TEST(metrics)
 {
 #define STEP(n) "{\"step\":" n ",\"loss\":1.5}\n"
@@ -52,6 +68,7 @@ CHECK_TEST(metrics)
                  STEP("0") "a letter to a friend\n");
     CHECK_MESSAGE(path);
     check_append();
+    check_digits();
     unlink(path);
     return check_end();
 }
