@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/together/test_transformer_torch.sh - transformers trained by ghp are PyTorch's: losses, the norm of all
+# gradients and every gradient tensor, in float and double, on one worker and on four, by each way to divide them.
+# Wants a python3 (GHP_PYTHON) that has torch.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+python=${GHP_PYTHON:-python3}
+script=$GHP_SOURCE/tests/tools/together/transformer_torch.py
+
+"$python" -c 'import torch' 2>/dev/null || {
+    echo "skipped: '$python' has no torch; set GHP_PYTHON to one that has"
+    exit 77
+}
+
+"$python" "$script" make gpt gpt-tied llama llama-tied || exit 1
+mkdir runs
+
+# trained NETWORK.POSITIONS.BITS.IGNORED.PLAN WORKERS PLAN-OPTION...: the first step's gradients, which are the means
+# that AdamW keeps if it keeps nothing else; then ten steps
+trained() {
+    local network positions bits ignored run=runs/$1 workers=$2 numbers=(--precision float --backend onednn)
+    IFS=. read -r network positions bits ignored _ <<<"$1"
+    shift 2
+    [ "$bits" = 64 ] && numbers=(--precision double --backend reference)
+    [ "$ignored" = none ] || numbers+=(--ignore-label "$ignored")
+    mkdir "$run"
+    [ -e "$network.profile" ] || "$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e8,latency=1e-6 \
+        --model "$network" -o "$network.profile" >out 2>err || { fail "$run: $(cat err)"; return; }
+    [ -e "text.$positions" ] || # one batch: a step sees all, and their order does not count
+        head -c $((8 * positions + 1)) text >"text.$positions"
+    "$GHP_BIN/ghp-plan" "$network@$positions" --profile "$network.profile" --workers "$workers" --batch 8 \
+        --optimizer adamw --clip-norm 0.5 --no-break-even "$@" -o "$run/plan.json" >"$run/table" 2>err ||
+        { fail "$run: $(cat err)"; return; }
+    for part in '--steps 1 --beta1 0 --clip-norm 1e12 --checkpoint first' \
+        '--steps 10 --beta2 0.95 --metrics metrics'; do
+        # shellcheck disable=SC2086
+        (cd "$run" && mpirun --oversubscribe --bind-to none -n "$workers" "$GHP_BIN/ghp-run" plan.json --lr 0.003 \
+            --weight-decay 0.1 --data "bytes:../../text.$positions" --init "../../$network@$positions" --threads 1 \
+            --numerics exact "${numbers[@]}" $part) >out 2>err </dev/null || { fail "$run: $(head -3 err)"; return; }
+    done
+    echo "${run#runs/}: $(sed -n 's/^# \([0-9]* groups.*\)/\1/p' "$run/table")"
+}
+
+heads='*attn.?=out:4,*attn.heads=channel:4,*attn.c_proj=in:4'
+features='*mlp.c_fc=out:4,*mlp.act=channel:4,*mlp.c_proj=in:4'
+vocabulary='wte=rows:4,lm_head=out:4'
+llama_heads='*.?_proj=out:2,*.?_rotary=channel:2,*.self_attn.heads=channel:2,*.o_proj=in:2' # of 2 key/value heads
+llama_features='*.gate_proj=out:4,*.up_proj=out:4,*.mlp.act=channel:4,*.mlp.gated=channel:4,*.down_proj=in:4'
+llama_vocabulary='embed_tokens=rows:4,lm_head=out:4'
+
+trained gpt.64.64.none.all 4 --force "$heads,$features,$vocabulary"
+trained gpt.48.32.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 # less than the context
+trained gpt-tied.64.64.none.data 4 --strategy data
+trained gpt.64.64.37.data 4 --strategy data
+trained llama.64.32.none.heads 4 --force "$llama_heads"
+for bits in 32 64; do
+    full || continue
+    for network in gpt gpt-tied llama llama-tied; do
+        trained $network.64.$bits.none.one 1
+        trained $network.16.$bits.none.planned 4 --no-simplify
+        trained $network.48.$bits.37.one 1
+    done
+    for network in gpt llama; do
+        trained $network.64.$bits.none.data 4 --strategy data
+        trained $network.64.$bits.none.sharded 4 --strategy data --sync sharded
+    done
+    trained gpt.64.$bits.none.heads 4 --force "$heads"
+    trained gpt.64.$bits.none.features 4 --force "$features"
+    trained gpt.64.$bits.none.vocabulary 4 --force "$vocabulary"
+    trained gpt.64.$bits.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2
+    trained gpt.64.$bits.37.all 4 --force "$heads,$features,$vocabulary"
+    trained llama.64.$bits.none.features 4 --force "$llama_features"
+    trained llama.64.$bits.none.vocabulary 4 --force "$llama_vocabulary"
+    trained llama.64.$bits.none.stages 4 --stages 2,layers.1.input_layernorm:2 --micro-batches 2 \
+        --force '*.?_proj=out:2,*.o_proj=in:2'
+    trained llama.64.$bits.37.all 4 --force "$llama_heads,$llama_features,$llama_vocabulary"
+done
+# gpt-nano on the texts of licenses, 500 steps on four workers; the windows come in the order of the seed
+prose() {
+    local run=(mpirun --oversubscribe --bind-to none -n 4 "$GHP_BIN/ghp-run" prose/plan.json --data bytes:prose/text
+        --train-fraction 0.9 --threads 1)
+    mkdir prose
+    cat /usr/share/common-licenses/{GPL-3,GPL-2,LGPL-2.1,MPL-1.1,Apache-2.0} >prose/text 2>err ||
+        { echo "no licenses here to train on"; return; }
+    "$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/gpt-nano.json" --profile gpt.profile --workers 4 --batch 16 \
+        --optimizer adamw --clip-norm 0.5 --no-break-even --force "$heads,$features" -o prose/plan.json >out 2>err &&
+        "${run[@]}" --steps 1 --lr 0 --eval off --checkpoint prose/first >out 2>err </dev/null &&
+        "$GHP_BIN/ghp-inspect" prose/plan.json --export-hf prose/network \
+            --weights prose/first/checkpoint.safetensors >out 2>err &&
+        "${run[@]}" --steps 500 --lr 0.003 --weight-decay 0.1 --beta2 0.95 --init prose/network --run prose/run.json \
+            >out 2>err </dev/null || { fail "prose: $(head -3 err)"; return; }
+    "$python" "$script" prose prose || fail "500 steps are not PyTorch's"
+}
+full && prose
+"$python" "$script" compare || fail "ghp's are not PyTorch's"
+[ $failures -eq 0 ]
