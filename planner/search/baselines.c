@@ -128,28 +128,26 @@ static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *
                                    const char *text, int *forced)
 {
     const struct ghp_model *model = domain->instance->how->model;
-    bool plain = strpbrk(pattern, "*?[") == NULL, matched = false;
-    int choice;
+    bool plain = strpbrk(pattern, "*?[") == NULL, taken = false;
+    int choice, first = -1;
 
     for (int v = 0; v < model->n_layers; ++v) {
         if (fnmatch(pattern, model->layers[v].name, 0) != 0) continue;
-        matched = true;
+        if (first < 0) first = v;
         enum ghp_status status = find_choice(domain, v, text, &choice);
         if (status != GHP_OK)
             return GHP_FAIL(GHP_ERR_USAGE, "cannot read --force '%s=%s': %s", pattern, text,
                             ghp_status_message());
-        if (choice >= 0)
-            ghp_instance_choose(domain->instance, v, choice, forced);
-        else if (plain)
-            return fail_split(domain, v, text);
+        if (choice < 0 && plain) return fail_split(domain, v, text);
+        if (choice < 0) continue;
+        ghp_instance_choose(domain->instance, v, choice, forced);
+        taken = true;
     }
-    if (!matched)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--force names layer '%s', which model '%s' does not have; see ghp-inspect "
-                        "MODEL for its "
-                        "layers",
-                        pattern, model->name);
-    return GHP_OK;
+    if (first >= 0) return taken ? GHP_OK : fail_split(domain, first, text);
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--force names layer '%s', which model '%s' does not have; see ghp-inspect "
+                    "MODEL for its layers",
+                    pattern, model->name);
 }
 
 /* 64 well-mixed bits of a number (the finaliser of SplitMix64). */

@@ -101,6 +101,33 @@ refused 1 't10k-images-idx3-ubyte' run 2 plan.json --steps 1 --data idx:broken -
 refused 1 'data_batch_1.bin' run 2 plan.json --steps 1 --data cifar10:data
 refused 2 'data' run 2 plan.json --steps 1 --data tape:data
 
+# transformers
+nano=$models/gpt-nano.json
+"$GHP_BIN/ghp-profile" --analytic $law --model "$nano" -o nano.profile.json >/dev/null 2>&1 || exit 1
+plan "$nano" --profile nano.profile.json --workers 1 --batch 2 -o nano.json >/dev/null 2>&1 || exit 1
+head -c 1000 "$models/lenet5.json" >text
+run 1 nano.json --steps 1 --data bytes:text --checkpoint nano >/dev/null 2>&1 </dev/null &&
+    "$GHP_BIN/ghp-inspect" nano.json --export-hf folder --weights nano/checkpoint.safetensors >/dev/null 2>&1 || exit 1
+python3 - <<'PYTHON'
+import struct
+ids = struct.pack("<200H", *range(200))
+def shard(magic, version, tokens): return struct.pack("<256i", magic, version, tokens, *[0] * 253) + ids
+open("large", "wb").write(ids + struct.pack("<H", 256))
+open("cut", "wb").write(shard(20240520, 1, 1000))
+open("magic", "wb").write(shard(20240326, 3, 200))
+PYTHON
+refused 1 "'large' has the id 256 at byte 400 (token 200)" run 1 nano.json --steps 1 --data tokens:large
+refused 1 "'cut' is cut short: it has 1424 of the 3024 bytes" run 1 nano.json --steps 1 --data tokens:cut
+refused 1 "'magic' begins with 20240326, version 3: no tokens" run 1 nano.json --steps 1 --data tokens:magic
+refused 1 "context has 64; ask for at most" plan folder@65 --profile nano.profile.json --workers 1 --batch 2 -o no.json
+refused 1 "cannot make 5 heads of 32 channels" plan <(sed 's/"heads": 4/"heads": 5/' "$nano") \
+    --profile nano.profile.json --workers 1 --batch 2 -o no.json
+refused 2 "'h.0.attn.heads' cannot take split 'channel:8'; use one of .*channel:4" plan "$nano" \
+    --profile nano.profile.json --workers 8 --batch 8 --force '*.heads=channel:8' -o no.json
+LC_ALL=C sed -i 's/h.1.mlp.c_fc.bias/h.1.mlp.c_fc.bios/' folder/model.safetensors
+refused 1 "has no tensor 'transformer.h.1.mlp.c_fc.bias'" run 1 nano.json --steps 1 --data bytes:text --init folder
+untouched no.json
+
 # folders that cannot be written (root may write anywhere, so the folder is a file)
 touch occupied
 refused 1 'occupied' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 -o occupied/plan.json
