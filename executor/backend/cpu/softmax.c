@@ -234,6 +234,15 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
     }
 }
 
+static double KERNEL(sum_of)(int64_t n, const SCALAR *y)
+{
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)GET(y[i]);
+    return sum;
+}
+
 /* The label's own: y - 1, or where y is rounded minus the sum of the others, which keeps its digits. Of classes that
  * are divided it is what all parts say, which is not rounded. */
 static float KERNEL(softmax_label)(const struct ghp_local *local,
@@ -242,18 +251,14 @@ static float KERNEL(softmax_label)(const struct ghp_local *local,
 {
     const SCALAR *y = (const SCALAR *)args->at.y + n * local->c;
     float others = 0;
-    double sum = 0.0;
     if (local->parts > 0) {
         struct row row = row_of(local, args->at.stats, n);
         return (float)(exp(row.label - row.greatest) / row.sum - 1.0);
     }
     if (!ROUNDS) return GET(y[label]) - 1;
-    if (local->h > 1) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < local->c; i++)
-            sum += (double)(i == label ? 0 : GET(y[i]));
-        return (float)-sum;
-    }
+    if (local->h > 1)
+        return (float)-(KERNEL(sum_of)(label, y) +
+                        KERNEL(sum_of)(local->c - label - 1, y + label + 1));
     for (int64_t i = 0; i < local->c; i++)
         others += i == label ? 0 : GET(y[i]);
     return -others;
