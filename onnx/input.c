@@ -2,6 +2,7 @@
 #include "onnx/input.h"
 
 #include "onnx/operator/rows.h"
+#include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
 
 #include <inttypes.h>
@@ -144,26 +145,73 @@ static enum ghp_status put_layer(struct ghp_onnx_import *im, const struct ghp_on
     return status;
 }
 
-enum ghp_status ghp_onnx_input_add(struct ghp_onnx_import *im)
+/* Whether an input is what ghp knows of token ids: that none is padding, and which position each has. */
+static bool is_known(const struct ghp_onnx_value *value)
+{
+    return is_ids(value) &&
+           (strcmp(value->name, "attention_mask") == 0 || strcmp(value->name, "position_ids") == 0);
+}
+
+/* Such an input beside token ids as a constant: ones, or 0, 1, 2 and so on. */
+static enum ghp_status put_known(struct ghp_onnx_import *im, const struct ghp_onnx_value *value)
+{
+    int64_t positions = im->model.layers[0].out.h;
+    const int64_t once[2] = {1, positions}, all[2] = {im->batch, positions};
+    bool counts = strcmp(value->name, "position_ids") == 0;
+    double *values = ghp_onnx_keep(im, (size_t)positions, sizeof *values);
+    struct ghp_onnx_array *array = ghp_onnx_named(im, value->name);
+
+    if (values == NULL) return GHP_NO_MEMORY();
+    if (value->dims[1] > 0 && value->dims[1] != positions)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "%s: the input '%.96s' has %" PRId64
+                        " positions, but the token ids %" PRId64 "; make them as many",
+                        im->file->path, value->name, value->dims[1], positions);
+    for (int64_t i = 0; i < positions; ++i)
+        values[i] = counts ? (double)i : 1;
+    GHP_TRY(ghp_onnx_of_values(im, true, (struct ghp_onnx_sizes){2, once}, values, array));
+    array->name = value->name;
+    im->assumed = value->name;
+    (void)ghp_onnx_expand(array, 2, all); /* of one sample to all: it fits */
+    return GHP_OK;
+}
+
+/* Whether an input is data: needed, and no constant. */
+static bool is_wanted(struct ghp_onnx_import *im, const struct ghp_onnx_value *value)
+{
+    return value->name[0] != '\0' && ghp_onnx_named(im, value->name)->name == NULL &&
+           *ghp_onnx_wanted_of(im, value->name);
+}
+
+/* Whether the graph has other token ids than what is known of them. */
+static bool has_ids(struct ghp_onnx_import *im)
+{
+    for (int i = 0; i < im->file->n_inputs; ++i) {
+        const struct ghp_onnx_value *value = &im->file->inputs[i];
+
+        if (is_wanted(im, value) && is_ids(value) && !is_known(value)) return true;
+    }
+    return false;
+}
+
+/* The inputs that are samples. */
+static enum ghp_status add_samples(struct ghp_onnx_import *im, bool ids)
 {
     const struct ghp_onnx_value *first = NULL;
     int64_t all = 0;
     int data = 0;
 
-    im->batch = GHP_ONNX_BATCH;
     for (int i = 0; i < im->file->n_inputs; ++i) {
         struct ghp_onnx_value *value = &im->file->inputs[i];
         struct ghp_onnx_array array;
 
-        if (value->name[0] == '\0' || ghp_onnx_named(im, value->name)->name != NULL ||
-            !*ghp_onnx_wanted_of(im, value->name))
-            continue;
+        if (!is_wanted(im, value) || (ids && is_known(value))) continue;
         GHP_TRY(settle_positions(im, value));
         GHP_TRY(check_value(im, value));
         if (data++ == 0) {
             first = value;
             im->batch = batch_of(im, value);
-        } else if (is_ids(first) || is_ids(value)) {
+        } else if (ids) {
             return GHP_FAIL(GHP_ERR_INPUT,
                             "%s: the input '%.96s' stands beside token ids; ghp has them alone: "
                             "make '%.96s' a constant in the file",
@@ -182,4 +230,18 @@ enum ghp_status ghp_onnx_input_add(struct ghp_onnx_import *im)
         *ghp_onnx_named(im, value->name) = array;
     }
     return data == 0 ? GHP_OK : put_layer(im, first, data, all);
+}
+
+enum ghp_status ghp_onnx_input_add(struct ghp_onnx_import *im)
+{
+    bool ids = has_ids(im);
+
+    im->batch = GHP_ONNX_BATCH;
+    GHP_TRY(add_samples(im, ids));
+    for (int i = 0; ids && i < im->file->n_inputs; ++i) {
+        const struct ghp_onnx_value *value = &im->file->inputs[i];
+
+        if (is_wanted(im, value) && is_known(value)) GHP_TRY(put_known(im, value));
+    }
+    return GHP_OK;
 }

@@ -73,6 +73,14 @@ static void warn_of_shared(const struct ghp_onnx_import *import)
              s->tensor != NULL ? s->tensor : "", more);
 }
 
+static void warn_of_assumed(const struct ghp_onnx_import *import)
+{
+    if (import->assumed != NULL)
+        ghp_warn("%s: the input '%.96s' is taken as that of whole windows without padding: masks "
+                 "are ones, and positions count from 0",
+                 import->file->path, import->assumed);
+}
+
 /* A place in the description: the node that its layer is of, and what of it. */
 static void name_place(const void *context, const char *where, char *out, size_t n)
 {
@@ -119,6 +127,7 @@ enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model)
     status = import_place(path, &file, &import);
     if (status == GHP_OK) status = make_model(&import, model);
     if (status == GHP_OK) warn_of_shared(&import);
+    if (status == GHP_OK) warn_of_assumed(&import);
     ghp_onnx_import_release(&import);
     ghp_onnx_file_close(&file);
     return status;

@@ -208,20 +208,46 @@ static void check_refusals(void)
     refused(path, "y", GHP_ERR_INPUT, "joins samples with their positions");
 }
 
-/* A mask of padding is an input beside the ids. */
-static void check_two_inputs(void)
+/* A mask of padding and the places of positions are inputs beside the ids; others are refused. */
+static void check_other_inputs(void)
 {
-    struct ghp_onnx_value inputs[2];
+    struct ghp_onnx_value inputs[3];
 
     put_embeddings(S);
-    inputs[0] = ends[0];
-    inputs[1] = ends[0];
-    inputs[1].name = "attention_mask";
+    for (int i = 0; i < 3; i++)
+        inputs[i] = ends[0];
+    inputs[0].name = "attention_mask"; /* in front, as some have it */
+    inputs[2].name = "position_ids";
+    inputs[0].dims[1] = inputs[2].dims[1] = -1;
     graph.inputs = inputs;
-    graph.n_inputs = 2;
-    node("Gather", "t", "wpe.weight", "attention_mask");
-    node("Add", "y", "x1", "t");
-    refused(path, "y", GHP_ERR_INPUT, "the input 'attention_mask' stands beside token ids");
+    graph.n_inputs = 3;
+    put_rest();
+    in_names[5][1] = "position_ids"; /* looked up in place of those that are counted */
+    save(path, "y");
+    layers_are(path, true);
+    /* as many as the mask has ones up to each, less one */
+    in_names[5][1] = "places";
+    nodes[1].op = "CumSum";
+    nodes[1].n_inputs = 2;
+    in_names[1][0] = "attention_mask";
+    in_names[1][1] = "1";
+    nodes[2].op = "Sub";
+    in_names[2][0] = "sizes";
+    nodes[3].op = "Identity";
+    nodes[3].n_inputs = 1;
+    in_names[3][0] = "n";
+    nodes[4].op = "Identity";
+    nodes[4].n_inputs = 1;
+    in_names[4][0] = "counted";
+    save(path, "y");
+    layers_are(path, true);
+    inputs[2].dims[1] = S + 1;
+    in_names[5][1] = "position_ids";
+    refused(path, "y", GHP_ERR_INPUT, "has 5 positions, but the token ids 4");
+    inputs[2].dims[1] = S;
+    inputs[2].name = "token_type_ids";
+    in_names[5][1] = "token_type_ids";
+    refused(path, "y", GHP_ERR_INPUT, "the input 'token_type_ids' stands beside token ids");
 }
 
 CHECK_TEST(sequences)
@@ -239,7 +265,7 @@ CHECK_TEST(sequences)
     check_equal_by_chance();
     check_masks();
     check_refusals();
-    check_two_inputs();
+    check_other_inputs();
     unlink(path);
     return check_end();
 }
