@@ -2,16 +2,17 @@
 # bench/planner.sh - what a search costs: seconds of whole runs of ghp-plan, and the gap they leave, by laws of round
 # numbers.
 #
-# usage, from the source tree's root: bench/planner.sh [cases | growth [FOLDER]]
+# usage, from the source tree's root: bench/planner.sh [cases | deep | growth [FOLDER]]
 #   cases    networks of models/ and a chain of 96 repeated blocks, without and with priced memory traffic [default]
+#   deep     96 blocks each: a transformer as wide as GPT-2 774M on 1024 and 4096 workers, convolutions on 1024
 #   growth   vgg16 over 2 to 1024 workers, and chains of 6 to 96 blocks on 1024; drawn into FOLDER, if given, as
 #            workers.svg and layers.svg
 # Seconds are of the processor (user) and of the clock, start-up included: of GHP_REPEATS runs the least of each.
 # Environment: GHP_BIN folder of the tools [build/bin], GHP_REPEATS [5].
 set -u
 mode=${1:-cases} folder=${2:-} bin=${GHP_BIN:-build/bin} repeats=${GHP_REPEATS:-5}
-if [[ ! $mode =~ ^(cases|growth)$ ]] || [ $# -gt 2 ] || { [ $mode = cases ] && [ -n "$folder" ]; }; then
-    echo "usage: bench/planner.sh [cases | growth [FOLDER]]" >&2
+if [[ ! $mode =~ ^(cases|deep|growth)$ ]] || [ $# -gt 2 ] || { [ $mode != growth ] && [ -n "$folder" ]; }; then
+    echo "usage: bench/planner.sh [cases | deep | growth [FOLDER]]" >&2
     exit 2
 fi
 [ -z "$folder" ] || mkdir -p "$folder" || exit 1
@@ -56,6 +57,12 @@ if [ "$mode" = cases ]; then
         done
         plan mlp-96 "$work/mlp-96.json" 1024 65536 $traffic
     done
+elif [ "$mode" = deep ]; then
+    bench/chain.sh 96 gpt >"$work/gpt-96.json"
+    bench/chain.sh 96 conv >"$work/conv-96.json"
+    plan conv-96 "$work/conv-96.json" 1024 65536 free
+    plan gpt-96 "$work/gpt-96.json" 1024 4096 free
+    plan gpt-96 "$work/gpt-96.json" 4096 16384 free
 else
     for ((workers = 2; workers <= 1024; workers *= 2)); do
         plan vgg16 models/vgg16.json $workers $((64 * workers)) free

@@ -2,11 +2,13 @@
  *
  * State index of a table: mixed radix over the frontier's nodes, the newest with stride 1.  Leaving nodes are
  * minimised away as soon as their last consumer is taken. */
-#include "core/plan/frontier.h"
+#include "core/plan/frontier_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- open and close ---- */
 
 enum ghp_status ghp_frontier_open(const struct ghp_frontier_graph *graph, struct ghp_frontier *f)
 {
@@ -20,19 +22,26 @@ enum ghp_status ghp_frontier_open(const struct ghp_frontier_graph *graph, struct
     if (f->graph.most_states == 0) f->graph.most_states = GHP_FRONTIER_MOST;
     f->n_active = ghp_alloc(nodes, sizeof *f->n_active);
     f->active = ghp_alloc(choices, sizeof *f->active);
-    f->next_edge = ghp_alloc(edges, sizeof *f->next_edge);
+    f->next_edge = ghp_alloc(2 * (edges + nodes), sizeof *f->next_edge);
+    f->folds = ghp_alloc(nodes, sizeof *f->folds);
+    f->kept = ghp_alloc(4 * nodes + 1, sizeof *f->kept);
     f->node_cost = ghp_alloc(2 * choices, sizeof *f->node_cost);
     f->edge_cost = ghp_alloc(2 * pairs, sizeof *f->edge_cost);
     f->steps = ghp_alloc(nodes, sizeof *f->steps);
     f->row = ghp_alloc((size_t)most, sizeof *f->row);
-    if (f->n_active == NULL || f->active == NULL || f->next_edge == NULL || f->node_cost == NULL ||
-        f->edge_cost == NULL || f->steps == NULL || f->row == NULL) {
+    if (f->n_active == NULL || f->active == NULL || f->next_edge == NULL || f->folds == NULL ||
+        f->kept == NULL || f->node_cost == NULL || f->edge_cost == NULL || f->steps == NULL ||
+        f->row == NULL) {
         ghp_frontier_close(f);
         return GHP_NO_MEMORY();
     }
+    f->in_edges = f->next_edge + edges + nodes;
+    f->last = f->kept + nodes;
+    f->digit = f->last + nodes;
+    f->first_in = f->digit + nodes;
     f->node_least = f->node_cost + choices;
     f->edge_least = f->edge_cost + pairs;
-    return GHP_OK;
+    return ghp_frontier_fold(f);
 }
 
 void ghp_frontier_close(struct ghp_frontier *f)
@@ -41,6 +50,9 @@ void ghp_frontier_close(struct ghp_frontier *f)
     free(f->n_active);
     free(f->active);
     free(f->next_edge);
+    free(f->folds);
+    free(f->kept);
+    free(f->fold_cost);
     free(f->node_cost);
     free(f->edge_cost);
     free(f->steps);
@@ -51,41 +63,36 @@ void ghp_frontier_close(struct ghp_frontier *f)
     memset(f, 0, sizeof *f);
 }
 
-/* The last node that reads node v, -1: none. */
-static int last_reader(const struct ghp_frontier_graph *graph, int v)
-{
-    int last = -1;
-
-    for (int e = 0; e < graph->n_edges; ++e)
-        if (graph->edges[e].from == v && graph->edges[e].to > last) last = graph->edges[e].to;
-    return last;
-}
+/* ---- tables ---- */
 
 /* Finds the in-edges of node v from each node of the frontier before it. */
 static void hang_edges(struct ghp_frontier *f, struct ghp_frontier_step *s, int v)
 {
     for (int k = 0; k < s->n_before; ++k) {
         s->edges_at[k] = -1;
-        for (int e = 0; e < f->graph.n_edges; ++e) {
-            if (f->graph.edges[e].to != v || f->graph.edges[e].from != s->before[k]) continue;
+        for (int i = f->first_in[v]; i < f->first_in[v + 1]; ++i) {
+            int e = f->in_edges[i];
+
+            if (ghp_frontier_edge(f, e).from != s->before[k]) continue;
             f->next_edge[e] = s->edges_at[k];
             s->edges_at[k] = e;
         }
     }
 }
 
-/* The frontier after node v: strides in the table after, and the list before the next node. */
-static bool advance_frontier(struct ghp_frontier *f, int v)
+/* The frontier after the kept node `at`: strides in the table after, and the list before the next node. */
+static bool advance_frontier(struct ghp_frontier *f, int at)
 {
-    struct ghp_frontier_step *s = &f->steps[v];
-    struct ghp_frontier_step *next = v + 1 < f->graph.n_nodes ? &f->steps[v + 1] : NULL;
+    struct ghp_frontier_step *s = &f->steps[at];
+    struct ghp_frontier_step *next = at + 1 < f->n_kept ? &f->steps[at + 1] : NULL;
+    int v = f->kept[at];
     int64_t stride = 1;
     int kept = 0;
 
-    s->stays = last_reader(&f->graph, v) > v;
+    s->stays = f->last[v] > v;
     if (s->stays) stride = f->n_active[v];
     for (int k = s->n_before - 1; k >= 0; --k) {
-        bool stays = last_reader(&f->graph, s->before[k]) > v;
+        bool stays = f->last[s->before[k]] > v;
 
         s->kept_stride[k] = stays ? (int)stride : 0;
         if (stays) stride *= f->n_active[s->before[k]];
@@ -106,10 +113,11 @@ static bool lay_out(struct ghp_frontier *f, int64_t *total)
     f->steps[0].n_before = 0;
     f->steps[0].n_states_before = 1;
     *total = 0;
-    for (int v = 0; v < f->graph.n_nodes; ++v) {
-        struct ghp_frontier_step *s = &f->steps[v];
+    for (int at = 0; at < f->n_kept; ++at) {
+        struct ghp_frontier_step *s = &f->steps[at];
+        int v = f->kept[at];
 
-        if (!advance_frontier(f, v)) return false;
+        if (!advance_frontier(f, at)) return false;
         if ((int64_t)s->n_states_before * f->n_active[v] > f->graph.most_states) return false;
         hang_edges(f, s, v);
         s->table = *total;
@@ -119,8 +127,31 @@ static bool lay_out(struct ghp_frontier *f, int64_t *total)
     return true;
 }
 
+/* Tables of the folds. */
+static enum ghp_status make_fold_room(struct ghp_frontier *f)
+{
+    int64_t total = 0;
+
+    for (int k = 0; k < f->n_folds; ++k) {
+        struct ghp_frontier_fold *fold = &f->folds[k];
+
+        fold->table = total;
+        total += (int64_t)f->n_active[fold->from] * f->n_active[fold->to];
+    }
+    if (total > f->fold_room) {
+        free(f->fold_cost);
+        f->fold_room = 0;
+        f->fold_cost = ghp_alloc(2 * (size_t)total, sizeof *f->fold_cost);
+        if (f->fold_cost == NULL) return GHP_NO_MEMORY();
+        f->fold_room = total;
+    }
+    f->fold_least = f->fold_cost + f->fold_room;
+    return GHP_OK;
+}
+
 static enum ghp_status make_room(struct ghp_frontier *f, int64_t total)
 {
+    GHP_TRY(make_fold_room(f));
     if (total <= f->room) return GHP_OK;
     free(f->value);
     free(f->origin);
@@ -175,7 +206,7 @@ static void cost_row(const struct walk *w, int v)
     memcpy(row, &f->node_cost[f->graph.first_choice[v]], (size_t)n * sizeof *row);
     for (int k = 0; k < w->s->n_before; ++k)
         for (int e = w->s->edges_at[k]; e >= 0; e = f->next_edge[e]) {
-            const double *restrict cost = &f->edge_cost[f->graph.first_pair[e] + w->digit[k] * n];
+            const double *restrict cost = ghp_frontier_cost(f, e) + w->digit[k] * n;
 
             for (int j = 0; j < n; ++j)
                 row[j] += cost[j];
@@ -208,9 +239,10 @@ static void keep_least(double *value, int *origin, const double *row, double bef
     }
 }
 
-static void take_node(struct ghp_frontier *f, int v, const double *before)
+static void take_node(struct ghp_frontier *f, int at, const double *before)
 {
-    const struct ghp_frontier_step *s = &f->steps[v];
+    const struct ghp_frontier_step *s = &f->steps[at];
+    const int v = f->kept[at];
     double *value = &f->value[s->table];
     int *origin = &f->origin[s->table];
     struct walk w = {.f = f, .s = s};
@@ -232,10 +264,12 @@ static double forward_sweep(struct ghp_frontier *f)
     static const double nothing = 0;
     const double *before = &nothing;
 
-    for (int v = 0; v < f->graph.n_nodes; ++v) {
+    for (int v = 0; v < f->graph.n_nodes; ++v)
         if (f->n_active[v] == 0) return INFINITY;
-        take_node(f, v, before);
-        before = &f->value[f->steps[v].table];
+    ghp_frontier_cost_folds(f);
+    for (int at = 0; at < f->n_kept; ++at) {
+        take_node(f, at, before);
+        before = &f->value[f->steps[at].table];
     }
     return before[0];
 }
@@ -246,12 +280,14 @@ double ghp_frontier_solve(struct ghp_frontier *f, int *choice)
     int state = 0;
 
     if (choice == NULL || !(least < INFINITY)) return least;
-    for (int v = f->graph.n_nodes - 1; v >= 0; --v) {
-        int origin = f->origin[f->steps[v].table + state];
+    for (int at = f->n_kept - 1; at >= 0; --at) {
+        int origin = f->origin[f->steps[at].table + state], v = f->kept[at];
 
-        choice[v] = f->active[f->graph.first_choice[v] + origin % f->n_active[v]];
+        f->digit[v] = origin % f->n_active[v];
+        choice[v] = f->active[f->graph.first_choice[v] + f->digit[v]];
         state = origin / f->n_active[v];
     }
+    ghp_frontier_unfold(f, choice);
     return least;
 }
 
@@ -266,11 +302,12 @@ static void lower_to(double *restrict least, const double *restrict row, double 
 
 /* One node of the backward sweep: the least sum of the rest before each state, from the same after it.  `behind` is
  * NULL for the first node, before which there is nothing. */
-static void untake_node(struct ghp_frontier *f, int v, double *behind)
+static void untake_node(struct ghp_frontier *f, int at, double *behind)
 {
     static const double nothing = 0;
-    const struct ghp_frontier_step *s = &f->steps[v];
-    const double *before = v > 0 ? &f->value[f->steps[v - 1].table] : &nothing;
+    const struct ghp_frontier_step *s = &f->steps[at];
+    const double *before = at > 0 ? &f->value[f->steps[at - 1].table] : &nothing;
+    const int v = f->kept[at];
     const double *cost_to_go = &f->cost_to_go[s->table];
     struct walk w = {.f = f, .s = s};
     const int n = f->n_active[v];
@@ -287,8 +324,7 @@ static void untake_node(struct ghp_frontier *f, int v, double *behind)
             lower_to(&f->node_least[f->graph.first_choice[v]], f->row, before[state], n);
             for (int k = 0; k < s->n_before; ++k)
                 for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
-                    lower_to(&f->edge_least[f->graph.first_pair[e] + w.digit[k] * n], f->row,
-                             before[state], n);
+                    lower_to(ghp_frontier_least(f, e) + w.digit[k] * n, f->row, before[state], n);
         }
         if (behind != NULL) behind[state] = least;
     }
@@ -303,10 +339,13 @@ double ghp_frontier_marginals(struct ghp_frontier *f)
         f->node_least[i] = INFINITY;
     for (int i = 0; i < graph->first_pair[graph->n_edges]; ++i)
         f->edge_least[i] = INFINITY;
+    for (int64_t i = 0; i < f->fold_room; ++i)
+        f->fold_least[i] = INFINITY;
     if (!(least < INFINITY)) return least;
-    f->cost_to_go[f->steps[graph->n_nodes - 1].table] = 0;
-    for (int v = graph->n_nodes - 1; v >= 0; --v)
-        untake_node(f, v, v > 0 ? &f->cost_to_go[f->steps[v - 1].table] : NULL);
+    f->cost_to_go[f->steps[f->n_kept - 1].table] = 0;
+    for (int at = f->n_kept - 1; at >= 0; --at)
+        untake_node(f, at, at > 0 ? &f->cost_to_go[f->steps[at - 1].table] : NULL);
+    ghp_frontier_unfold_marginals(f);
     return least;
 }
 
@@ -323,39 +362,62 @@ struct list {
 };
 
 /* Sum of the node's cost and its in-edges', the earlier nodes' choices given. */
-static double cost_here(const struct list *l, int v, int j)
+static double cost_here(const struct list *l, int at, int j)
 {
     const struct ghp_frontier *f = l->f;
-    const struct ghp_frontier_step *s = &f->steps[v];
+    const struct ghp_frontier_step *s = &f->steps[at];
+    const int v = f->kept[at];
     double sum = f->node_cost[f->graph.first_choice[v] + j];
 
     for (int k = 0; k < s->n_before; ++k)
         for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
-            sum +=
-                f->edge_cost[f->graph.first_pair[e] + l->digit[s->before[k]] * f->n_active[v] + j];
+            sum += ghp_frontier_cost(f, e)[l->digit[s->before[k]] * f->n_active[v] + j];
     return sum;
 }
 
-/* Takes node v and those after it, `sum` so far. */
-static enum ghp_status list_from(struct list *l, int v, double sum)
+/* Takes a folded node and those folded before it, `sum` so far with the least of each fold. */
+static enum ghp_status list_folded(struct list *l, int number, double sum)
 {
     const struct ghp_frontier *f = l->f;
-    const struct ghp_frontier_step *s = &f->steps[v];
-    int after = 0;
+    const struct ghp_frontier_fold *fold = &f->folds[number];
+    int a, b;
 
-    if (v == f->graph.n_nodes) {
+    if (number < 0) {
         if (l->left-- == 0) l->all = false;
         return l->all ? l->visitor->visit(l->visitor->context, l->choice, &l->below) : GHP_OK;
     }
+    a = l->digit[fold->from];
+    b = l->digit[fold->to];
+    for (int j = 0; j < f->n_active[fold->node] && l->all; ++j) {
+        double here = sum + (ghp_frontier_through(f, fold, a, j, b) -
+                             f->fold_cost[fold->table + a * f->n_active[fold->to] + b]);
+
+        if (!(here < l->below)) continue;
+        l->digit[fold->node] = j;
+        l->choice[fold->node] = f->active[f->graph.first_choice[fold->node] + j];
+        GHP_TRY(list_folded(l, number - 1, here));
+    }
+    return GHP_OK;
+}
+
+/* Takes the kept node `at` and those after it, `sum` so far. */
+static enum ghp_status list_from(struct list *l, int at, double sum)
+{
+    const struct ghp_frontier *f = l->f;
+    const struct ghp_frontier_step *s = &f->steps[at];
+    int after = 0, v;
+
+    if (at == f->n_kept) return list_folded(l, f->n_folds - 1, sum);
+    v = f->kept[at];
     for (int k = 0; k < s->n_before; ++k)
         after += s->kept_stride[k] * l->digit[s->before[k]];
     for (int j = 0; j < f->n_active[v] && l->all; ++j) {
-        double here = sum + cost_here(l, v, j);
+        double here = sum + cost_here(l, at, j);
 
         if (!(here + f->cost_to_go[s->table + after + (s->stays ? j : 0)] < l->below)) continue;
         l->digit[v] = j;
         l->choice[v] = f->active[f->graph.first_choice[v] + j];
-        GHP_TRY(list_from(l, v + 1, here));
+        GHP_TRY(list_from(l, at + 1, here));
     }
     return GHP_OK;
 }

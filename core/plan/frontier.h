@@ -6,6 +6,10 @@
  * taken whose earliest nodes have the lowest choices.  Forward and backward tables together give
  * *min-marginals*: for each choice (and pair) the least sum of any assignment that contains it, all in one sweep.
  *
+ * Where three or more chains lead from one node to another (queries, keys and values, from a norm to their attention),
+ * the nodes inside are *folded* first: for each pair of choices at the two ends the least of what is between. The chains
+ * then cost their own tables, and not the product of all.
+ *
  * Not for wide graphs: a table has the product of the frontier's choice counts as entries, and ghp_frontier_set
  * refuses beyond GHP_FRONTIER_MOST.
  *
@@ -41,18 +45,34 @@ struct ghp_frontier_step {          /* taking one node */
     int64_t table; /* where its tables start */
 };
 
+/* A node inside a chain, minimised away between two others: `in` -> node -> `out`. */
+struct ghp_frontier_fold {
+    int node, from, to; /* from: the chain's first end; to: what is behind the node */
+    int in, out;        /* edges; `in` is that of the fold before, behind a chain's first node */
+    int64_t
+        table; /* of its costs, n_active[from] x n_active[to]; it is edge n_edges + its number */
+};
+
 struct ghp_frontier {
     struct ghp_frontier_graph graph;
-    int *n_active;      /* a node: choices in play */
-    int *active;        /* first_choice[v] + k: the choice that is k-th in play */
-    int *next_edge;     /* an edge: next in-edge of the same node from the same node, -1: none */
+    int *n_active;  /* a node: choices in play */
+    int *active;    /* first_choice[v] + k: the choice that is k-th in play */
+    int *next_edge; /* an edge: next in-edge of the same node from the same node, -1: none */
+    int n_folds, n_kept;
+    struct ghp_frontier_fold *folds; /* a chain's from its first end on */
+    int *kept;                       /* the other nodes, in their order */
+    int *last;                       /* a kept node: the last that reads it, -1: none */
+    int *first_in, *in_edges; /* a node's edges from kept ones: first_in[v] .. first_in[v + 1] */
+    double *fold_cost, *fold_least; /* their tables */
+    int64_t fold_room;
+    int *digit;         /* a node's choice, counted among those in play */
     double *node_cost;  /* first_choice[v] + k; may be INFINITY */
     double *edge_cost;  /* first_pair[e] + a * n_active[to] + b; may be INFINITY */
     double *node_least; /* marginals, indexed as the costs */
     double *edge_least;
-    struct ghp_frontier_step *steps;
-    double *value; /* all tables after each step */
-    int *origin;   /* for each of those states: state before * n_active + own choice that gave it */
+    struct ghp_frontier_step *steps; /* a kept node */
+    double *value;                   /* all tables after each step */
+    int *origin; /* for each of those states: state before * n_active + own choice that gave it */
     double *cost_to_go; /* after each of those states: least sum of the rest (marginals) */
     double *row;        /* one node's choices */
     int64_t room;       /* entries allocated in each of these tables */

@@ -283,12 +283,23 @@ static enum ghp_status on_listed(void *context, const int *choice, double *below
     return GHP_OK;
 }
 
+static enum ghp_status on_counted(void *context, const int *choice, double *below)
+{
+    (void)context;
+    (void)choice;
+    (void)below;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_dual_list(struct ghp_dual *dual, double cutoff, int most, bool *all)
 {
     struct listing l = {.dual = dual};
+    struct ghp_frontier_visitor counter = {.visit = on_counted};
     struct ghp_frontier_visitor visitor = {.visit = on_listed, .context = &l};
 
     for (int k = 0; k < dual->n_constraints; ++k)
         if (ghp_dual_is_limit(dual, k)) l.constant += dual->weight[k];
+    GHP_TRY(ghp_frontier_list(&dual->frontier, cutoff + l.constant, most, &counter, all));
+    if (!*all) return GHP_OK; /* looking at each would be in vain */
     return ghp_frontier_list(&dual->frontier, cutoff + l.constant, most, &visitor, all);
 }

@@ -130,7 +130,7 @@ static void check_list(struct ghp_frontier *f, const struct sums *sums)
     CHECK_EQ(visits, sums->n_below - 1);
 }
 
-static void check_case(const struct ghp_instance *in, struct random_source *s)
+static void check_case(const struct ghp_instance *in, struct random_source *s, int folds)
 {
     size_t choices = (size_t)in->first_choice[in->n_layers],
            pairs = (size_t)in->first_pair[in->n_edges];
@@ -146,6 +146,7 @@ static void check_case(const struct ghp_instance *in, struct random_source *s)
 
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
     CHECK_STATUS(ghp_frontier_open(&graph, &f), GHP_OK);
+    if (folds >= 0) CHECK_EQ(f.n_folds, folds);
     for (int v = 0; v < in->n_layers; ++v) /* some choices and pairs are out of play */
         if (in->n_choices[v] > 1 && random_below(s, 3) == 0)
             ghp_domain_drop(&domain, v, random_below(s, in->n_choices[v]));
@@ -168,6 +169,39 @@ static void check_case(const struct ghp_instance *in, struct random_source *s)
     free(block);
 }
 
+/* Three chains of two, one and one layers between two layers, as those of queries, keys and values. */
+static void check_chains(void)
+{
+    static const char text[] =
+        "{\"format\": \"ghp.model/1\", \"name\": \"chains\", \"input\": {\"channels\": 4}, "
+        "\"layers\": ["
+        "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 4, \"bias\": false},"
+        "{\"name\": \"q\", \"op\": \"linear\", \"features\": 4, \"bias\": false},"
+        "{\"name\": \"q2\", \"op\": \"relu\"},"
+        "{\"name\": \"k\", \"op\": \"linear\", \"features\": 4, \"bias\": false, \"inputs\": "
+        "[\"fc\"]},"
+        "{\"name\": \"v\", \"op\": \"relu\", \"inputs\": [\"fc\"]},"
+        "{\"name\": \"join\", \"op\": \"concat\", \"inputs\": [\"q2\", \"k\", \"v\", \"fc\"]},"
+        "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
+    struct ghp_profile profile;
+    struct ghp_model model;
+    struct ghp_instance in;
+
+    if (!CHECK_STATUS(ghp_model_parse(text, "chains", &model), GHP_OK) ||
+        !CHECK_STATUS(analytic_profile(1e12, 1e9, 1e-5, &profile), GHP_OK))
+        return;
+    struct ghp_lowering how = {.model = &model, .problem = {2, 8}, .element_bytes = 4};
+    if (CHECK_STATUS(ghp_instance_init(&how, &profile, 2, &in), GHP_OK))
+        for (uint64_t seed = 0; seed < (uint64_t)check_cases(40); ++seed) {
+            struct random_source s = {.state = 5000 + seed};
+
+            check_case(&in, &s, 4);
+        }
+    ghp_instance_release(&in);
+    ghp_profile_release(&profile);
+    ghp_model_release(&model);
+}
+
 CHECK_TEST(frontier)
 {
     for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
@@ -179,9 +213,10 @@ CHECK_TEST(frontier)
         struct ghp_lowering how = {.model = &c.model, .problem = c.problem, .element_bytes = 4};
         if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK))
             break;
-        check_case(&in, &s);
+        check_case(&in, &s, -1);
         ghp_instance_release(&in);
         random_case_release(&c);
     }
+    check_chains();
     return check_end();
 }
