@@ -17,7 +17,7 @@
  * > 0 these are numbers of a stage's workers, and the map of struct ghp_ranks says where they are. */
 struct kind {
     int count, stride, workers;
-    int held, group, from;
+    int held, group, from, part, skip;
     int apart; /* distance between a group's first two ranks: what tables know groups by */
 };
 
@@ -27,8 +27,15 @@ static struct kind kind_of(struct ghp_ranks ranks, int workers)
                     ? ranks.stride
                     : ghp_ranks_at(ranks, 1) - ghp_ranks_at(ranks, 0);
 
-    return (struct kind){ranks.count, ranks.stride, workers, ranks.held,
-                         ranks.group, ranks.from,   apart};
+    return (struct kind){.count = ranks.count,
+                         .stride = ranks.stride,
+                         .workers = workers,
+                         .held = ranks.held,
+                         .group = ranks.group,
+                         .from = ranks.from,
+                         .part = ranks.part,
+                         .skip = ranks.skip,
+                         .apart = apart};
 }
 
 /* Messages that leave the node of ranks a .. b - 1 when every group of the block at `base` exchanges in pairs: q
@@ -48,7 +55,10 @@ static int64_t leaving_block(struct kind kind, int64_t base, int64_t a, int64_t 
 /* The rank with a number. */
 static int64_t rank_of(struct kind kind, int64_t number)
 {
-    return number / kind.held * kind.group + kind.from + number % kind.held;
+    int64_t place = number % kind.held;
+
+    return number / kind.held * kind.group + kind.from + place +
+           (place >= kind.part ? kind.skip : 0);
 }
 
 /* Members of the number's group in ranks a .. b - 1, itself included: on both sides as far as the node reaches. */

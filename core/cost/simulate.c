@@ -2,8 +2,8 @@
  *
  * Compute and communication stream work through the list. While both are busy each runs slower by the profile's overlap
  * slowdowns; a blocking reshard concurrent with a reduction shares the link, and waits for what is queued there.
- * Several workers (one a stage) wait for each other through their sends and receives, and to take the norm of all
- * gradients together. Every rule here only asks that certain other instructions are done, or all have come to one, so
+ * Several workers (one a stage) wait for each other through their sends and receives, to take the norm of all gradients
+ * together, and to sum gradients of parameters that two stages have. Every rule here only asks that certain other instructions are done, or all have come to one, so
  * whether all can go on does not depend on how long anything takes. */
 #include "core/cost/simulate_private.h"
 
@@ -75,11 +75,44 @@ static bool all_have_come(const struct machine_state *s, int step)
     return true;
 }
 
+/* Whether two stages sum the gradients of parameters that both have. */
+static bool is_of_two_stages(const struct ghp_instr *instr)
+{
+    return instr->ranks.part > 0 && ghp_instr_reduces(instr);
+}
+
+/* Whether the compute stream has passed an instruction of the communication stream. */
+static bool has_passed(const struct actor *a, int step, int index)
+{
+    const struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
+    if (compute->step != step) return compute->step > step;
+    return compute->at >= compute->n || compute->list[compute->at] > index;
+}
+
+/* Whether the worker takes no part in the sum of a layer's gradients with another stage, or has come to it. */
+static bool has_come_to_sum(const struct actor *a, int step, int layer)
+{
+    const struct stream_state *comm = &a->streams[GHP_STREAM_COMM];
+    int i = 0;
+    while (i < comm->n && (!is_of_two_stages(&a->program->instrs[comm->list[i]]) ||
+                           a->program->instrs[comm->list[i]].layer != layer))
+        i++;
+    if (i == comm->n) return true;
+    if (comm->step != step) return comm->step > step;
+    return comm->at > i || (comm->at == i && has_passed(a, step, comm->list[i]));
+}
+
+static bool both_have_come(const struct machine_state *s, int step, int layer)
+{
+    for (int k = 0; k < s->n_actors; k++)
+        if (!has_come_to_sum(&s->actors[k], step, layer)) return false;
+    return true;
+}
+
 /* Whether the lane's next instruction may start now. */
 static bool ready(const struct machine_state *s, const struct actor *a, enum ghp_stream stream)
 {
     const struct stream_state *stream_state = &a->streams[stream];
-    const struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
     if (stream_state->at >= stream_state->n) return false;
     int index = stream_state->list[stream_state->at];
     const struct ghp_instr *instr = &a->program->instrs[index];
@@ -91,8 +124,8 @@ static bool ready(const struct machine_state *s, const struct actor *a, enum ghp
         return instr->wait < 0 || stream_state->step == 0 ||
                a->done_step[instr->wait] >= stream_state->step - 1;
     }
-    if (compute->step != stream_state->step) return compute->step > stream_state->step;
-    return compute->at >= compute->n || compute->list[compute->at] > index;
+    return has_passed(a, stream_state->step, index) &&
+           (!is_of_two_stages(instr) || both_have_come(s, stream_state->step, instr->layer));
 }
 
 /* How much the compute stream's running instruction slows a reduction or transfer of so many bytes, and is slowed. */

@@ -210,6 +210,11 @@ static enum ghp_status check_tied(struct ghp_model *model, const struct ghp_laye
                         "wide as the embedding",
                         layer->name, (long long)dims[0], (long long)dims[1], owner->name,
                         (long long)owner->params[0].dims[0], (long long)owner->params[0].dims[1]);
+    for (const struct ghp_layer *other = owner + 1; other < layer; ++other)
+        if (other->tied == layer->tied)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "layers '%s' and '%s' are both tied to '%s'; tie one of them",
+                            other->name, layer->name, owner->name);
     owner->shared = true;
     return GHP_OK;
 }

@@ -179,10 +179,12 @@ static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_ins
 {
     int owner = ghp_model_owner(k->how->model, instr->layer) * GHP_MAX_PARAMS;
     unsigned uses = ghp_op_uses(instr->local.op, instr->pass);
+    bool adds = ghp_lower_adds_weight_gradient(k->how, instr->layer);
     for (int p = 0; p < k->how->model->layers[owner / GHP_MAX_PARAMS].n_params; p++) {
         if (uses & GHP_AT_W) instr->at.w[p] = k->weights[owner + p];
-        /* gradients of further micro-batches lie beside, to be added */
-        if ((uses & GHP_AT_DW) && instr->micro == 0) instr->at.dw[p] = k->gradients[owner + p];
+        /* gradients of further micro-batches lie beside, to be added, unless the pass does */
+        if ((uses & GHP_AT_DW) && (instr->micro == 0 || adds))
+            instr->at.dw[p] = k->gradients[owner + p];
     }
     if (uses & GHP_AT_METRICS) instr->at.metrics = k->metrics;
 }
@@ -245,8 +247,9 @@ static enum ghp_status assign_norm_of_all(struct ghp_buffer_assignment *k, struc
 /* A micro-batch's gradients of parameters into their sums. */
 static void assign_sums(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    for (int p = 0; p < k->how->model->layers[instr->layer].n_params; p++)
-        instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
+    int owner = ghp_model_owner(k->how->model, instr->layer);
+    for (int p = 0; p < k->how->model->layers[owner].n_params; p++)
+        instr->at.dw[p] = k->gradients[owner * GHP_MAX_PARAMS + p];
 }
 
 /* What a transfer touches lives until it is waited for. */

@@ -292,30 +292,27 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
         buffer.elements = range->bytes / ghp_parameter_bytes(k->how->element_bytes);
         int id = -1;
         GHP_TRY(demand_persistent(k, &id, buffer, b));
-        struct ghp_ranks alone = {.first = program->rank, .count = 1, .stride = 1};
-        program->buckets[b] = (struct ghp_bucket){
-            .tp_size = range->tp_size,
-            .bytes = range->bytes,
-            .strip_bytes = range->strip_bytes,
-            .buffer = id,
-            .weights = -1,
-            .weight_strip = -1,
-            .gradient_strip = -1,
-            .moment = {-1, -1},
-            .ready_point = ghp_point_backward(model, range->ready_layer),
-            .ranks = range->tp_size > 0
-                         ? ghp_placement_ranks(
-                               &k->placement, ghp_ranks_replica(k->placement.number, range->tp_size,
-                                                                k->placement.problem.workers))
-                         : alone};
+        program->buckets[b] =
+            (struct ghp_bucket){.tp_size = range->tp_size,
+                                .bytes = range->bytes,
+                                .strip_bytes = range->strip_bytes,
+                                .buffer = id,
+                                .weights = -1,
+                                .weight_strip = -1,
+                                .gradient_strip = -1,
+                                .moment = {-1, -1},
+                                .ready_point = ghp_point_backward(model, range->ready_layer),
+                                .ranks = ghp_bucket_ranks(k->how, &k->placement, range)};
         if (range->strip_bytes > 0) GHP_TRY(make_strips(k, b));
     }
     int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);
     if (filled == NULL) return GHP_NO_MEMORY();
     enum ghp_status status = GHP_OK;
     for (int layer = k->placement.end_layer - 1;
-         layer >= k->placement.first_layer && status == GHP_OK; layer--)
-        if (model->layers[layer].n_params > 0) status = carve_layer(k, layer, filled);
+         layer >= k->placement.first_layer && status == GHP_OK; layer--) {
+        int held = ghp_lower_held(k->how, layer);
+        if (held >= 0) status = carve_layer(k, held, filled);
+    }
     free(filled);
     return status;
 }
@@ -390,8 +387,10 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
         GHP_TRY(demand_persistent(
             k, &k->prefetch, ghp_buffer_assignment_tensor(k, GHP_BUFFER_PREFETCH, 0, layout), -1));
     }
-    for (int layer = k->placement.first_layer; layer < k->placement.end_layer; layer++)
-        GHP_TRY(make_parameters(k, layer));
+    for (int layer = k->placement.first_layer; layer < k->placement.end_layer; layer++) {
+        int held = ghp_lower_held(k->how, layer);
+        GHP_TRY(make_parameters(k, held >= 0 ? held : layer));
+    }
     return k->how->forward_only ? GHP_OK : make_buckets(k);
 }
 

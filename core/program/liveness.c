@@ -51,7 +51,8 @@ static void put_compute(const struct ghp_lowering *how, const struct ghp_instr *
     if (uses & GHP_AT_Y)
         put(t, GHP_TENSOR_OUTPUT, instr->layer, OPERAND(y), (pass->writes & GHP_AT_Y) != 0);
     if (uses & GHP_AT_DY) put(t, GHP_TENSOR_GRADIENT, instr->layer, OPERAND(dy), false);
-    if ((uses & GHP_AT_DW) && instr->micro > 0)
+    if ((uses & GHP_AT_DW) && instr->micro > 0 &&
+        !ghp_lower_adds_weight_gradient(how, instr->layer))
         put_summands(how, ghp_model_owner(how->model, instr->layer), OPERAND(dw), true, t);
     if (has_stats(how, instr))
         put(t, stats_of(instr), instr->layer, OPERAND(stats), (pass->writes & GHP_AT_STATS) != 0);
@@ -106,7 +107,7 @@ static void put_accumulate(const struct ghp_lowering *how, const struct ghp_inst
         put(t, GHP_TENSOR_GRADIENT, instr->layer, OPERAND(dy), false);
         return;
     }
-    put_summands(how, instr->layer, OPERAND(x), false, t);
+    put_summands(how, ghp_model_owner(how->model, instr->layer), OPERAND(x), false, t);
 }
 
 static void put_send(const struct ghp_lowering *how, const struct ghp_instr *instr,

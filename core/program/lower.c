@@ -242,6 +242,7 @@ static enum ghp_status emit_all(struct ghp_emitter *e)
         GHP_TRY(ghp_emit_send_waits(e, begins, s, s + 1 == n, start + e->half - 1));
     }
     e->micro = u - 1;
+    if (!e->how->forward_only) GHP_TRY(ghp_emit_partner_reductions(e));
     GHP_TRY(emit_norm(e));
     return emit_metrics(e, e->splits[e->how->model->n_layers - 1]);
 }
@@ -280,7 +281,7 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
     *program = (struct ghp_program){0};
     if (ghp_staging_trivial(how->staging)) status = ghp_problem_check(how->problem);
     if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->problem);
-    if (status == GHP_OK) status = ghp_split_check_tied(how->model, splits);
+    if (status == GHP_OK) status = ghp_staging_check_tied(how->staging, how->model, splits);
     if (status != GHP_OK) return status;
     e = ghp_emitter_of(how, rank, program);
     e.splits = splits;

@@ -109,6 +109,9 @@ struct ghp_instr_scratch {
 enum ghp_status ghp_lower_scratch(const struct ghp_lowering *how, const struct ghp_instr *instr,
                                   struct ghp_instr_scratch *scratch);
 
+/* Whether the layer adds its weight gradients to those that a layer tied to it, behind it in the same stage, has made. */
+bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *how, int layer);
+
 /* Points (program.h). */
 int ghp_point_forward(const struct ghp_model *model, int layer);
 int ghp_point_forward_edge(const struct ghp_model *model, int edge);

@@ -34,6 +34,33 @@ int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split spl
     return has_positions(layer->op) ? split.tp_size : ghp_split_sharers(split);
 }
 
+int ghp_lower_held(const struct ghp_lowering *how, int layer)
+{
+    const struct ghp_layer *l = &how->model->layers[layer];
+    if (l->n_params > 0) return layer;
+    return l->tied > 0 ? ghp_stage_partner(how->model, how->staging, layer) : -1;
+}
+
+bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *how, int layer)
+{
+    return how->model->layers[layer].shared &&
+           ghp_stage_partner(how->model, how->staging, layer) < 0;
+}
+
+struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *how,
+                                  const struct ghp_placement *placement,
+                                  const struct ghp_bucket_range *range)
+{
+    int workers = placement->problem.workers,
+        tp_size = range->tp_size > 0 ? range->tp_size : workers;
+    if (range->partner >= 0) {
+        const int stages[2] = {ghp_stage_of(how->staging, range->ready_layer),
+                               ghp_stage_of(how->staging, range->partner)};
+        return ghp_stage_partner_ranks(how->staging, placement, stages, tp_size);
+    }
+    return ghp_placement_ranks(placement, ghp_ranks_replica(placement->number, tp_size, workers));
+}
+
 /* Adds the gradients of the layer that comes next in backward order. */
 static void add_layer(const struct ghp_lowering *how, int workers, int layer, int64_t bytes,
                       struct ghp_bucket_range *range)
@@ -42,7 +69,8 @@ static void add_layer(const struct ghp_lowering *how, int workers, int layer, in
     range->ready_layer = layer;
     range->gradient_bytes += bytes;
     range->bytes = range->gradient_bytes;
-    if (holders < 2) return;
+    range->partner = ghp_stage_partner(how->model, how->staging, layer);
+    if (holders < 2 || range->partner >= 0) return;
     range->strip_bytes = ghp_lowering_sync(how)->strip_bytes(&how->model->layers[layer],
                                                              range->gradient_bytes, holders);
     if (range->strip_bytes > 0) range->bytes = range->strip_bytes * holders;
@@ -52,7 +80,7 @@ struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer
                                           struct ghp_split split, int *bucket)
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
-    struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(l, split)};
+    struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(l, split), .partner = -1};
     *bucket = -1;
     if (l->n_params == 0) return own;
     if (e->buckets != NULL) {
@@ -83,24 +111,24 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
         ghp_bucket_plan_release(plan);
         return GHP_NO_MEMORY();
     }
-    for (int layer = n_layers - 1; layer >= 0; layer--) {
-        const struct ghp_layer *l = &how->model->layers[layer];
+    for (int layer = 0; layer < n_layers; layer++)
         plan->of_layer[layer] = -1;
-        if (l->n_params == 0 || layer < placement->first_layer || layer >= placement->end_layer)
-            continue;
-        int tp_size = ghp_layer_reduce_tp_size(l, splits[layer]);
-        int64_t bytes = ghp_lower_gradient_bytes(how, layer, splits[layer]);
+    for (int layer = n_layers - 1; layer >= 0; layer--) {
+        int held = ghp_lower_held(how, layer);
+        if (held < 0 || layer < placement->first_layer || layer >= placement->end_layer) continue;
+        int tp_size = ghp_layer_reduce_tp_size(&how->model->layers[held], splits[held]);
+        int64_t bytes = ghp_lower_gradient_bytes(how, held, splits[held]);
         int open = plan->n, workers = placement->problem.workers;
         struct ghp_bucket_range own = {.tp_size = tp_size};
-        add_layer(how, workers, layer, bytes, &own);
+        add_layer(how, workers, held, bytes, &own);
         for (int b = 0; b < plan->n; b++)
-            if (plan->ranges[b].tp_size == tp_size && tp_size > 0 &&
-                plan->ranges[b].gradient_bytes < how->bucket_bytes &&
+            if (plan->ranges[b].tp_size == tp_size && tp_size > 0 && own.partner < 0 &&
+                plan->ranges[b].partner < 0 && plan->ranges[b].gradient_bytes < how->bucket_bytes &&
                 (plan->ranges[b].strip_bytes > 0) == (own.strip_bytes > 0))
                 open = b;
-        plan->of_layer[layer] = open;
+        plan->of_layer[held] = open;
         if (open < plan->n)
-            add_layer(how, workers, layer, bytes, &plan->ranges[open]);
+            add_layer(how, workers, held, bytes, &plan->ranges[open]);
         else
             plan->ranges[plan->n++] = own;
     }

@@ -132,11 +132,14 @@ static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struc
 enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
                                       struct ghp_split split)
 {
-    const struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
+    int held = ghp_lower_held(e->how, layer);
+    struct ghp_local local;
     struct ghp_instr *instr;
-    if (e->how->model->layers[layer].n_params == 0) return GHP_OK;
+    if (held < 0) return GHP_OK;
+    local = ghp_local_of(e->how->model, held, held == layer ? split : ghp_split_of_owner(split),
+                         e->placement.problem);
     instr = ghp_emitter_add_update(
-        e, layer, ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes),
+        e, held, ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes),
         ghp_emitter_point(e, layer, false));
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->local = local;
@@ -162,12 +165,13 @@ enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
 static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
                                       struct ghp_bucket_range range, int bucket)
 {
-    struct ghp_ranks ranks = ghp_emitter_holders(e, range.tp_size > 0 ? range.tp_size : 1);
+    struct ghp_ranks ranks = ghp_bucket_ranks(e->how, &e->placement, &range);
     bool strips = range.strip_bytes > 0;
     if (range.tp_size == 0 || ranks.count == 1) return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, strips ? GHP_INSTR_REDUCE_SCATTER : GHP_INSTR_ALL_REDUCE,
-                        ghp_emitter_point(e, layer, true));
+                        layer < e->placement.first_layer ? e->program->n_points - 1
+                                                         : ghp_emitter_point(e, layer, true));
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->stream = GHP_STREAM_COMM;
     instr->layer = layer;
@@ -191,12 +195,23 @@ enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, stru
     return GHP_OK;
 }
 
-/* A further micro-batch's weight gradient is added to the sum. */
+enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e)
+{
+    for (int b = 0; b < e->buckets->n; b++) {
+        int layer = e->buckets->ranges[b].ready_layer;
+        if (layer < e->placement.first_layer)
+            GHP_TRY(emit_reduction(e, layer, e->buckets->ranges[b], b));
+    }
+    return GHP_OK;
+}
+
+/* A further micro-batch's weight gradient is added to the sum, unless the pass itself does so. */
 static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer,
                                 const struct ghp_local *local)
 {
     bool single = ghp_staging_micro_batches(e->how->staging) == 1;
-    if (single || (e->splits != NULL && e->first)) return GHP_OK;
+    if (single || (e->splits != NULL && e->first) || ghp_lower_adds_weight_gradient(e->how, layer))
+        return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_ACCUMULATE, ghp_emitter_point(e, layer, true));
     if (instr == NULL) return GHP_NO_MEMORY();

@@ -21,6 +21,7 @@ struct ghp_bucket_plan {
         int64_t gradient_bytes;
         int64_t bytes;       /* the same, padded to whole strips */
         int64_t strip_bytes; /* of one holder, which alone updates it; 0: all update all */
+        int partner;         /* the layer of another stage that has the same parameters; -1: none */
     } * ranges;
 };
 
@@ -32,6 +33,15 @@ void ghp_bucket_plan_release(struct ghp_bucket_plan *plan);
 /* The bucket of a layer's gradients, and its number; of a piece: what it has alone, -1. */
 struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
                                           struct ghp_split split, int *bucket);
+
+/* The layer whose parameters its stage has and updates before the layer's forward pass: itself, or its owner where that
+ * is in another stage; -1: none. */
+int ghp_lower_held(const struct ghp_lowering *how, int layer);
+
+/* Those who sum the gradients of a bucket: the holders of the shard, and those of its partner's in another stage. */
+struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *how,
+                                  const struct ghp_placement *placement,
+                                  const struct ghp_bucket_range *range);
 
 /* 0: nothing to reduce, else the TP size whose replicas sum. */
 int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split);
@@ -119,6 +129,9 @@ enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
                                       struct ghp_split split);
 /* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's strip. */
 enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split);
+/* Those of parameters whose owner is in an earlier stage: at the end of the step, since that stage comes to its own last.
+ */
+enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e);
 /* The labels alone, in a last stage that does not load the samples. */
 enum ghp_status ghp_emit_labels(const struct ghp_emitter *e);
 

@@ -35,6 +35,8 @@ struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program,
     int number = program->placement.number, parts = divided ? split.tp_size : 1;
     int64_t holders = program->placement.problem.workers / parts, holder = number / parts;
 
+    if (b->layer < program->placement.first_layer) /* a copy: its owner's stage squares it */
+        return (struct ghp_norm_share){0};
     if (bucket->strip_bytes > 0) /* a subgroup that holds the same has the same strips */
         return divided || number % bucket->tp_size == 0 ? in_strip(program, b, bucket)
                                                         : (struct ghp_norm_share){0};

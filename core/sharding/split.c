@@ -221,6 +221,13 @@ struct ghp_split ghp_split_of_tied(struct ghp_split table)
     return table;
 }
 
+struct ghp_split ghp_split_of_owner(struct ghp_split product)
+{
+    if (product.kind == GHP_SPLIT_OUT) return (struct ghp_split){GHP_SPLIT_ROWS, product.tp_size};
+    if (product.kind == GHP_SPLIT_IN) return (struct ghp_split){GHP_SPLIT_OUT, product.tp_size};
+    return product;
+}
+
 enum ghp_status ghp_split_check_tied(const struct ghp_model *model, const struct ghp_split *splits)
 {
     for (int v = 0; v < model->n_layers; v++) {

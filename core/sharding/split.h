@@ -113,6 +113,7 @@ enum ghp_status ghp_split_check(const struct ghp_layer *layer, struct ghp_split 
 /* The split of a layer that uses the parameters of one with the split `table`, by which both have the same parts of
  * them: data of data, out:m of rows:m, in:m of out:m. */
 struct ghp_split ghp_split_of_tied(struct ghp_split table);
+struct ghp_split ghp_split_of_owner(struct ghp_split product); /* the other way */
 
 /* Whether layers that share parameters hold the same parts of them: all data; or the table by rows and the product by
  * its outputs, or the table by channels and the product by its inputs.

@@ -301,9 +301,11 @@ struct ghp_ranks ghp_placement_ranks(const struct ghp_placement *placement, stru
 
 int ghp_ranks_at(struct ghp_ranks r, int i)
 {
-    int number = r.first + i * r.stride;
+    int number = r.first + i * r.stride, place;
 
-    return r.held == 0 ? number : number / r.held * r.group + r.from + number % r.held;
+    if (r.held == 0) return number;
+    place = number % r.held;
+    return number / r.held * r.group + r.from + place + (place >= r.part ? r.skip : 0);
 }
 
 int ghp_ranks_index(struct ghp_ranks r, int rank)
@@ -313,6 +315,7 @@ int ghp_ranks_index(struct ghp_ranks r, int rank)
     if (r.held > 0) {
         int place = rank % r.group - r.from;
 
+        if (r.skip > 0 && place >= r.part) place = place < r.part + r.skip ? -1 : place - r.skip;
         if (place < 0 || place >= r.held) return -1;
         number = rank / r.group * r.held + place;
     }
@@ -326,7 +329,52 @@ bool ghp_ranks_same(struct ghp_ranks a, struct ghp_ranks b)
     if (a.count != b.count) return false;
     for (int i = 0; i<a.count; i += a.count> 1 ? a.count - 1 : 1)
         if (ghp_ranks_at(a, i) != ghp_ranks_at(b, i)) return false;
-    return a.count < 3 || (a.stride == b.stride && a.held == b.held && a.group == b.group);
+    return a.count < 3 || (a.stride == b.stride && a.held == b.held && a.group == b.group &&
+                           a.part == b.part && a.skip == b.skip);
+}
+
+/* ---- parameters of two stages ---- */
+
+int ghp_stage_partner(const struct ghp_model *model, const struct ghp_staging *staging, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    int owner = ghp_model_owner(model, layer);
+
+    if (ghp_staging_stages(staging) == 1 || (l->tied == 0 && !l->shared)) return -1;
+    for (int v = owner; v < model->n_layers; v++)
+        if (ghp_model_owner(model, v) == owner &&
+            ghp_stage_of(staging, v) != ghp_stage_of(staging, layer))
+            return v;
+    return -1;
+}
+
+struct ghp_ranks ghp_stage_partner_ranks(const struct ghp_staging *s,
+                                         const struct ghp_placement *placement, const int stages[2],
+                                         int tp_size)
+{
+    int a = stages[0], b = stages[1];
+    int front = s->stage[a].workers, held = front + s->stage[b].workers;
+    int place = placement->number % placement->held + (placement->stage == b ? front : 0);
+    int number = placement->number / placement->held * held + place;
+    int all = placement->problem.workers / placement->held * held;
+
+    return (struct ghp_ranks){.first = number % tp_size,
+                              .count = all / tp_size,
+                              .stride = tp_size,
+                              .held = held,
+                              .group = placement->group,
+                              .from = workers_before(s, a),
+                              .part = front,
+                              .skip = workers_before(s, b) - workers_before(s, a) - front};
+}
+
+bool ghp_stage_partner_takes(const struct ghp_model *model, const struct ghp_staging *staging,
+                             int layer, int tp_size)
+{
+    int partner = ghp_stage_partner(model, staging, layer);
+
+    return partner < 0 || (staging->stage[ghp_stage_of(staging, layer)].workers % tp_size == 0 &&
+                           staging->stage[ghp_stage_of(staging, partner)].workers % tp_size == 0);
 }
 
 /* ---- schedule steps ---- */

@@ -59,6 +59,8 @@ struct ghp_staging {
 struct ghp_ranks {
     int first, count, stride;
     int held, group, from; /* number n is rank n / held * group + from + n % held */
+    /* where not 0, of two stages: `skip` ranks lie between places 0 .. part - 1 of a group and the others */
+    int part, skip;
 };
 
 struct ghp_placement {
@@ -146,6 +148,28 @@ struct ghp_window_at ghp_window_of(struct ghp_layout layout, struct ghp_shape sh
                                    struct ghp_problem problem, int rank);
 struct ghp_window_at ghp_placement_window(const struct ghp_placement *placement,
                                           struct ghp_layout layout, struct ghp_shape shape);
+
+/* The layer of another stage that shares its parameters with this one: its owner, or the one tied to it; -1: none. Each
+ * of the two stages has them, and holds the sum of both gradients. */
+int ghp_stage_partner(const struct ghp_model *model, const struct ghp_staging *staging, int layer);
+
+/* The workers of two stages, of all groups, that hold the part of shared parameters that the worker of the placement
+ * does, which is in the earlier or the later one.
+ *
+ * tp_size   of both layers; divides the workers of both stages */
+struct ghp_ranks ghp_stage_partner_ranks(const struct ghp_staging *staging,
+                                         const struct ghp_placement *placement, const int stages[2],
+                                         int tp_size);
+
+/* Whether a layer that shares parameters can be split over so many: both stages hold them in equal parts. */
+bool ghp_stage_partner_takes(const struct ghp_model *model, const struct ghp_staging *staging,
+                             int layer, int tp_size);
+
+/* ghp_split_check_tied, and the same of stages.
+ * Returns GHP_ERR_INPUT naming both. */
+enum ghp_status ghp_staging_check_tied(const struct ghp_staging *staging,
+                                       const struct ghp_model *model,
+                                       const struct ghp_split *splits);
 
 /* The schedule steps of a step in order: 2 u, or u forward ones. `schedule` has room for them. Returns their number. */
 int ghp_stage_schedule(const struct ghp_staging *staging, int stage, bool forward_only,

@@ -153,12 +153,6 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_
                         "a batch of %" PRId64 " does not divide into %d micro-batches; use a "
                         "divisor",
                         whole.global_batch, u);
-    for (int l = 0; l < model->n_layers && (s->n > 1 || u > 1); l++)
-        if (model->layers[l].tied > 0)
-            return GHP_FAIL(GHP_ERR_INPUT,
-                            "layer '%s' is tied, which stages and micro-batches do not take; use "
-                            "--pipeline off, or leave 'tied' out",
-                            model->layers[l].name);
     if (s->n > 1) GHP_TRY(check_stages(s, model, whole));
     if (s->shares != NULL)
         GHP_TRY(check_shares(s, whole));
@@ -176,4 +170,23 @@ enum ghp_status ghp_staging_check(const struct ghp_staging *s, const struct ghp_
                 model->layers[l].name, ghp_op_name(model->layers[l].op));
     }
     return check_norms(s, model, whole);
+}
+
+enum ghp_status ghp_staging_check_tied(const struct ghp_staging *staging,
+                                       const struct ghp_model *model,
+                                       const struct ghp_split *splits)
+{
+    GHP_TRY(ghp_split_check_tied(model, splits));
+    for (int v = 0; v < model->n_layers; v++) {
+        int owner = ghp_model_owner(model, v), tp_size = splits[v].tp_size;
+
+        if (owner == v || ghp_stage_partner_takes(model, staging, v, tp_size)) continue;
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layers '%s' and '%s' share parameters over %d workers, but their stages "
+                        "have %d and %d of each group; use a divisor of both",
+                        model->layers[v].name, model->layers[owner].name, tp_size,
+                        staging->stage[ghp_stage_of(staging, v)].workers,
+                        staging->stage[ghp_stage_of(staging, owner)].workers);
+    }
+    return GHP_OK;
 }

@@ -60,7 +60,8 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
 
     if (split.kind == GHP_SPLIT_ROWS)
         args.first_row = placement->number % split.tp_size * instr->local.vocabulary;
-    args.adds_weight = layer->shared;
+    args.adds_weight =
+        layer->shared && ghp_stage_partner(work->model, work->staging, instr->layer) < 0;
     at.first_sample += instr->micro * placement->micro_batch;
     args.first_sample = at.first_sample;
     args.valid_samples = valid_in(at, step->valid);

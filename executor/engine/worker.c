@@ -279,6 +279,12 @@ bool ghp_worker_owns(const struct ghp_worker *w, int layer)
     return layer >= w->program.placement.first_layer && layer < w->program.placement.end_layer;
 }
 
+bool ghp_worker_holds(struct ghp_worker *w, int layer)
+{
+    return ghp_worker_owns(w, layer) ||
+           ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, layer, 0, NULL) != NULL;
+}
+
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 {
     return w->timer;

@@ -118,8 +118,9 @@ const struct ghp_exec_context *ghp_worker_exec_context(const struct ghp_worker *
 const struct ghp_work *ghp_worker_work(const struct ghp_worker *worker);
 /* Its place among the stages. */
 const struct ghp_placement *ghp_worker_placement(const struct ghp_worker *worker);
-/* Whether it owns the layer. */
+/* Whether it owns the layer; whether it has the layer's parameters, or copies for a layer that is tied to it. */
 bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
+bool ghp_worker_holds(struct ghp_worker *worker, int layer);
 /* Measured seconds of each instruction, of steps whose results are there; settle or flush before reading. */
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
 /* Said after a step: its times do not count. */

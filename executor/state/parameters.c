@@ -188,7 +188,7 @@ static enum ghp_status clear_moment(struct ghp_worker *worker, const struct ghp_
         const struct ghp_tensor *t = &list->items[i];
         int64_t elements = ghp_shard_elements(shard_of(worker, t));
 
-        if (!ghp_worker_owns(worker, t->layer)) continue;
+        if (!ghp_worker_holds(worker, t->layer)) continue;
         GHP_TRY(ghp_device_clear(device_of(worker), GHP_DEVICE_STREAM_COMPUTE,
                                  part_at(worker, t, ghp_moment_kind(moment), elements),
                                  elements * number_bytes(worker)));
@@ -203,7 +203,7 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
 
     GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &list));
     for (int i = 0; i < list.n; i++)
-        if (ghp_worker_owns(worker, list.items[i].layer))
+        if (ghp_worker_holds(worker, list.items[i].layer))
             GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
     for (int m = 0; m < moments_of(worker) && status == GHP_OK; m++)
         status = clear_moment(worker, &list, m);
@@ -276,7 +276,7 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
     struct view v;
     enum ghp_status status;
 
-    if (!ghp_worker_owns(worker, t->layer)) return GHP_OK;
+    if (!ghp_worker_holds(worker, t->layer)) return GHP_OK;
     status = view_open(worker, t, buffer_kind, &v);
     if (status == GHP_OK)
         ghp_shard_take(shard_of(worker, t), v.descriptor.element_bytes, whole, v.here);
@@ -305,7 +305,7 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
         const struct ghp_tensor *t = &list->items[i];
 
         hashes[i] = 0;
-        if (!ghp_worker_owns(worker, t->layer)) continue;
+        if (!ghp_worker_holds(worker, t->layer)) continue;
         hashes[i] = GHP_HASH_SEED;
         GHP_TRY(hash_part(worker, t, ghp_tensor_buffer_kind(t), &hashes[i]));
         if (t->is_state || ghp_worker_has_strip(worker, t->layer)) continue;
@@ -374,7 +374,7 @@ static enum ghp_status compare_tp_size(struct ghp_worker *worker,
     GHP_TRY_GOTO(status, comm->ops->all_gather(comm, hashes, all, bytes), done);
     for (int i = 0; i < list->n; i++) {
         if (shard_of(worker, &list->items[i]).tp_size != tp_size ||
-            !ghp_worker_owns(worker, list->items[i].layer))
+            !ghp_worker_holds(worker, list->items[i].layer))
             continue;
         for (int h = 1; h < holders.count; h++)
             if (all[h * list->n + i] != all[i] && (*different < 0 || i < *different))
@@ -423,7 +423,7 @@ enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
         bool used = false;
 
         for (int i = 0; i < list->n; i++)
-            used = used || (ghp_worker_owns(worker, list->items[i].layer) &&
+            used = used || (ghp_worker_holds(worker, list->items[i].layer) &&
                             shard_of(worker, &list->items[i]).tp_size == tp_size);
         if (used)
             GHP_TRY_GOTO(status, compare_tp_size(worker, list, tp_size, hashes, different), done);

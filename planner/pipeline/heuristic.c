@@ -73,12 +73,14 @@ static void split_rear(const struct ruling *r, const struct ghp_staging *s, int 
 }
 
 /* Layers that share parameters and would not hold the same parts of them are not split. */
-static void couple(const struct ruling *r)
+static void couple(const struct ruling *r, const struct ghp_staging *s)
 {
     for (int v = 0; v < r->model->n_layers; ++v) {
         int owner = ghp_model_owner(r->model, v);
 
-        if (owner != v && !ghp_split_same(ghp_split_of_tied(r->splits[owner]), r->splits[v]))
+        if (owner == v) continue;
+        if (!ghp_split_same(ghp_split_of_tied(r->splits[owner]), r->splits[v]) ||
+            !ghp_stage_partner_takes(r->model, s, v, r->splits[v].tp_size))
             r->splits[owner] = r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     }
 }
@@ -94,7 +96,7 @@ static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, i
     if (ghp_staging_check(s, r->model, how.problem) != GHP_OK) return GHP_OK;
     how.staging = ghp_staging_or_none(s);
     split_rear(r, s, tp_size);
-    couple(r);
+    couple(r, s);
     if (how.staging == NULL && ghp_problem_check(how.problem) != GHP_OK) return GHP_OK;
     GHP_TRY(ghp_plan_predict(&how, r->splits, r->job->profile, &p));
     ++r->best->plans;

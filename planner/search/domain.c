@@ -9,6 +9,14 @@ static size_t flags_of(const struct ghp_instance *in)
     return (size_t)in->first_choice[in->n_layers] + (size_t)in->first_pair[in->n_edges];
 }
 
+static bool has_partner(const struct ghp_instance *in, int layer, int i, int other)
+{
+    int tp_size = in->choices[in->first_choice[layer] + i].tp_size;
+
+    return ghp_instance_tied_choice(in, layer, i, other) >= 0 &&
+           ghp_stage_partner_takes(in->how->model, in->how->staging, layer, tp_size);
+}
+
 /* Drops the choices of a tied layer and its owner that the other has none for. */
 static void drop_unpaired(struct ghp_domain *domain, int owner, int tied)
 {
@@ -16,7 +24,7 @@ static void drop_unpaired(struct ghp_domain *domain, int owner, int tied)
 
     for (int k = 0; k < 2; ++k)
         for (int i = 0; i < domain->instance->n_choices[ends[k][0]]; ++i)
-            if (ghp_instance_tied_choice(domain->instance, ends[k][0], i, ends[k][1]) < 0)
+            if (!has_partner(domain->instance, ends[k][0], i, ends[k][1]))
                 ghp_domain_drop(domain, ends[k][0], i);
 }
 

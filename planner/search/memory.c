@@ -193,10 +193,11 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     struct ghp_spans *spans = &m->in->layer_spans;
     int bytes = ghp_parameter_bytes(m->in->how->element_bytes);
 
-    if (layer->n_params > 0) {
+    if (layer->n_params > 0 || ghp_stage_partner(m->model, m->in->how->staging, v) >= 0) {
+        const struct ghp_layer *owner = &m->model->layers[ghp_model_owner(m->model, v)];
         int64_t sum = 0;
 
-        for (int p = 0; p < layer->n_params; ++p)
+        for (int p = 0; p < owner->n_params; ++p) /* a tied layer's parts are its owner's */
             sum += ghp_align(ghp_local_param_elements(local, p) * bytes);
         GHP_TRY(parameter_spans(m, sum));
     }

@@ -104,6 +104,18 @@ struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp
     return splits;
 }
 
+/* Gives a tied layer the split that goes with its owner's, or both none where the stages cannot. */
+static void couple(const struct ghp_model *model, const struct ghp_staging *s,
+                   struct ghp_problem whole, int tied, struct ghp_split *splits)
+{
+    int owner = ghp_model_owner(model, tied), tp_size = splits[owner].tp_size;
+
+    if (!ghp_stage_takes_tp_size(s, ghp_stage_of(s, tied), whole, tp_size) ||
+        !ghp_stage_partner_takes(model, s, tied, tp_size))
+        splits[owner] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    splits[tied] = ghp_split_of_tied(splits[owner]);
+}
+
 struct ghp_split *case_staged_splits(const struct ghp_model *model, const struct ghp_staging *s,
                                      struct ghp_problem whole, unsigned seed)
 {
@@ -129,6 +141,8 @@ struct ghp_split *case_staged_splits(const struct ghp_model *model, const struct
         }
         splits[l] = choices[seed == 0 ? 0 : next_random(&state) % (unsigned)taken];
     }
+    for (int l = 0; l < model->n_layers; l++)
+        if (model->layers[l].tied > 0) couple(model, s, whole, l, splits);
     free(choices);
     return splits;
 }

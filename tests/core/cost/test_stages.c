@@ -43,6 +43,12 @@ static void draw_splits(struct staged *c)
         do
             c->splits[l] = choices[draw(n)];
         while (!ghp_stage_takes_tp_size(&c->staging, stage, c->whole, c->splits[l].tp_size));
+        int owner = ghp_model_owner(&c->model, l);
+        if (owner == l) continue;
+        if (!ghp_stage_takes_tp_size(&c->staging, stage, c->whole, c->splits[owner].tp_size) ||
+            !ghp_stage_partner_takes(&c->model, &c->staging, l, c->splits[owner].tp_size))
+            c->splits[owner] = choices[0];
+        c->splits[l] = ghp_split_of_tied(c->splits[owner]);
     }
 }
 
@@ -241,6 +247,7 @@ CHECK_TEST(stages)
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, 150);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, 150);
     check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, 150);
+    check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", 0, 150);
     check_gradients();
     check_memory();
     return check_end();

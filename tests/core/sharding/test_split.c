@@ -162,7 +162,7 @@ static void test_positions(void)
     CHECK_EQ(ghp_split_sharers((struct ghp_split){GHP_SPLIT_FULL, 2}), 2);
 }
 
-/* Layers that share parameters hold the same parts of them, and lie in one stage and one micro-batch. */
+/* Layers that share parameters hold the same parts of them, in one stage or two. */
 static void test_tied(void)
 {
     static const char text[] =
@@ -174,7 +174,8 @@ static void test_tied(void)
                            out = {GHP_SPLIT_OUT, 2}, in = {GHP_SPLIT_IN, 2};
     struct ghp_split splits[4] = {data, data, data, data}, choices[GHP_MAX_CHOICES];
     struct ghp_problem two = {2, 8};
-    struct ghp_staging staging = {.n = 1, .micro_batches = 2};
+    struct ghp_staging staging = {.n = 2,
+                                  .stage = {{.workers = 2}, {.first_layer = 2, .workers = 2}}};
     struct ghp_model model;
     if (!CHECK_STATUS(ghp_model_parse(text, "t.json", &model), GHP_OK)) return;
     CHECK_EQ(ghp_split_choices(&model.layers[1], two, choices, GHP_MAX_CHOICES), 3);
@@ -191,8 +192,12 @@ static void test_tied(void)
     CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_ERR_INPUT);
     splits[2] = in;
     CHECK_STATUS(ghp_split_check_tied(&model, splits), GHP_OK);
-    CHECK_STATUS(ghp_staging_check(&staging, &model, two), GHP_ERR_INPUT);
-    CHECK_MESSAGE("layer 'o' is tied");
+    CHECK_STATUS(ghp_staging_check_tied(&staging, &model, splits), GHP_OK);
+    staging.stage[0].workers = 1; /* two workers cannot both have half of what one has */
+    CHECK_STATUS(ghp_staging_check_tied(&staging, &model, splits), GHP_ERR_INPUT);
+    CHECK_MESSAGE("their stages have 2 and 1 of each group; use a divisor of both");
+    splits[1] = splits[2] = data;
+    CHECK_STATUS(ghp_staging_check_tied(&staging, &model, splits), GHP_OK);
     ghp_model_release(&model);
 }
 

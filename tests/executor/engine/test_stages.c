@@ -5,7 +5,7 @@
  * stage; in double on the reference backend, on a plain network, one with shortcuts, dropout and batch norm, and that
  * one with ghost batches; some in float on oneDNN. Both schedules give the same bits, and so do transports that are
  * late by chance and layers recomputed going backward; memory is the program's. Shares by hand, too, train like one
- * worker. */
+ * worker, and so do layers of different stages that share parameters. */
 #include "executor/state/parameters.h"
 #include "executor/train/verify.h"
 #include "tests/check.h"
@@ -365,6 +365,27 @@ static void check_ignored(struct bench_numbers numbers)
     bench_close(&b);
 }
 
+/* Layers at both ends of the network share parameters: in one stage by micro-batches, and in two. */
+static void check_tied(struct bench_numbers numbers)
+{
+    static const char path[] = GHP_SOURCE_DIR "/tests/executor/tied.json";
+    struct bench b;
+
+    CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
+    CHECK_STATUS(bench_train_alone(&b), GHP_OK);
+    for (unsigned seed = 0; seed < 2; seed++)
+        for (int stages = 1; stages <= 3; stages++) {
+            const int one[] = {workers, 0}, two[] = {workers / 2, workers - workers / 2, 0},
+                      three[] = {1, 1, workers - 2, 0};
+            struct ghp_staging s;
+
+            if (stages > workers) continue;
+            s = staging_of(&b.model, stages == 1 ? one : stages == 2 ? two : three, 2, seed);
+            if (fit(&b, &s)) check_case(&b, &s, seed, seed == 1);
+        }
+    bench_close(&b);
+}
+
 CHECK_TEST(stages)
 {
     const struct bench_numbers exact = {
@@ -380,10 +401,12 @@ CHECK_TEST(stages)
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 0, exact);
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, exact);
         check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, exact);
+        check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", 0, exact);
     }
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);
     check_ignored(exact);
+    check_tied(exact);
     ghp_transport_end(transport);
     return check_end();
 }

@@ -322,6 +322,32 @@ static void check_checkpoints(struct ghp_comm *world)
     bench_close(&b);
 }
 
+/* What two stages have copies of is kept once, and both get it back. */
+static void check_copies(struct ghp_comm *world)
+{
+    struct ghp_staging s = {
+        .n = 2,
+        .micro_batches = 2,
+        .stage = {{.workers = workers / 2}, {.first_layer = 3, .workers = workers / 2}}};
+    struct bench b;
+    struct ghp_split *data;
+
+    if (workers % 2 != 0) return;
+    CHECK_STATUS(
+        bench_open(&b, transport, GHP_SOURCE_DIR "/tests/executor/tied.json", "reference", 8),
+        GHP_OK);
+    choose(&b, &ghp_optimizer_adamw);
+    data = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
+    for (int i = 0; i < 2; i++) {
+        struct run staged = {.splits = data, .staging = &s}, plain = {.splits = data};
+
+        check_resume(&b, i == 0 ? staged : plain, i == 0 ? plain : staged, false);
+        CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    }
+    free(data);
+    bench_close(&b);
+}
+
 CHECK_TEST(optimizer)
 {
     struct ghp_comm *world = NULL;
@@ -335,11 +361,15 @@ CHECK_TEST(optimizer)
                  GHP_OK);
     check_numbers(GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8);
     check_numbers(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
-    check_numbers(GHP_SOURCE_DIR "/tests/executor/tokens.json", "reference", 8);
-    if (check_full()) check_numbers(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
+    check_numbers(GHP_SOURCE_DIR "/tests/executor/tied.json", "reference", 8);
+    if (check_full()) {
+        check_numbers(GHP_SOURCE_DIR "/tests/executor/tokens.json", "reference", 8);
+        check_numbers(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
+    }
     bench_folder(world, workers, "optimizer", folder);
     if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    check_copies(world);
     check_checkpoints(world);
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
