@@ -7,9 +7,10 @@
 
 enum { OPSET = 13 }; /* at least */
 
-/* Axes of the tensor that a shape is, with the batch: a sequence has its channels last. */
+/* Axes of the tensor that a shape is, with the batch: a sequence has its channels last, token ids have none. */
 static int rank_of(struct ghp_shape shape)
 {
+    if (shape.vocabulary > 0) return 2;
     return shape.axes == GHP_AXES_SEQUENCE ? 3 : shape.axes == GHP_AXES_VECTOR ? 2 : 4;
 }
 
@@ -18,6 +19,7 @@ static struct ghp_onnx_value value_of(const char *name, struct ghp_shape s)
     struct ghp_onnx_value value = {
         .name = name, .type = GHP_ONNX_FLOAT, .n_dims = rank_of(s), .dims = {-1, s.c, s.h, s.w}};
 
+    if (s.vocabulary > 0) value.type = GHP_ONNX_INT64;
     if (s.axes == GHP_AXES_SEQUENCE) {
         value.dims[1] = s.h;
         value.dims[2] = s.c;

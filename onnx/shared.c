@@ -43,10 +43,12 @@ static enum ghp_status drop_weight(struct ghp_onnx_import *im, int layer, int ow
     return ghp_model_complete_layer(&im->model, layer);
 }
 
-/* Ties those of the layers behind an embedding that have its values. */
+/* Ties those of the layers behind an embedding that have its values; its tensor itself, where those are one number. */
 static enum ghp_status tie_to(struct ghp_onnx_import *im, int owner, const float *values)
 {
     const struct ghp_param *table = &im->model.layers[owner].params[0];
+    const struct ghp_onnx_base *base = weight_of(im, owner)->array.base;
+    bool by_chance = is_one_number(values, table->elements);
 
     for (int i = owner + 1; i < im->model.n_layers; ++i) {
         const struct ghp_layer *layer = &im->model.layers[i];
@@ -57,7 +59,7 @@ static enum ghp_status tie_to(struct ghp_onnx_import *im, int owner, const float
 
         if (!ghp_op_of(layer->op)->may_tie || layer->tied > 0 || source == NULL ||
             layer->params[0].dims[0] != table->dims[0] ||
-            layer->params[0].dims[1] != table->dims[1])
+            layer->params[0].dims[1] != table->dims[1] || (by_chance && source->array.base != base))
             continue;
         GHP_TRY(values_of(source, &others));
         same = memcmp(values, others, (size_t)table->elements * sizeof *values) == 0;
@@ -78,7 +80,7 @@ static enum ghp_status tie_all(struct ghp_onnx_import *im)
 
         if (layer->op != GHP_OP_EMBEDDING || source == NULL) continue;
         GHP_TRY(values_of(source, &values));
-        status = is_one_number(values, layer->params[0].elements) ? GHP_OK : tie_to(im, i, values);
+        status = tie_to(im, i, values);
         free(values);
         GHP_TRY(status);
     }

@@ -5,8 +5,8 @@
 #include "onnx/read/import.h"
 
 /* Ties linear layers to the embedding whose values they have. Exporters write such a tensor once, or again and
- * transposed, so that values are compared and not names. Then fills im->shared with what is left. Weights that are all
- * one number are neither tied nor shared: they are equal by chance, as ones that nobody trained are.
+ * transposed, so that values are compared and not names. Then fills im->shared with what is left. Tensors that are all
+ * one number are not compared, nor shared: they are equal by chance, as ones that nobody trained are.
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; what reading a tensor returns
  * Tested    tests/onnx/test_sequences.c */

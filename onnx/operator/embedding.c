@@ -2,6 +2,7 @@
 #include "onnx/operator/embedding.h"
 
 #include "core/model/attributes.h"
+#include "onnx/operator/operator.h"
 #include "onnx/operator/rows.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
@@ -109,3 +110,31 @@ enum ghp_status ghp_onnx_add_positions(struct ghp_onnx_import *im, const struct 
     made = ghp_onnx_of_sequence(im, source.layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
+
+/* ---- writing ---- */
+
+static enum ghp_status write_embedding(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const char *const inputs[] = {l->params[0].name, ex->names[l->inputs[0]], NULL};
+
+    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
+    ghp_export_node(ex, "Gather", l->name, inputs);
+    ex->ranks[i] = 3;
+    return GHP_OK;
+}
+
+static enum ghp_status write_positions(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const char *const inputs[] = {ex->names[l->inputs[0]], l->params[0].name, NULL};
+
+    GHP_TRY(ghp_export_param(ex, &l->params[0], 0));
+    ghp_export_node(ex, "Add", l->name, inputs);
+    return GHP_OK;
+}
+
+const struct ghp_onnx_operator ghp_onnx_embedding[] = {
+    {.name = "Gather", .since = 1, .op = GHP_OP_EMBEDDING, .write = write_embedding},
+    {.name = "Add", .since = 1, .op = GHP_OP_POSITION_EMBEDDING, .write = write_positions},
+    {0}};

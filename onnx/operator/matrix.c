@@ -112,6 +112,15 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* The weight of a linear layer, which another may have written already. */
+static enum ghp_status put_weight(struct ghp_onnx_export *ex, int i, const char **name)
+{
+    const struct ghp_layer *layer = &ex->model->layers[i];
+
+    *name = ex->model->layers[ghp_model_owner(ex->model, i)].params[0].name;
+    return layer->tied > 0 ? GHP_OK : ghp_export_param(ex, &layer->params[0], 0);
+}
+
 /* Of a sequence, where ONNX has no product with a bias. Nodes are called as the layers, so that these keep their names
  * when the file is read. */
 static enum ghp_status write_at_positions(struct ghp_onnx_export *ex, int i)
@@ -120,11 +129,11 @@ static enum ghp_status write_at_positions(struct ghp_onnx_export *ex, int i)
     const struct ghp_layer *layer = &ex->model->layers[i];
     const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
     const char *name = bias != NULL ? ghp_export_text(ex, layer->name, ".product") : layer->name;
-    const char *inputs[3] = {ex->names[layer->inputs[0]]};
+    const char *inputs[3] = {ex->names[layer->inputs[0]]}, *weight;
 
-    GHP_TRY(ghp_export_param(ex, &layer->params[0], 0));
-    inputs[1] = ghp_export_turned(ex, ghp_export_text(ex, layer->params[0].name, ".turned"),
-                                  layer->params[0].name, turned, 2);
+    GHP_TRY(put_weight(ex, i, &weight));
+    inputs[1] = ghp_export_turned(ex, ghp_export_text(ex, layer->name, ".weight.turned"), weight,
+                                  turned, 2);
     ghp_export_node(ex, "MatMul", name, inputs)->name = layer->name;
     if (bias == NULL) return GHP_OK;
     GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
@@ -138,10 +147,10 @@ static enum ghp_status write_vector(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *layer = &ex->model->layers[i];
     const struct ghp_layer *bias = ghp_export_own_bias(ex->model, i);
-    const char *inputs[4] = {ghp_export_ranked(ex, layer->inputs[0], 2, layer->name),
-                             layer->params[0].name, bias != NULL ? bias->params[0].name : NULL};
+    const char *inputs[4] = {ghp_export_ranked(ex, layer->inputs[0], 2, layer->name), NULL,
+                             bias != NULL ? bias->params[0].name : NULL};
 
-    GHP_TRY(ghp_export_param(ex, &layer->params[0], 0));
+    GHP_TRY(put_weight(ex, i, &inputs[1]));
     if (bias != NULL) GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
     ghp_export_int(ex, ghp_export_node(ex, "Gemm", layer->name, inputs), "transB", 1);
     ex->ranks[i] = 2;

@@ -230,9 +230,69 @@ static enum ghp_status read_rotary(struct ghp_onnx_import *im, const struct ghp_
     return put_layer(im, node, &t, ghp_onnx_int(node, "num_heads", 0));
 }
 
+/* ---- writing ---- */
+
+/* A table of the cosines or sines of each position and pair. */
+static const char *put_table(struct ghp_onnx_export *ex, const struct ghp_layer *l, const char *end,
+                             double (*of)(double angle))
+{
+    int64_t pairs = l->heads.size / 2;
+    const int64_t dims[2] = {l->out.h, pairs};
+    float *values = ghp_export_keep(ex, (size_t)(l->out.h * pairs), sizeof *values);
+
+    for (int64_t i = 0; values != NULL && i < l->out.h * pairs; ++i) {
+        double pair = (double)(i % pairs) / (double)pairs;
+
+        values[i] = (float)of((double)(i / pairs) * pow(l->heads.base, -pair));
+    }
+    return ghp_export_floats(ex, ghp_export_text(ex, l->name, end), dims, 2, values);
+}
+
+/* Positions count from 0 in each sample, as many samples as there are. */
+static const char *put_places(struct ghp_onnx_export *ex, const struct ghp_layer *l,
+                              const char *like)
+{
+    const char *batch = ghp_export_text(ex, l->name, ".batch");
+    const char *shape = ghp_export_text(ex, l->name, ".places.shape");
+    const char *places = ghp_export_text(ex, l->name, ".places");
+    int64_t *counted = ghp_export_keep(ex, (size_t)l->out.h, sizeof *counted);
+    const char *inputs[3] = {like};
+    struct ghp_onnx_node *node;
+
+    if (counted == NULL) return places;
+    for (int64_t p = 0; p < l->out.h; ++p)
+        counted[p] = p;
+    node = ghp_export_node(ex, "Shape", batch, inputs);
+    ghp_export_int(ex, node, "start", 0);
+    ghp_export_int(ex, node, "end", 1);
+    inputs[0] = batch;
+    inputs[1] = ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".positions"), &l->out.h, 1);
+    ghp_export_int(ex, ghp_export_node(ex, "Concat", shape, inputs), "axis", 0);
+    inputs[0] =
+        ghp_export_numbers(ex, ghp_export_text(ex, l->name, ".counted"), counted, (int)l->out.h);
+    inputs[1] = shape;
+    ghp_export_node(ex, "Expand", places, inputs);
+    return places;
+}
+
+static enum ghp_status write_rotary(struct ghp_onnx_export *ex, int i)
+{
+    const struct ghp_layer *l = &ex->model->layers[i];
+    const char *inputs[5] = {ex->names[l->inputs[0]]};
+
+    inputs[1] = put_table(ex, l, ".cosines", cos);
+    inputs[2] = put_table(ex, l, ".sines", sin);
+    inputs[3] = put_places(ex, l, inputs[0]);
+    ghp_export_int(ex, ghp_export_node(ex, "RotaryEmbedding", l->name, inputs), "num_heads",
+                   l->out.c / l->heads.size);
+    return GHP_OK;
+}
+
 const struct ghp_onnx_operator ghp_onnx_rotary[] = {
     {.name = "RotaryEmbedding",
      .since = 23,
      .attributes = "interleaved num_heads rotary_embedding_dim ",
-     .read = read_rotary},
+     .read = read_rotary,
+     .op = GHP_OP_ROTARY,
+     .write = write_rotary},
     {0}};

@@ -110,6 +110,18 @@ const char *ghp_export_numbers(struct ghp_onnx_export *ex, const char *name, con
                                                      .values = copy});
 }
 
+const char *ghp_export_floats(struct ghp_onnx_export *ex, const char *name, const int64_t *dims,
+                              int n, const float *values)
+{
+    struct ghp_onnx_tensor tensor = {
+        .name = name, .type = GHP_ONNX_FLOAT, .n_dims = n, .elements = 1, .values = values};
+
+    if (values == NULL) return "";
+    for (int i = 0; i < n; ++i)
+        tensor.elements *= tensor.dims[i] = dims[i];
+    return put_constant(ex, tensor);
+}
+
 const char *ghp_export_number(struct ghp_onnx_export *ex, const char *name, double value)
 {
     float *copy = ghp_export_keep(ex, 1, sizeof *copy);

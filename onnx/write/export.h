@@ -37,6 +37,8 @@ void ghp_export_ints(struct ghp_onnx_export *ex, struct ghp_onnx_node *node, con
 /* Constants; they return their name. */
 const char *ghp_export_numbers(struct ghp_onnx_export *ex, const char *name, const int64_t *values,
                                int n);
+const char *ghp_export_floats(struct ghp_onnx_export *ex, const char *name, const int64_t *dims,
+                              int n, const float *values); /* borrowed */
 const char *ghp_export_number(struct ghp_onnx_export *ex, const char *name, double value);
 
 /* A parameter under its own name: its values, or where there are none what a ConstantOfShape makes.

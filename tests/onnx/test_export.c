@@ -125,7 +125,8 @@ CHECK_TEST(export)
     static const char *const models[] = {
         "models/lenet5.json",       "models/vgg-a-32.json",       "models/resnet50.json",
         "models/small-resnet.json", "models/alexnet.json",        "models/cd-dnn.json",
-        "tests/onnx/round.json",    "tests/onnx/round_rows.json", "tests/onnx/round_sequence.json"};
+        "tests/onnx/round.json",    "tests/onnx/round_rows.json", "tests/onnx/round_sequence.json",
+        "tests/onnx/round_tokens.json"};
     const struct ghp_onnx_weights weights = {.read = fill};
     char file[512];
 
@@ -140,6 +141,7 @@ CHECK_TEST(export)
     check_model(GHP_SOURCE_DIR "/tests/onnx/round.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_rows.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_sequence.json", &weights);
+    check_model(GHP_SOURCE_DIR "/tests/onnx/round_tokens.json", &weights);
     check_refusals();
     unlink(path);
     return check_end();

@@ -3,6 +3,8 @@
     huggingface.py make                         folders gpt-nano, gpt-tied, llama-nano, llama-tied: random weights
     huggingface.py train FOLDER TEXT STEPS      the loss of each step on all windows of TEXT, and the one behind them
     huggingface.py export FOLDER HOW OPSET     the same network as FOLDER.onnx, by torch's exporter 'traced' or 'dynamo'
+    huggingface.py logits FOLDER FILE.onnx TEXT the largest difference of the logits of TEXT's windows, here and in
+                                                onnxruntime, relative to the largest
     huggingface.py differ FOLDER OTHER          the largest difference of any weight, relative to its tensor's
 
 A text is bytes; its windows are as ghp's: inputs, and the byte behind each. Training is SGD
@@ -86,6 +88,18 @@ def export(folder, how, opset):
                           **shared).save(folder + ".onnx", external_data=False)
 
 
+def logits(folder, file, text):
+    import onnxruntime  # which the others do without
+
+    inputs, _ = windows(text, 64)
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    with torch.no_grad():
+        theirs = network(inputs).logits
+    session = onnxruntime.InferenceSession(file)
+    ours = torch.from_numpy(session.run(None, {session.get_inputs()[0].name: inputs.numpy()})[0])
+    print("%.3g" % ((ours - theirs).abs().max() / theirs.abs().max()).item())
+
+
 def differ(folder, other):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(other).state_dict()
     worst = 0
@@ -94,4 +108,4 @@ def differ(folder, other):
     print("%.3g" % worst)
 
 
-{"make": make, "train": train, "export": export, "differ": differ}[sys.argv[1]](*sys.argv[2:])
+{"make": make, "train": train, "export": export, "logits": logits, "differ": differ}[sys.argv[1]](*sys.argv[2:])

@@ -69,9 +69,18 @@ check_onnx() {
     run "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$file" -o onnx.profile || return
     run "$GHP_BIN/ghp-plan" "$file" --profile onnx.profile --workers 1 --batch 8 -o onnx.json || return
     run mpirun -n 1 "$GHP_BIN/ghp-run" onnx.json --data bytes:text --steps 10 --lr 0.1 --momentum 0.9 --threads 1 \
-        --numerics exact --metrics "$file.metrics" || return
+        --numerics exact --metrics "$file.metrics" --checkpoint onnx.checkpoint || return
     head -10 "$name.theirs" >theirs
     same_losses "$file" "$file.metrics" theirs
+    # and out again: what was trained is, in onnxruntime, what PyTorch trained
+    run "$GHP_BIN/ghp-inspect" onnx.json --export-onnx trained.onnx --weights onnx.checkpoint/checkpoint.safetensors
+    rm -r onnx.checkpoint
+    "$python" -c 'import onnxruntime' 2>/dev/null || {
+        echo "left out: onnxruntime of '$python' is not there" >&2
+        return
+    }
+    run "$python" "$program" logits "$name.trained" trained.onnx text || return
+    awk '{ exit !($1 <= 1e-5) }' out || fail "$file: logits in onnxruntime differ by $(cat out) of the largest"
 }
 if full; then
     check_onnx gpt-nano traced 14 @64
