@@ -381,10 +381,11 @@ const struct ghp_local *op_case_all(int *n)
     return cases;
 }
 
-void op_case_ignore(struct ghp_operand_set *set)
+void op_case_arguments(struct ghp_operand_set *set)
 {
     if (ghp_op_of(set->local.op)->is_loss && set->local.h > 1)
         ((int32_t *)(uintptr_t)set->args.at.labels)[1] = -100;
+    set->args.first_position = CASE_FIRST_POSITION;
 }
 
 const char *op_case_text(const struct ghp_local *local, enum ghp_pass pass)
@@ -533,7 +534,7 @@ void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *back
     struct ghp_operand_set whole, part[WORKERS];
     double all[WORKERS * ROWS * GHP_ROW_COUNT] = {0};
     must_make(&whole, &local, element_bytes);
-    op_case_ignore(&whole);
+    op_case_arguments(&whole);
     for (int i = 0; i < 2; i++) /* equal ones, of two workers: the first is the greatest */
         op_case_set(&whole, (void *)(uintptr_t)whole.args.at.x[0], 1 + 5 * i, 9.0);
     ((int32_t *)(uintptr_t)whole.args.at.labels)[0] = 1;

@@ -16,8 +16,10 @@ enum { OP_MAX_TENSORS = GHP_MAX_INPUTS + 4 };
 
 /* Operations of every kind, few elements each; *n receives their number. */
 const struct ghp_local *op_case_all(int *n);
-/* Has a loss with a label for each position ignore its second one, and no other operation do anything. */
-void op_case_ignore(struct ghp_operand_set *set);
+/* A loss with a label for each position ignores its second one; positions are some of a longer sequence, so that masks
+ * of dropout begin in its midst. */
+enum { CASE_FIRST_POSITION = 3 };
+void op_case_arguments(struct ghp_operand_set *set);
 
 /* The same operation with its output sizes p, q filled in from the window. */
 struct ghp_local op_case_conv(struct ghp_local sizes);

@@ -93,8 +93,9 @@ void twin_case_open(struct twin_case *c, struct ghp_device device, const struct 
         fprintf(stderr, "%s\n", ghp_status_message());
         exit(1);
     }
-    op_case_ignore(&c->right);
-    op_case_ignore(&c->got);
+    op_case_arguments(&c->right);
+    op_case_arguments(&c->got);
+    c->there.args.first_position = CASE_FIRST_POSITION; /* its labels are copied there */
     list(c);
     twin_case_round(c);
 }

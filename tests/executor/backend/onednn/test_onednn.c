@@ -88,7 +88,7 @@ static void compare(const struct ghp_operand_set *got, const struct ghp_operand_
 static void must_init(struct ghp_operand_set *set, const struct ghp_local *local)
 {
     if (!CHECK_STATUS(ghp_operand_set_init(local, 4, GHP_OPERAND_SET_ALL, set), GHP_OK)) exit(1);
-    op_case_ignore(set);
+    op_case_arguments(set);
 }
 
 /* Each pass starts from the reference's tensors, so that errors do not add up. */

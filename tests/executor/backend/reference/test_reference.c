@@ -24,7 +24,7 @@ static void must_init(struct ghp_operand_set *set, const struct ghp_local *local
 {
     if (!CHECK_STATUS(ghp_operand_set_init(local, element_bytes, GHP_OPERAND_SET_ALL, set), GHP_OK))
         exit(1);
-    op_case_ignore(set);
+    op_case_arguments(set);
 }
 
 /* Of every operation, whichever passes it has; and a case below for each. */
@@ -265,7 +265,8 @@ static void check_dropout_parts(void)
     a.args.step = b.args.step = 9;
     a.args.first_sample = 8;
     b.args.first_sample = 10;
-    b.args.first_position = 1;
+    a.args.first_position = 3;
+    b.args.first_position = 4;
     b.args.first_channel = 6;
     b.args.global_channels = 12;
     op_case_run(&a, ops, doubles, GHP_PASS_FORWARD, NULL);
