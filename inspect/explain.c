@@ -202,6 +202,7 @@ static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan
     put_terms(report, plan, terms, layer);
     if (layer >= 0) ghp_inspect_choices(report, plan, layer);
     ghp_inspect_break_even(report, plan, layer);
+    if (layer < 0) ghp_inspect_crossovers(report, plan);
     if (layer >= 0) {
         put_layouts(report, plan, layer, &program->placement);
         put_instrs(report, program, timing, layer);

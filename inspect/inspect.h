@@ -42,6 +42,11 @@ enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp
 void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *plan, int layer);
 
+/* Of transformers: the tokens a step below which tensor-parallel blocks, and vocabulary-parallel embedding and output
+ * layers, are faster than data parallelism, as the layers' break-even batches say; beside the numbers of an ideal
+ * machine without latency: 2P / ((8L + 4) h) for P parameters, L blocks and width h, and V / 2 for V words. */
+void ghp_inspect_crossovers(struct ghp_display *report, const struct ghp_plan *plan);
+
 /* Makes the failure for a layer that the model does not have: names those that are near.
  *
  * Returns   GHP_ERR_USAGE; GHP_ERR_NO_MEMORY */

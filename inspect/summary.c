@@ -156,7 +156,7 @@ static enum ghp_status print_splits(const struct ghp_plan *plan, FILE *out)
         const struct ghp_alternative *other = second_best(plan, v);
         char text[32];
 
-        if (!ghp_op_is_weighted(layer->op)) continue;
+        if (!ghp_layer_tells_splits(layer)) continue;
         ghp_table_row(t);
         ghp_table_cell(t, "%s", layer->name);
         ghp_table_cell(t, "%s", ghp_op_name(layer->op));

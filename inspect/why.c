@@ -89,8 +89,9 @@ void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan
         if (plan->alternatives[i].layer == layer) a = &plan->alternatives[i];
     if (a == NULL || a->n_choices == 0) {
         ghp_display_line(report,
-                         "other splits of %s: not in the plan, which has those of conv2d "
-                         "and linear layers that can be split",
+                         "other splits of %s: not in the plan, which has those of conv2d, "
+                         "linear, embedding and attention layers and of the loss of a sequence, "
+                         "where they can be split",
                          plan->model.layers[layer].name);
         return;
     }
@@ -183,6 +184,83 @@ void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *p
     else
         ghp_sheet_note(sheet, "none: nowhere within a factor %d", GHP_QUANTITY_FACTOR);
     ghp_display_sheet(report, sheet);
+}
+
+/* ---- crossovers ---- */
+
+/* What transformers divide before all else: the products of their blocks, or the table of words and what leads back to
+ * words. */
+static bool is_end(const struct ghp_model *model, const struct ghp_layer *layer)
+{
+    return layer->op == GHP_OP_EMBEDDING || layer->tied > 0 ||
+           (layer->op == GHP_OP_LINEAR && layer->out.c == model->layers[model->n_layers - 1].in.c);
+}
+
+/* The most samples a step with which a layer's other split, or its own one, is faster than data parallelism; 0: not
+ * between these two, or nowhere near. */
+static double flips_at(const struct ghp_plan *plan, const struct ghp_alternative *a)
+{
+    bool own_data = plan->splits[a->layer].kind == GHP_SPLIT_DATA,
+         other_data = a->split.kind == GHP_SPLIT_DATA;
+
+    for (int k = 0; k < a->n_break_even && own_data != other_data; ++k) {
+        const struct ghp_break_even *b = &a->break_even[k];
+        double value = own_data ? b->low : b->high;
+
+        if (b->quantity == GHP_QUANTITY_BATCH && !isnan(value)) return value;
+    }
+    return 0;
+}
+
+static void put_crossover(struct ghp_display *report, const struct ghp_plan *plan, bool ends,
+                          double ideal)
+{
+    const struct ghp_model *model = &plan->model;
+    double most = 0, tokens;
+    int layer = -1;
+
+    for (int i = 0; i < plan->n_alternatives; ++i) {
+        const struct ghp_alternative *a = &plan->alternatives[i];
+        const struct ghp_layer *l = &model->layers[a->layer];
+        double at = flips_at(plan, a);
+
+        if (is_end(model, l) != ends || l->op == GHP_OP_SOFTMAX_CE || at <= most) continue;
+        most = at;
+        layer = a->layer;
+    }
+    tokens = most * (double)ghp_model_tokens(model);
+    ghp_display_real(report, ends ? "ends_crossover_tokens" : "blocks_crossover_tokens",
+                     layer < 0 ? NAN : tokens);
+    if (layer < 0)
+        ghp_display_line(report,
+                         "%s: no batch near this one at which data parallelism and they change "
+                         "places; the ideal one is %.0f tokens a step",
+                         ends ? "vocabulary-parallel ends" : "tensor-parallel blocks", ideal);
+    else
+        ghp_display_line(report,
+                         "%s: faster than by data below %.0f tokens a step (%.0f samples; layer "
+                         "%s), all else fixed; the ideal number is %.0f",
+                         ends ? "vocabulary-parallel ends" : "tensor-parallel blocks", tokens, most,
+                         model->layers[layer].name, ideal);
+}
+
+void ghp_inspect_crossovers(struct ghp_display *report, const struct ghp_plan *plan)
+{
+    const struct ghp_model *model = &plan->model;
+    double parameters = 0, blocks = 0, width = 0, words = 0;
+
+    for (int v = 0; v < model->n_layers; ++v) {
+        const struct ghp_layer *l = &model->layers[v];
+
+        parameters += (double)ghp_layer_weights(l);
+        blocks += l->op == GHP_OP_ATTENTION;
+        if (l->op != GHP_OP_EMBEDDING || words > 0) continue;
+        words = (double)l->params[0].dims[0];
+        width = (double)l->out.c;
+    }
+    if (plan->break_even_search == NULL || !(words > 0) || !(blocks > 0)) return;
+    put_crossover(report, plan, false, 2 * parameters / ((8 * blocks + 4) * width));
+    put_crossover(report, plan, true, words / 2);
 }
 
 /* ---- names ---- */

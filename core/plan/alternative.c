@@ -4,6 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool ghp_layer_tells_splits(const struct ghp_layer *layer)
+{
+    bool sequence = layer->out.axes == GHP_AXES_SEQUENCE;
+
+    return ghp_op_is_weighted(layer->op) || layer->op == GHP_OP_EMBEDDING ||
+           layer->op == GHP_OP_ATTENTION || (layer->op == GHP_OP_SOFTMAX_CE && sequence);
+}
+
 const char *ghp_quantity_name(enum ghp_quantity quantity)
 {
     static const char *const names[] = {

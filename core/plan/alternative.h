@@ -68,6 +68,10 @@ struct ghp_alternative {
     struct ghp_break_even break_even[GHP_QUANTITY_COUNT];
 };
 
+/* Whether plans tell a layer's other splits where it has any: of products with weights, tables and attention, and of the
+ * loss of a sequence. */
+bool ghp_layer_tells_splits(const struct ghp_layer *layer);
+
 const char *ghp_quantity_name(enum ghp_quantity quantity); /* "inter_bandwidth_Bps", ... */
 const char *ghp_quantity_unit(enum ghp_quantity quantity); /* of tables */
 double ghp_quantity_scale(enum ghp_quantity quantity);     /* shown = value * scale */

@@ -310,7 +310,7 @@ static void set_most(struct second_best *r, int layers)
     double all = 0, most = few_instrs / ((double)layers * r->program.n_instrs);
 
     for (int v = 0; v < r->model->n_layers; ++v)
-        all += ghp_op_is_weighted(r->model->layers[v].op)
+        all += ghp_layer_tells_splits(&r->model->layers[v])
                    ? (double)r->job->instance->n_choices[v] * r->program.n_instrs
                    : 0;
     r->most = all <= all_instrs ? INT_MAX : most < 2 ? 2 : (int)most;
@@ -321,11 +321,11 @@ static enum ghp_status find_all(struct second_best *r, struct ghp_alternatives *
     int left = 0;
 
     for (int v = 0; v < r->model->n_layers; ++v)
-        left += ghp_op_is_weighted(r->model->layers[v].op);
+        left += ghp_layer_tells_splits(&r->model->layers[v]);
     GHP_TRY(play(r, r->choice, &r->program, &r->timing, r->own_terms));
     if (left > 0) set_most(r, left);
     for (int v = 0; v < r->model->n_layers; ++v) {
-        if (!ghp_op_is_weighted(r->model->layers[v].op) || r->job->instance->n_choices[v] < 2)
+        if (!ghp_layer_tells_splits(&r->model->layers[v]) || r->job->instance->n_choices[v] < 2)
             continue;
         if (ghp_now_s() > r->job->end_s) {
             ++r->left_out;

@@ -305,15 +305,18 @@ static enum ghp_status config_object(json_t **object)
 static enum ghp_status check_stages(void)
 {
     bool given = set.stages != NULL || set.micro_batches > 0;
+    bool sums = set.strategy == GHP_STRATEGY_DATA && set.stages == NULL;
 
     if (given && set.pipeline == GHP_PIPELINE_MODE_AUTO)
         return GHP_FAIL(GHP_ERR_USAGE, "--pipeline auto looks for stages and micro-batches; leave "
                                        "--stages and --micro-batches out, or --pipeline");
-    if ((given || set.pipeline == GHP_PIPELINE_MODE_AUTO) && set.strategy != GHP_STRATEGY_AUTO)
+    if (((given && !sums) || set.pipeline == GHP_PIPELINE_MODE_AUTO) &&
+        set.strategy != GHP_STRATEGY_AUTO)
         return GHP_FAIL(GHP_ERR_USAGE,
-                        "--strategy %s has neither stages nor micro-batches; leave "
-                        "it out, or --pipeline, --stages and --micro-batches",
-                        strategy_names[set.strategy]);
+                        "--strategy %s has no stages%s; leave it out, or --pipeline, --stages and "
+                        "--micro-batches",
+                        strategy_names[set.strategy],
+                        set.strategy == GHP_STRATEGY_DATA ? "" : " and no micro-batches");
     if (set.solver == GHP_SOLVER_HEURISTIC && (given || set.force != NULL))
         return GHP_FAIL(GHP_ERR_USAGE, "--solver heuristic decides stages and splits by its rules; "
                                        "leave --stages, --micro-batches and --force out");
@@ -434,12 +437,15 @@ static enum ghp_status print_result(const struct ghp_plan *plan)
 
 static struct ghp_plan_request read_request(const char *model_path)
 {
+    /* data parallelism whose gradients are added up over parts of the batch */
+    bool sums = set.strategy == GHP_STRATEGY_DATA && set.micro_batches > 1;
+
     return (struct ghp_plan_request){
         .model_path = model_path,
         .profile_path = set.profile,
         .problem = {.workers = (int)set.workers, .global_batch = set.batch},
-        .strategy = (enum ghp_strategy)set.strategy,
-        .force = set.force,
+        .strategy = sums ? GHP_STRATEGY_AUTO : (enum ghp_strategy)set.strategy,
+        .force = sums ? "*=data" : set.force,
         .groups = (int)set.groups,
         .memory_bytes = set.memory_bytes,
         .time_limit_s = set.time_limit_s,

@@ -243,6 +243,7 @@ static enum ghp_status take_names(const struct ghp_plan *plan, struct ghp_sweep 
     free(sweep->what_if);
     sweep->what_if = NULL;
     sweep->model = strdup(plan->model.name);
+    sweep->tokens = ghp_model_tokens(&plan->model);
     sweep->profile = strdup(plan->profile.backend);
     if (plan->what_if.n > 0)
         sweep->what_if = strdup(ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));

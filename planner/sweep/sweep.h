@@ -48,7 +48,8 @@ struct ghp_sweep {
     bool weak;
     int64_t batch; /* global, or of one worker where weak */
     double one_images_per_s;
-    char *what_if; /* the overrides, or NULL */
+    int64_t tokens; /* of a sample that is a sequence; 0: of an image */
+    char *what_if;  /* the overrides, or NULL */
     int n;
     struct ghp_sweep_point *point;
 };

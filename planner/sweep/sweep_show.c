@@ -12,6 +12,17 @@
 
 static const double least_shown = 0.1; /* speed-up at which the chart ends below */
 
+/* What speeds are told in: tokens of sequences, or images. */
+static const char *speed_unit(const struct ghp_sweep *sweep)
+{
+    return sweep->tokens > 0 ? "tokens/s" : "images/s";
+}
+
+static double speed_of(const struct ghp_sweep *sweep, double samples_per_s)
+{
+    return sweep->tokens > 0 ? samples_per_s * (double)sweep->tokens : samples_per_s;
+}
+
 /* ---- table ---- */
 
 static void add_notes(struct ghp_table *t, const struct ghp_sweep *sweep)
@@ -24,20 +35,20 @@ static void add_notes(struct ghp_table *t, const struct ghp_sweep *sweep)
                        sweep->batch, sweep->profile);
     if (sweep->what_if != NULL) ghp_table_note(t, "what if, at the last point: %s", sweep->what_if);
     if (sweep->one_images_per_s > 0)
-        ghp_table_note(t, "speed-up over one worker's %.1f images/s; efficiency: by the workers",
-                       sweep->one_images_per_s);
+        ghp_table_note(t, "speed-up over one worker's %.1f %s; efficiency: by the workers",
+                       speed_of(sweep, sweep->one_images_per_s), speed_unit(sweep));
     else
         ghp_table_note(t, "no speed-up: the profile cannot cost one worker");
 }
 
-static void add_columns(struct ghp_table *t)
+static void add_columns(struct ghp_table *t, const struct ghp_sweep *sweep)
 {
     ghp_table_column(t, "workers", "", 'r');
     ghp_table_column(t, "nodes", "", 'r');
     ghp_table_column(t, "batch", "global", 'r');
     ghp_table_column(t, "plan", "", 'l');
     ghp_table_column(t, "step", "ms", 'r');
-    ghp_table_column(t, "images/s", "1/s", 'r');
+    ghp_table_column(t, speed_unit(sweep), "1/s", 'r');
     ghp_table_column(t, "speed-up", "x", 'r');
     ghp_table_column(t, "efficiency", "%", 'r');
     ghp_table_column(t, "measured", "%", 'r');
@@ -48,7 +59,8 @@ static void add_columns(struct ghp_table *t)
     ghp_table_column(t, "splits", "", 'l');
 }
 
-static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, int k)
+static void add_plan(struct ghp_table *t, const struct ghp_sweep *sweep,
+                     const struct ghp_sweep_point *point, int k)
 {
     const struct ghp_sweep_plan *plan = &point->plan[k];
 
@@ -61,7 +73,7 @@ static void add_plan(struct ghp_table *t, const struct ghp_sweep_point *point, i
     ghp_table_cell(t, "%" PRId64, point->batch);
     ghp_table_cell(t, "%s", ghp_strategy_show(ghp_sweep_strategy(k)));
     ghp_table_cell(t, "%.3f", 1e3 * plan->predicted.step_s);
-    ghp_table_cell(t, "%.1f", plan->images_per_s);
+    ghp_table_cell(t, "%.1f", speed_of(sweep, plan->images_per_s));
     ghp_table_cell(t, plan->speedup > 0 ? "%.2f" : "-", plan->speedup);
     ghp_table_cell(t, plan->speedup > 0 ? "%.1f" : "-", 100 * plan->efficiency);
     ghp_table_cell(t, "%.0f", 100 * plan->predicted.measured_share);
@@ -104,7 +116,7 @@ enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out)
 
     add_notes(t, sweep);
     add_reasons(t, sweep);
-    add_columns(t);
+    add_columns(t, sweep);
     for (int i = 0; i < sweep->n; ++i) {
         const struct ghp_sweep_point *point = &sweep->point[i];
 
@@ -114,7 +126,7 @@ enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out)
         }
         for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
             if (point->plan[k].feasible)
-                add_plan(t, point, k);
+                add_plan(t, sweep, point, k);
             else
                 add_missing(t, point, ghp_strategy_show(ghp_sweep_strategy(k)));
     }
@@ -222,9 +234,9 @@ enum ghp_status ghp_sweep_chart(const char *path, const struct ghp_sweep *sweep)
         snprintf(title, sizeof title, "%s: %s scaling", sweep->model,
                  sweep->weak ? "weak" : "strong");
         snprintf(subtitle, sizeof subtitle,
-                 sweep->weak ? "%" PRId64 " samples a worker; one worker: %.4g images/s"
-                             : "global batch %" PRId64 "; one worker: %.4g images/s",
-                 sweep->batch, sweep->one_images_per_s);
+                 sweep->weak ? "%" PRId64 " samples a worker; one worker: %.4g %s"
+                             : "global batch %" PRId64 "; one worker: %.4g %s",
+                 sweep->batch, speed_of(sweep, sweep->one_images_per_s), speed_unit(sweep));
         for (int k = 0; k <= GHP_SWEEP_PLANS; ++k)
             chart.series[k] = (struct ghp_chart_series){
                 .name = k < GHP_SWEEP_PLANS ? ghp_strategy_show(ghp_sweep_strategy(k)) : "ideal",

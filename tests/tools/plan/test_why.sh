@@ -58,5 +58,20 @@ says '^preferred: data parallelism' data.json
 "$GHP_BIN/ghp-plan" "${noisy[@]}" --no-simplify -o fast.json >/dev/null || fail "--no-simplify"
 says '^margin: .*within the error, but the faster plan was asked for' fast.json --explain
 
+# a transformer: tables, attention and the loss have their splits too, and its two crossovers are told in tokens
+nano=("$models/gpt-nano.json" --profile n.json --workers 4 --batch 8)
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e8,latency=1e-6 --model "$models/gpt-nano.json" -o n.json >/dev/null 2>&1
+"$GHP_BIN/ghp-plan" "${nano[@]}" -o nano.json >table || fail "cannot plan gpt-nano"
+for op in embedding attention softmax_cross_entropy; do
+    grep -qE "^[a-z0-9_.]+ +$op .* [a-z]+(:[0-9])? +[a-z]+(:[0-9])? +[+-]" table || fail "$op has no second best: $(cat table)"
+done
+says '^tensor-parallel blocks: .*ideal' nano.json --explain
+says '^vocabulary-parallel ends: .*ideal' nano.json --explain
+says '"ends_crossover_tokens"' nano.json --explain --json
+"$GHP_BIN/ghp-plan" "${nano[@]}" --strategy data --micro-batches 2 -o sums.json >/dev/null 2>err || fail "no sums by data: $(cat err)"
+grep -q '"micro_batches": 2' sums.json || fail "no micro-batches"
+"$GHP_BIN/ghp-plan" "$models/gpt-nano.json" --profile n.json --sweep workers=1,2 --batch 8 >table || fail "no sweep"
+grep -q 'tokens/s' table || fail "a sweep of sequences has no tokens/s: $(cat table)"
+
 [ "$failures" = 0 ] && echo "plans say why"
 exit $((failures > 0))
