@@ -11,7 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROOT_ROUNDS = 300, NODE_ROUNDS = 12, FIXING_TIMES = 3, LIST_MOST = 2000 };
+enum {
+    ROOT_ROUNDS = 300,
+    NODE_ROUNDS = 12,
+    CROSSED = 4,
+    LONGEST_RUN = 32,
+    FIXING_TIMES = 3,
+    LIST_MOST = 2000
+};
 
 static const double list_combinations = 1e6; /* above, listing a node's plans is not tried */
 
@@ -28,6 +35,7 @@ struct search {
     int n_stack, max_stack;
     struct ghp_hash_table seen; /* plans evaluated, so that each is evaluated once */
     double cutoff;              /* relative */
+    int *child;                 /* a plan made of two others; n_layers */
     bool enough;                /* a plan as good as asked for is there */
     bool late;                  /* the deadline is over */
 };
@@ -82,6 +90,73 @@ static enum ghp_status on_found(void *context, const int *choice,
     show_progress(s);
     s->late = ghp_now_s() > s->job->limits.deadline_s;
     *cutoff = s->enough || s->late ? -INFINITY : s->cutoff;
+    return GHP_OK;
+}
+
+/* A plan made of two others, judged by its constraints: *least, if it promises more. */
+static bool promises_more(struct search *s, double *least)
+{
+    struct ghp_accumulated_cost *mean = &s->dual.mean;
+    struct ghp_constraint constraint;
+    double value;
+
+    if (!ghp_domain_has(s->job->domain, s->child)) return false;
+    ghp_accumulated_cost_set(s->job->in, s->child, mean);
+    value = ghp_dual_value(&s->dual, mean, &constraint);
+    if (!(value < *least)) return false;
+    if (s->job->goal.limit_bytes > 0 &&
+        ghp_constraint_fullest(s->job->in, mean, &constraint) > s->job->goal.limit_bytes)
+        return false;
+    *least = value;
+    return true;
+}
+
+/* Where blocks repeat, the mean plan mixes plans that treat all of them alike, and better ones treat some so and some
+ * so. Of the plans that are `a` in a run of layers and `b` elsewhere, evaluates the one whose constraints promise most.
+ *
+ * length   layers of the run, which may begin anywhere; 0: it begins with the first layer and ends anywhere */
+static enum ghp_status cross(struct search *s, const int *a, const int *b, int length)
+{
+    const int n = s->job->in->n_layers;
+    const size_t one = sizeof *a;
+    double least = s->cutoff;
+    int first = 0, end = 0;
+
+    memcpy(s->child, b, (size_t)n * one);
+    for (int v = 0; v + (length > 0 ? length : 1) <= n; ++v) {
+        if (length == 0) {
+            if (s->child[v] == a[v]) continue;
+            s->child[v] = a[v];
+            if (promises_more(s, &least)) end = v + 1;
+            continue;
+        }
+        if (a[v] == b[v]) continue; /* the run may as well begin later */
+        memcpy(s->child + v, a + v, (size_t)length * one);
+        if (promises_more(s, &least)) first = v, end = v + length;
+        memcpy(s->child + v, b + v, (size_t)length * one);
+    }
+    if (end == 0) return GHP_OK;
+    memcpy(s->child, b, (size_t)n * one);
+    memcpy(s->child + first, a + first, (size_t)(end - first) * one);
+    return evaluate(s, s->child);
+}
+
+/* The last plans of the dual with each other and with the best. */
+static enum ghp_status cross_plans(struct search *s)
+{
+    const size_t layers = (size_t)s->job->in->n_layers;
+    int n = s->dual.n_columns < CROSSED ? s->dual.n_columns : CROSSED;
+    const int *plan[CROSSED + 1];
+
+    for (int k = 0; k < n; ++k)
+        plan[k] = &s->dual.choice[(size_t)(s->dual.n_columns - 1 - k) * layers];
+    plan[n] = s->result->choice;
+    for (int a = 0; a <= n; ++a)
+        for (int b = 0; b <= n && !s->enough; ++b)
+            if (a != b) GHP_TRY(cross(s, plan[a], plan[b], 0));
+    for (int length = 1; length <= LONGEST_RUN; length *= 2)
+        for (int a = 0; a < n && !s->enough; ++a)
+            GHP_TRY(cross(s, plan[a], plan[n], length));
     return GHP_OK;
 }
 
@@ -256,6 +331,9 @@ static enum ghp_status visit(struct search *s, struct node *node, bool root)
         s->result->wide = bound == -INFINITY && root && !s->enough;
         node->bound = fmax(node->bound, bound);
         if (bound >= s->cutoff || s->enough || s->result->wide) return GHP_OK;
+        if (round == 0 && !s->late && (s->result->nodes & (s->result->nodes - 1)) == 0)
+            GHP_TRY(cross_plans(s)); /* ever more rarely */
+        if (bound >= s->cutoff || s->enough) return GHP_OK;
         GHP_TRY(ghp_dual_reduced_cost_fixing(&s->dual, domain, s->cutoff, &removed));
         if (!has_plans(domain)) return GHP_OK;
         for (int v = 0; v < s->job->in->n_layers; ++v)
@@ -343,6 +421,8 @@ static enum ghp_status prepare(struct search *s)
         r->choice = ghp_alloc(layers, sizeof *r->choice);
         if (r->choice == NULL) return GHP_NO_MEMORY();
     }
+    s->child = ghp_alloc(layers, sizeof *s->child);
+    if (s->child == NULL) return GHP_NO_MEMORY();
     GHP_TRY(ghp_dual_open(s->job->in, s->job->goal, &s->dual));
     s->dual.found = on_found;
     s->dual.context = s;
@@ -370,6 +450,7 @@ enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_bran
     for (int k = 0; k < s.n_stack; ++k)
         ghp_domain_release(&s.stack[k].domain);
     free(s.stack);
+    free(s.child);
     ghp_hash_table_release(&s.seen);
     ghp_dual_close(&s.dual);
     return status;

@@ -69,10 +69,21 @@ int ghp_domain_count(const struct ghp_domain *domain, int layer)
 
 bool ghp_domain_has(const struct ghp_domain *domain, const int *choice)
 {
+    int excluded = 0;
+
+    return ghp_domain_has_still(domain, choice, &excluded);
+}
+
+bool ghp_domain_has_still(const struct ghp_domain *domain, const int *choice, int *excluded)
+{
     const struct ghp_instance *in = domain->instance;
 
-    for (int v = 0; v < in->n_layers; ++v)
-        if (!domain->choice[in->first_choice[v] + choice[v]]) return false;
+    if (!domain->choice[in->first_choice[*excluded] + choice[*excluded]]) return false;
+    for (int v = 0; v < in->n_layers; ++v) {
+        if (domain->choice[in->first_choice[v] + choice[v]]) continue;
+        *excluded = v;
+        return false;
+    }
     for (int e = 0; e < in->n_edges; ++e)
         if (!domain->pair[ghp_instance_pair(in, e, choice)]) return false;
     for (int v = 0; v < in->n_layers; ++v) {

@@ -21,7 +21,10 @@ void ghp_domain_release(struct ghp_domain *domain);
 
 int ghp_domain_count(const struct ghp_domain *domain, int layer); /* choices of a layer in play */
 bool ghp_domain_has(const struct ghp_domain *domain,
-                    const int *choice);                                /* whether a plan belongs */
+                    const int *choice); /* whether a plan belongs */
+/* The same, quick for plans that stay out for the same reason: *excluded is the layer whose choice was out last time
+ * (0: none was yet), and receives the one that is now. */
+bool ghp_domain_has_still(const struct ghp_domain *domain, const int *choice, int *excluded);
 void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice); /* this choice only */
 /* The same of a layer and of those that use its parameters; returns whether these have such choices in play. */
 bool ghp_domain_fix_tied(struct ghp_domain *domain, int owner, int choice);

@@ -16,6 +16,7 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
     *dual = (struct ghp_dual){.in = in, .goal = goal, .penalty = 4};
     dual->coefficients = ghp_instance_coefficients(in);
     dual->choice = ghp_alloc((size_t)GHP_DUAL_COLUMNS * (size_t)in->n_layers, sizeof *dual->choice);
+    dual->excluded = ghp_alloc(GHP_DUAL_COLUMNS, sizeof *dual->excluded);
     dual->accumulated = ghp_alloc(GHP_DUAL_COLUMNS, sizeof *dual->accumulated);
     dual->constraints = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *dual->constraints);
     dual->weight = ghp_alloc(GHP_DUAL_CONSTRAINTS, sizeof *dual->weight);
@@ -26,8 +27,9 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
     if (status == GHP_OK) status = ghp_weights_init(in, &dual->weights);
     if (status == GHP_OK) status = ghp_accumulated_cost_init(in, &dual->mean);
     if (status == GHP_OK &&
-        (dual->choice == NULL || dual->accumulated == NULL || dual->constraints == NULL ||
-         dual->weight == NULL || dual->trial == NULL || dual->plan == NULL || dual->share == NULL))
+        (dual->choice == NULL || dual->excluded == NULL || dual->accumulated == NULL ||
+         dual->constraints == NULL || dual->weight == NULL || dual->trial == NULL ||
+         dual->plan == NULL || dual->share == NULL))
         status = GHP_NO_MEMORY();
     if (status != GHP_OK) ghp_dual_close(dual);
     return status;
@@ -42,6 +44,7 @@ void ghp_dual_close(struct ghp_dual *dual)
     ghp_weights_release(&dual->weights);
     ghp_accumulated_cost_release(&dual->mean);
     free(dual->choice);
+    free(dual->excluded);
     free(dual->accumulated);
     free(dual->constraints);
     free(dual->weight);
@@ -83,6 +86,7 @@ static void forget_columns(struct ghp_dual *dual)
     memmove(dual->accumulated, dual->accumulated + half, (size_t)n * sizeof *dual->accumulated);
     memmove(dual->choice, dual->choice + (size_t)half * layers,
             (size_t)n * layers * sizeof *dual->choice);
+    memmove(dual->excluded, dual->excluded + half, (size_t)n * sizeof *dual->excluded);
     dual->n_columns = n;
 }
 
@@ -96,7 +100,7 @@ enum ghp_status ghp_dual_add(struct ghp_dual *dual, const int *choice)
     GHP_TRY(ghp_accumulated_cost_init(dual->in, accumulated));
     ghp_accumulated_cost_set(dual->in, choice, accumulated);
     memcpy(&dual->choice[(size_t)dual->n_columns * layers], choice, layers * sizeof *choice);
-    ++dual->n_columns;
+    dual->excluded[dual->n_columns++] = 0;
     ghp_dual_value(dual, accumulated, &constraint);
     ghp_dual_add_constraint(dual, &constraint);
     if (dual->goal.limit_bytes > 0 &&

@@ -85,7 +85,8 @@ enum ghp_status ghp_master_open(struct ghp_dual *dual, const struct ghp_domain *
     for (int k = 0; k < dual->n_constraints; ++k)
         if (dual->weight[k] > 0) master_add_constraint(m, k);
     for (int p = dual->n_columns - 1; p >= 0 && m->n_columns < GHP_DUAL_USED / 2; --p)
-        if (ghp_domain_has(domain, &dual->choice[(size_t)p * (size_t)dual->in->n_layers]))
+        if (ghp_domain_has_still(domain, &dual->choice[(size_t)p * (size_t)dual->in->n_layers],
+                                 &dual->excluded[p]))
             ghp_master_add(m, p);
     return GHP_OK;
 }
