@@ -64,8 +64,11 @@ struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how,
 bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer)
 {
     if (how->staging == NULL || how->staging->recompute == NULL) return false;
-    while (ghp_op_in_place(&how->model->layers[layer]) && layer > 0)
-        layer = how->model->layers[layer].inputs[0];
+    while (ghp_op_in_place(&how->model->layers[layer]) && layer > 0) {
+        int from = how->model->layers[layer].inputs[0];
+        if (ghp_stage_of(how->staging, from) != ghp_stage_of(how->staging, layer)) return false;
+        layer = from;
+    }
     return how->staging->recompute[layer];
 }
 

@@ -61,7 +61,7 @@ struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how,
                                          const struct ghp_split *splits, int layer);
 
 /* Whether the layer's output is recomputed in the backward pass: its own mark, or that of the tensor's maker it works
- * on. */
+ * on; never of what works on a remote activation in place, which no longer is what was received. */
 bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer);
 
 /* Operands, buffers, buckets and lifetimes for a complete list of instructions. */

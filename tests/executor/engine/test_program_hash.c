@@ -397,6 +397,31 @@ static void check_sequence(struct ghp_comm *world)
     bench_close(&b);
 }
 
+/* Rotary works in place on what an earlier stage has sent: it is not recomputed, though the layer that made it is. */
+static void check_remote(struct ghp_comm *world)
+{
+    static const char path[] = GHP_SOURCE_DIR "/tests/executor/sequence.json";
+    const struct bench_numbers numbers = {
+        .ops = ghp_backend_find("reference"), .element_bytes = 8, .batch = BATCH};
+    bool recompute[64] = {false};
+    struct ghp_split splits[64];
+    struct ghp_staging s = {.n = 2, .stage = {{.workers = 3}, {.workers = 1}}};
+    struct bench b;
+
+    CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
+    CHECK(b.model.n_layers <= 64);
+    for (int v = 0; v < b.model.n_layers; v++)
+        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    recompute[ghp_model_find(&b.model, "k")] = true;
+    recompute[ghp_model_find(&b.model, "attention")] = true;
+    s.stage[1].first_layer = ghp_model_find(&b.model, "v");
+    s.recompute = recompute;
+    b.work.splits = splits;
+    b.work.staging = &s;
+    check_training(&b, world, -2);
+    bench_close(&b);
+}
+
 CHECK_TEST(program_hash)
 {
     static const char *const examples[] = {"data", "ghp", "model", "owt"};
@@ -411,6 +436,7 @@ CHECK_TEST(program_hash)
         GHP_OK);
     if (transport->control->rank < 4) check_example(examples[transport->control->rank]);
     check_sequence(world);
+    check_remote(world);
     for (int i = 0; i < n; i++)
         check_drawn(world, i);
     CHECK(seen.fused > n && seen.staged > n / 5 && seen.recomputed > n / 5);
