@@ -188,14 +188,6 @@ void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *p
 
 /* ---- crossovers ---- */
 
-/* What transformers divide before all else: the products of their blocks, or the table of words and what leads back to
- * words. */
-static bool is_end(const struct ghp_model *model, const struct ghp_layer *layer)
-{
-    return layer->op == GHP_OP_EMBEDDING || layer->tied > 0 ||
-           (layer->op == GHP_OP_LINEAR && layer->out.c == model->layers[model->n_layers - 1].in.c);
-}
-
 /* The most samples a step with which a layer's other split, or its own one, is faster than data parallelism; 0: not
  * between these two, or nowhere near. */
 static double flips_at(const struct ghp_plan *plan, const struct ghp_alternative *a)
@@ -218,20 +210,37 @@ static void put_crossover(struct ghp_display *report, const struct ghp_plan *pla
     const struct ghp_model *model = &plan->model;
     double most = 0, tokens;
     int layer = -1;
+    bool split = false; /* the plan itself splits the part */
 
     for (int i = 0; i < plan->n_alternatives; ++i) {
         const struct ghp_alternative *a = &plan->alternatives[i];
         const struct ghp_layer *l = &model->layers[a->layer];
         double at = flips_at(plan, a);
 
-        if (is_end(model, l) != ends || l->op == GHP_OP_SOFTMAX_CE || at <= most) continue;
+        if (ghp_layer_is_end(model, l) != ends || l->op == GHP_OP_SOFTMAX_CE || at <= most)
+            continue;
         most = at;
         layer = a->layer;
     }
+    for (int v = 0; v < model->n_layers; ++v) {
+        enum ghp_op op = model->layers[v].op;
+
+        split = split || (plan->splits[v].kind != GHP_SPLIT_DATA &&
+                          (ghp_layer_is_end(model, &model->layers[v])
+                               ? ends
+                               : !ends && (op == GHP_OP_LINEAR || op == GHP_OP_ATTENTION)));
+    }
+    if (split && most < (double)plan->problem.global_batch) layer = -1; /* of some layers only */
     tokens = most * (double)ghp_model_tokens(model);
     ghp_display_real(report, ends ? "ends_crossover_tokens" : "blocks_crossover_tokens",
                      layer < 0 ? NAN : tokens);
-    if (layer < 0)
+    if (layer < 0 && split)
+        ghp_display_line(report,
+                         "%s: in this plan, and where data parallelism is faster is not known; "
+                         "ghp-plan --crossovers closes in on it; the ideal number of tokens a step "
+                         "is %.0f",
+                         ends ? "vocabulary-parallel ends" : "tensor-parallel blocks", ideal);
+    else if (layer < 0)
         ghp_display_line(report,
                          "%s: no batch near this one at which data parallelism and they change "
                          "places; the ideal one is %.0f tokens a step",

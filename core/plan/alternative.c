@@ -12,6 +12,13 @@ bool ghp_layer_tells_splits(const struct ghp_layer *layer)
            layer->op == GHP_OP_ATTENTION || (layer->op == GHP_OP_SOFTMAX_CE && sequence);
 }
 
+bool ghp_layer_is_end(const struct ghp_model *model, const struct ghp_layer *layer)
+{
+    return layer->op == GHP_OP_EMBEDDING ||
+           (layer->op == GHP_OP_LINEAR && layer->n_consumers == 1 &&
+            model->edges[layer->out_edges[0]].to == model->n_layers - 1);
+}
+
 const char *ghp_quantity_name(enum ghp_quantity quantity)
 {
     static const char *const names[] = {

@@ -72,6 +72,9 @@ struct ghp_alternative {
  * loss of a sequence. */
 bool ghp_layer_tells_splits(const struct ghp_layer *layer);
 
+/* Whether a layer is one of a language model's ends: an embedding, or a linear layer that makes the loss's classes. */
+bool ghp_layer_is_end(const struct ghp_model *model, const struct ghp_layer *layer);
+
 const char *ghp_quantity_name(enum ghp_quantity quantity); /* "inter_bandwidth_Bps", ... */
 const char *ghp_quantity_unit(enum ghp_quantity quantity); /* of tables */
 double ghp_quantity_scale(enum ghp_quantity quantity);     /* shown = value * scale */

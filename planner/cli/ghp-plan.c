@@ -8,6 +8,7 @@
 #include "planner/search/milp.h"
 #include "inspect/summary.h"
 #include "planner/build/sync_choice.h"
+#include "planner/sweep/crossover.h"
 #include "planner/sweep/sweep.h"
 #include "core/plan/what_if.h"
 
@@ -37,7 +38,7 @@ static struct {
     int64_t micro_batches, max_stages, max_micro_batches;
     int strategy, precision, solver, pipeline, schedule, load_balance, recompute, sync, optimizer;
     double time_limit_s, gap, clip_norm;
-    bool no_simplify, no_break_even, json;
+    bool no_simplify, no_break_even, crossovers, json;
     struct ghp_opt_list overrides;
 } set = {.bucket = "auto", .time_limit_s = 30, .max_stages = 3, .max_micro_batches = 64};
 
@@ -151,6 +152,11 @@ static const struct ghp_opt options[] = {
      .max = GHP_CLIP_NORM_MOST,
      .help = "scale all gradients down to this norm, where theirs together is larger; updates then "
              "wait for all of them"},
+    {.name = "crossovers",
+     .kind = GHP_OPT_FLAG,
+     .target = &set.crossovers,
+     .help = "say also up to how many tokens a step the blocks, and the embedding and output "
+             "layer, are better split than by data; makes a plan for each of some 20 batches"},
     {.name = "no-simplify",
      .kind = GHP_OPT_FLAG,
      .target = &set.no_simplify,
@@ -357,6 +363,11 @@ static enum ghp_status check_options(const char *const *files, int n_files)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "no profile given; add --profile PROFILE, made by ghp-profile");
     GHP_TRY(check_stages());
+    if (set.crossovers && (set.json || set.sweep != NULL || set.force != NULL ||
+                           set.stages != NULL || set.strategy != GHP_STRATEGY_AUTO))
+        return GHP_FAIL(GHP_ERR_USAGE, "--crossovers asks for the best plan of each batch, in "
+                                       "text; leave --json, --sweep, --force, --stages and "
+                                       "--strategy out");
     GHP_TRY(check_sweep());
     if (set.sweep != NULL) return GHP_OK;
     if (set.workers == 0) return GHP_FAIL(GHP_ERR_USAGE, "no worker count given; add --workers N");
@@ -501,6 +512,7 @@ static enum ghp_status make_plan(const char *model_path)
     struct ghp_overrides overrides = {0};
     struct ghp_plan plan = {0};
     struct ghp_plan_request request = read_request(model_path);
+    struct ghp_crossovers crossovers;
     enum ghp_status status;
 
     request.profile = &profile;
@@ -509,6 +521,9 @@ static enum ghp_status make_plan(const char *model_path)
     GHP_TRY_GOTO(status, ghp_plan_make_synced(&request, &plan), done);
     if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);
     GHP_TRY_GOTO(status, print_result(&plan), done);
+    if (!set.crossovers) goto done;
+    GHP_TRY_GOTO(status, ghp_crossovers_find(&request, &crossovers), done);
+    GHP_TRY_GOTO(status, ghp_crossovers_print(&crossovers, stdout), done);
 done:
     ghp_plan_release(&plan);
     ghp_overrides_release(&overrides);

@@ -61,13 +61,24 @@ says '^margin: .*within the error, but the faster plan was asked for' fast.json 
 # a transformer: tables, attention and the loss have their splits too, and its two crossovers are told in tokens
 nano=("$models/gpt-nano.json" --profile n.json --workers 4 --batch 8)
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e8,latency=1e-6 --model "$models/gpt-nano.json" -o n.json >/dev/null 2>&1
-"$GHP_BIN/ghp-plan" "${nano[@]}" -o nano.json >table || fail "cannot plan gpt-nano"
+"$GHP_BIN/ghp-plan" "${nano[@]}" --crossovers -o nano.json >table || fail "cannot plan gpt-nano"
+# the plan of the last batch that is said to split splits, and that of the next does not
+for part in blocks embedding; do
+    ends=$(sed -nE "s/^# $part.*: split up to ([0-9]+) tokens a step, by data from ([0-9]+) on/\\1 \\2/p" table)
+    [ -n "$ends" ] || fail "no crossover of $part: $(cat table)"
+    layers=$([ $part = blocks ] && echo '^h\..* (linear|attention) ' || echo '^(wte|lm_head) ')
+    for tokens in $ends; do
+        "$GHP_BIN/ghp-plan" "$models/gpt-nano.json" --profile n.json --workers 4 --batch $((tokens / 64)) >other
+        grep -E "$layers" other | awk '$4 != "data" && $5 != "data" { n++ } END { exit n == 0 }'
+        [ $? = $([ "$tokens" = "${ends% *}" ]; echo $?) ] || fail "$part at $tokens tokens: $(cat other)"
+    done
+done
 for op in embedding attention softmax_cross_entropy; do
     grep -qE "^[a-z0-9_.]+ +$op .* [a-z]+(:[0-9])? +[a-z]+(:[0-9])? +[+-]" table || fail "$op has no second best: $(cat table)"
 done
 says '^tensor-parallel blocks: .*ideal' nano.json --explain
 says '^vocabulary-parallel ends: .*ideal' nano.json --explain
-says '"ends_crossover_tokens"' nano.json --explain --json
+says '"blocks_crossover_tokens"' nano.json --explain --json
 "$GHP_BIN/ghp-plan" "${nano[@]}" --strategy data --micro-batches 2 -o sums.json >/dev/null 2>err || fail "no sums by data: $(cat err)"
 grep -q '"micro_batches": 2' sums.json || fail "no micro-batches"
 "$GHP_BIN/ghp-plan" "$models/gpt-nano.json" --profile n.json --sweep workers=1,2 --batch 8 >table || fail "no sweep"
