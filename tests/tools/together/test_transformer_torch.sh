@@ -68,7 +68,7 @@ for bits in 32 64; do
     trained gpt.64.$bits.none.heads 4 --force "$heads"
     trained gpt.64.$bits.none.features 4 --force "$features"
     trained gpt.64.$bits.none.vocabulary 4 --force "$vocabulary"
-    trained gpt.64.$bits.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2
+    trained gpt-tied.64.$bits.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2
     trained gpt.64.$bits.37.all 4 --force "$heads,$features,$vocabulary"
     trained llama.64.$bits.none.features 4 --force "$llama_features"
     trained llama.64.$bits.none.vocabulary 4 --force "$llama_vocabulary"
