@@ -107,16 +107,32 @@ static enum ghp_status check_value(const struct ghp_onnx_import *im,
     return GHP_OK;
 }
 
+/* Whether a tensor is a softmax, guarded or cast perhaps. */
+static bool is_softmax(struct ghp_onnx_import *im, const char *name)
+{
+    for (int depth = 0; depth < 4; ++depth) {
+        const struct ghp_onnx_node *node = ghp_onnx_maker_of(im, name);
+        bool guard = node != NULL && strcmp(node->op, "Where") == 0 && node->n_inputs == 3;
+
+        if (node == NULL || node->n_inputs < 1) return false;
+        if (strcmp(node->op, "Softmax") == 0) return true;
+        if (!guard && strcmp(node->op, "Cast") != 0 && strcmp(node->op, "Identity") != 0)
+            return false;
+        name = node->inputs[guard ? 2 : 0];
+    }
+    return false;
+}
+
 /* Whether there is an attention, as one node or by the product behind its softmax. */
 static bool attends(struct ghp_onnx_import *im)
 {
     for (int i = 0; i < im->file->n_nodes; ++i) {
-        const struct ghp_onnx_node *node = &im->nodes[i], *maker;
+        const struct ghp_onnx_node *node = &im->nodes[i];
 
         if (strcmp(node->op, "Attention") == 0) return true;
-        if (strcmp(node->op, "MatMul") != 0 || node->n_inputs < 1) continue;
-        maker = ghp_onnx_maker_of(im, node->inputs[0]);
-        if (maker != NULL && strcmp(maker->op, "Softmax") == 0) return true;
+        if (strcmp(node->op, "MatMul") == 0 && node->n_inputs > 0 &&
+            is_softmax(im, node->inputs[0]))
+            return true;
     }
     return false;
 }

@@ -18,6 +18,7 @@ enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_o
 {
     /* heads that are repeated have one axis more, which is joined */
     bool repeated = x->n == 5 && x->joined == 4u && x->strides[2] == 0;
+    bool one = x->n == 4 && x->dims[1] > 1 && x->strides[1] == 0; /* repeated, and no other */
     int head = 1, at = x->n - 2, channel = x->n - 1;
     int64_t size, step; /* step: from one channel to the next */
     bool sound;
@@ -29,8 +30,8 @@ enum ghp_status ghp_onnx_heads_of(struct ghp_onnx_import *im, const struct ghp_o
                              "positions and channels, or the number of heads",
                              what);
     step = im->model.layers[x->layer].out.h;
-    heads->n = x->n == 3 ? named : x->dims[head];
-    heads->repeats = repeated ? x->dims[2] : 1;
+    heads->n = x->n == 3 ? named : one ? 1 : x->dims[head];
+    heads->repeats = repeated ? x->dims[2] : one ? x->dims[1] : 1;
     heads->positions = x->dims[at];
     size = x->dims[channel];
     heads->channels =

@@ -15,6 +15,7 @@ static float samples[ALL], qkv_weight[C * 3 * C], qkv_bias[3 * C], mask[S * S];
 static float cosines[S * SIZE], sines[S * SIZE];
 static float half_cosines[S * SIZE / 2], half_sines[S * SIZE / 2];
 static bool turned; /* queries and keys have rotary positions */
+static bool shared; /* all heads have the first head's keys and values */
 
 /* Turns pairs of each head's channels by an angle in proportion to the position. */
 static void turn_heads(double *x, int p)
@@ -48,17 +49,17 @@ static void expected(bool causal, double *out)
         }
         for (int p = 0; p < S; p++)
             for (int at = 0; at < C; at++) {
-                int head = at / SIZE * SIZE;
+                int head = at / SIZE * SIZE, kv = shared ? 0 : head;
                 double sum = 0, value = 0;
 
                 for (int to = 0; to < (causal ? p + 1 : S); to++) {
                     double score = 0;
 
                     for (int d = 0; d < SIZE; d++)
-                        score += qkv[p][head + d] * qkv[to][C + head + d];
+                        score += qkv[p][head + d] * qkv[to][C + kv + d];
                     score = exp(score / sqrt(SIZE));
                     sum += score;
-                    value += score * qkv[to][2 * C + at];
+                    value += score * qkv[to][2 * C + kv + at % SIZE];
                 }
                 out[(n * S + p) * C + at] = value / sum;
             }
@@ -174,12 +175,13 @@ enum scale { OVER_SCORES, TIMES_SCORES, TIMES_QUERIES, TIMES_BOTH, SCALES };
 enum masked { ADDED, CHOSEN, FILLED, MULTIPLIED, UNMASKED, MASKS };
 
 static float root, share, half_share, hidden = -INFINITY, big = 10000, one = 1;
-static float ones[S * S]; /* and zeros above */
+static float ones[(S + 2) * (S + 2)]; /* and zeros above */
 static uint8_t seen[S * S], unseen[S * S];
 
 static void put_constants(void)
 {
-    static const int64_t square[4] = {1, 1, S, S};
+    static const int64_t square[4] = {1, 1, S, S}, places[2] = {2, 3}, four[1] = {4},
+                         zeros[2] = {0, 0};
 
     constant("root", GHP_ONNX_FLOAT, 0, NULL, &root);
     constant("share", GHP_ONNX_FLOAT, 0, NULL, &share);
@@ -187,7 +189,12 @@ static void put_constants(void)
     constant("hidden", GHP_ONNX_FLOAT, 0, NULL, &hidden);
     constant("big", GHP_ONNX_FLOAT, 0, NULL, &big);
     constant("one", GHP_ONNX_FLOAT, 0, NULL, &one);
-    constant("ones", GHP_ONNX_FLOAT, 4, square, ones);
+    constant("table", GHP_ONNX_FLOAT, 4, (int64_t[]){1, 1, S + 2, S + 2}, ones);
+    constant("two", GHP_ONNX_INT64, 1, (int64_t[]){1}, places);
+    constant("four", GHP_ONNX_INT64, 1, (int64_t[]){1}, four);
+    constant("zeros", GHP_ONNX_INT64, 1, (int64_t[]){2}, zeros);
+    constant("places", GHP_ONNX_INT64, 1, (int64_t[]){2}, places);
+    constant("nothing", GHP_ONNX_FLOAT, 0, NULL, &mask[0]);
     constant("seen", GHP_ONNX_BOOL, 4, square, seen);
     constant("unseen", GHP_ONNX_BOOL, 4, square, unseen);
 }
@@ -214,7 +221,11 @@ static void put_weights(enum masked masked, const char *v)
     case ADDED: node("Add", "masked", "scaled", "mask"); break;
     case CHOSEN: node3("Where", "masked", "seen", "scaled", "hidden"); break;
     case FILLED: node3("Where", "masked", "unseen", "hidden", "scaled"); break;
-    case MULTIPLIED: /* as the first GPT-2 had it */
+    case MULTIPLIED: /* as the first GPT-2 had it, a part of a table for longer sequences */
+        node("Shape", "sizes", "scaled", NULL);
+        node3("Slice", "ends", "sizes", "two", "four");
+        node3("Slice", "ones", "table", "zeros", "ends")->n_inputs = 4;
+        in_names[graph.n_nodes - 1][3] = "places";
         node("Mul", "cut", "scaled", "ones");
         node("Sub", "others", "one", "ones");
         node("Mul", "far", "others", "big");
@@ -223,8 +234,11 @@ static void put_weights(enum masked masked, const char *v)
     default: node("Identity", "masked", "scaled", NULL);
     }
     number(node("Softmax", "weights", "masked", NULL), "axis", -1);
-    node("MatMul", "z", "weights", v);
-    node("IsNaN", "bad", "weights", NULL); /* as newer exporters guard it; read by nobody */
+    if (masked == CHOSEN) { /* as newer exporters guard it */
+        node("IsNaN", "bad", "weights", NULL);
+        node3("Where", "guarded", "bad", "nothing", "weights");
+    }
+    node("MatMul", "z", masked == CHOSEN ? "guarded" : "weights", v);
 }
 
 static void put_end(void)
@@ -248,6 +262,45 @@ static void check_written_out(void)
             put_end();
             means("y", 8, masked != UNMASKED);
         }
+}
+
+/* The first head of x for all heads. */
+static void put_repeated(const char *out, const char *x, const char *const made[3])
+{
+    node3("Slice", made[0], x, "from", "to")->n_inputs = 4;
+    in_names[graph.n_nodes - 1][3] = "head";
+    node("Unsqueeze", made[1], made[0], "more");
+    node("Expand", made[2], made[1], "wide");
+    node("Reshape", out, made[2], "all heads");
+}
+
+static void check_repeated(void)
+{
+    static const char *const of_k[3] = {"k one", "k apart", "k wide"}, *const of_v[3] = {"v one",
+                                                                                         "v apart",
+                                                                                         "v wide"};
+    static const int64_t from[1] = {0}, to[1] = {1}, more[1] = {2}, wide[5] = {1, 1, HEADS, 1, 1},
+                         heads[4] = {0, HEADS, S, SIZE};
+
+    shared = true;
+    for (int scale = 0; scale < SCALES; scale++) {
+        begin_sequence(17);
+        put_qkv(true);
+        put_constants();
+        constant("from", GHP_ONNX_INT64, 1, (int64_t[]){1}, from);
+        constant("to", GHP_ONNX_INT64, 1, (int64_t[]){1}, to);
+        constant("head", GHP_ONNX_INT64, 1, (int64_t[]){1}, to);
+        constant("more", GHP_ONNX_INT64, 1, (int64_t[]){1}, more);
+        constant("wide", GHP_ONNX_INT64, 1, (int64_t[]){5}, wide);
+        constant("all heads", GHP_ONNX_INT64, 1, (int64_t[]){4}, heads);
+        put_repeated("k.all", "k", of_k);
+        put_repeated("v.all", "v", of_v);
+        put_scores(scale, "q", "k.all");
+        put_weights(FILLED, "v.all");
+        put_end();
+        means("y", 8, true);
+    }
+    shared = false;
 }
 
 /* Rotary positions of q or k, of four axes. */
@@ -393,8 +446,9 @@ CHECK_TEST(onnx_attention)
     for (int i = 0; i < S * S; i++) {
         seen[i] = i % S <= i / S;
         unseen[i] = !seen[i];
-        ones[i] = seen[i];
     }
+    for (int i = 0; i < (S + 2) * (S + 2); i++)
+        ones[i] = i % (S + 2) <= i / (S + 2);
     for (int i = 0; i < S * SIZE; i++) {
         double angle = i / SIZE * pow(10000, -2.0 * (i % SIZE % (SIZE / 2)) / SIZE);
 
@@ -409,6 +463,7 @@ CHECK_TEST(onnx_attention)
     half_share = sqrtf(share);
     check_operator();
     check_written_out();
+    check_repeated();
     check_rotary();
     check_refused_parts();
     check_refusals();
