@@ -9,6 +9,7 @@
 
 #include "core/model/precision.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- operands ---- */
@@ -345,25 +346,32 @@ static void touch_all(struct ghp_program *program)
 
 /* Updates wait for their bucket. The metrics of a step are taken where the next one's loss is about to add to them; in
  * stages without the loss at the end of the next step, where nobody has to wait for it. */
-static void set_waits(struct ghp_program *program, int loss_layer)
+static enum ghp_status set_waits(struct ghp_program *program, int loss_layer)
 {
     bool has_loss = program->placement.end_layer > loss_layer;
-    int end = program->n_instrs - 1;
+    int *reduction = ghp_alloc((size_t)program->n_buckets + 1, sizeof *reduction); /* of a bucket */
+    int end = program->n_instrs - 1, metrics = -1;
+    if (reduction == NULL) return GHP_NO_MEMORY();
     while (end > 0 && program->instrs[end].stream != GHP_STREAM_COMPUTE)
         end--;
+    for (int b = 0; b < program->n_buckets; b++)
+        reduction[b] = -1;
     for (int i = 0; i < program->n_instrs; i++) {
-        struct ghp_instr *comm = &program->instrs[i];
+        const struct ghp_instr *comm = &program->instrs[i];
         if (comm->stream != GHP_STREAM_COMM) continue;
-        for (int j = 0; j < program->n_instrs; j++) {
-            struct ghp_instr *waits = &program->instrs[j];
-            bool update = waits->kind == GHP_INSTR_UPDATE && ghp_instr_reduces(comm) &&
-                          waits->bucket == comm->bucket;
-            bool loss = waits->kind == GHP_INSTR_COMPUTE && waits->pass == GHP_PASS_FORWARD &&
-                        waits->layer == loss_layer && waits->micro == 0;
-            bool metrics = comm->kind == GHP_INSTR_METRIC_REDUCE && (has_loss ? loss : j == end);
-            if (update || metrics) waits->wait = i;
-        }
+        if (ghp_instr_reduces(comm)) reduction[comm->bucket] = i;
+        if (comm->kind == GHP_INSTR_METRIC_REDUCE) metrics = i;
     }
+    for (int j = 0; j < program->n_instrs; j++) {
+        struct ghp_instr *waits = &program->instrs[j];
+        bool loss = waits->kind == GHP_INSTR_COMPUTE && waits->pass == GHP_PASS_FORWARD &&
+                    waits->layer == loss_layer && waits->micro == 0;
+        if (waits->kind == GHP_INSTR_UPDATE && waits->bucket >= 0)
+            waits->wait = reduction[waits->bucket];
+        if (metrics >= 0 && (has_loss ? loss : j == end)) waits->wait = metrics;
+    }
+    free(reduction);
+    return GHP_OK;
 }
 
 /* ---- the whole ---- */
@@ -381,6 +389,5 @@ enum ghp_status ghp_buffers_assign(const struct ghp_lowering *how, const struct 
     ghp_buffer_assignment_close(&k);
     if (status != GHP_OK) return status;
     touch_all(program);
-    set_waits(program, how->model->n_layers - 1);
-    return GHP_OK;
+    return set_waits(program, how->model->n_layers - 1);
 }

@@ -16,6 +16,7 @@ enum {
     NODE_ROUNDS = 12,
     CROSSED = 4,
     LONGEST_RUN = 32,
+    MOST_CUTS = 256,
     FIXING_TIMES = 3,
     LIST_MOST = 2000
 };
@@ -114,23 +115,28 @@ static bool promises_more(struct search *s, double *least)
 /* Where blocks repeat, the mean plan mixes plans that treat all of them alike, and better ones treat some so and some
  * so. Of the plans that are `a` in a run of layers and `b` elsewhere, evaluates the one whose constraints promise most.
  *
- * length   layers of the run, which may begin anywhere; 0: it begins with the first layer and ends anywhere */
+ * length   layers of the run, which may begin anywhere; 0: it begins with the first layer and ends anywhere. Of a deep network
+ *          not every layer is tried, but about MOST_CUTS of them */
 static enum ghp_status cross(struct search *s, const int *a, const int *b, int length)
 {
     const int n = s->job->in->n_layers;
+    const int stride = 1 + n / MOST_CUTS;
     const size_t one = sizeof *a;
     double least = s->cutoff;
     int first = 0, end = 0;
+    bool changed = false;
 
     memcpy(s->child, b, (size_t)n * one);
     for (int v = 0; v + (length > 0 ? length : 1) <= n; ++v) {
         if (length == 0) {
-            if (s->child[v] == a[v]) continue;
+            changed = changed || s->child[v] != a[v];
             s->child[v] = a[v];
+            if (!changed || v % stride > 0) continue;
+            changed = false;
             if (promises_more(s, &least)) end = v + 1;
             continue;
         }
-        if (a[v] == b[v]) continue; /* the run may as well begin later */
+        if (a[v] == b[v] || v % stride > 0) continue; /* the run may as well begin later */
         memcpy(s->child + v, a + v, (size_t)length * one);
         if (promises_more(s, &least)) first = v, end = v + length;
         memcpy(s->child + v, b + v, (size_t)length * one);
