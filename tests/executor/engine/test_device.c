@@ -191,6 +191,24 @@ static void check_model(const char *model, int element_bytes, int ghost_batch, i
     CHECK_EQ(locked_bytes(), 0);
 }
 
+/* Slices of positions are cut, exchanged and joined on a device as in host memory. */
+static void check_sequence(const char *model)
+{
+    struct bench host, device;
+    struct carriers carriers;
+    struct ghp_split *splits;
+
+    open_benches(model, 8, &host, &device);
+    carriers_open(&device, &carriers);
+    splits = case_sequence_splits(&host.model, host.work.problem, workers);
+    check_case(&host, &device, &carriers, splits);
+    free(splits);
+    carriers_close(&carriers);
+    bench_close(&device);
+    bench_close(&host);
+    CHECK_EQ(locked_bytes(), 0);
+}
+
 /* Micro-batches; from two workers on two stages, from four on of two workers each. */
 static struct ghp_staging staging_of(const struct ghp_model *model)
 {
@@ -389,6 +407,7 @@ CHECK_TEST(device)
     }
     if (workers <= 2) /* whole ghost batches */
         check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 8, 2, CASE_DATA, CASE_MIXED + 1);
+    if (workers > 1) check_sequence(GHP_SOURCE_DIR "/tests/executor/sequence.json");
     check_staged(GHP_SOURCE_DIR "/models/lenet5.json", 4);
     if (check_full()) check_staged(GHP_SOURCE_DIR "/models/small-resnet.json", 8);
     check_no_tapes(GHP_SOURCE_DIR "/models/small-resnet.json");
