@@ -96,6 +96,22 @@ static enum ghp_status check_ends(const struct ghp_model *model, int *wrong)
     return GHP_OK;
 }
 
+/* Whose channels are the classes of a sequence's loss: the loss, and the layers before it whose outputs nothing else
+ * reads and whose splits may pad them. */
+static void mark_logits(struct ghp_model *model)
+{
+    for (int i = model->n_layers - 1; i > 0; --i) {
+        struct ghp_layer *layer = &model->layers[i];
+        const struct ghp_layer *reader =
+            layer->n_consumers == 1 ? &model->layers[model->edges[layer->out_edges[0]].to] : NULL;
+        bool passes = reader != NULL && reader->logits &&
+                      (ghp_op_of(reader->op)->pads >> GHP_SPLIT_CHANNEL & 1u) != 0;
+
+        layer->logits = ghp_op_of(layer->op)->pads != 0 && layer->in.axes == GHP_AXES_SEQUENCE &&
+                        (ghp_op_of(layer->op)->is_loss || passes);
+    }
+}
+
 static int compare_layers(const void *a, const void *b, void *data)
 {
     const struct ghp_layer *layers = data;
@@ -149,6 +165,7 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     if (status == GHP_OK) status = sort_names(model, wrong);
     if (status == GHP_OK) status = check_names(model);
     if (status == GHP_OK) status = make_consumers(model);
+    if (status == GHP_OK) mark_logits(model);
     if (status == GHP_OK) model->classes = (int)model->layers[model->n_layers - 1].in.c;
     return status;
 }

@@ -204,6 +204,7 @@ struct ghp_layer {
     double deviation; /* of its first weights; 0: as the operation has it */
     int tied;         /* 1 + the layer whose parameters it uses in place of its own; 0: none */
     bool shared;      /* a later layer uses its parameters too */
+    bool logits;      /* the loss of a sequence, or what it alone reads: its channels are classes */
     bool learns;      /* it or a layer before it has parameters: gradients flow into its output */
     int n_params, n_states;
     struct ghp_param params[GHP_MAX_PARAMS]; /* weight | bias | gamma, beta */
@@ -261,7 +262,7 @@ enum { GHP_SHAPE_TEXT = 72 };
 const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
 /* The layer whose parameters a layer uses: itself, or the one that it is tied to. */
 int ghp_model_owner(const struct ghp_model *model, int layer);
-int64_t ghp_model_labels(const struct ghp_model *model);  /* labels of a sample: one a position */
+int64_t ghp_model_labels(const struct ghp_model *model); /* labels of a sample: one a position */
 /* Tokens of a sample; 0: the network's input are none. */
 int64_t ghp_model_tokens(const struct ghp_model *model);
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */

@@ -162,6 +162,9 @@ struct ghp_op_facts {
     /* Whether workers may have positions of a sequence each: every position depends on itself alone. Not said of
      * matrix products and tables, whose weights would be summed as by data. */
     bool by_position;
+    /* Bits 1 << kind of the splits by which it divides the classes of a loss (struct ghp_layer's `logits`) or a
+     * vocabulary: these need not come out even, the last parts have padding then (core/sharding/split.h). */
+    unsigned pads;
     /* What the local operation has beside its sizes; parts: workers among whom channels are divided. NULL: nothing. */
     void (*localize)(const struct ghp_model *model, const struct ghp_layer *layer, int parts,
                      struct ghp_local *local);

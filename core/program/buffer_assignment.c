@@ -28,6 +28,7 @@ static enum ghp_status scratch_for(struct ghp_buffer_assignment *k, struct ghp_i
 
 static void step_scratch(const struct ghp_instr *instr, struct ghp_instr_scratch *scratch)
 {
+    bool pads = ghp_reshard_channels(&instr->step, instr->local.c) > instr->local.c;
     switch (instr->step.op) {
     case GHP_RESHARD_GATHER_CHANNEL:
     case GHP_RESHARD_GATHER_POSITION:
@@ -35,8 +36,10 @@ static void step_scratch(const struct ghp_instr *instr, struct ghp_instr_scratch
     case GHP_RESHARD_BATCH_TO_POSITION:
     case GHP_RESHARD_CHANNEL_TO_BATCH:
     case GHP_RESHARD_POSITION_TO_BATCH:
-    case GHP_RESHARD_CHANNEL_TO_POSITION:
     case GHP_RESHARD_POSITION_TO_CHANNEL: scratch->work_bytes = instr->bytes; break;
+    case GHP_RESHARD_CHANNEL_TO_POSITION: /* what is sent lies in y, or beside where that is less */
+        scratch->work_bytes = (pads ? 2 : 1) * instr->bytes;
+        break;
     case GHP_RESHARD_SUM_TO_POSITION:
     case GHP_RESHARD_SUM_TO_CHANNEL: scratch->work_bytes = instr->bytes; /* fall through */
     case GHP_RESHARD_SUM_TO_BATCH:

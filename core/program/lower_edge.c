@@ -8,8 +8,8 @@ static void size_step(const struct ghp_emitter *e, struct ghp_shape shape, struc
     const struct ghp_reshard_step *step = &instr->step;
     struct ghp_layout widest = {GHP_LAYOUT_FULL, step->tp_size};
     int64_t samples = ghp_layout_samples(widest, e->placement.problem);
-    int64_t whole =
-        samples * ghp_shape_elements(shape) * ghp_shape_element_bytes(shape, e->how->element_bytes);
+    int64_t whole = samples * ghp_reshard_channels(step, shape.c) * shape.h * shape.w *
+                    ghp_shape_element_bytes(shape, e->how->element_bytes);
     int64_t part = whole / step->tp_size;
     instr->local = (struct ghp_local){.n = samples, .c = shape.c, .h = shape.h, .w = shape.w};
     switch (step->op) {

@@ -118,6 +118,13 @@ bool ghp_reshard_packs(enum ghp_reshard_op op)
     return reshard_facts[op].packs;
 }
 
+int64_t ghp_reshard_channels(const struct ghp_reshard_step *step, int64_t channels)
+{
+    bool parts = step->from.kind == GHP_LAYOUT_CHANNEL || step->to.kind == GHP_LAYOUT_CHANNEL;
+
+    return parts ? ghp_part_of(channels, step->tp_size) * step->tp_size : channels;
+}
+
 const char *ghp_reshard_name(enum ghp_reshard_op op)
 {
     return reshard_facts[op].name;
@@ -149,12 +156,26 @@ static bool ghost_batches_fit(const struct ghp_layer *layer, struct ghp_split sp
     return s == 0 || n % s == 0 || (s % n == 0 && problem.global_batch % s == 0);
 }
 
+bool ghp_split_is_even(const struct ghp_layer *layer, struct ghp_split split)
+{
+    return split.kind == GHP_SPLIT_FULL || divided_parts(layer, split.kind) % split.tp_size == 0;
+}
+
+/* Whether the split divides classes or a vocabulary, which need not come out even. */
+static bool may_pad(const struct ghp_layer *layer, enum ghp_split_kind kind)
+{
+    const struct ghp_op_facts *facts = ghp_op_of(layer->op);
+
+    return (facts->pads >> kind & 1u) != 0 && (facts->takes_ids || layer->logits);
+}
+
 static bool split_fits(const struct ghp_layer *layer, struct ghp_split split)
 {
     int64_t n_parts = divided_parts(layer, split.kind);
     if (n_parts == 0) return false;
     if (split.kind == GHP_SPLIT_DATA) return split.tp_size == 1;
-    return split.tp_size > 1 && (split.kind == GHP_SPLIT_FULL || n_parts % split.tp_size == 0);
+    return split.tp_size > 1 && (ghp_split_is_even(layer, split) ||
+                                 (may_pad(layer, split.kind) && split.tp_size <= n_parts));
 }
 
 static void kinds_text(const struct ghp_layer *layer, char *text, size_t n)
@@ -300,9 +321,14 @@ int64_t ghp_layout_samples(struct ghp_layout layout, struct ghp_problem problem)
     return problem.global_batch / problem.workers * layout.tp_size;
 }
 
+int64_t ghp_part_of(int64_t whole, int parts)
+{
+    return (whole + parts - 1) / parts;
+}
+
 int64_t ghp_layout_channels(struct ghp_layout layout, int64_t channels)
 {
-    return layout.kind == GHP_LAYOUT_CHANNEL ? channels / layout.tp_size : channels;
+    return layout.kind == GHP_LAYOUT_CHANNEL ? ghp_part_of(channels, layout.tp_size) : channels;
 }
 
 int64_t ghp_layout_positions(struct ghp_layout layout, int64_t positions)

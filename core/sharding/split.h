@@ -11,6 +11,9 @@
  *     full(m)      B m/N samples, all channels, m equal copies
  *     sequence(m)  B m/N samples, all channels of positions [i s/m, (i+1) s/m) of a sequence of s
  *     partial(m)   as full, but the true tensor is the sum over the subgroup
+ * Classes and vocabularies (struct ghp_op_facts' `pads`) need not be multiples of m: each member has ceil(C/m) channels
+ * in memory, [i ceil(C/m), ...), and those from C on are padding. Weights of padding are zeros and stay so; no kernel
+ * reads logits of padding, and their gradients are zeros. No reshard, checkpoint or report contains any.
  * So the number of groups G and the group size K = N/G do not enter: any K that all TP sizes divide describes the same
  * program, and the canonical G is the largest (docs/time-model.md). */
 #ifndef GHP_CORE_SHARDING_SPLIT_H
@@ -102,6 +105,8 @@ bool ghp_reshard_find(struct ghp_layout from, struct ghp_layout to, struct ghp_r
 enum ghp_comm_op ghp_reshard_comm(enum ghp_reshard_op op);
 /* Whether it copies between slices of channels or positions and contiguous order. */
 bool ghp_reshard_packs(enum ghp_reshard_op op);
+/* Channels of the whole tensor as a step moves them: all workers' parts, padding included, where it lies in parts. */
+int64_t ghp_reshard_channels(const struct ghp_reshard_step *step, int64_t channels);
 const char *ghp_reshard_name(enum ghp_reshard_op op);
 const char *ghp_comm_name(enum ghp_comm_op op);
 
@@ -120,6 +125,9 @@ struct ghp_split ghp_split_of_owner(struct ghp_split product); /* the other way 
  * Returns GHP_ERR_INPUT naming both. */
 enum ghp_status ghp_split_check_tied(const struct ghp_model *model, const struct ghp_split *splits);
 
+/* Whether each worker's part is the same size, so that none has padding. */
+bool ghp_split_is_even(const struct ghp_layer *layer, struct ghp_split split);
+
 /* All splits a layer can take by itself, data first, then by TP size; those of layers that share parameters go by pairs
  * (ghp_split_check_tied). `splits` has room for `max`; returns their number. */
 int ghp_split_choices(const struct ghp_layer *layer, struct ghp_problem problem,
@@ -136,8 +144,10 @@ bool ghp_layout_same(struct ghp_layout a, struct ghp_layout b);
 bool ghp_split_same(struct ghp_split a, struct ghp_split b);
 int64_t ghp_layout_samples(struct ghp_layout layout,
                            struct ghp_problem problem); /* samples each worker holds */
+/* Of so many things among `parts`, those of each, padding included. */
+int64_t ghp_part_of(int64_t whole, int parts);
 int64_t ghp_layout_channels(struct ghp_layout layout,
-                            int64_t channels); /* channels each worker holds */
+                            int64_t channels); /* channels each worker holds, with padding */
 /* Positions, of an image rows, that each worker holds. */
 int64_t ghp_layout_positions(struct ghp_layout layout, int64_t positions);
 /* Members of a subgroup that have the same positions of the same samples: 1 where each has its own. */

@@ -97,6 +97,18 @@ static struct ghp_pack by_samples(const struct ghp_pack *how)
                              .parts = how->parts};
 }
 
+int64_t ghp_pack_row(struct ghp_pack how)
+{
+    return how.row_bytes > 0 ? how.row_bytes : how.parts * how.block_bytes;
+}
+
+int64_t ghp_pack_valid(struct ghp_pack how, int index)
+{
+    int64_t left = ghp_pack_row(how) - index * how.block_bytes;
+
+    return left < 0 ? 0 : left < how.block_bytes ? left : how.block_bytes;
+}
+
 void ghp_pack_take(struct ghp_pack how, const void *whole, int index, void *part)
 {
     if (how.whole_nchw16c != how.part_nchw16c) {
@@ -106,8 +118,13 @@ void ghp_pack_take(struct ghp_pack how, const void *whole, int index, void *part
         return;
     }
     if (how.whole_nchw16c) how = by_samples(&how);
-    copy_blocks(&how, (const char *)whole + index * how.block_bytes, part,
-                (struct stride){.from = how.parts * how.block_bytes, .to = how.block_bytes});
+    int64_t block = how.block_bytes, row = ghp_pack_row(how), valid = ghp_pack_valid(how, index);
+    how.block_bytes = valid;
+    if (valid > 0)
+        copy_blocks(&how, (const char *)whole + index * block, part,
+                    (struct stride){.from = row, .to = block});
+    for (int64_t r = 0; valid < block && r < how.rows; r++)
+        memset((char *)part + r * block + valid, 0, (size_t)(block - valid));
 }
 
 void ghp_pack_put(struct ghp_pack how, const void *part, int index, void *whole)
@@ -118,8 +135,11 @@ void ghp_pack_put(struct ghp_pack how, const void *part, int index, void *whole)
         return;
     }
     if (how.whole_nchw16c) how = by_samples(&how);
-    copy_blocks(&how, part, (char *)whole + index * how.block_bytes,
-                (struct stride){.from = how.block_bytes, .to = how.parts * how.block_bytes});
+    int64_t block = how.block_bytes, row = ghp_pack_row(how), valid = ghp_pack_valid(how, index);
+    how.block_bytes = valid;
+    if (valid > 0)
+        copy_blocks(&how, part, (char *)whole + index * block,
+                    (struct stride){.from = block, .to = row});
 }
 
 void ghp_pack_split(struct ghp_pack how, const void *whole, void *parts)

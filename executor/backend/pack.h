@@ -14,6 +14,8 @@ struct ghp_pack {        /* rows of blocks */
     int64_t rows;        /* samples x pixels */
     int64_t block_bytes; /* channels of one slice x element size */
     int parts;           /* slices in a whole row */
+    /* of a whole row; 0: parts * block_bytes. Less: the last slices end in zeros, which the whole has not */
+    int64_t row_bytes;
     /* which sides lie in blocks of 16 channels: of the whole, or of a slice, there are whole blocks */
     bool whole_nchw16c, part_nchw16c;
     int64_t pixels;     /* of a sample, rows is a multiple; read where a side is blocked */
@@ -31,6 +33,10 @@ void ghp_pack_take(struct ghp_pack how, const void *whole, int index, void *part
 
 /* The reverse: slice `index` of every row of `whole` = part. */
 void ghp_pack_put(struct ghp_pack how, const void *part, int index, void *whole);
+
+/* Bytes of a whole row, and of slice `index` those that are in it. */
+int64_t ghp_pack_row(struct ghp_pack how);
+int64_t ghp_pack_valid(struct ghp_pack how, int index);
 
 /* All slices, one after the other: split whole -> [parts] of part, and join back. */
 void ghp_pack_split(struct ghp_pack how, const void *whole, void *parts);

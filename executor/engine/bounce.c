@@ -4,6 +4,7 @@
 #include "core/program/program.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct ghp_bounce {
     struct ghp_device device;
@@ -28,6 +29,7 @@ enum ghp_status ghp_bounce_open(struct ghp_device device, const struct ghp_bounc
                                            ghp_align(place->end) + place->scratch_bytes, &host),
                  fail);
     b->host = host;
+    memset(host, 0, (size_t)(ghp_align(place->end) + place->scratch_bytes)); /* padding stays so */
     GHP_TRY_GOTO(status, device.ops->event_open(device.backend, false, &b->ready), fail);
     GHP_TRY_GOTO(status, device.ops->event_open(device.backend, false, &b->moved), fail);
     *bounce = b;

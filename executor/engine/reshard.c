@@ -1,12 +1,19 @@
 /* executor/engine/reshard.c - see engine/reshard.h. */
 #include "executor/engine/reshard.h"
 
-/* The tensor of the whole subgroup: instr->local has its samples and all channels. */
+/* The tensor of the whole subgroup, with padding where it lies in parts: instr->local has its samples and all
+ * channels. */
 static int64_t whole_bytes(const struct ghp_reshard_job *e)
 {
     const struct ghp_local *l = &e->instr->local;
 
-    return l->n * l->c * l->h * l->w * e->element_bytes;
+    return l->n * ghp_reshard_channels(&e->instr->step, l->c) * l->h * l->w * e->element_bytes;
+}
+
+/* Channels of each member's slice, with padding. */
+static int64_t slice_channels(const struct ghp_reshard_job *e)
+{
+    return ghp_part_of(e->instr->local.c, e->instr->step.tp_size);
 }
 
 /* `samples` samples whose channels lie in `tp_size` slices; which of the two sides lie blocked. */
@@ -17,7 +24,8 @@ static struct ghp_pack slices(const struct ghp_reshard_job *e, int64_t samples, 
     int m = e->instr->step.tp_size;
 
     return (struct ghp_pack){.rows = samples * l->h * l->w,
-                             .block_bytes = l->c / m * e->element_bytes,
+                             .block_bytes = slice_channels(e) * e->element_bytes,
+                             .row_bytes = l->c * e->element_bytes,
                              .parts = m,
                              .whole_nchw16c = whole,
                              .part_nchw16c = part,
@@ -42,8 +50,10 @@ static struct ghp_pack channels_of_slice(const struct ghp_reshard_job *e)
     const struct ghp_local *l = &e->instr->local;
     int m = e->instr->step.tp_size;
 
-    return (struct ghp_pack){
-        .rows = l->n * l->h / m * l->w, .block_bytes = l->c / m * e->element_bytes, .parts = m};
+    return (struct ghp_pack){.rows = l->n * l->h / m * l->w,
+                             .block_bytes = slice_channels(e) * e->element_bytes,
+                             .row_bytes = l->c * e->element_bytes,
+                             .parts = m};
 }
 
 /* What takes slices out of x, and what puts them into y. */
@@ -167,13 +177,15 @@ static enum ghp_status position_to_batch(const struct ghp_reshard_job *e)
     return join(e, position_slices(e, l->n / e->instr->step.tp_size, l->c));
 }
 
-/* What arrives is a slice of the other kind from each; y has room for what is sent, too. */
+/* What arrives is a slice of the other kind from each; y has room for what is sent, too, unless that has padding. */
 static enum ghp_status channel_to_position(const struct ghp_reshard_job *e)
 {
     const struct ghp_local *l = &e->instr->local;
+    int m = e->instr->step.tp_size;
+    void *sent = l->c % m == 0 ? e->y : (char *)e->scratch + whole_bytes(e) / m;
 
-    GHP_TRY(split(e, position_slices(e, l->n, l->c / e->instr->step.tp_size), e->y));
-    GHP_TRY(deal(e, e->y, e->scratch));
+    GHP_TRY(split(e, position_slices(e, l->n, slice_channels(e)), sent));
+    GHP_TRY(deal(e, sent, e->scratch));
     return join(e, channels_of_slice(e));
 }
 
@@ -183,7 +195,7 @@ static enum ghp_status position_to_channel(const struct ghp_reshard_job *e)
 
     GHP_TRY(split(e, channels_of_slice(e), e->y));
     GHP_TRY(deal(e, e->y, e->scratch));
-    return join(e, position_slices(e, l->n, l->c / e->instr->step.tp_size));
+    return join(e, position_slices(e, l->n, slice_channels(e)));
 }
 
 static enum ghp_status scatter_sum(const struct ghp_reshard_job *e, const void *in)

@@ -63,6 +63,19 @@ enum ghp_status ghp_worker_reduce(void *context, int i)
     return ghp_in_flight_finish(w->in_flight, bank, i);
 }
 
+/* Channels of padding (core/sharding/split.h) are in no message: they are zeros. */
+static enum ghp_status clear_padding(struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    const struct ghp_transfer *t = &instr->transfer;
+    int y = instr->at.y;
+
+    if (instr->kind != GHP_INSTR_RECEIVE || t->to.kind != GHP_LAYOUT_CHANNEL ||
+        t->shape.c % t->to.tp_size == 0)
+        return GHP_OK;
+    return ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[y],
+                            w->program.buffers[y].bytes);
+}
+
 /* Hands an instruction to the stream that runs it. */
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
 {
@@ -72,6 +85,7 @@ enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
     if (p->message < 0) {
         GHP_TRY(ghp_comm_stream_post(w->comm_stream, i));
     } else {
+        GHP_TRY(clear_padding(w, ghp_worker_instr(w, i)));
         GHP_TRY(ghp_in_flight_start(w->in_flight, p->bank, i));
         GHP_TRY(ghp_bounce_posted(w->messages[p->message].bounce));
         ghp_p2p_thread_post(w->p2p_thread, p->message);

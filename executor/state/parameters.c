@@ -31,7 +31,8 @@ static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct g
     struct ghp_local local =
         ghp_local_of(work->model, t->layer, work->splits[t->layer], placement->problem);
 
-    return ghp_shard_of(&kind[t->slot], &local, placement->number, t->param);
+    return ghp_shard_of(&kind[t->slot], &local, work->splits[t->layer], placement->number,
+                        t->param);
 }
 
 /* Where a tensor's part lies: on a device, not for the host. */
@@ -162,10 +163,13 @@ static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, ui
     if (t->param->init == GHP_INIT_KAIMING)
         deviation = sqrt(variance_gain(work->model, t->layer) / (double)t->param->fan_in);
     for (int64_t row = 0; row < shard.rows; row++) {
-        int64_t first = (row * shard.tp_size + shard.member) * shard.run;
+        int64_t first = row * shard.apart + shard.member * shard.run;
+        char *run = part + row * shard.run * number_bytes(worker);
 
-        ghp_random_fill_normal(seed, (uint64_t)t->ordinal, first, shard.run, deviation,
-                               number_bytes(worker), part + row * shard.run * number_bytes(worker));
+        ghp_random_fill_normal(seed, (uint64_t)t->ordinal, first, shard.valid, deviation,
+                               number_bytes(worker), run);
+        fill_value(run + shard.valid * number_bytes(worker), shard.run - shard.valid,
+                   number_bytes(worker), 0);
     }
 }
 
@@ -233,7 +237,7 @@ static enum ghp_status gather_parts(struct ghp_worker *worker, struct ghp_shard 
     comm->label = "gathering a tensor";
     GHP_TRY_GOTO(status, comm->ops->all_gather(comm, v->here, parts, v->bytes), done);
     for (int i = 0; i < shard.tp_size; i++) {
-        shard.member = i;
+        shard = ghp_shard_member(shard, i);
         ghp_shard_put(shard, number_bytes(worker), parts + i * v->bytes, whole);
     }
 done:

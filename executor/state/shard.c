@@ -5,8 +5,17 @@
 
 #include <string.h>
 
+struct ghp_shard ghp_shard_member(struct ghp_shard shard, int member)
+{
+    int64_t left = shard.apart - member * shard.run;
+
+    shard.member = member;
+    shard.valid = left < 0 ? 0 : left < shard.run ? left : shard.run;
+    return shard;
+}
+
 struct ghp_shard ghp_shard_of(const struct ghp_op_param *kind, const struct ghp_local *local,
-                              int number, const struct ghp_param *whole)
+                              struct ghp_split split, int number, const struct ghp_param *whole)
 {
     struct ghp_shard shard = {.tp_size = 1, .elements = whole->elements, .rows = 1, .run = 1};
     int n = ghp_local_param_dims(local, kind, shard.dims);
@@ -15,14 +24,14 @@ struct ghp_shard ghp_shard_of(const struct ghp_op_param *kind, const struct ghp_
         bool divided = shard.dims[i] < whole->dims[i];
 
         if (divided) {
-            shard.tp_size = (int)(whole->dims[i] / shard.dims[i]);
+            shard.tp_size = split.tp_size;
             shard.rows = shard.run;
             shard.run = 1;
         }
         shard.run *= shard.dims[i];
     }
-    shard.member = number % shard.tp_size;
-    return shard;
+    shard.apart = whole->elements / shard.rows;
+    return ghp_shard_member(shard, number % shard.tp_size);
 }
 
 int64_t ghp_shard_elements(struct ghp_shard shard)
@@ -32,8 +41,10 @@ int64_t ghp_shard_elements(struct ghp_shard shard)
 
 static struct ghp_pack blocks(struct ghp_shard shard, int element_bytes)
 {
-    return (struct ghp_pack){
-        .rows = shard.rows, .block_bytes = shard.run * element_bytes, .parts = shard.tp_size};
+    return (struct ghp_pack){.rows = shard.rows,
+                             .block_bytes = shard.run * element_bytes,
+                             .parts = shard.tp_size,
+                             .row_bytes = shard.apart * element_bytes};
 }
 
 void ghp_shard_take(struct ghp_shard shard, int element_bytes, const void *whole, void *part)

@@ -14,19 +14,24 @@ struct ghp_shard {
     int64_t elements;           /* of the whole tensor */
     int64_t dims[GHP_MAX_DIMS]; /* of the part */
     int64_t rows;               /* runs */
-    int64_t run; /* elements of one run on this worker; runs of the whole are tp_size * run apart */
+    int64_t run;   /* elements of one run on this worker, with padding (core/sharding/split.h) */
+    int64_t apart; /* elements of the whole from the first member's run to its next */
+    int64_t valid; /* elements of a run that are in the whole; the rest is padding, zeros */
 };
 
 /* Of a parameter or running statistic.
  *
  * kind     in the operation's facts
  * local    the layer's operation as this worker runs it
+ * split    the layer's
  * number   this worker's, in its stage
  * whole    the tensor
  *
  * Local. Tested tests/executor/state/test_shard.c */
 struct ghp_shard ghp_shard_of(const struct ghp_op_param *kind, const struct ghp_local *local,
-                              int number, const struct ghp_param *whole);
+                              struct ghp_split split, int number, const struct ghp_param *whole);
+/* The same of another member. */
+struct ghp_shard ghp_shard_member(struct ghp_shard shard, int member);
 
 int64_t ghp_shard_elements(struct ghp_shard shard); /* on this worker */
 

@@ -108,17 +108,34 @@ static enum ghp_status device_clear(struct ghp_backend *backend, enum ghp_device
     return GHP_CUDA(cudaMemsetAsync(to, 0, (size_t)bytes, stream_of(backend, stream)));
 }
 
-/* Slice `index` of every row, to or from memory of its own. */
-static enum ghp_status move_slice(struct ghp_backend *backend, enum ghp_device_stream stream,
-                                  const struct ghp_pack *how, const void *from, void *to,
-                                  bool taken)
+/* Slice `index` of every row of the whole, to or from memory of its own, where the rest of a short one is zeros. */
+static enum ghp_status take_slice(struct ghp_backend *backend, enum ghp_device_stream stream,
+                                  const struct ghp_pack *how, int index, const char *whole,
+                                  char *part)
+{
+    int64_t valid = ghp_pack_valid(*how, index);
+    struct ghp_blocks blocks = {.rows = how->rows,
+                                .bytes = valid,
+                                .from_stride = ghp_pack_row(*how),
+                                .to_stride = how->block_bytes,
+                                .from = whole + index * how->block_bytes,
+                                .to = part};
+
+    if (valid < how->block_bytes)
+        GHP_TRY(device_clear(backend, stream, part, how->rows * how->block_bytes));
+    return ghp_cuda_status(ghp_launch_blocks(stream_of(backend, stream), &blocks), "blocks");
+}
+
+static enum ghp_status put_slice(struct ghp_backend *backend, enum ghp_device_stream stream,
+                                 const struct ghp_pack *how, int index, const char *part,
+                                 char *whole)
 {
     struct ghp_blocks blocks = {.rows = how->rows,
-                                .bytes = how->block_bytes,
-                                .from_stride = how->block_bytes * (taken ? how->parts : 1),
-                                .to_stride = how->block_bytes * (taken ? 1 : how->parts),
-                                .from = from,
-                                .to = to};
+                                .bytes = ghp_pack_valid(*how, index),
+                                .from_stride = how->block_bytes,
+                                .to_stride = ghp_pack_row(*how),
+                                .from = part,
+                                .to = whole + index * how->block_bytes};
 
     return ghp_cuda_status(ghp_launch_blocks(stream_of(backend, stream), &blocks), "blocks");
 }
@@ -127,20 +144,18 @@ static enum ghp_status device_move(struct ghp_backend *backend, enum ghp_device_
                                    const struct ghp_move *m)
 {
     const struct ghp_pack *how = &m->how;
-    int64_t block = how->block_bytes, part = how->rows * block;
+    int64_t part = how->rows * how->block_bytes;
     const char *from = m->from;
     char *to = m->to;
 
     GHP_TRY(ghp_cuda_enter(backend));
-    if (m->kind == GHP_MOVE_TAKE)
-        return move_slice(backend, stream, how, from + m->index * block, to, true);
-    if (m->kind == GHP_MOVE_PUT)
-        return move_slice(backend, stream, how, from, to + m->index * block, false);
+    if (m->kind == GHP_MOVE_TAKE) return take_slice(backend, stream, how, m->index, from, to);
+    if (m->kind == GHP_MOVE_PUT) return put_slice(backend, stream, how, m->index, from, to);
     for (int i = 0; i < how->parts; i++) {
         if (m->kind == GHP_MOVE_SPLIT)
-            GHP_TRY(move_slice(backend, stream, how, from + i * block, to + i * part, true));
+            GHP_TRY(take_slice(backend, stream, how, i, from, to + i * part));
         else
-            GHP_TRY(move_slice(backend, stream, how, from + i * part, to + i * block, false));
+            GHP_TRY(put_slice(backend, stream, how, i, from + i * part, to));
     }
     return GHP_OK;
 }

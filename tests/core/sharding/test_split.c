@@ -123,7 +123,12 @@ static void test_choices(void)
                               .in = ghp_shape_tokens(5, 6),
                               .out = ghp_shape_sequence(8, 5)};
     CHECK_EQ(ghp_split_choices(&table, four, splits, GHP_MAX_CHOICES),
-             4); /* data, out:2, rows:2, out:4 */
+             5); /* data, out:2, rows:2, out:4, rows:4 of which the last have padding */
+    CHECK(!ghp_split_is_even(&table, (struct ghp_split){GHP_SPLIT_ROWS, 4}));
+    CHECK_STATUS(
+        ghp_split_check(&table, (struct ghp_split){GHP_SPLIT_OUT, 3}, (struct ghp_problem){3, 6}),
+        GHP_ERR_INPUT);
+    CHECK_MESSAGE("8 channels are not a multiple of 3");
     CHECK_STATUS(ghp_split_check(&table, (struct ghp_split){GHP_SPLIT_IN, 2}, four), GHP_ERR_INPUT);
     CHECK_MESSAGE("data, out, rows");
     struct ghp_layer loss = {.name = "l",

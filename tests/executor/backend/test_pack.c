@@ -31,6 +31,33 @@ static void check_shape(int64_t rows, int64_t block, int parts)
     free(whole);
 }
 
+/* Rows that whole blocks do not fill: the rest of the last ones is zeros, and no row gets it. */
+static void check_short(int64_t rows, int64_t row, int64_t block, int parts)
+{
+    struct ghp_pack how = {.rows = rows, .block_bytes = block, .parts = parts, .row_bytes = row};
+    int64_t n = rows * row, padded = rows * block * parts, wrong = 0;
+    unsigned char *whole = calloc((size_t)n, 1), *split = malloc((size_t)padded),
+                  *again = calloc((size_t)n, 1);
+
+    for (int64_t i = 0; i < n; i++)
+        whole[i] = (unsigned char)(1 + i % 251);
+    memset(split, 0xff, (size_t)padded);
+    ghp_pack_split(how, whole, split);
+    for (int p = 0; p < parts; p++)
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t b = 0; b < block; b++) {
+                int64_t at = p * block + b;
+
+                wrong += split[(p * rows + r) * block + b] != (at < row ? whole[r * row + at] : 0);
+            }
+    CHECK_EQ(wrong, 0);
+    ghp_pack_join(how, split, again);
+    CHECK(memcmp(whole, again, (size_t)n) == 0);
+    free(again);
+    free(split);
+    free(whole);
+}
+
 /* ---- blocks of 16 channels ---- */
 
 enum { LANES = 16 };
@@ -134,6 +161,8 @@ CHECK_TEST(pack)
             check_shape(1, blocks[i], parts);
             check_shape(37, blocks[i], parts);
         }
+    check_short(9, 23, 8, 3);
+    check_short(5, 20, 8, 4); /* the last slice has nothing */
     check_memory_formats();
     return check_end();
 }

@@ -25,6 +25,13 @@ static const char sequence[] =
     "{\"name\":\"norm\",\"op\":\"layer_norm\"},"
     "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}";
 
+/* A vocabulary that most numbers of workers do not divide. */
+static const char tokens[] =
+    "{\"format\":\"ghp.model/1\",\"name\":\"t\",\"input\":{\"positions\":12,\"vocabulary\":7},"
+    "\"layers\":[{\"name\":\"e\",\"op\":\"embedding\",\"channels\":12},"
+    "{\"name\":\"o\",\"op\":\"linear\",\"features\":7},"
+    "{\"name\":\"l\",\"op\":\"softmax_cross_entropy\"}]}";
+
 /* The dimension that a split divides, -1: none. */
 static int divided_by(enum ghp_split_kind split, const struct ghp_op_param *kind)
 {
@@ -32,6 +39,7 @@ static int divided_by(enum ghp_split_kind split, const struct ghp_op_param *kind
 
     if (split == GHP_SPLIT_DATA || split == GHP_SPLIT_FULL) return -1;
     if (split == GHP_SPLIT_IN) return 1;
+    if (split == GHP_SPLIT_OUT && kind->dims[0] == GHP_DIM_VOCABULARY) return 1;
     if (kind->dims[0] != GHP_DIM_POSITION && split != GHP_SPLIT_POSITION) return 0;
     for (int i = 0; i < GHP_MAX_DIMS; i++)
         if (kind->dims[i] == by) return i;
@@ -55,9 +63,9 @@ static void check_tensor(const struct ghp_op_param *kind, const struct ghp_local
 
     if (!CHECK(tensor->elements <= MOST)) return;
     for (int i = 0; i < MOST; i++)
-        whole[i] = i;
+        whole[i] = i + 1;
     for (int number = 0; number < workers; number++) {
-        struct ghp_shard shard = ghp_shard_of(kind, local, number, tensor);
+        struct ghp_shard shard = ghp_shard_of(kind, local, split, number, tensor);
         int64_t n = ghp_shard_elements(shard), sizes = 1;
 
         CHECK_EQ(shard.tp_size, divides ? split.tp_size : 1);
@@ -66,10 +74,15 @@ static void check_tensor(const struct ghp_op_param *kind, const struct ghp_local
         CHECK_EQ(sizes, n);
         ghp_shard_take(shard, 8, whole, part);
         ghp_shard_put(shard, 8, part, again);
-        held += n;
-        for (int64_t i = 0; i < n && divides; i++)
-            CHECK_EQ(index_at(tensor, (int64_t)part[i], dim) / (tensor->dims[dim] / split.tp_size),
-                     number % split.tp_size);
+        held += shard.rows * shard.valid;
+        for (int64_t i = 0; i < n && divides; i++) {
+            if (i % shard.run >= shard.valid)
+                CHECK_EQ((int64_t)part[i], 0);
+            else
+                CHECK_EQ(index_at(tensor, (int64_t)part[i] - 1, dim) /
+                             ghp_part_of(tensor->dims[dim], split.tp_size),
+                         number % split.tp_size);
+        }
     }
     CHECK(memcmp(whole, again, (size_t)tensor->elements * sizeof *whole) == 0);
     CHECK_EQ(held * (divides ? split.tp_size : 1), tensor->elements * workers);
@@ -86,7 +99,8 @@ static int check_layer(const struct ghp_model *model, int layer, struct ghp_prob
         struct ghp_local local = ghp_local_of(model, layer, splits[i], problem);
 
         for (int p = 0; p < l->n_params; p++) {
-            struct ghp_shard shard = ghp_shard_of(&facts->params[p], &local, 0, &l->params[p]);
+            struct ghp_shard shard =
+                ghp_shard_of(&facts->params[p], &local, splits[i], 0, &l->params[p]);
 
             CHECK_EQ(ghp_shard_elements(shard), ghp_local_param_elements(&local, p));
             check_tensor(&facts->params[p], &local, splits[i], &l->params[p], problem.workers);
@@ -115,5 +129,6 @@ CHECK_TEST(shard)
 {
     CHECK(check_model(text) > 100);
     CHECK(check_model(sequence) > 20);
+    CHECK(check_model(tokens) > 20);
     return check_end();
 }

@@ -58,6 +58,7 @@ const struct ghp_op_facts ghp_op_facts_softmax_cross_entropy = {
                                      GHP_AT_Y | GHP_AT_METRICS},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_LABELS | GHP_AT_STATS, GHP_AT_DX}},
     .divides = divides,
+    .pads = 1u << GHP_SPLIT_CHANNEL,
     .localize = localize,
     .key = key,
     .is_loss = true,

@@ -46,6 +46,7 @@ const struct ghp_op_facts ghp_op_facts_linear = {
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DW}},
     .flops = ghp_flops_matrix,
     .divides = ghp_divides_matrix,
+    .pads = 1u << GHP_SPLIT_OUT,
     .key = key,
     .is_weighted = true,
     .may_tie = true,

@@ -1,6 +1,7 @@
 /* core/model/op/sequence/embedding.c - the row of a table that each token id names.
  *
- * Of a table whose rows are divided each worker adds up what its rows give; the others' are zeros. */
+ * Of a table whose rows are divided each worker adds up what its rows give; the others' are zeros. Where rows do not
+ * come out even, the last parts end in rows of zeros, which no token names. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
@@ -39,7 +40,7 @@ static void localize(const struct ghp_model *model, const struct ghp_layer *laye
                      struct ghp_local *local)
 {
     (void)model;
-    local->vocabulary = layer->in.vocabulary / parts;
+    local->vocabulary = (layer->in.vocabulary + parts - 1) / parts;
 }
 
 static void key(const struct ghp_local *local, char *text, size_t n)
@@ -57,6 +58,7 @@ const struct ghp_op_facts ghp_op_facts_embedding = {
     .passes = {[GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_W, GHP_AT_Y},
                [GHP_PASS_BACKWARD_WEIGHT] = {GHP_AT_X | GHP_AT_DY, GHP_AT_DW}},
     .divides = divides,
+    .pads = 1u << GHP_SPLIT_ROWS,
     .localize = localize,
     .key = key,
     .takes_ids = true,
