@@ -51,7 +51,7 @@ llama_vocabulary='embed_tokens=rows:4,lm_head=out:4'
 
 trained gpt.64.64.none.all 4 --force "$heads,$features,$vocabulary"
 trained gpt.48.32.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 # less than the context
-trained gpt-tied.64.64.none.data 4 --strategy data
+trained gpt-tied.64.64.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 --force wte=rows:2
 trained gpt.64.64.37.data 4 --strategy data
 trained llama.64.32.none.heads 4 --force "$llama_heads"
 for bits in 32 64; do
