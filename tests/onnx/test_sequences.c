@@ -177,6 +177,60 @@ static void check_masks(void)
     wte[0] = kept;
 }
 
+/* Heads of a linear layer on x1, so many of one channel each. */
+static void put_heads(const char *const names[3], const char *weight, const char *shape)
+{
+    static const int64_t turn[4] = {0, 2, 1, 3};
+
+    node("MatMul", names[0], "x1", weight);
+    node("Reshape", names[1], names[0], shape);
+    list(node("Transpose", names[2], names[1], NULL), "perm", turn, 4);
+}
+
+/* Two heads of keys and values, each for two of the four heads of queries. */
+static void check_shared_heads(void)
+{
+    static const char *const q[3] = {"q linear", "q apart", "q"};
+    static const char *const k[3] = {"k linear", "k apart", "k once"};
+    static const int64_t four[4] = {0, S, 4, 1}, two[4] = {0, S, 2, 1}, more[1] = {2},
+                         wide[5] = {1, 1, 2, 1, 1}, all[4] = {0, 4, S, 1};
+    struct ghp_model model;
+    int found = 0;
+
+    put_embeddings(S);
+    constant("wq", GHP_ONNX_FLOAT, 2, (int64_t[]){C, 4}, w);
+    constant("wk", GHP_ONNX_FLOAT, 2, (int64_t[]){C, 2}, w);
+    constant("four", GHP_ONNX_INT64, 1, (int64_t[]){4}, four);
+    constant("two", GHP_ONNX_INT64, 1, (int64_t[]){4}, two);
+    constant("more", GHP_ONNX_INT64, 1, (int64_t[]){1}, more);
+    constant("wide", GHP_ONNX_INT64, 1, (int64_t[]){5}, wide);
+    constant("all", GHP_ONNX_INT64, 1, (int64_t[]){4}, all);
+    put_heads(q, "wq", "four");
+    put_heads(k, "wk", "two");
+    node("Relu", "positive", "k linear", NULL); /* values, so that they are another layer */
+    node("Reshape", "v apart", "positive", "two");
+    list(node("Transpose", "v once", "v apart", NULL), "perm", (const int64_t[]){0, 2, 1, 3}, 4);
+    node("Unsqueeze", "k among", "k once", "more");
+    node("Expand", "k often", "k among", "wide");
+    node("Reshape", "k", "k often", "all");
+    node("Unsqueeze", "v among", "v once", "more");
+    node("Expand", "v often", "v among", "wide");
+    node("Reshape", "v", "v often", "all");
+    node3("Attention", "look", "q", "k", "v");
+    node("Identity", "y", "look", NULL);
+    save(path, "y");
+    if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) return;
+    for (int i = 0; i < model.n_layers; i++) {
+        if (model.layers[i].op != GHP_OP_ATTENTION) continue;
+        found++;
+        CHECK_EQ(model.layers[i].heads.n, 4);
+        CHECK_EQ(model.layers[i].heads.n_kv, 2);
+        CHECK(!model.layers[i].heads.causal);
+    }
+    CHECK_EQ(found, 1);
+    ghp_model_release(&model);
+}
+
 static void check_refusals(void)
 {
     refused_by(-1, CONTEXT + 1, "takes from places beyond its axis");
@@ -264,6 +318,7 @@ CHECK_TEST(sequences)
     check_tables();
     check_equal_by_chance();
     check_masks();
+    check_shared_heads();
     check_refusals();
     check_other_inputs();
     unlink(path);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/together/test_huggingface.sh - folders of transformers through the tools: small networks of both families
 # with random weights are planned and trained by ghp and by PyTorch, and come back as folders; the same networks in ONNX
 # (all cases), as torch's exporters write them. Wants a python3 (GHP_PYTHON) that has torch and transformers.
