@@ -160,6 +160,49 @@ static void check_positions(void)
     ghp_model_release(&model);
 }
 
+/* Attention keeps no matrix of positions by positions: on one worker a network of long sequences fits into less than
+ * one such matrix, each tensor and all together, by the program and by the sums of its pieces. */
+static void check_long_sequences(void)
+{
+    static const char text[] =
+        "{\"format\": \"ghp.model/1\", \"name\": \"long\","
+        "\"input\": {\"vocabulary\": 256, \"positions\": 8192}, \"layers\": ["
+        "{\"name\": \"wte\", \"op\": \"embedding\", \"channels\": 32},"
+        "{\"name\": \"wpe\", \"op\": \"position_embedding\"},"
+        "{\"name\": \"norm\", \"op\": \"layer_norm\"},"
+        "{\"name\": \"q\", \"op\": \"linear\", \"features\": 32},"
+        "{\"name\": \"k\", \"op\": \"linear\", \"features\": 32, \"inputs\": [\"norm\"]},"
+        "{\"name\": \"v\", \"op\": \"linear\", \"features\": 32, \"inputs\": [\"norm\"]},"
+        "{\"name\": \"heads\", \"op\": \"attention\", \"heads\": 4, \"inputs\": [\"q\", \"k\", "
+        "\"v\"]},"
+        "{\"name\": \"sum\", \"op\": \"add\", \"inputs\": [\"wpe\", \"heads\"]},"
+        "{\"name\": \"head\", \"op\": \"linear\", \"features\": 256, \"bias\": false},"
+        "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
+    const int64_t matrix = (int64_t)8192 * 8192 * 4;
+    struct random_source s = {.state = 11};
+    struct ghp_split splits[16];
+    struct ghp_program program;
+    struct ghp_profile profile;
+    struct ghp_model model;
+
+    if (!CHECK_STATUS(ghp_model_parse(text, "long", &model), GHP_OK) ||
+        !CHECK_STATUS(analytic_profile(1e12, 1e9, 1e-5, &profile), GHP_OK))
+        return;
+    struct ghp_lowering how = {.model = &model, .problem = {1, 1}, .element_bytes = 4};
+    CHECK(model.n_layers <= 16);
+    for (int v = 0; v < model.n_layers; ++v)
+        splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    if (CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) {
+        for (int i = 0; i < program.n_buffers; ++i)
+            CHECK(program.buffers[i].bytes * 8 < matrix);
+        CHECK(program.peak_bytes < matrix);
+        ghp_program_release(&program);
+    }
+    check_model(&model, &profile, how.problem, &s, false);
+    ghp_profile_release(&profile);
+    ghp_model_release(&model);
+}
+
 CHECK_TEST(memory)
 {
     for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
@@ -178,6 +221,7 @@ CHECK_TEST(memory)
         check_model(&c.model, &c.profile, c.problem, &s, false);
         random_case_release(&c);
     }
+    check_long_sequences();
     check_file(GHP_SOURCE_DIR "/models/lenet5.json", false);
     check_file(GHP_SOURCE_DIR "/models/vgg-a-32.json", true);
     check_file(GHP_SOURCE_DIR "/models/alexnet.json", false);
