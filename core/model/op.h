@@ -88,7 +88,7 @@ enum {
     GHP_AT_DW = 1 << 5,
     GHP_AT_STATE = 1 << 6,  /* running statistics */
     GHP_AT_SAVED = 1 << 7,  /* what the forward pass keeps for the backward pass beside x and y */
-    GHP_AT_STATS = 1 << 8,  /* sums of has_batch_statistics; of a loss that is divided, its rows */
+    GHP_AT_STATS = 1 << 8,  /* what workers reduce between two passes: stats_numbers */
     GHP_AT_LABELS = 1 << 9, /* of the samples */
     GHP_AT_METRICS = 1 << 10
 };
@@ -150,6 +150,8 @@ struct ghp_op_facts {
     int64_t (*flops)(const struct ghp_local *local, enum ghp_pass pass);
     /* Parts of what the forward pass saves, in this order in one buffer; ghp_local_saved_offset. */
     int64_t (*saved_bytes[GHP_MAX_SAVED])(const struct ghp_local *local, int element_bytes);
+    /* Doubles that workers reduce between two passes; NULL: none. */
+    int64_t (*stats_numbers)(const struct ghp_local *local);
     bool (*in_place)(struct ghp_shape in); /* y may be x and dx dy; NULL: never */
     /* For each element of the output, the element of the same sample's input that it is, both as they lie in memory, or
      * GHP_INDEX_MAP_NOTHING (core/sharding/index_table.h). NULL: it computes. */

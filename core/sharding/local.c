@@ -126,11 +126,9 @@ bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass)
 
 int64_t ghp_local_stats_bytes(const struct ghp_local *local)
 {
-    int64_t numbers = local->parts * local->n * local->h * GHP_ROW_COUNT;
+    const struct ghp_op_facts *facts = ghp_op_of(local->op);
 
-    if (ghp_op_of(local->op)->has_batch_statistics)
-        numbers = 2 * local->c * ghp_local_repeat(local);
-    return numbers * (int64_t)sizeof(double);
+    return facts->stats_numbers == NULL ? 0 : facts->stats_numbers(local) * (int64_t)sizeof(double);
 }
 
 static const char *const pass_names[GHP_PASS_COUNT] = {

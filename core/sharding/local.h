@@ -40,8 +40,7 @@ int64_t ghp_local_saved_bytes(const struct ghp_local *local,
 int64_t ghp_local_saved_offset(const struct ghp_local *local, int part, int element_bytes);
 /* Whether it has the pass: of a loss that nobody divides there are no STATS. */
 bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass);
-/* Bytes of what workers reduce between two passes: of has_batch_statistics one pass's sums, of all ghost batches; of a
- * loss that is divided enum ghp_row's numbers. Else 0. */
+/* Bytes of what workers reduce between two passes. */
 int64_t ghp_local_stats_bytes(const struct ghp_local *local);
 const char *ghp_pass_name(enum ghp_pass pass);
 bool ghp_pass_find(const char *name, enum ghp_pass *pass);

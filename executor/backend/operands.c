@@ -74,7 +74,7 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
         at->labels = cut(cutter, local->n * local->h * (int64_t)sizeof(int32_t));
     if (ghp_local_stats_bytes(local) > 0)
         at->stats = cut(cutter, ghp_local_stats_bytes(local) / ghp_local_repeat(local));
-    if (!ghp_op_of(local->op)->has_batch_statistics) return;
+    if (ghp_op_of(local->op)->states[0].part == NULL) return;
     for (int i = 0; i < GHP_MAX_STATES; i++)
         at->state[i] = cut(cutter, local->c * ghp_parameter_bytes(size));
 }
@@ -132,7 +132,7 @@ static enum ghp_status fill_all(const struct ghp_operand_set *set, fill_fn *fill
     const struct ghp_tensors *at = &set->args.at;
     int size = set->element_bytes, wide = ghp_parameter_bytes(size);
     int weights = ghp_operand_set_weights(local);
-    bool norm = ghp_op_of(local->op)->has_batch_statistics;
+    bool norm = ghp_op_of(local->op)->states[0].part != NULL; /* running statistics */
 
     for (int i = 0; !ghp_op_of(local->op)->takes_ids && i < ghp_operand_set_inputs(local); i++)
         GHP_TRY(fill(set, (void *)(uintptr_t)at->x[i], ghp_operand_set_input_elements(local, i),

@@ -21,7 +21,8 @@ struct ghp_memory_format ghp_memory_format_likely(const struct ghp_backend_ops *
                                                   const struct ghp_backend *backend,
                                                   const struct ghp_local *local)
 {
-    if (ops->can_block == NULL || local->op != GHP_OP_CONV2D) return (struct ghp_memory_format){0};
+    if (ops->can_block == NULL || !ghp_op_of(local->op)->chooses_format)
+        return (struct ghp_memory_format){0};
     bool can = ops->can_block(backend, local);
     return (struct ghp_memory_format){
         .x = can && local->h * local->w > 1 && ghp_whole_blocks(local->c),

@@ -36,7 +36,7 @@ struct ghp_memory_format ghp_autotuning_memory_formats(const struct ghp_measure 
     const struct ghp_memory_format memory_formats = {
         .x = variant->x,
         .y = variant->y,
-        .w = op->local.op == GHP_OP_CONV2D &&
+        .w = ghp_op_of(op->local.op)->chooses_format &&
              ghp_memory_format_weights(m->backend_ops, m->backend, &op->local)};
 
     if (!ghp_memory_format_fuses(m->backend_ops, m->backend, op->local.op, op->pass))

@@ -69,7 +69,7 @@ static void check_facts(enum ghp_op op)
     CHECK((facts->params[0].part != NULL) == ((writes & GHP_AT_DW) != 0));
     CHECK((facts->saved_bytes[0] != NULL) == ((writes & GHP_AT_SAVED) != 0));
     CHECK(facts->saved_bytes[0] == NULL || (reads & GHP_AT_SAVED) != 0);
-    CHECK((facts->has_batch_statistics || facts->is_loss) == ((writes & GHP_AT_STATS) != 0));
+    CHECK((facts->stats_numbers != NULL) == ((writes & GHP_AT_STATS) != 0));
     CHECK(facts->is_loss == ((writes & GHP_AT_METRICS) != 0));
     /* what is overwritten in place cannot be read later */
     CHECK(facts->in_place == NULL || (reads & GHP_AT_X) == 0);

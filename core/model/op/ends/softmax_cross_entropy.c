@@ -47,6 +47,12 @@ static void key(const struct ghp_local *local, char *text, size_t n)
     if (local->parts > 0) snprintf(text, n, " parts%d", local->parts);
 }
 
+/* What is known of each row from each part of its classes, where they are divided. */
+static int64_t stats_numbers(const struct ghp_local *local)
+{
+    return local->parts * local->n * local->h * GHP_ROW_COUNT;
+}
+
 const struct ghp_op_facts ghp_op_facts_softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
     .least_inputs = 1,
@@ -57,6 +63,7 @@ const struct ghp_op_facts ghp_op_facts_softmax_cross_entropy = {
                [GHP_PASS_FORWARD] = {GHP_AT_X | GHP_AT_LABELS | GHP_AT_STATS,
                                      GHP_AT_Y | GHP_AT_METRICS},
                [GHP_PASS_BACKWARD_DATA] = {GHP_AT_Y | GHP_AT_LABELS | GHP_AT_STATS, GHP_AT_DX}},
+    .stats_numbers = stats_numbers,
     .divides = divides,
     .pads = 1u << GHP_SPLIT_CHANNEL,
     .localize = localize,

@@ -85,6 +85,12 @@ static int64_t saved_bytes(const struct ghp_local *local, int element_bytes)
            ghp_parameter_bytes(element_bytes);
 }
 
+/* Two sums of each channel, of each ghost batch. */
+static int64_t stats_numbers(const struct ghp_local *local)
+{
+    return 2 * local->c * (local->repeat > 1 ? local->repeat : 1);
+}
+
 const struct ghp_op_facts ghp_op_facts_batch_norm = {
     .name = "batch_norm",
     .attributes = attributes,
@@ -104,6 +110,7 @@ const struct ghp_op_facts ghp_op_facts_batch_norm = {
                                                GHP_AT_STATS,
                                            GHP_AT_DX}},
     .saved_bytes = {saved_bytes},
+    .stats_numbers = stats_numbers,
     .localize = localize,
     .has_batch_statistics = true,
     .runs_once = true,
