@@ -116,11 +116,6 @@ static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct costing 
     return GHP_OK;
 }
 
-static const struct ghp_sync_ops *sync_of(const struct ghp_plan *plan)
-{
-    return plan->sync != NULL ? plan->sync : &ghp_sync_allreduce;
-}
-
 static const struct ghp_optimizer *optimizer_of(const struct ghp_plan *plan)
 {
     return ghp_optimizer_at(ghp_optimizer_index(plan->optimizer));
@@ -132,13 +127,16 @@ static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing 
     const struct ghp_plan *a = p->a, *b = p->b;
     double step_s;
 
-    if (sync_of(a) != sync_of(b)) {
+    if (!ghp_sync_same(a->sync, b->sync)) {
+        char syncs[2][GHP_SYNC_TEXT_BYTES];
         struct ghp_plan with = *a;
 
         with.sync = b->sync;
         step_s = step_with(p, a->splits, &with);
-        put_difference(sheet, (struct difference){"synchroniser", sync_of(a)->name,
-                                                  sync_of(b)->name, step_s, step_s - p->step_s});
+        ghp_sync_format(a->sync, syncs[0]);
+        ghp_sync_format(b->sync, syncs[1]);
+        put_difference(sheet, (struct difference){"synchroniser", syncs[0], syncs[1], step_s,
+                                                  step_s - p->step_s});
     }
     if (optimizer_of(a) != optimizer_of(b)) {
         struct ghp_plan with = *a;

@@ -89,6 +89,7 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
 {
     const struct ghp_machine *machine = &plan->profile.machine;
     struct ghp_place place = ghp_machine_place(machine, plan->problem.workers, 0);
+    char sync[GHP_SYNC_TEXT_BYTES];
 
     ghp_sheet_note(
         sheet,
@@ -103,10 +104,13 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
     if (plan->predicted.program_hash != 0)
         ghp_sheet_note(sheet, "program hash %016llx",
                        (unsigned long long)plan->predicted.program_hash);
-    if (plan->sync != NULL)
+    if (plan->sync.ops != NULL) {
+        ghp_sync_format(plan->sync, sync);
         ghp_sheet_note(sheet, "synchroniser %s: %s; combines every %d step(s), staleness %d, %s",
-                       plan->sync->name, plan->sync->purpose, plan->sync->period,
-                       plan->sync->staleness, ghp_sync_equality_text(plan->sync->equality));
+                       sync, plan->sync.ops->purpose, ghp_sync_period(plan->sync),
+                       ghp_sync_staleness(plan->sync),
+                       ghp_sync_equality_text(plan->sync.ops->equality));
+    }
     if (plan->clip_norm > 0)
         ghp_sheet_note(sheet, "gradients are clipped to the norm %g", plan->clip_norm);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)

@@ -216,6 +216,7 @@ enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out)
 static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
 {
     json_t *object = json_object();
+    char sync[GHP_SYNC_TEXT_BYTES];
     int short_of_memory = 0;
 
     ghp_json_put(object, "model", json_string(plan->model.name), failed);
@@ -225,7 +226,10 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     ghp_json_put(object, "groups", json_integer(plan->groups), failed);
     ghp_json_put(object, "group_size", json_integer(plan->group_size), failed);
     ghp_json_put(object, "bucket_cap_bytes", json_integer(plan->bucket_bytes), failed);
-    if (plan->sync != NULL) ghp_json_put(object, "sync", json_string(plan->sync->name), failed);
+    if (plan->sync.ops != NULL) {
+        ghp_sync_format(plan->sync, sync);
+        ghp_json_put(object, "sync", json_string(sync), failed);
+    }
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         ghp_json_put(object, "optimizer", json_string(plan->optimizer->name), failed);
     if (plan->clip_norm > 0) ghp_json_put(object, "clip_norm", json_real(plan->clip_norm), failed);

@@ -123,6 +123,12 @@ mistake strip-of-another core/program/buffer_assignment_private.c \
     's/k->placement.number \/ bucket->tp_size \* bucket->strip_bytes/0 * bucket->strip_bytes/' executor/sync:np2
 mistake gather-not-run executor/engine/worker_concurrent.c \
     's/return ghp_worker_gather_strips(w, i, instr->at.x\[0\], instr->at.y);/return GHP_OK;/' executor/sync:np2
+mistake average-not-divided executor/engine/worker_replicas.c \
+    's/(float)by;/1;/' executor/sync:np2
+mistake average-each-step executor/engine/worker_replicas.c \
+    's/(of->index + 1) % (uint64_t)instr->period == 0/of->index + 1 > 0/' executor/sync:np2
+mistake gradient-of-all-samples executor/engine/worker_step.c \
+    's/1.0 \/ (double)labels/1.0 \/ (double)(labels * replicas)/' executor/sync:np2
 mistake relu-not-fused core/program/fuse.c \
     's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/fuse
 mistake recomputed-not-written core/program/fuse.c \

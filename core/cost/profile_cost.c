@@ -364,6 +364,7 @@ enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct
     case GHP_INSTR_WAIT: *cost = (struct ghp_cost){0}; return GHP_OK;
     default:
         GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, cost));
+        if (instr->period > 1) cost->seconds /= instr->period;
         if (instr->kind == GHP_INSTR_RESHARD)
             *cost = sum_costs(*cost, rate_cost(&profile->copy, instr->copy_bytes));
         return GHP_OK;

@@ -24,6 +24,7 @@ enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr)
     case GHP_INSTR_ALL_REDUCE:
     case GHP_INSTR_REDUCE_SCATTER:
     case GHP_INSTR_ALL_GATHER:
+    case GHP_INSTR_AVERAGE:
     case GHP_INSTR_METRIC_REDUCE:
     case GHP_INSTR_SEND:
     case GHP_INSTR_RECEIVE:

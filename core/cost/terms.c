@@ -32,9 +32,14 @@ static void add_of_bucket(const struct ghp_program *program, const struct ghp_in
     }
 }
 
+static bool brings_weights(const struct ghp_instr *instr)
+{
+    return instr->kind == GHP_INSTR_ALL_GATHER || instr->kind == GHP_INSTR_AVERAGE;
+}
+
 static bool is_of_bucket(const struct ghp_program *program, const struct ghp_instr *instr)
 {
-    return ghp_instr_reduces(instr) || instr->kind == GHP_INSTR_ALL_GATHER ||
+    return ghp_instr_reduces(instr) || brings_weights(instr) ||
            (instr->kind == GHP_INSTR_UPDATE && program->buckets[instr->bucket].strip_bytes > 0);
 }
 
@@ -78,9 +83,8 @@ static void add_waiting(const struct ghp_program *program, const struct ghp_timi
 
         if (instr->stream != GHP_STREAM_COMPUTE) continue;
         before_s = timing->instrs[i].finish_s;
-        bool waits =
-            instr->wait >= 0 || (instr->kind == GHP_INSTR_WAIT &&
-                                 program->instrs[instr->after].kind == GHP_INSTR_ALL_GATHER);
+        bool waits = instr->wait >= 0 || (instr->kind == GHP_INSTR_WAIT &&
+                                          brings_weights(&program->instrs[instr->after]));
         if (waits && gap_s > rounding * timing->step_s)
             terms[instr->layer >= 0 ? instr->layer : n_layers - 1].exposed_s += gap_s;
     }

@@ -41,7 +41,7 @@ struct ghp_plan {
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h), or NULL: nobody says; owned */
     bool *nchw16c;
     int64_t bucket_bytes;
-    const struct ghp_sync_ops *sync;       /* NULL: ghp_sync_allreduce */
+    struct ghp_sync sync;                  /* zeroed: all-reduce */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     double clip_norm;                      /* of all gradients together; 0: they are not clipped */
     int64_t memory_limit_bytes;            /* 0: none */

@@ -113,9 +113,13 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
         (json_int_t)plan->problem.global_batch, "groups", plan->groups, "group_size",
         plan->group_size, "bucket_cap_bytes", (json_int_t)plan->bucket_bytes, "memory_limit_bytes",
         (json_int_t)plan->memory_limit_bytes);
+    char sync[GHP_SYNC_TEXT_BYTES];
     int failed = root == NULL;
 
-    if (plan->sync != NULL) put_text(root, "sync", plan->sync->name, &failed);
+    if (plan->sync.ops != NULL) {
+        ghp_sync_format(plan->sync, sync);
+        put_text(root, "sync", sync, &failed);
+    }
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         put_text(root, "optimizer", plan->optimizer->name, &failed);
     if (plan->clip_norm > 0) put(root, "clip_norm", json_real(plan->clip_norm), &failed);
@@ -296,12 +300,14 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
 /* Without the key: all-reduce. */
 static enum ghp_status read_sync(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    int sync = 0;
+    char text[GHP_SYNC_TEXT_BYTES];
+    struct ghp_node at;
 
     if (!ghp_json_has(root, "sync")) return GHP_OK;
-    GHP_TRY(ghp_json_choice(root, "sync", ghp_sync_names, &sync));
-    plan->sync = ghp_sync_at(sync);
-    return GHP_OK;
+    GHP_TRY(ghp_json_text_n(root, "sync", text, sizeof text));
+    if (ghp_sync_parse(text, &plan->sync) == GHP_OK) return GHP_OK;
+    GHP_TRY(ghp_json_get(root, "sync", &at));
+    return ghp_json_fail(&at, GHP_ERR_FORMAT, "%s", ghp_status_message());
 }
 
 /* Without the keys: sgd, not clipped. */
@@ -340,7 +346,7 @@ static enum ghp_status read_problem(const struct ghp_node *root, struct ghp_plan
     GHP_TRY(ghp_plan_read_staging(root, plan));
     if (plan->staging.n < 2 && plan->shares == NULL && ghp_problem_check(plan->problem) != GHP_OK) {
         GHP_TRY(ghp_json_get(root, "global_batch", &at));
-        return ghp_json_fail(&at, GHP_ERR_INPUT, "%s", ghp_status_message());
+        return ghp_json_fail(&at, GHP_ERR_FORMAT, "%s", ghp_status_message());
     }
     GHP_TRY(ghp_json_int(root, "bucket_cap_bytes", 0, INT64_MAX, &plan->bucket_bytes));
     GHP_TRY(read_sync(root, plan));

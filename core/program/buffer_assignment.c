@@ -303,6 +303,10 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
         instr->at.x[0] = program->buckets[instr->bucket].weight_strip;
         instr->at.y = program->buckets[instr->bucket].weights;
         return GHP_OK;
+    case GHP_INSTR_AVERAGE:
+        instr->at.y = program->buckets[instr->bucket].weights;
+        instr->at.scratch = k->receive;
+        return GHP_OK;
     case GHP_INSTR_ALL_REDUCE:
         instr->at.y = program->buckets[instr->bucket].buffer;
         instr->at.scratch = k->receive;

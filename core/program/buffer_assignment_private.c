@@ -175,11 +175,11 @@ static enum ghp_status demand_persistent(struct ghp_buffer_assignment *k, int *s
     return ghp_buffer_assignment_demand(k, slot, buffer);
 }
 
-/* Whether the layer's weights lie in a bucket, of which each holder updates a strip. */
-static bool has_strip(const struct ghp_buffer_assignment *k, int layer)
+/* The bucket that the layer's weights lie in; NULL: none. */
+static const struct ghp_bucket_range *bucket_of(const struct ghp_buffer_assignment *k, int layer)
 {
     int b = k->how->forward_only ? -1 : k->buckets->of_layer[layer];
-    return b >= 0 && k->buckets->ranges[b].strip_bytes > 0;
+    return b >= 0 && k->buckets->ranges[b].holds_weights ? &k->buckets->ranges[b] : NULL;
 }
 
 static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int layer)
@@ -187,19 +187,24 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     const struct ghp_layer *l = &k->how->model->layers[layer];
     struct ghp_local local = local_of(k, layer);
     int n_moments = k->how->forward_only ? 0 : k->program->optimizer->n_moments;
-    for (int p = 0; p < l->n_params && !has_strip(k, layer); p++) {
+    const struct ghp_bucket_range *bucket = bucket_of(k, layer);
+    bool strip = bucket != NULL && bucket->strip_bytes > 0;
+    bool averages = ghp_lowering_averages(k->how) && !k->how->forward_only;
+    for (int p = 0; p < l->n_params && !strip; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
         int64_t elements = ghp_local_param_elements(&local, p);
-        GHP_TRY(demand_persistent(
-            k, &k->weights[at],
-            ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements), p));
+        if (bucket == NULL)
+            GHP_TRY(demand_persistent(
+                k, &k->weights[at],
+                ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements),
+                p));
         for (int m = 0; m < n_moments; m++)
             GHP_TRY(demand_persistent(
                 k, &k->moments[m][at],
                 ghp_buffer_assignment_describe_parameter(k, ghp_moment_kind(m), layer, elements),
                 p));
     }
-    for (int s = 0; s < l->n_states; s++)
+    for (int s = 0; s < l->n_states && !(averages && l->n_params > 0); s++)
         GHP_TRY(demand_persistent(
             k, &k->states[layer * GHP_MAX_STATES + s],
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATE, layer, local.c), s));
@@ -227,7 +232,8 @@ static enum ghp_status carve(struct ghp_buffer_assignment *k, int *slot, struct 
     return GHP_OK;
 }
 
-/* A layer's gradients, its weights at the same places where they have a bucket, and what moves its statistics. */
+/* A layer's gradients, its weights at the same places where they have a bucket, and what moves its statistics, or
+ * (where they are averaged) these. */
 static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, int64_t *filled)
 {
     const struct ghp_layer *l = &k->how->model->layers[layer];
@@ -238,7 +244,7 @@ static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, i
         struct ghp_buffer weight =
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_WEIGHT, layer, elements);
         weight.slot = p;
-        if (has_strip(k, layer))
+        if (bucket_of(k, layer) != NULL)
             GHP_TRY(carve_at(k, &k->weights[layer * GHP_MAX_PARAMS + p], weight,
                              k->program->buckets[bucket].weights, filled[bucket]));
         GHP_TRY(carve(k, &k->gradients[layer * GHP_MAX_PARAMS + p],
@@ -251,21 +257,36 @@ static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, i
             k, &k->stats_deltas[layer * GHP_MAX_STATES + s],
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATS_DELTA, layer, local.c), s,
             filled));
+    for (int s = 0; ghp_lowering_averages(k->how) && s < l->n_states; s++) {
+        int *state = &k->states[layer * GHP_MAX_STATES + s];
+        struct ghp_buffer buffer =
+            ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATE, layer, local.c);
+        buffer.slot = s;
+        GHP_TRY(carve_at(k, state, buffer, k->program->buckets[bucket].weights, filled[bucket]));
+        filled[bucket] += k->program->buffers[*state].bytes;
+    }
     return GHP_OK;
 }
 
-/* Weights in a bucket of their own, this worker's strips of both, and moments for its strip. */
+/* Weights in a bucket of their own. */
+static enum ghp_status make_weights(struct ghp_buffer_assignment *k, int b)
+{
+    struct ghp_bucket *bucket = &k->program->buckets[b];
+    struct ghp_buffer whole = ghp_describe_bytes(GHP_BUFFER_WEIGHT_BUCKET,
+                                                 k->buckets->ranges[b].ready_layer, bucket->bytes);
+    whole.elements = bucket->bytes / ghp_parameter_bytes(k->how->element_bytes);
+    return demand_persistent(k, &bucket->weights, whole, b);
+}
+
+/* This worker's strips of weights and gradients, and moments for its strip. */
 static enum ghp_status make_strips(struct ghp_buffer_assignment *k, int b)
 {
     struct ghp_bucket *bucket = &k->program->buckets[b];
     int layer = k->buckets->ranges[b].ready_layer;
     int64_t element_bytes = ghp_parameter_bytes(k->how->element_bytes);
     int64_t offset = k->placement.number / bucket->tp_size * bucket->strip_bytes;
-    struct ghp_buffer whole = ghp_describe_bytes(GHP_BUFFER_WEIGHT_BUCKET, layer, bucket->bytes);
     struct ghp_buffer strip = ghp_describe_bytes(GHP_BUFFER_STRIP, layer, bucket->strip_bytes);
-    whole.elements = bucket->bytes / element_bytes;
     strip.elements = bucket->strip_bytes / element_bytes;
-    GHP_TRY(demand_persistent(k, &bucket->weights, whole, b));
     GHP_TRY(carve_at(k, &bucket->weight_strip, strip, bucket->weights, offset));
     GHP_TRY(carve_at(k, &bucket->gradient_strip, strip, bucket->buffer, offset));
     for (int m = 0; m < k->program->optimizer->n_moments; m++) {
@@ -303,6 +324,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
                                 .moment = {-1, -1},
                                 .ready_point = ghp_point_backward(model, range->ready_layer),
                                 .ranks = ghp_bucket_ranks(k->how, &k->placement, range)};
+        if (range->holds_weights) GHP_TRY(make_weights(k, b));
         if (range->strip_bytes > 0) GHP_TRY(make_strips(k, b));
     }
     int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);

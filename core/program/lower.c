@@ -181,7 +181,8 @@ static enum ghp_status emit_forward_step(const struct ghp_emitter *e)
 {
     const struct ghp_model *model = e->how->model;
     int from, to;
-    if (e->first && !e->how->forward_only) GHP_TRY(ghp_lowering_sync(e->how)->emit_start(e));
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->how);
+    if (e->first && !e->how->forward_only && sync->emit_start != NULL) GHP_TRY(sync->emit_start(e));
     if (e->placement.n_stages > 1 && e->placement.end_layer == model->n_layers)
         GHP_TRY(ghp_emit_labels(e));
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
@@ -282,6 +283,9 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
     if (ghp_staging_trivial(how->staging)) status = ghp_problem_check(how->problem);
     if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->problem);
     if (status == GHP_OK) status = ghp_staging_check_tied(how->staging, how->model, splits);
+    if (status == GHP_OK)
+        status = ghp_sync_check(
+            how->sync, &(struct ghp_sync_place){how->model, splits, how->staging, how->clips});
     if (status != GHP_OK) return status;
     e = ghp_emitter_of(how, rank, program);
     e.splits = splits;

@@ -31,7 +31,7 @@ struct ghp_lowering {
     bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
-    const struct ghp_sync_ops *sync;       /* NULL: ghp_sync_allreduce */
+    struct ghp_sync sync;                  /* zeroed: all-reduce */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     bool clips;                            /* updates wait for all gradients, and for their norm */
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the

@@ -9,9 +9,9 @@ int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *how, int layer, stru
 {
     const struct ghp_layer *l = &how->model->layers[layer];
     struct ghp_local local = ghp_local_of(how->model, layer, split, how->problem);
-    int64_t stats_deltas = ghp_layer_has_stats_delta(l) ? l->n_states : 0;
+    bool states = ghp_layer_has_stats_delta(l) || ghp_lowering_averages(how);
     int bytes = ghp_parameter_bytes(how->element_bytes);
-    int64_t sum = stats_deltas * ghp_align(local.c * bytes);
+    int64_t sum = (states ? l->n_states : 0) * ghp_align(local.c * bytes);
     for (int p = 0; p < l->n_params; p++)
         sum += ghp_align(ghp_local_param_elements(&local, p) * bytes);
     return sum;
@@ -26,12 +26,13 @@ static bool has_positions(enum ghp_op op)
     return false;
 }
 
-int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split)
+int ghp_layer_reduce_tp_size(const struct ghp_lowering *how, int layer, struct ghp_split split)
 {
-    if (layer->n_params == 0 || (ghp_op_of(layer->op)->has_batch_statistics &&
-                                 !layer->norm.local_stats && layer->norm.ghost_batch == 0))
-        return 0;
-    return has_positions(layer->op) ? split.tp_size : ghp_split_sharers(split);
+    const struct ghp_layer *l = &how->model->layers[layer];
+    bool global = ghp_op_of(l->op)->has_batch_statistics && !l->norm.local_stats &&
+                  l->norm.ghost_batch == 0 && !ghp_lowering_averages(how);
+    if (l->n_params == 0 || global) return 0;
+    return has_positions(l->op) ? split.tp_size : ghp_split_sharers(split);
 }
 
 int ghp_lower_held(const struct ghp_lowering *how, int layer)
@@ -65,22 +66,26 @@ struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *how,
 static void add_layer(const struct ghp_lowering *how, int workers, int layer, int64_t bytes,
                       struct ghp_bucket_range *range)
 {
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(how);
     int holders = range->tp_size > 0 ? workers / range->tp_size : 1;
     range->ready_layer = layer;
     range->gradient_bytes += bytes;
     range->bytes = range->gradient_bytes;
     range->partner = ghp_stage_partner(how->model, how->staging, layer);
     if (holders < 2 || range->partner >= 0) return;
-    range->strip_bytes = ghp_lowering_sync(how)->strip_bytes(&how->model->layers[layer],
-                                                             range->gradient_bytes, holders);
+    if (sync->strip_bytes != NULL)
+        range->strip_bytes =
+            sync->strip_bytes(&how->model->layers[layer], range->gradient_bytes, holders);
     if (range->strip_bytes > 0) range->bytes = range->strip_bytes * holders;
+    range->holds_weights = range->strip_bytes > 0 || sync->replicas;
 }
 
 struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
                                           struct ghp_split split, int *bucket)
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
-    struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(l, split), .partner = -1};
+    struct ghp_bucket_range own = {.tp_size = ghp_layer_reduce_tp_size(e->how, layer, split),
+                                   .partner = -1};
     *bucket = -1;
     if (l->n_params == 0) return own;
     if (e->buckets != NULL) {
@@ -116,7 +121,7 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
     for (int layer = n_layers - 1; layer >= 0; layer--) {
         int held = ghp_lower_held(how, layer);
         if (held < 0 || layer < placement->first_layer || layer >= placement->end_layer) continue;
-        int tp_size = ghp_layer_reduce_tp_size(&how->model->layers[held], splits[held]);
+        int tp_size = ghp_layer_reduce_tp_size(how, held, splits[held]);
         int64_t bytes = ghp_lower_gradient_bytes(how, held, splits[held]);
         int open = plan->n, workers = placement->problem.workers;
         struct ghp_bucket_range own = {.tp_size = tp_size};

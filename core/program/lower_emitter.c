@@ -80,6 +80,20 @@ struct ghp_instr *ghp_emitter_add_update(const struct ghp_emitter *e, int layer,
     return update;
 }
 
+enum ghp_status ghp_emit_bucket_wait(const struct ghp_emitter *e, int layer,
+                                     enum ghp_instr_kind kind, int bucket)
+{
+    struct ghp_instr *wait = ghp_emitter_add(e, GHP_INSTR_WAIT, ghp_emitter_point(e, layer, false));
+    int i = 0;
+
+    if (wait == NULL) return GHP_NO_MEMORY();
+    while (e->program->instrs[i].kind != kind || e->program->instrs[i].bucket != bucket)
+        i++;
+    wait->layer = layer;
+    wait->after = i;
+    return GHP_OK;
+}
+
 struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int tp_size)
 {
     return ghp_placement_ranks(&e->placement, ghp_ranks_replica(e->placement.number, tp_size,

@@ -29,7 +29,8 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->local = local;
     instr->nchw16c = nchw16c_of(e, &e->how->model->layers[layer], &local);
     if (ghp_op_of(local.op)->has_batch_statistics) {
-        int64_t samples = local.norm.local_stats       ? local.n
+        bool own = local.norm.local_stats || ghp_lowering_averages(e->how);
+        int64_t samples = own                          ? local.n
                           : local.norm.ghost_batch > 0 ? local.norm.ghost_batch
                                                        : e->placement.micro_batch;
         instr->stat_count = samples * local.h * local.w;
@@ -61,7 +62,7 @@ static enum ghp_status emit_stat_reduce(const struct ghp_emitter *e, int layer,
 {
     struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
     struct ghp_ranks ranks = stat_ranks(e, &local, split.tp_size);
-    if (local.norm.local_stats || ranks.count == 1) return GHP_OK;
+    if (local.norm.local_stats || ranks.count == 1 || ghp_lowering_averages(e->how)) return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_STAT_REDUCE, ghp_emitter_point(e, layer, backward));
     if (instr == NULL) return GHP_NO_MEMORY();
@@ -129,8 +130,8 @@ static enum ghp_status check_split(const struct ghp_emitter *e, int layer, struc
                     l->name, split.tp_size, e->placement.stage);
 }
 
-enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
-                                      struct ghp_split split)
+enum ghp_status ghp_emit_layer_update(const struct ghp_emitter *e, int layer,
+                                      struct ghp_split split, int point)
 {
     int held = ghp_lower_held(e->how, layer);
     struct ghp_local local;
@@ -140,10 +141,16 @@ enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
                          e->placement.problem);
     instr = ghp_emitter_add_update(
         e, held, ghp_local_weight_elements(&local) * ghp_parameter_bytes(e->how->element_bytes),
-        ghp_emitter_point(e, layer, false));
+        point);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->local = local;
     return GHP_OK;
+}
+
+enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
+                                      struct ghp_split split)
+{
+    return ghp_emit_layer_update(e, layer, split, ghp_emitter_point(e, layer, false));
 }
 
 enum ghp_status ghp_emit_layer_forward(const struct ghp_emitter *e, int layer,
@@ -240,6 +247,7 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
                                         struct ghp_split split)
 {
     const struct ghp_layer *l = &e->how->model->layers[layer];
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(e->how);
     if (ghp_op_of(l->op)->is_input || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
     struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
     bool statistics = ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_STATS);
@@ -249,7 +257,7 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
     if (ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_WEIGHT)) {
         GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
         GHP_TRY(emit_sum(e, layer, &local));
-        GHP_TRY(ghp_lowering_sync(e->how)->emit_ready(e, layer, split));
+        if (sync->emit_ready != NULL) GHP_TRY(sync->emit_ready(e, layer, split));
     }
     if (own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (makes_gradient(e->how, layer) && ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_DATA))

@@ -21,6 +21,7 @@ struct ghp_bucket_plan {
         int64_t gradient_bytes;
         int64_t bytes;       /* the same, padded to whole strips */
         int64_t strip_bytes; /* of one holder, which alone updates it; 0: all update all */
+        bool holds_weights;  /* its layers' weights lie together as their gradients do */
         int partner;         /* the layer of another stage that has the same parameters; -1: none */
     } * ranges;
 };
@@ -44,7 +45,7 @@ struct ghp_ranks ghp_bucket_ranks(const struct ghp_lowering *how,
                                   const struct ghp_bucket_range *range);
 
 /* 0: nothing to reduce, else the TP size whose replicas sum. */
-int ghp_layer_reduce_tp_size(const struct ghp_layer *layer, struct ghp_split split);
+int ghp_layer_reduce_tp_size(const struct ghp_lowering *how, int layer, struct ghp_split split);
 
 /* A gradient flows through this edge into parameters (no closed-form premise). */
 bool ghp_edge_needs_gradient(const struct ghp_model *model, int edge);
@@ -95,7 +96,13 @@ struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *how, int rank,
 
 static inline const struct ghp_sync_ops *ghp_lowering_sync(const struct ghp_lowering *how)
 {
-    return how->sync != NULL ? how->sync : &ghp_sync_allreduce;
+    return ghp_sync_ops_of(how->sync);
+}
+
+/* Whether weights and running statistics are averaged over workers. */
+static inline bool ghp_lowering_averages(const struct ghp_lowering *how)
+{
+    return ghp_lowering_sync(how)->replicas && how->problem.workers > 1;
 }
 
 static inline const struct ghp_optimizer *ghp_lowering_optimizer(const struct ghp_lowering *how)
@@ -114,6 +121,10 @@ struct ghp_instr *ghp_emitter_add(const struct ghp_emitter *e, enum ghp_instr_ki
 struct ghp_instr *ghp_emitter_add_update(const struct ghp_emitter *e, int layer, int64_t bytes,
                                          int point);
 
+/* Appends the layer's wait until the bucket's instruction of a kind is done in this step. */
+enum ghp_status ghp_emit_bucket_wait(const struct ghp_emitter *e, int layer,
+                                     enum ghp_instr_kind kind, int bucket);
+
 /* The holders of this worker's shard, over `tp_size`. */
 struct ghp_ranks ghp_emitter_holders(const struct ghp_emitter *e, int tp_size);
 
@@ -127,6 +138,9 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
 /* The update of all that this worker holds of a layer; nothing of a layer without parameters. */
 enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
                                       struct ghp_split split);
+/* The same at a point of the caller's. */
+enum ghp_status ghp_emit_layer_update(const struct ghp_emitter *e, int layer,
+                                      struct ghp_split split, int point);
 /* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's strip. */
 enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split);
 /* Those of parameters whose owner is in an earlier stage: at the end of the step, since that stage comes to its own last.

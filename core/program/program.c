@@ -280,7 +280,7 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
     if (p <= 1) return 0;
     int64_t part = instr->bytes * (p - 1) / p;
     switch (instr->comm) {
-    case GHP_COMM_ALL_REDUCE: return 2 * part;
+    case GHP_COMM_ALL_REDUCE: return 2 * part / (instr->period > 1 ? instr->period : 1);
     case GHP_COMM_ALL_GATHER:
     case GHP_COMM_REDUCE_SCATTER:
     case GHP_COMM_ALL_TO_ALL: return part;

@@ -38,6 +38,7 @@
     X(WAIT, "wait")       /* until a send, receive or gather of this step is done */               \
     X(REDUCE_SCATTER, "reduce_scatter") /* one bucket of gradients into each holder's strip */     \
     X(ALL_GATHER, "all_gather")   /* a bucket of weights from its strips, communication stream */  \
+    X(AVERAGE, "average")         /* a bucket of weights becomes its mean, communication stream */ \
     X(NORM, "norm")               /* sum of the squares of this worker's share of all gradients */ \
     X(NORM_REDUCE, "norm_reduce") /* that sum over all workers of all stages, blocking */
 
@@ -149,7 +150,8 @@ struct ghp_instr {
     int64_t bytes;
     int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
-    int bucket;         /* of gradients or weights: reductions, ALL_GATHER, UPDATE; else -1 */
+    int bucket; /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, UPDATE; else -1 */
+    int period; /* AVERAGE: it runs after every so many steps, counted from the first of the training; else 0 */
     /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's reduction;
      * the loss layer's forward: METRIC_REDUCE */
     int wait;
@@ -159,7 +161,7 @@ struct ghp_instr {
      * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
      * LOAD: at.y, at.labels, from what was prefetched into at.scratch;
      * NORM, NORM_REDUCE: at.y, which an UPDATE reads as at.x[0];
-     * ALL_REDUCE: at.y; REDUCE_SCATTER, ALL_GATHER: at.x[0] -> at.y, one of which is a strip of the other */
+     * ALL_REDUCE, AVERAGE: at.y; REDUCE_SCATTER, ALL_GATHER: at.x[0] -> at.y, one of which is a strip of the other */
     struct ghp_operands at;
 };
 
@@ -191,8 +193,8 @@ struct ghp_bucket {
     int64_t bytes;       /* with padding */
     int64_t strip_bytes; /* of this worker's strip; 0: it updates all of it */
     int buffer;          /* GHP_BUFFER_BUCKET */
-    int weights;         /* GHP_BUFFER_WEIGHT_BUCKET, and the strips; -1: none */
-    int weight_strip, gradient_strip, moment[GHP_MAX_MOMENTS];
+    int weights;         /* GHP_BUFFER_WEIGHT_BUCKET, -1: none */
+    int weight_strip, gradient_strip, moment[GHP_MAX_MOMENTS]; /* -1: none */
     struct ghp_ranks ranks;
     int ready_point; /* backward point of its last member */
 };

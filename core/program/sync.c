@@ -1,21 +1,141 @@
 /* core/program/sync.c - all synchronisers, by name. */
 #include "core/program/sync.h"
 
-static const struct ghp_sync_ops *const all[] = {&ghp_sync_allreduce, &ghp_sync_sharded};
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct ghp_sync_ops *const all[] = {&ghp_sync_allreduce, &ghp_sync_sharded,
+                                                 &ghp_sync_local};
 enum { N_SYNCS = sizeof all / sizeof all[0] };
 
-const char *const ghp_sync_names[N_SYNCS + 1] = {"allreduce", "sharded", NULL};
+const char *const ghp_sync_names[N_SYNCS + 1] = {"allreduce", "sharded", "local", NULL};
 
-const struct ghp_sync_ops *ghp_sync_at(int index)
+struct ghp_sync ghp_sync_at(int index)
 {
     GHP_ASSERT(index >= 0 && index < N_SYNCS);
-    return all[index];
+    return (struct ghp_sync){all[index], all[index]->argument != NULL ? 1 : 0};
+}
+
+const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync)
+{
+    return sync.ops != NULL ? sync.ops : &ghp_sync_allreduce;
+}
+
+bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b)
+{
+    return ghp_sync_ops_of(a) == ghp_sync_ops_of(b) && a.argument == b.argument;
+}
+
+int ghp_sync_period(struct ghp_sync sync)
+{
+    return ghp_sync_ops_of(sync)->argument != NULL ? sync.argument : 1;
+}
+
+int ghp_sync_staleness(struct ghp_sync sync)
+{
+    return ghp_sync_period(sync) - 1;
+}
+
+int ghp_sync_replicas(struct ghp_sync sync, int workers)
+{
+    return ghp_sync_ops_of(sync)->replicas ? workers : 1;
+}
+
+/* ---- texts ---- */
+
+static enum ghp_status fail_argument(const struct ghp_sync_ops *ops, const char *text)
+{
+    if (ops->argument == NULL)
+        return GHP_FAIL(GHP_ERR_INPUT, "the synchroniser '%s' takes no argument; write '%s'", text,
+                        ops->name);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the synchroniser '%s' wants %s steps, 1 to %d; write '%s:8' for 8 steps", text,
+                    ops->argument, GHP_SYNC_MOST, ops->name);
+}
+
+enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync)
+{
+    size_t n = strcspn(text, ":");
+    const char *argument = text[n] == ':' ? text + n + 1 : NULL;
+    char *end = NULL;
+    long value;
+
+    for (int i = 0; i < N_SYNCS; i++) {
+        if (strlen(all[i]->name) != n || strncmp(all[i]->name, text, n) != 0) continue;
+        *sync = (struct ghp_sync){.ops = all[i]};
+        if ((argument != NULL) != (all[i]->argument != NULL)) return fail_argument(all[i], text);
+        if (argument == NULL) return GHP_OK;
+        value = argument[0] >= '0' && argument[0] <= '9' ? strtol(argument, &end, 10) : 0;
+        if (value < 1 || value > GHP_SYNC_MOST || *end != '\0') return fail_argument(all[i], text);
+        sync->argument = (int)value;
+        return GHP_OK;
+    }
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "there is no synchroniser '%s'; use allreduce, sharded or local:TAU", text);
+}
+
+void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES])
+{
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(sync);
+
+    if (ops->argument == NULL)
+        snprintf(text, GHP_SYNC_TEXT_BYTES, "%s", ops->name);
+    else
+        snprintf(text, GHP_SYNC_TEXT_BYTES, "%s:%d", ops->name, sync.argument);
 }
 
 const char *ghp_sync_equality_text(enum ghp_sync_equality equality)
 {
     switch (equality) {
     case GHP_SYNC_EQUALS_ONE_WORKER: return "equal to one worker";
+    case GHP_SYNC_EQUALS_REPLICAS: return "equal to one process that trains the replicas in turn";
     }
     return NULL;
+}
+
+/* ---- what can be had ---- */
+
+static enum ghp_status check_layer(struct ghp_sync sync, const struct ghp_layer *layer,
+                                   const struct ghp_split *split)
+{
+    const char *name = ghp_sync_ops_of(sync)->name;
+    char text[32];
+
+    if (ghp_op_of(layer->op)->has_batch_statistics && layer->norm.ghost_batch > 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' takes statistics of ghost batches, and by '%s' each worker "
+                        "takes those of its own samples; leave ghost_batch out, or use --sync "
+                        "allreduce",
+                        layer->name, name);
+    if (split == NULL || (split->kind == GHP_SPLIT_DATA && split->tp_size == 1)) return GHP_OK;
+    ghp_split_format(*split, text, sizeof text);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "layer '%s' is split by '%s', and by '%s' each worker has all weights, which "
+                    "differ; split it by data, or use --sync allreduce",
+                    layer->name, text, name);
+}
+
+enum ghp_status ghp_sync_check(struct ghp_sync sync, const struct ghp_sync_place *place)
+{
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(sync);
+    const struct ghp_staging *staging = place->staging;
+
+    if (!ops->replicas) return GHP_OK;
+    if (staging != NULL &&
+        (staging->n > 1 || staging->micro_batches > 1 || staging->shares != NULL))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "by '%s' each worker has all layers, and takes its samples at once, as "
+                        "many as the others; leave stages, micro-batches and unequal shares out, "
+                        "or use --sync allreduce",
+                        ops->name);
+    if (place->clips)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "by '%s' nobody has the sum of all gradients, whose norm is clipped; leave "
+                        "--clip-norm out, or use --sync allreduce",
+                        ops->name);
+    for (int i = 0; i < place->model->n_layers; i++)
+        GHP_TRY(check_layer(sync, &place->model->layers[i],
+                            place->splits != NULL ? &place->splits[i] : NULL));
+    return GHP_OK;
 }

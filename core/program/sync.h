@@ -9,8 +9,10 @@
  *     sharded     gradients are reduce-scattered; each holder of a shard updates its strip, the 1/R part of a bucket
  *                 for R holders, and has moments for that alone; the weights are all-gathered before the next
  *                 forward pass reads them
+ *     local:TAU   each worker trains by its own samples, and every TAU steps takes the mean of all workers' weights
  *
- * To add one: a file sync_NAME.c with its ops, and its line in sync.c.
+ * docs/synchronisers.md says what each costs, and what it is held against. To add one: a file sync_NAME.c with its ops,
+ * and its line in sync.c.
  *
  * Source   part-reduce and part-broadcast: Das et al., arXiv 1602.06709, 2016
  * Tested   tests/core/program/test_sync.c, tests/executor/train/test_sync.c */
@@ -24,15 +26,19 @@ struct ghp_emitter; /* core/program/lower_private.h */
 /* What a run by it is compared with. */
 enum ghp_sync_equality {
     GHP_SYNC_EQUALS_ONE_WORKER, /* weights as of one worker that trains with the global batch */
+    GHP_SYNC_EQUALS_REPLICAS    /* as of one process that trains the workers' replicas in turn */
 };
 
 struct ghp_sync_ops {
-    const char *name;    /* in plans and options */
+    const char *name;    /* in plans and options, before the argument */
     const char *purpose; /* half a sentence */
-    int period;          /* it combines in every so many steps */
-    int staleness;       /* updates of other workers that a forward pass may lack */
+    const char
+        *argument; /* its argument's name: steps from one combining to the next; NULL: none */
     enum ghp_sync_equality equality;
-    bool gathers; /* forward passes wait for gathers of weights */
+    bool gathers; /* forward passes wait for weights that others have changed */
+    /* Each worker has weights of its own between two combinings: they and the running statistics lie in buckets, and
+     * gradients are means over its own samples. */
+    bool replicas;
 
     /* The strip of one of `holders` workers, in a bucket of so many gradient bytes: a multiple of GHP_ALIGN_BYTES; the
      * bucket is then padded to `holders` strips. 0: each holder updates all of it.
@@ -49,13 +55,51 @@ struct ghp_sync_ops {
     enum ghp_status (*emit_ready)(const struct ghp_emitter *e, int layer, struct ghp_split split);
 };
 
-extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded;
+extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local;
 
-/* Names of all, for options and files; NULL ends. */
+struct ghp_sync { /* zeroed: allreduce */
+    const struct ghp_sync_ops *ops;
+    int argument; /* 1 .. GHP_SYNC_MOST where it takes one, else 0 */
+};
+
+enum { GHP_SYNC_MOST = 1 << 20, GHP_SYNC_TEXT_BYTES = 32 };
+
+/* Where a workers' own weights are met: what the refusals below are of. */
+struct ghp_sync_place {
+    const struct ghp_model *model;
+    const struct ghp_split *splits; /* one a layer; NULL: not yet known */
+    const struct ghp_staging *staging;
+    bool clips;
+};
+
+/* "local:8" as options and plans have it.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT naming what there is
+ * Local. Tested tests/core/program/test_sync.c */
+enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync);
+void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES]);
+
+/* Whether it can be had: replicas that differ need all of every layer on each worker.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT naming the layer or the part of the plan
+ * Local. Tested tests/core/program/test_sync.c */
+enum ghp_status ghp_sync_check(struct ghp_sync sync, const struct ghp_sync_place *place);
+
+const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync); /* never NULL */
+bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b);
+/* It combines in every so many steps. */
+int ghp_sync_period(struct ghp_sync sync);
+/* Steps of other workers that a forward pass may lack. */
+int ghp_sync_staleness(struct ghp_sync sync);
+/* Replicas whose weights differ, of so many workers: that by which a mean over own samples is a mean over all. */
+int ghp_sync_replicas(struct ghp_sync sync, int workers);
+
+/* Names of all, for help; NULL ends. Those that take no argument come first. */
 extern const char *const ghp_sync_names[];
+enum { GHP_SYNC_PLAIN = 2 }; /* synchronisers that take no argument */
 
-/* By its place among the names. */
-const struct ghp_sync_ops *ghp_sync_at(int index);
+/* By its place among the names; one with an argument has 1. */
+struct ghp_sync ghp_sync_at(int index);
 const char *ghp_sync_equality_text(enum ghp_sync_equality equality);
 
 #endif

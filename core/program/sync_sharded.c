@@ -46,37 +46,21 @@ static enum ghp_status emit_start(const struct ghp_emitter *e)
     return GHP_OK;
 }
 
-static int gather_of(const struct ghp_program *program, int bucket)
-{
-    int i = 0;
-
-    while (program->instrs[i].kind != GHP_INSTR_ALL_GATHER || program->instrs[i].bucket != bucket)
-        i++;
-    return i;
-}
-
 static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struct ghp_split split)
 {
     int bucket;
     struct ghp_bucket_range range = ghp_emitter_range(e, layer, split, &bucket);
-    int point = ghp_emitter_point(e, layer, false);
-    struct ghp_instr *wait;
 
     if (range.strip_bytes == 0) return ghp_emit_whole_update(e, layer, split);
-    if (e->buckets == NULL) return emit_update(e, range, bucket, point);
+    if (e->buckets == NULL)
+        return emit_update(e, range, bucket, ghp_emitter_point(e, layer, false));
     if (range.ready_layer != layer) return GHP_OK;
-    wait = ghp_emitter_add(e, GHP_INSTR_WAIT, point);
-    if (wait == NULL) return GHP_NO_MEMORY();
-    wait->layer = layer;
-    wait->after = gather_of(e->program, bucket);
-    return GHP_OK;
+    return ghp_emit_bucket_wait(e, layer, GHP_INSTR_ALL_GATHER, bucket);
 }
 
 const struct ghp_sync_ops ghp_sync_sharded = {
     .name = "sharded",
     .purpose = "each worker updates its strip of the weights, and has moments for that alone",
-    .period = 1,
-    .staleness = 0,
     .equality = GHP_SYNC_EQUALS_ONE_WORKER,
     .gathers = true,
     .strip_bytes = strip_bytes,

@@ -264,7 +264,10 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
     enum ghp_status status = GHP_OK;
 
     if (p->options->verify_steps != GHP_NOT_SET) {
-        ghp_note("training one worker for comparison");
+        ghp_note("training %s for comparison",
+                 ghp_sync_ops_of(p->session_plan->plan.sync)->equality == GHP_SYNC_EQUALS_REPLICAS
+                     ? "all replicas in turn"
+                     : "one worker");
         GHP_TRY(ghp_verify_alone(&s->exec, &p->session_plan->work, &s->training_config,
                                  p->training.losses.steps, &p->alone));
         GHP_TRY(ghp_verify_compare(&p->mine, &p->alone, s->precision, &verification));

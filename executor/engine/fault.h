@@ -12,7 +12,8 @@
 /* name, command-line text, what a plan must have for it to change anything */
 #define GHP_FAULT_LIST(X)                                                                          \
     X(NONE, "none", "")                                                                            \
-    X(DROP_REDUCTION, "drop-reduction", "a gradient reduction over at least two workers")          \
+    X(DROP_REDUCTION, "drop-reduction",                                                            \
+      "a gradient reduction, or an average, over at least two workers")                            \
     X(GROUP_SCALE, "group-scale", "at least two groups")                                           \
     X(BIAS_TIMES_K, "bias-times-k", "a bias behind a layer split by 'in'")                         \
     X(RANK_MASKS, "rank-masks", "a dropout layer divided among at least two workers")              \

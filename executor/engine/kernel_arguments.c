@@ -63,7 +63,7 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
     args.adds_weight =
         layer->shared && ghp_stage_partner(work->model, work->staging, instr->layer) < 0;
     at.first_sample += instr->micro * placement->micro_batch;
-    args.first_sample = at.first_sample;
+    args.first_sample = step->first_sample + at.first_sample;
     args.valid_samples = valid_in(at, step->valid);
     args.stats_delta_share = (double)instr->local.n / (double)work->problem.global_batch;
     args.stats_delta_adds = instr->micro > 0;

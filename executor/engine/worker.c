@@ -27,6 +27,11 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .prefetch = w->work.prefetch &&
                                            ghp_device_is_host(ghp_exec_context_device(&w->exec))};
 
+    if (ghp_worker_has_replicas(w) && !ghp_device_is_host(ghp_exec_context_device(&w->exec)))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "by '%s' weights are averaged in host memory, and backend '%s' has them on "
+                        "a device; plan with --sync allreduce, or give --backend onednn",
+                        ghp_sync_ops_of(w->work.sync)->name, w->exec.backend_ops->name);
     GHP_TRY(ghp_lower(&how, w->work.splits, w->work.rank, &w->program));
     return ghp_program_check(&w->program);
 }
@@ -183,7 +188,9 @@ static void choose_dropped(struct ghp_worker *w)
     w->dropped = -1;
     if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;
     for (int i = w->program.n_instrs - 1; i >= 0; i--)
-        if (ghp_instr_reduces(ghp_worker_instr(w, i))) w->dropped = i;
+        if (ghp_instr_reduces(ghp_worker_instr(w, i)) ||
+            ghp_worker_instr(w, i)->kind == GHP_INSTR_AVERAGE)
+            w->dropped = i;
 }
 
 enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struct ghp_work *work,

@@ -31,7 +31,7 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int rank;          /* in the extent; a single worker is rank 0 of 1 */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
     int64_t bucket_bytes;
-    const struct ghp_sync_ops *sync;       /* NULL: ghp_sync_allreduce */
+    struct ghp_sync sync;                  /* zeroed: all-reduce */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     bool clips;    /* updates scale gradients down to the hyperparameters' clip_norm */
     uint64_t seed; /* of dropout masks */
@@ -49,8 +49,10 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     bool reduces_late; /* on a processor: no thread reduces beside the step (comm_stream.h) */
 };
 
-struct ghp_step {          /* one pass over one global batch */
-    uint64_t index;        /* since the start of training, from 0; keys dropout masks */
+struct ghp_step {   /* one pass over one global batch */
+    uint64_t index; /* since the start of training, from 0; keys dropout masks */
+    int64_t
+        first_sample; /* of the samples in the global batch: keys dropout masks too; 0: they are all of it */
     struct ghp_data *data; /* borrowed for the call */
     enum ghp_data_set set;
     const int64_t *samples; /* B sample numbers, in global batch order */
@@ -141,6 +143,13 @@ bool ghp_worker_has_strip(const struct ghp_worker *worker, int layer);
 enum ghp_status ghp_worker_collect(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind);
 /* This worker's strips of a moment from whole ones that were written, before another moment's are. Local. */
 enum ghp_status ghp_worker_distribute(struct ghp_worker *worker, enum ghp_buffer_kind moment);
+
+/* Whether workers' weights differ between two averages (core/program/sync.h). */
+bool ghp_worker_has_replicas(const struct ghp_worker *worker);
+/* The mean of all workers' weights and statistics in place of each one's own, and back; the gradients' place keeps
+ * these meanwhile. Nothing where they do not differ. Flush first. Taking it is collective over all workers. */
+enum ghp_status ghp_worker_take_mean(struct ghp_worker *worker);
+enum ghp_status ghp_worker_return_mean(struct ghp_worker *worker);
 
 /* Whether a layer's weights, their gradients and moments lie blocked (executor/state/weight_blocks.h). */
 bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);

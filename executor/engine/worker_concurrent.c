@@ -41,6 +41,7 @@ static enum ghp_status reduce(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     if (instr->kind == GHP_INSTR_ALL_GATHER)
         return ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y);
+    if (instr->kind == GHP_INSTR_AVERAGE) return ghp_worker_average(w, i);
     if (instr->kind == GHP_INSTR_REDUCE_SCATTER)
         return i != w->dropped ? reduce_scatter(w, i) : GHP_OK;
     int data = instr->kind == GHP_INSTR_METRIC_REDUCE ? instr->at.metrics : instr->at.y;

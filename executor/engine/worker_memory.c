@@ -83,7 +83,8 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
                    .micro_batch = w->program.placement.micro_batch},
         .lender = work->lender != NULL ? work->lender->in_flight : NULL,
         .captures = work->lender == NULL && work->staging == NULL &&
-                    work->fault == GHP_FAULT_NONE && !work->no_graph && enqueues(w),
+                    work->fault == GHP_FAULT_NONE && !work->no_graph && enqueues(w) &&
+                    !ghp_worker_has_replicas(w), /* steps differ */
         .label = label_of,
         .context = w};
 

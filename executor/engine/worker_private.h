@@ -81,6 +81,13 @@ struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int b
 /* A whole bucket from all holders' strips, by instruction i's communicator. */
 enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip, int whole);
 
+/* ---- worker_replicas.c ---- */
+
+/* Whether an AVERAGE is due behind the updates by a step. */
+bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *of);
+/* An AVERAGE: a bucket of weights becomes the mean of all workers'. */
+enum ghp_status ghp_worker_average(struct ghp_worker *w, int i);
+
 /* ---- engine/worker_concurrent.c ---- */
 
 /* Hands an instruction to the stream that runs it. */

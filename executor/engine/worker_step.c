@@ -52,10 +52,17 @@ static enum ghp_status leave(struct ghp_worker *w, int i)
     return ghp_in_flight_finish(w->in_flight, ghp_in_flight_bank(w->in_flight), i);
 }
 
-/* Whether it belongs to the updates by the step before. */
-static bool updates(const struct ghp_instr *instr)
+/* Whether it is left out of a step: what belongs to the updates by the step before, where none are pending; an average
+ * that is not due. */
+static bool skips(const struct ghp_worker *w, const struct ghp_instr *instr,
+                  const struct ghp_step *previous)
 {
-    return instr->kind == GHP_INSTR_UPDATE || instr->kind == GHP_INSTR_ALL_GATHER;
+    switch (instr->kind) {
+    case GHP_INSTR_UPDATE:
+    case GHP_INSTR_ALL_GATHER: return !w->updates_pending;
+    case GHP_INSTR_AVERAGE: return !w->updates_pending || !ghp_worker_averages(instr, previous);
+    default: return false;
+    }
 }
 
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
@@ -63,7 +70,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
     w->collected = GHP_BUFFER_KIND_COUNT;
     ghp_worker_begin_updates(w);
     for (int i = 0; i < w->program.n_instrs; i++) {
-        if (updates(ghp_worker_instr(w, i)) && !w->updates_pending) continue;
+        if (skips(w, ghp_worker_instr(w, i), previous)) continue;
         GHP_TRY(enter(w, i));
         if (i == w->metrics_boundary) GHP_TRY(clear_metrics(w));
         GHP_TRY(ghp_worker_run(w, i, previous));
@@ -106,15 +113,18 @@ static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worke
     return (struct ghp_step_hyperparameters){w->step.index, w->loss_scale, update->hyperparameters};
 }
 
-/* The loss is the mean over all labels of the step that are not ignored, whoever has them. */
+/* The loss is the mean over all labels of the step that are not ignored, whoever has them; where workers' weights
+ * differ, over a worker's own. */
 static enum ghp_status scale_loss(struct ghp_worker *w)
 {
     const struct ghp_step *step = &w->step;
-    int64_t labels;
+    int replicas = ghp_sync_replicas(w->work.sync, w->work.problem.workers);
+    int64_t labels, own = w->work.problem.global_batch / replicas;
 
     if (w->work.lender != NULL) return GHP_OK; /* no gradients */
-    GHP_TRY(ghp_data_count_labels(step->data, step->set, step->samples,
-                                  w->work.problem.global_batch, &labels));
+    GHP_TRY(ghp_data_count_labels(step->data, step->set,
+                                  step->samples + (replicas > 1 ? w->work.rank * own : 0), own,
+                                  &labels));
     w->loss_scale = labels > 0 ? 1.0 / (double)labels : 0;
     if (w->work.fault == GHP_FAULT_GROUP_SCALE) w->loss_scale *= w->work.groups;
     return GHP_OK;
@@ -196,8 +206,10 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
     for (int i = 0; i < w->program.n_instrs; i++) {
         const struct ghp_instr *instr = ghp_worker_instr(w, i);
 
-        if (instr->kind != GHP_INSTR_ALL_GATHER) continue;
-        GHP_TRY(ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y));
+        if (instr->kind == GHP_INSTR_ALL_GATHER)
+            GHP_TRY(ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y));
+        if (instr->kind == GHP_INSTR_AVERAGE && ghp_worker_averages(instr, &w->step))
+            GHP_TRY(ghp_worker_average(w, i));
     }
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMM);
 }

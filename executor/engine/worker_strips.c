@@ -17,10 +17,14 @@ static int scatter_of(const struct ghp_worker *w, int bucket)
 bool ghp_worker_has_strip(const struct ghp_worker *w, int layer)
 {
     const struct ghp_buffer *buffers = w->program.buffers;
+    int bucket = -1;
 
-    for (int i = 0; i < w->program.n_buffers; i++)
+    for (int i = 0; i < w->program.n_buffers && bucket < 0; i++)
         if (buffers[i].buffer_kind == GHP_BUFFER_WEIGHT && buffers[i].layer == layer)
-            return buffers[buffers[i].storage].buffer_kind == GHP_BUFFER_WEIGHT_BUCKET;
+            bucket = buffers[i].storage;
+    for (int b = 0; b < w->program.n_buckets; b++)
+        if (w->program.buckets[b].weights == bucket && bucket >= 0)
+            return w->program.buckets[b].strip_bytes > 0;
     return false;
 }
 
@@ -70,8 +74,8 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
         const struct ghp_bucket *bucket = &w->program.buckets[b];
 
         if (bucket->strip_bytes > 0)
-            GHP_TRY(
-                copy_strip(w, bucket->moment[moment - GHP_BUFFER_MOMENT], bucket->gradient_strip, bucket->strip_bytes));
+            GHP_TRY(copy_strip(w, bucket->moment[moment - GHP_BUFFER_MOMENT],
+                               bucket->gradient_strip, bucket->strip_bytes));
     }
     w->collected = GHP_BUFFER_KIND_COUNT;
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);

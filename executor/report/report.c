@@ -202,6 +202,12 @@ enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
                        : GHP_OK;
 }
 
+/* What a verification compared with. */
+static bool in_turn(const struct ghp_run *run)
+{
+    return ghp_sync_ops_of(run->plan->sync)->equality == GHP_SYNC_EQUALS_REPLICAS;
+}
+
 static enum ghp_status print_tensors(const struct ghp_run *run, FILE *out)
 {
     const struct ghp_verification *v = run->verification;
@@ -209,9 +215,11 @@ static enum ghp_status print_tensors(const struct ghp_run *run, FILE *out)
     enum ghp_status status;
 
     ghp_table_note(t,
-                   "%" PRId64 " steps by the plan and by one worker, numerics %s; e_w after the "
-                   "last step, e_g of the first",
-                   run->losses->steps, run->numerics);
+                   "%" PRId64 " steps by the plan and by %s, numerics %s; e_w after the last step, "
+                   "e_g of the first",
+                   run->losses->steps,
+                   in_turn(run) ? "one process that trains the replicas in turn" : "one worker",
+                   run->numerics);
     ghp_table_column(t, "tensor", NULL, 'l');
     ghp_table_column(t, "e_w", NULL, 'r');
     ghp_table_column(t, "e_g", NULL, 'r');
@@ -236,7 +244,7 @@ static enum ghp_status print_losses(const struct ghp_run *run, FILE *out)
 
     ghp_table_column(t, "step", NULL, 'r');
     ghp_table_column(t, "loss by plan", NULL, 'r');
-    ghp_table_column(t, "by one worker", NULL, 'r');
+    ghp_table_column(t, in_turn(run) ? "in turn" : "by one worker", NULL, 'r');
     for (int i = 0; i < run->losses->n && i < run->alone_losses->n && i < FIRST_LOSSES; i++) {
         ghp_table_row(t);
         ghp_table_cell(t, "%" PRId64, i * run->losses->every + 1);
@@ -255,7 +263,10 @@ enum ghp_status ghp_report_verification(const struct ghp_run *run, FILE *out)
     GHP_TRY(print_tensors(run, out));
     fprintf(out, "\n");
     GHP_TRY(print_losses(run, out));
-    fprintf(out, "\nreplicas %s\n", run->different < 0 ? "hold the same bits" : "differ");
+    fprintf(out, "\nreplicas %s\n",
+            run->different >= 0 ? "differ"
+            : in_turn(run)      ? "have weights of their own between averages"
+                                : "hold the same bits");
     fprintf(out, "%s: e_w %.2e (limit %.1e), e_g %.2e (limit %.1e), of all %.2e (limit %.1e)\n",
             v->passed && run->different < 0 ? "PASS" : "FAIL", v->weight_difference,
             v->weight_limit, v->gradient_difference, v->gradient_limit, v->gradient_rms,

@@ -18,6 +18,9 @@ enum { PATH_BYTES = 4096, NUMBER_BYTES = 24 };
 
 static const char format[] = "ghp.checkpoint/1", optimizer_key[] = "optimizer";
 
+/* Where workers' weights differ: by which synchroniser, over how many, and what their tensors' names begin with. */
+static const char sync_key[] = "sync", workers_key[] = "workers", replica_prefix[] = "replica.";
+
 /* The whole numbers of the metadata, as texts: a seed is beyond what JSON readers hold exactly. */
 enum { NUMBER_STEP, NUMBER_SEED, NUMBER_BATCH, NUMBER_SAMPLES, N_NUMBERS };
 static const char *const number_names[N_NUMBERS] = {"step", "seed", "global_batch", "samples"};
@@ -26,6 +29,7 @@ static const char *const number_names[N_NUMBERS] = {"step", "seed", "global_batc
 struct entry {
     const struct ghp_tensor *tensor;
     enum ghp_buffer_kind buffer_kind;
+    int worker; /* whose, where workers' weights differ; else -1: the tensor, or the mean of all */
 };
 
 struct contents { /* all entries, in file order; owned */
@@ -35,6 +39,7 @@ struct contents { /* all entries, in file order; owned */
     struct ghp_safetensor *tensors; /* names owned: contents_release */
     int64_t largest;                /* elements */
     int element_bytes;
+    int replicas; /* whose weights differ; 1: none */
 };
 
 static void contents_release(struct contents *c)
@@ -46,22 +51,33 @@ static void contents_release(struct contents *c)
     ghp_tensors_release(&c->list);
 }
 
-/* moment: its name; NULL: the tensor itself */
-static enum ghp_status add_entry(struct contents *c, const struct ghp_tensor *t, const char *moment,
-                                 enum ghp_buffer_kind buffer_kind)
+/* moment: its name and a dot; "": the tensor itself */
+static enum ghp_status add_entry(struct contents *c, struct entry entry, const char *moment)
 {
+    const struct ghp_tensor *t = entry.tensor;
     struct ghp_safetensor *s = &c->tensors[c->n];
-    size_t room = strlen(t->param->name) + (moment != NULL ? strlen(moment) : 0) + 2;
+    size_t room = strlen(t->param->name) + strlen(moment) + sizeof replica_prefix + NUMBER_BYTES;
     char *name = ghp_alloc(room, 1);
 
     if (name == NULL) return GHP_NO_MEMORY();
-    snprintf(name, room, "%s%s%s", moment != NULL ? moment : "", moment != NULL ? "." : "",
-             t->param->name);
+    if (entry.worker < 0)
+        snprintf(name, room, "%s%s", moment, t->param->name);
+    else
+        snprintf(name, room, "%s%d.%s%s", replica_prefix, entry.worker, moment, t->param->name);
     *s = (struct ghp_safetensor){
         .name = name, .element_bytes = c->element_bytes, .n_dims = t->param->n_dims};
     memcpy(s->dims, t->param->dims, sizeof(s->dims));
-    c->entries[c->n++] = (struct entry){t, buffer_kind};
+    c->entries[c->n++] = entry;
     if (t->param->elements > c->largest) c->largest = t->param->elements;
+    return GHP_OK;
+}
+
+/* Once, or of each worker whose own differ, one after the other. */
+static enum ghp_status add_each(struct contents *c, const struct ghp_tensor *t, const char *moment,
+                                enum ghp_buffer_kind buffer_kind)
+{
+    for (int k = 0; k < c->replicas; k++)
+        GHP_TRY(add_entry(c, (struct entry){t, buffer_kind, c->replicas > 1 ? k : -1}, moment));
     return GHP_OK;
 }
 
@@ -69,22 +85,28 @@ static enum ghp_status contents_init(const struct ghp_worker *worker, struct con
 {
     const struct ghp_work *work = ghp_worker_work(worker);
     const struct ghp_optimizer *optimizer = ghp_worker_program(worker)->optimizer;
+    char moment[NUMBER_BYTES];
     size_t most;
 
-    *c = (struct contents){.element_bytes = ghp_parameter_bytes(work->element_bytes)};
+    *c = (struct contents){.element_bytes = ghp_parameter_bytes(work->element_bytes),
+                           .replicas = ghp_sync_replicas(work->sync, work->problem.workers)};
     GHP_TRY(ghp_tensors_list(work->model, &c->list));
-    most = (1 + GHP_MAX_MOMENTS) * (size_t)c->list.n + 1;
+    most = (1 + (1 + GHP_MAX_MOMENTS) * (size_t)c->replicas) * (size_t)c->list.n + 1;
     c->entries = ghp_alloc(most, sizeof(*c->entries));
     c->tensors = ghp_alloc(most, sizeof(*c->tensors));
     if (c->entries == NULL || c->tensors == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < c->list.n; i++) {
         const struct ghp_tensor *t = &c->list.items[i];
 
-        GHP_TRY(add_entry(c, t, NULL, ghp_tensor_buffer_kind(t)));
+        GHP_TRY(add_entry(c, (struct entry){t, ghp_tensor_buffer_kind(t), -1}, ""));
     }
-    for (int m = 0; m < optimizer->n_moments; m++)
+    for (int i = 0; i < c->list.n && c->replicas > 1; i++)
+        GHP_TRY(add_each(c, &c->list.items[i], "", ghp_tensor_buffer_kind(&c->list.items[i])));
+    for (int m = 0; m < optimizer->n_moments; m++) {
+        snprintf(moment, sizeof moment, "%s.", optimizer->moments[m]);
         for (int i = 0; i < c->list.n_params; i++)
-            GHP_TRY(add_entry(c, &c->list.items[i], optimizer->moments[m], ghp_moment_kind(m)));
+            GHP_TRY(add_each(c, &c->list.items[i], moment, ghp_moment_kind(m)));
+    }
     return GHP_OK;
 }
 
@@ -119,21 +141,26 @@ static enum ghp_status begin(const char *folder, const struct ghp_worker *worker
     const uint64_t numbers[N_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
                                          (uint64_t)checkpoint.global_batch,
                                          (uint64_t)checkpoint.samples};
-    struct ghp_metadatum metadata[3 + N_NUMBERS] = {
+    struct ghp_metadatum metadata[3 + N_NUMBERS + 2] = {
         {"format", format},
         {"model", ghp_worker_work(worker)->model->name},
         {optimizer_key, ghp_worker_program(worker)->optimizer->name}};
     struct ghp_safetensors_list list = {.n = c->n,
                                         .tensors = c->tensors,
-                                        .n_metadata = 3 + N_NUMBERS,
+                                        .n_metadata = 3 + N_NUMBERS + (c->replicas > 1 ? 2 : 0),
                                         .metadata = metadata,
                                         .checksum = true};
-    char path[PATH_BYTES], texts[N_NUMBERS][NUMBER_BYTES];
+    char path[PATH_BYTES], texts[N_NUMBERS][NUMBER_BYTES], workers[NUMBER_BYTES];
+    char sync[GHP_SYNC_TEXT_BYTES];
 
     for (int i = 0; i < N_NUMBERS; i++) {
         snprintf(texts[i], sizeof(texts[i]), "%" PRIu64, numbers[i]);
         metadata[3 + i] = (struct ghp_metadatum){number_names[i], texts[i]};
     }
+    ghp_sync_format(ghp_worker_work(worker)->sync, sync);
+    snprintf(workers, sizeof(workers), "%d", c->replicas);
+    metadata[3 + N_NUMBERS] = (struct ghp_metadatum){sync_key, sync};
+    metadata[4 + N_NUMBERS] = (struct ghp_metadatum){workers_key, workers};
     path_in(folder, NEWEST, path);
     return ghp_safetensors_begin(path, &list, writer);
 }
@@ -146,21 +173,40 @@ static enum ghp_status world_of(struct ghp_worker *worker, struct ghp_comm **wor
     return ghp_collectives_group(exec->transport->host, all, GHP_STREAM_COMPUTE, world);
 }
 
-/* Gathers every tensor into `whole`; `writer` (rank 0) keeps them. A write that fails does not stop the gathering, in
- * which all are: *written says of it. */
-static enum ghp_status gather_all(struct ghp_worker *worker, const struct contents *c, void *whole,
-                                  struct ghp_safetensors_writer *writer, enum ghp_status *written)
+struct writing { /* of a file */
+    struct ghp_comm *world;
+    void *whole; /* room for one tensor, and for those of all replicas behind it */
+    struct ghp_safetensors_writer *writer; /* of rank 0; else NULL */
+    enum ghp_status written; /* a write that fails does not stop the gathering, in which all are */
+};
+
+/* Entry i: a whole tensor; or, of the first replica, as many entries, of which each worker has one. */
+static enum ghp_status write_entry(struct ghp_worker *worker, const struct contents *c, int i,
+                                   struct writing *to)
 {
-    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    const struct entry *e = &c->entries[i];
+    int64_t bytes = e->tensor->param->elements * c->element_bytes;
+    char *all = (char *)to->whole + (e->worker < 0 ? 0 : bytes);
 
-    for (int i = 0; i < c->n; i++) {
-        const struct entry *e = &c->entries[i];
+    if (e->worker > 0) return GHP_OK;
+    GHP_TRY(ghp_parameters_gather(worker, e->tensor, e->buffer_kind, to->whole));
+    if (e->worker == 0) GHP_TRY(to->world->ops->all_gather(to->world, to->whole, all, bytes));
+    for (int k = 0; k < (e->worker < 0 ? 1 : c->replicas); k++)
+        if (to->writer != NULL && to->written == GHP_OK)
+            to->written = ghp_safetensors_append(to->writer, all + k * bytes, bytes);
+    return GHP_OK;
+}
 
-        GHP_TRY(ghp_parameters_gather(worker, e->tensor, e->buffer_kind, whole));
-        if (writer != NULL && *written == GHP_OK)
-            *written =
-                ghp_safetensors_append(writer, whole, e->tensor->param->elements * element_bytes);
-    }
+/* The tensors, or the replicas' mean; then moments, and each replica's own. */
+static enum ghp_status gather_all(struct ghp_worker *worker, const struct contents *c,
+                                  struct writing *to)
+{
+    GHP_TRY(ghp_worker_take_mean(worker));
+    for (int i = 0; i < c->list.n; i++)
+        GHP_TRY(write_entry(worker, c, i, to));
+    GHP_TRY(ghp_worker_return_mean(worker));
+    for (int i = c->list.n; i < c->n; i++)
+        GHP_TRY(write_entry(worker, c, i, to));
     return GHP_OK;
 }
 
@@ -205,33 +251,33 @@ enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct
                                     struct ghp_checkpoint checkpoint)
 {
     const struct ghp_work *work = ghp_worker_work(worker);
-    struct ghp_safetensors_writer *writer = NULL;
-    struct ghp_comm *world = NULL;
+    struct writing to = {.written = GHP_OK};
     struct contents c = {0};
-    enum ghp_status status = GHP_OK, written = GHP_OK;
-    void *whole = NULL;
+    enum ghp_status status = GHP_OK;
 
-    GHP_TRY_GOTO(status, world_of(worker, &world), done);
-    world->label = "writing a checkpoint";
+    GHP_TRY_GOTO(status, world_of(worker, &to.world), done);
+    to.world->label = "writing a checkpoint";
     status = contents_init(worker, &c);
     if (status == GHP_OK) {
-        whole = ghp_alloc((size_t)c.largest + 1, (size_t)ghp_parameter_bytes(work->element_bytes));
-        if (whole == NULL) status = GHP_NO_MEMORY();
+        int rooms = c.replicas > 1 ? 1 + c.replicas : 1;
+
+        to.whole = ghp_alloc((size_t)(rooms * c.largest) + 1, (size_t)c.element_bytes);
+        if (to.whole == NULL) status = GHP_NO_MEMORY();
     }
     if (status == GHP_OK && work->rank == 0)
-        status = begin(folder->path, worker, checkpoint, &c, &writer);
-    GHP_TRY_GOTO(status, agree(worker, world, status), done);
-    GHP_TRY_GOTO(status, gather_all(worker, &c, whole, writer, &written), done);
-    if (writer != NULL && written == GHP_OK) {
-        written = appear(folder, writer);
-        writer = NULL;
+        status = begin(folder->path, worker, checkpoint, &c, &to.writer);
+    GHP_TRY_GOTO(status, agree(worker, to.world, status), done);
+    GHP_TRY_GOTO(status, gather_all(worker, &c, &to), done);
+    if (to.writer != NULL && to.written == GHP_OK) {
+        to.written = appear(folder, to.writer);
+        to.writer = NULL;
     }
-    GHP_TRY_GOTO(status, agree(worker, world, written), done);
+    GHP_TRY_GOTO(status, agree(worker, to.world, to.written), done);
     folder->previous = folder->newest || folder->previous;
     folder->newest = true;
 done:
-    ghp_safetensors_abandon(writer);
-    free(whole);
+    ghp_safetensors_abandon(to.writer);
+    free(to.whole);
     contents_release(&c);
     return status;
 }
@@ -279,8 +325,19 @@ bool ghp_checkpoint_is_one(const struct ghp_safetensors *file)
     return is != NULL && strcmp(is, format) == 0;
 }
 
+/* "replica.3.": a number between the prefix and a dot. */
+static bool is_of_replica(const char *name)
+{
+    size_t n = strlen(replica_prefix), digits;
+
+    if (strncmp(name, replica_prefix, n) != 0) return false;
+    digits = strspn(name + n, "0123456789");
+    return digits > 0 && name[n + digits] == '.';
+}
+
 bool ghp_checkpoint_is_moment(const char *name)
 {
+    if (is_of_replica(name)) return true;
     for (int i = 0; i < GHP_OPTIMIZERS; i++)
         for (int m = 0; m < ghp_optimizer_at(i)->n_moments; m++) {
             const char *moment = ghp_optimizer_at(i)->moments[m];
@@ -303,6 +360,28 @@ static enum ghp_status check_optimizer(const char *path, const struct ghp_safete
                     "'%s' is of a training by the optimizer '%s', and the plan is for '%s'; plan "
                     "with --optimizer %s, or start from its weights with --init",
                     path, made_by, optimizer->name, made_by);
+}
+
+/* Replicas that differ go on as those that they were. */
+static enum ghp_status check_sync(const char *path, const struct ghp_safetensors *file,
+                                  const struct ghp_work *work)
+{
+    const char *made_by = ghp_safetensors_metadata(file, sync_key),
+               *over = ghp_safetensors_metadata(file, workers_key);
+    bool differ = ghp_sync_replicas(work->sync, work->problem.workers) > 1;
+    char sync[GHP_SYNC_TEXT_BYTES], workers[NUMBER_BYTES];
+
+    if (made_by == NULL && !differ) return GHP_OK;
+    ghp_sync_format(work->sync, sync);
+    snprintf(workers, sizeof(workers), "%d", work->problem.workers);
+    if (made_by != NULL && over != NULL && strcmp(made_by, sync) == 0 && strcmp(over, workers) == 0)
+        return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' is of a training by %s over %s worker(s), and the plan is by %s over %s: "
+                    "workers whose weights differ go on as those that they were; plan by the same "
+                    "over as many, or start from its weights with --init",
+                    path, made_by != NULL ? made_by : "all-reduce",
+                    over != NULL ? over : "any number of", sync, workers);
 }
 
 /* A number of decimal digits alone, up to 2^64 - 1. */
@@ -362,6 +441,8 @@ static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safeten
     for (int i = 0; i < c->n; i++) {
         const struct ghp_safetensor *t = ghp_safetensors_find(file, c->tensors[i].name);
 
+        if (c->entries[i].worker >= 0 && c->entries[i].worker != ghp_worker_work(worker)->rank)
+            continue;
         GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);
         GHP_TRY_GOTO(
             status,
@@ -387,6 +468,7 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, ghp_safetensors_check(file), done);
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
     GHP_TRY_GOTO(status, check_optimizer(path, file, ghp_worker_program(worker)->optimizer), done);
+    GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_work(worker)), done);
     GHP_TRY_GOTO(status, check_contents(path, file, &c), done);
     status = scatter_all(worker, file, &c);
 done:

@@ -1,7 +1,9 @@
 /* executor/state/checkpoint.h - a training on disk: DIR/checkpoint.safetensors with whole tensors under the model's
  * names, and the checkpoint before it as DIR/checkpoint.previous.safetensors.
  *
- * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. Weights and
+ * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. But where workers'
+ * weights differ (core/program/sync.h) it has their mean and, as "replica.<rank>.<name>", each worker's weights,
+ * statistics and moments, and goes on by the same synchroniser on as many workers alone. Weights and
  * statistics under their names, the optimizer's moments as "momentum.<name>" and so on (core/optimizer); the metadata
  * holds format, model, optimizer, a checksum of the whole file and struct ghp_checkpoint. A killed run leaves the last
  * complete file, and perhaps a temporary one beside it, which the next run removes. A file that was damaged afterwards
@@ -46,13 +48,14 @@ enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct
  * newest cannot be read or is damaged, a warning says so, and the one before it is read.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT (another model's: names the first tensor that differs;
- *           another optimizer's;
+ *           another optimizer's; where weights differ, another synchroniser's or number of workers';
  *           workers who see different files)
  * Collective over all workers; every worker reads the file */
 enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
                                     struct ghp_checkpoint *checkpoint);
 
-/* Whether a safetensors file is a checkpoint, and whether one of its names is a moment's. Local. */
+/* Whether a safetensors file is a checkpoint, and whether one of its names is a moment's or of one worker alone.
+ * Local. */
 bool ghp_checkpoint_is_one(const struct ghp_safetensors *file);
 bool ghp_checkpoint_is_moment(const char *name);
 

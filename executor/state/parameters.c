@@ -339,6 +339,26 @@ static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_te
     return status;
 }
 
+/* Of one worker's hash, all workers'. */
+static enum ghp_status hash_replicas(struct ghp_worker *worker, uint64_t *hash)
+{
+    const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
+    int n = ghp_worker_work(worker)->problem.workers;
+    struct ghp_comm *world = NULL;
+    enum ghp_status status;
+    uint64_t *all = ghp_alloc((size_t)n, sizeof(*all));
+
+    if (all == NULL) return GHP_NO_MEMORY();
+    status =
+        ghp_collectives_group(exec->transport->host, (struct ghp_ranks){.count = n, .stride = 1},
+                              GHP_STREAM_COMPUTE, &world);
+    if (status == GHP_OK) world->label = "comparing replicas";
+    if (status == GHP_OK) status = world->ops->all_gather(world, hash, all, (int64_t)sizeof(*hash));
+    if (status == GHP_OK) *hash = ghp_hash(all, (size_t)n * sizeof(*all), GHP_HASH_SEED);
+    free(all);
+    return status;
+}
+
 enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
                                            const struct ghp_tensors_list *list, uint64_t *hash)
 {
@@ -351,7 +371,7 @@ enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
     for (int m = 0; m < moments_of(worker); m++)
         for (int i = 0; i < list->n_params; i++)
             GHP_TRY(hash_whole(worker, &list->items[i], ghp_moment_kind(m), hash));
-    return GHP_OK;
+    return ghp_worker_has_replicas(worker) ? hash_replicas(worker, hash) : GHP_OK;
 }
 
 /* What all holders of the shards of one TP size say: hashes of the others are zero. */
@@ -421,6 +441,7 @@ enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
     enum ghp_status status = GHP_OK;
 
     *different = -1;
+    if (ghp_worker_has_replicas(worker)) workers = 0; /* they do differ */
     if (hashes == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_parameters_hash(worker, list, hashes), done);
     for (int tp_size = 1; tp_size <= workers; tp_size++) {

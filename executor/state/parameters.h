@@ -34,11 +34,13 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
 enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
                                     uint64_t *hashes);
 
-/* Hash of all whole tensors: the same under every plan that gives the same bits. Collective over all workers. */
+/* Hash of all whole tensors, or where workers' weights differ of each one's: the same under every plan that gives the
+ * same bits. Collective over all workers. */
 enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,
                                            const struct ghp_tensors_list *list, uint64_t *hash);
 
-/* Whether all holders of each shard have the same bits. Collective over all workers.
+/* Whether all holders of each shard have the same bits; those that may differ are not compared. Collective over all
+ * workers.
  *
  * different   first tensor of the list that differs, -1: none */
 enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,

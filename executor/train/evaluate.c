@@ -69,6 +69,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     work.lender = worker;
     work.profile = NULL;
     work.fault = GHP_FAULT_NONE;
+    GHP_TRY_GOTO(status, ghp_worker_take_mean(worker), done);
     ghp_worker_rest(worker);
     GHP_TRY_GOTO(status, ghp_worker_open(ghp_worker_exec_context(worker), &work, &evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
@@ -76,6 +77,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, stop, evaluation), done);
     if (ghp_model_tokens(work.model) > 0) evaluation->perplexity = exp(evaluation->loss);
     evaluation->seconds = ghp_now_s() - begin;
+    status = ghp_worker_return_mean(worker);
 done:
     ghp_worker_close(evaluator);
     free(samples);

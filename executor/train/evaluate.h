@@ -1,7 +1,8 @@
 /* executor/train/evaluate.h - loss and accuracy over all samples of a set: running statistics, no dropout, nothing
  * learnt.
  *
- * Runs a forward-only program of the training's own splits on the training worker's weights. Samples go in global
+ * Runs a forward-only program of the training's own splits on the training worker's weights; where workers' weights
+ * differ, on their mean. Samples go in global
  * batches; the last one is filled up with padding that is not counted, so every sample counts exactly once. */
 #ifndef GHP_EXECUTOR_TRAIN_EVALUATE_H
 #define GHP_EXECUTOR_TRAIN_EVALUATE_H
@@ -11,9 +12,9 @@
 
 struct ghp_evaluation {
     int64_t samples;
-    double loss;     /* mean */
+    double loss;       /* mean */
     double perplexity; /* exp(loss); 0: the network's input are no tokens */
-    double accuracy; /* share of samples whose largest output is their label */
+    double accuracy;   /* share of samples whose largest output is their label */
     double seconds;
     bool complete; /* else it was told to end, and nothing else is set */
 };

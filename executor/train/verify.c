@@ -3,6 +3,7 @@
 
 #include "core/base/log.h"
 #include "executor/state/parameters.h"
+#include "executor/train/verify_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -80,12 +81,13 @@ enum ghp_status ghp_snapshot_gradients(struct ghp_snapshot *s, struct ghp_worker
 enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *s, struct ghp_worker *worker)
 {
     s->optimizer = ghp_worker_program(worker)->optimizer;
+    GHP_TRY(ghp_worker_take_mean(worker));
     for (int i = 0; i < s->list.n; i++) {
         const struct ghp_tensor *t = &s->list.items[i];
 
         GHP_TRY(gather_one(worker, t, ghp_tensor_buffer_kind(t), s->keeps ? s->weights[i] : NULL));
     }
-    return GHP_OK;
+    return ghp_worker_return_mean(worker);
 }
 
 /* ---- training ---- */
@@ -120,6 +122,8 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const stru
 {
     enum ghp_status status = GHP_OK;
     struct ghp_work work = *like;
+    const struct ghp_replicas_how how = {ghp_sync_replicas(like->sync, like->problem.workers),
+                                         ghp_sync_period(like->sync)};
     struct ghp_worker *worker = NULL;
     struct ghp_split *splits = ghp_alloc((size_t)like->model->n_layers, sizeof(*splits));
 
@@ -129,8 +133,9 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const stru
     work.splits = splits;
     work.staging = NULL;
     work.nchw16c = NULL;
-    work.sync = NULL;
+    work.sync = (struct ghp_sync){0};
     work.problem.workers = 1;
+    work.problem.global_batch /= how.n;
     work.rank = 0;
     work.fault = GHP_FAULT_NONE;
     work.groups = 1;
@@ -140,7 +145,8 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const stru
     GHP_TRY_GOTO(status, ghp_worker_connect(worker), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(worker), done);
     GHP_TRY_GOTO(status, ghp_init_weights(worker, &training_config->init), done);
-    GHP_TRY_GOTO(status, ghp_verify_train(worker, training_config, steps, snapshot), done);
+    status = how.n > 1 ? ghp_verify_replicas(worker, &how, training_config, steps, snapshot)
+                       : ghp_verify_train(worker, training_config, steps, snapshot);
 done:
     ghp_worker_close(worker);
     free(splits);

@@ -1,4 +1,5 @@
-/* executor/train/verify.h - does the plan train like one worker? Trains both and compares every tensor.
+/* executor/train/verify.h - does the plan train like one worker, or like one that trains all replicas in turn? Trains
+ * both and compares every tensor.
  *
  *     e_w = max|w - w1| / max(max|w1|, 1e-3 * largest such maximum of any tensor)      after the last step
  *     e_g = |g - g1|_2 / max(|g1|_2, 1e-6 * |all g1|_2)                                of the first step
@@ -38,8 +39,9 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker,
                                  struct ghp_training_config *training_config, int64_t steps,
                                  struct ghp_snapshot *snapshot);
 
-/* The same by one worker alone, on the same execution context's backend and training config. `like` gives model,
- * batch, precision and the masks' seed.
+/* The same by one worker alone, or where workers' weights differ by one that trains all in turn (verify_replicas.c), on
+ * the same execution context's backend and training config. `like` gives model, batch, precision, the synchroniser and
+ * the masks' seed.
  * Local */
 enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const struct ghp_work *like,
                                  struct ghp_training_config *training_config, int64_t steps,

@@ -45,8 +45,7 @@ struct ghp_plan_request {
     int groups;           /* 0: any */
     int64_t memory_bytes; /* 0: no limit */
     int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
-    const struct ghp_sync_ops
-        *sync; /* NULL: ghp_sync_allreduce; build/sync_choice.h: the one to choose */
+    struct ghp_sync sync; /* zeroed: all-reduce; build/sync_choice.h: the one to choose */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     double clip_norm;                      /* 0: gradients are not clipped */
     double time_limit_s; /* of all that makes the plan; what is begun then is finished */

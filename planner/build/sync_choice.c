@@ -14,9 +14,12 @@ static const double least_share = 0.1; /* for each later search */
 static const double least_gain =
     0.01; /* of a step: less is no reason to leave the simpler all-reduce */
 
+static const struct ghp_sync allreduce = {&ghp_sync_allreduce, 0},
+                             sharded_update = {&ghp_sync_sharded, 0};
+
 /* The plan's splits by another synchroniser. */
 static enum ghp_status predict_by(const struct ghp_plan_request *request,
-                                  const struct ghp_plan *plan, const struct ghp_sync_ops *sync,
+                                  const struct ghp_plan *plan, struct ghp_sync sync,
                                   struct ghp_prediction *predicted)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
@@ -34,7 +37,7 @@ static enum ghp_status note_gain(const struct ghp_plan_request *request, const c
     double cost_s, saved;
     char text[512];
 
-    GHP_TRY(predict_by(request, plan, &ghp_sync_allreduce, &all));
+    GHP_TRY(predict_by(request, plan, allreduce, &all));
     cost_s = plan->predicted.step_s - all.step_s;
     saved = (double)(all.peak_bytes - plan->predicted.peak_bytes) / (1 << 20);
     snprintf(text, sizeof text,
@@ -52,7 +55,7 @@ static enum ghp_status make_sharded(const struct ghp_plan_request *request, cons
     struct ghp_plan_request own = *request;
     enum ghp_status status;
 
-    own.sync = &ghp_sync_sharded;
+    own.sync = sharded_update;
     GHP_TRY(ghp_plan_make(&own, plan));
     status = note_gain(request, why, plan);
     if (status != GHP_OK) ghp_plan_release(plan);
@@ -83,10 +86,10 @@ static enum ghp_status try_sharded(const struct ghp_plan_request *request,
     struct ghp_plan trial;
     enum ghp_status status;
 
-    GHP_TRY(predict_by(request, plan, &ghp_sync_sharded, &sharded));
+    GHP_TRY(predict_by(request, plan, sharded_update, &sharded));
     *worth = is_faster(request, &plan->predicted, &sharded);
     if (*worth || request->memory_bytes == 0) return GHP_OK;
-    own.sync = &ghp_sync_sharded;
+    own.sync = sharded_update;
     own.decision_only = true;
     own.time_limit_s = least_share * request->time_limit_s;
     status = ghp_plan_make(&own, &trial);
@@ -146,9 +149,33 @@ static enum ghp_status choose(const struct ghp_plan_request *request, struct ghp
     return status;
 }
 
+/* Every layer by data on every worker, with as many samples as the others. */
+static enum ghp_status make_replicas(const struct ghp_plan_request *request, struct ghp_plan *plan)
+{
+    struct ghp_plan_request own = *request;
+    char text[GHP_SYNC_TEXT_BYTES];
+
+    ghp_sync_format(request->sync, text);
+    if (request->pipeline_mode != GHP_PIPELINE_MODE_OFF || request->stages != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--sync %s wants every layer on each worker; leave --stages and --pipeline "
+                        "out, or use --sync allreduce",
+                        text);
+    if (request->strategy != GHP_STRATEGY_AUTO && request->strategy != GHP_STRATEGY_DATA)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--sync %s wants every layer by data; use --strategy data, or --sync "
+                        "allreduce",
+                        text);
+    if (request->force == NULL) own.strategy = GHP_STRATEGY_DATA;
+    own.load_balance = GHP_LOAD_BALANCE_MODE_EQUAL;
+    return ghp_plan_make(&own, plan);
+}
+
 enum ghp_status ghp_plan_make_synced(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
-    if (request->sync == &ghp_sync_sharded) return make_sharded(request, "", plan);
-    if (request->sync != NULL || request->problem.workers == 1) return ghp_plan_make(request, plan);
+    if (request->sync.ops == &ghp_sync_sharded) return make_sharded(request, "", plan);
+    if (ghp_sync_ops_of(request->sync)->replicas) return make_replicas(request, plan);
+    if (request->sync.ops != NULL || request->problem.workers == 1)
+        return ghp_plan_make(request, plan);
     return choose(request, plan);
 }

@@ -28,19 +28,19 @@ static const char *const pipeline_names[] = {GHP_PIPELINE_MODE_LIST(NAME) NULL};
 static const char *const recompute_names[] = {GHP_RECOMPUTE_MODE_LIST(NAME) NULL};
 static const char *const load_balance_names[] = {GHP_LOAD_BALANCE_MODE_LIST(NAME) NULL};
 #undef NAME
-static const char *const sync_names[] = {"auto", "allreduce", "sharded", NULL};
 static const char *const former_pipeline_names[] = {"shared", "off", "all", "auto", NULL};
 
 /* What the command line sets; defaults are what is here. */
 static struct {
-    const char *profile, *machine, *force, *bucket, *output, *sweep, *svg, *stages;
+    const char *profile, *machine, *force, *bucket, *output, *sweep, *svg, *stages, *sync;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, max_stages, max_micro_batches;
-    int strategy, precision, solver, pipeline, schedule, load_balance, recompute, sync, optimizer;
+    int strategy, precision, solver, pipeline, schedule, load_balance, recompute, optimizer;
     double time_limit_s, gap, clip_norm;
     bool no_simplify, no_break_even, crossovers, json;
     struct ghp_opt_list overrides;
-} set = {.bucket = "auto", .time_limit_s = 30, .max_stages = 3, .max_micro_batches = 64};
+} set = {
+    .bucket = "auto", .sync = "auto", .time_limit_s = 30, .max_stages = 3, .max_micro_batches = 64};
 
 static const struct ghp_opt options[] = {
     {.kind = GHP_OPT_HEADING, .help = "What to plan"},
@@ -131,13 +131,13 @@ static const struct ghp_opt options[] = {
      .help =
          "gradients reduced together up to this size; 0: each layer alone; auto: the best tried"},
     {.name = "sync",
-     .kind = GHP_OPT_CHOICE,
+     .kind = GHP_OPT_TEXT,
      .target = &set.sync,
-     .choices = sync_names,
+     .argument = "auto|allreduce|sharded|local:TAU",
      .help = "update of the weights: allreduce: each worker updates all that it holds; sharded: a "
-             "strip "
-             "of it, with moments for that alone; auto: sharded where --memory needs it or it is "
-             "surely faster (not with --sweep)"},
+             "strip of it, with moments for that alone; auto: sharded where --memory needs it or "
+             "it is surely faster (not with --sweep); local:TAU: each worker trains by its own "
+             "samples, and takes the mean of all weights every TAU steps"},
     {.name = "optimizer",
      .kind = GHP_OPT_CHOICE,
      .target = &set.optimizer,
@@ -409,6 +409,19 @@ static enum ghp_status set_precision(struct ghp_profile *profile)
 }
 
 /* The profile as the options want it, for so many workers. */
+/* Zeroed: the one to choose. */
+static enum ghp_status read_sync(struct ghp_sync *sync)
+{
+    *sync = (struct ghp_sync){0};
+    if (strcmp(set.sync, "auto") == 0) return GHP_OK;
+    if (ghp_sync_parse(set.sync, sync) != GHP_OK)
+        return GHP_FAIL(GHP_ERR_USAGE, "--sync: %s", ghp_status_message());
+    if (set.sweep == NULL || !ghp_sync_ops_of(*sync)->replicas) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--sync %s is planned for one number of workers at a time; leave --sweep out",
+                    set.sync);
+}
+
 static enum ghp_status open_profile(struct ghp_plan_request *request, struct ghp_profile *profile,
                                     struct ghp_overrides *overrides)
 {
@@ -465,7 +478,6 @@ static struct ghp_plan_request read_request(const char *model_path)
         .break_even = !set.no_break_even,
         .solver = (enum ghp_solver)set.solver,
         .pipeline_mode = (enum ghp_pipeline_mode)set.pipeline,
-        .sync = set.sync > 0 ? ghp_sync_at(set.sync - 1) : NULL,
         .optimizer = ghp_optimizer_at(set.optimizer),
         .clip_norm = set.clip_norm,
         .recompute =
@@ -494,6 +506,7 @@ static enum ghp_status make_sweep(const char *model_path)
     enum ghp_status status;
 
     GHP_TRY(read_bucket(&request.bucket_bytes));
+    GHP_TRY(read_sync(&request.sync));
     GHP_TRY(ghp_sweep_parse(set.sweep, &range));
     GHP_TRY(ghp_sweep_run(&job, &sweep));
     status = set.svg != NULL ? ghp_sweep_chart(set.svg, &sweep) : GHP_OK;
@@ -517,6 +530,7 @@ static enum ghp_status make_plan(const char *model_path)
 
     request.profile = &profile;
     GHP_TRY(read_bucket(&request.bucket_bytes));
+    GHP_TRY(read_sync(&request.sync));
     GHP_TRY_GOTO(status, open_profile(&request, &profile, &overrides), done);
     GHP_TRY_GOTO(status, ghp_plan_make_synced(&request, &plan), done);
     if (set.output != NULL) GHP_TRY_GOTO(status, ghp_plan_save(set.output, &plan), done);

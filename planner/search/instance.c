@@ -115,9 +115,10 @@ static void place_routes(struct ghp_instance *in)
     }
 }
 
-/* Whether the layer may be split over so many. */
+/* Whether the layer may be split over so many; where workers' weights differ it is not split at all. */
 static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_sizes)
 {
+    if (tp_size > 1 && ghp_sync_ops_of(in->how->sync)->replicas) return false;
     if (in->how->staging == NULL) return tp_sizes % tp_size == 0;
     return ghp_stage_takes_tp_size(in->how->staging, in->stage[v], in->how->problem, tp_size) &&
            (in->n_stages > 1 || tp_sizes % tp_size == 0);
@@ -254,6 +255,7 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
 {
     struct ghp_layer_cost *p = &in->layer[flat];
     int64_t bytes = ghp_lower_gradient_bytes(in->how, v, in->choices[flat]);
+    int replicas = ghp_sync_replicas(in->how->sync, in->how->problem.workers);
     struct ghp_cost cost;
 
     piece->n_instrs = 0;
@@ -268,13 +270,14 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
             continue;
         }
         bool strip = instr->kind == GHP_INSTR_UPDATE && instr->ranks.count > 1;
+        bool starts = strip || (instr->kind == GHP_INSTR_UPDATE && replicas > 1);
 
         if (strip && !in->alone)
             GHP_TRY(cost_update(in, instr, bytes, &cost));
         else
             GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
         cost.seconds = ghp_cost_contended(instr, &cost, contention_of(in, in->stage[v]));
-        if (strip) {
+        if (starts) {
             p->start_s = cost.seconds;
             continue;
         }
@@ -421,7 +424,7 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct g
                                       .alone = how->bucket_bytes == 0};
     instance->n_points = ghp_point_count(how->model);
     instance->n_items =
-        instance->n_layers + 1 + (how->sync != NULL && how->sync->gathers ? instance->n_layers : 0);
+        instance->n_layers + 1 + (ghp_sync_ops_of(how->sync)->gathers ? instance->n_layers : 0);
     if (how->staging == NULL) GHP_TRY_GOTO(status, ghp_problem_check(how->problem), done);
     GHP_TRY_GOTO(status, ghp_staging_check(how->staging, how->model, how->problem), done);
     GHP_TRY_GOTO(status, allocate(instance), done);

@@ -236,7 +236,7 @@ static void count(const struct ghp_plan *plan)
     seen.recomputed += plan->recompute != NULL;
     seen.grouped += plan->groups > 1;
     seen.uneven += plan->shares != NULL;
-    seen.sharded += plan->sync == &ghp_sync_sharded;
+    seen.sharded += plan->sync.ops == &ghp_sync_sharded;
     seen.nchw16c += any(plan->nchw16c, plan->model.n_layers);
     seen.bf16 += plan->profile.element_bytes == 2;
 }

@@ -137,7 +137,7 @@ struct run { /* how a worker trains */
     const char *what;
     const struct ghp_split *splits;
     const struct ghp_staging *staging;
-    const struct ghp_sync_ops *sync;
+    struct ghp_sync sync;
 };
 
 static bool open_worker(struct bench *b, struct run run, struct ghp_worker **worker)
@@ -192,8 +192,8 @@ static void check_training(struct bench *b, struct run run)
         difference = hand_difference(&hand, &now);
         if (!CHECK(difference <= limit))
             fprintf(stderr, "%s by %s, %s, step %d: difference %.3g\n",
-                    b->training_config.optimizer->name, run.what,
-                    run.sync != NULL ? run.sync->name : "allreduce", t, difference);
+                    b->training_config.optimizer->name, run.what, ghp_sync_ops_of(run.sync)->name,
+                    t, difference);
     }
     if (b->training_config.hyperparameters.clip_norm > 0) CHECK(hand.least_scale < 0.9);
     hand_close(&hand);
@@ -203,7 +203,7 @@ static void check_training(struct bench *b, struct run run)
 
 static void check_syncs(struct bench *b, struct run run)
 {
-    for (int i = 0; ghp_sync_names[i] != NULL; i++) {
+    for (int i = 0; i < GHP_SYNC_PLAIN; i++) {
         run.sync = ghp_sync_at(i);
         check_training(b, run);
     }

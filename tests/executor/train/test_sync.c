@@ -4,7 +4,12 @@
  * without buckets, in stages and micro-batches, in double on the reference backend and in float on the fast one, with
  * ghost batches too. Its momentum is the strips' alone, and the arena is the program's. A training goes on from either
  * synchroniser's checkpoint by the other, under another plan, on fewer workers and on more: with momentum, to the
- * weights of a training that nobody interrupted. */
+ * weights of a training that nobody interrupted.
+ *
+ * By `local`, whose workers' weights differ: to the weights of one process that trains all replicas in turn; averaged
+ * after each step, and without momentum, like one worker; of one worker the bits of SGD. A left-out average is seen. A
+ * checkpoint has each worker's own, and goes on to the bits of a training that nobody interrupted; by another period it
+ * is refused. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
@@ -13,9 +18,18 @@
 
 #include <unistd.h>
 
+static const struct ghp_sync sharded = {&ghp_sync_sharded, 0}, whole = {&ghp_sync_allreduce, 0};
 static struct ghp_transport *transport;
 static int workers;
 static char folder[BENCH_FOLDER];
+
+static bool lies_in_strips(const struct ghp_program *program, const struct ghp_buffer *weight)
+{
+    for (int b = 0; b < program->n_buckets; b++)
+        if (program->buckets[b].weights == weight->storage)
+            return program->buckets[b].strip_bytes > 0;
+    return false;
+}
 
 /* Momentum bytes of a program, and what they are by its buckets: a strip of each that has some, else all of it. */
 static void check_momentum(const struct ghp_program *program)
@@ -26,8 +40,7 @@ static void check_momentum(const struct ghp_program *program)
         const struct ghp_buffer *b = &program->buffers[i];
 
         if (b->buffer_kind == GHP_BUFFER_MOMENT) bytes += b->bytes;
-        if (b->buffer_kind == GHP_BUFFER_WEIGHT &&
-            program->buffers[b->storage].buffer_kind == GHP_BUFFER_WEIGHT)
+        if (b->buffer_kind == GHP_BUFFER_WEIGHT && !lies_in_strips(program, b))
             expected += b->bytes;
     }
     for (int b = 0; b < program->n_buckets; b++) {
@@ -43,7 +56,7 @@ static void check_momentum(const struct ghp_program *program)
 struct run { /* how a worker trains */
     const struct ghp_split *splits;
     const struct ghp_staging *staging;
-    const struct ghp_sync_ops *sync;
+    struct ghp_sync sync;
     int64_t bucket_bytes;
 };
 
@@ -81,7 +94,7 @@ static uint64_t train(struct bench *b, struct run run)
                  GHP_OK);
     if (!CHECK(v.passed) && transport->control->rank == 0)
         fprintf(stderr, "%s by %s, buckets of %lld: e_w %.3g, e_g %.3g\n", b->model.name,
-                run.sync->name, (long long)run.bucket_bytes, v.weight_difference,
+                run.sync.ops->name, (long long)run.bucket_bytes, v.weight_difference,
                 v.gradient_difference);
     CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
     CHECK_EQ(different, -1);
@@ -94,13 +107,13 @@ static uint64_t train(struct bench *b, struct run run)
 
 static void check_same_bits(struct bench *b, struct run run)
 {
-    uint64_t sharded, all;
+    uint64_t strips, all;
 
-    run.sync = &ghp_sync_sharded;
-    sharded = train(b, run);
-    run.sync = &ghp_sync_allreduce;
+    run.sync = sharded;
+    strips = train(b, run);
+    run.sync = whole;
     all = train(b, run);
-    if (!CHECK(sharded == all))
+    if (!CHECK(strips == all))
         fprintf(stderr, "%s, buckets of %lld: other bits\n", b->model.name,
                 (long long)run.bucket_bytes);
 }
@@ -156,10 +169,32 @@ static void check_model(const char *path, int ghost_batch, struct bench_numbers 
     bench_close(&b);
 }
 
+/* Whether the weights alone are those of one worker that nobody interrupted. */
+static bool weights_pass(struct bench *b, struct ghp_worker *worker)
+{
+    struct ghp_snapshot plan = {0};
+    struct ghp_verification v = {0};
+    bool passed;
+
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_weights(&plan, worker), GHP_OK);
+    for (int i = 0; i < plan.list.n_params; i++)
+        memcpy(plan.gradients[i], b->alone.gradients[i],
+               (size_t)plan.list.items[i].param->elements * sizeof(double));
+    CHECK_STATUS(ghp_verify_compare(&plan, &b->alone,
+                                    (struct ghp_precision){b->work.element_bytes, false}, &v),
+                 GHP_OK);
+    passed = v.passed;
+    if (!passed && b->work.rank == 0) fprintf(stderr, "e_w %.3g\n", v.weight_difference);
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&plan);
+    return passed;
+}
+
 /* ---- checkpoints ---- */
 
 struct resumption {
-    const struct ghp_sync_ops *first, *second;
+    struct ghp_sync first, second;
     int from, to; /* workers before and after: the first ranks; the others look on */
 };
 
@@ -209,9 +244,7 @@ static void train_second(struct bench *b, const struct resumption *r, uint64_t s
 {
     struct ghp_checkpoint_folder kept = {.path = folder};
     struct ghp_worker *worker = NULL;
-    struct ghp_snapshot plan = {0};
     struct ghp_checkpoint checkpoint = {0};
-    struct ghp_verification v = {0};
     struct ghp_split *splits;
 
     of_workers(b, r->to);
@@ -222,18 +255,9 @@ static void train_second(struct bench *b, const struct resumption *r, uint64_t s
     CHECK_EQ(checkpoint.step, 2);
     CHECK(bench_fingerprint(worker) == saved); /* momenta too */
     CHECK_STATUS(bench_steps(b, worker, 2, BENCH_STEPS), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_weights(&plan, worker), GHP_OK);
-    for (int i = 0; i < plan.list.n_params; i++) /* judged are the weights alone */
-        memcpy(plan.gradients[i], b->alone.gradients[i],
-               (size_t)plan.list.items[i].param->elements * sizeof(double));
-    CHECK_STATUS(ghp_verify_compare(&plan, &b->alone, (struct ghp_precision){8, false}, &v),
-                 GHP_OK);
-    if (!CHECK(v.passed) && b->work.rank == 0)
-        fprintf(stderr, "%s on %d workers, then %s on %d: e_w %.3g\n", r->first->name, r->from,
-                r->second->name, r->to, v.weight_difference);
-    ghp_verification_release(&v);
-    ghp_snapshot_release(&plan);
+    if (!CHECK(weights_pass(b, worker)) && b->work.rank == 0)
+        fprintf(stderr, "%s on %d workers, then %s on %d\n", r->first.ops->name, r->from,
+                r->second.ops->name, r->to);
     ghp_worker_close(worker);
     free(splits);
 }
@@ -257,8 +281,6 @@ static void check_resume(struct ghp_comm *world, const struct resumption *r)
 /* By either synchroniser after the other, on as many workers, on fewer and on more. */
 static void check_resumptions(struct ghp_comm *world)
 {
-    const struct ghp_sync_ops *const sharded = &ghp_sync_sharded, *const whole =
-                                                                      &ghp_sync_allreduce;
 
     check_resume(world, &(struct resumption){whole, sharded, workers, workers});
     for (int n = check_full() || workers == 1 ? 1 : workers - 1; n <= workers; n++) {
@@ -268,6 +290,151 @@ static void check_resumptions(struct ghp_comm *world)
         check_resume(world, &(struct resumption){sharded, sharded, n, workers});
         check_resume(world, &(struct resumption){whole, sharded, n, workers});
     }
+}
+
+/* ---- workers whose weights differ ---- */
+
+static struct ghp_sync local(int period)
+{
+    return (struct ghp_sync){&ghp_sync_local, period};
+}
+
+/* Trains by the period, and compares with what one process makes of the same. */
+static bool trains_like_twin(struct bench *b, int period, enum ghp_fault fault)
+{
+    struct ghp_split *splits = case_splits(&b->model, b->work.problem, CASE_DATA, 0, 1);
+    struct ghp_worker *worker = NULL;
+    struct ghp_snapshot plan = {0}, twin = {0};
+    struct ghp_verification v = {0};
+    bool passed;
+
+    b->work.sync = local(period);
+    b->work.fault = fault;
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &twin), GHP_OK);
+    if (open_worker(b, (struct run){.splits = splits, .sync = local(period), .bucket_bytes = 20000},
+                    &worker))
+        CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_alone(&b->exec, &b->work, &b->training_config, BENCH_STEPS, &twin),
+                 GHP_OK);
+    for (int i = 0; i < plan.list.n_params && b->work.rank > 0; i++) /* of the first replica */
+        memcpy(plan.gradients[i], twin.gradients[i],
+               (size_t)plan.list.items[i].param->elements * sizeof(double));
+    CHECK_STATUS(
+        ghp_verify_compare(&plan, &twin, (struct ghp_precision){b->work.element_bytes, false}, &v),
+        GHP_OK);
+    passed = v.passed;
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&plan);
+    ghp_snapshot_release(&twin);
+    ghp_worker_close(worker);
+    free(splits);
+    b->work.sync = (struct ghp_sync){0};
+    b->work.fault = GHP_FAULT_NONE;
+    return passed;
+}
+
+/* One worker by itself, on each rank. */
+static void check_lone(struct bench *b)
+{
+    struct bench lone = *b;
+    struct ghp_split *splits = case_splits(&b->model, b->work.problem, CASE_DATA, 0, 1);
+    uint64_t hash[2] = {0};
+
+    of_workers(&lone, 1);
+    lone.work.rank = 0;
+    for (int i = 0; i < 2 && b->work.rank == 0; i++) {
+        struct run run = {.splits = splits, .sync = i == 0 ? local(3) : whole};
+        struct ghp_worker *worker = NULL;
+
+        if (!open_worker(&lone, run, &worker)) break;
+        CHECK_STATUS(bench_steps(&lone, worker, 0, BENCH_STEPS), GHP_OK);
+        hash[i] = bench_fingerprint(worker);
+        ghp_worker_close(worker);
+    }
+    CHECK(hash[0] == hash[1]);
+    free(splits);
+}
+
+/* Without momentum the mean of all weights after each step is what one worker makes of the mean gradient. */
+static void check_each_step(struct bench *b)
+{
+    const struct ghp_hyperparameters usual = b->training_config.hyperparameters;
+    struct ghp_split *splits = case_splits(&b->model, b->work.problem, CASE_DATA, 0, 1);
+    struct ghp_worker *worker = NULL;
+
+    b->training_config.hyperparameters.momentum = 0;
+    CHECK_STATUS(bench_train_alone(b), GHP_OK);
+    if (open_worker(b, (struct run){.splits = splits, .sync = local(1)}, &worker)) {
+        CHECK_STATUS(bench_steps(b, worker, 0, BENCH_STEPS), GHP_OK);
+        CHECK(weights_pass(b, worker));
+    }
+    b->training_config.hyperparameters = usual;
+    ghp_worker_close(worker);
+    free(splits);
+}
+
+/* The fingerprint of all workers' own weights and moments. */
+static uint64_t of_all_replicas(struct ghp_worker *worker)
+{
+    struct ghp_tensors_list list = {0};
+    uint64_t hash = 0;
+
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_work(worker)->model, &list), GHP_OK);
+    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
+    ghp_tensors_release(&list);
+    return hash;
+}
+
+/* From a checkpoint between two averages. */
+static void check_local_resume(struct bench *b)
+{
+    const struct ghp_checkpoint now = {.step = 2};
+    struct ghp_split *splits = case_splits(&b->model, b->work.problem, CASE_DATA, 0, 1);
+    struct run run = {.splits = splits, .sync = local(3)};
+    struct ghp_checkpoint_folder kept = {.path = folder};
+    struct ghp_checkpoint checkpoint = {0};
+    struct ghp_worker *worker = NULL;
+    uint64_t whole_run = 0;
+
+    if (open_worker(b, run, &worker)) {
+        CHECK_STATUS(bench_steps(b, worker, 0, 2), GHP_OK);
+        CHECK_STATUS(ghp_checkpoint_save(&kept, worker, now), GHP_OK);
+        CHECK_STATUS(bench_steps(b, worker, 2, BENCH_STEPS), GHP_OK);
+        whole_run = of_all_replicas(worker);
+    }
+    ghp_worker_close(worker);
+    worker = NULL;
+    if (open_worker(b, run, &worker)) {
+        CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
+        CHECK_STATUS(bench_steps(b, worker, 2, BENCH_STEPS), GHP_OK);
+        CHECK(of_all_replicas(worker) == whole_run);
+    }
+    ghp_worker_close(worker);
+    worker = NULL;
+    for (int i = 0; i < 2 && workers > 1; i++) {
+        run.sync = i == 0 ? local(2) : whole;
+        if (open_worker(b, run, &worker))
+            CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_ERR_INPUT);
+        ghp_worker_close(worker);
+        worker = NULL;
+    }
+    free(splits);
+}
+
+static void check_local(const char *path, struct bench_numbers numbers)
+{
+    bool norms =
+        strstr(path, "resnet") != NULL; /* one worker's statistics are the global batch's */
+    struct bench b;
+
+    if (!CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK)) return;
+    CHECK(trains_like_twin(&b, 3, GHP_FAULT_NONE));
+    if (workers > 1) CHECK(!trains_like_twin(&b, 2, GHP_FAULT_DROP_REDUCTION));
+    check_lone(&b);
+    if (!norms) check_each_step(&b);
+    if (norms) check_local_resume(&b);
+    bench_close(&b);
 }
 
 CHECK_TEST(sync)
@@ -291,6 +458,8 @@ CHECK_TEST(sync)
     if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     check_resumptions(world);
+    check_local(GHP_SOURCE_DIR "/models/lenet5.json", exact);
+    check_local(GHP_SOURCE_DIR "/models/small-resnet.json", fast);
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
     if (transport->control->rank == 0) CHECK(unlink(path) == 0 && rmdir(folder) == 0);

@@ -55,7 +55,7 @@ static void check_case(const struct ghp_instance *in, bool slow, struct random_s
         CHECK_STATUS(ghp_search_evaluate(in, choice, in->how->bucket_bytes, &step_s, NULL), GHP_OK);
         ghp_accumulated_cost_set(in, choice, &load);
         rows_s = ghp_constraint_step_s(in, &coefficients, &load);
-        if (!slow && in->alone && in->how->sync == &ghp_sync_allreduce)
+        if (!slow && in->alone && in->how->sync.ops == &ghp_sync_allreduce)
             CHECK_NEAR(rows_s, step_s, 1e-11 * step_s);
         else
             CHECK(rows_s <= step_s * (1 + 1e-11));

@@ -21,14 +21,13 @@ struct truth {
 };
 
 /* Every other pair of seeds shards the update. */
-static const struct ghp_sync_ops *sync_of(uint64_t seed)
+static struct ghp_sync sync_of(uint64_t seed)
 {
     return ghp_sync_at((int)(seed / 2 % 2));
 }
 
 /* Every combination, in mixed radix. */
-static void simulate_all(const struct random_case *c, const struct ghp_sync_ops *sync,
-                         struct truth *truth)
+static void simulate_all(const struct random_case *c, struct ghp_sync sync, struct truth *truth)
 {
     struct ghp_plan shell = {.model = c->model, .problem = c->problem, .sync = sync};
     struct ghp_lowering how = ghp_plan_lowering(&shell, &c->profile);
