@@ -266,6 +266,37 @@ static void test_sharded_update(void)
     ghp_profile_release(&profile);
 }
 
+/* An average of 10 s in every fourth step, behind an update [1] and beside a forward pass [2]; the layer that waits for
+ * it [3]. Steps of 14 s and of 6 s: 8 s in the mean, of which it shows 8 s in every fourth. */
+static void test_average(void)
+{
+    enum { U, A, F0, W, F, N };
+    static const int seconds[N] = {1, 10, 2, 0, 3};
+    static const enum ghp_instr_kind kinds[N] = {GHP_INSTR_UPDATE, GHP_INSTR_AVERAGE,
+                                                 GHP_INSTR_ACCUMULATE, GHP_INSTR_WAIT,
+                                                 GHP_INSTR_ACCUMULATE};
+    struct ghp_instr instrs[N];
+    struct ghp_program program = {.instrs = instrs, .max_instrs = N, .problem = {2, 2}};
+    struct ghp_profile profile;
+    struct ghp_timing timing;
+
+    unit_profile(&profile);
+    for (int i = 0; i < N; i++)
+        put(&program, kinds[i], seconds[i]);
+    instrs[A].stream = GHP_STREAM_COMM;
+    instrs[A].comm = GHP_COMM_ALL_REDUCE;
+    instrs[A].ranks.count = 2;
+    instrs[A].period = 4;
+    instrs[W].after = A;
+    CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, 8, 1e-9);
+    CHECK_NEAR(timing.comm_s, 2.5, 1e-9);
+    CHECK_NEAR(timing.phase_s[GHP_PHASE_EXPOSED], 2, 1e-9);
+    CHECK_NEAR(timing.instrs[F].start_s - timing.instrs[U].start_s, 5, 1e-9);
+    ghp_timing_release(&timing);
+    ghp_profile_release(&profile);
+}
+
 /* Nothing hides a reduction where updates wait for the norm of all gradients; and workers take it together. */
 static void test_norm(void)
 {
@@ -303,6 +334,7 @@ CHECK_TEST(simulate)
 {
     test_period();
     test_sharded_update();
+    test_average();
     test_norm();
     test_queue();
     test_contention();
