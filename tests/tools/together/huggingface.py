@@ -1,15 +1,19 @@
 """Networks of transformers, made and trained beside ghp's.
 
     huggingface.py make                         folders gpt-nano, gpt-tied, llama-nano, llama-tied: random weights
+    huggingface.py make-gpt2                    a folder gpt2, the smallest GPT-2 with random weights; gpt2.ids, 65 ids
     huggingface.py train FOLDER TEXT STEPS      the loss of each step on all windows of TEXT, and the one behind them
+    huggingface.py loss FOLDER TEXT             the loss alone
     huggingface.py export FOLDER HOW OPSET     the same network as FOLDER.onnx, by torch's exporter 'traced' or 'dynamo'
     huggingface.py logits FOLDER FILE.onnx TEXT the largest difference of the logits of TEXT's windows, here and in
                                                 onnxruntime, relative to the largest
     huggingface.py differ FOLDER OTHER          the largest difference of any weight, relative to its tensor's
 
-A text is bytes; its windows are as ghp's: inputs, and the byte behind each. Training is SGD
-with momentum on all windows at once, so that their order does not count.
+A text is bytes, or, named *.ids, numbers of 16 bits; its windows are as ghp's: inputs, and the token behind each.
+Training is SGD with momentum on all windows at once, so that their order does not count.
 """
+import array
+import random
 import sys
 
 import torch
@@ -41,10 +45,28 @@ def make():
         make_one(family, True)
 
 
+def make_gpt2():
+    torch.manual_seed(5)
+    config = transformers.GPT2Config(attn_pdrop=0, embd_pdrop=0, resid_pdrop=0)
+    transformers.GPT2LMHeadModel(config).save_pretrained("gpt2")
+    draw = random.Random(5)
+    with open("gpt2.ids", "wb") as file:
+        array.array("H", [draw.randrange(50257) for _ in range(65)]).tofile(file)
+
+
 def windows(text, positions):
-    tokens = torch.tensor(list(open(text, "rb").read()))
+    content = open(text, "rb").read()
+    tokens = torch.tensor(list(array.array("H", content) if text.endswith(".ids") else content))
     n = (len(tokens) - 1) // positions
     return (tokens[:n * positions].view(n, positions), tokens[1:n * positions + 1].view(n, positions))
+
+
+def loss(folder, text):
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
+    inputs, labels = windows(text, 64)
+    with torch.no_grad():
+        logits = network.eval()(inputs).logits
+    print("%.9g" % torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).item())
 
 
 def train(folder, text, steps):
@@ -104,8 +126,11 @@ def differ(folder, other):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(other).state_dict()
     worst = 0
     for name, value in transformers.AutoModelForCausalLM.from_pretrained(folder).state_dict().items():
+        value = value[:len(theirs[name])]  # a table of positions may be shorter than the context
         worst = max(worst, ((value - theirs[name]).abs().max() / value.abs().max()).item())
     print("%.3g" % worst)
 
 
-{"make": make, "train": train, "export": export, "logits": logits, "differ": differ}[sys.argv[1]](*sys.argv[2:])
+COMMANDS = {"make": make, "make-gpt2": make_gpt2, "train": train, "loss": loss, "export": export, "logits": logits,
+            "differ": differ}
+COMMANDS[sys.argv[1]](*sys.argv[2:])

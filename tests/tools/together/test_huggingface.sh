@@ -36,20 +36,21 @@ same_losses() {
         END { exit bad || NR != n }' >compared || fail "$1: losses here and in PyTorch: $(cat compared)"
 }
 
-# check NAME STEPS: trained by ghp and by PyTorch from the same folder
+# check NAME STEPS [DATA BATCH]: trained by ghp and by PyTorch from the same folder, in samples of 64 positions
 check() {
-    local name=$1 steps=$2
-    run "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$name" -o "$name.profile" || return
-    run "$GHP_BIN/ghp-plan" "$name" --profile "$name.profile" --workers 1 --batch 8 -o "$name.json" || return
-    run mpirun -n 1 "$GHP_BIN/ghp-run" "$name.json" --data bytes:text --steps "$steps" --lr 0.1 --momentum 0.9 \
+    local name=$1 steps=$2 data=${3:-bytes:text} batch=${4:-8}
+    run "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$name@64" -o "$name.profile" ||
+        return
+    run "$GHP_BIN/ghp-plan" "$name@64" --profile "$name.profile" --workers 1 --batch "$batch" -o "$name.json" || return
+    run mpirun -n 1 "$GHP_BIN/ghp-run" "$name.json" --data "$data" --steps "$steps" --lr 0.1 --momentum 0.9 \
         --threads 1 --numerics exact --metrics "$name.metrics" --checkpoint "$name.checkpoint" || return
     run "$GHP_BIN/ghp-inspect" "$name.json" --export-hf "$name.ours" \
         --weights "$name.checkpoint/checkpoint.safetensors" || return
     # what was written is read again: the loss goes on where it was
-    run "$GHP_BIN/ghp-plan" "$name.ours" --profile "$name.profile" --workers 1 --batch 8 -o again.json || return
-    run mpirun -n 1 "$GHP_BIN/ghp-run" again.json --data bytes:text --steps 1 --threads 1 --numerics exact \
+    run "$GHP_BIN/ghp-plan" "$name.ours" --profile "$name.profile" --workers 1 --batch "$batch" -o again.json || return
+    run mpirun -n 1 "$GHP_BIN/ghp-run" again.json --data "$data" --steps 1 --threads 1 --numerics exact \
         --metrics again || return
-    run "$python" "$program" train "$name" text "$steps" || return
+    run "$python" "$program" train "$name" "${data#*:}" "$steps" || return
     cp out "$name.theirs"
     cat "$name.metrics" again >ours
     same_losses "$name" ours "$name.theirs"
@@ -60,6 +61,13 @@ check gpt-nano 10
 check llama-nano 10
 check gpt-tied 10
 check llama-tied 10
+# 124 million weights and 50257 ids, in 6 GB; what ghp wrote has the same loss in transformers
+if full && run "$python" "$program" make-gpt2 && check gpt2 1 tokens:gpt2.ids 1 &&
+    run "$python" "$program" loss gpt2.ours gpt2.ids; then
+    echo "gpt2: losses by ghp $(losses ours | tr '\n' ' ')by PyTorch $(tr '\n' ' ' <gpt2.theirs)read back $(cat out)"
+    paste out <(tail -n 1 gpt2.theirs) | awk '{ d = $1 - $2; exit !(d <= 1e-5 * $2 && -d <= 1e-5 * $2) }' ||
+        fail "gpt2: transformers' loss of what ghp wrote is $(cat out), of their own $(tail -n 1 gpt2.theirs)"
+fi
 
 # check_onnx NAME HOW OPSET [@POSITIONS]: the same network as torch writes it to ONNX, by one of its two exporters,
 # trained by ghp; every step's loss is PyTorch's, so that the gradients of all tensors are

@@ -44,14 +44,17 @@ trained() {
 
 heads='*attn.?=out:4,*attn.heads=channel:4,*attn.c_proj=in:4'
 features='*mlp.c_fc=out:4,*mlp.act=channel:4,*mlp.c_proj=in:4'
-vocabulary='wte=rows:4,lm_head=out:4'
+vocabulary='wte=rows:4,lm_head=out:4,loss=channel:4'
+positions='wpe=position:4,*ln_*=position:4,*add_?=position:4' # between the pairs of products
 llama_heads='*.?_proj=out:2,*.?_rotary=channel:2,*.self_attn.heads=channel:2,*.o_proj=in:2' # of 2 key/value heads
 llama_features='*.gate_proj=out:4,*.up_proj=out:4,*.mlp.act=channel:4,*.mlp.gated=channel:4,*.down_proj=in:4'
-llama_vocabulary='embed_tokens=rows:4,lm_head=out:4'
+llama_vocabulary='embed_tokens=rows:4,lm_head=out:4,loss=channel:4'
+llama_positions='*norm=position:4,*add_?=position:4'
 
-trained gpt.64.64.none.all 4 --force "$heads,$features,$vocabulary"
+trained gpt.64.64.none.all 4 --force "$heads,$features,$vocabulary,$positions"
 trained gpt.48.32.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 # less than the context
-trained gpt-tied.64.64.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 --force wte=rows:2
+trained gpt-tied.64.64.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 --force wte=rows:2 # copies of the table
+trained gpt-tied.64.64.none.rows 4 --force 'wte=rows:4,loss=channel:4'
 trained gpt.64.64.37.data 4 --strategy data
 trained llama.64.32.none.heads 4 --force "$llama_heads"
 for bits in 32 64; do
@@ -68,13 +71,20 @@ for bits in 32 64; do
     trained gpt.64.$bits.none.heads 4 --force "$heads"
     trained gpt.64.$bits.none.features 4 --force "$features"
     trained gpt.64.$bits.none.vocabulary 4 --force "$vocabulary"
-    trained gpt-tied.64.$bits.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2
-    trained gpt.64.$bits.37.all 4 --force "$heads,$features,$vocabulary"
+    trained gpt.64.$bits.none.positions 4 --force "$heads,$features,$positions,loss=position:4"
+    trained gpt.64.$bits.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2
+    trained gpt.64.$bits.37.all 4 --force "$heads,$features,$vocabulary,$positions"
+    trained gpt.64.$bits.37.positions 4 --force "$heads,$features,$positions,loss=position:4"
+    trained gpt-tied.64.$bits.37.rows 4 --force "$heads,$features,wte=rows:4,loss=channel:4"
+    trained gpt-tied.64.$bits.none.channels 4 --force wte=out:4
+    trained gpt-tied.64.$bits.37.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 --sync sharded
+    trained llama-tied.64.$bits.none.stages 4 --stages 2,layers.1.input_layernorm:2 --micro-batches 4
     trained llama.64.$bits.none.features 4 --force "$llama_features"
     trained llama.64.$bits.none.vocabulary 4 --force "$llama_vocabulary"
     trained llama.64.$bits.none.stages 4 --stages 2,layers.1.input_layernorm:2 --micro-batches 2 \
         --force '*.?_proj=out:2,*.o_proj=in:2'
-    trained llama.64.$bits.37.all 4 --force "$llama_heads,$llama_features,$llama_vocabulary"
+    trained llama.64.$bits.37.all 4 --force "$llama_heads,$llama_features,$llama_vocabulary,$llama_positions"
+    trained llama-tied.64.$bits.none.rows 4 --force embed_tokens=rows:4,loss=channel:4
 done
 # gpt-nano on the texts of licenses, 500 steps on four workers; the windows come in the order of the seed
 prose() {
