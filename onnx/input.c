@@ -45,8 +45,8 @@ static bool says_multiple(const struct ghp_onnx_file *file, int64_t of)
     return false;
 }
 
-/* What stands for a symbolic batch of token ids: their masks are computed for each sample, so it is the least prime that
- * divides no size in the file. */
+/* What stands for a symbolic batch of token ids: their masks are computed for each sample, so it is the least prime
+ * that divides no size in the file. */
 static int64_t small_batch(const struct ghp_onnx_file *file, int64_t positions)
 {
     static const int64_t primes[] = {5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47};

@@ -96,7 +96,6 @@ enum ghp_status ghp_file_read(const char *path, char **text, size_t *n)
     return GHP_OK;
 }
 
-/* Writes n bytes; 0 or an errno. */
 /* Whether one of the marks is among the n bytes. */
 static bool has_mark(const char *bytes, size_t n, const char *marks)
 {
@@ -128,6 +127,7 @@ enum ghp_status ghp_file_check_replaced(const char *path, const char *marks)
                     path);
 }
 
+/* Writes n bytes; 0 or an errno. */
 static int write_all(int fd, const char *bytes, size_t n)
 {
     while (n > 0) {

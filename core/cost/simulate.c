@@ -3,8 +3,8 @@
  * Compute and communication stream work through the list. While both are busy each runs slower by the profile's overlap
  * slowdowns; a blocking reshard concurrent with a reduction shares the link, and waits for what is queued there.
  * Several workers (one a stage) wait for each other through their sends and receives, to take the norm of all gradients
- * together, and to sum gradients of parameters that two stages have. Every rule here only asks that certain other instructions are done, or all have come to one, so
- * whether all can go on does not depend on how long anything takes. */
+ * together, and to sum gradients of parameters that two stages have. Every rule here only asks that certain other
+ * instructions are done, or that all have come to one, so deadlock does not depend on timing. */
 #include "core/cost/simulate_private.h"
 
 #include <math.h>
@@ -109,7 +109,7 @@ static bool both_have_come(const struct machine_state *s, int step, int layer)
     return true;
 }
 
-/* Whether the lane's next instruction may start now. */
+/* Whether the stream's next instruction may start now. */
 static bool ready(const struct machine_state *s, const struct actor *a, enum ghp_stream stream)
 {
     const struct stream_state *stream_state = &a->streams[stream];
@@ -151,7 +151,7 @@ static bool transfers(const struct actor *a)
     return a->mail.carried >= 0 || a->mail.arriving > 0;
 }
 
-/* Slowdown of each lane's running instruction. */
+/* Slowdown of each stream's running instruction. */
 static void slowdowns(const struct machine_state *s, const struct actor *a, double slow[2])
 {
     const struct stream_state *reduction = &a->streams[GHP_STREAM_COMM];

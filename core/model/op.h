@@ -158,8 +158,8 @@ struct ghp_op_facts {
     int32_t (*source)(const struct ghp_local *local, const int64_t out[3]);
 
     /* ---- division ---- */
-    /* The channels that a split other than data and position divides; of full 1; 0: the operation does not take it. NULL: each
-     * channel depends on itself alone (ghp_divides_channels). */
+    /* The channels that a split other than data and position divides; of full 1; 0: the operation does not take it.
+     * NULL: each channel depends on itself alone (ghp_divides_channels). */
     int64_t (*divides)(const struct ghp_layer *layer, enum ghp_split_kind kind);
     /* Whether workers may have positions of a sequence each: every position depends on itself alone. Not said of
      * matrix products and tables, whose weights would be summed as by data. */

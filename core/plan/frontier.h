@@ -7,8 +7,8 @@
  * *min-marginals*: for each choice (and pair) the least sum of any assignment that contains it, all in one sweep.
  *
  * Where three or more chains lead from one node to another (queries, keys and values, from a norm to their attention),
- * the nodes inside are *folded* first: for each pair of choices at the two ends the least of what is between. The chains
- * then cost their own tables, and not the product of all.
+ * the nodes inside are *folded* first: for each pair of choices at the two ends the least of what is between. The
+ * chains then cost their own tables, and not the product of all.
  *
  * Not for wide graphs: a table has the product of the frontier's choice counts as entries, and ghp_frontier_set
  * refuses beyond GHP_FRONTIER_MOST.

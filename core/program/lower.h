@@ -109,7 +109,7 @@ struct ghp_instr_scratch {
 enum ghp_status ghp_lower_scratch(const struct ghp_lowering *how, const struct ghp_instr *instr,
                                   struct ghp_instr_scratch *scratch);
 
-/* Whether the layer adds its weight gradients to those that a layer tied to it, behind it in the same stage, has made. */
+/* Whether the layer adds its weight gradients to those that a layer tied to it, later in the same stage, has made. */
 bool ghp_lower_adds_weight_gradient(const struct ghp_lowering *how, int layer);
 
 /* Points (program.h). */

@@ -64,7 +64,7 @@ enum ghp_buffer_kind {
     GHP_BUFFER_STATS_DELTA, /* by what a step's ghost batches move them, inside a bucket's buffer */
     GHP_BUFFER_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
     GHP_BUFFER_STATS,         /* doubles: batch_norm sums, a loss's rows, which STAT_REDUCE sums */
-    GHP_BUFFER_LABELS,        /* int32, one a sample */
+    GHP_BUFFER_LABELS,        /* int32, one a sample or position */
     GHP_BUFFER_METRICS,       /* GHP_METRIC_COUNT doubles */
     GHP_BUFFER_SQUARES,       /* a double: sum of the squares of all gradients of the step */
     GHP_BUFFER_SCRATCH,       /* of one instruction */

@@ -2,9 +2,9 @@
  * whom.
  *
  * Stages have other worker counts and layouts. In each group every sender gives every receiver the samples, positions
- * and channels that both hold: one message a pair that shares any. Of equal copies each sends its own share of the samples;
- * partial sums are all sent, and added by the receiver in the order of the senders. The geometry here is what the cost,
- * the buffers' sizes and the executor's messages are made of.
+ * and channels that both hold: one message a pair that shares any. Of equal copies each sends its own share of the
+ * samples; partial sums are all sent, and added by the receiver in the order of the senders. The geometry here is what
+ * the cost, the buffers' sizes and the executor's messages are made of.
  *
  * Tested  tests/core/sharding/test_transfer.c (against tensors moved by hand) */
 #ifndef GHP_CORE_SHARDING_TRANSFER_H

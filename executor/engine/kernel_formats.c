@@ -1,4 +1,4 @@
-/* executor/engine/kernel_memory_formats.c - see engine/kernel_memory_formats.h. */
+/* executor/engine/kernel_formats.c - see engine/kernel_formats.h. */
 #include "executor/engine/kernel_formats.h"
 
 bool ghp_memory_format_weights(const struct ghp_backend_ops *ops, const struct ghp_backend *backend,

@@ -1,4 +1,4 @@
-/* executor/engine/kernel_memory_formats.h - the memory formats that one operation's kernels may have, and what they
+/* executor/engine/kernel_formats.h - the memory formats that one operation's kernels may have, and what they
  * take.
  *
  * Which of them a program gives an operation is core/program/memory_format.h's to decide. */

@@ -14,7 +14,7 @@
 
 /* form   n_dims 4, the first two multiples of GHP_BLOCK_CHANNELS; float
  *
- * Local. Tested tests/executor/backend/test_memory_formats.c */
+ * Local. Tested tests/executor/backend/test_memory_format.c */
 void ghp_weight_blocks_put(const struct ghp_param_descriptor *descriptor, const void *plain,
                            void *nchw16c);
 void ghp_weight_blocks_get(const struct ghp_param_descriptor *descriptor, const void *nchw16c,

@@ -8,7 +8,7 @@
  * onnx/network.h takes such a path to ghp_hf_load, so every tool reads folders where it reads models. What is mapped to
  * what, and what is refused: docs/huggingface.md.
  *
- * Tested  tests/onnx/huggingface/test_load.c, tests/onnx/huggingface/test_weights.c,
+ * Tested  tests/onnx/huggingface/test_weights.c, tests/onnx/huggingface/test_save.c,
  * tests/tools/together/test_huggingface.sh */
 #ifndef GHP_ONNX_HUGGINGFACE_HUGGINGFACE_H
 #define GHP_ONNX_HUGGINGFACE_HUGGINGFACE_H

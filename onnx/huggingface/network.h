@@ -38,7 +38,7 @@ struct ghp_hf_named {  /* a network that a path names */
 /* network   released by the caller; zeroed on failure
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/onnx/huggingface/test_network.c */
+ * Tested    tests/onnx/huggingface/test_weights.c */
 enum ghp_status ghp_hf_network_make(const struct ghp_hf_config *config,
                                     const struct ghp_hf_named *named,
                                     struct ghp_hf_network *network);

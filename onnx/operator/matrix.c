@@ -31,8 +31,8 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_weight_from(im, node, *w);
 }
 
-/* Over the last axis: of vectors and sequences a linear layer, of more axes a convolution of one pixel. w is [K][C]; the
- * output has the axes of x, also where samples and positions are joined. */
+/* Over the last axis: of vectors and sequences a linear layer, of more axes a convolution of one pixel. w is [K][C];
+ * the output has the axes of x, also where samples and positions are joined. */
 static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                   struct ghp_onnx_array *x, struct ghp_onnx_source *w, int *layer)
 {

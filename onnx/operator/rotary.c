@@ -1,4 +1,5 @@
-/* onnx/operator/rotary.c - rotary positions, of a node or of the nodes that it is written out in (onnx/pattern/rotary.c).
+/* onnx/operator/rotary.c - rotary positions, of one node, or of several into which it is written out
+ * (onnx/pattern/rotary.c).
  *
  * Files have tables of cosines and sines; ghp has the base of which they are made, and refuses other tables. */
 #include "onnx/operator/operator.h"

@@ -1,4 +1,4 @@
-/* profiler/run/memory_memory_formats.c - in which formats programs of the models can have each operation's tensors. */
+/* profiler/run/memory_formats.c - in which formats programs of the models can have each operation's tensors. */
 #include "profiler/run/run_private.h"
 
 #include "core/program/memory_format.h"

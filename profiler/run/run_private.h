@@ -40,7 +40,7 @@ enum ghp_status ghp_profiling_note_concurrent(struct ghp_profiling *run);
 /* An earlier file first: its entries are by its workers' speeds, so the work list must be by these too. */
 enum ghp_status ghp_profiling_collect(struct ghp_profiling *run);
 
-/* ---- run/memory_memory_formats.c ---- */
+/* ---- run/memory_formats.c ---- */
 
 /* The formats in which the work list's operations are measured: those that programs of the models can have them in.
  * Local */

@@ -11,7 +11,7 @@
  *
  *     collect -> predict (rank 0) -> measure -> rows, sums, table          ghp_validation_run does all but the table
  *
- * Tested  tests/profiler/validate/test_validation_out.c, tests/tools/profile/test_validation_out.sh */
+ * Tested  tests/profiler/validate/test_validation.c, tests/tools/profile/test_validation.sh */
 #ifndef GHP_PROFILER_VALIDATE_VALIDATION_H
 #define GHP_PROFILER_VALIDATE_VALIDATION_H
 

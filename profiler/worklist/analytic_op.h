@@ -5,7 +5,7 @@
  * for each kind of operation and pass, both >= 0, with the least squares of relative errors: small images with many
  * weights take their time by the bytes, large ones by the FLOPs, and one rate for both is wrong by several times.
  *
- * Private to profiler/.  Tested  tests/profiler/worklist/test_op_analytic.c */
+ * Private to profiler/.  Tested  tests/profiler/worklist/test_analytic_op.c */
 #ifndef GHP_PROFILER_WORKLIST_ANALYTIC_OP_H
 #define GHP_PROFILER_WORKLIST_ANALYTIC_OP_H
 

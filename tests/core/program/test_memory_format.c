@@ -1,4 +1,4 @@
-/* tests/core/program/test_memory_formats.c - which tensors are decided to lie blocked, against all labellings of small
+/* tests/core/program/test_memory_format.c - which tensors are decided to lie blocked, against all labellings of small
  * networks, each lowered and costed by itself, also with layers split by channels; what passes between stages stays
  * plain; a profile that does not say enough decides nothing.
  *

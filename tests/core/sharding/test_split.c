@@ -1,8 +1,9 @@
 /* tests/core/sharding/test_split.c - layouts of splits, and every layout change against what it must do to real
  * tensors.
  *
- * The oracle: tensors whose element is its own global (sample, position, channel) number are laid out by hand for every worker;
- * each change of layout is then carried out step by step on all workers and must end in the layout laid out by hand. */
+ * The oracle: tensors whose element is its own global (sample, position, channel) number are laid out by hand for every
+ * worker; each change of layout is then carried out step by step on all workers and must end in the layout laid out by
+ * hand. */
 #include "core/sharding/split.h"
 #include "core/sharding/stage.h"
 #include "tests/check.h"

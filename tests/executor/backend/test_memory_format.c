@@ -1,4 +1,4 @@
-/* tests/executor/backend/test_memory_formats.c - operations on blocked tensors against the reference on plain ones,
+/* tests/executor/backend/test_memory_format.c - operations on blocked tensors against the reference on plain ones,
  * every way that a backend says it has; and which tensors of a program are made blocked.
  *
  * Bound of sums: as in test_onednn.c, 16 (4 + sqrt(m)) eps of the tensor's root-mean-square size, for Winograd among

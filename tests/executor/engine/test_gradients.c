@@ -1,7 +1,7 @@
 /* Gradients of whole networks are the loss's slopes: along each tensor's gradient g the loss falls by |g|^2, by a
  * central difference in double. That says what no comparison of two plans can, which share their program's mistakes:
- * that every gradient that flows into a tensor is added once, and read before another is added to it; and that gradients
- * are of the mean of the labels that are not ignored.
+ * that every gradient that flows into a tensor is added once, and read before another is added to it; and that
+ * gradients are of the mean of the labels that are not ignored.
  *
  * Bound: steps of h = 1e-5 |g| leave h^2 of the third derivative and 1e-16 / h of rounding, some 1e-9 of the slope; a
  * lost or doubled gradient changes it by its own size. */

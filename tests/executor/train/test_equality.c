@@ -1,9 +1,10 @@
 /* ghp-test: np=2,3 np_full=1,4 timeout=300
  *
- * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed splits,
- * of sequences also tensor with sequence parallelism, of a plain, a residual (batch norm, dropout), a gated (products, views, pads), a much joined network and three of
- * sequences (one with tied weights), in double on the reference backend and in float on the fast one; a second run
- * gives the same bits; replicas hold the same bits; and each deliberate fault is caught. */
+ * The headline test: every plan trains like one worker. Data, output, input, one-weird-trick and arbitrary mixed
+ * splits, of sequences also tensor with sequence parallelism. Networks: a plain, a residual (batch norm, dropout), a
+ * gated (products, views, pads), a much joined one and three of sequences (one with tied weights). In double on the
+ * reference backend and in float on the fast one; a second run gives the same bits; replicas hold the same bits; and
+ * each deliberate fault is caught. */
 #include "executor/state/parameters.h"
 #include "executor/train/verify.h"
 #include "tests/check.h"

@@ -1,4 +1,4 @@
-/* tests/planner/build/test_memory_formats.c - plans in blocks of channels: what a plan says is what its costs are of,
+/* tests/planner/build/test_memory_format.c - plans in blocks of channels: what a plan says is what its costs are of,
  * in the file and after it, layers split by channels among them; where stages hand over what would lie blocked, it is
  * made again without. ghp-test: timeout=120 */
 #include "core/base/file.h"

@@ -1,4 +1,4 @@
-/* tests/profiler/run/test_measured_memory_formats.c - in which pairs of formats operations are measured: those of
+/* tests/profiler/run/test_memory_formats.c - in which pairs of formats operations are measured: those of
  * layers split by channels too, wherever their slices are whole blocks; nothing beside a local response norm; nothing
  * without a choice. */
 #include "profiler/run/run_private.h"

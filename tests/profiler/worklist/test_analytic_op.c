@@ -1,4 +1,4 @@
-/* tests/profiler/worklist/test_op_analytic.c - the analytic model of a kind finds the two rates that made its
+/* tests/profiler/worklist/test_analytic_op.c - the analytic model of a kind finds the two rates that made its
  * measurements, stays above nothing, and knows what it does not know. */
 #include "profiler/worklist/analytic_op.h"
 #include "tests/check.h"
