@@ -68,8 +68,8 @@ struct ghp_alternative {
     struct ghp_break_even break_even[GHP_QUANTITY_COUNT];
 };
 
-/* Whether plans tell a layer's other splits where it has any: of products with weights, tables and attention, and of the
- * loss of a sequence. */
+/* Whether plans tell a layer's other splits where it has any: of products with weights, tables and attention, and of
+ * the loss of a sequence. */
 bool ghp_layer_tells_splits(const struct ghp_layer *layer);
 
 /* Whether a layer is one of a language model's ends: an embedding, or a linear layer that makes the loss's classes. */

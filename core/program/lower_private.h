@@ -143,7 +143,7 @@ enum ghp_status ghp_emit_layer_update(const struct ghp_emitter *e, int layer,
                                       struct ghp_split split, int point);
 /* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's strip. */
 enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split);
-/* Those of parameters whose owner is in an earlier stage: at the end of the step, since that stage makes its own last. */
+/* Those of parameters whose owner is in an earlier stage, which makes its own gradients last: at the end of the step. */
 enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e);
 /* The labels alone, in a last stage that does not load the samples. */
 enum ghp_status ghp_emit_labels(const struct ghp_emitter *e);

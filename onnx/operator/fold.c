@@ -391,7 +391,8 @@ static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct g
         return ghp_onnx_fail(im, node, "takes from axes that ghp does not follow; fold it");
     for (int d = 0; d < n; ++d)
         dims[d] = d < places->n - 1 ? places->dims[d] : x->dims[d - (places->n - 1) + (int)depth];
-    if (!ghp_onnx_sized(n, dims)) return ghp_onnx_fail(im, node, "makes too large a constant");
+    if (!ghp_onnx_sized(n, dims))
+        return ghp_onnx_fail(im, node, "makes too large a constant; fold it in the file");
     GHP_TRY(ghp_onnx_values(im, x, &from));
     GHP_TRY(ghp_onnx_values(im, places, &place));
     for (int d = (int)depth; d < x->n; ++d)

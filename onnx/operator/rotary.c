@@ -184,7 +184,8 @@ static enum ghp_status check_places(struct ghp_onnx_import *im, const struct ghp
     for (int64_t i = 0; in_order && i < ghp_onnx_elements(places); ++i)
         in_order = values[i] == (double)(i % positions);
     if (in_order) return GHP_OK;
-    return ghp_onnx_fail(im, node, "counts positions other than 0, 1, 2 and so on");
+    return ghp_onnx_fail(im, node,
+                         "counts positions other than 0, 1, 2 and so on; ghp has no others");
 }
 
 /* A table of half as many numbers as a head has channels, a row a position. */

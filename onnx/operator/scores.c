@@ -111,7 +111,8 @@ enum ghp_status ghp_onnx_scores_over(struct ghp_onnx_import *im, const struct gh
     GHP_TRY(scores_in(im, node, 0, &scores));
     GHP_TRY(ghp_onnx_uniform(im, ghp_onnx_in(im, node, 1), &uniform, &value));
     if (!uniform || value == 0)
-        return ghp_onnx_fail(im, node, "divides scores of an attention by more than one number");
+        return ghp_onnx_fail(
+            im, node, "divides scores of an attention by zero or by several numbers; use one");
     scores.scale /= value;
     return hand_on(im, node, 0, scores);
 }

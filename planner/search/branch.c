@@ -115,8 +115,8 @@ static bool promises_more(struct search *s, double *least)
 /* Where blocks repeat, the mean plan mixes plans that treat all of them alike, and better ones treat some so and some
  * so. Of the plans that are `a` in a run of layers and `b` elsewhere, evaluates the one whose constraints promise most.
  *
- * length   layers of the run, which may begin anywhere; 0: it begins with the first layer and ends anywhere. Of a deep network
- *          not every layer is tried, but about MOST_CUTS of them */
+ * length   layers of the run, which may begin anywhere; 0: it begins with the first layer and ends anywhere. Of a deep
+ *          network not every layer is tried, but about MOST_CUTS of them */
 static enum ghp_status cross(struct search *s, const int *a, const int *b, int length)
 {
     const int n = s->job->in->n_layers;

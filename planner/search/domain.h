@@ -20,13 +20,13 @@ enum ghp_status ghp_domain_copy(const struct ghp_domain *from, struct ghp_domain
 void ghp_domain_release(struct ghp_domain *domain);
 
 int ghp_domain_count(const struct ghp_domain *domain, int layer); /* choices of a layer in play */
-bool ghp_domain_has(const struct ghp_domain *domain,
-                    const int *choice); /* whether a plan belongs */
+/* Whether a plan belongs. */
+bool ghp_domain_has(const struct ghp_domain *domain, const int *choice);
 /* The same, quick for plans that stay out for the same reason: *excluded is the layer whose choice was out last time
  * (0: none was yet), and receives the one that is now. */
 bool ghp_domain_has_still(const struct ghp_domain *domain, const int *choice, int *excluded);
 void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice); /* this choice only */
-/* The same of a layer and of those that use its parameters; returns whether these have such choices in play. */
+/* Fixes a layer and those that use its parameters; returns whether these have choices in play that go with it. */
 bool ghp_domain_fix_tied(struct ghp_domain *domain, int owner, int choice);
 void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice);
 

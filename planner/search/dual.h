@@ -32,9 +32,8 @@ struct ghp_dual {
     struct ghp_weights weights;
     struct ghp_accumulated_cost mean; /* scratch */
     int n_columns;
-    int *choice; /* n_columns x n_layers */
-    int *
-        excluded; /* a column: the layer that keeps it out of the domains at hand (search/domain.h) */
+    int *choice;   /* n_columns x n_layers */
+    int *excluded; /* a column: which layer keeps it out of the domains (search/domain.h) */
     struct ghp_accumulated_cost *accumulated;
     int n_constraints;
     struct ghp_constraint *constraints;
