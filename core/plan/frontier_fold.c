@@ -69,6 +69,7 @@ static bool ascending(const struct ghp_frontier_graph *graph)
 static void find_folds(struct ghp_frontier *f, struct ends *ends, bool *folded)
 {
     const struct ghp_frontier_graph *graph = &f->graph;
+    const bool sorted = ascending(graph);
 
     for (int e = 0; e < graph->n_edges; ++e) {
         struct ends *from = &ends[graph->edges[e].from], *to = &ends[graph->edges[e].to];
@@ -76,7 +77,7 @@ static void find_folds(struct ghp_frontier *f, struct ends *ends, bool *folded)
         ++from->n_out, from->out = e;
         ++to->n_in, to->in = e;
     }
-    for (int e = 0; e < graph->n_edges && ascending(graph); ++e)
+    for (int e = 0; sorted && e < graph->n_edges; ++e)
         if (e == 0 || graph->edges[e].to != graph->edges[e - 1].to)
             fold_before(f, ends, graph->edges[e].to, e, folded);
 }

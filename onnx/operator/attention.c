@@ -154,7 +154,7 @@ static enum ghp_status check_attended(const struct ghp_onnx_import *im,
                                  " heads of keys or values to other than the %" PRId64
                                  " of queries; repair the file",
                                  heads[i].n, heads[0].n);
-    if (scale != 0 && fabs(scale - usual) > 1e-4 * usual)
+    if (scale != 0 && !(fabs(scale - usual) <= 1e-4 * usual))
         return ghp_onnx_fail(im, node,
                              "scales its scores by %g; ghp does by %g, 1 over the root of a head's "
                              "channels",

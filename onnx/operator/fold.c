@@ -141,36 +141,36 @@ enum ghp_status ghp_onnx_fold(struct ghp_onnx_import *im, const struct ghp_onnx_
 
 /* ---- the functions ---- */
 
-#define UNARY(name, of)                                                                            \
+#define FOLDED(name, of)                                                                           \
     static double name(const double *x, int n)                                                     \
     {                                                                                              \
         (void)n;                                                                                   \
         return of;                                                                                 \
     }
 
-UNARY(equal, x[0] == x[1])
-UNARY(less, x[0] < x[1])
-UNARY(less_or_equal, x[0] <= x[1])
-UNARY(greater, x[0] > x[1])
-UNARY(greater_or_equal, x[0] >= x[1])
-UNARY(both, x[0] != 0 && x[1] != 0)
-UNARY(either, x[0] != 0 || x[1] != 0)
-UNARY(one_of, (x[0] != 0) != (x[1] != 0))
-UNARY(negated, x[0] == 0)
-UNARY(is_nan, isnan(x[0]))
-UNARY(minus, -x[0])
-UNARY(magnitude, fabs(x[0]))
-UNARY(inverse, 1 / x[0])
-UNARY(square_root, sqrt(x[0]))
-UNARY(exponential, exp(x[0]))
-UNARY(sine, sin(x[0]))
-UNARY(cosine, cos(x[0]))
-UNARY(round_down, floor(x[0]))
-UNARY(round_up, ceil(x[0]))
-UNARY(power, pow(x[0], x[1]))
-UNARY(chosen, x[0] != 0 ? x[1] : x[2])
-UNARY(remainder_of, x[1] == 0 ? 0 : x[0] - x[1] * floor(x[0] / x[1]))
-UNARY(remainder_c, x[1] == 0 ? 0 : fmod(x[0], x[1]))
+FOLDED(equal, x[0] == x[1])
+FOLDED(less, x[0] < x[1])
+FOLDED(less_or_equal, x[0] <= x[1])
+FOLDED(greater, x[0] > x[1])
+FOLDED(greater_or_equal, x[0] >= x[1])
+FOLDED(both, x[0] != 0 && x[1] != 0)
+FOLDED(either, x[0] != 0 || x[1] != 0)
+FOLDED(one_of, (x[0] != 0) != (x[1] != 0))
+FOLDED(negated, x[0] == 0)
+FOLDED(is_nan, isnan(x[0]))
+FOLDED(minus, -x[0])
+FOLDED(magnitude, fabs(x[0]))
+FOLDED(inverse, 1 / x[0])
+FOLDED(square_root, sqrt(x[0]))
+FOLDED(exponential, exp(x[0]))
+FOLDED(sine, sin(x[0]))
+FOLDED(cosine, cos(x[0]))
+FOLDED(round_down, floor(x[0]))
+FOLDED(round_up, ceil(x[0]))
+FOLDED(power, pow(x[0], x[1]))
+FOLDED(chosen, x[0] != 0 ? x[1] : x[2])
+FOLDED(remainder_of, x[1] == 0 ? 0 : x[0] - x[1] * floor(x[0] / x[1]))
+FOLDED(remainder_c, x[1] == 0 ? 0 : fmod(x[0], x[1]))
 
 static double greatest(const double *x, int n)
 {

@@ -93,7 +93,7 @@ enum ghp_status ghp_onnx_scores_times(struct ghp_onnx_import *im, const struct g
 
     GHP_TRY(scores_in(im, node, at, &scores));
     GHP_TRY(ghp_onnx_uniform(im, by, &uniform, &value));
-    if (uniform) {
+    if (uniform && value != 0) {
         scores.scale *= value;
         return hand_on(im, node, at, scores);
     }
