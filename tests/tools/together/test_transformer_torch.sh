@@ -13,7 +13,7 @@ script=$GHP_SOURCE/tests/tools/together/transformer_torch.py
     exit 77
 }
 
-"$python" "$script" make gpt gpt-tied llama llama-tied || exit 1
+"$python" "$script" make gpt gpt-tied gpt-odd llama llama-tied || exit 1
 mkdir runs
 
 # trained NETWORK.POSITIONS.BITS.IGNORED.PLAN WORKERS PLAN-OPTION...: the first step's gradients, which are the means
@@ -54,7 +54,7 @@ llama_positions='*norm=position:4,*add_?=position:4'
 trained gpt.64.64.none.all 4 --force "$heads,$features,$vocabulary,$positions"
 trained gpt.48.32.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 # less than the context
 trained gpt-tied.64.64.none.stages 4 --stages 2,h.1.ln_1:2 --micro-batches 2 --force wte=rows:2 # copies of the table
-trained gpt-tied.64.64.none.rows 4 --force 'wte=rows:4,loss=channel:4'
+trained gpt-odd.64.64.none.rows 4 --force 'wte=rows:4,loss=channel:4' # 257 rows
 trained gpt.64.64.37.data 4 --strategy data
 trained llama.64.32.none.heads 4 --force "$llama_heads"
 for bits in 32 64; do

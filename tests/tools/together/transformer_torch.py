@@ -21,10 +21,10 @@ import sys
 import torch
 import torch.nn.functional as F
 
-BLOCKS, WIDTH, HEADS, CONTEXT, VOCABULARY, WINDOWS = 2, 32, 4, 64, 256, 8
+BLOCKS, WIDTH, HEADS, CONTEXT, WINDOWS = 2, 32, 4, 64, 8
 INNER = {"gpt2": 128, "llama": 96}
-NETWORKS = {"gpt": ("gpt2", False), "gpt-tied": ("gpt2", True),
-            "llama": ("llama", False), "llama-tied": ("llama", True)}
+NETWORKS = {"gpt": ("gpt2", False, 256), "gpt-tied": ("gpt2", True, 256), "gpt-odd": ("gpt2", True, 257),
+            "llama": ("llama", False, 256), "llama-tied": ("llama", True, 256)}
 KEYS = {"gpt2": 32, "llama": 16}  # channels of keys and of values
 STEPS, RATE, DECAY, BETAS, CLIP = 10, 0.003, 0.1, (0.9, 0.95), 0.5
 # of a loss, of a norm of all gradients, and of each gradient's tensor in Euclidean norm
@@ -59,14 +59,14 @@ def write_tensors(path, tensors):
             file.write(struct.pack("<%df" % tensor.numel(), *tensor.flatten().tolist()))
 
 
-def shapes(family, tied):
+def shapes(family, tied, vocabulary):
     inner, keys = INNER[family], KEYS[family]
     if family == "gpt2":
         block = {"ln_1.weight": [WIDTH], "ln_1.bias": [WIDTH], "attn.c_attn.weight": [WIDTH, 3 * WIDTH],
                  "attn.c_attn.bias": [3 * WIDTH], "attn.c_proj.weight": [WIDTH, WIDTH], "attn.c_proj.bias": [WIDTH],
                  "ln_2.weight": [WIDTH], "ln_2.bias": [WIDTH], "mlp.c_fc.weight": [WIDTH, inner],
                  "mlp.c_fc.bias": [inner], "mlp.c_proj.weight": [inner, WIDTH], "mlp.c_proj.bias": [WIDTH]}
-        begin, blocks = {"wte.weight": [VOCABULARY, WIDTH], "wpe.weight": [CONTEXT, WIDTH]}, "h"
+        begin, blocks = {"wte.weight": [vocabulary, WIDTH], "wpe.weight": [CONTEXT, WIDTH]}, "h"
         end = {"ln_f.weight": [WIDTH], "ln_f.bias": [WIDTH]}
     else:
         block = {"input_layernorm.weight": [WIDTH], "self_attn.q_proj.weight": [WIDTH, WIDTH],
@@ -74,39 +74,39 @@ def shapes(family, tied):
                  "self_attn.o_proj.weight": [WIDTH, WIDTH], "post_attention_layernorm.weight": [WIDTH],
                  "mlp.gate_proj.weight": [inner, WIDTH], "mlp.up_proj.weight": [inner, WIDTH],
                  "mlp.down_proj.weight": [WIDTH, inner]}
-        begin, blocks, end = {"embed_tokens.weight": [VOCABULARY, WIDTH]}, "layers", {"norm.weight": [WIDTH]}
+        begin, blocks, end = {"embed_tokens.weight": [vocabulary, WIDTH]}, "layers", {"norm.weight": [WIDTH]}
     prefix = {"gpt2": "transformer.", "llama": "model."}[family]
     own = dict(begin)
     for i in range(BLOCKS):
         own.update(("%s.%d.%s" % (blocks, i, name), shape) for name, shape in block.items())
     own.update(end)
     named = {prefix + name: shape for name, shape in own.items()}
-    return named if tied else {**named, "lm_head.weight": [VOCABULARY, WIDTH]}
+    return named if tied else {**named, "lm_head.weight": [vocabulary, WIDTH]}
 
 
-def config(family, tied):
+def config(family, tied, vocabulary):
     if family == "gpt2":
-        return {"model_type": "gpt2", "vocab_size": VOCABULARY, "n_positions": CONTEXT, "n_embd": WIDTH,
+        return {"model_type": "gpt2", "vocab_size": vocabulary, "n_positions": CONTEXT, "n_embd": WIDTH,
                 "n_layer": BLOCKS, "n_head": HEADS, "activation_function": "gelu_new", "attn_pdrop": 0.0,
                 "embd_pdrop": 0.0, "resid_pdrop": 0.0, "tie_word_embeddings": tied}
-    return {"model_type": "llama", "vocab_size": VOCABULARY, "max_position_embeddings": CONTEXT, "hidden_size": WIDTH,
+    return {"model_type": "llama", "vocab_size": vocabulary, "max_position_embeddings": CONTEXT, "hidden_size": WIDTH,
             "intermediate_size": INNER[family], "num_hidden_layers": BLOCKS, "num_attention_heads": HEADS,
             "num_key_value_heads": HEADS * KEYS[family] // WIDTH, "hidden_act": "silu", "tie_word_embeddings": tied}
 
 
 def make(network):
     """Weights so large that attention looks somewhere, and norms and biases that are not one and zero."""
-    family, tied = NETWORKS[network]
+    family, *rest = NETWORKS[network]
     draw = torch.Generator().manual_seed(5)
     tensors = {}
-    for name, shape in shapes(family, tied).items():
+    for name, shape in shapes(family, *rest).items():
         value = torch.randn(shape, generator=draw)
         norm = len(shape) == 1 and name.endswith(".weight")
         tensors[name] = 1 + 0.1 * value if norm else (0.3 if len(shape) == 2 else 0.1) * value
     os.makedirs(network)
     write_tensors(network + "/model.safetensors", tensors)
     with open(network + "/config.json", "w") as file:
-        json.dump(config(family, tied), file)
+        json.dump(config(family, *rest), file)
 
 
 def make_text():
