@@ -15,7 +15,7 @@
  * and its line in sync.c.
  *
  * Source   part-reduce and part-broadcast: Das et al., arXiv 1602.06709, 2016
- * Tested   tests/core/program/test_lower.c, tests/executor/train/test_sync.c */
+ * Tested   tests/core/program/test_sync.c, tests/executor/train/test_sync.c */
 #ifndef GHP_CORE_PROGRAM_SYNC_H
 #define GHP_CORE_PROGRAM_SYNC_H
 
