@@ -257,8 +257,8 @@ static void check_written_out(void)
             begin_sequence(17);
             put_qkv(true);
             put_constants();
-            put_scores(scale, "q", "k");
-            put_weights(masked, "v");
+            put_scores((enum scale)scale, "q", "k");
+            put_weights((enum masked)masked, "v");
             put_end();
             means("y", 8, masked != UNMASKED);
         }
@@ -295,7 +295,7 @@ static void check_repeated(void)
         constant("all heads", GHP_ONNX_INT64, 1, (int64_t[]){4}, heads);
         put_repeated("k.all", "k", of_k);
         put_repeated("v.all", "v", of_v);
-        put_scores(scale, "q", "k.all");
+        put_scores((enum scale)scale, "q", "k.all");
         put_weights(FILLED, "v.all");
         put_end();
         means("y", 8, true);
