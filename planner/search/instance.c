@@ -515,8 +515,10 @@ void ghp_instance_choose(const struct ghp_instance *instance, int layer, int i, 
     bool shares = model->layers[layer].tied > 0 || model->layers[layer].shared;
 
     for (int v = 0; v < instance->n_layers && shares; ++v)
-        if (ghp_model_owner(model, v) == ghp_model_owner(model, layer))
+        if (ghp_model_owner(model, v) == ghp_model_owner(model, layer)) {
             choice[v] = ghp_instance_tied_choice(instance, layer, i, v);
+            GHP_ASSERT(choice[v] >= 0); /* domains have choices in pairs */
+        }
     choice[layer] = i;
 }
 
