@@ -51,7 +51,7 @@ struct ghp_peers ghp_transfer_receivers(const struct ghp_transfer *transfer,
 struct ghp_peers ghp_transfer_senders(const struct ghp_transfer *transfer,
                                       const struct ghp_placement *receiver);
 
-/* Whether the receiver needs a buffer to join or add pieces in. */
+/* Whether the receiver needs a buffer to join or add pieces in, or to put them beside padding. */
 bool ghp_transfer_joins(const struct ghp_transfer *transfer);
 
 /* What a worker of the sending (or receiving) stage has to do, by its rank. */

@@ -422,6 +422,31 @@ static void check_remote(struct ghp_comm *world)
     bench_close(&b);
 }
 
+/* The loss is a stage of its own, and the classes that it is sent are divided unevenly. */
+static void check_uneven(struct ghp_comm *world)
+{
+    static const char path[] = GHP_SOURCE_DIR "/tests/executor/tokens.json";
+    const struct bench_numbers numbers = {
+        .ops = ghp_backend_find("reference"), .element_bytes = 8, .batch = BATCH};
+    struct ghp_split splits[64];
+    struct bench b;
+
+    for (int workers = 2; workers <= 3; workers++) {
+        struct ghp_staging s = {.n = 2, .stage = {{.workers = 4 - workers}, {.workers = workers}}};
+
+        CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
+        CHECK(b.model.n_layers <= 64);
+        s.stage[1].first_layer = b.model.n_layers - 1;
+        for (int v = 0; v < b.model.n_layers; v++)
+            splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        splits[b.model.n_layers - 1] = (struct ghp_split){GHP_SPLIT_CHANNEL, workers};
+        b.work.splits = splits;
+        b.work.staging = &s;
+        check_training(&b, world, -3);
+        bench_close(&b);
+    }
+}
+
 CHECK_TEST(program_hash)
 {
     static const char *const examples[] = {"data", "ghp", "model", "owt"};
@@ -437,6 +462,7 @@ CHECK_TEST(program_hash)
     if (transport->control->rank < 4) check_example(examples[transport->control->rank]);
     check_sequence(world);
     check_remote(world);
+    check_uneven(world);
     for (int i = 0; i < n; i++)
         check_drawn(world, i);
     CHECK(seen.fused > n && seen.staged > n / 5 && seen.recomputed > n / 5);
