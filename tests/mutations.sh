@@ -92,7 +92,7 @@ mistake reduction-dropped executor/engine/worker.c \
     's/if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;//' executor/equality:np2
 mistake wrong-scale executor/engine/worker_step.c \
     's/if (w->work.fault == GHP_FAULT_GROUP_SCALE) //' executor/equality:np2
-mistake ignored-counted executor/data/data.c 's/\*labels -= of_sample\[at\] < 0;//' executor/equality:np2 \
+mistake ignored-counted executor/data/data.c 's/\*labels -= of_sample\[at\] < 0;/*labels -= of_sample[at] < -1;/' executor/equality:np2 \
     executor/gradients
 mistake bias-added-twice executor/engine/worker_instr.c \
     's/w->work.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/equality:np2
@@ -126,7 +126,7 @@ mistake gather-not-run executor/engine/worker_concurrent.c \
 mistake average-not-divided executor/engine/worker_replicas.c \
     's/(float)by;/1;/' executor/sync:np2
 mistake average-each-step executor/engine/worker_replicas.c \
-    's/(of->index + 1) % (uint64_t)instr->period == 0/of->index + 1 > 0/' executor/sync:np2
+    's/(of->index + 1) % (uint64_t)instr->period == 0/of->index + 1 > 0 || instr == NULL/' executor/sync:np2
 mistake gradient-of-all-samples executor/engine/worker_step.c \
     's/1.0 \/ (double)labels/1.0 \/ (double)(labels * replicas)/' executor/sync:np2
 mistake relu-not-fused core/program/fuse.c \
