@@ -16,7 +16,7 @@ enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole,
     if (!ghp_onnx_sized(sizes.n, sizes.dims))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "a constant has a negative size or more than 2^40 elements; repair it");
-    memcpy(array->dims, sizes.dims, (size_t)sizes.n * sizeof *sizes.dims);
+    if (sizes.n > 0) memcpy(array->dims, sizes.dims, (size_t)sizes.n * sizeof *sizes.dims);
     ghp_onnx_in_order(array);
     *base = (struct ghp_onnx_base){
         .whole = whole, .elements = ghp_onnx_elements(array), .values = values};
