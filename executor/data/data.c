@@ -149,6 +149,8 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     data->sample_labels = request->sample_labels;
     data->ignores = request->ignores;
     data->ignored_label = request->ignored_label;
+    data->labels_of_one = ghp_alloc((size_t)data->sample_labels, sizeof(*data->labels_of_one));
+    if (data->labels_of_one == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, check_kind(ops, request), fail);
     GHP_TRY_GOTO(status, ops->open(request, rest, data), fail);
     GHP_TRY_GOTO(status, check_data(data, request), fail);
@@ -173,6 +175,7 @@ void ghp_data_close(struct ghp_data *data)
     }
     for (int i = 0; i < GHP_DATA_SET_COUNT; i++)
         ghp_tokens_close(data->tokens[i]);
+    free(data->labels_of_one);
     free(data->value);
     free(data->patterns);
     free(data);
@@ -232,18 +235,11 @@ enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,
 enum ghp_status ghp_data_count_labels(struct ghp_data *data, enum ghp_data_set set,
                                       const int64_t *samples, int64_t n, int64_t *labels)
 {
-    enum ghp_status status = GHP_OK;
-    int32_t *of_sample;
-
     *labels = n * data->sample_labels;
-    if (!data->ignores) return GHP_OK;
-    of_sample = ghp_alloc((size_t)data->sample_labels, sizeof(*of_sample));
-    if (of_sample == NULL) return GHP_NO_MEMORY();
-    for (int64_t i = 0; i < n && status == GHP_OK; i++) {
-        status = ghp_data_labels(data, set, &samples[i], 1, of_sample);
+    for (int64_t i = 0; data->ignores && i < n; i++) {
+        GHP_TRY(ghp_data_labels(data, set, &samples[i], 1, data->labels_of_one));
         for (int64_t at = 0; at < data->sample_labels; at++)
-            *labels -= of_sample[at] < 0;
+            *labels -= data->labels_of_one[at] < 0;
     }
-    free(of_sample);
-    return status;
+    return GHP_OK;
 }

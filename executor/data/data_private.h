@@ -37,8 +37,9 @@ struct ghp_data {
     const struct ghp_data_ops *ops;
     struct ghp_shape shape;
     int64_t sample_labels;
-    int classes;  /* labels are 0 .. classes - 1 */
-    bool ignores; /* one of them is ignored */
+    int32_t *labels_of_one; /* [sample_labels], where labels are counted */
+    int classes;            /* labels are 0 .. classes - 1 */
+    bool ignores;           /* one of them is ignored */
     int64_t ignored_label;
     int64_t count[GHP_DATA_SET_COUNT];
     char text[GHP_DATA_TEXT_BYTES];
