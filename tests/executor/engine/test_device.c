@@ -112,7 +112,8 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
         if (i == 4) {
             CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
             note_loss(worker, t, &n);
-            CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, NULL, &t->evaluation), GHP_OK);
+            CHECK_STATUS(ghp_evaluate(worker, b->data, GHP_DATA_TEST, NULL, &t->evaluation),
+                         GHP_OK);
         }
     }
     CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
@@ -166,6 +167,15 @@ static void norm_over(struct bench *b, int ghost_batch)
             b->model.layers[l].norm.ghost_batch = ghost_batch;
 }
 
+/* Nothing of them stays locked. */
+static void close_all(struct carriers *carriers, struct bench *device, struct bench *host)
+{
+    carriers_close(carriers);
+    bench_close(device);
+    bench_close(host);
+    CHECK_EQ(locked_bytes(), 0);
+}
+
 /* In each kind of plan from `first` on, every `stride`-th. */
 static void check_model(const char *model, int element_bytes, int ghost_batch, int first,
                         int stride)
@@ -185,10 +195,7 @@ static void check_model(const char *model, int element_bytes, int ghost_batch, i
         check_case(&host, &device, &carriers, splits);
         free(splits);
     }
-    carriers_close(&carriers);
-    bench_close(&device);
-    bench_close(&host);
-    CHECK_EQ(locked_bytes(), 0);
+    close_all(&carriers, &device, &host);
 }
 
 /* Slices of positions are cut, exchanged and joined on a device as in host memory. */
@@ -203,10 +210,7 @@ static void check_sequence(const char *model)
     splits = case_sequence_splits(&host.model, host.work.problem, workers);
     check_case(&host, &device, &carriers, splits);
     free(splits);
-    carriers_close(&carriers);
-    bench_close(&device);
-    bench_close(&host);
-    CHECK_EQ(locked_bytes(), 0);
+    close_all(&carriers, &device, &host);
 }
 
 /* Micro-batches; from two workers on two stages, from four on of two workers each. */
@@ -251,10 +255,7 @@ static void check_staged(const char *model, int element_bytes)
         CHECK_EQ(locked_plays(), before);
     }
     free(splits);
-    carriers_close(&carriers);
-    bench_close(&device);
-    bench_close(&host);
-    CHECK_EQ(locked_bytes(), 0);
+    close_all(&carriers, &device, &host);
 }
 
 /* A device that says no graphs: the training goes on without. */
