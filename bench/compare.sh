@@ -52,6 +52,7 @@ fi
 row='%-5s %10s %10s %10s %10s %8s'
 # shellcheck disable=SC2059
 printf "$row\n$row\n" plan memory sent predicted measured error "" MiB MiB ms ms %
+slower=''
 for s in $strategies; do
     case $s in auto) name=ghp ;; owt) name=OWT ;; *) name=$s ;; esac
     awk -v row="$row\n" -v name=$name -v bytes="$(number "$out/$s.run.json" peak_bytes)" \
@@ -61,5 +62,8 @@ for s in $strategies; do
             printf row, name, sprintf("%.1f", bytes / 1048576), sprintf("%.1f", sent / 1048576),
                 sprintf("%.2f", 1e3 * predicted), sprintf("%.2f", 1e3 * measured),
                 sprintf("%+.1f", 100 * (predicted - measured) / measured) }'
+    slower+=$(awk -v name=$name -v ratio="$(number "$out/$s.run.json" compute)" \
+        'BEGIN { if (ratio > 1.1) printf " %s %.2f", name, ratio }')
 done
+[ -z "$slower" ] || echo "# a fixed job took longer after these plans than while profiling, times:$slower"
 echo "# memory and bytes sent are of one worker, and of one step; files are in $out"

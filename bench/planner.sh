@@ -4,7 +4,8 @@
 #
 # usage, from the source tree's root: bench/planner.sh [cases | deep | growth [FOLDER]]
 #   cases    networks of models/ and a chain of 96 repeated blocks, without and with priced memory traffic [default]
-#   deep     96 blocks each: a transformer as wide as GPT-2 774M on 1024 and 4096 workers, convolutions on 1024
+#   deep     96 blocks each: a transformer as wide as GPT-2 774M on 1024 and 4096 workers, convolutions on 1024; with
+#            a time limit of 9 s, on 4096 workers 30 s
 #   growth   vgg16 over 2 to 1024 workers, and chains of 6 to 96 blocks on 1024; drawn into FOLDER, if given, as
 #            workers.svg and layers.svg
 # Seconds are of the processor (user) and of the clock, start-up included: of GHP_REPEATS runs the least of each.
@@ -30,13 +31,13 @@ number() {
     sed -n "s/^ *\"$1\": *\([-+0-9.eE]*\),*\$/\1/p" "$work/plan.txt" | head -n 1
 }
 
-# plan NAME MODEL WORKERS BATCH TRAFFIC: one row
+# plan NAME MODEL WORKERS BATCH TRAFFIC [LIMIT]: one row
 plan() {
     local k
     : >"$work/seconds"
     for ((k = 0; k < repeats; ++k)); do
         { time "$bin/ghp-plan" "$2" --profile "$work/$5.json" --workers "$3" --batch "$4" --json \
-            >"$work/plan.txt"; } 2>>"$work/seconds" || { cat "$work/seconds" >&2; exit 1; }
+            --time-limit "${6:-30}" >"$work/plan.txt"; } 2>>"$work/seconds" || { cat "$work/seconds" >&2; exit 1; }
     done
     read -r clock user < <(awk '{ if (NR == 1 || $1 < c) c = $1; if (NR == 1 || $2 < u) u = $2 } END { print c, u }' \
         "$work/seconds")
@@ -51,7 +52,8 @@ printf "$row$row" network traffic workers batch plans step gap user clock "" "" 
 if [ "$mode" = cases ]; then
     bench/chain.sh 96 mlp >"$work/mlp-96.json"
     for traffic in free 100GB_s; do
-        for case in alexnet:64:4096 vgg16:64:4096 resnet50:64:4096 vgg16:1024:65536 resnet50:1024:65536; do
+        for case in alexnet:64:4096 vgg16:64:4096 resnet50:64:4096 googlenet:64:4096 inception-v3:64:4096 \
+            densenet121:64:4096 vgg16:1024:65536 resnet50:1024:65536; do
             IFS=: read -r network workers batch <<<"$case"
             plan "$network" "models/$network.json" "$workers" "$batch" $traffic
         done
@@ -60,8 +62,8 @@ if [ "$mode" = cases ]; then
 elif [ "$mode" = deep ]; then
     bench/chain.sh 96 gpt >"$work/gpt-96.json"
     bench/chain.sh 96 conv >"$work/conv-96.json"
-    plan conv-96 "$work/conv-96.json" 1024 65536 free
-    plan gpt-96 "$work/gpt-96.json" 1024 4096 free
+    plan conv-96 "$work/conv-96.json" 1024 65536 free 9
+    plan gpt-96 "$work/gpt-96.json" 1024 4096 free 9
     plan gpt-96 "$work/gpt-96.json" 4096 16384 free
 else
     for ((workers = 2; workers <= 1024; workers *= 2)); do

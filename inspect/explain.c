@@ -186,6 +186,21 @@ static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
                      100 * timing->instrs[worst].cost.spread);
 }
 
+/* What becomes of the step where worker 0 computes half as fast. */
+static enum ghp_status put_slow_worker(struct ghp_display *report, const struct ghp_plan *plan)
+{
+    const struct ghp_stragglers one = {.n = 1, .of = {{.rank = 0, .factor = 2}}};
+    struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
+    struct ghp_prediction slowed;
+
+    GHP_TRY(ghp_plan_predict_slowed(&how, plan->splits, &plan->profile, &one, &slowed));
+    ghp_display_line(report,
+                     "a slow worker: with worker 0 computing half as fast the step takes %.4f ms "
+                     "(computing takes %.4f ms; ghp-plan --straggler)",
+                     slowed.step_s * 1e3, plan->predicted.compute_s * 1e3);
+    return GHP_OK;
+}
+
 /* All layers, each with the terms of its own stage; the program is the layer's, or that of the busiest stage. */
 static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan *plan, int layer,
                                const struct ghp_simulation *p)
@@ -194,6 +209,7 @@ static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan
     const struct ghp_program *program = &p->programs.of[stage];
     const struct ghp_timing *timing = &p->timings[stage];
     struct ghp_term *terms = ghp_alloc((size_t)plan->model.n_layers, sizeof *terms);
+    enum ghp_status status = GHP_OK;
 
     if (terms == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < p->programs.n; ++i)
@@ -203,12 +219,13 @@ static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan
     if (layer >= 0) ghp_inspect_choices(report, plan, layer);
     ghp_inspect_break_even(report, plan, layer);
     if (layer < 0) ghp_inspect_crossovers(report, plan);
+    if (layer < 0) status = put_slow_worker(report, plan);
     if (layer >= 0) {
         put_layouts(report, plan, layer, &program->placement);
         put_instrs(report, program, timing, layer);
     }
     free(terms);
-    return GHP_OK;
+    return status;
 }
 
 enum ghp_status ghp_inspect_explain(struct ghp_display *report, const struct ghp_plan *plan,

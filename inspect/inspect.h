@@ -7,7 +7,7 @@
 #ifndef GHP_INSPECT_INSPECT_H
 #define GHP_INSPECT_INSPECT_H
 
-#include "core/plan/plan.h"
+#include "core/plan/plan_set.h"
 #include "inspect/sheet.h"
 
 /* Layers with shapes, weights and forward operations, and their sums. */
@@ -29,6 +29,9 @@ enum ghp_status ghp_inspect_profile(struct ghp_display *report, const struct ghp
  *
  * Returns   GHP_OK; GHP_ERR_INPUT, GHP_ERR_MISSING (the plan carries too little to simulate it); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_plan(struct ghp_display *report, const struct ghp_plan *plan);
+
+/* A row for each number of workers of a set, and which were left out and why. */
+void ghp_inspect_plan_set(struct ghp_display *report, const struct ghp_plan_set *set);
 
 /* The margin over data parallelism and the error, the cost terms of each layer's split, its second best, where it
  * flips.

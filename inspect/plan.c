@@ -111,6 +111,11 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                        ghp_sync_staleness(plan->sync),
                        ghp_sync_equality_text(plan->sync.ops->equality));
     }
+    if (plan->sync.servers > 0)
+        ghp_sheet_note(sheet, "%d server%s, %.2f MiB each: start %d ranks", plan->sync.servers,
+                       plan->sync.servers == 1 ? "" : "s",
+                       (double)plan->predicted.server_bytes * MIB,
+                       plan->problem.workers + plan->sync.servers);
     if (plan->clip_norm > 0)
         ghp_sheet_note(sheet, "gradients are clipped to the norm %g", plan->clip_norm);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)

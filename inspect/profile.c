@@ -351,6 +351,12 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
         ghp_sheet_note(sheet,
                        "a reshard concurrent with a reduction waits %.4g ms for what is queued",
                        profile->overlap.queueing_delay_s * 1e3);
+    if (profile->overlap.arrival_delay_s > 0 || profile->overlap.launch_delay_s > 0)
+        ghp_sheet_note(sheet,
+                       "a reshard behind computing takes %.4g ms more; where a reduction begins, "
+                       "computing stands still %.4g ms",
+                       profile->overlap.arrival_delay_s * 1e3,
+                       profile->overlap.launch_delay_s * 1e3);
     if (profile->analytic.flops_per_s > 0)
         ghp_sheet_note(
             sheet, "analytic model of what has no entry: %.4g flop/s, memory %.4g B/s (0: free)",

@@ -52,6 +52,8 @@ static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, con
     ghp_table_row(t);
     ghp_table_cell(t, "%s", name);
     ghp_table_cell(t, "%.3f", 1e3 * p->step_s);
+    ghp_table_cell(t, "%.2f", 1e3 * p->error_s);
+    ghp_table_cell(t, "%.0f", 100 * p->measured_share);
     ghp_table_cell(t, "%.1f", images_per_s(plan, p));
     if (tokens > 0) ghp_table_cell(t, "%.0f", images_per_s(plan, p) * (double)tokens);
     ghp_table_cell(t, "%.3f", 1e3 * p->compute_s);
@@ -89,6 +91,11 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     }
     ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
                    100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
+    if (plan->profile.disturbed > 0)
+        ghp_table_note(t,
+                       "the machine was disturbed while it was profiled: %.0f %% of the step are "
+                       "doubtful, and in its error",
+                       100 * plan->profile.disturbed);
     if (plan->clip_norm > 0)
         ghp_table_note(t, "gradients are clipped to the norm %g", plan->clip_norm);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
@@ -114,6 +121,8 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
     add_notes(t, plan);
     ghp_table_column(t, "plan", "", 'l');
     ghp_table_column(t, "step", "ms", 'r');
+    ghp_table_column(t, "+-", "ms", 'r');
+    ghp_table_column(t, "measured", "%", 'r');
     ghp_table_column(t, tokens ? "samples/s" : "images/s", "1/s", 'r');
     if (tokens) ghp_table_column(t, "tokens/s", "1/s", 'r');
     ghp_table_column(t, "compute", "ms", 'r');
@@ -230,6 +239,8 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
         ghp_sync_format(plan->sync, sync);
         ghp_json_put(object, "sync", json_string(sync), failed);
     }
+    if (plan->sync.servers > 0)
+        ghp_json_put(object, "servers", json_integer(plan->sync.servers), failed);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         ghp_json_put(object, "optimizer", json_string(plan->optimizer->name), failed);
     if (plan->clip_norm > 0) ghp_json_put(object, "clip_norm", json_real(plan->clip_norm), failed);

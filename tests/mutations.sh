@@ -129,6 +129,10 @@ mistake average-each-step executor/engine/worker_replicas.c \
     's/(of->index + 1) % (uint64_t)instr->period == 0/of->index + 1 > 0 || instr == NULL/' executor/sync:np2
 mistake gradient-of-all-samples executor/engine/worker_step.c \
     's/1.0 \/ (double)labels/1.0 \/ (double)(labels * replicas)/' executor/sync:np2
+mistake push-not-added executor/engine/server.c \
+    's/drops ? 1 : s->workers/1/' executor/servers:np3
+mistake cut-of-another executor/engine/server.c \
+    's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/servers:np3
 mistake relu-not-fused core/program/fuse.c \
     's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/fuse
 mistake recomputed-not-written core/program/fuse.c \

@@ -18,7 +18,12 @@ from torch import nn
 
 KEYS = {
     "conv2d": {"channels", "kernel", "stride", "pad", "dilation", "groups", "bias"},
-    "linear": {"features", "bias"},
+    "linear": {"features", "bias", "deviation", "tied"},
+    "embedding": {"channels", "deviation"},
+    "position_embedding": {"deviation"},
+    "layer_norm": {"epsilon"},
+    "attention": {"heads"},
+    "gelu": {"approximate"},
     "max_pool": {"kernel", "stride", "pad", "ceil"},
     "avg_pool": {"kernel", "stride", "pad", "count_pad"},
     "batch_norm": {"epsilon", "momentum", "statistics"},
@@ -90,9 +95,29 @@ def avg_pool(layer):
                                            count_include_pad=counts))
 
 
-def module(layer, shape):
-    """The module of a layer with parameters or windows; None: forward() does it by itself."""
-    op, channels = layer["op"], shape[0]
+class Positions(nn.Module):
+    def __init__(self, positions, channels):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(positions, channels))
+
+    def forward(self, x):
+        return x + self.weight
+
+
+def module(layer, shape, vocabulary):
+    """The module of a layer with parameters or windows; None: forward() does it by itself.
+
+    shape: (channels, height, width), (channels,), or (positions, channels) of a sequence; () of its tokens
+    """
+    op, channels = layer["op"], shape[-1 if len(shape) == 2 else 0] if shape else 0
+    if op == "embedding":
+        return nn.Embedding(vocabulary, layer["channels"])
+    if op == "position_embedding":
+        return Positions(*shape)
+    if op == "layer_norm":
+        return nn.LayerNorm(channels, layer.get("epsilon", 1e-5))
+    if op == "gelu":
+        return nn.GELU(approximate="tanh" if layer.get("approximate") == "tanh" else "none")
     if op == "conv2d":
         return conv(layer, channels)
     if op == "linear":
@@ -118,12 +143,16 @@ class Network(nn.Module):
 
     def __init__(self, model):
         super().__init__()
-        size = model["input"]
-        self.shape = (size["channels"], size.get("height", 1), size.get("width", 1))
-        if self.shape[1:] == (1, 1):
-            self.shape = self.shape[:1]
-        self.plan, self.layers = [], nn.ModuleDict()
-        values, before = {"input": torch.zeros(2, *self.shape)}, "input"
+        size, self.vocabulary = model["input"], model["input"].get("vocabulary")
+        if self.vocabulary:
+            self.shape, first = (size["positions"],), torch.zeros(2, size["positions"], dtype=torch.long)
+        else:
+            self.shape = (size["channels"], size.get("height", 1), size.get("width", 1))
+            if self.shape[1:] == (1, 1):
+                self.shape = self.shape[:1]
+            first = torch.zeros(2, *self.shape)
+        self.plan, self.layers, self.heads, self.owners = [], nn.ModuleDict(), {}, {}
+        values, before = {"input": first}, "input"
         for layer in model["layers"]:
             name, op = layer["name"], layer["op"]
             inputs = layer.get("inputs", [before])
@@ -134,18 +163,21 @@ class Network(nn.Module):
             if op == "softmax_cross_entropy":
                 self.out = inputs[0]
                 continue
-            made = module(layer, values[inputs[0]].shape[1:])
-            if made is not None:
+            self.heads[name], self.owners[name] = layer.get("heads"), layer.get("tied")
+            made = module(layer, values[inputs[0]].shape[1:] if values[inputs[0]].is_floating_point() else (), self.vocabulary)
+            if made is not None and not layer.get("tied"):
                 self.layers[name.replace(".", "/")] = made
             self.plan.append((name, op, inputs))
             with torch.no_grad():
                 values[name] = self.step(name, op, [values[i] for i in inputs])
-        self.classes = values[self.out].shape[1]
+        self.classes = values[self.out].shape[-1 if self.vocabulary else 1]
         for part in self.modules():
-            if isinstance(part, (nn.Conv2d, nn.Linear)):
+            if isinstance(part, nn.Embedding) or self.vocabulary and isinstance(part, nn.Linear):
+                nn.init.normal_(part.weight, std=0.02)
+            elif isinstance(part, (nn.Conv2d, nn.Linear)):
                 nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
-                if part.bias is not None:
-                    nn.init.zeros_(part.bias)
+            if isinstance(part, (nn.Conv2d, nn.Linear)) and part.bias is not None:
+                nn.init.zeros_(part.bias)
         self.uses = {name: sum(inputs.count(name) for _, _, inputs in self.plan) for name, _, _ in self.plan}
 
     def step(self, name, op, x):
@@ -159,6 +191,11 @@ class Network(nn.Module):
             return torch.cat(x, 1)
         if op == "flatten":
             return torch.flatten(x[0], 1)
+        if op == "attention":
+            q, k, v = (t.unflatten(2, (self.heads[name], -1)).transpose(1, 2) for t in x)
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        if self.owners[name]:
+            return F.linear(x[0], self.layers[self.owners[name].replace(".", "/")].weight)
         return self.layers[name.replace(".", "/")](x[0])
 
     def forward(self, x):
@@ -175,15 +212,15 @@ class Network(nn.Module):
 class Trainer:
     """Steps over a few batches that stay in memory."""
 
-    def __init__(self, network, shape, classes, batch, memory_format):
+    def __init__(self, network, inner, batch, memory_format):
         self.network, self.batches = network, []
         # small: the labels mean nothing, and a loss that overflows would be timed instead of training
         self.optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9)
         for _ in range(2):
-            x = torch.randn(batch, *shape)
+            x = torch.randint(inner.vocabulary, (batch, *inner.shape)) if inner.vocabulary else torch.randn(batch, *inner.shape)
             if x.dim() == 4:
                 x = x.contiguous(memory_format=memory_format)
-            self.batches.append((x, torch.randint(classes, (batch,))))
+            self.batches.append((x, torch.randint(inner.classes, (batch, *inner.shape) if inner.vocabulary else (batch,))))
         self.at, self.loss = 0, None
 
     def steps(self, n):
@@ -191,7 +228,7 @@ class Trainer:
             x, labels = self.batches[self.at % len(self.batches)]
             self.at += 1
             self.optimizer.zero_grad(set_to_none=True)
-            self.loss = F.cross_entropy(self.network(x), labels)
+            self.loss = F.cross_entropy(self.network(x).flatten(0, labels.dim() - 1), labels.flatten())
             self.loss.backward()
             self.optimizer.step()
 
@@ -216,7 +253,7 @@ def choose_format(model, batch, wanted):
     times = {}
     for name, memory_format in FORMATS.items():
         network = Network(model).to(memory_format=memory_format)
-        trainer = Trainer(network, network.shape, network.classes, batch, memory_format)
+        trainer = Trainer(network, network, batch, memory_format)
         trainer.steps(1)
         times[name] = trainer.timed(2)
     return min(times, key=times.get)
@@ -297,7 +334,7 @@ def main():
     network = Network(model).to(memory_format=FORMATS[chosen])
     torch.manual_seed(2 + rank)
     wrapped = nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
-    trainer = Trainer(wrapped, network.shape, network.classes, args.batch // size, FORMATS[chosen])
+    trainer = Trainer(wrapped, network, args.batch // size, FORMATS[chosen])
     trainer.steps(args.warmup)
     repeats = [trainer.timed(args.steps) for _ in range(args.repeats)]
     step = statistics.median(repeats)

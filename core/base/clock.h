@@ -4,4 +4,7 @@
 
 double ghp_now_s(void); /* CLOCK_MONOTONIC: since some fixed moment, never backwards */
 
+/* What this thread has computed so far, on whichever core [s]. */
+double ghp_thread_cpu_s(void);
+
 #endif

@@ -18,6 +18,8 @@ enum { BAR_CELLS = 24, LINE_SIZE = 512, DEFAULT_COLUMNS = 80 };
 
 static const char *tool_name = "ghp";
 static bool speaks_here = true;
+static double lines_s; /* between two lines in the place of a bar; 0: none */
+static double line_said_s;
 
 /* The bar; total is 0 while there is none. */
 static struct {
@@ -80,10 +82,16 @@ void ghp_log_failure(const char *fmt, ...)
     va_end(arguments);
 }
 
+void ghp_progress_lines(double every_s)
+{
+    lines_s = isatty(STDERR_FILENO) ? 0 : every_s;
+    line_said_s = ghp_now_s();
+}
+
 void ghp_progress_begin(const char *label, int64_t total)
 {
     ghp_progress_end();
-    if (!speaks_here || !isatty(STDERR_FILENO)) return;
+    if (!speaks_here || (!isatty(STDERR_FILENO) && !(lines_s > 0))) return;
     snprintf(bar.label, sizeof bar.label, "%s", label);
     bar.total = total > 0 ? total : 1;
     bar.limit_s = 0.0;
@@ -119,6 +127,7 @@ static int columns(void)
 /* Draws label, bar, share, time left and text on one line. */
 static void draw(double share, double left_s, const char *text)
 {
+    double now_s = ghp_now_s();
     char cells[BAR_CELLS + 1], left[32], line[LINE_SIZE];
     bool color = has_color();
     int full = (int)(share * BAR_CELLS);
@@ -130,6 +139,13 @@ static void draw(double share, double left_s, const char *text)
         ghp_seconds_format(left_s, left, sizeof left);
     else
         snprintf(left, sizeof left, "?");
+    if (lines_s > 0) {
+        if (now_s - line_said_s < lines_s) return;
+        line_said_s = now_s;
+        ghp_note("%s %.0f %%, %s left%s%s", bar.label, 100.0 * share, left,
+                 text[0] != '\0' ? ": " : "", text);
+        return;
+    }
     snprintf(line, sizeof line, "%s [%s] %3.0f%%, %s left%s%s", bar.label, cells, 100.0 * share,
              left, text[0] != '\0' ? ", " : "", text);
     fprintf(stderr, "\r%s%.*s%s\033[K", color ? "\033[36m" : "", columns() - 1, line,

@@ -2,7 +2,7 @@
  *
  * Not for results (stdout) and not for failures that main can print (status.h).  Silent unless ghp_log_open said that
  * this process speaks (rank 0).  The bar is drawn only where stderr is a terminal, and without colour where NO_COLOR
- * is set or the terminal is dumb.
+ * is set or the terminal is dumb; elsewhere a tool may say lines in its place.
  * One bar at a time; call all of these from one thread. */
 #ifndef GHP_CORE_BASE_LOG_H
 #define GHP_CORE_BASE_LOG_H
@@ -23,6 +23,9 @@ void ghp_warn(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Prints one line on stderr: `tool: text`, whether or not this process speaks: for a failure that cannot reach main. */
 void ghp_log_failure(const char *fmt, ...) GHP_PRINTF(1, 2);
+
+/* From now on a bar says how far it is by a plain line every so many seconds, where stderr is no terminal. */
+void ghp_progress_lines(double every_s);
 
 /* Starts a bar of `total` steps (> 0); label is copied. */
 void ghp_progress_begin(const char *label, int64_t total);

@@ -71,6 +71,8 @@ struct ghp_overlap {      /* slowdowns (>= 1) while both streams are busy */
     double comm_long;     /* as comm, of long reductions; 0: as others */
     double
         queueing_delay_s; /* a reshard concurrent with a reduction also waits so long, however short */
+    double arrival_delay_s; /* a collective behind computing takes so much longer than its entry */
+    double launch_delay_s;  /* computing stands still so long where a reduction begins beside it */
 };
 
 enum { /* reductions: comm holds up to the first size, comm_long from the second on, [bytes] */
@@ -100,6 +102,9 @@ struct ghp_analytic_model { /* flops_per_s 0: no analytic model for computation 
     double flops_per_s;
     double memory_Bps; /* traffic of ops without flops; 0: free */
     double batch_half; /* samples at which half of flops_per_s is reached; 0: at any */
+    /* of seconds by the model, as of entries: twice its mean error where operations were measured; 0: it is given */
+    double spread;
+    double comm_spread; /* the same of the links' model beside measured collectives */
 };
 
 struct ghp_profile {
@@ -124,6 +129,8 @@ struct ghp_profile {
     struct ghp_rate squares; /* bytes read; bandwidth 0: not known, as an accumulation */
     struct ghp_overlap overlap;
     struct ghp_speed_probe speed_probe;
+    /* share by which other programs, or a machine whose speed changed, may have lengthened what was measured; 0: none */
+    double disturbed;
     /* of the workers that were measured; entries and rates are the slowest's */
     struct ghp_speeds speeds;
     int n_ops, max_ops;
@@ -221,6 +228,10 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
 /* Seconds for a transfer between two stages, in all groups at once. Source docs/stages.md 4. */
 enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
                                      const struct ghp_transfer *transfer, struct ghp_cost *cost);
+
+/* Twice the mean error of the links' model beside the measured collectives of 64 KiB and more, by their seconds; 0: there
+ * are none.  Of a finalized profile.  Local.  Tested tests/core/cost/test_profile.c */
+double ghp_profile_comm_spread(const struct ghp_profile *profile);
 
 /* Ring model only, over the slowest link that the ranks cross; groups that share a node share its outer link. */
 double ghp_machine_comm_s(const struct ghp_machine *machine, enum ghp_comm_op op, int64_t bytes,

@@ -384,6 +384,23 @@ static double beyond_s(const struct ghp_comm_entry *a, const struct ghp_comm_ent
     return fmin(fmax(line, b->seconds), b->seconds * (double)bytes / (double)b->bytes);
 }
 
+/* Messages from this size on are what a link's rate says something of. */
+enum { LAW_BYTES = 64 << 10 };
+
+double ghp_profile_comm_spread(const struct ghp_profile *profile)
+{
+    double seconds = 0, off_s = 0;
+
+    for (int i = 0; i < profile->n_comms; ++i) {
+        const struct ghp_comm_entry *entry = &profile->comms[i];
+
+        if (entry->source != GHP_SOURCE_MEASURED || entry->bytes < LAW_BYTES) continue;
+        seconds += entry->seconds;
+        off_s += fabs(ghp_profile_entry_analytic_s(profile, entry) - entry->seconds);
+    }
+    return seconds > 0 && isfinite(off_s) ? 2 * off_s / seconds : 0;
+}
+
 static enum ghp_source worse(enum ghp_source a, enum ghp_source b)
 {
     return a > b ? a : b;
@@ -416,7 +433,8 @@ static double read_table(const struct ghp_profile *profile,
            analytic_of(a->op, a->bytes, a->count, link);
 }
 
-static void cost_by_table(const struct ghp_comm_interpolation *points, double seconds,
+static void cost_by_table(const struct ghp_profile *profile,
+                          const struct ghp_comm_interpolation *points, double seconds,
                           struct ghp_cost *cost)
 {
     const struct ghp_comm_entry *a = points->entry[0], *b = points->entry[1];
@@ -427,6 +445,8 @@ static void cost_by_table(const struct ghp_comm_interpolation *points, double se
         b != NULL ? worse(GHP_SOURCE_INTERPOLATED, worse(a->source, b->source)) : a->source;
     if (!points->own || (b != NULL ? b->bytes < points->bytes : a->bytes != points->bytes))
         cost->source = GHP_SOURCE_ANALYTIC;
+    if (cost->source == GHP_SOURCE_ANALYTIC)
+        cost->spread = fmax(cost->spread, profile->analytic.comm_spread);
 }
 
 enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
@@ -443,10 +463,11 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
     if (points.n > 0) {
         seconds = read_table(profile, &points, workers);
         if (!isfinite(seconds)) return fail_link(op, ranks);
-        cost_by_table(&points, seconds, cost);
+        cost_by_table(profile, &points, seconds, cost);
         return GHP_OK;
     }
     cost->source = GHP_SOURCE_ANALYTIC;
+    cost->spread = profile->analytic.comm_spread;
     if (!(link_of(op, &profile->machine, kind).bandwidth_Bps > 0)) return fail_link(op, ranks);
     cost->seconds = analytic_of(op, bytes, ranks.count, link_of(op, &profile->machine, kind));
     return GHP_OK;

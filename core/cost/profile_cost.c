@@ -204,7 +204,9 @@ static enum ghp_status analytic_cost(const struct ghp_profile *profile,
     if (analytic->memory_Bps > 0)
         memory_s =
             (double)ghp_local_bytes(local, pass, profile->element_bytes) / analytic->memory_Bps;
-    *cost = (struct ghp_cost){.seconds = fmax(flops_s, memory_s), .source = GHP_SOURCE_ANALYTIC};
+    *cost = (struct ghp_cost){.seconds = fmax(flops_s, memory_s),
+                              .spread = analytic->spread,
+                              .source = GHP_SOURCE_ANALYTIC};
     return GHP_OK;
 }
 
@@ -272,7 +274,8 @@ enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struc
     if (points.n == 1) {
         bool exact = points.samples[0] == local->n;
 
-        *cost = (struct ghp_cost){interpolated(&points, local->n, a->seconds, 0), a->spread,
+        *cost = (struct ghp_cost){interpolated(&points, local->n, a->seconds, 0),
+                                  exact ? a->spread : fmax(a->spread, profile->analytic.spread),
                                   exact ? a->source : GHP_SOURCE_ANALYTIC, 0};
         cost->contention_s = interpolated_contention(&points, local->n, cost->seconds);
         return GHP_OK;
@@ -283,6 +286,7 @@ enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struc
     if (b->source > source) source = b->source;
     *cost = (struct ghp_cost){interpolated(&points, local->n, a->seconds, b->seconds),
                               fmax(a->spread, b->spread), source, 0};
+    if (source == GHP_SOURCE_ANALYTIC) cost->spread = fmax(cost->spread, profile->analytic.spread);
     cost->contention_s = interpolated_contention(&points, local->n, cost->seconds);
     return GHP_OK;
 }
@@ -337,6 +341,36 @@ const struct ghp_rate *ghp_profile_update(const struct ghp_profile *profile,
     return own->bandwidth_Bps > 0 ? own : &profile->update[GHP_OPTIMIZER_INDEX_sgd];
 }
 
+struct ghp_exchange ghp_profile_exchange(const struct ghp_instr *instr, int workers)
+{
+    int64_t whole = instr->serves ? instr->bytes * instr->servers : instr->bytes;
+    int64_t at_port =
+        instr->ranks.count > instr->servers ? whole / instr->servers * instr->ranks.count : whole;
+    struct ghp_exchange exchange = {1, {{at_port, {.count = 2, .stride = 1}, 2}}};
+
+    if (workers < 2) return exchange;
+    exchange.of[exchange.n++] =
+        (struct ghp_exchanged){whole, {.count = 2, .stride = workers / 2}, workers};
+    return exchange;
+}
+
+static enum ghp_status exchange_cost(const struct ghp_profile *profile,
+                                     const struct ghp_instr *instr, int workers,
+                                     struct ghp_cost *cost)
+{
+    struct ghp_exchange exchange = ghp_profile_exchange(instr, workers);
+    struct ghp_cost of;
+
+    *cost = (struct ghp_cost){0};
+    for (int i = 0; i < exchange.n; ++i) {
+        const struct ghp_exchanged *e = &exchange.of[i];
+
+        GHP_TRY(ghp_profile_comm(profile, GHP_COMM_TRANSFER, e->bytes, e->ranks, e->workers, &of));
+        if (i == 0 || of.seconds > cost->seconds) *cost = of;
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
                                  int workers, struct ghp_cost *cost)
 {
@@ -362,8 +396,12 @@ enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct
         return GHP_OK;
     case GHP_INSTR_RECEIVE: *cost = rate_cost(&profile->copy, instr->copy_bytes); return GHP_OK;
     case GHP_INSTR_WAIT: *cost = (struct ghp_cost){0}; return GHP_OK;
+    case GHP_INSTR_PUSH:
+    case GHP_INSTR_PULL: return exchange_cost(profile, instr, workers, cost);
     default:
         GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, cost));
+        if (instr->stream == GHP_STREAM_COMPUTE && cost->seconds > 0)
+            cost->seconds += profile->overlap.arrival_delay_s;
         if (instr->period > 1) cost->seconds /= instr->period;
         if (instr->kind == GHP_INSTR_RESHARD)
             *cost = sum_costs(*cost, rate_cost(&profile->copy, instr->copy_bytes));

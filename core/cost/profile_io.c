@@ -130,9 +130,15 @@ static json_t *analytic_json(const struct ghp_analytic_model *analytic)
     json_t *object = json_pack("{s:f, s:f}", "flops_per_s", analytic->flops_per_s, "memory_Bps",
                                analytic->memory_Bps);
 
-    if (object == NULL || !(analytic->batch_half > 0)) return object;
-    if (json_object_set_new(object, "batch_half", json_real(analytic->batch_half)) == 0)
-        return object;
+    int failed = object == NULL;
+
+    if (!failed && analytic->batch_half > 0)
+        failed |= json_object_set_new(object, "batch_half", json_real(analytic->batch_half));
+    if (!failed && analytic->spread > 0)
+        failed |= json_object_set_new(object, "spread", json_real(analytic->spread));
+    if (!failed && analytic->comm_spread > 0)
+        failed |= json_object_set_new(object, "comm_spread", json_real(analytic->comm_spread));
+    if (!failed) return object;
     json_decref(object);
     return NULL;
 }
@@ -160,6 +166,10 @@ static json_t *overlap_json(const struct ghp_overlap *overlap)
     if (!failed && overlap->queueing_delay_s > 0)
         failed |=
             json_object_set_new(json, "queueing_delay_s", json_real(overlap->queueing_delay_s));
+    if (!failed && overlap->arrival_delay_s > 0)
+        failed |= json_object_set_new(json, "arrival_delay_s", json_real(overlap->arrival_delay_s));
+    if (!failed && overlap->launch_delay_s > 0)
+        failed |= json_object_set_new(json, "launch_delay_s", json_real(overlap->launch_delay_s));
     if (!failed) return json;
     json_decref(json);
     return NULL;
@@ -197,6 +207,8 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
     failed |= json_object_set_new(root, "machine", ghp_machine_json(&profile->machine));
     failed |= json_object_set_new(root, "analytic", analytic_json(&profile->analytic));
     failed |= json_object_set_new(root, "overlap", overlap_json(&profile->overlap));
+    if (profile->disturbed > 0)
+        failed |= json_object_set_new(root, "disturbed", json_real(profile->disturbed));
     if (profile->speed_probe.compute_s > 0)
         failed |=
             json_object_set_new(root, "speed_probe",
@@ -250,9 +262,11 @@ static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile 
 
 static enum ghp_status read_analytic(const struct ghp_node *at, struct ghp_profile *profile)
 {
-    static const char *const analytic_keys[] = {"flops_per_s", "memory_Bps", "batch_half", NULL};
-    static const char *const overlap_keys[] = {"compute",          "comm", "link", "comm_large",
-                                               "queueing_delay_s", NULL};
+    static const char *const analytic_keys[] = {"flops_per_s", "memory_Bps",  "batch_half",
+                                                "spread",      "comm_spread", NULL};
+    static const char *const overlap_keys[] = {
+        "compute",         "comm",           "link", "comm_large", "queueing_delay_s",
+        "arrival_delay_s", "launch_delay_s", NULL};
     struct ghp_node node;
 
     GHP_TRY(ghp_json_get(at, "analytic", &node));
@@ -260,15 +274,24 @@ static enum ghp_status read_analytic(const struct ghp_node *at, struct ghp_profi
     GHP_TRY(ghp_json_real(&node, "flops_per_s", 0, 1e24, &profile->analytic.flops_per_s));
     GHP_TRY(ghp_json_real(&node, "memory_Bps", 0, MAX_RATE, &profile->analytic.memory_Bps));
     GHP_TRY(ghp_json_opt_real(&node, "batch_half", 0, MAX_SAMPLES, &profile->analytic.batch_half));
+    profile->analytic.spread = profile->analytic.comm_spread = 0;
+    GHP_TRY(ghp_json_opt_real(&node, "spread", 0, MAX_SECONDS, &profile->analytic.spread));
+    GHP_TRY(
+        ghp_json_opt_real(&node, "comm_spread", 0, MAX_SECONDS, &profile->analytic.comm_spread));
     GHP_TRY(ghp_json_get(at, "overlap", &node));
     GHP_TRY(ghp_json_only_keys(&node, overlap_keys));
     GHP_TRY(ghp_json_real(&node, "compute", 1, 1e3, &profile->overlap.compute));
     GHP_TRY(ghp_json_real(&node, "comm", 1, 1e3, &profile->overlap.comm));
     GHP_TRY(ghp_json_real(&node, "link", 1, 1e3, &profile->overlap.link));
     profile->overlap.comm_long = profile->overlap.queueing_delay_s = 0;
+    profile->overlap.arrival_delay_s = profile->overlap.launch_delay_s = 0;
     GHP_TRY(ghp_json_opt_real(&node, "comm_large", 1, 1e3, &profile->overlap.comm_long));
-    return ghp_json_opt_real(&node, "queueing_delay_s", 0, MAX_SECONDS,
-                             &profile->overlap.queueing_delay_s);
+    GHP_TRY(ghp_json_opt_real(&node, "queueing_delay_s", 0, MAX_SECONDS,
+                              &profile->overlap.queueing_delay_s));
+    GHP_TRY(ghp_json_opt_real(&node, "arrival_delay_s", 0, MAX_SECONDS,
+                              &profile->overlap.arrival_delay_s));
+    return ghp_json_opt_real(&node, "launch_delay_s", 0, MAX_SECONDS,
+                             &profile->overlap.launch_delay_s);
 }
 
 static enum ghp_status read_speed_probe(const struct ghp_node *at, struct ghp_profile *profile)
@@ -474,10 +497,11 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
 {
     static const char *const keys[] = {
-        "format",     "backend",     "numerics",    "element_bytes",      "tf32",
-        "workers",    "created",     "host",        "reserved_bytes",     "machine",
-        "analytic",   "overlap",     "speed_probe", "worker_speed",       "rates",
-        "operations", "collectives", "prefetch",    "backend_operations", NULL};
+        "format",   "backend",    "numerics",    "element_bytes",  "tf32",
+        "workers",  "created",    "host",        "reserved_bytes", "machine",
+        "analytic", "overlap",    "speed_probe", "disturbed",      "worker_speed",
+        "rates",    "operations", "collectives", "prefetch",       "backend_operations",
+        NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -510,6 +534,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(ghp_machine_read(&node, &profile->machine));
     GHP_TRY(read_analytic(at, profile));
     GHP_TRY(read_speed_probe(at, profile));
+    GHP_TRY(ghp_json_opt_real(at, "disturbed", 0, 1e3, &profile->disturbed));
     GHP_TRY(read_speeds(at, profile));
     GHP_TRY(read_rates(at, profile));
     GHP_TRY(read_ops(at, profile));

@@ -54,4 +54,20 @@ bool ghp_profile_entry_crosses(const struct ghp_profile *profile,
 double ghp_profile_entry_analytic_s(const struct ghp_profile *profile,
                                     const struct ghp_comm_entry *entry);
 
+/* What of an exchange with the servers takes longest decides: the slowest port, a server's that many workers use or a
+ * worker's own; or a node's outer link, which its workers share.
+ *
+ *     max(1, N / S) * bytes / bandwidth + latency
+ *
+ * Source   docs/time-model.md 3 */
+struct ghp_exchange {
+    int n;
+    struct ghp_exchanged {
+        int64_t bytes;
+        struct ghp_ranks ranks;
+        int workers;
+    } of[2];
+};
+struct ghp_exchange ghp_profile_exchange(const struct ghp_instr *instr, int workers);
+
 #endif

@@ -29,6 +29,23 @@ enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp
     return GHP_OK;
 }
 
+static enum ghp_status add_exchange(const struct ghp_profile *profile,
+                                    const struct ghp_instr *instr, int workers,
+                                    struct ghp_profile *subset)
+{
+    struct ghp_exchange exchange = ghp_profile_exchange(instr, workers);
+
+    for (int i = 0; i < exchange.n; ++i) {
+        const struct ghp_exchanged *e = &exchange.of[i];
+        struct ghp_comm_interpolation points =
+            ghp_profile_comm_points(profile, GHP_COMM_TRANSFER, e->bytes, e->ranks, e->workers);
+
+        for (int p = 0; p < points.n; ++p)
+            GHP_TRY(ghp_profile_add_comm(subset, points.entry[p]));
+    }
+    return GHP_OK;
+}
+
 /* Adds the entries that cost one instruction. */
 static enum ghp_status add_needed(const struct ghp_profile *profile, const struct ghp_instr *instr,
                                   int workers, struct ghp_profile *subset)
@@ -45,6 +62,8 @@ static enum ghp_status add_needed(const struct ghp_profile *profile, const struc
         GHP_TRY(ghp_profile_transfer_points(profile, &instr->transfer, &points));
         for (int i = 0; i < points.n; ++i)
             GHP_TRY(ghp_profile_add_comm(subset, points.entry[i]));
+    } else if (ghp_instr_is_served(instr)) {
+        GHP_TRY(add_exchange(profile, instr, workers, subset));
     } else if (ghp_instr_sends(instr) && instr->bytes > 0) {
         struct ghp_comm_interpolation points =
             ghp_profile_comm_points(profile, instr->comm, instr->bytes, instr->ranks, workers);

@@ -3,7 +3,8 @@
  * Compute and communication stream work through the list. While both are busy each runs slower by the profile's overlap
  * slowdowns; a blocking reshard concurrent with a reduction shares the link, and waits for what is queued there.
  * Several workers (one a stage) wait for each other through their sends and receives, to take the norm of all gradients
- * together, and to sum gradients of parameters that two stages have. Every rule here only asks that certain other
+ * together, and to sum gradients of parameters that two stages have. A server, with streams and a port of its own,
+ * meets the worker in each exchange. Every rule here only asks that certain other
  * instructions are done, or that all have come to one, so deadlock does not depend on timing. */
 #include "core/cost/simulate_private.h"
 
@@ -22,6 +23,7 @@ struct stream_state { /* one stream, in list order */
     bool running;
     double left_s; /* undelayed seconds still to run */
     double start_s;
+    double ended_s; /* when the instruction before ended */
 };
 
 /* Sends and receives: each is posted when the compute stream passes it; of the posted sends whose receive is posted
@@ -75,10 +77,11 @@ static bool all_have_come(const struct machine_state *s, int step)
     return true;
 }
 
-/* Whether two stages sum the gradients of parameters that both have. */
-static bool is_of_two_stages(const struct ghp_instr *instr)
+/* Whether two programs do it together: stages the sum of gradients of parameters that both have, a worker and a server
+ * their exchanges. */
+static bool is_met(const struct ghp_instr *instr)
 {
-    return instr->ranks.part > 0 && ghp_instr_reduces(instr);
+    return ghp_instr_is_served(instr) || (instr->ranks.part > 0 && ghp_instr_reduces(instr));
 }
 
 /* Whether the compute stream has passed an instruction of the communication stream. */
@@ -89,23 +92,24 @@ static bool has_passed(const struct actor *a, int step, int index)
     return compute->at >= compute->n || compute->list[compute->at] > index;
 }
 
-/* Whether the worker takes no part in the sum of a layer's gradients with another stage, or has come to it. */
-static bool has_come_to_sum(const struct actor *a, int step, int layer)
+/* Whether the worker takes no part in what others do together, or has come to it. */
+static bool has_come_to_meet(const struct actor *a, int step, const struct ghp_instr *met)
 {
     const struct stream_state *comm = &a->streams[GHP_STREAM_COMM];
     int i = 0;
-    while (i < comm->n && (!is_of_two_stages(&a->program->instrs[comm->list[i]]) ||
-                           a->program->instrs[comm->list[i]].layer != layer))
+    while (i < comm->n && (!is_met(&a->program->instrs[comm->list[i]]) ||
+                           a->program->instrs[comm->list[i]].kind != met->kind ||
+                           a->program->instrs[comm->list[i]].layer != met->layer))
         i++;
     if (i == comm->n) return true;
     if (comm->step != step) return comm->step > step;
     return comm->at > i || (comm->at == i && has_passed(a, step, comm->list[i]));
 }
 
-static bool both_have_come(const struct machine_state *s, int step, int layer)
+static bool both_have_come(const struct machine_state *s, int step, const struct ghp_instr *met)
 {
     for (int k = 0; k < s->n_actors; k++)
-        if (!has_come_to_sum(&s->actors[k], step, layer)) return false;
+        if (!has_come_to_meet(&s->actors[k], step, met)) return false;
     return true;
 }
 
@@ -125,7 +129,7 @@ static bool ready(const struct machine_state *s, const struct actor *a, enum ghp
                a->done_step[instr->wait] >= stream_state->step - 1;
     }
     return has_passed(a, stream_state->step, index) &&
-           (!is_of_two_stages(instr) || both_have_come(s, stream_state->step, instr->layer));
+           (!is_met(instr) || both_have_come(s, stream_state->step, instr));
 }
 
 /* How much the compute stream's running instruction slows a reduction or transfer of so many bytes, and is slowed. */
@@ -213,6 +217,13 @@ static void start_send(struct machine_state *s, struct actor *a)
     to->mail.arriving++;
 }
 
+/* A reduction begins on an idle communication stream: what is computed meanwhile stands still. */
+static void interrupt(const struct machine_state *s, struct actor *a)
+{
+    struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
+    if (compute->running) compute->left_s += s->overlap->launch_delay_s;
+}
+
 static void start_ready(struct machine_state *s)
 {
     for (int k = 0; k < s->n_actors; k++) {
@@ -223,6 +234,7 @@ static void start_ready(struct machine_state *s)
             stream_state->running = true;
             stream_state->left_s = a->times[stream_state->list[stream_state->at]].cost.seconds;
             stream_state->start_s = s->now_s;
+            if (i == GHP_STREAM_COMM && stream_state->ended_s < s->now_s) interrupt(s, a);
         }
     }
     for (int k = 0; k < s->n_actors; k++)
@@ -240,6 +252,7 @@ static void finish(struct machine_state *s, struct actor *a, struct stream_state
 {
     int index = stream_state->list[stream_state->at];
     stream_state->running = false;
+    stream_state->ended_s = s->now_s;
     a->done_step[index] = stream_state->step;
     record(s, a, index, stream_state->start_s);
     stream_state->at++;
@@ -560,6 +573,23 @@ static enum ghp_status simulate_mean(const struct ghp_program *program, int peri
     return status;
 }
 
+/* A worker and a server, which stand for all; the worker's timing is kept. */
+static enum ghp_status simulate_served(const struct ghp_programs *programs,
+                                       const struct ghp_overlap *overlap,
+                                       const struct ghp_cost *const *costs,
+                                       struct ghp_timing *timing)
+{
+    const struct ghp_program both[2] = {programs->of[0], programs->server};
+    struct ghp_timing timings[2];
+    enum ghp_status status;
+
+    memset(timings, 0, sizeof timings);
+    status = simulate_alike(2, both, overlap, costs, timings);
+    *timing = timings[0];
+    ghp_timing_release(&timings[1]);
+    return status;
+}
+
 static enum ghp_status simulate(int n, const struct ghp_program *programs,
                                 const struct ghp_overlap *overlap,
                                 const struct ghp_cost *const *costs, struct ghp_timing *timings)
@@ -583,5 +613,7 @@ enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
                                             struct ghp_timing *timings)
 {
     memset(timings, 0, (size_t)programs->n * sizeof *timings);
+    if (programs->server.n_instrs > 0)
+        return simulate_served(programs, overlap, costs, &timings[0]);
     return simulate(programs->n, programs->of, overlap, costs, timings);
 }

@@ -31,7 +31,8 @@ struct ghp_timing {
     double serial_s;   /* everything after everything: no overlap */
     double phase_s[GHP_PHASE_COUNT];
     double measured_share; /* part of the costed seconds whose source is `measured` */
-    double error_s;        /* spread of the sum, independent terms: half interquartile */
+    /* of the sum, half interquartile: measured terms err by chance, those by an analytic model together */
+    double error_s;
     int n_instrs;
     struct ghp_instr_time *instrs; /* one per instruction, program order; owned */
 };
@@ -47,13 +48,22 @@ enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
                                         const struct ghp_overlap *overlap,
                                         const struct ghp_cost *costs, struct ghp_timing *timing);
 
-/* All stages together, coupled by their transfers: the period is common to all.
+/* All stages together, coupled by their transfers, or a worker and a server, coupled by their exchanges: the period is
+ * common to all.
  *
- * timings   one a program, released by the caller
+ * timings   one a program, released by the caller; none of a server, whose costs come behind the others'
  *
  * Returns   as ghp_simulate; GHP_ERR_INTERNAL where the programs wait for each other: no timing can end such a step */
 enum ghp_status ghp_simulate_all(const struct ghp_programs *programs,
                                  const struct ghp_profile *profile, struct ghp_timing *timings);
+/* The same where computing takes longer: reshards, reductions and transfers do not.
+ *
+ * slow   times as long, one a program, >= 1; NULL: as costed
+ *
+ * Tested tests/core/cost/test_simulate.c */
+enum ghp_status ghp_simulate_slowed(const struct ghp_programs *programs,
+                                    const struct ghp_profile *profile, const double *slow,
+                                    struct ghp_timing *timings);
 enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
                                             const struct ghp_overlap *overlap,
                                             const struct ghp_cost *const *costs,

@@ -25,6 +25,8 @@ enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr)
     case GHP_INSTR_REDUCE_SCATTER:
     case GHP_INSTR_ALL_GATHER:
     case GHP_INSTR_AVERAGE:
+    case GHP_INSTR_PUSH:
+    case GHP_INSTR_PULL:
     case GHP_INSTR_METRIC_REDUCE:
     case GHP_INSTR_SEND:
     case GHP_INSTR_RECEIVE:
@@ -47,21 +49,24 @@ void ghp_timing_release(struct ghp_timing *timing)
 
 void ghp_timing_sum_costs(const struct ghp_program *program, struct ghp_timing *timing)
 {
-    double measured_s = 0.0, all_s = 0.0, square_s = 0.0;
+    double measured_s = 0.0, all_s = 0.0, square_s = 0.0, by_law_s = 0.0;
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
         const struct ghp_cost *cost = &timing->instrs[i].cost;
         all_s += cost->seconds;
         measured_s += cost->source == GHP_SOURCE_MEASURED ? cost->seconds : 0.0;
         double half = cost->spread * cost->seconds / 2.0;
-        square_s += half * half;
+        if (cost->source == GHP_SOURCE_ANALYTIC)
+            by_law_s += half;
+        else
+            square_s += half * half;
         *(instr->stream == GHP_STREAM_COMPUTE ? &timing->compute_s
           : instr->stream == GHP_STREAM_COMM  ? &timing->comm_s
                                               : &timing->transfer_s) += cost->seconds;
     }
     timing->serial_s = timing->compute_s + timing->comm_s + timing->transfer_s;
     timing->measured_share = all_s > 0.0 ? measured_s / all_s : 0.0;
-    timing->error_s = sqrt(square_s);
+    timing->error_s = hypot(sqrt(square_s), by_law_s);
 }
 
 void ghp_timing_sum_phases(const struct ghp_program *program, double start_s,

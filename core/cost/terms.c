@@ -34,7 +34,8 @@ static void add_of_bucket(const struct ghp_program *program, const struct ghp_in
 
 static bool brings_weights(const struct ghp_instr *instr)
 {
-    return instr->kind == GHP_INSTR_ALL_GATHER || instr->kind == GHP_INSTR_AVERAGE;
+    return instr->kind == GHP_INSTR_ALL_GATHER || instr->kind == GHP_INSTR_AVERAGE ||
+           instr->kind == GHP_INSTR_PULL;
 }
 
 static bool is_of_bucket(const struct ghp_program *program, const struct ghp_instr *instr)

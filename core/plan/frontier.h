@@ -6,9 +6,10 @@
  * taken whose earliest nodes have the lowest choices.  Forward and backward tables together give
  * *min-marginals*: for each choice (and pair) the least sum of any assignment that contains it, all in one sweep.
  *
- * Where three or more chains lead from one node to another (queries, keys and values, from a norm to their attention),
- * the nodes inside are *folded* first: for each pair of choices at the two ends the least of what is between. The
- * chains then cost their own tables, and not the product of all.
+ * Where three or more branches lead from one node to another (queries, keys and values, from a norm to their attention;
+ * the convolutions of an inception block), the nodes inside are *folded* first, one after the other: for each pair of
+ * choices of the nodes before and behind it the least of what is between. A branch is a chain, in which a node may fork
+ * again to one that joins. The branches then cost their own tables, and not the product of all.
  *
  * Not for wide graphs: a table has the product of the frontier's choice counts as entries, and ghp_frontier_set
  * refuses beyond GHP_FRONTIER_MOST.
@@ -45,10 +46,10 @@ struct ghp_frontier_step {          /* taking one node */
     int64_t table; /* where its tables start */
 };
 
-/* A node inside a chain, minimised away between two others: `in` -> node -> `out`. */
+/* A node minimised away between two others: `in` -> node -> `out`. */
 struct ghp_frontier_fold {
-    int node, from, to; /* from: the chain's first end; to: what is behind the node */
-    int in, out;        /* edges; `in` is that of the fold before, behind a chain's first node */
+    int node, from, to; /* from: the one node before it; to: the one behind it */
+    int in, out; /* the first edge of each side, of a fold before it or the graph; next_edge */
     int64_t
         table; /* of its costs, n_active[from] x n_active[to]; it is edge n_edges + its number */
 };
@@ -57,9 +58,9 @@ struct ghp_frontier {
     struct ghp_frontier_graph graph;
     int *n_active;  /* a node: choices in play */
     int *active;    /* first_choice[v] + k: the choice that is k-th in play */
-    int *next_edge; /* an edge: next in-edge of the same node from the same node, -1: none */
+    int *next_edge; /* an edge: the next between the same two nodes, -1: none */
     int n_folds, n_kept;
-    struct ghp_frontier_fold *folds; /* a chain's from its first end on */
+    struct ghp_frontier_fold *folds; /* each behind those that its edges are */
     int *kept;                       /* the other nodes, in their order */
     int *last;                       /* a kept node: the last that reads it, -1: none */
     int *first_in, *in_edges; /* a node's edges from kept ones: first_in[v] .. first_in[v + 1] */

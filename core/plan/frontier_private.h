@@ -31,13 +31,27 @@ static inline double *ghp_frontier_least(const struct ghp_frontier *f, int e)
     return fold < 0 ? &f->edge_least[f->graph.first_pair[e]] : &f->fold_least[f->folds[fold].table];
 }
 
+/* Sum of the edges before a fold's node with its choice j. */
+static inline double ghp_frontier_before(const struct ghp_frontier *f,
+                                         const struct ghp_frontier_fold *fold, int a, int j)
+{
+    double sum = ghp_frontier_cost(f, fold->in)[a * f->n_active[fold->node] + j];
+
+    for (int e = f->next_edge[fold->in]; e >= 0; e = f->next_edge[e])
+        sum += ghp_frontier_cost(f, e)[a * f->n_active[fold->node] + j];
+    return sum;
+}
+
 /* Sum of what is between the ends of a fold with the node's choice j. */
 static inline double ghp_frontier_through(const struct ghp_frontier *f,
                                           const struct ghp_frontier_fold *fold, int a, int j, int b)
 {
-    return ghp_frontier_cost(f, fold->in)[a * f->n_active[fold->node] + j] +
-           f->node_cost[f->graph.first_choice[fold->node] + j] +
-           ghp_frontier_cost(f, fold->out)[j * f->n_active[fold->to] + b];
+    double sum =
+        ghp_frontier_before(f, fold, a, j) + f->node_cost[f->graph.first_choice[fold->node] + j];
+
+    for (int e = fold->out; e >= 0; e = f->next_edge[e])
+        sum += ghp_frontier_cost(f, e)[j * f->n_active[fold->to] + b];
+    return sum;
 }
 
 /* Finds the folds, and lists what is left. Returns GHP_OK; GHP_ERR_NO_MEMORY */

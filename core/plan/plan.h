@@ -11,14 +11,16 @@
 #include "core/plan/strategy.h"
 #include "core/program/lower.h"
 #include "core/cost/simulate.h"
+#include "core/cost/stragglers.h"
 
 struct ghp_prediction {
     double step_s, compute_s, comm_s, exposed_s, error_s;
     double measured_share;
     int64_t peak_bytes; /* arena of the worker that needs most */
     int64_t sent_bytes; /* per worker and step */
+    int64_t server_bytes; /* arena of a server; 0: there is none */
     uint64_t
-        program_hash; /* of the lists that this is the prediction of, one a stage; 0: not said */
+        program_hash; /* of the lists that this is the prediction of, one a stage, and a server's; 0: not said */
 };
 
 struct ghp_baseline {           /* what the plan is compared with */
@@ -83,6 +85,15 @@ struct ghp_lowering ghp_lowering_of(const struct ghp_model *model, struct ghp_pr
 enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,
                                  const struct ghp_profile *profile,
                                  struct ghp_prediction *predicted);
+/* The same with slow workers among them. Everything in a step waits for the slowest of a stage; a worker that the
+ * profile knows to be faster than the slowest has its speed.
+ *
+ * stragglers   ranks of the problem's workers */
+enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *how,
+                                        const struct ghp_split *splits,
+                                        const struct ghp_profile *profile,
+                                        const struct ghp_stragglers *stragglers,
+                                        struct ghp_prediction *predicted);
 
 /* Recomputes cost, memory and feasibility by `profile` and compares with what the file says.
  * Returns GHP_ERR_INPUT naming the first field that does not hold. */

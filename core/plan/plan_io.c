@@ -36,10 +36,17 @@ static void put_text(json_t *object, const char *key, const char *text, int *fai
 
 json_t *ghp_plan_prediction_json(const struct ghp_prediction *p)
 {
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "predicted_step_s", p->step_s,
-                     "compute_s", p->compute_s, "comm_s", p->comm_s, "exposed_s", p->exposed_s,
-                     "error_s", p->error_s, "measured_share", p->measured_share, "peak_bytes",
-                     (json_int_t)p->peak_bytes, "sent_bytes", (json_int_t)p->sent_bytes);
+    json_t *object =
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "predicted_step_s", p->step_s,
+                  "compute_s", p->compute_s, "comm_s", p->comm_s, "exposed_s", p->exposed_s,
+                  "error_s", p->error_s, "measured_share", p->measured_share, "peak_bytes",
+                  (json_int_t)p->peak_bytes, "sent_bytes", (json_int_t)p->sent_bytes);
+
+    if (p->server_bytes == 0 ||
+        json_object_set_new(object, "server_bytes", json_integer(p->server_bytes)) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
 }
 
 static json_t *splits_json(const struct ghp_plan *plan, int *failed)
@@ -120,6 +127,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
         ghp_sync_format(plan->sync, sync);
         put_text(root, "sync", sync, &failed);
     }
+    if (plan->sync.servers > 0) put(root, "servers", json_integer(plan->sync.servers), &failed);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         put_text(root, "optimizer", plan->optimizer->name, &failed);
     if (plan->clip_norm > 0) put(root, "clip_norm", json_real(plan->clip_norm), &failed);
@@ -155,24 +163,34 @@ static bool all_finite(const struct ghp_plan *plan)
     return isfinite(sum + ghp_plan_alternatives_sum(plan));
 }
 
-enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan)
+enum ghp_status ghp_plan_write(const struct ghp_plan *plan, json_t **root)
 {
     uint64_t machine_hash = 0;
 
+    *root = NULL;
     if (!all_finite(plan) || plan->model.text == NULL)
         return GHP_FAIL(GHP_ERR_INTERNAL,
                         "the plan holds an endless number or no model text; report this");
     GHP_TRY(ghp_machine_hash(&plan->profile.machine, &machine_hash));
-    return ghp_json_lines_save(path, plan_json(plan, machine_hash));
+    *root = plan_json(plan, machine_hash);
+    return *root != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan)
+{
+    json_t *root;
+
+    GHP_TRY(ghp_plan_write(plan, &root));
+    return ghp_json_lines_save(path, root);
 }
 
 /* ---- loading ---- */
 
 static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_prediction *p)
 {
-    static const char *const keys[] = {"predicted_step_s", "compute_s",  "comm_s",
-                                       "exposed_s",        "error_s",    "measured_share",
-                                       "peak_bytes",       "sent_bytes", NULL};
+    static const char *const keys[] = {
+        "predicted_step_s", "compute_s",  "comm_s",     "exposed_s",    "error_s",
+        "measured_share",   "peak_bytes", "sent_bytes", "server_bytes", NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_real(at, "predicted_step_s", 0, MAX_SECONDS, &p->step_s));
@@ -182,6 +200,7 @@ static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_pre
     GHP_TRY(ghp_json_real(at, "error_s", 0, MAX_SECONDS, &p->error_s));
     GHP_TRY(ghp_json_real(at, "measured_share", 0, 1 + 1e-9, &p->measured_share));
     GHP_TRY(ghp_json_int(at, "peak_bytes", 0, INT64_MAX, &p->peak_bytes));
+    GHP_TRY(ghp_json_opt_int(at, "server_bytes", 1, INT64_MAX, &p->server_bytes));
     return ghp_json_int(at, "sent_bytes", 0, INT64_MAX, &p->sent_bytes);
 }
 
@@ -297,15 +316,31 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
     return ghp_json_opt_text(&at, "unfinished", &c->unfinished);
 }
 
+/* Of a synchroniser that has them: one, where they are not said. */
+static enum ghp_status read_servers(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    int64_t servers = plan->sync.servers;
+    struct ghp_node at;
+
+    GHP_TRY(ghp_json_opt_int(root, "servers", 1, GHP_SYNC_SERVERS_MOST, &servers));
+    if (servers > 0 && plan->sync.servers == 0) {
+        GHP_TRY(ghp_json_get(root, "servers", &at));
+        return ghp_json_fail(&at, GHP_ERR_FORMAT, "by '%s' there are no servers; leave it out",
+                             ghp_sync_ops_of(plan->sync)->name);
+    }
+    plan->sync.servers = (int)servers;
+    return GHP_OK;
+}
+
 /* Without the key: all-reduce. */
 static enum ghp_status read_sync(const struct ghp_node *root, struct ghp_plan *plan)
 {
     char text[GHP_SYNC_TEXT_BYTES];
     struct ghp_node at;
 
-    if (!ghp_json_has(root, "sync")) return GHP_OK;
+    if (!ghp_json_has(root, "sync")) return read_servers(root, plan);
     GHP_TRY(ghp_json_text_n(root, "sync", text, sizeof text));
-    if (ghp_sync_parse(text, &plan->sync) == GHP_OK) return GHP_OK;
+    if (ghp_sync_parse(text, &plan->sync) == GHP_OK) return read_servers(root, plan);
     GHP_TRY(ghp_json_get(root, "sync", &at));
     return ghp_json_fail(&at, GHP_ERR_FORMAT, "%s", ghp_status_message());
 }
@@ -400,6 +435,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "group_size",
                                        "bucket_cap_bytes",
                                        "sync",
+                                       "servers",
                                        "optimizer",
                                        "clip_norm",
                                        "memory_limit_bytes",
@@ -446,6 +482,19 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
     return GHP_OK;
 }
 
+enum ghp_status ghp_plan_read(const struct ghp_node *root, struct ghp_plan *plan)
+{
+    char format[sizeof FORMAT];
+    enum ghp_status status = ghp_json_text_n(root, "format", format, sizeof format);
+
+    *plan = (struct ghp_plan){0};
+    if (status == GHP_OK && strcmp(format, FORMAT) != 0)
+        status = ghp_json_fail(root, GHP_ERR_FORMAT, "this is no plan of format '%s'", FORMAT);
+    if (status == GHP_OK) status = read_fields(root, plan);
+    if (status != GHP_OK) ghp_plan_release(plan);
+    return status;
+}
+
 enum ghp_status ghp_plan_load(const char *path, struct ghp_plan *plan)
 {
     enum ghp_status status;
@@ -455,8 +504,7 @@ enum ghp_status ghp_plan_load(const char *path, struct ghp_plan *plan)
     *plan = (struct ghp_plan){0};
     GHP_TRY(ghp_json_load(path, FORMAT, &doc));
     root = ghp_json_root(&doc);
-    status = read_fields(&root, plan);
-    if (status != GHP_OK) ghp_plan_release(plan);
+    status = ghp_plan_read(&root, plan);
     ghp_json_release(&doc);
     return status;
 }

@@ -8,6 +8,12 @@
 
 #define GHP_PLAN_MAX_SECONDS 1e12
 
+/* A whole plan as a value, which the caller releases; and from one. A plan that cannot be read is zeroed.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY; writing: GHP_ERR_INTERNAL; reading: GHP_ERR_FORMAT, GHP_ERR_INPUT */
+enum ghp_status ghp_plan_write(const struct ghp_plan *plan, json_t **root);
+enum ghp_status ghp_plan_read(const struct ghp_node *root, struct ghp_plan *plan);
+
 /* The keys stages, micro_batches, pipeline_schedule, samples_per_worker and recompute; left out where they say
  * nothing. */
 void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed);

@@ -303,6 +303,8 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
         instr->at.x[0] = program->buckets[instr->bucket].weight_strip;
         instr->at.y = program->buckets[instr->bucket].weights;
         return GHP_OK;
+    case GHP_INSTR_PUSH: instr->at.x[0] = program->buckets[instr->bucket].buffer; return GHP_OK;
+    case GHP_INSTR_PULL: instr->at.y = program->buckets[instr->bucket].weights; return GHP_OK;
     case GHP_INSTR_AVERAGE:
         instr->at.y = program->buckets[instr->bucket].weights;
         instr->at.scratch = k->receive;

@@ -188,7 +188,7 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     struct ghp_local local = local_of(k, layer);
     int n_moments = k->how->forward_only ? 0 : k->program->optimizer->n_moments;
     const struct ghp_bucket_range *bucket = bucket_of(k, layer);
-    bool strip = bucket != NULL && bucket->strip_bytes > 0;
+    bool strip = bucket != NULL && (bucket->strip_bytes > 0 || bucket->cut_bytes > 0);
     bool averages = ghp_lowering_averages(k->how) && !k->how->forward_only;
     for (int p = 0; p < l->n_params && !strip; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
@@ -317,6 +317,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
             (struct ghp_bucket){.tp_size = range->tp_size,
                                 .bytes = range->bytes,
                                 .strip_bytes = range->strip_bytes,
+                                .cut_bytes = range->cut_bytes,
                                 .buffer = id,
                                 .weights = -1,
                                 .weight_strip = -1,
@@ -390,6 +391,7 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
     for (int i = 0; i < k->program->n_instrs; i++) {
         const struct ghp_instr *instr = &k->program->instrs[i];
         if (instr->stream == GHP_STREAM_COMM && instr->kind != GHP_INSTR_ALL_GATHER &&
+            !ghp_instr_is_served(instr) &&
             ghp_receive_bytes(instr->bytes, instr->ranks.count) > receive)
             receive = ghp_receive_bytes(instr->bytes, instr->ranks.count);
     }

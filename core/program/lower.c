@@ -329,8 +329,7 @@ enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_s
     int n = ghp_staging_stages(how->staging);
     enum ghp_status status = GHP_OK;
 
-    programs->n = 0;
-    programs->fullest_bytes = 0;
+    *programs = (struct ghp_programs){0};
     if (!ghp_staging_trivial(how->staging))
         GHP_TRY(ghp_staging_check(how->staging, how->model, how->problem));
     for (int i = 0; i < n && status == GHP_OK; i++) {
@@ -340,6 +339,8 @@ enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_s
         if (status == GHP_OK) programs->n = i + 1;
         if (status == GHP_OK) status = size_fullest(how, splits, i, programs);
     }
+    if (status == GHP_OK && ghp_lowering_sync(how)->serves && !how->forward_only)
+        status = ghp_lower_server(how, splits, 0, &programs->server);
     if (status != GHP_OK) ghp_programs_release(programs);
     return status;
 }
@@ -347,6 +348,7 @@ enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_s
 void ghp_programs_release(struct ghp_programs *programs)
 {
     if (programs == NULL) return;
+    ghp_program_release(&programs->server);
     for (int i = 0; i < programs->n; i++)
         ghp_program_release(&programs->of[i]);
     programs->n = 0;
@@ -358,7 +360,7 @@ uint64_t ghp_programs_hash(const struct ghp_programs *programs)
 
     for (int i = 0; i < programs->n; i++)
         hash = ghp_program_hash(&programs->of[i], hash);
-    return hash;
+    return programs->server.n_instrs > 0 ? ghp_program_hash(&programs->server, hash) : hash;
 }
 
 int64_t ghp_programs_peak_bytes(const struct ghp_programs *programs)

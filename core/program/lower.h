@@ -27,6 +27,7 @@ struct ghp_lowering {
     bool input_gradient;
     bool no_metrics;   /* leave METRIC_REDUCE out (closed forms' premise) */
     bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
+    bool unplaced;     /* only to be costed: buffers have no offsets, peak_bytes is 0 */
     /* workers that load samples have a buffer for the next load's; not with forward_only */
     bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */
@@ -47,12 +48,22 @@ struct ghp_lowering {
 enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split *splits, int rank,
                           struct ghp_program *program);
 
-/* The programs of one worker of each stage (ghp_stage_representative), which stand for all. */
+/* The program of a server: what it does in one step of a worker, or of all workers where it waits for all. Its list is
+ * in the order in which gradients come in the steady state; a bucket's UPDATE waits for its PUSH, its PULL for that.
+ *
+ * server   0 .. how->sync.servers - 1
+ *
+ * Returns as ghp_lower. Local. Tested tests/core/program/test_sync.c */
+enum ghp_status ghp_lower_server(const struct ghp_lowering *how, const struct ghp_split *splits,
+                                 int server, struct ghp_program *program);
+
+/* The programs of one worker of each stage (ghp_stage_representative), which stand for all; and of a server. */
 struct ghp_programs {
     int n;
     struct ghp_program of[GHP_MAX_STAGES];
     /* the arena of a worker with more samples than the one that stands for its stage; 0: none */
     int64_t fullest_bytes;
+    struct ghp_program server; /* which stands for all servers; no instructions: there are none */
 };
 enum ghp_status ghp_lower_all(const struct ghp_lowering *how, const struct ghp_split *splits,
                               struct ghp_programs *programs);

@@ -72,6 +72,13 @@ static void add_layer(const struct ghp_lowering *how, int workers, int layer, in
     range->gradient_bytes += bytes;
     range->bytes = range->gradient_bytes;
     range->partner = ghp_stage_partner(how->model, how->staging, layer);
+    if (sync->serves && range->tp_size > 0) {
+        int servers = how->sync.servers;
+        range->cut_bytes = ghp_align((range->gradient_bytes + servers - 1) / servers);
+        range->bytes = range->cut_bytes * servers;
+        range->holds_weights = true;
+        return;
+    }
     if (holders < 2 || range->partner >= 0) return;
     if (sync->strip_bytes != NULL)
         range->strip_bytes =

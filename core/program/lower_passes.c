@@ -22,8 +22,7 @@ static enum ghp_status fuse(const struct ghp_lowering *how, struct ghp_program *
 
 static enum ghp_status place(const struct ghp_lowering *how, struct ghp_program *program)
 {
-    (void)how;
-    return ghp_program_place(program);
+    return how->unplaced ? GHP_OK : ghp_program_place(program);
 }
 
 static const struct program_pass passes[] = {

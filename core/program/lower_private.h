@@ -21,6 +21,7 @@ struct ghp_bucket_plan {
         int64_t gradient_bytes;
         int64_t bytes;       /* the same, padded to whole strips */
         int64_t strip_bytes; /* of one holder, which alone updates it; 0: all update all */
+        int64_t cut_bytes;   /* of one server, which alone updates it; 0: no server does */
         bool holds_weights;  /* its layers' weights lie together as their gradients do */
         int partner;         /* the layer of another stage that has the same parameters; -1: none */
     } * ranges;
@@ -65,6 +66,10 @@ struct ghp_layouts ghp_placement_layouts(const struct ghp_lowering *how,
  * on; never of what works on a remote activation in place, which no longer is what was received. */
 bool ghp_lower_recomputes(const struct ghp_lowering *how, int layer);
 
+/* Appends a worker's or server's part in the exchange of a bucket of its own with the servers; NULL without memory. */
+struct ghp_instr *ghp_emitter_add_exchange(const struct ghp_emitter *e, enum ghp_instr_kind kind,
+                                           int bucket, struct ghp_bucket_range range, int point);
+
 /* Operands, buffers, buckets and lifetimes for a complete list of instructions. */
 enum ghp_status ghp_buffers_assign(const struct ghp_lowering *how, const struct ghp_split *splits,
                                    const struct ghp_bucket_plan *buckets,
@@ -102,7 +107,8 @@ static inline const struct ghp_sync_ops *ghp_lowering_sync(const struct ghp_lowe
 /* Whether weights and running statistics are averaged over workers. */
 static inline bool ghp_lowering_averages(const struct ghp_lowering *how)
 {
-    return ghp_lowering_sync(how)->replicas && how->problem.workers > 1;
+    return ghp_lowering_sync(how)->replicas && !ghp_lowering_sync(how)->serves &&
+           how->problem.workers > 1;
 }
 
 static inline const struct ghp_optimizer *ghp_lowering_optimizer(const struct ghp_lowering *how)

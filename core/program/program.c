@@ -277,6 +277,8 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
 {
     int64_t p = instr->ranks.count;
     if (instr->kind == GHP_INSTR_SEND) return instr->bytes;
+    if (instr->kind == GHP_INSTR_PUSH) return instr->serves ? 0 : instr->bytes;
+    if (instr->kind == GHP_INSTR_PULL) return instr->serves ? p * instr->bytes : 0;
     if (p <= 1) return 0;
     int64_t part = instr->bytes * (p - 1) / p;
     switch (instr->comm) {
@@ -326,6 +328,6 @@ const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
         "state",  "drift",           "saved",         "stats",
         "labels", "metrics",         "squares",       "scratch",
         "bucket", "weight bucket",   "strip",         "comm segment",
-        "ahead"};
+        "ahead",  "arrivals"};
     return names[buffer_kind];
 }

@@ -40,7 +40,10 @@
     X(ALL_GATHER, "all_gather")   /* a bucket of weights from its strips, communication stream */  \
     X(AVERAGE, "average")         /* a bucket of weights becomes its mean, communication stream */ \
     X(NORM, "norm")               /* sum of the squares of this worker's share of all gradients */ \
-    X(NORM_REDUCE, "norm_reduce") /* that sum over all workers of all stages, blocking */
+    X(NORM_REDUCE, "norm_reduce") /* that sum over all workers of all stages, blocking */          \
+    X(PUSH,                                                                                        \
+      "push") /* a bucket of gradients to the servers; of a server: its cut of all workers' */     \
+    X(PULL, "pull") /* a bucket of weights from the servers; of a server: its cut to all workers */
 
 enum ghp_instr_kind {
 #define GHP_INSTR_ENUM(id, text) GHP_INSTR_##id,
@@ -73,6 +76,7 @@ enum ghp_buffer_kind {
     GHP_BUFFER_STRIP,         /* this worker's part of either, which it alone updates */
     GHP_BUFFER_COMM,          /* receive segment of the communication stream */
     GHP_BUFFER_PREFETCH,      /* samples of the next load, made while the step runs */
+    GHP_BUFFER_ARRIVALS, /* of a server: the cut of a bucket's gradients, one behind the other of each worker */
     GHP_BUFFER_KIND_COUNT
 };
 
@@ -145,12 +149,14 @@ struct ghp_instr {
     enum ghp_comm_op comm;        /* RESHARD, *_REDUCE */
     /* who takes part; count 1: nothing is sent. UPDATE: among whom the bucket's strips are divided */
     struct ghp_ranks ranks;
+    int servers; /* PUSH, PULL: among which a bucket is cut; else 0 */
+    bool serves; /* PUSH, PULL: of a server, whose bytes are its cut */
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
      * LOAD, UPDATE, ACCUMULATE: bytes written; NORM: bytes read; SEND, RECEIVE: this worker's messages */
     int64_t bytes;
     int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
-    int bucket; /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, UPDATE; else -1 */
+    int bucket; /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, UPDATE, PULL; else -1 */
     int period; /* AVERAGE: it runs after every so many steps, counted from the first of the training; else 0 */
     /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's reduction;
      * the loss layer's forward: METRIC_REDUCE */
@@ -161,7 +167,8 @@ struct ghp_instr {
      * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
      * LOAD: at.y, at.labels, from what was prefetched into at.scratch;
      * NORM, NORM_REDUCE: at.y, which an UPDATE reads as at.x[0];
-     * ALL_REDUCE, AVERAGE: at.y; REDUCE_SCATTER, ALL_GATHER: at.x[0] -> at.y, one of which is a strip of the other */
+     * ALL_REDUCE, AVERAGE: at.y; REDUCE_SCATTER, ALL_GATHER: at.x[0] -> at.y, one of which is a strip of the other;
+     * PUSH: at.x[0], of a server at.y; PULL: at.y, of a server at.x[0] */
     struct ghp_operands at;
 };
 
@@ -182,16 +189,24 @@ static inline bool ghp_buffer_kind_is_moment(enum ghp_buffer_kind buffer_kind)
     return buffer_kind >= GHP_BUFFER_MOMENT && buffer_kind < GHP_BUFFER_MOMENT + GHP_MAX_MOMENTS;
 }
 
-/* Whether it sums a bucket of gradients. */
+/* Whether it sums a bucket of gradients, or has servers sum it. */
 static inline bool ghp_instr_reduces(const struct ghp_instr *instr)
 {
-    return instr->kind == GHP_INSTR_ALL_REDUCE || instr->kind == GHP_INSTR_REDUCE_SCATTER;
+    return instr->kind == GHP_INSTR_ALL_REDUCE || instr->kind == GHP_INSTR_REDUCE_SCATTER ||
+           instr->kind == GHP_INSTR_PUSH;
+}
+
+/* Whether it goes between workers and servers. */
+static inline bool ghp_instr_is_served(const struct ghp_instr *instr)
+{
+    return instr->kind == GHP_INSTR_PUSH || instr->kind == GHP_INSTR_PULL;
 }
 
 struct ghp_bucket {
     int tp_size;         /* reduced over the N / TP size ranks that hold the same shard */
     int64_t bytes;       /* with padding */
-    int64_t strip_bytes; /* of this worker's strip; 0: it updates all of it */
+    int64_t strip_bytes; /* of this worker's strip, or this server's cut; 0: it updates all of it */
+    int64_t cut_bytes;   /* of a server's cut, which it alone updates; 0: no server does */
     int buffer;          /* GHP_BUFFER_BUCKET */
     int weights;         /* GHP_BUFFER_WEIGHT_BUCKET, -1: none */
     int weight_strip, gradient_strip, moment[GHP_MAX_MOMENTS]; /* -1: none */
@@ -200,7 +215,7 @@ struct ghp_bucket {
 };
 
 struct ghp_program {
-    int rank;
+    int rank;                       /* of a server: behind all workers' */
     struct ghp_problem problem;     /* all workers, the global batch */
     struct ghp_placement placement; /* its place among the stages */
     int element_bytes;              /* 2, 4 or 8: core/model/precision.h */

@@ -6,15 +6,15 @@
 #include <string.h>
 
 static const struct ghp_sync_ops *const all[] = {&ghp_sync_allreduce, &ghp_sync_sharded,
-                                                 &ghp_sync_local};
+                                                 &ghp_sync_local, &ghp_sync_bsp};
 enum { N_SYNCS = sizeof all / sizeof all[0] };
 
-const char *const ghp_sync_names[N_SYNCS + 1] = {"allreduce", "sharded", "local", NULL};
+const char *const ghp_sync_names[N_SYNCS + 1] = {"allreduce", "sharded", "local", "bsp", NULL};
 
 struct ghp_sync ghp_sync_at(int index)
 {
     GHP_ASSERT(index >= 0 && index < N_SYNCS);
-    return (struct ghp_sync){all[index], all[index]->argument != NULL ? 1 : 0};
+    return (struct ghp_sync){all[index], all[index]->argument != NULL, all[index]->serves};
 }
 
 const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync)
@@ -24,7 +24,8 @@ const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync)
 
 bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b)
 {
-    return ghp_sync_ops_of(a) == ghp_sync_ops_of(b) && a.argument == b.argument;
+    return ghp_sync_ops_of(a) == ghp_sync_ops_of(b) && a.argument == b.argument &&
+           a.servers == b.servers;
 }
 
 int ghp_sync_period(struct ghp_sync sync)
@@ -37,9 +38,19 @@ int ghp_sync_staleness(struct ghp_sync sync)
     return ghp_sync_period(sync) - 1;
 }
 
+double ghp_sync_mean_staleness(struct ghp_sync sync)
+{
+    return ghp_sync_staleness(sync) / 2.0; /* 0, 1, ... from one average to the next */
+}
+
 int ghp_sync_replicas(struct ghp_sync sync, int workers)
 {
     return ghp_sync_ops_of(sync)->replicas ? workers : 1;
+}
+
+bool ghp_sync_wants_data(struct ghp_sync sync)
+{
+    return ghp_sync_ops_of(sync)->replicas || ghp_sync_ops_of(sync)->serves;
 }
 
 /* ---- texts ---- */
@@ -63,7 +74,7 @@ enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync)
 
     for (int i = 0; i < N_SYNCS; i++) {
         if (strlen(all[i]->name) != n || strncmp(all[i]->name, text, n) != 0) continue;
-        *sync = (struct ghp_sync){.ops = all[i]};
+        *sync = (struct ghp_sync){.ops = all[i], .servers = all[i]->serves};
         if ((argument != NULL) != (all[i]->argument != NULL)) return fail_argument(all[i], text);
         if (argument == NULL) return GHP_OK;
         value = argument[0] >= '0' && argument[0] <= '9' ? strtol(argument, &end, 10) : 0;
@@ -72,7 +83,8 @@ enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync)
         return GHP_OK;
     }
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "there is no synchroniser '%s'; use allreduce, sharded or local:TAU", text);
+                    "there is no synchroniser '%s'; use allreduce, sharded, local:TAU or bsp",
+                    text);
 }
 
 void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES])
@@ -99,21 +111,22 @@ const char *ghp_sync_equality_text(enum ghp_sync_equality equality)
 static enum ghp_status check_layer(struct ghp_sync sync, const struct ghp_layer *layer,
                                    const struct ghp_split *split)
 {
-    const char *name = ghp_sync_ops_of(sync)->name;
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(sync);
     char text[32];
 
     if (ghp_op_of(layer->op)->has_batch_statistics && layer->norm.ghost_batch > 0)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' takes statistics of ghost batches, and by '%s' each worker "
-                        "takes those of its own samples; leave ghost_batch out, or use --sync "
-                        "allreduce",
-                        layer->name, name);
+                        "layer '%s' takes statistics of ghost batches, and by '%s' %s; leave "
+                        "ghost_batch out, or use --sync allreduce",
+                        layer->name, ops->name,
+                        ops->serves ? "nobody adds them up: servers add gradients alone"
+                                    : "each worker takes those of its own samples");
     if (split == NULL || (split->kind == GHP_SPLIT_DATA && split->tp_size == 1)) return GHP_OK;
     ghp_split_format(*split, text, sizeof text);
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "layer '%s' is split by '%s', and by '%s' each worker has all weights, which "
-                    "differ; split it by data, or use --sync allreduce",
-                    layer->name, text, name);
+                    "layer '%s' is split by '%s', and by '%s' each worker has all weights%s; split "
+                    "it by data, or use --sync allreduce",
+                    layer->name, text, ops->name, ops->replicas ? ", which differ" : "");
 }
 
 enum ghp_status ghp_sync_check(struct ghp_sync sync, const struct ghp_sync_place *place)
@@ -121,7 +134,7 @@ enum ghp_status ghp_sync_check(struct ghp_sync sync, const struct ghp_sync_place
     const struct ghp_sync_ops *ops = ghp_sync_ops_of(sync);
     const struct ghp_staging *staging = place->staging;
 
-    if (!ops->replicas) return GHP_OK;
+    if (!ghp_sync_wants_data(sync)) return GHP_OK;
     if (staging != NULL &&
         (staging->n > 1 || staging->micro_batches > 1 || staging->shares != NULL))
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -130,10 +143,11 @@ enum ghp_status ghp_sync_check(struct ghp_sync sync, const struct ghp_sync_place
                         "or use --sync allreduce",
                         ops->name);
     if (place->clips)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "by '%s' nobody has the sum of all gradients, whose norm is clipped; leave "
-                        "--clip-norm out, or use --sync allreduce",
-                        ops->name);
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "by '%s' no worker has the sum of all gradients, whose norm is clipped; leave "
+            "--clip-norm out, or use --sync allreduce",
+            ops->name);
     for (int i = 0; i < place->model->n_layers; i++)
         GHP_TRY(check_layer(sync, &place->model->layers[i],
                             place->splits != NULL ? &place->splits[i] : NULL));

@@ -10,6 +10,8 @@
  *                 for R holders, and has moments for that alone; the weights are all-gathered before the next
  *                 forward pass reads them
  *     local:TAU   each worker trains by its own samples, and every TAU steps takes the mean of all workers' weights
+ *     bsp         ranks of their own, the servers, have the weights: they sum all workers' gradients, update, and send
+ *                 the weights back
  *
  * docs/synchronisers.md says what each costs, and what it is held against. To add one: a file sync_NAME.c with its ops,
  * and its line in sync.c.
@@ -39,6 +41,8 @@ struct ghp_sync_ops {
     /* Each worker has weights of its own between two combinings: they and the running statistics lie in buckets, and
      * gradients are means over its own samples. */
     bool replicas;
+    bool
+        serves; /* servers have the weights of all layers with gradients to sum, and their moments */
 
     /* The strip of one of `holders` workers, in a bucket of so many gradient bytes: a multiple of GHP_ALIGN_BYTES; the
      * bucket is then padded to `holders` strips. 0: each holder updates all of it.
@@ -55,16 +59,17 @@ struct ghp_sync_ops {
     enum ghp_status (*emit_ready)(const struct ghp_emitter *e, int layer, struct ghp_split split);
 };
 
-extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local;
+extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local, ghp_sync_bsp;
 
 struct ghp_sync { /* zeroed: allreduce */
     const struct ghp_sync_ops *ops;
     int argument; /* 1 .. GHP_SYNC_MOST where it takes one, else 0 */
+    int servers; /* ranks behind the workers, 1 .. GHP_SYNC_SERVERS_MOST where it has them, else 0 */
 };
 
-enum { GHP_SYNC_MOST = 1 << 20, GHP_SYNC_TEXT_BYTES = 32 };
+enum { GHP_SYNC_MOST = 1 << 20, GHP_SYNC_SERVERS_MOST = 1 << 10, GHP_SYNC_TEXT_BYTES = 32 };
 
-/* Where a workers' own weights are met: what the refusals below are of. */
+/* What a worker's own weights, or a server's, are met with: what the refusals below are of. */
 struct ghp_sync_place {
     const struct ghp_model *model;
     const struct ghp_split *splits; /* one a layer; NULL: not yet known */
@@ -72,14 +77,14 @@ struct ghp_sync_place {
     bool clips;
 };
 
-/* "local:8" as options and plans have it.
+/* "local:8" as options and plans have it. One server, where it has servers.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming what there is
  * Local. Tested tests/core/program/test_sync.c */
 enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync);
 void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES]);
 
-/* Whether it can be had: replicas that differ need all of every layer on each worker.
+/* Whether it can be had: replicas that differ, and servers, need all of every layer on each worker.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming the layer or the part of the plan
  * Local. Tested tests/core/program/test_sync.c */
@@ -91,12 +96,16 @@ bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b);
 int ghp_sync_period(struct ghp_sync sync);
 /* Steps of other workers that a forward pass may lack. */
 int ghp_sync_staleness(struct ghp_sync sync);
+double ghp_sync_mean_staleness(struct ghp_sync sync); /* over the steps */
 /* Replicas whose weights differ, of so many workers: that by which a mean over own samples is a mean over all. */
 int ghp_sync_replicas(struct ghp_sync sync, int workers);
 
-/* Names of all, for help; NULL ends. Those that take no argument come first. */
+/* Whether each worker has all weights of a plan: then every layer is split by data. */
+bool ghp_sync_wants_data(struct ghp_sync sync);
+
+/* Names of all, for help; NULL ends. */
 extern const char *const ghp_sync_names[];
-enum { GHP_SYNC_PLAIN = 2 }; /* synchronisers that take no argument */
+enum { GHP_SYNC_PLAIN = 2 }; /* the first ones, which work with every split */
 
 /* By its place among the names; one with an argument has 1. */
 struct ghp_sync ghp_sync_at(int index);

@@ -8,6 +8,7 @@
 #include "executor/platform/launch.h"
 #include "executor/platform/processors.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ static const char *const optimizer_names[] = {"plan",
                                               GHP_OPTIMIZER_LIST(OPTIMIZER_NAME)
 #undef OPTIMIZER_NAME
                                                   NULL};
-static const char *const overlap_names[] = {"on", "off", NULL};
+static const char *const on_off_names[] = {"on", "off", NULL};
 
 static struct ghp_session_options chosen = {
     .data = "synthetic",
@@ -238,8 +239,8 @@ static const struct ghp_opt options[] = {
      .argument = "K",
      .min = 1,
      .max = 1e6,
-     .help = "train K steps by the plan and by one worker, compare every tensor; exit 1 where they "
-             "differ"},
+     .help = "train K steps by the plan and by one worker, compare every tensor; where they differ "
+             "look layer by layer: exit 0 where that is rounding, 1 a defect, 3 cannot tell"},
     {.name = "numerics",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.numerics,
@@ -281,9 +282,17 @@ static const struct ghp_opt options[] = {
     {.name = "overlap",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.overlap,
-     .choices = overlap_names,
+     .choices = on_off_names,
      .help = "off: no thread reduces gradients beside the step, they are reduced when they are "
              "waited for; to measure what the thread gains, on processors and plans of one stage"},
+    {.name = "emulate",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.emulate,
+     .argument = "step=S,port=B,...",
+     .help = "take the time of other machines, with the same results: computing of a step lasts "
+             "step=40ms, slow=RANK:FACTOR on a slow worker (may be repeated); messages go through "
+             "a port=BYTES_PER_S of each worker and arrive latency=20us later. Any of them; "
+             "workers of one node"},
     {.name = "watchdog",
      .kind = GHP_OPT_REAL,
      .target = &chosen.watchdog_s,
@@ -326,6 +335,13 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = 1e12,
      .help = "and after every S steps; 0: not"},
+    {.name = "async-checkpoint",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.async_checkpoint,
+     .choices = on_off_names,
+     .help =
+         "worker 0 keeps an image of the checkpoint in memory, and a thread writes it beside the "
+         "steps; off: the steps wait until it is on disk"},
     {.name = "resume",
      .kind = GHP_OPT_FLAG,
      .target = &chosen.resume,
@@ -378,7 +394,10 @@ static const struct ghp_tool tool = {
         "loss by a group's batch;\n"
         "bias-times-k adds a bias once a member; rank-masks keys dropout by rank; "
         "local-statistics keeps batch norm's\n"
-        "sums to one worker; stop-at-start, stop-before-comparison and stop-before-end stop the "
+        "sums to one worker; skip-update never updates one layer; double-sample trains one sample "
+        "for two; wrong-part\n"
+        "keeps the next worker's part of a tensor; no-bias-gradient leaves biases' gradients out; "
+        "stop-at-start, stop-before-comparison and stop-before-end stop the "
         "last worker there.",
 };
 
@@ -516,6 +535,7 @@ int main(int argc, char **argv)
     enum ghp_status started, status;
 
     ghp_log_open(tool.name, false); /* nobody knows yet who speaks */
+    signal(SIGXFSZ, SIG_IGN);       /* a write beyond a limit fails as one to a full disk does */
     status =
         ghp_opts_read(&tool, argc, argv, chosen.plan_paths, GHP_SESSION_PLANS, &chosen.n_plans);
     if (status == GHP_OK && !ghp_opts_done()) status = check_options();

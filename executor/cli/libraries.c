@@ -39,4 +39,5 @@ void ghp_executor_libraries(ghp_opts_say *say)
              hwloc & 0xff);
     say("hwloc", text);
     say("zlib", zlibVersion());
+    say("kernels", ghp_kernels_hash);
 }

@@ -6,7 +6,10 @@
 
 #include "core/base/opts.h"
 
-/* Says oneDNN, MPI, hwloc and zlib; fits struct ghp_tool's `libraries`. */
+/* Says oneDNN, MPI, hwloc and zlib, and the kernels of this build; fits struct ghp_tool's `libraries`. */
 void ghp_executor_libraries(ghp_opts_say *say);
+
+/* Of the sources of this build's kernels and transports, and of how they were compiled: 16 digits. */
+extern const char ghp_kernels_hash[];
 
 #endif

@@ -25,6 +25,7 @@ struct parts { /* all that a session owns */
     struct ghp_memory memory;
     struct ghp_training training;
     struct ghp_snapshot mine, alone;
+    struct ghp_verification verification;
 };
 
 /* Several plans are compared; they are also trained by only where steps or epochs are asked for. */
@@ -103,6 +104,7 @@ static enum ghp_status open_all(struct parts *p, struct ghp_session *session)
 {
     GHP_TRY(ghp_setup_open(session, &p->setup));
     p->session_plan = &p->setup.session_plans[0];
+    if (p->setup.server >= 0) return GHP_OK;
     GHP_TRY(ghp_setup_agree(&p->setup, plan_training(p), "planning the training"));
     return ghp_setup_agree(&p->setup, open_outputs(p), "opening outputs");
 }
@@ -222,7 +224,12 @@ static enum ghp_status train(struct parts *p)
     t->worker = p->session_plan->worker;
     t->training_config = &p->setup.training_config;
     t->checkpoint_every = p->options->checkpoint_every;
+    t->asynchronous = p->options->async_checkpoint == 0;
     t->memory = &p->memory;
+    if (p->setup.rank == 0 && p->session_plan->comparable && p->options->emulate == NULL) {
+        t->predicted_step_s = p->session_plan->plan.predicted.step_s;
+        t->predicted_error_s = p->session_plan->plan.predicted.error_s;
+    }
     t->snapshot = p->options->verify_steps != GHP_NOT_SET ? &p->mine : NULL;
     p->setup.session->in_loop = true;
     status = ghp_train(t);
@@ -256,41 +263,79 @@ static enum ghp_status print_all(const struct parts *p, const struct ghp_run *ru
     return flush_stdout();
 }
 
-/* Rank 0, after all that needs the others. */
-static enum ghp_status conclude(struct parts *p, struct ghp_run *run)
-{
-    struct ghp_verification verification = {0};
-    struct ghp_setup *s = &p->setup;
-    enum ghp_status status = GHP_OK;
+/* ---- verifying ---- */
 
-    if (p->options->verify_steps != GHP_NOT_SET) {
-        ghp_note("training %s for comparison",
-                 ghp_sync_ops_of(p->session_plan->plan.sync)->equality == GHP_SYNC_EQUALS_REPLICAS
-                     ? "all replicas in turn"
-                     : "one worker");
-        GHP_TRY(ghp_verify_alone(&s->exec, &p->session_plan->work, &s->training_config,
-                                 p->training.losses.steps, &p->alone));
-        GHP_TRY(ghp_verify_compare(&p->mine, &p->alone, s->precision, &verification));
-        run->verification = &verification;
-        run->alone_losses = &p->alone.losses;
-        if (!verification.passed || run->different >= 0) s->session->exit_code = 1;
-    }
-    status = print_all(p, run);
-    ghp_verification_release(&verification);
-    return status;
+static bool verifies(const struct parts *p)
+{
+    return p->options->verify_steps != GHP_NOT_SET;
 }
 
-/* The others wait for rank 0's part, which may take long: a verification trains by one worker. */
-static enum ghp_status conclude_first(struct parts *p, struct ghp_run_result *run_result)
+/* Rank 0: the same training by one worker, and the differences. */
+static enum ghp_status compare_with_one(struct parts *p)
+{
+    struct ghp_setup *s = &p->setup;
+
+    ghp_note("training %s for comparison",
+             ghp_sync_ops_of(p->session_plan->plan.sync)->equality == GHP_SYNC_EQUALS_REPLICAS
+                 ? "all replicas in turn"
+                 : "one worker");
+    GHP_TRY(ghp_verify_alone(&s->exec, &p->session_plan->work, &s->training_config,
+                             p->training.losses.steps, &p->alone));
+    return ghp_verify_compare(&p->mine, &p->alone, s->precision, &p->verification);
+}
+
+/* Beyond the limits: whether that is rounding. *asks: rank 0's, for all. */
+static enum ghp_status compare_layerwise(struct parts *p, bool asks)
+{
+    struct ghp_setup *s = &p->setup;
+    struct ghp_control *control = s->session->transport->control;
+    struct ghp_word mine = {.value = asks};
+    const struct ghp_word *words;
+    struct ghp_layerwise_request request = {.worker = p->session_plan->worker,
+                                            .training_config = &s->training_config,
+                                            .steps = p->training.losses.steps,
+                                            .unit = s->element_bytes == 8   ? 0x1p-52
+                                                    : s->element_bytes == 2 ? 0x1p-7
+                                                                            : 0x1p-23,
+                                            .world = s->world};
+
+    s->world->label = "comparing with one worker";
+    GHP_TRY(control->ops->tell(control, s->world, mine, &words));
+    if (words[0].value == 0) return GHP_OK;
+    ghp_note("the differences are beyond their limits: comparing layer by layer");
+    s->session->in_loop = true;
+    GHP_TRY(ghp_layerwise_run(&request, &p->verification.layerwise));
+    s->session->in_loop = false;
+    return GHP_OK;
+}
+
+/* Rank 0 works alone first, which may take long. */
+static enum ghp_status verify(struct parts *p, struct ghp_run *run)
 {
     struct ghp_session *session = p->setup.session;
     enum ghp_status status = GHP_OK;
+    bool first = p->setup.rank == 0;
 
-    if (p->setup.rank == 0) {
+    if (first) {
         session->transport->control->ops->alone(session->transport->control, true);
-        status = conclude(p, &run_result->run);
+        status = compare_with_one(p);
         session->transport->control->ops->alone(session->transport->control, false);
     }
+    GHP_TRY(ghp_setup_agree(&p->setup, status, "comparing with one worker"));
+    GHP_TRY(compare_layerwise(p, first && !p->verification.passed));
+    if (!first) return GHP_OK;
+    run->verification = &p->verification;
+    run->alone_losses = &p->alone.losses;
+    session->exit_code = ghp_verification_exit_code(&p->verification, run->different >= 0);
+    return GHP_OK;
+}
+
+/* The others wait for rank 0's part. */
+static enum ghp_status conclude(struct parts *p, struct ghp_run_result *run_result)
+{
+    enum ghp_status status = GHP_OK;
+
+    if (p->setup.rank == 0) status = print_all(p, &run_result->run);
     if (status == GHP_OK && run_result->different != NULL &&
         !ghp_fault_mistakes((enum ghp_fault)p->options->fault))
         status = GHP_FAIL(GHP_ERR_INTERNAL,
@@ -305,19 +350,31 @@ static enum ghp_status finish(struct parts *p)
     enum ghp_status status =
         ghp_run_result_init(&p->setup, p->session_plan, &p->training, &run_result);
 
-    if (status == GHP_OK) status = conclude_first(p, &run_result);
+    if (status == GHP_OK && verifies(p)) status = verify(p, &run_result.run);
+    if (status == GHP_OK) status = conclude(p, &run_result);
     ghp_run_result_release(&run_result);
     return status;
 }
 
 static void parts_release(struct parts *p)
 {
+    ghp_verification_release(&p->verification);
     ghp_snapshot_release(&p->alone);
     ghp_snapshot_release(&p->mine);
     ghp_metrics_close(p->training.metrics);
     ghp_heartbeat_close(&p->training.heartbeat);
+    ghp_checkpoint_release(&p->training.checkpoints);
     ghp_compare_release(&p->ab);
     ghp_setup_release(&p->setup);
+}
+
+/* A failure ends all ranks: workers do not ask a server how it is. */
+static enum ghp_status serve(struct parts *p)
+{
+    p->setup.session->in_loop = true;
+    GHP_TRY(ghp_session_plan_serve(&p->setup, p->session_plan));
+    p->setup.session->in_loop = false;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_session_run(struct ghp_session *session)
@@ -326,6 +383,10 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
     enum ghp_status status;
 
     GHP_TRY_GOTO(status, open_all(&p, session), done);
+    if (p.setup.server >= 0) {
+        status = serve(&p);
+        goto done;
+    }
     if (compares(&p)) GHP_TRY_GOTO(status, compare(&p), done);
     if (!trains(&p)) goto done;
     GHP_TRY_GOTO(status, prepare(&p), done);

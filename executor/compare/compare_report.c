@@ -58,6 +58,9 @@ static void head_notes(struct ghp_table *t, const struct ghp_comparison *ab,
     else
         ghp_table_note(t, "ratio: median of each round's step by the first plan's; an interval "
                           "takes 6 rounds or more");
+    if (s->options->emulate != NULL)
+        ghp_table_note(t, "emulated: %s; measured times are those of such machines",
+                       s->options->emulate);
     if (s->binding.oversubscribed)
         ghp_table_note(t, "workers share cores: these are the times of an oversubscribed machine");
 }

@@ -23,6 +23,45 @@ static bool has_instr(const struct ghp_program *program, enum ghp_instr_kind kin
     return false;
 }
 
+static bool loads_several(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++)
+        if (program->instrs[i].kind == GHP_INSTR_LOAD && program->instrs[i].at.y >= 0 &&
+            program->instrs[i].local.n > 1)
+            return true;
+    return false;
+}
+
+bool ghp_fault_is_slice(const struct ghp_instr *instr)
+{
+    return instr->kind == GHP_INSTR_RESHARD && (instr->step.op == GHP_RESHARD_SLICE_BATCH ||
+                                                instr->step.op == GHP_RESHARD_SLICE_CHANNEL ||
+                                                instr->step.op == GHP_RESHARD_SLICE_POSITION);
+}
+
+static bool slices(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++)
+        if (ghp_fault_is_slice(&program->instrs[i])) return true;
+    return false;
+}
+
+static bool updates(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++)
+        if (program->instrs[i].kind == GHP_INSTR_UPDATE) return true;
+    return false;
+}
+
+static bool has_bias(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++)
+        if (program->instrs[i].kind == GHP_INSTR_COMPUTE &&
+            program->instrs[i].local.op == GHP_OP_BIAS)
+            return true;
+    return false;
+}
+
 static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
                        const struct ghp_split *splits, const struct ghp_program *program)
 {
@@ -30,7 +69,7 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
     case GHP_FAULT_DROP_REDUCTION:
         return has_instr(program, GHP_INSTR_ALL_REDUCE) ||
                has_instr(program, GHP_INSTR_REDUCE_SCATTER) ||
-               has_instr(program, GHP_INSTR_AVERAGE);
+               has_instr(program, GHP_INSTR_AVERAGE) || has_instr(program, GHP_INSTR_PUSH);
     case GHP_FAULT_LOCAL_STATISTICS: return has_instr(program, GHP_INSTR_STAT_REDUCE);
     case GHP_FAULT_BIAS_TIMES_K:
         for (int i = 0; i < model->n_layers; i++)
@@ -46,6 +85,10 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
                   splits[i].tp_size == program->problem.workers))
                 return true;
         return false;
+    case GHP_FAULT_SKIP_UPDATE: return updates(program);
+    case GHP_FAULT_DOUBLE_SAMPLE: return loads_several(program);
+    case GHP_FAULT_WRONG_PART: return slices(program);
+    case GHP_FAULT_NO_BIAS_GRADIENT: return has_bias(program);
     case GHP_FAULT_STOP_AT_START:
     case GHP_FAULT_STOP_BEFORE_COMPARISON:
     case GHP_FAULT_STOP_BEFORE_END: return program->problem.workers > 1;

@@ -18,6 +18,10 @@
     X(BIAS_TIMES_K, "bias-times-k", "a bias behind a layer split by 'in'")                         \
     X(RANK_MASKS, "rank-masks", "a dropout layer divided among at least two workers")              \
     X(LOCAL_STATISTICS, "local-statistics", "a batch norm whose statistics cross workers")         \
+    X(SKIP_UPDATE, "skip-update", "a layer with parameters")                                       \
+    X(DOUBLE_SAMPLE, "double-sample", "at least two samples that one worker loads")                \
+    X(WRONG_PART, "wrong-part", "a tensor of which each worker keeps its part")                    \
+    X(NO_BIAS_GRADIENT, "no-bias-gradient", "a bias")                                              \
     X(STOP_AT_START, "stop-at-start", "at least two workers")                                      \
     X(STOP_BEFORE_COMPARISON, "stop-before-comparison", "at least two workers")                    \
     X(STOP_BEFORE_END, "stop-before-end", "at least two workers")
@@ -42,6 +46,9 @@ extern const char *const ghp_fault_names[GHP_FAULT_COUNT + 1];
 enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_model *model,
                                 const struct ghp_split *splits, const struct ghp_program *program,
                                 int groups);
+
+/* Whether an instruction keeps this worker's part of a tensor: where GHP_FAULT_WRONG_PART takes the next one's. */
+bool ghp_fault_is_slice(const struct ghp_instr *instr);
 
 /* Whether the training is wrong with it. */
 bool ghp_fault_mistakes(enum ghp_fault fault);

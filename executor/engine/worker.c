@@ -27,11 +27,13 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .prefetch = w->work.prefetch &&
                                            ghp_device_is_host(ghp_exec_context_device(&w->exec))};
 
-    if (ghp_worker_has_replicas(w) && !ghp_device_is_host(ghp_exec_context_device(&w->exec)))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "by '%s' weights are averaged in host memory, and backend '%s' has them on "
-                        "a device; plan with --sync allreduce, or give --backend onednn",
-                        ghp_sync_ops_of(w->work.sync)->name, w->exec.backend_ops->name);
+    if ((ghp_worker_has_replicas(w) || ghp_worker_is_served(w)) &&
+        !ghp_device_is_host(ghp_exec_context_device(&w->exec)))
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "by '%s' weights are averaged or served in host memory, and backend '%s' has them on "
+            "a device; plan with --sync allreduce, or give --backend onednn",
+            ghp_sync_ops_of(w->work.sync)->name, w->exec.backend_ops->name);
     GHP_TRY(ghp_lower(&how, w->work.splits, w->work.rank, &w->program));
     return ghp_program_check(&w->program);
 }
@@ -180,13 +182,17 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
         GHP_TRY(ghp_collectives_group(w->exec.collectives, instr->ranks, instr->stream,
                                       &w->prepared[i].comm));
     }
+    GHP_TRY(ghp_worker_open_servers(w));
     return w->program.placement.n_stages > 1 ? ghp_worker_open_channel(w) : GHP_OK;
 }
 
+/* A server drops by itself what workers push. */
 static void choose_dropped(struct ghp_worker *w)
 {
     w->dropped = -1;
-    if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;
+    for (int i = w->program.n_instrs - 1; i >= 0 && w->work.fault == GHP_FAULT_SKIP_UPDATE; i--)
+        if (ghp_worker_instr(w, i)->kind == GHP_INSTR_UPDATE) w->dropped = i;
+    if (w->work.fault != GHP_FAULT_DROP_REDUCTION || ghp_worker_is_served(w)) return;
     for (int i = w->program.n_instrs - 1; i >= 0; i--)
         if (ghp_instr_reduces(ghp_worker_instr(w, i)) ||
             ghp_worker_instr(w, i)->kind == GHP_INSTR_AVERAGE)
@@ -203,7 +209,7 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struc
     if (w == NULL) return GHP_NO_MEMORY();
     w->exec = ghp_exec_context_complete(*exec);
     w->work = *work;
-    w->metrics = -1;
+    w->metrics = w->first_push = -1;
     w->collected = GHP_BUFFER_KIND_COUNT;
     w->arena.point = -1;
     ghp_kernels_init(&w->kernels, exec->backend_ops, exec->backend, work->profile);
@@ -216,6 +222,10 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struc
     GHP_TRY_GOTO(status, make_tables(w), fail);
     for (int i = 0; i < w->program.n_instrs; i++)
         GHP_TRY_GOTO(status, prepare_instr(w, i), fail);
+    if (work->emulated_step_s > 0 && work->lender == NULL)
+        GHP_TRY_GOTO(status,
+                     ghp_pace_open(&w->program, work->profile, work->emulated_step_s, &w->pace),
+                     fail);
     choose_dropped(w);
     choose_metrics_boundary(w);
     GHP_ASSERT(w->metrics >= 0);
@@ -235,8 +245,10 @@ void ghp_worker_close(struct ghp_worker *w)
     for (int p = 0; p < w->n_messages; p++)
         ghp_message_close(&w->messages[p]);
     if (w->channel != NULL) w->channel->ops->close(w->channel);
+    ghp_worker_close_servers(w);
     ghp_arena_close(&w->arena);
     ghp_step_timer_close(w->timer);
+    ghp_pace_close(w->pace);
     free(w->messages);
     free(w->message_instr);
     free(w->address);
@@ -295,6 +307,11 @@ bool ghp_worker_holds(struct ghp_worker *w, int layer)
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 {
     return w->timer;
+}
+
+int64_t ghp_worker_late_steps(const struct ghp_worker *w)
+{
+    return ghp_pace_late_steps(w->pace);
 }
 
 void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, int layer, int slot,

@@ -19,6 +19,7 @@
 #include "executor/engine/arena.h"
 #include "executor/data/data.h"
 #include "executor/engine/fault.h"
+#include "executor/engine/observer.h"
 #include "executor/platform/step_timer.h"
 #include "executor/transport/exec_context.h"
 
@@ -46,7 +47,9 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int threads;               /* that make samples; 0: one */
     bool prefetch; /* on a processor: the next samples are made while a step runs; else always */
     bool no_graph; /* on a device: each step is enqueued anew */
-    bool reduces_late; /* on a processor: no thread reduces beside the step (comm_stream.h) */
+    double
+        emulated_step_s; /* computing of a step takes so long (engine/pace.h); 0: what it takes */
+    bool reduces_late;   /* on a processor: no thread reduces beside the step (comm_stream.h) */
 };
 
 struct ghp_step {   /* one pass over one global batch */
@@ -104,6 +107,9 @@ void ghp_worker_hint(struct ghp_worker *worker, const struct ghp_step *next);
 /* Samples that steps loaded so far, and how many of them were made ahead. */
 struct ghp_prefetch_count ghp_worker_prefetched(const struct ghp_worker *worker);
 
+/* Who sees the tensors of steps from the next one on; NULL: nobody. Borrowed. On a device there is no observing. */
+void ghp_worker_observe(struct ghp_worker *worker, const struct ghp_observer *observer);
+
 /* Finishes reductions and updates of the last step. Without any pending it does nothing. Collective. */
 enum ghp_status ghp_worker_flush(struct ghp_worker *worker);
 
@@ -125,6 +131,8 @@ bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
 bool ghp_worker_holds(struct ghp_worker *worker, int layer);
 /* Measured seconds of each instruction, of steps whose results are there; settle or flush before reading. */
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
+/* Steps whose computing took longer than the emulated step (engine/pace.h). */
+int64_t ghp_worker_late_steps(const struct ghp_worker *worker);
 /* Said after a step: its times do not count. */
 void ghp_worker_skip_timings(struct ghp_worker *worker);
 

@@ -42,6 +42,7 @@ static enum ghp_status reduce(struct ghp_worker *w, int i)
     if (instr->kind == GHP_INSTR_ALL_GATHER)
         return ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y);
     if (instr->kind == GHP_INSTR_AVERAGE) return ghp_worker_average(w, i);
+    if (ghp_instr_is_served(instr)) return ghp_worker_exchange(w, i);
     if (instr->kind == GHP_INSTR_REDUCE_SCATTER)
         return i != w->dropped ? reduce_scatter(w, i) : GHP_OK;
     int data = instr->kind == GHP_INSTR_METRIC_REDUCE ? instr->at.metrics : instr->at.y;
@@ -83,6 +84,7 @@ enum ghp_status ghp_worker_post(struct ghp_worker *w, int i)
     struct ghp_prepared_instr *p = &w->prepared[i];
 
     p->bank = ghp_in_flight_bank(w->in_flight);
+    ghp_worker_note_push(w, i);
     if (p->message < 0) {
         GHP_TRY(ghp_comm_stream_post(w->comm_stream, i));
     } else {

@@ -5,13 +5,28 @@
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"
 
+/* The wrong samples: the first one in place of the second. */
+static enum ghp_status double_sample(struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    const struct ghp_shape shape = w->work.model->layers[0].out;
+    int64_t bytes =
+        ghp_shape_elements(shape) * ghp_shape_element_bytes(shape, w->work.element_bytes);
+    char *samples = w->address[instr->at.y];
+
+    return ghp_device_copy(w->arena.device, GHP_DEVICE_STREAM_COMPUTE,
+                           (struct ghp_copy){samples + bytes, samples, bytes, GHP_COPY_ON_DEVICE});
+}
+
 /* Samples where the input is owned, labels where the loss is. */
 static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *instr)
 {
     const struct ghp_operands *at = &instr->at;
 
-    return ghp_in_flight_load(w->in_flight, instr->micro, at->y >= 0 ? w->address[at->y] : NULL,
-                              at->labels >= 0 ? w->address[at->labels] : NULL);
+    GHP_TRY(ghp_in_flight_load(w->in_flight, instr->micro, at->y >= 0 ? w->address[at->y] : NULL,
+                               at->labels >= 0 ? w->address[at->labels] : NULL));
+    return w->work.fault == GHP_FAULT_DOUBLE_SAMPLE && at->y >= 0 && instr->local.n > 1
+               ? double_sample(w, instr)
+               : GHP_OK;
 }
 
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
@@ -117,7 +132,21 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     GHP_TRY(w->exec.backend_ops->run(p->kernel, &args));
     if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
         GHP_TRY(repeat_bias(w, i, &args));
+    if (w->work.fault == GHP_FAULT_NO_BIAS_GRADIENT && instr->pass == GHP_PASS_BACKWARD_WEIGHT &&
+        instr->local.op == GHP_OP_BIAS)
+        return ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, args.at.dw[0],
+                                w->program.buffers[instr->at.dw[0]].elements *
+                                    ghp_parameter_bytes(w->work.element_bytes));
     return GHP_OK;
+}
+
+/* The member of a subgroup whose part this worker keeps: its own, or by the fault the next one's. */
+static int keeper_of(const struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    int number = w->program.placement.number, m = instr->step.tp_size;
+
+    if (w->work.fault != GHP_FAULT_WRONG_PART || !ghp_fault_is_slice(instr)) return number;
+    return number / m * m + (number % m + 1) % m;
 }
 
 static enum ghp_status run_reshard(struct ghp_worker *w, int i)
@@ -129,7 +158,7 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
     struct ghp_shape shape = model->layers[model->edges[instr->edge].from].out;
     struct ghp_reshard_job reshard = {.instr = instr,
                                       .problem = w->program.placement.problem,
-                                      .rank = w->program.placement.number,
+                                      .rank = keeper_of(w, instr),
                                       .element_bytes =
                                           ghp_shape_element_bytes(shape, w->work.element_bytes),
                                       .comm = p->comm,
@@ -204,6 +233,8 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_REDUCE_SCATTER:
     case GHP_INSTR_ALL_GATHER:
     case GHP_INSTR_AVERAGE:
+    case GHP_INSTR_PUSH:
+    case GHP_INSTR_PULL:
     case GHP_INSTR_SEND:
     case GHP_INSTR_RECEIVE: return ghp_worker_post(w, i);
     case GHP_INSTR_WAIT:

@@ -84,7 +84,7 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
         .lender = work->lender != NULL ? work->lender->in_flight : NULL,
         .captures = work->lender == NULL && work->staging == NULL &&
                     work->fault == GHP_FAULT_NONE && !work->no_graph && enqueues(w) &&
-                    !ghp_worker_has_replicas(w), /* steps differ */
+                    !ghp_worker_has_replicas(w) && !ghp_worker_is_served(w), /* steps differ */
         .label = label_of,
         .context = w};
 

@@ -7,6 +7,7 @@
 #include "executor/engine/in_flight.h"
 #include "executor/engine/kernels.h"
 #include "executor/engine/comm_stream.h"
+#include "executor/engine/pace.h"
 #include "executor/engine/worker.h"
 
 enum { GHP_WORKER_LABEL_BYTES = 96 };
@@ -30,18 +31,24 @@ struct ghp_worker {
     struct ghp_comm_stream *comm_stream; /* NULL: nothing runs beside the compute stream */
     struct ghp_in_flight *in_flight;
     struct ghp_step_timer *timer;
-    struct ghp_prepared_instr *prepared; /* of each instruction */
-    void **address;                      /* of each buffer */
-    struct ghp_update *updates;          /* those that run at once */
-    struct ghp_squares *squares;         /* what a NORM squares */
-    struct ghp_channel *channel;         /* NULL: no other stages */
+    struct ghp_pace *pace;                   /* NULL: computing takes what it takes */
+    struct ghp_prepared_instr *prepared;     /* of each instruction */
+    void **address;                          /* of each buffer */
+    struct ghp_update *updates;              /* those that run at once */
+    struct ghp_squares *squares;             /* what a NORM squares */
+    struct ghp_channel *channel;             /* NULL: no other stages */
+    struct ghp_channel *servers;             /* NULL: no servers */
+    struct ghp_p2p_message *server_messages; /* one a server */
+    int first_push;                          /* instruction; -1: none */
+    bool gave_weights;                       /* to the servers */
+    struct ghp_hyperparameters pushed;       /* of the step that is pushed */
     struct ghp_p2p_thread *p2p_thread;
     struct ghp_message *messages; /* sends and receives, in list order */
     int n_messages;
     int *message_instr;   /* of each message */
     int metrics;          /* buffer */
     int metrics_boundary; /* instruction before which the last step's metrics are taken */
-    int dropped;          /* instruction that GHP_FAULT_DROP_REDUCTION leaves out, else -1 */
+    int dropped; /* instruction that GHP_FAULT_DROP_REDUCTION or _SKIP_UPDATE leaves out, else -1 */
     enum ghp_buffer_kind
         collected;        /* what of strips lies whole among the gradients; KIND_COUNT: nothing */
     bool reduces_metrics; /* the program has a METRIC_REDUCE */
@@ -50,6 +57,7 @@ struct ghp_worker {
     double loss_scale;    /* of that step, 1 / its labels that are not ignored; 0: none is */
     bool has_result;
     struct ghp_result result;
+    const struct ghp_observer *observer; /* NULL: nobody looks */
 };
 
 static inline const struct ghp_instr *ghp_worker_instr(const struct ghp_worker *w, int i)
@@ -61,6 +69,13 @@ static inline const struct ghp_instr *ghp_worker_instr(const struct ghp_worker *
 
 /* Runs instruction i, or hands it to its stream; updates by the rates of `previous`. */
 enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous);
+
+/* ---- worker_observe.c ---- */
+
+/* To the observer: what instruction i has made, and the gradient that it is about to read; nothing where that is no
+ * layer's. */
+enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i);
+enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i);
 
 /* ---- worker_update.c ---- */
 
@@ -87,6 +102,19 @@ enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip,
 bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *of);
 /* An AVERAGE: a bucket of weights becomes the mean of all workers'. */
 enum ghp_status ghp_worker_average(struct ghp_worker *w, int i);
+
+/* Whether servers have its weights. */
+bool ghp_worker_is_served(const struct ghp_worker *w);
+/* The channel to the servers. Collective over all workers and servers. */
+enum ghp_status ghp_worker_open_servers(struct ghp_worker *w);
+void ghp_worker_close_servers(struct ghp_worker *w); /* they end when all workers have */
+/* A PUSH or PULL; noted on the step's thread when it is posted. */
+enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i);
+void ghp_worker_note_push(struct ghp_worker *w, int i);
+/* A tensor of the servers' into its place (a moment into the gradients'), and back: all workers write the same, so each
+ * reads what it has written. Between steps. Collective. */
+enum ghp_status ghp_worker_read_servers(struct ghp_worker *w, enum ghp_buffer_kind kind);
+enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_kind kind);
 
 /* ---- engine/worker_concurrent.c ---- */
 

@@ -43,12 +43,14 @@ static enum ghp_status enter(struct ghp_worker *w, int i)
     ghp_arena_visit(&w->arena, &w->program, instr->point);
     GHP_TRY(wait_for(w, instr->wait));
     if (instr->stream != GHP_STREAM_COMPUTE) return GHP_OK; /* its stream says when */
+    ghp_pace_begin(w->pace, i);
     return ghp_in_flight_start(w->in_flight, ghp_in_flight_bank(w->in_flight), i);
 }
 
 static enum ghp_status leave(struct ghp_worker *w, int i)
 {
     if (ghp_worker_instr(w, i)->stream != GHP_STREAM_COMPUTE) return GHP_OK;
+    ghp_pace_end(w->pace, i);
     return ghp_in_flight_finish(w->in_flight, ghp_in_flight_bank(w->in_flight), i);
 }
 
@@ -59,6 +61,7 @@ static bool skips(const struct ghp_worker *w, const struct ghp_instr *instr,
 {
     switch (instr->kind) {
     case GHP_INSTR_UPDATE:
+    case GHP_INSTR_PULL:
     case GHP_INSTR_ALL_GATHER: return !w->updates_pending;
     case GHP_INSTR_AVERAGE: return !w->updates_pending || !ghp_worker_averages(instr, previous);
     default: return false;
@@ -73,7 +76,9 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
         if (skips(w, ghp_worker_instr(w, i), previous)) continue;
         GHP_TRY(enter(w, i));
         if (i == w->metrics_boundary) GHP_TRY(clear_metrics(w));
+        if (w->observer != NULL) GHP_TRY(ghp_worker_show_gradient(w, i));
         GHP_TRY(ghp_worker_run(w, i, previous));
+        if (w->observer != NULL) GHP_TRY(ghp_worker_show_output(w, i));
         GHP_TRY(leave(w, i));
     }
     return GHP_OK;
@@ -148,6 +153,7 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
     struct enqueuing enqueuing = {w, &previous};
 
     w->step = *step;
+    ghp_pace_step(w->pace);
     GHP_TRY(scale_loss(w));
     hyperparameters = hyperparameters_of(w, &previous);
     GHP_TRY(ghp_in_flight_begin(w->in_flight, &supply, &hyperparameters));
@@ -208,6 +214,7 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
 
         if (instr->kind == GHP_INSTR_ALL_GATHER)
             GHP_TRY(ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y));
+        if (instr->kind == GHP_INSTR_PULL) GHP_TRY(ghp_worker_exchange(w, i));
         if (instr->kind == GHP_INSTR_AVERAGE && ghp_worker_averages(instr, &w->step))
             GHP_TRY(ghp_worker_average(w, i));
     }

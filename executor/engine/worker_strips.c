@@ -1,8 +1,12 @@
-/* executor/engine/worker_strips.c - what lies in strips (core/program/sync.h), made whole between steps.
+/* executor/engine/worker_strips.c - what lies in strips or in servers' cuts (core/program/sync.h), made whole between
+ * steps; and what a worker does with the servers (engine/server.h).
  *
  * A whole moment has no memory of its own: it lies where the layer's gradient does, which nobody needs between a
  * flush and the next step. */
+#include "executor/engine/server.h"
 #include "executor/engine/worker_private.h"
+
+#include <stdlib.h>
 
 /* The reduction that leaves a bucket's gradients in strips; -1: none does. */
 static int scatter_of(const struct ghp_worker *w, int bucket)
@@ -24,7 +28,7 @@ bool ghp_worker_has_strip(const struct ghp_worker *w, int layer)
             bucket = buffers[i].storage;
     for (int b = 0; b < w->program.n_buckets; b++)
         if (w->program.buckets[b].weights == bucket && bucket >= 0)
-            return w->program.buckets[b].strip_bytes > 0;
+            return w->program.buckets[b].strip_bytes > 0 || w->program.buckets[b].cut_bytes > 0;
     return false;
 }
 
@@ -51,6 +55,7 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
 
     if ((!moments && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
+    if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
         int i = scatter_of(w, b);
@@ -77,6 +82,131 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
             GHP_TRY(copy_strip(w, bucket->moment[moment - GHP_BUFFER_MOMENT],
                                bucket->gradient_strip, bucket->strip_bytes));
     }
+    if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_write_servers(w, moment));
     w->collected = GHP_BUFFER_KIND_COUNT;
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
+}
+
+/* ---- servers ---- */
+
+bool ghp_worker_is_served(const struct ghp_worker *w)
+{
+    return w->work.sync.servers > 0 && w->work.lender == NULL;
+}
+
+enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
+{
+    struct ghp_p2p *p2p = w->exec.transport->p2p;
+    size_t n = (size_t)w->work.sync.servers;
+
+    if (!ghp_worker_is_served(w)) return GHP_OK;
+    w->server_messages = ghp_alloc(n, sizeof(*w->server_messages));
+    if (w->server_messages == NULL) return GHP_NO_MEMORY();
+    for (int i = w->program.n_instrs - 1; i >= 0; i--)
+        if (ghp_worker_instr(w, i)->kind == GHP_INSTR_PUSH) w->first_push = i;
+    return p2p->ops->open(p2p, (int)n, &w->servers);
+}
+
+/* With each server its cut of what lies at `data`, or, where that is a word, all of it. A pull waits for a server that
+ * waits for other workers, so the limit is twice the watchdog's: the server says first who is missing. */
+static enum ghp_status carry(struct ghp_worker *w, struct ghp_p2p_message message, bool cut,
+                             const char *label)
+{
+    const struct ghp_control *control = w->exec.transport->control;
+    const struct ghp_server_messages how = {.channel = w->servers,
+                                            .control = control,
+                                            .limit_s = 2 * control->watchdog_s,
+                                            .label = label};
+    char *data = message.data;
+
+    for (int s = 0; s < w->work.sync.servers; s++) {
+        message.peer = w->work.problem.workers + s;
+        message.data = cut ? data + s * message.bytes : data;
+        w->server_messages[s] = message;
+    }
+    return ghp_server_carry(&how, w->server_messages, w->work.sync.servers);
+}
+
+static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_word word)
+{
+    return carry(w,
+                 (struct ghp_p2p_message){
+                     .data = &word, .bytes = sizeof(word), .tag = ghp_server_word_tag(&w->program)},
+                 false, "telling the servers");
+}
+
+/* All buckets of weights, or of what lies in the gradients' place. */
+static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool receives)
+{
+    for (int b = 0; b < w->program.n_buckets; b++) {
+        const struct ghp_bucket *bucket = &w->program.buckets[b];
+
+        if (bucket->cut_bytes == 0) continue;
+        GHP_TRY(carry(
+            w,
+            (struct ghp_p2p_message){.data = w->address[weights ? bucket->weights : bucket->buffer],
+                                     .bytes = bucket->cut_bytes,
+                                     .tag = ghp_server_tensor_tag(&w->program, b),
+                                     .receives = receives},
+            true, "tensors of servers"));
+    }
+    return GHP_OK;
+}
+
+/* The next push of one worker would overwrite the sum of the gradients that another still reads. */
+enum ghp_status ghp_worker_read_servers(struct ghp_worker *w, enum ghp_buffer_kind kind)
+{
+    struct ghp_transport *transport = w->exec.transport;
+    struct ghp_ranks all = {.count = w->work.problem.workers, .stride = 1};
+    struct ghp_comm *world = NULL;
+
+    GHP_TRY(tell(w, (struct ghp_server_word){.kind = GHP_SERVER_READ, .tensor = kind}));
+    GHP_TRY(move_tensor(w, kind == GHP_BUFFER_WEIGHT, true));
+    if (all.count == 1) return GHP_OK;
+    GHP_TRY(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, &world));
+    world->label = "reading from the servers";
+    return ghp_control_barrier(transport->control, world);
+}
+
+enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_kind kind)
+{
+    GHP_TRY(tell(w, (struct ghp_server_word){.kind = GHP_SERVER_WRITE, .tensor = kind}));
+    return move_tensor(w, kind == GHP_BUFFER_WEIGHT, false);
+}
+
+void ghp_worker_note_push(struct ghp_worker *w, int i)
+{
+    if (ghp_worker_instr(w, i)->kind == GHP_INSTR_PUSH && i == w->first_push)
+        w->pushed = w->step.hyperparameters;
+}
+
+/* Before a step's first push what comes; before the first of all, the weights. */
+static enum ghp_status begin(struct ghp_worker *w)
+{
+    if (!w->gave_weights) GHP_TRY(ghp_worker_write_servers(w, GHP_BUFFER_WEIGHT));
+    w->gave_weights = true;
+    return tell(w, (struct ghp_server_word){.kind = GHP_SERVER_STEP, .hyperparameters = w->pushed});
+}
+
+enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    bool pulls = instr->kind == GHP_INSTR_PULL;
+
+    if (i == w->first_push) GHP_TRY(begin(w));
+    return carry(w,
+                 (struct ghp_p2p_message){.data = w->address[pulls ? instr->at.y : instr->at.x[0]],
+                                          .bytes = w->program.buckets[instr->bucket].cut_bytes,
+                                          .tag = instr->bucket,
+                                          .receives = pulls},
+                 true, w->prepared[i].label);
+}
+
+void ghp_worker_close_servers(struct ghp_worker *w)
+{
+    if (w->servers != NULL) {
+        tell(w, (struct ghp_server_word){.kind = GHP_SERVER_END}); /* or the watchdog ends them */
+        w->servers->ops->close(w->servers);
+    }
+    free(w->server_messages);
 }

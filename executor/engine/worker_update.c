@@ -165,6 +165,7 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
 {
     int n;
 
+    if (w->work.fault == GHP_FAULT_SKIP_UPDATE && i == w->dropped) return GHP_OK;
     if (w->exec.backend_ops->update_all != NULL) return update_together(w, i, of);
     n = list_updates(w, i, of, w->updates);
     for (int p = 0; p < n; p++)

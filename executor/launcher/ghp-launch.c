@@ -2,9 +2,13 @@
  * and starts it again from the last checkpoint, under a plan for the workers that are left.
  *
  * It is outside of MPI, so that nothing that ends a run ends it. It restarts and does not repair. */
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
-#include "core/plan/plan.h"
+#include "core/model/safetensors.h"
+#include "core/plan/plan_set.h"
+#include "executor/launcher/beside.h"
+#include "executor/launcher/census.h"
 #include "executor/launcher/family.h"
 #include "executor/launcher/job.h"
 #include "executor/launcher/restart.h"
@@ -18,14 +22,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_PLANS = 16, MAX_WORDS = 256, PATH_BYTES = 4096, EXIT_USAGE = 2 };
+enum { MAX_PLANS = GHP_PLAN_SET_MOST, MAX_WORDS = 256, PATH_BYTES = 4096, EXIT_USAGE = 2 };
 
 static struct {
     const char *checkpoint, *mpirun, *workers_left;
     bool resume;
     int64_t restarts;
-    double pause_s, silence_s;
-} chosen = {.mpirun = "mpirun", .restarts = 3, .pause_s = 1, .silence_s = 600};
+    double pause_s, silence_s, ask_every_s;
+} chosen = {.mpirun = "mpirun", .restarts = 3, .pause_s = 1, .silence_s = 600, .ask_every_s = 60};
 
 static const struct ghp_opt options[] = {
     {.name = "checkpoint",
@@ -47,7 +51,15 @@ static const struct ghp_opt options[] = {
      .target = &chosen.workers_left,
      .argument = "COMMAND",
      .help = "run by sh before each restart: prints how many workers there can be; the first plan "
-             "that needs no more is taken"},
+             "that needs no more is taken; asked also while fewer train than in the first plan"},
+    {.name = "ask-every",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.ask_every_s,
+     .argument = "SECONDS",
+     .min = 0.1,
+     .max = 1e6,
+     .help = "from one such question to the next; where more workers answer, and a larger plan "
+             "makes up for a restart, the run is ended in order and goes on by that plan"},
     {.name = "restarts",
      .kind = GHP_OPT_INT,
      .target = &chosen.restarts,
@@ -76,14 +88,15 @@ static const struct ghp_tool tool = {
     .name = "ghp-launch",
     .purpose = "keeps a training going: starts ghp-run under mpirun, and after a failure again, "
                "from the last checkpoint",
-    .usage = "ghp-launch PLAN [PLAN2 ...] --checkpoint DIR [options] -- [ghp-run's options]",
-    .example = "ghp-launch four.json three.json --checkpoint kept -- --steps 1000 "
-               "--checkpoint-every 100",
+    .usage = "ghp-launch PLANS --checkpoint DIR [options] -- [ghp-run's options]\n"
+             "       ghp-launch PLAN [PLAN2 ...] --checkpoint DIR [options] -- [ghp-run's options]",
+    .example = "ghp-launch plans.json --checkpoint kept -- --steps 1000 --checkpoint-every 100",
     .opts = options,
     .n_opts = (int)(sizeof(options) / sizeof(options[0])),
     .notes =
-        "Plans are for one model and one global batch, each for fewer workers than the one before. "
-        "The first is started.\n"
+        "PLANS is a file of ghp-plan --elastic. Plans are for one model and one global batch, each "
+        "for fewer workers than\n"
+        "the one before. The first is started.\n"
         "After a failure without progress the same plan is tried again, then the next one; with "
         "--workers-left the\n"
         "first that fits. Each sample is seen when an undisturbed run sees it.\n"
@@ -102,66 +115,72 @@ static void note_request(int number)
 }
 
 struct launch {
+    int n_files;
+    const char *files[MAX_PLANS]; /* on the command line */
     int n_plans;
-    const char *plans[MAX_PLANS];
+    const char *plans[MAX_PLANS]; /* the file of each */
     int workers[MAX_PLANS];
-    int n_run; /* ghp-run's options */
+    double step_s[MAX_PLANS]; /* predicted */
+    int n_run;                /* ghp-run's options */
     char **run;
 
-    char tool_path[PATH_BYTES], heartbeat[PATH_BYTES];
+    char tool_path[GHP_TOOL_PATH_BYTES], heartbeat[PATH_BYTES];
     struct ghp_restart restart;
+    struct ghp_census census;
+    int larger; /* the plan for which an attempt was ended in order; -1: none */
+    struct stat
+        foreign;  /* the checkpoint that was there before, of another training; zeroed: none */
     int64_t kept; /* steps of the newest checkpoint that is to be gone on from; -1: none */
 };
 
 /* ---- what to start ---- */
 
-/* Of what a plan must have alike with the first. */
-static enum ghp_status take_plan(struct launch *l, int i, const struct ghp_plan *plan,
+/* One more plan, of one training with the first and for fewer workers than the last. */
+static enum ghp_status take_plan(struct launch *l, const char *file, const struct ghp_plan *plan,
                                  const struct ghp_plan *first)
 {
-    l->workers[i] = plan->problem.workers;
-    if (i == 0) return GHP_OK;
-    if (plan->model_hash != first->model_hash ||
-        plan->problem.global_batch != first->problem.global_batch)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "plans '%s' and '%s' are not for one model and one global batch; make both "
-                        "from the same model with the same --batch",
-                        l->plans[0], l->plans[i]);
-    if (l->workers[i] < l->workers[i - 1]) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "plan '%s' is for %d workers, and '%s' before it for %d; give plans from the "
-                    "most workers to the fewest, one for each number",
-                    l->plans[i], l->workers[i], l->plans[i - 1], l->workers[i - 1]);
+    int i = l->n_plans, workers = plan->problem.workers;
+
+    if (i == MAX_PLANS)
+        return GHP_FAIL(GHP_ERR_INPUT, "there are more than %d plans; give fewer", MAX_PLANS);
+    if (ghp_plan_check_alike(first, plan) != GHP_OK)
+        return GHP_FAIL(GHP_ERR_INPUT, "plans '%s' and '%s': %s", l->files[0], file,
+                        ghp_status_message());
+    if (i > 0 && workers >= l->workers[i - 1])
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "plan '%s' is for %d workers, and '%s' before it for %d; give plans from the "
+            "most workers to the fewest, one for each number",
+            file, workers, l->plans[i - 1], l->workers[i - 1]);
+    l->plans[i] = file;
+    l->workers[i] = workers;
+    l->step_s[i] = plan->predicted.step_s;
+    l->n_plans++;
+    return GHP_OK;
+}
+
+static enum ghp_status take_file(struct launch *l, const char *file, const struct ghp_plan *first)
+{
+    struct ghp_plan_set *set = ghp_alloc(1, sizeof(*set));
+    enum ghp_status status = set != NULL ? ghp_plan_set_load(file, set) : GHP_NO_MEMORY();
+
+    for (int i = 0; status == GHP_OK && i < set->n; i++)
+        status = take_plan(l, file, &set->plans[i], first);
+    if (set != NULL) ghp_plan_set_release(set);
+    free(set);
+    return status;
 }
 
 static enum ghp_status read_plans(struct launch *l)
 {
-    struct ghp_plan first = {0};
-    enum ghp_status status = ghp_plan_load(l->plans[0], &first);
+    struct ghp_plan_set *set = ghp_alloc(1, sizeof(*set));
+    enum ghp_status status = set != NULL ? ghp_plan_set_load(l->files[0], set) : GHP_NO_MEMORY();
 
-    if (status == GHP_OK) status = take_plan(l, 0, &first, &first);
-    for (int i = 1; status == GHP_OK && i < l->n_plans; i++) {
-        struct ghp_plan plan = {0};
-
-        status = ghp_plan_load(l->plans[i], &plan);
-        if (status == GHP_OK) status = take_plan(l, i, &plan, &first);
-        ghp_plan_release(&plan);
-    }
-    ghp_plan_release(&first);
+    for (int i = 0; status == GHP_OK && i < l->n_files; i++)
+        status = take_file(l, l->files[i], &set->plans[0]);
+    if (set != NULL) ghp_plan_set_release(set);
+    free(set);
     return status;
-}
-
-/* ghp-run beside this program, else the one on the path. */
-static void find_tool(struct launch *l)
-{
-    static const char name[] = "ghp-run";
-    char *slash;
-    ssize_t n = readlink("/proc/self/exe", l->tool_path, PATH_BYTES - sizeof(name));
-
-    l->tool_path[n > 0 ? n : 0] = '\0';
-    slash = strrchr(l->tool_path, '/');
-    snprintf(slash != NULL ? slash + 1 : l->tool_path, sizeof(name), "%s", name);
-    if (access(l->tool_path, X_OK) != 0) snprintf(l->tool_path, PATH_BYTES, "%s", name);
 }
 
 /* Options of ghp-run that are ghp-launch's to give, or that make no training that could be gone on with. */
@@ -185,9 +204,16 @@ static enum ghp_status check_run_options(const struct launch *l)
     return GHP_OK;
 }
 
+static void checkpoint_path(char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%s/checkpoint.safetensors", chosen.checkpoint);
+}
+
 static enum ghp_status prepare(struct launch *l)
 {
-    if (l->n_plans < 1) return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; usage: %s", tool.usage);
+    char path[PATH_BYTES];
+
+    if (l->n_files < 1) return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; usage: %s", tool.usage);
     if (chosen.checkpoint == NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "a run is started again from its checkpoints; give "
                                        "--checkpoint DIR");
@@ -200,12 +226,15 @@ static enum ghp_status prepare(struct launch *l)
         return GHP_FAIL(GHP_ERR_IO, "cannot make '%s': %s; name a folder that may be written",
                         chosen.checkpoint, strerror(errno));
     snprintf(l->heartbeat, sizeof(l->heartbeat), "%s/heartbeat", chosen.checkpoint);
-    find_tool(l);
+    ghp_tool_find("ghp-run", l->tool_path);
     l->restart = (struct ghp_restart){.workers = l->workers,
                                       .n = l->n_plans,
                                       .most_failures = (int)chosen.restarts,
                                       .pause_s = chosen.pause_s};
+    l->census = (struct ghp_census){.command = chosen.workers_left, .every_s = chosen.ask_every_s};
     l->kept = chosen.resume ? 0 : -1;
+    checkpoint_path(path);
+    if (!chosen.resume) (void)!stat(path, &l->foreign);
     return ghp_family_adopt();
 }
 
@@ -235,6 +264,26 @@ static void make_command(struct launch *l, char *text, char number[16], char **w
 
 /* ---- one attempt after the other ---- */
 
+/* Whether more workers answer than train, and a larger plan for them has paid off since this one began to train. */
+static bool enough(void *context, const struct ghp_job *job)
+{
+    struct launch *l = context;
+    int left = -1, larger;
+
+    if (l->restart.plan == 0 || job->trains_s <= 0 || !ghp_census_look(&l->census, &left))
+        return false;
+    larger = ghp_restart_larger(&l->restart, left);
+    if (larger < 0) return false;
+    if (ghp_now_s() - job->trains_s < ghp_restart_pays_s(l->step_s[l->restart.plan],
+                                                         l->step_s[larger],
+                                                         job->trains_s - job->begun_s))
+        return false;
+    l->larger = larger;
+    ghp_note("%d workers answer, %d train: the run ends in order and goes on by more", left,
+             l->workers[l->restart.plan]);
+    return true;
+}
+
 static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
 {
     char *text = strdup(chosen.mpirun), number[16], *words[2 * MAX_WORDS];
@@ -242,8 +291,12 @@ static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
 
     if (text == NULL) return GHP_NO_MEMORY();
     make_command(l, text, number, words);
-    *job = (struct ghp_job){
-        .command = words, .heartbeat = l->heartbeat, .silence_s = chosen.silence_s};
+    *job = (struct ghp_job){.command = words,
+                            .heartbeat = l->heartbeat,
+                            .silence_s = chosen.silence_s,
+                            .enough = enough,
+                            .context = l};
+    l->larger = -1;
     status = ghp_job_start(job);
     if (status == GHP_OK) ghp_job_watch(job, &stop_requests);
     job->command = NULL;
@@ -253,22 +306,25 @@ static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
     return status;
 }
 
-/* What the command prints; -1 where there is no command. */
-static enum ghp_status count_workers(int *left)
+/* The steps of the newest checkpoint of this training, as its file says; what was known before where it cannot be read,
+ * as a damaged one. */
+static void find_kept(struct launch *l)
 {
-    FILE *out;
-    int found = 0, ended;
+    struct ghp_safetensors *file = NULL;
+    const char *step = NULL;
+    char path[PATH_BYTES];
+    struct stat is;
 
-    *left = -1;
-    if (chosen.workers_left == NULL) return GHP_OK;
-    out = popen(chosen.workers_left, "re");
-    if (out != NULL) found = fscanf(out, "%d", left);
-    ended = out != NULL ? pclose(out) : -1;
-    if (ended == 0 && found == 1 && *left >= 0) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "--workers-left '%s' prints no number of workers; give a command that does, "
-                    "and exits with 0",
-                    chosen.workers_left);
+    checkpoint_path(path);
+    if (stat(path, &is) != 0) return;
+    if (is.st_ino == l->foreign.st_ino && is.st_mtim.tv_sec == l->foreign.st_mtim.tv_sec &&
+        is.st_mtim.tv_nsec == l->foreign.st_mtim.tv_nsec)
+        return;
+    if (l->kept < 0) l->kept = 0;
+    if (ghp_safetensors_open(path, &file) != GHP_OK) return;
+    step = ghp_safetensors_metadata(file, "step");
+    if (step != NULL) l->kept = strtoll(step, NULL, 10);
+    ghp_safetensors_close(file);
 }
 
 /* How an attempt failed, for people. */
@@ -287,18 +343,18 @@ static void describe(const struct ghp_job *job, char *text, size_t n)
 /* What follows a failed attempt: says it, sets the plan, and waits. */
 static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
 {
-    bool progress = job->beat.kept > (l->kept > 0 ? l->kept : 0);
+    int64_t before = l->kept > 0 ? l->kept : 0;
     int left = -1, workers = l->workers[l->restart.plan];
     char why[GHP_JOB_TEXT_BYTES + 64];
     struct timespec pause;
     double pause_s;
 
     describe(job, why, sizeof(why));
-    if (job->beat.kept > 0) l->kept = job->beat.kept;
+    find_kept(l);
     ghp_note("%d workers failed after %lld steps, with a checkpoint of %lld: %s", workers,
              (long long)job->beat.step, (long long)(l->kept > 0 ? l->kept : 0), why);
-    GHP_TRY(count_workers(&left));
-    switch (ghp_restart_next(&l->restart, progress, left)) {
+    GHP_TRY(ghp_census_count(&l->census, &left));
+    switch (ghp_restart_next(&l->restart, l->kept > before, left)) {
     case GHP_RESTART: break;
     case GHP_RESTART_TOO_OFTEN:
         return GHP_FAIL(GHP_ERR_COMM,
@@ -320,6 +376,16 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     return GHP_OK;
 }
 
+/* An attempt was ended for a larger plan, in order: that is no failure. */
+static void go_over(struct launch *l)
+{
+    find_kept(l);
+    l->restart.plan = l->larger;
+    l->restart.failures = 0;
+    ghp_note("%d workers go on by '%s' from step %lld", l->workers[l->restart.plan],
+             l->plans[l->restart.plan], (long long)(l->kept > 0 ? l->kept : 0));
+}
+
 static enum ghp_status keep_going(struct launch *l, int *exit_code)
 {
     struct ghp_job job;
@@ -327,6 +393,10 @@ static enum ghp_status keep_going(struct launch *l, int *exit_code)
     for (;;) {
         GHP_TRY(attempt(l, &job));
         *exit_code = job.exit_code;
+        if (job.exit_code == GHP_EXIT_STOPPED && job.had_enough && stop_requests == 0) {
+            go_over(l);
+            continue;
+        }
         if (job.exit_code == 0 || job.exit_code == EXIT_USAGE || job.exit_code == GHP_EXIT_STOPPED)
             return GHP_OK;
         *exit_code = GHP_EXIT_STOPPED;
@@ -347,7 +417,7 @@ static void listen(void)
 
 int main(int argc, char **argv)
 {
-    struct launch launch = {.n_plans = 0};
+    struct launch launch = {.n_files = 0};
     enum ghp_status status;
     int own = 1, exit_code = 0;
 
@@ -356,7 +426,7 @@ int main(int argc, char **argv)
         own++;
     launch.run = own < argc ? argv + own + 1 : NULL;
     launch.n_run = own < argc ? argc - own - 1 : 0;
-    status = ghp_opts_parse(&tool, own, argv, launch.plans, MAX_PLANS, &launch.n_plans);
+    status = ghp_opts_parse(&tool, own, argv, launch.files, MAX_PLANS, &launch.n_files);
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK) status = prepare(&launch);
     if (status == GHP_OK) {

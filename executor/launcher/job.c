@@ -44,6 +44,7 @@ enum ghp_status ghp_job_start(struct ghp_job *job)
         return GHP_FAIL(GHP_ERR_INTERNAL, "cannot make a pipe: %s; raise the limit of open files",
                         strerror(errno));
     fflush(NULL);
+    job->begun_s = ghp_now_s();
     job->pid = fork();
     if (job->pid == 0) become(job->command, ends[1], self);
     close(ends[1]);
@@ -122,6 +123,12 @@ static void look(struct ghp_job *job, struct watch *watch, int requests)
 
     job->beat = ghp_heartbeat_read(job->heartbeat);
     if (job->beat.changed_s > before_s || job->beat.changed_s < before_s) watch->heard_s = now_s;
+    if (job->trains_s <= 0 && job->beat.step > 0) job->trains_s = now_s;
+    if (!job->had_enough && job->asked == 0 && job->enough != NULL &&
+        job->enough(job->context, job)) {
+        job->had_enough = true;
+        ask(job, watch, SIGUSR1);
+    }
     if (job->asked < requests) {
         ask(job, watch, job->asked == 0 ? SIGUSR1 : SIGTERM);
         job->asked++;

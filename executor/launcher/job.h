@@ -20,12 +20,18 @@ struct ghp_job {
     char **command;        /* argv, ended by NULL */
     const char *heartbeat; /* the file that it writes */
     double silence_s;      /* longest time without a beat */
+    /* asked ten times a second: whether to end it in order, for something better; NULL: never */
+    bool (*enough)(void *context, const struct ghp_job *job);
+    void *context;
     /* found */
     pid_t pid;
-    int pipe;                      /* its stderr; -1: closed */
-    int exit_code;                 /* -1: it was killed, see `signal` */
-    int signal;                    /* that killed it; 0: none */
-    bool silent;                   /* it was ended because its heart stood still */
+    int pipe;        /* its stderr; -1: closed */
+    int exit_code;   /* -1: it was killed, see `signal` */
+    int signal;      /* that killed it; 0: none */
+    bool silent;     /* it was ended because its heart stood still */
+    bool had_enough; /* it was asked to end, for something better */
+    double begun_s;  /* when it was started, and when its first step was seen; 0: not */
+    double trains_s;
     int asked;                     /* how often it was asked to stop */
     int left;                      /* processes that could not be killed */
     struct ghp_beat beat;          /* the last one */

@@ -1,6 +1,8 @@
 /* executor/launcher/restart.c - see executor/launcher/restart.h. */
 #include "executor/launcher/restart.h"
 
+#include <math.h>
+
 static const double longest_pause_s = 60;
 
 enum ghp_restart_verdict ghp_restart_next(struct ghp_restart *r, bool progress, int workers_left)
@@ -17,6 +19,18 @@ enum ghp_restart_verdict ghp_restart_next(struct ghp_restart *r, bool progress, 
         return GHP_RESTART;
     }
     return GHP_RESTART_TOO_FEW_LEFT;
+}
+
+int ghp_restart_larger(const struct ghp_restart *r, int workers_left)
+{
+    for (int i = 0; i < r->plan; i++)
+        if (r->workers[i] <= workers_left) return i;
+    return -1;
+}
+
+double ghp_restart_pays_s(double present_s, double faster_s, double restart_s)
+{
+    return faster_s < present_s ? restart_s / (1 - faster_s / present_s) : INFINITY;
 }
 
 double ghp_restart_pause_s(const struct ghp_restart *r)

@@ -35,6 +35,21 @@ enum ghp_restart_verdict {
 enum ghp_restart_verdict ghp_restart_next(struct ghp_restart *restart, bool progress,
                                           int workers_left);
 
+/* The largest plan for no more workers than that, if it is larger than the present one; else -1. Local; pure. */
+int ghp_restart_larger(const struct ghp_restart *restart, int workers_left);
+
+/* How long the present plan has to train before going over to a faster one pays, so that workers that come and go cost
+ * no more than they gain: as long as the faster one needs to make up for a restart.
+ *
+ *     restart_s / (1 - faster_s / present_s)
+ *
+ * present_s, faster_s   a step of either plan [s]
+ * restart_s             from an end in order to the next step [s]
+ *
+ * Returns   seconds; infinite where it is not faster
+ * Local; pure */
+double ghp_restart_pays_s(double present_s, double faster_s, double restart_s);
+
 /* The pause before the attempt. [s] */
 double ghp_restart_pause_s(const struct ghp_restart *restart);
 

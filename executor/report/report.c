@@ -43,6 +43,16 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
                    plan->problem.global_batch);
     ghp_table_note(t, "%s, %s, numerics %s, %d thread(s) a worker; %s", run->backend,
                    ghp_precision_name(run->precision), run->numerics, run->threads, run->data);
+    if (run->emulation != NULL)
+        ghp_table_note(t,
+                       "emulated: %s; measured times are those of such machines, predictions are "
+                       "of the plan's profile",
+                       run->emulation);
+    if (run->late_steps > 0)
+        ghp_table_note(t,
+                       "the emulation did not hold in %" PRId64 " step(s), whose true computing "
+                       "took longer than the emulated: where these are many, emulate a longer step",
+                       run->late_steps);
     if (run->oversubscribed)
         ghp_table_note(t, "workers share cores: these are the times of an oversubscribed machine");
     if (plan->what_if.n > 0) {
@@ -51,6 +61,11 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
         ghp_table_note(t, "the plan is a what-if, predictions are of another machine: %s",
                        ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
     }
+    if (run->speed.compute_s > 0)
+        ghp_table_note(t,
+                       "two fixed jobs took %.2f (compute) and %.2f (memory) times as long as when "
+                       "this machine was profiled",
+                       run->speed.compute_s, run->speed.memory_s);
     if (!run->comparable)
         ghp_table_note(t,
                        "predictions are of the plan's profile (%s, %s, numerics %s), not of this "
@@ -132,6 +147,10 @@ static void print_where(const struct ghp_run *run, FILE *out)
     for (int i = 0; i < r->n_layers; i++)
         note_largest(r->layers[i].predicted_s - r->layers[i].measured_s, i, &layer_s, &layer);
     fprintf(out, "step error %+.1f %%", 100 * ghp_term_error(r->step));
+    if (run->comparable && run->plan->predicted.error_s > 0 &&
+        fabs(r->step.predicted_s - r->step.measured_s) > 2 * run->plan->predicted.error_s)
+        fprintf(out, ", beyond twice the prediction's own error of %.3f ms",
+                ms * run->plan->predicted.error_s);
     if (phase >= 0)
         fprintf(out, "; most of it in %s (%+.3f ms)",
                 phase < GHP_PHASE_COUNT ? ghp_phase_name((enum ghp_phase)phase)
@@ -171,6 +190,47 @@ static void print_memory(const struct ghp_run *run, FILE *out)
     fprintf(out, "\n");
 }
 
+/* "1.2 ms (predicted 1.1 ms)"; below 0: no prediction. */
+static void print_mean(FILE *out, double sum_s, int64_t n, double predicted_s)
+{
+    char text[TEXT_BYTES];
+
+    fprintf(out, "%s", ghp_seconds_format(sum_s / (double)n, text, sizeof(text)));
+    if (predicted_s >= 0)
+        fprintf(out, " (predicted %s)", ghp_seconds_format(predicted_s, text, sizeof(text)));
+}
+
+static void print_checkpoints(const struct ghp_run *run, FILE *out)
+{
+    const struct ghp_checkpoint_cost *c = &run->checkpoints;
+    const struct ghp_checkpoint_prediction *p = &run->predicted_checkpoint;
+    char size[TEXT_BYTES], image[TEXT_BYTES];
+
+    if (c->saves == 0) return;
+    fprintf(out, "checkpoints: %" PRId64 " of %s", c->saves,
+            ghp_bytes_format((double)c->bytes, size, sizeof(size)));
+    if (c->beside > 0) {
+        fprintf(out, ", %" PRId64 " written beside steps: each stopped them for ", c->beside);
+        print_mean(out, c->gather_s, c->beside, p->gather_s);
+        fprintf(out, ", took ");
+        print_mean(out, c->core_s, c->beside, p->core_s);
+        fprintf(out, " of a core, was on disk after ");
+        print_mean(out, c->disk_s, c->beside, -1);
+        fprintf(out, "; waited for %s in all", ghp_seconds_format(c->waited_s, size, sizeof(size)));
+    }
+    if (c->saves > c->beside) {
+        fprintf(out, "; %" PRId64 " between steps, ", c->saves - c->beside);
+        print_mean(out, c->between_s, c->saves - c->beside, -1);
+        fprintf(out, " each");
+    }
+    if (c->image_bytes > 0)
+        fprintf(out, "\nimage of a checkpoint, of worker 0 alone: predicted %s, allocated %s (%s)",
+                ghp_bytes_format((double)p->image_bytes, size, sizeof(size)),
+                ghp_bytes_format((double)c->image_bytes, image, sizeof(image)),
+                p->image_bytes == c->image_bytes ? "equal to the byte" : "not equal");
+    fprintf(out, "\n");
+}
+
 static void print_test(const struct ghp_run *run, FILE *out)
 {
     fprintf(out, "test accuracy %.2f %%, loss %.6f", 100 * run->test_accuracy, run->test_loss);
@@ -197,6 +257,7 @@ enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
     fprintf(out, "\n");
     print_input(run, out);
     print_memory(run, out);
+    print_checkpoints(run, out);
     if (run->has_accuracy) print_test(run, out);
     return ferror(out) ? GHP_FAIL(GHP_ERR_IO, "cannot write the report; see where stdout goes")
                        : GHP_OK;
@@ -225,10 +286,10 @@ static enum ghp_status print_tensors(const struct ghp_run *run, FILE *out)
     ghp_table_column(t, "e_g", NULL, 'r');
     for (int i = 0; i < v->n; i++) {
         ghp_table_row(t);
-        ghp_table_cell(t, "%s", v->verdicts[i].name);
-        ghp_table_cell(t, "%.2e", v->verdicts[i].weight_difference);
-        if (v->verdicts[i].has_gradient)
-            ghp_table_cell(t, "%.2e", v->verdicts[i].gradient_difference);
+        ghp_table_cell(t, "%s", v->differences[i].name);
+        ghp_table_cell(t, "%.2e", v->differences[i].weight_difference);
+        if (v->differences[i].has_gradient)
+            ghp_table_cell(t, "%.2e", v->differences[i].gradient_difference);
         else
             ghp_table_cell(t, "-");
     }
@@ -256,6 +317,61 @@ static enum ghp_status print_losses(const struct ghp_run *run, FILE *out)
     return status;
 }
 
+static const char *head_of(const struct ghp_run *run)
+{
+    if (run->different >= 0) return "FAIL";
+    switch (run->verification->layerwise.verdict) {
+    case GHP_VERDICT_EQUAL: return "PASS";
+    case GHP_VERDICT_ROUNDING: return "PASS but for rounding";
+    case GHP_VERDICT_UNKNOWN: return "CANNOT TELL";
+    default: return "FAIL";
+    }
+}
+
+/* Where in a tensor; of a layer's: sample, channel, and of images row and column, of sequences position. */
+static void print_index(const struct ghp_finding *f, FILE *out)
+{
+    const char *const names[] = {"sample ", "channel ", f->n_index == 3 ? "position " : "row ",
+                                 "column "};
+    bool layer = f->kind == GHP_TRACED_OUTPUT || f->kind == GHP_TRACED_GRADIENT;
+
+    for (int d = 0; d < f->n_index; d++)
+        fprintf(out, "%s%s%" PRId64,
+                d > 0   ? ", "
+                : layer ? ""
+                        : "index ",
+                layer ? names[d] : "", f->index[d]);
+}
+
+static void print_finding(const struct ghp_finding *f, FILE *out)
+{
+    fprintf(out, "step %" PRId64 ", %s '%s' is %.3g times as far from one worker's as rounding\n",
+            f->step, ghp_traced_texts[f->kind], f->name, f->ratio);
+    fprintf(out, "puts it: %.2e of its size, rounding %.2e", f->difference, f->noise);
+    if (f->ratio > 0) {
+        fprintf(out, "; first at ");
+        print_index(f, out);
+        fprintf(out, " of rank %d: %.9g, not %.9g", f->rank, f->plan, f->alone);
+    }
+    fprintf(out, "\n");
+}
+
+/* What is behind differences beyond the limits; nothing where there are none. */
+static void print_layerwise(const struct ghp_layerwise *l, FILE *out)
+{
+    if (l->verdict == GHP_VERDICT_EQUAL) return;
+    fprintf(out, "\nverdict: %s", ghp_verdict_names[l->verdict]);
+    if (l->why != NULL) {
+        fprintf(out, "; %s\n", l->why);
+        return;
+    }
+    fprintf(out, "; %d tensors compared layer by layer in steps", l->tensors);
+    for (int s = 0; s < l->n_steps; s++)
+        fprintf(out, "%s %" PRId64, s > 0 ? "," : "", l->steps[s]);
+    fprintf(out, "\n%s", l->verdict == GHP_VERDICT_ROUNDING ? "furthest: " : "");
+    if (l->found) print_finding(&l->finding, out);
+}
+
 enum ghp_status ghp_report_verification(const struct ghp_run *run, FILE *out)
 {
     const struct ghp_verification *v = run->verification;
@@ -268,9 +384,9 @@ enum ghp_status ghp_report_verification(const struct ghp_run *run, FILE *out)
             : in_turn(run)      ? "have weights of their own between averages"
                                 : "hold the same bits");
     fprintf(out, "%s: e_w %.2e (limit %.1e), e_g %.2e (limit %.1e), of all %.2e (limit %.1e)\n",
-            v->passed && run->different < 0 ? "PASS" : "FAIL", v->weight_difference,
-            v->weight_limit, v->gradient_difference, v->gradient_limit, v->gradient_rms,
-            v->gradient_rms_limit);
+            head_of(run), v->weight_difference, v->weight_limit, v->gradient_difference,
+            v->gradient_limit, v->gradient_rms, v->gradient_rms_limit);
+    print_layerwise(&v->layerwise, out);
     return ferror(out) ? GHP_FAIL(GHP_ERR_IO, "cannot write the report; see where stdout goes")
                        : GHP_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "core/plan/plan.h"
 #include "executor/report/prediction_error.h"
+#include "executor/state/checkpoint.h"
 #include "executor/train/verify.h"
 
 #include <stdio.h>
@@ -18,17 +19,23 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     struct ghp_precision precision;
     int threads;
     bool oversubscribed;
-    bool comparable; /* the plan's profile is of this backend, precision and numerics */
+    const char *emulation; /* what machines were emulated; NULL: none */
+    int64_t late_steps;    /* whose computing took longer than emulated, of the worker with most */
+    bool comparable;       /* the plan's profile is of this backend, precision and numerics */
     uint64_t seed;
     int64_t first_step, steps; /* first_step .. steps - 1 were trained */
     double images_per_s, seconds;
     double tokens_per_s; /* 0: the network's input are no tokens */
-    int64_t peak_bytes; /* that the plan predicted, a worker */
+    int64_t peak_bytes;  /* that the plan predicted, a worker */
     int64_t allocated_bytes;
-    int64_t peak_rss_over_base_bytes; /* greatest of all workers; -1: not known */
+    int64_t peak_rss_over_base_bytes; /* greatest of all workers, images left out; -1: not known */
     bool resident_exact;
     /* by worker 0, and of them made while a step ran; 0: none were to be made ahead */
     int64_t samples_loaded, samples_made_ahead;
+    struct ghp_checkpoint_cost checkpoints; /* of worker 0; zeroed: none were written */
+    struct ghp_checkpoint_prediction predicted_checkpoint;
+    /* how much longer two fixed jobs take at the run's end than when the machine was profiled; 0: not known */
+    struct ghp_speed_probe speed;
     const struct ghp_losses *losses; /* of steps first_step ... */
     bool has_accuracy;
     double test_accuracy, test_loss;
@@ -43,7 +50,8 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
 /* Phase table, per-layer table, memory, losses; and where most of the error sits. */
 enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out);
 
-/* Per-tensor table of a verification, first losses of both, PASS or FAIL. */
+/* Per-tensor table of a verification, first losses of both, PASS or FAIL; beyond the limits the verdict, and which
+ * tensor it is of. */
 enum ghp_status ghp_report_verification(const struct ghp_run *run, FILE *out);
 
 #endif

@@ -62,11 +62,41 @@ static void put_what(json_t *o, const struct ghp_run *run)
     put(o, "threads", json_integer(run->threads));
     put(o, "oversubscribed", json_boolean(run->oversubscribed));
     put(o, "comparable", json_boolean(run->comparable));
+    if (run->speed.compute_s > 0)
+        put(o, "speed_probe",
+            json_pack("{s:f, s:f}", "compute", run->speed.compute_s, "memory",
+                      run->speed.memory_s));
     put(o, "data", json_string(run->data));
     put(o, "injected_fault", json_string(run->fault));
+    if (run->emulation != NULL) {
+        put(o, "emulation", json_string(run->emulation));
+        put(o, "emulation_late_steps", json_integer(run->late_steps));
+    }
     put(o, "seed", json_integer((json_int_t)run->seed));
     put(o, "first_step", json_integer(run->first_step));
     put(o, "steps", json_integer(run->losses->steps));
+}
+
+/* Of worker 0. */
+static json_t *checkpoints(const struct ghp_run *run)
+{
+    const struct ghp_checkpoint_cost *c = &run->checkpoints;
+    const struct ghp_checkpoint_prediction *p = &run->predicted_checkpoint;
+    json_t *o = json_object();
+
+    put(o, "files", json_integer(c->saves));
+    put(o, "files_beside", json_integer(c->beside));
+    put(o, "bytes", json_integer(c->bytes));
+    put(o, "predicted_image_bytes", json_integer(p->image_bytes));
+    put(o, "image_bytes", json_integer(c->image_bytes));
+    put(o, "predicted_gather_s", p->gather_s >= 0 ? real(p->gather_s) : json_null());
+    put(o, "measured_gather_s", real(c->gather_s));
+    put(o, "predicted_core_s", real(p->core_s));
+    put(o, "measured_core_s", real(c->core_s));
+    put(o, "measured_disk_s", real(c->disk_s));
+    put(o, "measured_waited_s", real(c->waited_s));
+    put(o, "measured_between_s", real(c->between_s));
+    return o;
 }
 
 static void put_results(json_t *o, const struct ghp_run *run)
@@ -87,6 +117,7 @@ static void put_results(json_t *o, const struct ghp_run *run)
         put(o, "samples_loaded", json_integer(run->samples_loaded));
         put(o, "samples_prefetched", json_integer(run->samples_made_ahead));
     }
+    if (run->checkpoints.saves > 0) put(o, "checkpoints", checkpoints(run));
     put(o, "final_loss", run->losses->steps > 0 ? real(run->losses->last) : json_null());
     put(o, "test_accuracy", run->has_accuracy ? real(run->test_accuracy) : json_null());
     put(o, "test_loss", run->has_accuracy ? real(run->test_loss) : json_null());
@@ -99,6 +130,23 @@ static void put_results(json_t *o, const struct ghp_run *run)
     if (run->losses->every > 1) put(o, "losses_every", json_integer(run->losses->every));
 }
 
+static json_t *finding(const struct ghp_finding *f)
+{
+    json_t *o = json_object(), *index = json_array();
+
+    put(o, "step", json_integer(f->step));
+    put(o, "what", json_string(ghp_traced_texts[f->kind]));
+    put(o, "tensor", json_string(f->name));
+    put(o, "ratio", real(f->ratio));
+    put(o, "difference", real(f->difference));
+    put(o, "rounding", real(f->noise));
+    for (int d = 0; d < f->n_index; d++)
+        json_array_append_new(index, json_integer(f->index[d]));
+    put(o, "index", index);
+    put(o, "rank", json_integer(f->rank));
+    return o;
+}
+
 static void put_verification(json_t *o, const struct ghp_run *run)
 {
     const struct ghp_verification *v = run->verification;
@@ -107,7 +155,11 @@ static void put_verification(json_t *o, const struct ghp_run *run)
     put(o, "max_relative_gradient_difference",
         v != NULL ? real(v->gradient_difference) : json_null());
     if (v != NULL) put(o, "rms_relative_gradient_difference", real(v->gradient_rms));
-    put(o, "verified", v != NULL ? json_boolean(v->passed && run->different < 0) : json_null());
+    put(o, "verified",
+        v != NULL ? json_boolean(ghp_verification_exit_code(v, run->different >= 0) == 0)
+                  : json_null());
+    if (v != NULL) put(o, "verdict", json_string(ghp_verdict_names[v->layerwise.verdict]));
+    if (v != NULL && v->layerwise.found) put(o, "furthest", finding(&v->layerwise.finding));
     if (v != NULL) put_losses(o, "losses_of_one_worker", run->alone_losses);
 }
 

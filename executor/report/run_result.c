@@ -1,10 +1,13 @@
 /* executor/report/run_result.c - see report/run_result.h. */
 #include "executor/report/run_result.h"
 
-#include "executor/state/parameters.h"
+#include "executor/opbench/speed_probe.h"
 #include "executor/report/straggler_wait.h"
+#include "executor/state/parameters.h"
 
 #include <stdlib.h>
+
+enum { JOBS = 2 }; /* of the speed probe */
 
 /* The greatest of all workers, -1 where one does not know. */
 static enum ghp_status greatest_of(struct ghp_setup *s, int64_t mine, int64_t *greatest)
@@ -35,6 +38,8 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->numerics = s->exact ? "exact" : "fast";
     run->data = ghp_data_text(s->training_config.data);
     run->fault = ghp_fault_names[s->options->fault];
+    if (s->options->emulate != NULL)
+        run->emulation = ghp_emulation_format(&s->emulation, run_result->emulation);
     run->precision = s->precision;
     run->threads = s->threads;
     run->oversubscribed = s->binding.oversubscribed;
@@ -49,6 +54,7 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->resident_exact = t->memory != NULL && t->memory->exact;
     run->samples_loaded = ghp_worker_prefetched(e->worker).taken;
     run->samples_made_ahead = ghp_worker_prefetched(e->worker).made;
+    run->checkpoints = t->checkpoints.cost;
     run->losses = &t->losses;
     run->has_accuracy = t->has_evaluation;
     run->test_accuracy = t->evaluation.accuracy;
@@ -101,19 +107,69 @@ static enum ghp_status compare_workers(const struct ghp_setup *s, const struct g
                                       ghp_worker_step_timer(e->worker), prediction_errors);
 }
 
+/* Once, on all workers at once: their mean. */
+static enum ghp_status time_machine(struct ghp_setup *s, struct ghp_speed_probe *mean)
+{
+    struct ghp_speed_prober *prober = NULL;
+    double mine[JOBS] = {0}, *all = ghp_alloc((size_t)s->size * JOBS, sizeof *all);
+    struct ghp_speed_probe now = {0};
+    enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
+
+    if (status == GHP_OK)
+        status = ghp_speed_prober_open(s->exec.backend_ops, s->exec.backend, &prober);
+    GHP_TRY_GOTO(status, ghp_setup_agree(s, status, "preparing to time the machine"), done);
+    status = ghp_speed_prober_time(prober, &now);
+    GHP_TRY_GOTO(status, ghp_setup_agree(s, status, "timing the machine"), done);
+    mine[0] = now.compute_s;
+    mine[1] = now.memory_s;
+    GHP_TRY_GOTO(status, s->world->ops->all_gather(s->world, mine, all, sizeof mine), done);
+    for (int r = 0; r < s->size; r++) {
+        mean->compute_s += all[r * JOBS] / s->size;
+        mean->memory_s += all[r * JOBS + 1] / s->size;
+    }
+done:
+    ghp_speed_prober_close(prober);
+    free(all);
+    return status;
+}
+
+/* Beside the profile's, where it is of this machine. */
+static enum ghp_status compare_speed(struct ghp_setup *s, const struct ghp_session_plan *e,
+                                     struct ghp_speed_probe *ratio)
+{
+    const struct ghp_profile *profile = &e->plan.profile;
+    struct ghp_speed_probe now = {0};
+
+    if (!e->comparable || s->options->emulate != NULL || !(profile->speed_probe.compute_s > 0))
+        return GHP_OK;
+    GHP_TRY(time_machine(s, &now));
+    *ratio = ghp_speed_probe_ratio(&now, &profile->speed_probe);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_run_result_init(struct ghp_setup *s, const struct ghp_session_plan *e,
                                     const struct ghp_training *t, struct ghp_run_result *run_result)
 {
     struct ghp_run *run = &run_result->run;
     struct ghp_tensors_list list = {0};
     int64_t resident = t->memory != NULL ? ghp_memory_over_base(t->memory) : -1;
+    int64_t image = t->checkpoints.cost.image_bytes;
     enum ghp_status status = GHP_OK;
 
     *run_result = (struct ghp_run_result){.run = {.different = -1}};
     GHP_TRY(ghp_setup_agree(s, join(e, &run_result->prediction_errors), "joining predictions"));
     GHP_TRY(ghp_setup_agree(s, ghp_tensors_list(&e->plan.model, &list), "listing tensors"));
     fill_run(s, e, t, run_result);
+    if (resident > image) resident -= image;
+    GHP_TRY_GOTO(status,
+                 ghp_setup_agree(s,
+                                 ghp_checkpoint_predict(e->worker, &e->plan.profile,
+                                                        &run->predicted_checkpoint),
+                                 "predicting checkpoints"),
+                 done);
     GHP_TRY_GOTO(status, compare_workers(s, e, &run_result->prediction_errors), done);
+    GHP_TRY_GOTO(status, greatest_of(s, ghp_worker_late_steps(e->worker), &run->late_steps), done);
+    GHP_TRY_GOTO(status, compare_speed(s, e, &run->speed), done);
     GHP_TRY_GOTO(status, greatest_of(s, resident, &run->peak_rss_over_base_bytes), done);
     GHP_TRY_GOTO(status, greatest_of(s, ghp_worker_arena(e->worker)->bytes, &run->allocated_bytes),
                  done);

@@ -13,6 +13,7 @@
 struct ghp_run_result {
     struct ghp_run run;                             /* borrows from entrant, training and below */
     struct ghp_prediction_errors prediction_errors; /* owned */
+    char emulation[GHP_EMULATION_TEXT_BYTES];
     const char *different; /* tensor whose replicas differ, NULL: none; the model's */
 };
 

@@ -7,7 +7,12 @@
  * statistics under their names, the optimizer's moments as "momentum.<name>" and so on (core/optimizer); the metadata
  * holds format, model, optimizer, a checksum of the whole file and struct ghp_checkpoint. A killed run leaves the last
  * complete file, and perhaps a temporary one beside it, which the next run removes. A file that was damaged afterwards
- * is noticed by its checksum, and the one before it is read instead. */
+ * is noticed by its checksum, and the one before it is read instead.
+ *
+ * A checkpoint can be written beside the training: between two steps the state is gathered into an image of the file in
+ * worker 0's memory, which a thread writes. Without memory for an image it is written between the steps.
+ *
+ * Call order: prepare -> load -> save, under_way, written, finish ... -> release. */
 #ifndef GHP_EXECUTOR_STATE_CHECKPOINT_H
 #define GHP_EXECUTOR_STATE_CHECKPOINT_H
 
@@ -21,11 +26,29 @@ struct ghp_checkpoint {            /* with these, every later batch is what it w
     int64_t global_batch, samples; /* B, and the training samples that the order is of */
 };
 
-/* The folder of a training. Which of its two files are whole and of this training: only such a one is kept when a newer
- * one comes. */
+struct ghp_checkpoint_image; /* executor/state/checkpoint_save.c */
+
+/* What checkpoints took, of this worker; what a thread wrote is worker 0's to know. */
+struct ghp_checkpoint_cost {
+    int64_t saves;       /* files that were begun */
+    int64_t bytes;       /* of the values of one */
+    int64_t image_bytes; /* allocated for the image; 0: none, and all were written between steps */
+    double gather_s;     /* between steps, of those that a thread wrote */
+    double between_s;    /* between steps, of the others */
+    double waited_s;     /* for the one before */
+    int64_t beside;      /* files that a thread has written; of these: */
+    double core_s, disk_s; /* of a core; until the file was on disk */
+};
+
+/* The folder of a training. */
 struct ghp_checkpoint_folder {
     const char *path;
-    bool newest, previous; /* false at first; set by load and save */
+    bool beside; /* a thread writes what is saved */
+    /* Which of its two files are whole and of this training: only such a one is kept when a newer one comes. False at
+     * first; set by load, save and finish. */
+    bool newest, previous;
+    struct ghp_checkpoint_image *image; /* owned; of worker 0, from its first save on */
+    struct ghp_checkpoint_cost cost;
 };
 
 /* Makes the folder where it is missing, and removes what a killed run left half-written in it.
@@ -35,7 +58,8 @@ struct ghp_checkpoint_folder {
 enum ghp_status ghp_checkpoint_prepare(const char *folder);
 
 /* Writes DIR/checkpoint.safetensors; an older one of this training becomes the one before it when the new one is
- * complete and on disk. Prepare the folder and flush the worker first.
+ * complete and on disk. Prepare the folder, flush the worker and finish the save before it first. With folder->beside
+ * worker 0 is still writing on return: then `finish` says how it ended.
  *
  * Returns   GHP_OK; GHP_ERR_IO on every worker: this checkpoint alone is lost, whether to a full disk, a read-only
  *           folder or a worker without memory; older ones are as they were, and all workers can go on; else abort
@@ -43,6 +67,36 @@ enum ghp_status ghp_checkpoint_prepare(const char *folder);
  * Tested    tests/executor/state/test_checkpoint.c */
 enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
                                     struct ghp_checkpoint checkpoint);
+
+/* Whether a save has not been finished yet, and whether its file is there, or has failed, so that finishing does not
+ * wait. Local; false on workers that do not write. */
+bool ghp_checkpoint_under_way(const struct ghp_checkpoint_folder *folder);
+bool ghp_checkpoint_written(const struct ghp_checkpoint_folder *folder);
+
+/* Waits for the save that is under way; without one it does nothing.
+ *
+ * step   of that checkpoint, set where there is one
+ *
+ * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_NO_MEMORY: this checkpoint alone is lost
+ * Local */
+enum ghp_status ghp_checkpoint_finish(struct ghp_checkpoint_folder *folder, int64_t *step);
+
+/* Frees the image, after a save that is under way. Local. */
+void ghp_checkpoint_release(struct ghp_checkpoint_folder *folder);
+
+/* What a checkpoint that a thread writes should take of worker 0. */
+struct ghp_checkpoint_prediction {
+    int64_t image_bytes;
+    double gather_s; /* between two steps; below 0: the profile does not say */
+    double
+        core_s; /* of a core beside them: the checksum, whose speed is tried, and a copy to the system */
+};
+
+/* Source   the profile's copies, collectives and transfers, one after the other
+ * Local
+ * Tested   tests/executor/state/test_checkpoint.c */
+enum ghp_status ghp_checkpoint_predict(struct ghp_worker *worker, const struct ghp_profile *profile,
+                                       struct ghp_checkpoint_prediction *prediction);
 
 /* Reads the newest checkpoint that every worker can read into the worker's weights, statistics and moments. Where the
  * newest cannot be read or is damaged, a warning says so, and the one before it is read.

@@ -264,6 +264,11 @@ done:
     return status;
 }
 
+int ghp_parameters_parts(const struct ghp_worker *worker, const struct ghp_tensor *t)
+{
+    return shard_of(worker, t).tp_size;
+}
+
 enum ghp_status ghp_parameters_gather(struct ghp_worker *worker, const struct ghp_tensor *t,
                                       enum ghp_buffer_kind buffer_kind, void *whole)
 {

@@ -5,21 +5,6 @@
 
 enum { LANES = GHP_BLOCK_CHANNELS };
 
-struct place { /* of one number */
-    int64_t plain, nchw16c;
-};
-
-static struct place place_of(const struct ghp_param_descriptor *descriptor, int64_t k, int64_t c,
-                             int64_t at)
-{
-    int64_t channels = descriptor->dims[1], places = descriptor->dims[2] * descriptor->dims[3];
-    int64_t block = k / LANES * (channels / LANES) + c / LANES;
-
-    return (struct place){.plain = (k * channels + c) * places + at,
-                          .nchw16c =
-                              ((block * places + at) * LANES + c % LANES) * LANES + k % LANES};
-}
-
 static void check(const struct ghp_param_descriptor *descriptor)
 {
     GHP_ASSERT_EQ(descriptor->element_bytes, (int)sizeof(float));
@@ -28,31 +13,45 @@ static void check(const struct ghp_param_descriptor *descriptor)
     GHP_ASSERT_EQ(descriptor->dims[1] % LANES, 0);
 }
 
+/* One block of LANES x LANES channels at one place: `nchw16c` is its first number, `plain` the same one's. */
+static void turn_block(float *plain, int64_t k_apart, int64_t c_apart, float *nchw16c,
+                       bool into_blocks)
+{
+    for (int64_t c = 0; c < LANES; c++)
+        for (int64_t k = 0; k < LANES; k++) {
+            float *there = plain + k * k_apart + c * c_apart, *here = nchw16c + c * LANES + k;
+
+            if (into_blocks)
+                *here = *there;
+            else
+                *there = *here;
+        }
+}
+
 /* Every number from one order to the other. */
-static void turn(const struct ghp_param_descriptor *descriptor, const float *from, float *to,
+static void turn(const struct ghp_param_descriptor *descriptor, float *plain, float *nchw16c,
                  bool into_blocks)
 {
-    check(descriptor);
-    for (int64_t k = 0; k < descriptor->dims[0]; k++)
-        for (int64_t c = 0; c < descriptor->dims[1]; c++)
-            for (int64_t at = 0; at < descriptor->dims[2] * descriptor->dims[3]; at++) {
-                struct place place = place_of(descriptor, k, c, at);
+    int64_t channels = descriptor->dims[1], places = descriptor->dims[2] * descriptor->dims[3];
 
-                if (into_blocks)
-                    to[place.nchw16c] = from[place.plain];
-                else
-                    to[place.plain] = from[place.nchw16c];
+    check(descriptor);
+    for (int64_t k = 0; k < descriptor->dims[0]; k += LANES)
+        for (int64_t c = 0; c < channels; c += LANES)
+            for (int64_t at = 0; at < places; at++) {
+                turn_block(plain + (k * channels + c) * places + at, channels * places, places,
+                           nchw16c, into_blocks);
+                nchw16c += LANES * LANES;
             }
 }
 
 void ghp_weight_blocks_put(const struct ghp_param_descriptor *descriptor, const void *plain,
                            void *nchw16c)
 {
-    turn(descriptor, plain, nchw16c, true);
+    turn(descriptor, (float *)(uintptr_t)plain, nchw16c, true);
 }
 
 void ghp_weight_blocks_get(const struct ghp_param_descriptor *descriptor, const void *nchw16c,
                            void *plain)
 {
-    turn(descriptor, nchw16c, plain, false);
+    turn(descriptor, plain, (float *)(uintptr_t)nchw16c, false);
 }

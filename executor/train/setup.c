@@ -3,7 +3,10 @@
 
 #include "core/base/hash.h"
 #include "core/base/log.h"
+#include "core/plan/plan_set.h"
 #include "onnx/onnx.h"
+#include "executor/engine/server.h"
+#include "executor/train/stop.h"
 #include "executor/transport/device/device_transport.h"
 #include "onnx/network.h"
 
@@ -38,30 +41,33 @@ static enum ghp_status check_model(const struct ghp_setup *s, const struct ghp_s
 static enum ghp_status check_alike(const struct ghp_session_plan *first,
                                    const struct ghp_session_plan *e)
 {
-    if (e->plan.model_hash != first->plan.model_hash)
+    if (ghp_plan_check_alike(&first->plan, &e->plan) == GHP_OK) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT, "'%s' and '%s' cannot be compared: %s", first->path, e->path,
+                    ghp_status_message());
+}
+
+/* With servers: as many ranks as both together, and no other plan, which would want other servers. */
+static enum ghp_status check_servers(const struct ghp_setup *s, const struct ghp_session_plan *e)
+{
+    int workers = e->plan.problem.workers, servers = e->plan.sync.servers;
+
+    if (servers > 0 && s->n_session_plans > 1)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' is for another model ('%s') than '%s' ('%s'); compare plans of one "
-                        "model",
-                        e->path, e->plan.model.name, first->path, first->plan.model.name);
-    if (e->plan.problem.global_batch != first->plan.problem.global_batch)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' is for a global batch of %lld, '%s' for one of %lld; plan both for "
-                        "the same --batch",
-                        e->path, (long long)e->plan.problem.global_batch, first->path,
-                        (long long)first->plan.problem.global_batch);
-    if (ghp_optimizer_index(e->plan.optimizer) != ghp_optimizer_index(first->plan.optimizer) ||
-        (e->plan.clip_norm > 0) != (first->plan.clip_norm > 0))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' is for another optimizer than '%s', or clips and that does not; plan "
-                        "both with the same --optimizer and --clip-norm",
-                        e->path, first->path);
-    return GHP_OK;
+                        "by '%s' '%s' has servers, which no other plan can use; compare plans "
+                        "without servers",
+                        ghp_sync_ops_of(e->plan.sync)->name, e->path);
+    if (servers == 0 || s->size == workers + servers) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' is for %d worker(s) and %d server(s), but %d rank(s) were started; start "
+                    "it with mpirun -n %d",
+                    e->path, workers, servers, s->size, workers + servers);
 }
 
 static enum ghp_status open_plan(const struct ghp_setup *s, struct ghp_session_plan *e)
 {
-    GHP_TRY(ghp_plan_load(e->path, &e->plan));
-    if (s->size != e->plan.problem.workers)
+    GHP_TRY(ghp_plan_load_for(e->path, s->size, &e->plan));
+    GHP_TRY(check_servers(s, e));
+    if (e->plan.sync.servers == 0 && s->size != e->plan.problem.workers)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' is for %d worker(s), but %d were started; start it with mpirun -n "
                         "%d, or plan for %d",
@@ -83,6 +89,23 @@ static enum ghp_status open_plans(struct ghp_setup *s)
     return GHP_OK;
 }
 
+/* Workers are a world of their own, and servers another. */
+static enum ghp_status part(struct ghp_setup *s)
+{
+    const struct ghp_plan *plan = &s->session_plans[0].plan;
+    struct ghp_ranks mine = {.count = plan->problem.workers, .stride = 1};
+
+    s->server = -1;
+    if (plan->sync.servers == 0) return GHP_OK;
+    if (s->rank >= plan->problem.workers) {
+        s->server = s->rank - plan->problem.workers;
+        mine.first = plan->problem.workers;
+        mine.count = plan->sync.servers;
+    }
+    s->size = mine.count;
+    return ghp_collectives_group(s->session->transport->host, mine, GHP_STREAM_COMPUTE, &s->world);
+}
+
 /* ---- where ---- */
 
 static bool same_cores(const struct ghp_machine *a, const struct ghp_machine *b)
@@ -99,8 +122,9 @@ static enum ghp_status bind(struct ghp_setup *s)
 {
     const struct ghp_machine *first = &s->session_plans[0].plan.profile.machine;
     const struct ghp_session *session = s->session;
+    enum ghp_bind_mode mode = s->server >= 0 ? GHP_BIND_NONE : (enum ghp_bind_mode)s->options->bind;
     struct ghp_binding_request request = {.workers = s->size,
-                                          .rank = s->rank,
+                                          .rank = s->server >= 0 ? s->server : s->rank,
                                           .here = s->here,
                                           .processors = session->transport->control->processors};
 
@@ -110,7 +134,7 @@ static enum ghp_status bind(struct ghp_setup *s)
                             "'%s' is for a machine with other nodes or cores than '%s'; plan both "
                             "for one machine, or give --bind none",
                             s->session_plans[i].path, s->session_plans[0].path);
-    return ghp_binding_set(first, request, (enum ghp_bind_mode)s->options->bind, &s->binding);
+    return ghp_binding_set(first, request, mode, &s->binding);
 }
 
 /* ---- who computes ---- */
@@ -316,6 +340,25 @@ static enum ghp_status check_overlap(const struct ghp_setup *s)
     return GHP_OK;
 }
 
+/* Other machines in this one's place; only where tensors lie in host memory and each worker computes by itself. */
+static enum ghp_status check_emulation(struct ghp_setup *s)
+{
+    if (s->options->emulate == NULL) return GHP_OK;
+    GHP_TRY(ghp_emulation_parse(s->options->emulate, &s->emulation));
+    if (s->server < 0) GHP_TRY(ghp_stragglers_check(&s->emulation.slow, s->size));
+    if (ghp_exec_context_device(&s->exec).ops == NULL) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--emulate is for processors, and backend '%s' computes elsewhere; leave it "
+                    "out, or give --backend onednn",
+                    s->exec.backend_ops->name);
+}
+
+static enum ghp_status open_emulation(struct ghp_setup *s)
+{
+    GHP_TRY(ghp_setup_agree(s, check_emulation(s), "checking options"));
+    return ghp_transport_emulate(s->session->transport, &s->emulation);
+}
+
 static void say_setup(const struct ghp_setup *s)
 {
     ghp_note("%s: %s, %s, numerics %s, %s, %d thread(s) a worker, %s",
@@ -329,6 +372,8 @@ static void say_setup(const struct ghp_setup *s)
     else if (s->options->init == NULL && ghp_onnx_names(s->session_plans[0].plan.model_path))
         ghp_note("'%s' is not there or holds no weights: they are drawn from the seed",
                  s->session_plans[0].plan.model_path);
+    if (s->options->emulate != NULL)
+        ghp_note("emulated: %s; times are not this machine's", s->options->emulate);
     if (s->binding.oversubscribed)
         ghp_note("workers share cores: this node has fewer than its %d workers", s->here);
     if (ghp_fault_mistakes((enum ghp_fault)s->options->fault))
@@ -349,8 +394,10 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
                                   GHP_STREAM_COMPUTE, &s->world));
     ghp_fault_stop(GHP_FAULT_STOP_AT_START, (enum ghp_fault)s->options->fault, s->rank, s->size);
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
+    GHP_TRY(part(s));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
     GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));
+    if (s->server >= 0) return open_emulation(s);
     GHP_TRY(ghp_setup_agree(
         s,
         ghp_device_transport_open(
@@ -360,6 +407,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_setup_agree(s, choose_optimizer(s), "checking options"));
     GHP_TRY(ghp_setup_agree(s, open_training_config(s), "opening the data"));
     GHP_TRY(choose_init(s));
+    GHP_TRY(open_emulation(s));
     say_setup(s);
     return GHP_OK;
 }
@@ -401,6 +449,8 @@ static enum ghp_status hash_programs(const struct ghp_setup *s, struct ghp_sessi
     for (int k = 0; k < programs.n; k++)
         e->program_hash = ghp_program_hash(programs.of[k].rank == own->rank ? own : &programs.of[k],
                                            e->program_hash);
+    if (programs.server.n_instrs > 0)
+        e->program_hash = ghp_program_hash(&programs.server, e->program_hash);
     ghp_programs_release(&programs);
     return GHP_OK;
 }
@@ -426,29 +476,36 @@ static enum ghp_status check_program(const struct ghp_setup *s, struct ghp_sessi
                     e->path, priced, lowered);
 }
 
-enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_plan *e)
+static void describe_work(const struct ghp_setup *s, struct ghp_session_plan *e)
 {
     const struct ghp_staging *staging = &e->plan.staging;
 
     e->comparable = is_comparable(s, &e->plan.profile);
-    e->work = (struct ghp_work){.model = &e->plan.model,
-                                .splits = e->plan.splits,
-                                .problem = e->plan.problem,
-                                .rank = s->rank,
-                                .element_bytes = s->element_bytes,
-                                .bucket_bytes = e->plan.bucket_bytes,
-                                .sync = e->plan.sync,
-                                .optimizer = e->plan.optimizer,
-                                .clips = e->plan.clip_norm > 0,
-                                .seed = (uint64_t)s->options->seed,
-                                .fault = (enum ghp_fault)s->options->fault,
-                                .groups = e->plan.groups,
-                                .threads = s->threads,
-                                .prefetch = e->plan.profile.prefetch,
-                                .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
-                                .staging = ghp_staging_or_none(staging),
-                                .nchw16c = e->comparable ? e->plan.nchw16c : NULL,
-                                .profile = e->comparable ? &e->plan.profile : NULL};
+    e->work = (struct ghp_work){
+        .model = &e->plan.model,
+        .splits = e->plan.splits,
+        .problem = e->plan.problem,
+        .rank = s->rank,
+        .element_bytes = s->element_bytes,
+        .bucket_bytes = e->plan.bucket_bytes,
+        .sync = e->plan.sync,
+        .optimizer = e->plan.optimizer,
+        .clips = e->plan.clip_norm > 0,
+        .seed = (uint64_t)s->options->seed,
+        .fault = (enum ghp_fault)s->options->fault,
+        .groups = e->plan.groups,
+        .threads = s->threads,
+        .prefetch = e->plan.profile.prefetch,
+        .emulated_step_s = s->emulation.step_s * ghp_stragglers_factor(&s->emulation.slow, s->rank),
+        .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
+        .staging = ghp_staging_or_none(staging),
+        .nchw16c = e->comparable ? e->plan.nchw16c : NULL,
+        .profile = e->comparable ? &e->plan.profile : NULL};
+}
+
+enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_plan *e)
+{
+    describe_work(s, e);
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->exec, &e->work, &e->worker), "preparing kernels"));
     GHP_TRY(ghp_setup_agree(s, check_program(s, e), "checking the program"));
@@ -463,6 +520,21 @@ enum ghp_status ghp_session_plan_allocate(struct ghp_setup *s, struct ghp_sessio
     GHP_TRY(ghp_setup_agree(s, status, "allocating"));
     return ghp_setup_agree(s, ghp_init_weights(e->worker, &s->training_config.init),
                            "making the first weights");
+}
+
+enum ghp_status ghp_session_plan_serve(struct ghp_setup *s, struct ghp_session_plan *e)
+{
+    struct ghp_server *server = NULL;
+    enum ghp_status status;
+
+    describe_work(s, e);
+    status = ghp_server_open(&s->exec, &e->work, s->server, &server);
+    GHP_TRY(ghp_setup_agree(s, status, "allocating"));
+    ghp_stop_leave_to_workers();
+    GHP_TRY(ghp_server_connect(server));
+    GHP_TRY(ghp_server_run(server));
+    ghp_server_close(server);
+    return GHP_OK;
 }
 
 void ghp_session_plan_close(struct ghp_session_plan *e)

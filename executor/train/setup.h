@@ -6,13 +6,14 @@
  * own, made when it is wanted. Every function here ends in agreement: it fails on all workers or on none.
  *
  * Call order: ghp_setup_open -> for a plan: ghp_session_plan_open -> train -> ghp_session_plan_close ... ->
- * ghp_setup_release. */
+ * ghp_setup_release. A server (setup.server >= 0) has ghp_session_plan_serve in place of what is in the middle. */
 #ifndef GHP_EXECUTOR_TRAIN_SETUP_H
 #define GHP_EXECUTOR_TRAIN_SETUP_H
 
 #include "core/plan/plan.h"
 #include "core/base/opts.h"
 #include "executor/platform/binding.h"
+#include "executor/platform/emulation.h"
 #include "executor/train/training_config.h"
 
 enum { GHP_NOT_SET = -1, GHP_SESSION_PLANS = 16 }; /* most plans of a session */
@@ -60,10 +61,12 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int bind;             /* enum ghp_bind_mode */
     int overlap;          /* enum ghp_overlap_choice */
     int device_transport; /* enum ghp_device_transport_choice */
+    const char *emulate;  /* executor/platform/emulation.h; NULL: nothing */
     double watchdog_s;    /* longest wait for another worker */
     int evaluate;         /* enum ghp_evaluate_choice */
     const char *metrics_path, *heartbeat_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_every; /* 0: at epochs' ends only */
+    int async_checkpoint;     /* 0: on; 1: off */
     bool resume, json;
     int fault; /* enum ghp_fault */
 };
@@ -89,10 +92,12 @@ struct ghp_session_plan { /* one plan of a session */
 struct ghp_setup {
     struct ghp_session *session; /* borrowed */
     const struct ghp_session_options *options;
-    struct ghp_comm *world;
-    int rank, size;
+    struct ghp_comm *world; /* all workers, or of a server all servers; until the plan is read all ranks */
+    int rank, size;         /* size: of the world */
+    int server;             /* number of this rank among the servers; -1: it is a worker */
     int here, local_rank; /* workers on this node, and this one's number among them */
     struct ghp_binding binding;
+    struct ghp_emulation emulation; /* zeroed: none */
     struct ghp_exec_context exec;
     struct ghp_precision precision;
     int element_bytes; /* of that precision */
@@ -106,12 +111,12 @@ struct ghp_setup {
 /* The worst status of all workers; `what` is what the watchdog says that one waits for. Collective. */
 enum ghp_status ghp_setup_agree(struct ghp_setup *setup, enum ghp_status status, const char *what);
 
-/* Reads and checks the plans, binds, opens backend and data.
+/* Reads and checks the plans, binds, opens backend and data; of a server no data.
  *
  * setup   zeroed; to be released after a failure too
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (another number of workers, another model; plans that cannot be compared, both
- *           named); the failures of files, backend and data
+ * Returns   GHP_OK; GHP_ERR_INPUT (another number of ranks than workers and servers, another model; plans that cannot
+ *           be compared, both named); the failures of files, backend and data
  * Collective over all workers */
 enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *setup);
 void ghp_setup_release(struct ghp_setup *setup); /* closes the entrants too */
@@ -123,6 +128,9 @@ enum ghp_status ghp_session_plan_open(struct ghp_setup *setup,
 /* Its memory, and the first weights, by the session's seed. Collective over all workers. */
 enum ghp_status ghp_session_plan_allocate(struct ghp_setup *setup,
                                           struct ghp_session_plan *session_plan);
+/* This rank's server, until all workers have closed theirs. Collective with all of the above. */
+enum ghp_status ghp_session_plan_serve(struct ghp_setup *setup,
+                                       struct ghp_session_plan *session_plan);
 /* Gives the worker and its memory back; the plan stays. Local. */
 void ghp_session_plan_close(struct ghp_session_plan *session_plan);
 

@@ -25,6 +25,23 @@ static void note(int number)
     noted = number;
 }
 
+static void catch (struct sigaction kept[N_SIGNALS])
+{
+    noted = 0;
+    for (int i = 0; i < N_SIGNALS; i++) {
+        struct sigaction action = {.sa_handler = note, .sa_flags = signals[i].flags};
+
+        sigaction(signals[i].number, &action, &kept[i]);
+    }
+}
+
+void ghp_stop_leave_to_workers(void)
+{
+    struct sigaction forgotten[N_SIGNALS];
+
+    catch (forgotten);
+}
+
 enum ghp_status ghp_stop_begin(struct ghp_stop *stop, const struct ghp_exec_context *exec,
                                int workers)
 {
@@ -32,13 +49,8 @@ enum ghp_status ghp_stop_begin(struct ghp_stop *stop, const struct ghp_exec_cont
 
     *stop = (struct ghp_stop){
         .control = exec->transport->control, .interval = 1, .left = 1, .since_s = ghp_now_s()};
-    noted = 0;
     GHP_TRY(ghp_collectives_group(exec->transport->host, all, GHP_STREAM_COMPUTE, &stop->world));
-    for (int i = 0; i < N_SIGNALS; i++) {
-        struct sigaction action = {.sa_handler = note, .sa_flags = signals[i].flags};
-
-        sigaction(signals[i].number, &action, &before[i]);
-    }
+    catch (before);
     return GHP_OK;
 }
 

@@ -44,6 +44,9 @@ enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends);
 /* Signals do again what they did before. Local; accepts one that was not begun. */
 void ghp_stop_end(struct ghp_stop *stop);
 
+/* Of a server, which ends when the workers do: a first signal is not for it. Local. */
+void ghp_stop_leave_to_workers(void);
+
 /* "SIGTERM" and the like. */
 const char *ghp_stop_signal_name(int number);
 

@@ -20,6 +20,21 @@ static int64_t warm_up(const struct ghp_training *t)
     return n > 8 ? 3 : n > 2 ? 1 : 0;
 }
 
+enum { JUDGED_STEPS = 32 };
+
+/* Says so where the first steps are beyond twice the prediction's error; they began at from_s of t->seconds. */
+static void judge(const struct ghp_training *t, double from_s)
+{
+    double step_s = (t->seconds - from_s) / JUDGED_STEPS;
+
+    if (!(t->predicted_error_s > 0)) return;
+    if (fabs(step_s - t->predicted_step_s) <= 2 * t->predicted_error_s) return;
+    ghp_note(
+        "steps take %.4g ms, predicted were %.4g +- %.2g: other programs run, or the machine is "
+        "not as it was profiled",
+        1e3 * step_s, 1e3 * t->predicted_step_s, 1e3 * t->predicted_error_s);
+}
+
 /* A line of metrics that cannot be written ends the file, not the training. */
 static void keep_metrics(struct ghp_training *t, enum ghp_status written)
 {
@@ -81,17 +96,34 @@ static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
     return GHP_OK;
 }
 
-static enum ghp_status save(struct ghp_training *t, int64_t done)
+/* How the checkpoint that is being written has ended: worker 0 waits for it. */
+static void finish_save(struct ghp_training *t)
+{
+    int64_t step = 0;
+
+    if (!ghp_checkpoint_under_way(&t->checkpoints)) return;
+    if (ghp_checkpoint_finish(&t->checkpoints, &step) == GHP_OK)
+        t->heartbeat.kept = step;
+    else
+        ghp_warn("no checkpoint after %lld steps: %s", (long long)step, ghp_status_message());
+    ghp_heartbeat_write(&t->heartbeat);
+}
+
+/* last: all workers wait until it is on disk, and know whether it is. */
+static enum ghp_status save(struct ghp_training *t, int64_t done, bool last)
 {
     const struct ghp_order *order = &t->training_config->order;
     struct ghp_checkpoint checkpoint = {.step = done,
                                         .seed = order->seed,
                                         .global_batch = order->global_batch,
                                         .samples = order->n};
-    enum ghp_status status = ghp_checkpoint_save(&t->checkpoints, t->worker, checkpoint);
+    enum ghp_status status;
 
+    finish_save(t);
+    t->checkpoints.beside = t->asynchronous && !last;
+    status = ghp_checkpoint_save(&t->checkpoints, t->worker, checkpoint);
     t->checkpoint_lost = status != GHP_OK;
-    if (status == GHP_OK) t->heartbeat.kept = done;
+    if (status == GHP_OK && !ghp_checkpoint_under_way(&t->checkpoints)) t->heartbeat.kept = done;
     ghp_heartbeat_write(&t->heartbeat);
     if (status != GHP_ERR_IO) return status;
     ghp_warn("no checkpoint after %lld steps: %s", (long long)done, ghp_status_message());
@@ -105,19 +137,23 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     bool last = done == t->steps, epoch = done % ghp_order_steps(&t->training_config->order) == 0;
     bool every = t->checkpoint_every > 0 && done % t->checkpoint_every == 0;
     bool saves, evaluates;
+    double begin_s;
 
     t->heartbeat.step = done;
+    if (ghp_checkpoint_written(&t->checkpoints)) finish_save(t);
+    begin_s = ghp_now_s();
     if (!last) GHP_TRY(ghp_stop_check(stop_of(t), ends));
     saves = t->checkpoints.path != NULL && (last || epoch || every || *ends);
     evaluates = t->evaluates && (last || epoch) && !*ends;
+    if (saves || evaluates || last || *ends) GHP_TRY(ghp_worker_flush(t->worker));
+    t->seconds += ghp_now_s() - begin_s; /* others may be slow, and are waited for here, too */
     if (!saves && !evaluates && !last && !*ends) return GHP_OK;
-    GHP_TRY(ghp_worker_flush(t->worker));
     GHP_TRY(note_result(t));
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);
     if (evaluates) GHP_TRY(evaluate(t, done));
     *ends = t->stop.signal != 0;
-    if (saves) GHP_TRY(save(t, done));
+    if (saves) GHP_TRY(save(t, done, last || *ends));
     ghp_memory_resume(t->memory);
     return GHP_OK;
 }
@@ -146,6 +182,8 @@ static void hint(struct ghp_training *t, int64_t step)
 static enum ghp_status run_steps(struct ghp_training *t)
 {
     struct ghp_step_timer *timer = ghp_worker_step_timer(t->worker);
+    int64_t judged_from = t->first_step + warm_up(t);
+    double from_s = 0;
     bool ends = false;
 
     t->done = t->first_step;
@@ -161,7 +199,9 @@ static enum ghp_status run_steps(struct ghp_training *t)
         GHP_TRY(note_result(t));
         GHP_TRY(between_steps(t, i + 1, &ends));
         t->done = i + 1;
-        if (t->done - t->first_step == warm_up(t) && !ends) {
+        if (t->done == judged_from) from_s = t->seconds;
+        if (t->done == judged_from + JUDGED_STEPS) judge(t, from_s);
+        if (t->done == judged_from && !ends) {
             GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes timings too */
             ghp_step_timer_forget(timer);
         }

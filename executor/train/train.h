@@ -3,7 +3,7 @@
  *
  * Says what happens when; how a step runs is executor/engine/worker.h's, what it consists of
  * executor/train/training_config.h's. A checkpoint or a line of metrics that cannot be written is said, and costs no
- * more than itself. A signal ends the training after a step, with a checkpoint (train/stop.h). Results come one step
+ * more than itself. All but the last one are written beside the steps (state/checkpoint.h). A signal ends the training after a step, with a checkpoint (train/stop.h). Results come one step
  * late, because a step's sums are complete only when the next one needs their place. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAIN_H
 #define GHP_EXECUTOR_TRAIN_TRAIN_H
@@ -26,16 +26,19 @@ struct ghp_training {
     struct ghp_checkpoint_folder
         checkpoints;                /* path NULL: none; else after each epoch, at the end, */
     int64_t checkpoint_every;       /* and every so many steps; 0: no more */
+    bool asynchronous;              /* a thread writes them, but for the last */
     struct ghp_heartbeat heartbeat; /* rank 0, with file; else zeroed */
     struct ghp_metrics *metrics;    /* rank 0; NULL elsewhere or without file */
     /* NULL, or takes the first step's gradients and the last weights */
     struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */
+    /* the plan's, on worker 0; error 0: no profile says what this run should take, or how surely */
+    double predicted_step_s, predicted_error_s;
     /* found */
     int64_t done;             /* steps, from 0 on: `steps`, or fewer where a signal ended it */
     struct ghp_stop stop;     /* says which signal */
     struct ghp_losses losses; /* of steps first_step ... */
-    double seconds;           /* of steps, without evaluations and checkpoints */
+    double seconds;           /* of steps and flushes, without evaluations and checkpoints */
     bool has_evaluation;
     struct ghp_evaluation evaluation; /* the last one */
     bool checkpoint_lost;             /* the last one could not be written */

@@ -3,6 +3,7 @@
 
 #include "core/base/log.h"
 #include "executor/state/parameters.h"
+#include "executor/train/alone.h"
 #include "executor/train/verify_private.h"
 
 #include <math.h>
@@ -120,36 +121,15 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const stru
                                  struct ghp_training_config *training_config, int64_t steps,
                                  struct ghp_snapshot *snapshot)
 {
-    enum ghp_status status = GHP_OK;
-    struct ghp_work work = *like;
+    enum ghp_status status;
     const struct ghp_replicas_how how = {ghp_sync_replicas(like->sync, like->problem.workers),
                                          ghp_sync_period(like->sync)};
-    struct ghp_worker *worker = NULL;
-    struct ghp_split *splits = ghp_alloc((size_t)like->model->n_layers, sizeof(*splits));
+    struct ghp_alone alone;
 
-    if (splits == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < like->model->n_layers; i++)
-        splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    work.splits = splits;
-    work.staging = NULL;
-    work.nchw16c = NULL;
-    work.sync = (struct ghp_sync){0};
-    work.problem.workers = 1;
-    work.problem.global_batch /= how.n;
-    work.rank = 0;
-    work.fault = GHP_FAULT_NONE;
-    work.groups = 1;
-    work.profile = NULL;
-    work.prefetch = false; /* nobody hints */
-    GHP_TRY_GOTO(status, ghp_worker_open(exec, &work, &worker), done);
-    GHP_TRY_GOTO(status, ghp_worker_connect(worker), done);
-    GHP_TRY_GOTO(status, ghp_worker_allocate(worker), done);
-    GHP_TRY_GOTO(status, ghp_init_weights(worker, &training_config->init), done);
-    status = how.n > 1 ? ghp_verify_replicas(worker, &how, training_config, steps, snapshot)
-                       : ghp_verify_train(worker, training_config, steps, snapshot);
-done:
-    ghp_worker_close(worker);
-    free(splits);
+    GHP_TRY(ghp_alone_open(exec, like, &training_config->init, &alone));
+    status = how.n > 1 ? ghp_verify_replicas(alone.worker, &how, training_config, steps, snapshot)
+                       : ghp_verify_train(alone.worker, training_config, steps, snapshot);
+    ghp_alone_close(&alone);
     return status;
 }
 
@@ -240,28 +220,28 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
                                    .weight_limit = limits.weights,
                                    .gradient_limit = limits.gradients,
                                    .gradient_rms_limit = limits.gradients_rms};
-    v->verdicts = ghp_alloc((size_t)v->n + 1, sizeof(*v->verdicts));
-    if (v->verdicts == NULL) return GHP_NO_MEMORY();
+    v->differences = ghp_alloc((size_t)v->n + 1, sizeof(*v->differences));
+    if (v->differences == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < v->n; i++)
         raise_to(&largest_weight, largest(alone->weights[i], alone->list.items[i].param->elements));
     for (int i = 0; i < alone->list.n_params; i++)
         all_gradients += square(alone->gradients[i], NULL, alone->list.items[i].param->elements);
     for (int i = 0; i < v->n; i++) {
         const struct ghp_tensor *t = &alone->list.items[i];
-        struct ghp_verdict *verdict = &v->verdicts[i];
+        struct ghp_difference *difference = &v->differences[i];
         int64_t n = t->param->elements;
 
-        verdict->name = t->param->name;
-        verdict->weight_difference =
+        difference->name = t->param->name;
+        difference->weight_difference =
             ratio(largest_difference(plan->weights[i], alone->weights[i], n),
                   fmax(largest(alone->weights[i], n), 1e-3 * largest_weight));
-        raise_to(&v->weight_difference, verdict->weight_difference);
-        verdict->has_gradient = !t->is_state;
+        raise_to(&v->weight_difference, difference->weight_difference);
+        difference->has_gradient = !t->is_state;
         if (t->is_state) continue;
-        verdict->gradient_difference = gradient_difference(plan->gradients[i], alone->gradients[i],
-                                                           n, sqrt(all_gradients), &limits);
-        raise_to(&v->gradient_difference, verdict->gradient_difference);
-        squares += verdict->gradient_difference * verdict->gradient_difference;
+        difference->gradient_difference = gradient_difference(
+            plan->gradients[i], alone->gradients[i], n, sqrt(all_gradients), &limits);
+        raise_to(&v->gradient_difference, difference->gradient_difference);
+        squares += difference->gradient_difference * difference->gradient_difference;
     }
     v->gradient_rms = sqrt(squares / fmax(alone->list.n_params, 1));
     v->passed = v->weight_difference <= v->weight_limit &&
@@ -270,9 +250,19 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
     return GHP_OK;
 }
 
+int ghp_verification_exit_code(const struct ghp_verification *v, bool replicas_differ)
+{
+    if (replicas_differ) return 1;
+    switch (v->layerwise.verdict) {
+    case GHP_VERDICT_DEFECT: return 1;
+    case GHP_VERDICT_UNKNOWN: return GHP_EXIT_UNKNOWN;
+    default: return 0;
+    }
+}
+
 void ghp_verification_release(struct ghp_verification *v)
 {
     if (v == NULL) return;
-    free(v->verdicts);
+    free(v->differences);
     *v = (struct ghp_verification){0};
 }

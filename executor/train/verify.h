@@ -15,6 +15,7 @@
 
 #include "executor/train/training_config.h"
 #include "executor/state/tensors.h"
+#include "executor/train/layerwise.h"
 #include "executor/train/losses.h"
 
 struct ghp_snapshot { /* whole tensors, as double */
@@ -47,7 +48,7 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const stru
                                  struct ghp_training_config *training_config, int64_t steps,
                                  struct ghp_snapshot *snapshot);
 
-struct ghp_verdict {            /* of one tensor */
+struct ghp_difference {         /* of one tensor */
     const char *name;           /* borrowed from the model */
     double weight_difference;   /* e_w */
     double gradient_difference; /* e_g; 0 for statistics */
@@ -56,17 +57,21 @@ struct ghp_verdict {            /* of one tensor */
 
 struct ghp_verification {
     int n;
-    struct ghp_verdict *verdicts;                  /* owned */
+    struct ghp_difference *differences;            /* owned */
     double weight_difference, gradient_difference; /* greatest of all */
     double gradient_rms;                           /* root of the mean of the squares of all e_g */
     double weight_limit, gradient_limit, gradient_rms_limit;
-    bool passed; /* all within their limits; NaN is not */
+    bool passed;                    /* all within their limits; NaN is not */
+    struct ghp_layerwise layerwise; /* what is behind differences beyond them; else equal */
 };
 
 /* Limits: docs/exactness.md. Local. */
 enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
                                    const struct ghp_snapshot *alone, struct ghp_precision precision,
                                    struct ghp_verification *verification);
+/* 0: equal within the limits, or rounding; 1: a defect, or replicas that differ; GHP_EXIT_UNKNOWN: cannot tell. */
+enum { GHP_EXIT_UNKNOWN = 3 };
+int ghp_verification_exit_code(const struct ghp_verification *verification, bool replicas_differ);
 void ghp_verification_release(struct ghp_verification *verification);
 
 #endif

@@ -13,6 +13,8 @@
 #include "executor/transport/control.h"
 #include "executor/transport/p2p.h"
 
+struct ghp_emulation; /* executor/platform/emulation.h */
+
 struct ghp_transport {
     struct ghp_control *control;
     struct ghp_collectives *host; /* in host memory */
@@ -29,6 +31,15 @@ struct ghp_transport {
  * Tested    tests/executor/transport/mpi/test_transport.c, tests/tools/together/test_stall.sh */
 enum ghp_status ghp_transport_start(int *argc, char ***argv, double watchdog_s,
                                     struct ghp_transport **transport);
+
+/* From now on tensors arrive as by the emulation's ports and latency; control messages do as before. By all workers
+ * alike, before any collective of tensors; they must be on one node.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (several nodes); GHP_ERR_COMM; GHP_ERR_NO_MEMORY
+ * Collective over all workers
+ * Tested    tests/executor/transport/mpi/test_transport.c, tests/executor/transport/mpi/test_p2p.c */
+enum ghp_status ghp_transport_emulate(struct ghp_transport *transport,
+                                      const struct ghp_emulation *emulation);
 
 /* Waits for all workers, who must be ending it as well, but no longer than the watchdog allows: then the process ends
  * with a message. Releases all communicators in host memory; accepts NULL. */

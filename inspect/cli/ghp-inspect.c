@@ -296,6 +296,18 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
     return status;
 }
 
+static enum ghp_status show_plan_set(struct ghp_display *report, const char *path,
+                                     const char *path2)
+{
+    struct ghp_plan_set plans;
+
+    (void)path2;
+    GHP_TRY(ghp_plan_set_load(path, &plans));
+    ghp_inspect_plan_set(report, &plans);
+    ghp_plan_set_release(&plans);
+    return GHP_OK;
+}
+
 static enum ghp_status show_run(struct ghp_display *report, const char *path, const char *path2)
 {
     (void)path2;
@@ -318,6 +330,7 @@ static const struct kind {
     {"ghp.machine/2", show_machine, NULL},
     {"ghp.profile/2", show_profile, "ghp.model/1"},
     {"ghp.plan/2", show_plan, "ghp.plan/2"},
+    {"ghp.plans/1", show_plan_set, NULL},
     {"ghp.run/2", show_run, NULL},
     {"ghp.comparison/2", show_comparison, NULL},
 };

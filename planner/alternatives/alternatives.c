@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Instructions that all trials of single changes may lower and simulate: some seconds.  Where all splits of all layers
- * would take more, few of each are tried.  A count, not a clock, so that a plan is the same on every machine. */
-static const double all_instrs = 4e6, few_instrs = 1e6;
+/* Instructions that all trials of single changes may lower and simulate: some tenths of a second.  Where all splits of
+ * all layers would take more, few of each are tried.  A count, not a clock, so that a plan is the same on every
+ * machine. */
+static const double all_instrs = 3e5, few_instrs = 2e5;
 
 struct promise { /* a split that a layer could have, and a step that it cannot be faster than */
     int choice;
@@ -30,8 +31,8 @@ struct second_best {
     struct promise *promises; /* scratch, of one layer's splits */
     struct ghp_coefficients coefficients;
     struct ghp_accumulated_cost load; /* scratch */
-    int most; /* splits that are tried of a layer that is much like others, >= 2 */
-    struct ghp_program program; /* of the plan, with its timing and its layers' terms */
+    int most;                         /* splits that are tried of a layer, >= 2 */
+    struct ghp_program program;       /* of the plan, with its timing and its layers' terms */
     struct ghp_timing timing;
     struct ghp_term *own_terms;
     double step_s;             /* of the second best */
@@ -62,14 +63,24 @@ static void keep(struct second_best *r, const int *choice, double step_s)
     memcpy(r->best, choice, plan_bytes(r));
 }
 
-/* Simulates a plan with the plan's buckets and keeps it where it fits and is the best yet. */
+/* A plan's step with the plan's buckets; INFINITY where it does not fit. */
+static enum ghp_status evaluate(const struct second_best *r, const int *choice, double *step_s)
+{
+    int64_t peak = 0;
+
+    GHP_TRY(ghp_search_evaluate(r->job->instance, choice, r->job->bucket_bytes, step_s,
+                                r->job->limit_bytes > 0 ? &peak : NULL));
+    if (!fits(r, peak)) *step_s = INFINITY;
+    return GHP_OK;
+}
+
+/* Keeps a plan where it fits and is the best yet. */
 static enum ghp_status weigh(struct second_best *r, const int *choice)
 {
     double step_s;
-    int64_t peak;
 
-    GHP_TRY(ghp_search_evaluate(r->job->instance, choice, r->job->bucket_bytes, &step_s, &peak));
-    if (fits(r, peak)) keep(r, choice, step_s);
+    GHP_TRY(evaluate(r, choice, &step_s));
+    keep(r, choice, step_s);
     return GHP_OK;
 }
 
@@ -144,39 +155,13 @@ static int by_number(const void *a, const void *b)
     return x->choice - y->choice;
 }
 
-static bool same_work(const struct second_best *r, int a, int b)
-{
-    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    struct ghp_local x = ghp_local_of(r->model, a, data, r->job->instance->how->problem);
-    struct ghp_local y = ghp_local_of(r->model, b, data, r->job->instance->how->problem);
-    char kx[GHP_KEY_BYTES], ky[GHP_KEY_BYTES];
-
-    ghp_local_key(&x, kx);
-    ghp_local_key(&y, ky);
-    return strcmp(kx, ky) == 0;
-}
-
-/* Whether layers of the same work stand both before and behind this one: of such rows the ends are tried in full. */
-static bool is_inner(const struct second_best *r)
-{
-    bool before = false, behind = false;
-
-    for (int v = 0; v < r->layer && !before; ++v)
-        before =
-            r->model->layers[v].op == r->model->layers[r->layer].op && same_work(r, v, r->layer);
-    for (int v = r->model->n_layers - 1; v > r->layer && before && !behind; --v)
-        behind =
-            r->model->layers[v].op == r->model->layers[r->layer].op && same_work(r, v, r->layer);
-    return before && behind;
-}
-
 /* The splits to try, in the order of their numbers: all of them, or where these are too many the layer's own and those
  * that promise the shortest steps. */
 static int choose_splits(struct second_best *r)
 {
     const struct ghp_instance *in = r->job->instance;
     int n = in->n_choices[r->layer];
-    bool all = n <= r->most || !is_inner(r);
+    bool all = n <= r->most;
 
     for (int i = 0; i < n; ++i) {
         r->promises[i] = (struct promise){.choice = i};
@@ -252,15 +237,13 @@ static enum ghp_status drop_idle_changes(struct second_best *r)
 {
     for (int v = 0; v < r->job->instance->n_layers; ++v) {
         double step_s;
-        int64_t peak;
 
         if (r->best[v] == r->choice[v] || shares_parameters(r, v)) continue;
         if (ghp_now_s() > r->job->deadline_s) return GHP_OK;
         memcpy(r->trial, r->best, plan_bytes(r));
         ghp_instance_choose(r->job->instance, v, r->choice[v], r->trial);
-        GHP_TRY(
-            ghp_search_evaluate(r->job->instance, r->trial, r->job->bucket_bytes, &step_s, &peak));
-        if (!fits(r, peak) || step_s > r->step_s * (1 + GHP_BRANCH_SAME)) continue;
+        GHP_TRY(evaluate(r, r->trial, &step_s));
+        if (step_s > r->step_s * (1 + GHP_BRANCH_SAME)) continue;
         memcpy(r->best, r->trial, plan_bytes(r));
         r->step_s = step_s;
     }
@@ -294,7 +277,7 @@ static enum ghp_status find_one(struct second_best *r, int left, struct ghp_alte
     r->step_s = INFINITY;
     ++found->n; /* owned by the list from here on */
     GHP_TRY(change_alone(r));
-    if (now_s < r->job->deadline_s) {
+    if (now_s < r->job->deadline_s && !(r->job->quick && r->most < INT_MAX)) {
         GHP_TRY(search_others(r, now_s + (r->job->deadline_s - now_s) / left));
         if (isfinite(r->step_s)) GHP_TRY(drop_idle_changes(r));
     }

@@ -2,8 +2,7 @@
  * the chosen one.
  *
  * `choices`: each split that the layer can take, all other layers as planned; of networks so large that this would take
- * longer than the search, the layers between others of the same work have but those tried that promise most by the
- * constraints.  The second best: with the layer's own split forbidden the others are searched again, for as long as the
+ * longer than the search, those that promise most by the constraints.  The second best: with the layer's own split forbidden the others are searched again, for as long as the
  * time lasts; layers that are not reached keep all other splits, and the best single change is given.  What changes
  * along is listed, and only where it makes the second best faster.  Each number is a simulated step with the plan's
  * bucket size: a second best, not a proof.
@@ -21,6 +20,7 @@ struct ghp_alternatives_job {
     int64_t bucket_bytes, limit_bytes;
     double deadline_s; /* of the searches; ghp_now_s's clock */
     double end_s;      /* no further split is tried */
+    bool quick;        /* where not all splits are tried, no others are searched */
 };
 
 struct ghp_alternatives {

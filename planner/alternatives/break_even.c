@@ -14,10 +14,10 @@ enum {
     TRIALS = 100, /* more than halving needs from a factor of two to the last bit */
     BATCHES = 64, /* batches remembered of the plan itself */
     /* work in instructions simulated; measured on one core of a server: 70 ns each */
-    LINK_TRIALS = 30,      /* a quantity: the walk both ways and closing in */
-    LOWER_WORK = 10,       /* lowering an instruction, by simulating one */
-    COST_WORK = 40,        /* looking up its measured cost */
-    BUDGET_WORK = 25000000 /* a plan: about two seconds */
+    LINK_TRIALS = 30,     /* a quantity: the walk both ways and closing in */
+    LOWER_WORK = 10,      /* lowering an instruction, by simulating one */
+    COST_WORK = 40,       /* looking up its measured cost */
+    BUDGET_WORK = 5000000 /* a plan: some tenths of a second */
 };
 
 static const double within =
@@ -237,6 +237,7 @@ static enum ghp_status step_of_batch(const struct pair *p, const struct ghp_spli
     enum ghp_status status;
 
     how.problem.global_batch = batch;
+    how.unplaced = true;
     GHP_TRY(ghp_lower(&how, splits, 0, &program));
     status = ghp_simulate(&program, p->whole, &timing);
     if (status == GHP_OK) *step_s = timing.step_s;

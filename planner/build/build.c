@@ -7,6 +7,7 @@
 #include "onnx/network.h"
 #include "planner/build/failure.h"
 #include "planner/build/formats.h"
+#include "planner/build/wanted.h"
 #include "planner/build/write.h"
 
 #include <math.h>
@@ -206,7 +207,12 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
         ghp_model_release(&model);
         return status;
     }
-    status = ghp_write_plan(&a.setting, &a.candidates, &a.choice, &model, plan);
+    if (request->wanted != NULL)
+        status = ghp_wanted_collect(&a.setting, &a.candidates, &a.choice, request->wanted);
+    if (status == GHP_OK)
+        status = ghp_write_plan(&a.setting, &a.candidates, &a.choice, &model, plan);
+    else
+        ghp_model_release(&model);
     attempt_release(&a);
     return status;
 }

@@ -87,10 +87,10 @@ static enum ghp_status tune_kept(const struct ghp_setting *s, const struct ghp_s
     for (int k = 0; k < r->n_kept; ++k)
         for (int b = 1; b < BUCKET_SIZES; ++b) {
             double step_s;
-            int64_t peak;
+            int64_t peak = 0;
 
             GHP_TRY(ghp_search_evaluate(s->instance, r->kept[k].choice, bucket_sizes[b], &step_s,
-                                        &peak));
+                                        s->request->memory_bytes > 0 ? &peak : NULL));
             if (!fits(s, peak) || step_s >= best_s * (1 - GHP_BRANCH_SAME)) continue;
             best_s = step_s;
             *kept = k;

@@ -2,6 +2,7 @@
 #ifndef GHP_PLANNER_BUILD_REQUEST_H
 #define GHP_PLANNER_BUILD_REQUEST_H
 
+#include "core/cost/wanted.h"
 #include "core/plan/plan.h"
 #include "planner/pipeline/partition.h"
 #include "planner/search/baselines.h"
@@ -62,6 +63,8 @@ struct ghp_plan_request {
     enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
     enum ghp_recompute_mode recompute;
     enum ghp_load_balance_mode load_balance;
+    struct ghp_wanted
+        *wanted; /* receives what plans hang on (planner/build/wanted.h); NULL: not asked */
     const struct ghp_overrides *what_if; /* what overrides the profile; borrowed; NULL: nothing */
 };
 

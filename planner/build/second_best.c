@@ -23,7 +23,8 @@ static enum ghp_status find(const struct ghp_setting *s, const struct ghp_candid
         .bucket_bytes = plan->bucket_bytes,
         .limit_bytes = s->request->memory_bytes,
         .deadline_s = fmin(end_s, ghp_now_s() + share * s->request->time_limit_s),
-        .end_s = end_s};
+        .end_s = end_s,
+        .quick = s->request->strategy != GHP_STRATEGY_AUTO};
 
     return ghp_alternatives_compute(&job, found);
 }

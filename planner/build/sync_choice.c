@@ -2,6 +2,7 @@
 #include "planner/build/sync_choice.h"
 
 #include "core/base/clock.h"
+#include "onnx/network.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,12 +11,15 @@
 
 static const double first_share =
     0.7; /* of the time, for plans with all-reduce where both are searched */
-static const double least_share = 0.1; /* for each later search */
+static const double likely_share =
+    0.4; /* the same where the sharded update is likely to replace it */
+static const double least_share = 0.1;             /* for each later search */
+static const int64_t usual_bucket_bytes = 1 << 24; /* for a first estimate */
 static const double least_gain =
     0.01; /* of a step: less is no reason to leave the simpler all-reduce */
 
-static const struct ghp_sync allreduce = {&ghp_sync_allreduce, 0},
-                             sharded_update = {&ghp_sync_sharded, 0};
+static const struct ghp_sync allreduce = {.ops = &ghp_sync_allreduce},
+                             sharded_update = {.ops = &ghp_sync_sharded};
 
 /* The plan's splits by another synchroniser. */
 static enum ghp_status predict_by(const struct ghp_plan_request *request,
@@ -129,15 +133,69 @@ static enum ghp_status replace(const struct ghp_plan_request *request, struct gh
     return GHP_OK;
 }
 
+/* All layers by data. */
+static enum ghp_status predict_data(const struct ghp_plan_request *request,
+                                    const struct ghp_model *model, struct ghp_sync sync,
+                                    struct ghp_prediction *predicted)
+{
+    struct ghp_lowering how = ghp_lowering_of(model, request->problem, request->profile);
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
+    enum ghp_status status;
+
+    if (splits == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < model->n_layers; ++v)
+        splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    how.bucket_bytes = usual_bucket_bytes;
+    how.optimizer = request->optimizer;
+    how.clips = request->clip_norm > 0;
+    how.sync = sync;
+    status = ghp_plan_predict(&how, splits, request->profile, predicted);
+    free(splits);
+    return status;
+}
+
+/* Whether data parallelism is faster with the sharded update: then so is the best plan, most often. */
+static enum ghp_status guess_sharded(const struct ghp_plan_request *request, bool *likely)
+{
+    struct ghp_model model;
+    struct ghp_prediction all, sharded;
+    enum ghp_status status;
+
+    *likely = false;
+    GHP_TRY(ghp_network_load(request->model_path, &model));
+    status = ghp_request_check(request);
+    if (status == GHP_OK) status = ghp_profile_check_model(request->profile, &model);
+    if (status == GHP_OK) status = predict_data(request, &model, allreduce, &all);
+    if (status == GHP_OK) status = predict_data(request, &model, sharded_update, &sharded);
+    if (status == GHP_OK) *likely = is_faster(request, &all, &sharded);
+    ghp_model_release(&model);
+    return GHP_OK; /* what is wrong with the request the search itself will say */
+}
+
+/* The plan with all-reduce, its decision alone where the sharded update is likely to replace it. */
+static enum ghp_status make_allreduce(const struct ghp_plan_request *request, bool likely,
+                                      struct ghp_plan *plan)
+{
+    struct ghp_plan_request own = *request;
+
+    own.decision_only = own.decision_only || likely;
+    if (request->memory_bytes > 0)
+        own.time_limit_s *= first_share;
+    else if (likely)
+        own.time_limit_s *= likely_share;
+    return ghp_plan_make(&own, plan);
+}
+
 static enum ghp_status choose(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
     struct ghp_plan_request own = *request;
     double began_s = ghp_now_s();
-    bool worth = false;
+    bool worth = false, likely = false;
     enum ghp_status status;
 
-    if (request->memory_bytes > 0) own.time_limit_s *= first_share;
-    status = ghp_plan_make(&own, plan);
+    if (request->memory_bytes == 0 && request->strategy == GHP_STRATEGY_AUTO)
+        GHP_TRY(guess_sharded(request, &likely));
+    status = make_allreduce(request, likely, plan);
     own.time_limit_s = left_s(request, began_s);
     if (status == GHP_ERR_INFEASIBLE && request->memory_bytes > 0)
         return make_sharded(&own, "; no plan with all-reduce fits the memory", plan);
@@ -146,11 +204,14 @@ static enum ghp_status choose(const struct ghp_plan_request *request, struct ghp
     own.time_limit_s = left_s(request, began_s);
     if (status == GHP_OK && worth) status = replace(&own, plan);
     if (status != GHP_OK) ghp_plan_release(plan);
-    return status;
+    if (status != GHP_OK || !likely || plan->sync.ops == &ghp_sync_sharded) return status;
+    ghp_plan_release(plan); /* the guess was wrong */
+    own.time_limit_s = left_s(request, began_s);
+    return ghp_plan_make(&own, plan);
 }
 
 /* Every layer by data on every worker, with as many samples as the others. */
-static enum ghp_status make_replicas(const struct ghp_plan_request *request, struct ghp_plan *plan)
+static enum ghp_status make_by_data(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
     struct ghp_plan_request own = *request;
     char text[GHP_SYNC_TEXT_BYTES];
@@ -174,7 +235,7 @@ static enum ghp_status make_replicas(const struct ghp_plan_request *request, str
 enum ghp_status ghp_plan_make_synced(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
     if (request->sync.ops == &ghp_sync_sharded) return make_sharded(request, "", plan);
-    if (ghp_sync_ops_of(request->sync)->replicas) return make_replicas(request, plan);
+    if (ghp_sync_wants_data(request->sync)) return make_by_data(request, plan);
     if (request->sync.ops != NULL || request->problem.workers == 1)
         return ghp_plan_make(request, plan);
     return choose(request, plan);

@@ -2,7 +2,8 @@
  *
  * All-reduce is simpler, so a sharded update is taken only where no plan with all-reduce fits the memory, or where it
  * is faster by more than the predictions' error and 1 % of the step. It is searched for in full where the memory is
- * limited, else where it makes the plan with all-reduce itself faster by so much. Baselines as plans of their own are
+ * limited, else where it makes the plan with all-reduce itself faster by so much; where that is likely, since it makes
+ * data parallelism faster, the search with all-reduce leaves it most of the time. Baselines as plans of their own are
  * yardsticks: they keep the all-reduce unless it does not fit. */
 #ifndef GHP_PLANNER_BUILD_SYNC_CHOICE_H
 #define GHP_PLANNER_BUILD_SYNC_CHOICE_H

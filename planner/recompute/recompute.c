@@ -164,7 +164,7 @@ static double floor_s(const struct sets *s, const struct ghp_timing *timings, in
     double most_s = 0;
 
     if (n == 1 && !(o->compute > 1) && !(o->comm > 1) && !(o->comm_long > 1) && !(o->link > 1) &&
-        !(o->queueing_delay_s > 0))
+        !(o->queueing_delay_s > 0) && !(o->launch_delay_s > 0))
         return timings[0].step_s;
     for (int k = 0; k < n; ++k)
         most_s = fmax(most_s, timings[k].compute_s);

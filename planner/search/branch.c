@@ -1,4 +1,5 @@
-/* planner/search/branch.c - depth first over domains, the more promising child first. */
+/* planner/search/branch.c - over domains: depth first, the more promising child first, but where the way down has come
+ * near the best plan and leaves nothing to gain, on at the node of the least bound. */
 #include "planner/search/branch.h"
 
 #include "core/base/clock.h"
@@ -18,14 +19,17 @@ enum {
     LONGEST_RUN = 32,
     MOST_CUTS = 256,
     FIXING_TIMES = 3,
-    LIST_MOST = 2000
+    LIST_MOST = 2000,
+    WAITING_MOST = 4096 /* nodes; beyond, the newest is taken, so that they get no more */
 };
 
 static const double list_combinations = 1e6; /* above, listing a node's plans is not tried */
+static const double alike = 0.9; /* of the most divided layer's: layers divided as much as it */
+static const double near = 0.5;  /* of the greatest distance to the cutoff: nodes so near it wait */
 
 struct node {
-    struct ghp_domain domain;
-    double bound; /* relative */
+    unsigned char *packed; /* its domain; owned */
+    double bound;          /* relative */
 };
 
 struct search {
@@ -34,6 +38,7 @@ struct search {
     struct ghp_dual dual;
     struct node *stack;
     int n_stack, max_stack;
+    struct ghp_domain domain;   /* of the node that is visited */
     struct ghp_hash_table seen; /* plans evaluated, so that each is evaluated once */
     double cutoff;              /* relative */
     int *child;                 /* a plan made of two others; n_layers */
@@ -178,32 +183,41 @@ static enum ghp_status push(struct search *s, const struct ghp_domain *domain, d
         s->stack = grown;
         s->max_stack = max;
     }
-    GHP_TRY(ghp_domain_copy(domain, &s->stack[s->n_stack].domain));
+    GHP_TRY(ghp_domain_pack(domain, &s->stack[s->n_stack].packed));
     s->stack[s->n_stack++].bound = bound;
     return GHP_OK;
 }
 
-/* The layer whose choices the mean plan divides most, and the choice it has most of; -1: the mean is one plan. */
-static int pick_divided(const struct search *s, const struct ghp_domain *domain, int *choice)
+/* How much of the mean plan a layer has of other choices than the one that it has most of. */
+static double divided(const struct search *s, const struct ghp_domain *domain, int v, int *choice)
 {
     const struct ghp_instance *in = s->job->in;
+    const double *share = &s->dual.share[in->first_choice[v]];
+    int top = -1;
+
+    for (int i = 0; i < in->n_choices[v]; ++i)
+        if (domain->choice[in->first_choice[v] + i] && (top < 0 || share[i] > share[top])) top = i;
+    *choice = top;
+    return ghp_domain_count(domain, v) < 2 ? 0 : 1 - share[top];
+}
+
+/* The layer to split, and the choice it has most of: of those that the mean plan divides most the one in the middle;
+ * -1: the mean is one plan. (A mean of plans that treat all of a row of equal blocks alike pays for no change between
+ * them. On both ways from its middle it does.) */
+static int pick_divided(const struct search *s, const struct ghp_domain *domain, int *choice)
+{
+    const int n = s->job->in->n_layers;
     double most = 1e-6;
-    int layer = -1;
+    int left = 0;
 
-    for (int v = 0; v < in->n_layers; ++v) {
-        const double *share = &s->dual.share[in->first_choice[v]];
-        int top = -1;
-
-        if (ghp_domain_count(domain, v) < 2) continue;
-        for (int i = 0; i < in->n_choices[v]; ++i)
-            if (domain->choice[in->first_choice[v] + i] && (top < 0 || share[i] > share[top]))
-                top = i;
-        if (1 - share[top] <= most) continue;
-        most = 1 - share[top];
-        layer = v;
-        *choice = top;
-    }
-    return layer;
+    for (int v = 0; v < n; ++v)
+        most = fmax(most, divided(s, domain, v, choice));
+    for (int v = 0; v < n; ++v)
+        left += divided(s, domain, v, choice) >= alike * most;
+    left /= 2;
+    for (int v = 0; v < n; ++v)
+        if (divided(s, domain, v, choice) >= alike * most && left-- == 0) return v;
+    return -1;
 }
 
 /* The layer whose second choice is dearest, and its first; -1: every layer has one choice. */
@@ -238,19 +252,14 @@ static int pick_decided(const struct search *s, const struct ghp_domain *domain,
 
 static enum ghp_status split_node(struct search *s, struct ghp_domain *domain, double bound)
 {
-    struct ghp_domain child;
-    enum ghp_status status;
     int choice = 0, layer = pick_divided(s, domain, &choice);
 
     if (layer < 0) layer = pick_decided(s, domain, &choice);
     if (layer < 0) return GHP_OK; /* one plan only, and the sweep evaluated it */
-    GHP_TRY(ghp_domain_copy(domain, &child));
-    ghp_domain_drop(&child, layer, choice);
+    ghp_domain_drop(domain, layer, choice);
+    GHP_TRY(push(s, domain, bound));
     ghp_domain_fix(domain, layer, choice);
-    status = push(s, &child, bound);
-    if (status == GHP_OK) status = push(s, domain, bound);
-    ghp_domain_release(&child);
-    return status;
+    return push(s, domain, bound);
 }
 
 /* Keeps the choices of a layer that reduce (or those that do not); whether any is left. */
@@ -319,10 +328,11 @@ static enum ghp_status list_plans(struct search *s, const struct ghp_domain *dom
     return ghp_dual_list(&s->dual, s->cutoff, LIST_MOST, done);
 }
 
-/* Bounds a node, narrows it, and splits what is left. */
-static enum ghp_status visit(struct search *s, struct node *node, bool root)
+/* Bounds a node, narrows it, and splits what is left.
+ *
+ * known   a bound that the node has already */
+static enum ghp_status visit(struct search *s, struct ghp_domain *domain, double known, bool root)
 {
-    struct ghp_domain *domain = &node->domain;
     double bound = -INFINITY, cutoff;
     int removed = 1;
     bool done;
@@ -335,7 +345,7 @@ static enum ghp_status visit(struct search *s, struct node *node, bool root)
         GHP_TRY(
             ghp_dual_bound(&s->dual, domain, &cutoff, root ? ROOT_ROUNDS : NODE_ROUNDS, &bound));
         s->result->wide = bound == -INFINITY && root && !s->enough;
-        node->bound = fmax(node->bound, bound);
+        known = fmax(known, bound);
         if (bound >= s->cutoff || s->enough || s->result->wide) return GHP_OK;
         if (round == 0 && !s->late && (s->result->nodes & (s->result->nodes - 1)) == 0)
             GHP_TRY(cross_plans(s)); /* ever more rarely */
@@ -347,22 +357,22 @@ static enum ghp_status visit(struct search *s, struct node *node, bool root)
         if (removed * 8 < before) break;
     }
     GHP_TRY(list_plans(s, domain, &done));
-    if (s->late) return push(s, domain, node->bound); /* not looked at to the end */
+    if (s->late) return push(s, domain, known); /* not looked at to the end */
     if (done || s->enough) return GHP_OK;
-    return root ? split_root(s, domain, bound) : split_node(s, domain, bound);
+    return root ? split_root(s, domain, known) : split_node(s, domain, known);
 }
 
 static enum ghp_status visit_root(struct search *s, const struct ghp_domain *domain)
 {
-    struct node node = {.bound = -INFINITY};
+    struct ghp_domain root;
     enum ghp_status status;
 
     show_progress(s);
     s->late = ghp_now_s() > s->job->limits.deadline_s;
-    if (s->enough) return push(s, domain, node.bound);
-    GHP_TRY(ghp_domain_copy(domain, &node.domain));
-    status = visit(s, &node, true);
-    ghp_domain_release(&node.domain);
+    if (s->enough) return push(s, domain, -INFINITY);
+    GHP_TRY(ghp_domain_copy(domain, &root));
+    status = visit(s, &root, -INFINITY, true);
+    ghp_domain_release(&root);
     return status;
 }
 
@@ -388,19 +398,41 @@ static enum ghp_status visit_roots(struct search *s, const struct ghp_domain *do
     return status;
 }
 
+/* Takes the newest node off the stack; where it is so near the cutoff that little can be gained below it, that of the
+ * least bound. (Of many equal blocks plans without end are nearly the best; the gap closes elsewhere.) */
+static struct node pop(struct search *s)
+{
+    int least = s->n_stack - 1;
+    struct node node = s->stack[least];
+
+    for (int k = least; k >= 0 && s->n_stack <= WAITING_MOST; --k)
+        if (s->stack[k].bound < s->stack[least].bound) least = k;
+    if (s->cutoff - node.bound < near * (s->cutoff - s->stack[least].bound)) {
+        node = s->stack[least];
+        memmove(&s->stack[least], &s->stack[least + 1],
+                (size_t)(s->n_stack - 1 - least) * sizeof node);
+    }
+    --s->n_stack;
+    return node;
+}
+
 static enum ghp_status search_tree(struct search *s)
 {
     GHP_TRY(visit_roots(s, s->job->domain, 0));
+    if (s->n_stack > 0) GHP_TRY(ghp_domain_init(s->job->in, &s->domain));
     while (s->n_stack > 0 && !s->result->wide) {
         struct node node;
-        enum ghp_status status;
+        enum ghp_status status = GHP_OK;
 
         show_progress(s);
         s->late = ghp_now_s() > s->job->limits.deadline_s;
         if (s->enough || s->late) break;
-        node = s->stack[--s->n_stack];
-        status = node.bound >= s->cutoff ? GHP_OK : visit(s, &node, false);
-        ghp_domain_release(&node.domain);
+        node = pop(s);
+        if (node.bound < s->cutoff) {
+            ghp_domain_unpack(node.packed, &s->domain);
+            status = visit(s, &s->domain, node.bound, false);
+        }
+        free(node.packed);
         GHP_TRY(status);
     }
     return GHP_OK;
@@ -454,7 +486,8 @@ enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_bran
     if (status == GHP_OK) status = search_tree(&s);
     if (status == GHP_OK) conclude(&s);
     for (int k = 0; k < s.n_stack; ++k)
-        ghp_domain_release(&s.stack[k].domain);
+        free(s.stack[k].packed);
+    ghp_domain_release(&s.domain);
     free(s.stack);
     free(s.child);
     ghp_hash_table_release(&s.seen);

@@ -123,6 +123,76 @@ void ghp_domain_drop(struct ghp_domain *domain, int layer, int choice)
     domain->choice[domain->instance->first_choice[layer] + choice] = 0;
 }
 
+/* Where bits are written or read. */
+struct bits {
+    unsigned char *byte;
+    size_t n;
+};
+
+static void put_bit(struct bits *bits, unsigned char flag)
+{
+    bits->byte[bits->n / 8] |= (unsigned char)(flag << bits->n % 8);
+    ++bits->n;
+}
+
+static unsigned char get_bit(const unsigned char *byte, size_t *n)
+{
+    unsigned char flag = byte[*n / 8] >> *n % 8 & 1;
+
+    ++*n;
+    return flag;
+}
+
+static size_t count_packed(const struct ghp_domain *domain)
+{
+    const struct ghp_instance *in = domain->instance;
+    size_t n = (size_t)in->first_choice[in->n_layers];
+
+    for (int e = 0; e < in->n_edges; ++e)
+        n += (size_t)ghp_domain_count(domain, in->edges[e].from) *
+             (size_t)ghp_domain_count(domain, in->edges[e].to);
+    return n;
+}
+
+enum ghp_status ghp_domain_pack(const struct ghp_domain *domain, unsigned char **packed)
+{
+    const struct ghp_instance *in = domain->instance;
+    struct bits bits = {.byte = ghp_alloc(count_packed(domain) / 8 + 1, 1)};
+
+    *packed = bits.byte;
+    if (bits.byte == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+        put_bit(&bits, domain->choice[i]);
+    for (int e = 0; e < in->n_edges; ++e) {
+        const unsigned char *from = &domain->choice[in->first_choice[in->edges[e].from]];
+        const unsigned char *to = &domain->choice[in->first_choice[in->edges[e].to]];
+        const unsigned char *pair = &domain->pair[in->first_pair[e]];
+
+        for (int i = 0; i < in->n_choices[in->edges[e].from]; ++i)
+            for (int j = 0; j < in->n_choices[in->edges[e].to]; ++j, ++pair)
+                if (from[i] && to[j]) put_bit(&bits, *pair);
+    }
+    return GHP_OK;
+}
+
+void ghp_domain_unpack(const unsigned char *packed, struct ghp_domain *domain)
+{
+    const struct ghp_instance *in = domain->instance;
+    size_t n = 0;
+
+    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+        domain->choice[i] = get_bit(packed, &n);
+    for (int e = 0; e < in->n_edges; ++e) {
+        const unsigned char *from = &domain->choice[in->first_choice[in->edges[e].from]];
+        const unsigned char *to = &domain->choice[in->first_choice[in->edges[e].to]];
+        unsigned char *pair = &domain->pair[in->first_pair[e]];
+
+        for (int i = 0; i < in->n_choices[in->edges[e].from]; ++i)
+            for (int j = 0; j < in->n_choices[in->edges[e].to]; ++j, ++pair)
+                if (from[i] && to[j]) *pair = get_bit(packed, &n);
+    }
+}
+
 void ghp_domain_limit_tp_size(struct ghp_domain *domain, int tp_size)
 {
     const struct ghp_instance *in = domain->instance;

@@ -115,10 +115,10 @@ static void place_routes(struct ghp_instance *in)
     }
 }
 
-/* Whether the layer may be split over so many; where workers' weights differ it is not split at all. */
+/* Whether the layer may be split over so many; where each worker has all weights it is not split at all. */
 static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_sizes)
 {
-    if (tp_size > 1 && ghp_sync_ops_of(in->how->sync)->replicas) return false;
+    if (tp_size > 1 && ghp_sync_wants_data(in->how->sync)) return false;
     if (in->how->staging == NULL) return tp_sizes % tp_size == 0;
     return ghp_stage_takes_tp_size(in->how->staging, in->stage[v], in->how->problem, tp_size) &&
            (in->n_stages > 1 || tp_sizes % tp_size == 0);
@@ -178,6 +178,18 @@ static enum ghp_work work_of(const struct ghp_instr *instr)
 
 /* ---- reductions inside buckets ---- */
 
+static enum ghp_status cost_of_size(const struct ghp_instance *in, const struct ghp_instr *instr,
+                                    int64_t size, struct ghp_cost *cost)
+{
+    struct ghp_instr sized = *instr;
+
+    sized.bytes = size;
+    if (ghp_instr_is_served(instr))
+        return ghp_profile_cost(in->profile, &sized, in->how->problem.workers, cost);
+    return ghp_profile_comm(in->profile, instr->comm, size, instr->ranks, in->how->problem.workers,
+                            cost);
+}
+
 /* Seconds a byte that no bucket of up to `most` bytes undercuts: the least cost of a size over the next larger size
  * of a fine ladder, given that a larger message is never cheaper.  At most 1/16 below the true share. */
 static enum ghp_status share_per_byte(const struct ghp_instance *in, const struct ghp_instr *instr,
@@ -191,8 +203,7 @@ static enum ghp_status share_per_byte(const struct ghp_instance *in, const struc
     while (size <= most) {
         int64_t next = size + size / 16 + GHP_ALIGN_BYTES;
 
-        GHP_TRY(ghp_profile_comm(in->profile, instr->comm, size, instr->ranks,
-                                 in->how->problem.workers, &cost));
+        GHP_TRY(cost_of_size(in, instr, size, &cost));
         after = cost.seconds / (double)next;
         if (after < *share) *share = after;
         size = next;

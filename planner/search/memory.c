@@ -162,22 +162,24 @@ static int keeper_of(const struct maker *m, int v, int *at_least)
 
 /* ---- layers ---- */
 
-/* The gather of the layer's bucket, as it is alone; NULL: its updates are whole. */
-static const struct ghp_instr *gather_of(const struct maker *m)
+/* The gather of the layer's bucket, or its pull, as it is alone; NULL: its updates are whole. */
+static const struct ghp_instr *instr_of(const struct maker *m, enum ghp_instr_kind kind)
 {
     for (int k = 0; k < m->piece.n_instrs; ++k)
-        if (m->piece.instrs[k].kind == GHP_INSTR_ALL_GATHER) return &m->piece.instrs[k];
+        if (m->piece.instrs[k].kind == kind) return &m->piece.instrs[k];
     return NULL;
 }
 
 /* Weights, their gradients and moments. With strips: both buckets padded, and moments for one strip; inside a larger
- * bucket padding is left out, a bound from below. */
+ * bucket padding is left out, a bound from below. Servers have the moments of what is theirs. */
 static enum ghp_status parameter_spans(struct maker *m, int64_t all)
 {
     struct ghp_spans *spans = &m->in->layer_spans;
-    const struct ghp_instr *gather = gather_of(m);
+    const struct ghp_instr *gather = instr_of(m, GHP_INSTR_ALL_GATHER),
+                           *pull = instr_of(m, GHP_INSTR_PULL);
     int moments = ghp_optimizer_at(ghp_optimizer_index(m->in->how->optimizer))->n_moments;
 
+    if (pull != NULL) return add_lasting(m, spans, 2 * (m->in->alone ? pull->bytes : all));
     if (gather == NULL) return add_lasting(m, spans, (2 + moments) * all);
     if (m->in->alone)
         return add_lasting(m, spans,
@@ -230,7 +232,7 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
     if (m->in->n_stages > 1) ranks.count = m->in->how->problem.workers; /* of all stages */
 
     for (int k = 0; k < m->piece.n_instrs; ++k)
-        if (ghp_instr_reduces(&m->piece.instrs[k]))
+        if (ghp_instr_reduces(&m->piece.instrs[k]) && !ghp_instr_is_served(&m->piece.instrs[k]))
             return ghp_receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks.count);
     if (v < m->in->route[m->stage].end_layer - 1 || m->in->how->no_metrics || ranks.count == 1)
         return 0;

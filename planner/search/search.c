@@ -38,6 +38,7 @@ enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const i
 
     if (splits == NULL) return GHP_NO_MEMORY();
     how.bucket_bytes = bucket_bytes;
+    how.unplaced = peak_bytes == NULL;
     ghp_instance_splits(instance, choice, splits);
     GHP_TRY_GOTO(status, ghp_lower_all(&how, splits, &programs), done);
     if (step_s != NULL) GHP_TRY_GOTO(status, step_of(&programs, instance->profile, step_s), done);

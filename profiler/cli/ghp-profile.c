@@ -10,6 +10,7 @@
 #include "executor/cli/libraries.h"
 #include "profiler/worklist/analytic.h"
 #include "profiler/validate/validation.h"
+#include "profiler/run/cache.h"
 #include "profiler/run/run.h"
 #include "profiler/cli/show.h"
 #include "profiler/run/topology.h"
@@ -31,7 +32,7 @@ static const char *const numerics_synonyms[] = {"deterministic", "exact", NULL};
 static struct {
     struct ghp_opt_list models;
     int64_t workers, threads, nodes, memory_bytes, bucket_bytes;
-    const char *batch, *analytic, *hwloc, *held_out, *output, *like;
+    const char *batch, *analytic, *hwloc, *held_out, *output, *like, *cache, *wanted;
     int backend, numerics, precision, bind, device_transport;
     double budget_s, sample_s, watchdog_s;
     double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
@@ -66,6 +67,12 @@ static const struct ghp_opt options[] = {
      .target = &set.batch,
      .argument = "B[,B2]",
      .help = "global batches, each a multiple of the workers"},
+    {.name = "wanted",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.wanted,
+     .argument = "FILE|data",
+     .help = "measure only what this file of ghp-plan --wanted names; data: what data parallelism "
+             "needs, to begin with"},
     {.kind = GHP_OPT_HEADING, .help = "How to measure"},
     {.name = "backend",
      .kind = GHP_OPT_CHOICE,
@@ -137,7 +144,13 @@ static const struct ghp_opt options[] = {
     {.name = "fresh",
      .kind = GHP_OPT_FLAG,
      .target = &set.fresh,
-     .help = "measure anew, where the output file would be continued"},
+     .help = "measure anew, where the output file would be continued and kept measurements used"},
+    {.name = "cache",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.cache,
+     .argument = "FOLDER|none",
+     .help = "where this machine's measurements are kept for other networks and runs; without it "
+             "$XDG_CACHE_HOME/ghp, or ~/.cache/ghp"},
     {.name = "watchdog",
      .kind = GHP_OPT_REAL,
      .target = &set.watchdog_s,
@@ -226,6 +239,8 @@ static struct ghp_precision precision(void)
 {
     return ghp_precision_of(set.precision);
 }
+
+static const double line_s = 5; /* between two lines about what is measured, under mpirun */
 
 enum { N_OPTIONS = sizeof options / sizeof options[0], MAX_BATCHES = 16 };
 
@@ -432,6 +447,15 @@ done:
     return status;
 }
 
+static char libraries[512]; /* what measurements depend on, one after the other */
+
+static void add_library(const char *name, const char *version)
+{
+    size_t n = strlen(libraries);
+
+    snprintf(libraries + n, sizeof libraries - n, "%s%s %s", n > 0 ? ", " : "", name, version);
+}
+
 /* Measuring, once the transport is there. */
 static enum ghp_status measure(struct ghp_transport *transport)
 {
@@ -455,14 +479,20 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .fresh = set.fresh,
         .like = set.like,
         .output = set.output,
+        .libraries = libraries,
+        .wanted = set.wanted,
         .intra = {set.intra_latency_s, set.intra_Bps},
         .inter = {set.inter_latency_s, set.inter_Bps},
         .memory_bytes = set.memory_bytes,
         .bucket_bytes = set.bucket_bytes,
     };
+    char *cache = NULL;
     enum ghp_status status = read_batches(batches, &request.n_batches);
 
+    ghp_executor_libraries(add_library);
     if (status == GHP_OK) status = load_models(models);
+    if (status == GHP_OK) status = ghp_cache_folder(set.cache, &cache);
+    request.cache = cache;
     if (status == GHP_OK && request.backend_ops == NULL)
         status = ghp_backend_fail_unknown(backend_names[set.backend]);
     status = ghp_profiling_agree(transport, status);
@@ -474,6 +504,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
     }
     ghp_profile_release(&result.profile);
     release_models(models);
+    free(cache);
     return status;
 }
 
@@ -539,6 +570,7 @@ static int run_together(int argc, char **argv, int mode, enum ghp_status status)
 
     if (started != GHP_OK) return fail(started);
     ghp_log_open(tool.name, transport->control->rank == 0);
+    ghp_progress_lines(line_s);
     status = ghp_profiling_agree(transport, status);
     if (status == GHP_OK) status = do_work(transport, mode);
     if (status != GHP_OK) return fail_together(transport, status);

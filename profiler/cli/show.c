@@ -75,7 +75,7 @@ static json_t *measured_json(const struct ghp_profiling_result *r, const char *o
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->profile.hash);
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:b, s:s, s:f, s:o, s:o, "
-        "s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f}, s:s*}",
+        "s:o, s:o, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f}, s:s*, s:s*, s:f}",
         "way", "measured", "output", output, "profile_hash", hash, "backend", r->profile.backend,
         "numerics", r->profile.numerics, "precision",
         ghp_precision_name(ghp_profile_precision(&r->profile)), "workers", r->workers, "ranks",
@@ -85,7 +85,10 @@ static json_t *measured_json(const struct ghp_profiling_result *r, const char *o
         "overlap", "compute", r->profile.overlap.compute, "comm", r->profile.overlap.comm, "link",
         r->profile.overlap.link, "comm_large",
         ghp_overlap_comm(&r->profile.overlap, GHP_OVERLAP_LONG_BYTES), "queueing_delay_s",
-        r->profile.overlap.queueing_delay_s, "overrun", r->overrun[0] != '\0' ? r->overrun : NULL);
+        r->profile.overlap.queueing_delay_s, "arrival_delay_s", r->profile.overlap.arrival_delay_s,
+        "launch_delay_s", r->profile.overlap.launch_delay_s, "overrun",
+        r->overrun[0] != '\0' ? r->overrun : NULL, "cache", r->cache[0] != '\0' ? r->cache : NULL,
+        "disturbed", r->profile.disturbed);
 }
 
 static void measured_row(struct ghp_table *table, const char *what, int measured, int kept,
@@ -141,7 +144,9 @@ enum ghp_status ghp_show_measured(const struct ghp_profiling_result *r, const ch
                    r->threads == 1 ? "" : "s", r->oversubscribed ? ", sharing cores" : "");
     ghp_table_note(table, "rank 0: %s", r->binding);
     note_speeds(table, &r->profile.speeds);
+    if (r->cache[0] != '\0') ghp_table_note(table, "measurements are kept in %s", r->cache);
     note_missed(table, r->ops.analytic);
+    if (r->disturbed[0] != '\0') ghp_table_note(table, "disturbed: %s", r->disturbed);
     if (r->overrun[0] != '\0') ghp_table_note(table, "over the budget: %s", r->overrun);
     ghp_table_column(table, "what", "", 'l');
     for (int i = 0; i < 4; ++i)

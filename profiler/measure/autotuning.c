@@ -11,6 +11,7 @@
 
 enum { TRIAL_SAMPLES = 3 };          /* of each algorithm that may be the quickest */
 static const double hopeless = 1.25; /* times the quickest one's seconds in the first sample */
+static const double lost = 4;        /* the same on cold pages and caches */
 
 /* What else the machine does only adds. */
 static double least(const struct ghp_samples *samples)
@@ -72,7 +73,9 @@ static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *
     const double trial_s = GHP_AUTOTUNING_SHARE * m->sample_s;
     struct ghp_samples trial = {0};
 
-    GHP_TRY(ghp_measure_more(m, ghp_autotuning_task(m, bench), trial_s, 1, &trial));
+    GHP_TRY(ghp_measure_cold(m, ghp_autotuning_task(m, bench), seconds));
+    if (best_s > 0 && *seconds > lost * best_s) return GHP_OK;
+    GHP_TRY(ghp_measure_warm(m, ghp_autotuning_task(m, bench), trial_s, 1, &trial));
     if (!(best_s > 0) || least(&trial) < hopeless * best_s)
         GHP_TRY(
             ghp_measure_on(m, ghp_autotuning_task(m, bench), trial_s, TRIAL_SAMPLES - 1, &trial));

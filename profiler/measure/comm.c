@@ -115,8 +115,8 @@ static void exchange_close(struct exchange *x)
     ghp_device_release(device, x->in);
 }
 
-static enum ghp_status measure_one(const struct ghp_measure *m, struct ghp_worklist_comm *what,
-                                   int samples)
+enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklist_comm *what,
+                                 int samples)
 {
     struct exchange x = {.m = m, .what = what};
     struct ghp_task task = {
@@ -178,10 +178,10 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_workli
                               3 * what->bytes > limits.memory_bytes || is_clear(worklist, what);
 
         ghp_progress_step(i, "%s of %d", ghp_comm_name(what->op), what->count);
-        if (what->kept) continue;
+        if (what->kept || what->left) continue;
         GHP_TRY_GOTO(status, ghp_measure_share(m, own, &leave, 1), done);
         if (leave) continue;
-        GHP_TRY_GOTO(status, measure_one(m, what, limits.samples), done);
+        GHP_TRY_GOTO(status, ghp_measure_comm(m, what, limits.samples), done);
         if (m->rank == 0) own = enter(what, profile);
     }
     status = ghp_measure_max(m, own, &unused);
@@ -265,4 +265,5 @@ void ghp_measure_fit_links(struct ghp_profile *profile, int workers)
     }
     fit_solve(&intra, &machine->intra);
     fit_solve(&inter, &machine->inter);
+    profile->analytic.comm_spread = ghp_profile_comm_spread(profile);
 }

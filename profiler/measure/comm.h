@@ -26,6 +26,10 @@ struct ghp_comm_limits {
 enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                   struct ghp_comm_limits limits, struct ghp_profile *profile);
 
+/* Takes so many more samples of one collective, whose samples grow.  Collective over m->world */
+enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklist_comm *what,
+                                 int samples);
+
 /* The ranks that this rank makes a group with, when `size` ranks are cut into groups of `count` ranks `stride` apart;
  * itself alone where the rest is too small for another group.  Local. */
 struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride);

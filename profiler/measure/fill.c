@@ -8,16 +8,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How far a model is from what was measured: twice the mean error by seconds, as spreads are of quartiles; of hardly
+ * anything all of it. */
+struct misfit {
+    int n;
+    double seconds, off_s;
+};
+
+enum { LEAST_POINTS = 4 };
+
+static void misfit_add(struct misfit *misfit, double predicted_s, double measured_s)
+{
+    if (!(predicted_s > 0)) return;
+    ++misfit->n;
+    misfit->seconds += measured_s;
+    misfit->off_s += fabs(predicted_s - measured_s);
+}
+
+static double misfit_spread(const struct misfit *misfit)
+{
+    if (misfit->n < LEAST_POINTS || !(misfit->seconds > 0)) return 1;
+    return fmin(2 * misfit->off_s / misfit->seconds, 2);
+}
+
+/* Its entry, where it was measured; else NULL. */
+static const struct ghp_op_entry *measured_of(const struct ghp_profile *profile,
+                                              const struct ghp_worklist_op *op)
+{
+    const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
+
+    return entry != NULL && entry->source == GHP_SOURCE_MEASURED && entry->seconds > 0 ? entry
+                                                                                       : NULL;
+}
+
+static void note_misfit(const struct ghp_worklist *worklist, struct ghp_profile *profile)
+{
+    struct ghp_analytic_model *model = &profile->analytic;
+    struct misfit misfit = {0};
+
+    for (int i = 0; i < worklist->n_ops; ++i) {
+        const struct ghp_worklist_op *op = &worklist->ops[i];
+        const struct ghp_op_entry *entry = measured_of(profile, op);
+        double rate = op->flops > 0 ? model->flops_per_s : model->memory_Bps;
+
+        if (entry != NULL && rate > 0)
+            misfit_add(&misfit, (op->flops > 0 ? op->flops : op->bytes) / rate, entry->seconds);
+    }
+    model->spread = misfit_spread(&misfit);
+}
+
 void ghp_measure_fit_analytic(const struct ghp_worklist *worklist, struct ghp_profile *profile)
 {
     double flops = 0, flop_s = 0, bytes = 0, byte_s = 0;
 
     for (int i = 0; i < worklist->n_ops; ++i) {
         const struct ghp_worklist_op *op = &worklist->ops[i];
-        const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
+        const struct ghp_op_entry *entry = measured_of(profile, op);
 
-        if (entry == NULL || entry->source != GHP_SOURCE_MEASURED || !(entry->seconds > 0))
-            continue;
+        if (entry == NULL) continue;
         flops += op->flops;
         if (op->flops > 0) flop_s += entry->seconds;
         if (op->flops > 0) continue;
@@ -26,6 +74,7 @@ void ghp_measure_fit_analytic(const struct ghp_worklist *worklist, struct ghp_pr
     }
     if (flop_s > 0) profile->analytic.flops_per_s = flops / flop_s;
     if (byte_s > 0) profile->analytic.memory_Bps = bytes / byte_s;
+    note_misfit(worklist, profile);
 }
 
 /* What the entries of operations that the budget did not reach are made from. */
@@ -34,6 +83,7 @@ struct filling {
     const struct ghp_worklist *worklist;
     const struct ghp_profile *profile;
     struct ghp_analytic_op laws;
+    double spread, sibling_spread; /* of seconds by the laws alone, and through a sibling */
 };
 
 static struct ghp_op_work work_of(const struct ghp_worklist_op *op)
@@ -46,11 +96,10 @@ static void note_laws(const struct ghp_worklist *worklist, const struct ghp_prof
 {
     for (int i = 0; i < worklist->n_ops; ++i) {
         const struct ghp_worklist_op *op = &worklist->ops[i];
-        const struct ghp_op_entry *entry = ghp_profile_find(profile, op->key, op->pass);
+        const struct ghp_op_entry *entry = measured_of(profile, op);
         const struct ghp_op_work work = work_of(op);
 
-        if (entry != NULL && entry->source == GHP_SOURCE_MEASURED && entry->seconds > 0)
-            ghp_analytic_op_add(laws, &work, entry->seconds);
+        if (entry != NULL) ghp_analytic_op_add(laws, &work, entry->seconds);
     }
 }
 
@@ -65,11 +114,10 @@ static const struct ghp_worklist_op *sibling_of(const struct ghp_worklist *workl
     for (int i = 0; i < worklist->n_ops; ++i) {
         const struct ghp_worklist_op *other = &worklist->ops[i];
         double apart = fabs(log((double)other->local.n / (double)op->local.n));
-        const struct ghp_op_entry *entry;
 
-        if ((best != NULL && apart >= nearest) || !ghp_worklist_is_family(op, other)) continue;
-        entry = ghp_profile_find(profile, other->key, other->pass);
-        if (entry == NULL || entry->source != GHP_SOURCE_MEASURED) continue;
+        if (other == op || (best != NULL && apart >= nearest) ||
+            !ghp_worklist_is_family(op, other) || measured_of(profile, other) == NULL)
+            continue;
         best = other;
         nearest = apart;
     }
@@ -90,6 +138,24 @@ static double analytic_s(const struct filling *f, const struct ghp_worklist_op *
     return known > 0
                ? seconds / known * ghp_profile_find(f->profile, sibling->key, op->pass)->seconds
                : seconds;
+}
+
+/* What the laws say of operations that were measured. */
+static void note_spreads(struct filling *f)
+{
+    struct misfit alone = {0}, beside = {0};
+
+    for (int i = 0; i < f->worklist->n_ops; ++i) {
+        const struct ghp_worklist_op *op = &f->worklist->ops[i], *sibling;
+        const struct ghp_op_entry *entry = measured_of(f->profile, op);
+
+        if (entry == NULL) continue;
+        misfit_add(&alone, analytic_s(f, op, NULL, 0), entry->seconds);
+        sibling = sibling_of(f->worklist, f->profile, op);
+        if (sibling != NULL) misfit_add(&beside, analytic_s(f, op, sibling, 0), entry->seconds);
+    }
+    f->spread = misfit_spread(&alone);
+    f->sibling_spread = misfit_spread(&beside);
 }
 
 /* The sibling's algorithm, or the one that the backend's rules choose. */
@@ -145,7 +211,9 @@ static enum ghp_status fill_one(const struct filling *f, const struct ghp_workli
     entry->seconds = ghp_measure_is_fused(m, op)          ? 0
                      : cost.source == GHP_SOURCE_ANALYTIC ? analytic_s(f, op, sibling, cost.seconds)
                                                           : cost.seconds;
-    entry->spread = cost.spread;
+    entry->spread = cost.source != GHP_SOURCE_ANALYTIC ? cost.spread
+                    : sibling != NULL                  ? f->sibling_spread
+                                                       : f->spread;
     entry->source = cost.source;
     entry->contention = cost.seconds > 0 ? cost.contention_s / cost.seconds : 0;
     entry->key = strdup(op->key);
@@ -166,6 +234,7 @@ enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_w
     int n = 0;
 
     if (status == GHP_OK) note_laws(worklist, profile, &f.laws);
+    if (status == GHP_OK) note_spreads(&f);
     /* all prices before the first entry: what is filled in must not become a source itself */
     for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i) {
         const struct ghp_worklist_op *op = &worklist->ops[i];

@@ -198,13 +198,24 @@ enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task
     return GHP_OK;
 }
 
-enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+enum ghp_status ghp_measure_cold(const struct ghp_measure *m, struct ghp_task task, double *seconds)
+{
+    GHP_TRY(ghp_control_barrier(m->transport->control, m->world));
+    return sample(m, task, 1, seconds);
+}
+
+int ghp_measure_rounds(const struct ghp_measure *m, int usual)
+{
+    double rounds = m->effort > 0 ? round(m->effort * usual) : usual;
+
+    return rounds > 1 ? (int)rounds : 1;
+}
+
+enum ghp_status ghp_measure_warm(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                  int more, struct ghp_samples *samples)
 {
     double once_s = 0;
 
-    GHP_TRY(ghp_control_barrier(m->transport->control, m->world));
-    GHP_TRY(sample(m, task, 1, &once_s)); /* cold: pages and caches; thrown away */
     if (samples->n == 0 && more > 0) {
         GHP_TRY(sample(m, task, 1, &once_s));
         if (repeats_for(sample_s, once_s) > 1) /* else it is a sample itself */
@@ -213,6 +224,15 @@ enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task ta
         --more;
     }
     return ghp_measure_on(m, task, sample_s, more, samples);
+}
+
+enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                                 int more, struct ghp_samples *samples)
+{
+    double cold_s; /* thrown away */
+
+    GHP_TRY(ghp_measure_cold(m, task, &cold_s));
+    return ghp_measure_warm(m, task, sample_s, more, samples);
 }
 
 enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task task,

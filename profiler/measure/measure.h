@@ -26,6 +26,8 @@ struct ghp_measure {
     int threads;                         /* of this rank; 0: one */
     double sample_s;                     /* how long one sample of an operation lasts, > 0 */
     bool shares_cores;                   /* more ranks than cores */
+    /* of rates and slowdowns, beside the usual number of rounds and samples, > 0 .. 1; 0: 1 */
+    double effort;
     /* of this rank, and of the fastest, beside the slowest; 0: all alike (core/cost/speeds.h) */
     double speed, fastest;
     /* a worker's share of the largest cache: a step that moves more finds nothing there again */
@@ -91,6 +93,16 @@ enum ghp_status ghp_measure_task(const struct ghp_measure *m, struct ghp_task ta
  * Collective over m->world */
 enum ghp_status ghp_measure_more(const struct ghp_measure *m, struct ghp_task task, double sample_s,
                                  int more, struct ghp_samples *samples);
+
+/* The two parts of a first call: one run on cold pages and caches, whose seconds are no sample but tell what is far too
+ * slow; then the samples. */
+enum ghp_status ghp_measure_cold(const struct ghp_measure *m, struct ghp_task task,
+                                 double *seconds);
+enum ghp_status ghp_measure_warm(const struct ghp_measure *m, struct ghp_task task, double sample_s,
+                                 int more, struct ghp_samples *samples);
+
+/* So many of the usual rounds or samples as the effort is, at least one. */
+int ghp_measure_rounds(const struct ghp_measure *m, int usual);
 
 /* The same right behind a call that took the first samples: nothing is warmed up. samples->n > 0. */
 enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task, double sample_s,

@@ -261,24 +261,56 @@ static enum ghp_status anchor(struct walk *walk, const struct ghp_worklist *work
     return take(walk, best);
 }
 
+/* Whether there is nothing to do about it in this round; the same on all ranks. */
+static bool is_done(const struct walk *walk, const struct ghp_worklist_op *op)
+{
+    struct ghp_timed timed = ghp_samples_summary(&op->variants[0].samples);
+
+    if (op->left) return !ghp_measure_is_fused(walk->m, op);
+    return op->variants[op->n_variants - 1].samples.n > 0 && timed.spread < walk->limits->calm;
+}
+
+static int count_todo(const struct walk *walk, const struct ghp_worklist *worklist)
+{
+    int n = 0;
+
+    for (int i = 0; i < worklist->n_ops; ++i)
+        n += !worklist->ops[i].kept && !is_done(walk, &worklist->ops[i]);
+    return n;
+}
+
+/* Whose plans it is measured for. */
+static const char *reason_of(const struct ghp_worklist_op *op)
+{
+    static const char *const reasons[GHP_VALUE_COUNT] = {[GHP_VALUE_DATA] = "data parallelism",
+                                                         [GHP_VALUE_SPLIT] = "splits",
+                                                         [GHP_VALUE_SECOND] = "other batches",
+                                                         [GHP_VALUE_REST] = "fewer workers"};
+
+    return reasons[op->value];
+}
+
 enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                 const struct ghp_ops_limits *limits, struct ghp_profile *profile)
 {
     struct walk walk = {
         .m = m, .limits = limits, .profile = profile, .unasked = count_unasked(worklist)};
     double unused = 0;
-    enum ghp_status status =
-        ghp_background_load_open(m, worklist, limits->memory_bytes, &walk.background_load);
+    int done = 0;
+    enum ghp_status status = GHP_OK;
 
-    GHP_TRY(status);
+    if (limits->alone)
+        GHP_TRY(ghp_background_load_open(m, worklist, limits->memory_bytes, &walk.background_load));
     walk.saved_s = ghp_now_s();
-    if (worklist->n_ops > 0) ghp_progress_begin("operations", worklist->n_ops);
+    if (count_todo(&walk, worklist) > 0)
+        ghp_progress_begin("operations", count_todo(&walk, worklist));
     for (int i = 0; i < worklist->n_ops; ++i) {
         struct ghp_worklist_op *op = &worklist->ops[i];
         unsigned char decision = (unsigned char)decide(&walk, op);
 
-        ghp_progress_step(i, "%s %s", ghp_op_name(op->local.op), ghp_pass_name(op->pass));
-        if (op->kept) continue;
+        if (op->kept || is_done(&walk, op)) continue;
+        ghp_progress_step(done++, "%s %s over %lld samples, for %s", ghp_op_name(op->local.op),
+                          ghp_pass_name(op->pass), (long long)op->local.n, reason_of(op));
         GHP_TRY_GOTO(status, ghp_measure_share(m, walk.own, &decision, 1), done);
         if (decision == MEASURE) GHP_TRY_GOTO(status, take(&walk, op), done);
     }

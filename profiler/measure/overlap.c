@@ -10,17 +10,16 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 5,           /* at most GHP_MAX_SAMPLES */
+    ROUNDS = 5,           /* at most GHP_MAX_SAMPLES; fewer with less effort */
     LONG_ROUNDS = 3,      /* of long reductions */
     ALONE_SAMPLES = 4,    /* a measurement alone lasts as long as so many samples of an operation */
     CYCLES = 3,           /* all the computing in turns, at least so often a round */
     SHORT_EXCHANGES = 16, /* a round */
     SHORT_BYTES = 1 << 10, /* of each rank: as statistics are */
+    ROUND_SAMPLES = 10,    /* a round lasts as long as so many samples of an operation; as ROUNDS */
     LEAST_RUNS = 4,
     MOST_RUNS = 1000
 };
-/* a round lasts as long as so many samples of an operation */
-static const double round_samples = 10;
 /* slowdown of a reduction from which on long ones are measured, too: what waits for the link alone has none at any
  * size */
 static const double slow_reduction = 1.05;
@@ -105,6 +104,11 @@ static int runs_in(double seconds, double once_s)
     double runs = ceil(seconds / fmax(once_s, 1e-9));
 
     return (int)fmin(fmax(runs, LEAST_RUNS), MOST_RUNS);
+}
+
+static double round_s(const struct ghp_measure *m)
+{
+    return ghp_measure_rounds(m, ROUND_SAMPLES) * m->sample_s;
 }
 
 /* Computing, task after task: which comes next, and what each takes alone. */
@@ -352,15 +356,15 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_task_thread *
         cycle_s += work->alone_s[i];
     }
     GHP_TRY(alone(t, reduce, ALONE_SAMPLES, &reduce_s));
-    n = runs_in(fmax(round_samples * t->m->sample_s, CYCLES * cycle_s), reduce_s);
+    n = runs_in(fmax(round_s(t->m), ghp_measure_rounds(t->m, CYCLES) * cycle_s), reduce_s);
     GHP_TRY(enqueues ? enqueue_compute(t, work, n, reduce_s, concurrent)
                      : round_compute(t, stream, work, n, concurrent));
     round->compute = concurrent[0];
     round->comm = concurrent[1] / reduce_s;
     if (t->bytes > GHP_OVERLAP_BYTES) return GHP_OK; /* of long ones, no more is asked for */
     GHP_TRY(alone(t, exchange, ALONE_SAMPLES, &reshard_s));
-    n = runs_in(round_samples * t->m->sample_s, reduce_s);
-    exchanges = runs_in(round_samples * t->m->sample_s, reshard_s);
+    n = runs_in(round_s(t->m), reduce_s);
+    exchanges = runs_in(round_s(t->m), reshard_s);
     GHP_TRY(enqueues ? enqueue_link(t, n, exchanges, &both_s)
                      : round_link(t, stream, n, exchanges, &both_s));
     a = n * reduce_s;
@@ -374,7 +378,7 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_task_thread *
  * alone. */
 static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
 {
-    double most_s = CYCLES * round_samples * t->m->sample_s, cycle_s = 0;
+    double most_s = ghp_measure_rounds(t->m, CYCLES) * round_s(t->m), cycle_s = 0;
     int n = 0;
 
     for (int i = 0; i < work->n; ++i) {
@@ -390,7 +394,7 @@ static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
 static enum ghp_status rounds(struct traffic *t, struct ghp_task_thread *stream, struct work *work,
                               struct ghp_overlap *overlap)
 {
-    int n = t->bytes > GHP_OVERLAP_BYTES ? LONG_ROUNDS : ROUNDS;
+    int n = ghp_measure_rounds(t->m, t->bytes > GHP_OVERLAP_BYTES ? LONG_ROUNDS : ROUNDS);
     struct ghp_samples compute = {.n = n}, comm = compute, link = compute, queueing = compute;
 
     GHP_TRY(choose_tasks(t, work));

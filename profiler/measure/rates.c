@@ -18,7 +18,9 @@ enum {
 
 static struct ghp_effort effort_of(const struct ghp_measure *m)
 {
-    return (struct ghp_effort){.sample_s = m->sample_s, .min_samples = 5, .max_samples = 7};
+    return (struct ghp_effort){.sample_s = m->sample_s,
+                               .min_samples = ghp_measure_rounds(m, 5),
+                               .max_samples = ghp_measure_rounds(m, 7)};
 }
 
 struct ghp_rate ghp_measure_line(const double bytes[2], const struct ghp_timed timed[2])

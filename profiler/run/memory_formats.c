@@ -64,7 +64,8 @@ struct splitting {
     struct ghp_split *splits, *choices; /* n_layers; GHP_MAX_CHOICES */
 };
 
-/* Every layer by its choice-th split, or data where it has fewer. Returns how many the layer with most of them has. */
+/* Every layer by its choice-th split, or data where it has fewer; a tied one by what goes with its owner's. Returns how
+ * many the layer with most of them has. */
 static int choose_splits(struct splitting *s, int choice)
 {
     const struct ghp_model *model = s->how.model;
@@ -74,6 +75,8 @@ static int choose_splits(struct splitting *s, int choice)
         int n = ghp_split_choices(&model->layers[v], s->how.problem, s->choices, GHP_MAX_CHOICES);
 
         s->splits[v] = choice < n ? s->choices[choice] : (struct ghp_split){GHP_SPLIT_DATA, 1};
+        if (model->layers[v].tied != 0)
+            s->splits[v] = ghp_split_of_tied(s->splits[ghp_model_owner(model, v)]);
         most = n > most ? n : most;
     }
     return most;

@@ -2,6 +2,7 @@
 #include "profiler/run/run_private.h"
 
 #include "executor/opbench/opbench.h"
+#include "profiler/measure/arrival.h"
 #include "profiler/measure/autotuning.h"
 #include "profiler/measure/overlap.h"
 #include "profiler/measure/rates.h"
@@ -40,6 +41,8 @@ static enum ghp_status measure_overlap(struct ghp_profiling *run)
     }
     GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
     status = ghp_measure_overlap(&run->m, tasks, n, &run->profile->overlap);
+    if (status == GHP_OK)
+        status = ghp_measure_arrival(&run->m, tasks, n, &run->profile->overlap);
 done:
     for (int i = 0; i < n; ++i)
         ghp_opbench_close(benches[i]);

@@ -119,16 +119,20 @@ enum ghp_status ghp_resume_like(const char *path, struct ghp_profile *fresh)
     return ghp_profile_finalize(fresh);
 }
 
+/* Whether this size was measured, or sizes on both sides as near to each other as a work list's are. */
 static bool has_comm(const struct ghp_profile *profile, const struct ghp_worklist_comm *comm)
 {
+    int64_t below = 0, above = INT64_MAX;
+
     for (int i = 0; i < profile->n_comms; ++i) {
         const struct ghp_comm_entry *entry = &profile->comms[i];
 
-        if (entry->op == comm->op && entry->count == comm->count && entry->stride == comm->stride &&
-            entry->bytes == comm->bytes)
-            return true;
+        if (entry->op != comm->op || entry->count != comm->count || entry->stride != comm->stride)
+            continue;
+        if (entry->bytes <= comm->bytes && entry->bytes > below) below = entry->bytes;
+        if (entry->bytes >= comm->bytes && entry->bytes < above) above = entry->bytes;
     }
-    return false;
+    return below > 0 && above <= GHP_COMM_GRID_STEP * below;
 }
 
 void ghp_resume_mark(const struct ghp_profile *profile, struct ghp_worklist *worklist)

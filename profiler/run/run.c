@@ -2,10 +2,12 @@
 #include "profiler/run/run_private.h"
 #include "core/base/clock.h"
 
+#include "executor/compare/host_load.h"
 #include "profiler/measure/comm.h"
 #include "profiler/measure/speed_probe.h"
 #include "profiler/run/participants.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +16,27 @@
 
 enum {
     HOST_BYTES = 256,
-    ROUNDS = 3, /* through everything: what drifts with time then touches all alike */
-    ROUND_SAMPLES = 2
+    ROUNDS = 3,      /* through everything: what drifts with time then touches all alike */
+    MOST_ROUNDS = 5, /* where other programs disturb */
+    ROUND_SAMPLES = 2,
+    /* where what to measure was named: what is not calm after the first round has a second one */
+    NAMED_ROUNDS = 2,
+    NAMED_SAMPLES = 3
 };
+static const double calm = 0.03; /* of the spread */
+/* of the cores, and of a fixed job's seconds: less is chance */
+static const double least_foreign = 0.03, least_drift = 0.1;
 static const double budget_overrun = 1.1; /* of the budget: more is explained */
 static const double comm_share = 0.35; /* of the time left: what collectives may take of a round */
+
+/* Rates and slowdowns may take a part of the budget only, and where what to measure is named a plan waits. */
+static double effort_of(const struct ghp_profiling_request *request)
+{
+    double least = 0.1, usual_s = 120; /* of the budget, from which on nothing is spared */
+
+    if (request->wanted != NULL) usual_s = fmax(usual_s, 2.5 * request->budget_s);
+    return fmin(1, fmax(least, request->budget_s / usual_s));
+}
 
 /* Provenance: when and where. */
 static enum ghp_status stamp(struct ghp_profile *profile)
@@ -46,6 +64,7 @@ static enum ghp_status save(void *context)
     ghp_measure_fit_analytic(&run->worklist, run->profile);
     ghp_measure_fit_links(run->profile, run->m.size);
     GHP_TRY(ghp_profile_finalize(run->profile));
+    GHP_TRY(ghp_cache_keep(&run->cache, &run->m, &run->worklist, run->profile));
     return ghp_profile_save(run->request->output, run->profile);
 }
 
@@ -67,20 +86,25 @@ static enum ghp_status finish(struct ghp_profiling *run)
 }
 
 /* Collectives, then operations, each as far as the time goes. */
-static enum ghp_status measure_round(struct ghp_profiling *run)
+static enum ghp_status measure_round(struct ghp_profiling *run, int round)
 {
     double end_s = run->start_s + run->request->budget_s, now_s = ghp_now_s();
-    struct ghp_comm_limits comm_limits = {.samples = ROUND_SAMPLES,
+    bool named = run->request->wanted != NULL;
+    int samples = named ? NAMED_SAMPLES : ROUND_SAMPLES;
+    struct ghp_comm_limits comm_limits = {.samples = samples,
                                           .deadline_s = now_s + comm_share * (end_s - now_s),
                                           .memory_bytes = run->memory_bytes};
-    struct ghp_ops_limits ops_limits = {.samples = ROUND_SAMPLES,
+    struct ghp_ops_limits ops_limits = {.samples = samples,
+                                        .calm = named ? calm : 0,
+                                        .alone = !named,
                                         .deadline_s = end_s,
                                         .memory_bytes = run->memory_bytes,
                                         .estimate = &run->estimate,
                                         .save = save,
                                         .context = run};
 
-    GHP_TRY(ghp_measure_comms(&run->m, &run->worklist, comm_limits, run->profile));
+    if (!named || round == 0)
+        GHP_TRY(ghp_measure_comms(&run->m, &run->worklist, comm_limits, run->profile));
     return ghp_measure_ops(&run->m, &run->worklist, &ops_limits, run->profile);
 }
 
@@ -109,16 +133,80 @@ static void note_speed_probe(struct ghp_profile *profile,
                                  .memory_s = ghp_samples_summary(&samples[1]).seconds};
 }
 
+/* Between the least and the most that a fixed job took, beside its mean: how much the machine's own speed changed. */
+static double drift_of(const struct ghp_samples samples[GHP_SPEED_PROBE_JOBS])
+{
+    double drift = 0;
+
+    for (int job = 0; job < GHP_SPEED_PROBE_JOBS; ++job) {
+        const struct ghp_samples *s = &samples[job];
+        double least = s->values[0], most = s->values[0];
+
+        for (int i = 1; i < s->n; ++i) {
+            least = fmin(least, s->values[i]);
+            most = fmax(most, s->values[i]);
+        }
+        drift = fmax(drift, (most - least) / (most + least));
+    }
+    return drift;
+}
+
+/* What is beyond chance is the profile's, and said. */
+static void note_disturbed(struct ghp_profiling *run, double foreign, double drift)
+{
+    if (foreign > least_foreign)
+        snprintf(run->result->disturbed, sizeof run->result->disturbed,
+                 "other programs took %.0f %% of the cores; measure again when they rest",
+                 100 * foreign);
+    else if (drift > least_drift)
+        snprintf(run->result->disturbed, sizeof run->result->disturbed,
+                 "fixed jobs took up to %.0f %% more or less than in their middle; the machine's "
+                 "speed changed",
+                 100 * drift);
+    else
+        return;
+    run->profile->disturbed = fmax(foreign > least_foreign ? foreign : 0,
+                                   fmax(drift > least_drift ? drift : 0, run->profile->disturbed));
+}
+
+/* Once more through everything while it is beside other programs, up to a few times: samples far off then stand beside
+ * others. */
+static enum ghp_status measure_rounds(struct ghp_profiling *run, struct ghp_host_load *load,
+                                      struct ghp_samples speed_probe[GHP_SPEED_PROBE_JOBS])
+{
+    double end_s = run->start_s + run->request->budget_s, foreign = 0;
+    int rounds = run->request->wanted != NULL ? NAMED_ROUNDS : ROUNDS;
+
+    for (int i = 0; i < rounds; ++i) {
+        struct ghp_cpu_use use = {0};
+        double on, share;
+
+        GHP_TRY(ghp_host_load_begin(load));
+        GHP_TRY(ghp_measure_speed_probe(&run->m, speed_probe));
+        GHP_TRY(measure_round(run, i));
+        GHP_TRY(ghp_host_load_use(load, &use));
+        share = ghp_cpu_share(use); /* the same on all ranks, and their clocks are asked below */
+        foreign = fmax(foreign, share);
+        on = share > least_foreign && ghp_now_s() < end_s;
+        GHP_TRY(ghp_measure_max(&run->m, GHP_OK, &on));
+        if (on > 0 && i == rounds - 1 && rounds < MOST_ROUNDS) ++rounds;
+    }
+    note_disturbed(run, foreign, drift_of(speed_probe));
+    return GHP_OK;
+}
+
 static enum ghp_status measure_all(struct ghp_profiling *run)
 {
     struct ghp_samples speed_probe[GHP_SPEED_PROBE_JOBS] = {{0}};
+    struct ghp_host_load *load = NULL;
+    enum ghp_status status;
 
     GHP_TRY(ghp_profiling_rates(run));
     run->rates_s = ghp_now_s() - run->start_s;
-    for (int i = 0; i < ROUNDS; ++i) {
-        GHP_TRY(ghp_measure_speed_probe(&run->m, speed_probe));
-        GHP_TRY(measure_round(run));
-    }
+    GHP_TRY(ghp_host_load_open(run->m.transport->control, run->m.world, run->m.size, &load));
+    status = measure_rounds(run, load, speed_probe);
+    ghp_host_load_close(load);
+    GHP_TRY(status);
     note_speed_probe(run->profile, speed_probe);
     GHP_TRY(ghp_profiling_note_concurrent(run));
     count_all(run);
@@ -191,6 +279,7 @@ enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
     memset(result, 0, sizeof *result);
     run.profile = &result->profile;
     GHP_TRY(ghp_participants_ranks(transport, &run.m));
+    run.m.effort = effort_of(request);
     result->ranks = run.m.size;
     result->workers = request->workers > 0 ? request->workers : run.m.size;
     GHP_TRY_GOTO(status, prepare(&run), done);
@@ -200,6 +289,7 @@ done:
     note_overrun(&run);
     if (run.m.collectives != NULL) run.m.collectives->ops->close(run.m.collectives);
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
+    ghp_cache_close(&run.cache);
     ghp_worklist_release(&run.worklist);
     ghp_speeds_release(&run.speeds);
     if (status != GHP_OK) ghp_profile_release(&result->profile);

@@ -1,7 +1,7 @@
 /* profiler/run/run.h - a profile by measuring: all ranks at once, resumed where an earlier run stopped.
  *
- * Order: machine, earlier file, speeds of the workers unless that file says them, work list, rates, overlap,
- * collectives, operations, analytic models.  The file is saved now and then while operations are measured, so that an
+ * Order: machine, earlier file or kept measurements, speeds of the workers unless these say them, work list, rates,
+ * overlap, collectives, operations, analytic models.  The file is saved now and then while operations are measured, so that an
  * interrupted run loses
  * seconds, not hours.  The budget holds to a tenth, or the result says what took longer.
  *
@@ -30,12 +30,15 @@ struct ghp_profiling_request {
     enum ghp_device_transport_choice device_transport; /* between GPUs */
     int threads;             /* of one worker; 0: the cores of its place */
     enum ghp_bind_mode bind; /* of a rank to the cores of its place */
-    double sample_s;  /* how long one sample lasts, > 0; twice as long where workers share cores */
-    double budget_s;  /* for everything, > 0 */
-    bool alike;       /* the workers count as equally fast: no speeds are measured */
-    bool fresh;       /* an existing file is replaced, not continued */
-    const char *like; /* profile whose operations are taken over; NULL: none */
+    double sample_s; /* how long one sample lasts, > 0; twice as long where workers share cores */
+    double budget_s; /* for everything, > 0 */
+    bool alike;      /* the workers count as equally fast: no speeds are measured */
+    bool fresh; /* an existing file is replaced, not continued; nothing that was kept is used */
+    const char *like;             /* profile whose operations are taken over; NULL: none */
     const char *output;           /* profile file */
+    const char *wanted;           /* what to measure: NULL: everything; run/wanted.c */
+    const char *cache;            /* folder of kept measurements (run/cache.h); NULL: none */
+    const char *libraries;        /* with versions, one text: what is measured depends on them */
     struct ghp_link intra, inter; /* where no collective tells */
     int64_t memory_bytes;         /* of a node; 0: as hwloc says */
     int64_t bucket_bytes;         /* gradients reduced together, >= 0 */
@@ -48,9 +51,11 @@ struct ghp_profiling_result {
     char binding[256];   /* of this rank, one line */
     struct ghp_ops_count ops;
     int comms_measured, comms_kept, comms_left;
+    char cache[256]; /* file of kept measurements; "": none */
     double seconds;
     /* where the time went, if it was more than the budget by a tenth; "": it was not */
     char overrun[640];
+    char disturbed[256]; /* who disturbed, and how much; "": nobody */
     struct ghp_profile profile; /* rank 0: what was saved; released by the caller */
 };
 

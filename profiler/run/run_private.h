@@ -4,6 +4,7 @@
 #define GHP_PROFILER_RUN_RUN_PRIVATE_H
 
 #include "profiler/worklist/worklist.h"
+#include "profiler/run/cache.h"
 #include "profiler/run/run.h"
 
 /* Everything of one run. */
@@ -20,6 +21,7 @@ struct ghp_profiling {
     double rates_s, filling_s; /* spent on rates and slowdowns, and on what was not measured */
     struct ghp_time_estimate estimate; /* of operations */
     struct ghp_speeds speeds;          /* of the workers; none where they are alike */
+    struct ghp_cache cache;            /* rank 0's */
 };
 
 /* ---- run/site.c; collective where nothing else is said ---- */
@@ -39,6 +41,11 @@ enum ghp_status ghp_profiling_note_concurrent(struct ghp_profiling *run);
 
 /* An earlier file first: its entries are by its workers' speeds, so the work list must be by these too. */
 enum ghp_status ghp_profiling_collect(struct ghp_profiling *run);
+
+/* ---- run/wanted.c ---- */
+
+/* Leaves out what the request does not ask for, and orders the rest. */
+enum ghp_status ghp_profiling_choose_wanted(struct ghp_profiling *run);
 
 /* ---- run/memory_formats.c ---- */
 

@@ -8,8 +8,44 @@
 #include "profiler/run/resume.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* What measurements are kept by: all that they depend on beside the operation or the collective. */
+static void cache_key(const struct ghp_profiling *run, char *key, size_t n)
+{
+    const struct ghp_machine *machine = &run->profile->machine;
+    const struct ghp_profiling_request *request = run->request;
+
+    snprintf(key, n,
+             "%s; %d nodes of %d cores, %d threads; %s, %s, %s; %d ranks, %d a node, %d threads "
+             "each, %s, bind %s; %s",
+             machine->name, machine->nodes, machine->cores, machine->threads,
+             request->backend_ops->name, run->profile->numerics,
+             ghp_precision_name(request->precision), run->m.size, run->ranks_per_node,
+             run->m.threads, run->m.shares_cores ? "sharing cores" : "a core or more each",
+             ghp_bind_names[request->bind], request->libraries);
+}
+
+/* Rank 0's, of what equally fast workers compute on processors; what was kept is used unless all is to be measured
+ * anew.
+ *
+ * known   the profile has an earlier file's rates */
+static enum ghp_status open_cache(struct ghp_profiling *run, bool known)
+{
+    char key[1024];
+
+    if (run->m.rank != 0 || run->request->cache == NULL || run->profile->speeds.n > 0 ||
+        ghp_measure_device(&run->m).ops != NULL)
+        return GHP_OK;
+    cache_key(run, key, sizeof key);
+    GHP_TRY(ghp_cache_open(run->request->cache, key, &run->cache));
+    if (run->cache.path != NULL)
+        snprintf(run->result->cache, sizeof run->result->cache, "%s", run->cache.path);
+    if (run->request->fresh || known) return GHP_OK;
+    return ghp_cache_take_rates(&run->cache, run->profile);
+}
 
 /* An earlier file's measurements on rank 0 in the place of the blank profile; whether there are any, to all. */
 static enum ghp_status take_earlier(struct ghp_profiling *run, bool *taken)
@@ -67,6 +103,8 @@ static enum ghp_status share_kept(struct ghp_profiling *run)
     unsigned char *flags = ghp_alloc(n, 1);
     enum ghp_status status = flags != NULL ? GHP_OK : GHP_NO_MEMORY();
 
+    if (status == GHP_OK && run->m.rank == 0 && !run->request->fresh)
+        status = ghp_cache_take(&run->cache, &run->m, worklist, run->profile);
     if (run->m.rank == 0) ghp_resume_mark(run->profile, worklist);
     for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i)
         flags[i] = worklist->ops[i].kept;
@@ -104,7 +142,9 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
     GHP_TRY(take_earlier(run, &taken));
     if (!taken) GHP_TRY(ghp_measure_max(&run->m, measure_speeds(run), &unused));
     GHP_TRY(share_speeds(run));
+    GHP_TRY(ghp_measure_max(&run->m, open_cache(run, taken), &unused));
     GHP_TRY(ghp_measure_max(&run->m, ghp_worklist_collect(&wanted, &run->worklist), &unused));
     GHP_TRY(ghp_measure_max(&run->m, ghp_profiling_memory_formats(run), &unused));
-    return share_kept(run);
+    GHP_TRY(share_kept(run));
+    return ghp_profiling_choose_wanted(run);
 }

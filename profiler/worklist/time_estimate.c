@@ -16,7 +16,9 @@ static double run_s(const struct ghp_time_estimate *f, const struct ghp_worklist
 
 int ghp_time_estimate_variants(const struct ghp_worklist_op *op)
 {
-    return op->variants[0].samples.n > 0 || op->value == GHP_VALUE_DATA ? op->n_variants : 1;
+    return op->variants[0].samples.n > 0 || op->named || op->value == GHP_VALUE_DATA
+               ? op->n_variants
+               : 1;
 }
 
 enum ghp_visit ghp_time_estimate_kind(const struct ghp_worklist_op *op, bool chooses)
@@ -31,7 +33,7 @@ static double samples_s(const struct ghp_time_estimate *f, const struct ghp_work
                         enum ghp_visit kind, struct ghp_visit_plan visit_plan)
 {
     bool later = kind == GHP_VISIT_AGAIN || kind == GHP_VISIT_MEMORY_FORMATS;
-    int others = later || op->value == GHP_VALUE_DATA ? op->n_variants - 1 : 0;
+    int others = later || op->named || op->value == GHP_VALUE_DATA ? op->n_variants - 1 : 0;
     int runs = COLD_RUNS + visit_plan.samples + others * 2 * COLD_RUNS;
     int tried = kind == GHP_VISIT_AUTOTUNING       ? 1 + others
                 : kind == GHP_VISIT_MEMORY_FORMATS ? others

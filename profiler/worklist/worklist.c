@@ -7,7 +7,6 @@
 enum {
     EXACT_SIZES = 12,  /* a kind of collective with no more sizes is measured at these very sizes */
     GRID_START = 1024, /* [bytes]; smaller messages cost the latency, whatever their size */
-    GRID_STEP = 4,
     /* steps of 2 between these: there messages begin to go by rendezvous */
     GRID_FINE = 32 << 10,
     GRID_COARSE = 1 << 20,
@@ -259,7 +258,7 @@ static bool same_kind(const struct ghp_worklist_comm *x, const struct ghp_workli
 /* The grid's next size. */
 static int64_t grid_next(int64_t size)
 {
-    return size * (size >= GRID_FINE && size < GRID_COARSE ? 2 : GRID_STEP);
+    return size * (size >= GRID_FINE && size < GRID_COARSE ? 2 : GHP_COMM_GRID_STEP);
 }
 
 /* Two others that are far apart, and the bytes that a collective of their kind moves a multiple of. */

@@ -47,6 +47,9 @@ struct ghp_worklist_op {
     double bytes;      /* least memory traffic of one run */
     double step_bytes; /* the same of all passes of its network's step by data parallelism */
     bool kept;         /* an earlier file has it: not measured again */
+    /* where only some are wanted (run/wanted.c): this one is, in this turn; left: it is not */
+    bool named, left;
+    int turn;
     struct ghp_epilogue epilogue; /* layers that it fuses (core/program/fuse.h) */
     bool fused;                   /* others take it along, wherever it is */
     /* rank 0: scratch_bytes is known, of an entry with so many formats */
@@ -61,12 +64,16 @@ struct ghp_worklist_op {
     struct ghp_samples alone; /* of one worker while the others wait */
 };
 
+/* Sizes of a table of collectives are at most so many times each other; a straight line costs what is between. */
+enum { GHP_COMM_GRID_STEP = 4 };
+
 /* One collective to measure. */
 struct ghp_worklist_comm {
     enum ghp_comm_op op;
     int count, stride;
     int64_t bytes;
     bool kept; /* an earlier file has it: not measured again */
+    bool left; /* not wanted now */
     struct ghp_samples samples;
 };
 

@@ -247,7 +247,9 @@ static enum ghp_status draw_profile(struct random_source *s, int workers, bool s
                                           .comm = random_between(s, 1, 2.5),
                                           .link = random_between(s, 1, 2.5),
                                           .comm_long = random_between(s, 1, 2.5),
-                                          .queueing_delay_s = sometimes_none(s, 1e-6, 1e-2)};
+                                          .queueing_delay_s = sometimes_none(s, 1e-6, 1e-2),
+                                          .arrival_delay_s = sometimes_none(s, 1e-6, 1e-3),
+                                          .launch_delay_s = sometimes_none(s, 1e-6, 1e-3)};
     return ghp_profile_finalize(p);
 }
 

@@ -2,6 +2,7 @@
 # are said. A test ends with [ $failures -eq 0 ], so that it tells all that is wrong at once.
 cd "$(mktemp -d)" || exit 1
 trap 'rm -rf "$PWD"' EXIT
+export XDG_CACHE_HOME=$PWD/cache # measurements of one test are no other's
 failures=0
 
 # full: whether all cases are wanted (GHP_TEST_FULL=1, set by `./check --full`), or the few that prove each property

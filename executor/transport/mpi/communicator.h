@@ -4,10 +4,18 @@
 
 #include "executor/platform/backoff.h"
 #include "executor/platform/processors.h"
+#include "executor/transport/mpi/port.h"
 #include "executor/transport/transport.h"
 
 #include <mpi.h>
 #include <stddef.h>
+
+/* Of a message through a port (mpi/port.h). */
+struct ghp_mpi_stamp {
+    double left_s;
+    int64_t bytes;
+    MPI_Request request; /* of the stamp's own message */
+};
 
 /* Messages on their way that are waited for together. */
 struct ghp_mpi_posted {
@@ -15,6 +23,8 @@ struct ghp_mpi_posted {
     int *peer;             /* of each request; 2 count entries */
     bool *receives;        /* whether the request is a receive */
     MPI_Request *requests; /* 2 count entries */
+    /* of messages through a port, each with its stamp: when it has left; 2 count entries */
+    struct ghp_mpi_stamp *stamps;
 };
 
 /* What is on its way while one of them is waited for: mpi/hierarchy.c. */
@@ -31,8 +41,9 @@ struct ghp_mpi_comm {
     int in_node; /* ranks in each node where all have as many, one node after the other; else 0 */
     struct ghp_shared_segment *shared; /* of those of this node; NULL: they share no memory */
     struct ghp_mpi_posted posted[GHP_MPI_REQUEST_SETS];
-    int request_set;        /* where the next message is posted */
-    struct ghp_word *words; /* [count]: room for what the ranks tell each other */
+    struct ghp_mpi_port *port; /* by which its messages go now; NULL: as quickly as they can */
+    int request_set;           /* where the next message is posted */
+    struct ghp_word *words;    /* [count]: room for what the ranks tell each other */
 };
 
 struct ghp_mpi_channel {
@@ -40,6 +51,9 @@ struct ghp_mpi_channel {
     struct ghp_mpi *transport; /* borrowed */
     int n;
     MPI_Request *requests; /* MPI_REQUEST_NULL: empty */
+    struct ghp_mpi_stamp *stamps;
+    double *due_s; /* of a message that has come, by the port; 0: it has not */
+    bool *receives;
 };
 
 struct ghp_mpi {                    /* one a process */
@@ -48,10 +62,12 @@ struct ghp_mpi {                    /* one a process */
     struct ghp_collectives host;
     struct ghp_p2p p2p;
     MPI_Comm channel_comm; /* of all workers, for channels; MPI_COMM_NULL until the first */
+    MPI_Comm stamp_comm;   /* the same for the stamps of their messages */
     int most_tag;          /* of its messages */
     int *node_of;          /* each rank's node: the first rank there */
     struct ghp_processors processors; /* of this node's ranks together, as they were started */
     bool shares_memory;         /* sums use shared segments; at first true. All workers alike */
+    struct ghp_mpi_port *port;  /* owned; NULL: nothing is emulated */
     bool told;                  /* that there are none */
     struct ghp_mpi_comm *comms; /* owned */
     struct ghp_mpi_comm *world; /* in comms */

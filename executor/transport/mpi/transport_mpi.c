@@ -77,6 +77,7 @@ static void comm_close(struct ghp_mpi_comm *comm)
     if (comm->mpi != MPI_COMM_NULL && comm->mpi != MPI_COMM_WORLD) MPI_Comm_free(&comm->mpi);
     for (int i = 0; i < GHP_MPI_REQUEST_SETS; i++) {
         free(comm->posted[i].requests);
+        free(comm->posted[i].stamps);
         free(comm->posted[i].receives);
         free(comm->posted[i].peer);
     }
@@ -174,10 +175,11 @@ static struct ghp_mpi_comm *comm_allocate(struct ghp_mpi *t, struct ghp_ranks ra
         struct ghp_mpi_posted *posted = &c->posted[i];
 
         posted->requests = ghp_alloc(slots, sizeof(*posted->requests));
+        posted->stamps = ghp_alloc(slots, sizeof(*posted->stamps));
         posted->peer = ghp_alloc(slots, sizeof(*posted->peer));
         posted->receives = ghp_alloc(slots, sizeof(*posted->receives));
-        whole =
-            whole && posted->requests != NULL && posted->peer != NULL && posted->receives != NULL;
+        whole = whole && posted->requests != NULL && posted->stamps != NULL &&
+                posted->peer != NULL && posted->receives != NULL;
     }
     if (whole) return c;
     comm_close(c);
@@ -229,26 +231,41 @@ static enum ghp_status host_group(struct ghp_collectives *host, struct ghp_ranks
 
 /* ---- collectives ---- */
 
+/* Tensors go by the port where there is one; what workers tell each other does not. */
+static struct ghp_mpi_comm *by_port(struct ghp_comm *comm)
+{
+    struct ghp_mpi_comm *c = ghp_mpi_comm_of(comm);
+
+    c->port = c->transport->port;
+    return c;
+}
+
+static enum ghp_status through_port(struct ghp_comm *comm, enum ghp_status status)
+{
+    ghp_mpi_comm_of(comm)->port = NULL;
+    return status;
+}
+
 static enum ghp_status host_all_reduce(struct ghp_comm *comm, const struct ghp_reduction *sum)
 {
-    return ghp_mpi_all_reduce(ghp_mpi_comm_of(comm), sum);
+    return through_port(comm, ghp_mpi_all_reduce(by_port(comm), sum));
 }
 
 static enum ghp_status host_reduce_scatter(struct ghp_comm *comm, const struct ghp_reduction *sum)
 {
-    return ghp_mpi_reduce_scatter(ghp_mpi_comm_of(comm), sum);
+    return through_port(comm, ghp_mpi_reduce_scatter(by_port(comm), sum));
 }
 
 static enum ghp_status host_all_gather(struct ghp_comm *comm, const void *mine, void *all,
                                        int64_t bytes_each)
 {
-    return ghp_mpi_all_gather(ghp_mpi_comm_of(comm), mine, all, bytes_each);
+    return through_port(comm, ghp_mpi_all_gather(by_port(comm), mine, all, bytes_each));
 }
 
 static enum ghp_status host_all_to_all(struct ghp_comm *comm, const void *in, void *out,
                                        int64_t bytes_each)
 {
-    return ghp_mpi_all_to_all(ghp_mpi_comm_of(comm), in, out, bytes_each);
+    return through_port(comm, ghp_mpi_all_to_all(by_port(comm), in, out, bytes_each));
 }
 
 static void host_close(struct ghp_collectives *host)
@@ -285,8 +302,35 @@ static void release(struct ghp_mpi *t)
     }
     comm_close(t->last);
     if (t->channel_comm != MPI_COMM_NULL) MPI_Comm_free(&t->channel_comm);
+    if (t->stamp_comm != MPI_COMM_NULL) MPI_Comm_free(&t->stamp_comm);
+    free(t->port);
     free(t->node_of);
     free(t);
+}
+
+enum ghp_status ghp_transport_emulate(struct ghp_transport *transport,
+                                      const struct ghp_emulation *emulation)
+{
+    struct ghp_mpi *t = ghp_mpi_of(transport);
+    struct ghp_mpi_port *port = NULL;
+    enum ghp_status status = GHP_OK;
+
+    if (!ghp_emulation_delays(emulation)) return GHP_OK;
+    if (t->control.node_size != t->control.size)
+        status = GHP_FAIL(GHP_ERR_INPUT,
+                          "messages are delayed by one clock, and the workers are on several "
+                          "nodes; start them on one, or leave port and latency out");
+    if (status == GHP_OK) port = ghp_alloc(1, sizeof(*port));
+    if (status == GHP_OK && port == NULL) status = GHP_NO_MEMORY();
+    status = ghp_mpi_agree(t->world, status);
+    if (status != GHP_OK) {
+        free(port);
+        return status;
+    }
+    ghp_mpi_port_init(port, emulation);
+    t->port = port;
+    t->shares_memory = false; /* sums go by messages, with the same bits */
+    return GHP_OK;
 }
 
 /* MPI's own end would wait for a missing worker for ever, and not say for whom. */
@@ -379,7 +423,7 @@ static struct ghp_mpi *allocate(double watchdog_s)
         .ops = &control_ops, .processors = &t->processors, .watchdog_s = watchdog_s};
     t->host.ops = &ghp_mpi_collectives;
     t->p2p.ops = &ghp_mpi_p2p;
-    t->channel_comm = MPI_COMM_NULL;
+    t->channel_comm = t->stamp_comm = MPI_COMM_NULL;
     t->shares_memory = true;
     MPI_Comm_rank(MPI_COMM_WORLD, &t->control.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &t->control.size);

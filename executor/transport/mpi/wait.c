@@ -1,5 +1,7 @@
 /* executor/transport/mpi/wait.c - waiting, and what is said of a wait that took too long. */
 #include "executor/transport/mpi/communicator.h"
+
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,6 +66,48 @@ enum ghp_status ghp_mpi_progress(struct ghp_mpi_comm *comm)
                          "waiting");
 }
 
+static enum ghp_status test_all(const struct ghp_mpi_comm *comm, struct ghp_mpi_posted *posted,
+                                int *done)
+{
+    GHP_TRY(ghp_mpi_check(MPI_Testall(posted->n, posted->requests, done, MPI_STATUSES_IGNORE),
+                          "waiting"));
+    for (int i = 0; i < posted->n && *done && comm->port != NULL; i++)
+        GHP_TRY(ghp_mpi_check(MPI_Test(&posted->stamps[i].request, done, MPI_STATUS_IGNORE),
+                              "waiting"));
+    return GHP_OK;
+}
+
+/* The message that left first of those not yet taken, whose stamps are behind `after_s`, or as early and later in the
+ * list; -1: none. */
+static int next_by_stamp(const struct ghp_mpi_posted *posted, int last)
+{
+    int best = -1;
+
+    for (int i = 0; i < posted->n; i++) {
+        double left_s = posted->stamps[i].left_s,
+               last_s = last >= 0 ? posted->stamps[last].left_s : 0;
+
+        if (last >= 0 && (left_s < last_s || (left_s <= last_s && i <= last))) continue;
+        if (best < 0 || left_s < posted->stamps[best].left_s) best = i;
+    }
+    return best;
+}
+
+/* Until all messages have gone through the ports, those that left first before the others. */
+static void sleep_for_ports(const struct ghp_mpi_comm *comm, const struct ghp_mpi_posted *posted)
+{
+    double due_s = 0;
+
+    for (int i = next_by_stamp(posted, -1); i >= 0; i = next_by_stamp(posted, i)) {
+        const struct ghp_mpi_stamp *stamp = &posted->stamps[i];
+
+        due_s = fmax(due_s, posted->receives[i]
+                                ? ghp_mpi_port_arrive(comm->port, stamp->bytes, stamp->left_s)
+                                : stamp->left_s);
+    }
+    ghp_emulation_sleep_until(due_s);
+}
+
 enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set)
 {
     struct ghp_mpi_posted *posted = &comm->posted[request_set];
@@ -72,8 +116,7 @@ enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set)
     int done = 0;
 
     for (;;) {
-        GHP_TRY(ghp_mpi_check(MPI_Testall(posted->n, posted->requests, &done, MPI_STATUSES_IGNORE),
-                              "waiting"));
+        GHP_TRY(test_all(comm, posted, &done));
         if (done) break;
         if (!ghp_backoff_pause(&wait)) continue;
         waited_s = ghp_backoff_waited_s(&wait);
@@ -82,6 +125,7 @@ enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set)
         else if (waited_s > limit_s)
             return fail_stalled(comm, posted);
     }
+    if (comm->port != NULL) sleep_for_ports(comm, posted);
     posted->n = 0;
     return GHP_OK;
 }

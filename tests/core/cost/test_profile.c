@@ -440,7 +440,12 @@ static void test_file(void)
     profile.overlap.link = 1.3;
     profile.overlap.comm_long = 1.1;
     profile.overlap.queueing_delay_s = 2e-3;
+    profile.overlap.arrival_delay_s = 3e-5;
+    profile.analytic.spread = 0.3;
+    profile.analytic.comm_spread = 0.4;
+    profile.overlap.launch_delay_s = 4e-5;
     profile.speed_probe = (struct ghp_speed_probe){1e-4, 3e-3};
+    profile.disturbed = 0.06;
     profile.workers = 4;
     profile.knows_has = profile.has[GHP_OP_GELU] = profile.has[GHP_OP_INPUT] = true;
     CHECK_STATUS(ghp_speeds_slow(&profile.speeds, 4, 3, 1.9, &slower), GHP_OK);
@@ -453,7 +458,12 @@ static void test_file(void)
     CHECK_NEAR(again.overlap.link, 1.3, 0);
     CHECK_NEAR(again.overlap.comm_long, 1.1, 0);
     CHECK_NEAR(again.overlap.queueing_delay_s, 2e-3, 0);
+    CHECK_NEAR(again.overlap.arrival_delay_s, 3e-5, 0);
+    CHECK_NEAR(again.analytic.spread, 0.3, 0);
+    CHECK_NEAR(again.analytic.comm_spread, 0.4, 0);
+    CHECK_NEAR(again.overlap.launch_delay_s, 4e-5, 0);
     CHECK_NEAR(again.speed_probe.compute_s, 1e-4, 0);
+    CHECK_NEAR(again.disturbed, 0.06, 0);
     CHECK_NEAR(again.speed_probe.memory_s, 3e-3, 0);
     CHECK(again.knows_has && again.has[GHP_OP_GELU] && !again.has[GHP_OP_LRN]);
     CHECK_EQ(again.speeds.n, 4);

@@ -137,6 +137,49 @@ static void test_period(void)
     ghp_profile_release(&profile);
 }
 
+/* A slow worker: as a step whose computing alone is longer. Where nothing hides behind anything (one layer, no data
+ * gradient) it is the law of what goes in step, T(r) = T(1) + (r - 1) computing; elsewhere more computing hides more,
+ * so that is a bound. */
+static void test_slow_worker(void)
+{
+    struct ghp_profile profile;
+    unit_profile(&profile);
+    struct ghp_instr instrs[5 * MAX_LAYERS];
+    struct ghp_programs programs = {
+        .n = 1, .of = {{.instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}}}};
+    int hidden = 0;
+    for (int i = 0; i < 300; i++) {
+        struct step s = {.layers = 1 + i % 3};
+        const double factor = 1 + draw(9);
+        struct ghp_timing slow;
+        int compute = 0, alone;
+        for (int l = 0; l < s.layers; l++) {
+            s.update[l] = draw(4);
+            s.forward[l] = draw(20);
+            s.weight[l] = draw(20);
+            s.data[l] = s.layers > 1 ? draw(20) : 0;
+            s.reduce[l] = 1 + draw(60);
+            compute += s.update[l] + s.forward[l] + s.weight[l] + s.data[l];
+        }
+        alone = greatest_cycle(&s);
+        lower_step(&s, &programs.of[0]);
+        CHECK_STATUS(ghp_simulate_slowed(&programs, &profile, &factor, &slow), GHP_OK);
+        for (int l = 0; l < s.layers; l++) {
+            s.update[l] *= (int)factor;
+            s.forward[l] *= (int)factor;
+            s.weight[l] *= (int)factor;
+            s.data[l] *= (int)factor;
+        }
+        CHECK_NEAR(slow.step_s, greatest_cycle(&s), 1e-9);
+        if (s.layers == 1) CHECK_NEAR(slow.step_s, alone + (factor - 1) * compute, 1e-9);
+        CHECK(slow.step_s <= alone + (factor - 1) * compute + 1e-9);
+        hidden += slow.step_s < alone + (factor - 1) * compute - 0.5;
+        ghp_timing_release(&slow);
+    }
+    CHECK(hidden > 10); /* the bound is not always the step */
+    ghp_profile_release(&profile);
+}
+
 /* One reduction of 10 s ready after 4 s of a 24 s compute stream: with slowdowns c and m the 10 s need 10 m seconds
  * during which compute advances 10 m / c: the step is 24 + 10 m (1 - 1/c). */
 static void test_contention(void)
@@ -222,6 +265,38 @@ static void test_queue(void)
         CHECK_NEAR(timing.step_s, 4 + concurrent + (20 - concurrent / slow), 1e-9);
         ghp_timing_release(&timing);
     }
+    ghp_profile_release(&profile);
+}
+
+/* Delays where the streams meet: a blocking exchange has its own for each, and a reduction takes one from what is
+ * computed where it begins, unless it follows another at once. The first reduction begins beside data 5, which lasts 8;
+ * the second stands behind the first. */
+static void test_delays(void)
+{
+    struct ghp_profile profile;
+    struct step s = {
+        .layers = 2, .forward = {1, 1}, .weight = {0, 2}, .data = {30, 5}, .reduce = {4, 10}};
+    struct ghp_instr instrs[5 * MAX_LAYERS];
+    struct ghp_program program = {
+        .instrs = instrs, .max_instrs = 5 * MAX_LAYERS, .problem = {2, 2}};
+    struct ghp_timing timing;
+
+    unit_profile(&profile);
+    profile.overlap.launch_delay_s = 3;
+    lower_step(&s, &program);
+    CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, 1 + 1 + 2 + 5 + 30 + 3, 1e-9);
+    ghp_timing_release(&timing);
+    for (int i = 0; i < program.n_instrs; i++)
+        if (program.instrs[i].kind == GHP_INSTR_ACCUMULATE && program.instrs[i].bytes == 30) {
+            program.instrs[i].kind = GHP_INSTR_STAT_REDUCE;
+            program.instrs[i].comm = GHP_COMM_ALL_REDUCE;
+            program.instrs[i].ranks.count = 2;
+        }
+    profile.overlap.arrival_delay_s = 7;
+    CHECK_STATUS(ghp_simulate(&program, &profile, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, 1 + 1 + 2 + 5 + 30 + 3 + 7, 1e-9);
+    ghp_timing_release(&timing);
     ghp_profile_release(&profile);
 }
 
@@ -330,13 +405,64 @@ static void test_norm(void)
     ghp_profile_release(&profile);
 }
 
+static struct ghp_instr *put_exchange(struct ghp_program *program, enum ghp_instr_kind kind,
+                                      int bytes, struct ghp_ranks ranks, int servers)
+{
+    struct ghp_instr *exchange = put(program, kind, bytes);
+
+    exchange->stream = GHP_STREAM_COMM;
+    exchange->ranks = ranks;
+    exchange->servers = servers;
+    return exchange;
+}
+
+/* N workers that compute for 7 s, then push 12 bytes to S servers, wait for their update of 12 / S bytes (one a second)
+ * and pull. By hand: 7 + 2 (max(1, N / S) 12 + latency) + 12 / S. */
+static void test_servers(void)
+{
+    enum { BYTES = 12, COMPUTING = 7, LATENCY = 3 };
+    static const int of[][2] = {{1, 1}, {4, 1}, {4, 2}, {2, 4}, {6, 3}};
+    struct ghp_profile profile;
+
+    unit_profile(&profile);
+    profile.machine.intra.latency_s = profile.machine.inter.latency_s = LATENCY;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        int workers = of[i][0], servers = of[i][1], cut = BYTES / servers;
+        struct ghp_ranks ranks = {.count = workers, .stride = 1};
+        struct ghp_instr instrs[2][4];
+        struct ghp_programs programs = {.n = 1};
+        struct ghp_timing timing;
+
+        for (int k = 0; k < 2; k++)
+            *(k == 0 ? &programs.of[0] : &programs.server) = (struct ghp_program){
+                .instrs = instrs[k], .max_instrs = 4, .problem = {workers, workers}};
+        put_exchange(&programs.of[0], GHP_INSTR_PULL, BYTES, ranks, servers);
+        put(&programs.of[0], GHP_INSTR_WAIT, 0)->after = 0;
+        put(&programs.of[0], GHP_INSTR_ACCUMULATE, COMPUTING);
+        put_exchange(&programs.of[0], GHP_INSTR_PUSH, BYTES, ranks, servers);
+        put(&programs.server, GHP_INSTR_UPDATE, cut)->wait = 2;
+        put_exchange(&programs.server, GHP_INSTR_PULL, cut, ranks, servers)->serves = true;
+        put_exchange(&programs.server, GHP_INSTR_PUSH, cut, ranks, servers)->serves = true;
+        CHECK_STATUS(ghp_simulate_all(&programs, &profile, &timing), GHP_OK);
+        CHECK_NEAR(timing.step_s,
+                   COMPUTING + 2 * (fmax(1, (double)workers / servers) * BYTES + LATENCY) + cut,
+                   1e-9);
+        CHECK_NEAR(timing.phase_s[GHP_PHASE_EXPOSED], timing.step_s - COMPUTING, 1e-9);
+        ghp_timing_release(&timing);
+    }
+    ghp_profile_release(&profile);
+}
+
 CHECK_TEST(simulate)
 {
     test_period();
+    test_slow_worker();
     test_sharded_update();
     test_average();
+    test_servers();
     test_norm();
     test_queue();
+    test_delays();
     test_contention();
     test_long_reduction();
     return check_end();

@@ -2,6 +2,7 @@
  * programs. */
 #include "core/program/program.h"
 #include "core/cost/speeds.h"
+#include "core/cost/stragglers.h"
 #include "core/sharding/stage.h"
 #include "tests/check.h"
 
@@ -34,6 +35,27 @@ static void test_slow(void)
     CHECK_NEAR(copy.of[2], 3, 1e-15);
     ghp_speeds_release(&copy);
     ghp_speeds_release(&speeds);
+}
+
+static void test_stragglers(void)
+{
+    static const char *const wrong[] = {"",     "3",       "3:",    "3:0.5", "3:1001", "3:2,",
+                                        "-1:2", "3:2,3:4", "3:nan", "3:2x",  "x:2",    "3:2;4:2"};
+    char text[GHP_STRAGGLERS_TEXT_BYTES];
+    struct ghp_stragglers s;
+
+    if (!CHECK_STATUS(ghp_stragglers_parse("3:2,0:1.5", &s), GHP_OK)) return;
+    CHECK_EQ(s.n, 2);
+    CHECK_NEAR(ghp_stragglers_factor(&s, 3), 2, 0);
+    CHECK_NEAR(ghp_stragglers_factor(&s, 0), 1.5, 0);
+    CHECK_NEAR(ghp_stragglers_factor(&s, 1), 1, 0);
+    CHECK(strcmp(ghp_stragglers_format(&s, text),
+                 "worker 3 takes 2 times as long, worker 0 1.5 times") == 0);
+    CHECK_STATUS(ghp_stragglers_check(&s, 4), GHP_OK);
+    CHECK_STATUS(ghp_stragglers_check(&s, 3), GHP_ERR_USAGE);
+    CHECK_MESSAGE("none of 3 workers");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
+        CHECK_STATUS(ghp_stragglers_parse(wrong[i], &s), GHP_ERR_USAGE);
 }
 
 /* All samples are dealt, blocks are alike, and none is further from its due than one sample, but where one is the
@@ -110,6 +132,7 @@ static void test_placements(void)
 CHECK_TEST(speeds)
 {
     test_slow();
+    test_stragglers();
     test_deal();
     test_placements();
     return check_end();

@@ -2,7 +2,7 @@
  * not verify. */
 #include "core/base/file.h"
 #include "core/base/json_lines.h"
-#include "core/plan/plan.h"
+#include "core/plan/plan_set.h"
 #include "tests/check.h"
 
 #include <unistd.h>
@@ -176,6 +176,64 @@ static void test_round_trip(void)
     unlink(path);
 }
 
+/* Two plans that differ in their workers, and three workers left out. */
+static struct ghp_plan_set make_set(void)
+{
+    struct ghp_plan_set set = {.n = 2, .n_left_out = 1};
+
+    set.plans[0] = make_plan();
+    set.plans[1] = make_plan();
+    set.plans[1].problem.workers = 2;
+    set.plans[1].groups = 1;
+    set.left_out[0].workers = 3;
+    set.left_out[0].reason = copy_text("3 do not divide 16");
+    return set;
+}
+
+static void test_set(void)
+{
+    struct ghp_plan_set set = make_set(), again;
+    struct ghp_plan one;
+    char path[] = "/tmp/ghp-plan-XXXXXX";
+    int fd = mkstemp(path);
+
+    CHECK_STATUS(ghp_plan_set_save(path, &set), GHP_OK);
+    CHECK_STATUS(ghp_plan_set_load(path, &again), GHP_OK);
+    CHECK_EQ(again.n, 2);
+    CHECK_EQ(again.plans[0].problem.workers, 4);
+    CHECK_EQ(again.plans[1].problem.workers, 2);
+    CHECK_EQ(again.n_left_out, 1);
+    CHECK_TEXT(again.left_out[0].reason, "3 do not divide 16");
+    ghp_plan_set_release(&again);
+    CHECK_STATUS(ghp_plan_load_for(path, 2, &one), GHP_OK);
+    CHECK_EQ(one.problem.workers, 2);
+    ghp_plan_release(&one);
+    CHECK_STATUS(ghp_plan_load_for(path, 3, &one), GHP_ERR_INPUT);
+    CHECK_MESSAGE("3 do not divide 16");
+    CHECK_STATUS(ghp_plan_load_for(path, 8, &one), GHP_ERR_INPUT);
+    CHECK_MESSAGE("but for 4, 2");
+    CHECK_STATUS(ghp_plan_load(path, &one), GHP_ERR_FORMAT);
+    /* not one training, not in order */
+    set.plans[1].clip_norm = 1;
+    CHECK_STATUS(ghp_plan_set_save(path, &set), GHP_OK);
+    CHECK_STATUS(ghp_plan_set_load(path, &again), GHP_ERR_INPUT);
+    CHECK_MESSAGE("clip");
+    set.plans[1].clip_norm = 0;
+    set.plans[0].problem.workers = 2;
+    set.plans[0].groups = 1;
+    CHECK_STATUS(ghp_plan_set_save(path, &set), GHP_OK);
+    CHECK_STATUS(ghp_plan_set_load(path, &again), GHP_ERR_INPUT);
+    CHECK_MESSAGE("from the most workers");
+    /* a file of one plan is a set of one, whoever asks */
+    CHECK_STATUS(ghp_plan_save(path, &set.plans[0]), GHP_OK);
+    CHECK_STATUS(ghp_plan_load_for(path, 8, &one), GHP_OK);
+    CHECK_EQ(one.problem.workers, 2);
+    ghp_plan_release(&one);
+    ghp_plan_set_release(&set);
+    close(fd);
+    unlink(path);
+}
+
 struct edit {
     const char *from, *to, *message;
     bool loads; /* verify refuses it, not load */
@@ -294,6 +352,7 @@ static void test_verify(void)
 CHECK_TEST(plan)
 {
     test_round_trip();
+    test_set();
     test_edits();
     test_verify();
     return check_end();

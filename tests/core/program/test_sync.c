@@ -1,6 +1,10 @@
 /* tests/core/program/test_sync.c - synchronisers as texts; what is refused where workers' weights differ, by name; and
  * the program that averages: each average behind the updates of its bucket and before their layers, bytes of an
- * all-reduce in every so many steps, all of the weights and statistics once. One worker averages nothing. */
+ * all-reduce in every so many steps, all of the weights and statistics once. One worker averages nothing.
+ *
+ * Of servers: each bucket is pushed once and pulled once, in cuts that are all of it together; a worker has no moments
+ * and updates nothing of it; a server has its cut of the weights, one moment of it and room for each worker's gradients,
+ * and updates a bucket after its push and before its pull. */
 #include "core/program/lower.h"
 #include "tests/check.h"
 
@@ -9,16 +13,21 @@
 
 static struct ghp_sync local(int period)
 {
-    return (struct ghp_sync){&ghp_sync_local, period};
+    return (struct ghp_sync){.ops = &ghp_sync_local, .argument = period};
+}
+
+static struct ghp_sync bsp(int servers)
+{
+    return (struct ghp_sync){.ops = &ghp_sync_bsp, .servers = servers};
 }
 
 static void check_texts(void)
 {
-    static const char *const good[] = {"allreduce", "sharded", "local:1", "local:8",
-                                       "local:1048576"};
+    static const char *const good[] = {"allreduce", "sharded",       "local:1",
+                                       "local:8",   "local:1048576", "bsp"};
     static const char *const bad[] = {
-        "",         "auto",     "local",         "local:", "local:0",   "local:x",
-        "local:8x", "local:-1", "local:1048577", "loca:8", "sharded:2", "allreduce:"};
+        "",         "auto",          "local",  "local:",    "local:0",    "local:x", "local:8x",
+        "local:-1", "local:1048577", "loca:8", "sharded:2", "allreduce:", "bsp:2"};
     char text[GHP_SYNC_TEXT_BYTES];
     struct ghp_sync sync;
 
@@ -30,6 +39,7 @@ static void check_texts(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK_STATUS(ghp_sync_parse(bad[i], &sync), GHP_ERR_INPUT);
     CHECK_EQ(ghp_sync_staleness(local(8)), 7);
+    CHECK_NEAR(ghp_sync_mean_staleness(local(8)), 3.5, 0);
     CHECK(ghp_sync_same((struct ghp_sync){0}, ghp_sync_at(0)) &&
           !ghp_sync_same(local(1), local(2)));
 }
@@ -71,12 +81,13 @@ static void close(struct lowered *l)
 }
 
 /* Each with the word that its message has to have. */
-static void check_refusals(void)
+static void check_refusals(struct ghp_sync sync)
 {
     struct ghp_staging staging = {.micro_batches = 2};
     struct lowered l;
 
     open(GHP_SOURCE_DIR "/models/small-resnet.json", 2, &l);
+    l.how.sync = sync;
     l.how.clips = true;
     CHECK_STATUS(lower(&l), GHP_ERR_INPUT);
     CHECK(strstr(ghp_status_message(), "--clip-norm") != NULL);
@@ -154,12 +165,96 @@ static void check_program(const char *path)
     close(&l);
 }
 
+/* ---- servers ---- */
+
+static int count(const struct ghp_program *program, enum ghp_buffer_kind kind)
+{
+    int n = 0;
+
+    for (int i = 0; i < program->n_buffers; i++)
+        n += program->buffers[i].buffer_kind == kind;
+    return n;
+}
+
+static const struct ghp_instr *find(const struct ghp_program *program, enum ghp_instr_kind kind,
+                                    int bucket, int *at)
+{
+    const struct ghp_instr *found = NULL;
+
+    for (int i = 0; i < program->n_instrs; i++) {
+        if (program->instrs[i].kind != kind || program->instrs[i].bucket != bucket) continue;
+        CHECK(found == NULL);
+        found = &program->instrs[i];
+        *at = i;
+    }
+    return found;
+}
+
+static void check_bucket(const struct lowered *l, const struct ghp_program *server, int b)
+{
+    const struct ghp_bucket *bucket = &l->program.buckets[b], *cut = &server->buckets[b];
+    int update = -1, push = -1, pull = -1, wait = -1, unused;
+
+    CHECK_EQ(cut->strip_bytes, bucket->cut_bytes);
+    CHECK_EQ(bucket->cut_bytes * l->how.sync.servers, bucket->bytes);
+    CHECK(find(&l->program, GHP_INSTR_UPDATE, b, &unused) == NULL);
+    if (!CHECK(find(&l->program, GHP_INSTR_PUSH, b, &push) != NULL &&
+               find(&l->program, GHP_INSTR_PULL, b, &pull) != NULL))
+        return;
+    CHECK_EQ(ghp_instr_sent_bytes(&l->program.instrs[push]), bucket->bytes);
+    CHECK(pull < push);
+    for (int i = 0; i < l->program.n_instrs; i++)
+        if (l->program.instrs[i].after == pull) wait = i;
+    CHECK(wait > pull && l->program.instrs[wait].layer == l->program.instrs[pull].layer);
+    if (!CHECK(find(server, GHP_INSTR_UPDATE, b, &update) != NULL &&
+               find(server, GHP_INSTR_PUSH, b, &push) != NULL &&
+               find(server, GHP_INSTR_PULL, b, &pull) != NULL))
+        return;
+    CHECK(server->instrs[update].wait == push && update < pull && pull < push);
+    CHECK_EQ(ghp_instr_sent_bytes(&server->instrs[pull]),
+             l->how.problem.workers * bucket->cut_bytes);
+    CHECK_EQ(server->buffers[cut->buffer].bytes, l->how.problem.workers * bucket->cut_bytes);
+    CHECK_EQ(server->buffers[cut->weight_strip].bytes, bucket->cut_bytes);
+    CHECK_EQ(server->buffers[cut->moment[0]].bytes, bucket->cut_bytes);
+}
+
+static void check_servers(const char *path, int workers, int servers)
+{
+    struct ghp_program server;
+    int64_t cuts = 0;
+    int served = 0;
+    struct lowered l;
+
+    open(path, workers, &l);
+    l.how.sync = bsp(servers);
+    CHECK_STATUS(lower(&l), GHP_OK);
+    CHECK_STATUS(ghp_program_check(&l.program), GHP_OK);
+    CHECK_STATUS(ghp_lower_server(&l.how, l.splits, servers - 1, &server), GHP_OK);
+    CHECK_STATUS(ghp_program_check(&server), GHP_OK);
+    CHECK_EQ(server.rank, workers + servers - 1);
+    for (int b = 0; b < l.program.n_buckets; b++) {
+        if (l.program.buckets[b].cut_bytes == 0) continue;
+        check_bucket(&l, &server, b);
+        cuts += l.program.buckets[b].cut_bytes;
+        served++;
+    }
+    CHECK_EQ(server.n_instrs, 3 * served);
+    CHECK_EQ(server.peak_bytes, (workers + 2) * cuts);
+    CHECK(count(&l.program, GHP_BUFFER_MOMENT) == 0 || l.program.n_buckets > served);
+    ghp_program_release(&server);
+    close(&l);
+}
+
 CHECK_TEST(sync)
 {
     (void)argc, (void)argv;
     check_texts();
-    check_refusals();
+    check_refusals(local(4));
+    check_refusals(bsp(1));
     check_program(GHP_SOURCE_DIR "/models/lenet5.json");
     check_program(GHP_SOURCE_DIR "/models/small-resnet.json");
+    check_servers(GHP_SOURCE_DIR "/models/lenet5.json", 3, 2);
+    check_servers(GHP_SOURCE_DIR "/models/lenet5.json", 1, 1);
+    check_servers(GHP_SOURCE_DIR "/models/small-resnet.json", 2, 3);
     return check_end();
 }

@@ -44,8 +44,8 @@ static void check_gradients(struct bench *b, const struct bench *exact,
                  GHP_OK);
     if (!CHECK(v.gradient_difference <= limit))
         for (int i = 0; i < v.n && transport->control->rank == 0; i++)
-            fprintf(stderr, "    %s: %s %.3g\n", name, v.verdicts[i].name,
-                    v.verdicts[i].gradient_difference);
+            fprintf(stderr, "    %s: %s %.3g\n", name, v.differences[i].name,
+                    v.differences[i].gradient_difference);
     differs = differs || (v.gradient_difference > 0 && b != exact);
     CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
     CHECK_EQ(different, -1);

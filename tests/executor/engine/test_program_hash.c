@@ -5,9 +5,11 @@
  * groups, splits, stages, micro-batches, shares of the samples, recomputed layers, bucket sizes, synchronisers, memory
  * formats, precisions and numerics, with fused kernels and without. Each drawn one is also saved and loaded, stands up
  * to what `ghp-inspect --verify` asks of it, and trains a step like one worker, as `ghp-run --verify 1` asks of it.
- * So does tensor with sequence parallelism, in double. */
+ * So does tensor with sequence parallelism, in double. Of plans with servers a server opens the program that is costed,
+ * too. */
 #include "core/base/hash.h"
 #include "core/plan/plan.h"
+#include "executor/engine/server.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
@@ -447,6 +449,57 @@ static void check_uneven(struct ghp_comm *world)
     }
 }
 
+/* By servers, of which each opens its own program; rank 0 looks at all. */
+static void check_served(const char *network, int workers, int servers)
+{
+    const struct bench_numbers numbers = {
+        .ops = ghp_backend_find("onednn"), .element_bytes = 4, .batch = BATCH};
+    struct ghp_plan plan = {.problem = {workers, BATCH},
+                            .groups = workers,
+                            .group_size = 1,
+                            .strategy = GHP_STRATEGY_DATA,
+                            .bucket_bytes = 20000,
+                            .sync = {.ops = &ghp_sync_bsp, .servers = servers}};
+    unsigned before = state; /* the other ranks draw nothing here */
+    struct ghp_lowering how;
+    struct ghp_programs costed;
+    struct ghp_worker *worker = NULL;
+    struct ghp_server *server = NULL;
+    struct bench b;
+
+    CHECK_STATUS(bench_open_by(&b, transport, network, numbers), GHP_OK);
+    case_model(network, &plan.model);
+    plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
+    for (int v = 0; v < plan.model.n_layers; v++)
+        plan.splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    init_profile(&plan.profile, 4, false);
+    how = ghp_plan_lowering(&plan, &plan.profile);
+    CHECK_STATUS(ghp_plan_predict(&how, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
+    through_file(&plan);
+    CHECK_EQ(plan.sync.servers, servers);
+    CHECK_STATUS(ghp_plan_verify(&plan, &plan.profile), GHP_OK);
+    how = ghp_plan_lowering(&plan, &plan.profile);
+    CHECK_STATUS(ghp_lower_all(&how, plan.splits, &costed), GHP_OK);
+    b.work.problem = plan.problem;
+    b.work.splits = plan.splits;
+    b.work.sync = plan.sync;
+    b.work.prefetch = plan.profile.prefetch;
+    b.work.rank = 0;
+    if (CHECK_STATUS(ghp_worker_open(&b.exec, &b.work, &worker), GHP_OK))
+        check_hash(&plan, ghp_worker_program(worker));
+    if (CHECK_STATUS(ghp_server_open(&b.exec, &b.work, 0, &server), GHP_OK)) {
+        CHECK(ghp_program_hash(ghp_server_program(server), 1) ==
+              ghp_program_hash(&costed.server, 1));
+        CHECK_EQ(ghp_server_arena(server)->bytes, plan.predicted.server_bytes);
+    }
+    state = before;
+    ghp_server_close(server);
+    ghp_worker_close(worker);
+    ghp_programs_release(&costed);
+    ghp_plan_release(&plan);
+    bench_close(&b);
+}
+
 CHECK_TEST(program_hash)
 {
     static const char *const examples[] = {"data", "ghp", "model", "owt"};
@@ -463,6 +516,9 @@ CHECK_TEST(program_hash)
     check_sequence(world);
     check_remote(world);
     check_uneven(world);
+    for (int i = 0; i < (int)(sizeof networks / sizeof *networks) && transport->control->rank == 0;
+         i++)
+        check_served(networks[i], 1 + i % 4, 1 + i % 3);
     for (int i = 0; i < n; i++)
         check_drawn(world, i);
     CHECK(seen.fused > n && seen.staged > n / 5 && seen.recomputed > n / 5);

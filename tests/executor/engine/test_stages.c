@@ -195,8 +195,8 @@ static void say(const struct bench *b, const struct ghp_staging *s, const struct
                 b->model.layers[s->stage[i].first_layer].name, s->stage[i].grain > 0 ? "*" : "");
     fprintf(stderr, ": e_w %.3g, e_g %.3g\n", v->weight_difference, v->gradient_difference);
     for (int i = 0; i < v->n; i++)
-        fprintf(stderr, "    %s %.3g %.3g\n", v->verdicts[i].name, v->verdicts[i].weight_difference,
-                v->verdicts[i].gradient_difference);
+        fprintf(stderr, "    %s %.3g %.3g\n", v->differences[i].name, v->differences[i].weight_difference,
+                v->differences[i].gradient_difference);
     for (int l = 0; l < b->model.n_layers; l++)
         fprintf(stderr, "%s %s:%d, ", b->model.layers[l].name, ghp_split_kind_name(splits[l].kind),
                 splits[l].tp_size);

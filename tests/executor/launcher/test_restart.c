@@ -1,8 +1,12 @@
 /* tests/executor/launcher/test_restart.c - which plan follows which failure, after which pause, and when it is given
- * up. */
+ * up; which larger one is gone back to, and when that pays. */
+#include "executor/launcher/census.h"
 #include "executor/launcher/restart.h"
 
 #include "tests/check.h"
+
+#include <math.h>
+#include <unistd.h>
 
 static const int workers[] = {4, 3, 2};
 
@@ -49,6 +53,48 @@ static void check_with_count(void)
     CHECK_EQ(ghp_restart_next(&r, true, 1), GHP_RESTART_TOO_FEW_LEFT);
 }
 
+/* Larger than the present one alone; and only where it makes up for the restart. */
+static void check_larger(void)
+{
+    struct ghp_restart r = begun(3);
+
+    CHECK_EQ(ghp_restart_larger(&r, 9), -1);
+    r.plan = 2;
+    CHECK_EQ(ghp_restart_larger(&r, 2), -1);
+    CHECK_EQ(ghp_restart_larger(&r, 3), 1);
+    CHECK_EQ(ghp_restart_larger(&r, 4), 0);
+    CHECK_NEAR(ghp_restart_pays_s(4, 3, 10), 40, 1e-12);
+    CHECK(isinf(ghp_restart_pays_s(3, 3, 10)));
+}
+
+/* Asked when it is time, answered without waiting; what is no number is no answer. */
+static void check_census(void)
+{
+    struct ghp_census census = {.command = "echo 7", .every_s = 0};
+    int left = -1, looks = 0;
+
+    CHECK_STATUS(ghp_census_count(&census, &left), GHP_OK);
+    CHECK_EQ(left, 7);
+    left = -1;
+    while (!ghp_census_look(&census, &left) && looks++ < 1000)
+        usleep(10000);
+    CHECK_EQ(left, 7);
+    census.command = "echo none";
+    for (looks = 0; looks < 20; looks++) {
+        CHECK(!ghp_census_look(&census, &left));
+        usleep(1000);
+    }
+    ghp_census_forget(&census);
+    CHECK_STATUS(ghp_census_count(&census, &left), GHP_ERR_INPUT);
+    CHECK_MESSAGE("prints no number");
+    census = (struct ghp_census){.command = "echo 7", .every_s = 1000};
+    ghp_census_forget(&census);
+    CHECK(!ghp_census_look(&census, &left) && census.out == NULL);
+    census.command = NULL;
+    CHECK_STATUS(ghp_census_count(&census, &left), GHP_OK);
+    CHECK(left == -1 && !ghp_census_look(&census, &left));
+}
+
 CHECK_TEST(restart)
 {
     struct ghp_restart r = begun(1000);
@@ -56,6 +102,8 @@ CHECK_TEST(restart)
     (void)argc, (void)argv;
     check_without_count();
     check_with_count();
+    check_larger();
+    check_census();
     r.failures = 900;
     CHECK_NEAR(ghp_restart_pause_s(&r), 60, 0);
     r.pause_s = 100; /* as asked for, though longer than a minute */

@@ -2,13 +2,16 @@
  *
  * A training that stops half-way under one plan and goes on under another ends where an uninterrupted one does; a
  * checkpoint of another model is refused by the first tensor that differs. A newest checkpoint that is damaged, cut or
- * gone gives way to the one before it; one that cannot be written costs nothing but itself, on every worker. */
+ * gone gives way to the one before it; one that cannot be written costs nothing but itself, on every worker. What a thread
+ * writes beside the training is to the byte what is written between steps, of the step at which it was gathered. */
+#include "core/base/file.h"
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -212,6 +215,74 @@ static void check_unwritten(struct damaged *d, struct ghp_checkpoint_folder *kep
     loads(d, kept, 3);
 }
 
+static uint64_t file_hash(const char *name)
+{
+    uint64_t hash = 0;
+    char path[96], *text;
+    size_t n;
+
+    path_of(name, path);
+    if (!CHECK_STATUS(ghp_file_read(path, &text, &n), GHP_OK)) return 0;
+    hash = ghp_hash(text, n, GHP_HASH_SEED);
+    free(text);
+    return hash;
+}
+
+/* Waits for what is being written, of that step. */
+static void finishes(struct ghp_checkpoint_folder *kept, int64_t step, enum ghp_status status)
+{
+    int64_t found = step;
+
+    CHECK(ghp_checkpoint_under_way(kept) == is_first());
+    if (is_first()) CHECK_STATUS(ghp_checkpoint_finish(kept, &found), status);
+    CHECK_EQ(found, step);
+    CHECK(!ghp_checkpoint_under_way(kept));
+    CHECK_STATUS(ghp_checkpoint_finish(kept, &found), GHP_OK);
+}
+
+/* The weights of step 3 beside the steps 3 to 5, and between steps: one file. A failure on the thread is told, and the
+ * next save works. */
+static void check_beside(struct damaged *d)
+{
+    struct ghp_checkpoint_folder kept = {.path = folder}, between = {.path = folder};
+    struct rlimit before, small = {.rlim_cur = 20000};
+    struct ghp_profile profile = {.copy = {.bandwidth_Bps = 1e9}};
+    struct ghp_checkpoint_prediction predicted;
+    uint64_t want;
+
+    loads(d, &kept, 3);
+    CHECK_STATUS(save(d, &between, 3), GHP_OK);
+    together();
+    want = file_hash("checkpoint.safetensors");
+    together();
+    kept.beside = true;
+    CHECK_STATUS(save(d, &kept, 3), GHP_OK);
+    CHECK_STATUS(bench_steps(&d->bench, d->worker, 3, 5), GHP_OK);
+    finishes(&kept, 3, GHP_OK);
+    together();
+    CHECK(file_hash("checkpoint.safetensors") == want);
+    CHECK(file_hash("checkpoint.previous.safetensors") == want);
+    CHECK_STATUS(ghp_checkpoint_predict(d->worker, &profile, &predicted), GHP_OK);
+    if (is_first()) CHECK_EQ(predicted.image_bytes, kept.cost.image_bytes);
+    CHECK_EQ(predicted.image_bytes, kept.cost.bytes);
+    /* all have all of it: one copy */
+    CHECK(fabs(predicted.gather_s * 1e9 / (double)kept.cost.bytes - 1) < 1e-6);
+    CHECK(predicted.core_s > predicted.gather_s);
+
+    CHECK(getrlimit(RLIMIT_FSIZE, &before) == 0);
+    small.rlim_max = before.rlim_max;
+    if (is_first()) CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    CHECK_STATUS(save(d, &kept, 5), GHP_OK);
+    finishes(&kept, 5, GHP_ERR_IO);
+    if (is_first()) CHECK_MESSAGE("File too large");
+    CHECK(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    loads(d, &kept, 3);
+    CHECK_STATUS(save(d, &kept, 3), GHP_OK);
+    finishes(&kept, 3, GHP_OK);
+    loads(d, &kept, 3);
+    ghp_checkpoint_release(&kept);
+}
+
 static void check_damage(void)
 {
     struct ghp_checkpoint_folder kept = {.path = folder};
@@ -229,6 +300,7 @@ static void check_damage(void)
         if (step < 3) CHECK_STATUS(save(&d, &kept, step), GHP_OK);
     }
     check_unwritten(&d, &kept);
+    check_beside(&d);
     for (int how = FLIP; how <= REMOVE; how++) {
         kept = (struct ghp_checkpoint_folder){.path = folder};
         ghp_worker_close(d.worker);

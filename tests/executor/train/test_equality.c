@@ -65,8 +65,8 @@ static void check_splits(struct bench *b, const struct ghp_split *splits, const 
         fprintf(stderr, "%s by '%s' on %s, %d workers: e_w %.3g, e_g %.3g\n", b->model.name, name,
                 b->exec.backend_ops->name, workers, v.weight_difference, v.gradient_difference);
         for (int i = 0; i < v.n && transport->control->rank == 0; i++)
-            fprintf(stderr, "    %s %.3g %.3g\n", v.verdicts[i].name,
-                    v.verdicts[i].weight_difference, v.verdicts[i].gradient_difference);
+            fprintf(stderr, "    %s %.3g %.3g\n", v.differences[i].name,
+                    v.differences[i].weight_difference, v.differences[i].gradient_difference);
     }
     ghp_verification_release(&v);
     train(b, splits, &v, &second);

@@ -18,7 +18,8 @@
 
 #include <unistd.h>
 
-static const struct ghp_sync sharded = {&ghp_sync_sharded, 0}, whole = {&ghp_sync_allreduce, 0};
+static const struct ghp_sync sharded = {.ops = &ghp_sync_sharded},
+                             whole = {.ops = &ghp_sync_allreduce};
 static struct ghp_transport *transport;
 static int workers;
 static char folder[BENCH_FOLDER];
@@ -296,7 +297,7 @@ static void check_resumptions(struct ghp_comm *world)
 
 static struct ghp_sync local(int period)
 {
-    return (struct ghp_sync){&ghp_sync_local, period};
+    return (struct ghp_sync){.ops = &ghp_sync_local, .argument = period};
 }
 
 /* Trains by the period, and compares with what one process makes of the same. */

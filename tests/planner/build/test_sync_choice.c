@@ -10,8 +10,8 @@
 
 static const char model_path[] = GHP_SOURCE_DIR "/models/vgg-a-32.json";
 
-static const struct ghp_sync allreduce = {&ghp_sync_allreduce, 0},
-                             strip_update = {&ghp_sync_sharded, 0};
+static const struct ghp_sync allreduce = {.ops = &ghp_sync_allreduce},
+                             strip_update = {.ops = &ghp_sync_sharded};
 
 static struct ghp_plan_request request_of(const struct ghp_profile *profile, struct ghp_sync sync)
 {

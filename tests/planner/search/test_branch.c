@@ -1,5 +1,6 @@
 /* tests/planner/search/test_branch.c - branch and bound judges each plan once, also where all plans have one hash: it
- * still finds the fastest of all combinations, and looks at as many plans as with its own hash. */
+ * still finds the fastest of all combinations, and looks at as many plans as with its own hash. A node's domain, packed
+ * and unpacked over another, has the same choices, and the same pairs of them. */
 #include "core/plan/plan.h"
 #include "core/base/clock.h"
 #include "planner/search/search.h"
@@ -82,8 +83,63 @@ static void test_search(uint64_t seed)
     random_case_release(&c);
 }
 
+/* Flags drawn by chance; of each layer at least the first choice is in play. */
+static void draw_domain(uint64_t seed, struct ghp_domain *domain)
+{
+    const struct ghp_instance *in = domain->instance;
+    struct random_source random = {.state = seed};
+
+    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+        domain->choice[i] = random_below(&random, 2) == 0;
+    for (int v = 0; v < in->n_layers; ++v)
+        domain->choice[in->first_choice[v]] = 1;
+    for (int i = 0; i < in->first_pair[in->n_edges]; ++i)
+        domain->pair[i] = random_below(&random, 2) == 0;
+}
+
+static bool pair_in_play(const struct ghp_domain *domain, int e, int i, int j)
+{
+    const struct ghp_instance *in = domain->instance;
+
+    return domain->choice[in->first_choice[in->edges[e].from] + i] &&
+           domain->choice[in->first_choice[in->edges[e].to] + j] &&
+           domain->pair[in->first_pair[e] + i * in->n_choices[in->edges[e].to] + j];
+}
+
+static void test_packed(uint64_t seed)
+{
+    struct ghp_domain domain = {0}, again = {0};
+    unsigned char *packed = NULL;
+    struct random_case c;
+    struct ghp_instance in;
+
+    if (!CHECK_STATUS(random_case_make(5000 + seed, 500, &c), GHP_OK)) return;
+    struct ghp_plan shell = {.model = c.model, .problem = c.problem};
+    struct ghp_lowering how = ghp_plan_lowering(&shell, &c.profile);
+    if (!CHECK_STATUS(ghp_instance_init(&how, &c.profile, c.problem.workers, &in), GHP_OK)) return;
+    CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
+    CHECK_STATUS(ghp_domain_init(&in, &again), GHP_OK);
+    draw_domain(2 * seed, &domain);
+    draw_domain(2 * seed + 1, &again);
+    CHECK_STATUS(ghp_domain_pack(&domain, &packed), GHP_OK);
+    ghp_domain_unpack(packed, &again);
+    for (int i = 0; i < in.first_choice[in.n_layers]; ++i)
+        CHECK_EQ(again.choice[i], domain.choice[i]);
+    for (int e = 0; e < in.n_edges; ++e)
+        for (int i = 0; i < in.n_choices[in.edges[e].from]; ++i)
+            for (int j = 0; j < in.n_choices[in.edges[e].to]; ++j)
+                CHECK(pair_in_play(&again, e, i, j) == pair_in_play(&domain, e, i, j));
+    free(packed);
+    ghp_domain_release(&domain);
+    ghp_domain_release(&again);
+    ghp_instance_release(&in);
+    random_case_release(&c);
+}
+
 CHECK_TEST(branch)
 {
+    for (uint64_t seed = 0; seed < 8; ++seed)
+        test_packed(seed);
     for (uint64_t seed = 0; seed < CASES; ++seed)
         test_search(seed);
     return check_end();

@@ -169,20 +169,35 @@ static void check_case(const struct ghp_instance *in, struct random_source *s, i
     free(block);
 }
 
+#define CHAINS(branches, joined)                                                                   \
+    "{\"format\": \"ghp.model/1\", \"name\": \"chains\", \"input\": {\"channels\": 4}, "           \
+    "\"layers\": ["                                                                                \
+    "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 4, \"bias\": false}," branches           \
+    "{\"name\": \"join\", \"op\": \"concat\", \"inputs\": [" joined "]},"                          \
+    "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}"
+
 /* Three chains of two, one and one layers between two layers, as those of queries, keys and values. */
-static void check_chains(void)
+static const char chains[] =
+    CHAINS("{\"name\": \"q\", \"op\": \"linear\", \"features\": 4, \"bias\": false},"
+           "{\"name\": \"q2\", \"op\": \"relu\"},"
+           "{\"name\": \"k\", \"op\": \"linear\", \"features\": 4, \"bias\": false, \"inputs\": "
+           "[\"fc\"]},"
+           "{\"name\": \"v\", \"op\": \"relu\", \"inputs\": [\"fc\"]},",
+           "\"q2\", \"k\", \"v\", \"fc\"");
+
+/* Three branches, of which the second forks again and reaches the join by three edges. */
+static const char forked[] =
+    CHAINS("{\"name\": \"a\", \"op\": \"relu\"},"
+           "{\"name\": \"b\", \"op\": \"linear\", \"features\": 4, \"bias\": false, \"inputs\": "
+           "[\"fc\"]},"
+           "{\"name\": \"b1\", \"op\": \"relu\"},"
+           "{\"name\": \"b2\", \"op\": \"linear\", \"features\": 2, \"bias\": false, \"inputs\": "
+           "[\"b\"]},"
+           "{\"name\": \"c\", \"op\": \"relu\", \"inputs\": [\"fc\"]},",
+           "\"a\", \"b1\", \"b2\", \"b\", \"c\"");
+
+static void check_folded(const char *text, int folds)
 {
-    static const char text[] =
-        "{\"format\": \"ghp.model/1\", \"name\": \"chains\", \"input\": {\"channels\": 4}, "
-        "\"layers\": ["
-        "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 4, \"bias\": false},"
-        "{\"name\": \"q\", \"op\": \"linear\", \"features\": 4, \"bias\": false},"
-        "{\"name\": \"q2\", \"op\": \"relu\"},"
-        "{\"name\": \"k\", \"op\": \"linear\", \"features\": 4, \"bias\": false, \"inputs\": "
-        "[\"fc\"]},"
-        "{\"name\": \"v\", \"op\": \"relu\", \"inputs\": [\"fc\"]},"
-        "{\"name\": \"join\", \"op\": \"concat\", \"inputs\": [\"q2\", \"k\", \"v\", \"fc\"]},"
-        "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}";
     struct ghp_profile profile;
     struct ghp_model model;
     struct ghp_instance in;
@@ -195,7 +210,7 @@ static void check_chains(void)
         for (uint64_t seed = 0; seed < (uint64_t)check_cases(40); ++seed) {
             struct random_source s = {.state = 5000 + seed};
 
-            check_case(&in, &s, 4);
+            check_case(&in, &s, folds);
         }
     ghp_instance_release(&in);
     ghp_profile_release(&profile);
@@ -217,6 +232,7 @@ CHECK_TEST(frontier)
         ghp_instance_release(&in);
         random_case_release(&c);
     }
-    check_chains();
+    check_folded(chains, 4);
+    check_folded(forked, 5);
     return check_end();
 }

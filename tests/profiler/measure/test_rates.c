@@ -1,5 +1,6 @@
 /* tests/profiler/measure/test_rates.c - the line through two timings, and rates and slowdowns of a machine that is
  * there. ghp-test: np=2 np_full=1 timeout=120 */
+#include "profiler/measure/arrival.h"
 #include "profiler/measure/overlap.h"
 #include "profiler/measure/speed_probe.h"
 #include "profiler/measure/rates.h"
@@ -80,6 +81,10 @@ static void test_overlap(void)
     CHECK(overlap.queueing_delay_s >= 0 && overlap.queueing_delay_s < 10);
     if (m.size == 1)
         CHECK_NEAR(overlap.compute + overlap.comm + overlap.link + overlap.queueing_delay_s, 3, 0);
+    CHECK_STATUS(ghp_measure_arrival(&m, twice, 2, &overlap), GHP_OK);
+    CHECK(overlap.arrival_delay_s >= 0 && overlap.arrival_delay_s < 10);
+    CHECK(overlap.launch_delay_s >= 0 && overlap.launch_delay_s < 10);
+    if (m.size == 1) CHECK_NEAR(overlap.arrival_delay_s + overlap.launch_delay_s, 0, 0);
     ghp_opbench_close(bench);
 }
 

@@ -1,6 +1,6 @@
 /* tests/profiler/run/test_memory_formats.c - in which pairs of formats operations are measured: those of
  * layers split by channels too, wherever their slices are whole blocks; nothing beside a local response norm; nothing
- * without a choice. */
+ * without a choice; a tied layer by what goes with its owner's split. */
 #include "profiler/run/run_private.h"
 #include "tests/check.h"
 
@@ -19,6 +19,14 @@ static const char text[] =
     "{\"name\": \"flat\", \"op\": \"flatten\"},\n"
     "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 16},\n"
     "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}\n";
+
+static const char tied_text[] = "{\"format\": \"ghp.model/1\", \"name\": \"tied\", "
+                                "\"input\": {\"vocabulary\": 64, \"positions\": 4}, \"layers\": [\n"
+                                "{\"name\": \"table\", \"op\": \"embedding\", \"channels\": 32},\n"
+                                "{\"name\": \"fc\", \"op\": \"linear\", \"features\": 32},\n"
+                                "{\"name\": \"head\", \"op\": \"linear\", \"features\": 64, "
+                                "\"bias\": false, \"tied\": \"table\"},\n"
+                                "{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}\n";
 
 enum { WORKERS = 8 };
 
@@ -91,6 +99,12 @@ static void look_fast(const struct ghp_worklist *worklist)
     CHECK_TEXT(pairs(worklist, GHP_OP_LINEAR, 768, 16), "--");
 }
 
+static void look_tied(const struct ghp_worklist *worklist)
+{
+    CHECK_TEXT(pairs(worklist, GHP_OP_LINEAR, 32, 64), "--");
+    CHECK_TEXT(pairs(worklist, GHP_OP_LINEAR, 32, 8), "--"); /* out:8 */
+}
+
 /* Direct algorithms are as quick on plain tensors. */
 static void look_exact(const struct ghp_worklist *worklist)
 {
@@ -104,6 +118,9 @@ CHECK_TEST(memory_formats)
     CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK);
     check(false, look_fast);
     check(true, look_exact);
+    ghp_model_release(&model);
+    CHECK_STATUS(ghp_model_parse(tied_text, "tied", &model), GHP_OK);
+    check(false, look_tied);
     ghp_model_release(&model);
     return check_end();
 }

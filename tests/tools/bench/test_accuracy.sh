@@ -1,6 +1,7 @@
 #!/bin/bash
 # ghp-test: timeout=60 label=script
-# What ghp-lab-report makes of comparisons: errors, their summary, regret by the interval's lower end; bad input.
+# What ghp-lab-report makes of comparisons: errors, their summary, regret by the interval's lower end; crossovers; bad
+# input.
 set -u
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -62,6 +63,21 @@ refused 1 'no plans' "$work/4x1@1gbit/empty"
 comparison 2 data:data:0.18:0.2:2:1.9:2.1 >"$work/4x1@1gbit/empty/all.json"
 cp "$work/4x1@1gbit/empty/all.json" "$work/4x1@1gbit/empty/pairs.json"
 refused 1 'not the first' "$work/4x1@1gbit/empty"
+
+# crossovers: data parallelism less the plan is 0.3 s at 64 samples of 4 tokens, -0.1 s at 128: 0 between them
+for b in 1 2; do
+    mkdir -p "$work/wide/net-b$b"
+    echo '{"model": {"input": {"positions": 4}}}' >"$work/wide/net-b$b/data.plan.json"
+done
+comparison 4 data:data:0.5:0.5:1:1:1 split:given:0.3:0.2:1:1:1 >"$work/wide/net-b1/all.json"
+comparison 4 data:data:0.6:0.6:1:1:1 split:given:0.5:0.7:1:1:1 >"$work/wide/net-b2/all.json"
+sed -i 's/"global_batch": 64/"global_batch": 128/' "$work/wide/net-b2/all.json"
+"$GHP_SOURCE/bench/lab/crossover" "$work/wide" split >"$work/out" || fail "no crossover"
+grep -q '^# predicted: by data from ~768 tokens a step on$' "$work/out" || fail "extrapolated: $(cat "$work/out")"
+grep -q '^# measured: by data from 448 tokens a step on$' "$work/out" || fail "enclosed: $(cat "$work/out")"
+"$GHP_SOURCE/bench/lab/crossover" "$work/wide" other >"$work/out" 2>"$work/err" && fail "a plan that is not there"
+grep -q "have plan 'other'" "$work/err" || fail "message: $(cat "$work/err")"
+
 bash -n "$GHP_SOURCE/bench/lab/accuracy" || fail "bench/lab/accuracy does not parse"
 (cd "$GHP_SOURCE" && bench/lab/accuracy --nonsense 2>/dev/null)
 [ $? -eq 2 ] || fail "an unknown option of bench/lab/accuracy"

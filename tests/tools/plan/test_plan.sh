@@ -62,6 +62,52 @@ plan "${vgg[@]}" --precision double --json >two
 python3 -c "import json; a, b = json.load(open('two')), json.load(open('one')); assert a['predicted']['peak_bytes'] > 1.5 * b['predicted']['peak_bytes']" ||
     fail "--precision double"
 
+# every synchroniser beside the plan that auto makes, which is the one written; a slow worker
+plan "${vgg[@]}" --sync all --straggler 3:2 -o all.json >table
+for word in '^allreduce *ghp .* chosen$' '^allreduce *data ' '^sharded *' '^local:8 *data ' '# slowed: worker 3 takes 2 times' '# all.json has the plan'; do
+    grep -q "$word" table || fail "--sync all has no '$word'"
+done
+plan "${vgg[@]}" --sync all --clip-norm 1 | grep -q '# no local:2, data: .*--clip-norm' || fail "--sync all does not say who is refused"
+plan "${vgg[@]}" --sync all --straggler 3:2 --json >one
+python3 - <<'PY' || fail "--sync all is not as promised"
+import json
+best, all = json.load(open("best.json")), json.load(open("all.json"))
+assert best["predicted"] == all["predicted"] and best["splits"] == all["splits"]
+rows = json.load(open("one"))["schemes"]
+(chosen,) = [r for r in rows if r["feasible"] and r["chosen"]]
+assert chosen["predicted"] == best["predicted"]
+local = {r["sync"]: r for r in rows}["local:8"]
+assert local["staleness"] == {"max": 7, "mean": 3.5}
+for r in rows:
+    alone, compute = r["predicted"]["predicted_step_s"], r["predicted"]["compute_s"]
+    assert alone < r["slowed"]["predicted_step_s"] <= alone + compute * (1 + 1e-9)
+    assert abs(r["samples_per_s"] * alone - 1024) < 1e-6
+PY
+plan "${vgg[@]}" --straggler 3:2 >table
+grep -q '^conv13 ' table && grep -q '^allreduce *OWT ' table || fail "--straggler without its baselines"
+
+# a profile that was measured for another network: the error of its rates is the prediction's
+python3 - <<'PY'
+import json
+p = json.load(open("law.json"))
+p["analytic"]["spread"] = p["analytic"]["comm_spread"] = 0.5
+p["operations"] = [{"key": "bias n1 c3 h5 w5", "pass": "forward", "mean_s": 1e-3, "spread": 0, "source": "measured", "scratch_bytes": 0, "algorithm": ""}]
+json.dump(p, open("foreign.json", "w"))
+PY
+foreign=("$models/vgg16.json" --profile foreign.json --workers 16 --batch 1024)
+plan "${foreign[@]}" --analytic --strategy data --json >one
+python3 -c "import json; p = json.load(open('one'))['predicted']; e = p['error_s'] / (p['compute_s'] + p['comm_s']); assert abs(e - 0.25) < 1e-6, e" ||
+    fail "the error of a law is not the prediction's"
+
+# a profile that was disturbed: its share of the step is the prediction's error
+python3 -c "import json; p = json.load(open('law.json')); p['disturbed'] = 0.07; json.dump(p, open('foreign.json', 'w'))"
+plan "${foreign[@]}" --strategy data -o again.json >table
+grep -q '^# the machine was disturbed while it was profiled: 7 %' table || fail "a disturbed profile is not said"
+python3 -c "import json; p = json.load(open('again.json'))['predicted']; assert abs(p['error_s'] / p['predicted_step_s'] - 0.07) < 1e-6, p" ||
+    fail "what is doubtful is not in the error"
+"$GHP_BIN/ghp-inspect" again.json --verify >/dev/null || fail "a plan by a disturbed profile does not verify"
+python3 -c "import json; p = json.load(open('foreign.json')); p['operations'] = [{'key': 'bias n1 c3 h5 w5', 'pass': 'forward', 'mean_s': 1e-3, 'spread': 0, 'source': 'measured', 'scratch_bytes': 0, 'algorithm': ''}]; json.dump(p, open('foreign.json', 'w'))"
+
 # refusals: exit code, what stderr says, nothing on stdout, nothing written
 refused() {
     local code=$1 text=$2 got=0
@@ -79,7 +125,35 @@ refused 2 'fc9' "${vgg[@]}" --force 'fc9=data'
 refused 2 'use one of' "${vgg[@]}" --force 'conv1=in:2'
 refused 2 'divisor of 16' "${vgg[@]}" --groups 3
 refused 2 'bucket-cap' "${vgg[@]}" --bucket-cap some
+refused 2 'none of 16 workers' "${vgg[@]}" --straggler 16:2
+refused 2 'RANK:FACTOR' "${vgg[@]}" --straggler 3
+refused 2 'leave --sweep' "${vgg[@]}" --crossovers --sync all
+refused 1 "knows no operation of 'vgg16'" "${foreign[@]}"
+refused 3 'less than --strict 0.1' "${vgg[@]}" --strict 0.1
 refused 1 'multiple of 16' "$models/vgg16.json" --profile law.json --workers 16 --batch 1000
 refused 1 'nowhere.json' "$models/vgg16.json" --profile nowhere.json --workers 16 --batch 1024
 refused 3 'least' "${vgg[@]}" --memory 100MiB --time-limit 5
 echo "ghp-plan keeps its promises"
+
+# plans for fewer workers in one file: those that divide the batch, the others with the reason
+small=("$models/lenet5.json" --profile small.json --workers 4 --batch 8)
+"$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-5 --model "$models/lenet5.json" -o small.json 2>/dev/null
+plan "${small[@]}" --elastic 3 -o set.json >table 2>noise || fail "--elastic: $(cat noise)"
+"$GHP_BIN/ghp-inspect" set.json >shown || fail "ghp-inspect of a set"
+cmp -s table shown || fail "ghp-plan and ghp-inspect show other sets: $(diff table shown)"
+for word in '^ *4 .*optimal' '^ *2 ' '^ *1 ' '^ *3 *.*not a multiple of 3'; do
+    grep -qE "$word" shown || fail "the set has no '$word': $(cat shown)"
+done
+plan "${small[@]}" -o four.json >/dev/null 2>&1
+python3 - <<'PY' || fail "the set is not as promised"
+import json
+whole, four = json.load(open("set.json")), json.load(open("four.json"))
+assert [p["workers"] for p in whole["plans"]] == [4, 2, 1] and [o["workers"] for o in whole["left_out"]] == [3]
+for plan in (whole["plans"][0], four):
+    plan["certificate"]["search_s"] = 0
+assert whole["plans"][0] == four, "the plan for all workers is another one than alone"
+PY
+plan "${small[@]}" --elastic 3 >/dev/null 2>noise && fail "a set without a file"
+grep -q 'name it with -o' noise || fail "a set without a file: $(cat noise)"
+plan "${small[@]}" --sync local:4 --elastic 1 -o no.json >/dev/null 2>noise && fail "a set of replicas that differ"
+grep -q 'weights differ' noise || fail "a set of replicas that differ: $(cat noise)"

@@ -27,6 +27,16 @@ done
 [ "$(count measured)" = 0 ] || fail "measured $(count measured) again"
 [ "$(count kept)" = "$measured" ] || fail "kept $(count kept) of $measured"
 
+# what was measured is kept for other files; a damaged file of them is named; without them all is measured
+"${run[@]}" 2 "$profile" "${quick[@]}" --json -o other.json >out 2>err || fail "another file: $(cat err)"
+[ "$(count measured)" = "$(grep -c '"algorithm": "fused"' other.json)" ] || fail "measured $(count measured) kept ones"
+kept=("$XDG_CACHE_HOME"/ghp/*.json)
+head -c 1000 "${kept[0]}" >damaged && mv damaged "${kept[0]}"
+"${run[@]}" 2 "$profile" "${quick[@]}" --json -o other.json >out 2>err || fail "a damaged file: $(cat err)"
+grep -q "damaged and made anew: ${kept[0]}" err || fail "no word of the damaged file: $(cat err)"
+"${run[@]}" 2 "$profile" "${quick[@]}" --budget 1 --cache none --json -o third.json >out 2>err || fail "none: $(cat err)"
+[ "$(count measured)" -gt 0 ] || fail "nothing measured without kept measurements"
+
 # another batch is added to what is there
 "${run[@]}" 2 "$profile" "${quick[@]}" --batch 24 --json -o p.json >out 2>err && fail "two --batch accepted"
 "${run[@]}" 2 "$profile" --model "$model" --workers 2 --batch 24 --backend reference --sample 0.001 -o p.json >out \

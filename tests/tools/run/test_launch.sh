@@ -85,18 +85,41 @@ says 'with a checkpoint of [0-9]+: worker [0-9] waited 6 s in .*rank\(s\) .*2' '
 [ "$(value out)" = "$(value whole)" ] || fail "other weights than undisturbed"
 curve metrics.jsonl | cmp -s - whole.curve || fail "other losses than undisturbed: a sample was left out or seen twice"
 
-# one worker fewer from then on. Sums of another order leave differences of some 1e-13 in double; 1e-10 leaves room.
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 4 --batch 12 --strategy data --elastic 1 -o set.json >out 2>&1 ||
+    fail "--elastic: $(cat out)"
+# one worker fewer from then on, by a file of plans. Sums of another order leave differences of some 1e-13 in double; 1e-10 leaves room.
 anew
 echo 4 >left
-launch 4.json 3.json --workers-left 'cat left' --
+launch set.json --workers-left 'cat left' --
 waits 60 lines $((30 + RANDOM % 60)) || fail "the run of four does not train: $(cat err)"
 echo 3 >left
 kill -9 "$(cat pid.3)"
 ends 0 'a lost worker'
-says "3 workers go on by '3.json' from step [1-9]" 'a lost worker'
+says "3 workers go on by 'set.json' from step [1-9]" 'a lost worker'
 losses metrics.jsonl | paste - <(losses whole.jsonl) | awk -v steps=$steps '
     { d = $1 - $2; if (!(d <= 1e-10 && d >= -1e-10)) bad = 1; n++ } END { exit bad || n != steps }' ||
     fail "with one worker fewer: other losses than undisturbed"
+
+# a lost worker comes back: from a file of plans, down to three and up to four again, in order
+if full; then
+    anew
+    sed -i '0,/"predicted_step_s": [-+0-9.e]*/s//"predicted_step_s": 1e-9/' set.json # so that four pay off at once
+    echo 4 >left
+    steps=900 options=(--steps 900 "${options[@]:2}")
+    launch set.json --workers-left 'cat left' --ask-every 0.2 --
+    waits 60 lines 25 || fail "the run of a set does not train: $(cat err)"
+    echo 3 >left
+    kill -9 "$(cat pid.3)"
+    waits 60 grep -q "3 workers go on by 'set.json'" err || fail "three do not go on: $(cat err)"
+    n=$(wc -l <metrics.jsonl)
+    waits 60 lines $((n + 40)) || fail "three do not train: $(cat err)"
+    echo 4 >left
+    ends 0 'a worker that comes back'
+    says '4 workers answer, 3 train' 'a worker that comes back'
+    says "4 workers go on by 'set.json' from step [1-9]" 'a worker that comes back'
+    [ "$(wc -l <metrics.jsonl)" = 900 ] || fail "a worker that comes back: $(wc -l <metrics.jsonl) steps in the metrics"
+    steps=240 options=(--steps 240 "${options[@]:2}")
+fi
 
 # stops in order, goes on
 anew

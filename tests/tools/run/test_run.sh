@@ -36,6 +36,14 @@ run 2 other.json --steps 1 --precision double --backend reference || fail "--pre
 sed '/"program_hash"/d; /^  "\(model\|profile\)_path"/d' auto2.json >silent.json
 run 2 silent.json --steps 1 || fail "a plan without program_hash and paths exits $?"
 
+# steps that a profile of this backend predicted otherwise, and how surely, are said to be so, early and at the end
+sed 's/"backend": "analytic"/"backend": "onednn"/; s/"numerics": "[a-z]*"/"numerics": "fast"/' profile.json |
+    python3 -c "import json, sys; p = json.load(sys.stdin); p['disturbed'] = 1e-4; json.dump(p, open('sure.json', 'w'))"
+"$GHP_BIN/ghp-plan" "$model" --profile sure.json --workers 2 --batch 12 --strategy data -o sure.plan.json >/dev/null 2>&1 || fail "planning surely"
+run 2 sure.plan.json --steps 40 || fail "a run of 40 steps exits $?"
+says err 'steps take .* predicted were .* +- '
+says out "beyond twice the prediction's own error"
+
 # exact runs repeat bit for bit
 run 2 auto2.json --steps 6 --json --numerics exact && first=$(value weights_hash)
 run 2 auto2.json --steps 6 --json --numerics exact && second=$(value weights_hash)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run,ghp-launch
+# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run,ghp-launch,ghp-train
 # tests/tools/together/test_manual.sh - what each tool says of itself: --version with its libraries, the man page and
 # bash's completions, which come from the option table and are installed.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
-for tool in ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch; do
+for tool in ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
     # versions: the tool's own, and of the libraries that it is linked to and no others
     "$GHP_BIN/$tool" --version >version 2>err || fail "$tool --version: $(cat err)"
     grep -qE "^$tool \(ghp\) [0-9]+\.[0-9]+\.[0-9]+$" version || fail "$tool --version: no version of its own"
@@ -77,7 +77,7 @@ grep -q "give man, bash, or none" err || fail "--help=html: $(cat err)"
 # installed where man and bash look
 build=$(dirname "$GHP_BIN")
 if cmake --install "$build" --prefix "$PWD/usr" >log 2>&1; then
-    for tool in ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch; do
+    for tool in ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
         cmp -s "usr/share/man/man1/$tool.1" <("$GHP_BIN/$tool" --help=man) || fail "$tool.1 is not installed as it should be"
         cmp -s "usr/share/bash-completion/completions/$tool" <("$GHP_BIN/$tool" --help=bash) || fail "$tool's completions are not installed"
     done

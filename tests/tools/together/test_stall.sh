@@ -4,6 +4,9 @@
 # compare their weights or end: the run ends within the watchdog's limit and some seconds, and says in which phase, and
 # by which rank. A worker that works alone, as worker 0 does after --verify, is waited for longer than the limit, as
 # long as it lives.
+#
+# With a parameter server: whichever of server and worker stops is named; a signal for the server is not for it, one for
+# a worker ends all in order; a wrong number of ranks is refused; --verify passes while the server has nothing to do.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 limit=4 most=$((limit + 16)) # the launcher needs some seconds to end a job, more on a busy machine
@@ -27,7 +30,7 @@ ended() { ! alive "$1"; }
 # launch ARGS...: a run of three in the background, its mpirun's number in $job
 launch() {
     rm -f pid.*
-    STOPS=${stops:-} mpirun --oversubscribe --bind-to none -n 3 ./rank.sh "$GHP_BIN/ghp-run" plan.json --steps 2 --watchdog $limit "$@" >out 2>err </dev/null &
+    STOPS=${stops:-} mpirun --oversubscribe --bind-to none -n 3 ./rank.sh "$GHP_BIN/ghp-run" "${plan:-plan.json}" --steps "${steps:-2}" --watchdog $limit "$@" >out 2>err </dev/null &
     job=$!
 }
 
@@ -69,6 +72,30 @@ for rank in 0 1; do
 done
 kill -9 "$(cat pid.0)" "$(cat pid.1)" "$(cat pid.2)" 2>/dev/null
 wait $job 2>/dev/null
+
+# ranks 0 and 1 are workers, 2 is a server
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 12 --sync bsp --servers 1 -o servers.json >out 2>&1 || fail "planning for servers: $(cat out)"
+trains() { [ -s metrics.jsonl ] && [ "$(wc -l <metrics.jsonl)" -gt 5 ]; }
+for rank in 2 1; do
+    rm -f metrics.jsonl
+    plan=servers.json steps=1000000 launch --metrics metrics.jsonl
+    waits 30 trains || fail "servers: does not train: $(cat err)"
+    kill -STOP "$(cat pid.$rank)"
+    finish "rank $rank stopped"
+    says "rank $rank stopped" "^ghp-run: .* waited .* (nothing arrived from|not taken by) (rank|worker)\(s\) $rank"
+done
+rm -f metrics.jsonl
+plan=servers.json steps=1000000 launch --metrics metrics.jsonl --checkpoint kept
+waits 30 trains || fail "servers: does not train: $(cat err)"
+kill -TERM "$(cat pid.2)"
+sleep 1
+ended $job && fail "a signal for the server ended the run: $(cat err)"
+kill -TERM "$(cat pid.1)"
+finish "signal for worker 1"
+says "signal for worker 1" "SIGTERM at worker 1: ended after .* --resume goes on"
+mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" servers.json --steps 1 >out 2>err </dev/null && fail "two ranks for two workers and a server"
+says "two ranks" "2 worker\(s\) and 1 server\(s\), but 2 .* -n 3"
+mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" servers.json --verify 3 >out 2>err </dev/null || fail "servers: --verify exits $?: $(cat err)"
 
 # worker 0 trains alone for longer than the limit
 "$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/small-resnet.json" --profile profile.json --workers 2 --batch 32 --strategy data -o alone.json >out 2>&1 || fail "planning"

@@ -1,0 +1,209 @@
+/* core/cost/wanted.c - see core/cost/wanted.h. */
+#include "core/cost/wanted.h"
+
+#include "core/base/json_lines.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "ghp.wanted/1"
+
+enum { MOST_RANKS = 1 << 20 };
+
+#define MOST_SECONDS 1e9
+
+static bool same(const struct ghp_wanted_item *a, const struct ghp_wanted_item *b)
+{
+    if (a->is_comm != b->is_comm) return false;
+    if (!a->is_comm) return a->pass == b->pass && strcmp(a->key, b->key) == 0;
+    return a->op == b->op && a->count == b->count && a->stride == b->stride && a->bytes == b->bytes;
+}
+
+/* Its place in the list; a new one at the end. NULL: no memory. */
+static struct ghp_wanted_item *place_of(struct ghp_wanted *wanted,
+                                        const struct ghp_wanted_item *item)
+{
+    for (int i = 0; i < wanted->n; ++i)
+        if (same(&wanted->items[i], item)) return &wanted->items[i];
+    if (wanted->n == wanted->max) {
+        int max = wanted->max > 0 ? 2 * wanted->max : 64;
+        struct ghp_wanted_item *grown = realloc(wanted->items, (size_t)max * sizeof *grown);
+
+        if (grown == NULL) return NULL;
+        wanted->items = grown;
+        wanted->max = max;
+    }
+    wanted->items[wanted->n] = *item;
+    return &wanted->items[wanted->n++];
+}
+
+static bool is_collective(const struct ghp_instr *instr)
+{
+    return instr->comm != GHP_COMM_NONE && instr->comm != GHP_COMM_TRANSFER &&
+           instr->ranks.count > 1 && instr->bytes > 0;
+}
+
+static enum ghp_status add_instr(struct ghp_wanted *wanted, const struct ghp_profile *profile,
+                                 const struct ghp_instr *instr, int workers)
+{
+    struct ghp_wanted_item item = {.pass = instr->pass}, *place;
+    struct ghp_cost cost;
+
+    if (instr->kind == GHP_INSTR_COMPUTE) {
+        GHP_TRY(ghp_profile_cost(profile, instr, workers, &cost));
+        ghp_local_key(&instr->local, item.key);
+    } else if (is_collective(instr)) {
+        GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, &cost));
+        item.is_comm = true;
+        item.op = instr->comm;
+        item.count = instr->ranks.count;
+        item.stride = instr->ranks.stride;
+        item.bytes = instr->bytes;
+        if (cost.source == GHP_SOURCE_INTERPOLATED) return GHP_OK; /* between two sizes */
+    } else {
+        return GHP_OK;
+    }
+    if (cost.source == GHP_SOURCE_MEASURED || !(cost.seconds > 0)) return GHP_OK;
+    place = place_of(wanted, &item);
+    if (place == NULL) return GHP_NO_MEMORY();
+    place->so_far_s += cost.seconds;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_wanted_add(struct ghp_wanted *wanted, const struct ghp_profile *profile,
+                               const struct ghp_program *programs, int n)
+{
+    for (int i = 0; i < wanted->n; ++i)
+        wanted->items[i].so_far_s = 0;
+    for (int k = 0; k < n; ++k)
+        for (int i = 0; i < programs[k].n_instrs; ++i)
+            GHP_TRY(
+                add_instr(wanted, profile, &programs[k].instrs[i], programs[k].problem.workers));
+    for (int i = 0; i < wanted->n; ++i)
+        if (wanted->items[i].so_far_s > wanted->items[i].seconds)
+            wanted->items[i].seconds = wanted->items[i].so_far_s;
+    return GHP_OK;
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+    const struct ghp_wanted_item *x = a, *y = b;
+
+    if (x->seconds < y->seconds || x->seconds > y->seconds) return x->seconds > y->seconds ? -1 : 1;
+    if (x->is_comm != y->is_comm) return x->is_comm - y->is_comm;
+    if (x->is_comm) return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+    return x->pass != y->pass ? (int)x->pass - (int)y->pass : strcmp(x->key, y->key);
+}
+
+void ghp_wanted_trim(struct ghp_wanted *wanted, double least_s)
+{
+    double dropped_s = 0;
+
+    if (wanted->n > 0) qsort(wanted->items, (size_t)wanted->n, sizeof *wanted->items, by_seconds);
+    while (wanted->n > 0) {
+        dropped_s += GHP_WANTED_LAW_ERROR * wanted->items[wanted->n - 1].seconds;
+        if (dropped_s > least_s) return;
+        --wanted->n;
+    }
+}
+
+void ghp_wanted_release(struct ghp_wanted *wanted)
+{
+    free(wanted->items);
+    *wanted = (struct ghp_wanted){0};
+}
+
+/* ---- the file ---- */
+
+static json_t *item_json(const struct ghp_wanted_item *item)
+{
+    if (!item->is_comm)
+        return json_pack("{s:s, s:s, s:f}", "key", item->key, "pass", ghp_pass_name(item->pass),
+                         "step_s", item->seconds);
+    return json_pack("{s:s, s:i, s:i, s:I, s:f}", "op", ghp_comm_name(item->op), "ranks",
+                     item->count, "stride", item->stride, "bytes", (json_int_t)item->bytes,
+                     "step_s", item->seconds);
+}
+
+enum ghp_status ghp_wanted_save(const char *path, const struct ghp_wanted *wanted)
+{
+    json_t *root = json_object(), *items = json_array();
+    bool failed = root == NULL || items == NULL;
+
+    for (int i = 0; i < wanted->n; ++i)
+        ghp_json_append(items, item_json(&wanted->items[i]), &failed);
+    ghp_json_put(root, "format", json_string(FORMAT), &failed);
+    ghp_json_put(root, "wanted", items, &failed);
+    if (!failed) return ghp_json_lines_save(path, root);
+    json_decref(root);
+    return GHP_NO_MEMORY();
+}
+
+static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_wanted_item *item)
+{
+    static const char *const keys[] = {"op", "ranks", "stride", "bytes", "step_s", NULL};
+    const char *ops[GHP_COMM_COUNT] = {NULL};
+    int64_t count = 0, stride = 0;
+    int op = 0;
+
+    for (int i = 1; i < GHP_COMM_COUNT; ++i)
+        ops[i - 1] = ghp_comm_name((enum ghp_comm_op)i);
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_json_choice(at, "op", ops, &op));
+    GHP_TRY(ghp_json_int(at, "ranks", 2, MOST_RANKS, &count));
+    GHP_TRY(ghp_json_int(at, "stride", 1, MOST_RANKS, &stride));
+    GHP_TRY(ghp_json_int(at, "bytes", 1, INT64_MAX, &item->bytes));
+    item->is_comm = true;
+    item->op = (enum ghp_comm_op)(op + 1);
+    item->count = (int)count;
+    item->stride = (int)stride;
+    return ghp_json_real(at, "step_s", 0, MOST_SECONDS, &item->seconds);
+}
+
+static enum ghp_status read_op(const struct ghp_node *at, struct ghp_wanted_item *item)
+{
+    static const char *const keys[] = {"key", "pass", "step_s", NULL};
+    const char *passes[GHP_PASS_COUNT + 1] = {NULL};
+    int pass = 0;
+
+    for (int i = 0; i < GHP_PASS_COUNT; ++i)
+        passes[i] = ghp_pass_name((enum ghp_pass)i);
+    GHP_TRY(ghp_json_only_keys(at, keys));
+    GHP_TRY(ghp_json_text_n(at, "key", item->key, sizeof item->key));
+    GHP_TRY(ghp_json_choice(at, "pass", passes, &pass));
+    item->pass = (enum ghp_pass)pass;
+    return ghp_json_real(at, "step_s", 0, MOST_SECONDS, &item->seconds);
+}
+
+static enum ghp_status read_items(const struct ghp_node *root, struct ghp_wanted *wanted)
+{
+    static const char *const keys[] = {"format", "wanted", NULL};
+    struct ghp_node array, at;
+    size_t n;
+
+    GHP_TRY(ghp_json_only_keys(root, keys));
+    GHP_TRY(ghp_json_array(root, "wanted", &array, &n));
+    for (size_t i = 0; i < n; ++i) {
+        struct ghp_wanted_item item = {0};
+
+        GHP_TRY(ghp_json_item(&array, i, &at));
+        GHP_TRY(ghp_json_has(&at, "key") ? read_op(&at, &item) : read_comm(&at, &item));
+        if (place_of(wanted, &item) == NULL) return GHP_NO_MEMORY();
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_wanted_load(const char *path, struct ghp_wanted *wanted)
+{
+    struct ghp_json doc;
+    struct ghp_node root;
+    enum ghp_status status;
+
+    *wanted = (struct ghp_wanted){0};
+    GHP_TRY(ghp_json_load(path, FORMAT, &doc));
+    root = ghp_json_root(&doc);
+    status = read_items(&root, wanted);
+    ghp_json_release(&doc);
+    if (status != GHP_OK) ghp_wanted_release(wanted);
+    return status;
+}

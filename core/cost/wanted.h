@@ -1,0 +1,46 @@
+/* core/cost/wanted.h - what plans cost by laws because nobody measured it: ghp-plan names it, ghp-profile measures it.
+ *
+ * `ghp.wanted/1`: operations and collectives, those first that the most seconds of a plan's step hang on. An empty list
+ * says that nothing unmeasured can change which plan is chosen (planner/build/wanted.h).
+ *
+ * Tested  tests/core/cost/test_wanted.c */
+#ifndef GHP_CORE_COST_WANTED_H
+#define GHP_CORE_COST_WANTED_H
+
+#include "core/cost/profile.h"
+
+/* So far seconds by a law are mostly from what is measured, as a share of them: docs/time-model.md 3. */
+#define GHP_WANTED_LAW_ERROR 0.25
+
+struct ghp_wanted_item {
+    bool is_comm;
+    /* an operation */
+    char key[GHP_KEY_BYTES];
+    enum ghp_pass pass;
+    /* a collective */
+    enum ghp_comm_op op;
+    int count, stride;
+    int64_t bytes;
+    double seconds;  /* of a step, in the plan that spends most on it */
+    double so_far_s; /* in the plan that is being added */
+};
+
+struct ghp_wanted {
+    int n, max;
+    struct ghp_wanted_item *items;
+};
+
+/* Adds what a plan's programs are costed by and the profile has by a law.
+ *
+ * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_wanted_add(struct ghp_wanted *wanted, const struct ghp_profile *profile,
+                               const struct ghp_program *programs, int n);
+
+/* Sorts, the most seconds first, and drops the end of which all errors together are at most least_s. */
+void ghp_wanted_trim(struct ghp_wanted *wanted, double least_s);
+
+enum ghp_status ghp_wanted_save(const char *path, const struct ghp_wanted *wanted);
+enum ghp_status ghp_wanted_load(const char *path, struct ghp_wanted *wanted);
+void ghp_wanted_release(struct ghp_wanted *wanted); /* accepts a zeroed one */
+
+#endif

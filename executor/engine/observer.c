@@ -1,0 +1,48 @@
+/* executor/engine/observer.c - see observer.h. */
+#include "executor/engine/observer.h"
+
+#include "core/model/precision.h"
+#include "core/sharding/local.h"
+
+int64_t ghp_observed_elements(const struct ghp_observed *o)
+{
+    return o->at.samples * o->at.positions * o->shape.w * o->at.channels;
+}
+
+/* Where value i lies, in elements. */
+static int64_t place_of(const struct ghp_observed *o, int64_t i)
+{
+    int64_t pixels = o->at.positions * o->shape.w;
+    int64_t channel = i % o->at.channels, pixel = i / o->at.channels % pixels,
+            sample = i / o->at.channels / pixels;
+
+    if (!o->nchw16c) return (sample * pixels + pixel) * o->row + channel;
+    return ((sample * (o->row / GHP_BLOCK_CHANNELS) + channel / GHP_BLOCK_CHANNELS) * pixels +
+            pixel) *
+               GHP_BLOCK_CHANNELS +
+           channel % GHP_BLOCK_CHANNELS;
+}
+
+double ghp_observed_get(const struct ghp_observed *o, int64_t i)
+{
+    int64_t at = place_of(o, i);
+
+    if (o->shape.vocabulary > 0 && !o->gradient) return ((const int32_t *)o->values)[at];
+    if (o->element_bytes == 8) return ((const double *)o->values)[at];
+    if (o->element_bytes == 2) return (double)ghp_bf16_value(((const uint16_t *)o->values)[at]);
+    return (double)((const float *)o->values)[at];
+}
+
+void ghp_observed_set(const struct ghp_observed *o, int64_t i, double value)
+{
+    int64_t at = place_of(o, i);
+
+    if (o->shape.vocabulary > 0 && !o->gradient)
+        ((int32_t *)o->values)[at] = (int32_t)value;
+    else if (o->element_bytes == 8)
+        ((double *)o->values)[at] = value;
+    else if (o->element_bytes == 2)
+        ((uint16_t *)o->values)[at] = ghp_bf16_of((float)value);
+    else
+        ((float *)o->values)[at] = (float)value;
+}

@@ -1,0 +1,459 @@
+/* executor/engine/server.c - see engine/server.h. */
+#include "executor/engine/server.h"
+
+#include "core/model/precision.h"
+#include "executor/platform/backoff.h"
+#include "executor/transport/summands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Many messages are under way at once, on a core of its own or beside a computing worker. */
+static const struct ghp_backoff backoff = {20e-6, 5000, 200000, 4};
+
+struct served {        /* a bucket */
+    int64_t applied;   /* steps */
+    int here, sending; /* workers whose gradients are here; who have not taken the weights */
+    bool *is_awaited, *is_sent; /* a worker: its push is posted; its weights are under way */
+};
+
+struct ghp_server {
+    struct ghp_exec_context exec;
+    struct ghp_work work;
+    int workers, number, running;
+    struct ghp_program program, layout; /* layout: a worker's, where parameters lie in buckets */
+    struct ghp_arena arena;
+    struct ghp_channel *channel;
+    struct ghp_server_word *words; /* a worker: the last one */
+    bool *is_kept;                 /* a worker: its word waits until its step is done */
+    int64_t *begun;                /* a worker: steps */
+    struct ghp_hyperparameters hyperparameters;
+    struct served *buckets;
+    bool *flags; /* of all buckets */
+    bool has_weights;
+};
+
+/* ---- messages ---- */
+
+static enum ghp_status fail_missing(const struct ghp_server_messages *how,
+                                    const struct ghp_p2p_message *messages, int n)
+{
+    char missing[256] = "";
+
+    for (int i = 0; i < n; i++) {
+        size_t used = strlen(missing);
+        bool done = false;
+
+        if (how->channel->ops->poll(how->channel, how->first_slot + i, &done) == GHP_OK && done)
+            continue;
+        if (used + 16 < sizeof(missing))
+            snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "",
+                     messages[i].peer);
+    }
+    return GHP_FAIL(GHP_ERR_COMM,
+                    "rank %d waited %.0f s in '%s': %s rank(s) %s; see why they stopped, or raise "
+                    "--watchdog if they are only slow",
+                    how->control->rank, how->limit_s, how->label,
+                    messages[0].receives ? "nothing arrived from" : "not taken by", missing);
+}
+
+enum ghp_status ghp_server_carry(const struct ghp_server_messages *how,
+                                 const struct ghp_p2p_message *messages, int n)
+{
+    struct ghp_backoff_wait wait = ghp_backoff_begin(&backoff);
+    bool done = false;
+
+    for (int i = 0; i < n; i++)
+        GHP_TRY(how->channel->ops->post(how->channel, how->first_slot + i, &messages[i]));
+    for (int i = 0; i < n;) {
+        GHP_TRY(how->channel->ops->poll(how->channel, how->first_slot + i, &done));
+        if (done) {
+            i++;
+            continue;
+        }
+        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > how->limit_s)
+            return fail_missing(how, messages, n);
+    }
+    return GHP_OK;
+}
+
+/* Slots: a word of each worker, its push and its pull of each bucket, one more. */
+static int push_slot(const struct ghp_server *s, int bucket, int worker)
+{
+    return s->workers * (1 + bucket) + worker;
+}
+
+static int pull_slot(const struct ghp_server *s, int bucket, int worker)
+{
+    return s->workers * (1 + s->program.n_buckets + bucket) + worker;
+}
+
+static int spare_slot(const struct ghp_server *s)
+{
+    return s->workers * (1 + 2 * s->program.n_buckets);
+}
+
+static enum ghp_status post(struct ghp_server *s, int slot, const struct ghp_p2p_message *message)
+{
+    return s->channel->ops->post(s->channel, slot, message);
+}
+
+static bool is_served(const struct ghp_server *s, int bucket)
+{
+    return s->program.buckets[bucket].cut_bytes > 0;
+}
+
+static void *at(const struct ghp_server *s, int buffer)
+{
+    return ghp_arena_at(&s->arena, &s->program, buffer);
+}
+
+/* ---- opening ---- */
+
+static enum ghp_status lower(struct ghp_server *s)
+{
+    const struct ghp_work *work = &s->work;
+    struct ghp_lowering how = {.model = work->model,
+                               .problem = work->problem,
+                               .element_bytes = work->element_bytes,
+                               .bucket_bytes = work->bucket_bytes,
+                               .sync = work->sync,
+                               .optimizer = work->optimizer,
+                               .staging = work->staging};
+
+    if (!ghp_device_is_host(ghp_exec_context_device(&s->exec)))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "by '%s' servers update weights in host memory, and backend '%s' has them "
+                        "on a device; plan with --sync allreduce, or give --backend onednn",
+                        ghp_sync_ops_of(work->sync)->name, s->exec.backend_ops->name);
+    GHP_TRY(ghp_lower_server(&how, work->splits, s->number, &s->program));
+    GHP_TRY(ghp_program_check(&s->program));
+    return ghp_lower(&how, work->splits, 0, &s->layout);
+}
+
+static enum ghp_status make_tables(struct ghp_server *s)
+{
+    size_t n = (size_t)s->workers, buckets = (size_t)s->program.n_buckets;
+
+    s->words = ghp_alloc(n, sizeof(*s->words));
+    s->is_kept = ghp_alloc(n, sizeof(*s->is_kept));
+    s->begun = ghp_alloc(n, sizeof(*s->begun));
+    s->buckets = ghp_alloc(buckets + 1, sizeof(*s->buckets));
+    s->flags = ghp_alloc(2 * n * buckets + 1, sizeof(*s->flags));
+    if (s->words == NULL || s->is_kept == NULL || s->begun == NULL || s->buckets == NULL ||
+        s->flags == NULL)
+        return GHP_NO_MEMORY();
+    for (size_t b = 0; b < buckets; b++) {
+        s->buckets[b].is_awaited = s->flags + 2 * b * n;
+        s->buckets[b].is_sent = s->flags + (2 * b + 1) * n;
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_server_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
+                                int server, struct ghp_server **result)
+{
+    struct ghp_server *s = ghp_alloc(1, sizeof(*s));
+    enum ghp_status status = GHP_OK;
+
+    *result = NULL;
+    if (s == NULL) return GHP_NO_MEMORY();
+    s->exec = ghp_exec_context_complete(*exec);
+    s->work = *work;
+    s->workers = s->running = work->problem.workers;
+    s->number = server;
+    GHP_TRY_GOTO(status, lower(s), fail);
+    GHP_TRY_GOTO(status, make_tables(s), fail);
+    GHP_TRY_GOTO(status,
+                 ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),
+                 fail);
+    *result = s;
+    return GHP_OK;
+fail:
+    ghp_server_close(s);
+    return status;
+}
+
+void ghp_server_close(struct ghp_server *s)
+{
+    if (s == NULL) return;
+    if (s->channel != NULL) s->channel->ops->close(s->channel);
+    ghp_arena_close(&s->arena);
+    ghp_program_release(&s->program);
+    ghp_program_release(&s->layout);
+    free(s->words);
+    free(s->is_kept);
+    free(s->begun);
+    free(s->buckets);
+    free(s->flags);
+    free(s);
+}
+
+enum ghp_status ghp_server_connect(struct ghp_server *s)
+{
+    struct ghp_p2p *p2p = s->exec.transport->p2p;
+
+    return p2p->ops->open(p2p, spare_slot(s) + 1, &s->channel);
+}
+
+const struct ghp_program *ghp_server_program(const struct ghp_server *s)
+{
+    return &s->program;
+}
+
+const struct ghp_arena *ghp_server_arena(const struct ghp_server *s)
+{
+    return &s->arena;
+}
+
+/* ---- updates ---- */
+
+static void add_up(struct ghp_server *s, const struct ghp_bucket *bucket)
+{
+    int element_bytes = ghp_parameter_bytes(s->work.element_bytes);
+    int64_t n = bucket->cut_bytes / element_bytes;
+    bool drops = s->work.fault == GHP_FAULT_DROP_REDUCTION;
+    struct ghp_summands summands = {.count = drops ? 1 : s->workers,
+                                    .n = n,
+                                    .stride = n,
+                                    .own = at(s, bucket->buffer),
+                                    .scratch = at(s, bucket->buffer)};
+
+    if (summands.count > 1)
+        ghp_summands_add(&summands, element_bytes, at(s, bucket->gradient_strip));
+}
+
+/* The piece of a parameter that lies in the server's cut, as an update of it; no elements: none does. */
+static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_bucket *cut,
+                                   const struct ghp_buffer *parameter)
+{
+    int64_t bytes = ghp_parameter_bytes(s->work.element_bytes);
+    int64_t cut_first = s->number * cut->cut_bytes, skipped,
+            first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
+            end = parameter->storage_offset + parameter->elements * bytes;
+    struct ghp_update update = {.optimizer = s->program.optimizer, .given = s->hyperparameters};
+
+    if (end > cut_first + cut->cut_bytes) end = cut_first + cut->cut_bytes;
+    if (end <= first) return update;
+    skipped = first - cut_first;
+    update.elements = (end - first) / bytes;
+    update.w = (char *)at(s, cut->weight_strip) + skipped;
+    update.dw = (char *)at(s, cut->gradient_strip) + skipped;
+    for (int m = 0; m < update.optimizer->n_moments; m++)
+        update.moment[m] = (char *)at(s, cut->moment[m]) + skipped;
+    update.decays = s->work.model->layers[parameter->layer].params[parameter->slot].n_dims >=
+                    update.optimizer->decay_dims;
+    return update;
+}
+
+static enum ghp_status update_all(struct ghp_server *s, int bucket)
+{
+    for (int i = 0; i < s->layout.n_buffers; i++) {
+        const struct ghp_buffer *parameter = &s->layout.buffers[i];
+        struct ghp_update update;
+
+        if (parameter->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT ||
+            parameter->storage != s->layout.buckets[bucket].buffer)
+            continue;
+        update = update_of(s, &s->program.buckets[bucket], parameter);
+        if (update.elements > 0) GHP_TRY(s->exec.backend_ops->update(s->exec.backend, &update));
+    }
+    return GHP_OK;
+}
+
+/* All gradients of a bucket are here: one step of its weights, which go to all workers. */
+static enum ghp_status apply(struct ghp_server *s, int b)
+{
+    const struct ghp_bucket *cut = &s->program.buckets[b];
+    struct served *bucket = &s->buckets[b];
+
+    add_up(s, cut);
+    GHP_TRY(update_all(s, b));
+    bucket->here = 0;
+    bucket->applied++;
+    for (int i = 0; i < s->workers; i++) {
+        GHP_TRY(post(
+            s, pull_slot(s, b, i),
+            &(struct ghp_p2p_message){
+                .data = at(s, cut->weight_strip), .bytes = cut->cut_bytes, .peer = i, .tag = b}));
+        bucket->is_sent[i] = true;
+        bucket->sending++;
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status look(struct ghp_server *s, int slot, bool *open, bool *progress)
+{
+    bool done = false;
+
+    if (!*open) return GHP_OK;
+    GHP_TRY(s->channel->ops->poll(s->channel, slot, &done));
+    if (done) *open = false;
+    *progress = *progress || done;
+    return GHP_OK;
+}
+
+static enum ghp_status serve_bucket(struct ghp_server *s, int b, bool *progress)
+{
+    struct served *bucket = &s->buckets[b];
+
+    for (int i = 0; i < s->workers; i++) {
+        bool awaited = bucket->is_awaited[i], sent = bucket->is_sent[i];
+
+        GHP_TRY(look(s, push_slot(s, b, i), &bucket->is_awaited[i], progress));
+        GHP_TRY(look(s, pull_slot(s, b, i), &bucket->is_sent[i], progress));
+        bucket->here += awaited && !bucket->is_awaited[i];
+        bucket->sending -= sent && !bucket->is_sent[i];
+    }
+    return bucket->here == s->workers && bucket->sending == 0 && s->has_weights ? apply(s, b)
+                                                                                : GHP_OK;
+}
+
+/* ---- words ---- */
+
+static enum ghp_status await_word(struct ghp_server *s, int worker)
+{
+    return post(s, worker,
+                &(struct ghp_p2p_message){.data = &s->words[worker],
+                                          .bytes = sizeof(*s->words),
+                                          .peer = worker,
+                                          .tag = ghp_server_word_tag(&s->program),
+                                          .receives = true});
+}
+
+/* Pushes of a step. What the last step's were, all have been added: their sender has pulled since. */
+static enum ghp_status begin_step(struct ghp_server *s, int worker)
+{
+    if (worker == 0) s->hyperparameters = s->words[worker].hyperparameters;
+    s->begun[worker]++;
+    for (int b = 0; b < s->program.n_buckets; b++) {
+        const struct ghp_bucket *cut = &s->program.buckets[b];
+
+        if (!is_served(s, b)) continue;
+        GHP_TRY(post(
+            s, push_slot(s, b, worker),
+            &(struct ghp_p2p_message){.data = (char *)at(s, cut->buffer) + worker * cut->cut_bytes,
+                                      .bytes = cut->cut_bytes,
+                                      .peer = worker,
+                                      .tag = b,
+                                      .receives = true}));
+        s->buckets[b].is_awaited[worker] = true;
+    }
+    return GHP_OK;
+}
+
+static int buffer_of(const struct ghp_bucket *cut, int64_t tensor)
+{
+    if (tensor == GHP_BUFFER_WEIGHT) return cut->weight_strip;
+    if (tensor == GHP_BUFFER_WEIGHT_GRADIENT) return cut->gradient_strip;
+    return cut->moment[tensor - GHP_BUFFER_MOMENT];
+}
+
+/* A tensor of every bucket, from or to a worker who does nothing else meanwhile. */
+static enum ghp_status move_tensor(struct ghp_server *s, int worker, bool receives)
+{
+    const struct ghp_server_messages how = {.channel = s->channel,
+                                            .control = s->exec.transport->control,
+                                            .first_slot = spare_slot(s),
+                                            .limit_s = s->exec.transport->control->watchdog_s,
+                                            .label = "tensors of servers"};
+
+    for (int b = 0; b < s->program.n_buckets; b++) {
+        const struct ghp_bucket *cut = &s->program.buckets[b];
+
+        if (is_served(s, b))
+            GHP_TRY(ghp_server_carry(
+                &how,
+                &(struct ghp_p2p_message){.data = at(s, buffer_of(cut, s->words[worker].tensor)),
+                                          .bytes = cut->cut_bytes,
+                                          .peer = worker,
+                                          .tag = ghp_server_tensor_tag(&s->program, b),
+                                          .receives = receives},
+                1));
+    }
+    if (receives && s->words[worker].tensor == GHP_BUFFER_WEIGHT) s->has_weights = true;
+    return GHP_OK;
+}
+
+static bool has_done(const struct ghp_server *s, int worker)
+{
+    for (int b = 0; b < s->program.n_buckets; b++)
+        if (is_served(s, b) && s->buckets[b].applied < s->begun[worker]) return false;
+    return true;
+}
+
+static enum ghp_status serve_word(struct ghp_server *s, int worker, bool *progress)
+{
+    bool open = true;
+
+    if (s->is_kept[worker]) {
+        if (!has_done(s, worker)) return GHP_OK;
+    } else {
+        if (s->begun[worker] < 0) return GHP_OK; /* it has ended */
+        GHP_TRY(look(s, worker, &open, progress));
+        if (open) return GHP_OK;
+    }
+    s->is_kept[worker] = s->words[worker].kind == GHP_SERVER_READ && !has_done(s, worker);
+    if (s->is_kept[worker]) return GHP_OK;
+    *progress = true;
+    switch (s->words[worker].kind) {
+    case GHP_SERVER_STEP: GHP_TRY(begin_step(s, worker)); break;
+    case GHP_SERVER_READ: GHP_TRY(move_tensor(s, worker, false)); break;
+    case GHP_SERVER_WRITE: GHP_TRY(move_tensor(s, worker, true)); break;
+    default:
+        s->begun[worker] = -1;
+        s->running--;
+        return GHP_OK;
+    }
+    return await_word(s, worker);
+}
+
+/* ---- the loop ---- */
+
+/* Who lets the others wait: workers whose push of a bucket is not here, where another one's is. */
+static enum ghp_status check_missing(const struct ghp_server *s)
+{
+    char missing[256] = "";
+    int waiting = -1;
+
+    for (int b = 0; b < s->program.n_buckets && waiting < 0; b++)
+        if (s->buckets[b].here > 0 && s->buckets[b].here < s->workers) waiting = b;
+    for (int i = 0; i < s->workers && waiting >= 0; i++) {
+        size_t used = strlen(missing);
+
+        if (s->begun[i] <= s->buckets[waiting].applied || s->buckets[waiting].is_awaited[i])
+            snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", i);
+    }
+    if (waiting < 0) return GHP_OK; /* nobody waits: workers evaluate, save or verify */
+    return GHP_FAIL(
+        GHP_ERR_COMM,
+        "server %d (rank %d) waited %.0f s for gradients of layer '%s': nothing arrived "
+        "from worker(s) %s; see why they stopped, or raise --watchdog if they are only "
+        "slow",
+        s->number, s->exec.transport->control->rank, s->exec.transport->control->watchdog_s,
+        s->work.model->layers[s->layout.buffers[s->layout.buckets[waiting].buffer].layer].name,
+        missing);
+}
+
+enum ghp_status ghp_server_run(struct ghp_server *s)
+{
+    struct ghp_backoff_wait wait = ghp_backoff_begin(&backoff);
+
+    for (int i = 0; i < s->workers; i++)
+        GHP_TRY(await_word(s, i));
+    while (s->running > 0) {
+        bool progress = false;
+
+        for (int i = 0; i < s->workers; i++)
+            GHP_TRY(serve_word(s, i, &progress));
+        for (int b = 0; b < s->program.n_buckets; b++)
+            if (is_served(s, b)) GHP_TRY(serve_bucket(s, b, &progress));
+        if (progress)
+            wait = ghp_backoff_begin(&backoff);
+        else if (ghp_backoff_pause(&wait) &&
+                 ghp_backoff_waited_s(&wait) > s->exec.transport->control->watchdog_s)
+            GHP_TRY(check_missing(s));
+    }
+    return GHP_OK;
+}

@@ -1,0 +1,80 @@
+/* executor/engine/server.h - a parameter server: a rank behind the workers that has one cut of every bucket's weights,
+ * with their moments (core/program/lower_server.c), and updates them by what the workers push.
+ *
+ * It waits for all workers' gradients of a bucket, adds them in the workers' order, updates its cut by the optimizer's
+ * own kernel, parameter by parameter, and sends it to each worker: the bits are those of a worker that updates the same
+ * elements. A worker tells it in words what comes: a step, whose hyperparameters these are, with a push of every bucket
+ * behind it; tensors that it wants or gives; its end. The server ends when all workers have.
+ *
+ * Call order: open -> connect -> run -> close. In host memory.
+ *
+ * Tested   tests/executor/train/test_servers.c */
+#ifndef GHP_EXECUTOR_ENGINE_SERVER_H
+#define GHP_EXECUTOR_ENGINE_SERVER_H
+
+#include "executor/engine/worker.h"
+
+enum ghp_server_word_kind {
+    GHP_SERVER_STEP, /* a push of every bucket follows */
+    GHP_SERVER_READ, /* the worker waits for a tensor of every bucket, when its last step is done */
+    GHP_SERVER_WRITE, /* a tensor of every bucket follows */
+    GHP_SERVER_END
+};
+
+struct ghp_server_word { /* from a worker to each server */
+    int64_t kind;        /* enum ghp_server_word_kind */
+    int64_t tensor;      /* READ, WRITE: enum ghp_buffer_kind, a weight, its gradient or a moment */
+    struct ghp_hyperparameters hyperparameters; /* STEP: of the update */
+};
+
+/* Of a program with so many buckets: a bucket's push and pull have its number. */
+static inline int ghp_server_word_tag(const struct ghp_program *program)
+{
+    return program->n_buckets;
+}
+
+static inline int ghp_server_tensor_tag(const struct ghp_program *program, int bucket)
+{
+    return program->n_buckets + 1 + bucket;
+}
+
+/* Messages that are waited for together. */
+struct ghp_server_messages {
+    struct ghp_channel *channel;
+    const struct ghp_control *control;
+    int first_slot;    /* of as many as there are messages */
+    double limit_s;    /* of the wait */
+    const char *label; /* what the failure says is waited for */
+};
+
+/* Posts n messages and waits for all.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks that are missing */
+enum ghp_status ghp_server_carry(const struct ghp_server_messages *how,
+                                 const struct ghp_p2p_message *messages, int n);
+
+struct ghp_server;
+
+/* Lowers the program and allocates its memory.
+ *
+ * work   as a worker's; work->sync has the servers
+ * server number among them
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (tensors on a device); GHP_ERR_NO_MEMORY
+ * Local */
+enum ghp_status ghp_server_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
+                                int server, struct ghp_server **result);
+void ghp_server_close(struct ghp_server *server); /* accepts NULL */
+
+/* The channel. Collective over all workers and servers, who call ghp_worker_connect. */
+enum ghp_status ghp_server_connect(struct ghp_server *server);
+
+/* Serves until all workers have ended.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM naming the workers whose gradients are missing while others' are there */
+enum ghp_status ghp_server_run(struct ghp_server *server);
+
+const struct ghp_program *ghp_server_program(const struct ghp_server *server);
+const struct ghp_arena *ghp_server_arena(const struct ghp_server *server);
+
+#endif

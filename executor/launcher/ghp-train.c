@@ -1,0 +1,341 @@
+/* executor/launcher/ghp-train.c - the tool for the whole way: from a network to its training, by the other tools.
+ *
+ * ghp-profile measures what data parallelism needs, which every plan is compared with. Then ghp-plan names what the
+ * choice may still change by, and ghp-profile measures that, until there is nothing more. ghp-run trains by the plan.
+ * It decides nothing itself, and each command that it starts can be given by hand. */
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/opts.h"
+#include "core/cost/wanted.h"
+#include "core/plan/plan.h"
+#include "executor/launcher/beside.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_WORDS = 256, PATH_BYTES = 4096, MOST_TURNS = 8, CANNOT_RUN = 127 };
+static const double least_budget_s = 2; /* of one turn: less than this measures nothing */
+
+static struct {
+    const char *folder, *mpirun, *backend, *precision, *optimizer, *cache;
+    int64_t workers, batch;
+    double budget_s;
+    bool plan_only;
+} chosen = {.mpirun = "mpirun --oversubscribe --bind-to none", .budget_s = 120};
+
+static const struct ghp_opt options[] = {
+    {.name = "workers",
+     .letter = 'n',
+     .kind = GHP_OPT_INT,
+     .target = &chosen.workers,
+     .argument = "N",
+     .min = 1,
+     .max = 1 << 20,
+     .help = "ranks that train; needed"},
+    {.name = "batch",
+     .letter = 'b',
+     .kind = GHP_OPT_INT,
+     .target = &chosen.batch,
+     .argument = "B",
+     .min = 1,
+     .max = 1LL << 40,
+     .help = "global batch, a multiple of the workers; needed"},
+    {.name = "folder",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.folder,
+     .argument = "DIR",
+     .help = "where profile.json, wanted.json and plan.json go; without it ghp-MODEL-nN-bB"},
+    {.name = "budget",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.budget_s,
+     .argument = "SECONDS",
+     .min = 1,
+     .max = 1e7,
+     .help = "of all measuring; mostly less is needed"},
+    {.name = "backend",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.backend,
+     .argument = "NAME",
+     .help = "who computes, as of ghp-profile"},
+    {.name = "precision",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.precision,
+     .argument = "NAME",
+     .help = "numbers, as of ghp-profile"},
+    {.name = "optimizer",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.optimizer,
+     .argument = "NAME",
+     .help = "as of ghp-plan"},
+    {.name = "cache",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.cache,
+     .argument = "FOLDER|none",
+     .help = "where measurements are kept, as of ghp-profile"},
+    {.name = "mpirun",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.mpirun,
+     .argument = "COMMAND",
+     .help = "what starts the workers, with its options, divided by blanks; -n N follows"},
+    {.name = "plan-only",
+     .kind = GHP_OPT_FLAG,
+     .target = &chosen.plan_only,
+     .help = "make the plan, and do not train"},
+};
+
+static const struct ghp_tool tool = {
+    .name = "ghp-train",
+    .purpose = "measures, plans and trains a network with one command",
+    .usage = "ghp-train MODEL --workers N --batch B [options] -- [ghp-run's options]",
+    .example = "ghp-train models/vgg-a-32.json --workers 2 --batch 64 -- --steps 100",
+    .opts = options,
+    .n_opts = (int)(sizeof options / sizeof options[0]),
+    .notes =
+        "Only what the choice of the plan may change by is measured, and what was measured before "
+        "is not measured again.\n"
+        "Exit codes are those of the tool that fails, or of ghp-run."};
+
+/* One way through. */
+struct way {
+    const char *model;
+    int n_run; /* ghp-run's options */
+    char **run;
+    char folder[PATH_BYTES - 32];
+    char profile[PATH_BYTES], wanted[PATH_BYTES], plan[PATH_BYTES];
+    char *mpirun; /* cut into words */
+};
+
+/* A command that grows. */
+struct command {
+    const char *words[MAX_WORDS];
+    int n;
+    char numbers[3][32];
+};
+
+static void add(struct command *command, const char *word)
+{
+    if (command->n < MAX_WORDS - 1) command->words[command->n++] = word;
+}
+
+/* An option, where it was given. */
+static void add_option(struct command *command, const char *name, const char *value)
+{
+    if (value == NULL) return;
+    add(command, name);
+    add(command, value);
+}
+
+static void add_ranks(struct command *command, struct way *way)
+{
+    size_t at = 0, n = strlen(chosen.mpirun);
+
+    for (; at < n; at += strlen(way->mpirun + at) + 1)
+        if (way->mpirun[at] != '\0') add(command, way->mpirun + at);
+    snprintf(command->numbers[0], sizeof command->numbers[0], "%lld", (long long)chosen.workers);
+    snprintf(command->numbers[1], sizeof command->numbers[1], "%lld", (long long)chosen.batch);
+    add_option(command, "-n", command->numbers[0]);
+}
+
+/* The command in this process, its results beside the notes; only a failure returns. */
+static _Noreturn void become(const struct command *command, pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
+    if (getppid() == parent && dup2(2, 1) >= 0)
+        execvp(command->words[0], (char **)(uintptr_t)command->words);
+    dprintf(2, "ghp-train: cannot run '%s': %s; install it, or see --mpirun\n", command->words[0],
+            strerror(errno));
+    _exit(CANNOT_RUN);
+}
+
+/* Runs it to its end. *code receives its exit code; of a signal 128 and its number, as shells say. */
+static enum ghp_status run(const struct command *command, int *code)
+{
+    pid_t self = getpid(), child;
+    int ended = 0;
+
+    fflush(NULL);
+    child = fork();
+    if (child == 0) become(command, self);
+    if (child < 0)
+        return GHP_FAIL(GHP_ERR_INTERNAL,
+                        "cannot start a process: %s; raise the limit of processes",
+                        strerror(errno));
+    while (waitpid(child, &ended, 0) < 0)
+        if (errno != EINTR)
+            return GHP_FAIL(GHP_ERR_INTERNAL, "lost '%s': %s; report this", command->words[0],
+                            strerror(errno));
+    *code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
+    return GHP_OK;
+}
+
+/* ---- the tools ---- */
+
+static enum ghp_status profile(struct way *way, const char *wanted, double budget_s, int *code)
+{
+    struct command command = {.n = 0};
+    char path[GHP_TOOL_PATH_BYTES];
+
+    ghp_tool_find("ghp-profile", path);
+    add_ranks(&command, way);
+    add(&command, path);
+    add_option(&command, "--model", way->model);
+    add_option(&command, "--workers", command.numbers[0]);
+    add_option(&command, "--batch", command.numbers[1]);
+    snprintf(command.numbers[2], sizeof command.numbers[2], "%.3g", budget_s);
+    add_option(&command, "--budget", command.numbers[2]);
+    add_option(&command, "--wanted", wanted);
+    add_option(&command, "--backend", chosen.backend);
+    add_option(&command, "--precision", chosen.precision);
+    add_option(&command, "--cache", chosen.cache);
+    add_option(&command, "--output", way->profile);
+    return run(&command, code);
+}
+
+static enum ghp_status plan(struct way *way, int *code)
+{
+    struct command command = {.n = 0};
+    char path[GHP_TOOL_PATH_BYTES];
+
+    ghp_tool_find("ghp-plan", path);
+    add(&command, path);
+    add(&command, way->model);
+    snprintf(command.numbers[0], sizeof command.numbers[0], "%lld", (long long)chosen.workers);
+    snprintf(command.numbers[1], sizeof command.numbers[1], "%lld", (long long)chosen.batch);
+    add_option(&command, "--workers", command.numbers[0]);
+    add_option(&command, "--batch", command.numbers[1]);
+    add_option(&command, "--profile", way->profile);
+    add_option(&command, "--optimizer", chosen.optimizer);
+    add_option(&command, "--wanted", way->wanted);
+    add_option(&command, "--output", way->plan);
+    return run(&command, code);
+}
+
+/* In the place of this process, which has nothing left to do: signals reach mpirun. */
+static enum ghp_status train(struct way *way)
+{
+    struct command command = {.n = 0};
+    char path[GHP_TOOL_PATH_BYTES];
+
+    ghp_tool_find("ghp-run", path);
+    add_ranks(&command, way);
+    add(&command, path);
+    add(&command, way->plan);
+    for (int i = 0; i < way->n_run; ++i)
+        add(&command, way->run[i]);
+    fflush(NULL);
+    execvp(command.words[0], (char **)(uintptr_t)command.words);
+    return GHP_FAIL(GHP_ERR_INPUT, "cannot run '%s': %s; install it, or see --mpirun",
+                    command.words[0], strerror(errno));
+}
+
+/* ---- the way ---- */
+
+/* How many measurements the choice still hangs on. */
+static enum ghp_status count_wanted(const struct way *way, int *n)
+{
+    struct ghp_wanted wanted;
+
+    GHP_TRY(ghp_wanted_load(way->wanted, &wanted));
+    *n = wanted.n;
+    ghp_wanted_release(&wanted);
+    return GHP_OK;
+}
+
+/* Measures and plans in turns until the choice hangs on nothing that can be measured in time. */
+static enum ghp_status prepare(struct way *way, int *code)
+{
+    double began_s = ghp_now_s(), left_s = chosen.budget_s;
+    int n = 0, before = 0;
+
+    unlink(way->profile); /* what it says is kept, and may be another machine's */
+    ghp_note("measuring what data parallelism takes, which all plans are compared with");
+    GHP_TRY(profile(way, "data", left_s, code));
+    for (int turn = 0; turn < MOST_TURNS && *code == 0; ++turn) {
+        GHP_TRY(plan(way, code));
+        if (*code != 0) return GHP_OK;
+        before = n;
+        GHP_TRY(count_wanted(way, &n));
+        left_s = chosen.budget_s - (ghp_now_s() - began_s);
+        if (n == 0 || n == before || left_s < least_budget_s) break;
+        ghp_note("measuring %d operations and collectives that may change the choice, in at most "
+                 "%.0f s",
+                 n, left_s);
+        GHP_TRY(profile(way, way->wanted, left_s, code));
+    }
+    if (*code == 0 && n > 0)
+        ghp_note("%d operations and collectives that may change the choice are not measured; give "
+                 "a larger --budget",
+                 n);
+    if (*code == 0) ghp_note("'%s' is made in %.3g s", way->plan, ghp_now_s() - began_s);
+    return GHP_OK;
+}
+
+/* The model's name without folder and ending. */
+static void name_folder(const char *model, char *name, size_t n)
+{
+    const char *slash = strrchr(model, '/'), *base = slash != NULL ? slash + 1 : model;
+    const char *dot = strrchr(base, '.');
+    int length = (int)(dot != NULL && dot > base ? (size_t)(dot - base) : strlen(base));
+
+    if (length > 200) length = 200;
+    snprintf(name, n, "ghp-%.*s-n%lld-b%lld", length, base, (long long)chosen.workers,
+             (long long)chosen.batch);
+}
+
+static enum ghp_status begin(struct way *way, int n_models)
+{
+    if (n_models != 1 || chosen.workers == 0 || chosen.batch == 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "one model, --workers and --batch are needed; usage: %s",
+                        tool.usage);
+    if (way->n_run + 32 > MAX_WORDS)
+        return GHP_FAIL(GHP_ERR_USAGE, "more than %d options for ghp-run; give fewer",
+                        MAX_WORDS - 32);
+    if (chosen.folder != NULL && strlen(chosen.folder) >= sizeof way->folder)
+        return GHP_FAIL(GHP_ERR_USAGE, "the name in --folder is too long; shorten it");
+    if (chosen.folder != NULL)
+        snprintf(way->folder, sizeof way->folder, "%s", chosen.folder);
+    else
+        name_folder(way->model, way->folder, sizeof way->folder);
+    if (mkdir(way->folder, 0777) != 0 && errno != EEXIST)
+        return GHP_FAIL(GHP_ERR_IO, "cannot make '%s': %s; name another folder by --folder",
+                        way->folder, strerror(errno));
+    snprintf(way->profile, sizeof way->profile, "%s/profile.json", way->folder);
+    snprintf(way->wanted, sizeof way->wanted, "%s/wanted.json", way->folder);
+    snprintf(way->plan, sizeof way->plan, "%s/plan.json", way->folder);
+    way->mpirun = strdup(chosen.mpirun);
+    if (way->mpirun == NULL) return GHP_NO_MEMORY();
+    for (char *at = way->mpirun; *at != '\0'; ++at)
+        if (*at == ' ') *at = '\0';
+    return GHP_OK;
+}
+
+int main(int argc, char **argv)
+{
+    struct way way = {.n_run = 0};
+    const char *models[2] = {NULL};
+    int own = 1, n_models = 0, code = 0;
+    enum ghp_status status;
+
+    ghp_log_open(tool.name, true);
+    while (own < argc && strcmp(argv[own], "--") != 0)
+        own++;
+    way.run = own < argc ? argv + own + 1 : NULL;
+    way.n_run = own < argc ? argc - own - 1 : 0;
+    status = ghp_opts_parse(&tool, own, argv, models, 2, &n_models);
+    if (status == GHP_OK && ghp_opts_done()) return 0;
+    way.model = models[0];
+    if (status == GHP_OK) status = begin(&way, n_models);
+    if (status == GHP_OK) status = prepare(&way, &code);
+    if (status == GHP_OK && code == 0 && !chosen.plan_only) status = train(&way);
+    free(way.mpirun);
+    if (status == GHP_OK) return code;
+    fprintf(stderr, "ghp-train: %s\n", ghp_status_message());
+    return ghp_status_exit_code(status);
+}

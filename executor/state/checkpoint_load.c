@@ -1,0 +1,243 @@
+/* executor/state/checkpoint_load.c - see checkpoint.h: a checkpoint read into the workers. */
+#include "executor/state/checkpoint_private.h"
+
+#include "core/base/log.h"
+#include "executor/state/parameters.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static enum ghp_status check_contents(const char *path, const struct ghp_safetensors *file,
+                                      const struct ghp_checkpoint_contents *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        const struct ghp_safetensor *want = &c->tensors[i],
+                                    *have = ghp_safetensors_find(file, want->name);
+
+        if (have == NULL)
+            return GHP_FAIL(
+                GHP_ERR_INPUT,
+                "'%s' has no tensor '%s': it is of another model; resume with the plan's own model",
+                path, want->name);
+        if (have->n_dims != want->n_dims ||
+            memcmp(have->dims, want->dims, (size_t)want->n_dims * sizeof(*want->dims)) != 0)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s': tensor '%s' has other dimensions than the model's; resume with "
+                            "the plan's own model",
+                            path, want->name);
+    }
+    for (int i = 0; i < ghp_safetensors_count(file); i++) {
+        const char *name = ghp_safetensors_item(file, i)->name;
+        bool known = false;
+
+        for (int j = 0; j < c->n && !known; j++)
+            known = strcmp(name, c->tensors[j].name) == 0;
+        if (!known)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' has a tensor '%s' that the model has not; resume with the model "
+                            "it was made by",
+                            path, name);
+    }
+    return GHP_OK;
+}
+
+/* Its moments are the optimizer's own. Files without the name are of sgd. */
+static enum ghp_status check_optimizer(const char *path, const struct ghp_safetensors *file,
+                                       const struct ghp_optimizer *optimizer)
+{
+    const char *made_by = ghp_safetensors_metadata(file, ghp_checkpoint_optimizer_key);
+
+    if (made_by == NULL) made_by = ghp_optimizer_sgd.name;
+    if (strcmp(made_by, optimizer->name) == 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' is of a training by the optimizer '%s', and the plan is for '%s'; plan "
+                    "with --optimizer %s, or start from its weights with --init",
+                    path, made_by, optimizer->name, made_by);
+}
+
+/* Replicas that differ go on as those that they were. */
+static enum ghp_status check_sync(const char *path, const struct ghp_safetensors *file,
+                                  const struct ghp_work *work)
+{
+    const char *made_by = ghp_safetensors_metadata(file, ghp_checkpoint_sync_key),
+               *over = ghp_safetensors_metadata(file, ghp_checkpoint_workers_key);
+    bool differ = ghp_sync_replicas(work->sync, work->problem.workers) > 1;
+    char sync[GHP_SYNC_TEXT_BYTES], workers[GHP_CHECKPOINT_NUMBER_BYTES];
+
+    if (made_by == NULL && !differ) return GHP_OK;
+    ghp_sync_format(work->sync, sync);
+    snprintf(workers, sizeof(workers), "%d", work->problem.workers);
+    if (made_by != NULL && over != NULL && strcmp(made_by, sync) == 0 && strcmp(over, workers) == 0)
+        return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' is of a training by %s over %s worker(s), and the plan is by %s over %s: "
+                    "workers whose weights differ go on as those that they were; plan by the same "
+                    "over as many, or start from its weights with --init",
+                    path, made_by != NULL ? made_by : "all-reduce",
+                    over != NULL ? over : "any number of", sync, workers);
+}
+
+/* A number of decimal digits alone, up to 2^64 - 1. */
+static bool parse_number(const char *text, uint64_t *value)
+{
+    char *end = NULL;
+
+    if (text == NULL || text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+static enum ghp_status read_metadata(const char *path, const struct ghp_safetensors *file,
+                                     struct ghp_checkpoint *checkpoint)
+{
+    uint64_t numbers[GHP_CHECKPOINT_NUMBERS] = {0};
+
+    if (!ghp_checkpoint_is_one(file))
+        return GHP_FAIL(
+            GHP_ERR_FORMAT,
+            "'%s' is no checkpoint; resume from one that ghp-run wrote, or start from its "
+            "weights with --init",
+            path);
+    for (int i = 0; i < GHP_CHECKPOINT_NUMBERS; i++) {
+        const char *text = ghp_safetensors_metadata(file, ghp_checkpoint_number_names[i]);
+
+        if (!parse_number(text, &numbers[i]) ||
+            (i != GHP_CHECKPOINT_SEED && numbers[i] > INT64_MAX))
+            return GHP_FAIL(GHP_ERR_FORMAT,
+                            "'%s': '%s' in its metadata is %s, no number; use a checkpoint that "
+                            "ghp-run wrote",
+                            path, ghp_checkpoint_number_names[i], text != NULL ? text : "missing");
+    }
+    *checkpoint = (struct ghp_checkpoint){.step = (int64_t)numbers[GHP_CHECKPOINT_STEP],
+                                          .seed = numbers[GHP_CHECKPOINT_SEED],
+                                          .global_batch = (int64_t)numbers[GHP_CHECKPOINT_BATCH],
+                                          .samples = (int64_t)numbers[GHP_CHECKPOINT_SAMPLES]};
+    return GHP_OK;
+}
+
+/* Whether the entry is the last of a moment. */
+static bool ends_moment(const struct ghp_checkpoint_contents *c, int i)
+{
+    enum ghp_buffer_kind kind = c->entries[i].buffer_kind;
+
+    return ghp_buffer_kind_is_moment(kind) &&
+           (i + 1 == c->n || c->entries[i + 1].buffer_kind != kind);
+}
+
+static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safetensors *file,
+                                   const struct ghp_checkpoint_contents *c)
+{
+    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    enum ghp_status status = GHP_OK;
+    void *whole = ghp_alloc((size_t)c->largest + 1, (size_t)element_bytes);
+
+    if (whole == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < c->n; i++) {
+        const struct ghp_safetensor *t = ghp_safetensors_find(file, c->tensors[i].name);
+
+        if (c->entries[i].worker >= 0 && c->entries[i].worker != ghp_worker_work(worker)->rank)
+            continue;
+        GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);
+        GHP_TRY_GOTO(
+            status,
+            ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].buffer_kind, whole),
+            done);
+        if (ends_moment(c, i))
+            GHP_TRY_GOTO(status, ghp_worker_distribute(worker, c->entries[i].buffer_kind), done);
+    }
+done:
+    free(whole);
+    return status;
+}
+
+static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
+                                 struct ghp_checkpoint *checkpoint)
+{
+    struct ghp_safetensors *file = NULL;
+    struct ghp_checkpoint_contents c = {0};
+    enum ghp_status status = ghp_checkpoint_contents_init(worker, &c);
+
+    if (status != GHP_OK) goto done;
+    GHP_TRY_GOTO(status, ghp_safetensors_open(path, &file), done);
+    GHP_TRY_GOTO(status, ghp_safetensors_check(file), done);
+    GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
+    GHP_TRY_GOTO(status, check_optimizer(path, file, ghp_worker_program(worker)->optimizer), done);
+    GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_work(worker)), done);
+    GHP_TRY_GOTO(status, check_contents(path, file, &c), done);
+    status = scatter_all(worker, file, &c);
+done:
+    ghp_safetensors_close(file);
+    ghp_checkpoint_contents_release(&c);
+    return status;
+}
+
+/* What all workers together make of the file that each has read, `mine`: its step, and how the reading ended.
+ * *damaged: some could not read it, and nobody found anything else wrong; the same on every worker. */
+static enum ghp_status agree_on_file(struct ghp_worker *worker, struct ghp_comm *world,
+                                     struct ghp_word mine, bool *damaged)
+{
+    struct ghp_control *control = ghp_worker_exec_context(worker)->transport->control;
+    const struct ghp_word *words = &mine;
+    int unread = 0, wrong = 0;
+    bool apart = false;
+
+    if (world->ranks.count > 1) GHP_TRY(control->ops->tell(control, world, mine, &words));
+    for (int i = 0; i < world->ranks.count; i++) {
+        int64_t status = words[i].status;
+
+        if (status == GHP_ERR_IO || status == GHP_ERR_FORMAT)
+            unread++;
+        else if (status != GHP_OK)
+            wrong++;
+        apart = apart || words[i].value != words[0].value;
+    }
+    *damaged = unread > 0 && wrong == 0;
+    GHP_TRY(ghp_control_agree(control, world, (enum ghp_status)mine.status));
+    if (!apart) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT, "workers see checkpoints of different steps; name a folder on a "
+                                   "file system that all nodes share");
+}
+
+static enum ghp_status load(const struct ghp_checkpoint_folder *folder,
+                            enum ghp_checkpoint_generation generation, struct ghp_worker *worker,
+                            struct ghp_checkpoint *checkpoint, bool *damaged)
+{
+    struct ghp_comm *world = NULL;
+    enum ghp_status status;
+    char path[GHP_CHECKPOINT_PATH_BYTES];
+
+    *damaged = false;
+    GHP_TRY(ghp_checkpoint_world(worker, &world));
+    world->label = "reading a checkpoint";
+    ghp_checkpoint_path(folder->path, generation, path);
+    status = read_file(path, worker, checkpoint);
+    return agree_on_file(worker, world,
+                         (struct ghp_word){status == GHP_OK ? (double)checkpoint->step : 0, status},
+                         damaged);
+}
+
+enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
+                                    struct ghp_checkpoint *checkpoint)
+{
+    bool damaged = false, both = false;
+    enum ghp_status status = load(folder, GHP_CHECKPOINT_NEWEST, worker, checkpoint, &damaged);
+    char why[GHP_CHECKPOINT_PATH_BYTES], path[GHP_CHECKPOINT_PATH_BYTES];
+
+    folder->newest = status == GHP_OK;
+    folder->previous = true;
+    if (!damaged) return status;
+    snprintf(why, sizeof(why), "%s", ghp_status_message());
+    ghp_checkpoint_path(folder->path, GHP_CHECKPOINT_PREVIOUS, path);
+    if (load(folder, GHP_CHECKPOINT_PREVIOUS, worker, checkpoint, &both) == GHP_OK) {
+        ghp_warn("%s; going on from the checkpoint before it, '%s', of %" PRId64 " steps", why,
+                 path, checkpoint->step);
+        return GHP_OK;
+    }
+    if (access(path, F_OK) != 0) return GHP_FAIL(status, "%s", why);
+    return GHP_FAIL(status, "%s; nor can the one before it be used: %s", why, ghp_status_message());
+}

@@ -1,0 +1,64 @@
+/* executor/state/checkpoint_private.h - what a checkpoint's file holds, entry by entry: what its writer
+ * (checkpoint_save.c) and its reader (checkpoint_load.c) share. For these alone. */
+#ifndef GHP_EXECUTOR_STATE_CHECKPOINT_PRIVATE_H
+#define GHP_EXECUTOR_STATE_CHECKPOINT_PRIVATE_H
+
+#include "core/model/safetensors.h"
+#include "executor/state/checkpoint.h"
+#include "executor/state/tensors.h"
+
+enum { GHP_CHECKPOINT_PATH_BYTES = 4096, GHP_CHECKPOINT_NUMBER_BYTES = 24 };
+
+/* Keys of the metadata; sync and workers only where workers' weights differ: by which synchroniser, over how many. */
+extern const char ghp_checkpoint_optimizer_key[], ghp_checkpoint_sync_key[],
+    ghp_checkpoint_workers_key[];
+
+/* The whole numbers of the metadata, as texts: a seed is beyond what JSON readers hold exactly. */
+enum ghp_checkpoint_number {
+    GHP_CHECKPOINT_STEP,
+    GHP_CHECKPOINT_SEED,
+    GHP_CHECKPOINT_BATCH,
+    GHP_CHECKPOINT_SAMPLES,
+    GHP_CHECKPOINT_NUMBERS
+};
+extern const char *const ghp_checkpoint_number_names[GHP_CHECKPOINT_NUMBERS];
+
+struct ghp_checkpoint_entry { /* a tensor in a role */
+    const struct ghp_tensor *tensor;
+    enum ghp_buffer_kind buffer_kind;
+    int worker; /* whose, where workers' weights differ; else -1: the tensor, or the mean of all */
+};
+
+struct ghp_checkpoint_contents { /* all entries, in file order; owned */
+    struct ghp_tensors_list list;
+    int n;
+    struct ghp_checkpoint_entry *entries;
+    struct ghp_safetensor *tensors; /* names owned */
+    int64_t largest;                /* elements */
+    int64_t bytes;                  /* of all values */
+    int element_bytes;
+    int replicas; /* whose weights differ; 1: none */
+};
+
+/* Returns GHP_OK; GHP_ERR_NO_MEMORY, and may be released. Local. */
+enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
+                                             struct ghp_checkpoint_contents *c);
+void ghp_checkpoint_contents_release(struct ghp_checkpoint_contents *c); /* accepts a zeroed one */
+
+/* Bytes of the values of entry i. */
+int64_t ghp_checkpoint_entry_bytes(const struct ghp_checkpoint_contents *c, int i);
+
+/* Begins the file of these contents under a temporary name. Returns as ghp_safetensors_begin. Local. */
+enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_worker *worker,
+                                          struct ghp_checkpoint checkpoint,
+                                          const struct ghp_checkpoint_contents *c,
+                                          struct ghp_safetensors_writer **writer);
+
+enum ghp_checkpoint_generation { GHP_CHECKPOINT_NEWEST, GHP_CHECKPOINT_PREVIOUS };
+void ghp_checkpoint_path(const char *folder, enum ghp_checkpoint_generation generation,
+                         char path[GHP_CHECKPOINT_PATH_BYTES]);
+
+/* All workers of the worker's run, in host memory. Collective over them. */
+enum ghp_status ghp_checkpoint_world(struct ghp_worker *worker, struct ghp_comm **world);
+
+#endif

@@ -1,0 +1,45 @@
+/* executor/train/alone.c - see alone.h. */
+#include "executor/train/alone.h"
+
+#include <stdlib.h>
+
+enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec, const struct ghp_work *like,
+                               const struct ghp_init_choice *init, struct ghp_alone *alone)
+{
+    enum ghp_status status = GHP_OK;
+    struct ghp_work work = *like;
+    int replicas = ghp_sync_replicas(like->sync, like->problem.workers);
+
+    *alone = (struct ghp_alone){
+        .splits = ghp_alloc((size_t)like->model->n_layers, sizeof(*alone->splits))};
+    if (alone->splits == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < like->model->n_layers; i++)
+        alone->splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    work.splits = alone->splits;
+    work.staging = NULL;
+    work.nchw16c = NULL;
+    work.sync = (struct ghp_sync){0};
+    work.problem.workers = 1;
+    work.problem.global_batch /= replicas;
+    work.rank = 0;
+    work.fault = GHP_FAULT_NONE;
+    work.groups = 1;
+    work.profile = NULL;
+    work.prefetch = false; /* nobody hints */
+    work.emulated_step_s = 0;
+    GHP_TRY_GOTO(status, ghp_worker_open(exec, &work, &alone->worker), fail);
+    GHP_TRY_GOTO(status, ghp_worker_connect(alone->worker), fail);
+    GHP_TRY_GOTO(status, ghp_worker_allocate(alone->worker), fail);
+    GHP_TRY_GOTO(status, ghp_init_weights(alone->worker, init), fail);
+    return GHP_OK;
+fail:
+    ghp_alone_close(alone);
+    return status;
+}
+
+void ghp_alone_close(struct ghp_alone *alone)
+{
+    ghp_worker_close(alone->worker);
+    free(alone->splits);
+    *alone = (struct ghp_alone){0};
+}

@@ -1,0 +1,23 @@
+/* executor/train/alone.h - the one worker that a plan is held against: the same network, batch and numbers, without any
+ * split, stage or other worker. */
+#ifndef GHP_EXECUTOR_TRAIN_ALONE_H
+#define GHP_EXECUTOR_TRAIN_ALONE_H
+
+#include "executor/engine/worker.h"
+#include "executor/state/init.h"
+
+/* One worker, on this process, with first weights: what `like` does, but by itself and without its fault; where
+ * workers' weights differ, of one replica's batch.
+ *
+ * Returns   GHP_OK; the failures of opening a worker and of first weights
+ * Local
+ * Tested   tests/executor/train/test_equality.c */
+struct ghp_alone {
+    struct ghp_worker *worker;
+    struct ghp_split *splits; /* the worker's */
+};
+enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec, const struct ghp_work *like,
+                               const struct ghp_init_choice *init, struct ghp_alone *alone);
+void ghp_alone_close(struct ghp_alone *alone);
+
+#endif

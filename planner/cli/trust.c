@@ -1,0 +1,58 @@
+/* planner/cli/trust.c - see cli/trust.h. */
+#include "planner/cli/trust.h"
+
+#include "core/plan/space.h"
+
+enum ghp_status ghp_trust_precision(struct ghp_profile *profile, const char *path,
+                                    struct ghp_precision wanted)
+{
+    struct ghp_precision has = ghp_profile_precision(profile);
+
+    if (ghp_precision_same(has, wanted)) return GHP_OK;
+    if (profile->n_ops > 0 || profile->n_comms > 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "profile '%s' was measured in %s; measure one with "
+                        "ghp-profile --precision %s",
+                        path, ghp_precision_name(has), ghp_precision_name(wanted));
+    profile->element_bytes = wanted.element_bytes;
+    profile->tf32 = wanted.tf32;
+    return ghp_profile_finalize(profile);
+}
+
+struct search {
+    const struct ghp_profile *profile;
+    bool known;
+};
+
+static enum ghp_status look_up(void *context, const struct ghp_space_local *item)
+{
+    struct search *search = context;
+
+    if (!search->known)
+        search->known = ghp_profile_nearest(search->profile, &item->local, item->pass) != NULL;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_trust_profile(const struct ghp_profile *profile, const char *path,
+                                  const struct ghp_plan *plan)
+{
+    struct search search = {.profile = profile};
+
+    if (profile->n_ops == 0) return GHP_OK;
+    GHP_TRY(ghp_space_locals(&plan->model, plan->problem, look_up, &search));
+    if (search.known) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_MISSING,
+                    "profile '%s' knows no operation of '%s': it was measured for other networks; "
+                    "measure one with ghp-profile --model, or add --analytic to plan by the rates "
+                    "that others reach",
+                    path, plan->model.name);
+}
+
+enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double share)
+{
+    if (plan->predicted.measured_share >= share) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INFEASIBLE,
+                    "%.3g %% of the predicted seconds were measured, less than --strict %g; "
+                    "measure longer with ghp-profile --budget, or for these workers and this batch",
+                    100 * plan->predicted.measured_share, share);
+}

@@ -1,0 +1,30 @@
+/* planner/cli/trust.h - what of a profile and a plan is refused, because too little of it was measured.
+ *
+ * Local.  Tested  tests/tools/plan/test_plan.sh */
+#ifndef GHP_PLANNER_CLI_TRUST_H
+#define GHP_PLANNER_CLI_TRUST_H
+
+#include "core/plan/plan.h"
+
+/* Sets the profile's width of numbers where it has no measurements of another one.
+ *
+ * path     of the profile, for messages
+ * wanted   the width
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT */
+enum ghp_status ghp_trust_precision(struct ghp_profile *profile, const char *path,
+                                    struct ghp_precision wanted);
+
+/* Refuses a profile that was measured, but none of whose operations is the plan's network's, nor one of them over
+ * other samples.
+ *
+ * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_trust_profile(const struct ghp_profile *profile, const char *path,
+                                  const struct ghp_plan *plan);
+
+/* Refuses a plan less than a share of whose predicted seconds was measured, 0 <= share <= 1.
+ *
+ * Returns   GHP_OK; GHP_ERR_INFEASIBLE */
+enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double share);
+
+#endif

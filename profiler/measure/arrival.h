@@ -1,0 +1,28 @@
+/* profiler/measure/arrival.h - what a step loses where computing meets communicating, beside the seconds of either.
+ *
+ * Collectives are timed among workers that come to them at once and do nothing else. In a step they come from layers:
+ * some are late, who is early sleeps and has to be woken, and on a shared core the late one computes between the looks
+ * of the early one. The executor's communication thread has to be woken, too, and its first messages take the core
+ * from the layer that follows. Both are measured in a small step: typical operations with a short collective behind
+ * each few of them, beside the same operations without any.
+ *
+ * Private to profiler/.  Tested  tests/profiler/measure/test_rates.c */
+#ifndef GHP_PROFILER_MEASURE_ARRIVAL_H
+#define GHP_PROFILER_MEASURE_ARRIVAL_H
+
+#include "profiler/measure/measure.h"
+
+/* Measures both delays, 0 on one rank and where a device transport enqueues.
+ *
+ *     arrival_delay_s   a blocking exchange behind computing, less the exchange as collectives are timed
+ *     launch_delay_s    a reduction that the communication thread begins behind computing, less what the slowdown
+ *                       beside reductions says of it
+ *
+ * computes  n >= 1 tasks, as for ghp_measure_overlap
+ * overlap   has the slowdowns; receives the delays, each >= 0
+ *
+ * Collective over m->world */
+enum ghp_status ghp_measure_arrival(const struct ghp_measure *m, const struct ghp_task *computes,
+                                    int n, struct ghp_overlap *overlap);
+
+#endif

@@ -1,0 +1,303 @@
+/* profiler/run/cache.c - see run/cache.h. */
+#include "profiler/run/cache.h"
+
+#include "core/base/hash.h"
+#include "core/base/json_lines.h"
+#include "core/base/log.h"
+#include "profiler/measure/autotuning.h"
+#include "profiler/measure/ops.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FORMAT "ghp.measurements/1"
+
+/* ---- the folder ---- */
+
+/* a and b as one text, owned by the caller; NULL without memory. */
+static char *joined(const char *a, const char *b)
+{
+    size_t n = strlen(a) + strlen(b) + 1;
+    char *text = ghp_alloc(n, 1);
+
+    if (text != NULL) snprintf(text, n, "%s%s", a, b);
+    return text;
+}
+
+enum ghp_status ghp_cache_folder(const char *option, char **folder)
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+
+    *folder = NULL;
+    if (option != NULL && strcmp(option, "none") == 0) return GHP_OK;
+    if (option != NULL)
+        *folder = joined(option, "");
+    else if (base != NULL && base[0] == '/') /* the standard says: others count as not set */
+        *folder = joined(base, "/ghp");
+    else if (home != NULL && home[0] != '\0')
+        *folder = joined(home, "/.cache/ghp");
+    else
+        return GHP_OK;
+    return *folder != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+/* Makes the folder and those above it. Returns whether it is there. */
+static bool make_folder(const char *folder)
+{
+    char path[PATH_MAX];
+
+    if (strlen(folder) >= sizeof path) return false;
+    snprintf(path, sizeof path, "%s", folder);
+    for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        (void)mkdir(path, 0777); /* the last one tells */
+        *at = '/';
+    }
+    return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+/* ---- the file ---- */
+
+/* Nothing is kept from now on. */
+static void give_up(struct ghp_cache *cache, const char *why)
+{
+    ghp_warn("measurements are not kept in '%s': %s; name another folder by --cache, or none",
+             cache->path, why);
+    free(cache->path);
+    cache->path = NULL;
+}
+
+static enum ghp_status read_file(const char *path, const char *key, struct ghp_profile *known)
+{
+    static const char *const keys[] = {"format", "key", "profile", NULL};
+    struct ghp_json doc;
+    struct ghp_node root, profile;
+    char *text = NULL;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_json_load(path, FORMAT, &doc));
+    root = ghp_json_root(&doc);
+    GHP_TRY_GOTO(status, ghp_json_only_keys(&root, keys), done);
+    GHP_TRY_GOTO(status, ghp_json_text(&root, "key", &text), done);
+    if (strcmp(text, key) != 0)
+        goto done; /* another machine's of the same name: as if it were not there */
+    GHP_TRY_GOTO(status, ghp_json_get(&root, "profile", &profile), done);
+    status = ghp_profile_read(&profile, known);
+done:
+    free(text);
+    ghp_json_release(&doc);
+    return status;
+}
+
+/* What the file has; one that is damaged is named, and counts as empty. */
+static void load(const struct ghp_cache *cache, struct ghp_profile *known)
+{
+    *known = (struct ghp_profile){0};
+    if (access(cache->path, F_OK) != 0) return;
+    if (read_file(cache->path, cache->key, known) == GHP_OK) return;
+    ghp_warn("kept measurements are damaged and made anew: %s", ghp_status_message());
+    *known = (struct ghp_profile){0};
+}
+
+enum ghp_status ghp_cache_open(const char *folder, const char *key, struct ghp_cache *cache)
+{
+    char name[32] = "/", hash[17];
+
+    *cache = (struct ghp_cache){0};
+    if (folder == NULL) return GHP_OK;
+    ghp_hash_text(ghp_hash(key, strlen(key), GHP_HASH_SEED), hash);
+    snprintf(name, sizeof name, "/%s.json", hash);
+    cache->path = joined(folder, name);
+    cache->key = joined(key, "");
+    if (cache->path == NULL || cache->key == NULL) {
+        ghp_cache_close(cache);
+        return GHP_NO_MEMORY();
+    }
+    if (make_folder(folder))
+        load(cache, &cache->known);
+    else
+        give_up(cache, strerror(errno));
+    return GHP_OK;
+}
+
+void ghp_cache_close(struct ghp_cache *cache)
+{
+    ghp_profile_release(&cache->known);
+    free(cache->path);
+    free(cache->key);
+    *cache = (struct ghp_cache){0};
+}
+
+/* ---- what is kept ---- */
+
+void ghp_cache_op_key(const struct ghp_measure *m, const struct ghp_worklist_op *op,
+                      char key[GHP_CACHE_KEY_BYTES])
+{
+    const int64_t other_bytes = ghp_measure_op_task(m, op).other_bytes;
+    int n = snprintf(key, GHP_CACHE_KEY_BYTES, "%s", op->key);
+
+    if (other_bytes < m->cache_bytes)
+        n += snprintf(key + n, (size_t)(GHP_CACHE_KEY_BYTES - n), " beside %lld",
+                      (long long)other_bytes);
+    for (int i = 0; i < op->n_variants; ++i) {
+        const struct ghp_memory_format f = ghp_autotuning_memory_formats(m, op, &op->variants[i]);
+
+        n += snprintf(key + n, (size_t)(GHP_CACHE_KEY_BYTES - n), " %s%s%s%s%s%s%s.",
+                      f.x ? "x" : "", f.y ? "y" : "", f.w ? "w" : "", f.bias ? "b" : "",
+                      f.relu ? "r" : "", f.stats ? "s" : "", f.add ? "a" : "");
+    }
+}
+
+static void copy_rates(const struct ghp_profile *from, struct ghp_profile *to)
+{
+    to->analytic = from->analytic;
+    to->copy = from->copy;
+    to->load = from->load;
+    to->accumulate = from->accumulate;
+    memcpy(to->update, from->update, sizeof to->update);
+    to->squares = from->squares;
+    to->overlap = from->overlap;
+    to->speed_probe = from->speed_probe;
+}
+
+enum ghp_status ghp_cache_take_rates(const struct ghp_cache *cache, struct ghp_profile *profile)
+{
+    if (cache->known.backend == NULL) return GHP_OK;
+    copy_rates(&cache->known, profile);
+    if (profile->machine.nodes > 1) profile->overlap = (struct ghp_overlap){0};
+    return ghp_profile_finalize(profile);
+}
+
+/* Whether the entry is complete: an operation of several formats that was measured in one says nothing of others. */
+static bool is_whole(const struct ghp_worklist_op *op, const struct ghp_op_entry *entry)
+{
+    return entry != NULL && entry->source == GHP_SOURCE_MEASURED &&
+           entry->n_memory_formats == (op->memory_formats ? op->n_variants : 0);
+}
+
+static enum ghp_status take_ops(const struct ghp_cache *cache, const struct ghp_measure *m,
+                                const struct ghp_worklist *worklist, struct ghp_profile *profile)
+{
+    char key[GHP_CACHE_KEY_BYTES];
+
+    for (int i = 0; i < worklist->n_ops; ++i) {
+        const struct ghp_worklist_op *op = &worklist->ops[i];
+        const struct ghp_op_entry *known;
+        struct ghp_op_entry entry;
+
+        ghp_cache_op_key(m, op, key);
+        known = ghp_profile_find(&cache->known, key, op->pass);
+        if (known == NULL || ghp_profile_find(profile, op->key, op->pass) != NULL) continue;
+        entry = *known;
+        entry.key = (char *)(uintptr_t)op->key; /* copied */
+        GHP_TRY(ghp_profile_add_op(profile, &entry));
+    }
+    return GHP_OK;
+}
+
+static bool is_wanted(const struct ghp_worklist *worklist, const struct ghp_comm_entry *entry)
+{
+    for (int i = 0; i < worklist->n_comms; ++i)
+        if (worklist->comms[i].op == entry->op && worklist->comms[i].count == entry->count &&
+            worklist->comms[i].stride == entry->stride)
+            return true;
+    return false;
+}
+
+enum ghp_status ghp_cache_take(const struct ghp_cache *cache, const struct ghp_measure *m,
+                               const struct ghp_worklist *worklist, struct ghp_profile *profile)
+{
+    if (cache->known.backend == NULL) return GHP_OK;
+    GHP_TRY(take_ops(cache, m, worklist, profile));
+    for (int i = 0; i < cache->known.n_comms && profile->machine.nodes == 1; ++i)
+        if (is_wanted(worklist, &cache->known.comms[i]))
+            GHP_TRY(ghp_profile_add_comm(profile, &cache->known.comms[i]));
+    return ghp_profile_finalize(profile);
+}
+
+/* ---- keeping ---- */
+
+static enum ghp_status begin(const struct ghp_profile *profile, struct ghp_profile *kept)
+{
+    GHP_TRY(ghp_profile_init(kept, profile->backend, profile->numerics, profile->element_bytes));
+    kept->tf32 = profile->tf32;
+    kept->workers = profile->workers;
+    ghp_machine_release(&kept->machine);
+    copy_rates(profile, kept);
+    return ghp_machine_copy(&profile->machine, &kept->machine);
+}
+
+/* Everything measured of the work list, over what is there. */
+static enum ghp_status add_measured(const struct ghp_measure *m,
+                                    const struct ghp_worklist *worklist,
+                                    const struct ghp_profile *profile, struct ghp_profile *kept)
+{
+    char key[GHP_CACHE_KEY_BYTES];
+
+    for (int i = 0; i < worklist->n_ops; ++i) {
+        const struct ghp_worklist_op *op = &worklist->ops[i];
+        const struct ghp_op_entry *own = ghp_profile_find(profile, op->key, op->pass);
+        struct ghp_op_entry entry;
+
+        if (ghp_measure_is_fused(m, op) || !is_whole(op, own)) continue;
+        ghp_cache_op_key(m, op, key);
+        entry = *own;
+        entry.key = key; /* copied */
+        GHP_TRY(ghp_profile_add_op(kept, &entry));
+    }
+    for (int i = 0; i < profile->n_comms && profile->machine.nodes == 1; ++i)
+        if (profile->comms[i].source == GHP_SOURCE_MEASURED)
+            GHP_TRY(ghp_profile_add_comm(kept, &profile->comms[i]));
+    return ghp_profile_finalize(kept);
+}
+
+static enum ghp_status write_file(const struct ghp_cache *cache, const struct ghp_profile *kept)
+{
+    json_t *root = json_pack("{s:s, s:s, s:o}", "format", FORMAT, "key", cache->key, "profile",
+                             ghp_profile_json(kept));
+
+    return ghp_json_lines_save(cache->path, root);
+}
+
+/* Locks the file's neighbour, since the file itself is replaced. Returns a descriptor to close; -1: cannot. */
+static int lock(const char *path)
+{
+    char *name = joined(path, ".lock");
+    int fd = name != NULL ? open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0666) : -1;
+
+    free(name);
+    if (fd < 0 || flock(fd, LOCK_EX) == 0) return fd;
+    close(fd);
+    return -1;
+}
+
+enum ghp_status ghp_cache_keep(struct ghp_cache *cache, const struct ghp_measure *m,
+                               const struct ghp_worklist *worklist,
+                               const struct ghp_profile *profile)
+{
+    struct ghp_profile kept;
+    enum ghp_status status = GHP_OK;
+    int fd;
+
+    if (cache->path == NULL) return GHP_OK;
+    fd = lock(cache->path);
+    if (fd < 0) {
+        give_up(cache, strerror(errno));
+        return GHP_OK;
+    }
+    load(cache, &kept); /* what others kept meanwhile stays */
+    if (kept.backend == NULL) status = begin(profile, &kept);
+    if (status == GHP_OK) status = add_measured(m, worklist, profile, &kept);
+    if (status == GHP_OK && write_file(cache, &kept) != GHP_OK)
+        give_up(cache, ghp_status_message());
+    close(fd);
+    ghp_profile_release(&kept);
+    return status;
+}

@@ -1,0 +1,85 @@
+/* tests/core/cost/test_wanted.c - what a program is costed by and nobody measured: the most of any program counts, the
+ * end that changes nothing is dropped, and the list survives its file. */
+#include "core/cost/wanted.h"
+#include "tests/check.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static struct ghp_instr compute(int64_t n)
+{
+    struct ghp_instr instr = {.kind = GHP_INSTR_COMPUTE, .pass = GHP_PASS_FORWARD};
+
+    instr.local = (struct ghp_local){
+        .op = GHP_OP_RELU, .n = n, .c = 4, .h = 1, .w = 1, .k = 4, .p = 1, .q = 1};
+    return instr;
+}
+
+static void open_profile(struct ghp_profile *profile)
+{
+    static const struct {
+        int64_t n;
+        double seconds;
+        enum ghp_source source;
+    } entries[] = {{1, 1, GHP_SOURCE_MEASURED},
+                   {2, 2, GHP_SOURCE_ANALYTIC},
+                   {3, 0.5, GHP_SOURCE_INTERPOLATED}};
+
+    CHECK_STATUS(ghp_profile_init(profile, "reference", "fast", 4), GHP_OK);
+    profile->machine.nodes = 1;
+    profile->machine.intra = profile->machine.inter = (struct ghp_link){1e-6, 1e9};
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; ++i) {
+        struct ghp_instr instr = compute(entries[i].n);
+        char key[GHP_KEY_BYTES];
+        struct ghp_op_entry entry = {
+            .key = key, .seconds = entries[i].seconds, .source = entries[i].source};
+
+        ghp_local_key(&instr.local, key);
+        CHECK_STATUS(ghp_profile_add_op(profile, &entry), GHP_OK);
+    }
+    CHECK_STATUS(ghp_profile_finalize(profile), GHP_OK);
+}
+
+CHECK_TEST(wanted)
+{
+    struct ghp_instr instrs[] = {compute(1),
+                                 compute(2),
+                                 compute(2),
+                                 compute(3),
+                                 {.kind = GHP_INSTR_ALL_REDUCE,
+                                  .comm = GHP_COMM_ALL_REDUCE,
+                                  .bytes = 1 << 20,
+                                  .ranks = {.first = 0, .count = 2, .stride = 1}}};
+    struct ghp_program all = {.instrs = instrs, .n_instrs = 5, .problem = {.workers = 2}};
+    const struct ghp_program last = {
+        .instrs = instrs + 3, .n_instrs = 1, .problem = {.workers = 2}};
+    struct ghp_wanted wanted = {0}, read;
+    struct ghp_profile profile = {0};
+    char path[] = "/tmp/ghp-wanted-XXXXXX";
+    int fd = mkstemp(path);
+
+    CHECK(fd >= 0);
+    close(fd);
+    open_profile(&profile);
+    CHECK_STATUS(ghp_wanted_add(&wanted, &profile, &all, 1), GHP_OK);
+    CHECK_STATUS(ghp_wanted_add(&wanted, &profile, &last, 1), GHP_OK);
+    CHECK_EQ(wanted.n, 3); /* what was measured is not wanted */
+    ghp_wanted_trim(&wanted, 0);
+    CHECK_EQ(wanted.n, 3);
+    CHECK_NEAR(wanted.items[0].seconds, 4, 0); /* twice in one program */
+    CHECK_NEAR(wanted.items[1].seconds, 0.5, 0);
+    CHECK(wanted.items[2].is_comm);
+    CHECK_STATUS(ghp_wanted_save(path, &wanted), GHP_OK);
+    CHECK_STATUS(ghp_wanted_load(path, &read), GHP_OK);
+    CHECK_EQ(read.n, 3);
+    CHECK_TEXT(read.items[0].key, wanted.items[0].key);
+    CHECK_EQ(read.items[2].bytes, 1 << 20);
+    CHECK_EQ(read.items[2].op, GHP_COMM_ALL_REDUCE);
+    ghp_wanted_release(&read);
+    ghp_wanted_trim(&wanted, 0.5 * GHP_WANTED_LAW_ERROR + 0.001); /* the two at the end together */
+    CHECK_EQ(wanted.n, 1);
+    ghp_wanted_release(&wanted);
+    ghp_profile_release(&profile);
+    unlink(path);
+    return check_end();
+}

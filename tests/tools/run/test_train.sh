@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=240 label=mpi processors=2 needs=ghp-train,ghp-plan,ghp-run,ghp-profile
+# tests/tools/run/test_train.sh - from a network to its training with one command: only what the choice hangs on is
+# measured, in the end nothing more is wanted, and a second time nothing is measured.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+cat >tiny.json <<END
+{"format": "ghp.model/1", "name": "tiny", "input": {"channels": 4, "height": 6, "width": 6}, "layers": [
+{"name": "conv", "op": "conv2d", "channels": 12, "kernel": 3, "pad": 1},
+{"name": "relu", "op": "relu"},
+{"name": "pool", "op": "max_pool", "kernel": 2},
+{"name": "flat", "op": "flatten"},
+{"name": "fc", "op": "linear", "features": 12},
+{"name": "loss", "op": "softmax_cross_entropy"}]}
+END
+train() {
+    "$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 8 --backend reference --budget 60 "$@" >out 2>err ||
+        fail "ghp-train: $(cat err)"
+}
+
+train -- --steps 3 --json
+grep -q '"steps": 3' out || fail "not three steps: $(head -c 400 out)"
+grep -q '"wanted": \[\]' ghp-tiny-n2-b8/wanted.json || fail "still wanted: $(cat ghp-tiny-n2-b8/wanted.json)"
+grep -q 'measuring what data parallelism takes' err || fail "does not say what it measures: $(cat err)"
+train --folder again --plan-only
+[ -s out ] && fail "chatter on stdout: $(cat out)"
+[ "$(grep -c '^operations  *0 ' err)" = "$(grep -c '^operations' err)" ] || fail "measured again: $(cat err)"
+grep -q 'again/plan.json. is made in' err || fail "does not say where the plan is: $(cat err)"
+
+denied 2 'one model, --workers and --batch are needed' "$GHP_BIN/ghp-train" tiny.json --workers 2
+denied 1 'multiple' "$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 7 --folder odd --plan-only
+denied 1 'no-such.json' "$GHP_BIN/ghp-train" no-such.json --workers 2 --batch 8 --folder none --plan-only
+
+[ "$failures" = 0 ] || exit 1
