@@ -89,6 +89,11 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
 
 /* ---- servers ---- */
 
+/* A server waits for workers as long as the watchdog allows, a worker for a server that may wait for other workers
+ * longer, and for other workers, who may wait for a server, longest. */
+#define PULL_PATIENCE 1.5
+#define WORKER_PATIENCE 2.0
+
 bool ghp_worker_is_served(const struct ghp_worker *w)
 {
     return w->work.sync.servers > 0 && w->work.lender == NULL;
@@ -102,54 +107,60 @@ enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
     if (!ghp_worker_is_served(w)) return GHP_OK;
     w->server_messages = ghp_alloc(n, sizeof(*w->server_messages));
     if (w->server_messages == NULL) return GHP_NO_MEMORY();
+    w->exec.transport->control->patience = WORKER_PATIENCE;
     for (int i = w->program.n_instrs - 1; i >= 0; i--)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_PUSH) w->first_push = i;
     return p2p->ops->open(p2p, (int)n, &w->servers);
 }
 
-/* With each server its cut of what lies at `data`, or, where that is a word, all of it. A pull waits for a server that
- * waits for other workers, so the limit is twice the watchdog's: the server says first who is missing. */
-static enum ghp_status carry(struct ghp_worker *w, struct ghp_p2p_message message, bool cut,
-                             const char *label)
+/* The n messages with servers that lie at w->server_messages. */
+static enum ghp_status carry(struct ghp_worker *w, int n, const char *label)
 {
     const struct ghp_control *control = w->exec.transport->control;
     const struct ghp_server_messages how = {.channel = w->servers,
                                             .control = control,
-                                            .limit_s = 2 * control->watchdog_s,
+                                            .limit_s = PULL_PATIENCE * control->watchdog_s,
                                             .label = label};
-    char *data = message.data;
 
-    for (int s = 0; s < w->work.sync.servers; s++) {
-        message.peer = w->work.problem.workers + s;
-        message.data = cut ? data + s * message.bytes : data;
-        w->server_messages[s] = message;
-    }
-    return ghp_server_carry(&how, w->server_messages, w->work.sync.servers);
+    return ghp_server_carry(&how, w->server_messages, n);
+}
+
+/* To or from a server its cut of what lies at message.data. */
+static struct ghp_p2p_message cut_of(const struct ghp_worker *w, struct ghp_p2p_message message,
+                                     int server)
+{
+    message.peer = w->work.problem.workers + server;
+    message.data = (char *)message.data + server * message.bytes;
+    return message;
 }
 
 static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_word word)
 {
-    return carry(w,
-                 (struct ghp_p2p_message){
-                     .data = &word, .bytes = sizeof(word), .tag = ghp_server_word_tag(&w->program)},
-                 false, "telling the servers");
+    for (int s = 0; s < w->work.sync.servers; s++)
+        w->server_messages[s] = (struct ghp_p2p_message){.data = &word,
+                                                         .bytes = sizeof(word),
+                                                         .peer = w->work.problem.workers + s,
+                                                         .tag = ghp_server_word_tag(&w->program)};
+    return carry(w, w->work.sync.servers, "telling the servers");
 }
 
-/* All buckets of weights, or of what lies in the gradients' place. */
+/* All buckets of weights, or of what lies in the gradients' place. A server serves one worker after the other, so every
+ * worker is done with one server before it turns to the next: else each of two could wait for the other's server. */
 static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool receives)
 {
-    for (int b = 0; b < w->program.n_buckets; b++) {
-        const struct ghp_bucket *bucket = &w->program.buckets[b];
+    for (int s = 0; s < w->work.sync.servers; s++)
+        for (int b = 0; b < w->program.n_buckets; b++) {
+            const struct ghp_bucket *bucket = &w->program.buckets[b];
+            struct ghp_p2p_message all = {.data =
+                                              w->address[weights ? bucket->weights : bucket->buffer],
+                                          .bytes = bucket->cut_bytes,
+                                          .tag = ghp_server_tensor_tag(&w->program, b),
+                                          .receives = receives};
 
-        if (bucket->cut_bytes == 0) continue;
-        GHP_TRY(carry(
-            w,
-            (struct ghp_p2p_message){.data = w->address[weights ? bucket->weights : bucket->buffer],
-                                     .bytes = bucket->cut_bytes,
-                                     .tag = ghp_server_tensor_tag(&w->program, b),
-                                     .receives = receives},
-            true, "tensors of servers"));
-    }
+            if (bucket->cut_bytes == 0) continue;
+            w->server_messages[0] = cut_of(w, all, s);
+            GHP_TRY(carry(w, 1, "tensors of servers"));
+        }
     return GHP_OK;
 }
 
@@ -192,14 +203,15 @@ enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     bool pulls = instr->kind == GHP_INSTR_PULL;
+    const struct ghp_p2p_message all = {.data = w->address[pulls ? instr->at.y : instr->at.x[0]],
+                                        .bytes = w->program.buckets[instr->bucket].cut_bytes,
+                                        .tag = instr->bucket,
+                                        .receives = pulls};
 
     if (i == w->first_push) GHP_TRY(begin(w));
-    return carry(w,
-                 (struct ghp_p2p_message){.data = w->address[pulls ? instr->at.y : instr->at.x[0]],
-                                          .bytes = w->program.buckets[instr->bucket].cut_bytes,
-                                          .tag = instr->bucket,
-                                          .receives = pulls},
-                 true, w->prepared[i].label);
+    for (int s = 0; s < w->work.sync.servers; s++)
+        w->server_messages[s] = cut_of(w, all, s);
+    return carry(w, w->work.sync.servers, w->prepared[i].label);
 }
 
 void ghp_worker_close_servers(struct ghp_worker *w)
@@ -207,6 +219,7 @@ void ghp_worker_close_servers(struct ghp_worker *w)
     if (w->servers != NULL) {
         tell(w, (struct ghp_server_word){.kind = GHP_SERVER_END}); /* or the watchdog ends them */
         w->servers->ops->close(w->servers);
+        w->exec.transport->control->patience = 1;
     }
     free(w->server_messages);
 }

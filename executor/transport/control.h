@@ -32,7 +32,15 @@ struct ghp_control { /* read only */
     const struct ghp_processors
         *processors;   /* of its node's ranks together, as they were started */
     double watchdog_s; /* limit of one wait */
+    /* Times that limit: 1, or more while this worker waits for others that wait themselves, so that whoever is next to
+     * the one that stopped speaks first. */
+    double patience;
 };
+
+static inline double ghp_control_limit_s(const struct ghp_control *control)
+{
+    return control->watchdog_s * control->patience;
+}
 
 struct ghp_control_ops {
     enum ghp_status (*barrier)(struct ghp_control *control, struct ghp_comm *comm);

@@ -109,7 +109,7 @@ static enum ghp_status sleep_until(const struct ghp_shared_segment *b, int rank,
                 &(struct timespec){.tv_nsec = ghp_backoff_take_ns(wait)}, NULL, 0);
         if (has(flag, event, chunk)) break;
         GHP_TRY_GOTO(status, ghp_mpi_progress(b->comm), done);
-        if (ghp_backoff_waited_s(wait) > b->comm->transport->control.watchdog_s)
+        if (ghp_backoff_waited_s(wait) > ghp_control_limit_s(&b->comm->transport->control))
             GHP_TRY_GOTO(status, fail_stalled(b, event, chunk), done);
     }
 done:

@@ -420,7 +420,7 @@ static struct ghp_mpi *allocate(double watchdog_s)
     if (t == NULL) return NULL;
     t->transport = (struct ghp_transport){&t->control, &t->host, &t->p2p};
     t->control = (struct ghp_control){
-        .ops = &control_ops, .processors = &t->processors, .watchdog_s = watchdog_s};
+        .ops = &control_ops, .processors = &t->processors, .watchdog_s = watchdog_s, .patience = 1};
     t->host.ops = &ghp_mpi_collectives;
     t->p2p.ops = &ghp_mpi_p2p;
     t->channel_comm = t->stamp_comm = MPI_COMM_NULL;

@@ -36,7 +36,7 @@ enum ghp_status ghp_mpi_stalled(const struct ghp_mpi_comm *comm,
                     "worker %d waited %.0f s in '%s': nothing arrived from rank(s) %s, not taken "
                     "by rank(s) %s; "
                     "see why they stopped, or raise --watchdog if they are only slow",
-                    comm->transport->control.rank, comm->transport->control.watchdog_s,
+                    comm->transport->control.rank, ghp_control_limit_s(&comm->transport->control),
                     comm->base.label, missing->from[0] != '\0' ? missing->from : "none",
                     missing->to[0] != '\0' ? missing->to : "none");
 }
@@ -112,7 +112,7 @@ enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set)
 {
     struct ghp_mpi_posted *posted = &comm->posted[request_set];
     struct ghp_backoff_wait wait = ghp_mpi_backoff_begin(comm);
-    double limit_s = comm->transport->control.watchdog_s, waited_s;
+    double limit_s = ghp_control_limit_s(&comm->transport->control), waited_s;
     int done = 0;
 
     for (;;) {

@@ -22,7 +22,7 @@ for text in '"way": "held-out"' '"not_measured": 0' '"mean_error": [0-9]' '"meas
     grep -q "$text" out || fail "no $text in the object"
 done
 cmp p.json before.json || fail "trying changed the profile"
-[ "$(ls)" = "$(printf 'before.json\nerr\nout\np.json')" ] || fail "files were left: $(ls)"
+[ "$(ls)" = "$(printf 'before.json\ncache\nerr\nout\np.json')" ] || fail "files were left: $(ls)"
 
 denied_once 1 "use mpirun -n 2" "${run[@]}" 3 "$profile" --validate p.json
 denied_once 1 "no-such.json" "${run[@]}" 2 "$profile" --validate no-such.json
