@@ -4,6 +4,7 @@
 #include "core/model/precision.h"
 #include "executor/platform/task_thread.h"
 #include "profiler/measure/comm.h"
+#include "profiler/measure/overlap.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -18,14 +19,15 @@ enum {
 };
 static const double round_samples =
     8; /* a round lasts as long as so many samples of an operation */
-/* of a short collective: a segment of computing is longer, else reductions would wait for each other */
-static const double segment_exchanges = 4;
+/* Of a short collective: a segment of computing is longer, else reductions would wait for each other. And no operation
+ * of it is much longer: how unevenly workers get through a long one grows with its length, and is no delay. */
+static const double segment_exchanges = 4, longest_exchanges = 8;
 
 enum joint { NOTHING, EXCHANGE, REDUCTION, JOINTS }; /* what stands behind each segment */
 
 struct small_step {
     const struct ghp_measure *m;
-    const struct ghp_task *computes;
+    struct ghp_task computes[GHP_OVERLAP_TASKS];
     int n_computes, next;
     int tasks, segments; /* of a segment, of a round; the same on all ranks */
     struct ghp_comm *exchanges, *reductions;
@@ -121,16 +123,40 @@ static enum ghp_status time_alone(const struct ghp_measure *m, enum ghp_comm_op 
     return GHP_OK;
 }
 
-/* How much computing makes a segment, and how many of them a round. */
-static enum ghp_status choose_lengths(struct small_step *s, double alone_s)
+/* Keeps the operations that take at most most_s, or the shortest one.
+ *
+ * mean_s   receives their mean seconds */
+static enum ghp_status keep_short(struct small_step *s, const struct ghp_task *tasks, int n,
+                                  double most_s, double *mean_s)
+{
+    double shortest_s = INFINITY, total_s = 0, task_s[GHP_OVERLAP_TASKS];
+    int kept = 0;
+
+    s->n_computes = s->tasks = s->segments = 1;
+    for (int i = 0; i < n; ++i) {
+        s->computes[0] = tasks[i];
+        GHP_TRY(time_round(s, NOTHING, &task_s[i])); /* cold: thrown away */
+        GHP_TRY(time_round(s, NOTHING, &task_s[i]));
+        shortest_s = fmin(shortest_s, task_s[i]);
+    }
+    for (int i = 0; i < n; ++i) {
+        if (task_s[i] > fmax(most_s, shortest_s)) continue;
+        s->computes[kept++] = tasks[i];
+        total_s += task_s[i];
+    }
+    s->n_computes = kept;
+    *mean_s = total_s / kept;
+    return GHP_OK;
+}
+
+/* Which computing makes a segment, how much of it, and how many of them a round. */
+static enum ghp_status choose_lengths(struct small_step *s, const struct ghp_task *tasks, int n,
+                                      double alone_s)
 {
     double task_s;
 
-    s->tasks = s->n_computes;
-    s->segments = 1;
-    GHP_TRY(time_round(s, NOTHING, &task_s)); /* cold: thrown away */
-    GHP_TRY(time_round(s, NOTHING, &task_s));
-    task_s = fmax(task_s / s->n_computes, 1e-9);
+    GHP_TRY(keep_short(s, tasks, n, longest_exchanges * alone_s, &task_s));
+    task_s = fmax(task_s, 1e-9);
     s->tasks = (int)fmin(fmax(1, ceil(segment_exchanges * alone_s / task_s)), MOST_TASKS);
     s->segments =
         (int)fmin(fmax(LEAST_SEGMENTS, ceil(round_samples * s->m->sample_s / (s->tasks * task_s))),
@@ -145,7 +171,6 @@ static enum ghp_status take_rounds(struct small_step *s, const double alone_s[JO
     struct ghp_samples arrival = {.n = ROUNDS}, launch = {.n = ROUNDS};
     double before_s, after_s, exchange_s, reduction_s, shared_s;
 
-    GHP_TRY(choose_lengths(s, fmax(alone_s[EXCHANGE], alone_s[REDUCTION])));
     GHP_TRY(time_round(s, NOTHING, &before_s));
     for (int i = 0; i < ROUNDS; ++i) {
         GHP_TRY(time_round(s, EXCHANGE, &exchange_s));
@@ -164,7 +189,7 @@ static enum ghp_status take_rounds(struct small_step *s, const double alone_s[JO
 enum ghp_status ghp_measure_arrival(const struct ghp_measure *m, const struct ghp_task *computes,
                                     int n, struct ghp_overlap *overlap)
 {
-    struct small_step s = {.m = m, .computes = computes, .n_computes = n};
+    struct small_step s = {.m = m};
     double alone_s[JOINTS] = {0}, unused = 0;
     enum ghp_status status;
 
@@ -174,6 +199,8 @@ enum ghp_status ghp_measure_arrival(const struct ghp_measure *m, const struct gh
     GHP_TRY(time_alone(m, GHP_COMM_ALL_REDUCE, &alone_s[REDUCTION]));
     status = step_open(&s);
     status = ghp_measure_max(m, status, &unused);
+    if (status == GHP_OK)
+        status = choose_lengths(&s, computes, n, fmax(alone_s[EXCHANGE], alone_s[REDUCTION]));
     if (status == GHP_OK) status = take_rounds(&s, alone_s, overlap);
     step_close(&s);
     return status;

@@ -18,7 +18,7 @@
  *     launch_delay_s    a reduction that the communication thread begins behind computing, less what the slowdown
  *                       beside reductions says of it
  *
- * computes  n >= 1 tasks, as for ghp_measure_overlap
+ * computes  1 <= n <= GHP_OVERLAP_TASKS tasks, as for ghp_measure_overlap; the short ones are taken
  * overlap   has the slowdowns; receives the delays, each >= 0
  *
  * Collective over m->world */

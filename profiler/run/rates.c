@@ -21,13 +21,23 @@ static double concurrent_reductions(const struct ghp_worklist_op *op)
     return op->value == GHP_VALUE_DATA && op->pass != GHP_PASS_FORWARD ? op->flops : 0;
 }
 
-/* Of typical operations, beside reductions. */
-static enum ghp_status measure_overlap(struct ghp_profiling *run)
+/* What stands between collectives: any operation of data parallelism. */
+static double any_layer(const struct ghp_worklist_op *op)
+{
+    return op->value == GHP_VALUE_DATA ? 1 : 0;
+}
+
+typedef enum ghp_status measure_fn(const struct ghp_measure *m, const struct ghp_task *tasks, int n,
+                                   struct ghp_overlap *overlap);
+
+/* Measures by operations drawn by weight; nothing where none weighs anything. */
+static enum ghp_status measure_by(struct ghp_profiling *run, measure_fn *measure,
+                                  double (*weight)(const struct ghp_worklist_op *))
 {
     const struct ghp_worklist_op *ops[GHP_OVERLAP_TASKS];
     struct ghp_opbench *benches[GHP_OVERLAP_TASKS] = {NULL};
     struct ghp_task tasks[GHP_OVERLAP_TASKS];
-    int n = ghp_worklist_draw(&run->worklist, concurrent_reductions, GHP_OVERLAP_TASKS, ops);
+    int n = ghp_worklist_draw(&run->worklist, weight, GHP_OVERLAP_TASKS, ops);
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
@@ -40,13 +50,17 @@ static enum ghp_status measure_overlap(struct ghp_profiling *run)
             .run = task_run, .context = benches[i], .clock = ghp_measure_clock(&run->m)};
     }
     GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
-    status = ghp_measure_overlap(&run->m, tasks, n, &run->profile->overlap);
-    if (status == GHP_OK)
-        status = ghp_measure_arrival(&run->m, tasks, n, &run->profile->overlap);
+    status = measure(&run->m, tasks, n, &run->profile->overlap);
 done:
     for (int i = 0; i < n; ++i)
         ghp_opbench_close(benches[i]);
     return status;
+}
+
+static enum ghp_status measure_overlap(struct ghp_profiling *run)
+{
+    GHP_TRY(measure_by(run, ghp_measure_overlap, concurrent_reductions));
+    return measure_by(run, ghp_measure_arrival, any_layer);
 }
 
 enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
