@@ -5,10 +5,9 @@
 #include <string.h>
 
 /* Tried where the request leaves it open [bytes]; the first: each layer alone. */
-static const int64_t bucket_sizes[] = {0,       1 << 18, 1 << 19, 1 << 20, 1 << 21,         1 << 22,
-                                       1 << 23, 1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
-
-enum { BUCKET_SIZES = (int)(sizeof bucket_sizes / sizeof bucket_sizes[0]) };
+const int64_t ghp_candidate_bucket_sizes[GHP_CANDIDATE_BUCKET_SIZES] = {
+    0,       1 << 18, 1 << 19, 1 << 20, 1 << 21,         1 << 22,
+    1 << 23, 1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
 
 static bool fits(const struct ghp_setting *s, int64_t peak_bytes)
 {
@@ -85,16 +84,17 @@ static enum ghp_status tune_kept(const struct ghp_setting *s, const struct ghp_s
     *bucket_bytes = s->how.bucket_bytes;
     if (s->request->bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
     for (int k = 0; k < r->n_kept; ++k)
-        for (int b = 1; b < BUCKET_SIZES; ++b) {
+        for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES; ++b) {
             double step_s;
             int64_t peak = 0;
 
-            GHP_TRY(ghp_search_evaluate(s->instance, r->kept[k].choice, bucket_sizes[b], &step_s,
+            GHP_TRY(ghp_search_evaluate(s->instance, r->kept[k].choice,
+                                        ghp_candidate_bucket_sizes[b], &step_s,
                                         s->request->memory_bytes > 0 ? &peak : NULL));
             if (!fits(s, peak) || step_s >= best_s * (1 - GHP_BRANCH_SAME)) continue;
             best_s = step_s;
             *kept = k;
-            *bucket_bytes = bucket_sizes[b];
+            *bucket_bytes = ghp_candidate_bucket_sizes[b];
         }
     return GHP_OK;
 }
@@ -125,12 +125,13 @@ static enum ghp_status tune(const struct ghp_setting *s, struct ghp_candidate *c
 
     c->bucket_bytes = s->how.bucket_bytes;
     GHP_TRY(predict(s, c, c->bucket_bytes, &c->predicted));
-    for (int b = 0; b < BUCKET_SIZES && s->request->bucket_bytes == GHP_BUCKET_AUTO; ++b) {
-        GHP_TRY(predict(s, c, bucket_sizes[b], &p));
+    for (int b = 0; b < GHP_CANDIDATE_BUCKET_SIZES && s->request->bucket_bytes == GHP_BUCKET_AUTO;
+         ++b) {
+        GHP_TRY(predict(s, c, ghp_candidate_bucket_sizes[b], &p));
         if (!fits(s, p.peak_bytes) || p.step_s >= c->predicted.step_s * (1 - GHP_BRANCH_SAME))
             continue;
         c->predicted = p;
-        c->bucket_bytes = bucket_sizes[b];
+        c->bucket_bytes = ghp_candidate_bucket_sizes[b];
     }
     return GHP_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "onnx/network.h"
+#include "planner/build/candidate.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,6 +33,25 @@ static enum ghp_status predict_by(const struct ghp_plan_request *request,
     return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
 }
 
+/* The plan's splits with all-reduces, in buckets as large as the plan's, or of the best size where it is open. */
+static enum ghp_status predict_allreduce(const struct ghp_plan_request *request,
+                                         const struct ghp_plan *plan,
+                                         struct ghp_prediction *predicted)
+{
+    struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
+    struct ghp_prediction bucketed;
+
+    GHP_TRY(predict_by(request, plan, allreduce, predicted));
+    if (request->bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
+    how.sync = allreduce;
+    for (int b = 0; b < GHP_CANDIDATE_BUCKET_SIZES; b++) {
+        how.bucket_bytes = ghp_candidate_bucket_sizes[b];
+        GHP_TRY(ghp_plan_predict(&how, plan->splits, request->profile, &bucketed));
+        if (bucketed.step_s < predicted->step_s) *predicted = bucketed;
+    }
+    return GHP_OK;
+}
+
 /* What the sharded update saves and costs beside an all-reduce of the same splits; `why`: behind it, may be empty. */
 static enum ghp_status note_gain(const struct ghp_plan_request *request, const char *why,
                                  struct ghp_plan *plan)
@@ -41,7 +61,7 @@ static enum ghp_status note_gain(const struct ghp_plan_request *request, const c
     double cost_s, saved;
     char text[512];
 
-    GHP_TRY(predict_by(request, plan, allreduce, &all));
+    GHP_TRY(predict_allreduce(request, plan, &all));
     cost_s = plan->predicted.step_s - all.step_s;
     saved = (double)(all.peak_bytes - plan->predicted.peak_bytes) / (1 << 20);
     snprintf(text, sizeof text,
