@@ -6,7 +6,7 @@ set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 PATH=$GHP_BIN:$PATH
-ranks() { timeout 60 mpirun --oversubscribe --bind-to none -n "$@"; }
+ranks=(mpirun --timeout 60 --oversubscribe --bind-to none -n)
 
 # every tool, with the purpose that it gives itself; no other
 "$GHP_BIN/ghp" help >help || fail "ghp help: exit $?"
@@ -27,9 +27,9 @@ ghp profile --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o pro
 denied 3 '^ghp-plan: .*least' ghp plan "$model" --profile profile.json --workers 2 --batch 8 --memory 100KiB
 denied 1 '^ghp-inspect: .*nowhere' ghp inspect nowhere.json
 denied 2 '^ghp-plan: .*--strategy' ghp plan --strategie auto
-ranks 2 ghp run plan.json --steps 2 >out 2>err || fail "mpirun ghp run: $(cat err)"
+"${ranks[@]}" 2 ghp run plan.json --steps 2 >out 2>err || fail "mpirun ghp run: $(cat err)"
 [ "$(grep -c 'images/s' out)" = 1 ] || fail "mpirun ghp run speaks $(grep -c 'images/s' out) times"
-denied_once 2 "ghp-run: unknown option '--stepz'; did you mean '--steps'?" ranks 2 ghp run plan.json --stepz 2
+denied_once 2 "ghp-run: unknown option '--stepz'; did you mean '--steps'?" "${ranks[@]}" 2 ghp run plan.json --stepz 2
 
 # words that are no tool
 denied 2 "^ghp: ghp has no tool 'rum'; did you mean 'run'\?$" ghp rum plan.json
@@ -37,8 +37,8 @@ denied 2 "^ghp: ghp has no tool 'plna'; did you mean 'plan'\?$" ghp help plna
 denied 2 "^ghp: ghp has no tool '$model'; give one of train, .*, inspect, help$" ghp "$model"
 denied 2 "^ghp: no tool was named; give one of " ghp
 denied 2 "unknown option '--versoin'; did you mean '--version'\?" ghp --versoin
-denied_once 2 "ghp: ghp has no tool 'rum'; did you mean 'run'?" ranks 3 ghp rum plan.json
-ranks 2 ghp --version >out 2>err || fail "mpirun ghp --version: $(cat err)"
+denied_once 2 "ghp: ghp has no tool 'rum'; did you mean 'run'?" "${ranks[@]}" 3 ghp rum plan.json
+"${ranks[@]}" 2 ghp --version >out 2>err || fail "mpirun ghp --version: $(cat err)"
 [ "$(grep -c '^ghp (ghp)' out)" = 1 ] || fail "mpirun ghp --version speaks $(grep -c '^ghp (ghp)' out) times"
 
 # a door without the house

