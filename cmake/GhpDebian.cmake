@@ -14,9 +14,8 @@ if(CPACK_TEMPORARY_DIRECTORY)
     string(TOUPPER "${component}" component)
     set(doc "${package}/share/doc/${CPACK_DEBIAN_${component}_PACKAGE_NAME}")
     file(REMOVE "${doc}/LICENSE")
-    file(COPY_FILE "${CMAKE_CURRENT_LIST_DIR}/copyright" "${doc}.copyright")
     file(MAKE_DIRECTORY "${doc}")
-    file(RENAME "${doc}.copyright" "${doc}/copyright")
+    file(COPY_FILE "${CMAKE_CURRENT_LIST_DIR}/copyright" "${doc}/copyright")
     file(WRITE "${doc}/changelog" "ghp (${CPACK_DEBIAN_PACKAGE_VERSION}) unstable; urgency=medium\n\n"
          "  * Made by ghp's own build.\n\n -- ${CPACK_PACKAGE_CONTACT}  ${date}\n")
     file(GLOB pages "${package}/share/man/*/*.[1-9]")
@@ -41,25 +40,27 @@ set(CPACK_DEBIAN_PACKAGE_VERSION "${PROJECT_VERSION}")
 set(ghp_processors "")
 if(GHP_NATIVE) # a package for others has -DGHP_NATIVE=OFF
   string(APPEND CPACK_DEBIAN_PACKAGE_VERSION "+native")
-  set(ghp_processors "\n .\n Compiled for processors like the one that it was built on.")
+  set(ghp_processors "\nCompiled for processors like the one that it was built on.")
 endif()
 
 set(CPACK_DEBIAN_GHP_PACKAGE_NAME ghp)
 set(CPACK_DEBIAN_GHP_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_GHP_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_GHP_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+file(WRITE "${PROJECT_BINARY_DIR}/debian/triggers" "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_GHP_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/debian/triggers")
 set(CPACK_DEBIAN_GHP_PACKAGE_RECOMMENDS "openmpi-bin, bash-completion")
-set(CPACK_DEBIAN_GHP_DESCRIPTION "planner and runner of hybrid-parallel training of deep networks
- ghp measures what each layer and each collective costs on a machine, chooses
- for every layer data parallelism or a split over its channels, proves how far
- that choice can be from the optimum, and trains by it on several workers with
- the result of one.${ghp_processors}")
+set(CPACK_DEBIAN_GHP_DESCRIPTION 
+"ghp measures what each layer and each collective costs on a machine, chooses
+for every layer data parallelism or a split over its channels, proves how far
+that choice can be from the optimum, and trains by it on several workers with
+the result of one.${ghp_processors}")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME ghp-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "ghp (= ${CPACK_DEBIAN_PACKAGE_VERSION})")
 set(CPACK_DEBIAN_DEV_PACKAGE_RECOMMENDS "pkg-config")
-set(CPACK_DEBIAN_DEV_DESCRIPTION "planning of hybrid-parallel training as a C library: header and links
- What a program is built with that plans by libghp: ghp.h, ghp.pc and a package
- configuration for CMake.")
+set(CPACK_DEBIAN_DEV_DESCRIPTION 
+"What a program is built with that plans by libghp, ghp's library: ghp.h, ghp.pc
+and a package configuration for CMake.")
 include(CPack)

@@ -27,7 +27,9 @@ for folder in models plans; do
     [ "$(cd "$GHP_SOURCE/$folder" && ls ./*.json)" = "$(cd "$data/$folder" && ls ./*.json)" ] ||
         fail "$folder are not all installed"
 done
-grep -rlF -e "$GHP_SOURCE" -e "$PWD/first" "$root" >named && fail "these name the source tree or the prefix: $(cat named)"
+# but for what GPUs' profilers read, the lines of kernels
+find "$root" -type f -exec strings -a -f {} + | grep -F -e "$GHP_SOURCE" -e "$PWD/first" |
+    grep -v 'backend/cuda/kernels' >named && fail "these name the source tree or the prefix: $(cat named)"
 
 # the tools together, each found beside the other; the example plans with their profile
 ghp inspect "$data/plans/vgg16-16-ghp.plan.json" --verify >/dev/null || fail "the example plan does not hold"
@@ -45,7 +47,7 @@ example=$root/share/doc/ghp/examples
 # shellcheck disable=SC2046
 if ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror "$example/plan.c" $(pkg-config --cflags --libs ghp) -o plan; then
     ./plan "$data/models/vgg-a-32.json" profile.json 4 64 api.json >out 2>err || fail "the example: $(cat err)"
-    grep -qE '^fc6 +out' out || fail "the example plans: $(cat out)"
+    grep -qE '^conv3 +out:' out || fail "the example plans: $(cat out)"
     cmp <(grep -v '"profile_path"\|_s"' api.json) <(grep -v '"profile_path"\|_s"' tool.json) || fail "it plans otherwise than ghp-plan"
     denied 1 'not a multiple of 3' ./plan "$data/models/vgg-a-32.json" profile.json 3 64 no.json
     denied 1 'nowhere.json' ./plan nowhere.json profile.json 4 64 no.json

@@ -22,7 +22,7 @@ mkdir folder
 sed 's/"kernel": *5\([^}]*\)}/"kernel": 5\1,}/' lenet5.json >comma.json
 sed 's/"kernel": *5/"kernal": 5/' lenet5.json >kernal.json
 sed 's/"kernel": *5/"\\u001b[2Jkernel": 5/' lenet5.json >escape.json
-head -c 3000 plan.json >cut.json
+head -c 200 plan.json >cut.json
 sed 's|ghp.plan/2|ghp.plan/9|' plan.json >newer.json
 ls -A >before
 
