@@ -1,14 +1,14 @@
 # cmake/GhpRoom.cmake - rooms, their tools, and what the tools say of themselves.
 # ghp_room(<room> [PUBLIC lib...] [PRIVATE lib...]): a room's library and tools.
 #
-# Makes the static library ghp_<room> from all *.c of the calling folder and the folders in it but ghp-*.c, and from
-# each ghp-*.c the tool of that name, linked to the library and installed.
+# Makes the static library ghp_<room> from all *.c of the calling folder and the folders in it but ghp.c and
+# ghp-*.c, and from each of these the tool of that name, linked to the library and installed.
 function(ghp_room room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PUBLIC;PRIVATE")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
   set(tools ${sources})
-  list(FILTER tools INCLUDE REGEX "/ghp-[^/]*\\.c$")
-  list(FILTER sources EXCLUDE REGEX "/ghp-[^/]*\\.c$")
+  list(FILTER tools INCLUDE REGEX "/ghp(-[^/]*)?\\.c$")
+  list(FILTER sources EXCLUDE REGEX "/ghp(-[^/]*)?\\.c$")
   if(NOT GHP_HAS_CUDA) # by folder: what wraps NVIDIA's libraries
     list(FILTER sources EXCLUDE REGEX "/(cuda|nccl)/[^/]*\\.c$")
   endif()

@@ -116,7 +116,7 @@ static bool is_text(json_t *list, const char *key)
     return false;
 }
 
-static enum ghp_status print_list(const char *name, json_t *list)
+static enum ghp_status print_list(const char *name, json_t *list, FILE *out)
 {
     const char *keys[MAX_COLUMNS];
     json_t *first = json_array_get(list, 0);
@@ -133,13 +133,13 @@ static enum ghp_status print_list(const char *name, json_t *list)
         ghp_table_column(table, keys[c], text ? "" : ending_of(keys[c])->unit, text ? 'l' : 'r');
     }
     json_array_foreach(list, i, record) put_record(table, record, keys, n);
-    putchar('\n');
-    status = ghp_table_print(table, stdout);
+    fputc('\n', out);
+    status = ghp_table_print(table, out);
     ghp_table_close(table);
     return status;
 }
 
-static enum ghp_status print_values(json_t *root)
+static enum ghp_status print_values(json_t *root, FILE *out)
 {
     struct ghp_table *table = ghp_table_open();
     enum ghp_status status;
@@ -159,13 +159,13 @@ static enum ghp_status print_values(json_t *root)
         ghp_table_cell(table, "%s", text);
         ghp_table_cell(table, "%s", json_is_number(value) ? ending_of(key)->unit : "");
     }
-    status = ghp_table_print(table, stdout);
+    status = ghp_table_print(table, out);
     ghp_table_close(table);
     return status;
 }
 
 /* The lists of records. */
-static enum ghp_status print_lists(json_t *root)
+static enum ghp_status print_lists(json_t *root, FILE *out)
 {
     const char *key;
     json_t *value;
@@ -173,7 +173,7 @@ static enum ghp_status print_lists(json_t *root)
     json_object_foreach(root, key, value)
     {
         if (json_is_array(value) && json_is_object(json_array_get(value, 0)))
-            GHP_TRY(print_list(key, value));
+            GHP_TRY(print_list(key, value, out));
     }
     return GHP_OK;
 }
@@ -202,11 +202,11 @@ enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, co
         json_decref(report->root); /* the file is the answer */
         report->root = json_incref(doc.root);
     } else {
-        status = print_values(doc.root);
+        status = print_values(doc.root, report->out);
     }
     if (status == GHP_OK && strcmp(format, "ghp.run/2") == 0)
         status = print_prediction_error(report, &doc, path);
-    if (status == GHP_OK && !report->json) status = print_lists(doc.root);
+    if (status == GHP_OK && !report->json) status = print_lists(doc.root, report->out);
     ghp_json_release(&doc);
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "core/base/json_lines.h"
 #include "core/base/table.h"
+#include "core/base/text.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static void fail(struct ghp_display *report)
 
 void ghp_display_begin(struct ghp_display *report, bool json)
 {
-    *report = (struct ghp_display){.json = json};
+    *report = (struct ghp_display){.json = json, .out = stdout};
     if (!json) return;
     report->root = json_object();
     if (report->root == NULL) fail(report);
@@ -60,14 +61,21 @@ void ghp_display_text(struct ghp_display *report, const char *key, const char *v
 
 void ghp_display_line(struct ghp_display *report, const char *fmt, ...)
 {
+    char *text = NULL;
     va_list args;
+    int n;
 
     if (report->json) return;
-    if (report->sheets++ > 0) putchar('\n');
     va_start(args, fmt);
-    vprintf(fmt, args);
+    n = vasprintf(&text, fmt, args);
     va_end(args);
-    putchar('\n');
+    if (n < 0) {
+        fail(report);
+        return;
+    }
+    ghp_text_printable(text);
+    fprintf(report->out, "%s%s\n", report->sheets++ > 0 ? "\n" : "", text);
+    free(text);
 }
 
 struct ghp_sheet *ghp_sheet_open(struct ghp_display *report, const char *key,
@@ -176,8 +184,8 @@ void ghp_display_sheet(struct ghp_display *report, struct ghp_sheet *sheet)
     } else {
         enum ghp_status status;
 
-        if (report->sheets++ > 0) putchar('\n');
-        status = ghp_table_print(sheet->table, stdout);
+        if (report->sheets++ > 0) fputc('\n', report->out);
+        status = ghp_table_print(sheet->table, report->out);
         if (report->status == GHP_OK) report->status = status;
     }
     ghp_table_close(sheet->table);
@@ -192,14 +200,14 @@ enum ghp_status ghp_display_end(struct ghp_display *report)
     if (status == GHP_OK && report->failed) status = GHP_NO_MEMORY();
     if (status == GHP_OK && report->json) {
         status = ghp_json_lines(report->root, &text);
-        if (status == GHP_OK) fputs(text, stdout);
+        if (status == GHP_OK) fputs(text, report->out);
     }
     free(text);
     json_decref(report->root);
     report->root = NULL;
-    if (status == GHP_OK && (fflush(stdout) != 0 || ferror(stdout)))
+    if (status == GHP_OK && (fflush(report->out) != 0 || ferror(report->out)))
         status = GHP_FAIL(
             GHP_ERR_IO,
-            "cannot write the result to standard output; make room, or give another place");
+            "cannot write the result; make room, or give another place");
     return status;
 }

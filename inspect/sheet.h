@@ -12,8 +12,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct ghp_display {
+    FILE *out;  /* where it goes: stdout, unless changed behind ghp_display_begin; borrowed */
     bool json;  /* one JSON object at the end, in place of tables */
     void *root; /* json: the object */
     int sheets; /* printed so far */

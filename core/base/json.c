@@ -13,8 +13,8 @@
 
 enum { MESSAGE_SIZE = 1024, NAMES_SIZE = 512 };
 
-/* What the user can do about a syntax error. */
-static const char *syntax_remedy(enum json_error_code code)
+/* What the user can do about a syntax error that Jansson says in this text. */
+static const char *syntax_remedy(enum json_error_code code, const char *text)
 {
     switch (code) {
     case json_error_premature_end_of_input: return "the file is cut short; write it again";
@@ -22,8 +22,13 @@ static const char *syntax_remedy(enum json_error_code code)
     case json_error_numeric_overflow: return "use a number that a double or int64 can hold";
     case json_error_end_of_input_expected: return "remove the text after the document";
     case json_error_invalid_utf8: return "store the file as UTF-8";
-    default: return "correct the JSON there";
+    default: break;
     }
+    if (strstr(text, "near '}'") != NULL || strstr(text, "near ']'") != NULL)
+        return "correct the JSON there, where often a comma is too many";
+    return strstr(text, "near end of file") != NULL
+               ? "the file is empty, or cut short; write it again"
+               : "correct the JSON there";
 }
 
 static enum ghp_status fail_syntax(const char *path, const json_error_t *error)
@@ -37,7 +42,7 @@ static enum ghp_status fail_syntax(const char *path, const json_error_t *error)
     for (char *c = text; *c != '\0'; ++c)
         if ((unsigned char)*c < ' ') *c = ' ';
     return GHP_FAIL(GHP_ERR_FORMAT, "%s:%d:%d: %s; %s", path, line, column, text,
-                    syntax_remedy(code));
+                    syntax_remedy(code, text));
 }
 
 bool ghp_json_is_kind(const char *format, const char *other)

@@ -2,6 +2,7 @@
 #include "core/base/log.h"
 
 #include "core/base/clock.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 
 #include <stdarg.h>
@@ -14,10 +15,10 @@
 #define REDRAW_S 0.1 /* the bar is drawn at most this often */
 #define SILENT_S 0.5 /* a bar over time is not drawn before: most searches are over by then */
 
-enum { BAR_CELLS = 24, LINE_SIZE = 512, DEFAULT_COLUMNS = 80 };
+enum { BAR_CELLS = 24, LINE_SIZE = 512, NOTE_SIZE = 4096, DEFAULT_COLUMNS = 80 };
 
 static const char *tool_name = "ghp";
-static bool speaks_here = true;
+static bool speaks_here;
 static double lines_s; /* between two lines in the place of a bar; 0: none */
 static double line_said_s;
 
@@ -40,11 +41,13 @@ static void erase(void)
 static void say(const char *kind, const char *fmt, va_list arguments) GHP_PRINTF(2, 0);
 static void say(const char *kind, const char *fmt, va_list arguments)
 {
+    char text[NOTE_SIZE];
+
     if (!speaks_here) return;
     erase();
-    fprintf(stderr, "%s: %s", tool_name, kind);
-    vfprintf(stderr, fmt, arguments);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, fmt, arguments);
+    ghp_text_printable(text);
+    fprintf(stderr, "%s: %s%s\n", tool_name, kind, text);
 }
 
 void ghp_log_open(const char *tool, bool speaks)
@@ -195,6 +198,7 @@ void ghp_progress_tick(const char *fmt, ...)
 
 void ghp_progress_end(void)
 {
+    if (bar.total == 0) return;
     erase();
     bar.total = 0;
 }

@@ -26,6 +26,13 @@ bool ghp_opts_done(void)
 /* The allowed range of an option, for messages. */
 static const char *range_of(const struct ghp_opt *opt, char *out, size_t n)
 {
+    char low[32], high[32];
+
+    if (ghp_opts_bounded(opt) && opt->kind == GHP_OPT_BYTES) {
+        snprintf(out, n, "from %s to %s", ghp_bytes_format(opt->min, low, sizeof low),
+                 ghp_bytes_format(opt->max, high, sizeof high));
+        return out;
+    }
     if (ghp_opts_bounded(opt)) return ghp_text_range(opt->min, opt->max, out, n);
     snprintf(out, n, "%s", opt->kind == GHP_OPT_BYTES ? "of at least 0" : "");
     return out;

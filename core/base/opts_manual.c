@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Every tool's options beside its own. */
-static const char *const own_tools[] = {"ghp-inspect", "ghp-plan", "ghp-profile", "ghp-run"};
+static const char *const own_tools[] = {"ghp",         "ghp-inspect", "ghp-launch", "ghp-plan",
+                                        "ghp-profile", "ghp-run",     "ghp-train"};
 
 /* ---- the man page ---- */
 

@@ -1,6 +1,8 @@
 /* core/base/status.c - how a ghp function says that it failed.  The message is kept per thread. */
 #include "core/base/status.h"
 
+#include "core/base/text.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@ enum ghp_status ghp_status_fail(enum ghp_status code, const char *fmt, ...)
     va_start(arguments, fmt);
     vsnprintf(text, sizeof text, fmt, arguments);
     va_end(arguments);
+    ghp_text_printable(text);
     memcpy(message, text, sizeof message);
     return code;
 }
@@ -33,6 +36,7 @@ void ghp_status_prefix(const char *fmt, ...)
     va_start(arguments, fmt);
     vsnprintf(text, sizeof text, fmt, arguments);
     va_end(arguments);
+    ghp_text_printable(text);
     n = strnlen(text, sizeof text - 3);
     memcpy(text + n, ": ", 3);
     n += 2;

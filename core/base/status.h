@@ -77,7 +77,8 @@ enum ghp_status { GHP_STATUS_LIST(GHP_STATUS_ENUM_ENTRY) };
 #define GHP_ASSERT_EQ(a, b)                                                                        \
     ghp_status_assert_equal((int64_t)(a), (int64_t)(b), #a " == " #b, __FILE__, __LINE__)
 
-/* Stores this thread's message, replacing the last one.  Use GHP_FAIL.  The format's own arguments may be
+/* Stores this thread's message, replacing the last one; it is one line, safe to print (ghp_text_printable).  Use
+ * GHP_FAIL.  The format's own arguments may be
  * ghp_status_message(), so that a message can be wrapped.
  *
  * Returns   code

@@ -1,6 +1,8 @@
 /* core/base/table.c - aligned text tables with provenance lines and a unit row. */
 #include "core/base/table.h"
 
+#include "core/base/text.h"
+
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -45,6 +47,7 @@ static void list_release(struct list *list)
 /* Adds a malloc'd text (NULL: an allocation that failed), or remembers that memory was short. */
 static void add(struct ghp_table *t, struct list *list, char *text)
 {
+    if (text != NULL) ghp_text_printable(text);
     if (text != NULL && list_add(list, text)) return;
     free(text);
     t->failed = true;

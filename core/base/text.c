@@ -106,6 +106,30 @@ char *ghp_text_join(const char *const *names, char *out, size_t n)
     return out;
 }
 
+/* Bytes that follow the first byte of a UTF-8 character; 0 where it stands alone or begins none. */
+static int following(unsigned char first)
+{
+    if (first < 0xc2 || first > 0xf4) return 0;
+    return first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+}
+
+void ghp_text_printable(char *text)
+{
+    for (char *at = text; *at != '\0'; ++at) {
+        unsigned char first = (unsigned char)at[0], second = (unsigned char)at[1];
+        int more = following(first), n = 1;
+
+        while (n <= more && ((unsigned char)at[n] & 0xc0) == 0x80)
+            ++n;
+        if (first < 0x20 || first == 0x7f || (first >= 0x80 && (more == 0 || n <= more)) ||
+            (first == 0xc2 && second < 0xa0)) {
+            *at = '?'; /* what follows is looked at by itself */
+            continue;
+        }
+        at += more;
+    }
+}
+
 const char *ghp_text_reference(unsigned char byte)
 {
     switch (byte) {

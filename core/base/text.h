@@ -22,6 +22,10 @@ const char *ghp_text_nearest(const char *text, const char *const *names);
 /* Names joined by ", ", cut with "..." where they do not fit into n bytes; returns out. */
 char *ghp_text_join(const char *const *names, char *out, size_t n);
 
+/* Makes a text from a file safe to print: control characters (C0, DEL, C1) and bytes that are no UTF-8 become '?', in
+ * place. A terminal takes them for commands, and a line break would make one message look like two. */
+void ghp_text_printable(char *text);
+
 /* What stands for a byte in markup (XML, HTML), or NULL where the byte stands for itself. */
 const char *ghp_text_reference(unsigned char byte);
 

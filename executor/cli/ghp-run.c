@@ -449,7 +449,7 @@ static enum ghp_status check_comparison(void)
 static enum ghp_status check_options(void)
 {
     if (chosen.n_plans < 1)
-        return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; usage: %s", tool.usage);
+        return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; name one: mpirun -n N ghp-run PLAN");
     GHP_TRY(check_comparison());
     if (chosen.steps != GHP_NOT_SET && chosen.epochs != GHP_NOT_SET)
         return GHP_FAIL(GHP_ERR_USAGE, "both --steps and --epochs were given; give one of them");

@@ -213,7 +213,9 @@ static enum ghp_status prepare(struct launch *l)
 {
     char path[PATH_BYTES];
 
-    if (l->n_files < 1) return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; usage: %s", tool.usage);
+    if (l->n_files < 1)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "no plan was given; name one: ghp-launch PLAN --checkpoint DIR");
     if (chosen.checkpoint == NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "a run is started again from its checkpoints; give "
                                        "--checkpoint DIR");

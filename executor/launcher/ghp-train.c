@@ -109,7 +109,8 @@ struct way {
     char **run;
     char folder[PATH_BYTES - 32];
     char profile[PATH_BYTES], wanted[PATH_BYTES], plan[PATH_BYTES];
-    char *mpirun; /* cut into words */
+    char *mpirun;     /* cut into words */
+    const char *tool; /* the last that was run */
 };
 
 /* A command that grows. */
@@ -182,7 +183,8 @@ static enum ghp_status profile(struct way *way, const char *wanted, double budge
     struct command command = {.n = 0};
     char path[GHP_TOOL_PATH_BYTES];
 
-    ghp_tool_find("ghp-profile", path);
+    way->tool = "ghp-profile";
+    ghp_tool_find(way->tool, path);
     add_ranks(&command, way);
     add(&command, path);
     add_option(&command, "--model", way->model);
@@ -203,7 +205,8 @@ static enum ghp_status plan(struct way *way, int *code)
     struct command command = {.n = 0};
     char path[GHP_TOOL_PATH_BYTES];
 
-    ghp_tool_find("ghp-plan", path);
+    way->tool = "ghp-plan";
+    ghp_tool_find(way->tool, path);
     add(&command, path);
     add(&command, way->model);
     snprintf(command.numbers[0], sizeof command.numbers[0], "%lld", (long long)chosen.workers);
@@ -294,6 +297,8 @@ static enum ghp_status begin(struct way *way, int n_models)
     if (n_models != 1 || chosen.workers == 0 || chosen.batch == 0)
         return GHP_FAIL(GHP_ERR_USAGE, "one model, --workers and --batch are needed; usage: %s",
                         tool.usage);
+    GHP_TRY(ghp_problem_check(
+        (struct ghp_problem){.workers = (int)chosen.workers, .global_batch = chosen.batch}));
     if (way->n_run + 32 > MAX_WORDS)
         return GHP_FAIL(GHP_ERR_USAGE, "more than %d options for ghp-run; give fewer",
                         MAX_WORDS - 32);
@@ -335,6 +340,8 @@ int main(int argc, char **argv)
     if (status == GHP_OK) status = prepare(&way, &code);
     if (status == GHP_OK && code == 0 && !chosen.plan_only) status = train(&way);
     free(way.mpirun);
+    if (status == GHP_OK && code != 0) /* mpirun may have spoken since, or alone */
+        ghp_note("%s ended with exit code %d; what to do is said above", way.tool, code);
     if (status == GHP_OK) return code;
     fprintf(stderr, "ghp-train: %s\n", ghp_status_message());
     return ghp_status_exit_code(status);

@@ -57,10 +57,11 @@ enum ghp_status ghp_job_start(struct ghp_job *job)
 
 /* ---- what it says ---- */
 
-/* What tells more comes later in this list: any failure that ghp-run or ghp-launch says, which rank mpirun saw die, and
- * the watchdog's sentence, which names worker, layer and instruction. Of equals the first counts, but for the first
- * kind, since a failure comes after notes. */
-static const char *const telling[] = {"ghp-", "noticed that process rank", " waited "};
+/* What tells more comes later in this list: any failure that ghp-run or ghp-launch says, that mpirun starts nothing for
+ * want of cores, which rank it saw die, and the watchdog's sentence, which names worker, layer and instruction. Of
+ * equals the first counts, but for the first kind, since a failure comes after notes. */
+static const char no_slots[] = "not enough slots available";
+static const char *const telling[] = {"ghp-", no_slots, "noticed that process rank", " waited "};
 
 void ghp_job_hear(struct ghp_job *job, const char *line)
 {
@@ -73,6 +74,10 @@ void ghp_job_hear(struct ghp_job *job, const char *line)
     if (rank == job->rank_of_said && rank > 1) return;
     job->rank_of_said = rank;
     if (strncmp(line, "ghp-run: ", 9) == 0) line += 9;
+    if (strstr(line, no_slots) != NULL)
+        line =
+            "mpirun has too few slots for the workers; give --mpirun 'mpirun --oversubscribe', or "
+            "hosts with more slots";
     snprintf(job->said, sizeof(job->said), "%s", line);
 }
 

@@ -238,6 +238,13 @@ enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct
                  path, checkpoint->step);
         return GHP_OK;
     }
-    if (access(path, F_OK) != 0) return GHP_FAIL(status, "%s", why);
+    if (access(path, F_OK) != 0) {
+        ghp_checkpoint_path(folder->path, GHP_CHECKPOINT_NEWEST, path);
+        if (access(path, F_OK) == 0) return GHP_FAIL(status, "%s", why);
+        return GHP_FAIL(status,
+                        "there is no checkpoint in '%s'; name another folder with --checkpoint, or "
+                        "leave --resume out to begin anew",
+                        folder->path);
+    }
     return GHP_FAIL(status, "%s; nor can the one before it be used: %s", why, ghp_status_message());
 }

@@ -4,7 +4,6 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/plan/memory_format.h"
-#include "onnx/network.h"
 #include "planner/build/failure.h"
 #include "planner/build/formats.h"
 #include "planner/build/wanted.h"
@@ -199,7 +198,7 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
     enum ghp_status status;
 
     *plan = (struct ghp_plan){0};
-    GHP_TRY(ghp_network_load(request->model_path, &model));
+    GHP_TRY(ghp_request_open_model(request, &model));
     status = ghp_request_check(request);
     if (status == GHP_OK) status = ghp_profile_check_model(request->profile, &model);
     if (status == GHP_OK) status = run_attempts(request, &model, &a);

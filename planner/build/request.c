@@ -1,6 +1,8 @@
 /* planner/build/request.c - what a request comes to. */
 #include "planner/build/request.h"
 
+#include "onnx/network.h"
+
 #include <string.h>
 
 enum ghp_status ghp_request_check(const struct ghp_plan_request *w)
@@ -13,6 +15,13 @@ enum ghp_status ghp_request_check(const struct ghp_plan_request *w)
                         "cannot make %d groups of %d workers; give --groups a divisor of %d",
                         w->groups, workers, workers);
     return GHP_OK;
+}
+
+enum ghp_status ghp_request_open_model(const struct ghp_plan_request *request,
+                                       struct ghp_model *model)
+{
+    if (request->model == NULL) return ghp_network_load(request->model_path, model);
+    return ghp_model_parse(request->model->text, request->model_path, model);
 }
 
 bool ghp_request_has_stages(const struct ghp_plan_request *w)

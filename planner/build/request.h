@@ -39,7 +39,8 @@ enum ghp_load_balance_mode {
 
 struct ghp_plan_request {
     const char *model_path, *profile_path; /* as given */
-    const struct ghp_profile *profile;     /* finalized; borrowed */
+    const struct ghp_model *model;     /* what model_path was read as; borrowed; NULL: it is read */
+    const struct ghp_profile *profile; /* finalized; borrowed */
     struct ghp_problem problem;
     enum ghp_strategy strategy;
     const char *force;    /* planner/search/baselines.h; NULL: nothing */
@@ -72,6 +73,12 @@ struct ghp_plan_request {
  *
  * Returns   GHP_OK; GHP_ERR_USAGE and GHP_ERR_INPUT, naming what would do */
 enum ghp_status ghp_request_check(const struct ghp_plan_request *request);
+
+/* The network: a copy of `model`, or what model_path holds. The caller releases it.
+ *
+ * Returns   as ghp_network_load */
+enum ghp_status ghp_request_open_model(const struct ghp_plan_request *request,
+                                       struct ghp_model *model);
 
 /* Whether stages or micro-batches are given, so that only their splits are searched. */
 bool ghp_request_has_stages(const struct ghp_plan_request *request);

@@ -2,7 +2,6 @@
 #include "planner/build/sync_choice.h"
 
 #include "core/base/clock.h"
-#include "onnx/network.h"
 #include "planner/build/candidate.h"
 
 #include <math.h>
@@ -182,7 +181,7 @@ static enum ghp_status guess_sharded(const struct ghp_plan_request *request, boo
     enum ghp_status status;
 
     *likely = false;
-    GHP_TRY(ghp_network_load(request->model_path, &model));
+    GHP_TRY(ghp_request_open_model(request, &model));
     status = ghp_request_check(request);
     if (status == GHP_OK) status = ghp_profile_check_model(request->profile, &model);
     if (status == GHP_OK) status = predict_data(request, &model, allreduce, &all);

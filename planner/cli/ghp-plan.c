@@ -6,7 +6,7 @@
 #include "inspect/inspect.h"
 #include "planner/search/milp.h"
 #include "inspect/summary.h"
-#include "planner/cli/trust.h"
+#include "planner/build/trust.h"
 #include "planner/build/elastic.h"
 #include "planner/build/sync_choice.h"
 #include "planner/build/wanted_find.h"

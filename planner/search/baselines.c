@@ -1,6 +1,8 @@
 /* planner/search/baselines.c - restrictions of baselines.h. */
 #include "planner/search/baselines.h"
 
+#include "core/base/text.h"
+
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,6 +125,26 @@ static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const 
                     domain->instance->how->model->layers[v].name, text, list);
 }
 
+static enum ghp_status fail_layer(const struct ghp_model *model, const char *pattern)
+{
+    const char **names = ghp_alloc((size_t)model->n_layers + 1, sizeof *names), *nearest;
+
+    if (names == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < model->n_layers; ++v)
+        names[v] = model->layers[v].name;
+    nearest = ghp_text_nearest(pattern, names);
+    free(names);
+    if (nearest != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--force names layer '%s', which model '%s' does not have; did you mean "
+                        "'%s'?",
+                        pattern, model->name, nearest);
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--force names layer '%s', which model '%s' does not have; see ghp-inspect "
+                    "MODEL for its layers",
+                    pattern, model->name);
+}
+
 /* Notes one entry's choice for every layer that it names. */
 static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *pattern,
                                    const char *text, int *forced)
@@ -144,10 +166,7 @@ static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *
         taken = true;
     }
     if (first >= 0) return taken ? GHP_OK : fail_split(domain, first, text);
-    return GHP_FAIL(GHP_ERR_USAGE,
-                    "--force names layer '%s', which model '%s' does not have; see ghp-inspect "
-                    "MODEL for its layers",
-                    pattern, model->name);
+    return fail_layer(model, pattern);
 }
 
 /* 64 well-mixed bits of a number (the finaliser of SplitMix64). */

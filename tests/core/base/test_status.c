@@ -56,6 +56,16 @@ static void test_prefix(void)
     CHECK_EQ(strlen(ghp_status_message()), 2047);
 }
 
+/* A message is one line, whatever a file says. */
+static void test_one_line(void)
+{
+    CHECK_STATUS(GHP_FAIL(GHP_ERR_FORMAT, "unknown key '%s'", "a\x1b[2J\nghp: all is well"),
+                 GHP_ERR_FORMAT);
+    CHECK_TEXT(ghp_status_message(), "unknown key 'a?[2J?ghp: all is well'");
+    ghp_status_prefix("a\nb");
+    CHECK_TEXT(ghp_status_message(), "a?b: unknown key 'a?[2J?ghp: all is well'");
+}
+
 static void test_names(void)
 {
     CHECK_TEXT(ghp_status_name(GHP_OK), "ok");
@@ -86,6 +96,7 @@ CHECK_TEST(status)
 {
     test_passing();
     test_prefix();
+    test_one_line();
     test_names();
     test_alloc();
     GHP_ASSERT(1 + 1 == 2);

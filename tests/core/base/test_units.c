@@ -73,8 +73,36 @@ static void test_messages(void)
     CHECK_TEXT(ghp_text_join(names, out, 12), "model, m...");
 }
 
+/* What a terminal takes for a command, or shows as another line, is not printed. */
+static void test_printable(void)
+{
+    static const struct {
+        const char *text, *safe;
+    } cases[] = {{"conv1 + fc", "conv1 + fc"},
+                 {"a\x1b[2Jb\nc\td\x7f", "a?[2Jb?c?d?"},
+                 {"na\xc3\xafve \xe2\x82\xac \xf0\x9f\x98\x80",
+                  "na\xc3\xafve \xe2\x82\xac \xf0\x9f\x98\x80"},
+                 {"\xc2\x9b"
+                  "31m \xc2\xa0",
+                  "??31m \xc2\xa0"}, /* C1: an escape in two bytes */
+                 {"\x9b"
+                  "31m",
+                  "?31m"},
+                 {"cut \xe2\x82", "cut ??"},
+                 {"\xe2\x1b[0m", "??[0m"},
+                 {"\xff\xc0\xaf", "???"},
+                 {"", ""}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        snprintf(out, sizeof out, "%s", cases[i].text);
+        ghp_text_printable(out);
+        CHECK_TEXT(out, cases[i].safe);
+    }
+}
+
 CHECK_TEST(units)
 {
+    test_printable();
     test_texts();
     test_parse();
     test_refusals();

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=120 needs=ghp-plan,ghp-profile,ghp-inspect,ghp-run,ghp-launch,ghp-train
+# ghp-test: timeout=120 needs=ghp,ghp-plan,ghp-profile,ghp-inspect,ghp-run,ghp-launch,ghp-train
 # tests/tools/together/test_manual.sh - what each tool says of itself: --version with its libraries, the man page and
 # bash's completions, which come from the option table and are installed.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
-for tool in ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
+for tool in ghp ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
     # versions: the tool's own, and of the libraries that it is linked to and no others
     "$GHP_BIN/$tool" --version >version 2>err || fail "$tool --version: $(cat err)"
     grep -qE "^$tool \(ghp\) [0-9]+\.[0-9]+\.[0-9]+$" version || fail "$tool --version: no version of its own"
@@ -57,6 +57,7 @@ expect() { # expect 'WHAT' WORDS...
 }
 
 touch 'my plan.json' model.json
+PATH=$GHP_BIN:$PATH
 expect "--strategy" ghp-plan --strat
 expect "auto data model owt" ghp-plan --strategy ""
 expect "data" ghp-plan --strategy d
@@ -66,6 +67,12 @@ expect "model.json" ghp-plan mod
 expect "my plan.json" ghp-run --run my
 expect "" ghp-run --steps ""
 expect "--version" ghp-inspect --v --vers
+expect "plan profile" ghp p
+expect "plan profile" ghp help p
+expect "auto data model owt" ghp plan --strategy ""
+expect "auto data model owt" ghp plan --strategy =
+expect "my plan.json" ghp run my
+expect "" ghp nosuch my
 [ "$(offers ghp-run --)" = "$("$GHP_BIN/ghp-run" --help | grep -oE '^ +(-[a-zA-Z], )?--[a-z0-9-]+' | grep -oE '\-\-[a-z0-9-]+' | sort | tr '\n' ' ')" ] ||
     fail "ghp-run: completions are not the options of --help"
 
@@ -77,7 +84,7 @@ grep -q "give man, bash, or none" err || fail "--help=html: $(cat err)"
 # installed where man and bash look
 build=$(dirname "$GHP_BIN")
 if cmake --install "$build" --prefix "$PWD/usr" >log 2>&1; then
-    for tool in ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
+    for tool in ghp ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; do
         cmp -s "usr/share/man/man1/$tool.1" <("$GHP_BIN/$tool" --help=man) || fail "$tool.1 is not installed as it should be"
         cmp -s "usr/share/bash-completion/completions/$tool" <("$GHP_BIN/$tool" --help=bash) || fail "$tool's completions are not installed"
     done

@@ -1,5 +1,5 @@
-/* planner/cli/trust.c - see cli/trust.h. */
-#include "planner/cli/trust.h"
+/* planner/build/trust.c - see build/trust.h. */
+#include "planner/build/trust.h"
 
 #include "core/plan/space.h"
 

@@ -1,8 +1,8 @@
-/* planner/cli/trust.h - what of a profile and a plan is refused, because too little of it was measured.
+/* planner/build/trust.h - what of a profile and a plan is refused, because too little of it was measured.
  *
  * Local.  Tested  tests/tools/plan/test_plan.sh */
-#ifndef GHP_PLANNER_CLI_TRUST_H
-#define GHP_PLANNER_CLI_TRUST_H
+#ifndef GHP_PLANNER_BUILD_TRUST_H
+#define GHP_PLANNER_BUILD_TRUST_H
 
 #include "core/plan/plan.h"
 

@@ -1,0 +1,170 @@
+/* executor/launcher/ghp.c - one door to all tools: `ghp plan ...` is `ghp-plan ...`.
+ *
+ * It becomes the tool beside it, in the same process, so a tool under mpirun, its signals and its exit code are what
+ * they are without it. It knows nothing of what the tools do; a new tool is a row of TOOL_LIST. */
+#include "core/base/opts.h"
+#include "core/base/text.h"
+#include "executor/launcher/beside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 64 };
+
+/* name, purpose as the tool's own --help says it */
+#define TOOL_LIST(X)                                                                               \
+    X("train", "measures, plans and trains a network with one command")                            \
+    X("profile", "measures what a machine takes for each part of a network, for ghp-plan")         \
+    X("plan", "chooses worker groups and a split of every layer, by a profile, and proves how "    \
+              "good they are")                                                                     \
+    X("run",                                                                                       \
+      "trains a network by a plan, one worker a process, and prints predicted beside measured")    \
+    X("launch",                                                                                    \
+      "keeps a training going: starts ghp-run under mpirun, and after a failure again, from the "  \
+      "last checkpoint")                                                                           \
+    X("inspect", "shows models, machines, profiles, plans and runs")
+
+#define TOOL_NAME(name, purpose) name,
+static const char *const names[] = {TOOL_LIST(TOOL_NAME) "help", NULL};
+#undef TOOL_NAME
+
+#define TOOL_LINE(name, purpose) "  " name " - " purpose "\n"
+static const struct ghp_tool tool = {
+    .name = "ghp",
+    .purpose = "plans and runs hybrid-parallel training of deep networks",
+    .usage = "ghp TOOL [the tool's options]\n"
+             "       ghp help TOOL",
+    .example = "ghp train models/vgg-a-32.json --workers 2 --batch 64 -- --steps 100\n"
+               "         mpirun -n 4 ghp run plan.json --steps 20",
+    .notes = "The tools:\n" TOOL_LIST(TOOL_LINE) "'ghp plan' is the same as 'ghp-plan', and so on. "
+                                                 "Each tool has a man page of its own."};
+#undef TOOL_LINE
+
+/* The tools' names behind the first word, then what the tool itself would offer. */
+static const char completions[] =
+    "# bash completion of ghp, made by ghp --help=bash\n"
+    "_ghp()\n{\n"
+    "    local word=${COMP_WORDS[COMP_CWORD]} tool=${COMP_WORDS[1]}\n"
+    "    COMPREPLY=()\n"
+    "    if [ \"$COMP_CWORD\" = 1 ] || { [ \"$COMP_CWORD\" = 2 ] && [ \"$tool\" = help ]; }; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W '%s--help --version' -- \"$word\")\n"
+    "        return\n"
+    "    fi\n"
+    "    case $tool in\n"
+    "    help | -* | '') return ;;\n"
+    "    esac\n"
+    "    declare -F \"_ghp_$tool\" >/dev/null ||\n"
+    "        source <(\"${COMP_WORDS[0]}\" \"$tool\" --help=bash 2>/dev/null)\n"
+    "    declare -F \"_ghp_$tool\" >/dev/null || return\n"
+    "    COMP_WORDS=(\"ghp-$tool\" \"${COMP_WORDS[@]:2}\") COMP_CWORD=$((COMP_CWORD - 1))\n"
+    "    \"_ghp_$tool\"\n}\n"
+    "complete -o filenames -F _ghp ghp\n";
+
+static enum ghp_status print_completions(void)
+{
+    char words[256];
+    size_t used = 0;
+
+    for (size_t i = 0; names[i] != NULL; ++i)
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s ", names[i]);
+    GHP_ASSERT(used < sizeof words);
+    printf(completions, words);
+    if (fflush(stdout) == 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_IO, "cannot write to standard output; check where it goes");
+}
+
+/* The tool of a word, which may be its whole name ("ghp-plan"); NULL: there is none. */
+static const char *find_tool(const char *word)
+{
+    if (strncmp(word, "ghp-", 4) == 0) word += 4;
+    for (size_t i = 0; names[i] != NULL; ++i)
+        if (strcmp(names[i], word) == 0) return names[i];
+    return NULL;
+}
+
+static enum ghp_status fail_unknown(const char *word)
+{
+    const char *nearest = ghp_text_nearest(word, names);
+    char all[256];
+
+    if (nearest != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "ghp has no tool '%s'; did you mean '%s'?", word, nearest);
+    return GHP_FAIL(GHP_ERR_USAGE, "ghp has no tool '%s'; give one of %s", word,
+                    ghp_text_join(names, all, sizeof all));
+}
+
+/* In the place of this process; only a failure returns. words[0] is replaced by the tool's path. */
+static enum ghp_status become(const char *name, char **words)
+{
+    char full[NAME_BYTES], path[GHP_TOOL_PATH_BYTES];
+
+    snprintf(full, sizeof full, "ghp-%s", name);
+    ghp_tool_find(full, path);
+    words[0] = path;
+    execvp(path, words);
+    return GHP_FAIL(GHP_ERR_IO, "cannot start '%s': %s; install it beside ghp, or on the PATH",
+                    path, strerror(errno));
+}
+
+/* ghp help [TOOL] */
+static enum ghp_status help(int argc, char **argv)
+{
+    char own[] = "ghp", option[] = "--help", *words[] = {own, option, NULL};
+    const char *name;
+
+    if (argc > 3)
+        return GHP_FAIL(GHP_ERR_USAGE, "one word too many: '%s'; give ghp help TOOL", argv[3]);
+    name = argc == 3 ? find_tool(argv[2]) : "help";
+    if (name == NULL) return fail_unknown(argv[2]);
+    if (strcmp(name, "help") != 0) return become(name, words);
+    return ghp_opts_parse(&tool, 2, words, NULL, 0, NULL);
+}
+
+static enum ghp_status run(int argc, char **argv)
+{
+    char all[256];
+    const char *name;
+
+    if (argc < 2)
+        return GHP_FAIL(GHP_ERR_USAGE, "no tool was named; give one of %s",
+                        ghp_text_join(names, all, sizeof all));
+    if (strcmp(argv[1], "--help=bash") == 0) return print_completions();
+    if (argv[1][0] == '-') return ghp_opts_parse(&tool, argc, argv, NULL, 0, NULL);
+    name = find_tool(argv[1]);
+    if (name == NULL) return fail_unknown(argv[1]);
+    if (strcmp(name, "help") == 0) return help(argc, argv);
+    return become(name, argv + 1);
+}
+
+/* Whether another process of the same launch says what this one would. Only MPI knows ranks for certain, but to start it
+ * for a misspelt word would be dear. */
+static bool another_speaks(void)
+{
+    static const char *const variables[] = {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i) {
+        const char *rank = getenv(variables[i]);
+
+        if (rank != NULL) return strcmp(rank, "0") != 0;
+    }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? find_tool(argv[1]) : NULL;
+    bool becomes = name != NULL && strcmp(name, "help") != 0;
+    bool silent = !becomes && another_speaks();
+    enum ghp_status status;
+
+    if (silent &&
+        (freopen("/dev/null", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL))
+        return 1;
+    status = run(argc, argv);
+    if (status != GHP_OK) fprintf(stderr, "ghp: %s\n", ghp_status_message());
+    if (silent) sleep(1); /* a launcher ends all where one ends with a failure */
+    return ghp_status_exit_code(status);
+}
