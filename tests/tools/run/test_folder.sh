@@ -54,6 +54,7 @@ cat >$model <<'JSON'
 JSON
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>&1 ||
     fail "profile: $(cat out)"
+sed -i '1s/{/{"prefetch": true,/' profile.json # as in measured ones: a part of memory for the next samples
 for n in 1 2; do
     "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $n --batch 16 -o $n.json >out 2>&1 || fail "plan: $(cat out)"
 done
