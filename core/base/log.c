@@ -74,6 +74,17 @@ void ghp_warn(const char *fmt, ...)
     va_end(arguments);
 }
 
+void ghp_warn_here(const char *fmt, ...)
+{
+    char text[LINE_SIZE];
+    va_list arguments;
+
+    va_start(arguments, fmt);
+    vsnprintf(text, sizeof(text), fmt, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s: warning: %s\n", tool_name, text);
+}
+
 void ghp_log_failure(const char *fmt, ...)
 {
     va_list arguments;

@@ -3,7 +3,7 @@
  * Not for results (stdout) and not for failures that main can print (status.h).  Silent unless ghp_log_open said that
  * this process speaks (rank 0).  The bar is drawn only where stderr is a terminal, and without colour where NO_COLOR
  * is set or the terminal is dumb; elsewhere a tool may say lines in its place.
- * One bar at a time; call all of these from one thread. */
+ * One bar at a time; call all of these from one thread, but for ghp_warn_here. */
 #ifndef GHP_CORE_BASE_LOG_H
 #define GHP_CORE_BASE_LOG_H
 
@@ -20,6 +20,10 @@ void ghp_note(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Prints one line on stderr: `tool: warning: text`. */
 void ghp_warn(const char *fmt, ...) GHP_PRINTF(1, 2);
+
+/* Prints one line on stderr: `tool: warning: text`, whether or not this process speaks and from any thread: for what
+ * this process alone knows. */
+void ghp_warn_here(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Prints one line on stderr: `tool: text`, whether or not this process speaks: for a failure that cannot reach main. */
 void ghp_log_failure(const char *fmt, ...) GHP_PRINTF(1, 2);

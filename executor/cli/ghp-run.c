@@ -51,10 +51,11 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &chosen.data,
      .argument = "SOURCE",
-     .help =
-         "synthetic, idx:DIR (MNIST family, plain or gzip), cifar10:DIR (binary version), "
-         "tokens:FILE[,FILE...][,val:FILE] (token ids; files behind val: test) or bytes:FILE (the "
-         "same of any files, a token a byte)"},
+     .help = "synthetic, folder:DIR (JPEG and PNG, a folder a class), npy:DIR or "
+             "npy:IMAGES.npy,LABELS.npy, idx:DIR (MNIST family, plain or gzip), cifar10:DIR, "
+             "cifar100:DIR (binary versions), tokens:FILE[,FILE...][,val:FILE] (token ids; files "
+             "behind val: test) or bytes:FILE (the "
+             "same of any files, a token a byte)"},
     {.name = "train-fraction",
      .former = "split",
      .kind = GHP_OPT_REAL,
@@ -63,6 +64,32 @@ static const struct ghp_opt options[] = {
      .min = 0.001,
      .max = 0.999,
      .help = "cut a lone set in order: its first part F trains, the rest tests"},
+    {.name = "augment",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.augment,
+     .choices = ghp_augment_names,
+     .help =
+         "of training images: crop-flip resizes a random part of 8 to 100 % of the area and an "
+         "aspect of 3/4 to 4/3, and mirrors half of them; none takes the middle, as evaluations "
+         "do; auto: crop-flip of folder:DIR"},
+    {.name = "normalise",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.normalise,
+     .argument = "HOW",
+     .help =
+         "images: train (the training set's mean and deviation of each channel; not of folders), "
+         "imagenet, none (bytes / 255), or MEAN,...:DEVIATION,... in parts of 255, one number or "
+         "one a channel; unless given imagenet of folders, none of floating-point files, else "
+         "train"},
+    {.name = "skip-damaged",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.skip_damaged,
+     .argument = "N",
+     .min = 0,
+     .max = 1e12,
+     .help =
+         "images of folder:DIR that a worker may find damaged: each is named, and the next sound "
+         "one of its class trains in its place"},
     {.name = "ignore-label",
      .kind = GHP_OPT_INT,
      .target = &chosen.ignored_label,
@@ -177,7 +204,7 @@ static const struct ghp_opt options[] = {
      .argument = "X",
      .min = 0,
      .max = 9e15,
-     .help = "of weights, order of samples, dropout and synthetic data"},
+     .help = "of weights, order of samples, augmentation, dropout and synthetic data"},
     {.name = "init",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.init,
@@ -381,9 +408,7 @@ static const struct ghp_tool tool = {
         "the last partial batch\n"
         "are left out of that epoch, and every epoch is shuffled anew, the same for every "
         "plan. Evaluation takes all\n"
-        "test samples, any remainder included, on running statistics and without dropout. "
-        "Images from files are\n"
-        "normalised by the training set's mean and deviation of each channel.\n"
+        "test samples, any remainder included, on running statistics and without dropout.\n"
         "SIGTERM, SIGINT or SIGUSR1 to a worker ends the training after a step, with a checkpoint "
         "where --checkpoint is\n"
         "given, and exit code 4; --resume goes on. A second SIGTERM or SIGINT ends that worker at "

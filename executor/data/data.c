@@ -1,15 +1,18 @@
 /* executor/data/data.c - the list of sources, what is common to those that read files, and the checks against the
  * model. */
 #include "executor/data/data_private.h"
+#include "executor/data/folder.h"
 #include "executor/data/tokens.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+const char *const ghp_augment_names[] = {"auto", "none", "crop-flip", NULL};
+
 static const struct ghp_data_ops *const sources[] = {
-    &ghp_data_synthetic, &ghp_data_idx, &ghp_data_cifar10, &ghp_data_tokens, &ghp_data_bytes};
+    &ghp_data_synthetic, &ghp_data_folder,   &ghp_data_npy,    &ghp_data_idx,
+    &ghp_data_cifar10,   &ghp_data_cifar100, &ghp_data_tokens, &ghp_data_bytes};
 
 /* ---- opening ---- */
 
@@ -37,38 +40,6 @@ static enum ghp_status find_source(const char *spec, const struct ghp_data_ops *
     return GHP_FAIL(GHP_ERR_USAGE, "unknown data '%s'; use one of %s", spec, known);
 }
 
-/* value = (byte - mean) / deviation, per channel, over the training set: sums of whole numbers, so exact. */
-static enum ghp_status make_values(struct ghp_data *data)
-{
-    const struct ghp_pictures *train = &data->pictures[data->source[GHP_DATA_TRAIN]];
-    int64_t pixels = data->shape.h * data->shape.w;
-
-    data->value = ghp_alloc((size_t)(data->shape.c * GHP_DATA_BYTE_VALUES), sizeof(*data->value));
-    if (data->value == NULL) return GHP_NO_MEMORY();
-    for (int64_t c = 0; c < data->shape.c; c++) {
-        int64_t seen[GHP_DATA_BYTE_VALUES] = {0};
-        double n = (double)(data->count[GHP_DATA_TRAIN] * pixels), sum = 0, square = 0, mean,
-               deviation;
-
-        for (int64_t s = 0; s < data->count[GHP_DATA_TRAIN]; s++) {
-            const unsigned char *at =
-                train->pixels + ((data->first[GHP_DATA_TRAIN] + s) * data->shape.c + c) * pixels;
-            for (int64_t i = 0; i < pixels; i++)
-                seen[at[i]]++;
-        }
-        for (int b = 0; b < GHP_DATA_BYTE_VALUES; b++) {
-            sum += (double)seen[b] * b;
-            square += (double)seen[b] * b * b;
-        }
-        mean = sum / n;
-        deviation = sqrt(square / n - mean * mean);
-        if (!(deviation > 0)) deviation = 1; /* a constant channel stays constant */
-        for (int b = 0; b < GHP_DATA_BYTE_VALUES; b++)
-            data->value[c * GHP_DATA_BYTE_VALUES + b] = (b - mean) / deviation;
-    }
-    return GHP_OK;
-}
-
 static enum ghp_status check_labels(const struct ghp_data *data,
                                     const struct ghp_data_request *request)
 {
@@ -80,6 +51,33 @@ static enum ghp_status check_labels(const struct ghp_data *data,
                                 "to %d); use a model with more",
                                 (long long)s, request->spec, data->pictures[i].labels[s],
                                 request->classes, request->classes - 1);
+    return GHP_OK;
+}
+
+static bool has_images(const struct ghp_data_ops *ops)
+{
+    return ops->argument != NULL && !ops->has_tokens;
+}
+
+/* Options that mean nothing to a source are mistakes. */
+static enum ghp_status check_options(const struct ghp_data_ops *ops,
+                                     const struct ghp_data_request *request)
+{
+    bool is_folder = ops == &ghp_data_folder;
+
+    if (request->normalise != NULL && !has_images(ops))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--normalise is for images from files, and '%s' has none; leave it out",
+                        request->spec);
+    if (request->augment == GHP_AUGMENT_CROP_FLIP && !is_folder)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--augment crop-flip is for folder:DIR, and not for '%s'; leave it out",
+                        request->spec);
+    if (request->skip_damaged > 0 && !is_folder)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--skip-damaged is for folder:DIR, whose samples have files of their own, "
+                        "and not for '%s'; leave it out",
+                        request->spec);
     return GHP_OK;
 }
 
@@ -119,7 +117,7 @@ static enum ghp_status check_data(const struct ghp_data *data,
                         "'%s' has samples of %s (channels x height x width), but the model takes "
                         "%s; use other data or a model of that input",
                         request->spec, ghp_shape_format(d, theirs), ghp_shape_format(m, mine));
-    if (data->ops->files != NULL && request->sample_labels != 1)
+    if (has_images(data->ops) && request->sample_labels != 1)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has one label a sample, but the model takes %lld; use other data or "
                         "a model that ends in one vector",
@@ -132,6 +130,17 @@ static enum ghp_status check_data(const struct ghp_data *data,
                         (long long)request->global_batch, (long long)data->count[GHP_DATA_TRAIN],
                         request->split > 0 ? ", or raise --train-fraction" : "");
     return check_labels(data, request);
+}
+
+static void describe(struct ghp_data *data, const char *spec)
+{
+    const char *by = data->normalisation.text;
+
+    snprintf(data->text, sizeof(data->text), "%s: %lld training and %lld test samples%s%s%s", spec,
+             (long long)data->count[GHP_DATA_TRAIN], (long long)data->count[GHP_DATA_TEST],
+             data->folder != NULL && ghp_folder_augments(data->folder) ? ", cropped and flipped"
+                                                                       : "",
+             by != NULL ? ", normalised by " : "", by != NULL ? by : "");
 }
 
 enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp_data **result)
@@ -151,14 +160,12 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     data->ignored_label = request->ignored_label;
     data->labels_of_one = ghp_alloc((size_t)data->sample_labels, sizeof(*data->labels_of_one));
     if (data->labels_of_one == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    GHP_TRY_GOTO(status, check_options(ops, request), fail);
     GHP_TRY_GOTO(status, check_kind(ops, request), fail);
     GHP_TRY_GOTO(status, ops->open(request, rest, data), fail);
     GHP_TRY_GOTO(status, check_data(data, request), fail);
-    if (ops->files != NULL) GHP_TRY_GOTO(status, make_values(data), fail);
-    snprintf(data->text, sizeof(data->text), "%s: %lld training and %lld test samples%s",
-             request->spec, (long long)data->count[GHP_DATA_TRAIN],
-             (long long)data->count[GHP_DATA_TEST],
-             ops->files != NULL ? ", normalised by the training set" : "");
+    if (has_images(ops)) GHP_TRY_GOTO(status, ghp_normalisation_init(data, request), fail);
+    describe(data, request->spec);
     *result = data;
     return GHP_OK;
 fail:
@@ -170,13 +177,12 @@ void ghp_data_close(struct ghp_data *data)
 {
     if (data == NULL) return;
     for (int i = 0; i < GHP_DATA_SET_COUNT; i++) {
-        free(data->pictures[i].pixels);
-        free(data->pictures[i].labels);
-    }
-    for (int i = 0; i < GHP_DATA_SET_COUNT; i++)
+        ghp_pictures_release(&data->pictures[i]);
         ghp_tokens_close(data->tokens[i]);
+    }
+    ghp_folder_close(data->folder);
+    ghp_normalisation_release(&data->normalisation);
     free(data->labels_of_one);
-    free(data->value);
     free(data->patterns);
     free(data);
 }
@@ -189,6 +195,11 @@ int64_t ghp_data_count(const struct ghp_data *data, enum ghp_data_set set)
 bool ghp_data_from_files(const struct ghp_data *data)
 {
     return data->ops->argument != NULL;
+}
+
+int64_t ghp_data_skipped(const struct ghp_data *data)
+{
+    return data->folder != NULL ? ghp_folder_damaged(data->folder) : 0;
 }
 
 const char *ghp_data_text(const struct ghp_data *data)
@@ -215,7 +226,7 @@ enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *b
         char *image = (char *)batch->images + i * bytes;
 
         GHP_TRY(check_sample(data, batch->set, batch->samples[i]));
-        data->ops->image(data, batch->samples[i], batch, image);
+        GHP_TRY(data->ops->image(data, batch->samples[i], batch, image));
     }
     return GHP_OK;
 }

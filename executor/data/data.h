@@ -1,11 +1,14 @@
-/* executor/data/data.h - where samples come from: a built-in generator, IDX files, CIFAR-10 files, files of
- * tokens.
+/* executor/data/data.h - where samples come from: a built-in generator, folders of images, files of arrays (NumPy,
+ * IDX, CIFAR), files of tokens.
  *
  * A source answers "sample s of the training (or test) set, these channels, as N,H,W,C numbers", or its token ids as
  * int32; and "its labels": one, or one for each position of a sequence; a negative label is ignored. It knows nothing
  * of workers and order: executor/data/order.h decides which samples make a batch. Every worker opens the source and
- * reads its own part. Images from files are normalised, per channel, to zero mean and unit deviation over the whole
- * training set; the test set is normalised with the training set's numbers.
+ * reads its own part. Images from files are normalised, per channel: usually to zero mean and unit deviation over the
+ * whole training set, with whose numbers the test set is normalised too (normalisation.c).
+ *
+ * A sample of a training set may differ from epoch to epoch (augmentation); it depends on seed, epoch and sample alone,
+ * so every plan and every worker sees the same.
  *
  * To add a source: a struct ghp_data_ops in NAME.c and its row in data.c. */
 #ifndef GHP_EXECUTOR_DATA_DATA_H
@@ -15,22 +18,28 @@
 
 enum ghp_data_set { GHP_DATA_TRAIN, GHP_DATA_TEST, GHP_DATA_SET_COUNT };
 
+enum ghp_augment { GHP_AUGMENT_AUTO, GHP_AUGMENT_NONE, GHP_AUGMENT_CROP_FLIP };
+extern const char *const ghp_augment_names[]; /* ends with NULL */
+
 struct ghp_data_request {
-    const char
-        *spec; /* "synthetic", "idx:DIR", "cifar10:DIR", "tokens:FILE,val:FILE", "bytes:FILE" */
+    const char *spec; /* "synthetic", "folder:DIR", "idx:DIR", "tokens:FILE,val:FILE", ... */
     /* (0, 1): part of a lone set that trains, the rest tests; 0: none was asked for */
     double split;
-    uint64_t seed;          /* synthetic: which data */
+    uint64_t seed;          /* of synthetic data, and of augmentation */
     int64_t global_batch;   /* least size of a training set; synthetic makes as many */
     struct ghp_shape shape; /* what the model takes */
     int64_t sample_labels;  /* that the model takes of a sample; ghp_model_labels */
     int classes;
     bool ignores; /* labels that are `ignored_label` are ignored */
     int64_t ignored_label;
+    enum ghp_augment augment; /* auto: crop-flip of folders, none of others */
+    const char *normalise;    /* NULL: as is usual for the source; else --normalise */
+    int64_t skip_damaged;     /* files of a folder that may be damaged; 0: none */
 };
 
 struct ghp_batch { /* samples wanted by one worker */
     enum ghp_data_set set;
+    int64_t epoch;          /* of training, from 0: keys augmentation */
     const int64_t *samples; /* n sample numbers, 0 .. ghp_data_count - 1 */
     int64_t n;
     int64_t first_channel, channels; /* of the sample's channels */
@@ -42,7 +51,7 @@ struct ghp_data;
 
 /* Opens a source and checks it against the model.
  *
- * Returns   GHP_OK; GHP_ERR_USAGE (unknown source, split where none is possible); GHP_ERR_IO (missing file);
+ * Returns   GHP_OK; GHP_ERR_USAGE (unknown source, split or options where none are possible); GHP_ERR_IO (missing file);
  *           GHP_ERR_FORMAT (truncated or wrong file); GHP_ERR_INPUT (shape or classes differ from the model's, both
  *           named; fewer training samples than a batch)
  * Local
@@ -53,9 +62,13 @@ void ghp_data_close(struct ghp_data *data); /* accepts NULL */
 int64_t ghp_data_count(const struct ghp_data *data,
                        enum ghp_data_set set); /* samples; 0: no such set */
 bool ghp_data_from_files(const struct ghp_data *data);
+int64_t ghp_data_skipped(const struct ghp_data *data);  /* damaged files, by this worker so far */
 const char *ghp_data_text(const struct ghp_data *data); /* one line: what it is, for a report */
 
-/* Writes the images of a batch. */
+/* Writes the images of a batch. Several threads may call it at once.
+ *
+ * Returns   GHP_OK; GHP_ERR_INTERNAL (a sample that is not in the set); of folders GHP_ERR_IO, GHP_ERR_FORMAT naming the
+ *           file that cannot be read, GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *batch);
 /* Writes the labels of n samples, [n][sample_labels]. */
 enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,

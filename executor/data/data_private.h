@@ -8,6 +8,7 @@
 enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096, GHP_DATA_BYTE_VALUES = 256 };
 
 struct ghp_tokens; /* executor/data/tokens.h */
+struct ghp_folder; /* executor/data/folder.h */
 
 struct ghp_data_ops {
     const char *name;     /* what stands before the colon of a spec */
@@ -17,20 +18,42 @@ struct ghp_data_ops {
     /* rest: what stands behind the colon */
     enum ghp_status (*open)(const struct ghp_data_request *request, const char *rest,
                             struct ghp_data *data);
-    /* One sample of the batch's set: its channels of the batch, [h][w][channels]; or its ids, int32 [positions]. */
-    void (*image)(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
-                  void *image);
+    /* One sample of the batch's set: its channels of the batch, [h][w][channels]; or its ids, int32 [positions].
+     * Called by several threads at once. */
+    enum ghp_status (*image)(const struct ghp_data *data, int64_t sample,
+                             const struct ghp_batch *batch, void *image);
     /* Its labels, [sample_labels]. */
     void (*labels)(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                    int32_t *labels);
 };
 
-/* Images as files bring them: bytes, all of one set after the other. */
-struct ghp_pictures {
+/* Samples of a fixed size as files bring them, used where they lie: number i of channel c of picture p is number
+ * c * channel_stride + i * pixel_stride of the picture's own. */
+enum ghp_number { GHP_NUMBER_BYTE, GHP_NUMBER_FLOAT, GHP_NUMBER_DOUBLE };
+
+struct ghp_picture_file { /* one after the other in memory */
+    int64_t first, n;     /* of the pictures */
+    const unsigned char *pixels;
+    int64_t picture_bytes; /* from one picture to the next */
+    void *memory;          /* they are in there; owned */
+    size_t mapped_bytes;   /* 0: from malloc */
+};
+
+struct ghp_pictures { /* of one set */
     int64_t n;
     struct ghp_shape shape;
-    unsigned char *pixels; /* [n][c][h][w], owned */
-    unsigned char *labels; /* [n], owned */
+    enum ghp_number number;
+    int64_t channel_stride, pixel_stride; /* [numbers] */
+    struct ghp_picture_file *files;       /* owned */
+    int n_files;
+    int32_t *labels; /* [n], owned */
+};
+
+/* What a number of a channel becomes: of a byte, a table's entry; of others, (number - mean) / deviation. */
+struct ghp_normalisation {
+    double *value;            /* [c][256], owned */
+    double *mean, *deviation; /* [c], owned */
+    const char *text;         /* for people: by what */
 };
 
 struct ghp_data {
@@ -49,7 +72,8 @@ struct ghp_data {
     /* a lone set that was cut: where in it the set starts */
     int64_t first[GHP_DATA_SET_COUNT];
     int source[GHP_DATA_SET_COUNT]; /* which pictures or tokens the set is in */
-    double *value;                  /* [c][256]: what a byte becomes, owned */
+    struct ghp_normalisation normalisation;
+    struct ghp_folder *folder; /* owned; NULL: none */
     /* synthetic */
     uint64_t seed;
     int64_t tile_h, tile_w; /* of the class patterns */
@@ -68,22 +92,49 @@ static inline void ghp_data_put(void *image, int64_t i, int element_bytes, doubl
         ((uint16_t *)image)[i] = ghp_bf16_of((float)value);
 }
 
+/* A loop for each kind of number: `pixels` bytes, from_stride apart, as a table's numbers, to_stride apart. */
+struct ghp_bytes {
+    const unsigned char *from;
+    const double *value;
+    int64_t pixels, from_stride, to_stride;
+};
+void ghp_bytes_put(struct ghp_bytes bytes, int element_bytes, void *to);
+
 extern const struct ghp_data_ops ghp_data_synthetic;
 extern const struct ghp_data_ops ghp_data_idx;
-extern const struct ghp_data_ops ghp_data_cifar10;
+extern const struct ghp_data_ops ghp_data_cifar10, ghp_data_cifar100;
+extern const struct ghp_data_ops ghp_data_npy;
+extern const struct ghp_data_ops ghp_data_folder;
 extern const struct ghp_data_ops ghp_data_tokens;
 extern const struct ghp_data_ops ghp_data_bytes;
 
 /* struct ghp_data_ops of sources with pictures: image, labels */
-void ghp_pictures_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
-                        void *image);
+enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
+                                   const struct ghp_batch *batch, void *image);
 void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                          int32_t *labels);
+
+/* Adds a file's pictures to the set, with room for their labels; takes file->memory, in a failure too.
+ *
+ * labels   receives where the file's labels go, [file->n]
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_picture_file file,
+                                 int32_t **labels);
+void ghp_pictures_release(struct ghp_pictures *pictures);
 
 /* A set for training and one for testing from what the files hold: a lone set is cut at `split`.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (a lone set without split, or a split with both sets) */
 enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request,
                                    const char *folder);
+
+/* The normalisation that was asked for, of a source that has images and whose sets are known.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE (no such normalisation, or not of this source); GHP_ERR_NO_MEMORY
+ * Tested    tests/executor/data/test_data.c */
+enum ghp_status ghp_normalisation_init(struct ghp_data *data,
+                                       const struct ghp_data_request *request);
+void ghp_normalisation_release(struct ghp_normalisation *normalisation);
 
 #endif

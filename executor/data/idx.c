@@ -140,6 +140,7 @@ static enum ghp_status open_set(const char *folder, const char *set, struct ghp_
         labels_path[GHP_DATA_PATH_BYTES];
     struct idx images = {0}, labels = {0};
     enum ghp_status status;
+    int32_t *to = NULL;
 
     snprintf(images_name, sizeof(images_name), "%s-images-idx3-ubyte", set);
     snprintf(labels_name, sizeof(labels_name), "%s-labels-idx1-ubyte", set);
@@ -149,7 +150,7 @@ static enum ghp_status open_set(const char *folder, const char *set, struct ghp_
                         "'%s' has no '%s' (or .gz) beside its images; put the labels there", folder,
                         labels_name);
     GHP_TRY(read_idx(images_path, 3, &images));
-    GHP_TRY_GOTO(status, read_idx(labels_path, 1, &labels), fail);
+    GHP_TRY_GOTO(status, read_idx(labels_path, 1, &labels), done);
     if (labels.dims[0] != images.dims[0])
         GHP_TRY_GOTO(
             status,
@@ -157,13 +158,20 @@ static enum ghp_status open_set(const char *folder, const char *set, struct ghp_
                      "'%s' has %lld images, but '%s' has %lld labels; fetch both files again",
                      images_path, (long long)images.dims[0], labels_path,
                      (long long)labels.dims[0]),
-            fail);
-    *pictures = (struct ghp_pictures){.n = images.dims[0],
-                                      .shape = ghp_shape_image(1, images.dims[1], images.dims[2]),
-                                      .pixels = images.bytes,
-                                      .labels = labels.bytes};
-    return GHP_OK;
-fail:
+            done);
+    pictures->shape = ghp_shape_image(1, images.dims[1], images.dims[2]);
+    pictures->pixel_stride = 1;
+    status =
+        ghp_pictures_add(pictures,
+                         (struct ghp_picture_file){.n = images.dims[0],
+                                                   .pixels = images.bytes,
+                                                   .picture_bytes = images.dims[1] * images.dims[2],
+                                                   .memory = images.bytes},
+                         &to);
+    images.bytes = NULL;
+    for (int64_t i = 0; status == GHP_OK && i < labels.dims[0]; i++)
+        to[i] = labels.bytes[i];
+done:
     free(labels.bytes);
     free(images.bytes);
     return status;

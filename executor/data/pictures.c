@@ -1,7 +1,10 @@
-/* executor/data/pictures.c - which pictures of a folder train, and which test; and reading them. */
+/* executor/data/pictures.c - samples of a fixed size in files: which train and which test, and reading them. */
 #include "executor/data/data_private.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 
 enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request,
                                    const char *folder)
@@ -31,11 +34,10 @@ enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_
         return GHP_OK;
     }
     if (request->split <= 0 && lone == GHP_DATA_TEST)
-        return GHP_FAIL(
-            GHP_ERR_USAGE,
-            "'%s' has only the t10k (test) set; cut it in order with --train-fraction F, such "
-            "as --train-fraction 0.8",
-            folder);
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "'%s' has only a test set; cut it in order with --train-fraction F, such "
+                        "as --train-fraction 0.8",
+                        folder);
     data->shape = data->pictures[lone].shape;
     data->source[GHP_DATA_TRAIN] = data->source[GHP_DATA_TEST] = lone;
     data->count[GHP_DATA_TRAIN] = data->pictures[lone].n;
@@ -49,48 +51,127 @@ enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_
 
 /* ---- reading ---- */
 
-struct channel { /* of one picture: bytes, and what each becomes */
-    const unsigned char *bytes;
-    const double *value;
-    int64_t pixels, stride; /* stride: elements between two pixels */
-};
-
-static inline void fill_channel(struct channel channel, int element_bytes, void *out)
+static inline void fill(struct ghp_bytes b, int element_bytes, void *to)
 {
-    for (int64_t i = 0; i < channel.pixels; i++)
-        ghp_data_put(out, i * channel.stride, element_bytes, channel.value[channel.bytes[i]]);
+    for (int64_t i = 0; i < b.pixels; i++)
+        ghp_data_put(to, i * b.to_stride, element_bytes, b.value[b.from[i * b.from_stride]]);
 }
 
-/* A loop for each kind of number. */
-static void put_channel(struct channel channel, int element_bytes, void *out)
+void ghp_bytes_put(struct ghp_bytes bytes, int element_bytes, void *to)
 {
     switch (element_bytes) {
-    case 8: fill_channel(channel, 8, out); break;
-    case 4: fill_channel(channel, 4, out); break;
-    default: fill_channel(channel, 2, out); break;
+    case 8: fill(bytes, 8, to); break;
+    case 4: fill(bytes, 4, to); break;
+    default: fill(bytes, 2, to); break;
     }
 }
 
-void ghp_pictures_image(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
-                        void *image)
+/* The file that a picture is in. */
+static const struct ghp_picture_file *file_of(const struct ghp_pictures *pictures, int64_t picture)
+{
+    int first = 0, end = pictures->n_files;
+
+    while (end - first > 1) {
+        int middle = first + (end - first) / 2;
+
+        if (pictures->files[middle].first <= picture)
+            first = middle;
+        else
+            end = middle;
+    }
+    return &pictures->files[first];
+}
+
+/* Channel c of a picture of floating-point numbers. */
+static void put_numbers(const struct ghp_data *data, const struct ghp_pictures *pictures,
+                        const unsigned char *picture, int64_t c, const struct ghp_batch *batch,
+                        void *out)
+{
+    double mean = data->normalisation.mean[c], deviation = data->normalisation.deviation[c];
+
+    for (int64_t i = 0; i < data->shape.h * data->shape.w; i++) {
+        int64_t at = c * pictures->channel_stride + i * pictures->pixel_stride;
+        double number;
+        float narrow;
+
+        if (pictures->number == GHP_NUMBER_DOUBLE) {
+            memcpy(&number, picture + at * (int64_t)sizeof(number), sizeof(number));
+        } else {
+            memcpy(&narrow, picture + at * (int64_t)sizeof(narrow), sizeof(narrow));
+            number = narrow;
+        }
+        ghp_data_put(out, i * batch->channels, batch->element_bytes, (number - mean) / deviation);
+    }
+}
+
+enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
+                                   const struct ghp_batch *batch, void *image)
 {
     const struct ghp_pictures *pictures = &data->pictures[data->source[batch->set]];
-    int64_t pixels = data->shape.h * data->shape.w, n = data->first[batch->set] + sample;
+    int64_t n = data->first[batch->set] + sample;
+    const struct ghp_picture_file *file = file_of(pictures, n);
+    const unsigned char *picture = file->pixels + (n - file->first) * file->picture_bytes;
 
-    for (int64_t c = 0; c < batch->channels; c++) {
-        int64_t channel = batch->first_channel + c;
+    for (int64_t i = 0; i < batch->channels; i++) {
+        int64_t c = batch->first_channel + i;
+        char *out = (char *)image + i * batch->element_bytes;
 
-        put_channel(
-            (struct channel){.bytes = pictures->pixels + (n * data->shape.c + channel) * pixels,
-                             .value = data->value + channel * GHP_DATA_BYTE_VALUES,
-                             .pixels = pixels,
-                             .stride = batch->channels},
-            batch->element_bytes, (char *)image + c * batch->element_bytes);
+        if (pictures->number == GHP_NUMBER_BYTE)
+            ghp_bytes_put(
+                (struct ghp_bytes){.from = picture + c * pictures->channel_stride,
+                                   .value = data->normalisation.value + c * GHP_DATA_BYTE_VALUES,
+                                   .pixels = data->shape.h * data->shape.w,
+                                   .from_stride = pictures->pixel_stride,
+                                   .to_stride = batch->channels},
+                batch->element_bytes, out);
+        else
+            put_numbers(data, pictures, picture, c, batch, out);
     }
+    return GHP_OK;
 }
 
 void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                          int32_t *labels)
 {
     labels[0] = data->pictures[data->source[set]].labels[data->first[set] + sample];
+}
+
+/* ---- a set ---- */
+
+static void release_file(struct ghp_picture_file *file)
+{
+    if (file->mapped_bytes > 0)
+        munmap(file->memory, file->mapped_bytes);
+    else
+        free(file->memory);
+}
+
+enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_picture_file file,
+                                 int32_t **labels)
+{
+    struct ghp_picture_file *files =
+        realloc(pictures->files, (size_t)(pictures->n_files + 1) * sizeof(*files));
+    int32_t *all =
+        realloc(pictures->labels, (size_t)(pictures->n + file.n) * sizeof(*pictures->labels));
+
+    if (files != NULL) pictures->files = files;
+    if (all != NULL) pictures->labels = all;
+    if (files == NULL || all == NULL) {
+        release_file(&file);
+        return GHP_NO_MEMORY();
+    }
+    file.first = pictures->n;
+    files[pictures->n_files++] = file;
+    *labels = all + pictures->n;
+    pictures->n += file.n;
+    return GHP_OK;
+}
+
+void ghp_pictures_release(struct ghp_pictures *pictures)
+{
+    for (int i = 0; i < pictures->n_files; i++)
+        release_file(&pictures->files[i]);
+    free(pictures->files);
+    free(pictures->labels);
+    *pictures = (struct ghp_pictures){0};
 }

@@ -1,11 +1,12 @@
 /* executor/data/prefetch.c - see data/prefetch.h.
  *
  * `state` is the number of the present demand in its upper half and the samples made for it in the lower. Even
- * numbers are of demands, odd ones say that there is none. The thread reads the state, makes the next sample, and
- * adds one only if the state is still what it read; so a sample that was begun for an earlier demand never counts.
+ * numbers are of demands, odd ones say that there is none. The thread reads the state, makes the next samples (as many
+ * as the load has threads, one by each), and adds them only if the state is still what it read; so samples that were
+ * begun for an earlier demand never count.
  * The taker first puts an odd number there: from then on nothing more counts, and what counts by then is not written
- * again before the next hint. A late thread can still be at the sample behind these, which the taker makes for itself
- * without looking. */
+ * again before the next hint. A late thread can still be at the samples behind these, which the taker makes for
+ * itself without looking. */
 #include "executor/data/prefetch.h"
 
 #include "executor/platform/task_thread.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEMAND_SHIFT = 32 };
+enum { DEMAND_SHIFT = 32, THREADS_MOST = 256 };
 
 struct ghp_prefetch {
     struct ghp_load load;
@@ -25,6 +26,7 @@ struct ghp_prefetch {
     /* the demand as the thread sees it: written only while there is none */
     _Atomic(struct ghp_data *) data;
     atomic_int set;
+    _Atomic int64_t epoch;
     _Atomic int64_t *samples; /* [load.images] */
     struct ghp_supply hinted; /* the same as the taker remembers it; samples owned: the load's */
     atomic_uint_fast64_t state;
@@ -46,34 +48,41 @@ static int64_t made_of(uint_fast64_t state)
 
 /* ---- the thread ---- */
 
-static void make_sample(struct ghp_prefetch *a, int64_t i)
+/* Makes samples i to i + n - 1, each by a thread: a failure shows when they are taken. */
+static bool make_samples(struct ghp_prefetch *a, int64_t i, int64_t n)
 {
-    const struct ghp_load *load = &a->load;
-    int64_t sample = atomic_load_explicit(&a->samples[i], memory_order_relaxed);
-    struct ghp_batch batch = {
+    struct ghp_load load = a->load;
+    int64_t samples[THREADS_MOST];
+    struct ghp_supply supply = {
+        .data = atomic_load_explicit(&a->data, memory_order_relaxed),
         .set = (enum ghp_data_set)atomic_load_explicit(&a->set, memory_order_relaxed),
-        .samples = &sample,
-        .n = 1,
-        .first_channel = load->first_channel,
-        .channels = load->channels,
-        .element_bytes = load->element_bytes,
-        .images = a->place + i * load->image_bytes};
+        .epoch = atomic_load_explicit(&a->epoch, memory_order_relaxed),
+        .samples = samples,
+        .n = n};
 
-    ghp_data_images(atomic_load_explicit(&a->data, memory_order_relaxed), &batch); /* checked */
+    for (int64_t s = 0; s < n; s++)
+        samples[s] = atomic_load_explicit(&a->samples[i + s], memory_order_relaxed);
+    load.first_image = 0;
+    load.images = n;
+    return ghp_samples_images(&load, &supply, (struct ghp_range){0, n},
+                              a->place + i * load.image_bytes) == GHP_OK;
 }
 
 /* Makes what is asked for, until there is nothing left or the demand is over. */
 static void serve_demand(struct ghp_prefetch *a)
 {
+    int64_t most = a->load.threads < THREADS_MOST ? a->load.threads : THREADS_MOST;
+
     for (;;) {
         uint_fast64_t state = atomic_load_explicit(&a->state, memory_order_acquire);
+        int64_t made = made_of(state), n = a->load.images - made;
 
-        if (!is_demand(state) || made_of(state) == a->load.images ||
-            atomic_load_explicit(&a->ending, memory_order_relaxed))
+        if (!is_demand(state) || n == 0 || atomic_load_explicit(&a->ending, memory_order_relaxed))
             return;
-        make_sample(a, made_of(state));
-        atomic_compare_exchange_strong_explicit(&a->state, &state, state + 1, memory_order_acq_rel,
-                                                memory_order_relaxed);
+        if (n > most) n = most;
+        if (!make_samples(a, made, n)) return;
+        atomic_compare_exchange_strong_explicit(&a->state, &state, state + (uint_fast64_t)n,
+                                                memory_order_acq_rel, memory_order_relaxed);
     }
 }
 
@@ -115,10 +124,12 @@ void ghp_prefetch_hint(struct ghp_prefetch *a, const struct ghp_supply *next)
            (size_t)load->images * sizeof(*samples));
     a->hinted.data = next->data;
     a->hinted.set = next->set;
+    a->hinted.epoch = next->epoch;
     for (int64_t i = 0; i < load->images; i++)
         atomic_store_explicit(&a->samples[i], samples[i], memory_order_relaxed);
     atomic_store_explicit(&a->data, next->data, memory_order_relaxed);
     atomic_store_explicit(&a->set, (int)next->set, memory_order_relaxed);
+    atomic_store_explicit(&a->epoch, next->epoch, memory_order_relaxed);
     state = atomic_load_explicit(&a->state, memory_order_relaxed);
     atomic_store_explicit(&a->state, ((state >> DEMAND_SHIFT) + 1) << DEMAND_SHIFT,
                           memory_order_release);
@@ -127,7 +138,7 @@ void ghp_prefetch_hint(struct ghp_prefetch *a, const struct ghp_supply *next)
 
 static bool is_hinted(const struct ghp_prefetch *a, const struct ghp_supply *s)
 {
-    return a->hinted.data == s->data && a->hinted.set == s->set &&
+    return a->hinted.data == s->data && a->hinted.set == s->set && a->hinted.epoch == s->epoch &&
            memcmp(a->hinted.samples, s->samples + a->load.first_image,
                   (size_t)a->load.images * sizeof(*s->samples)) == 0;
 }

@@ -1,7 +1,7 @@
 /* executor/data/prefetch.h - the next samples of a worker on a processor, made while the present step runs.
  *
- * A thread of the lowest priority (Linux: SCHED_IDLE) makes them, one after the other, into a buffer of the program's
- * arena (GHP_BUFFER_PREFETCH): beside a computing thread it gets a few thousandths of a core, and the whole core
+ * A thread of the lowest priority (Linux: SCHED_IDLE) makes them, with as many helpers as a load has threads, in order
+ * into a buffer of the program's arena (GHP_BUFFER_PREFETCH): beside a computing thread it gets a few thousandths of a core, and the whole core
  * wherever that waits for other workers. Nobody ever waits for it: the load copies what is there and makes the rest
  * itself. So a step is at most as long as without, less what was hidden, plus one copy; and since a sample is the
  * same bits whoever makes it, results do not depend on how far the thread came.
@@ -37,7 +37,7 @@ void ghp_prefetch_hint(struct ghp_prefetch *prefetch, const struct ghp_supply *n
  *
  * images   [load->images][load->image_bytes]
  *
- * Returns   GHP_OK; GHP_ERR_INTERNAL naming a sample that is not in the source */
+ * Returns   what ghp_samples_images returns */
 enum ghp_status ghp_prefetch_take(struct ghp_prefetch *prefetch, const struct ghp_supply *supply,
                                   void *images);
 

@@ -1,6 +1,7 @@
 /* executor/data/samples.c - see samples.h. */
 #include "executor/data/samples.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,23 +10,32 @@ struct making {
     const struct ghp_supply *supply;
     struct ghp_range range;
     unsigned char *images;
+    atomic_bool failed;
 };
 
-static void make_part(void *context, struct ghp_share share)
+static enum ghp_status make_range(const struct making *m, struct ghp_range range)
 {
-    const struct making *m = context;
     const struct ghp_load *load = m->load;
-    struct ghp_range part = ghp_share_of(share, m->range.end - m->range.first, 1);
-    int64_t first = m->range.first + part.first;
     struct ghp_batch batch = {.set = m->supply->set,
-                              .samples = m->supply->samples + load->first_image + first,
-                              .n = part.end - part.first,
+                              .epoch = m->supply->epoch,
+                              .samples = m->supply->samples + load->first_image + range.first,
+                              .n = range.end - range.first,
                               .first_channel = load->first_channel,
                               .channels = load->channels,
                               .element_bytes = load->element_bytes,
-                              .images = m->images + first * load->image_bytes};
+                              .images = m->images + range.first * load->image_bytes};
 
-    ghp_data_images(m->supply->data, &batch); /* checked before: see ghp_samples_images */
+    return ghp_data_images(m->supply->data, &batch);
+}
+
+static void make_part(void *context, struct ghp_share share)
+{
+    struct making *m = context;
+    struct ghp_range part = ghp_share_of(share, m->range.end - m->range.first, 1);
+
+    part.first += m->range.first;
+    part.end += m->range.first;
+    if (make_range(m, part) != GHP_OK) atomic_store(&m->failed, true);
 }
 
 enum ghp_status ghp_samples_check(const struct ghp_load *load, const struct ghp_supply *supply)
@@ -46,12 +56,13 @@ enum ghp_status ghp_samples_check(const struct ghp_load *load, const struct ghp_
 enum ghp_status ghp_samples_images(const struct ghp_load *load, const struct ghp_supply *supply,
                                    struct ghp_range range, void *images)
 {
-    struct making making = {load, supply, range, images};
+    struct making making = {.load = load, .supply = supply, .range = range, .images = images};
     int64_t n = range.end - range.first;
 
     GHP_TRY(ghp_samples_check(load, supply));
     if (n > 0) ghp_parallel(n < load->threads ? (int)n : load->threads, make_part, &making);
-    return GHP_OK;
+    /* a thread's failure stays with it: this one meets the first of them again */
+    return atomic_load(&making.failed) ? make_range(&making, range) : GHP_OK;
 }
 
 int64_t ghp_load_label_bytes(const struct ghp_load *load)

@@ -183,18 +183,19 @@ static void make_channel(const struct ghp_data *data, int64_t number, int64_t ch
     }
 }
 
-static void synthetic_image(const struct ghp_data *data, int64_t sample,
-                            const struct ghp_batch *batch, void *image)
+static enum ghp_status synthetic_image(const struct ghp_data *data, int64_t sample,
+                                       const struct ghp_batch *batch, void *image)
 {
     int64_t number = number_of(data, batch->set, sample);
 
     if (data->shape.vocabulary > 0) {
         make_tokens(data, number, false, image);
-        return;
+        return GHP_OK;
     }
     for (int64_t c = 0; c < batch->channels; c++)
         make_channel(data, number, batch->first_channel + c, batch,
                      (char *)image + c * batch->element_bytes);
+    return GHP_OK;
 }
 
 const struct ghp_data_ops ghp_data_synthetic = {.name = "synthetic",

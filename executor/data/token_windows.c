@@ -81,11 +81,12 @@ static enum ghp_status windows_open(const struct ghp_data_request *request, cons
     return share(request, data);
 }
 
-static void windows_ids(const struct ghp_data *data, int64_t sample, const struct ghp_batch *batch,
-                        void *image)
+static enum ghp_status windows_ids(const struct ghp_data *data, int64_t sample,
+                                   const struct ghp_batch *batch, void *image)
 {
     ghp_tokens_window(data->tokens[data->source[batch->set]], data->first[batch->set] + sample,
                       image, NULL);
+    return GHP_OK;
 }
 
 static void windows_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,

@@ -54,6 +54,7 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
 
 struct ghp_step {   /* one pass over one global batch */
     uint64_t index; /* since the start of training, from 0; keys dropout masks */
+    int64_t epoch;  /* of the training set, from 0; keys augmentation */
     int64_t
         first_sample; /* of the samples in the global batch: keys dropout masks too; 0: they are all of it */
     struct ghp_data *data; /* borrowed for the call */

@@ -108,6 +108,7 @@ static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_
                                .set = step->set,
                                .samples = step->samples,
                                .n = w->work.problem.global_batch,
+                               .epoch = step->epoch,
                                .step = step->index};
 }
 

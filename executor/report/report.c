@@ -166,6 +166,18 @@ static void print_where(const struct ghp_run *run, FILE *out)
 
 static void print_input(const struct ghp_run *run, FILE *out)
 {
+    const struct ghp_prediction_errors *r = run->prediction_errors;
+    const struct ghp_term *load = &r->phases[GHP_PHASE_LOAD];
+
+    if (run->from_files) {
+        fprintf(out, "input: loading took %.3f ms of a step", ms * load->measured_s);
+        if (r->predicted)
+            fprintf(out, " (predicted %.3f ms, of generated samples)", ms * load->predicted_s);
+        fprintf(out, "\n");
+    }
+    if (run->files_skipped > 0)
+        fprintf(out, "input: %" PRId64 " damaged files were skipped by worker 0\n",
+                run->files_skipped);
     if (run->samples_loaded == 0) return;
     fprintf(out,
             "input: %" PRId64 " of %" PRId64

@@ -32,6 +32,8 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     bool resident_exact;
     /* by worker 0, and of them made while a step ran; 0: none were to be made ahead */
     int64_t samples_loaded, samples_made_ahead;
+    bool from_files;       /* samples are; the profile's rate of loading is of generated ones */
+    int64_t files_skipped; /* damaged ones, by worker 0 */
     struct ghp_checkpoint_cost checkpoints; /* of worker 0; zeroed: none were written */
     struct ghp_checkpoint_prediction predicted_checkpoint;
     /* how much longer two fixed jobs take at the run's end than when the machine was profiled; 0: not known */

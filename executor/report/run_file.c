@@ -117,6 +117,7 @@ static void put_results(json_t *o, const struct ghp_run *run)
         put(o, "samples_loaded", json_integer(run->samples_loaded));
         put(o, "samples_prefetched", json_integer(run->samples_made_ahead));
     }
+    if (run->files_skipped > 0) put(o, "files_skipped", json_integer(run->files_skipped));
     if (run->checkpoints.saves > 0) put(o, "checkpoints", checkpoints(run));
     put(o, "final_loss", run->losses->steps > 0 ? real(run->losses->last) : json_null());
     put(o, "test_accuracy", run->has_accuracy ? real(run->test_accuracy) : json_null());

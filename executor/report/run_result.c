@@ -54,6 +54,8 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->resident_exact = t->memory != NULL && t->memory->exact;
     run->samples_loaded = ghp_worker_prefetched(e->worker).taken;
     run->samples_made_ahead = ghp_worker_prefetched(e->worker).made;
+    run->from_files = ghp_data_from_files(s->training_config.data);
+    run->files_skipped = ghp_data_skipped(s->training_config.data);
     run->checkpoints = t->checkpoints.cost;
     run->losses = &t->losses;
     run->has_accuracy = t->has_evaluation;

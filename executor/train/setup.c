@@ -277,7 +277,10 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .sample_labels = ghp_model_labels(&plan->model),
                                        .classes = plan->model.classes,
                                        .ignores = o->ignored_label != GHP_NOT_SET,
-                                       .ignored_label = o->ignored_label};
+                                       .ignored_label = o->ignored_label,
+                                       .augment = (enum ghp_augment)o->augment,
+                                       .normalise = o->normalise,
+                                       .skip_damaged = o->skip_damaged};
 
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));
     GHP_TRY(ghp_data_open(&request, &s->training_config.data));

@@ -39,6 +39,9 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     const char *data;
     double split;          /* 0: none */
     int64_t ignored_label; /* GHP_NOT_SET: none */
+    int augment;           /* enum ghp_augment */
+    const char *normalise; /* NULL: as is usual for the source */
+    int64_t skip_damaged;
     int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
     int optimizer;         /* 0: the plan's; else 1 more than enum ghp_optimizer_index */
     struct ghp_hyperparameters

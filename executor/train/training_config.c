@@ -11,6 +11,7 @@ struct ghp_step ghp_training_config_step(struct ghp_training_config *training_co
     if (training_config->optimizer->complete != NULL)
         training_config->optimizer->complete(&hyperparameters, step + 1);
     return (struct ghp_step){.index = (uint64_t)step,
+                             .epoch = ghp_order_epoch(&training_config->order, step),
                              .data = training_config->data,
                              .set = GHP_DATA_TRAIN,
                              .samples = ghp_order_batch(&training_config->order, step),

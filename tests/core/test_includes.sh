@@ -30,6 +30,7 @@ folders_of() {
     hwloc.h | hwloc/*) echo executor profiler ;;
     cuda*.h | cudnn*.h | cublas*.h | nccl.h) echo executor/backend/cuda executor/transport/nccl ;;
     dnnl.h | dnnl_*.h | oneapi/* | zlib.h | Random123/*) echo executor ;;
+    jpeglib.h | jerror.h | png.h) echo executor/data/image ;;
     protobuf-c/* | onnx.pb-c.h) echo onnx/file ;;
     jansson.h) echo core ;;
     *) echo any ;;
@@ -43,7 +44,7 @@ orders=(
     "onnx/file onnx/read onnx/pattern onnx"
     "onnx/file onnx/read onnx/operator onnx"
     "onnx/file onnx/write onnx/operator"
-    "executor/platform executor/backend executor/transport executor/data executor/opbench executor/engine
+    "executor/platform executor/backend executor/transport executor/data/image executor/data executor/opbench executor/engine
      executor/state executor/train executor/report executor/compare executor/cli"
     "planner/search planner/pipeline planner/build planner/sweep planner/cli"
     "profiler/worklist profiler/measure profiler/run profiler/cli"

@@ -1,0 +1,252 @@
+/* executor/data/arrays.c - `npy:`: samples and labels as NumPy arrays, used where they are mapped.
+ *
+ * npy:DIR holds images.npy with labels.npy, or several such pairs (images-NAME.npy with labels-NAME.npy, in the order
+ * of their names' bytes): a lone set. Or two sets, whose files' names begin with train- and with test- (or val-).
+ * npy:IMAGES.npy,LABELS.npy[,IMAGES.npy,LABELS.npy...] names the pairs of a lone set.
+ *
+ * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first where it
+ * takes both); of one channel [N][H][W]; vectors [N][C]. Labels are integers, [N] or [N][1]. */
+#include "executor/data/data_private.h"
+#include "executor/data/npy.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one pair ---- */
+
+/* How the model's samples lie in the array; zeroed where they do not. */
+static struct ghp_pictures laid_out(const struct ghp_npy *a, struct ghp_shape wanted)
+{
+    const int64_t *d = a->dims;
+    struct ghp_shape wanted_image = ghp_shape_image(wanted.c, wanted.h, wanted.w);
+    struct ghp_pictures here = {.shape = wanted, .pixel_stride = 1};
+
+    if (a->n_dims == 4 && ghp_shape_equal(ghp_shape_image(d[3], d[1], d[2]), wanted_image)) {
+        here.channel_stride = 1;
+        here.pixel_stride = d[3];
+    } else if (a->n_dims == 4 && ghp_shape_equal(ghp_shape_image(d[1], d[2], d[3]), wanted_image)) {
+        here.channel_stride = d[2] * d[3];
+    } else if (a->n_dims == 3 && ghp_shape_equal(ghp_shape_image(1, d[1], d[2]), wanted_image)) {
+        here.channel_stride = d[1] * d[2];
+    } else if (a->n_dims == 2 && ghp_shape_equal(ghp_shape_image(d[1], 1, 1), wanted_image)) {
+        here.channel_stride = 1;
+    } else {
+        here = (struct ghp_pictures){0};
+    }
+    return here;
+}
+
+static enum ghp_status fail_shape(const char *path, const struct ghp_npy *a,
+                                  struct ghp_shape wanted)
+{
+    char theirs[GHP_NPY_DIMENSIONS * 24] = "", mine[GHP_SHAPE_TEXT];
+    size_t used = 0;
+
+    for (int i = 0; i < a->n_dims; i++)
+        used += (size_t)snprintf(theirs + used, sizeof(theirs) - used, "%s%lld", i > 0 ? "," : "",
+                                 (long long)a->dims[i]);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has the shape (%s), but the model takes samples of %s (channels x height "
+                    "x width), as N,H,W,C or N,C,H,W (N,H,W of one channel, N,C of vectors); use "
+                    "other data or a model of that input",
+                    path, theirs, ghp_shape_format(wanted, mine));
+}
+
+static enum ghp_status number_of(const char *path, const struct ghp_npy *a, enum ghp_number *number)
+{
+    *number = a->kind != 'f'       ? GHP_NUMBER_BYTE
+              : a->item_bytes == 8 ? GHP_NUMBER_DOUBLE
+                                   : GHP_NUMBER_FLOAT;
+    if (a->kind == 'f' || (a->kind == 'u' && a->item_bytes == 1)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has %s integers of %d bytes as images; save them as uint8 or float32",
+                    path, a->kind == 'u' ? "unsigned" : "signed", a->item_bytes);
+}
+
+static enum ghp_status read_labels(const char *path, const struct ghp_npy *a, int32_t *labels)
+{
+    for (int64_t i = 0; i < a->dims[0]; i++) {
+        int64_t label = -1;
+
+        if (!ghp_npy_integer(a, i, &label) || label < 0 || label > INT32_MAX)
+            return GHP_FAIL(GHP_ERR_INPUT,
+                            "'%s' has %lld as label %lld; labels are 0 to the classes less one",
+                            path, (long long)label, (long long)i);
+        labels[i] = (int32_t)label;
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status check_labels(const char *path, const struct ghp_npy *a, const char *images,
+                                    int64_t n)
+{
+    if (a->kind == 'f' || a->n != a->dims[0])
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' holds no labels: they are integers, one for each sample; save them "
+                        "as an array of N int64",
+                        path);
+    if (a->n != n)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has %lld samples, but '%s' has %lld labels; save both again", images,
+                        (long long)n, path, (long long)a->n);
+    return GHP_OK;
+}
+
+/* The images go to the set, which may have those of other files. */
+static enum ghp_status take_images(const char *path, struct ghp_npy *a,
+                                   const struct ghp_data_request *request,
+                                   struct ghp_pictures *pictures, int32_t **labels)
+{
+    struct ghp_pictures here = laid_out(a, request->shape);
+    struct ghp_picture_file file = {.n = a->dims[0],
+                                    .pixels = a->items,
+                                    .picture_bytes = a->n / a->dims[0] * a->item_bytes,
+                                    .memory = a->memory,
+                                    .mapped_bytes = a->mapped_bytes};
+
+    if (here.pixel_stride == 0) return fail_shape(path, a, request->shape);
+    GHP_TRY(number_of(path, a, &here.number));
+    if (pictures->n > 0 &&
+        (here.number != pictures->number || here.channel_stride != pictures->channel_stride ||
+         here.pixel_stride != pictures->pixel_stride))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has numbers of another type, or in another order, than the files "
+                        "before it; save all alike",
+                        path);
+    pictures->shape = here.shape;
+    pictures->number = here.number;
+    pictures->channel_stride = here.channel_stride;
+    pictures->pixel_stride = here.pixel_stride;
+    *a = (struct ghp_npy){0};
+    return ghp_pictures_add(pictures, file, labels);
+}
+
+static enum ghp_status add_pair(const char *images_path, const char *labels_path,
+                                const struct ghp_data_request *request,
+                                struct ghp_pictures *pictures)
+{
+    struct ghp_npy images = {0}, labels = {0};
+    enum ghp_status status = GHP_OK;
+    int32_t *to = NULL;
+
+    GHP_TRY_GOTO(status, ghp_npy_open(images_path, &images), done);
+    GHP_TRY_GOTO(status, ghp_npy_open(labels_path, &labels), done);
+    GHP_TRY_GOTO(status, check_labels(labels_path, &labels, images_path, images.dims[0]), done);
+    GHP_TRY_GOTO(status, take_images(images_path, &images, request, pictures, &to), done);
+    status = read_labels(labels_path, &labels, to);
+done:
+    ghp_npy_close(&labels);
+    ghp_npy_close(&images);
+    return status;
+}
+
+/* ---- folders and lists ---- */
+
+/* The part of "PREFIXimagesNAME.npy" behind "images"; NULL: another file. */
+static const char *suffix_of(const char *file, const char *prefix)
+{
+    static const char word[] = "images", end[] = ".npy";
+    size_t n = strlen(file), before = strlen(prefix) + sizeof(word) - 1;
+
+    if (n < before + sizeof(end) - 1 || strncmp(file, prefix, strlen(prefix)) != 0 ||
+        strncmp(file + strlen(prefix), word, sizeof(word) - 1) != 0 ||
+        strcmp(file + n - (sizeof(end) - 1), end) != 0)
+        return NULL;
+    return file + before;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* All pairs whose names begin so. */
+static enum ghp_status add_pairs(const char *folder, const char *prefix,
+                                 const struct ghp_data_request *request,
+                                 struct ghp_pictures *pictures)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(folder, &entries, NULL, by_name);
+    enum ghp_status status = GHP_OK;
+
+    if (n < 0)
+        return GHP_FAIL(GHP_ERR_IO,
+                        "cannot read the folder '%s': %s; name a folder, or two files: "
+                        "npy:IMAGES.npy,LABELS.npy",
+                        folder, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        const char *suffix = suffix_of(entries[i]->d_name, prefix);
+        char images[GHP_DATA_PATH_BYTES], labels[GHP_DATA_PATH_BYTES];
+
+        if (suffix != NULL && status == GHP_OK) {
+            snprintf(images, sizeof(images), "%s/%s", folder, entries[i]->d_name);
+            snprintf(labels, sizeof(labels), "%s/%slabels%s", folder, prefix, suffix);
+            status = add_pair(images, labels, request, pictures);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+static enum ghp_status add_folder(const struct ghp_data_request *request, const char *folder,
+                                  struct ghp_data *data)
+{
+    struct ghp_pictures *train = &data->pictures[GHP_DATA_TRAIN],
+                        *test = &data->pictures[GHP_DATA_TEST];
+
+    GHP_TRY(add_pairs(folder, "train-", request, train));
+    if (train->n == 0) return add_pairs(folder, "", request, train);
+    GHP_TRY(add_pairs(folder, "test-", request, test));
+    return test->n == 0 ? add_pairs(folder, "val-", request, test) : GHP_OK;
+}
+
+static enum ghp_status add_list(const struct ghp_data_request *request, char *names,
+                                struct ghp_data *data)
+{
+    for (char *at = names, *next; at != NULL; at = next) {
+        char *labels = strchr(at, ',');
+
+        if (labels == NULL || labels == at || labels[1] == '\0' || labels[1] == ',')
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "'%s' is no list of pairs; write npy:IMAGES.npy,LABELS.npy without "
+                            "spaces",
+                            request->spec);
+        *labels++ = '\0';
+        next = strchr(labels, ',');
+        if (next != NULL) *next++ = '\0';
+        GHP_TRY(add_pair(at, labels, request, &data->pictures[GHP_DATA_TRAIN]));
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status npy_open(const struct ghp_data_request *request, const char *rest,
+                                struct ghp_data *data)
+{
+    enum ghp_status status;
+    char *names;
+
+    if (strchr(rest, ',') != NULL) {
+        names = strdup(rest);
+        if (names == NULL) return GHP_NO_MEMORY();
+        status = add_list(request, names, data);
+        free(names);
+        GHP_TRY(status);
+    } else {
+        GHP_TRY(add_folder(request, rest, data));
+    }
+    return ghp_pictures_share(data, request, rest);
+}
+
+const struct ghp_data_ops ghp_data_npy = {
+    .name = "npy",
+    .argument = "DIR",
+    .files =
+        "images.npy and labels.npy, or train-images.npy, train-labels.npy, test-images.npy and "
+        "test-labels.npy",
+    .open = npy_open,
+    .image = ghp_pictures_image,
+    .labels = ghp_pictures_labels};

@@ -1,0 +1,322 @@
+/* Files of NumPy's arrays: every form of header that is taken, samples of bytes and floats in both orders, vectors,
+ * several files, two sets, and every way in which a file can be wrong. */
+#include "executor/data/data.h"
+#include "executor/data/npy.h"
+#include "tests/check.h"
+
+#include <unistd.h>
+
+enum { N = 6, C = 3, H = 4, W = 5 };
+
+static char folder[64];
+static char written[16][256];
+static int n_written;
+
+static const char *path_of(const char *name)
+{
+    static char path[2][256];
+    static int turn;
+    char *at = path[turn++ % 2];
+
+    snprintf(at, sizeof(path[0]), "%s/%s", folder, name);
+    return at;
+}
+
+static void write_raw(const char *name, const void *head, size_t head_bytes, const void *items,
+                      size_t bytes)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "wb");
+
+    CHECK(file != NULL && fwrite(head, 1, head_bytes, file) == head_bytes);
+    CHECK(bytes == 0 || fwrite(items, 1, bytes, file) == bytes);
+    fclose(file);
+    if (n_written < 16) snprintf(written[n_written++], sizeof(written[0]), "%s", path);
+}
+
+/* As numpy.save does: the numbers begin at a multiple of 64. */
+static void write_npy(const char *name, const char *descr, const char *shape, const void *items,
+                      size_t bytes)
+{
+    char head[128];
+    int used = snprintf(head + 10, sizeof(head) - 10,
+                        "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
+
+    memcpy(head, "\x93NUMPY\1\0\x76\0", 10);
+    memset(head + 10 + used, ' ', sizeof(head) - 10 - (size_t)used);
+    head[127] = '\n';
+    write_raw(name, head, sizeof(head), items, bytes);
+}
+
+static void remove_all(void)
+{
+    while (n_written > 0)
+        unlink(written[--n_written]);
+}
+
+static struct ghp_data_request request_for(const char *what)
+{
+    static char spec[300];
+
+    snprintf(spec, sizeof(spec), "npy:%s%s%s", *what == '/' ? "" : folder, *what != '\0' ? "/" : "",
+             what);
+    return (struct ghp_data_request){.spec = *what == '/' ? what : spec,
+                                     .global_batch = 4,
+                                     .shape = ghp_shape_image(C, H, W),
+                                     .sample_labels = 1,
+                                     .classes = 10};
+}
+
+static unsigned char byte_at(int n, int c, int p)
+{
+    return (unsigned char)(n * 41 + c * 7 + p * 3);
+}
+
+/* All images of the training set, [n][pixel][channel]. */
+static void images_of(struct ghp_data *data, int64_t n, struct ghp_shape shape, double *images)
+{
+    int64_t samples[2 * N];
+    struct ghp_batch batch = {
+        .samples = samples, .n = n, .channels = shape.c, .element_bytes = 8, .images = images};
+
+    for (int64_t i = 0; i < n; i++)
+        samples[i] = i;
+    CHECK_STATUS(ghp_data_images(data, &batch), GHP_OK);
+}
+
+static void write_all_labels(const char *name, const char *descr, int bytes)
+{
+    unsigned char labels[N * 8] = {0};
+
+    for (int i = 0; i < N; i++)
+        labels[i * bytes] = (unsigned char)(i + 1);
+    write_npy(name, descr, "6,", labels, (size_t)(N * bytes));
+}
+
+/* One and the same samples in every form. */
+static void check_forms(void)
+{
+    static const char *const descrs[] = {"|u1", "|u1", "<f4", "<f8"};
+    static const char *const label_descrs[] = {"<i8", "<u2", "|i1", "<i4"};
+    static const int label_bytes[] = {8, 2, 1, 4};
+    unsigned char bytes[N * C * H * W];
+    float floats[N * C * H * W];
+    double doubles[N * C * H * W], first[N * C * H * W], images[N * C * H * W];
+    int32_t labels[N];
+
+    for (int form = 0; form < 4; form++) {
+        bool last = form % 2 == 0; /* channels last */
+        const void *items[] = {bytes, bytes, floats, doubles};
+        size_t sizes[] = {1, 1, 4, 8};
+        struct ghp_data_request request = request_for("");
+        struct ghp_data *data = NULL;
+
+        for (int n = 0; n < N; n++)
+            for (int c = 0; c < C; c++)
+                for (int p = 0; p < H * W; p++) {
+                    int at = last ? (n * H * W + p) * C + c : (n * C + c) * H * W + p;
+
+                    bytes[at] = byte_at(n, c, p);
+                    floats[at] = byte_at(n, c, p);
+                    doubles[at] = byte_at(n, c, p);
+                }
+        write_npy("images.npy", descrs[form], last ? "6, 4, 5, 3" : "6, 3, 4, 5", items[form],
+                  sizeof(bytes) * sizes[form]);
+        write_all_labels("labels.npy", label_descrs[form], label_bytes[form]);
+        request.normalise = form < 2 ? "0:0.00392156862745098" : "0:1"; /* 1 / 255 */
+        if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) continue;
+        CHECK_EQ(ghp_data_count(data, GHP_DATA_TRAIN), N);
+        images_of(data, N, request.shape, form == 0 ? first : images);
+        for (int i = 0; form > 0 && i < N * C * H * W; i++)
+            CHECK_NEAR(images[i], first[i], 1e-12); /* (b / 255) * 255 rounds */
+        CHECK_NEAR(first[(2 * H * W + 7) * C + 1], byte_at(2, 1, 7), 1e-12);
+        CHECK_STATUS(
+            ghp_data_labels(data, GHP_DATA_TRAIN, (const int64_t[]){0, 1, 2, 3, 4, 5}, N, labels),
+            GHP_OK);
+        for (int i = 0; i < N; i++)
+            CHECK_EQ(labels[i], i + 1);
+        ghp_data_close(data);
+        remove_all();
+    }
+}
+
+static void check_files(void)
+{
+    unsigned char bytes[N * 10];
+    double images[2 * N * 10];
+    struct ghp_data_request request = request_for("");
+    struct ghp_data *data = NULL;
+    char list[600];
+
+    for (int i = 0; i < N * 10; i++)
+        bytes[i] = (unsigned char)(i * 3);
+    request.shape = ghp_shape_image(10, 1, 1);
+    request.normalise = "none";
+    write_npy("images-a.npy", "|u1", "6, 10", bytes, sizeof(bytes));
+    write_npy("images-b.npy", "|u1", "6, 10", bytes, sizeof(bytes));
+    write_all_labels("labels-a.npy", "<i8", 8);
+    write_all_labels("labels-b.npy", "<i8", 8);
+    if (CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) {
+        CHECK_EQ(ghp_data_count(data, GHP_DATA_TRAIN), 2 * N);
+        images_of(data, 2 * N, request.shape, images);
+        CHECK(memcmp(images, images + N * 10, N * 10 * sizeof(double)) == 0);
+        CHECK(images[7] == 21.0 / 255);
+    }
+    ghp_data_close(data);
+    snprintf(list, sizeof(list), "npy:%s/images-b.npy,%s/labels-a.npy", folder, folder);
+    request.spec = list;
+    request.split = 0.7;
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK);
+    CHECK_EQ(ghp_data_count(data, GHP_DATA_TRAIN), 4);
+    CHECK_EQ(ghp_data_count(data, GHP_DATA_TEST), 2);
+    ghp_data_close(data);
+    *strrchr(list, ',') = '\0';
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_IO); /* a file is no folder */
+    write_npy("train-images.npy", "|u1", "6, 10", bytes, sizeof(bytes));
+    write_all_labels("train-labels.npy", "<i8", 8);
+    write_npy("val-images.npy", "|u1", "6, 10", bytes, sizeof(bytes));
+    write_all_labels("val-labels.npy", "<i8", 8);
+    request.spec = request_for("").spec;
+    request.split = 0;
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK);
+    CHECK_EQ(ghp_data_count(data, GHP_DATA_TRAIN), N);
+    CHECK_EQ(ghp_data_count(data, GHP_DATA_TEST), N);
+    ghp_data_close(data);
+    remove_all();
+}
+
+/* ---- what is wrong ---- */
+
+static void check_refused(struct ghp_data_request request, enum ghp_status status, const char *says)
+{
+    struct ghp_data *data = NULL;
+
+    CHECK_STATUS(ghp_data_open(&request, &data), status);
+    CHECK_MESSAGE(says);
+    CHECK(data == NULL);
+    ghp_data_close(data);
+}
+
+static void check_refusals(void)
+{
+    unsigned char bytes[N * C * H * W] = {0};
+    int64_t labels[N] = {0, 1, 2, 3, 4, -5};
+    struct ghp_data_request request = request_for("");
+
+    check_refused(request, GHP_ERR_IO, "images.npy");
+    write_npy("images.npy", "|u1", "6, 4, 5, 3", bytes, sizeof(bytes));
+    check_refused(request, GHP_ERR_IO, "labels.npy");
+    write_npy("labels.npy", "<i8", "6,", labels, sizeof(labels));
+    check_refused(request, GHP_ERR_INPUT, "has -5 as label 5");
+    labels[5] = 10;
+    write_npy("labels.npy", "<i8", "6,", labels, sizeof(labels));
+    check_refused(request, GHP_ERR_INPUT, "10 classes");
+    write_npy("labels.npy", "<i8", "5,", labels, sizeof(labels) - 8);
+    check_refused(request, GHP_ERR_INPUT, "has 6 samples");
+    write_npy("labels.npy", "<f8", "6,", labels, sizeof(labels));
+    check_refused(request, GHP_ERR_INPUT, "holds no labels");
+    write_all_labels("labels.npy", "<i8", 8);
+    request.shape = ghp_shape_image(C, H, W + 1);
+    check_refused(request, GHP_ERR_INPUT,
+                  "has the shape (6,4,5,3), but the model takes samples of 3x4x6");
+    request.shape = ghp_shape_image(C, H, W);
+    request.augment = GHP_AUGMENT_CROP_FLIP;
+    check_refused(request, GHP_ERR_USAGE, "--augment");
+    request.augment = GHP_AUGMENT_NONE;
+    request.skip_damaged = 1;
+    check_refused(request, GHP_ERR_USAGE, "--skip-damaged");
+    request.skip_damaged = 0;
+    write_npy("images.npy", "<i2", "6, 4, 5, 3", bytes, sizeof(bytes));
+    check_refused(request, GHP_ERR_FORMAT, "cut short");
+    write_npy("images.npy", "|i1", "6, 4, 5, 3", bytes, sizeof(bytes));
+    check_refused(request, GHP_ERR_INPUT, "signed integers of 1 bytes");
+    remove_all();
+}
+
+static void check_header(const char *header, enum ghp_status status, const char *says)
+{
+    struct ghp_npy npy;
+    char head[256];
+    size_t n = strlen(header);
+
+    memcpy(head, "\x93NUMPY\1\0", 8);
+    head[8] = (char)n;
+    head[9] = 0;
+    memcpy(head + 10, header, n);
+    write_raw("a.npy", head, 10 + n, "abcdefgh", 8);
+    CHECK_STATUS(ghp_npy_open(path_of("a.npy"), &npy), status);
+    if (status == GHP_OK) {
+        CHECK_EQ(npy.n * npy.item_bytes, 8);
+        CHECK(memcmp(npy.items, "abcdefgh", 8) == 0);
+        ghp_npy_close(&npy);
+    } else {
+        CHECK_MESSAGE(says);
+        CHECK_MESSAGE("a.npy");
+    }
+    remove_all();
+}
+
+static void check_headers(void)
+{
+    check_header("{'descr': '<u2', 'fortran_order': False, 'shape': (4,), }\n", GHP_OK, NULL);
+    check_header("{'shape':(2,2),'fortran_order':False,'descr':'<i2'}", GHP_OK, NULL);
+    check_header("{'descr': '>u2', 'fortran_order': False, 'shape': (4,), }", GHP_ERR_INPUT,
+                 "'>u2'");
+    check_header("{'descr': '<f2', 'fortran_order': False, 'shape': (4,), }", GHP_ERR_INPUT,
+                 "'<f2'");
+    check_header("{'descr': '|b1', 'fortran_order': False, 'shape': (8,), }", GHP_ERR_INPUT,
+                 "'|b1'");
+    check_header("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", GHP_ERR_INPUT, "type");
+    check_header("{'descr': '<u2', 'fortran_order': True, 'shape': (4,), }", GHP_ERR_INPUT,
+                 "Fortran");
+    check_header("{'descr': '<u2', 'fortran_order': False, 'shape': (), }", GHP_ERR_INPUT,
+                 "single");
+    check_header("{'descr': '<u2', 'fortran_order': False, 'shape': (4, 0), }", GHP_ERR_INPUT,
+                 "has 0 as");
+    check_header("{'descr': '<u2', 'fortran_order': False, 'shape': (1, 1, 1, 1, 4), }",
+                 GHP_ERR_INPUT, "dimensions");
+    check_header(
+        "{'descr': '<u2', 'fortran_order': False, 'shape': (99999999, 99999999, 99999999), }",
+        GHP_ERR_INPUT, "2^46");
+    check_header("{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }", GHP_ERR_FORMAT,
+                 "too long");
+    check_header("{'descr': '<u2', 'fortran_order': False, 'shape': (5,), }", GHP_ERR_FORMAT,
+                 "cut short");
+    check_header("{'descr': '<u2', 'shape': (4,), }", GHP_ERR_FORMAT, "header");
+    check_header("{'descr': '<u2', 'descr': '<u2', 'shape': (4,), }", GHP_ERR_FORMAT, "header");
+    check_header("{'descr': '<u2', 'fortran_order': False, 'shape': (4", GHP_ERR_FORMAT, "header");
+}
+
+static void check_integers(void)
+{
+    static const unsigned char items[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                          0,    0,    0,    0,    0,    0,    0,    0x80};
+    struct ghp_npy npy = {.items = items};
+    int64_t value = 0;
+
+    for (int bytes = 1; bytes <= 8; bytes *= 2) {
+        npy.item_bytes = bytes;
+        npy.kind = 'i';
+        CHECK(ghp_npy_integer(&npy, 0, &value));
+        CHECK_EQ(value, -1);
+        npy.kind = 'u';
+        CHECK(ghp_npy_integer(&npy, 0, &value) == (bytes < 8));
+        if (bytes < 8) CHECK_EQ(value, (INT64_C(1) << (8 * bytes)) - 1);
+    }
+    npy.kind = 'i';
+    CHECK(ghp_npy_integer(&npy, 1, &value));
+    CHECK_EQ(value, INT64_MIN);
+}
+
+CHECK_TEST(npy)
+{
+    snprintf(folder, sizeof(folder), "/tmp/ghp-test-npy-XXXXXX");
+    if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
+    check_forms();
+    check_files();
+    check_refusals();
+    check_headers();
+    check_integers();
+    rmdir(folder);
+    return check_end();
+}
