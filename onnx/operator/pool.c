@@ -1,4 +1,4 @@
-/* onnx/operator/pool.c - maxima and means over windows, pixels or axes. */
+/* onnx/operator/pool.c - maxima and means over windows, or over all pixels. */
 #include "onnx/operator/operator.h"
 
 #include "core/model/window.h"
@@ -111,64 +111,6 @@ static enum ghp_status read_global_max_pool(struct ghp_onnx_import *im,
     return over_pixels(im, node, GHP_OP_MAX_POOL);
 }
 
-/* ---- means ---- */
-
-/* Which axes are averaged: of the list, or all but none where noop_with_empty_axes says so. */
-static enum ghp_status read_reduced(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
-                                    const struct ghp_onnx_array *x, bool reduced[])
-{
-    int64_t list[GHP_ONNX_MAX_DIMS * 2];
-    int n, axis;
-
-    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 18 ? -1 : 1, "axes"},
-                          list, &n));
-    for (int i = 0; i < x->n; ++i)
-        reduced[i] = n <= 0 && ghp_onnx_int(node, "noop_with_empty_axes", 0) == 0;
-    for (int i = 0; i < n; ++i) {
-        GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n, &axis));
-        reduced[axis] = true;
-    }
-    if (x->n > 0 && reduced[0])
-        return ghp_onnx_fail(im, node, "averages over samples; ghp keeps the batch as it is");
-    return GHP_OK;
-}
-
-static enum ghp_status read_reduce_mean(struct ghp_onnx_import *im,
-                                        const struct ghp_onnx_node *node)
-{
-    struct ghp_layer like = {.op = GHP_OP_GLOBAL_AVG_POOL, .n_inputs = 1};
-    bool reduced[GHP_ONNX_MAX_DIMS], keep = ghp_onnx_int(node, "keepdims", 1) != 0;
-    int order[GHP_ONNX_MAX_DIMS], at = 0, n = 0, layer;
-    int64_t dims[GHP_ONNX_MAX_DIMS];
-    struct ghp_shape shape = {.c = 1, .h = 1, .w = 1};
-    struct ghp_onnx_array *x, moved, made;
-
-    GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
-    GHP_TRY(read_reduced(im, node, x, reduced));
-    for (int pass = 0; pass < 2; ++pass)
-        for (int i = 0; i < x->n; ++i)
-            if (reduced[i] == (pass == 1)) order[at++] = i;
-    for (int i = 1; i < x->n; ++i)
-        *(reduced[i] ? &shape.h : &shape.c) *= x->dims[i];
-    for (int i = 0; i < x->n; ++i)
-        if (!reduced[i] || keep) dims[n++] = reduced[i] ? 1 : x->dims[i];
-    if (shape.h == 1) { /* nothing to average */
-        moved = *x;
-        GHP_TRY(ghp_onnx_reshape(im, &moved, n, dims));
-        return ghp_onnx_define(im, node, 0, &moved);
-    }
-    moved = *x;
-    if (x->n == 4 && reduced[2] && reduced[3] && !reduced[1]) {
-        GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
-    } else {
-        ghp_onnx_permute(&moved, order);
-        GHP_TRY(ghp_onnx_settle(im, &moved, shape, &like.inputs[0]));
-    }
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
-    made = ghp_onnx_of_layer(im, layer, n, dims);
-    return ghp_onnx_define(im, node, 0, &made);
-}
-
 /* ---- writing ---- */
 
 /* A node of a window or of all pixels. */
@@ -225,8 +167,4 @@ const struct ghp_onnx_operator ghp_onnx_pool[] = {
      .op = GHP_OP_GLOBAL_AVG_POOL,
      .write = write_global_average_pool},
     {.name = "GlobalMaxPool", .since = 1, .attributes = "", .read = read_global_max_pool},
-    {.name = "ReduceMean",
-     .since = 1,
-     .attributes = "axes keepdims noop_with_empty_axes ",
-     .read = read_reduce_mean},
     {0}};
