@@ -107,20 +107,20 @@ static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_
 static enum ghp_status invert(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               struct ghp_onnx_array *c)
 {
-    const char *name = c->name;
-    int64_t n = ghp_onnx_elements(c);
+    const struct ghp_onnx_array of = *c;
+    int64_t n = ghp_onnx_elements(&of);
     double *inverse = ghp_onnx_keep(im, (size_t)n, sizeof *inverse);
     const double *values;
 
     if (inverse == NULL) return GHP_NO_MEMORY();
-    GHP_TRY(ghp_onnx_values(im, c, &values));
+    GHP_TRY(ghp_onnx_values(im, &of, &values));
     for (int64_t i = 0; i < n; ++i) {
         if (!(values[i] < 0 || values[i] > 0))
             return ghp_onnx_fail(im, node, "divides by zero; repair the file");
         inverse[i] = 1 / values[i];
     }
-    GHP_TRY(ghp_onnx_of_values(im, false, (struct ghp_onnx_sizes){c->n, c->dims}, inverse, c));
-    c->name = name;
+    GHP_TRY(ghp_onnx_of_values(im, false, (struct ghp_onnx_sizes){of.n, of.dims}, inverse, c));
+    c->name = of.name;
     return GHP_OK;
 }
 

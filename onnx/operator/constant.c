@@ -44,6 +44,10 @@ static enum ghp_status read_cast_like(struct ghp_onnx_import *im, const struct g
     const struct ghp_onnx_array *like = ghp_onnx_in(im, node, 1);
 
     if (like == NULL) return ghp_onnx_fail(im, node, "has no input 1; repair the file");
+    if (like->base != NULL && like->base->tensor != NULL && !like->base->whole &&
+        !ghp_onnx_type_real(like->base->tensor->type))
+        return ghp_onnx_fail(im, node, "casts to type %d; ghp has whole and floating-point numbers",
+                             like->base->tensor->type);
     return cast(im, node,
                 like->base != NULL ? like->base->whole
                                    : im->model.layers[like->layer].out.vocabulary > 0);

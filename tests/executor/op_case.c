@@ -15,7 +15,7 @@
         .groups = 1                                                                                \
     }
 
-static struct ghp_local cases[128];
+static struct ghp_local cases[160];
 static int n_cases;
 
 static void add(struct ghp_local local)
@@ -29,6 +29,10 @@ static void add(struct ghp_local local)
     }
     if (local.n_inputs == 0) local.n_inputs = 1;
     if (local.window.groups == 0) local.window = (struct ghp_window)WINDOW(1, 1, 1, 0);
+    if (n_cases == (int)(sizeof cases / sizeof cases[0])) {
+        fprintf(stderr, "too few cases: make room for more\n");
+        exit(1);
+    }
     cases[n_cases++] = local;
 }
 

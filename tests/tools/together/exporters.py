@@ -8,6 +8,8 @@
 The tools are in GHP_BIN. Weights and biases of all modules are drawn, norms' around one and zero. Samples are noise in
 IDX files, whose three channels lie below each other. The gradients are the momentum that SGD keeps after one step.
 """
+import contextlib
+import io
 import json
 import os
 import struct
@@ -32,17 +34,17 @@ BIN = os.environ.get("GHP_BIN", "build/bin")
 class Below(torch.nn.Module):
     """The network of images whose channels lie below each other."""
 
-    def __init__(self, net):
+    def __init__(self, net, pixels):
         super().__init__()
-        self.net = net
+        self.net, self.pixels = net, pixels
 
     def forward(self, x):
-        return self.net(x.reshape(x.shape[0], 3, x.shape[2] // 3, x.shape[3]))
+        return self.net(x.reshape(-1, 3, self.pixels, self.pixels))
 
 
-def make(network):
+def make(network, pixels):
     torch.manual_seed(5)
-    net = Below(torchvision.models.get_model(network, weights=None, **MORE.get(network, {}))).train()
+    net = Below(torchvision.models.get_model(network, weights=None, **MORE.get(network, {})), pixels).train()
     for module in net.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0  # the masks of two programs differ
@@ -141,10 +143,10 @@ def worst(got, wanted):
 def check(case, read_only):
     network, exporter, opset, *bits = case.split(".")
     pixels, samples = SIZES.get(network, USUAL)
-    net = make(network)
+    net = make(network, pixels)
     row = "| %s | %s | %s | " % (network, exporter, opset)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             export(net, pixels, samples, exporter, int(opset))
     except Exception as error:  # the exporter's own refusal
