@@ -1,9 +1,9 @@
 /* onnx/onnx.c - ONNX files as models, and their tensors under ghp's names. */
 #include "onnx/onnx.h"
 
-#include "core/base/log.h"
 #include "onnx/graph.h"
 #include "onnx/read/constant.h"
+#include "onnx/warn.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -56,31 +56,6 @@ static enum ghp_status import_place(const char *path, struct ghp_onnx_file *file
     return ghp_onnx_import(file, &options, import);
 }
 
-/* Tensors that nodes share are copied: said aloud, since what is trained then is not the file's network. */
-static void warn_of_shared(const struct ghp_onnx_import *import)
-{
-    const struct ghp_onnx_shared *s = &import->shared;
-    char more[64] = "";
-
-    if (s->n == 0) return;
-    if (s->n > 1)
-        snprintf(more, sizeof more, ", and %d more node%s one", s->n - 1,
-                 s->n > 2 ? "s share" : " shares");
-    ghp_warn("%s: nodes '%.96s' and '%.96s' share the tensor '%.96s'%s; ghp trains a copy for "
-             "each: they "
-             "will differ",
-             import->file->path, ghp_onnx_node_name(s->nodes[0]), ghp_onnx_node_name(s->nodes[1]),
-             s->tensor != NULL ? s->tensor : "", more);
-}
-
-static void warn_of_assumed(const struct ghp_onnx_import *import)
-{
-    if (import->assumed != NULL)
-        ghp_warn("%s: the input '%.96s' is taken as that of whole windows without padding: masks "
-                 "are ones, and positions count from 0",
-                 import->file->path, import->assumed);
-}
-
 /* A place in the description: the node that its layer is of, and what of it. */
 static void name_place(const void *context, const char *where, char *out, size_t n)
 {
@@ -126,8 +101,7 @@ enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model)
     *model = (struct ghp_model){0};
     status = import_place(path, &file, &import);
     if (status == GHP_OK) status = make_model(&import, model);
-    if (status == GHP_OK) warn_of_shared(&import);
-    if (status == GHP_OK) warn_of_assumed(&import);
+    if (status == GHP_OK) ghp_onnx_warn(&import);
     ghp_onnx_import_release(&import);
     ghp_onnx_file_close(&file);
     return status;

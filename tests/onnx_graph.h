@@ -6,9 +6,16 @@
 #ifndef GHP_TESTS_ONNX_GRAPH_H
 #define GHP_TESTS_ONNX_GRAPH_H
 
+#include "core/base/file.h"
+#include "core/base/log.h"
 #include "onnx/file/file.h"
 #include "onnx/onnx.h"
 #include "tests/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { MOST_NODES = 64 };
 static struct ghp_onnx_tensor tensors[MOST_NODES];
@@ -110,6 +117,30 @@ static inline void refused(const char *to, const char *output, enum ghp_status s
     save(to, output);
     CHECK_STATUS(ghp_onnx_load(to, &model), status);
     CHECK_MESSAGE(said);
+}
+
+/* What reading the graph up to this output, saved there, says on stderr, into text. */
+static inline void said_reading(const char *to, const char *output, char *text, size_t n)
+{
+    char *bytes = NULL, log[80];
+    int kept = dup(2);
+    struct ghp_model model;
+
+    save(to, output);
+    snprintf(log, sizeof log, "%s.log", to);
+    CHECK(freopen(log, "w", stderr) != NULL);
+    ghp_log_open("test", true);
+    enum ghp_status status = ghp_onnx_load(to, &model);
+    ghp_log_open("test", false);
+    fflush(stderr);
+    dup2(kept, 2);
+    close(kept);
+    CHECK_STATUS(status, GHP_OK);
+    ghp_model_release(&model);
+    CHECK_STATUS(ghp_file_read(log, &bytes, NULL), GHP_OK);
+    snprintf(text, n, "%s", bytes);
+    free(bytes);
+    unlink(log);
 }
 
 #endif

@@ -27,6 +27,7 @@
     X(ACTIVATION, activation)                                                                      \
     X(GELU, gelu)                                                                                  \
     X(SILU, silu)                                                                                  \
+    X(HARD_SWISH, hard_swish)                                                                      \
     X(MAX_POOL, max_pool)                                                                          \
     X(AVG_POOL, avg_pool)                                                                          \
     X(GLOBAL_AVG_POOL, global_avg_pool)                                                            \
@@ -59,6 +60,7 @@ enum ghp_op {
     X(LEAKY_RELU, "leaky_relu") /* x > 0 ? x : alpha x, alpha >= 0 */                              \
     X(SIGMOID, "sigmoid")                                                                          \
     X(TANH, "tanh")                                                                                \
+    X(ELU, "elu")       /* x > 0 ? x : alpha (e^x - 1), alpha >= 0 */                              \
     X(CLIP, "clip")     /* min(max(x, alpha), beta), alpha < beta */                               \
     X(AFFINE, "affine") /* alpha x + beta; not trained */
 

@@ -19,7 +19,7 @@ enum { MAX_FILES = 64 };
 static struct {
     bool verify, explain, json, layer_schema;
     const char *profile, *export_onnx, *export_hf, *weights;
-    const char *html, *trace, *dot, *run;
+    const char *html, *trace, *dot, *torch, *run;
 } set;
 
 static const struct ghp_opt options[] = {
@@ -55,6 +55,12 @@ static const struct ghp_opt options[] = {
      .writes = "digraph",
      .argument = "FILE",
      .help = "write a plan's network and splits for Graphviz"},
+    {.name = "export-torch",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.torch,
+     .writes = "\"\"\"A plan of ghp",
+     .argument = "FILE.py",
+     .help = "write a plan as a Python file that divides a PyTorch module by it"},
     {.name = "run",
      .kind = GHP_OPT_TEXT,
      .target = &set.run,
@@ -105,6 +111,7 @@ static const struct ghp_tool tool = {
         "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
         "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
         "       ghp-inspect MODEL|PLAN --export-hf FOLDER --weights CHECKPOINT\n"
+        "       ghp-inspect PLAN --export-torch FILE.py     the plan for a PyTorch module\n"
         "       ghp-inspect --layer-schema",
     .example = "ghp-inspect models/lenet5.json",
     .opts = options,
@@ -249,7 +256,7 @@ static enum ghp_status compare_plans(struct ghp_display *report, const struct gh
 
 static bool wants_files(void)
 {
-    return set.html != NULL || set.trace != NULL || set.dot != NULL;
+    return set.html != NULL || set.trace != NULL || set.dot != NULL || set.torch != NULL;
 }
 
 static enum ghp_status write_files(struct ghp_display *display, const struct ghp_plan *plan)
@@ -259,7 +266,8 @@ static enum ghp_status write_files(struct ghp_display *display, const struct ghp
         enum ghp_status (*save)(const struct ghp_report *report, const char *path);
     } files[] = {{"html", set.html, ghp_report_save_html},
                  {"trace", set.trace, ghp_report_save_trace},
-                 {"dot", set.dot, ghp_report_save_dot}};
+                 {"dot", set.dot, ghp_report_save_dot},
+                 {"torch", set.torch, ghp_report_save_torch}};
     enum ghp_status status = GHP_OK;
     struct ghp_report report;
 
@@ -411,13 +419,14 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
     if (!plan && wants_files())
         return GHP_FAIL(
             GHP_ERR_USAGE,
-            "--html, --trace and --dot draw plans, but %s is of format '%s'; give a plan", path,
+            "--html, --trace, --dot and --export-torch are about plans, but %s is of format '%s'; give a plan", path,
             format);
     if (set.run != NULL && set.html == NULL && set.trace == NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "--run is for --html and --trace; give one of them");
     if (wants_files() && (set.verify || set.explain || path2 != NULL))
-        return GHP_FAIL(GHP_ERR_USAGE, "--html, --trace and --dot draw one plan alone; leave out "
-                                       "--verify, --explain and the second argument");
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--html, --trace, --dot and --export-torch take one plan alone; leave out "
+                        "--verify, --explain and the second argument");
     if (set.verify && (set.explain || path2 != NULL))
         return GHP_FAIL(
             GHP_ERR_USAGE,

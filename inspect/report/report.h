@@ -1,9 +1,10 @@
-/* inspect/report/report.h - one plan as pictures: a page for people, a trace for Perfetto, a graph for Graphviz.
+/* inspect/report/report.h - one plan for others: a page for people, a trace for Perfetto, a graph for Graphviz, a
+ * Python file for PyTorch.
  *
  * Everything comes from the plan file itself: its program is lowered and simulated again.  A file of ghp-run puts what
  * was measured beside it, joined by instruction.
  *
- * Call order: ghp_report_init, any of the three savers, ghp_report_release.
+ * Call order: ghp_report_init, any of the savers, ghp_report_release.
  * To add a section to the page: its function in a file of its own, its line in report/report_private.h and in
  * report/html.c.
  *
@@ -56,5 +57,12 @@ enum ghp_status ghp_report_save_trace(const struct ghp_report *report, const cha
 
 /* The network in Graphviz's language: a node a layer, coloured by its split; changes of layout on the edges. */
 enum ghp_status ghp_report_save_dot(const struct ghp_report *report, const char *path);
+
+/* A Python file that divides a PyTorch module as the plan says.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a layer's split, stages, unequal shares or a synchroniser that PyTorch's placements
+ *           cannot say); GHP_ERR_IO; GHP_ERR_NO_MEMORY
+ * Tested    tests/tools/inspect/test_export_torch.sh */
+enum ghp_status ghp_report_save_torch(const struct ghp_report *report, const char *path);
 
 #endif

@@ -275,6 +275,7 @@ static enum ghp_status read_model(struct owner *owner, struct ghp_onnx_file *fil
 {
     const Onnx__ModelProto *model = owner->model;
 
+    file->producer = ghp_onnx_text_of(model->producer_name);
     for (size_t i = 0; i < model->n_opset_import; ++i) {
         const char *domain = ghp_onnx_text_of(model->opset_import[i]->domain);
 

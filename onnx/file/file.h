@@ -85,7 +85,8 @@ struct ghp_onnx_text { /* metadata */
 
 struct ghp_onnx_file {
     const char *path; /* reading: owned */
-    const char *name; /* of the graph */
+    const char *name;     /* of the graph */
+    const char *producer; /* the program that wrote it, "" where not said; writing: NULL for ghp */
     int64_t opset;    /* of ONNX's own operations */
     int n_nodes, n_tensors, n_inputs, n_outputs, n_texts;
     struct ghp_onnx_node *nodes;

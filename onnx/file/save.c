@@ -217,7 +217,7 @@ enum ghp_status ghp_onnx_file_save(const char *path, const struct ghp_onnx_file 
     opset.version = file->opset;
     model.has_ir_version = 1;
     model.ir_version = IR_VERSION;
-    model.producer_name = text("ghp");
+    model.producer_name = text(file->producer != NULL ? file->producer : "ghp");
     model.n_opset_import = 1;
     model.opset_import = &opsets;
     model.graph = &graph;

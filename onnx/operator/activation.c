@@ -1,9 +1,12 @@
 /* onnx/operator/activation.c - functions of each value by itself. */
 #include "onnx/operator/operator.h"
 
+#include "onnx/operator/rows.h"
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
+#include "onnx/read/layer.h"
+#include "onnx/read/settle.h"
 
 #include <string.h>
 
@@ -58,6 +61,46 @@ static enum ghp_status read_swish(struct ghp_onnx_import *im, const struct ghp_o
         return ghp_onnx_fail(im, node, "has alpha %g; ghp has x sigmoid(x), where alpha is 1",
                              ghp_onnx_real(node, "alpha", 1));
     return ghp_onnx_unary(im, node, &like);
+}
+
+static enum ghp_status read_elu(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_ACTIVATION,
+                             .activation = {.function = GHP_FUNCTION_ELU,
+                                            .alpha = ghp_onnx_real(node, "alpha", 1)}};
+
+    return ghp_onnx_unary(im, node, &like);
+}
+
+static enum ghp_status read_hard_swish(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_HARD_SWISH};
+
+    return ghp_onnx_unary(im, node, &like);
+}
+
+/* alpha x + beta, and of that what is between 0 and 1. */
+static enum ghp_status read_hard_sigmoid(struct ghp_onnx_import *im,
+                                         const struct ghp_onnx_node *node)
+{
+    struct ghp_layer line = {.op = GHP_OP_ACTIVATION,
+                             .n_inputs = 1,
+                             .activation = {GHP_FUNCTION_AFFINE, ghp_onnx_real(node, "alpha", 0.2),
+                                            ghp_onnx_real(node, "beta", 0.5)}};
+    struct ghp_layer like = {
+        .op = GHP_OP_ACTIVATION, .n_inputs = 1, .activation = {GHP_FUNCTION_CLIP, 0, 1}};
+    struct ghp_onnx_array *x, made;
+    int layer;
+
+    if ((float)line.activation.alpha == 1.0f / 6.0f) /* no float says what is meant */
+        line.activation.alpha = 1.0 / 6.0;
+    GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
+    GHP_TRY(ghp_onnx_each_in(im, x, &line.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &line, ghp_onnx_part(ghp_onnx_hint(node, NULL), ".line"),
+                          &like.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    made = ghp_onnx_each_out(im, x, layer);
+    return ghp_onnx_define(im, node, 0, &made);
 }
 
 static enum ghp_status bound_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node, int i,
@@ -147,6 +190,11 @@ static void write_tanh(struct ghp_onnx_export *ex, int i)
     plain_node(ex, i, "Tanh");
 }
 
+static void write_elu(struct ghp_onnx_export *ex, int i)
+{
+    ghp_export_real(ex, plain_node(ex, i, "Elu"), "alpha", ex->model->layers[i].activation.alpha);
+}
+
 static void write_clip(struct ghp_onnx_export *ex, int i)
 {
     const struct ghp_layer *l = &ex->model->layers[i];
@@ -186,6 +234,7 @@ static enum ghp_status write_activation(struct ghp_onnx_export *ex, int i)
         [GHP_FUNCTION_LEAKY_RELU] = write_leaky_relu,
         [GHP_FUNCTION_SIGMOID] = write_sigmoid,
         [GHP_FUNCTION_TANH] = write_tanh,
+        [GHP_FUNCTION_ELU] = write_elu,
         [GHP_FUNCTION_CLIP] = write_clip,
         [GHP_FUNCTION_AFFINE] = write_affine,
     };
@@ -199,6 +248,12 @@ static enum ghp_status write_gelu(struct ghp_onnx_export *ex, int i)
     bool tanh = ex->model->layers[i].norm.gelu == GHP_GELU_TANH;
 
     ghp_export_text_of(ex, plain_node(ex, i, "Gelu"), "approximate", tanh ? "tanh" : "none");
+    return GHP_OK;
+}
+
+static enum ghp_status write_hard_swish(struct ghp_onnx_export *ex, int i)
+{
+    plain_node(ex, i, "HardSwish");
     return GHP_OK;
 }
 
@@ -241,6 +296,14 @@ const struct ghp_onnx_operator ghp_onnx_activation[] = {
      .op = GHP_OP_ACTIVATION,
      .write = write_activation},
     {.name = "Tanh", .since = 1, .attributes = "", .read = read_tanh},
+    {.name = "Elu", .since = 1, .attributes = "alpha ", .read = read_elu},
+    {.name = "HardSigmoid", .since = 1, .attributes = "alpha beta ", .read = read_hard_sigmoid},
+    {.name = "HardSwish",
+     .since = 14,
+     .attributes = "",
+     .read = read_hard_swish,
+     .op = GHP_OP_HARD_SWISH,
+     .write = write_hard_swish},
     {.name = "Clip", .since = 1, .attributes = "max min ", .read = read_clip},
     {.name = "Gelu",
      .since = 20,

@@ -52,6 +52,12 @@ static double whole_over(const double *x, int n)
     return x[1] == 0 ? 0 : (double)(int64_t)(x[0] / x[1]);
 }
 
+static double opposite(const double *x, int n)
+{
+    (void)n;
+    return -x[0];
+}
+
 static enum ghp_status fold(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                             enum kind kind)
 {
@@ -95,6 +101,27 @@ static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
     made = ghp_onnx_each_out(im, &settled, layer);
     return ghp_onnx_define(im, node, 0, &made);
+}
+
+/* One over each element. */
+static enum ghp_status invert(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                              struct ghp_onnx_array *c)
+{
+    const struct ghp_onnx_array of = *c;
+    int64_t n = ghp_onnx_elements(&of);
+    double *inverse = ghp_onnx_keep(im, (size_t)n, sizeof *inverse);
+    const double *values;
+
+    if (inverse == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(ghp_onnx_values(im, &of, &values));
+    for (int64_t i = 0; i < n; ++i) {
+        if (!(values[i] < 0 || values[i] > 0))
+            return ghp_onnx_fail(im, node, "divides by zero; repair the file");
+        inverse[i] = 1 / values[i];
+    }
+    GHP_TRY(ghp_onnx_of_values(im, false, (struct ghp_onnx_sizes){of.n, of.dims}, inverse, c));
+    c->name = of.name;
+    return GHP_OK;
 }
 
 /* A layer of one parameter a channel: products are a convolution of one pixel with a group for each channel. */
@@ -165,6 +192,10 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
     GHP_TRY(ghp_onnx_joined_in(im, node, constant_first ? 1 : 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, constant_first ? 0 : 1, &c));
     from.array = *c;
+    if (kind == OVER && !constant_first && ghp_onnx_elements(c) > 1) {
+        GHP_TRY(invert(im, node, &from.array));
+        kind = TIMES;
+    }
     if (ghp_onnx_are_rows(im, x) && kind <= TIMES && !(kind == MINUS && constant_first) &&
         c->n == 1 && c->dims[0] == x->dims[x->n - 1] && c->dims[0] > 1)
         return row_layer(im, node, x, from, kind == TIMES);
@@ -284,6 +315,15 @@ static enum ghp_status subtract(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+static enum ghp_status read_neg(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_layer like = {.op = GHP_OP_ACTIVATION, .activation = {GHP_FUNCTION_AFFINE, -1, 0}};
+    const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
+
+    if (x != NULL && x->base != NULL) return ghp_onnx_fold(im, node, opposite, x->base->whole);
+    return ghp_onnx_unary(im, node, &like);
+}
+
 /* Where no input is a tensor, or one of two; *done is false where all are tensors. */
 static enum ghp_status of_constants(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                     enum kind kind, bool *done)
@@ -369,5 +409,6 @@ const struct ghp_onnx_operator ghp_onnx_arithmetic[] = {
      .read = read_mul,
      .op = GHP_OP_MUL,
      .write = write_mul},
+    {.name = "Neg", .since = 1, .attributes = "", .read = read_neg},
     {.name = "Div", .since = 1, .attributes = "", .read = read_div},
     {0}};

@@ -7,18 +7,14 @@
 
 #include <math.h>
 
-static enum ghp_status read_cast(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+static enum ghp_status cast(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                            bool whole)
 {
-    int type = (int)ghp_onnx_int(node, "to", 0);
-    bool whole = ghp_onnx_type_whole(type);
     struct ghp_onnx_array *x, made;
     const double *values;
     double *out;
 
     GHP_TRY(ghp_onnx_seen_in(im, node, &x));
-    if (!whole && !ghp_onnx_type_real(type))
-        return ghp_onnx_fail(im, node, "casts to type %d; ghp has whole and floating-point numbers",
-                             type);
     if (x->base == NULL && whole && im->model.layers[x->layer].out.vocabulary == 0)
         return ghp_onnx_fail(im, node, "casts samples to whole numbers; ghp computes in floats");
     if (x->base == NULL || x->base->whole == whole) return ghp_onnx_identity(im, node);
@@ -29,6 +25,32 @@ static enum ghp_status read_cast(struct ghp_onnx_import *im, const struct ghp_on
         out[i] = whole ? trunc(values[i]) : values[i];
     GHP_TRY(ghp_onnx_of_values(im, whole, (struct ghp_onnx_sizes){x->n, x->dims}, out, &made));
     return ghp_onnx_define(im, node, 0, &made);
+}
+
+static enum ghp_status read_cast(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    int type = (int)ghp_onnx_int(node, "to", 0);
+    bool whole = ghp_onnx_type_whole(type);
+
+    if (!whole && !ghp_onnx_type_real(type))
+        return ghp_onnx_fail(im, node, "casts to type %d; ghp has whole and floating-point numbers",
+                             type);
+    return cast(im, node, whole);
+}
+
+/* To the type of input 1. */
+static enum ghp_status read_cast_like(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const struct ghp_onnx_array *like = ghp_onnx_in(im, node, 1);
+
+    if (like == NULL) return ghp_onnx_fail(im, node, "has no input 1; repair the file");
+    if (like->base != NULL && like->base->tensor != NULL && !like->base->whole &&
+        !ghp_onnx_type_real(like->base->tensor->type))
+        return ghp_onnx_fail(im, node, "casts to type %d; ghp has whole and floating-point numbers",
+                             like->base->tensor->type);
+    return cast(im, node,
+                like->base != NULL ? like->base->whole
+                                   : im->model.layers[like->layer].out.vocabulary > 0);
 }
 
 static enum ghp_status of_list(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
@@ -96,6 +118,7 @@ static enum ghp_status read_constant_of_shape(struct ghp_onnx_import *im,
 const struct ghp_onnx_operator ghp_onnx_constant[] = {
     {.name = "Identity", .since = 1, .attributes = "", .read = ghp_onnx_identity},
     {.name = "Cast", .since = 1, .attributes = "to saturate ", .read = read_cast},
+    {.name = "CastLike", .since = 15, .attributes = "saturate ", .read = read_cast_like},
     {.name = "Constant",
      .since = 1,
      .attributes = "value value_float value_floats value_int value_ints ",

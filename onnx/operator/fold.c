@@ -158,7 +158,6 @@ FOLDED(either, x[0] != 0 || x[1] != 0)
 FOLDED(one_of, (x[0] != 0) != (x[1] != 0))
 FOLDED(negated, x[0] == 0)
 FOLDED(is_nan, isnan(x[0]))
-FOLDED(minus, -x[0])
 FOLDED(magnitude, fabs(x[0]))
 FOLDED(inverse, 1 / x[0])
 FOLDED(square_root, sqrt(x[0]))
@@ -205,7 +204,6 @@ static const struct function {
                  {"Xor", 2, 2, true, one_of},
                  {"Not", 1, 1, true, negated},
                  {"IsNaN", 1, 1, true, is_nan},
-                 {"Neg", 1, 1, false, minus},
                  {"Abs", 1, 1, false, magnitude},
                  {"Reciprocal", 1, 1, false, inverse},
                  {"Sqrt", 1, 1, false, square_root},
@@ -435,7 +433,6 @@ const struct ghp_onnx_operator ghp_onnx_fold_rows[] = {
     FUNCTION("Or", ""),
     FUNCTION("Xor", ""),
     FUNCTION("Not", ""),
-    FUNCTION("Neg", ""),
     FUNCTION("Abs", ""),
     FUNCTION("Reciprocal", ""),
     FUNCTION("Sqrt", ""),

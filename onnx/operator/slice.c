@@ -116,6 +116,60 @@ static enum ghp_status read_split(struct ghp_onnx_import *im, const struct ghp_o
     return GHP_OK;
 }
 
+/* A list of parts is its whole until SequenceAt, which alone may read it, takes one of them. */
+static enum ghp_status read_parts(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    struct ghp_onnx_array *x;
+    bool read = false;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
+    for (int i = 0; i < im->file->n_nodes; ++i)
+        for (int k = 0; k < im->nodes[i].n_inputs; ++k) {
+            if (strcmp(im->nodes[i].inputs[k], node->outputs[0]) != 0) continue;
+            if (strcmp(im->nodes[i].op, "SequenceAt") != 0)
+                return ghp_onnx_fail(im, node, "hands a list on; ghp takes its parts alone");
+            read = true;
+        }
+    if (!read) return ghp_onnx_fail(im, node, "makes a list that is an output; take a part of it");
+    return ghp_onnx_define(im, node, 0, x);
+}
+
+/* Part i of a list of parts of an axis: each of `split` elements, or as many as a list of them says. */
+static enum ghp_status read_part(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    const struct ghp_onnx_node *of;
+    int64_t at[GHP_ONNX_MAX_DIMS * 2], split[GHP_ONNX_MAX_DIMS * 2], size, first = 0, part;
+    struct ghp_onnx_array *x, made;
+    int n, n_split, axis;
+
+    GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
+    of = ghp_onnx_maker_of(im, node->inputs[0]);
+    if (of == NULL || strcmp(of->op, "SplitToSequence") != 0 ||
+        ghp_onnx_int(of, "keepdims", 1) == 0)
+        return ghp_onnx_fail(im, node,
+                             "takes a part of a list that no SplitToSequence with keepdims "
+                             "makes; ghp has no other lists");
+    GHP_TRY(ghp_onnx_axis(im, of, ghp_onnx_int(of, "axis", 0), x->n, &axis));
+    GHP_TRY(ghp_onnx_list(im, of, (struct ghp_onnx_place){1, ""}, split, &n_split));
+    GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, at, &n));
+    size = x->dims[axis];
+    for (int i = 0; i < n_split; ++i)
+        if (split[i] < 1 || (n_split > 1 && split[i] > size)) n_split = 0;
+    if (x->base != NULL || axis == 0 || n != 1 || n_split < 1)
+        return ghp_onnx_fail(im, node, "takes a part of the batch, or none that is said");
+    part = n_split > 1 ? n_split : (size + split[0] - 1) / split[0];
+    if (at[0] < 0) at[0] += part;
+    if (at[0] < 0 || at[0] >= part)
+        return ghp_onnx_fail(im, node, "takes a part behind the last; repair the file");
+    for (int64_t i = 0; i < at[0]; ++i)
+        first += split[n_split > 1 ? i : 0];
+    part = clamp(split[n_split > 1 ? at[0] : 0], 0, size - first);
+    if (part < 1) return ghp_onnx_fail(im, node, "takes no element; repair the file");
+    made = *x;
+    cut(&made, axis, (struct range){first, 1, part});
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 /* Whether places are evenly spaced, so that strides say them. */
 static bool is_even(const double *places, int64_t n)
 {
@@ -275,6 +329,8 @@ static enum ghp_status read_shape_of(struct ghp_onnx_import *im, const struct gh
 const struct ghp_onnx_operator ghp_onnx_slice[] = {
     {.name = "Slice", .since = 1, .attributes = "axes ends starts ", .read = read_slice},
     {.name = "Split", .since = 1, .attributes = "axis num_outputs split ", .read = read_split},
+    {.name = "SplitToSequence", .since = 11, .attributes = "axis keepdims ", .read = read_parts},
+    {.name = "SequenceAt", .since = 11, .attributes = "", .read = read_part},
     {.name = "Gather", .since = 1, .attributes = "axis ", .read = read_gather},
     {.name = "Shape", .since = 1, .attributes = "end start ", .read = read_shape_of},
     {0}};

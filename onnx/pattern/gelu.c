@@ -1,7 +1,8 @@
 /* onnx/pattern/gelu.c - x times a share that rises from 0 to 1: 0.5 x (1 + erf(x / sqrt 2)), its approximation
- * 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), and x sigmoid(x); factors in any order. */
+ * 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), and x sigmoid(x) and x hard_sigmoid(x); factors in any order. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
+#include "onnx/read/attribute.h"
 
 static const double root_half = 0.70710678118654752440, root_two_over_pi = 0.79788456080286535588;
 
@@ -107,5 +108,24 @@ static bool match_silu(struct ghp_onnx_import *im, const struct ghp_onnx_node *n
     return false;
 }
 
-const struct ghp_onnx_pattern ghp_onnx_pattern_gelu[] = {
-    {"Mul", "Gelu", match_gelu}, {"Mul", "Swish", match_silu}, {0}};
+/* With the hard sigmoid of a sixth, as opset 13 has it. */
+static bool match_hard_swish(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                             struct ghp_onnx_found *found)
+{
+    for (int k = 0; node->n_inputs == 2 && k < 2; ++k) {
+        const struct ghp_onnx_node *share = ghp_onnx_made_by(im, node->inputs[k], "HardSigmoid", 1);
+
+        if (share == NULL || !ghp_onnx_same(im, share->inputs[0], node->inputs[1 - k]) ||
+            !ghp_onnx_near(ghp_onnx_real(share, "alpha", 0.2), 1.0 / 6.0) ||
+            !ghp_onnx_near(ghp_onnx_real(share, "beta", 0.5), 0.5))
+            continue;
+        *found = (struct ghp_onnx_found){.n_inputs = 1, .inputs = {node->inputs[1 - k]}};
+        return true;
+    }
+    return false;
+}
+
+const struct ghp_onnx_pattern ghp_onnx_pattern_gelu[] = {{"Mul", "Gelu", match_gelu},
+                                                         {"Mul", "Swish", match_silu},
+                                                         {"Mul", "HardSwish", match_hard_swish},
+                                                         {0}};

@@ -15,7 +15,7 @@
         .groups = 1                                                                                \
     }
 
-static struct ghp_local cases[128];
+static struct ghp_local cases[160];
 static int n_cases;
 
 static void add(struct ghp_local local)
@@ -29,6 +29,10 @@ static void add(struct ghp_local local)
     }
     if (local.n_inputs == 0) local.n_inputs = 1;
     if (local.window.groups == 0) local.window = (struct ghp_window)WINDOW(1, 1, 1, 0);
+    if (n_cases == (int)(sizeof cases / sizeof cases[0])) {
+        fprintf(stderr, "too few cases: make room for more\n");
+        exit(1);
+    }
     cases[n_cases++] = local;
 }
 
@@ -151,6 +155,7 @@ static void add_activations(void)
     static const struct ghp_activation functions[] = {{GHP_FUNCTION_LEAKY_RELU, 0.125, 0.0},
                                                       {GHP_FUNCTION_SIGMOID, 0.0, 0.0},
                                                       {GHP_FUNCTION_TANH, 0.0, 0.0},
+                                                      {GHP_FUNCTION_ELU, 0.75, 0.0},
                                                       {GHP_FUNCTION_CLIP, -0.25, 0.5},
                                                       {GHP_FUNCTION_AFFINE, -1.5, 0.25}};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
@@ -282,8 +287,8 @@ static void add_large(void)
     const struct ghp_local big = {.n = 3, .c = 31, .h = 15, .w = 15};
     static const enum ghp_op ops[] = {GHP_OP_BIAS,       GHP_OP_RELU, GHP_OP_DROPOUT,
                                       GHP_OP_ADD,        GHP_OP_GELU, GHP_OP_SILU,
-                                      GHP_OP_BATCH_NORM, GHP_OP_LRN,  GHP_OP_GLOBAL_AVG_POOL,
-                                      GHP_OP_FLATTEN};
+                                      GHP_OP_HARD_SWISH, GHP_OP_LRN,  GHP_OP_GLOBAL_AVG_POOL,
+                                      GHP_OP_BATCH_NORM, GHP_OP_FLATTEN};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         struct ghp_local local = big;
         local.op = ops[i];
@@ -385,6 +390,11 @@ void op_case_arguments(struct ghp_operand_set *set)
 {
     if (ghp_op_of(set->local.op)->is_loss && set->local.h > 1)
         ((int32_t *)(uintptr_t)set->args.at.labels)[1] = -100;
+    if (set->local.op == GHP_OP_HARD_SWISH && set->element_bytes >= 4)
+        for (int64_t i = 0; i < ghp_operand_set_input_elements(&set->local, 0); i++) {
+            void *x = (void *)(uintptr_t)set->args.at.x[0];
+            op_case_set(set, x, i, 4.0 * op_case_get(set, x, i));
+        }
     set->args.first_position = CASE_FIRST_POSITION;
 }
 

@@ -177,6 +177,7 @@ static double activation_at(const struct ghp_operand_set *set, struct place o)
     case GHP_FUNCTION_LEAKY_RELU: return fmax(x, 0.0) + a->alpha * fmin(x, 0.0);
     case GHP_FUNCTION_SIGMOID: return 0.5 + 0.5 * tanh(0.5 * x);
     case GHP_FUNCTION_TANH: return 1.0 - 2.0 / (exp(2.0 * x) + 1.0);
+    case GHP_FUNCTION_ELU: return fmax(x, 0.0) + a->alpha * expm1(fmin(x, 0.0));
     case GHP_FUNCTION_CLIP: return fmin(fmax(x, a->alpha), a->beta);
     default: return a->alpha * x + a->beta;
     }
@@ -194,6 +195,12 @@ static double silu_at(const struct ghp_operand_set *set, struct place o)
 {
     double x = x_at(set, o.n, o.p, o.q, o.k);
     return 0.5 * x * (1.0 + tanh(0.5 * x));
+}
+
+static double hard_swish_at(const struct ghp_operand_set *set, struct place o)
+{
+    double x = x_at(set, o.n, o.p, o.q, o.k);
+    return x * fmin(fmax(x / 6.0 + 0.5, 0.0), 1.0);
 }
 
 /* Counts up to the element through all sizes, the last fastest. */
@@ -266,6 +273,7 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
     case GHP_OP_ACTIVATION: return activation_at(set, o);
     case GHP_OP_GELU: return gelu_at(set, o);
     case GHP_OP_SILU: return silu_at(set, o);
+    case GHP_OP_HARD_SWISH: return hard_swish_at(set, o);
     case GHP_OP_VIEW: return view_at(set, o);
     case GHP_OP_PAD: return pad_at(set, o);
     case GHP_OP_MAX_POOL:

@@ -465,30 +465,6 @@ static void check_clashes(void)
                     "\"features\":4,\"bias\":false},{\"name\":\"g.bias_1\",\"op\":\"bias\"},");
 }
 
-/* What reading the graph says on stderr, into text. */
-static void said_reading(const char *output, char *text, size_t n)
-{
-    char *bytes = NULL, log[80];
-    int kept = dup(2);
-    struct ghp_model model;
-
-    save(path, output);
-    snprintf(log, sizeof log, "%s.log", path);
-    CHECK(freopen(log, "w", stderr) != NULL);
-    ghp_log_open("test", true);
-    enum ghp_status status = ghp_onnx_load(path, &model);
-    ghp_log_open("test", false);
-    fflush(stderr);
-    dup2(kept, 2);
-    close(kept);
-    CHECK_STATUS(status, GHP_OK);
-    ghp_model_release(&model);
-    CHECK_STATUS(ghp_file_read(log, &bytes, NULL), GHP_OK);
-    snprintf(text, n, "%s", bytes);
-    free(bytes);
-    unlink(log);
-}
-
 /* Nodes that share a tensor: each trains a copy, and a warning says whose. */
 static void check_shared(void)
 {
@@ -505,7 +481,7 @@ static void check_shared(void)
                "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":"
                "\"fc_1\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":\"fc_2\","
                "\"op\":\"linear\",\"features\":4,\"bias\":false},");
-    said_reading("third", said, sizeof said);
+    said_reading(path, "third", said, sizeof said);
     snprintf(expected, sizeof expected,
              "test: warning: %s: nodes 'first' and 'second' share the tensor 'fc.weight', and 1 "
              "more node "
@@ -515,13 +491,13 @@ static void check_shared(void)
     begin(13, -1, 4, 0, 0);
     constant("fc.weight", GHP_ONNX_FLOAT, 2, square, values);
     node("MatMul", "y", "x", "fc.weight");
-    said_reading("y", said, sizeof said);
+    said_reading(path, "y", said, sizeof said);
     CHECK_TEXT(said, "");
     begin(13, -1, 4, 0, 0); /* of one number: equal by chance */
     constant("fc.weight", GHP_ONNX_FLOAT, 2, square, floats);
     node("MatMul", "first", "x", "fc.weight");
     node("MatMul", "y", "first", "fc.weight");
-    said_reading("y", said, sizeof said);
+    said_reading(path, "y", said, sizeof said);
     CHECK_TEXT(said, "");
 }
 

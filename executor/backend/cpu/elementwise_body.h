@@ -99,6 +99,10 @@ static void KERNEL(activation_forward)(const struct ghp_local *local,
         for (i = at.first; i < at.end; i++)
             y[i] = PUT((float)tanh((double)GET(x[i])));
         break;
+    case GHP_FUNCTION_ELU:
+        for (i = at.first; i < at.end; i++)
+            y[i] = GET(x[i]) > 0 ? x[i] : PUT(a * (float)expm1((double)GET(x[i])));
+        break;
     case GHP_FUNCTION_CLIP:
         for (i = at.first; i < at.end; i++)
             y[i] = GET(x[i]) < a ? PUT(a) : GET(x[i]) > b ? PUT(b) : x[i];
@@ -133,6 +137,10 @@ static void KERNEL(activation_data)(const struct ghp_local *local,
     case GHP_FUNCTION_TANH:
         for (i = at.first; i < at.end; i++)
             dx[i] = PUT(GET(dy[i]) * (1 - GET(y[i]) * GET(y[i])));
+        break;
+    case GHP_FUNCTION_ELU:
+        for (i = at.first; i < at.end; i++)
+            dx[i] = GET(y[i]) > 0 ? dy[i] : PUT(GET(dy[i]) * (GET(y[i]) + a));
         break;
     case GHP_FUNCTION_CLIP:
         for (i = at.first; i < at.end; i++) /* y stops at the limits as they are stored */

@@ -1,4 +1,4 @@
-/* executor/backend/cpu/gelu.c - gelu and silu: x times a share that rises from 0 to 1.
+/* executor/backend/cpu/gelu.c - gelu, silu and hard_swish: x times a share that rises from 0 to 1.
  *
  * Their loops have no branches, so that they become vectors.
  *
@@ -46,6 +46,15 @@ static ALWAYS_INLINE struct share share_silu(float x)
     return sigmoid(x, x, 1.0f);
 }
 
+/* A straight line from -3 to 3. */
+static ALWAYS_INLINE struct share share_hard(float x)
+{
+    const float sixth = 1.0f / 6.0f;
+    float share = x <= -3.0f ? 0.0f : x < 3.0f ? (x + 3.0f) * sixth : 1.0f;
+
+    return (struct share){share, x > -3.0f && x < 3.0f ? x * sixth : 0.0f};
+}
+
 #define BODY "executor/backend/cpu/gelu.c"
 #include "executor/backend/cpu/precisions.h"
 
@@ -54,6 +63,10 @@ const struct ghp_cpu_kernel ghp_cpu_kernels_gelu[] = {
     {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(gelu_data, NULL), NULL},
     {GHP_OP_SILU, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(silu_forward, NULL), NULL},
     {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(silu_data, NULL), NULL},
+    {GHP_OP_HARD_SWISH, GHP_PASS_FORWARD, "loop", GHP_CPU_KERNEL_EACH(hard_swish_forward, NULL),
+     NULL},
+    {GHP_OP_HARD_SWISH, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(hard_swish_data, NULL),
+     NULL},
     {.name = NULL},
 };
 
@@ -113,6 +126,19 @@ static void KERNEL(silu_data)(const struct ghp_local *local,
                               const struct ghp_kernel_arguments *args, struct ghp_share part)
 {
     KERNEL(data)(local, args, part, share_silu);
+}
+
+static void KERNEL(hard_swish_forward)(const struct ghp_local *local,
+                                       const struct ghp_kernel_arguments *args,
+                                       struct ghp_share part)
+{
+    KERNEL(forward)(local, args, part, share_hard);
+}
+
+static void KERNEL(hard_swish_data)(const struct ghp_local *local,
+                                    const struct ghp_kernel_arguments *args, struct ghp_share part)
+{
+    KERNEL(data)(local, args, part, share_hard);
 }
 
 #endif

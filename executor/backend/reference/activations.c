@@ -1,6 +1,6 @@
-/* executor/backend/reference/activations.c - relu, the functions of `activation`, gelu and silu.
+/* executor/backend/reference/activations.c - relu, the functions of `activation`, gelu, silu and hard_swish.
  *
- * Each slope but gelu's and silu's follows from the output alone; at a corner it is the one towards 0. */
+ * Each slope but those of the last three follows from the output alone; at a corner it is the one towards 0. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>
@@ -51,6 +51,16 @@ static double hyperbolic_tangent_slope(const struct ghp_activation *by, double y
     return 1.0 - y * y;
 }
 
+static double elu(const struct ghp_activation *by, double x)
+{
+    return x > 0.0 ? x : by->alpha * (exp(x) - 1.0);
+}
+
+static double elu_slope(const struct ghp_activation *by, double y)
+{
+    return y > 0.0 ? 1.0 : y + by->alpha;
+}
+
 static double clip(const struct ghp_activation *by, double x)
 {
     return x < by->alpha ? by->alpha : x > by->beta ? by->beta : x;
@@ -81,6 +91,7 @@ static const struct function functions[GHP_FUNCTION_COUNT] = {
     [GHP_FUNCTION_LEAKY_RELU] = {leaky_relu, leaky_relu_slope},
     [GHP_FUNCTION_SIGMOID] = {sigmoid, sigmoid_slope},
     [GHP_FUNCTION_TANH] = {hyperbolic_tangent, hyperbolic_tangent_slope},
+    [GHP_FUNCTION_ELU] = {elu, elu_slope},
     [GHP_FUNCTION_CLIP] = {clip, clip_slope},
     [GHP_FUNCTION_AFFINE] = {affine, affine_slope},
 };
@@ -187,6 +198,28 @@ static void silu_backward(const struct ghp_local *local, const struct ghp_kernel
     }
 }
 
+/* ---- hard_swish ---- */
+
+static void hard_swish_forward(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0];
+    double *y = args->at.y;
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
+        y[i] = x[i] * fmin(fmax(x[i] + 3.0, 0.0), 6.0) / 6.0;
+}
+
+static void hard_swish_backward(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args)
+{
+    const double *x = args->at.x[0], *dy = args->at.dy;
+    double *dx = args->at.dx[0];
+
+    for (int64_t i = 0; i < ghp_local_in_elements(local); i++)
+        dx[i] = dy[i] * (x[i] <= -3.0 ? 0.0 : x[i] < 3.0 ? x[i] / 3.0 + 0.5 : 1.0);
+}
+
 const struct ghp_reference_kernel ghp_reference_activations[] = {
     {GHP_OP_RELU, GHP_PASS_FORWARD, relu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
     {GHP_OP_RELU, GHP_PASS_BACKWARD_DATA, relu_backward, GHP_REFERENCE_Y | GHP_REFERENCE_DY,
@@ -201,5 +234,9 @@ const struct ghp_reference_kernel ghp_reference_activations[] = {
     {GHP_OP_SILU, GHP_PASS_FORWARD, silu_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y, NULL},
     {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, silu_backward, GHP_REFERENCE_X | GHP_REFERENCE_DY,
      GHP_REFERENCE_DX, NULL},
+    {GHP_OP_HARD_SWISH, GHP_PASS_FORWARD, hard_swish_forward, GHP_REFERENCE_X, GHP_REFERENCE_Y,
+     NULL},
+    {GHP_OP_HARD_SWISH, GHP_PASS_BACKWARD_DATA, hard_swish_backward,
+     GHP_REFERENCE_X | GHP_REFERENCE_DY, GHP_REFERENCE_DX, NULL},
     {.run = NULL},
 };

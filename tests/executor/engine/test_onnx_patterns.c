@@ -75,6 +75,36 @@ static double silu(const float *x, int i)
     return (double)x[i] / (1 + exp(-(double)x[i]));
 }
 
+static double hard_swish(const float *x, int i)
+{
+    return (double)x[i] * fmin(fmax((double)x[i] / 6 + 0.5, 0), 1);
+}
+
+static double hard_sigmoid(const float *x, int i)
+{
+    return fmin(fmax((double)x[i] / 6 + 0.5, 0), 1);
+}
+
+static double elu(const float *x, int i)
+{
+    return x[i] > 0 ? (double)x[i] : 0.5 * (exp((double)x[i]) - 1);
+}
+
+static double half(const float *x, int i)
+{
+    return 0.5 * (double)x[i];
+}
+
+static double opposite(const float *x, int i)
+{
+    return -(double)x[i];
+}
+
+static double divided(const float *x, int i)
+{
+    return (double)x[i] / (double)weights[i];
+}
+
 /* 1 + erf(x / sqrt 2) as 'share', from a quotient or a product. */
 static void put_erf_share(const char *op, float by)
 {
@@ -158,6 +188,45 @@ static void check_operators(void)
     node("Sigmoid", "share", "x", NULL);
     node("Mul", "y", "share", "x");
     means("y", GHP_OP_SILU, 1, silu);
+}
+
+static void put_real(struct ghp_onnx_node *at, const char *name, double value)
+{
+    at->attributes[at->n_attributes++] =
+        (struct ghp_onnx_attribute){.name = name, .kind = GHP_ONNX_REAL, .real = value};
+}
+
+static void check_by_element(void)
+{
+    begin(14, BATCH, WIDE, 0, 0);
+    node("HardSwish", "y", "x", NULL);
+    means("y", GHP_OP_HARD_SWISH, 1, hard_swish);
+    begin(13, BATCH, WIDE, 0, 0);
+    put_real(node("HardSigmoid", "share", "x", NULL), "alpha", 1.0 / 6);
+    node("Mul", "y", "x", "share");
+    means("y", GHP_OP_HARD_SWISH, 1, hard_swish);
+    begin(13, BATCH, WIDE, 0, 0);
+    put_real(node("HardSigmoid", "y", "x", NULL), "alpha", 1.0 / 6);
+    means("y", GHP_OP_ACTIVATION, 2, hard_sigmoid);
+    begin(13, BATCH, WIDE, 0, 0); /* of another slope: three layers */
+    put_real(node("HardSigmoid", "share", "x", NULL), "alpha", 0);
+    put_real(&nodes[0], "beta", 0.5);
+    node("Mul", "y", "x", "share");
+    means("y", GHP_OP_ACTIVATION, 3, half);
+    begin(13, BATCH, WIDE, 0, 0);
+    put_real(node("Elu", "y", "x", NULL), "alpha", 0.5);
+    means("y", GHP_OP_ACTIVATION, 1, elu);
+    begin(13, BATCH, WIDE, 0, 0);
+    node("Neg", "y", "x", NULL);
+    means("y", GHP_OP_ACTIVATION, 1, opposite);
+    begin(13, BATCH, WIDE, 0, 0);
+    weights_of("by", weights);
+    node("Div", "y", "x", "by");
+    means("y", GHP_OP_CONV2D, 1, divided);
+    begin(13, BATCH, WIDE, 0, 0);
+    weights_of("by", biases); /* one of them is zero */
+    node("Div", "y", "x", "by");
+    refused(path, "y", GHP_ERR_INPUT, "divides by zero");
 }
 
 /* ---- norms ---- */
@@ -263,6 +332,7 @@ CHECK_TEST(onnx_patterns)
     check_erf();
     check_tanh();
     check_operators();
+    check_by_element();
     check_norms();
     check_norm_operators();
     unlink(path);

@@ -185,7 +185,7 @@ fi
 [ "$(grep -c ' \[label=.*fillcolor' vgg.dot)" = "$(sed -n '/^  "splits": \[/,/^  \]/p' vgg.json | grep -c '"layer"')" ] || fail "not one node a layer"
 
 # bad usage
-refused 2 'draw plans' p.json --html x.html
+refused 2 'are about plans' p.json --html x.html
 refused 2 'one plan alone' vgg.json --html x.html --verify
 refused 2 'give one of them' vgg.json --run run.json
 refused 1 "no-such-folder" vgg.json --html no-such-folder/x.html

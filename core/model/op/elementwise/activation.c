@@ -20,11 +20,15 @@ static const char *const functions[] = {
         NULL};
 
 static const struct ghp_attribute leaky[] = {{ALPHA, .usual = 0.01}, {0}};
+static const struct ghp_attribute elu[] = {{ALPHA, .usual = 1}, {0}};
 static const struct ghp_attribute clip[] = {
     {ALPHA, .required = true, .least = -LARGEST}, {BETA, .required = true}, {0}};
 static const struct ghp_attribute affine[] = {{ALPHA, .usual = 1, .least = -LARGEST}, {BETA}, {0}};
 static const struct ghp_attribute *const brings[GHP_FUNCTION_COUNT] = {
-    [GHP_FUNCTION_LEAKY_RELU] = leaky, [GHP_FUNCTION_CLIP] = clip, [GHP_FUNCTION_AFFINE] = affine};
+    [GHP_FUNCTION_LEAKY_RELU] = leaky,
+    [GHP_FUNCTION_ELU] = elu,
+    [GHP_FUNCTION_CLIP] = clip,
+    [GHP_FUNCTION_AFFINE] = affine};
 
 static const struct ghp_attribute attributes[] = {
     {.key = "function",
@@ -41,7 +45,8 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 
     (void)model;
     layer->out = layer->in;
-    if (a->function == GHP_FUNCTION_LEAKY_RELU && !(a->alpha >= 0))
+    if ((a->function == GHP_FUNCTION_LEAKY_RELU || a->function == GHP_FUNCTION_ELU) &&
+        !(a->alpha >= 0))
         return ghp_model_fail(layer,
                               "has a negative alpha, so that its output does not tell the sign "
                               "of its input; use 0 or more");

@@ -1,5 +1,5 @@
-// executor/backend/cuda/kernels/unary.cu - functions of one element: relu, activation, gelu, silu. A function says its
-// value, and `back`, the gradient of its input: of y and dy where the backward pass reads the output, else of x and dy.
+// executor/backend/cuda/kernels/unary.cu - functions of one element: relu, activation, gelu, silu, hard_swish. A function
+// says its value, and `back`, the gradient of its input: of y and dy where the backward pass reads the output, else of x and dy.
 #include "executor/backend/cuda/kernels/map.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 
@@ -49,6 +49,19 @@ struct hyperbolic_tangent {
     __device__ float back(float y, float dy) const
     {
         return dy * (1.0f - y * y);
+    }
+};
+
+struct elu {
+    float alpha;
+
+    __device__ float value(float x) const
+    {
+        return x > 0 ? x : alpha * expm1f(x);
+    }
+    __device__ float back(float y, float dy) const
+    {
+        return y > 0 ? dy : dy * (y + alpha);
     }
 };
 
@@ -121,6 +134,17 @@ struct silu {
     }
 };
 
+struct hard_swish {
+    __device__ float value(float x) const
+    {
+        return x <= -3.0f ? 0 : x < 3.0f ? x * (x + 3.0f) * (1.0f / 6.0f) : x;
+    }
+    __device__ float back(float x, float dy) const
+    {
+        return x <= -3.0f ? 0 : x < 3.0f ? dy * (x * (1.0f / 3.0f) + 0.5f) : dy;
+    }
+};
+
 template <typename F> struct value_of {
     F f;
 
@@ -181,6 +205,7 @@ template <typename R> cudaError_t by_function(const struct ghp_activation &activ
     case GHP_FUNCTION_LEAKY_RELU: return run(leaky_relu{alpha});
     case GHP_FUNCTION_SIGMOID: return run(sigmoid{});
     case GHP_FUNCTION_TANH: return run(hyperbolic_tangent{});
+    case GHP_FUNCTION_ELU: return run(elu{alpha});
     case GHP_FUNCTION_CLIP: return run(clip{alpha, beta});
     case GHP_FUNCTION_AFFINE: return run(affine{alpha, beta});
     case GHP_FUNCTION_COUNT: break;
@@ -229,5 +254,7 @@ extern "C" const struct ghp_cuda_row ghp_cuda_rows_unary[] = {
     {GHP_OP_GELU, GHP_PASS_BACKWARD_DATA, gelu_backward, nullptr},
     {GHP_OP_SILU, GHP_PASS_FORWARD, forward<silu>, nullptr},
     {GHP_OP_SILU, GHP_PASS_BACKWARD_DATA, backward<silu>, nullptr},
+    {GHP_OP_HARD_SWISH, GHP_PASS_FORWARD, forward<hard_swish>, nullptr},
+    {GHP_OP_HARD_SWISH, GHP_PASS_BACKWARD_DATA, backward<hard_swish>, nullptr},
     {},
 };

@@ -1,0 +1,75 @@
+"""A plan of ghp, carried out by PyTorch on a module with the layers of the plan's network.
+
+    import plan                               # this file, on each rank, behind init_process_group
+    mesh = plan.mesh("cpu")                   # or "cuda"
+    plan.divide(module, mesh)                 # in place; all ranks begin with the same weights
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    loss = criterion(module(plan.samples(inputs)), plan.samples(labels))
+    loss.backward()
+    plan.reduce_gradients(module, mesh)       # of the mean over the whole batch
+    optimizer.step()
+
+GROUPS x TENSOR_SIZE ranks. Each has its own samples of a batch. The layers of LAYERS are divided over TENSOR_SIZE ranks,
+by columns (their outputs) or rows (their inputs); all others are whole on every rank.
+"""
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+# where a tensor's parts are: "batch", each rank has its samples; "channel", all samples of the ranks that share a layer
+PLACEMENTS = {"batch": Shard(0), "channel": Shard(-1)}
+
+
+def mesh(device):
+    """The ranks as GROUPS x TENSOR_SIZE."""
+    if dist.get_world_size() != GROUPS * TENSOR_SIZE:
+        raise ValueError("the plan of %s is for %d ranks, not %d" %
+                         (NAME, GROUPS * TENSOR_SIZE, dist.get_world_size()))
+    return init_device_mesh(device, (GROUPS, TENSOR_SIZE), mesh_dim_names=("data", "tensor"))
+
+
+def find_linear(module, name, features):
+    try:
+        layer = module.get_submodule(name)
+    except AttributeError:
+        raise ValueError("the module has no '%s', which the plan of %s divides" % (name, NAME)) from None
+    if not isinstance(layer, nn.Linear) or (layer.in_features, layer.out_features) != features:
+        raise ValueError("'%s' is no Linear of %d by %d features, as the plan of %s has it" % (name, *features, NAME))
+
+
+def divide(module, mesh):
+    """Divides the parameters of LAYERS over the mesh's second dimension, in place."""
+    styles = {}
+    for name, way, comes, goes, *features in LAYERS:
+        find_linear(module, name, tuple(features))
+        style = ColwiseParallel if way == "column" else RowwiseParallel
+        styles[name] = style(input_layouts=PLACEMENTS[comes], output_layouts=PLACEMENTS[goes])
+    return parallelize_module(module, mesh["tensor"], styles)
+
+
+def samples(batch):
+    """This rank's part of a whole batch, by its first dimension."""
+    each = len(batch) // dist.get_world_size()
+    return batch[each * dist.get_rank():each * (dist.get_rank() + 1)]
+
+
+def reduce_gradients(module, mesh):
+    """From the gradients of each rank's mean loss to those of the whole batch's."""
+    for parameter in module.parameters():
+        if parameter.grad is None:
+            continue
+        if isinstance(parameter, DTensor):  # summed over the ranks that share it already
+            whole = parameter.grad.redistribute(placements=parameter.placements)
+            gradient = whole.to_local().contiguous()
+            dist.all_reduce(gradient, group=mesh["data"].get_group())
+            gradient /= dist.get_world_size()
+            parameter.grad = DTensor.from_local(gradient, parameter.device_mesh, parameter.placements,
+                                                shape=parameter.shape, stride=parameter.stride())
+        else:
+            dist.all_reduce(parameter.grad)
+            parameter.grad /= dist.get_world_size()
+
+
+# the plan

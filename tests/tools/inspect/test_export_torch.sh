@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=600 processors=2 label=script needs=ghp-plan,ghp-profile,ghp-inspect
+# tests/tools/inspect/test_export_torch.sh - plans that PyTorch carries out: on four ranks ten steps have the losses of
+# one process. What PyTorch's placements cannot say is refused. Wants a python3 (GHP_PYTHON) that has torch, onnx and
+# onnxscript for all but the refusals.
+set -u
+python=${GHP_PYTHON:-python3}
+script=$GHP_SOURCE/tests/tools/inspect/export_torch.py
+. "$(dirname "$0")/../scratch.sh"
+export OMP_NUM_THREADS=1
+
+# planned MODEL WORKERS OPTION...: plan.json of it, by a profile that is the same for all
+planned() {
+    local model=$1 workers=$2
+    shift 2
+    "$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-6 --model "$model" -o profile >out 2>err &&
+        "$GHP_BIN/ghp-plan" "$model" --profile profile --workers "$workers" --batch 16 --no-break-even "$@" \
+            -o plan.json >out 2>err || { fail "$model: $(cat err)"; return 1; }
+}
+
+# ---- refusals ----
+lenet=$GHP_SOURCE/models/lenet5.json
+# cannot 'TEXT' OPTION...: a plan of lenet5 that is refused
+cannot() {
+    local text=$1
+    shift
+    planned "$lenet" 4 "$@" && denied 1 "$text" "$GHP_BIN/ghp-inspect" plan.json --export-torch plan.py
+}
+cannot "'conv1' \\(conv2d\\) is split out:2.*--force 'conv1=data'" --force 'conv1=out:2'
+cannot "'fc1' and 'fc2' are split over 2 and 4 workers" --force 'conv*=data,fc1=out:2,fc2=in:4'
+cannot 'stages' --stages 2 --micro-batches 2
+cannot "synchronises by 'local'" --strategy data --sync local:2
+planned "$GHP_SOURCE/models/small-resnet.json" 2 --strategy data &&
+    denied 1 'batch_norm\) takes statistics' "$GHP_BIN/ghp-inspect" plan.json --export-torch plan.py
+denied 2 'about plans' "$GHP_BIN/ghp-inspect" "$lenet" --export-torch plan.py
+[ ! -e plan.py ] || fail "a refusal wrote plan.py"
+
+# ---- training ----
+"$python" -c 'import torch, onnx, onnxscript' 2>/dev/null || {
+    echo "left out: '$python' lacks torch, onnx or onnxscript; set GHP_PYTHON to one that has them" >&2
+    [ $failures -eq 0 ] && exit 77
+    exit 1
+}
+
+# trains NETWORK FORCED: PyTorch on four ranks by the plan
+trains() {
+    "$python" "$script" export "$1" >out 2>err || { fail "$1: $(tail -n 3 err)"; return; }
+    planned "$1.onnx" 4 --force "$2" || return
+    rm -f plan.py
+    "$GHP_BIN/ghp-inspect" plan.json --export-torch plan.py >out 2>err || { fail "$1: $(cat err)"; return; }
+    PYTHONPATH=$PWD timeout 300 "$python" -m torch.distributed.run --standalone --nproc-per-node 4 "$script" train "$1" \
+        >out 2>err </dev/null || { fail "$1: $(cat out) $(tail -n 20 err)"; return; }
+    cat out
+}
+trains mlp '0=out:2,2=in:2,4=out:2,6=data'
+if full; then
+    trains mlp '0=out:4,2=in:4,4=in:4,6=out:4'
+    trains mlp '*=data'
+fi
+trains cnn '0=data,3=data,7=out:4,9=in:4,11=data'
+trains block 'up=out:2,down=in:2,head=data,q=data,k=data,v=data,o=data,embed=data'
+[ $failures -eq 0 ]

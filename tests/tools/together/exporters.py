@@ -1,0 +1,179 @@
+"""Networks of torchvision as PyTorch's exporters write them, read and trained by ghp.
+
+    exporters.py CASE...     NETWORK.EXPORTER.OPSET[.BITS]: EXPORTER is traced (dynamo=False) or dynamo, BITS 32, 64 or
+                             both; one line each of the table in docs/from-pytorch.md. Exits 1 where a gradient is
+                             further off than LIMITS, or ghp says something else than REFUSED of a network there.
+    exporters.py read CASE...    whether they are read alone
+
+The tools are in GHP_BIN. Weights and biases of all modules are drawn, norms' around one and zero. Samples are noise in
+IDX files, whose three channels lie below each other. The gradients are the momentum that SGD keeps after one step.
+"""
+import contextlib
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import warnings
+
+import torch
+import torchvision
+
+LIMITS = {32: 2e-5, 64: 1e-10}
+# pixels, samples: of as many as the network takes, and as make norms and the first kernels sound
+SIZES = {"alexnet": (224, 2), "vgg11": (224, 1), "vgg16": (224, 1), "vgg11_bn": (224, 2), "inception_v3": (80, 4)}
+USUAL = (64, 4)
+MORE = {"googlenet": {"aux_logits": False, "init_weights": False},
+        "inception_v3": {"aux_logits": False, "init_weights": False},
+        "efficientnet_b0": {"stochastic_depth_prob": 0.0}}
+REFUSED = {}  # network: what ghp says of it
+BIN = os.environ.get("GHP_BIN", "build/bin")
+
+
+class Below(torch.nn.Module):
+    """The network of images whose channels lie below each other."""
+
+    def __init__(self, net, pixels):
+        super().__init__()
+        self.net, self.pixels = net, pixels
+
+    def forward(self, x):
+        return self.net(x.reshape(-1, 3, self.pixels, self.pixels))
+
+
+def make(network, pixels):
+    torch.manual_seed(5)
+    net = Below(torchvision.models.get_model(network, weights=None, **MORE.get(network, {})), pixels).train()
+    for module in net.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0  # the masks of two programs differ
+    with torch.no_grad():
+        for parameter in net.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.05 * torch.randn_like(parameter)
+    return net
+
+
+def export(net, pixels, samples, exporter, opset):
+    x = torch.zeros(max(samples, 2), 1, 3 * pixels, pixels)
+    if exporter == "traced":
+        torch.onnx.export(net, (x,), "net.onnx", dynamo=False, opset_version=opset, input_names=["x"],
+                          dynamic_axes={"x": {0: "batch"}}, training=torch.onnx.TrainingMode.TRAINING)
+    else:
+        batch = {"x": {0: torch.export.Dim("batch", min=2, max=1024)}}
+        torch.onnx.export(net, (x,), dynamo=True, opset_version=opset, dynamic_shapes=batch, optimize=False,
+                          verbose=False).save("net.onnx", external_data=False)
+
+
+def write_idx(name, values):
+    with open(name, "wb") as file:
+        file.write(struct.pack(">BBBB%dI" % values.dim(), 0, 0, 8, values.dim(), *values.shape))
+        file.write(values.numpy().tobytes())
+
+
+def make_samples(pixels, samples):
+    draw = torch.Generator().manual_seed(7)
+    images = torch.randint(0, 256, (samples, 3 * pixels, pixels), generator=draw).to(torch.uint8)
+    labels = torch.randint(0, 256, (samples,), generator=draw).to(torch.uint8)
+    os.makedirs("data", exist_ok=True)
+    write_idx("data/train-images-idx3-ubyte", images)
+    write_idx("data/train-labels-idx1-ubyte", labels)
+    x = images.double()[:, None]
+    return (x - x.mean()) / x.var(correction=0).sqrt(), labels.long()
+
+
+def theirs(net, x, labels, bits):
+    """The gradients and running statistics of one step."""
+    net = net.to({32: torch.float32, 64: torch.float64}[bits])
+    net.zero_grad()
+    torch.nn.functional.cross_entropy(net(x.to(next(net.parameters()).dtype)), labels).backward()
+    tensors = {"momentum." + name: p.grad for name, p in net.named_parameters() if p.grad is not None}
+    tensors.update((name, b) for name, b in net.named_buffers() if b.dim() > 0)
+    return {name: tensor.double() for name, tensor in tensors.items()}
+
+
+def tool(name, *arguments, ranks=0):
+    command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)] if ranks > 0 else []
+    done = subprocess.run(command + [os.path.join(BIN, name), *map(str, arguments)], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise RuntimeError("%s: %s" % (name, done.stderr.strip()))
+    return done.stderr
+
+
+def read_tensors(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    length = struct.unpack("<Q", data[:8])[0]
+    tensors = {}
+    for name, about in json.loads(data[8:8 + length]).items():
+        if name != "__metadata__":
+            first, end = about["data_offsets"]
+            kind = {"F32": torch.float32, "F64": torch.float64}[about["dtype"]]
+            tensors[name] = torch.frombuffer(bytearray(data[8 + length + first:8 + length + end]), dtype=kind)
+    return tensors
+
+
+def ours(samples, bits):
+    by = ["--precision", "double", "--backend", "reference"] if bits == 64 else ["--backend", "onednn"]
+    tool("ghp-profile", "--analytic", "F=1e11,bandwidth=1e9,latency=1e-5", "--model", "net.onnx", "-o", "profile")
+    tool("ghp-plan", "net.onnx", "--profile", "profile", "--workers", 1, "--batch", samples, "--no-break-even",
+         "-o", "plan")
+    tool("ghp-run", "plan", "--data", "idx:data", "--steps", 1, "--lr", 0, "--momentum", 0.9, "--checkpoint", "first",
+         "--eval", "off", "--numerics", "exact", *by, ranks=1)
+    return read_tensors("first/checkpoint.safetensors")
+
+
+def worst(got, wanted):
+    """The largest |g - g_ref| of a tensor, and its name: relative to all gradients of its module, since that of a bias
+    before a norm is rounding alone; running statistics to their own size."""
+    size, most, which = {}, 0.0, "none"
+    for name, tensor in wanted.items():
+        of = name.rpartition(".")[0] if name.startswith("momentum.") else name
+        size[of] = size.get(of, 0) + tensor.square().sum().item()
+    for name, tensor in wanted.items():
+        of = name.rpartition(".")[0] if name.startswith("momentum.") else name
+        off = ((got[name].double() - tensor.flatten()).square().sum().item() / size[of]) ** 0.5
+        if not off <= most:
+            most, which = off, name
+    return most, which
+
+
+def check(case, read_only):
+    network, exporter, opset, *bits = case.split(".")
+    pixels, samples = SIZES.get(network, USUAL)
+    net = make(network, pixels)
+    row = "| %s | %s | %s | " % (network, exporter, opset)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            export(net, pixels, samples, exporter, int(opset))
+    except Exception as error:  # the exporter's own refusal
+        print(row + "not written: %s | | |" % str(error).strip().splitlines()[0][:160], flush=True)
+        return True
+    try:
+        said = tool("ghp-inspect", "net.onnx")
+    except RuntimeError as error:
+        print(row + "no: %s | | |" % str(error).split("net.onnx: ")[-1], flush=True)
+        return REFUSED.get(network, "?") in str(error)
+    if said != "":
+        print(said, file=sys.stderr)
+    cells, good = {}, network not in REFUSED
+    for n in () if read_only else [int(b) for b in bits] or [64, 32]:
+        x, labels = make_samples(pixels, samples)
+        most, which = worst(ours(samples, n), theirs(net, x, labels, n))
+        cells[n] = "%.1e" % most + ("" if most <= LIMITS[n] else " (%s)" % which)
+        good = good and most <= LIMITS[n]
+    print(row + "yes | %s | %s |" % (cells.get(64, ""), cells.get(32, "")), flush=True)
+    return good
+
+
+def main():
+    torch.set_num_threads(1)
+    read_only = sys.argv[1] == "read"
+    print("| network | exporter | opset | read | double | float |\n|---|---|---|---|---|---|", flush=True)
+    return all([check(case, read_only) for case in sys.argv[2 if read_only else 1:]])
+
+
+sys.exit(0 if main() else 1)

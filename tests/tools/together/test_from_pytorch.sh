@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=600 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/together/test_from_pytorch.sh - docs/from-pytorch.md: its files are written and its commands run, in the
+# order of the page. Wants a python3 (GHP_PYTHON) that has torch, onnx, onnxscript and safetensors.
+set -u
+python=$(command -v "${GHP_PYTHON:-python3}")
+. "$(dirname "$0")/../scratch.sh"
+export OMP_NUM_THREADS=1
+
+"$python" -c 'import torch, onnx, onnxscript, safetensors' 2>/dev/null || {
+    echo "skipped: '$python' lacks torch, onnx, onnxscript or safetensors; set GHP_PYTHON to one that has them" >&2
+    exit 77
+}
+
+# the page's words for the programs
+mkdir bin
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" >bin/python
+printf '#!/bin/sh\nexec "%s" -m torch.distributed.run "$@"\n' "$python" >bin/torchrun
+chmod +x bin/*
+PATH=$PWD/bin:$GHP_BIN:$PATH
+
+# Indented blocks, and commands inside a sentence that are one whole code span beginning with python or ghp-inspect, in
+# their order, as lines KIND TEXT: of a block that begins with '# NAME.py' that file's, else commands.
+awk '
+    /^    / {
+        if (!inside) file = ($1 == "#" && $2 ~ /\.py$/ && NF == 2) ? $2 : "command"
+        inside = 1
+        for (; blank > 0; --blank) print file
+        print file " " substr($0, 5)
+        next
+    }
+    /^$/ { if (inside) ++blank; next }
+    {
+        inside = blank = 0
+        if (match($0, /`python [a-z]+\.py`/)) print "command " substr($0, RSTART + 1, RLENGTH - 2)
+    }' "$GHP_SOURCE/docs/from-pytorch.md" >steps
+
+commands=0
+while IFS= read -r line; do
+    kind=${line%% *} text=
+    [ "$kind" = "$line" ] || text=${line#* }
+    if [ "$kind" != command ]; then
+        printf '%s\n' "$text" >>"$kind"
+        continue
+    fi
+    commands=$((commands + 1))
+    bash -c "$text" >"out.$commands" 2>err </dev/null || {
+        fail "$text: $(tail -n 5 err)"
+        break
+    }
+    case $text in
+    ghp-inspect*net.onnx) [ ! -s err ] || fail "$text says: $(cat err)" ;; # no batch norm is folded
+    'python back.py') grep -qF "['norm.num_batches_tracked']" "out.$commands" || fail "back.py: $(cat "out.$commands")" ;;
+    torchrun*) [ "$(wc -l <"out.$commands")" = 10 ] || fail "train.py: $(cat "out.$commands")" ;;
+    esac
+done <steps
+[ $commands -ge 10 ] || fail "the page has $commands commands only"
+# what came back is what was trained
+python - <<'PY' || fail "the module has other weights than the checkpoint"
+import back
+import net
+from safetensors.torch import load_file
+
+trained, before = load_file("trained/checkpoint.safetensors"), net.make().state_dict()
+for name, value in back.module.state_dict().items():
+    if name in trained:
+        assert (value == trained[name]).all() and (value != before[name]).any(), name
+PY
+[ $failures -eq 0 ]
