@@ -257,7 +257,8 @@ CHECK_TEST(load_balance)
     }
     printf("%d instances; unequal shares are taken in %d; in fours, of 128 samples, in %d\n", cases,
            taken, grains);
-    CHECK(taken > 0 && taken < cases && grains > 0);
+    CHECK(taken > 0 && taken < cases);
+    CHECK(grains > 0 || !check_full()); /* one instance in 40 */
     unlink(model_path);
     unlink(plan_path);
     return check_end();

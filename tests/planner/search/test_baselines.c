@@ -115,6 +115,8 @@ static void test_force(const struct ghp_instance *in)
     CHECK_STATUS(ghp_force_restrict("conv1*=in:2", &domain), GHP_ERR_USAGE); /* none can */
     CHECK_MESSAGE("use one of data, out:2, out:4");
     CHECK_STATUS(ghp_force_restrict("conv9=data", &domain), GHP_ERR_USAGE);
+    CHECK_MESSAGE("did you mean 'conv1'");
+    CHECK_STATUS(ghp_force_restrict("attention=data", &domain), GHP_ERR_USAGE);
     CHECK_MESSAGE("ghp-inspect");
     CHECK_STATUS(ghp_force_restrict("conv1", &domain), GHP_ERR_USAGE);
     CHECK_STATUS(ghp_force_restrict("conv1=sideways:2", &domain), GHP_ERR_USAGE);
