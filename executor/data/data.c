@@ -1,7 +1,6 @@
 /* executor/data/data.c - the list of sources, what is common to those that read files, and the checks against the
  * model. */
 #include "executor/data/data_private.h"
-#include "executor/data/folder.h"
 #include "executor/data/tokens.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096, GHP_DATA_BYTE_VALUES = 256 };
 
 struct ghp_tokens; /* executor/data/tokens.h */
-struct ghp_folder; /* executor/data/folder.h */
+struct ghp_folder; /* executor/data/folder.c */
 
 struct ghp_data_ops {
     const char *name;     /* what stands before the colon of a spec */
@@ -104,9 +104,14 @@ extern const struct ghp_data_ops ghp_data_synthetic;
 extern const struct ghp_data_ops ghp_data_idx;
 extern const struct ghp_data_ops ghp_data_cifar10, ghp_data_cifar100;
 extern const struct ghp_data_ops ghp_data_npy;
-extern const struct ghp_data_ops ghp_data_folder;
+extern const struct ghp_data_ops ghp_data_folder; /* folder.c */
 extern const struct ghp_data_ops ghp_data_tokens;
 extern const struct ghp_data_ops ghp_data_bytes;
+
+void ghp_folder_close(struct ghp_folder *folder); /* accepts NULL */
+bool ghp_folder_augments(const struct ghp_folder *folder);
+int64_t
+ghp_folder_damaged(const struct ghp_folder *folder); /* files that this worker skipped so far */
 
 /* struct ghp_data_ops of sources with pictures: image, labels */
 enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,

@@ -1,5 +1,12 @@
-/* executor/data/folder.c - see folder.h. */
-#include "executor/data/folder.h"
+/* executor/data/folder.c - `folder:DIR`: a file a sample, decoded when it is asked for.
+ *
+ * A sample of the training set is a random part of its image, resized and mirrored by (seed, epoch, sample); without
+ * augmentation, and in the test set, its middle (image/crop.h). Bytes are then normalised as those of any source.
+ *
+ * A file that cannot be read or decoded fails the run by its name. Up to skip_damaged of them, counted by each worker
+ * over all sets, are named and skipped instead: the next sound file of the same class, in the order of names and from
+ * the last on to the first, stands in, cropped as the sample it stands for; so labels stay, and which file that is
+ * depends on the files alone. */
 
 #include "core/base/file.h"
 #include "core/base/log.h"
