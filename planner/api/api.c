@@ -7,6 +7,7 @@
 #include "onnx/network.h"
 #include "planner/build/sync_choice.h"
 #include "planner/build/trust.h"
+#include "planner/search/dual.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,8 +155,10 @@ static enum ghp_status check(const struct ghp_planning *wanted, enum ghp_strateg
 
 static enum ghp_status compute(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
+    bool used_before = ghp_solver_begin();
     enum ghp_status status = ghp_plan_make_synced(request, plan);
 
+    ghp_solver_end(used_before);
     if (status != GHP_OK) return status;
     status = ghp_trust_profile(request->profile, request->profile_path, plan);
     if (status != GHP_OK) ghp_plan_release(plan);

@@ -88,4 +88,11 @@ enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_d
  * Returns   GHP_OK; what `found` returns; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_dual_list(struct ghp_dual *dual, double cutoff, int most, bool *all);
 
+/* Around planning in a thread of somebody else's: GLPK keeps memory for each thread that used it, which the second
+ * returns unless the thread had used it before.
+ *
+ * Return of begin: whether it had. Local. Tested tests/planner/api/test_api.c */
+bool ghp_solver_begin(void);
+void ghp_solver_end(bool used_before);
+
 #endif

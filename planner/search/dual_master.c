@@ -204,3 +204,13 @@ double ghp_master_over(const struct ghp_master *m)
 {
     return glp_get_col_prim(m->lp, COLUMN_OVER);
 }
+
+bool ghp_solver_begin(void)
+{
+    return glp_init_env() == 1;
+}
+
+void ghp_solver_end(bool used_before)
+{
+    if (!used_before) glp_free_env();
+}
