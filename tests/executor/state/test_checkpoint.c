@@ -99,7 +99,7 @@ static void check_other_model(void)
     CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_ERR_INPUT);
     CHECK_MESSAGE("conv1.weight");
     CHECK_STATUS(ghp_checkpoint_load(&nowhere, worker, &checkpoint), GHP_ERR_IO);
-    CHECK_MESSAGE("/nowhere/checkpoint.safetensors");
+    CHECK_MESSAGE("there is no checkpoint in '/nowhere'");
     CHECK_STATUS(ghp_checkpoint_save(&no_folder, worker, (struct ghp_checkpoint){.step = 1}),
                  GHP_ERR_IO);
     CHECK_MESSAGE("/dev/null/here");
@@ -183,7 +183,7 @@ static void check_one_damaged(struct damaged *d, enum damage how)
     loads(d, &kept, 1);
     damage_file("checkpoint.previous.safetensors", how);
     CHECK(ghp_checkpoint_load(&kept, d->worker, &read) != GHP_OK);
-    CHECK_MESSAGE("checkpoint.safetensors");
+    CHECK_MESSAGE(how != REMOVE ? "checkpoint.safetensors" : "there is no checkpoint in");
     if (how != REMOVE) CHECK_MESSAGE("checkpoint.previous.safetensors");
 }
 
