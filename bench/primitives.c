@@ -125,7 +125,7 @@ static enum ghp_status measure(struct floor *f)
     const struct ghp_primitive_timing how = {
         .threads = (int)threads, .repeats = (int)repeats, .cpu = clock_choice == 1};
     enum ghp_status status = GHP_OK;
-    ghp_progress_begin("passes", f->n);
+    ghp_progress_begin("passes", 0, f->n);
     for (int i = 0; i < f->n && status == GHP_OK; i++) {
         struct row *row = &f->rows[i];
         ghp_progress_step(i, "%s", row->key);

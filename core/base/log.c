@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "core/base/units.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +14,23 @@
 #include <unistd.h>
 
 #define REDRAW_S 0.1 /* the bar is drawn at most this often */
+#define RARER_S 60.0 /* after each such while the pause between two lines has grown by the first one */
+#define RAREST_S 60.0 /* the longest pause between two lines */
 #define SILENT_S 0.5 /* a bar over time is not drawn before: most searches are over by then */
 
-enum { BAR_CELLS = 24, LINE_SIZE = 512, NOTE_SIZE = 4096, DEFAULT_COLUMNS = 80 };
+enum { BAR_CELLS = 24, LEAST_CELLS = 4, LINE_SIZE = 512, NOTE_SIZE = 4096, DEFAULT_COLUMNS = 80 };
 
 static const char *tool_name = "ghp";
 static bool speaks_here;
-static double lines_s; /* between two lines in the place of a bar; 0: none */
+static struct ghp_progress progress = {.terminal = -1};
 static double line_said_s;
+
+const char *const ghp_progress_names[] = {"auto", "live", "lines", "none", NULL};
 
 /* The bar; total is 0 while there is none. */
 static struct {
     char label[64];
-    int64_t total;
+    int64_t before, done, total; /* done is of total, and `before` stands in front of both */
     double begun_s, drawn_s; /* monotonic clock */
     double limit_s;          /* > 0: a bar over time */
     bool on_screen;
@@ -48,6 +53,12 @@ static void say(const char *kind, const char *fmt, va_list arguments)
     vsnprintf(text, sizeof text, fmt, arguments);
     ghp_text_printable(text);
     fprintf(stderr, "%s: %s%s\n", tool_name, kind, text);
+}
+
+/* What a line begins with that may come while a bar is on the terminal, another thread's or process's. */
+static const char *over(void)
+{
+    return progress.look == GHP_PROGRESS_LIVE ? "\r\033[K" : "";
 }
 
 void ghp_log_open(const char *tool, bool speaks)
@@ -82,31 +93,56 @@ void ghp_warn_here(const char *fmt, ...)
     va_start(arguments, fmt);
     vsnprintf(text, sizeof(text), fmt, arguments);
     va_end(arguments);
-    fprintf(stderr, "%s: warning: %s\n", tool_name, text);
+    ghp_text_printable(text);
+    fprintf(stderr, "%s%s: warning: %s\n", over(), tool_name, text);
 }
 
 void ghp_log_failure(const char *fmt, ...)
 {
+    char text[NOTE_SIZE];
     va_list arguments;
 
     va_start(arguments, fmt);
-    fprintf(stderr, "%s: ", tool_name);
-    vfprintf(stderr, fmt, arguments);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, fmt, arguments);
     va_end(arguments);
+    ghp_text_printable(text);
+    fprintf(stderr, "%s%s: %s\n", over(), tool_name, text);
 }
 
-void ghp_progress_lines(double every_s)
+void ghp_progress_open(struct ghp_progress how)
 {
-    lines_s = isatty(STDERR_FILENO) ? 0 : every_s;
+    progress = how;
+    if (how.look == GHP_PROGRESS_AUTO)
+        progress.look = isatty(STDERR_FILENO) || how.terminal >= 0 ? GHP_PROGRESS_LIVE
+                        : how.every_s > 0                          ? GHP_PROGRESS_LINES
+                                                                   : GHP_PROGRESS_NONE;
     line_said_s = ghp_now_s();
 }
 
-void ghp_progress_begin(const char *label, int64_t total)
+/* Before a tool says how, a bar is for terminals. */
+static enum ghp_progress_look look_of(void)
+{
+    if (progress.look != GHP_PROGRESS_AUTO) return progress.look;
+    return isatty(STDERR_FILENO) ? GHP_PROGRESS_LIVE : GHP_PROGRESS_NONE;
+}
+
+void ghp_progress_say(const char *fmt, ...)
+{
+    va_list arguments;
+
+    if (look_of() == GHP_PROGRESS_NONE) return;
+    va_start(arguments, fmt);
+    say("", fmt, arguments);
+    va_end(arguments);
+}
+
+void ghp_progress_begin(const char *label, int64_t before, int64_t total)
 {
     ghp_progress_end();
-    if (!speaks_here || (!isatty(STDERR_FILENO) && !(lines_s > 0))) return;
+    if (!speaks_here || look_of() == GHP_PROGRESS_NONE) return;
     snprintf(bar.label, sizeof bar.label, "%s", label);
+    bar.before = before;
+    bar.done = 0;
     bar.total = total > 0 ? total : 1;
     bar.limit_s = 0.0;
     bar.begun_s = ghp_now_s();
@@ -116,7 +152,7 @@ void ghp_progress_begin(const char *label, int64_t total)
 bool ghp_progress_clock(const char *label, double limit_s)
 {
     if (bar.total > 0) return false;
-    ghp_progress_begin(label, 1);
+    ghp_progress_begin(label, 0, 1);
     bar.limit_s = limit_s;
     return bar.total > 0;
 }
@@ -133,64 +169,109 @@ static bool has_color(void)
 static int columns(void)
 {
     struct winsize size = {0};
+    int fd = progress.terminal >= 0 ? progress.terminal : STDERR_FILENO;
 
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
     return DEFAULT_COLUMNS;
 }
 
-/* Draws label, bar, share, time left and text on one line. */
-static void draw(double share, double left_s, const char *text)
-{
-    double now_s = ghp_now_s();
-    char cells[BAR_CELLS + 1], left[32], line[LINE_SIZE];
-    bool color = has_color();
-    int full = (int)(share * BAR_CELLS);
+/* What a line says: how far it is ("40/100", "25 %"), what is left, and more. */
+struct words {
+    char done[48], left[48], text[LINE_SIZE];
+};
 
-    memset(cells, '.', BAR_CELLS);
-    memset(cells, '#', (size_t)full);
-    cells[BAR_CELLS] = '\0';
-    if (left_s >= 0.0)
-        ghp_seconds_format(left_s, left, sizeof left);
-    else
-        snprintf(left, sizeof left, "?");
-    if (lines_s > 0) {
-        if (now_s - line_said_s < lines_s) return;
-        line_said_s = now_s;
-        ghp_note("%s %.0f %%, %s left%s%s", bar.label, 100.0 * share, left,
-                 text[0] != '\0' ? ": " : "", text);
-        return;
+/* In the place of a bar, ever more rarely. */
+static void say_line(const struct words *w, double now_s)
+{
+    double pause_s = progress.every_s * (1.0 + (now_s - bar.begun_s) / RARER_S);
+
+    if (pause_s > RAREST_S && RAREST_S > progress.every_s) pause_s = RAREST_S;
+    if (now_s - line_said_s < pause_s) return;
+    line_said_s = now_s;
+    ghp_note("%s %s, %s left%s%s", bar.label, w->done, w->left, w->text[0] != '\0' ? ", " : "",
+             w->text);
+}
+
+/* Draws the bar as wide as what is said leaves room for. */
+static void draw(double share, const struct words *w)
+{
+    char cells[BAR_CELLS + 1], line[2 * LINE_SIZE];
+    bool color = has_color();
+    int room = columns() - 1, full;
+
+    room -= snprintf(line, sizeof line, "%s %s, %s left%s%s", bar.label, w->done, w->left,
+                     w->text[0] != '\0' ? ", " : "", w->text);
+    room = room - 3 > BAR_CELLS ? BAR_CELLS : room - 3; /* blank and brackets */
+    if (room >= LEAST_CELLS) {
+        full = (int)(share * room);
+        memset(cells, '.', (size_t)room);
+        memset(cells, '#', (size_t)full);
+        cells[room] = '\0';
+        snprintf(line, sizeof line, "%s [%s] %s, %s left%s%s", bar.label, cells, w->done, w->left,
+                 w->text[0] != '\0' ? ", " : "", w->text);
     }
-    snprintf(line, sizeof line, "%s [%s] %3.0f%%, %s left%s%s", bar.label, cells, 100.0 * share,
-             left, text[0] != '\0' ? ", " : "", text);
+    ghp_text_printable(line);
     fprintf(stderr, "\r%s%.*s%s\033[K", color ? "\033[36m" : "", columns() - 1, line,
             color ? "\033[0m" : "");
     fflush(stderr);
     bar.on_screen = true;
 }
 
+static void show(double share, double left_s, struct words *w)
+{
+    double now_s = ghp_now_s();
+
+    if (left_s >= 0.0)
+        ghp_seconds_format(left_s, w->left, sizeof w->left);
+    else
+        snprintf(w->left, sizeof w->left, "?");
+    if (look_of() == GHP_PROGRESS_LIVE)
+        draw(share, w);
+    else
+        say_line(w, now_s);
+}
+
+/* The bar where it stands, with another text. */
+static void show_count(const char *fmt, va_list arguments) GHP_PRINTF(1, 0);
+static void show_count(const char *fmt, va_list arguments)
+{
+    double now_s = ghp_now_s(), spent_s = now_s - bar.begun_s, share;
+    struct words w;
+
+    bar.drawn_s = now_s;
+    share = (double)bar.done / (double)bar.total;
+    vsnprintf(w.text, sizeof w.text, fmt, arguments);
+    snprintf(w.done, sizeof w.done, "%" PRId64 "/%" PRId64, bar.before + bar.done,
+             bar.before + bar.total);
+    show(share, bar.done > 0 ? spent_s * (1.0 - share) / share : -1.0, &w);
+}
+
 void ghp_progress_step(int64_t done, const char *fmt, ...)
 {
-    char text[LINE_SIZE];
     va_list arguments;
-    double now, share, spent_s;
 
     if (bar.total == 0) return;
-    now = ghp_now_s();
-    if (done < bar.total && now - bar.drawn_s < REDRAW_S) return;
-    bar.drawn_s = now;
-    spent_s = now - bar.begun_s;
-    if (done < 0) done = 0;
-    if (done > bar.total) done = bar.total;
-    share = (double)done / (double)bar.total;
+    bar.done = done < 0 ? 0 : done > bar.total ? bar.total : done;
+    if (done < bar.total && ghp_now_s() - bar.drawn_s < REDRAW_S) return;
     va_start(arguments, fmt);
-    vsnprintf(text, sizeof text, fmt, arguments);
+    show_count(fmt, arguments);
     va_end(arguments);
-    draw(share, done > 0 ? spent_s * (1.0 - share) / share : -1.0, text);
+}
+
+void ghp_progress_meanwhile(const char *fmt, ...)
+{
+    va_list arguments;
+
+    if (bar.total == 0 || bar.limit_s > 0.0 || ghp_now_s() - bar.drawn_s < REDRAW_S) return;
+    va_start(arguments, fmt);
+    show_count(fmt, arguments);
+    va_end(arguments);
 }
 
 void ghp_progress_tick(const char *fmt, ...)
 {
-    char text[LINE_SIZE], more[LINE_SIZE];
+    struct words w;
+    char text[LINE_SIZE - 16];
     va_list arguments;
     double now, spent_s;
 
@@ -203,8 +284,9 @@ void ghp_progress_tick(const char *fmt, ...)
     va_start(arguments, fmt);
     vsnprintf(text, sizeof text, fmt, arguments);
     va_end(arguments);
-    snprintf(more, sizeof more, "at most%s%s", text[0] != '\0' ? "; " : "", text);
-    draw(spent_s / bar.limit_s, bar.limit_s - spent_s, more);
+    snprintf(w.text, sizeof w.text, "at most%s%s", text[0] != '\0' ? "; " : "", text);
+    snprintf(w.done, sizeof w.done, "%.0f%%", 100.0 * spent_s / bar.limit_s);
+    show(spent_s / bar.limit_s, bar.limit_s - spent_s, &w);
 }
 
 void ghp_progress_end(void)

@@ -1,8 +1,9 @@
 /* core/base/log.h - what a tool says on stderr while it works: notes, warnings, a progress bar.
  *
  * Not for results (stdout) and not for failures that main can print (status.h).  Silent unless ghp_log_open said that
- * this process speaks (rank 0).  The bar is drawn only where stderr is a terminal, and without colour where NO_COLOR
- * is set or the terminal is dumb; elsewhere a tool may say lines in its place.
+ * this process speaks (rank 0).  The bar is drawn where stderr is a terminal, or a pipe that a launcher empties into one,
+ * and without colour where NO_COLOR is set or the terminal is dumb; elsewhere a tool may say lines in its place.
+ * Control characters of what is said are never printed as they are (ghp_text_printable).
  * One bar at a time; call all of these from one thread, but for ghp_warn_here. */
 #ifndef GHP_CORE_BASE_LOG_H
 #define GHP_CORE_BASE_LOG_H
@@ -28,14 +29,36 @@ void ghp_warn_here(const char *fmt, ...) GHP_PRINTF(1, 2);
 /* Prints one line on stderr: `tool: text`, whether or not this process speaks: for a failure that cannot reach main. */
 void ghp_log_failure(const char *fmt, ...) GHP_PRINTF(1, 2);
 
-/* From now on a bar says how far it is by a plain line every so many seconds, where stderr is no terminal. */
-void ghp_progress_lines(double every_s);
+/* How a bar looks: one line that is drawn again in its place, plain lines, or not at all. */
+enum ghp_progress_look {
+    GHP_PROGRESS_AUTO, /* live on a terminal, else lines where every_s says so */
+    GHP_PROGRESS_LIVE,
+    GHP_PROGRESS_LINES,
+    GHP_PROGRESS_NONE
+};
+extern const char *const ghp_progress_names[]; /* by look; NULL-terminated */
 
-/* Starts a bar of `total` steps (> 0); label is copied. */
-void ghp_progress_begin(const char *label, int64_t total);
+struct ghp_progress {
+    enum ghp_progress_look look;
+    /* between two lines in the first minute, which then become rarer, up to one a minute; 0: no lines unless asked for */
+    double every_s;
+    int terminal; /* at the other end of the pipe that stderr is, for its width; -1: none, or stderr is one */
+};
 
-/* Shows that `done` of the steps are done, with the time left and a short text ("" for none: give "%s", ""). */
+/* From now on bars look so. Without it they are live on a terminal, and nowhere else. */
+void ghp_progress_open(struct ghp_progress how);
+
+/* A note about what is begun, as ghp_note; nothing where no bar is shown. */
+void ghp_progress_say(const char *fmt, ...) GHP_PRINTF(1, 2);
+
+/* Starts a bar of `total` steps (> 0) behind `before` earlier ones (a resumed run's); label is copied. */
+void ghp_progress_begin(const char *label, int64_t before, int64_t total);
+
+/* Shows that `done` of the `total` steps are done, with the time left and a short text ("" for none: give "%s", ""). */
 void ghp_progress_step(int64_t done, const char *fmt, ...) GHP_PRINTF(2, 3);
+
+/* Shows the bar where it stands with another text, for long work between two steps; harmless where none was begun. */
+void ghp_progress_meanwhile(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Starts a bar over time, for work that ends at the latest after limit_s (> 0) seconds and whose steps nobody can
  * count;

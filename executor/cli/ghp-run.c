@@ -24,6 +24,8 @@ static const char *const optimizer_names[] = {"plan",
                                                   NULL};
 static const char *const on_off_names[] = {"on", "off", NULL};
 
+static const double line_s = 5; /* between two lines about a training */
+
 static struct ghp_session_options chosen = {
     .data = "synthetic",
     .steps = GHP_NOT_SET,
@@ -379,6 +381,12 @@ static const struct ghp_opt options[] = {
      .writes = "\"ghp.run/",
      .argument = "FILE",
      .help = "write the run, predicted beside measured for each instruction; ghp-inspect shows it"},
+    {.name = "progress",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.progress,
+     .choices = ghp_progress_names,
+     .help = "step, loss, speed, predicted and measured, time left, on stderr: live on one line, "
+             "lines every few seconds, none; auto: live on a terminal, else lines"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &chosen.json,
@@ -538,6 +546,9 @@ static int run(struct ghp_session *session, enum ghp_status status)
     int result = 0;
 
     ghp_log_open(tool.name, speaks);
+    ghp_progress_open((struct ghp_progress){.look = (enum ghp_progress_look)chosen.progress,
+                                            .every_s = line_s,
+                                            .terminal = ghp_launched_terminal()});
     if (!speaks && freopen("/dev/null", "w", stdout) == NULL) return 1; /* rank 0 speaks */
     status = agree_on_options(session, status);
     if (status == GHP_OK) status = do_work(session, speaks);

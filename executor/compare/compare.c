@@ -234,7 +234,7 @@ static enum ghp_status run_rounds(struct bout *b)
     int rounds = (int)b->setup->options->ab_rounds, n = b->setup->n_session_plans;
     struct ghp_comparison *ab = b->ab;
 
-    ghp_progress_begin("comparing", rounds);
+    ghp_progress_begin("comparing", 0, rounds);
     for (int round = 0; round < rounds; round++) {
         int *order = &ab->order[round * n];
 

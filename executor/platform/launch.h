@@ -17,4 +17,11 @@ bool ghp_launched(void);
 /* How many processes the launcher started on this node; 0 where it does not say. */
 long ghp_launched_here(void);
 
+/* The terminal into which the launcher empties this process's stderr, which is a pipe to it: open for its width alone,
+ * until the process ends; -1 where stderr is no such pipe, or the launcher is on another host or writes elsewhere.
+ *
+ * Local
+ * Tested   tests/tools/run/test_watched.sh */
+int ghp_launched_terminal(void);
+
 #endif

@@ -1,6 +1,7 @@
 /* executor/train/evaluate.c - see evaluate.h. */
 #include "executor/train/evaluate.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
         step->valid = count - first < batch ? count - first : batch;
         for (int64_t i = 0; i < batch; i++)
             samples[i] = first + (i < step->valid ? i : 0);
+        ghp_progress_meanwhile("evaluating sample %lld of %lld", (long long)first, (long long)count);
         GHP_TRY(ghp_worker_step(evaluator, step));
         GHP_TRY(ghp_worker_settle(evaluator));
         ghp_worker_result(evaluator, &result);

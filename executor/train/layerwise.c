@@ -394,7 +394,7 @@ enum ghp_status ghp_layerwise_run(const struct ghp_layerwise_request *request,
                  "by layer; give --backend reference --precision double";
     if (r->why != NULL) return GHP_OK;
     r->verdict = GHP_VERDICT_ROUNDING;
-    ghp_progress_begin("layer by layer", request->steps);
+    ghp_progress_begin("layer by layer", 0, request->steps);
     status = open(&c);
     if (status == GHP_OK) status = run_steps(&c, r);
     ghp_progress_end();

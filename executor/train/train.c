@@ -3,8 +3,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/units.h"
 
 #include <math.h>
+#include <stdio.h>
 
 /* A verification compares whole trainings: nothing ends it in order. */
 static struct ghp_stop *stop_of(struct ghp_training *t)
@@ -21,6 +23,7 @@ static int64_t warm_up(const struct ghp_training *t)
 }
 
 enum { JUDGED_STEPS = 32 };
+static const double long_s = 10; /* a training of more than that is said before it starts */
 
 /* Says so where the first steps are beyond twice the prediction's error; they began at from_s of t->seconds. */
 static void judge(const struct ghp_training *t, double from_s)
@@ -43,6 +46,27 @@ static void keep_metrics(struct ghp_training *t, enum ghp_status written)
     ghp_metrics_close(t->metrics);
     t->metrics = NULL;
     t->metrics_lost = true;
+}
+
+/* The bar: what a step made and how long it took, beside what was predicted. */
+static void show_progress(const struct ghp_training *t, const struct ghp_metrics_step *line)
+{
+    double step_s = ghp_step_timer_step_s(ghp_worker_step_timer(t->worker));
+    bool tokens = line->tokens_per_s > 0;
+    char took[96];
+
+    if (!(step_s > 0)) { /* the timer has just forgotten the first steps */
+        ghp_progress_step(t->losses.steps, "loss %.4f", line->loss);
+        return;
+    }
+    if (t->predicted_step_s > 0)
+        snprintf(took, sizeof took, "predicted %.4g | %.4g ms", 1e3 * t->predicted_step_s,
+                 1e3 * step_s);
+    else
+        snprintf(took, sizeof took, "%.4g ms a step", 1e3 * step_s);
+    ghp_progress_step(t->losses.steps, "loss %.4f, %.0f %s/s, %s", line->loss,
+                      tokens ? line->tokens_per_s : line->images_per_s,
+                      tokens ? "tokens" : "samples", took);
 }
 
 /* Keeps the latest finished step's result, if it is a new one. */
@@ -72,10 +96,7 @@ static enum ghp_status note_result(struct ghp_training *t)
         .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
     line.tokens_per_s =
         line.images_per_s * (double)ghp_model_tokens(ghp_worker_work(t->worker)->model);
-    if (line.tokens_per_s > 0)
-        ghp_progress_step(t->losses.steps, "loss %.4f, %.0f tokens/s", r.loss, line.tokens_per_s);
-    else
-        ghp_progress_step(t->losses.steps, "loss %.4f, %.0f images/s", r.loss, line.images_per_s);
+    show_progress(t, &line);
     if (t->metrics != NULL) keep_metrics(t, ghp_metrics_step(t->metrics, &line));
     return GHP_OK;
 }
@@ -209,6 +230,19 @@ static enum ghp_status run_steps(struct ghp_training *t)
     return GHP_OK;
 }
 
+/* How long it may take, where somebody waits for it. */
+static void say_length(const struct ghp_training *t)
+{
+    int64_t n = t->steps - t->first_step;
+    double all_s = t->predicted_step_s * (double)n;
+    char step[32], all[32];
+
+    if (t->snapshot != NULL || all_s < long_s) return;
+    ghp_progress_say("training %lld steps, predicted are %s each and %s in all", (long long)n,
+                     ghp_seconds_format(t->predicted_step_s, step, sizeof step),
+                     ghp_seconds_format(all_s, all, sizeof all));
+}
+
 enum ghp_status ghp_train(struct ghp_training *t)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(t->worker);
@@ -217,7 +251,8 @@ enum ghp_status ghp_train(struct ghp_training *t)
     if (stop_of(t) != NULL)
         GHP_TRY(ghp_stop_begin(&t->stop, exec, ghp_worker_work(t->worker)->problem.workers));
     t->stop.heartbeat = &t->heartbeat;
-    ghp_progress_begin("training", t->steps - t->first_step);
+    say_length(t);
+    ghp_progress_begin("step", t->first_step, t->steps - t->first_step);
     status = run_steps(t);
     ghp_stop_end(&t->stop);
     GHP_TRY(status);

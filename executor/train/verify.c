@@ -99,7 +99,7 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker,
 {
     struct ghp_result result;
 
-    ghp_progress_begin("one worker", steps);
+    ghp_progress_begin("one worker", 0, steps);
     for (int64_t t = 0; t < steps; t++) {
         struct ghp_step step = ghp_training_config_step(training_config, t);
 

@@ -138,7 +138,7 @@ enum ghp_status ghp_verify_replicas(struct ghp_worker *worker, const struct ghp_
     struct replicas r;
     enum ghp_status status = open(worker, how->n, &r);
 
-    ghp_progress_begin("replicas in turn", steps);
+    ghp_progress_begin("replicas in turn", 0, steps);
     for (int64_t t = 0; t < steps && status == GHP_OK; t++) {
         struct ghp_step step = ghp_training_config_step(training_config, t);
         double loss = 0;

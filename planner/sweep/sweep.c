@@ -309,7 +309,7 @@ enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep 
     sweep->point = ghp_alloc((size_t)job->range->n, sizeof *sweep->point);
     if (sweep->point == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, measure_one(job, sweep), done);
-    ghp_progress_begin("sweep", job->range->n);
+    ghp_progress_begin("sweep", 0, job->range->n);
     for (int i = 0; i < job->range->n; ++i) {
         struct ghp_sweep_point *point = &sweep->point[sweep->n++];
 

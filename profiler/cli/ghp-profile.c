@@ -33,7 +33,7 @@ static struct {
     struct ghp_opt_list models;
     int64_t workers, threads, nodes, memory_bytes, bucket_bytes;
     const char *batch, *analytic, *hwloc, *held_out, *output, *like, *cache, *wanted;
-    int backend, numerics, precision, bind, device_transport;
+    int backend, numerics, precision, bind, device_transport, progress;
     double budget_s, sample_s, watchdog_s;
     double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
     bool alike, fresh, machine_only, json;
@@ -229,6 +229,12 @@ static const struct ghp_opt options[] = {
      .writes = "",
      .argument = "FILE",
      .help = "profile or machine file; an earlier profile is continued"},
+    {.name = "progress",
+     .kind = GHP_OPT_CHOICE,
+     .target = &set.progress,
+     .choices = ghp_progress_names,
+     .help = "what is measured and how long it may take, on stderr: live on one line, lines every "
+             "few seconds, none; auto: live on a terminal, else lines"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,
@@ -269,6 +275,7 @@ static const struct {
     {"sample", MEASURING | HELD_OUT},
     {"watchdog", MEASURING | HELD_OUT},
     {"output", MEASURING | ANALYTIC | MACHINE_ONLY},
+    {"progress", MEASURING | HELD_OUT},
     {"json", MEASURING | ANALYTIC | MACHINE_ONLY | HELD_OUT},
 };
 
@@ -570,7 +577,9 @@ static int run_together(int argc, char **argv, int mode, enum ghp_status status)
 
     if (started != GHP_OK) return fail(started);
     ghp_log_open(tool.name, transport->control->rank == 0);
-    ghp_progress_lines(line_s);
+    ghp_progress_open((struct ghp_progress){.look = (enum ghp_progress_look)set.progress,
+                                            .every_s = line_s,
+                                            .terminal = ghp_launched_terminal()});
     status = ghp_profiling_agree(transport, status);
     if (status == GHP_OK) status = do_work(transport, mode);
     if (status != GHP_OK) return fail_together(transport, status);

@@ -171,7 +171,7 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_workli
                     status = GHP_OK; /* own: this rank's alone, told to all before the next */
     double unused = 0;
 
-    if (worklist->n_comms > 0) ghp_progress_begin("collectives", worklist->n_comms);
+    if (worklist->n_comms > 0) ghp_progress_begin("collectives", 0, worklist->n_comms);
     for (int i = 0; i < worklist->n_comms; ++i) {
         struct ghp_worklist_comm *what = &worklist->comms[i];
         unsigned char leave = ghp_now_s() > limits.deadline_s ||

@@ -303,7 +303,7 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_worklist
         GHP_TRY(ghp_background_load_open(m, worklist, limits->memory_bytes, &walk.background_load));
     walk.saved_s = ghp_now_s();
     if (count_todo(&walk, worklist) > 0)
-        ghp_progress_begin("operations", count_todo(&walk, worklist));
+        ghp_progress_begin("operations", 0, count_todo(&walk, worklist));
     for (int i = 0; i < worklist->n_ops; ++i) {
         struct ghp_worklist_op *op = &worklist->ops[i];
         unsigned char decision = (unsigned char)decide(&walk, op);

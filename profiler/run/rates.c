@@ -1,6 +1,7 @@
 /* profiler/run/rates.c - rates, and slowdowns beside reductions, unless an earlier file has them. */
 #include "profiler/run/run_private.h"
 
+#include "core/base/log.h"
 #include "executor/opbench/opbench.h"
 #include "profiler/measure/arrival.h"
 #include "profiler/measure/autotuning.h"
@@ -9,6 +10,8 @@
 
 #include <limits.h>
 #include <math.h>
+
+enum { RATES_ALONE = 1, RATES_BESIDE, RATES_COUNT }; /* parts that are done, for the bar */
 
 static enum ghp_status task_run(void *context, int64_t repeats)
 {
@@ -59,21 +62,35 @@ done:
 
 static enum ghp_status measure_overlap(struct ghp_profiling *run)
 {
+    ghp_progress_step(RATES_ALONE, "%s", "how much computing and reductions slow each other down");
     GHP_TRY(measure_by(run, ghp_measure_overlap, concurrent_reductions));
+    ghp_progress_step(RATES_BESIDE, "%s", "what collectives take behind layers");
     return measure_by(run, ghp_measure_arrival, any_layer);
+}
+
+static enum ghp_status measure_rates(struct ghp_profiling *run, bool rates)
+{
+    int64_t samples = run->request->batches[0] / run->result->workers;
+
+    ghp_progress_step(0, "%s", "copies, updates and loading");
+    if (rates)
+        GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
+    return measure_overlap(run);
 }
 
 enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
 {
     const struct ghp_profile *old = run->profile;
     unsigned char known[2] = {1, old->overlap.compute >= 1};
-    int64_t samples = run->request->batches[0] / run->result->workers;
+    enum ghp_status status;
 
     for (int i = 0; i < GHP_OPTIMIZERS; ++i)
         if (old->update[i].source != GHP_SOURCE_MEASURED || !(old->update[i].bandwidth_Bps > 0))
             known[0] = 0;
     GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 2));
-    if (!known[0])
-        GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
-    return known[0] && known[1] ? GHP_OK : measure_overlap(run);
+    if (known[0] && known[1]) return GHP_OK;
+    ghp_progress_begin("rates", 0, RATES_COUNT);
+    status = measure_rates(run, !known[0]);
+    ghp_progress_end();
+    return status;
 }

@@ -1,6 +1,8 @@
 /* profiler/run/run.c - the measuring run: in which order, saved how often. */
 #include "profiler/run/run_private.h"
 #include "core/base/clock.h"
+#include "core/base/log.h"
+#include "core/base/units.h"
 
 #include "executor/compare/host_load.h"
 #include "profiler/measure/comm.h"
@@ -195,12 +197,32 @@ static enum ghp_status measure_rounds(struct ghp_profiling *run, struct ghp_host
     return GHP_OK;
 }
 
+/* What is measured, why, and how long it may take. */
+static void say_what(const struct ghp_profiling *run)
+{
+    const struct ghp_worklist *list = &run->worklist;
+    int ops = 0, comms = 0;
+    char budget[32];
+
+    for (int i = 0; i < list->n_ops; ++i)
+        ops += !list->ops[i].kept && !list->ops[i].left;
+    for (int i = 0; i < list->n_comms; ++i)
+        comms += !list->comms[i].kept && !list->comms[i].left;
+    if (ops + comms == 0) return;
+    ghp_progress_say("measuring %d operations and %d collectives that plans for %s%s can ask for, "
+                     "the most valuable first, in %s at most (--budget)",
+                     ops, comms, run->request->models[0].name,
+                     run->request->n_models > 1 ? " and others" : "",
+                     ghp_seconds_format(run->request->budget_s, budget, sizeof budget));
+}
+
 static enum ghp_status measure_all(struct ghp_profiling *run)
 {
     struct ghp_samples speed_probe[GHP_SPEED_PROBE_JOBS] = {{0}};
     struct ghp_host_load *load = NULL;
     enum ghp_status status;
 
+    say_what(run);
     GHP_TRY(ghp_profiling_rates(run));
     run->rates_s = ghp_now_s() - run->start_s;
     GHP_TRY(ghp_host_load_open(run->m.transport->control, run->m.world, run->m.size, &load));

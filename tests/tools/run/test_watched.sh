@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=180 label=mpi needs=ghp-plan,ghp-run,ghp-profile,script
+# tests/tools/run/test_watched.sh - a run is seen while it runs: one live line on a terminal, under mpirun too, plain
+# lines where there is none, nothing where nobody wants it; Ctrl-C on the terminal ends it in order, with a checkpoint.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+model=$GHP_SOURCE/models/lenet5.json
+escape=$(printf '\033')
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 &&
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 8 -o one.json >out 2>&1 || { cat out >&2; exit 1; }
+mpi="mpirun --oversubscribe --bind-to none -n 2"
+run="$GHP_BIN/ghp-run plan.json --threads 1"
+
+# alone, and under mpirun, whose pipe leads to the terminal
+TERM=xterm script -qec "$GHP_BIN/ghp-run one.json --steps 30" /dev/null >shown </dev/null
+grep -q 'step \[[#.]*\] [0-9]*/30, .* left, loss [0-9.]*, [0-9]* samples/s, [0-9.]* ms a step' shown ||
+    fail "no live line: $(head -c 500 shown)"
+TERM=xterm script -qec "stty cols 60; $mpi $run --steps 30" /dev/null >shown </dev/null
+grep -q 'step [0-9]*/30, .* left, loss' shown || fail "no live line under mpirun: $(head -c 500 shown)"
+tr '\r' '\n' <shown | sed "s/$escape\[[0-9]*[mK]//g" | grep '^step [0-9]*/' >drawn
+[ "$(wc -L <drawn)" -lt 60 ] || fail "a live line longer than the terminal: $(cat drawn)"
+
+# no terminal: a line every few seconds, without escapes; none: not even on a terminal
+$mpi $run --steps 100000000 >out 2>err </dev/null &
+job=$!
+said() { [ -e err ] && [ "$(grep -c '^ghp-run: step [0-9]*/100000000, .* left, loss [0-9.]*, [0-9]* samples/s' err)" -ge 2 ]; }
+waits 60 said || fail "no lines: $(cat err)"
+kill -TERM $job
+wait $job
+grep -qF "$escape" err && fail "an escape where no terminal is"
+TERM=xterm script -qec "$mpi $run --steps 30 --progress none" /dev/null >shown </dev/null
+grep -q 'step .*/30' shown && fail "--progress none: $(head -c 500 shown)"
+
+# what is measured, why, and for how long at most
+$mpi "$GHP_BIN/ghp-profile" --cache none --model "$model" --workers 2 --batch 8 --budget 4 -o q.json >out 2>err </dev/null
+grep -q 'measuring [0-9]* operations and [0-9]* collectives that plans for lenet5 can ask for.*4.00 s at most' err ||
+    fail "ghp-profile: $(cat err)"
+$mpi "$GHP_BIN/ghp-profile" --cache none --model "$model" --workers 2 --batch 8 --budget 4 --progress none -o q.json \
+    >out 2>err </dev/null
+grep -q 'measuring' err && fail "ghp-profile --progress none: $(cat err)"
+
+# Ctrl-C, as the terminal gives it
+mkfifo keys
+TERM=xterm script -qec "$mpi $run --steps 100000000 --checkpoint kept" /dev/null >shown <keys &
+job=$!
+exec 7>keys
+trains() { grep -q 'step .*/100000000.*loss' shown; }
+waits 60 trains || fail "does not train: $(head -c 500 shown)"
+printf '\003' >&7
+ended() { ! kill -0 $job 2>/dev/null; }
+waits 60 ended || { fail "Ctrl-C does not end it"; kill $job; }
+exec 7>&-
+wait $job
+grep -q 'ghp-run: SIG[A-Z]* at worker .: ended after .*--resume goes on from the checkpoint in kept' shown ||
+    fail "Ctrl-C: $(tail -c 1000 shown)"
+[ -e kept/checkpoint.safetensors ] || fail "Ctrl-C: no checkpoint"
+exit $((failures > 0))
