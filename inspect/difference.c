@@ -38,6 +38,7 @@ static double step_with(const struct costing *p, const struct ghp_split *splits,
     how.sync = of->sync;
     how.optimizer = of->optimizer;
     how.clips = of->clip_norm > 0;
+    how.scaling = of->scaling;
     return ghp_plan_predict(&how, splits, p->profile, &predicted) == GHP_OK ? predicted.step_s
                                                                             : NAN;
 }

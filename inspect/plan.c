@@ -118,6 +118,9 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                        plan->problem.workers + plan->sync.servers);
     if (plan->clip_norm > 0)
         ghp_sheet_note(sheet, "gradients are clipped to the norm %g", plan->clip_norm);
+    if (plan->scaling != NULL)
+        ghp_sheet_note(sheet, "learning rates by %s: %s", plan->scaling->name,
+                       plan->scaling->purpose);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         ghp_sheet_note(sheet, "optimizer %s: %s", plan->optimizer->name, plan->optimizer->purpose);
     ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s",

@@ -98,6 +98,8 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                        100 * plan->profile.disturbed);
     if (plan->clip_norm > 0)
         ghp_table_note(t, "gradients are clipped to the norm %g", plan->clip_norm);
+    if (plan->scaling != NULL)
+        ghp_table_note(t, "learning rates by %s: %s", plan->scaling->name, plan->scaling->purpose);
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         ghp_table_note(t, "trained with the optimizer %s", plan->optimizer->name);
     if (c->sync != NULL) ghp_table_note(t, "%s", c->sync);
@@ -244,6 +246,8 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         ghp_json_put(object, "optimizer", json_string(plan->optimizer->name), failed);
     if (plan->clip_norm > 0) ghp_json_put(object, "clip_norm", json_real(plan->clip_norm), failed);
+    if (plan->scaling != NULL)
+        ghp_json_put(object, "lr_scaling", json_string(plan->scaling->name), failed);
     ghp_json_put(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), failed);
     if (plan->what_if.n > 0)
         ghp_json_put(object, "what_if", ghp_overrides_json(&plan->what_if), failed);

@@ -10,6 +10,7 @@ struct ghp_hyperparameters {
     double correction1, correction2; /* adamw: 1 - beta1^t, 1 - beta2^t */
     double
         clip_norm; /* of all gradients together: longer ones are scaled to it; where norms are taken */
+    double ramp; /* lena: gains, in steps of one worker, up to which rates rise */
 };
 
 #endif

@@ -67,6 +67,19 @@ enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer, str
                     plan->model.layers[layer].name, split.tp_size);
 }
 
+static enum ghp_status check_scaling(const struct ghp_plan *plan)
+{
+    const struct ghp_lowering how = {.model = &plan->model,
+                                     .problem = plan->problem,
+                                     .staging = ghp_staging_or_none(&plan->staging),
+                                     .sync = plan->sync,
+                                     .optimizer = plan->optimizer,
+                                     .clips = plan->clip_norm > 0,
+                                     .scaling = plan->scaling};
+
+    return ghp_lower_check_scaling(&how, plan->splits);
+}
+
 enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
 {
     int workers = plan->problem.workers;
@@ -82,6 +95,7 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
     GHP_TRY(
         ghp_sync_check(plan->sync, &(struct ghp_sync_place){&plan->model, plan->splits,
                                                             &plan->staging, plan->clip_norm > 0}));
+    GHP_TRY(check_scaling(plan));
     if (plan->staging.n > 1 && ghp_staging_group(&plan->staging, workers) != plan->group_size)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the stages have %d workers together, but a group has %d; make them equal",
@@ -125,6 +139,7 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
     how.sync = plan->sync;
     how.optimizer = plan->optimizer;
     how.clips = plan->clip_norm > 0;
+    how.scaling = plan->scaling;
     how.staging = ghp_staging_or_none(&plan->staging);
     how.nchw16c = plan->nchw16c;
     return how;

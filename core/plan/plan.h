@@ -16,8 +16,8 @@
 struct ghp_prediction {
     double step_s, compute_s, comm_s, exposed_s, error_s;
     double measured_share;
-    int64_t peak_bytes; /* arena of the worker that needs most */
-    int64_t sent_bytes; /* per worker and step */
+    int64_t peak_bytes;   /* arena of the worker that needs most */
+    int64_t sent_bytes;   /* per worker and step */
     int64_t server_bytes; /* arena of a server; 0: there is none */
     uint64_t
         program_hash; /* of the lists that this is the prediction of, one a stage, and a server's; 0: not said */
@@ -46,6 +46,7 @@ struct ghp_plan {
     struct ghp_sync sync;                  /* zeroed: all-reduce */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     double clip_norm;                      /* of all gradients together; 0: they are not clipped */
+    const struct ghp_lr_scaling *scaling;  /* of learning rates; NULL: none */
     int64_t memory_limit_bytes;            /* 0: none */
     struct ghp_profile profile;            /* subset, with the machine */
     struct ghp_overrides what_if;          /* what was overridden in it; none: as measured */

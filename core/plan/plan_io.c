@@ -131,6 +131,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
         put_text(root, "optimizer", plan->optimizer->name, &failed);
     if (plan->clip_norm > 0) put(root, "clip_norm", json_real(plan->clip_norm), &failed);
+    if (plan->scaling != NULL) put_text(root, "lr_scaling", plan->scaling->name, &failed);
     ghp_plan_put_staging(root, plan, &failed);
     ghp_plan_put_memory_format(root, plan, &failed);
     ghp_plan_put_result(root, plan, &failed);
@@ -345,13 +346,16 @@ static enum ghp_status read_sync(const struct ghp_node *root, struct ghp_plan *p
     return ghp_json_fail(&at, GHP_ERR_FORMAT, "%s", ghp_status_message());
 }
 
-/* Without the keys: sgd, not clipped. */
+/* Without the keys: sgd, neither clipped nor scaled. */
 static enum ghp_status read_optimizer(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    int optimizer = 0;
+    int optimizer = 0, scaling = 0;
 
     GHP_TRY(ghp_json_opt_real(root, "clip_norm", GHP_CLIP_NORM_LEAST, GHP_CLIP_NORM_MOST,
                               &plan->clip_norm));
+    if (ghp_json_has(root, "lr_scaling"))
+        GHP_TRY(ghp_json_choice(root, "lr_scaling", ghp_lr_scaling_names, &scaling));
+    plan->scaling = ghp_lr_scaling_at(scaling);
     if (!ghp_json_has(root, "optimizer")) return GHP_OK;
     GHP_TRY(ghp_json_choice(root, "optimizer", ghp_optimizer_names, &optimizer));
     plan->optimizer = ghp_optimizer_at(optimizer);
@@ -438,6 +442,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "servers",
                                        "optimizer",
                                        "clip_norm",
+                                       "lr_scaling",
                                        "memory_limit_bytes",
                                        "stages",
                                        "micro_batches",

@@ -211,7 +211,7 @@ static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp
     int b = k->buckets->of_layer[instr->layer];
     const struct ghp_bucket *bucket = &k->program->buckets[b];
     instr->bucket = b;
-    instr->at.x[0] = k->squares;
+    if (k->how->clips) instr->at.x[0] = k->squares;
     if (bucket->strip_bytes > 0) {
         instr->at.w[0] = bucket->weight_strip;
         instr->at.dw[0] = bucket->gradient_strip;
@@ -244,6 +244,20 @@ static enum ghp_status assign_norm_of_all(struct ghp_buffer_assignment *k, struc
             ghp_norm_share_of(program, &k->how->model->layers[b->layer], k->splits[b->layer], i);
         instr->bytes += (share.end - share.first) * ghp_parameter_bytes(program->element_bytes);
     }
+    if (k->how->scaling != NULL && k->how->scaling->weights) instr->bytes *= 2;
+    if (k->how->scaling != NULL && k->how->scaling->directions) instr->bytes *= 2; /* and moments */
+    instr->at.y = k->squares;
+    return assign_scratch(k, instr);
+}
+
+/* Of a layer: it reads what the layer's pass, right before it, has made. */
+static enum ghp_status assign_norm(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    const struct ghp_layer *l;
+    if (instr->layer < 0) return assign_norm_of_all(k, instr);
+    l = &k->how->model->layers[instr->layer];
+    for (int p = 0; p < l->n_params && instr->micro == 0; p++)
+        instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
     instr->at.y = k->squares;
     return assign_scratch(k, instr);
 }
@@ -318,7 +332,7 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
         instr->at.scratch = k->receive;
         return GHP_OK;
     case GHP_INSTR_UPDATE: return assign_update(k, instr);
-    case GHP_INSTR_NORM: return assign_norm_of_all(k, instr);
+    case GHP_INSTR_NORM: return assign_norm(k, instr);
     case GHP_INSTR_NORM_REDUCE: instr->at.y = k->squares; return assign_scratch(k, instr);
     case GHP_INSTR_SEND:
     case GHP_INSTR_RECEIVE: return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);

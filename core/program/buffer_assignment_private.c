@@ -385,6 +385,17 @@ static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
     return block;
 }
 
+static enum ghp_status make_squares(struct ghp_buffer_assignment *k)
+{
+    bool by_tensor = ghp_lr_scaling_takes_norms(k->how->scaling);
+    int64_t n = ghp_norm_sums(k->how->model, k->how->scaling) + by_tensor;
+
+    if (!k->how->clips && !by_tensor) return GHP_OK;
+    return demand_persistent(
+        k, &k->squares, ghp_describe_bytes(GHP_BUFFER_SQUARES, -1, n * (int64_t)sizeof(double)),
+        -1);
+}
+
 static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
 {
     int64_t receive = 0;
@@ -402,10 +413,7 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
         k, &k->metrics,
         ghp_describe_bytes(GHP_BUFFER_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)),
         -1));
-    if (k->how->clips && !k->how->forward_only)
-        GHP_TRY(demand_persistent(
-            k, &k->squares, ghp_describe_bytes(GHP_BUFFER_SQUARES, -1, (int64_t)sizeof(double)),
-            -1));
+    if (!k->how->forward_only) GHP_TRY(make_squares(k));
     if (k->how->prefetch && !k->how->forward_only && ghp_buffer_assignment_owns(k, 0)) {
         struct ghp_layout layout = ghp_split_layouts(k->splits[0]).y;
         GHP_TRY(demand_persistent(

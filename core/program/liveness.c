@@ -141,6 +141,10 @@ void ghp_instr_touches(const struct ghp_lowering *how, const struct ghp_program 
         return;
     case GHP_INSTR_RESHARD: put_reshard(how, program, index, touches); return;
     case GHP_INSTR_ACCUMULATE: put_accumulate(how, instr, touches); return;
+    case GHP_INSTR_NORM:
+        if (instr->layer >= 0 && instr->micro > 0)
+            put_summands(how, instr->layer, OPERAND(dw), false, touches);
+        return;
     case GHP_INSTR_SEND: put_send(how, instr, touches); return;
     case GHP_INSTR_RECEIVE: put_receive(how, instr, touches); return;
     default: return; /* nothing but what lives always; a WAIT touches what it waits for */

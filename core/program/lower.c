@@ -4,7 +4,7 @@
  * Forward, per layer: in-edge reshards, then UPDATE (of the previous step, or a wait for it), then the layer, then
  * sends to later stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that
  * became ready, data gradient, then in-edge reshards and sends to earlier stages. What updates and reduces, and how, is
- * the synchroniser's (program/sync.h). Where gradients are clipped a step ends with their norm. Receives of a schedule
+ * the synchroniser's (program/sync.h). Where gradients are clipped, or rates follow norms, a step ends with these. Receives of a schedule
  * step are posted at the start of the schedule step before, sends waited for at the end of a later schedule step. */
 #include "core/program/lower_private.h"
 
@@ -133,12 +133,17 @@ static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_spli
     return GHP_OK;
 }
 
-/* The norm of all gradients, when they are reduced: all workers of all stages get the same. */
+static bool takes_norms(const struct ghp_lowering *how)
+{
+    return how->clips || ghp_lr_scaling_takes_norms(how->scaling);
+}
+
+/* The norm of all gradients, or of each tensor's, when they are reduced: all workers of all stages get the same. */
 static enum ghp_status emit_norm(const struct ghp_emitter *e)
 {
     int last = e->program->n_instrs - 1, point = e->program->n_points - 1;
     struct ghp_instr *instr;
-    if (!e->how->clips || e->how->forward_only) return GHP_OK;
+    if (!takes_norms(e->how) || e->how->forward_only) return GHP_OK;
     while (last >= 0 && !ghp_instr_reduces(&e->program->instrs[last]))
         last--;
     if (last >= 0) { /* reductions are done in their order */
@@ -151,7 +156,7 @@ static enum ghp_status emit_norm(const struct ghp_emitter *e)
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->comm = GHP_COMM_ALL_REDUCE;
     instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
-    instr->bytes = (int64_t)sizeof(double);
+    instr->bytes = ghp_norm_sums(e->how->model, e->how->scaling) * (int64_t)sizeof(double);
     return GHP_OK;
 }
 
@@ -286,6 +291,7 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
     if (status == GHP_OK)
         status = ghp_sync_check(
             how->sync, &(struct ghp_sync_place){how->model, splits, how->staging, how->clips});
+    if (status == GHP_OK) status = ghp_lower_check_scaling(how, splits);
     if (status != GHP_OK) return status;
     e = ghp_emitter_of(how, rank, program);
     e.splits = splits;

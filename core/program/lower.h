@@ -6,6 +6,7 @@
 #ifndef GHP_CORE_PROGRAM_LOWER_H
 #define GHP_CORE_PROGRAM_LOWER_H
 
+#include "core/optimizer/lr_scaling.h"
 #include "core/program/memory_format.h"
 #include "core/program/sync.h"
 
@@ -35,6 +36,7 @@ struct ghp_lowering {
     struct ghp_sync sync;                  /* zeroed: all-reduce */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     bool clips;                            /* updates wait for all gradients, and for their norm */
+    const struct ghp_lr_scaling *scaling;  /* NULL: none */
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the
      * program */
     const bool *nchw16c;
@@ -47,6 +49,13 @@ struct ghp_lowering {
  * Local. Tested tests/core/program/test_lower.c */
 enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split *splits, int rank,
                           struct ghp_program *program);
+
+/* Whether the learning rates' scaling can be had; splits NULL: not yet known.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT naming the layer or the part of the plan, and what would do
+ * Local. Tested tests/core/program/test_lr_scaling.c */
+enum ghp_status ghp_lower_check_scaling(const struct ghp_lowering *how,
+                                        const struct ghp_split *splits);
 
 /* The program of a server: what it does in one step of a worker, or of all workers where it waits for all. Its list is
  * in the order in which gradients come in the steady state; a bucket's UPDATE waits for its PUSH, its PULL for that.

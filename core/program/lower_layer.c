@@ -256,6 +256,7 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
     if (statistics && !own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_WEIGHT)) {
         GHP_TRY(emit_compute(e, layer, split, GHP_PASS_BACKWARD_WEIGHT));
+        GHP_TRY(ghp_emit_batch_norms(e, layer, &local));
         GHP_TRY(emit_sum(e, layer, &local));
         if (sync->emit_ready != NULL) GHP_TRY(sync->emit_ready(e, layer, split));
     }

@@ -151,6 +151,9 @@ enum ghp_status ghp_emit_layer_update(const struct ghp_emitter *e, int layer,
 enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split);
 /* Those of parameters whose owner is in an earlier stage, which makes its own gradients last: at the end of the step. */
 enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e);
+/* The norms of the gradients that a layer has just made of a micro-batch, before they are added to any. */
+enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,
+                                     const struct ghp_local *local);
 /* The labels alone, in a last stage that does not load the samples. */
 enum ghp_status ghp_emit_labels(const struct ghp_emitter *e);
 

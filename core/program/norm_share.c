@@ -1,4 +1,4 @@
-/* core/program/norm_share.c - who squares which elements for the norm of all gradients. */
+/* core/program/norm_share.c - who squares which elements for norms of gradients, and where the sums lie. */
 #include "core/program/program.h"
 
 #include "core/model/precision.h"
@@ -44,4 +44,18 @@ struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program,
                                    .end = holder + 1 == holders
                                               ? b->elements
                                               : b->elements * (holder + 1) / holders / 16 * 16};
+}
+
+int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_lr_scaling *scaling)
+{
+    return ghp_lr_scaling_takes_norms(scaling) ? 2 * ghp_norm_place(model, model->n_layers, 0) : 1;
+}
+
+int ghp_norm_place(const struct ghp_model *model, int layer, int slot)
+{
+    int place = slot;
+
+    for (int i = 0; i < layer; i++)
+        place += model->layers[i].n_params;
+    return place;
 }

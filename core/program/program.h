@@ -19,6 +19,7 @@
 #ifndef GHP_CORE_PROGRAM_PROGRAM_H
 #define GHP_CORE_PROGRAM_PROGRAM_H
 
+#include "core/optimizer/lr_scaling.h"
 #include "core/optimizer/optimizer.h"
 #include "core/sharding/local.h"
 #include "core/sharding/transfer.h"
@@ -37,10 +38,11 @@
     X(RECEIVE, "receive") /* the same from them, transfer stream */                                \
     X(WAIT, "wait")       /* until a send, receive or gather of this step is done */               \
     X(REDUCE_SCATTER, "reduce_scatter") /* one bucket of gradients into each holder's strip */     \
-    X(ALL_GATHER, "all_gather")   /* a bucket of weights from its strips, communication stream */  \
-    X(AVERAGE, "average")         /* a bucket of weights becomes its mean, communication stream */ \
-    X(NORM, "norm")               /* sum of the squares of this worker's share of all gradients */ \
-    X(NORM_REDUCE, "norm_reduce") /* that sum over all workers of all stages, blocking */          \
+    X(ALL_GATHER, "all_gather") /* a bucket of weights from its strips, communication stream */    \
+    X(AVERAGE, "average")       /* a bucket of weights becomes its mean, communication stream */   \
+    X(NORM, "norm")             /* sums of squares of this worker's share of all gradients; of a \
+                                     layer: of those that it has just made */ \
+    X(NORM_REDUCE, "norm_reduce") /* these sums over all workers of all stages, blocking */        \
     X(PUSH,                                                                                        \
       "push") /* a bucket of gradients to the servers; of a server: its cut of all workers' */     \
     X(PULL, "pull") /* a bucket of weights from the servers; of a server: its cut to all workers */
@@ -66,10 +68,10 @@ enum ghp_buffer_kind {
     GHP_BUFFER_STATE,         /* running statistics */
     GHP_BUFFER_STATS_DELTA, /* by what a step's ghost batches move them, inside a bucket's buffer */
     GHP_BUFFER_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
-    GHP_BUFFER_STATS,         /* doubles: batch_norm sums, a loss's rows, which STAT_REDUCE sums */
-    GHP_BUFFER_LABELS,        /* int32, one a sample or position */
-    GHP_BUFFER_METRICS,       /* GHP_METRIC_COUNT doubles */
-    GHP_BUFFER_SQUARES,       /* a double: sum of the squares of all gradients of the step */
+    GHP_BUFFER_STATS,   /* doubles: batch_norm sums, a loss's rows, which STAT_REDUCE sums */
+    GHP_BUFFER_LABELS,  /* int32, one a sample or position */
+    GHP_BUFFER_METRICS, /* GHP_METRIC_COUNT doubles */
+    GHP_BUFFER_SQUARES, /* doubles: sums of squares of the step's gradients, as ghp_norm_sums says */
     GHP_BUFFER_SCRATCH,       /* of one instruction */
     GHP_BUFFER_BUCKET,        /* contiguous gradients that are reduced together */
     GHP_BUFFER_WEIGHT_BUCKET, /* contiguous weights, which lie as their gradients do in theirs */
@@ -166,7 +168,7 @@ struct ghp_instr {
     /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
      * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
      * LOAD: at.y, at.labels, from what was prefetched into at.scratch;
-     * NORM, NORM_REDUCE: at.y, which an UPDATE reads as at.x[0];
+     * NORM, NORM_REDUCE: at.y, which an UPDATE that clips reads as at.x[0]; NORM of a layer: at.dw;
      * ALL_REDUCE, AVERAGE: at.y; REDUCE_SCATTER, ALL_GATHER: at.x[0] -> at.y, one of which is a strip of the other;
      * PUSH: at.x[0], of a server at.y; PULL: at.y, of a server at.x[0] */
     struct ghp_operands at;
@@ -257,6 +259,13 @@ struct ghp_norm_share {
 struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program,
                                         const struct ghp_layer *layer, struct ghp_split split,
                                         int buffer);
+
+/* The doubles that a NORM_REDUCE sums: one of all gradients or, where rates follow norms, of each parameter of the model
+ * in its order of layers and slots that of its gradients, then the other norm (core/optimizer/lr_scaling.h). The buffer
+ * has one more then: the sum of the gradients' squares. */
+int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_lr_scaling *scaling);
+/* A parameter's place in that order. */
+int ghp_norm_place(const struct ghp_model *model, int layer, int slot);
 
 /* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */
 int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);

@@ -79,6 +79,8 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     int64_t elements;
     /* sum of the squares of all gradients, where the tensors lie: they are scaled down to given.clip_norm; NULL: not */
     const double *squares;
+    bool scales; /* on a processor: gradients are multiplied by `scale`; no squares then */
+    double scale;
     bool decays; /* false: without weight decay */
     struct ghp_hyperparameters given;
     const struct ghp_step_hyperparameters

@@ -32,7 +32,8 @@ struct ghp_update_kernel {
     void (*run_double)(const struct ghp_update *update, struct ghp_range at);
 };
 
-/* What an update on a processor multiplies its gradients by: at most 1, to bring their norm down to what is given. */
+/* What an update on a processor multiplies its gradients by: what it says or, at most 1, what brings their norm down to
+ * what is given. */
 double ghp_update_scale(const struct ghp_update *update);
 
 /* The row of an update's optimizer among these tables.

@@ -18,7 +18,7 @@ double ghp_update_scale(const struct ghp_update *update)
     static const double little = 1e-6; /* beside a norm of 0 */
     double scale;
 
-    if (update->squares == NULL) return 1;
+    if (update->squares == NULL) return update->scales ? update->scale : 1;
     scale = update->given.clip_norm / (sqrt(*update->squares) + little);
     return scale < 1 ? scale : 1;
 }

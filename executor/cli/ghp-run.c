@@ -175,16 +175,18 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.schedule,
      .choices = ghp_lr_schedule_names,
-     .help =
-         "constant; step (a tenth at half, a hundredth at three quarters); cosine, linear: down "
-         "to --lr-min; wsd: stable, then linear over the last --decay-steps"},
+     .help = "constant; step (a tenth at half, a hundredth at three quarters); cosine, linear, "
+             "quadratic, exponential: down to --lr-min (exponential: to a hundredth unless given); "
+             "wsd: "
+             "stable, then linear over the last --decay-steps; inverse: by the steps so far; "
+             "inverse-epoch: by the epochs"},
     {.name = "lr-min",
      .kind = GHP_OPT_REAL,
      .target = &chosen.least_rate,
      .argument = "X",
      .min = 0,
      .max = 1e6,
-     .help = "learning rate at the end of cosine, linear and wsd"},
+     .help = "learning rate at the end of cosine, linear, quadratic, exponential and wsd"},
     {.name = "decay-steps",
      .kind = GHP_OPT_INT,
      .target = &chosen.decay_steps,

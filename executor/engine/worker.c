@@ -1,6 +1,6 @@
 /* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker_memory.c allocates,
  * worker_step.c runs steps, worker_instr.c their instructions, worker_concurrent.c those of the other streams,
- * worker_update.c updates. */
+ * worker_update.c updates and norms. */
 #include "executor/engine/worker_private.h"
 
 #include "executor/engine/kernel_formats.h"
@@ -19,6 +19,7 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .sync = w->work.sync,
                                .optimizer = w->work.optimizer,
                                .clips = w->work.clips && w->work.lender == NULL,
+                               .scaling = w->work.scaling,
                                .staging = w->work.staging,
                                .nchw16c = w->work.nchw16c,
                                .formats = ghp_kernels_formats(&w->kernels),
@@ -46,12 +47,14 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     /* a strip is updated parameter by parameter */
     w->updates =
         ghp_alloc((n + (size_t)w->work.model->n_layers) * GHP_MAX_PARAMS, sizeof(*w->updates));
+    w->update_of =
+        ghp_alloc((n + (size_t)w->work.model->n_layers) * GHP_MAX_PARAMS, sizeof(*w->update_of));
     w->squares = ghp_alloc((size_t)w->work.model->n_layers * GHP_MAX_PARAMS, sizeof(*w->squares));
     w->messages = ghp_alloc(n, sizeof(*w->messages));
     w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
     w->address = ghp_alloc(n_buffers, sizeof(*w->address));
-    if (w->prepared == NULL || w->updates == NULL || w->squares == NULL || w->messages == NULL ||
-        w->message_instr == NULL || w->address == NULL)
+    if (w->prepared == NULL || w->updates == NULL || w->update_of == NULL || w->squares == NULL ||
+        w->messages == NULL || w->message_instr == NULL || w->address == NULL)
         return GHP_NO_MEMORY();
     for (int i = 0; i < w->program.n_instrs; i++)
         w->prepared[i] = (struct ghp_prepared_instr){.message = -1};
@@ -213,6 +216,7 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struc
     w->collected = GHP_BUFFER_KIND_COUNT;
     w->arena.point = -1;
     ghp_kernels_init(&w->kernels, exec->backend_ops, exec->backend, work->profile);
+    GHP_TRY_GOTO(status, ghp_worker_open_rates(w), fail);
     GHP_TRY_GOTO(status, lower(w), fail);
     if (work->lender == NULL)
         GHP_TRY_GOTO(
@@ -253,7 +257,9 @@ void ghp_worker_close(struct ghp_worker *w)
     free(w->message_instr);
     free(w->address);
     free(w->updates);
+    free(w->update_of);
     free(w->squares);
+    ghp_lr_scaling_close(&w->rates);
     free(w->prepared);
     ghp_program_release(&w->program);
     ghp_kernels_release(&w->kernels);

@@ -34,8 +34,9 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     int64_t bucket_bytes;
     struct ghp_sync sync;                  /* zeroed: all-reduce */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
-    bool clips;    /* updates scale gradients down to the hyperparameters' clip_norm */
-    uint64_t seed; /* of dropout masks */
+    bool clips; /* updates scale gradients down to the hyperparameters' clip_norm */
+    const struct ghp_lr_scaling *scaling; /* of learning rates; NULL: none */
+    uint64_t seed;                        /* of dropout masks */
     enum ghp_fault fault;
     int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
@@ -162,6 +163,9 @@ enum ghp_status ghp_worker_return_mean(struct ghp_worker *worker);
 
 /* Whether a layer's weights, their gradients and moments lie blocked (executor/state/weight_blocks.h). */
 bool ghp_worker_blocks_weights(const struct ghp_worker *worker, int layer);
+
+/* What learning rates by norms have learnt; NULL: they follow none. A checkpoint writes its values. */
+const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *worker);
 
 /* Gives memory that only lives inside a step back to the system (before an evaluation). Flush first. */
 void ghp_worker_rest(struct ghp_worker *worker);

@@ -227,7 +227,9 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_NORM: return ghp_worker_square(w, i);
     case GHP_INSTR_NORM_REDUCE:
         if (w->prepared[i].comm != NULL) GHP_TRY(ghp_worker_sum(w, i, at->y, instr->bytes));
-        return ghp_in_flight_squares(w->in_flight, w->address[at->y]);
+        return ghp_in_flight_squares(
+            w->in_flight, w->rates.tensors > 0 ? ghp_worker_advance_rates(w, w->address[at->y])
+                                               : w->address[at->y]);
     case GHP_INSTR_METRIC_REDUCE: GHP_TRY(keep_metrics(w)); /* fall through */
     case GHP_INSTR_ALL_REDUCE:
     case GHP_INSTR_REDUCE_SCATTER:

@@ -35,7 +35,9 @@ struct ghp_worker {
     struct ghp_prepared_instr *prepared;     /* of each instruction */
     void **address;                          /* of each buffer */
     struct ghp_update *updates;              /* those that run at once */
+    int *update_of;                          /* of each of these: its gradient's buffer */
     struct ghp_squares *squares;             /* what a NORM squares */
+    struct ghp_lr_scaling_state rates;       /* of learning rates by norms; no tensors: none */
     struct ghp_channel *channel;             /* NULL: no other stages */
     struct ghp_channel *servers;             /* NULL: no servers */
     struct ghp_p2p_message *server_messages; /* one a server */
@@ -85,6 +87,10 @@ void ghp_worker_begin_updates(struct ghp_worker *w);
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of);
 /* A NORM: the sum of the squares of this worker's share of all gradients. */
 enum ghp_status ghp_worker_square(struct ghp_worker *w, int i);
+/* Memory for learning rates by norms. Returns also GHP_ERR_INPUT: on a device. */
+enum ghp_status ghp_worker_open_rates(struct ghp_worker *w);
+/* All workers' sums are there: the step's factors. Returns the place of the sum of all gradients' squares. */
+const double *ghp_worker_advance_rates(struct ghp_worker *w, double *sums);
 /* Buffer `sum` += buffer `more`. */
 enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
                                       struct ghp_buffer_extent extent);

@@ -1,7 +1,16 @@
-/* executor/engine/worker_update.c - weights by gradients: one instruction's updates, or all that are ready at once. */
+/* executor/engine/worker_update.c - weights by gradients: one instruction's updates, or all that are ready at once; and
+ * norms: of all gradients together, or of each tensor's where learning rates follow them (core/optimizer/lr_scaling.h),
+ * with the factors that follow from all workers' sums. These are in host memory alone.
+ *
+ * By lamb the moments move when the norms are taken, for the norm is of the direction that they give; the weights move
+ * with all other updates, by the same direction again. */
 #include "executor/engine/worker_private.h"
 
 #include "core/model/precision.h"
+
+#include <math.h>
+
+/* ---- what an instruction updates ---- */
 
 /* Of what an instruction names as parameter p, by the rates of the step whose gradient it is. */
 static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_instr *instr, int p,
@@ -41,7 +50,7 @@ static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_up
     return part;
 }
 
-/* A strip's updates where some of its parameters decay and others do not: each one's piece of it. What pads the
+/* A strip's updates where its parameters decay, or have rates, of their own: each one's piece of it. What pads the
  * parameters stays zero. Returns their number. */
 static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
                       const struct ghp_update *strip, struct ghp_update *updates)
@@ -55,6 +64,7 @@ static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
         struct ghp_range at = {(b->storage_offset - own->storage_offset) / bytes, 0};
 
         if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT || b->storage != own->storage) continue;
+        w->update_of[updates - w->updates + n] = i;
         at.end = at.first + b->elements;
         if (at.first < 0) at.first = 0;
         if (at.end > strip->elements) at.end = strip->elements;
@@ -65,27 +75,249 @@ static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
     return n;
 }
 
-/* An instruction's updates; returns their number. */
+/* An instruction's updates, into a place in w->updates; returns their number. */
 static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step *of,
                         struct ghp_update *updates)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     bool strip = w->program.buckets[instr->bucket].strip_bytes > 0;
+    bool apart = instr->optimizer->decay_dims > 0 || ghp_lr_scaling_takes_norms(w->work.scaling);
     int n = 0;
 
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
         updates[n] = update_of(w, instr, p, of);
-        if (strip && instr->optimizer->decay_dims > 0) {
+        if (strip && apart) {
             struct ghp_update all = updates[n];
 
             return list_strip(w, instr, &all, updates);
         }
+        w->update_of[updates - w->updates + n] = instr->at.dw[p];
         updates[n].decays = strip || decays(w, instr, instr->layer, p);
         n++;
     }
     return n;
 }
+
+/* ---- rates by norms ---- */
+
+static int batches_of(const struct ghp_worker *w)
+{
+    return w->work.problem.workers * ghp_staging_micro_batches(w->work.staging);
+}
+
+static int64_t parameter_bytes(const struct ghp_worker *w)
+{
+    return ghp_parameter_bytes(w->work.element_bytes);
+}
+
+enum ghp_status ghp_worker_open_rates(struct ghp_worker *w)
+{
+    if (w->work.lender != NULL) w->work.scaling = NULL;
+    if (!ghp_lr_scaling_takes_norms(w->work.scaling)) return GHP_OK;
+    if (ghp_device_is_host(ghp_exec_context_device(&w->exec)))
+        return ghp_lr_scaling_open(ghp_norm_place(w->work.model, w->work.model->n_layers, 0),
+                                   &w->rates);
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "--lr-scaling %s takes norms in host memory, and backend '%s' has gradients on "
+                    "a device; plan with --lr-scaling none or linear, or give --backend onednn",
+                    w->work.scaling->name, w->exec.backend_ops->name);
+}
+
+const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *w)
+{
+    return ghp_lr_scaling_takes_norms(w->work.scaling) ? &w->rates : NULL;
+}
+
+/* lamb */
+
+#define LAMB(number, root)                                                                         \
+    /* Of element i: m' / (sqrt(v') + epsilon) + decay w. */                                       \
+    static number direction_##number(const struct ghp_update *u, int64_t i)                        \
+    {                                                                                              \
+        const struct ghp_hyperparameters *h = &u->given;                                           \
+        number m = ((const number *)u->moment[0])[i] / (number)h->correction1;                     \
+        number v = ((const number *)u->moment[1])[i] / (number)h->correction2;                     \
+        number decay = (number)(u->decays ? h->weight_decay : 0);                                  \
+                                                                                                   \
+        return m / (root(v) + (number)h->epsilon) + decay * ((const number *)u->w)[i];             \
+    }                                                                                              \
+    static void advance_##number(const struct ghp_update *u)                                       \
+    {                                                                                              \
+        number *m = u->moment[0], *v = u->moment[1];                                               \
+        const number *d = u->dw;                                                                   \
+        number beta1 = (number)u->given.beta1, beta2 = (number)u->given.beta2;                     \
+                                                                                                   \
+        for (int64_t i = 0; i < u->elements; i++) {                                                \
+            m[i] = beta1 * m[i] + (1 - beta1) * d[i];                                              \
+            v[i] = beta2 * v[i] + (1 - beta2) * d[i] * d[i];                                       \
+        }                                                                                          \
+    }                                                                                              \
+    static void move_##number(const struct ghp_update *u)                                          \
+    {                                                                                              \
+        number *w = u->w, rate = (number)u->given.learning_rate;                                   \
+                                                                                                   \
+        for (int64_t i = 0; i < u->elements; i++)                                                  \
+            w[i] -= rate * direction_##number(u, i);                                               \
+    }                                                                                              \
+    static void square_##number(const struct ghp_update *u, struct ghp_norm_share at,              \
+                                double *directions, double *weights)                               \
+    {                                                                                              \
+        for (int64_t i = at.first; i < at.end; i++) {                                              \
+            double q = (double)direction_##number(u, i), w = (double)((const number *)u->w)[i];    \
+                                                                                                   \
+            *directions += q * q;                                                                  \
+            *weights += w * w;                                                                     \
+        }                                                                                          \
+    }
+LAMB(float, sqrtf)
+LAMB(double, sqrt)
+
+/* One piece: its moments, and its part of both norms. What lies in a strip is all its own, or another's. */
+static void square_direction(const struct ghp_worker *w, const struct ghp_update *u, int buffer,
+                             double *sums)
+{
+    const struct ghp_buffer *b = &w->program.buffers[buffer];
+    struct ghp_norm_share at = ghp_norm_share_of(&w->program, &w->work.model->layers[b->layer],
+                                                 w->work.splits[b->layer], buffer);
+    int place = ghp_norm_place(w->work.model, b->layer, b->slot);
+    double *directions = &sums[place], *weights = &sums[place + w->rates.tensors];
+
+    if (u->elements < b->elements)
+        at = (struct ghp_norm_share){.end = at.first < at.end ? u->elements : 0};
+    if (parameter_bytes(w) == 8) {
+        advance_double(u);
+        square_double(u, at, directions, weights);
+    } else {
+        advance_float(u);
+        square_float(u, at, directions, weights);
+    }
+}
+
+static void square_directions(struct ghp_worker *w, double *sums)
+{
+    for (int i = 0; i < w->program.n_instrs; i++) {
+        int n;
+
+        if (ghp_worker_instr(w, i)->kind != GHP_INSTR_UPDATE) continue;
+        n = list_updates(w, i, &w->step, w->updates);
+        for (int p = 0; p < n; p++)
+            square_direction(w, &w->updates[p], w->update_of[p], sums);
+    }
+}
+
+/* Adds the squares of some elements at an address. */
+static enum ghp_status add_squares(struct ghp_worker *w, const struct ghp_instr *instr,
+                                   struct ghp_squares of, double *sum)
+{
+    double more = 0;
+
+    GHP_TRY(w->exec.backend_ops->square(
+        w->exec.backend, &(struct ghp_square_sum){&of, 1, w->address[instr->at.scratch], &more}));
+    *sum += more;
+    return GHP_OK;
+}
+
+/* Gradients are shares of the mean: a worker batch's own is n times as long. */
+static enum ghp_status square_batch(struct ghp_worker *w, const struct ghp_instr *instr,
+                                    double *sums)
+{
+    double n = batches_of(w);
+
+    for (int p = 0; p < GHP_MAX_PARAMS; p++) {
+        double sum = 0, *to;
+
+        if (instr->at.dw[p] < 0) continue;
+        GHP_TRY(add_squares(w, instr,
+                            (struct ghp_squares){w->address[instr->at.dw[p]],
+                                                 ghp_worker_parameters(w, instr->at.dw[p])},
+                            &sum));
+        to = &sums[w->rates.tensors + ghp_norm_place(w->work.model, instr->layer, p)];
+        *to = (instr->micro == 0 ? 0 : *to) + n * n * sum;
+    }
+    return GHP_OK;
+}
+
+/* This worker's share of each gradient and, where that is asked for, of the weights. */
+static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_instr *instr,
+                                     double *sums)
+{
+    int64_t bytes = parameter_bytes(w);
+
+    for (int b = 0; b < w->program.n_buffers; b++) {
+        const struct ghp_buffer *buffer = &w->program.buffers[b];
+        int place = ghp_norm_place(w->work.model, buffer->layer, buffer->slot);
+        struct ghp_norm_share at;
+        struct ghp_squares of;
+
+        if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
+        at = ghp_norm_share_of(&w->program, &w->work.model->layers[buffer->layer],
+                               w->work.splits[buffer->layer], b);
+        if (at.first >= at.end) continue;
+        of = (struct ghp_squares){(char *)w->address[b] + at.first * bytes,
+                                  {at.end - at.first, (int)bytes}};
+        GHP_TRY(add_squares(w, instr, of, &sums[place]));
+        if (!w->work.scaling->weights) continue;
+        of.of = (char *)ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, buffer->layer, buffer->slot, NULL) +
+                at.first * bytes;
+        GHP_TRY(add_squares(w, instr, of, &sums[place + w->rates.tensors]));
+    }
+    return GHP_OK;
+}
+
+/* Where rates follow norms: the sums of squares of each tensor, or of a worker batch's. */
+static enum ghp_status square_tensors(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+    double *sums = w->address[instr->at.y];
+    int zeroed = w->work.scaling->weights ? 2 * w->rates.tensors : w->rates.tensors;
+
+    if (instr->layer >= 0) return square_batch(w, instr, sums);
+    for (int j = 0; j < zeroed; j++)
+        sums[j] = 0;
+    if (!w->work.scaling->directions) return square_shares(w, instr, sums);
+    square_directions(w, sums);
+    return GHP_OK;
+}
+
+const double *ghp_worker_advance_rates(struct ghp_worker *w, double *sums)
+{
+    int tensors = w->rates.tensors;
+    double *all = &sums[2 * (int64_t)tensors];
+
+    ghp_lr_scaling_advance(w->work.scaling, &w->rates, batches_of(w), &w->step.hyperparameters,
+                           &(struct ghp_lr_scaling_norms){sums, sums + tensors});
+    *all = 0;
+    for (int j = 0; j < tensors && !w->work.scaling->directions; j++)
+        *all += sums[j];
+    return all;
+}
+
+/* An update of what has its gradient in `buffer`, by its factor. */
+static void scale_update(const struct ghp_worker *w, int buffer, struct ghp_update *update)
+{
+    const struct ghp_buffer *b = &w->program.buffers[buffer];
+    struct ghp_hyperparameters *h = &update->given;
+    bool by_sgd = w->work.scaling->weights && !w->work.scaling->directions;
+
+    h->learning_rate *= w->rates.factors[ghp_norm_place(w->work.model, b->layer, b->slot)];
+    if (!by_sgd) return;
+    update->scales = true; /* the rate is in what the momentum sums up */
+    update->scale = h->learning_rate;
+    h->weight_decay *= h->learning_rate;
+    h->learning_rate = 1;
+}
+
+/* lamb's, when its moments have moved. */
+static void move_weights(const struct ghp_worker *w, const struct ghp_update *update)
+{
+    if (parameter_bytes(w) == 8)
+        move_double(update);
+    else
+        move_float(update);
+}
+
+/* ---- updates ---- */
 
 enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
                                       struct ghp_buffer_extent extent)
@@ -139,6 +371,7 @@ enum ghp_status ghp_worker_square(struct ghp_worker *w, int i)
     int64_t bytes = ghp_parameter_bytes(w->work.element_bytes);
     int n = 0;
 
+    if (w->rates.tensors > 0) return square_tensors(w, i);
     for (int b = 0; b < w->program.n_buffers; b++) {
         const struct ghp_buffer *buffer = &w->program.buffers[b];
         struct ghp_norm_share share;
@@ -168,7 +401,12 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
     if (w->work.fault == GHP_FAULT_SKIP_UPDATE && i == w->dropped) return GHP_OK;
     if (w->exec.backend_ops->update_all != NULL) return update_together(w, i, of);
     n = list_updates(w, i, of, w->updates);
-    for (int p = 0; p < n; p++)
-        GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));
+    for (int p = 0; p < n; p++) {
+        if (w->rates.tensors > 0) scale_update(w, w->update_of[p], &w->updates[p]);
+        if (w->rates.tensors > 0 && w->work.scaling->directions)
+            move_weights(w, &w->updates[p]);
+        else
+            GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));
+    }
     return add_stats_deltas(w, i);
 }

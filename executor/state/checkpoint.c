@@ -27,6 +27,7 @@ void ghp_checkpoint_contents_release(struct ghp_checkpoint_contents *c)
         free((char *)(uintptr_t)c->tensors[i].name);
     free(c->tensors);
     free(c->entries);
+    free(c->rates);
     ghp_tensors_release(&c->list);
 }
 
@@ -80,6 +81,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
     c->entries = ghp_alloc(most, sizeof(*c->entries));
     c->tensors = ghp_alloc(most, sizeof(*c->tensors));
     if (c->entries == NULL || c->tensors == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(ghp_checkpoint_rates_text(worker, &c->rates));
     for (int i = 0; i < c->list.n; i++) {
         const struct ghp_tensor *t = &c->list.items[i];
 
@@ -132,7 +134,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     const uint64_t numbers[GHP_CHECKPOINT_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
                                                       (uint64_t)checkpoint.global_batch,
                                                       (uint64_t)checkpoint.samples};
-    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 2] = {
+    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 3] = {
         {"format", format},
         {"model", ghp_worker_work(worker)->model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
@@ -156,6 +158,8 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     metadata[3 + GHP_CHECKPOINT_NUMBERS] = (struct ghp_metadatum){ghp_checkpoint_sync_key, sync};
     metadata[4 + GHP_CHECKPOINT_NUMBERS] =
         (struct ghp_metadatum){ghp_checkpoint_workers_key, workers};
+    if (c->rates != NULL)
+        metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_rates_key, c->rates};
     ghp_checkpoint_path(folder, GHP_CHECKPOINT_NEWEST, path);
     return ghp_safetensors_begin(path, &list, writer);
 }

@@ -38,6 +38,7 @@ struct ghp_checkpoint_contents { /* all entries, in file order; owned */
     int64_t bytes;                  /* of all values */
     int element_bytes;
     int replicas; /* whose weights differ; 1: none */
+    char *rates;  /* owned: what learning rates by norms have learnt; NULL: they follow none */
 };
 
 /* Returns GHP_OK; GHP_ERR_NO_MEMORY, and may be released. Local. */
@@ -53,6 +54,15 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
                                           struct ghp_checkpoint checkpoint,
                                           const struct ghp_checkpoint_contents *c,
                                           struct ghp_safetensors_writer **writer);
+
+/* What learning rates by norms have learnt, and back from a file of the same scaling.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (another scaling's); GHP_ERR_FORMAT
+ * Local */
+extern const char ghp_checkpoint_rates_key[];
+enum ghp_status ghp_checkpoint_rates_text(const struct ghp_worker *worker, char **text);
+enum ghp_status ghp_checkpoint_read_rates(const char *path, const struct ghp_safetensors *file,
+                                          struct ghp_worker *worker);
 
 enum ghp_checkpoint_generation { GHP_CHECKPOINT_NEWEST, GHP_CHECKPOINT_PREVIOUS };
 void ghp_checkpoint_path(const char *folder, enum ghp_checkpoint_generation generation,

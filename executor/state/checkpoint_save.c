@@ -243,7 +243,7 @@ static enum ghp_status agree(struct ghp_worker *worker, struct ghp_comm *world,
 static enum ghp_status prepare(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
                                struct ghp_checkpoint checkpoint, struct saving *to)
 {
-    const struct ghp_checkpoint_contents *c = &to->contents;
+    struct ghp_checkpoint_contents *c = &to->contents;
     bool first = ghp_worker_work(worker)->rank == 0;
     struct ghp_checkpoint_image *image;
 
@@ -256,6 +256,9 @@ static enum ghp_status prepare(struct ghp_checkpoint_folder *folder, struct ghp_
     if (image == NULL)
         return ghp_checkpoint_begin_file(folder->path, worker, checkpoint, c, &to->writer);
     image->checkpoint = checkpoint;
+    free(image->contents.rates);
+    image->contents.rates = to->contents.rates; /* of this step */
+    to->contents.rates = NULL;
     to->image = image->values;
     return GHP_OK;
 }

@@ -17,6 +17,11 @@ enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec, const struct
         alone->splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     work.splits = alone->splits;
     work.staging = NULL;
+    if (ghp_lr_scaling_takes_norms(like->scaling) && like->scaling->batches) {
+        alone->batches.micro_batches =
+            like->problem.workers * ghp_staging_micro_batches(like->staging);
+        work.staging = &alone->batches;
+    }
     work.nchw16c = NULL;
     work.sync = (struct ghp_sync){0};
     work.problem.workers = 1;

@@ -7,7 +7,7 @@
 #include "executor/state/init.h"
 
 /* One worker, on this process, with first weights: what `like` does, but by itself and without its fault; where
- * workers' weights differ, of one replica's batch.
+ * workers' weights differ, of one replica's batch. Stays where it is until it is closed.
  *
  * Returns   GHP_OK; the failures of opening a worker and of first weights
  * Local
@@ -15,6 +15,8 @@
 struct ghp_alone {
     struct ghp_worker *worker;
     struct ghp_split *splits; /* the worker's */
+    struct ghp_staging
+        batches; /* the plan's worker batches one by one, where rates follow their norms */
 };
 enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec, const struct ghp_work *like,
                                const struct ghp_init_choice *init, struct ghp_alone *alone);

@@ -4,32 +4,54 @@
 #include <math.h>
 #include <stddef.h>
 
-const char *const ghp_lr_schedule_names[GHP_LR_SCHEDULE_COUNT + 1] = {"constant", "step", "cosine",
-                                                                      "linear",   "wsd",  NULL};
+const char *const ghp_lr_schedule_names[GHP_LR_SCHEDULE_COUNT + 1] = {
+    "constant",  "step",        "cosine",  "linear",        "wsd",
+    "quadratic", "exponential", "inverse", "inverse-epoch", NULL};
+
+/* What an exponential schedule comes down to where nobody says. */
+static const double usual_end = 0.01;
+
+static double decayed(struct ghp_lr_schedule s, double done)
+{
+    static const double pi = 3.14159265358979323846;
+
+    switch (s.kind) {
+    case GHP_LR_SCHEDULE_COSINE: return s.least + (s.base - s.least) * 0.5 * (1 + cos(pi * done));
+    case GHP_LR_SCHEDULE_QUADRATIC: return s.least + (s.base - s.least) * (1 - done) * (1 - done);
+    case GHP_LR_SCHEDULE_EXPONENTIAL:
+        return s.base * pow(s.least > 0 ? s.least / s.base : usual_end, done);
+    default: return s.base - (s.base - s.least) * done;
+    }
+}
 
 double ghp_lr_schedule_rate(struct ghp_lr_schedule s, int64_t step)
 {
-    static const double pi = 3.14159265358979323846;
     int64_t begin = s.kind == GHP_LR_SCHEDULE_WSD ? s.steps - s.decay_steps : s.warmup_steps;
-    double done;
 
     if (step < s.warmup_steps) return s.base * (double)(step + 1) / (double)s.warmup_steps;
-    if (!ghp_lr_schedule_decays(s.kind)) {
-        if (s.kind == GHP_LR_SCHEDULE_CONSTANT) return s.base;
+    switch (s.kind) {
+    case GHP_LR_SCHEDULE_CONSTANT: return s.base;
+    case GHP_LR_SCHEDULE_STEP:
         return 4 * step >= 3 * s.steps ? s.base / 100 : 2 * step >= s.steps ? s.base / 10 : s.base;
+    case GHP_LR_SCHEDULE_INVERSE: return s.base / (double)(step - begin + 1);
+    case GHP_LR_SCHEDULE_INVERSE_EPOCH:
+        return s.base / (double)((step - begin) / (s.epoch_steps > 0 ? s.epoch_steps : 1) + 1);
+    default: break;
     }
-    if (step >= s.steps) return s.least;
+    if (step >= s.steps) return decayed(s, 1);
     if (step < begin) return s.base;
-    done = (double)(step - begin) / (double)(s.steps - begin);
-    if (s.kind == GHP_LR_SCHEDULE_COSINE)
-        return s.least + (s.base - s.least) * 0.5 *
-                             (1 + cos(pi * (double)(step - begin) / (double)(s.steps - begin)));
-    return s.base - (s.base - s.least) * done;
+    return decayed(s, (double)(step - begin) / (double)(s.steps - begin));
 }
 
 bool ghp_lr_schedule_decays(enum ghp_lr_schedule_kind kind)
 {
-    return kind != GHP_LR_SCHEDULE_CONSTANT && kind != GHP_LR_SCHEDULE_STEP;
+    switch (kind) {
+    case GHP_LR_SCHEDULE_CONSTANT:
+    case GHP_LR_SCHEDULE_STEP:
+    case GHP_LR_SCHEDULE_INVERSE:
+    case GHP_LR_SCHEDULE_INVERSE_EPOCH: return false;
+    default: return true;
+    }
 }
 
 enum ghp_status ghp_lr_schedule_check(struct ghp_lr_schedule s)
@@ -44,7 +66,7 @@ enum ghp_status ghp_lr_schedule_check(struct ghp_lr_schedule s)
     if (s.least > 0 && !ghp_lr_schedule_decays(s.kind))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--lr-min is for schedules that decay to it, and '%s' does not; give "
-                        "--lr-schedule cosine, linear or wsd",
+                        "--lr-schedule cosine, linear, quadratic, exponential or wsd",
                         ghp_lr_schedule_names[s.kind]);
     if (s.least > s.base)
         return GHP_FAIL(GHP_ERR_USAGE,

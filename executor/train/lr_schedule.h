@@ -6,6 +6,10 @@
  *     cosine                    least + (base - least) (1 + cos(pi (t - W) / (T - W))) / 2
  *     linear                    base - (base - least) (t - W) / (T - W)
  *     wsd                       base; in the last D steps base - (base - least) (t - (T - D)) / D
+ *     quadratic                 least + (base - least) (1 - (t - W) / (T - W))^2
+ *     exponential               base (least / base)^((t - W) / (T - W)), a hundredth at the end where least is 0
+ *     inverse                   base / (t - W + 1)
+ *     inverse-epoch             base / (i + 1), i the epochs that are over, counted from step W
  *
  * with t from 0, T steps in all, W of them warm-up. wsd: warm-up, stable, decay. */
 #ifndef GHP_EXECUTOR_TRAIN_LR_SCHEDULE_H
@@ -21,6 +25,10 @@ enum ghp_lr_schedule_kind {
     GHP_LR_SCHEDULE_COSINE,
     GHP_LR_SCHEDULE_LINEAR,
     GHP_LR_SCHEDULE_WSD,
+    GHP_LR_SCHEDULE_QUADRATIC,
+    GHP_LR_SCHEDULE_EXPONENTIAL,
+    GHP_LR_SCHEDULE_INVERSE,
+    GHP_LR_SCHEDULE_INVERSE_EPOCH,
     GHP_LR_SCHEDULE_COUNT
 };
 
@@ -34,6 +42,7 @@ struct ghp_lr_schedule {
     int64_t steps;        /* T >= 1 */
     int64_t warmup_steps; /* W, 0 .. T */
     int64_t decay_steps;  /* D, 1 .. T - W, of wsd; else 0 */
+    int64_t epoch_steps;  /* of one epoch, of inverse-epoch */
 };
 
 /* Local. Tested tests/executor/train/test_lr_schedule.c */

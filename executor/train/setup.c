@@ -281,16 +281,21 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .augment = (enum ghp_augment)o->augment,
                                        .normalise = o->normalise,
                                        .skip_damaged = o->skip_damaged};
+    double whole;
 
     GHP_TRY(ghp_init_parse(o->init, request.seed, &s->training_config.init));
     GHP_TRY(ghp_data_open(&request, &s->training_config.data));
     GHP_TRY(ghp_order_init(&s->training_config.order,
                            ghp_data_count(s->training_config.data, GHP_DATA_TRAIN),
                            request.global_batch, request.seed));
+    s->training_config.batches =
+        plan->problem.workers * ghp_staging_micro_batches(ghp_staging_or_none(&plan->staging));
+    whole = ghp_lr_scaling_whole(plan->scaling, s->training_config.batches);
     s->training_config.schedule =
         (struct ghp_lr_schedule){.kind = (enum ghp_lr_schedule_kind)o->schedule,
-                                 .base = s->training_config.hyperparameters.learning_rate,
-                                 .least = o->least_rate,
+                                 .base = whole * s->training_config.hyperparameters.learning_rate,
+                                 .least = whole * o->least_rate,
+                                 .epoch_steps = ghp_order_steps(&s->training_config.order),
                                  .warmup_steps = o->warmup_steps,
                                  .decay_steps = o->decay_steps};
     return GHP_OK;
@@ -494,6 +499,7 @@ static void describe_work(const struct ghp_setup *s, struct ghp_session_plan *e)
         .sync = e->plan.sync,
         .optimizer = e->plan.optimizer,
         .clips = e->plan.clip_norm > 0,
+        .scaling = e->plan.scaling,
         .seed = (uint64_t)s->options->seed,
         .fault = (enum ghp_fault)s->options->fault,
         .groups = e->plan.groups,

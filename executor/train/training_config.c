@@ -1,6 +1,9 @@
 /* executor/train/training_config.c - see train/training_config.h. */
 #include "executor/train/training_config.h"
 
+/* Of the steps that one worker would take: what lena's gains rise over. */
+static const double ramp_share = 0.05;
+
 struct ghp_step ghp_training_config_step(struct ghp_training_config *training_config, int64_t step)
 {
     struct ghp_hyperparameters hyperparameters = training_config->hyperparameters;
@@ -8,6 +11,8 @@ struct ghp_step ghp_training_config_step(struct ghp_training_config *training_co
 
     hyperparameters.learning_rate =
         ghp_lr_schedule_rate(training_config->schedule, step < last ? step : last);
+    hyperparameters.ramp =
+        ramp_share * training_config->batches * (double)training_config->schedule.steps;
     if (training_config->optimizer->complete != NULL)
         training_config->optimizer->complete(&hyperparameters, step + 1);
     return (struct ghp_step){.index = (uint64_t)step,

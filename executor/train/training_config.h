@@ -17,6 +17,7 @@ struct ghp_training_config {
     struct ghp_order order; /* owned by whoever initialised it */
     struct ghp_lr_schedule schedule;
     const struct ghp_optimizer *optimizer;
+    int batches; /* worker batches of a global batch, for lena's ramp; 0: it has none */
     struct ghp_hyperparameters hyperparameters; /* the learning rate is the schedule's */
 };
 

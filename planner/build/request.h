@@ -50,6 +50,7 @@ struct ghp_plan_request {
     struct ghp_sync sync; /* zeroed: all-reduce; build/sync_choice.h: the one to choose */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     double clip_norm;                      /* 0: gradients are not clipped */
+    const struct ghp_lr_scaling *scaling;  /* NULL: learning rates are as given */
     double time_limit_s; /* of all that makes the plan; what is begun then is finished */
     double gap;          /* relative; a plan this near to the bound will do; 0: the best */
     bool simplify; /* data parallelism where the best plan is not faster by more than its error */

@@ -29,6 +29,7 @@ static enum ghp_status fill(const bool *nchw16c, struct ghp_setting *s)
     s->how.sync = w->sync;
     s->how.optimizer = w->optimizer;
     s->how.clips = w->clip_norm > 0;
+    s->how.scaling = w->scaling;
     GHP_TRY(set_formats(nchw16c, s));
     s->how.nchw16c = s->nchw16c;
     s->instance = ghp_alloc(1, sizeof *s->instance);

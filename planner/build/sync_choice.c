@@ -167,6 +167,7 @@ static enum ghp_status predict_data(const struct ghp_plan_request *request,
     how.bucket_bytes = usual_bucket_bytes;
     how.optimizer = request->optimizer;
     how.clips = request->clip_norm > 0;
+    how.scaling = request->scaling;
     how.sync = sync;
     status = ghp_plan_predict(&how, splits, request->profile, predicted);
     free(splits);

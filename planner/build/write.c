@@ -24,6 +24,7 @@ static enum ghp_status write_request(const struct ghp_setting *s, struct ghp_pla
     plan->sync = w->sync;
     plan->optimizer = w->optimizer;
     plan->clip_norm = w->clip_norm;
+    plan->scaling = w->scaling;
     plan->memory_limit_bytes = w->memory_bytes;
     plan->model_hash = plan->model.hash;
     plan->profile_hash = w->profile->hash;

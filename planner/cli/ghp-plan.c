@@ -285,6 +285,7 @@ static struct ghp_plan_request read_request(const char *model_path)
         .pipeline_mode = (enum ghp_pipeline_mode)ghp_plan_chosen.pipeline,
         .optimizer = ghp_optimizer_at(ghp_plan_chosen.optimizer),
         .clip_norm = ghp_plan_chosen.clip_norm,
+        .scaling = ghp_lr_scaling_at(ghp_plan_chosen.scaling),
         .recompute = ghp_plan_chosen.sweep != NULL
                          ? GHP_RECOMPUTE_MODE_NEVER
                          : (enum ghp_recompute_mode)ghp_plan_chosen.recompute,

@@ -154,6 +154,15 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .max = GHP_CLIP_NORM_MOST,
      .help = "scale all gradients down to this norm, where theirs together is larger; updates then "
              "wait for all of them"},
+    {.name = "lr-scaling",
+     .kind = GHP_OPT_CHOICE,
+     .target = &ghp_plan_chosen.scaling,
+     .choices = ghp_lr_scaling_names,
+     .help = "how learning rates follow the batch: linear: times its n worker batches (workers "
+             "times micro-batches); of sgd, lars: of each tensor by its norm and its gradient's, "
+             "adascale: times 1 to n, by how far the worker batches' gradients are apart, lena: "
+             "the same of each tensor, with a warm-up of its own; of adamw, lamb: of each tensor "
+             "by its norm; all but linear wait for all gradients"},
     {.name = "crossovers",
      .kind = GHP_OPT_FLAG,
      .target = &ghp_plan_chosen.crossovers,

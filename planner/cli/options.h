@@ -11,7 +11,8 @@ struct ghp_plan_options {
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, max_stages, max_micro_batches;
     int64_t servers; /* 0: not given */
-    int strategy, precision, solver, pipeline, schedule, load_balance, recompute, optimizer;
+    int strategy, precision, solver, pipeline, schedule, load_balance, recompute, optimizer,
+        scaling;
     double time_limit_s, gap, clip_norm, strict;
     bool no_simplify, no_break_even, crossovers, json, analytic;
     struct ghp_opt_list overrides;

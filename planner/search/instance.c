@@ -118,7 +118,9 @@ static void place_routes(struct ghp_instance *in)
 /* Whether the layer may be split over so many; where each worker has all weights it is not split at all. */
 static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_sizes)
 {
-    if (tp_size > 1 && ghp_sync_wants_data(in->how->sync)) return false;
+    if (tp_size > 1 && (ghp_sync_wants_data(in->how->sync) ||
+                        (in->how->scaling != NULL && in->how->scaling->batches)))
+        return false;
     if (in->how->staging == NULL) return tp_sizes % tp_size == 0;
     return ghp_stage_takes_tp_size(in->how->staging, in->stage[v], in->how->problem, tp_size) &&
            (in->n_stages > 1 || tp_sizes % tp_size == 0);

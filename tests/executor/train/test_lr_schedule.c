@@ -32,6 +32,32 @@ static void check_refusals(struct ghp_lr_schedule good)
     refuse(s, "longer than the training");
 }
 
+static void check_others(void)
+{
+    struct ghp_lr_schedule s = {.kind = GHP_LR_SCHEDULE_QUADRATIC,
+                                .base = 0.4,
+                                .steps = 100,
+                                .warmup_steps = 20,
+                                .epoch_steps = 10};
+
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 20), 0.4, 1e-15);
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 60), 0.1, 1e-15);
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 100), 0, 1e-15);
+    s.kind = GHP_LR_SCHEDULE_EXPONENTIAL;
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 60), 0.04, 1e-15);
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 100), 0.004, 1e-15);
+    s.least = 0.1;
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 60), 0.2, 1e-15);
+    s.kind = GHP_LR_SCHEDULE_INVERSE;
+    refuse(s, "--lr-min is for schedules that decay");
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 20), 0.4, 1e-15);
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 23), 0.1, 1e-15);
+    s.kind = GHP_LR_SCHEDULE_INVERSE_EPOCH;
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 29), 0.4, 1e-15);
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 30), 0.2, 1e-15);
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 59), 0.1, 1e-15);
+}
+
 CHECK_TEST(lr_schedule)
 {
     struct ghp_lr_schedule s = {
@@ -68,6 +94,7 @@ CHECK_TEST(lr_schedule)
     CHECK_NEAR(ghp_lr_schedule_rate(s, 85), 0.325, 1e-15);
     CHECK_NEAR(ghp_lr_schedule_rate(s, 100), 0.1, 1e-15);
     check_refusals(s);
+    check_others();
     CHECK_TEXT(ghp_lr_schedule_names[GHP_LR_SCHEDULE_COSINE], "cosine");
     CHECK_TEXT(ghp_lr_schedule_names[GHP_LR_SCHEDULE_WSD], "wsd");
     return check_end();

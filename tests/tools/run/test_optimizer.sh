@@ -72,6 +72,33 @@ run 2 clipped.json --steps 6 --metrics rates.jsonl --lr 0.004 --lr-min 0.001 --l
 plan 2 parts.json --force '*=data' --micro-batches 3 --optimizer adamw --clip-norm 0.5 || fail "micro-batches: $(cat err)"
 run 2 parts.json --verify 3 --precision double || fail "micro-batches: --verify exits $?: $(tail -1 err)"
 
+# ---- learning rates that follow the batch ----
+for scaling in linear lars lamb adascale lena; do
+    of=sgd
+    [ $scaling = lamb ] && of=adamw
+    plan 2 $scaling.json --lr-scaling $scaling --optimizer $of || fail "$scaling: planning: $(cat err)"
+    says out "learning rates by $scaling"
+    "$GHP_BIN/ghp-inspect" $scaling.json --verify >out 2>err || fail "$scaling: ghp-inspect --verify: $(cat err)"
+    run 2 $scaling.json --verify 3 --precision double || fail "$scaling: --verify exits $?: $(tail -1 err)"
+    run 2 $scaling.json --steps 3 --json || fail "$scaling exits $?: $(tail -1 err)"
+    [ "$(value peak_bytes)" = "$(value allocated_bytes)" ] || fail "$scaling: predicted and allocated bytes differ"
+done
+run 2 linear.json --steps 2 --metrics rates.jsonl --lr 0.004 || fail "linear exits $?: $(tail -1 err)"
+says rates.jsonl '"learning_rate":0.008'
+options=(--precision double --numerics exact --json --lr 0.01 --lr-schedule exponential)
+run 2 lena.json --steps 6 "${options[@]}" || fail "lena: the whole run"
+whole=$(value final_loss)
+run 2 lena.json --steps 6 "${options[@]}" --checkpoint gains --checkpoint-every 3 ||
+    fail "lena: with checkpoints: $(tail -1 err)"
+mv gains/checkpoint.previous.safetensors gains/checkpoint.safetensors
+run 2 lena.json --steps 6 "${options[@]}" --checkpoint gains --resume || fail "lena: second part: $(tail -1 err)"
+[ "$(value final_loss)" = "$whole" ] || fail "lena: resumed loss $(value final_loss), uninterrupted $whole"
+refused 1 "by --lr-scaling lena" run 2 sgd.json --steps 9 --checkpoint gains --resume
+refused 1 "defined for the optimizer adamw" plan 2 none.json --lr-scaling lamb
+refused 2 "lr-scaling" plan 2 none.json --lr-scaling lenna
+refused 1 "clip-norm" plan 2 none.json --lr-scaling lars --clip-norm 1
+refused 1 "no worker has the sum" plan 2 none.json --lr-scaling lena --sync local:4
+
 # ---- refusals ----
 refused 2 "plan with ghp-plan --clip-norm 0.5" run 2 adamw.json --steps 1 --clip-norm 0.5
 refused 2 "clip-norm" plan 2 none.json --clip-norm 0

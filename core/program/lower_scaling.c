@@ -1,0 +1,76 @@
+/* core/program/lower_scaling.c - what learning rates by norms (core/optimizer/lr_scaling.h) need of a program: what
+ * cannot be had, and the norms of a worker batch's gradients, taken before anything is added to them. */
+#include "core/model/precision.h"
+#include "core/program/lower_private.h"
+
+static enum ghp_status check_batches_layer(const struct ghp_lowering *how, int layer,
+                                           const struct ghp_split *split)
+{
+    const struct ghp_layer *l = &how->model->layers[layer];
+    const char *name = how->scaling->name;
+    char text[32];
+
+    if (l->tied > 0 || l->shared)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' shares its weights, and --lr-scaling %s takes norms of each "
+                        "layer's own gradients; use --lr-scaling linear or lars",
+                        l->name, name);
+    if (split != NULL && split->tp_size > 1) {
+        ghp_split_format(*split, text, sizeof text);
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' is split by '%s', and --lr-scaling %s takes norms of each "
+                        "worker's own gradients; split it by data, or use --lr-scaling linear or "
+                        "lars",
+                        l->name, text, name);
+    }
+    if (l->n_params > 0 && how->problem.workers > 1 &&
+        ghp_layer_reduce_tp_size(how, layer, (struct ghp_split){GHP_SPLIT_DATA, 1}) == 0)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "layer '%s' takes statistics of the global batch, so no worker has a "
+                        "gradient of its own samples for --lr-scaling %s; give it ghost_batch or "
+                        "local_stats, or use --lr-scaling linear or lars",
+                        l->name, name);
+    return GHP_OK;
+}
+
+static enum ghp_status check_staging(const struct ghp_lowering *how)
+{
+    const struct ghp_staging *s = how->staging;
+
+    if (s == NULL || (s->n < 2 && s->shares == NULL)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "--lr-scaling %s is for workers that have all layers and equally many samples; "
+                    "leave stages and unequal shares out, or use --lr-scaling linear",
+                    how->scaling->name);
+}
+
+enum ghp_status ghp_lower_check_scaling(const struct ghp_lowering *how,
+                                        const struct ghp_split *splits)
+{
+    GHP_TRY(ghp_lr_scaling_check(how->scaling, how->optimizer, how->clips));
+    if (!ghp_lr_scaling_takes_norms(how->scaling)) return GHP_OK;
+    if (ghp_sync_wants_data(how->sync))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "by '%s' no worker has the sum of all gradients, whose norms --lr-scaling "
+                        "%s takes; use --lr-scaling none or linear, or --sync allreduce",
+                        ghp_sync_ops_of(how->sync)->name, how->scaling->name);
+    GHP_TRY(check_staging(how));
+    for (int i = 0; i < how->model->n_layers && how->scaling->batches; i++)
+        GHP_TRY(check_batches_layer(how, i, splits != NULL ? &splits[i] : NULL));
+    return GHP_OK;
+}
+
+enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,
+                                     const struct ghp_local *local)
+{
+    struct ghp_instr *norm;
+
+    if (e->how->scaling == NULL || !e->how->scaling->batches) return GHP_OK;
+    norm = ghp_emitter_add(e, GHP_INSTR_NORM, ghp_emitter_point(e, layer, true));
+    if (norm == NULL) return GHP_NO_MEMORY();
+    norm->layer = layer;
+    norm->backward = true;
+    norm->local = *local;
+    norm->bytes = ghp_local_weight_elements(local) * ghp_parameter_bytes(e->how->element_bytes);
+    return GHP_OK;
+}
