@@ -344,6 +344,12 @@ static const struct ghp_opt options[] = {
      .writes = "{\"step\":",
      .argument = "FILE",
      .help = "JSON lines: loss, top-1, images/s, learning rate of each step; evaluations"},
+    {.name = "tensorboard",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.tensorboard_folder,
+     .writes = "",
+     .argument = "FOLDER",
+     .help = "the same numbers as an event file in this folder, as TensorBoard reads it"},
     {.name = "heartbeat",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.heartbeat_path,
@@ -473,10 +479,10 @@ static enum ghp_status check_comparison(void)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--compare and --verify were both given; verify one plan alone");
     if (!trains && (chosen.run_path != NULL || chosen.metrics_path != NULL ||
-                    chosen.checkpoint_folder != NULL))
+                    chosen.tensorboard_folder != NULL || chosen.checkpoint_folder != NULL))
         return GHP_FAIL(
             GHP_ERR_USAGE,
-            "--run, --metrics and --checkpoint are of the training by the fastest plan; "
+            "--run, --metrics, --tensorboard and --checkpoint are of the training by the fastest plan; "
             "give --steps or --epochs too, or --run-dir for the runs compared");
     return GHP_OK;
 }

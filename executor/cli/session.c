@@ -94,6 +94,8 @@ static enum ghp_status open_outputs(struct parts *p)
     if (p->setup.rank != 0) return GHP_OK;
     if (o->metrics_path != NULL)
         GHP_TRY(ghp_metrics_open(o->metrics_path, o->resume, &p->training.metrics));
+    if (o->tensorboard_folder != NULL)
+        GHP_TRY(ghp_event_file_open(o->tensorboard_folder, &p->training.events));
     if (o->heartbeat_path != NULL)
         GHP_TRY(ghp_heartbeat_open(o->heartbeat_path, &p->training.heartbeat));
     if (o->checkpoint_folder != NULL) GHP_TRY(ghp_checkpoint_prepare(o->checkpoint_folder));
@@ -183,6 +185,7 @@ static enum ghp_status load_weights(struct parts *p)
         ghp_note("all %lld steps are done: nothing is left to train", (long long)t->steps);
     else
         ghp_note("resuming after step %lld", (long long)t->first_step);
+    if (t->events != NULL) GHP_TRY(ghp_event_file_begin(t->events, t->first_step));
     return t->metrics != NULL ? ghp_metrics_resume(t->metrics, checkpoint.step) : GHP_OK;
 }
 
@@ -362,6 +365,7 @@ static void parts_release(struct parts *p)
     ghp_snapshot_release(&p->alone);
     ghp_snapshot_release(&p->mine);
     ghp_metrics_close(p->training.metrics);
+    ghp_event_file_close(p->training.events);
     ghp_heartbeat_close(&p->training.heartbeat);
     ghp_checkpoint_release(&p->training.checkpoints);
     ghp_compare_release(&p->ab);

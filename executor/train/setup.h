@@ -67,6 +67,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     const char *emulate;  /* executor/platform/emulation.h; NULL: nothing */
     double watchdog_s;    /* longest wait for another worker */
     int evaluate;         /* enum ghp_evaluate_choice */
+    const char *tensorboard_folder; /* or NULL */
     int progress; /* enum ghp_progress_look */
     const char *metrics_path, *heartbeat_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_every; /* 0: at epochs' ends only */

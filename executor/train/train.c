@@ -69,6 +69,16 @@ static void show_progress(const struct ghp_training *t, const struct ghp_metrics
                       tokens ? "tokens" : "samples", took);
 }
 
+/* The same for TensorBoard's events. */
+static void keep_events(struct ghp_training *t, enum ghp_status written)
+{
+    if (written == GHP_OK) return;
+    ghp_warn("no more events are kept: %s", ghp_status_message());
+    ghp_event_file_close(t->events);
+    t->events = NULL;
+    t->metrics_lost = true;
+}
+
 /* Keeps the latest finished step's result, if it is a new one. */
 static enum ghp_status note_result(struct ghp_training *t)
 {
@@ -98,6 +108,7 @@ static enum ghp_status note_result(struct ghp_training *t)
         line.images_per_s * (double)ghp_model_tokens(ghp_worker_work(t->worker)->model);
     show_progress(t, &line);
     if (t->metrics != NULL) keep_metrics(t, ghp_metrics_step(t->metrics, &line));
+    if (t->events != NULL) keep_events(t, ghp_event_file_step(t->events, &line));
     return GHP_OK;
 }
 
@@ -114,6 +125,8 @@ static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
     t->has_evaluation = true;
     if (t->metrics != NULL)
         keep_metrics(t, ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation));
+    if (t->events != NULL)
+        keep_events(t, ghp_event_file_evaluation(t->events, done, &t->evaluation));
     return GHP_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "executor/train/evaluate.h"
 #include "executor/state/checkpoint.h"
 #include "executor/platform/memory.h"
+#include "executor/train/event_file.h"
 #include "executor/train/metrics.h"
 #include "executor/train/training_config.h"
 #include "executor/train/verify.h"
@@ -29,6 +30,7 @@ struct ghp_training {
     bool asynchronous;              /* a thread writes them, but for the last */
     struct ghp_heartbeat heartbeat; /* rank 0, with file; else zeroed */
     struct ghp_metrics *metrics;    /* rank 0; NULL elsewhere or without file */
+    struct ghp_event_file *events; /* the same */
     /* NULL, or takes the first step's gradients and the last weights */
     struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */
@@ -42,7 +44,7 @@ struct ghp_training {
     bool has_evaluation;
     struct ghp_evaluation evaluation; /* the last one */
     bool checkpoint_lost;             /* the last one could not be written */
-    bool metrics_lost;                /* the file ends early */
+    bool metrics_lost;                /* its file, or that of events, ends early */
 };
 
 /* Trains.
