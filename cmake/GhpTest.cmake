@@ -94,9 +94,8 @@ function(ghp_add_program_tests prefix topic program)
     if(NOT np IN_LIST marker_NP)
       set(full ON)
     endif()
-    ghp_add_test(${prefix}/${topic}:np${np} ${np} ${full} COMMAND "${MPIEXEC_EXECUTABLE}" --oversubscribe
-                 --bind-to none --timeout ${limit} --report-state-on-timeout -n ${np}
-                 "$<TARGET_FILE:${program}>" ${ARGN})
+    ghp_mpi_launch(launch ${np} ${limit})
+    ghp_add_test(${prefix}/${topic}:np${np} ${np} ${full} COMMAND ${launch} "$<TARGET_FILE:${program}>" ${ARGN})
     list(APPEND all ${prefix}/${topic}:np${np})
   endforeach()
   if(NOT all)
@@ -146,6 +145,25 @@ const struct check_topic check_topics[] = {
   ghp_test_program(${program} ${arg_LIBS})
 endfunction()
 
+# Scripts start workers by `mpirun`, in the words of Open MPI's: where that is another MPI's here, a stand-in on their
+# path names the right one.
+set(GHP_TEST_PATH "")
+if(NOT GHP_MPIRUN STREQUAL mpirun OR NOT GHP_MPI_KIND STREQUAL openmpi)
+  set(GHP_TEST_PATH "${PROJECT_BINARY_DIR}/mpi")
+  file(CONFIGURE OUTPUT "${GHP_TEST_PATH}/mpirun.in" @ONLY CONTENT "#!/bin/sh
+# written by cmake/GhpTest.cmake
+kind=@GHP_MPI_KIND@
+for word; do
+    shift
+    [ $kind = mpich ] && [ \"$word\" = --oversubscribe ] || set -- \"$@\" \"$word\"
+done
+exec '@MPIEXEC_EXECUTABLE@' \"$@\"
+")
+  file(COPY_FILE "${GHP_TEST_PATH}/mpirun.in" "${GHP_TEST_PATH}/mpirun" ONLY_IF_DIFFERENT)
+  file(CHMOD "${GHP_TEST_PATH}/mpirun" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+       WORLD_READ WORLD_EXECUTE)
+endif()
+
 function(ghp_test_script room file)
   ghp_test_topic("${file}")
   ghp_test_marker("${file}" script)
@@ -153,6 +171,9 @@ function(ghp_test_script room file)
   ghp_add_test(${name} 1 OFF COMMAND bash "${file}")
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "GHP_BIN=${PROJECT_BINARY_DIR}/bin"
                "GHP_SOURCE=${PROJECT_SOURCE_DIR}")
+  if(GHP_TEST_PATH)
+    set_property(TEST ${name} PROPERTY ENVIRONMENT_MODIFICATION "PATH=path_list_prepend:${GHP_TEST_PATH}")
+  endif()
   foreach(need IN LISTS marker_NEEDS)
     if(NOT TARGET ${need})
       find_program(GHP_PROGRAM_${need} ${need})

@@ -6,6 +6,7 @@ GHP_PACKAGES="gcc libc6-dev make cmake ninja-build pkg-config libopenmpi-dev ope
     libdnnl-dev libjansson-dev librandom123-dev zlib1g-dev libonnx-dev libprotobuf-c-dev protobuf-c-compiler
     libjpeg62-turbo-dev libpng-dev"
 GHP_TEST_PACKAGES="python3-jsonschema libxml2-utils groff-base libonnx-testdata"
+GHP_MPICH_PACKAGES="libmpich-dev mpich" # beside Open MPI, which stays what mpicc and mpirun are
 GHP_CLANG_PACKAGES="clang libclang-rt-dev libomp-dev"
 
 # Everything of MPI that a test machine needs: root in containers, more ranks than cores.
@@ -54,11 +55,15 @@ install_packages() {
         apt-get install -y -q --no-install-recommends "${missing[@]}" </dev/null >&2
 }
 
-# build FOLDER [-DOPTION=VALUE...]: configures (with ninja in a new folder) and builds.
+# build FOLDER [-DOPTION=VALUE...] [--target NAME...]: configures (with ninja in a new folder) and builds.
 build() {
-    local folder=$1 generator=()
+    local folder=$1 generator=() options=()
     shift
+    while [ $# -gt 0 ] && [ "$1" != --target ]; do
+        options+=("$1")
+        shift
+    done
     [ -f "$folder/CMakeCache.txt" ] || generator=(-G Ninja)
-    must cmake -S . -B "$folder" "${generator[@]}" "$@" >&2
-    must cmake --build "$folder" --parallel "$(nproc)" >&2
+    must cmake -S . -B "$folder" "${generator[@]}" "${options[@]}" >&2
+    must cmake --build "$folder" --parallel "$(nproc)" "$@" >&2
 }

@@ -6,6 +6,7 @@
 #include "executor/cli/libraries.h"
 #include "executor/cli/session.h"
 #include "executor/platform/launch.h"
+#include "executor/platform/limits.h"
 #include "executor/platform/processors.h"
 
 #include <signal.h>
@@ -453,7 +454,7 @@ static void wait_passively(char **argv)
     ssize_t n;
 
     if (ghp_launched()) ghp_processors_join(&ours, &launchers); /* it binds workers, not itself */
-    if (here > 0 && here * threads <= ghp_processors_count(&ours)) return;
+    if (here > 0 && here * threads <= ghp_limits_count(&ours)) return;
     if (getenv("OMP_WAIT_POLICY") != NULL) return;
     n = readlink("/proc/self/exe", path, sizeof(path) - 1);
     if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);

@@ -29,7 +29,7 @@ static struct {
     bool resume;
     int64_t restarts;
     double pause_s, silence_s, ask_every_s;
-} chosen = {.mpirun = "mpirun", .restarts = 3, .pause_s = 1, .silence_s = 600, .ask_every_s = 60};
+} chosen = {.mpirun = GHP_MPIRUN, .restarts = 3, .pause_s = 1, .silence_s = 600, .ask_every_s = 60};
 
 static const struct ghp_opt options[] = {
     {.name = "checkpoint",

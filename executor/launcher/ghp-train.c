@@ -28,7 +28,7 @@ static struct {
     int64_t workers, batch;
     double budget_s;
     bool plan_only;
-} chosen = {.mpirun = "mpirun --oversubscribe --bind-to none", .budget_s = 120};
+} chosen = {.mpirun = GHP_MPIRUN " " GHP_MPI_SHARES, .budget_s = 120};
 
 static const struct ghp_opt options[] = {
     {.name = "workers",

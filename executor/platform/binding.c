@@ -2,6 +2,8 @@
 #include "executor/platform/binding.h"
 
 #include "executor/platform/home.h"
+#include "executor/platform/launch.h"
+#include "executor/platform/limits.h"
 
 #include <hwloc.h>
 #include <stdio.h>
@@ -20,6 +22,15 @@ static int count_usable(hwloc_topology_t topology, hwloc_obj_type_t type,
     return n;
 }
 
+struct node { /* as it is for its workers together */
+    hwloc_topology_t topology;
+    const struct ghp_processors *processors; /* NULL: all of it */
+    struct ghp_limits limits;
+    int cores; /* as a profile of these workers counts them, less what a limit of processor time takes */
+    int usable; /* cores that its workers keep busy, >= 1 */
+    bool quota; /* less than there are, by a limit of processor time */
+};
+
 /* Cores that this node's workers may use, >= 1. `scratch` is any set. */
 static int cores_here(hwloc_topology_t topology, const struct ghp_processors *processors,
                       hwloc_bitmap_t scratch)
@@ -37,28 +48,49 @@ static int cores_here(hwloc_topology_t topology, const struct ghp_processors *pr
     return n < 1 ? 1 : n;
 }
 
+static void find_node(struct node *node, hwloc_bitmap_t scratch)
+{
+    int n = cores_here(node->topology, node->processors, scratch);
+
+    ghp_limits_read("", &node->limits);
+    node->usable = ghp_limits_cores(&node->limits, n);
+    node->quota = node->usable < n;
+    node->cores =
+        ghp_launched_allotted() ? n : hwloc_get_nbobjs_by_type(node->topology, HWLOC_OBJ_CORE);
+}
+
+/* Whether a processor is the workers' to use: a launcher's own binding of them is no limit, an allotment is. */
+static bool is_ours(hwloc_topology_t topology, const struct ghp_processors *processors, int pu)
+{
+    return hwloc_bitmap_isset(hwloc_topology_get_allowed_cpuset(topology), (unsigned)pu) &&
+           (processors == NULL || !ghp_launched_allotted() || ghp_processors_has(processors, pu));
+}
+
 /* The place's hardware threads; false (with the reason in binding->text) where this node has not got them. */
-static bool find_cores(hwloc_topology_t topology, const struct ghp_machine *machine,
+static bool find_cores(const struct node *node, const struct ghp_machine *machine,
                        struct ghp_place place, struct ghp_binding *binding, hwloc_bitmap_t set)
 {
-    hwloc_const_cpuset_t allowed = hwloc_topology_get_allowed_cpuset(topology);
-    int here = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
-
+    if (node->quota) {
+        snprintf(binding->text, sizeof(binding->text),
+                 "not bound: %s leaves processor time of %.3g core(s), on no core in particular",
+                 node->limits.cores_by, node->limits.cores);
+        return false;
+    }
     if (machine->n_pus < place.first_core + place.n_cores) {
         snprintf(binding->text, sizeof(binding->text),
                  "not bound: the plan's machine '%s' names no cores", machine->name);
         return false;
     }
-    if (here != machine->cores) {
+    if (node->cores != machine->cores) {
         snprintf(binding->text, sizeof(binding->text),
                  "not bound: the plan's machine has %d cores a node, this one %d", machine->cores,
-                 here);
+                 node->cores);
         return false;
     }
     for (int i = 0; i < place.n_cores; i++) {
         int pu = machine->pus[place.first_core + i];
 
-        if (!hwloc_bitmap_isset(allowed, (unsigned)pu)) {
+        if (!is_ours(node->topology, node->processors, pu)) {
             snprintf(binding->text, sizeof(binding->text),
                      "not bound: processor %d of the plan may not be used here", pu);
             return false;
@@ -95,36 +127,35 @@ enum ghp_status ghp_binding_set(const struct ghp_machine *machine,
 {
     struct ghp_place place = ghp_machine_place(machine, request.workers, request.rank);
     enum ghp_status status = GHP_OK;
-    hwloc_topology_t topology = NULL;
+    struct node node = {.processors = request.processors};
     hwloc_bitmap_t set = NULL;
-    int cores;
 
     *binding = (struct ghp_binding){.n_cores = 1};
     ghp_home_leave();
-    if (hwloc_topology_init(&topology) != 0)
+    if (hwloc_topology_init(&node.topology) != 0)
         return GHP_FAIL(GHP_ERR_INTERNAL, "cannot start hwloc; try again with --bind none");
     set = hwloc_bitmap_alloc();
-    if (set == NULL || hwloc_topology_load(topology) != 0)
+    if (set == NULL || hwloc_topology_load(node.topology) != 0)
         GHP_TRY_GOTO(status,
                      GHP_FAIL(GHP_ERR_INTERNAL,
                               "hwloc cannot read this machine; try again with --bind none"),
                      done);
-    cores = cores_here(topology, request.processors, set);
+    find_node(&node, set);
     if (mode == GHP_BIND_NONE)
         snprintf(binding->text, sizeof(binding->text), "not bound, as asked for");
     else
-        binding->bound = find_cores(topology, machine, place, binding, set) &&
-                         bind_and_check(topology, set, binding);
-    binding->n_cores = binding->bound             ? place.n_cores
-                       : cores / request.here > 0 ? cores / request.here
-                                                  : 1;
-    binding->oversubscribed = binding->bound ? place.oversubscribed : request.here > cores;
+        binding->bound = find_cores(&node, machine, place, binding, set) &&
+                         bind_and_check(node.topology, set, binding);
+    binding->n_cores = binding->bound                   ? place.n_cores
+                       : node.usable / request.here > 0 ? node.usable / request.here
+                                                        : 1;
+    binding->oversubscribed = binding->bound ? place.oversubscribed : request.here > node.usable;
     if (mode == GHP_BIND_REQUIRE && !binding->bound)
         status =
             GHP_FAIL(GHP_ERR_INPUT, "%s; plan with a profile of this machine, or give --bind auto",
                      binding->text);
 done:
     hwloc_bitmap_free(set);
-    hwloc_topology_destroy(topology);
+    hwloc_topology_destroy(node.topology);
     return status;
 }

@@ -19,7 +19,7 @@ struct ghp_binding {
     bool bound;          /* and read back */
     int n_cores;         /* of the place, or the worker's share of the cores here */
     bool oversubscribed; /* shares a core with other workers */
-    char text[256];      /* one line: where it and its memory are, or why not */
+    char text[512];      /* one line: where it and its memory are, or why not */
 };
 
 /* Binds this process.

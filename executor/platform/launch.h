@@ -14,8 +14,16 @@
  * Tested   tests/tools/together/test_speaks.sh */
 bool ghp_launched(void);
 
-/* How many processes the launcher started on this node; 0 where it does not say. */
+/* How many processes the launcher started on this node, and in all; 0 where it does not say. */
 long ghp_launched_here(void);
+long ghp_launched_size(void);
+
+/* Which of them this is as the launcher counts, for where MPI cannot say; 0 where it does not. */
+long ghp_launched_rank(void);
+
+/* Whether the processors that this node's processes are bound to are all that they may use, as srun binds them. mpirun
+ * binds by itself, and the next process it starts elsewhere. */
+bool ghp_launched_allotted(void);
 
 /* The terminal into which the launcher empties this process's stderr, which is a pipe to it: open for its width alone,
  * until the process ends; -1 where stderr is no such pipe, or the launcher is on another host or writes elsewhere.

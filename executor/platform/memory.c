@@ -2,6 +2,8 @@
  * resets the peak. */
 #include "executor/platform/memory.h"
 
+#include "executor/platform/limits.h"
+
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -87,5 +89,11 @@ int64_t ghp_memory_over_base(struct ghp_memory *memory)
 
 int64_t ghp_memory_available(void)
 {
-    return field_bytes("/proc/meminfo", "MemAvailable");
+    int64_t system = field_bytes("/proc/meminfo", "MemAvailable");
+    struct ghp_limits limits;
+
+    ghp_limits_read("", &limits);
+    return limits.memory_left_bytes >= 0 && (system < 0 || limits.memory_left_bytes < system)
+               ? limits.memory_left_bytes
+               : system;
 }

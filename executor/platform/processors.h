@@ -1,7 +1,7 @@
 /* executor/platform/processors.h - the processors that a process, or several together, may use.
  *
  * A machine has more than a container, a batch system, taskset or a launcher leaves a process; who counts processors to
- * say whether threads have to take turns counts these. What a quota of time leaves of them is not known here.
+ * say whether threads have to take turns counts these. What a limit of processor time leaves of them: limits.h.
  *
  * Tested    tests/executor/platform/test_affinity.c, tests/tools/run/test_affinity.sh */
 #ifndef GHP_EXECUTOR_PLATFORM_PROCESSORS_H

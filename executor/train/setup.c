@@ -3,9 +3,11 @@
 
 #include "core/base/hash.h"
 #include "core/base/log.h"
+#include "core/base/units.h"
 #include "core/plan/plan_set.h"
 #include "onnx/onnx.h"
 #include "executor/engine/server.h"
+#include "executor/platform/limits.h"
 #include "executor/train/stop.h"
 #include "executor/transport/device/device_transport.h"
 #include "onnx/network.h"
@@ -367,6 +369,22 @@ static enum ghp_status open_emulation(struct ghp_setup *s)
     return ghp_transport_emulate(s->session->transport, &s->emulation);
 }
 
+/* Where ranks lie otherwise than in the plan, groups that should share a node do not. */
+static void say_nodes(const struct ghp_setup *s)
+{
+    const struct ghp_machine *machine = &s->session_plans[0].plan.profile.machine;
+    const struct ghp_control *control = s->session->transport->control;
+    int most = ghp_machine_workers_per_node(machine, s->size);
+
+    if (s->here == control->size || s->size < control->size) return;
+    if (machine->nodes > s->size || (control->fills_nodes && s->here == most)) return;
+    ghp_warn("the plan counts %d worker(s) on each of %d node(s), one node filled after the other, "
+             "and these lie otherwise: its prediction does not hold; start equally many on each in "
+             "order, such as by mpirun --map-by slot or srun --distribution=block, or profile and "
+             "plan as they are now",
+             most, machine->nodes);
+}
+
 static void say_setup(const struct ghp_setup *s)
 {
     ghp_note("%s: %s, %s, numerics %s, %s, %d thread(s) a worker, %s",
@@ -382,6 +400,8 @@ static void say_setup(const struct ghp_setup *s)
                  s->session_plans[0].plan.model_path);
     if (s->options->emulate != NULL)
         ghp_note("emulated: %s; times are not this machine's", s->options->emulate);
+    say_nodes(s);
+    ghp_limits_note();
     if (s->binding.oversubscribed)
         ghp_note("workers share cores: this node has fewer than its %d workers", s->here);
     if (ghp_fault_mistakes((enum ghp_fault)s->options->fault))
@@ -522,9 +542,32 @@ enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_pl
     return ghp_setup_agree(s, GHP_OK, "connecting");
 }
 
+/* A container's limit of memory is hard: who oversteps it is killed without a word. */
+static enum ghp_status check_limit(const struct ghp_setup *s, const struct ghp_session_plan *e)
+{
+    int64_t bytes = ghp_worker_program(e->worker)->peak_bytes;
+    struct ghp_limits limits;
+    char need[32], have[32], share[32];
+
+    ghp_limits_read("", &limits);
+    if (limits.memory_left_bytes < 0 || ghp_exec_context_device(&s->exec).ops != NULL ||
+        bytes <= limits.memory_left_bytes / s->here)
+        return GHP_OK;
+    ghp_bytes_format((double)bytes, need, sizeof(need));
+    ghp_bytes_format((double)limits.memory_left_bytes, have, sizeof(have));
+    ghp_bytes_format((double)(limits.memory_left_bytes / s->here), share, sizeof(share));
+    return GHP_FAIL(GHP_ERR_NO_MEMORY,
+                    "'%s' needs %s a worker, and %s leaves %s for %d worker(s) of this node; plan "
+                    "with --memory below %s, or raise the limit",
+                    e->path, need, limits.memory_by, have, s->here, share);
+}
+
 enum ghp_status ghp_session_plan_allocate(struct ghp_setup *s, struct ghp_session_plan *e)
 {
-    enum ghp_status status = ghp_worker_allocate(e->worker);
+    enum ghp_status status;
+
+    GHP_TRY(ghp_setup_agree(s, check_limit(s, e), "counting memory"));
+    status = ghp_worker_allocate(e->worker);
 
     GHP_TRY(ghp_setup_agree(s, status, "allocating"));
     return ghp_setup_agree(s, ghp_init_weights(e->worker, &s->training_config.init),

@@ -29,6 +29,7 @@ struct ghp_control { /* read only */
     int rank, size;
     int node_rank,
         node_size; /* this one's place among the ranks of its node, and how many they are */
+    bool fills_nodes; /* ranks fill one node after the other, equally many on each but the last */
     const struct ghp_processors
         *processors;   /* of its node's ranks together, as they were started */
     double watchdog_s; /* limit of one wait */

@@ -413,10 +413,13 @@ static void release_models(struct ghp_model *models)
 static enum ghp_status describe_machine(void)
 {
     struct ghp_machine machine = {0};
-    enum ghp_status status =
-        ghp_topology_read(set.hwloc, set.nodes > 0 ? (int)set.nodes : 1, &machine);
+    int nodes = set.nodes > 0 ? (int)set.nodes : 1;
+    bool here = set.hwloc == NULL || set.hwloc[0] == '\0';
+    enum ghp_status status = here ? ghp_topology_read_here(NULL, nodes, &machine)
+                                  : ghp_topology_read(set.hwloc, nodes, &machine);
 
     GHP_TRY(status);
+    if (here) ghp_limits_note();
     machine.intra = (struct ghp_link){set.intra_latency_s, set.intra_Bps};
     machine.inter = (struct ghp_link){set.inter_latency_s, set.inter_Bps};
     if (set.memory_bytes > 0) machine.memory_bytes = set.memory_bytes;

@@ -2,6 +2,7 @@
  * transport. */
 #include "profiler/run/run_private.h"
 
+#include "executor/platform/launch.h"
 #include "profiler/run/topology.h"
 
 #include <libgen.h>
@@ -92,7 +93,10 @@ enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes)
     for (int op = 0; op < GHP_OP_COUNT; ++op)
         profile->has[op] = ghp_backend_has_op(request->backend_ops, (enum ghp_op)op);
     ghp_machine_release(&profile->machine);
-    GHP_TRY(ghp_topology_read(NULL, nodes, &profile->machine));
+    GHP_TRY(ghp_topology_read_here(ghp_launched_allotted() ? run->m.transport->control->processors
+                                                           : NULL,
+                                   nodes, &profile->machine));
+    ghp_limits_note();
     if (request->memory_bytes > 0) profile->machine.memory_bytes = request->memory_bytes;
     profile->machine.intra = request->intra;
     profile->machine.inter = request->inter;

@@ -187,6 +187,33 @@ static enum ghp_status read_gpus(hwloc_topology_t topology, struct ghp_gpus *gpu
     return GHP_OK;
 }
 
+/* ---- what of it is left to this process ---- */
+
+static void keep_cores(struct ghp_machine *machine, int n)
+{
+    machine->threads = machine->threads * n / machine->cores; /* as many a core as before */
+    machine->cores = machine->n_pus = n;
+    if (machine->packages > n) machine->packages = n;
+}
+
+void ghp_topology_allot(const struct ghp_processors *processors, struct ghp_machine *machine)
+{
+    int n = 0;
+
+    for (int i = 0; i < machine->n_pus; ++i)
+        if (ghp_processors_has(processors, machine->pus[i])) machine->pus[n++] = machine->pus[i];
+    if (n > 0) keep_cores(machine, n);
+}
+
+void ghp_topology_limit(const struct ghp_limits *limits, struct ghp_machine *machine)
+{
+    int n = ghp_limits_cores(limits, machine->cores);
+
+    if (n < machine->cores) keep_cores(machine, n);
+    if (limits->memory_bytes > 0 && limits->memory_bytes < machine->memory_bytes)
+        machine->memory_bytes = limits->memory_bytes;
+}
+
 static enum ghp_status read_node(hwloc_topology_t topology, const char *source,
                                  struct ghp_machine *machine)
 {
@@ -224,6 +251,18 @@ enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_mach
     hwloc_topology_destroy(topology);
     if (status != GHP_OK) ghp_machine_release(machine);
     return status;
+}
+
+enum ghp_status ghp_topology_read_here(const struct ghp_processors *processors, int nodes,
+                                       struct ghp_machine *machine)
+{
+    struct ghp_limits limits;
+
+    GHP_TRY(ghp_topology_read(NULL, nodes, machine));
+    if (processors != NULL) ghp_topology_allot(processors, machine);
+    ghp_limits_read("", &limits);
+    ghp_topology_limit(&limits, machine);
+    return GHP_OK;
 }
 
 /* Of a cache's bytes, what is each one's of so many workers that are spread evenly over the machine. */

@@ -7,6 +7,8 @@
 #define GHP_PROFILER_RUN_TOPOLOGY_H
 
 #include "core/cost/machine.h"
+#include "executor/platform/limits.h"
+#include "executor/platform/processors.h"
 
 /* Memory of a synthetic node whose description does not name any: enough for everything. */
 #define GHP_TOPOLOGY_MEMORY_BYTES (INT64_C(1) << 40)
@@ -27,6 +29,23 @@
  *           hardware threads in it); GHP_ERR_NO_MEMORY
  * Local */
 enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_machine *machine);
+
+/* The same of this machine, less what a container or a batch system does not leave this process.
+ *
+ * processors   that a batch system allotted this node's workers; NULL: none did; borrowed
+ *
+ * Returns   as ghp_topology_read
+ * Local */
+enum ghp_status ghp_topology_read_here(const struct ghp_processors *processors, int nodes,
+                                       struct ghp_machine *machine);
+
+/* Leaves of a machine's cores those whose processors a batch system allotted this node's workers; all where none is among
+ * them. Local. */
+void ghp_topology_allot(const struct ghp_processors *processors, struct ghp_machine *machine);
+
+/* Leaves of a machine's cores and memory what a container does: of processor time the first cores, as none in particular
+ * is meant. Local. */
+void ghp_topology_limit(const struct ghp_limits *limits, struct ghp_machine *machine);
 
 /* Of the first core's caches the most that each of so many workers, spread evenly over this machine, has for itself
  * [bytes]; 0 where hwloc knows none. Local. */

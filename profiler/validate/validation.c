@@ -1,6 +1,7 @@
 /* profiler/validate/validation.c - chooses, prices and measures collectives that a profile does not have. */
 #include "profiler/validate/validation.h"
 #include "core/base/clock.h"
+#include "executor/platform/launch.h"
 #include "profiler/measure/comm.h"
 #include "profiler/run/participants.h"
 #include "profiler/run/topology.h"
@@ -330,7 +331,9 @@ static enum ghp_status settle(struct run *run)
                                           .processors = run->m.transport->control->processors};
     struct ghp_machine machine = {0};
     struct ghp_binding binding = {0};
-    enum ghp_status status = ghp_topology_read(NULL, run->result->nodes, &machine);
+    enum ghp_status status = ghp_topology_read_here(
+        ghp_launched_allotted() ? run->m.transport->control->processors : NULL, run->result->nodes,
+        &machine);
 
     GHP_TRY(status);
     status = ghp_binding_set(&machine, request, run->request->bind, &binding);

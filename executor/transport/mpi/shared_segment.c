@@ -5,6 +5,8 @@
  * find there what the first one wrote. */
 #include "executor/transport/mpi/shared_segment.h"
 
+#include "executor/platform/limits.h"
+
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <limits.h>
@@ -229,7 +231,7 @@ static bool undisturbed(const struct ghp_mpi_comm *comm)
 
     for (int r = 0; r < t->control.size; r++)
         here += t->node_of[r] == t->node_of[t->control.rank];
-    return comm->base.stream == GHP_STREAM_COMPUTE && here <= ghp_processors_count(&t->processors);
+    return comm->base.stream == GHP_STREAM_COMPUTE && here <= ghp_limits_count(&t->processors);
 }
 
 static struct ghp_shared_segment *describe(struct ghp_mpi_comm *comm)

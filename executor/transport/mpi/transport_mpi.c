@@ -7,6 +7,7 @@
 #include "executor/transport/mpi/shared_segment.h"
 
 #include "core/base/log.h"
+#include "executor/platform/launch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -355,6 +356,18 @@ struct whereabouts { /* of a rank */
     struct ghp_processors processors;
 };
 
+/* Whether ranks lie as plans count them: as many on each node as on the first, one node after the other. */
+static bool fills_nodes(const int *node_of, int size)
+{
+    int most = 0;
+
+    while (most < size && node_of[most] == 0)
+        most++;
+    for (int r = 0; r < size; r++)
+        if (node_of[r] != r / most * most) return false;
+    return true;
+}
+
 /* Who is where: ranks whose hosts have one name share a node, and together its processors. */
 static enum ghp_status find_nodes(struct ghp_mpi *t)
 {
@@ -378,6 +391,7 @@ static enum ghp_status find_nodes(struct ghp_mpi *t)
         if (node_of[r] == node_of[t->control.rank])
             ghp_processors_join(&t->processors, &all[r].processors);
     t->node_of = node_of;
+    t->control.fills_nodes = fills_nodes(node_of, t->control.size);
     node_of = NULL;
     for (int r = 0; r < t->control.size; r++) {
         if (t->node_of[r] != t->node_of[t->control.rank]) continue;
@@ -392,9 +406,25 @@ done:
     return status;
 }
 
+/* A launcher that MPI does not know starts N trainings of one worker each, all of which would seem well. */
+static enum ghp_status check_launcher(long launched, long rank)
+{
+    int size = 0;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size > 1 || launched <= 1) return GHP_OK;
+    if (rank > 0) sleep(1); /* one speaks: its end ends the others */
+    return GHP_FAIL(GHP_ERR_COMM,
+                    "%ld workers were started, and each is alone: their launcher is not one of "
+                    "this ghp's MPI, " GHP_MPI_KIND "; start them with '" GHP_MPIRUN
+                    " -n %ld', or 'srun --mpi=" GHP_MPI_SRUN "' under Slurm",
+                    launched, launched);
+}
+
 static enum ghp_status start_mpi(int *argc, char ***argv, double watchdog_s)
 {
     int provided = 0, error;
+    long launched = ghp_launched_size(), rank = ghp_launched_rank(); /* MPI may change them */
 
     prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS, 0UL, 0UL, 0UL);
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1); /* waiting is ours: see ghp_mpi_wait */
@@ -410,7 +440,7 @@ static enum ghp_status start_mpi(int *argc, char ***argv, double watchdog_s)
                         "this MPI cannot be used by two threads at once (MPI_THREAD_MULTIPLE); "
                         "use one built with thread support, such as Debian's Open MPI");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    return GHP_OK;
+    return check_launcher(launched, rank);
 }
 
 static struct ghp_mpi *allocate(double watchdog_s)
