@@ -42,7 +42,7 @@ static const struct ghp_opt options[] = {
      .target = &set.html,
      .writes = "<!DOCTYPE html>",
      .argument = "FILE",
-     .help = "write a plan as one page with drawings; it needs no network"},
+     .help = "write a plan, or a run, as one page with drawings; it needs no network"},
     {.name = "trace",
      .kind = GHP_OPT_TEXT,
      .target = &set.trace,
@@ -107,6 +107,8 @@ static const struct ghp_tool tool = {
         "       ghp-inspect PLAN PLAN2 [--json]             what differs, and what each difference "
         "costs\n"
         "       ghp-inspect PLAN --html FILE [--run RUN]    the plan as a page with drawings\n"
+        "       ghp-inspect RUN --html FILE                 the run as a page: losses, where the "
+        "time went\n"
         "       ghp-inspect PLAN --verify [--profile P]     whether the plan holds\n"
         "       ghp-inspect PLAN --explain [LAYER] [--json] why the plan costs what it costs\n"
         "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
@@ -319,7 +321,11 @@ static enum ghp_status show_plan_set(struct ghp_display *report, const char *pat
 static enum ghp_status show_run(struct ghp_display *report, const char *path, const char *path2)
 {
     (void)path2;
-    return ghp_inspect_run(report, path, "ghp.run/2");
+    if (set.html == NULL) return ghp_inspect_run(report, path, "ghp.run/2");
+    GHP_TRY(ghp_report_save_run(path, set.html));
+    ghp_display_text(report, "html", set.html);
+    ghp_display_line(report, "wrote %s", set.html);
+    return GHP_OK;
 }
 
 static enum ghp_status show_comparison(struct ghp_display *report, const char *path,
@@ -351,6 +357,9 @@ static enum ghp_status show_runs(struct ghp_display *report, const char *const *
     if (set.verify || set.explain || set.profile != NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "--verify, --explain and --profile are about plans; give "
                                        "one plan, or leave them out");
+    if (wants_files())
+        return GHP_FAIL(GHP_ERR_USAGE, "--html is of one run; give one, or leave it out to compare "
+                                       "them as tables");
     for (int i = 0; i < n; ++i) {
         GHP_TRY(format_of(paths[i], format, sizeof format));
         if (strcmp(format, "ghp.run/2") != 0)
@@ -388,6 +397,25 @@ static enum ghp_status check_exports(bool network, const char *path2)
     return GHP_OK;
 }
 
+/* A plan has all drawings, a run its page. */
+static enum ghp_status check_files(const char *path, const char *format)
+{
+    bool run = strcmp(format, "ghp.run/2") == 0;
+
+    if (!wants_files() || strcmp(format, "ghp.plan/2") == 0) return GHP_OK;
+    if (run && set.trace == NULL && set.dot == NULL && set.torch == NULL && set.run == NULL)
+        return GHP_OK;
+    if (run)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "a run has --html FILE alone; for the others give its plan, with --run %s",
+                        path);
+    return GHP_FAIL(
+        GHP_ERR_USAGE,
+        "--html, --trace, --dot and --export-torch are about plans, but %s is of format '%s'; give "
+        "a plan, or a run for --html",
+        path, format);
+}
+
 /* The kind of FILE, and whether the options and FILE2 fit it. */
 static enum ghp_status choose(const char *path, const char *path2, const struct kind **kind)
 {
@@ -416,11 +444,7 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
             "--verify, --explain and --profile are about plans, but %s is of format '%s'; give a "
             "plan",
             path, format);
-    if (!plan && wants_files())
-        return GHP_FAIL(
-            GHP_ERR_USAGE,
-            "--html, --trace, --dot and --export-torch are about plans, but %s is of format '%s'; give a plan", path,
-            format);
+    GHP_TRY(check_files(path, format));
     if (set.run != NULL && set.html == NULL && set.trace == NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "--run is for --html and --trace; give one of them");
     if (wants_files() && (set.verify || set.explain || path2 != NULL))

@@ -15,8 +15,8 @@
 /* Bars longer than this many times the plan's step are cut, so that one bad strategy does not hide the others. */
 static const double longest = 4;
 
-/* A figure in a frame. */
-static void put_figure(struct ghp_page *page, const char *name, const char *value, const char *more)
+void ghp_report_put_figure(struct ghp_page *page, const char *name, const char *value,
+                           const char *more)
 {
     ghp_page_add(page, "<div class=\"figure\"><dt>%s</dt><dd><b>%s</b><span>%s</span></dd></div>\n",
                  name, value, more);
@@ -39,19 +39,19 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
     ghp_seconds_format(step_s, value, sizeof value);
     snprintf(more, sizeof more, "\xc2\xb1 %.2g ms; %.0f %% measured", plan->predicted.error_s * 1e3,
              100 * plan->predicted.measured_share);
-    put_figure(page, "predicted step", value, more);
+    ghp_report_put_figure(page, "predicted step", value, more);
     if (report->measured_timings != NULL) {
         ghp_seconds_format(report->measured_step_s, value, sizeof value);
         snprintf(more, sizeof more, "prediction off by %+.1f %%",
                  100 * (step_s - report->measured_step_s) / report->measured_step_s);
-        put_figure(page, "measured step", value, more);
+        ghp_report_put_figure(page, "measured step", value, more);
     }
     snprintf(value, sizeof value, "%.4g",
              step_s > 0 ? (double)plan->problem.global_batch / step_s : 0);
-    put_figure(page, "samples a second", value, "predicted");
+    ghp_report_put_figure(page, "samples a second", value, "predicted");
     if (data_of(plan) != NULL && step_s > 0) {
         snprintf(value, sizeof value, "%.3g\xc3\x97", data_of(plan)->step_s / step_s);
-        put_figure(page, "beside data parallelism", value, "as fast");
+        ghp_report_put_figure(page, "beside data parallelism", value, "as fast");
     }
 }
 
@@ -65,18 +65,18 @@ static void put_figures(struct ghp_page *page, const struct ghp_report *report)
     snprintf(value, sizeof value, "%d \xc3\x97 %d", plan->groups, plan->group_size);
     snprintf(more, sizeof more, "%lld samples each",
              (long long)(plan->problem.global_batch / plan->problem.workers));
-    put_figure(page, "groups \xc3\x97 workers", value, more);
+    ghp_report_put_figure(page, "groups \xc3\x97 workers", value, more);
     ghp_bytes_format((double)plan->predicted.peak_bytes, value, sizeof value);
     snprintf(more, sizeof more, "%s%s", plan->memory_limit_bytes > 0 ? "limit " : "no limit",
              plan->memory_limit_bytes > 0
                  ? ghp_bytes_format((double)plan->memory_limit_bytes, limit, sizeof limit)
                  : "");
-    put_figure(page, "memory a worker", value, more);
+    ghp_report_put_figure(page, "memory a worker", value, more);
     ghp_bytes_format((double)plan->predicted.sent_bytes, value, sizeof value);
-    put_figure(page, "sent in a step", value, "by a worker");
+    ghp_report_put_figure(page, "sent in a step", value, "by a worker");
     if (plan->certificate.step_s > 0) {
         snprintf(value, sizeof value, "%.3g %%", 100 * plan->certificate.gap);
-        put_figure(page, "gap to the bound", value, "from the optimum at most");
+        ghp_report_put_figure(page, "gap to the bound", value, "from the optimum at most");
     }
     ghp_page_add(page, "</dl>\n");
 }
@@ -266,8 +266,10 @@ void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *
 
 /* ---- the page ---- */
 
-static enum ghp_status put_sections(struct ghp_page *page, const struct ghp_report *report)
+static enum ghp_status put_sections(struct ghp_page *page, const void *of)
 {
+    const struct ghp_report *report = of;
+
     ghp_report_put_head(page, report);
     ghp_report_put_strategies(page, report);
     GHP_TRY(ghp_report_put_network(page, report));
@@ -280,39 +282,37 @@ static enum ghp_status put_sections(struct ghp_page *page, const struct ghp_repo
     return GHP_OK;
 }
 
-static enum ghp_status put_title(struct ghp_page *page, const struct ghp_report *report)
+static enum ghp_status put_title(struct ghp_page *page, const void *of)
 {
+    const struct ghp_report *report = of;
+
     ghp_page_text(page, report->plan->model.name);
     ghp_page_add(page, ", %d workers: plan", report->plan->problem.workers);
     return GHP_OK;
 }
 
-/* What stands in place of a {{name}} of inspect/page/page.html: a text, or what a function writes. */
-static const struct placeholder {
-    const char *name, *text;
-    enum ghp_status (*put)(struct ghp_page *page, const struct ghp_report *report);
-} placeholders[] = {{"version", GHP_VERSION, NULL},
-                    {"title", NULL, put_title},
-                    {"style", ghp_report_css, NULL},
-                    {"script", ghp_report_js, NULL},
-                    {"sections", NULL, put_sections}};
-
-static enum ghp_status put_named(struct ghp_page *page, const struct ghp_report *report,
+/* What stands in place of a {{name}} of inspect/page/page.html. */
+static enum ghp_status put_named(struct ghp_page *page, const struct ghp_report_document *document,
                                  const char *name, size_t n)
 {
-    for (size_t i = 0; i < sizeof placeholders / sizeof placeholders[0]; ++i) {
-        const struct placeholder *p = &placeholders[i];
+    static const struct {
+        const char *name, *text;
+    } texts[] = {
+        {"version", GHP_VERSION}, {"style", ghp_report_css}, {"script", ghp_report_js}};
 
-        if (strlen(p->name) != n || strncmp(name, p->name, n) != 0) continue;
-        if (p->put != NULL) return p->put(page, report);
-        ghp_page_add(page, "%s", p->text);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i) {
+        if (strlen(texts[i].name) != n || strncmp(name, texts[i].name, n) != 0) continue;
+        ghp_page_add(page, "%s", texts[i].text);
         return GHP_OK;
     }
+    if (strncmp(name, "title}", n + 1) == 0) return document->put_title(page, document->of);
+    if (strncmp(name, "sections}", n + 1) == 0) return document->put_sections(page, document->of);
     return GHP_FAIL(GHP_ERR_INTERNAL, "page.html has a placeholder '%.*s'; report this", (int)n,
                     name);
 }
 
-enum ghp_status ghp_report_save_html(const struct ghp_report *report, const char *path)
+enum ghp_status ghp_report_save_document(const struct ghp_report_document *document,
+                                         const char *path)
 {
     struct ghp_page page = {0};
     enum ghp_status status = GHP_OK;
@@ -320,10 +320,18 @@ enum ghp_status ghp_report_save_html(const struct ghp_report *report, const char
 
     for (; (open = strstr(at, "{{")) != NULL && status == GHP_OK; at = strstr(open, "}}") + 2) {
         ghp_page_add(&page, "%.*s", (int)(open - at), at);
-        status = put_named(&page, report, open + 2, (size_t)(strstr(open, "}}") - open - 2));
+        status = put_named(&page, document, open + 2, (size_t)(strstr(open, "}}") - open - 2));
     }
     ghp_page_add(&page, "%s", at);
     if (status == GHP_OK) status = ghp_page_save(&page, path);
     ghp_page_release(&page);
     return status;
+}
+
+enum ghp_status ghp_report_save_html(const struct ghp_report *report, const char *path)
+{
+    struct ghp_report_document document = {
+        .of = report, .put_title = put_title, .put_sections = put_sections};
+
+    return ghp_report_save_document(&document, path);
 }

@@ -1,4 +1,4 @@
-/* inspect/report/report.h - one plan for others: a page for people, a trace for Perfetto, a graph for Graphviz, a
+/* inspect/report/report.h - one plan, or a run, for others: a page for people, a trace for Perfetto, a graph for Graphviz, a
  * Python file for PyTorch.
  *
  * Everything comes from the plan file itself: its program is lowered and simulated again.  A file of ghp-run puts what
@@ -51,6 +51,12 @@ void ghp_report_release(struct ghp_report *report); /* accepts a zeroed one */
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_report_save_html(const struct ghp_report *report, const char *path);
+
+/* The page of a run, from a file of ghp-run alone: figures, losses, phases, layers.
+ *
+ * Returns   GHP_OK; as ghp_record_load (inspect/record.h), and GHP_ERR_IO (the page)
+ * Tested    tests/tools/inspect/test_run_page.sh */
+enum ghp_status ghp_report_save_run(const char *run_path, const char *path);
 
 /* Trace events: one process for the prediction (of each stage), one for the run, one lane a stream. */
 enum ghp_status ghp_report_save_trace(const struct ghp_report *report, const char *path);

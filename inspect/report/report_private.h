@@ -21,6 +21,19 @@ double ghp_report_nice(double most, int parts);
 /* The files of inspect/page, embedded by the build: the page with its {{names}}, its style sheet and its script. */
 extern const char ghp_report_html[], ghp_report_css[], ghp_report_js[];
 
+/* What a page is of: its title and its sections, which stand in the places of page.html. */
+struct ghp_report_document {
+    const void *of;
+    enum ghp_status (*put_title)(struct ghp_page *page, const void *of);
+    enum ghp_status (*put_sections)(struct ghp_page *page, const void *of);
+};
+enum ghp_status ghp_report_save_document(const struct ghp_report_document *document,
+                                         const char *path);
+
+/* A figure in a frame; ghp's own words alone. */
+void ghp_report_put_figure(struct ghp_page *page, const char *name, const char *value,
+                           const char *more);
+
 /* Sections of the page, in its order. */
 void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report);
 void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *report);

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-profile,ghp-run,ghp-inspect
+# tests/tools/inspect/test_run_page.sh - a run's page: well-formed, nothing fetched, every loss and layer in it, foreign
+# names escaped; what has no such page is refused. In a browser, where there is one, it fits wide and narrow windows.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+sed 's/"name": "lenet5"/"name": "<b>lenet<\/b>"/' "$GHP_SOURCE/models/lenet5.json" >model.json
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model model.json -o profile.json >out 2>&1 &&
+    "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 &&
+    mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 120 --threads 1 --run run.json \
+        >out 2>&1 </dev/null || { cat out >&2; exit 1; }
+inspect() { "$GHP_BIN/ghp-inspect" "$@"; }
+
+inspect run.json --html run.html >out 2>err || fail "$(cat err)"
+grep -q '^wrote run.html$' out || fail "says $(cat out)"
+grep -qE '://|[Ss][Rr][Cc] *=|@import|\{\{' run.html && fail "something is fetched, or left out"
+grep -q '<b>lenet' run.html && fail "a name became markup"
+grep -qF '&lt;b&gt;lenet&lt;/b&gt; trained on 2 workers' run.html || fail "no name"
+grep -q '"each" d="M[^"]*"' run.html || fail "no curve"
+[ "$(grep -o 'class="each" d="[^"]*"' run.html | grep -o '[ML]' | wc -l)" = 120 ] || fail "not every loss"
+[ "$(grep -c 'class="tag' run.html)" = "$(sed -n '/"layers"/,/\]/p' run.json | grep -c '"layer"')" ] || fail "not every layer"
+for text in 'measured step' 'predicted step' '>forward<' '>launch overhead<' 'from 3.173 in the first step'; do
+    grep -qF "$text" run.html || fail "no '$text'"
+done
+if command -v xmllint >/dev/null; then
+    xmllint --noout --nonet run.html || fail "not well-formed"
+elif command -v python3 >/dev/null; then
+    python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' run.html || fail "not well-formed"
+fi
+
+denied 2 'a run has --html FILE alone; for the others give its plan, with --run run.json' inspect run.json --trace t.json
+denied 2 'html is of one run' inspect run.json run.json --html both.html
+denied 2 'would write over the input' inspect run.json --html run.json
+
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+for width in ${browser:+400 1280}; do
+    cat >frame.html <<HTML
+<iframe id="f" src="run.html" style="width:${width}px;height:2000px"></iframe>
+<script>document.getElementById("f").onload = function () {
+  try { var d = this.contentDocument.documentElement; document.title = "wide " + d.scrollWidth + " of " + d.clientWidth; }
+  catch (e) { document.title = "closed"; } };</script>
+HTML
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD/chrome" \
+        --allow-file-access-from-files --virtual-time-budget=2000 --window-size=1400,1000 --dump-dom "file://$PWD/frame.html" >dom 2>/dev/null
+    read -r _ is _ may <<<"$(sed -n 's:.*<title>\(.*\)</title>.*:\1:p' dom | head -1)"
+    [ "${is:-}" = "${may:--}" ] || fail "the page is ${is:-?} pixels wide in a window of ${may:-?}"
+done
+exit $((failures > 0))
