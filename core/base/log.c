@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #define REDRAW_S 0.1 /* the bar is drawn at most this often */
-#define RARER_S 60.0 /* after each such while the pause between two lines has grown by the first one */
+#define RARER_S                                                                                    \
+    60.0 /* after each such while the pause between two lines has grown by the first one */
 #define RAREST_S 60.0 /* the longest pause between two lines */
-#define SILENT_S 0.5 /* a bar over time is not drawn before: most searches are over by then */
+#define SILENT_S 0.5  /* a bar over time is not drawn before: most searches are over by then */
 
 enum { BAR_CELLS = 24, LEAST_CELLS = 4, LINE_SIZE = 512, NOTE_SIZE = 4096, DEFAULT_COLUMNS = 80 };
 
@@ -31,8 +32,8 @@ const char *const ghp_progress_names[] = {"auto", "live", "lines", "none", NULL}
 static struct {
     char label[64];
     int64_t before, done, total; /* done is of total, and `before` stands in front of both */
-    double begun_s, drawn_s; /* monotonic clock */
-    double limit_s;          /* > 0: a bar over time */
+    double begun_s, drawn_s;     /* monotonic clock */
+    double limit_s;              /* > 0: a bar over time */
     bool on_screen;
 } bar;
 

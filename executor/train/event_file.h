@@ -1,8 +1,8 @@
 /* executor/train/event_file.h - a training's numbers as an event file of TensorBoard, readable while it grows.
  *
  * The same numbers as the metrics file (train/metrics.h), as scalars of the run's folder: train/loss, train/top1,
- * train/samples_per_s, train/learning_rate, where taken train/gradient_norm and train/tokens_per_s; test/loss, test/top1
- * and test/perplexity. A new file each time, as TensorBoard wants it: a resumed run's begins with a mark by which
+ * train/samples_per_s, train/learning_rate, where taken train/gradient_norm and train/tokens_per_s; test/loss,
+ * test/top1 and test/perplexity. A new file each time, as TensorBoard wants it: a resumed run's begins with a mark by which
  * readers forget what earlier files have of steps that are trained again.
  *
  *     file    record, record, ...
@@ -27,7 +27,7 @@ enum ghp_status ghp_event_file_open(const char *folder, struct ghp_event_file **
 enum ghp_status ghp_event_file_begin(struct ghp_event_file *file, int64_t step);
 enum ghp_status ghp_event_file_step(struct ghp_event_file *file,
                                     const struct ghp_metrics_step *step);
-/* step: steps done so far, > 0. In the file it stands at the last of them, which a later session from there on keeps. */
+/* step: steps done so far, > 0. In the file it stands at the last of them, which a later session from there keeps. */
 enum ghp_status ghp_event_file_evaluation(struct ghp_event_file *file, int64_t step,
                                           const struct ghp_evaluation *evaluation);
 const char *ghp_event_file_path(const struct ghp_event_file *file); /* lives as long as the file */

@@ -297,8 +297,7 @@ static enum ghp_status put_named(struct ghp_page *page, const struct ghp_report_
 {
     static const struct {
         const char *name, *text;
-    } texts[] = {
-        {"version", GHP_VERSION}, {"style", ghp_report_css}, {"script", ghp_report_js}};
+    } texts[] = {{"version", GHP_VERSION}, {"style", ghp_report_css}, {"script", ghp_report_js}};
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i) {
         if (strlen(texts[i].name) != n || strncmp(name, texts[i].name, n) != 0) continue;

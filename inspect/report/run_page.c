@@ -12,7 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURVE_WIDTH = 1000, CURVE_HEIGHT = 240, X_TICKS = 8, Y_TICKS = 5, WINDOWS = 50, TEXT_BYTES = 256 };
+enum {
+    CURVE_WIDTH = 1000,
+    CURVE_HEIGHT = 240,
+    X_TICKS = 8,
+    Y_TICKS = 5,
+    WINDOWS = 50,
+    TEXT_BYTES = 256
+};
 
 struct run_page {
     struct ghp_record record;
@@ -80,8 +87,8 @@ static void put_figures(struct ghp_page *page, const struct run_page *run)
         ghp_report_put_figure(page, "test accuracy", value, more);
     }
     if (isfinite(memory))
-        ghp_report_put_figure(page, "memory a worker", ghp_bytes_format(memory, value, sizeof value),
-                              "allocated");
+        ghp_report_put_figure(page, "memory a worker",
+                              ghp_bytes_format(memory, value, sizeof value), "allocated");
     ghp_page_add(page, "</dl>\n");
 }
 
@@ -180,8 +187,9 @@ static void put_losses(struct ghp_page *page, const struct run_page *run)
     int64_t half = run->n_losses / WINDOWS;
 
     if (run->n_losses < 2) return;
-    ghp_page_add(page, "<section><h2>Loss</h2>\n<div class=\"chart losses\"><svg viewBox=\"0 0 %d %d\" "
-                       "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"Loss from ",
+    ghp_page_add(page,
+                 "<section><h2>Loss</h2>\n<div class=\"chart losses\"><svg viewBox=\"0 0 %d %d\" "
+                 "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"Loss from ",
                  CURVE_WIDTH, CURVE_HEIGHT);
     ghp_page_add(page, "%.4g to %.4g\">", run->losses[0], run->losses[run->n_losses - 1]);
     for (double y = curve.step; y < curve.most * 0.999; y += curve.step)
@@ -190,11 +198,12 @@ static void put_losses(struct ghp_page *page, const struct run_page *run)
     if (half > 0) put_line(page, run, &curve, half);
     ghp_page_add(page, "</svg>");
     put_marks(page, run, &curve);
-    ghp_page_add(page, "<p class=\"small\">The mean loss of each step's global batch%s.%s</p></section>\n",
-                 run->every > 1 ? ", of every so-maniest step" : "",
-                 half > 0 ? " The strong line is their mean over a fiftieth of the run to either "
-                            "side."
-                          : "");
+    ghp_page_add(
+        page, "<p class=\"small\">The mean loss of each step's global batch%s.%s</p></section>\n",
+        run->every > 1 ? ", of every so-maniest step" : "",
+        half > 0 ? " The strong line is their mean over a fiftieth of the run to either "
+                   "side."
+                 : "");
 }
 
 /* ---- where the time went ---- */
@@ -205,26 +214,31 @@ static void put_bars(struct ghp_page *page, double predicted_s, double measured_
     double scale = most_s > 0 ? 100 / most_s : 0;
 
     if (isfinite(predicted_s))
-        ghp_page_add(page, "<td>%.3f</td><td>%.3f</td><td class=\"odd\">%+.3f</td>", predicted_s * 1e3,
-                     measured_s * 1e3, (predicted_s - measured_s) * 1e3);
+        ghp_page_add(page, "<td>%.3f</td><td>%.3f</td><td class=\"odd\">%+.3f</td>",
+                     predicted_s * 1e3, measured_s * 1e3, (predicted_s - measured_s) * 1e3);
     else
-        ghp_page_add(page, "<td>\xc2\xb7</td><td>%.3f</td><td class=\"odd\">\xc2\xb7</td>", measured_s * 1e3);
-    ghp_page_add(page, "<td class=\"both\" aria-hidden=\"true\"><i class=\"other\" style=\"width:%.2f%%\"></i>"
-                       "<i class=\"own\" style=\"width:%.2f%%\"></i></td></tr>\n",
-                 isfinite(predicted_s) ? fmax(0, predicted_s) * scale : 0,
-                 fmax(0, measured_s) * scale);
+        ghp_page_add(page, "<td>\xc2\xb7</td><td>%.3f</td><td class=\"odd\">\xc2\xb7</td>",
+                     measured_s * 1e3);
+    ghp_page_add(
+        page,
+        "<td class=\"both\" aria-hidden=\"true\"><i class=\"other\" style=\"width:%.2f%%\"></i>"
+        "<i class=\"own\" style=\"width:%.2f%%\"></i></td></tr>\n",
+        isfinite(predicted_s) ? fmax(0, predicted_s) * scale : 0, fmax(0, measured_s) * scale);
 }
 
 static void put_table(struct ghp_page *page, const char *what, const char *second)
 {
-    ghp_page_add(page,
-                 "<ul class=\"legend\"><li><span class=\"dot predicted\"></span>predicted</li><li>"
-                 "<span class=\"dot busy\"></span>measured, on worker 0</li></ul><div class=\"scroll "
-                 "tall\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table class=\"layers run\"><caption>"
-                 "Predicted and measured</caption><thead><tr><th scope=\"col\">%s</th>%s<th "
-                 "scope=\"col\">predicted<br/>ms</th><th scope=\"col\">measured<br/>ms</th><th "
-                 "scope=\"col\" class=\"odd\">error<br/>ms</th><th class=\"both\"></th></tr></thead><tbody>\n",
-                 what, what, second);
+    ghp_page_add(
+        page,
+        "<ul class=\"legend\"><li><span class=\"dot predicted\"></span>predicted</li><li>"
+        "<span class=\"dot busy\"></span>measured, on worker 0</li></ul><div class=\"scroll "
+        "tall\" tabindex=\"0\" role=\"region\" aria-label=\"%s\"><table class=\"layers "
+        "run\"><caption>"
+        "Predicted and measured</caption><thead><tr><th scope=\"col\">%s</th>%s<th "
+        "scope=\"col\">predicted<br/>ms</th><th scope=\"col\">measured<br/>ms</th><th "
+        "scope=\"col\" class=\"odd\">error<br/>ms</th><th "
+        "class=\"both\"></th></tr></thead><tbody>\n",
+        what, what, second);
 }
 
 static double seconds_of(const json_t *item, const char *key)
@@ -251,8 +265,9 @@ static void put_phases(struct ghp_page *page, const struct run_page *run)
         ghp_page_add(page, "</th>");
         put_bars(page, seconds_of(item, "predicted_s"), seconds_of(item, "measured_s"), most_s);
     }
-    ghp_page_add(page, "</tbody></table></div><p class=\"small\">Of the compute stream. Exposed: it waits "
-                       "for a reduction. Launch overhead: between two instructions.</p></section>\n");
+    ghp_page_add(
+        page, "</tbody></table></div><p class=\"small\">Of the compute stream. Exposed: it waits "
+              "for a reduction. Launch overhead: between two instructions.</p></section>\n");
 }
 
 static void put_layers(struct ghp_page *page, const struct run_page *run)
@@ -294,8 +309,9 @@ static void put_origin(struct ghp_page *page, const struct run_page *run)
         ghp_page_text(page, text_of(run, keys[i]));
         ghp_page_add(page, "</code></li>");
     }
-    ghp_page_add(page, "</ul><p class=\"small\">A step over time: ghp-inspect PLAN --html FILE --run RUN."
-                       "</p></section>\n");
+    ghp_page_add(page,
+                 "</ul><p class=\"small\">A step over time: ghp-inspect PLAN --html FILE --run RUN."
+                 "</p></section>\n");
 }
 
 static enum ghp_status put_sections(struct ghp_page *page, const void *of)

@@ -34,6 +34,7 @@ CHECK_TEST(crc32c)
     for (size_t n = 0; n < sizeof bytes; n += 17)
         CHECK_EQ(ghp_crc32c(bytes, n), by_bits(bytes, n));
     CHECK_EQ(ghp_crc32c_masked("", 0), 0xa282ead8u);
-    CHECK_EQ(ghp_crc32c_masked("123456789", 9), (0xe3069283u >> 15 | 0xe3069283u << 17) + 0xa282ead8u);
+    CHECK_EQ(ghp_crc32c_masked("123456789", 9),
+             (0xe3069283u >> 15 | 0xe3069283u << 17) + 0xa282ead8u);
     return check_end();
 }

@@ -59,7 +59,10 @@ static void check_events(const char *text, size_t bytes)
 
     event = next(&at, end, &n);
     CHECK(event != NULL && n == VERSION_AT + 15 && event[0] == (1 << 3 | 1) &&
-          memcmp(event + VERSION_AT, "\x1a\x0d" "brain.Event:2", 15) == 0);
+          memcmp(event + VERSION_AT,
+                 "\x1a\x0d"
+                 "brain.Event:2",
+                 15) == 0);
     event = next(&at, end, &n); /* the mark of a session from step 300 on: a varint of two bytes */
     CHECK(event != NULL && n == 16 && memcmp(event + 9, "\x10\xac\x02\x3a\x02\x08\x01", 7) == 0);
     event = next(&at, end, &n);
@@ -76,11 +79,8 @@ static void check_events(const char *text, size_t bytes)
 
 CHECK_TEST(event_file)
 {
-    static const struct ghp_metrics_step step = {.step = 300,
-                                                 .loss = 1.5,
-                                                 .learning_rate = 0.25,
-                                                 .gradient_norm = 3,
-                                                 .tokens_per_s = 7};
+    static const struct ghp_metrics_step step = {
+        .step = 300, .loss = 1.5, .learning_rate = 0.25, .gradient_norm = 3, .tokens_per_s = 7};
     static const struct ghp_evaluation evaluation = {.loss = 0.5, .accuracy = 0.75};
     struct ghp_event_file *first = NULL, *second = NULL;
     char folder[64], path[4096] = "", *text = NULL;
