@@ -72,6 +72,17 @@ enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct 
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, const char *format);
 
+/* Whether a path is a checkpoint's to show: a folder that has one, or a safetensors file. */
+bool ghp_inspect_names_checkpoint(const char *path);
+
+/* A checkpoint: of a folder both generations, with steps, optimizer, size and whether the checksum holds; then the model
+ * and the tensors of the newest that is whole.
+ *
+ * path   a folder of ghp-run --checkpoint, or a file in it
+ *
+ * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT (no file can be gone on from: the newest one's failure) */
+enum ghp_status ghp_inspect_checkpoint(struct ghp_display *report, const char *path);
+
 /* Where the error of the predicted step sits, over one run or several together: the terms of the step and the layers,
  * largest error first, and a sentence that names them.
  *

@@ -98,7 +98,7 @@ static const struct ghp_opt options[] = {
 
 static const struct ghp_tool tool = {
     .name = "ghp-inspect",
-    .purpose = "shows models, machines, profiles, plans and runs",
+    .purpose = "shows models, machines, profiles, plans, runs and checkpoints",
     .usage =
         "ghp-inspect FILE [--json]\n"
         "       ghp-inspect PROFILE MODEL [--json]          the profile by the model's layers\n"
@@ -114,6 +114,8 @@ static const struct ghp_tool tool = {
         "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
         "       ghp-inspect MODEL|PLAN --export-hf FOLDER --weights CHECKPOINT\n"
         "       ghp-inspect PLAN --export-torch FILE.py     the plan for a PyTorch module\n"
+        "       ghp-inspect CHECKPOINT [--json]             a folder of ghp-run --checkpoint, or its "
+        "file\n"
         "       ghp-inspect --layer-schema",
     .example = "ghp-inspect models/lenet5.json",
     .opts = options,
@@ -129,6 +131,10 @@ static enum ghp_status format_of(const char *path, char *text, size_t n)
     struct ghp_node root;
     struct ghp_json doc;
 
+    if (ghp_inspect_names_checkpoint(path)) {
+        snprintf(text, n, "ghp.checkpoint/1");
+        return GHP_OK;
+    }
     if (ghp_network_names(path)) {
         snprintf(text, n, "ghp.model/1");
         return GHP_OK;
@@ -335,6 +341,13 @@ static enum ghp_status show_comparison(struct ghp_display *report, const char *p
     return ghp_inspect_run(report, path, "ghp.comparison/2");
 }
 
+static enum ghp_status show_checkpoint(struct ghp_display *report, const char *path,
+                                       const char *path2)
+{
+    (void)path2;
+    return ghp_inspect_checkpoint(report, path);
+}
+
 static const struct kind {
     const char *format;
     enum ghp_status (*show)(struct ghp_display *report, const char *path, const char *path2);
@@ -347,6 +360,7 @@ static const struct kind {
     {"ghp.plans/1", show_plan_set, NULL},
     {"ghp.run/2", show_run, NULL},
     {"ghp.comparison/2", show_comparison, NULL},
+    {"ghp.checkpoint/1", show_checkpoint, NULL},
 };
 
 /* Several runs together. */

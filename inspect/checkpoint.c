@@ -1,0 +1,214 @@
+/* inspect/checkpoint.c - see inspect.h: what a training left on disk, and whether it can be gone on from.
+ *
+ * Reads the file's own words (docs/formats.md, ghp.checkpoint/1); values are read for the checksum alone. */
+#include "inspect/inspect.h"
+
+#include "core/model/safetensors.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096, MESSAGE_BYTES = 1024, DIMS_BYTES = 128 };
+
+static const char *const generations[] = {"checkpoint.safetensors",
+                                          "checkpoint.previous.safetensors"};
+enum { GENERATIONS = sizeof generations / sizeof generations[0] };
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* False where the name is too long for a file. */
+static bool name_file(const char *folder, int generation, char path[PATH_BYTES])
+{
+    int n = snprintf(path, PATH_BYTES, "%s/%s", folder, generations[generation]);
+
+    return n > 0 && n < PATH_BYTES;
+}
+
+bool ghp_inspect_names_checkpoint(const char *path)
+{
+    static const char ending[] = ".safetensors";
+    size_t n = strlen(path), m = sizeof ending - 1;
+    char file[PATH_BYTES];
+
+    if (!is_folder(path)) return n > m && strcmp(path + n - m, ending) == 0;
+    for (int i = 0; i < GENERATIONS; ++i)
+        if (name_file(path, i, file) && access(file, F_OK) == 0) return true;
+    return false;
+}
+
+/* Header and, where there is one, checksum. *file is closed by the caller, also after a failure. */
+static enum ghp_status open_checked(const char *path, struct ghp_safetensors **file)
+{
+    const char *format;
+
+    GHP_TRY(ghp_safetensors_open(path, file));
+    format = ghp_safetensors_metadata(*file, "format");
+    if (format == NULL || strcmp(format, "ghp.checkpoint/1") != 0)
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "'%s' is no checkpoint of ghp-run; give one, or use its weights with "
+                        "ghp-run --init",
+                        path);
+    return ghp_safetensors_check(*file);
+}
+
+static const char *word_of(const struct ghp_safetensors *file, const char *key, const char *without)
+{
+    const char *text = ghp_safetensors_metadata(file, key);
+
+    return text != NULL ? text : without;
+}
+
+static int64_t bytes_of(const struct ghp_safetensors *file)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < ghp_safetensors_count(file); ++i)
+        sum += ghp_safetensors_item(file, i)->bytes;
+    return sum;
+}
+
+/* A row of the table of files. why: NULL, or what is wrong with it. */
+static void put_file(struct ghp_sheet *sheet, const char *path, const struct ghp_safetensors *file,
+                     const char *why)
+{
+    bool whole = why == NULL;
+
+    ghp_sheet_row(sheet);
+    ghp_sheet_text(sheet, path);
+    ghp_sheet_text(sheet, whole ? word_of(file, "step", "?") : NULL);
+    ghp_sheet_text(sheet, whole ? word_of(file, "optimizer", "sgd") : NULL);
+    ghp_sheet_int(sheet, whole ? ghp_safetensors_count(file) : 0);
+    ghp_sheet_int(sheet, whole ? bytes_of(file) : 0);
+    ghp_sheet_text(sheet, !whole ? why
+                          : ghp_safetensors_metadata(file, "checksum") != NULL
+                              ? "whole: its checksum holds"
+                              : "readable; it has no checksum");
+}
+
+static const char *type_of(const struct ghp_safetensor *t)
+{
+    switch (t->dtype) {
+    case GHP_DTYPE_FLOAT: return "float";
+    case GHP_DTYPE_DOUBLE: return "double";
+    case GHP_DTYPE_HALF: return "half";
+    case GHP_DTYPE_BFLOAT16: return "bf16";
+    default: return "other";
+    }
+}
+
+static void put_tensors(struct ghp_display *report, const char *path,
+                        const struct ghp_safetensors *file)
+{
+    static const struct ghp_column columns[] = {{"tensor", "tensor", "", 't', 0, 0},
+                                                {"dimensions", "dimensions", "", 't', 0, 0},
+                                                {"type", "type", "", 't', 0, 0},
+                                                {"bytes", "size", "MiB", 'b', 1.0 / (1 << 20), 3},
+                                                {NULL, NULL, NULL, 0, 0, 0}};
+    struct ghp_sheet *sheet = ghp_sheet_open(report, "tensors", columns);
+    const char *sync = ghp_safetensors_metadata(file, "sync");
+
+    ghp_sheet_note(sheet, "%s: model '%s' after %s steps, seed %s, batches of %s from %s samples",
+                   path, word_of(file, "model", "?"), word_of(file, "step", "?"),
+                   word_of(file, "seed", "?"), word_of(file, "global_batch", "?"),
+                   word_of(file, "samples", "?"));
+    if (sync != NULL)
+        ghp_sheet_note(sheet, "workers' weights differ: it goes on by %s over %s workers alone",
+                       sync, word_of(file, "workers", "?"));
+    else
+        ghp_sheet_note(sheet, "it goes on under any plan of this model and this optimizer");
+    for (int i = 0; i < ghp_safetensors_count(file); ++i) {
+        const struct ghp_safetensor *t = ghp_safetensors_item(file, i);
+        char dims[DIMS_BYTES] = "";
+        size_t n = 0;
+
+        for (int d = 0; d < t->n_dims && n < sizeof dims; ++d)
+            n += (size_t)snprintf(dims + n, sizeof dims - n, "%s%" PRId64, d > 0 ? "x" : "",
+                                  t->dims[d]);
+        ghp_sheet_row(sheet);
+        ghp_sheet_text(sheet, t->name);
+        ghp_sheet_text(sheet, dims);
+        ghp_sheet_text(sheet, type_of(t));
+        ghp_sheet_int(sheet, t->bytes);
+    }
+    ghp_display_sheet(report, sheet);
+}
+
+static void put_values(struct ghp_display *report, const struct ghp_safetensors *file)
+{
+    ghp_display_text(report, "model", word_of(file, "model", "?"));
+    ghp_display_text(report, "optimizer", word_of(file, "optimizer", "sgd"));
+    ghp_display_int(report, "step", strtoll(word_of(file, "step", "0"), NULL, 10));
+    ghp_display_text(report, "seed", word_of(file, "seed", "?"));
+    ghp_display_int(report, "global_batch", strtoll(word_of(file, "global_batch", "0"), NULL, 10));
+    ghp_display_int(report, "samples", strtoll(word_of(file, "samples", "0"), NULL, 10));
+    ghp_display_int(report, "bytes", bytes_of(file));
+}
+
+/* The files in turn; the first that is whole is shown. *why: the first's failure. */
+static enum ghp_status show_files(struct ghp_display *report, struct ghp_sheet *sheet,
+                                  char files[GENERATIONS][PATH_BYTES], int n,
+                                  char why[MESSAGE_BYTES])
+{
+    struct ghp_safetensors *shown = NULL;
+    enum ghp_status first = GHP_OK;
+    int which = 0;
+
+    for (int i = 0; i < n; ++i) {
+        struct ghp_safetensors *file = NULL;
+        enum ghp_status status = open_checked(files[i], &file);
+
+        put_file(sheet, files[i], file, status != GHP_OK ? ghp_status_message() : NULL);
+        if (status != GHP_OK && first == GHP_OK) {
+            first = status;
+            snprintf(why, MESSAGE_BYTES, "%s", ghp_status_message());
+        }
+        if (status == GHP_OK && shown == NULL) {
+            shown = file;
+            which = i;
+        } else {
+            ghp_safetensors_close(file);
+        }
+    }
+    ghp_display_sheet(report, sheet);
+    if (shown == NULL) return GHP_FAIL(first, "%s", why);
+    put_values(report, shown);
+    put_tensors(report, files[which], shown);
+    ghp_safetensors_close(shown);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_inspect_checkpoint(struct ghp_display *report, const char *path)
+{
+    static const struct ghp_column columns[] = {{"file", "file", "", 't', 0, 0},
+                                                {"step", "steps", "", 't', 0, 0},
+                                                {"optimizer", "optimizer", "", 't', 0, 0},
+                                                {"tensors", "tensors", "", 'i', 0, 0},
+                                                {"bytes", "size", "MiB", 'b', 1.0 / (1 << 20), 3},
+                                                {"state", "state", "", 't', 0, 0},
+                                                {NULL, NULL, NULL, 0, 0, 0}};
+    char files[GENERATIONS][PATH_BYTES], why[MESSAGE_BYTES] = "";
+    struct ghp_sheet *sheet;
+    int n = 0;
+
+    if (is_folder(path)) {
+        for (int i = 0; i < GENERATIONS; ++i)
+            if (name_file(path, i, files[n]) && access(files[n], F_OK) == 0) n++;
+    } else if (strlen(path) < PATH_BYTES) {
+        memcpy(files[n++], path, strlen(path) + 1);
+    }
+    if (n == 0)
+        return GHP_FAIL(GHP_ERR_IO,
+                        "there is no checkpoint in '%s'; name a folder of ghp-run "
+                        "--checkpoint, or a file in it",
+                        path);
+    sheet = ghp_sheet_open(report, "files", columns);
+    return show_files(report, sheet, files, n, why);
+}
