@@ -25,7 +25,7 @@ enum { NAME_BYTES = 64 };
     X("launch",                                                                                    \
       "keeps a training going: starts ghp-run under mpirun, and after a failure again, from the "  \
       "last checkpoint")                                                                           \
-    X("inspect", "shows models, machines, profiles, plans and runs")
+    X("inspect", "shows models, machines, profiles, plans, runs and checkpoints")
 
 #define TOOL_NAME(name, purpose) name,
 static const char *const names[] = {TOOL_LIST(TOOL_NAME) "help", NULL};
