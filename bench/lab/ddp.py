@@ -212,8 +212,8 @@ class Network(nn.Module):
 class Trainer:
     """Steps over a few batches that stay in memory."""
 
-    def __init__(self, network, inner, batch, memory_format):
-        self.network, self.batches = network, []
+    def __init__(self, network, inner, batch, memory_format, precision):
+        self.network, self.batches, self.precision = network, [], precision
         # small: the labels mean nothing, and a loss that overflows would be timed instead of training
         self.optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9)
         for _ in range(2):
@@ -228,7 +228,8 @@ class Trainer:
             x, labels = self.batches[self.at % len(self.batches)]
             self.at += 1
             self.optimizer.zero_grad(set_to_none=True)
-            self.loss = F.cross_entropy(self.network(x).flatten(0, labels.dim() - 1), labels.flatten())
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bf16"):
+                self.loss = F.cross_entropy(self.network(x).flatten(0, labels.dim() - 1), labels.flatten())
             self.loss.backward()
             self.optimizer.step()
 
@@ -246,14 +247,14 @@ SLOW_FLOPS = 10e9  # the plain BLAS does 4e9 on a core whose vector units do 100
 FORMATS = {"contiguous": torch.contiguous_format, "channels-last": torch.channels_last}
 
 
-def choose_format(model, batch, wanted):
+def choose_format(model, batch, wanted, precision):
     """The memory format whose steps without any exchange are the fastest; equal on all workers, whose times are one."""
     if wanted != "fastest":
         return wanted
     times = {}
     for name, memory_format in FORMATS.items():
         network = Network(model).to(memory_format=memory_format)
-        trainer = Trainer(network, network, batch, memory_format)
+        trainer = Trainer(network, network, batch, memory_format, precision)
         trainer.steps(1)
         times[name] = trainer.timed(2)
     return min(times, key=times.get)
@@ -311,6 +312,7 @@ def arguments():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--format", choices=[*FORMATS, "fastest"], default="fastest")
+    parser.add_argument("--precision", choices=["float", "bf16"], default="float")
     args = parser.parse_args()
     if min(args.batch, args.steps, args.repeats) < 1 or args.warmup < 0:
         parser.error("--batch, --steps and --repeats are at least 1, --warmup at least 0")
@@ -329,19 +331,20 @@ def main():
         print(f"ddp: PyTorch's matrix product does only {rate / 1e9:.1f} GFLOP/s here, so the comparison is unfair to it: "
               "its BLAS is the plain one; install libopenblas0-pthread", file=sys.stderr)
     torch.manual_seed(1)
-    chosen = choose_format(model, args.batch // size, args.format)
+    chosen = choose_format(model, args.batch // size, args.format, args.precision)
     torch.manual_seed(1)
     network = Network(model).to(memory_format=FORMATS[chosen])
     torch.manual_seed(2 + rank)
     wrapped = nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
-    trainer = Trainer(wrapped, network, args.batch // size, FORMATS[chosen])
+    trainer = Trainer(wrapped, network, args.batch // size, FORMATS[chosen], args.precision)
     trainer.steps(args.warmup)
     repeats = [trainer.timed(args.steps) for _ in range(args.repeats)]
     step = statistics.median(repeats)
     if rank == 0:
         print(json.dumps({
             "what": "ddp", "torch": torch.__version__, "model": model["name"], "workers": size,
-            "global_batch": args.batch, "weights": sum(p.numel() for p in network.parameters()), "format": chosen, "matrix_flops_per_s": rate,
+            "global_batch": args.batch, "weights": sum(p.numel() for p in network.parameters()), "format": chosen,
+            "precision": args.precision, "matrix_flops_per_s": rate,
             "steps": args.steps, "repeats": args.repeats, "step_s": step,
             "spread": (quartile(repeats, 0.75) - quartile(repeats, 0.25)) / step, "images_per_s": args.batch / step,
             "repeats_s": repeats, "loss": trainer.loss.item()}), flush=True)
