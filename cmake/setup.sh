@@ -7,6 +7,7 @@ GHP_PACKAGES="gcc libc6-dev make cmake ninja-build pkg-config libopenmpi-dev ope
     libjpeg62-turbo-dev libpng-dev"
 GHP_TEST_PACKAGES="python3-jsonschema libxml2-utils groff-base libonnx-testdata"
 GHP_MPICH_PACKAGES="libmpich-dev mpich" # beside Open MPI, which stays what mpicc and mpirun are
+GHP_SLURM_PACKAGES="slurmctld slurmd slurm-client munge"
 GHP_CLANG_PACKAGES="clang libclang-rt-dev libomp-dev"
 
 # Everything of MPI that a test machine needs: root in containers, more ranks than cores.
