@@ -32,6 +32,7 @@ struct ghp_frontier_graph { /* borrowed */
     const int *first_choice;      /* n_nodes + 1: prefix sums of them */
     const int *first_pair;        /* n_edges + 1: prefix sums of n_choices[from] n_choices[to] */
     int most_states;              /* entries of one table; 0: GHP_FRONTIER_MOST */
+    bool unfolded;                /* fold nothing: every node has a step of its own */
 };
 
 struct ghp_frontier_step {          /* taking one node */

@@ -203,8 +203,9 @@ enum ghp_status ghp_frontier_fold(struct ghp_frontier *f)
 {
     size_t nodes = (size_t)f->graph.n_nodes;
     bool *folded = ghp_alloc(nodes, sizeof *folded);
-    enum ghp_status status = folded == NULL ? GHP_NO_MEMORY() : find_folds(f, folded);
+    enum ghp_status status = folded == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
+    if (status == GHP_OK && !f->graph.unfolded) status = find_folds(f, folded);
     if (status == GHP_OK) list_kept(f, folded);
     free(folded);
     return status;

@@ -6,6 +6,7 @@
 #include "core/base/hash.h"
 #include "core/base/hash_table.h"
 #include "core/base/log.h"
+#include "planner/search/prefix.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,6 +21,8 @@ enum {
     MOST_CUTS = 256,
     FIXING_TIMES = 3,
     LIST_MOST = 2000,
+    PREFIXES = 4000,
+    PREFIX_WORK = 1000000,
     WAITING_MOST = 4096 /* nodes; beyond, the newest is taken, so that they get no more */
 };
 
@@ -36,6 +39,9 @@ struct search {
     const struct ghp_branch_job *job;
     struct ghp_branch_result *result;
     struct ghp_dual dual;
+    struct ghp_prefix_search *prefixes; /* NULL: plans are not judged so */
+    int64_t prefix_again;               /* from this node on it is tried again */
+    int prefix_failed;
     struct node *stack;
     int n_stack, max_stack;
     struct ghp_domain domain;   /* of the node that is visited */
@@ -328,6 +334,33 @@ static enum ghp_status list_plans(struct search *s, const struct ghp_domain *dom
     return ghp_dual_list(&s->dual, s->cutoff, LIST_MOST, done);
 }
 
+/* Looks for a node's best plan by prefixes; `bound` becomes what is then known. Where they were too many, which still
+ * gives a good plan, more are allowed twice, and then ever fewer nodes are tried. */
+static enum ghp_status try_prefixes(struct search *s, const struct ghp_domain *domain,
+                                    double *bound)
+{
+    const double scale = s->job->goal.scale;
+    const int more = s->prefix_failed < 2 ? s->prefix_failed : 0;
+    struct ghp_prefix_result found;
+    struct ghp_prefix_job job = {.dual = &s->dual,
+                                 .domain = domain,
+                                 .cutoff_s = s->cutoff * scale,
+                                 .most = PREFIXES << 3 * more,
+                                 .work = PREFIX_WORK << 3 * more,
+                                 .deadline_s = s->job->limits.deadline_s};
+
+    if (s->prefixes == NULL || s->result->nodes < s->prefix_again) return GHP_OK;
+    GHP_TRY(ghp_prefix_run(s->prefixes, &job, &found));
+    if (found.choice != NULL) GHP_TRY(evaluate(s, found.choice));
+    if (found.complete) {
+        *bound = fmax(*bound, fmin(found.least_s, job.cutoff_s) / scale);
+        return GHP_OK;
+    }
+    ++s->prefix_failed;
+    s->prefix_again = s->result->nodes + 1 + (s->prefix_failed > 2 ? s->result->nodes : 0);
+    return GHP_OK;
+}
+
 /* Bounds a node, narrows it, and splits what is left.
  *
  * known   a bound that the node has already */
@@ -357,8 +390,9 @@ static enum ghp_status visit(struct search *s, struct ghp_domain *domain, double
         if (removed * 8 < before) break;
     }
     GHP_TRY(list_plans(s, domain, &done));
+    if (!done && !s->late && !s->enough) GHP_TRY(try_prefixes(s, domain, &known));
     if (s->late) return push(s, domain, known); /* not looked at to the end */
-    if (done || s->enough) return GHP_OK;
+    if (done || s->enough || known >= s->cutoff) return GHP_OK;
     return root ? split_root(s, domain, known) : split_node(s, domain, known);
 }
 
@@ -462,6 +496,7 @@ static enum ghp_status prepare(struct search *s)
     s->child = ghp_alloc(layers, sizeof *s->child);
     if (s->child == NULL) return GHP_NO_MEMORY();
     GHP_TRY(ghp_dual_open(s->job->in, s->job->goal, &s->dual));
+    if (ghp_prefix_takes(&s->dual)) GHP_TRY(ghp_prefix_open(s->job->in, &s->prefixes));
     s->dual.found = on_found;
     s->dual.context = s;
     set_cutoff(s);
@@ -491,6 +526,7 @@ enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_bran
     free(s.stack);
     free(s.child);
     ghp_hash_table_release(&s.seen);
+    ghp_prefix_close(s.prefixes);
     ghp_dual_close(&s.dual);
     return status;
 }
