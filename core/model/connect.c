@@ -167,6 +167,8 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     if (status == GHP_OK) status = make_consumers(model);
     if (status == GHP_OK) mark_logits(model);
     if (status == GHP_OK) model->classes = (int)model->layers[model->n_layers - 1].in.c;
+    if (status == GHP_OK && model->classes == 1)
+        model->classes = 2; /* one output tells two apart */
     return status;
 }
 

@@ -46,7 +46,10 @@
     X(FLATTEN, flatten)                                                                            \
     X(VIEW, view)                                                                                  \
     X(PAD, pad)                                                                                    \
-    X(SOFTMAX_CE, softmax_cross_entropy)
+    X(RANDOM_FEATURES, random_features)                                                            \
+    X(SOFTMAX_CE, softmax_cross_entropy)                                                           \
+    X(HINGE, hinge)                                                                                \
+    X(SQUARED_ERROR, squared_error)
 
 enum ghp_op {
 #define GHP_OP_ENUM(id, file) GHP_OP_##id,
@@ -152,6 +155,11 @@ struct ghp_view {
     int64_t strides[GHP_MAX_VIEW]; /* of any sign; 0 repeats */
 };
 
+struct ghp_drawn { /* random_features: what its matrix is drawn by */
+    double sigma;
+    int64_t seed;
+};
+
 struct ghp_border { /* pad: elements added, by channel, row and column */
     int64_t before[3], after[3];
     enum ghp_fill fill;
@@ -165,7 +173,8 @@ struct ghp_border { /* pad: elements added, by channel, row and column */
     struct ghp_activation activation;                                                              \
     struct ghp_view view;                                                                          \
     struct ghp_border border;                                                                      \
-    struct ghp_heads heads;
+    struct ghp_heads heads;                                                                        \
+    struct ghp_drawn drawn;
 
 struct ghp_attributes {
     GHP_ATTRIBUTES

@@ -159,7 +159,8 @@ static int32_t *ids_of(const struct ghp_operand_set *set)
 
 static void make_ids(const struct ghp_local *local, int32_t *ids)
 {
-    int64_t most = ghp_op_of(local->op)->is_loss ? local->c : local->vocabulary;
+    bool pair = ghp_op_of(local->op)->is_loss && local->c == 1; /* one output tells two apart */
+    int64_t most = pair ? 2 : ghp_op_of(local->op)->is_loss ? local->c : local->vocabulary;
 
     for (int64_t i = 0; i < local->n * local->h; i++)
         ids[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)most);

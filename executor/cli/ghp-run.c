@@ -75,13 +75,19 @@ static const struct ghp_opt options[] = {
          "of training images: crop-flip resizes a random part of 8 to 100 % of the area and an "
          "aspect of 3/4 to 4/3, and mirrors half of them; none takes the middle, as evaluations "
          "do; auto: crop-flip of folder:DIR"},
+    {.name = "labels",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.labels,
+     .choices = ghp_labels_names,
+     .help = "of images from files: given, or parity: 0 of even ones and 1 of odd ones"},
     {.name = "normalise",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.normalise,
      .argument = "HOW",
      .help =
          "images: train (the training set's mean and deviation of each channel; not of folders), "
-         "imagenet, none (bytes / 255), or MEAN,...:DEVIATION,... in parts of 255, one number or "
+         "imagenet, none (bytes / 255), unit (bytes over each image's length), or "
+         "MEAN,...:DEVIATION,... in parts of 255, one number or "
          "one a channel; unless given imagenet of folders, none of floating-point files, else "
          "train"},
     {.name = "skip-damaged",
@@ -181,6 +187,12 @@ static const struct ghp_opt options[] = {
              "wsd: "
              "stable, then linear over the last --decay-steps; inverse: by the steps so far; "
              "inverse-epoch: by the epochs"},
+    {.name = "step-at",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.step_at,
+     .argument = "A,B",
+     .help = "parts of the steps after which --lr-schedule step is at a tenth and at a hundredth; "
+             "0.5,0.75 unless given"},
     {.name = "lr-min",
      .kind = GHP_OPT_REAL,
      .target = &chosen.least_rate,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 const char *const ghp_augment_names[] = {"auto", "none", "crop-flip", NULL};
+const char *const ghp_labels_names[] = {"given", "parity", NULL};
 
 static const struct ghp_data_ops *const sources[] = {
     &ghp_data_synthetic, &ghp_data_folder,   &ghp_data_npy,    &ghp_data_idx,
@@ -53,6 +54,14 @@ static enum ghp_status check_labels(const struct ghp_data *data,
     return GHP_OK;
 }
 
+/* Of sets that were read. */
+static void change_labels(struct ghp_data *data, enum ghp_labels labels)
+{
+    for (int i = 0; labels == GHP_LABELS_PARITY && i < GHP_DATA_SET_COUNT; i++)
+        for (int64_t s = 0; s < data->pictures[i].n; s++)
+            if (data->pictures[i].labels[s] >= 0) data->pictures[i].labels[s] %= 2;
+}
+
 static bool has_images(const struct ghp_data_ops *ops)
 {
     return ops->argument != NULL && !ops->has_tokens;
@@ -67,6 +76,11 @@ static enum ghp_status check_options(const struct ghp_data_ops *ops,
     if (request->normalise != NULL && !has_images(ops))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--normalise is for images from files, and '%s' has none; leave it out",
+                        request->spec);
+    if (request->labels != GHP_LABELS_GIVEN && !has_images(ops))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--labels parity is for labelled images from files, and '%s' has none; "
+                        "leave it out",
                         request->spec);
     if (request->augment == GHP_AUGMENT_CROP_FLIP && !is_folder)
         return GHP_FAIL(GHP_ERR_USAGE,
@@ -162,6 +176,7 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     GHP_TRY_GOTO(status, check_options(ops, request), fail);
     GHP_TRY_GOTO(status, check_kind(ops, request), fail);
     GHP_TRY_GOTO(status, ops->open(request, rest, data), fail);
+    change_labels(data, request->labels);
     GHP_TRY_GOTO(status, check_data(data, request), fail);
     if (has_images(ops)) GHP_TRY_GOTO(status, ghp_normalisation_init(data, request), fail);
     describe(data, request->spec);

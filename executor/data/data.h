@@ -21,6 +21,10 @@ enum ghp_data_set { GHP_DATA_TRAIN, GHP_DATA_TEST, GHP_DATA_SET_COUNT };
 enum ghp_augment { GHP_AUGMENT_AUTO, GHP_AUGMENT_NONE, GHP_AUGMENT_CROP_FLIP };
 extern const char *const ghp_augment_names[]; /* ends with NULL */
 
+/* What a sample's label becomes. */
+enum ghp_labels { GHP_LABELS_GIVEN, GHP_LABELS_PARITY /* 0 of even ones, 1 of odd ones */ };
+extern const char *const ghp_labels_names[]; /* ends with NULL */
+
 struct ghp_data_request {
     const char *spec; /* "synthetic", "folder:DIR", "idx:DIR", "tokens:FILE,val:FILE", ... */
     /* (0, 1): part of a lone set that trains, the rest tests; 0: none was asked for */
@@ -32,6 +36,7 @@ struct ghp_data_request {
     int classes;
     bool ignores; /* labels that are `ignored_label` are ignored */
     int64_t ignored_label;
+    enum ghp_labels labels;
     enum ghp_augment augment; /* auto: crop-flip of folders, none of others */
     const char *normalise;    /* NULL: as is usual for the source; else --normalise */
     int64_t skip_damaged;     /* files of a folder that may be damaged; 0: none */

@@ -53,6 +53,7 @@ struct ghp_pictures { /* of one set */
 struct ghp_normalisation {
     double *value;            /* [c][256], owned */
     double *mean, *deviation; /* [c], owned */
+    bool unit;                /* each sample is then divided by its length; of bytes alone */
     const char *text;         /* for people: by what */
 };
 

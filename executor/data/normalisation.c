@@ -128,10 +128,11 @@ static enum ghp_status take_given(struct ghp_data *data, const char *text)
     for (int i = 0; i < deviations; i++)
         if (!(deviation[i] > 0)) deviations = -1;
     if (means < 1 || deviations < 1)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--normalise is '%s'; give train, imagenet, none, or means and positive "
-                        "deviations, such as 0.5:0.25 or 0.49,0.48,0.45:0.25,0.24,0.26",
-                        text);
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--normalise is '%s'; give train, imagenet, none, unit, or means and positive "
+            "deviations, such as 0.5:0.25 or 0.49,0.48,0.45:0.25,0.24,0.26",
+            text);
     if ((means != 1 && means != data->shape.c) || (deviations != 1 && deviations != data->shape.c))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--normalise gives %d means and %d deviations, and samples have %lld "
@@ -152,6 +153,18 @@ static enum ghp_status take_none(struct ghp_data *data)
         data->normalisation.deviation[c] = 1;
     }
     data->normalisation.text = has_bytes(data) ? "255" : NULL;
+    return GHP_OK;
+}
+
+static enum ghp_status take_unit(struct ghp_data *data)
+{
+    if (is_folder(data) || !has_bytes(data))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--normalise unit is for bytes of idx, cifar10, cifar100 and npy; give "
+                        "--normalise none or MEAN:DEVIATION");
+    GHP_TRY(take_none(data));
+    data->normalisation.unit = true;
+    data->normalisation.text = "each one's length";
     return GHP_OK;
 }
 
@@ -188,6 +201,8 @@ enum ghp_status ghp_normalisation_init(struct ghp_data *data,
         GHP_TRY(take_training_set(data));
     else if (strcmp(how, "imagenet") == 0)
         GHP_TRY(take_imagenet(data));
+    else if (strcmp(how, "unit") == 0)
+        GHP_TRY(take_unit(data));
     else if (strcmp(how, "none") == 0)
         GHP_TRY(take_none(data));
     else

@@ -104,6 +104,25 @@ static void put_numbers(const struct ghp_data *data, const struct ghp_pictures *
     }
 }
 
+/* What divides a sample of bytes: its length, over all channels. */
+static double length_of(const struct ghp_data *data, const struct ghp_pictures *pictures,
+                        const unsigned char *picture)
+{
+    double sum = 0;
+
+    if (!data->normalisation.unit) return 1;
+    for (int64_t c = 0; c < data->shape.c; c++)
+        for (int64_t i = 0; i < data->shape.h * data->shape.w; i++) {
+            double x =
+                data->normalisation
+                    .value[c * GHP_DATA_BYTE_VALUES +
+                           picture[c * pictures->channel_stride + i * pictures->pixel_stride]];
+
+            sum += x * x;
+        }
+    return sum > 0 ? sqrt(sum) : 1;
+}
+
 enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
                                    const struct ghp_batch *batch, void *image)
 {
@@ -111,19 +130,23 @@ enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
     int64_t n = data->first[batch->set] + sample;
     const struct ghp_picture_file *file = file_of(pictures, n);
     const unsigned char *picture = file->pixels + (n - file->first) * file->picture_bytes;
+    bool bytes = pictures->number == GHP_NUMBER_BYTE;
+    double scaled[GHP_DATA_BYTE_VALUES], length = bytes ? length_of(data, pictures, picture) : 1;
 
     for (int64_t i = 0; i < batch->channels; i++) {
         int64_t c = batch->first_channel + i;
         char *out = (char *)image + i * batch->element_bytes;
+        const double *value = bytes ? data->normalisation.value + c * GHP_DATA_BYTE_VALUES : NULL;
 
-        if (pictures->number == GHP_NUMBER_BYTE)
-            ghp_bytes_put(
-                (struct ghp_bytes){.from = picture + c * pictures->channel_stride,
-                                   .value = data->normalisation.value + c * GHP_DATA_BYTE_VALUES,
-                                   .pixels = data->shape.h * data->shape.w,
-                                   .from_stride = pictures->pixel_stride,
-                                   .to_stride = batch->channels},
-                batch->element_bytes, out);
+        for (int b = 0; data->normalisation.unit && b < GHP_DATA_BYTE_VALUES; b++)
+            scaled[b] = value[b] / length;
+        if (bytes)
+            ghp_bytes_put((struct ghp_bytes){.from = picture + c * pictures->channel_stride,
+                                             .value = data->normalisation.unit ? scaled : value,
+                                             .pixels = data->shape.h * data->shape.w,
+                                             .from_stride = pictures->pixel_stride,
+                                             .to_stride = batch->channels},
+                          batch->element_bytes, out);
         else
             put_numbers(data, pictures, picture, c, batch, out);
     }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 const char *const ghp_lr_schedule_names[GHP_LR_SCHEDULE_COUNT + 1] = {
     "constant",  "step",        "cosine",  "linear",        "wsd",
@@ -32,7 +33,9 @@ double ghp_lr_schedule_rate(struct ghp_lr_schedule s, int64_t step)
     switch (s.kind) {
     case GHP_LR_SCHEDULE_CONSTANT: return s.base;
     case GHP_LR_SCHEDULE_STEP:
-        return 4 * step >= 3 * s.steps ? s.base / 100 : 2 * step >= s.steps ? s.base / 10 : s.base;
+        return (double)step >= s.at[1] * (double)s.steps   ? s.base / 100
+               : (double)step >= s.at[0] * (double)s.steps ? s.base / 10
+                                                           : s.base;
     case GHP_LR_SCHEDULE_INVERSE: return s.base / (double)(step - begin + 1);
     case GHP_LR_SCHEDULE_INVERSE_EPOCH:
         return s.base / (double)((step - begin) / (s.epoch_steps > 0 ? s.epoch_steps : 1) + 1);
@@ -52,6 +55,27 @@ bool ghp_lr_schedule_decays(enum ghp_lr_schedule_kind kind)
     case GHP_LR_SCHEDULE_INVERSE_EPOCH: return false;
     default: return true;
     }
+}
+
+enum ghp_status ghp_lr_schedule_read_at(const char *text, struct ghp_lr_schedule *s)
+{
+    char *end = NULL;
+
+    s->at[0] = 0.5;
+    s->at[1] = 0.75;
+    if (text == NULL) return GHP_OK;
+    if (s->kind != GHP_LR_SCHEDULE_STEP)
+        return GHP_FAIL(GHP_ERR_USAGE, "--step-at is for --lr-schedule step alone; leave it out");
+    s->at[0] = strtod(text, &end);
+    if (end != text && *end == ',') {
+        text = end + 1;
+        s->at[1] = strtod(text, &end);
+        if (end != text && *end == '\0' && s->at[0] > 0 && s->at[0] <= s->at[1] && s->at[1] <= 1)
+            return GHP_OK;
+    }
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--step-at wants two parts of the steps, above 0, the second not below the "
+                    "first and at most 1; write --step-at 0.5,0.75");
 }
 
 enum ghp_status ghp_lr_schedule_check(struct ghp_lr_schedule s)

@@ -2,7 +2,7 @@
  *
  *     warm-up, t < W            base (t + 1) / W
  *     constant                  base
- *     step                      base, base / 10 from half of the steps on, base / 100 from three quarters on
+ *     step                      base, base / 10 from at[0] of the steps on, base / 100 from at[1]
  *     cosine                    least + (base - least) (1 + cos(pi (t - W) / (T - W))) / 2
  *     linear                    base - (base - least) (t - W) / (T - W)
  *     wsd                       base; in the last D steps base - (base - least) (t - (T - D)) / D
@@ -42,11 +42,15 @@ struct ghp_lr_schedule {
     int64_t steps;        /* T >= 1 */
     int64_t warmup_steps; /* W, 0 .. T */
     int64_t decay_steps;  /* D, 1 .. T - W, of wsd; else 0 */
+    double at[2];         /* of step: parts of T, 0 < at[0] <= at[1] <= 1 */
     int64_t epoch_steps;  /* of one epoch, of inverse-epoch */
 };
 
 /* Local. Tested tests/executor/train/test_lr_schedule.c */
 double ghp_lr_schedule_rate(struct ghp_lr_schedule schedule, int64_t step);
+
+/* at, from "0.5,0.75"; NULL is that. Returns GHP_OK; GHP_ERR_USAGE. Local. */
+enum ghp_status ghp_lr_schedule_read_at(const char *text, struct ghp_lr_schedule *schedule);
 
 /* Whether it decays to `least`. */
 bool ghp_lr_schedule_decays(enum ghp_lr_schedule_kind kind);

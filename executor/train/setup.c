@@ -280,6 +280,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .classes = plan->model.classes,
                                        .ignores = o->ignored_label != GHP_NOT_SET,
                                        .ignored_label = o->ignored_label,
+                                       .labels = (enum ghp_labels)o->labels,
                                        .augment = (enum ghp_augment)o->augment,
                                        .normalise = o->normalise,
                                        .skip_damaged = o->skip_damaged};
@@ -300,7 +301,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                  .epoch_steps = ghp_order_steps(&s->training_config.order),
                                  .warmup_steps = o->warmup_steps,
                                  .decay_steps = o->decay_steps};
-    return GHP_OK;
+    return ghp_lr_schedule_read_at(o->step_at, &s->training_config.schedule);
 }
 
 /* Without --init all workers take the network's own file, or none does. */

@@ -40,6 +40,8 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     double split;          /* 0: none */
     int64_t ignored_label; /* GHP_NOT_SET: none */
     int augment;           /* enum ghp_augment */
+    int labels;            /* enum ghp_labels */
+    const char *step_at;   /* NULL: as is usual for --lr-schedule step */
     const char *normalise; /* NULL: as is usual for the source */
     int64_t skip_damaged;
     int64_t steps, epochs; /* GHP_NOT_SET, or >= 1; at most one is set */
@@ -97,9 +99,10 @@ struct ghp_session_plan { /* one plan of a session */
 struct ghp_setup {
     struct ghp_session *session; /* borrowed */
     const struct ghp_session_options *options;
-    struct ghp_comm *world; /* all workers, or of a server all servers; until the plan is read all ranks */
-    int rank, size;         /* size: of the world */
-    int server;             /* number of this rank among the servers; -1: it is a worker */
+    struct ghp_comm
+        *world;     /* all workers, or of a server all servers; until the plan is read all ranks */
+    int rank, size; /* size: of the world */
+    int server;     /* number of this rank among the servers; -1: it is a worker */
     int here, local_rank; /* workers on this node, and this one's number among them */
     struct ghp_binding binding;
     struct ghp_emulation emulation; /* zeroed: none */

@@ -152,12 +152,10 @@ static void add_dilated_pools(void)
 
 static void add_activations(void)
 {
-    static const struct ghp_activation functions[] = {{GHP_FUNCTION_LEAKY_RELU, 0.125, 0.0},
-                                                      {GHP_FUNCTION_SIGMOID, 0.0, 0.0},
-                                                      {GHP_FUNCTION_TANH, 0.0, 0.0},
-                                                      {GHP_FUNCTION_ELU, 0.75, 0.0},
-                                                      {GHP_FUNCTION_CLIP, -0.25, 0.5},
-                                                      {GHP_FUNCTION_AFFINE, -1.5, 0.25}};
+    static const struct ghp_activation functions[] = {
+        {GHP_FUNCTION_LEAKY_RELU, 0.125, 0.0}, {GHP_FUNCTION_SIGMOID, 0.0, 0.0},
+        {GHP_FUNCTION_TANH, 0.0, 0.0},         {GHP_FUNCTION_ELU, 0.75, 0.0},
+        {GHP_FUNCTION_CLIP, -0.25, 0.5},       {GHP_FUNCTION_AFFINE, -1.5, 0.25}};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         add((struct ghp_local){
             .op = GHP_OP_ACTIVATION, .n = 3, .c = 7, .h = 5, .w = 3, .activation = functions[i]});
@@ -285,9 +283,9 @@ static void add_large(void)
     struct ghp_norm batch = {.epsilon = 1e-5, .momentum = 0.1};
     struct ghp_norm response = {.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2.0};
     const struct ghp_local big = {.n = 3, .c = 31, .h = 15, .w = 15};
-    static const enum ghp_op ops[] = {GHP_OP_BIAS,       GHP_OP_RELU, GHP_OP_DROPOUT,
-                                      GHP_OP_ADD,        GHP_OP_GELU, GHP_OP_SILU,
-                                      GHP_OP_HARD_SWISH, GHP_OP_LRN,  GHP_OP_GLOBAL_AVG_POOL,
+    static const enum ghp_op ops[] = {GHP_OP_BIAS,       GHP_OP_RELU,   GHP_OP_DROPOUT,
+                                      GHP_OP_ADD,        GHP_OP_GELU,   GHP_OP_SILU,
+                                      GHP_OP_HARD_SWISH, GHP_OP_LRN,    GHP_OP_GLOBAL_AVG_POOL,
                                       GHP_OP_BATCH_NORM, GHP_OP_FLATTEN};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         struct ghp_local local = big;
@@ -376,6 +374,15 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){
             .op = GHP_OP_FLATTEN, .n = 3, .c = 21, .h = 4, .w = 3, .k = 252, .p = 1, .q = 1});
         add((struct ghp_local){.op = GHP_OP_FLATTEN, .n = 3, .c = 21});
+        for (int op = GHP_OP_HINGE; op <= GHP_OP_SQUARED_ERROR; op++) {
+            add((struct ghp_local){.op = (enum ghp_op)op, .n = 5, .c = 1});
+            add((struct ghp_local){.op = (enum ghp_op)op, .n = 7, .c = 33});
+            add((struct ghp_local){.op = (enum ghp_op)op, .n = 3, .c = 11, .h = 7});
+        }
+        add((struct ghp_local){
+            .op = GHP_OP_RANDOM_FEATURES, .n = 5, .c = 37, .k = 10, .drawn = {0.25, 3}});
+        add((struct ghp_local){
+            .op = GHP_OP_RANDOM_FEATURES, .n = 2, .c = 300, .h = 3, .k = 5, .drawn = {0.05, 0}});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 5, .c = 10});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 1, .c = 1000});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 11, .h = 7});
@@ -394,6 +401,12 @@ void op_case_arguments(struct ghp_operand_set *set)
         for (int64_t i = 0; i < ghp_operand_set_input_elements(&set->local, 0); i++) {
             void *x = (void *)(uintptr_t)set->args.at.x[0];
             op_case_set(set, x, i, 4.0 * op_case_get(set, x, i));
+        }
+    if (set->local.op == GHP_OP_HINGE && set->element_bytes >= 4) /* no margin near its corner */
+        for (int64_t i = 0; i < ghp_operand_set_input_elements(&set->local, 0); i++) {
+            void *x = (void *)(uintptr_t)set->args.at.x[0];
+            double value = 2.0 * op_case_get(set, x, i);
+            op_case_set(set, x, i, fabs(fabs(value) - 1) < 0.01 ? 0.9 * value : value);
         }
     set->args.first_position = CASE_FIRST_POSITION;
 }

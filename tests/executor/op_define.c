@@ -46,6 +46,23 @@ static double linear_at(const struct ghp_operand_set *set, struct place o)
     return sum;
 }
 
+/* A Box-Muller pair stands in channels 2 i and 2 i + 1. */
+static double random_feature_at(const struct ghp_operand_set *set, struct place o)
+{
+    const struct ghp_local *l = &set->local;
+    const double turn = 2 * acos(-1) / 4294967296.0;
+    uint64_t seed = (uint64_t)l->drawn.seed;
+    double z = turn * ghp_random_philox(seed, (uint32_t)o.k, 0, 0x72666561, 1).v[0];
+    for (int64_t c = 0; c < l->c; c++) {
+        struct ghp_random_block r =
+            ghp_random_philox(seed, (uint32_t)(c / 2), (uint32_t)o.k, 0x72666561, 0);
+        double u = sqrt(2 * (32 * log(2) - log(r.v[0] + 1.0)));
+        u *= c % 2 == 0 ? cos(turn * r.v[1]) : sin(turn * r.v[1]);
+        z += l->drawn.sigma * u * x_at(set, o.n, o.p, o.q, c);
+    }
+    return sqrt(2) * cos(z);
+}
+
 static double pool_at(const struct ghp_operand_set *set, struct place o)
 {
     const struct ghp_local *l = &set->local;
@@ -291,6 +308,9 @@ static double element_at(const struct ghp_operand_set *set, struct place o, int6
         return x_at(set, o.n, pixel / l->w, pixel % l->w, o.k / pixels);
     }
     case GHP_OP_SOFTMAX_CE: return softmax_at(set, o);
+    case GHP_OP_HINGE:
+    case GHP_OP_SQUARED_ERROR: return x_at(set, o.n, o.p, o.q, o.k);
+    case GHP_OP_RANDOM_FEATURES: return random_feature_at(set, o);
     case GHP_OP_ADD:
     case GHP_OP_MUL:
     case GHP_OP_CONCAT: return join_at(set, o, element);

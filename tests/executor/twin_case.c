@@ -114,7 +114,7 @@ static bool is_written(const struct twin_tensor *t, enum ghp_pass pass, enum ghp
     if (strcmp(t->name, "dw") == 0) return pass == GHP_PASS_BACKWARD_WEIGHT;
     if (strcmp(t->name, "saved") == 0) return pass == GHP_PASS_FORWARD;
     if (strcmp(t->name, "state") == 0) return pass == GHP_PASS_FORWARD;
-    if (strcmp(t->name, "metrics") == 0) return pass == GHP_PASS_FORWARD && op == GHP_OP_SOFTMAX_CE;
+    if (strcmp(t->name, "metrics") == 0) return pass == GHP_PASS_FORWARD && ghp_op_of(op)->is_loss;
     if (strcmp(t->name, "stats") == 0)
         return pass == GHP_PASS_STATS || pass == GHP_PASS_BACKWARD_STATS;
     return false;

@@ -13,7 +13,6 @@
 #include "core/model/precision.h"
 #include "executor/backend/cpu/exponential.h"
 #include "executor/backend/cpu/kernels_cpu.h"
-#include "executor/backend/cpu/unrolled.h"
 
 #include <math.h>
 #include <string.h>

@@ -37,6 +37,13 @@ struct ghp_cpu_kernel {
 /* A loop's piece that is built again for each way, whose constants decide what is left of it. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
+/* A loop over a tile: unrolled, or sums would not stay in registers. */
+#ifdef __clang__
+#define UNROLLED(i, n) _Pragma("unroll") for (int i = 0; i < (n); i++)
+#else
+#define UNROLLED(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); i++)
+#endif
+
 /* The stages of a loop that has nothing to do before, from its bodies in all precisions; after: the same for all, or
  * NULL. */
 #define GHP_CPU_KERNEL_EACH(run, after)                                                            \
@@ -66,6 +73,12 @@ extern const struct ghp_cpu_kernel
 bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend,
                                    const struct ghp_local *local);
 const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass);
+
+/* Of losses, in cpu/softmax.c: a part's metrics, in scratch, whose bytes these are; and all parts' added up in order. */
+double *ghp_cpu_kernel_part_metrics(const struct ghp_kernel_arguments *args, int part);
+int64_t ghp_cpu_kernel_metric_bytes(const struct ghp_local *local, int parts, int element_bytes);
+void ghp_cpu_kernel_add_metrics(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share);
 
 /* A kernel that runs a loop. Returns GHP_OK; GHP_ERR_INPUT (no such pass); GHP_ERR_NO_MEMORY. */
 enum ghp_status ghp_cpu_kernel_prepare(struct ghp_backend *backend, const struct ghp_local *local,

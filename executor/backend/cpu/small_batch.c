@@ -10,7 +10,6 @@
  * ghp-options: -O3 -ffp-contract=fast */
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "executor/backend/cpu/streaming_store.h"
-#include "executor/backend/cpu/unrolled.h"
 
 #include <string.h>
 

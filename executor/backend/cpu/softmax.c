@@ -17,14 +17,13 @@
 
 enum { LANES = 64 }; /* maxima side by side */
 
-/* A part's metrics, in scratch. */
-static double *part_metrics(const struct ghp_kernel_arguments *args, int part)
+double *ghp_cpu_kernel_part_metrics(const struct ghp_kernel_arguments *args, int part)
 {
     char *base = args->at.scratch;
     return (double *)(void *)(base + part * ghp_align(GHP_METRIC_COUNT * (int64_t)sizeof(double)));
 }
 
-static int64_t metric_sums(const struct ghp_local *local, int parts, int element_bytes)
+int64_t ghp_cpu_kernel_metric_bytes(const struct ghp_local *local, int parts, int element_bytes)
 {
     (void)local;
     (void)element_bytes;
@@ -32,13 +31,13 @@ static int64_t metric_sums(const struct ghp_local *local, int parts, int element
 }
 
 /* Metrics of all parts, in part order; precision does not enter. */
-static void softmax_after(const struct ghp_local *local, const struct ghp_kernel_arguments *args,
-                          struct ghp_share share)
+void ghp_cpu_kernel_add_metrics(const struct ghp_local *local,
+                                const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     (void)local;
     for (int part = 0; part < share.parts; part++)
         for (int i = 0; i < GHP_METRIC_COUNT; i++)
-            args->at.metrics[i] += part_metrics(args, part)[i];
+            args->at.metrics[i] += ghp_cpu_kernel_part_metrics(args, part)[i];
 }
 
 /* Classes among this worker's columns. */
@@ -76,7 +75,7 @@ static struct row row_of(const struct ghp_local *local, const double *stats, int
 const struct ghp_cpu_kernel ghp_cpu_kernels_softmax[] = {
     {GHP_OP_SOFTMAX_CE, GHP_PASS_STATS, "loop", GHP_CPU_KERNEL_EACH(part_stats, NULL), NULL},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, "loop",
-     GHP_CPU_KERNEL_EACH(softmax_forward, softmax_after), metric_sums},
+     GHP_CPU_KERNEL_EACH(softmax_forward, ghp_cpu_kernel_add_metrics), ghp_cpu_kernel_metric_bytes},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, "loop", GHP_CPU_KERNEL_EACH(softmax_data, NULL),
      NULL},
     {.name = NULL},
@@ -213,7 +212,7 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
     int64_t classes = local->c;
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
-    double *sum = part_metrics(args, share.part);
+    double *sum = ghp_cpu_kernel_part_metrics(args, share.part);
     for (int i = 0; i < GHP_METRIC_COUNT; i++)
         sum[i] = 0.0;
     if (local->parts > 0) {

@@ -14,7 +14,6 @@
  *
  * ghp-options: -O3 -ffp-contract=fast */
 #include "executor/backend/cpu/winograd.h"
-#include "executor/backend/cpu/unrolled.h"
 
 #include <string.h>
 

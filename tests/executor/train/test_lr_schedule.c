@@ -68,10 +68,18 @@ CHECK_TEST(lr_schedule)
     CHECK_NEAR(ghp_lr_schedule_rate(s, 0), 0.1, 1e-15);
     CHECK_NEAR(ghp_lr_schedule_rate(s, 3), 0.4, 1e-15);
     s.kind = GHP_LR_SCHEDULE_STEP;
+    CHECK_STATUS(ghp_lr_schedule_read_at(NULL, &s), GHP_OK);
     CHECK_NEAR(ghp_lr_schedule_rate(s, 49), 0.4, 1e-15);
     CHECK_NEAR(ghp_lr_schedule_rate(s, 50), 0.04, 1e-15);
     CHECK_NEAR(ghp_lr_schedule_rate(s, 75), 0.004, 1e-15);
+    CHECK_STATUS(ghp_lr_schedule_read_at("0.6,0.85", &s), GHP_OK);
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 59), 0.4, 1e-15);
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 60), 0.04, 1e-15);
+    CHECK_NEAR(ghp_lr_schedule_rate(s, 85), 0.004, 1e-15);
+    CHECK_STATUS(ghp_lr_schedule_read_at("0.6", &s), GHP_ERR_USAGE);
+    CHECK_STATUS(ghp_lr_schedule_read_at("0.6,0.5", &s), GHP_ERR_USAGE);
     s.kind = GHP_LR_SCHEDULE_COSINE;
+    CHECK_STATUS(ghp_lr_schedule_read_at("0.6,0.7", &s), GHP_ERR_USAGE);
     CHECK_NEAR(ghp_lr_schedule_rate(s, 4), 0.4, 1e-15);
     CHECK_NEAR(ghp_lr_schedule_rate(s, 52), 0.2, 1e-15);
     CHECK_NEAR(ghp_lr_schedule_rate(s, 100), 0, 1e-15);

@@ -1,5 +1,6 @@
 // executor/backend/cuda/kernels/elementwise.cu - sums and products, bias, dropout. See kernels/kernels.h.
 #include "executor/backend/cuda/kernels/map.cuh"
+#include "executor/backend/cuda/kernels/philox.cuh"
 
 // ---- element by element ----
 
@@ -209,33 +210,10 @@ extern "C" cudaError_t ghp_launch_from_bf16(cudaStream_t stream, int64_t n, cons
     return cudaGetLastError();
 }
 
-// ---- dropout: Philox4x32 with ten rounds, numbered as executor/platform/random.h numbers its blocks ----
-// Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC11)
+// ---- dropout ----
 
 namespace
 {
-
-struct four {
-    uint32_t v[4];
-};
-
-__host__ __device__ inline four philox(uint64_t seed, uint32_t a, uint32_t b, uint32_t c,
-                                       uint32_t d)
-{
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-
-    for (int round = 0; round < 10; round++) {
-        uint64_t p = (uint64_t)0xD2511F53u * a, q = (uint64_t)0xCD9E8D57u * c;
-
-        a = (uint32_t)(q >> 32) ^ b ^ k0;
-        c = (uint32_t)(p >> 32) ^ d ^ k1;
-        b = (uint32_t)q;
-        d = (uint32_t)p;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return four{{a, b, c, d}};
-}
 
 struct masking { // what does not change from element to element
     uint64_t seed;

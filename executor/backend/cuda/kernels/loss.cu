@@ -1,5 +1,5 @@
-// executor/backend/cuda/kernels/loss.cu - softmax cross-entropy, of whole rows and of rows whose classes are divided:
-// one block a row.
+// executor/backend/cuda/kernels/loss.cu - the losses. Softmax cross-entropy, of whole rows and of rows whose classes are
+// divided: one block a row. Hinge and squared error: a thread a row.
 //
 // The label's own gradient is the negative sum of the others, which keeps its digits; where classes are divided it comes
 // from what all parts said of the row (enum ghp_row). Columns behind the last class are padding: no pass reads them, y
@@ -266,11 +266,89 @@ int64_t loss_scratch(const ghp_local *local)
     return local->n * local->h * (int64_t)sizeof(row_result);
 }
 
+// ---- hinge and squared_error: outputs with a target of 1 or -1 each, a thread a row ----
+
+__device__ __forceinline__ float target_of(const loss_work &w, int64_t label, int64_t i)
+{
+    return (w.columns == 1 ? label > 0 : i == label) ? 1.0f : -1.0f;
+}
+
+template <typename T>
+__global__ void margin_forward_kernel(loss_work w, bool hinge, const T *x, T *y, row_result *results)
+{
+    for (int64_t n = first_item(); n < w.rows; n += item_stride()) {
+        int64_t label = n < w.valid ? w.labels[n] : -1, greatest = 0;
+        row_result of = {0, 0, label >= 0 ? 1.0 : 0.0};
+
+        for (int64_t i = 0; i < w.columns; i++) {
+            float value = widen(x[n * w.columns + i]);
+            double t = target_of(w, label, i), margin = 1 - t * (double)value;
+
+            if (value > widen(x[n * w.columns + greatest])) greatest = i;
+            if (label >= 0 && hinge && margin > 0) of.loss += margin;
+            if (label >= 0 && !hinge) of.loss += 0.5 * ((double)value - t) * ((double)value - t);
+        }
+        if (label >= 0)
+            of.correct = w.columns == 1 ? (widen(x[n]) > 0) == (label > 0) : greatest == label;
+        for (int64_t i = 0; i < w.columns; i++)
+            y[n * w.columns + i] = x[n * w.columns + i];
+        results[n] = of;
+    }
+}
+
+template <typename T>
+__global__ void margin_back_kernel(loss_work w, bool hinge, const T *y, T *dx)
+{
+    float scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
+
+    for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride()) {
+        int64_t label = w.labels[i / w.columns];
+        float t = target_of(w, label, i % w.columns), value = widen(y[i]);
+        float slope = !hinge ? value - t : t * value < 1 ? -t : 0.0f;
+
+        dx[i] = narrow<T>(label < 0 ? 0.0f : scale * slope);
+    }
+}
+
+cudaError_t margin_forward(ghp_launch launch, const ghp_local *local,
+                           const ghp_kernel_arguments *args)
+{
+    loss_work w = loss_work_of(local, args);
+    row_result *results = (row_result *)args->at.scratch;
+
+    if (w.rows == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(margin_forward_kernel<T>, blocks_for(w.rows), kThreads, 0, launch.stream, w,
+                local->op == GHP_OP_HINGE, (const T *)args->at.x[0], (T *)args->at.y, results);
+        enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, w.rows, results, args->at.metrics);
+    });
+}
+
+cudaError_t margin_backward(ghp_launch launch, const ghp_local *local,
+                            const ghp_kernel_arguments *args)
+{
+    loss_work w = loss_work_of(local, args);
+
+    if (w.rows == 0) return cudaSuccess;
+    return by_type(launch, [&](auto type) {
+        typedef decltype(type) T;
+
+        enqueue(margin_back_kernel<T>, blocks_for(w.rows * w.columns), kThreads, 0, launch.stream, w,
+                local->op == GHP_OP_HINGE, (const T *)args->at.y, (T *)args->at.dx[0]);
+    });
+}
+
 } // namespace
 
 extern "C" const struct ghp_cuda_row ghp_cuda_rows_loss[] = {
     {GHP_OP_SOFTMAX_CE, GHP_PASS_STATS, loss_stats, nullptr},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_FORWARD, loss_forward, loss_scratch},
     {GHP_OP_SOFTMAX_CE, GHP_PASS_BACKWARD_DATA, loss_backward, nullptr},
+    {GHP_OP_HINGE, GHP_PASS_FORWARD, margin_forward, loss_scratch},
+    {GHP_OP_HINGE, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
+    {GHP_OP_SQUARED_ERROR, GHP_PASS_FORWARD, margin_forward, loss_scratch},
+    {GHP_OP_SQUARED_ERROR, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
     {},
 };

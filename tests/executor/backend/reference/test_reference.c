@@ -114,7 +114,7 @@ static void clear_metrics(struct ghp_operand_set *set)
 static double objective(struct ghp_operand_set *set)
 {
     forward(set, doubles);
-    if (set->local.op == GHP_OP_SOFTMAX_CE) {
+    if (ghp_op_of(set->local.op)->is_loss) {
         double loss = set->args.at.metrics[GHP_METRIC_LOSS];
         clear_metrics(set);
         return loss * set->args.loss_scale;
