@@ -84,12 +84,19 @@ static const char *nchw16c_text(const struct ghp_plan *plan, char *text, size_t 
     return text;
 }
 
+static const char *staleness_text(int steps, char text[24])
+{
+    if (steps < 0) return "without bound";
+    snprintf(text, 24, "%d", steps);
+    return text;
+}
+
 /* What the plan is for, and where its workers are. */
 static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
 {
     const struct ghp_machine *machine = &plan->profile.machine;
     struct ghp_place place = ghp_machine_place(machine, plan->problem.workers, 0);
-    char sync[GHP_SYNC_TEXT_BYTES];
+    char sync[GHP_SYNC_TEXT_BYTES], stale[24];
 
     ghp_sheet_note(
         sheet,
@@ -106,9 +113,9 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                        (unsigned long long)plan->predicted.program_hash);
     if (plan->sync.ops != NULL) {
         ghp_sync_format(plan->sync, sync);
-        ghp_sheet_note(sheet, "synchroniser %s: %s; combines every %d step(s), staleness %d, %s",
+        ghp_sheet_note(sheet, "synchroniser %s: %s; combines every %d step(s), staleness %s, %s",
                        sync, plan->sync.ops->purpose, ghp_sync_period(plan->sync),
-                       ghp_sync_staleness(plan->sync),
+                       staleness_text(ghp_sync_staleness(plan->sync), stale),
                        ghp_sync_equality_text(plan->sync.ops->equality));
     }
     if (plan->sync.servers > 0)

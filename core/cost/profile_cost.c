@@ -371,6 +371,42 @@ static enum ghp_status exchange_cost(const struct ghp_profile *profile,
     return GHP_OK;
 }
 
+/* One message of all weights between two workers, or a worker and its servers. */
+static enum ghp_status message_cost(const struct ghp_profile *profile,
+                                    const struct ghp_instr *instr, int workers,
+                                    struct ghp_cost *cost)
+{
+    struct ghp_instr one = *instr;
+
+    one.servers = 1;
+    one.ranks.count = 1; /* nobody else is at the port */
+    return exchange_cost(profile, &one, workers, cost);
+}
+
+/* A MIX: the messages that are waited for, and the servers' updates. A CARRY: the messages that go beside the step, or
+ * the time that all workers' take at a server's port, and its updates, where that is longer. */
+static enum ghp_status mix_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                int workers, struct ghp_cost *cost)
+{
+    const struct ghp_mix_traffic *t = &instr->traffic;
+    struct ghp_cost update = rate_cost(ghp_profile_update(profile, instr->optimizer), instr->bytes);
+    double each_s, most = t->out > t->in ? t->out : t->in, port_s;
+
+    GHP_TRY(message_cost(profile, instr, workers, cost));
+    each_s = cost->seconds;
+    update.seconds /= instr->servers > 0 ? instr->servers : 1;
+    if (instr->kind == GHP_INSTR_MIX) {
+        cost->seconds = t->waits * each_s + t->applies * update.seconds;
+        return GHP_OK;
+    }
+    cost->seconds = t->beside * each_s;
+    if (instr->servers == 0) return GHP_OK;
+    port_s = workers * most * each_s / instr->servers;
+    if (workers * t->out * update.seconds > port_s) port_s = workers * t->out * update.seconds;
+    if (port_s > cost->seconds) cost->seconds = port_s;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
                                  int workers, struct ghp_cost *cost)
 {
@@ -398,6 +434,8 @@ enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct
     case GHP_INSTR_WAIT: *cost = (struct ghp_cost){0}; return GHP_OK;
     case GHP_INSTR_PUSH:
     case GHP_INSTR_PULL: return exchange_cost(profile, instr, workers, cost);
+    case GHP_INSTR_MIX:
+    case GHP_INSTR_CARRY: return mix_cost(profile, instr, workers, cost);
     default:
         GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, cost));
         if (instr->stream == GHP_STREAM_COMPUTE && cost->seconds > 0)

@@ -62,6 +62,11 @@ static enum ghp_status add_needed(const struct ghp_profile *profile, const struc
         GHP_TRY(ghp_profile_transfer_points(profile, &instr->transfer, &points));
         for (int i = 0; i < points.n; ++i)
             GHP_TRY(ghp_profile_add_comm(subset, points.entry[i]));
+    } else if (ghp_instr_mixes(instr)) {
+        struct ghp_instr one = *instr;
+
+        one.servers = one.ranks.count = 1;
+        GHP_TRY(add_exchange(profile, &one, workers, subset));
     } else if (ghp_instr_is_served(instr)) {
         GHP_TRY(add_exchange(profile, instr, workers, subset));
     } else if (ghp_instr_sends(instr) && instr->bytes > 0) {

@@ -28,6 +28,8 @@ enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr)
     case GHP_INSTR_PUSH:
     case GHP_INSTR_PULL:
     case GHP_INSTR_METRIC_REDUCE:
+    case GHP_INSTR_MIX:
+    case GHP_INSTR_CARRY:
     case GHP_INSTR_SEND:
     case GHP_INSTR_RECEIVE:
     case GHP_INSTR_WAIT: return GHP_PHASE_EXPOSED;
@@ -78,6 +80,7 @@ void ghp_timing_sum_phases(const struct ghp_program *program, double start_s,
         t->start_s -= start_s;
         t->finish_s -= start_s;
         if (program->instrs[i].stream != GHP_STREAM_COMPUTE) continue;
+        if (program->instrs[i].kind == GHP_INSTR_MIX) continue; /* it waits */
         timing->phase_s[ghp_instr_phase(&program->instrs[i])] += t->finish_s - t->start_s;
         busy_s += t->finish_s - t->start_s;
     }

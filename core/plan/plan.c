@@ -197,7 +197,7 @@ static void slow_stages(const struct ghp_lowering *how, const struct ghp_profile
     }
 }
 
-enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *how,
+static enum ghp_status predict_together(const struct ghp_lowering *how,
                                         const struct ghp_split *splits,
                                         const struct ghp_profile *profile,
                                         const struct ghp_stragglers *stragglers,
@@ -218,6 +218,39 @@ enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *how,
     }
     ghp_programs_release(&programs);
     return status;
+}
+
+/* Who waits for nobody's step loses his own steps alone: N steps last N / (sum of 1 / T of each worker). */
+static enum ghp_status predict_apart(const struct ghp_lowering *how, const struct ghp_split *splits,
+                                     const struct ghp_profile *profile,
+                                     const struct ghp_stragglers *stragglers,
+                                     struct ghp_prediction *predicted)
+{
+    double rate, workers = how->problem.workers;
+
+    GHP_TRY(predict_together(how, splits, profile, &(const struct ghp_stragglers){0}, predicted));
+    rate = (workers - stragglers->n) / predicted->step_s;
+    for (int i = 0; i < stragglers->n; i++) {
+        const struct ghp_stragglers one = {.n = 1, .of = {stragglers->of[i]}};
+        struct ghp_prediction slow;
+
+        GHP_TRY(predict_together(how, splits, profile, &one, &slow));
+        rate += 1 / slow.step_s;
+    }
+    predicted->step_s = workers / rate;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *how,
+                                        const struct ghp_split *splits,
+                                        const struct ghp_profile *profile,
+                                        const struct ghp_stragglers *stragglers,
+                                        struct ghp_prediction *predicted)
+{
+    bool together = stragglers->n == 0 || ghp_sync_keeps_step(how->sync);
+
+    return (together ? predict_together : predict_apart)(how, splits, profile, stragglers,
+                                                         predicted);
 }
 
 enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,

@@ -319,6 +319,12 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
         return GHP_OK;
     case GHP_INSTR_PUSH: instr->at.x[0] = program->buckets[instr->bucket].buffer; return GHP_OK;
     case GHP_INSTR_PULL: instr->at.y = program->buckets[instr->bucket].weights; return GHP_OK;
+    case GHP_INSTR_CARRY: return GHP_OK;
+    case GHP_INSTR_MIX:
+        instr->at.x[0] = program->buckets[instr->bucket].buffer;
+        instr->at.y = program->buckets[instr->bucket].weights;
+        instr->at.scratch = k->copies;
+        return GHP_OK;
     case GHP_INSTR_AVERAGE:
         instr->at.y = program->buckets[instr->bucket].weights;
         instr->at.scratch = k->receive;
@@ -373,7 +379,7 @@ static enum ghp_status set_waits(struct ghp_program *program, int loss_layer)
 {
     bool has_loss = program->placement.end_layer > loss_layer;
     int *reduction = ghp_alloc((size_t)program->n_buckets + 1, sizeof *reduction); /* of a bucket */
-    int end = program->n_instrs - 1, metrics = -1;
+    int end = program->n_instrs - 1, metrics = -1, carry = -1;
     if (reduction == NULL) return GHP_NO_MEMORY();
     while (end > 0 && program->instrs[end].stream != GHP_STREAM_COMPUTE)
         end--;
@@ -384,6 +390,7 @@ static enum ghp_status set_waits(struct ghp_program *program, int loss_layer)
         if (comm->stream != GHP_STREAM_COMM) continue;
         if (ghp_instr_reduces(comm)) reduction[comm->bucket] = i;
         if (comm->kind == GHP_INSTR_METRIC_REDUCE) metrics = i;
+        if (comm->kind == GHP_INSTR_CARRY) carry = i;
     }
     for (int j = 0; j < program->n_instrs; j++) {
         struct ghp_instr *waits = &program->instrs[j];
@@ -391,6 +398,7 @@ static enum ghp_status set_waits(struct ghp_program *program, int loss_layer)
                     waits->layer == loss_layer && waits->micro == 0;
         if (waits->kind == GHP_INSTR_UPDATE && waits->bucket >= 0)
             waits->wait = reduction[waits->bucket];
+        if (waits->kind == GHP_INSTR_MIX) waits->wait = carry;
         if (metrics >= 0 && (has_loss ? loss : j == end)) waits->wait = metrics;
     }
     free(reduction);

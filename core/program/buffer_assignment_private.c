@@ -188,7 +188,8 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     struct ghp_local local = local_of(k, layer);
     int n_moments = k->how->forward_only ? 0 : k->program->optimizer->n_moments;
     const struct ghp_bucket_range *bucket = bucket_of(k, layer);
-    bool strip = bucket != NULL && (bucket->strip_bytes > 0 || bucket->cut_bytes > 0);
+    bool strip = bucket != NULL && (bucket->strip_bytes > 0 ||
+                                     (bucket->cut_bytes > 0 && !bucket->updated_here));
     bool averages = ghp_lowering_averages(k->how) && !k->how->forward_only;
     for (int p = 0; p < l->n_params && !strip; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
@@ -318,6 +319,7 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
                                 .bytes = range->bytes,
                                 .strip_bytes = range->strip_bytes,
                                 .cut_bytes = range->cut_bytes,
+                                .updated_here = range->updated_here,
                                 .buffer = id,
                                 .weights = -1,
                                 .weight_strip = -1,
@@ -396,13 +398,29 @@ static enum ghp_status make_squares(struct ghp_buffer_assignment *k)
         -1);
 }
 
+/* Copies of all weights, one behind the other, that a MIX needs. */
+static enum ghp_status make_copies(struct ghp_buffer_assignment *k)
+{
+    for (int i = 0; i < k->program->n_instrs; i++) {
+        const struct ghp_instr *mix = &k->program->instrs[i];
+        int copies = ghp_lowering_sync(k->how)->mixing != NULL
+                         ? ghp_lowering_sync(k->how)->mixing->copies
+                         : 0;
+
+        if (mix->kind == GHP_INSTR_MIX && copies > 0)
+            GHP_TRY(demand_persistent(
+                k, &k->copies, ghp_describe_bytes(GHP_BUFFER_COPIES, -1, copies * mix->bytes), -1));
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
 {
     int64_t receive = 0;
     for (int i = 0; i < k->program->n_instrs; i++) {
         const struct ghp_instr *instr = &k->program->instrs[i];
         if (instr->stream == GHP_STREAM_COMM && instr->kind != GHP_INSTR_ALL_GATHER &&
-            !ghp_instr_is_served(instr) &&
+            !ghp_instr_is_served(instr) && instr->kind != GHP_INSTR_CARRY &&
             ghp_receive_bytes(instr->bytes, instr->ranks.count) > receive)
             receive = ghp_receive_bytes(instr->bytes, instr->ranks.count);
     }
@@ -413,6 +431,7 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
         k, &k->metrics,
         ghp_describe_bytes(GHP_BUFFER_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)),
         -1));
+    GHP_TRY(make_copies(k));
     if (!k->how->forward_only) GHP_TRY(make_squares(k));
     if (k->how->prefetch && !k->how->forward_only && ghp_buffer_assignment_owns(k, 0)) {
         struct ghp_layout layout = ghp_split_layouts(k->splits[0]).y;
@@ -443,6 +462,7 @@ enum ghp_status ghp_buffer_assignment_open(const struct ghp_lowering *how,
                                         .metrics = -1,
                                         .squares = -1,
                                         .receive = -1,
+                                        .copies = -1,
                                         .prefetch = -1,
                                         .between = -1};
     k->micro = ghp_alloc((size_t)micro_batches, sizeof *k->micro);

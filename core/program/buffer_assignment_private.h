@@ -35,7 +35,7 @@ struct ghp_buffer_assignment {
     int *weights, *gradients, *moments[GHP_MAX_MOMENTS]; /* per layer, GHP_MAX_PARAMS each */
     int *states, *stats_deltas;                          /* per layer, GHP_MAX_STATES */
     bool *x_changed, *dx_changed; /* per edge: has a reshard, or comes from another stage */
-    int metrics, squares, receive, prefetch;
+    int metrics, squares, receive, prefetch, copies;
     int between; /* buffer between two steps of one reshard */
     /* a further micro-batch's weight gradients, until they are added */
     int partial[GHP_MAX_PARAMS];

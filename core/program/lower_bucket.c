@@ -30,7 +30,7 @@ int ghp_layer_reduce_tp_size(const struct ghp_lowering *how, int layer, struct g
 {
     const struct ghp_layer *l = &how->model->layers[layer];
     bool global = ghp_op_of(l->op)->has_batch_statistics && !l->norm.local_stats &&
-                  l->norm.ghost_batch == 0 && !ghp_lowering_averages(how);
+                  l->norm.ghost_batch == 0 && !ghp_lowering_differs(how);
     if (l->n_params == 0 || global) return 0;
     return has_positions(l->op) ? split.tp_size : ghp_split_sharers(split);
 }
@@ -77,14 +77,16 @@ static void add_layer(const struct ghp_lowering *how, int workers, int layer, in
         range->cut_bytes = ghp_align((range->gradient_bytes + servers - 1) / servers);
         range->bytes = range->cut_bytes * servers;
         range->holds_weights = true;
+        range->updated_here = sync->mixing != NULL && sync->mixing->updates;
         return;
     }
+    range->holds_weights = sync->mixing != NULL;
     if (holders < 2 || range->partner >= 0) return;
     if (sync->strip_bytes != NULL)
         range->strip_bytes =
             sync->strip_bytes(&how->model->layers[layer], range->gradient_bytes, holders);
     if (range->strip_bytes > 0) range->bytes = range->strip_bytes * holders;
-    range->holds_weights = range->strip_bytes > 0 || sync->replicas;
+    range->holds_weights = range->strip_bytes > 0 || sync->replicas || sync->mixing != NULL;
 }
 
 struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
@@ -116,6 +118,7 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
                                      const struct ghp_split *splits, struct ghp_bucket_plan *plan)
 {
     int n_layers = how->model->n_layers;
+    bool mixes = ghp_lowering_sync(how)->mixing != NULL; /* in one message */
     *plan = (struct ghp_bucket_plan){0};
     plan->of_layer = ghp_alloc((size_t)n_layers, sizeof *plan->of_layer);
     plan->ranges = ghp_alloc((size_t)n_layers, sizeof *plan->ranges);
@@ -135,7 +138,8 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
         add_layer(how, workers, held, bytes, &own);
         for (int b = 0; b < plan->n; b++)
             if (plan->ranges[b].tp_size == tp_size && tp_size > 0 && own.partner < 0 &&
-                plan->ranges[b].partner < 0 && plan->ranges[b].gradient_bytes < how->bucket_bytes &&
+                plan->ranges[b].partner < 0 &&
+                (plan->ranges[b].gradient_bytes < how->bucket_bytes || mixes) &&
                 (plan->ranges[b].strip_bytes > 0) == (own.strip_bytes > 0))
                 open = b;
         plan->of_layer[held] = open;

@@ -29,7 +29,7 @@ static enum ghp_status emit_compute(const struct ghp_emitter *e, int layer, stru
     instr->local = local;
     instr->nchw16c = nchw16c_of(e, &e->how->model->layers[layer], &local);
     if (ghp_op_of(local.op)->has_batch_statistics) {
-        bool own = local.norm.local_stats || ghp_lowering_averages(e->how);
+        bool own = local.norm.local_stats || ghp_lowering_differs(e->how);
         int64_t samples = own                          ? local.n
                           : local.norm.ghost_batch > 0 ? local.norm.ghost_batch
                                                        : e->placement.micro_batch;
@@ -62,7 +62,7 @@ static enum ghp_status emit_stat_reduce(const struct ghp_emitter *e, int layer,
 {
     struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
     struct ghp_ranks ranks = stat_ranks(e, &local, split.tp_size);
-    if (local.norm.local_stats || ranks.count == 1 || ghp_lowering_averages(e->how)) return GHP_OK;
+    if (local.norm.local_stats || ranks.count == 1 || ghp_lowering_differs(e->how)) return GHP_OK;
     struct ghp_instr *instr =
         ghp_emitter_add(e, GHP_INSTR_STAT_REDUCE, ghp_emitter_point(e, layer, backward));
     if (instr == NULL) return GHP_NO_MEMORY();

@@ -21,7 +21,8 @@ struct ghp_bucket_plan {
         int64_t gradient_bytes;
         int64_t bytes;       /* the same, padded to whole strips */
         int64_t strip_bytes; /* of one holder, which alone updates it; 0: all update all */
-        int64_t cut_bytes;   /* of one server, which alone updates it; 0: no server does */
+        int64_t cut_bytes;   /* of one server; 0: no server has it */
+        bool updated_here;   /* of what servers have: workers update it, too */
         bool holds_weights;  /* its layers' weights lie together as their gradients do */
         int partner;         /* the layer of another stage that has the same parameters; -1: none */
     } * ranges;
@@ -107,8 +108,15 @@ static inline const struct ghp_sync_ops *ghp_lowering_sync(const struct ghp_lowe
 /* Whether weights and running statistics are averaged over workers. */
 static inline bool ghp_lowering_averages(const struct ghp_lowering *how)
 {
-    return ghp_lowering_sync(how)->replicas && !ghp_lowering_sync(how)->serves &&
+    return ghp_lowering_sync(how)->replicas && ghp_lowering_sync(how)->mixing == NULL &&
            how->problem.workers > 1;
+}
+
+/* Whether weights meet others' between two steps (sync_mixing.c); whether batch statistics are each worker's own. */
+bool ghp_lowering_mixes(const struct ghp_lowering *how);
+static inline bool ghp_lowering_differs(const struct ghp_lowering *how)
+{
+    return ghp_lowering_averages(how) || ghp_lowering_sync(how)->mixing != NULL;
 }
 
 static inline const struct ghp_optimizer *ghp_lowering_optimizer(const struct ghp_lowering *how)

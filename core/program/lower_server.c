@@ -1,7 +1,8 @@
 /* core/program/lower_server.c - the program of a parameter server (core/program/sync_servers.c): of each bucket it has
  * one cut, with its moments, and room for that cut of each worker's gradients.
  *
- * The sum of the gradients is where the first worker's lie. */
+ * The sum of the gradients is where the first worker's lie. Where workers mix (core/program/sync_mixing.c) there are no
+ * instructions, since no order of steps is common to all workers: buffers alone. */
 #include "core/program/buffer_assignment_private.h"
 #include "core/model/precision.h"
 
@@ -64,6 +65,32 @@ static enum ghp_status make_bucket(struct ghp_buffer_assignment *k,
     return GHP_OK;
 }
 
+/* The whole of a server with whose weights workers mix: its cut, what each worker sends and is sent, moments for each,
+ * and a sum. */
+static enum ghp_status make_mixed(struct ghp_buffer_assignment *k,
+                                  const struct ghp_bucket_range *range, struct ghp_bucket *bucket)
+{
+    const struct ghp_mixing *mixing = ghp_lowering_sync(k->how)->mixing;
+    int workers = k->how->problem.workers, moments = k->program->optimizer->n_moments;
+
+    *bucket = (struct ghp_bucket){.tp_size = range->tp_size,
+                                  .bytes = range->bytes,
+                                  .strip_bytes = range->cut_bytes,
+                                  .cut_bytes = range->cut_bytes,
+                                  .buffer = -1,
+                                  .weights = -1,
+                                  .weight_strip = -1,
+                                  .gradient_strip = -1,
+                                  .moment = {-1, -1}};
+    GHP_TRY(add_buffer(k, GHP_BUFFER_STRIP, range, 1, &bucket->weight_strip));
+    GHP_TRY(add_buffer(k, GHP_BUFFER_ARRIVALS, range, mixing->arrivals * workers, &bucket->buffer));
+    if (mixing->server_sum)
+        GHP_TRY(add_buffer(k, GHP_BUFFER_STRIP, range, 1, &bucket->gradient_strip));
+    for (int m = 0; m < moments && mixing->server_moments; m++)
+        GHP_TRY(add_buffer(k, ghp_moment_kind(m), range, workers, &bucket->moment[m]));
+    return GHP_OK;
+}
+
 /* Operands, and which PUSH an update waits for. */
 static void assign(struct ghp_program *program)
 {
@@ -90,14 +117,19 @@ static enum ghp_status lower_server(const struct ghp_emitter *e)
     struct ghp_program *program = e->program;
     struct ghp_buffer_assignment k = {.how = e->how, .program = program};
 
-    GHP_TRY(emit_buckets(e, GHP_INSTR_UPDATE, true));
-    GHP_TRY(emit_buckets(e, GHP_INSTR_PULL, false));
-    GHP_TRY(emit_buckets(e, GHP_INSTR_PUSH, true));
+    bool mixes = ghp_lowering_mixes(e->how);
+
+    if (!mixes) {
+        GHP_TRY(emit_buckets(e, GHP_INSTR_UPDATE, true));
+        GHP_TRY(emit_buckets(e, GHP_INSTR_PULL, false));
+        GHP_TRY(emit_buckets(e, GHP_INSTR_PUSH, true));
+    }
     program->buckets = ghp_alloc((size_t)e->buckets->n + 1, sizeof *program->buckets);
     if (program->buckets == NULL) return GHP_NO_MEMORY();
     program->n_buckets = program->max_buckets = e->buckets->n;
     for (int b = 0; b < e->buckets->n; b++)
-        GHP_TRY(make_bucket(&k, &e->buckets->ranges[b], &program->buckets[b]));
+        GHP_TRY((mixes ? make_mixed : make_bucket)(&k, &e->buckets->ranges[b],
+                                                   &program->buckets[b]));
     assign(program);
     return ghp_program_place(program);
 }

@@ -2,6 +2,7 @@
 #include "core/program/program.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -279,6 +280,8 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
     if (instr->kind == GHP_INSTR_SEND) return instr->bytes;
     if (instr->kind == GHP_INSTR_PUSH) return instr->serves ? 0 : instr->bytes;
     if (instr->kind == GHP_INSTR_PULL) return instr->serves ? p * instr->bytes : 0;
+    if (instr->kind == GHP_INSTR_MIX)
+        return (int64_t)llround(instr->traffic.out * (double)instr->bytes);
     if (p <= 1) return 0;
     int64_t part = instr->bytes * (p - 1) / p;
     switch (instr->comm) {
@@ -328,6 +331,6 @@ const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
         "state",  "drift",           "saved",         "stats",
         "labels", "metrics",         "squares",       "scratch",
         "bucket", "weight bucket",   "strip",         "comm segment",
-        "ahead",  "arrivals"};
+        "ahead",  "arrivals", "copies"};
     return names[buffer_kind];
 }

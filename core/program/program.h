@@ -45,7 +45,9 @@
     X(NORM_REDUCE, "norm_reduce") /* these sums over all workers of all stages, blocking */        \
     X(PUSH,                                                                                        \
       "push") /* a bucket of gradients to the servers; of a server: its cut of all workers' */     \
-    X(PULL, "pull") /* a bucket of weights from the servers; of a server: its cut to all workers */
+    X(PULL, "pull") /* a bucket of weights from the servers; of a server: its cut to all workers */ \
+    X(MIX, "mix")   /* all weights meet others', as the synchroniser says */                       \
+    X(CARRY, "carry") /* messages of mixes beside the step, communication stream */
 
 enum ghp_instr_kind {
 #define GHP_INSTR_ENUM(id, text) GHP_INSTR_##id,
@@ -79,6 +81,7 @@ enum ghp_buffer_kind {
     GHP_BUFFER_COMM,          /* receive segment of the communication stream */
     GHP_BUFFER_PREFETCH,      /* samples of the next load, made while the step runs */
     GHP_BUFFER_ARRIVALS, /* of a server: the cut of a bucket's gradients, one behind the other of each worker */
+    GHP_BUFFER_COPIES, /* of all weights: what a mix compares with, sends and receives */
     GHP_BUFFER_KIND_COUNT
 };
 
@@ -102,6 +105,14 @@ struct ghp_buffer {
     int storage;            /* buffer whose memory this one uses (itself unless an alias) */
     int64_t storage_offset; /* bytes inside that storage (gradients in a bucket) */
     int64_t offset;         /* bytes from the arena's start, set by ghp_program_place */
+};
+
+/* What a step of a worker costs besides its own, in messages of all weights, in the mean. */
+struct ghp_mix_traffic {
+    double out, in; /* sent, received */
+    double waits;   /* one-way messages that it stands still for, one after the other */
+    double applies; /* updates of all weights by servers that it stands still for */
+    double beside;  /* one-way messages that go beside the step, and have to be done when it ends */
 };
 
 struct ghp_operands { /* buffer ids, -1: none */
@@ -151,7 +162,8 @@ struct ghp_instr {
     enum ghp_comm_op comm;        /* RESHARD, *_REDUCE */
     /* who takes part; count 1: nothing is sent. UPDATE: among whom the bucket's strips are divided */
     struct ghp_ranks ranks;
-    int servers; /* PUSH, PULL: among which a bucket is cut; else 0 */
+    int servers; /* PUSH, PULL, MIX, CARRY: among which a bucket is cut; else 0 */
+    struct ghp_mix_traffic traffic; /* MIX, CARRY: of messages of `bytes` */
     bool serves; /* PUSH, PULL: of a server, whose bytes are its cut */
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
      * LOAD, UPDATE, ACCUMULATE: bytes written; NORM: bytes read; SEND, RECEIVE: this worker's messages */
@@ -164,13 +176,14 @@ struct ghp_instr {
      * the loss layer's forward: METRIC_REDUCE */
     int wait;
     int after; /* WAIT: the SEND, RECEIVE or ALL_GATHER of this step that must be done; else -1 */
-    const struct ghp_optimizer *optimizer; /* UPDATE; else NULL */
+    const struct ghp_optimizer *optimizer; /* UPDATE, MIX; else NULL */
     /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
      * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
      * LOAD: at.y, at.labels, from what was prefetched into at.scratch;
      * NORM, NORM_REDUCE: at.y, which an UPDATE that clips reads as at.x[0]; NORM of a layer: at.dw;
      * ALL_REDUCE, AVERAGE: at.y; REDUCE_SCATTER, ALL_GATHER: at.x[0] -> at.y, one of which is a strip of the other;
-     * PUSH: at.x[0], of a server at.y; PULL: at.y, of a server at.x[0] */
+     * PUSH: at.x[0], of a server at.y; PULL: at.y, of a server at.x[0];
+     * MIX: gradients at.x[0], weights at.y, copies at.scratch */
     struct ghp_operands at;
 };
 
@@ -198,6 +211,12 @@ static inline bool ghp_instr_reduces(const struct ghp_instr *instr)
            instr->kind == GHP_INSTR_PUSH;
 }
 
+/* Whether it takes part in mixes of weights. */
+static inline bool ghp_instr_mixes(const struct ghp_instr *instr)
+{
+    return instr->kind == GHP_INSTR_MIX || instr->kind == GHP_INSTR_CARRY;
+}
+
 /* Whether it goes between workers and servers. */
 static inline bool ghp_instr_is_served(const struct ghp_instr *instr)
 {
@@ -208,7 +227,8 @@ struct ghp_bucket {
     int tp_size;         /* reduced over the N / TP size ranks that hold the same shard */
     int64_t bytes;       /* with padding */
     int64_t strip_bytes; /* of this worker's strip, or this server's cut; 0: it updates all of it */
-    int64_t cut_bytes;   /* of a server's cut, which it alone updates; 0: no server does */
+    int64_t cut_bytes;   /* of a server's cut; 0: no server has it */
+    bool updated_here;   /* of what servers have: workers update it, too */
     int buffer;          /* GHP_BUFFER_BUCKET */
     int weights;         /* GHP_BUFFER_WEIGHT_BUCKET, -1: none */
     int weight_strip, gradient_strip, moment[GHP_MAX_MOMENTS]; /* -1: none */

@@ -5,16 +5,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct ghp_sync_ops *const all[] = {&ghp_sync_allreduce, &ghp_sync_sharded,
-                                                 &ghp_sync_local, &ghp_sync_bsp};
+static const struct ghp_sync_ops *const all[] = {
+    &ghp_sync_allreduce, &ghp_sync_sharded, &ghp_sync_local, &ghp_sync_bsp,
+    &ghp_sync_asp,       &ghp_sync_ssp,     &ghp_sync_easgd, &ghp_sync_aladdin};
 enum { N_SYNCS = sizeof all / sizeof all[0] };
 
-const char *const ghp_sync_names[N_SYNCS + 1] = {"allreduce", "sharded", "local", "bsp", NULL};
+const char *const ghp_sync_names[N_SYNCS + 1] = {"allreduce", "sharded", "local",   "bsp", "asp",
+                                                 "ssp",       "easgd",   "aladdin", NULL};
 
 struct ghp_sync ghp_sync_at(int index)
 {
+    struct ghp_sync sync = {0};
+
     GHP_ASSERT(index >= 0 && index < N_SYNCS);
-    return (struct ghp_sync){all[index], all[index]->argument != NULL, all[index]->serves};
+    sync.ops = all[index];
+    sync.servers = sync.ops->serves;
+    if (sync.ops->argument != NULL)
+        sync.argument = sync.ops->usual >= 0 ? sync.ops->usual : sync.ops->least;
+    return sync;
 }
 
 const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync)
@@ -25,22 +33,41 @@ const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync)
 bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b)
 {
     return ghp_sync_ops_of(a) == ghp_sync_ops_of(b) && a.argument == b.argument &&
-           a.servers == b.servers;
+           a.other == b.other && a.servers == b.servers;
 }
 
 int ghp_sync_period(struct ghp_sync sync)
 {
-    return ghp_sync_ops_of(sync)->argument != NULL ? sync.argument : 1;
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(sync);
+
+    return ops->mixing == NULL && ops->argument != NULL ? sync.argument : 1;
 }
 
 int ghp_sync_staleness(struct ghp_sync sync)
 {
-    return ghp_sync_period(sync) - 1;
+    const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;
+
+    return mixing != NULL ? mixing->staleness(sync) : ghp_sync_period(sync) - 1;
 }
 
-double ghp_sync_mean_staleness(struct ghp_sync sync)
+double ghp_sync_mean_staleness(struct ghp_sync sync, int workers)
 {
+    const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;
+
+    if (mixing != NULL) return mixing->mean_staleness(sync, workers);
     return ghp_sync_staleness(sync) / 2.0; /* 0, 1, ... from one average to the next */
+}
+
+bool ghp_sync_runs_free(struct ghp_sync sync)
+{
+    const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;
+
+    return mixing != NULL && mixing->free_running;
+}
+
+bool ghp_sync_keeps_step(struct ghp_sync sync)
+{
+    return !ghp_sync_runs_free(sync) || ghp_sync_ops_of(sync)->mixing->in_step(sync);
 }
 
 int ghp_sync_replicas(struct ghp_sync sync, int workers)
@@ -57,33 +84,46 @@ bool ghp_sync_wants_data(struct ghp_sync sync)
 
 static enum ghp_status fail_argument(const struct ghp_sync_ops *ops, const char *text)
 {
+    char word[48] = "";
+
     if (ops->argument == NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "the synchroniser '%s' takes no argument; write '%s'", text,
                         ops->name);
+    if (ops->other != NULL)
+        snprintf(word, sizeof word, ", or '%s:8,%s' for its other rule", ops->name, ops->other);
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "the synchroniser '%s' wants %s steps, 1 to %d; write '%s:8' for 8 steps", text,
-                    ops->argument, GHP_SYNC_MOST, ops->name);
+                    "the synchroniser '%s' wants %s steps, %d to %d; write '%s:8' for 8 steps%s",
+                    text, ops->argument, ops->least, GHP_SYNC_MOST, ops->name, word);
+}
+
+/* "8" or "8,free", behind the name and its colon. */
+static bool read_argument(const struct ghp_sync_ops *ops, const char *text, struct ghp_sync *sync)
+{
+    char *end = NULL;
+    long value = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
+
+    if (ops->argument == NULL || value < ops->least || value > GHP_SYNC_MOST) return false;
+    sync->argument = (int)value;
+    sync->other = ops->other != NULL && *end == ',' && strcmp(end + 1, ops->other) == 0;
+    return sync->other || *end == '\0';
 }
 
 enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync)
 {
     size_t n = strcspn(text, ":");
     const char *argument = text[n] == ':' ? text + n + 1 : NULL;
-    char *end = NULL;
-    long value;
 
     for (int i = 0; i < N_SYNCS; i++) {
         if (strlen(all[i]->name) != n || strncmp(all[i]->name, text, n) != 0) continue;
-        *sync = (struct ghp_sync){.ops = all[i], .servers = all[i]->serves};
-        if ((argument != NULL) != (all[i]->argument != NULL)) return fail_argument(all[i], text);
-        if (argument == NULL) return GHP_OK;
-        value = argument[0] >= '0' && argument[0] <= '9' ? strtol(argument, &end, 10) : 0;
-        if (value < 1 || value > GHP_SYNC_MOST || *end != '\0') return fail_argument(all[i], text);
-        sync->argument = (int)value;
-        return GHP_OK;
+        *sync = ghp_sync_at(i);
+        if (argument != NULL)
+            return read_argument(all[i], argument, sync) ? GHP_OK : fail_argument(all[i], text);
+        return all[i]->argument == NULL || all[i]->usual >= 0 ? GHP_OK
+                                                              : fail_argument(all[i], text);
     }
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "there is no synchroniser '%s'; use allreduce, sharded, local:TAU or bsp",
+                    "there is no synchroniser '%s'; use allreduce, sharded, local:TAU, bsp, asp, "
+                    "ssp:S, easgd:TAU or aladdin:PI",
                     text);
 }
 
@@ -94,7 +134,8 @@ void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES])
     if (ops->argument == NULL)
         snprintf(text, GHP_SYNC_TEXT_BYTES, "%s", ops->name);
     else
-        snprintf(text, GHP_SYNC_TEXT_BYTES, "%s:%d", ops->name, sync.argument);
+        snprintf(text, GHP_SYNC_TEXT_BYTES, "%s:%d%s%s", ops->name, sync.argument,
+                 sync.other ? "," : "", sync.other ? ops->other : "");
 }
 
 const char *ghp_sync_equality_text(enum ghp_sync_equality equality)
@@ -102,6 +143,7 @@ const char *ghp_sync_equality_text(enum ghp_sync_equality equality)
     switch (equality) {
     case GHP_SYNC_EQUALS_ONE_WORKER: return "equal to one worker";
     case GHP_SYNC_EQUALS_REPLICAS: return "equal to one process that trains the replicas in turn";
+    case GHP_SYNC_EQUALS_NOTHING: return "another algorithm, equal to no other training";
     }
     return NULL;
 }

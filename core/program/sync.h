@@ -12,6 +12,11 @@
  *     local:TAU   each worker trains by its own samples, and every TAU steps takes the mean of all workers' weights
  *     bsp         ranks of their own, the servers, have the weights: they sum all workers' gradients, update, and send
  *                 the weights back
+ *     asp, ssp:S, easgd:T, aladdin:PI
+ *                 servers have weights of their own, which each worker meets when it comes, without waiting for others
+ *
+ * The last ones *mix*: between two steps a worker's weights, all in one bucket, meet others' in one instruction (struct
+ * ghp_mixing).
  *
  * docs/synchronisers.md says what each costs, and what it is held against. To add one: a file sync_NAME.c with its ops,
  * and its line in sync.c.
@@ -28,14 +33,36 @@ struct ghp_emitter; /* core/program/lower_private.h */
 /* What a run by it is compared with. */
 enum ghp_sync_equality {
     GHP_SYNC_EQUALS_ONE_WORKER, /* weights as of one worker that trains with the global batch */
-    GHP_SYNC_EQUALS_REPLICAS    /* as of one process that trains the workers' replicas in turn */
+    GHP_SYNC_EQUALS_REPLICAS,   /* as of one process that trains the workers' replicas in turn */
+    GHP_SYNC_EQUALS_NOTHING     /* chance decides who meets whom when; one worker alone is SGD */
+};
+
+struct ghp_sync;
+
+/* Of a synchroniser that mixes. */
+struct ghp_mixing {
+    bool free_running;   /* no worker waits for another's step: metrics are each one's own */
+    bool updates;        /* workers update by their own gradients */
+    int copies;          /* of all weights, that a worker has besides */
+    int arrivals;        /* of a server: cuts of all weights for each worker */
+    bool server_moments; /* of a server: moments for each worker */
+    bool server_sum;     /* of a server: a sum of what arrived */
+    /* An extreme worker sets the pace of all, so that one slow worker slows all of them. */
+    bool (*in_step)(struct ghp_sync sync);
+    struct ghp_mix_traffic (*traffic)(struct ghp_sync sync, int workers);
+    int (*staleness)(struct ghp_sync sync);                       /* -1: nothing bounds it */
+    double (*mean_staleness)(struct ghp_sync sync, int workers);  /* -1: it depends on the training */
 };
 
 struct ghp_sync_ops {
     const char *name;    /* in plans and options, before the argument */
     const char *purpose; /* half a sentence */
     const char
-        *argument; /* its argument's name: steps from one combining to the next; NULL: none */
+        *argument; /* its argument's name, mostly steps from one combining to the next; NULL: none */
+    int least, usual;         /* of the argument: its least value; what it is if left out, -1: it must be there */
+    const char *other;        /* a word behind the argument that asks for another rule; NULL: there is none */
+    const char *const *shown; /* with which arguments a comparison of all has it; NULL ends */
+    const struct ghp_mixing *mixing; /* NULL: it does not mix */
     enum ghp_sync_equality equality;
     bool gathers; /* forward passes wait for weights that others have changed */
     /* Each worker has weights of its own between two combinings: they and the running statistics lie in buckets, and
@@ -59,11 +86,13 @@ struct ghp_sync_ops {
     enum ghp_status (*emit_ready)(const struct ghp_emitter *e, int layer, struct ghp_split split);
 };
 
-extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local, ghp_sync_bsp;
+extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local, ghp_sync_bsp,
+    ghp_sync_asp, ghp_sync_ssp, ghp_sync_easgd, ghp_sync_aladdin;
 
 struct ghp_sync { /* zeroed: allreduce */
     const struct ghp_sync_ops *ops;
-    int argument; /* 1 .. GHP_SYNC_MOST where it takes one, else 0 */
+    int argument; /* ops->least .. GHP_SYNC_MOST where it takes one, else 0 */
+    bool other;   /* by its other rule */
     int servers; /* ranks behind the workers, 1 .. GHP_SYNC_SERVERS_MOST where it has them, else 0 */
 };
 
@@ -94,9 +123,14 @@ const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync); /* never NULL 
 bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b);
 /* It combines in every so many steps. */
 int ghp_sync_period(struct ghp_sync sync);
-/* Steps of other workers that a forward pass may lack. */
+/* Steps of other workers that a forward pass may lack; -1: nothing bounds them. */
 int ghp_sync_staleness(struct ghp_sync sync);
-double ghp_sync_mean_staleness(struct ghp_sync sync); /* over the steps */
+/* Over the steps; -1: it depends on the training. */
+double ghp_sync_mean_staleness(struct ghp_sync sync, int workers);
+/* Whether no worker waits for another's step. */
+bool ghp_sync_runs_free(struct ghp_sync sync);
+/* Whether one slow worker slows all of them. */
+bool ghp_sync_keeps_step(struct ghp_sync sync);
 /* Replicas whose weights differ, of so many workers: that by which a mean over own samples is a mean over all. */
 int ghp_sync_replicas(struct ghp_sync sync, int workers);
 

@@ -56,10 +56,15 @@ static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struc
     return ghp_emit_bucket_wait(e, layer, GHP_INSTR_AVERAGE, bucket);
 }
 
+static const char *const shown[] = {"local:2", "local:8", "local:32", NULL};
+
 const struct ghp_sync_ops ghp_sync_local = {
     .name = "local",
     .purpose = "each worker trains by its own samples and takes the mean of all weights",
     .argument = "TAU",
+    .least = 1,
+    .usual = -1,
+    .shown = shown,
     .equality = GHP_SYNC_EQUALS_REPLICAS,
     .gathers = true,
     .replicas = true,

@@ -28,7 +28,7 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .prefetch = w->work.prefetch &&
                                            ghp_device_is_host(ghp_exec_context_device(&w->exec))};
 
-    if ((ghp_worker_has_replicas(w) || ghp_worker_is_served(w)) &&
+    if ((ghp_worker_has_replicas(w) || w->work.sync.servers > 0) && w->work.lender == NULL &&
         !ghp_device_is_host(ghp_exec_context_device(&w->exec)))
         return GHP_FAIL(
             GHP_ERR_INPUT,
@@ -186,6 +186,7 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
                                       &w->prepared[i].comm));
     }
     GHP_TRY(ghp_worker_open_servers(w));
+    if (w->mixer != NULL) GHP_TRY(ghp_mixer_connect(w->mixer));
     return w->program.placement.n_stages > 1 ? ghp_worker_open_channel(w) : GHP_OK;
 }
 
@@ -230,6 +231,10 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struc
         GHP_TRY_GOTO(status,
                      ghp_pace_open(&w->program, work->profile, work->emulated_step_s, &w->pace),
                      fail);
+    GHP_TRY_GOTO(
+        status,
+        ghp_mixer_open(&(struct ghp_mixer_place){&w->exec, &w->work, &w->program}, &w->mixer),
+        fail);
     choose_dropped(w);
     choose_metrics_boundary(w);
     GHP_ASSERT(w->metrics >= 0);
@@ -243,6 +248,7 @@ fail:
 void ghp_worker_close(struct ghp_worker *w)
 {
     if (w == NULL) return;
+    ghp_mixer_close(w->mixer);
     ghp_p2p_thread_close(w->p2p_thread);
     ghp_comm_stream_close(w->comm_stream);
     ghp_in_flight_close(w->in_flight);
@@ -253,6 +259,7 @@ void ghp_worker_close(struct ghp_worker *w)
     ghp_arena_close(&w->arena);
     ghp_step_timer_close(w->timer);
     ghp_pace_close(w->pace);
+    free(w->saved_states);
     free(w->messages);
     free(w->message_instr);
     free(w->address);
@@ -313,6 +320,11 @@ bool ghp_worker_holds(struct ghp_worker *w, int layer)
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 {
     return w->timer;
+}
+
+struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *w)
+{
+    return ghp_mixer_counted(w->mixer);
 }
 
 int64_t ghp_worker_late_steps(const struct ghp_worker *w)

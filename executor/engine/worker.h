@@ -25,6 +25,12 @@
 
 struct ghp_worker;
 
+struct ghp_mix_count { /* of mixes of weights (engine/mixer.h) */
+    int64_t mixes;                      /* steps of this worker */
+    int64_t sent_bytes, received_bytes; /* of weights and gradients */
+    double waited_s;                    /* for messages, between two steps */
+};
+
 struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_worker_close */
     const struct ghp_model *model;
     const struct ghp_split *splits; /* one a layer */
@@ -133,6 +139,8 @@ bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
 bool ghp_worker_holds(struct ghp_worker *worker, int layer);
 /* Measured seconds of each instruction, of steps whose results are there; settle or flush before reading. */
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
+/* What its mixes of weights took so far (engine/mixer.h). */
+struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *worker);
 /* Steps whose computing took longer than the emulated step (engine/pace.h). */
 int64_t ghp_worker_late_steps(const struct ghp_worker *worker);
 /* Said after a step: its times do not count. */
@@ -156,6 +164,8 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *worker, enum ghp_buffer
 
 /* Whether workers' weights differ between two averages (core/program/sync.h). */
 bool ghp_worker_has_replicas(const struct ghp_worker *worker);
+/* Said when a checkpoint's weights for all workers are in place, before each one's own: servers begin with these. */
+enum ghp_status ghp_worker_give_weights(struct ghp_worker *worker);
 /* The mean of all workers' weights and statistics in place of each one's own, and back; the gradients' place keeps
  * these meanwhile. Nothing where they do not differ. Flush first. Taking it is collective over all workers. */
 enum ghp_status ghp_worker_take_mean(struct ghp_worker *worker);

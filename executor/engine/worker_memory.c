@@ -51,7 +51,9 @@ static enum ghp_status open_arena(struct ghp_worker *w)
 static bool communicates(const struct ghp_worker *w)
 {
     for (int i = 0; i < w->program.n_instrs; i++)
-        if (ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM) return true;
+        if (ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM &&
+            ghp_worker_instr(w, i)->kind != GHP_INSTR_CARRY)
+            return true;
     return false;
 }
 
@@ -84,7 +86,7 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
         .lender = work->lender != NULL ? work->lender->in_flight : NULL,
         .captures = work->lender == NULL && work->staging == NULL &&
                     work->fault == GHP_FAULT_NONE && !work->no_graph && enqueues(w) &&
-                    !ghp_worker_has_replicas(w) && !ghp_worker_is_served(w), /* steps differ */
+                    !ghp_worker_has_replicas(w) && w->work.sync.servers == 0, /* steps differ */
         .label = label_of,
         .context = w};
 
@@ -103,6 +105,7 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
 
     GHP_TRY(open_arena(w));
     GHP_TRY(open_in_flight(w));
+    if (w->mixer != NULL) GHP_TRY(ghp_mixer_begin(w->mixer, w->address));
     if (communicates(w)) GHP_TRY(ghp_comm_stream_open(&w->exec, &comm_stream, &w->comm_stream));
     return ghp_worker_open_p2p_thread(w);
 }

@@ -7,6 +7,7 @@
 #include "executor/engine/in_flight.h"
 #include "executor/engine/kernels.h"
 #include "executor/engine/comm_stream.h"
+#include "executor/engine/mixer.h"
 #include "executor/engine/pace.h"
 #include "executor/engine/worker.h"
 
@@ -44,6 +45,8 @@ struct ghp_worker {
     int first_push;                          /* instruction; -1: none */
     bool gave_weights;                       /* to the servers */
     struct ghp_hyperparameters pushed;       /* of the step that is pushed */
+    struct ghp_mixer *mixer;                 /* NULL: no mixes of weights */
+    char *saved_states; /* running statistics of its own, while the mean of all is in their place */
     struct ghp_p2p_thread *p2p_thread;
     struct ghp_message *messages; /* sends and receives, in list order */
     int n_messages;
@@ -109,7 +112,7 @@ bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *o
 /* An AVERAGE: a bucket of weights becomes the mean of all workers'. */
 enum ghp_status ghp_worker_average(struct ghp_worker *w, int i);
 
-/* Whether servers have its weights. */
+/* Whether servers have its weights, and update them by all workers' gradients. */
 bool ghp_worker_is_served(const struct ghp_worker *w);
 /* The channel to the servers. Collective over all workers and servers. */
 enum ghp_status ghp_worker_open_servers(struct ghp_worker *w);

@@ -4,6 +4,9 @@
 
 #include "core/model/precision.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *of)
 {
     return (of->index + 1) % (uint64_t)instr->period == 0;
@@ -53,8 +56,100 @@ static enum ghp_status copy_weights(struct ghp_worker *w, bool back)
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
 }
 
+/* ---- of workers who mix ---- */
+
+/* All workers, at this point. */
+static enum ghp_status meet(struct ghp_worker *w, struct ghp_comm **world)
+{
+    struct ghp_transport *transport = w->exec.transport;
+    struct ghp_ranks all = {.count = w->work.problem.workers, .stride = 1};
+
+    *world = NULL;
+    if (all.count == 1) return GHP_OK;
+    GHP_TRY(ghp_collectives_group(transport->host, all, GHP_STREAM_COMPUTE, world));
+    (*world)->label = "the mean of all workers";
+    return ghp_control_barrier(transport->control, *world);
+}
+
+/* What lies at `data` becomes the mean of all workers'. */
+static enum ghp_status average_at(struct ghp_worker *w, struct ghp_comm *world, void *data,
+                                  int64_t bytes)
+{
+    int element_bytes = ghp_parameter_bytes(w->work.element_bytes);
+    struct ghp_reduction sum = {.in = data,
+                                .out = data,
+                                .elements = bytes / element_bytes,
+                                .element_bytes = element_bytes};
+    enum ghp_status status;
+
+    if (world == NULL) return GHP_OK;
+    sum.scratch_bytes = ghp_receive_bytes(bytes, world->ranks.count);
+    sum.scratch = ghp_alloc((size_t)sum.scratch_bytes, 1);
+    status = ghp_control_agree(w->exec.transport->control, world,
+                               sum.scratch == NULL ? GHP_NO_MEMORY() : GHP_OK);
+    if (status == GHP_OK) status = world->ops->all_reduce(world, &sum);
+    if (status == GHP_OK) divide(data, sum.elements, element_bytes, world->ranks.count);
+    free(sum.scratch);
+    return status;
+}
+
+/* Running statistics lie by themselves: saved one behind the other, or brought back. */
+static void copy_states(struct ghp_worker *w, bool back)
+{
+    char *at = w->saved_states;
+
+    for (int i = 0; i < w->program.n_buffers; i++) {
+        const struct ghp_buffer *b = &w->program.buffers[i];
+
+        if (b->buffer_kind != GHP_BUFFER_STATE) continue;
+        memcpy(back ? w->address[i] : (void *)at, back ? (void *)at : w->address[i],
+               (size_t)b->bytes);
+        at += b->bytes;
+    }
+}
+
+static enum ghp_status save_states(struct ghp_worker *w)
+{
+    int64_t bytes = 0;
+
+    for (int i = 0; i < w->program.n_buffers; i++)
+        if (w->program.buffers[i].buffer_kind == GHP_BUFFER_STATE)
+            bytes += w->program.buffers[i].bytes;
+    if (w->saved_states == NULL) w->saved_states = ghp_alloc((size_t)bytes + 1, 1);
+    if (w->saved_states == NULL) return GHP_NO_MEMORY();
+    copy_states(w, false);
+    return GHP_OK;
+}
+
+/* The servers' weights, or the mean of all workers'; of statistics always the mean. */
+static enum ghp_status take_mixed(struct ghp_worker *w)
+{
+    const struct ghp_bucket *bucket = &w->program.buckets[0];
+    struct ghp_comm *world;
+
+    GHP_TRY(ghp_mixer_settle(w->mixer));
+    GHP_TRY(meet(w, &world));
+    GHP_TRY(save_states(w));
+    GHP_TRY(copy_weights(w, false));
+    if (ghp_mixer_is_served(w->mixer))
+        GHP_TRY(ghp_mixer_read(w->mixer, GHP_BUFFER_WEIGHT));
+    else
+        GHP_TRY(average_at(w, world, w->address[bucket->weights], bucket->bytes));
+    for (int i = 0; i < w->program.n_buffers; i++)
+        if (w->program.buffers[i].buffer_kind == GHP_BUFFER_STATE)
+            GHP_TRY(average_at(w, world, w->address[i], w->program.buffers[i].bytes));
+    return GHP_OK;
+}
+
+enum ghp_status ghp_worker_give_weights(struct ghp_worker *w)
+{
+    if (w->mixer == NULL || !ghp_mixer_is_served(w->mixer)) return GHP_OK;
+    return ghp_mixer_write(w->mixer, GHP_BUFFER_WEIGHT);
+}
+
 enum ghp_status ghp_worker_take_mean(struct ghp_worker *w)
 {
+    if (w->mixer != NULL) return take_mixed(w);
     if (!ghp_worker_has_replicas(w)) return GHP_OK;
     GHP_ASSERT(!w->updates_pending);
     GHP_TRY(copy_weights(w, false));
@@ -65,5 +160,6 @@ enum ghp_status ghp_worker_take_mean(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_return_mean(struct ghp_worker *w)
 {
-    return ghp_worker_has_replicas(w) ? copy_weights(w, true) : GHP_OK;
+    if (w->mixer != NULL) copy_states(w, true);
+    return ghp_worker_has_replicas(w) || w->mixer != NULL ? copy_weights(w, true) : GHP_OK;
 }

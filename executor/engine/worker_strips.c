@@ -6,7 +6,10 @@
 #include "executor/engine/server.h"
 #include "executor/engine/worker_private.h"
 
+#include "core/model/precision.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 /* The reduction that leaves a bucket's gradients in strips; -1: none does. */
 static int scatter_of(const struct ghp_worker *w, int bucket)
@@ -28,7 +31,8 @@ bool ghp_worker_has_strip(const struct ghp_worker *w, int layer)
             bucket = buffers[i].storage;
     for (int b = 0; b < w->program.n_buckets; b++)
         if (w->program.buckets[b].weights == bucket && bucket >= 0)
-            return w->program.buckets[b].strip_bytes > 0 || w->program.buckets[b].cut_bytes > 0;
+            return w->program.buckets[b].strip_bytes > 0 ||
+                   (w->program.buckets[b].cut_bytes > 0 && !w->program.buckets[b].updated_here);
     return false;
 }
 
@@ -48,6 +52,12 @@ enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip,
     return p->comm->ops->all_gather(p->comm, w->address[strip], w->address[whole], bytes);
 }
 
+/* Whether the servers with whom it mixes have its moments. */
+static bool has_moments_apart(const struct ghp_worker *w)
+{
+    return w->mixer != NULL && w->work.sync.ops->mixing->server_moments;
+}
+
 enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind)
 {
     bool moments = ghp_buffer_kind_is_moment(kind);
@@ -56,6 +66,7 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     if ((!moments && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
+    if (moments && has_moments_apart(w)) GHP_TRY(ghp_mixer_read(w->mixer, kind));
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
         int i = scatter_of(w, b);
@@ -73,6 +84,19 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     return GHP_OK;
 }
 
+/* Moments that the worker has, too, in the gradients' place, where each parameter's gradient lies. */
+static void lay_moments(struct ghp_worker *w, enum ghp_buffer_kind moment)
+{
+    const struct ghp_buffer *buffers = w->program.buffers;
+    size_t bytes = (size_t)ghp_parameter_bytes(w->work.element_bytes);
+
+    for (int i = 0; i < w->program.n_buffers; i++)
+        for (int j = 0; buffers[i].buffer_kind == moment && j < w->program.n_buffers; j++)
+            if (buffers[j].buffer_kind == GHP_BUFFER_WEIGHT_GRADIENT &&
+                buffers[j].layer == buffers[i].layer && buffers[j].slot == buffers[i].slot)
+                memcpy(w->address[j], w->address[i], (size_t)buffers[i].elements * bytes);
+}
+
 enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind moment)
 {
     for (int b = 0; b < w->program.n_buckets; b++) {
@@ -83,6 +107,10 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
                                bucket->gradient_strip, bucket->strip_bytes));
     }
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_write_servers(w, moment));
+    if (has_moments_apart(w)) {
+        lay_moments(w, moment);
+        GHP_TRY(ghp_mixer_write(w->mixer, moment));
+    }
     w->collected = GHP_BUFFER_KIND_COUNT;
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
 }
@@ -96,7 +124,7 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
 
 bool ghp_worker_is_served(const struct ghp_worker *w)
 {
-    return w->work.sync.servers > 0 && w->work.lender == NULL;
+    return w->work.sync.servers > 0 && w->work.sync.ops->mixing == NULL && w->work.lender == NULL;
 }
 
 enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)

@@ -72,6 +72,11 @@ static void put_what(json_t *o, const struct ghp_run *run)
         put(o, "emulation", json_string(run->emulation));
         put(o, "emulation_late_steps", json_integer(run->late_steps));
     }
+    if (run->mixed.mixes > 0)
+        put(o, "mixing",
+            json_pack("{s:I, s:I, s:I, s:f}", "steps", (json_int_t)run->mixed.mixes, "sent_bytes",
+                      (json_int_t)run->mixed.sent_bytes, "received_bytes",
+                      (json_int_t)run->mixed.received_bytes, "waited_s", run->mixed.waited_s));
     put(o, "seed", json_integer((json_int_t)run->seed));
     put(o, "first_step", json_integer(run->first_step));
     put(o, "steps", json_integer(run->losses->steps));

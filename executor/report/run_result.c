@@ -51,6 +51,11 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->images_per_s = step_s > 0 ? (double)e->plan.problem.global_batch / step_s : 0;
     run->tokens_per_s = run->images_per_s * (double)ghp_model_tokens(&e->plan.model);
     run->seconds = t->seconds;
+    run->mixed = ghp_worker_mixed(e->worker);
+    if (ghp_sync_runs_free(e->plan.sync) && t->seconds > 0) { /* by the steps of all workers */
+        run->images_per_s = (double)(e->plan.problem.global_batch * t->losses.steps) / t->seconds;
+        run->tokens_per_s = run->images_per_s * (double)ghp_model_tokens(&e->plan.model);
+    }
     run->resident_exact = t->memory != NULL && t->memory->exact;
     run->samples_loaded = ghp_worker_prefetched(e->worker).taken;
     run->samples_made_ahead = ghp_worker_prefetched(e->worker).made;

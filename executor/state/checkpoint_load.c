@@ -140,6 +140,7 @@ static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safeten
     for (int i = 0; i < c->n; i++) {
         const struct ghp_safetensor *t = ghp_safetensors_find(file, c->tensors[i].name);
 
+        if (i == c->list.n) GHP_TRY_GOTO(status, ghp_worker_give_weights(worker), done);
         if (c->entries[i].worker >= 0 && c->entries[i].worker != ghp_worker_work(worker)->rank)
             continue;
         GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);

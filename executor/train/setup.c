@@ -6,6 +6,7 @@
 #include "core/base/units.h"
 #include "core/plan/plan_set.h"
 #include "onnx/onnx.h"
+#include "executor/engine/mix_server.h"
 #include "executor/engine/server.h"
 #include "executor/platform/limits.h"
 #include "executor/train/stop.h"
@@ -48,6 +49,20 @@ static enum ghp_status check_alike(const struct ghp_session_plan *first,
                     ghp_status_message());
 }
 
+/* What chance decides cannot be compared with another training. */
+static enum ghp_status check_verify(const struct ghp_setup *s, const struct ghp_session_plan *e)
+{
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(e->plan.sync);
+
+    if (s->options->verify_steps == GHP_NOT_SET || e->plan.problem.workers == 1 ||
+        ops->equality != GHP_SYNC_EQUALS_NOTHING)
+        return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "--verify has nothing to compare with: by '%s' chance decides which worker's "
+                    "steps come first; leave it out, or plan with --sync bsp",
+                    ops->name);
+}
+
 /* With servers: as many ranks as both together, and no other plan, which would want other servers. */
 static enum ghp_status check_servers(const struct ghp_setup *s, const struct ghp_session_plan *e)
 {
@@ -69,6 +84,7 @@ static enum ghp_status open_plan(const struct ghp_setup *s, struct ghp_session_p
 {
     GHP_TRY(ghp_plan_load_for(e->path, s->size, &e->plan));
     GHP_TRY(check_servers(s, e));
+    GHP_TRY(check_verify(s, e));
     if (e->plan.sync.servers == 0 && s->size != e->plan.problem.workers)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' is for %d worker(s), but %d were started; start it with mpirun -n "
@@ -575,12 +591,27 @@ enum ghp_status ghp_session_plan_allocate(struct ghp_setup *s, struct ghp_sessio
                            "making the first weights");
 }
 
+/* The same where workers mix their weights with the server's. */
+static enum ghp_status serve_mixes(struct ghp_setup *s, const struct ghp_session_plan *e)
+{
+    struct ghp_mix_server *server = NULL;
+    enum ghp_status status = ghp_mix_server_open(&s->exec, &e->work, s->server, &server);
+
+    GHP_TRY(ghp_setup_agree(s, status, "allocating"));
+    ghp_stop_leave_to_workers();
+    GHP_TRY(ghp_mix_server_connect(server));
+    GHP_TRY(ghp_mix_server_run(server));
+    ghp_mix_server_close(server);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_session_plan_serve(struct ghp_setup *s, struct ghp_session_plan *e)
 {
     struct ghp_server *server = NULL;
     enum ghp_status status;
 
     describe_work(s, e);
+    if (e->work.sync.ops->mixing != NULL) return serve_mixes(s, e);
     status = ghp_server_open(&s->exec, &e->work, s->server, &server);
     GHP_TRY(ghp_setup_agree(s, status, "allocating"));
     ghp_stop_leave_to_workers();

@@ -89,6 +89,17 @@ enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends)
     return GHP_OK;
 }
 
+int ghp_stop_noted(void)
+{
+    return noted;
+}
+
+void ghp_stop_agree(struct ghp_stop *stop, int signal, int worker)
+{
+    stop->signal = signal;
+    stop->worker = worker;
+}
+
 void ghp_stop_end(struct ghp_stop *stop)
 {
     for (int i = 0; stop->world != NULL && i < N_SIGNALS; i++)

@@ -35,6 +35,11 @@ struct ghp_stop {
 enum ghp_status ghp_stop_begin(struct ghp_stop *stop, const struct ghp_exec_context *exec,
                                int workers);
 
+/* The signal that this worker has noted; 0: none. Of workers that tell each other by other ways. Local. */
+int ghp_stop_noted(void);
+/* What they have agreed on: from then on check says so. Local. */
+void ghp_stop_agree(struct ghp_stop *stop, int signal, int worker);
+
 /* At a boundary: whether to end here; then it says so ever after. NULL never ends.
  *
  * Returns   GHP_OK; GHP_ERR_COMM

@@ -1,5 +1,5 @@
 /* executor/train/train.c - see train.h. */
-#include "executor/train/train.h"
+#include "executor/train/train_private.h"
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -9,13 +9,12 @@
 #include <stdio.h>
 
 /* A verification compares whole trainings: nothing ends it in order. */
-static struct ghp_stop *stop_of(struct ghp_training *t)
+struct ghp_stop *ghp_training_stop(struct ghp_training *t)
 {
     return t->snapshot == NULL ? &t->stop : NULL;
 }
 
-/* Steps before measuring starts: first touches, connections, caches. */
-static int64_t warm_up(const struct ghp_training *t)
+int64_t ghp_training_warm_up(const struct ghp_training *t)
 {
     int64_t n = t->steps - t->first_step;
 
@@ -79,6 +78,13 @@ static void keep_events(struct ghp_training *t, enum ghp_status written)
     t->metrics_lost = true;
 }
 
+void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_step *line)
+{
+    show_progress(t, line);
+    if (t->metrics != NULL) keep_metrics(t, ghp_metrics_step(t->metrics, line));
+    if (t->events != NULL) keep_events(t, ghp_event_file_step(t->events, line));
+}
+
 /* Keeps the latest finished step's result, if it is a new one. */
 static enum ghp_status note_result(struct ghp_training *t)
 {
@@ -106,20 +112,18 @@ static enum ghp_status note_result(struct ghp_training *t)
         .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
     line.tokens_per_s =
         line.images_per_s * (double)ghp_model_tokens(ghp_worker_work(t->worker)->model);
-    show_progress(t, &line);
-    if (t->metrics != NULL) keep_metrics(t, ghp_metrics_step(t->metrics, &line));
-    if (t->events != NULL) keep_events(t, ghp_event_file_step(t->events, &line));
+    ghp_training_keep_line(t, &line);
     return GHP_OK;
 }
 
-static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
+enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)
 {
     int64_t epoch = ghp_order_epoch(&t->training_config->order, done - 1);
 
     struct ghp_evaluation evaluation;
 
     GHP_TRY(
-        ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, stop_of(t), &evaluation));
+        ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, ghp_training_stop(t), &evaluation));
     if (!evaluation.complete) return GHP_OK;
     t->evaluation = evaluation;
     t->has_evaluation = true;
@@ -130,8 +134,7 @@ static enum ghp_status evaluate(struct ghp_training *t, int64_t done)
     return GHP_OK;
 }
 
-/* How the checkpoint that is being written has ended: worker 0 waits for it. */
-static void finish_save(struct ghp_training *t)
+void ghp_training_finish_save(struct ghp_training *t)
 {
     int64_t step = 0;
 
@@ -143,8 +146,7 @@ static void finish_save(struct ghp_training *t)
     ghp_heartbeat_write(&t->heartbeat);
 }
 
-/* last: all workers wait until it is on disk, and know whether it is. */
-static enum ghp_status save(struct ghp_training *t, int64_t done, bool last)
+enum ghp_status ghp_training_save(struct ghp_training *t, int64_t done, bool last)
 {
     const struct ghp_order *order = &t->training_config->order;
     struct ghp_checkpoint checkpoint = {.step = done,
@@ -153,7 +155,7 @@ static enum ghp_status save(struct ghp_training *t, int64_t done, bool last)
                                         .samples = order->n};
     enum ghp_status status;
 
-    finish_save(t);
+    ghp_training_finish_save(t);
     t->checkpoints.beside = t->asynchronous && !last;
     status = ghp_checkpoint_save(&t->checkpoints, t->worker, checkpoint);
     t->checkpoint_lost = status != GHP_OK;
@@ -174,9 +176,9 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     double begin_s;
 
     t->heartbeat.step = done;
-    if (ghp_checkpoint_written(&t->checkpoints)) finish_save(t);
+    if (ghp_checkpoint_written(&t->checkpoints)) ghp_training_finish_save(t);
     begin_s = ghp_now_s();
-    if (!last) GHP_TRY(ghp_stop_check(stop_of(t), ends));
+    if (!last) GHP_TRY(ghp_stop_check(ghp_training_stop(t), ends));
     saves = t->checkpoints.path != NULL && (last || epoch || every || *ends);
     evaluates = t->evaluates && (last || epoch) && !*ends;
     if (saves || evaluates || last || *ends) GHP_TRY(ghp_worker_flush(t->worker));
@@ -185,15 +187,14 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     GHP_TRY(note_result(t));
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);
-    if (evaluates) GHP_TRY(evaluate(t, done));
+    if (evaluates) GHP_TRY(ghp_training_evaluate(t, done));
     *ends = t->stop.signal != 0;
-    if (saves) GHP_TRY(save(t, done, last || *ends));
+    if (saves) GHP_TRY(ghp_training_save(t, done, last || *ends));
     ghp_memory_resume(t->memory);
     return GHP_OK;
 }
 
-/* The first step's gradients, for a verification. */
-static enum ghp_status keep_gradients(struct ghp_training *t, int64_t step)
+enum ghp_status ghp_training_keep_gradients(struct ghp_training *t, int64_t step)
 {
     if (t->snapshot == NULL || step != t->first_step) return GHP_OK;
     GHP_TRY(ghp_worker_settle(t->worker));
@@ -216,7 +217,7 @@ static void hint(struct ghp_training *t, int64_t step)
 static enum ghp_status run_steps(struct ghp_training *t)
 {
     struct ghp_step_timer *timer = ghp_worker_step_timer(t->worker);
-    int64_t judged_from = t->first_step + warm_up(t);
+    int64_t judged_from = t->first_step + ghp_training_warm_up(t);
     double from_s = 0;
     bool ends = false;
 
@@ -229,7 +230,7 @@ static enum ghp_status run_steps(struct ghp_training *t)
         begin = ghp_now_s();
         GHP_TRY(ghp_worker_step(t->worker, &step));
         t->seconds += ghp_now_s() - begin;
-        GHP_TRY(keep_gradients(t, i));
+        GHP_TRY(ghp_training_keep_gradients(t, i));
         GHP_TRY(note_result(t));
         GHP_TRY(between_steps(t, i + 1, &ends));
         t->done = i + 1;
@@ -261,17 +262,18 @@ enum ghp_status ghp_train(struct ghp_training *t)
     const struct ghp_exec_context *exec = ghp_worker_exec_context(t->worker);
     enum ghp_status status;
 
-    if (stop_of(t) != NULL)
+    if (ghp_training_stop(t) != NULL)
         GHP_TRY(ghp_stop_begin(&t->stop, exec, ghp_worker_work(t->worker)->problem.workers));
     t->stop.heartbeat = &t->heartbeat;
     say_length(t);
     ghp_progress_begin("step", t->first_step, t->steps - t->first_step);
-    status = run_steps(t);
+    status = ghp_sync_runs_free(ghp_worker_work(t->worker)->sync) ? ghp_training_run_free(t)
+                                                                  : run_steps(t);
     ghp_stop_end(&t->stop);
     GHP_TRY(status);
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(t->worker));
-    GHP_TRY(note_result(t));
+    if (!ghp_sync_runs_free(ghp_worker_work(t->worker)->sync)) GHP_TRY(note_result(t));
     if (t->snapshot == NULL) return GHP_OK;
     ghp_memory_pause(t->memory);
     t->snapshot->losses = t->losses;

@@ -8,11 +8,6 @@
 
 static const double later_share = 0.3; /* of the time limit, for a search of another scheme */
 
-/* Of a synchroniser that takes an argument. */
-static const int arguments[] = {2, 8, 32};
-
-enum { ARGUMENTS = sizeof arguments / sizeof arguments[0] };
-
 /* A row from its plan, with what slow workers do to it. */
 static enum ghp_status fill(const struct ghp_schemes_job *job, const struct ghp_plan *plan,
                             struct ghp_scheme *scheme)
@@ -98,15 +93,15 @@ static enum ghp_status add_all(const struct ghp_schemes_job *job, struct ghp_sch
                     !ghp_request_is_given(job->request);
         enum ghp_strategy strategy = data ? GHP_STRATEGY_DATA : job->request->strategy;
 
-        if (i < GHP_SYNC_PLAIN) {
+        const char *const *shown = ghp_sync_ops_of(sync)->shown;
+
+        if (i < GHP_SYNC_PLAIN)
             GHP_TRY(add_searched(job, sync, s));
-        } else if (ghp_sync_ops_of(sync)->argument == NULL) {
+        else if (shown == NULL)
             GHP_TRY(add(job, sync, strategy, s));
-        } else {
-            for (int a = 0; a < ARGUMENTS; ++a) {
-                sync.argument = arguments[a];
-                GHP_TRY(add(job, sync, strategy, s));
-            }
+        for (; shown != NULL && *shown != NULL; ++shown) {
+            GHP_TRY(ghp_sync_parse(*shown, &sync));
+            GHP_TRY(add(job, sync, strategy, s));
         }
     }
     return GHP_OK;

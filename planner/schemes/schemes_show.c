@@ -65,6 +65,15 @@ static void add_columns(struct ghp_table *t, const struct ghp_schemes *s)
     ghp_table_column(t, "", "", 'l');
 }
 
+/* Below 0: none bounds it, or it depends on the training. */
+static void add_staleness(struct ghp_table *t, double steps)
+{
+    if (steps < 0)
+        ghp_table_cell(t, "-");
+    else
+        ghp_table_cell(t, "%g", steps);
+}
+
 static void add_scheme(struct ghp_table *t, const struct ghp_schemes *s,
                        const struct ghp_scheme *scheme)
 {
@@ -83,8 +92,8 @@ static void add_scheme(struct ghp_table *t, const struct ghp_schemes *s,
     ghp_table_cell(t, "%.1f", samples_per_s(s, p));
     ghp_table_cell(t, "%s", ghp_bytes_format((double)p->sent_bytes, text, sizeof text));
     ghp_table_cell(t, "%.3f", 1e3 * p->exposed_s);
-    ghp_table_cell(t, "%d", ghp_sync_staleness(scheme->sync));
-    ghp_table_cell(t, "%g", ghp_sync_mean_staleness(scheme->sync));
+    add_staleness(t, ghp_sync_staleness(scheme->sync));
+    add_staleness(t, ghp_sync_mean_staleness(scheme->sync, s->problem.workers));
     ghp_table_cell(t, "%s", ghp_bytes_format((double)p->peak_bytes, text, sizeof text));
     if (s->stragglers.n > 0) {
         ghp_table_cell(t, "%.3f", 1e3 * scheme->slowed.step_s);
@@ -122,6 +131,16 @@ enum ghp_status ghp_schemes_print(const struct ghp_schemes *schemes, const char 
 
 /* ---- the object ---- */
 
+/* Without what nothing bounds, or what depends on the training. */
+static json_t *staleness_object(struct ghp_sync sync, int workers)
+{
+    int most = ghp_sync_staleness(sync);
+    double mean = ghp_sync_mean_staleness(sync, workers);
+
+    return json_pack("{s:o?, s:o?}", "max", most >= 0 ? json_integer(most) : json_null(), "mean",
+                     mean >= 0 ? json_real(mean) : json_null());
+}
+
 static json_t *scheme_object(const struct ghp_schemes *s, const struct ghp_scheme *scheme,
                              bool *failed)
 {
@@ -139,9 +158,7 @@ static json_t *scheme_object(const struct ghp_schemes *s, const struct ghp_schem
     ghp_json_put(object, "predicted", ghp_plan_prediction_json(&scheme->predicted), failed);
     ghp_json_put(object, "samples_per_s", json_real(samples_per_s(s, &scheme->predicted)), failed);
     ghp_json_put(object, "staleness",
-                 json_pack("{s:i, s:f}", "max", ghp_sync_staleness(scheme->sync), "mean",
-                           ghp_sync_mean_staleness(scheme->sync)),
-                 failed);
+                 staleness_object(scheme->sync, s->problem.workers), failed);
     if (s->stragglers.n > 0)
         ghp_json_put(object, "slowed",
                      json_pack("{s:f, s:f}", "predicted_step_s", scheme->slowed.step_s,

@@ -326,7 +326,9 @@ static enum ghp_status cost_metrics(const struct ghp_instance *in)
             ghp_ranks_replica(0, ghp_split_sharers(in->choices[in->first_choice[last] + i]),
                               in->how->problem.workers);
         in->metric_s[i] = 0;
-        if (in->how->no_metrics || instr.ranks.count == 1 || in->n_stages > 1) continue;
+        if (in->how->no_metrics || instr.ranks.count == 1 || in->n_stages > 1 ||
+            ghp_sync_runs_free(in->how->sync))
+            continue;
         GHP_TRY(ghp_profile_cost(in->profile, &instr, in->how->problem.workers, &cost));
         in->metric_s[i] = cost.seconds;
     }

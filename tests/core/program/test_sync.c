@@ -24,10 +24,14 @@ static struct ghp_sync bsp(int servers)
 static void check_texts(void)
 {
     static const char *const good[] = {"allreduce", "sharded",       "local:1",
-                                       "local:8",   "local:1048576", "bsp"};
+                                       "local:8",   "local:1048576", "bsp",
+                                       "asp",       "ssp:0",         "ssp:10,free",
+                                       "easgd:2",   "aladdin:4",     "aladdin:1,printed"};
     static const char *const bad[] = {
         "",         "auto",          "local",  "local:",    "local:0",    "local:x", "local:8x",
-        "local:-1", "local:1048577", "loca:8", "sharded:2", "allreduce:", "bsp:2"};
+        "local:-1", "local:1048577", "loca:8", "sharded:2", "allreduce:", "bsp:2",
+        "asp:1",    "ssp",           "ssp:-1", "ssp:1,fast", "ssp:1,",     "easgd",   "easgd:0", "aladdin:0",
+        "aladdin,printed"};
     char text[GHP_SYNC_TEXT_BYTES];
     struct ghp_sync sync;
 
@@ -39,7 +43,15 @@ static void check_texts(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK_STATUS(ghp_sync_parse(bad[i], &sync), GHP_ERR_INPUT);
     CHECK_EQ(ghp_sync_staleness(local(8)), 7);
-    CHECK_NEAR(ghp_sync_mean_staleness(local(8)), 3.5, 0);
+    CHECK_NEAR(ghp_sync_mean_staleness(local(8), 4), 3.5, 0);
+    CHECK_STATUS(ghp_sync_parse("aladdin", &sync), GHP_OK);
+    CHECK(sync.argument == 4 && sync.servers == 1 && ghp_sync_runs_free(sync));
+    CHECK_STATUS(ghp_sync_parse("ssp:3", &sync), GHP_OK);
+    CHECK(ghp_sync_staleness(sync) == 4 && ghp_sync_keeps_step(sync));
+    CHECK_STATUS(ghp_sync_parse("ssp:3,free", &sync), GHP_OK);
+    CHECK(ghp_sync_staleness(sync) == -1 && !ghp_sync_keeps_step(sync));
+    CHECK_STATUS(ghp_sync_parse("asp", &sync), GHP_OK);
+    CHECK_NEAR(ghp_sync_mean_staleness(sync, 8), 7, 0);
     CHECK(ghp_sync_same((struct ghp_sync){0}, ghp_sync_at(0)) &&
           !ghp_sync_same(local(1), local(2)));
 }

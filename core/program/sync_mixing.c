@@ -1,0 +1,231 @@
+/* core/program/sync_mixing.c - synchronisers whose workers' weights meet others' between two steps, in one instruction.
+ *
+ * All weights lie in one bucket, as their gradients do. A step begins with the updates by the gradients of the step
+ * before, where workers update, and behind them the MIX; a CARRY stands for the messages that go beside the step, which
+ * the next MIX waits for. What a mix does is the executor's (executor/engine/mixer.h); here is what it costs. */
+#include "core/program/lower_private.h"
+
+#include <math.h>
+
+bool ghp_lowering_mixes(const struct ghp_lowering *how)
+{
+    const struct ghp_sync_ops *sync = ghp_lowering_sync(how);
+
+    return sync->mixing != NULL && (sync->serves || how->problem.workers > 1);
+}
+
+static int bucket_of(const struct ghp_emitter *e)
+{
+    for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++)
+        if (e->buckets->of_layer[layer] >= 0) return e->buckets->of_layer[layer];
+    return -1;
+}
+
+static enum ghp_status emit_mix(const struct ghp_emitter *e)
+{
+    static const enum ghp_instr_kind kinds[2] = {GHP_INSTR_CARRY, GHP_INSTR_MIX};
+    int bucket = bucket_of(e);
+
+    if (!ghp_lowering_mixes(e->how) || bucket < 0) return GHP_OK;
+    for (int i = 0; i < 2; i++) {
+        struct ghp_instr *instr = ghp_emitter_add(e, kinds[i], e->forward_base);
+
+        if (instr == NULL) return GHP_NO_MEMORY();
+        instr->stream = kinds[i] == GHP_INSTR_CARRY ? GHP_STREAM_COMM : GHP_STREAM_COMPUTE;
+        instr->bucket = bucket;
+        instr->bytes = e->buckets->ranges[bucket].bytes;
+        instr->servers = e->how->sync.servers;
+        instr->optimizer = ghp_lowering_optimizer(e->how);
+        instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
+        instr->traffic =
+            ghp_lowering_sync(e->how)->mixing->traffic(e->how->sync, e->how->problem.workers);
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status emit_start(const struct ghp_emitter *e)
+{
+    for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++)
+        if (ghp_lowering_sync(e->how)->mixing->updates)
+            GHP_TRY(ghp_emit_layer_update(e, layer, e->splits[layer], e->forward_base));
+    return emit_mix(e);
+}
+
+/* A piece has its update alone: no layer's mix is its own. */
+static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struct ghp_split split)
+{
+    if (e->buckets != NULL || !ghp_lowering_sync(e->how)->mixing->updates) return GHP_OK;
+    return ghp_emit_whole_update(e, layer, split);
+}
+
+static bool never(struct ghp_sync sync)
+{
+    (void)sync;
+    return false;
+}
+
+static int unbounded(struct ghp_sync sync)
+{
+    (void)sync;
+    return -1;
+}
+
+static double unknown(struct ghp_sync sync, int workers)
+{
+    (void)sync;
+    return workers > 1 ? -1 : 0;
+}
+
+/* ---- asp ---- */
+
+static struct ghp_mix_traffic asp_traffic(struct ghp_sync sync, int workers)
+{
+    (void)sync;
+    (void)workers;
+    return (struct ghp_mix_traffic){.out = 1, .in = 1, .waits = 2, .applies = 1};
+}
+
+static double all_others(struct ghp_sync sync, int workers)
+{
+    (void)sync;
+    return workers - 1;
+}
+
+static const struct ghp_mixing asp_mixing = {.free_running = true,
+                                             .arrivals = 1,
+                                             .server_moments = true,
+                                             .in_step = never,
+                                             .traffic = asp_traffic,
+                                             .staleness = unbounded,
+                                             .mean_staleness = all_others};
+
+const struct ghp_sync_ops ghp_sync_asp = {
+    .name = "asp",
+    .purpose = "servers update their weights by each worker's gradients when they come",
+    .equality = GHP_SYNC_EQUALS_NOTHING,
+    .gathers = true,
+    .replicas = true,
+    .serves = true,
+    .mixing = &asp_mixing,
+    .emit_start = emit_start,
+    .emit_before = emit_before};
+
+/* ---- ssp ---- */
+
+static struct ghp_mix_traffic ssp_traffic(struct ghp_sync sync, int workers)
+{
+    double pulls = 1.0 / (sync.argument + 1);
+
+    (void)workers;
+    return (struct ghp_mix_traffic){.out = 1, .in = pulls, .waits = pulls, .beside = 1};
+}
+
+static bool ssp_in_step(struct ghp_sync sync)
+{
+    return !sync.other;
+}
+
+static int ssp_staleness(struct ghp_sync sync)
+{
+    return sync.other ? -1 : sync.argument + 1;
+}
+
+static const struct ghp_mixing ssp_mixing = {.free_running = true,
+                                             .updates = true,
+                                             .copies = 1,
+                                             .arrivals = 1,
+                                             .server_moments = true,
+                                             .in_step = ssp_in_step,
+                                             .traffic = ssp_traffic,
+                                             .staleness = ssp_staleness,
+                                             .mean_staleness = unknown};
+
+static const char *const ssp_shown[] = {"ssp:3", "ssp:10", "ssp:10,free", NULL};
+
+const struct ghp_sync_ops ghp_sync_ssp = {
+    .name = "ssp",
+    .purpose = "as asp, but workers go on by their own gradients for up to S steps",
+    .argument = "S",
+    .usual = -1,
+    .other = "free",
+    .shown = ssp_shown,
+    .equality = GHP_SYNC_EQUALS_NOTHING,
+    .gathers = true,
+    .replicas = true,
+    .serves = true,
+    .mixing = &ssp_mixing,
+    .emit_start = emit_start,
+    .emit_before = emit_before};
+
+/* ---- easgd ---- */
+
+static struct ghp_mix_traffic easgd_traffic(struct ghp_sync sync, int workers)
+{
+    double each = 1.0 / sync.argument;
+
+    (void)workers;
+    return (struct ghp_mix_traffic){
+        .out = each, .in = each, .waits = 2 * each, .applies = each};
+}
+
+static const struct ghp_mixing easgd_mixing = {.free_running = true,
+                                               .updates = true,
+                                               .copies = 0,
+                                               .arrivals = 1,
+                                               .in_step = never,
+                                               .traffic = easgd_traffic,
+                                               .staleness = unbounded,
+                                               .mean_staleness = unknown};
+
+static const char *const easgd_shown[] = {"easgd:2", "easgd:8", NULL};
+
+const struct ghp_sync_ops ghp_sync_easgd = {
+    .name = "easgd",
+    .purpose = "each worker trains alone, drawn to the servers' weights and these to it",
+    .argument = "TAU",
+    .least = 1,
+    .usual = -1,
+    .shown = easgd_shown,
+    .equality = GHP_SYNC_EQUALS_NOTHING,
+    .gathers = true,
+    .replicas = true,
+    .serves = true,
+    .mixing = &easgd_mixing,
+    .emit_start = emit_start,
+    .emit_before = emit_before};
+
+/* ---- aladdin ---- */
+
+static struct ghp_mix_traffic aladdin_traffic(struct ghp_sync sync, int workers)
+{
+    (void)workers;
+    return (struct ghp_mix_traffic){.out = 1, .in = 1.0 / sync.argument, .beside = 1};
+}
+
+static const struct ghp_mixing aladdin_mixing = {.free_running = true,
+                                                 .updates = true,
+                                                 .copies = 3, /* before, sent, received */
+                                                 .arrivals = 2,
+                                                 .server_sum = true,
+                                                 .in_step = never,
+                                                 .traffic = aladdin_traffic,
+                                                 .staleness = unbounded,
+                                                 .mean_staleness = unknown};
+
+static const char *const aladdin_shown[] = {"aladdin:4", NULL};
+
+const struct ghp_sync_ops ghp_sync_aladdin = {
+    .name = "aladdin",
+    .purpose = "each worker trains alone and sends its steps, whose sums draw it to the servers'",
+    .argument = "PI",
+    .least = 1,
+    .usual = 4,
+    .other = "printed",
+    .shown = aladdin_shown,
+    .equality = GHP_SYNC_EQUALS_NOTHING,
+    .gathers = true,
+    .replicas = true,
+    .serves = true,
+    .mixing = &aladdin_mixing,
+    .emit_start = emit_start,
+    .emit_before = emit_before};

@@ -1,0 +1,90 @@
+/* executor/engine/flat.c - see flat.h. */
+#include "executor/engine/flat.h"
+
+#include "core/base/status.h"
+
+#include <string.h>
+
+void ghp_flat_copy(struct ghp_flat to, struct ghp_flat from)
+{
+    GHP_ASSERT(to.n == from.n && to.element_bytes == from.element_bytes);
+    memcpy(to.at, from.at, (size_t)to.n * (size_t)to.element_bytes);
+}
+
+void ghp_flat_clear(struct ghp_flat x)
+{
+    memset(x.at, 0, (size_t)x.n * (size_t)x.element_bytes);
+}
+
+void ghp_flat_scale(struct ghp_flat x, double by)
+{
+    double *wide = x.at;
+    float *narrow = x.at, factor = (float)by;
+
+    for (int64_t i = 0; i < x.n && x.element_bytes == 8; i++)
+        wide[i] *= by;
+    for (int64_t i = 0; i < x.n && x.element_bytes != 8; i++)
+        narrow[i] *= factor;
+}
+
+void ghp_flat_add(struct ghp_flat x, double by, struct ghp_flat y)
+{
+    double *wide = x.at;
+    const double *wide_y = y.at;
+    float *narrow = x.at, factor = (float)by;
+    const float *narrow_y = y.at;
+
+    GHP_ASSERT(x.n == y.n && x.element_bytes == y.element_bytes);
+    for (int64_t i = 0; i < x.n && x.element_bytes == 8; i++)
+        wide[i] += by * wide_y[i];
+    for (int64_t i = 0; i < x.n && x.element_bytes != 8; i++)
+        narrow[i] += factor * narrow_y[i];
+}
+
+void ghp_flat_subtract(struct ghp_flat to, struct ghp_flat a, struct ghp_flat b)
+{
+    double *wide = to.at;
+    const double *wide_a = a.at, *wide_b = b.at;
+    float *narrow = to.at;
+    const float *narrow_a = a.at, *narrow_b = b.at;
+
+    GHP_ASSERT(to.n == a.n && to.n == b.n && to.element_bytes == a.element_bytes);
+    for (int64_t i = 0; i < to.n && to.element_bytes == 8; i++)
+        wide[i] = wide_a[i] - wide_b[i];
+    for (int64_t i = 0; i < to.n && to.element_bytes != 8; i++)
+        narrow[i] = narrow_a[i] - narrow_b[i];
+}
+
+void ghp_flat_pull(struct ghp_flat x, double by, struct ghp_flat y)
+{
+    double *wide = x.at;
+    const double *wide_y = y.at;
+    float *narrow = x.at, factor = (float)by;
+    const float *narrow_y = y.at;
+
+    GHP_ASSERT(x.n == y.n && x.element_bytes == y.element_bytes);
+    for (int64_t i = 0; i < x.n && x.element_bytes == 8; i++)
+        wide[i] += by * (wide_y[i] - wide[i]);
+    for (int64_t i = 0; i < x.n && x.element_bytes != 8; i++)
+        narrow[i] += factor * (narrow_y[i] - narrow[i]);
+}
+
+void ghp_flat_draw(struct ghp_flat x, struct ghp_flat y, double by)
+{
+    double *wide = x.at, *wide_y = y.at;
+    float *narrow = x.at, *narrow_y = y.at, factor = (float)by;
+
+    GHP_ASSERT(x.n == y.n && x.element_bytes == y.element_bytes);
+    for (int64_t i = 0; i < x.n && x.element_bytes == 8; i++) {
+        double e = by * (wide[i] - wide_y[i]);
+
+        wide_y[i] += e;
+        wide[i] -= e;
+    }
+    for (int64_t i = 0; i < x.n && x.element_bytes != 8; i++) {
+        float e = factor * (narrow[i] - narrow_y[i]);
+
+        narrow_y[i] += e;
+        narrow[i] -= e;
+    }
+}

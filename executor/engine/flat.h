@@ -1,0 +1,29 @@
+/* executor/engine/flat.h - arithmetic on weights that lie in a row, whatever layers they are of: what meets when
+ * workers' weights mix. In host memory.
+ *
+ * Tested  tests/executor/train/test_mixing.c */
+#ifndef GHP_EXECUTOR_ENGINE_FLAT_H
+#define GHP_EXECUTOR_ENGINE_FLAT_H
+
+#include <stdint.h>
+
+struct ghp_flat { /* float, or double where element_bytes is 8 */
+    void *at;
+    int64_t n;
+    int element_bytes;
+};
+
+/* All of one call have the same n and element_bytes, and do not overlap. */
+void ghp_flat_copy(struct ghp_flat to, struct ghp_flat from);
+void ghp_flat_clear(struct ghp_flat x);
+void ghp_flat_scale(struct ghp_flat x, double by);
+/* x += by * y */
+void ghp_flat_add(struct ghp_flat x, double by, struct ghp_flat y);
+/* to = a - b */
+void ghp_flat_subtract(struct ghp_flat to, struct ghp_flat a, struct ghp_flat b);
+/* x += by * (y - x): the bits of x where y is x */
+void ghp_flat_pull(struct ghp_flat x, double by, struct ghp_flat y);
+/* e = by * (x - y); y += e; x -= e: x + y stays */
+void ghp_flat_draw(struct ghp_flat x, struct ghp_flat y, double by);
+
+#endif

@@ -1,0 +1,474 @@
+/* executor/engine/mix_server.c - see engine/mix_server.h. */
+#include "executor/engine/mix_server.h"
+
+#include "core/model/precision.h"
+#include "executor/engine/flat.h"
+#include "executor/engine/server.h"
+#include "executor/platform/backoff.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Many messages are under way at once, on a core of its own or beside a computing worker. */
+static const struct ghp_backoff backoff = {20e-6, 5000, 200000, 4};
+
+static const double easgd_alpha = .9; /* over N */
+
+enum slot { WORD, PUSH, X, ANSWER, SLOTS }; /* of a worker */
+
+enum state { AWAITS_WORD, AWAITS_PUSH, HELD, ANSWERS, ENDED };
+
+struct client { /* a worker */
+    enum state state;
+    struct ghp_mix_word word;
+    struct ghp_mix_answer answer;
+    int64_t clock; /* what it has pushed */
+    int64_t seen;  /* updates of X when it last had it */
+    int64_t count; /* aladdin: c_i; */
+    double alpha;  /* what of X its weights become */
+    bool answered; /* aladdin: X is under way to it; */
+    bool owed;     /* and a newer one is due */
+    bool leaves;   /* aladdin: it takes X once more, with an alpha below 0, and no further */
+};
+
+struct ghp_mix_server {
+    struct ghp_exec_context exec;
+    struct ghp_work work;
+    int workers, number, running;
+    struct ghp_program program, layout; /* layout: a worker's, where parameters lie in the bucket */
+    struct ghp_arena arena;
+    struct ghp_channel *channel;
+    struct client *clients;
+    bool has_weights;
+    int64_t since; /* aladdin: c, messages since the last update */
+    struct ghp_mix_server_count count;
+};
+
+static const struct ghp_bucket *cut_of(const struct ghp_mix_server *s)
+{
+    return &s->program.buckets[0];
+}
+
+static struct ghp_flat flat_at(const struct ghp_mix_server *s, int buffer, int piece)
+{
+    int element_bytes = ghp_parameter_bytes(s->work.element_bytes);
+    char *at = ghp_arena_at(&s->arena, &s->program, buffer);
+
+    return (struct ghp_flat){at + piece * cut_of(s)->cut_bytes,
+                             cut_of(s)->cut_bytes / element_bytes, element_bytes};
+}
+
+static struct ghp_flat x_of(const struct ghp_mix_server *s)
+{
+    return flat_at(s, cut_of(s)->weight_strip, 0);
+}
+
+static struct ghp_flat arrival_of(const struct ghp_mix_server *s, int worker)
+{
+    return flat_at(s, cut_of(s)->buffer, worker);
+}
+
+/* ---- opening ---- */
+
+static enum ghp_status lower(struct ghp_mix_server *s)
+{
+    const struct ghp_work *work = &s->work;
+    struct ghp_lowering how = {.model = work->model,
+                               .problem = work->problem,
+                               .element_bytes = work->element_bytes,
+                               .bucket_bytes = work->bucket_bytes,
+                               .sync = work->sync,
+                               .optimizer = work->optimizer,
+                               .staging = work->staging};
+
+    if (!ghp_device_is_host(ghp_exec_context_device(&s->exec)))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "by '%s' servers have weights in host memory, and backend '%s' has them on "
+                        "a device; plan with --sync allreduce, or give --backend onednn",
+                        ghp_sync_ops_of(work->sync)->name, s->exec.backend_ops->name);
+    GHP_TRY(ghp_lower_server(&how, work->splits, s->number, &s->program));
+    GHP_TRY(ghp_program_check(&s->program));
+    return ghp_lower(&how, work->splits, 0, &s->layout);
+}
+
+enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
+                                    const struct ghp_work *work, int server,
+                                    struct ghp_mix_server **result)
+{
+    struct ghp_mix_server *s = ghp_alloc(1, sizeof(*s));
+    enum ghp_status status = GHP_OK;
+
+    *result = NULL;
+    if (s == NULL) return GHP_NO_MEMORY();
+    s->exec = ghp_exec_context_complete(*exec);
+    s->work = *work;
+    s->workers = s->running = work->problem.workers;
+    s->number = server;
+    s->clients = ghp_alloc((size_t)s->workers, sizeof(*s->clients));
+    if (s->clients == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    GHP_TRY_GOTO(status, lower(s), fail);
+    GHP_TRY_GOTO(status,
+                 ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),
+                 fail);
+    *result = s;
+    return GHP_OK;
+fail:
+    ghp_mix_server_close(s);
+    return status;
+}
+
+void ghp_mix_server_close(struct ghp_mix_server *s)
+{
+    if (s == NULL) return;
+    if (s->channel != NULL) s->channel->ops->close(s->channel);
+    ghp_arena_close(&s->arena);
+    ghp_program_release(&s->program);
+    ghp_program_release(&s->layout);
+    free(s->clients);
+    free(s);
+}
+
+enum ghp_status ghp_mix_server_connect(struct ghp_mix_server *s)
+{
+    struct ghp_p2p *p2p = s->exec.transport->p2p;
+
+    return p2p->ops->open(p2p, SLOTS * s->workers + 1, &s->channel);
+}
+
+const struct ghp_program *ghp_mix_server_program(const struct ghp_mix_server *s)
+{
+    return &s->program;
+}
+
+const struct ghp_arena *ghp_mix_server_arena(const struct ghp_mix_server *s)
+{
+    return &s->arena;
+}
+
+struct ghp_mix_server_count ghp_mix_server_counted(const struct ghp_mix_server *s)
+{
+    struct ghp_mix_server_count count = s->count;
+
+    count.left = s->since;
+    return count;
+}
+
+/* ---- updates ---- */
+
+/* The piece of a parameter that lies in the server's cut, as an update by worker i's gradient; no elements: none. */
+static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
+                                   const struct ghp_buffer *parameter)
+{
+    const struct ghp_bucket *cut = cut_of(s);
+    int64_t bytes = ghp_parameter_bytes(s->work.element_bytes);
+    int64_t cut_first = s->number * cut->cut_bytes, skipped,
+            first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
+            end = parameter->storage_offset + parameter->elements * bytes;
+    struct ghp_update update = {.optimizer = s->program.optimizer,
+                                .given = s->clients[i].word.hyperparameters};
+
+    if (end > cut_first + cut->cut_bytes) end = cut_first + cut->cut_bytes;
+    if (end <= first) return update;
+    skipped = first - cut_first;
+    update.given.learning_rate /= s->workers;
+    update.elements = (end - first) / bytes;
+    update.w = (char *)x_of(s).at + skipped;
+    update.dw = (char *)arrival_of(s, i).at + skipped;
+    for (int m = 0; m < update.optimizer->n_moments; m++)
+        update.moment[m] = (char *)flat_at(s, cut->moment[m], i).at + skipped;
+    update.decays = s->work.model->layers[parameter->layer].params[parameter->slot].n_dims >=
+                    update.optimizer->decay_dims;
+    return update;
+}
+
+static enum ghp_status apply(struct ghp_mix_server *s, int i)
+{
+    for (int b = 0; b < s->layout.n_buffers; b++) {
+        const struct ghp_buffer *parameter = &s->layout.buffers[b];
+        struct ghp_update update;
+
+        if (parameter->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
+        update = update_of(s, i, parameter);
+        if (update.elements > 0) GHP_TRY(s->exec.backend_ops->update(s->exec.backend, &update));
+    }
+    s->count.versions++;
+    return GHP_OK;
+}
+
+/* ---- messages ---- */
+
+static enum ghp_status post(struct ghp_mix_server *s, int worker, enum slot slot,
+                            struct ghp_p2p_message message)
+{
+    message.peer = worker;
+    return s->channel->ops->post(s->channel, SLOTS * worker + (int)slot, &message);
+}
+
+static enum ghp_status is_done(struct ghp_mix_server *s, int worker, enum slot slot, bool *done)
+{
+    return s->channel->ops->poll(s->channel, SLOTS * worker + (int)slot, done);
+}
+
+static enum ghp_status await_word(struct ghp_mix_server *s, int worker)
+{
+    s->clients[worker].state = AWAITS_WORD;
+    return post(s, worker, WORD,
+                (struct ghp_p2p_message){.data = &s->clients[worker].word,
+                                         .bytes = sizeof(s->clients[worker].word),
+                                         .tag = GHP_MIX_TAG_WORD,
+                                         .receives = true});
+}
+
+/* What lies at `from` goes to the worker, with the answer. */
+static enum ghp_status answer(struct ghp_mix_server *s, int worker, struct ghp_flat from)
+{
+    GHP_TRY(post(s, worker, ANSWER,
+                 (struct ghp_p2p_message){.data = &s->clients[worker].answer,
+                                          .bytes = sizeof(s->clients[worker].answer),
+                                          .tag = GHP_MIX_TAG_ANSWER}));
+    return post(s, worker, X,
+                (struct ghp_p2p_message){
+                    .data = from.at, .bytes = cut_of(s)->cut_bytes, .tag = GHP_MIX_TAG_X});
+}
+
+/* X as it is now goes to a worker who waits for it. */
+static enum ghp_status answer_x(struct ghp_mix_server *s, int worker)
+{
+    ghp_flat_copy(arrival_of(s, worker), x_of(s));
+    s->clients[worker].seen = s->count.versions;
+    s->clients[worker].state = ANSWERS;
+    return answer(s, worker, arrival_of(s, worker));
+}
+
+/* ---- ssp ---- */
+
+static int64_t slowest(const struct ghp_mix_server *s)
+{
+    int64_t least = INT64_MAX;
+
+    for (int i = 0; i < s->workers; i++)
+        if (s->clients[i].state != ENDED && s->clients[i].clock < least)
+            least = s->clients[i].clock;
+    return least;
+}
+
+/* By the clock X is given when the slowest worker is at most S steps behind. */
+static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker, bool *progress)
+{
+    struct client *c = &s->clients[worker];
+    bool holds = !s->work.sync.other && s->work.fault != GHP_FAULT_DROP_REDUCTION;
+
+    if (holds && slowest(s) < c->clock - s->work.sync.argument) {
+        c->state = HELD;
+        return GHP_OK;
+    }
+    *progress = true;
+    c->answer.slowest = slowest(s);
+    return answer_x(s, worker);
+}
+
+/* ---- aladdin ---- */
+
+/* The newest X goes to a worker who does not wait for it, one at a time. */
+static enum ghp_status offer(struct ghp_mix_server *s, int worker)
+{
+    struct client *c = &s->clients[worker];
+    struct ghp_flat room = arrival_of(s, s->workers + worker);
+
+    c->owed = c->answered;
+    if (c->answered) return GHP_OK;
+    c->answered = true;
+    c->answer.alpha = c->leaves ? -1 : c->alpha;
+    ghp_flat_copy(room, x_of(s));
+    return answer(s, worker, room);
+}
+
+static void take_sum(struct ghp_mix_server *s, double divisor)
+{
+    struct ghp_flat sum = flat_at(s, cut_of(s)->gradient_strip, 0);
+
+    ghp_flat_add(x_of(s), -1 / divisor, sum);
+    ghp_flat_clear(sum);
+    s->count.versions++;
+    s->count.triggered += s->since;
+    s->since = 0;
+}
+
+static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
+{
+    struct client *c = &s->clients[worker];
+    bool printed = s->work.sync.other, loses = s->work.fault == GHP_FAULT_DROP_REDUCTION;
+    int64_t pi = s->work.sync.argument;
+    bool triggers = c->count + 1 >= pi;
+
+    c->count++;
+    if (!loses || worker == 0) s->since++;
+    if (!(printed && triggers) && (!loses || worker == 0))
+        ghp_flat_add(flat_at(s, cut_of(s)->gradient_strip, 0), 1, arrival_of(s, worker));
+    if (!triggers) {
+        if (c->count > s->count.most_count) s->count.most_count = c->count;
+        return GHP_OK;
+    }
+    c->alpha = s->work.fault == GHP_FAULT_NO_MIXING
+                   ? 0
+                   : 1 - 1 / sqrt((double)(printed ? s->since : s->workers * pi));
+    take_sum(s, (double)(printed ? s->since : s->workers));
+    c->count = 0;
+    return offer(s, worker);
+}
+
+/* ---- a worker's messages ---- */
+
+static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
+{
+    const struct ghp_sync_ops *ops = s->work.sync.ops;
+    struct client *c = &s->clients[worker];
+    bool drops = s->work.fault == GHP_FAULT_DROP_REDUCTION && c->clock % 2 == 1;
+
+    c->clock++;
+    s->count.received++;
+    s->count.stale += (double)(s->count.versions - c->seen);
+    if (c->clock - slowest(s) > s->count.most_gap) s->count.most_gap = c->clock - slowest(s);
+    if (ops == &ghp_sync_aladdin) {
+        GHP_TRY(take_step(s, worker));
+        return await_word(s, worker);
+    }
+    if (ops == &ghp_sync_easgd) {
+        s->count.versions++;
+        if (s->work.fault == GHP_FAULT_DROP_REDUCTION)
+            ghp_flat_pull(arrival_of(s, worker), easgd_alpha / s->workers, x_of(s));
+        else
+            ghp_flat_draw(arrival_of(s, worker), x_of(s), easgd_alpha / s->workers);
+        c->state = ANSWERS;
+        return answer(s, worker, arrival_of(s, worker));
+    }
+    if (ops == &ghp_sync_asp && drops) return answer_x(s, worker);
+    GHP_TRY(apply(s, worker));
+    return ops == &ghp_sync_asp ? answer_x(s, worker) : await_word(s, worker);
+}
+
+/* A tensor, from or to a worker who does nothing else meanwhile: X, or its own moments. */
+static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool receives)
+{
+    const struct client *c = &s->clients[worker];
+    const struct ghp_server_messages how = {.channel = s->channel,
+                                            .control = s->exec.transport->control,
+                                            .first_slot = SLOTS * s->workers,
+                                            .limit_s = s->exec.transport->control->watchdog_s,
+                                            .label = "tensors of servers"};
+    bool weights = c->word.tensor == GHP_BUFFER_WEIGHT, drops = receives && s->has_weights;
+    struct ghp_flat tensor =
+        !weights ? flat_at(s, cut_of(s)->moment[c->word.tensor - GHP_BUFFER_MOMENT], worker)
+        : drops  ? arrival_of(s, worker)
+                 : x_of(s);
+
+    if (weights && receives) s->has_weights = true;
+    if (weights && !receives && s->since > 0) take_sum(s, s->workers);
+    return ghp_server_carry(&how,
+                            &(struct ghp_p2p_message){.data = tensor.at,
+                                                      .bytes = cut_of(s)->cut_bytes,
+                                                      .peer = worker,
+                                                      .tag = GHP_MIX_TAG_TENSOR,
+                                                      .receives = receives},
+                            1);
+}
+
+static enum ghp_status say_settled(struct ghp_mix_server *s, int worker)
+{
+    const struct ghp_server_messages how = {.channel = s->channel,
+                                            .control = s->exec.transport->control,
+                                            .first_slot = SLOTS * s->workers,
+                                            .limit_s = s->exec.transport->control->watchdog_s,
+                                            .label = "telling a worker"};
+
+    return ghp_server_carry(&how,
+                            &(struct ghp_p2p_message){.data = &s->number,
+                                                      .bytes = sizeof(s->number),
+                                                      .peer = worker,
+                                                      .tag = GHP_MIX_TAG_TENSOR},
+                            1);
+}
+
+static enum ghp_status take_word(struct ghp_mix_server *s, int worker, bool *progress)
+{
+    struct client *c = &s->clients[worker];
+
+    switch (c->word.kind) {
+    case GHP_MIX_PUSH:
+        c->state = AWAITS_PUSH;
+        return post(s, worker, PUSH,
+                    (struct ghp_p2p_message){.data = arrival_of(s, worker).at,
+                                             .bytes = cut_of(s)->cut_bytes,
+                                             .tag = GHP_MIX_TAG_PUSH,
+                                             .receives = true});
+    case GHP_MIX_PULL: return answer_pull(s, worker, progress);
+    case GHP_MIX_READ: GHP_TRY(move_tensor(s, worker, false)); break;
+    case GHP_MIX_WRITE: GHP_TRY(move_tensor(s, worker, true)); break;
+    case GHP_MIX_SETTLE: GHP_TRY(say_settled(s, worker)); break;
+    default:
+        c->state = ENDED;
+        s->running--;
+        c->leaves = s->work.sync.ops == &ghp_sync_aladdin;
+        return c->leaves ? offer(s, worker) : GHP_OK;
+    }
+    return await_word(s, worker);
+}
+
+static enum ghp_status serve(struct ghp_mix_server *s, int worker, bool *progress)
+{
+    struct client *c = &s->clients[worker];
+    bool done = false, x_done = false;
+
+    if (c->answered) {
+        GHP_TRY(is_done(s, worker, ANSWER, &done));
+        if (done) GHP_TRY(is_done(s, worker, X, &x_done));
+        c->answered = !x_done;
+        *progress = *progress || x_done;
+        if (x_done && c->owed) GHP_TRY(offer(s, worker));
+    }
+    switch (c->state) {
+    case AWAITS_WORD:
+    case AWAITS_PUSH:
+        GHP_TRY(is_done(s, worker, c->state == AWAITS_WORD ? WORD : PUSH, &done));
+        if (!done) return GHP_OK;
+        *progress = true;
+        return c->state == AWAITS_WORD ? take_word(s, worker, progress) : take_push(s, worker);
+    case HELD: return answer_pull(s, worker, progress);
+    case ANSWERS:
+        GHP_TRY(is_done(s, worker, ANSWER, &done));
+        if (done) GHP_TRY(is_done(s, worker, X, &done));
+        if (!done) return GHP_OK;
+        *progress = true;
+        return await_word(s, worker);
+    case ENDED: break;
+    }
+    return GHP_OK;
+}
+
+/* An X that is under way to a worker who has ended arrives: it waits for it. */
+static bool answers(const struct ghp_mix_server *s)
+{
+    for (int i = 0; i < s->workers; i++)
+        if (s->clients[i].answered) return true;
+    return false;
+}
+
+enum ghp_status ghp_mix_server_run(struct ghp_mix_server *s)
+{
+    struct ghp_backoff_wait wait = ghp_backoff_begin(&backoff);
+
+    for (int i = 0; i < s->workers; i++)
+        GHP_TRY(await_word(s, i));
+    while (s->running > 0 || answers(s)) {
+        bool progress = false;
+
+        for (int i = 0; i < s->workers; i++)
+            GHP_TRY(serve(s, i, &progress));
+        if (progress)
+            wait = ghp_backoff_begin(&backoff);
+        else
+            ghp_backoff_pause(&wait);
+    }
+    return GHP_OK;
+}

@@ -1,0 +1,287 @@
+/* executor/engine/mixer.c - see engine/mixer.h: what all synchronisers that mix share. */
+#include "executor/engine/mixer_private.h"
+
+#include "core/base/clock.h"
+#include "core/model/precision.h"
+#include "executor/engine/server.h"
+#include "executor/platform/backoff.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Waiting: the other side may answer at once. Carrying: beside a step that wants the core. */
+static const struct ghp_backoff waiting = {20e-6, 5000, 200000, 4},
+                                carrying = {0, 50000, 200000, 4};
+
+static const struct ghp_mixer_ops *const all[] = {&ghp_mixer_asp, &ghp_mixer_ssp, &ghp_mixer_easgd,
+                                                  &ghp_mixer_aladdin};
+
+/* ---- opening ---- */
+
+static const struct ghp_instr *mix_of(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++)
+        if (program->instrs[i].kind == GHP_INSTR_MIX) return &program->instrs[i];
+    return NULL;
+}
+
+enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_mixer **mixer)
+{
+    struct ghp_mixer *m;
+
+    *mixer = NULL;
+    if (mix_of(place->program) == NULL) return GHP_OK;
+    m = ghp_alloc(1, sizeof(*m));
+    if (m == NULL) return GHP_NO_MEMORY();
+    m->place = *place;
+    m->instr = mix_of(place->program);
+    m->rank = place->work->rank;
+    m->workers = place->work->problem.workers;
+    m->servers = place->work->sync.servers;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i]->sync == place->work->sync.ops) m->ops = all[i];
+    GHP_ASSERT(m->ops != NULL);
+    m->n_slots = m->ops->slots * (m->servers > 0 ? m->servers : 1) + 1;
+    m->open = ghp_alloc((size_t)m->n_slots, sizeof(*m->open));
+    m->arriving = ghp_alloc((size_t)m->n_slots, sizeof(*m->arriving));
+    m->answers = ghp_alloc((size_t)m->servers + 1, sizeof(*m->answers));
+    *mixer = m;
+    return m->open == NULL || m->arriving == NULL || m->answers == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+enum ghp_status ghp_mixer_connect(struct ghp_mixer *m)
+{
+    struct ghp_p2p *p2p = m->place.exec->transport->p2p;
+
+    return p2p->ops->open(p2p, m->n_slots, &m->channel);
+}
+
+static enum ghp_status carry(void *context, int job)
+{
+    struct ghp_mixer *m = context;
+    struct ghp_backoff_wait wait = ghp_backoff_begin(&carrying);
+
+    (void)job;
+    while (!atomic_load(&m->halts)) {
+        GHP_TRY(ghp_mixer_progress(m));
+        if (m->ops->carry != NULL) GHP_TRY(m->ops->carry(m));
+        ghp_backoff_pause(&wait);
+    }
+    return GHP_OK;
+}
+
+enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
+{
+    const struct ghp_bucket *bucket = &m->place.program->buckets[m->instr->bucket];
+    int element_bytes = ghp_parameter_bytes(m->place.work->element_bytes);
+
+    m->x = (struct ghp_flat){address[m->instr->at.y], m->instr->bytes / element_bytes,
+                             element_bytes};
+    m->g = m->x;
+    m->g.at = address[m->instr->at.x[0]];
+    m->cut_bytes = m->servers > 0 ? bucket->cut_bytes : m->instr->bytes;
+    for (int c = 0; c < m->place.work->sync.ops->mixing->copies; c++) {
+        m->copies[c] = m->x;
+        m->copies[c].at = (char *)address[m->instr->at.scratch] + c * m->instr->bytes;
+    }
+    return m->instr->traffic.beside > 0 ? ghp_task_thread_open(2, carry, m, &m->thread) : GHP_OK;
+}
+
+/* ---- messages ---- */
+
+enum ghp_status ghp_mixer_post(struct ghp_mixer *m, int slot, struct ghp_p2p_message message)
+{
+    GHP_ASSERT(!m->open[slot]);
+    m->open[slot] = true;
+    m->arriving[slot] = message.bytes == m->cut_bytes && message.receives ? message.bytes : 0;
+    if (message.bytes == m->cut_bytes && !message.receives) m->count.sent_bytes += message.bytes;
+    return m->channel->ops->post(m->channel, slot, &message);
+}
+
+enum ghp_status ghp_mixer_progress(struct ghp_mixer *m)
+{
+    for (int i = 0; i < m->n_slots; i++) {
+        bool done = false;
+
+        if (!m->open[i]) continue;
+        GHP_TRY(m->channel->ops->poll(m->channel, i, &done));
+        m->open[i] = !done;
+        if (done) m->count.received_bytes += m->arriving[i];
+    }
+    return GHP_OK;
+}
+
+static bool are_open(const struct ghp_mixer *m, int first, int n)
+{
+    for (int i = first; i < first + n; i++)
+        if (m->open[i]) return true;
+    return false;
+}
+
+enum ghp_status ghp_mixer_wait(struct ghp_mixer *m, int first, int n, const char *label)
+{
+    const struct ghp_control *control = m->place.exec->transport->control;
+    struct ghp_backoff_wait wait = ghp_backoff_begin(&waiting);
+    double begin_s = ghp_now_s();
+
+    while (are_open(m, first, n)) {
+        GHP_TRY(ghp_mixer_progress(m));
+        if (!are_open(m, first, n)) break;
+        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > ghp_control_limit_s(control))
+            return GHP_FAIL(GHP_ERR_COMM,
+                            "rank %d waited %.0f s in '%s' of '%s': see why %s stopped, or raise "
+                            "--watchdog if it is only slow",
+                            control->rank, ghp_backoff_waited_s(&wait), label, m->ops->sync->name,
+                            m->servers > 0 ? "a server or the slowest worker" : "another worker");
+    }
+    m->count.waited_s += ghp_now_s() - begin_s;
+    return GHP_OK;
+}
+
+/* The thread stops; what is under way stays so. */
+static enum ghp_status halt(struct ghp_mixer *m)
+{
+    if (m->ticket == 0) return GHP_OK;
+    atomic_store(&m->halts, true);
+    return ghp_task_thread_wait(m->thread, m->ticket);
+}
+
+/* ---- between steps ---- */
+
+bool ghp_mixer_is_served(const struct ghp_mixer *m)
+{
+    return m->servers > 0;
+}
+
+static struct ghp_server_messages how_of(const struct ghp_mixer *m, const char *label)
+{
+    const struct ghp_control *control = m->place.exec->transport->control;
+
+    return (struct ghp_server_messages){.channel = m->channel,
+                                        .control = control,
+                                        .first_slot = m->n_slots - 1,
+                                        .limit_s = ghp_control_limit_s(control),
+                                        .label = label};
+}
+
+static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_word word)
+{
+    const struct ghp_server_messages how = how_of(m, "telling the servers");
+
+    for (int s = 0; s < m->servers; s++)
+        GHP_TRY(ghp_server_carry(&how,
+                                 &(struct ghp_p2p_message){.data = &word,
+                                                           .bytes = sizeof(word),
+                                                           .peer = m->workers + s,
+                                                           .tag = GHP_MIX_TAG_WORD},
+                                 1));
+    return GHP_OK;
+}
+
+static enum ghp_status move_tensor(struct ghp_mixer *m, struct ghp_mix_word word)
+{
+    struct ghp_flat whole = word.tensor == GHP_BUFFER_WEIGHT ? m->x : m->g;
+    const struct ghp_server_messages how = how_of(m, "tensors of servers");
+
+    GHP_TRY(tell(m, word));
+    for (int s = 0; s < m->servers; s++)
+        GHP_TRY(ghp_server_carry(
+            &how,
+            &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
+                                      .bytes = m->cut_bytes,
+                                      .peer = m->workers + s,
+                                      .tag = GHP_MIX_TAG_TENSOR,
+                                      .receives = word.kind == GHP_MIX_READ},
+            1));
+    return GHP_OK;
+}
+
+enum ghp_status ghp_mixer_write(struct ghp_mixer *m, enum ghp_buffer_kind kind)
+{
+    GHP_TRY(halt(m));
+    if (kind == GHP_BUFFER_WEIGHT) m->gave_weights = true;
+    return move_tensor(m, (struct ghp_mix_word){.kind = GHP_MIX_WRITE, .tensor = kind});
+}
+
+enum ghp_status ghp_mixer_read(struct ghp_mixer *m, enum ghp_buffer_kind kind)
+{
+    if (!m->gave_weights) GHP_TRY(ghp_mixer_write(m, GHP_BUFFER_WEIGHT));
+    return move_tensor(m, (struct ghp_mix_word){.kind = GHP_MIX_READ, .tensor = kind});
+}
+
+enum ghp_status ghp_mixer_start(struct ghp_mixer *m)
+{
+    GHP_TRY(halt(m));
+    if (m->servers > 0 && !m->gave_weights) GHP_TRY(ghp_mixer_write(m, GHP_BUFFER_WEIGHT));
+    return m->ops->start != NULL ? m->ops->start(m) : GHP_OK;
+}
+
+enum ghp_status ghp_mixer_mix(struct ghp_mixer *m, const struct ghp_step *of)
+{
+    GHP_TRY(halt(m));
+    GHP_TRY(m->ops->mix(m, of));
+    m->count.mixes++;
+    if (m->thread == NULL) return GHP_OK;
+    atomic_store(&m->halts, false);
+    m->ticket = ghp_task_thread_post(m->thread, 0);
+    return GHP_OK;
+}
+
+/* A message that waits to be received stays: it is the other side's to send. */
+enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
+{
+    struct ghp_server_messages how;
+    int number;
+
+    GHP_TRY(halt(m));
+    if (m->servers == 0 || !m->gave_weights) return GHP_OK;
+    how = how_of(m, "settling with the servers");
+    GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
+    GHP_TRY(tell(m, (struct ghp_mix_word){.kind = GHP_MIX_SETTLE}));
+    for (int s = 0; s < m->servers; s++)
+        GHP_TRY(ghp_server_carry(&how,
+                                 &(struct ghp_p2p_message){.data = &number,
+                                                           .bytes = sizeof(number),
+                                                           .peer = m->workers + s,
+                                                           .tag = GHP_MIX_TAG_TENSOR,
+                                                           .receives = true},
+                                 1));
+    return GHP_OK;
+}
+
+/* Aladdin's servers send X once more, to the receive that waits for it. */
+static enum ghp_status take_last(struct ghp_mixer *m)
+{
+    for (bool last = m->ops != &ghp_mixer_aladdin; !last;) {
+        GHP_TRY(ghp_mixer_wait(m, 0, m->n_slots - 1, "ending"));
+        last = true;
+        for (int s = 0; s < m->servers; s++)
+            last = last && m->answers[s].alpha < 0;
+        if (!last) GHP_TRY(ghp_mixer_expect_again(m));
+    }
+    return GHP_OK;
+}
+
+void ghp_mixer_close(struct ghp_mixer *m)
+{
+    if (m == NULL) return;
+    halt(m);
+    ghp_task_thread_close(m->thread);
+    if (m->channel != NULL) {
+        if (m->servers > 0 &&
+            ghp_mixer_wait(m, 0, 2 * m->servers, "sending") == GHP_OK &&
+            tell(m, (struct ghp_mix_word){.kind = GHP_MIX_END}) == GHP_OK)
+            take_last(m); /* or the watchdog ends them */
+        m->channel->ops->close(m->channel);
+    }
+    free(m->open);
+    free(m->arriving);
+    free(m->answers);
+    free(m);
+}
+
+struct ghp_mix_count ghp_mixer_counted(const struct ghp_mixer *m)
+{
+    return m != NULL ? m->count : (struct ghp_mix_count){0};
+}

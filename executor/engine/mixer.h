@@ -1,0 +1,61 @@
+/* executor/engine/mixer.h - a worker's part in mixes of weights (core/program/sync_mixing.c).
+ *
+ * All weights lie in a row, x, and their gradients alike. A mix comes between two steps, behind the updates:
+ *
+ *     asp      g goes to the servers; x becomes theirs
+ *     ssp      g goes, and nobody waits; when x is too old it becomes the servers'
+ *     easgd    every TAU steps x goes, and comes back drawn to the servers' weights
+ *     aladdin  the step that x has taken goes, and nobody waits; what has come of the servers' weights draws x to them
+ *
+ * Messages that nobody waits for are carried by a thread, from one mix to the next. A message that the last mix sent is
+ * waited for by the next that sends one.
+ *
+ * Call order: open -> connect -> place -> mix ... -> settle -> read, write -> mix ... -> close. One thread.
+ *
+ * Source   docs/synchronisers.md
+ * Tested   tests/executor/train/test_mixing.c */
+#ifndef GHP_EXECUTOR_ENGINE_MIXER_H
+#define GHP_EXECUTOR_ENGINE_MIXER_H
+
+#include "executor/engine/mix_server.h"
+
+struct ghp_mixer;
+
+struct ghp_mixer_place { /* in a worker; borrowed until close */
+    const struct ghp_exec_context *exec;
+    const struct ghp_work *work;
+    const struct ghp_program *program;
+};
+
+/* Returns   GHP_OK; GHP_ERR_NO_MEMORY; *mixer NULL where the program has no MIX
+ * Local */
+enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_mixer **mixer);
+/* The channel. Collective over all workers and servers. */
+enum ghp_status ghp_mixer_connect(struct ghp_mixer *mixer);
+/* Where the program's buffers are, and the thread. Local. */
+enum ghp_status ghp_mixer_begin(struct ghp_mixer *mixer, void *const *address);
+/* Tells servers of the end. Accepts NULL, and one that was not connected. */
+void ghp_mixer_close(struct ghp_mixer *mixer);
+
+/* Before a step whose updates no mix follows: the first one, and the first behind others' reading of weights. */
+enum ghp_status ghp_mixer_start(struct ghp_mixer *mixer);
+
+/* Behind the updates by the step `of`.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM naming who is missing
+ * Local: others come when they come */
+enum ghp_status ghp_mixer_mix(struct ghp_mixer *mixer, const struct ghp_step *of);
+
+/* Between steps: what this worker has sent is there, and no thread carries until the next mix. Local. */
+enum ghp_status ghp_mixer_settle(struct ghp_mixer *mixer);
+
+/* Whether servers have weights of their own, which stand for all workers'. */
+bool ghp_mixer_is_served(const struct ghp_mixer *mixer);
+/* Settled: the servers' weights into x; or this worker's moment there into the gradients' place. Local. */
+enum ghp_status ghp_mixer_read(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
+/* The other way round: of weights the first that any worker writes are the servers' first. */
+enum ghp_status ghp_mixer_write(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
+
+struct ghp_mix_count ghp_mixer_counted(const struct ghp_mixer *mixer); /* accepts NULL */
+
+#endif

@@ -1,0 +1,243 @@
+/* executor/train/train_free.c - the training loop of workers that run free: none waits for another's step
+ * (core/program/sync.h).
+ *
+ * Each takes its own steps, of its part of one global batch after the other, and all together end when so many samples
+ * have been used as steps of all would use, by whomever; learning rates follow that count. Each tells the others how
+ * far it is (train/others.h). Where an evaluation, a checkpoint or the end is due, or somebody was asked to end, they
+ * meet. A synchroniser that keeps workers in step has them meet after as many steps of each. A step of the training is
+ * N steps of workers; its loss is the mean over all that became known since the step before. */
+#include "executor/train/train_private.h"
+
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "executor/train/others.h"
+
+#include <math.h>
+
+static const double heartbeat_s = 0.5;
+
+/* Steps from the news of a signal to the end, where all keep step: beyond those that a worker may be ahead. */
+enum { STEPS_TO_END = 10 };
+
+struct free_run {
+    struct ghp_training *t;
+    struct ghp_others *peers;
+    int workers;
+    bool in_step;
+    int64_t own;                /* this worker's next step, from t->first_step on */
+    int64_t noted;              /* the step whose result comes next */
+    int64_t done;               /* steps of the training, when all met last */
+    struct ghp_other_word shown; /* up to the last line */
+    double beat_s;
+};
+
+/* Steps of the training that so many of all workers make. */
+static int64_t steps_of(const struct free_run *f, int64_t all)
+{
+    int64_t steps = f->t->first_step + all / f->workers;
+
+    return steps < f->t->steps ? steps : f->t->steps;
+}
+
+static int64_t next_multiple(int64_t of, int64_t behind)
+{
+    return (behind / of + 1) * of;
+}
+
+/* Where all meet next. */
+static int64_t next_due(const struct free_run *f)
+{
+    const struct ghp_training *t = f->t;
+    int64_t due = t->steps, epoch = ghp_order_steps(&t->training_config->order);
+
+    if ((t->evaluates || t->checkpoints.path != NULL) && next_multiple(epoch, f->done) < due)
+        due = next_multiple(epoch, f->done);
+    if (t->checkpoint_every > 0 && t->checkpoints.path != NULL &&
+        next_multiple(t->checkpoint_every, f->done) < due)
+        due = next_multiple(t->checkpoint_every, f->done);
+    return due;
+}
+
+static bool is_due(const struct free_run *f, int64_t due)
+{
+    struct ghp_other_word all = ghp_others_all(f->peers);
+
+    if (!f->in_step)
+        return all.signal != 0 || f->t->first_step + all.steps / f->workers >= due;
+    return f->own >= due || (all.ends_after > 0 && f->own - f->t->first_step >= all.ends_after);
+}
+
+/* This worker's results since the last time. */
+static enum ghp_status note_own(struct free_run *f)
+{
+    struct ghp_other_word *mine = ghp_others_mine(f->peers);
+    struct ghp_result r;
+
+    if (!ghp_worker_result(f->t->worker, &r) || (int64_t)r.step != f->noted) return GHP_OK;
+    f->noted++;
+    mine->results++;
+    mine->loss += r.loss * r.samples;
+    mine->correct += r.correct;
+    mine->samples += r.samples;
+    if (isfinite(r.loss)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the loss is no finite number after step %lld of a worker: the training "
+                    "diverged; lower --lr or add --warmup-steps",
+                    (long long)r.step);
+}
+
+/* A line of what became known, when that makes another step of the training. */
+static void show(struct free_run *f)
+{
+    struct ghp_training *t = f->t;
+    const struct ghp_order *order = &t->training_config->order;
+    struct ghp_other_word all = ghp_others_all(f->peers);
+    int64_t steps = steps_of(f, all.results) - t->first_step;
+    double samples = all.samples - f->shown.samples;
+    struct ghp_metrics_step line;
+
+    if (steps <= t->losses.steps) return;
+    line = (struct ghp_metrics_step){
+        .step = t->first_step + steps - 1,
+        .epoch = ghp_order_epoch(order, t->first_step + steps - 1),
+        .loss = samples > 0 ? (all.loss - f->shown.loss) / samples : 0,
+        .top1 = samples > 0 ? (all.correct - f->shown.correct) / samples : 0,
+        .images_per_s = t->seconds > 0 ? (double)(steps * order->global_batch) / t->seconds : 0,
+        .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule,
+                                              t->first_step + steps - 1)};
+    line.tokens_per_s =
+        line.images_per_s * (double)ghp_model_tokens(ghp_worker_work(t->worker)->model);
+    while (t->losses.steps < steps)
+        ghp_losses_add(&t->losses, line.loss);
+    f->shown = all;
+    ghp_training_keep_line(t, &line);
+}
+
+static void beat(struct free_run *f)
+{
+    if (ghp_now_s() - f->beat_s < heartbeat_s) return;
+    f->beat_s = ghp_now_s();
+    f->t->heartbeat.step = steps_of(f, ghp_others_all(f->peers).steps);
+    ghp_heartbeat_write(&f->t->heartbeat);
+}
+
+/* This worker's next step. Its rate is of the training's step, whosever the steps were. */
+static struct ghp_step step_of(struct free_run *f, int64_t own)
+{
+    struct ghp_training_config *config = f->t->training_config;
+    struct ghp_step step = ghp_training_config_step(config, own);
+    int64_t at = steps_of(f, ghp_others_all(f->peers).steps), last = config->schedule.steps - 1;
+
+    if (!f->in_step)
+        step.hyperparameters.learning_rate =
+            ghp_lr_schedule_rate(config->schedule, at < last ? at : last);
+    return step;
+}
+
+static void note_signal(struct free_run *f)
+{
+    struct ghp_other_word *mine = ghp_others_mine(f->peers);
+    int ahead = f->in_step ? ghp_sync_staleness(ghp_worker_work(f->t->worker)->sync) : 0;
+
+    if (ghp_training_stop(f->t) == NULL || ghp_stop_noted() == 0 || mine->signal != 0) return;
+    mine->signal = ghp_stop_noted();
+    if (f->in_step) mine->ends_after = mine->steps + ahead + STEPS_TO_END;
+}
+
+static enum ghp_status take_step(struct free_run *f)
+{
+    struct ghp_training *t = f->t;
+    struct ghp_step step = step_of(f, f->own);
+    double begin_s;
+
+    if (ghp_worker_wants_hints(t->worker)) {
+        struct ghp_step next = step_of(f, f->own + 1);
+
+        ghp_worker_hint(t->worker, &next);
+    }
+    begin_s = ghp_now_s();
+    GHP_TRY(ghp_worker_step(t->worker, &step));
+    GHP_TRY(ghp_training_keep_gradients(t, f->own));
+    f->own++;
+    ghp_others_mine(f->peers)->steps++;
+    GHP_TRY(note_own(f));
+    note_signal(f);
+    GHP_TRY(ghp_others_tell(f->peers));
+    t->seconds += ghp_now_s() - begin_s;
+    if (f->own == t->first_step + ghp_training_warm_up(t)) {
+        GHP_TRY(ghp_worker_settle(t->worker));
+        GHP_TRY(note_own(f));
+        ghp_step_timer_forget(ghp_worker_step_timer(t->worker));
+    }
+    show(f);
+    beat(f);
+    return GHP_OK;
+}
+
+/* The first worker's signal, which all know now. */
+static void agree_on_signal(struct free_run *f)
+{
+    for (int i = 0; i < f->workers && f->t->stop.signal == 0; i++)
+        if (ghp_others_of(f->peers, i)->signal != 0)
+            ghp_stop_agree(&f->t->stop, (int)ghp_others_of(f->peers, i)->signal, i);
+}
+
+/* All are here: what is due. */
+static enum ghp_status between_steps(struct free_run *f, bool *ends)
+{
+    struct ghp_training *t = f->t;
+    int64_t epoch = ghp_order_steps(&t->training_config->order), before = f->done;
+    bool last, saves, evaluates, ended;
+    double begin_s = ghp_now_s();
+
+    GHP_TRY(ghp_worker_flush(t->worker));
+    GHP_TRY(note_own(f));
+    GHP_TRY(ghp_others_meet(f->peers));
+    t->seconds += ghp_now_s() - begin_s;
+    show(f);
+    f->done = t->done = steps_of(f, ghp_others_all(f->peers).steps);
+    agree_on_signal(f);
+    last = f->done == t->steps;
+    ended = f->done / epoch > before / epoch;
+    *ends = last || t->stop.signal != 0;
+    t->heartbeat.step = f->done;
+    ghp_training_finish_save(t);
+    saves = t->checkpoints.path != NULL &&
+            (*ends || ended ||
+             (t->checkpoint_every > 0 && f->done / t->checkpoint_every > before / t->checkpoint_every));
+    evaluates = t->evaluates && (last || ended) && t->stop.signal == 0;
+    if (!saves && !evaluates) return GHP_OK;
+    ghp_memory_pause(t->memory);
+    if (evaluates) GHP_TRY(ghp_training_evaluate(t, f->done));
+    *ends = *ends || t->stop.signal != 0;
+    if (saves) GHP_TRY(ghp_training_save(t, f->done, *ends));
+    ghp_memory_resume(t->memory);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_training_run_free(struct ghp_training *t)
+{
+    const struct ghp_work *work = ghp_worker_work(t->worker);
+    struct free_run f = {.t = t,
+                         .workers = work->problem.workers,
+                         .in_step = ghp_sync_keeps_step(work->sync),
+                         .own = t->first_step,
+                         .noted = t->first_step,
+                         .done = t->first_step,
+                         .beat_s = ghp_now_s()};
+    enum ghp_status status = GHP_OK;
+    bool ends = false;
+
+    GHP_TRY(ghp_others_open(ghp_worker_exec_context(t->worker), f.workers, &f.peers));
+    t->done = t->first_step;
+    while (!ends && status == GHP_OK) {
+        int64_t due = next_due(&f);
+
+        while (status == GHP_OK && !is_due(&f, due))
+            status = take_step(&f);
+        if (status == GHP_OK) status = between_steps(&f, &ends);
+    }
+    GHP_TRY(status);
+    ghp_others_close(f.peers);
+    return GHP_OK;
+}

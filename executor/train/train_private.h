@@ -1,0 +1,23 @@
+/* executor/train/train_private.h - private to executor/train/train*.c: what both loops do between steps. */
+#ifndef GHP_EXECUTOR_TRAIN_TRAIN_PRIVATE_H
+#define GHP_EXECUTOR_TRAIN_TRAIN_PRIVATE_H
+
+#include "executor/train/train.h"
+
+struct ghp_stop *ghp_training_stop(struct ghp_training *t);
+/* Steps before measuring starts: first touches, connections, caches. */
+int64_t ghp_training_warm_up(const struct ghp_training *t);
+/* A step's line: for the progress bar, the metrics file and TensorBoard. */
+void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_step *line);
+enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done);
+/* How the checkpoint that is being written has ended: worker 0 waits for it. */
+void ghp_training_finish_save(struct ghp_training *t);
+/* last: all workers wait until it is on disk, and know whether it is. */
+enum ghp_status ghp_training_save(struct ghp_training *t, int64_t done, bool last);
+/* The first step's gradients, for a verification. */
+enum ghp_status ghp_training_keep_gradients(struct ghp_training *t, int64_t step);
+
+/* The loop of workers that wait for nobody's step (train_free.c). */
+enum ghp_status ghp_training_run_free(struct ghp_training *t);
+
+#endif

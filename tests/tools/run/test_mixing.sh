@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# tests/tools/run/test_mixing.sh - workers that mix their weights with servers' and wait for nobody's step: they end
+# when the samples asked for are used, with a line of metrics a step at most and no step twice; the report says what
+# was sent. One worker alone is SGD, says --verify; of several it is refused. A checkpoint is gone on from by the same
+# synchroniser, and by another it is refused. A signal ends all workers with a checkpoint. What cannot be is refused.
+set -u
+. "$(dirname "$0")/../scratch.sh"
+model=$GHP_SOURCE/models/lenet5.json
+
+plan() { # plan WORKERS SYNC
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 8 --sync "$2" -o plan.json >out 2>err || fail "$2: $(cat err)"
+}
+
+run() { # run RANKS OPTIONS...
+    mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" plan.json --lr 0.01 "${@:2}" >out 2>err </dev/null
+}
+
+"$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json 2>/dev/null
+
+plan 1 asp
+run 2 --verify 4 || fail "one worker by asp is not SGD: $(head -n 3 err) $(grep -i fail out)"
+plan 2 asp
+denied 2 'chance decides' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --verify 4
+denied 1 '2 worker.s. and 1 server.s.' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 4
+for sync in ssp:2 aladdin; do
+    rm -rf kept metrics.jsonl
+    plan 2 $sync
+    run 3 --steps 12 --checkpoint kept --metrics metrics.jsonl --run run.json || fail "$sync: $(head -n 3 err)"
+    [ "$(number steps run.json)" = 12 ] || fail "$sync: $(number steps run.json) steps of 12"
+    steps=$(sed -n 's/.*"step": *\([0-9]*\).*/\1/p' metrics.jsonl)
+    [ "$(tail -n 1 <<<"$steps")" = 11 ] && [ "$steps" = "$(sort -nu <<<"$steps")" ] || fail "$sync: steps of the metrics: $steps"
+    grep -q '"mixing": {.*"sent_bytes": [1-9]' run.json || fail "$sync: the run file does not say what was sent"
+    run 3 --steps 20 --checkpoint kept --resume --run run.json || fail "$sync, resumed: $(head -n 3 err)"
+    [ "$(number first_step run.json)" = 12 ] || fail "$sync: resumed at $(number first_step run.json)"
+done
+plan 2 easgd:2
+denied 1 'is of a training by aladdin:4 over 2 worker' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 30 --checkpoint kept --resume
+
+rm -rf kept
+mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 100000000 --checkpoint kept --metrics metrics.jsonl --heartbeat beat >out 2>err </dev/null &
+waits 60 lines 20 || fail "no lines of metrics: $(head -n 3 err)"
+pids=($(pgrep -P "$!" ghp-run))
+kill -TERM "${pids[0]}"
+code=0
+wait $! || code=$?
+grep -q 'SIGTERM at worker' err && [ -e kept/checkpoint.safetensors ] || fail "a signal: exit $code, $(tail -n 3 err)"
+
+denied 2 'more than the 2 worker' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync asp --servers 3 -o x.json
+denied 2 'wants S steps, 0 to' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync ssp -o x.json
+denied 2 "every layer by data" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync asp --strategy model -o x.json
+[ $failures -eq 0 ]
