@@ -80,7 +80,8 @@ local = {r["sync"]: r for r in rows}["local:8"]
 assert local["staleness"] == {"max": 7, "mean": 3.5}
 for r in rows:
     alone, compute = r["predicted"]["predicted_step_s"], r["predicted"]["compute_s"]
-    assert alone < r["slowed"]["predicted_step_s"] <= alone + compute * (1 + 1e-9)
+    mixes = r["sync"].split(":")[0] in ("asp", "ssp", "easgd", "aladdin") # a server's port may bind all alike
+    assert alone < r["slowed"]["predicted_step_s"] * (1 + mixes * 1e-9) <= (alone + compute) * (1 + 1e-8)
     assert abs(r["samples_per_s"] * alone - 1024) < 1e-6
 PY
 plan "${vgg[@]}" --straggler 3:2 >table
