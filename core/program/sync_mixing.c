@@ -2,7 +2,7 @@
  *
  * All weights lie in one bucket, as their gradients do. A step begins with the updates by the gradients of the step
  * before, where workers update, and behind them the MIX; a CARRY stands for the messages that go beside the step, which
- * the next MIX waits for. What a mix does is the executor's (executor/engine/mixer.h); here is what it costs. */
+ * the next MIX waits for. What a mix does is the executor's (executor/mixing/mixer.h); here is what it costs. */
 #include "core/program/lower_private.h"
 
 #include <math.h>

@@ -186,7 +186,7 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
                                       &w->prepared[i].comm));
     }
     GHP_TRY(ghp_worker_open_servers(w));
-    if (w->mixer != NULL) GHP_TRY(ghp_mixer_connect(w->mixer));
+    if (w->mixer != NULL) GHP_TRY(w->work.mixing->connect(w->mixer));
     return w->program.placement.n_stages > 1 ? ghp_worker_open_channel(w) : GHP_OK;
 }
 
@@ -231,10 +231,11 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struc
         GHP_TRY_GOTO(status,
                      ghp_pace_open(&w->program, work->profile, work->emulated_step_s, &w->pace),
                      fail);
-    GHP_TRY_GOTO(
-        status,
-        ghp_mixer_open(&(struct ghp_mixer_place){&w->exec, &w->work, &w->program}, &w->mixer),
-        fail);
+    if (work->mixing != NULL)
+        GHP_TRY_GOTO(status,
+                     work->mixing->open(
+                         &(struct ghp_mixer_place){&w->exec, &w->work, &w->program}, &w->mixer),
+                     fail);
     choose_dropped(w);
     choose_metrics_boundary(w);
     GHP_ASSERT(w->metrics >= 0);
@@ -248,7 +249,7 @@ fail:
 void ghp_worker_close(struct ghp_worker *w)
 {
     if (w == NULL) return;
-    ghp_mixer_close(w->mixer);
+    if (w->mixer != NULL) w->work.mixing->close(w->mixer);
     ghp_p2p_thread_close(w->p2p_thread);
     ghp_comm_stream_close(w->comm_stream);
     ghp_in_flight_close(w->in_flight);
@@ -324,7 +325,7 @@ struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 
 struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *w)
 {
-    return ghp_mixer_counted(w->mixer);
+    return w->mixer != NULL ? w->work.mixing->counted(w->mixer) : (struct ghp_mix_count){0};
 }
 
 int64_t ghp_worker_late_steps(const struct ghp_worker *w)

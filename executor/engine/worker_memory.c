@@ -105,7 +105,7 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
 
     GHP_TRY(open_arena(w));
     GHP_TRY(open_in_flight(w));
-    if (w->mixer != NULL) GHP_TRY(ghp_mixer_begin(w->mixer, w->address));
+    if (w->mixer != NULL) GHP_TRY(w->work.mixing->begin(w->mixer, w->address));
     if (communicates(w)) GHP_TRY(ghp_comm_stream_open(&w->exec, &comm_stream, &w->comm_stream));
     return ghp_worker_open_p2p_thread(w);
 }

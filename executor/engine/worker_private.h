@@ -7,7 +7,6 @@
 #include "executor/engine/in_flight.h"
 #include "executor/engine/kernels.h"
 #include "executor/engine/comm_stream.h"
-#include "executor/engine/mixer.h"
 #include "executor/engine/pace.h"
 #include "executor/engine/worker.h"
 

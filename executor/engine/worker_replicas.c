@@ -127,12 +127,12 @@ static enum ghp_status take_mixed(struct ghp_worker *w)
     const struct ghp_bucket *bucket = &w->program.buckets[0];
     struct ghp_comm *world;
 
-    GHP_TRY(ghp_mixer_settle(w->mixer));
+    GHP_TRY(w->work.mixing->settle(w->mixer));
     GHP_TRY(meet(w, &world));
     GHP_TRY(save_states(w));
     GHP_TRY(copy_weights(w, false));
-    if (ghp_mixer_is_served(w->mixer))
-        GHP_TRY(ghp_mixer_read(w->mixer, GHP_BUFFER_WEIGHT));
+    if (w->work.mixing->is_served(w->mixer))
+        GHP_TRY(w->work.mixing->read(w->mixer, GHP_BUFFER_WEIGHT));
     else
         GHP_TRY(average_at(w, world, w->address[bucket->weights], bucket->bytes));
     for (int i = 0; i < w->program.n_buffers; i++)
@@ -143,8 +143,8 @@ static enum ghp_status take_mixed(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_give_weights(struct ghp_worker *w)
 {
-    if (w->mixer == NULL || !ghp_mixer_is_served(w->mixer)) return GHP_OK;
-    return ghp_mixer_write(w->mixer, GHP_BUFFER_WEIGHT);
+    if (w->mixer == NULL || !w->work.mixing->is_served(w->mixer)) return GHP_OK;
+    return w->work.mixing->write(w->mixer, GHP_BUFFER_WEIGHT);
 }
 
 enum ghp_status ghp_worker_take_mean(struct ghp_worker *w)

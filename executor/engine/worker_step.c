@@ -73,7 +73,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
 {
     w->collected = GHP_BUFFER_KIND_COUNT;
     ghp_worker_begin_updates(w);
-    if (w->mixer != NULL && !w->updates_pending) GHP_TRY(ghp_mixer_start(w->mixer));
+    if (w->mixer != NULL && !w->updates_pending) GHP_TRY(w->work.mixing->start(w->mixer));
     for (int i = 0; i < w->program.n_instrs; i++) {
         if (skips(w, ghp_worker_instr(w, i), previous)) continue;
         GHP_TRY(enter(w, i));
@@ -217,7 +217,7 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
 
         if (instr->kind == GHP_INSTR_ALL_GATHER)
             GHP_TRY(ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y));
-        if (instr->kind == GHP_INSTR_MIX) GHP_TRY(ghp_mixer_mix(w->mixer, &w->step));
+        if (instr->kind == GHP_INSTR_MIX) GHP_TRY(w->work.mixing->mix(w->mixer, &w->step));
         if (instr->kind == GHP_INSTR_PULL) GHP_TRY(ghp_worker_exchange(w, i));
         if (instr->kind == GHP_INSTR_AVERAGE && ghp_worker_averages(instr, &w->step))
             GHP_TRY(ghp_worker_average(w, i));

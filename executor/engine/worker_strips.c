@@ -66,7 +66,7 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     if ((!moments && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
-    if (moments && has_moments_apart(w)) GHP_TRY(ghp_mixer_read(w->mixer, kind));
+    if (moments && has_moments_apart(w)) GHP_TRY(w->work.mixing->read(w->mixer, kind));
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
         int i = scatter_of(w, b);
@@ -109,7 +109,7 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_write_servers(w, moment));
     if (has_moments_apart(w)) {
         lay_moments(w, moment);
-        GHP_TRY(ghp_mixer_write(w->mixer, moment));
+        GHP_TRY(w->work.mixing->write(w->mixer, moment));
     }
     w->collected = GHP_BUFFER_KIND_COUNT;
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);

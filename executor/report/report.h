@@ -20,7 +20,7 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     int threads;
     bool oversubscribed;
     const char *emulation; /* what machines were emulated; NULL: none */
-    struct ghp_mix_count mixed; /* of worker 0 (executor/engine/mixer.h); no mixes: none */
+    struct ghp_mix_count mixed; /* of worker 0 (executor/mixing/mixer.h); no mixes: none */
     int64_t late_steps;    /* whose computing took longer than emulated, of the worker with most */
     bool comparable;       /* the plan's profile is of this backend, precision and numerics */
     uint64_t seed;

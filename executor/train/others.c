@@ -1,7 +1,7 @@
 /* executor/train/others.c - see train/others.h. */
 #include "executor/train/others.h"
 
-#include "executor/engine/mix_server.h"
+#include "executor/mixing/mix_server.h"
 #include "executor/platform/backoff.h"
 
 #include <stdio.h>

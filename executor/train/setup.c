@@ -6,9 +6,9 @@
 #include "core/base/units.h"
 #include "core/plan/plan_set.h"
 #include "onnx/onnx.h"
-#include "executor/engine/mix_server.h"
 #include "executor/engine/server.h"
 #include "executor/platform/limits.h"
+#include "executor/mixing/mixer.h"
 #include "executor/train/stop.h"
 #include "executor/transport/device/device_transport.h"
 #include "onnx/network.h"
@@ -543,6 +543,7 @@ static void describe_work(const struct ghp_setup *s, struct ghp_session_plan *e)
         .threads = s->threads,
         .prefetch = e->plan.profile.prefetch,
         .emulated_step_s = s->emulation.step_s * ghp_stragglers_factor(&s->emulation.slow, s->rank),
+        .mixing = &ghp_mixing,
         .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
         .staging = ghp_staging_or_none(staging),
         .nchw16c = e->comparable ? e->plan.nchw16c : NULL,

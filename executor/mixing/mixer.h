@@ -1,4 +1,4 @@
-/* executor/engine/mixer.h - a worker's part in mixes of weights (core/program/sync_mixing.c).
+/* executor/mixing/mixer.h - a worker's part in mixes of weights (core/program/sync_mixing.c).
  *
  * All weights lie in a row, x, and their gradients alike. A mix comes between two steps, behind the updates:
  *
@@ -14,18 +14,13 @@
  *
  * Source   docs/synchronisers.md
  * Tested   tests/executor/train/test_mixing.c */
-#ifndef GHP_EXECUTOR_ENGINE_MIXER_H
-#define GHP_EXECUTOR_ENGINE_MIXER_H
+#ifndef GHP_EXECUTOR_MIXING_MIXER_H
+#define GHP_EXECUTOR_MIXING_MIXER_H
 
-#include "executor/engine/mix_server.h"
+#include "executor/mixing/mix_server.h"
 
-struct ghp_mixer;
-
-struct ghp_mixer_place { /* in a worker; borrowed until close */
-    const struct ghp_exec_context *exec;
-    const struct ghp_work *work;
-    const struct ghp_program *program;
-};
+/* For struct ghp_work: all of the functions below. */
+extern const struct ghp_mixer_hooks ghp_mixing;
 
 /* Returns   GHP_OK; GHP_ERR_NO_MEMORY; *mixer NULL where the program has no MIX
  * Local */

@@ -1,8 +1,8 @@
-/* executor/engine/mix_server.c - see engine/mix_server.h. */
-#include "executor/engine/mix_server.h"
+/* executor/mixing/mix_server.c - see mixing/mix_server.h. */
+#include "executor/mixing/mix_server.h"
 
 #include "core/model/precision.h"
-#include "executor/engine/flat.h"
+#include "executor/mixing/flat.h"
 #include "executor/engine/server.h"
 #include "executor/platform/backoff.h"
 

@@ -1,5 +1,5 @@
-/* executor/engine/mixer.c - see engine/mixer.h: what all synchronisers that mix share. */
-#include "executor/engine/mixer_private.h"
+/* executor/mixing/mixer.c - see mixing/mixer.h: what all synchronisers that mix share. */
+#include "executor/mixing/mixer_private.h"
 
 #include "core/base/clock.h"
 #include "core/model/precision.h"
@@ -285,3 +285,15 @@ struct ghp_mix_count ghp_mixer_counted(const struct ghp_mixer *m)
 {
     return m != NULL ? m->count : (struct ghp_mix_count){0};
 }
+
+const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,
+                                           .connect = ghp_mixer_connect,
+                                           .begin = ghp_mixer_begin,
+                                           .close = ghp_mixer_close,
+                                           .start = ghp_mixer_start,
+                                           .mix = ghp_mixer_mix,
+                                           .settle = ghp_mixer_settle,
+                                           .is_served = ghp_mixer_is_served,
+                                           .read = ghp_mixer_read,
+                                           .write = ghp_mixer_write,
+                                           .counted = ghp_mixer_counted};

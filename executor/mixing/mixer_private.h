@@ -1,9 +1,9 @@
-/* executor/engine/mixer_private.h - private to executor/engine/mixer.c and mix_*.c of workers: what a mixer has. */
-#ifndef GHP_EXECUTOR_ENGINE_MIXER_PRIVATE_H
-#define GHP_EXECUTOR_ENGINE_MIXER_PRIVATE_H
+/* executor/mixing/mixer_private.h - private to executor/mixing: what a mixer has. */
+#ifndef GHP_EXECUTOR_MIXING_MIXER_PRIVATE_H
+#define GHP_EXECUTOR_MIXING_MIXER_PRIVATE_H
 
-#include "executor/engine/flat.h"
-#include "executor/engine/mixer.h"
+#include "executor/mixing/flat.h"
+#include "executor/mixing/mixer.h"
 #include "executor/platform/task_thread.h"
 
 #include <stdatomic.h>

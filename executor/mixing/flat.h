@@ -1,9 +1,9 @@
-/* executor/engine/flat.h - arithmetic on weights that lie in a row, whatever layers they are of: what meets when
+/* executor/mixing/flat.h - arithmetic on weights that lie in a row, whatever layers they are of: what meets when
  * workers' weights mix. In host memory.
  *
  * Tested  tests/executor/train/test_mixing.c */
-#ifndef GHP_EXECUTOR_ENGINE_FLAT_H
-#define GHP_EXECUTOR_ENGINE_FLAT_H
+#ifndef GHP_EXECUTOR_MIXING_FLAT_H
+#define GHP_EXECUTOR_MIXING_FLAT_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-/* executor/engine/mix_served.c - mixes with servers: asp, ssp, easgd, aladdin (engine/mixer.h). */
-#include "executor/engine/mixer_private.h"
+/* executor/mixing/mix_served.c - mixes with servers: asp, ssp, easgd, aladdin (executor/mixing/mixer.h). */
+#include "executor/mixing/mixer_private.h"
 
 /* Of each server: a word, what is pushed, X, the answer beside it. */
 enum { WORD, PUSH, X, ANSWER, SLOTS };

@@ -1,5 +1,5 @@
-/* executor/engine/flat.c - see flat.h. */
-#include "executor/engine/flat.h"
+/* executor/mixing/flat.c - see flat.h. */
+#include "executor/mixing/flat.h"
 
 #include "core/base/status.h"
 
