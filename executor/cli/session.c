@@ -7,7 +7,7 @@
 #include "executor/state/checkpoint.h"
 #include "executor/report/run_result.h"
 #include "executor/report/run_file.h"
-#include "executor/train/setup.h"
+#include "executor/train/serve.h"
 #include "executor/train/train.h"
 
 #include <stdio.h>

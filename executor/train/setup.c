@@ -6,10 +6,8 @@
 #include "core/base/units.h"
 #include "core/plan/plan_set.h"
 #include "onnx/onnx.h"
-#include "executor/engine/server.h"
 #include "executor/platform/limits.h"
 #include "executor/mixing/mixer.h"
-#include "executor/train/stop.h"
 #include "executor/transport/device/device_transport.h"
 #include "onnx/network.h"
 
@@ -521,7 +519,7 @@ static enum ghp_status check_program(const struct ghp_setup *s, struct ghp_sessi
                     e->path, priced, lowered);
 }
 
-static void describe_work(const struct ghp_setup *s, struct ghp_session_plan *e)
+void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_plan *e)
 {
     const struct ghp_staging *staging = &e->plan.staging;
 
@@ -552,7 +550,7 @@ static void describe_work(const struct ghp_setup *s, struct ghp_session_plan *e)
 
 enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_plan *e)
 {
-    describe_work(s, e);
+    ghp_session_plan_describe(s, e);
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->exec, &e->work, &e->worker), "preparing kernels"));
     GHP_TRY(ghp_setup_agree(s, check_program(s, e), "checking the program"));
@@ -590,36 +588,6 @@ enum ghp_status ghp_session_plan_allocate(struct ghp_setup *s, struct ghp_sessio
     GHP_TRY(ghp_setup_agree(s, status, "allocating"));
     return ghp_setup_agree(s, ghp_init_weights(e->worker, &s->training_config.init),
                            "making the first weights");
-}
-
-/* The same where workers mix their weights with the server's. */
-static enum ghp_status serve_mixes(struct ghp_setup *s, const struct ghp_session_plan *e)
-{
-    struct ghp_mix_server *server = NULL;
-    enum ghp_status status = ghp_mix_server_open(&s->exec, &e->work, s->server, &server);
-
-    GHP_TRY(ghp_setup_agree(s, status, "allocating"));
-    ghp_stop_leave_to_workers();
-    GHP_TRY(ghp_mix_server_connect(server));
-    GHP_TRY(ghp_mix_server_run(server));
-    ghp_mix_server_close(server);
-    return GHP_OK;
-}
-
-enum ghp_status ghp_session_plan_serve(struct ghp_setup *s, struct ghp_session_plan *e)
-{
-    struct ghp_server *server = NULL;
-    enum ghp_status status;
-
-    describe_work(s, e);
-    if (e->work.sync.ops->mixing != NULL) return serve_mixes(s, e);
-    status = ghp_server_open(&s->exec, &e->work, s->server, &server);
-    GHP_TRY(ghp_setup_agree(s, status, "allocating"));
-    ghp_stop_leave_to_workers();
-    GHP_TRY(ghp_server_connect(server));
-    GHP_TRY(ghp_server_run(server));
-    ghp_server_close(server);
-    return GHP_OK;
 }
 
 void ghp_session_plan_close(struct ghp_session_plan *e)

@@ -1,0 +1,40 @@
+/* executor/train/serve.c - see train/serve.h. */
+#include "executor/train/serve.h"
+
+#include "executor/engine/server.h"
+#include "executor/mixing/mix_server.h"
+#include "executor/train/stop.h"
+
+/* Workers mix their weights with the server's. */
+static enum ghp_status serve_mixes(struct ghp_setup *s, const struct ghp_session_plan *e)
+{
+    struct ghp_mix_server *server = NULL;
+    enum ghp_status status = ghp_mix_server_open(&s->exec, &e->work, s->server, &server);
+
+    GHP_TRY(ghp_setup_agree(s, status, "allocating"));
+    ghp_stop_leave_to_workers();
+    GHP_TRY(ghp_mix_server_connect(server));
+    GHP_TRY(ghp_mix_server_run(server));
+    ghp_mix_server_close(server);
+    return GHP_OK;
+}
+
+/* The server updates its weights by all workers' gradients. */
+static enum ghp_status serve_sums(struct ghp_setup *s, const struct ghp_session_plan *e)
+{
+    struct ghp_server *server = NULL;
+    enum ghp_status status = ghp_server_open(&s->exec, &e->work, s->server, &server);
+
+    GHP_TRY(ghp_setup_agree(s, status, "allocating"));
+    ghp_stop_leave_to_workers();
+    GHP_TRY(ghp_server_connect(server));
+    GHP_TRY(ghp_server_run(server));
+    ghp_server_close(server);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_session_plan_serve(struct ghp_setup *s, struct ghp_session_plan *e)
+{
+    ghp_session_plan_describe(s, e);
+    return e->work.sync.ops->mixing != NULL ? serve_mixes(s, e) : serve_sums(s, e);
+}
