@@ -2,6 +2,7 @@
 #include "onnx/operator/bias.h"
 
 #include "onnx/read/attribute.h"
+#include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
 
@@ -50,14 +51,31 @@ const struct ghp_layer *ghp_export_own_bias(const struct ghp_model *model, int i
     return next;
 }
 
+/* Whether a node's bias is one zero that the file spreads, as PyTorch's exporter gives modules without one: nobody
+ * trains that. */
+static enum ghp_status is_no_bias(struct ghp_onnx_import *im, const struct ghp_onnx_array *b,
+                                  bool *none)
+{
+    double value = 0;
+
+    *none = false;
+    if (b->base->elements >= ghp_onnx_elements(b)) return GHP_OK;
+    GHP_TRY(ghp_onnx_uniform(im, b, none, &value));
+    *none = *none && value == 0;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_onnx_bias_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  int i, int *layer)
 {
     struct ghp_onnx_source source = {.scale = 1, .layer = *layer};
     struct ghp_onnx_array *b = ghp_onnx_in(im, node, i);
+    bool none;
 
     if (b == NULL) return GHP_OK;
     GHP_TRY(ghp_onnx_constant_in(im, node, i, &b));
+    GHP_TRY(is_no_bias(im, b, &none));
+    if (none) return GHP_OK;
     source.array = *b;
     return ghp_onnx_bias_on(im, node, &source, layer);
 }

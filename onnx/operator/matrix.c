@@ -10,6 +10,21 @@
 
 #include <inttypes.h>
 
+/* A layer is called as its weight, also where the file turns that first; but not as one that has a layer already. */
+static struct ghp_onnx_hint hint_of(const struct ghp_onnx_import *im,
+                                    const struct ghp_onnx_node *node,
+                                    const struct ghp_onnx_array *w)
+{
+    struct ghp_onnx_array named = *w;
+    const struct ghp_onnx_base *base = w->base;
+    bool whole = base->tensor != NULL && ghp_onnx_elements(w) == base->elements;
+
+    for (int i = 0; i < im->n_sources; ++i)
+        whole = whole && im->sources[i].array.base != base;
+    if (whole) named.name = base->tensor->name;
+    return ghp_onnx_hint(node, &named);
+}
+
 /* linear, and its bias where there is one. x has two dimensions, w is [K][C]. */
 static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  struct ghp_onnx_array *x, struct ghp_onnx_source *w, int *layer)
@@ -25,7 +40,7 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
                              " features with a matrix of other size; make them fit",
                              x->n > 1 ? x->dims[1] : 0);
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &w->array), layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, hint_of(im, node, &w->array), layer));
     w->layer = *layer;
     w->slot = 0;
     return ghp_onnx_weight_from(im, node, *w);
@@ -49,7 +64,7 @@ static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_o
     if (ghp_onnx_is_sequence(im, like.inputs[0]))
         like = (struct ghp_layer){.op = GHP_OP_LINEAR, .n_inputs = 1, .inputs = {like.inputs[0]}};
     like.out.c = w->array.dims[0];
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &w->array), layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, hint_of(im, node, &w->array), layer));
     w->layer = *layer;
     return ghp_onnx_weight_from(im, node, *w);
 }

@@ -55,6 +55,45 @@ static void check_fusions(void)
                   "\"op\":\"softmax_cross_entropy\"}]}");
 }
 
+/* Linear layers over more than two axes, as exporters write them: a layer is called as its weight, which is turned
+ * before, and a second one with that weight as its node. */
+static void check_turned(void)
+{
+    static const int64_t square[2] = {8, 8}, turn[2] = {1, 0};
+
+    begin(13, -1, 8, 0, 0);
+    constant("fc.weight", GHP_ONNX_FLOAT, 2, square, floats);
+    list(node("Transpose", "turned", "fc.weight", NULL), "perm", turn, 2);
+    node("MatMul", "first", "x", "turned");
+    node("MatMul", "y", "first", "turned");
+    reads_as("y", "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":8,\"bias\":false},{\"name\":\"y\","
+                  "\"op\":\"linear\",\"features\":8,\"bias\":false},{\"name\":\"loss\",\"op\":"
+                  "\"softmax_cross_entropy\"}]}");
+}
+
+/* A bias of zeros that is spread, as PyTorch's exporter gives convolutions without one, is none; one that the file
+ * holds is a parameter, whatever its values. */
+static void check_no_bias(void)
+{
+    static const int64_t two[1] = {2};
+
+    for (int held = 0; held < 2; held++) {
+        begin(18, -1, 2, 1, 1);
+        constant("w", GHP_ONNX_FLOAT, 4, (int64_t[]){2, 2, 1, 1}, floats);
+        constant("b", GHP_ONNX_FLOAT, 1, two, floats);
+        constant("zero", GHP_ONNX_FLOAT, 1, (int64_t[]){1}, floats);
+        constant("two", GHP_ONNX_INT64, 1, (int64_t[]){1}, two);
+        node("Expand", "spread", "zero", "two");
+        node3("Conv", "c", "x", "w", held ? "b" : "spread");
+        node("Flatten", "y", "c", NULL);
+        reads_as("y", held ? "[{\"name\":\"c\",\"op\":\"conv2d\",\"channels\":2,\"kernel\":1},{\"name\":"
+                             "\"y\",\"op\":\"flatten\"},{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}"
+                           : "[{\"name\":\"c\",\"op\":\"conv2d\",\"channels\":2,\"kernel\":1,\"bias\":false},"
+                             "{\"name\":\"y\",\"op\":\"flatten\"},{\"name\":\"loss\",\"op\":"
+                             "\"softmax_cross_entropy\"}]}");
+    }
+}
+
 /* Shape -> Gather -> Concat -> Reshape, as exporters flatten, with a symbolic batch. */
 static void check_shape_arithmetic(void)
 {
@@ -506,6 +545,8 @@ CHECK_TEST(import)
     snprintf(path, sizeof path, "/tmp/ghp-onnx-%ld.onnx", (long)getpid());
     CHECK(ghp_onnx_names("a/b.onnx") && !ghp_onnx_names(".onnx") && !ghp_onnx_names("onnx.json"));
     check_fusions();
+    check_turned();
+    check_no_bias();
     check_shape_arithmetic();
     check_shuffle();
     check_unsupported();

@@ -12,12 +12,12 @@ python=${GHP_PYTHON:-python3}
     exit 77
 }
 
-cases=(mobilenet_v3_small.dynamo.20 shufflenet_v2_x1_0.traced.17)
+cases=(squeezenet1_1.traced.17 resnet18.dynamo.20)
 if full; then
     cases=()
     for network in alexnet vgg11 vgg11_bn vgg16 resnet18 resnet50 googlenet inception_v3 densenet121 mobilenet_v2 \
-        mobilenet_v3_large mobilenet_v3_small squeezenet1_1 shufflenet_v2_x1_0 efficientnet_b0; do
-        cases+=($network.traced.13 $network.dynamo.18 $network.dynamo.22)
+        mobilenet_v3_large mobilenet_v3_small squeezenet1_1 shufflenet_v2_x1_0 efficientnet_b0 efficientnet_b0+; do
+        cases+=($network.traced.13 $network.traced.20 $network.dynamo.18 $network.dynamo.22)
     done
 fi
 "$python" "$GHP_SOURCE/tests/tools/together/exporters.py" "${cases[@]}" || fail "ghp's are not PyTorch's"
