@@ -191,6 +191,7 @@ static bool piece_of(const struct ghp_prefix_search *s, int v, const int *digit,
                                        .reduce = p->reduce_s,
                                        .waits = p->reduces,
                                        .loss = v == in->n_layers - 1,
+                                       .metric = v == in->n_layers - 1 ? in->metric_s[own] : 0,
                                        .weighted = f->node_cost[in->first_choice[v] + j]};
     piece->backward = piece->before + p->after_s[0] + p->after_s[1];
     for (int k = 0; k < step->n_before; ++k)
@@ -271,11 +272,8 @@ static void conclude(struct ghp_prefix_search *s, struct ghp_prefix_result *resu
 
     for (int k = 0; k < s->n_now; ++k) {
         const struct ghp_prefix *p = &s->now[k].prefix;
-        int last = s->frontier.active[in->first_choice[in->n_layers - 1] + s->now[k].digit];
-        double metric_s = in->metric_s[last];
-        double step_s = fmax(fmax(p->all, p->closed), p->reduced + metric_s);
+        double step_s = fmax(fmax(p->all, p->closed), fmax(p->reduced, p->metric));
 
-        if (metric_s > 0) step_s = fmax(step_s, p->metric + metric_s);
         if (!(step_s < result->least_s) || !(step_s < s->cutoff_s)) continue;
         result->least_s = step_s;
         best = k;

@@ -147,7 +147,10 @@ struct ghp_prefix ghp_prefix_extend(const struct ghp_prefix *prefix,
     p.open = fmax(prefix->open + forward + piece->reduce, begun);
     p.closed = fmax(prefix->closed + forward + piece->backward, p.open + piece->before);
     p.metric = fmax(prefix->metric + piece->backward, p.reduced + piece->before);
-    if (piece->loss) p.metric += piece->forward;
+    if (piece->loss) { /* what the metrics add depends on this choice, which no state remembers */
+        p.reduced += piece->metric;
+        p.metric = piece->metric > 0 ? p.metric + piece->forward + piece->metric : -INFINITY;
+    }
     p.weighted = prefix->weighted + piece->weighted;
     /* computation lengthens both alike; and an open path grows by reductions and more */
     if (p.all <= p.closed) p.all = -INFINITY;

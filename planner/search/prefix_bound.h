@@ -24,8 +24,9 @@ struct ghp_prefix {
 struct
     ghp_prefix_piece { /* what a choice of a layer adds, its edges from earlier layers included [s] */
     double edges_forward, forward, before, backward, reduce, weighted;
-    bool waits; /* its update waits for its reduction */
-    bool loss;  /* the last layer, which waits for the metrics */
+    double metric; /* the last layer's: the reduction of the metrics; 0: nobody waits for one */
+    bool waits;    /* its update waits for its reduction */
+    bool loss;     /* the last layer, which waits for the metrics */
 };
 
 enum { GHP_PREFIX_LEANS = 9 };
