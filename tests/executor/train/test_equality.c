@@ -125,8 +125,9 @@ static void check_ignored(void)
     bench_close(&b);
 }
 
-/* The faults that change results; those that stop a worker are tests/tools/together/test_stall.sh's. */
-enum { FAULTS = GHP_FAULT_STOP_AT_START };
+/* The faults that change results; what mixes weights is test_mixing.c's, those that stop a worker are
+ * tests/tools/together/test_stall.sh's. */
+enum { FAULTS = GHP_FAULT_NO_MIXING };
 
 /* Each fault, in some plan where it can act, is caught; and each acts somewhere. In full runs every plan is tried, else
  * each fault until it has acted once. */
