@@ -49,7 +49,11 @@ set(CPACK_DEBIAN_GHP_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 file(WRITE "${PROJECT_BINARY_DIR}/debian/triggers" "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_GHP_PACKAGE_CONTROL_EXTRA "${PROJECT_BINARY_DIR}/debian/triggers")
-set(CPACK_DEBIAN_GHP_PACKAGE_RECOMMENDS "openmpi-bin, bash-completion")
+set(ghp_mpi_package openmpi-bin) # of the MPI that it is built against (cmake/GhpMpi.cmake)
+if(GHP_MPI_KIND STREQUAL mpich)
+  set(ghp_mpi_package mpich)
+endif()
+set(CPACK_DEBIAN_GHP_PACKAGE_RECOMMENDS "${ghp_mpi_package}, bash-completion")
 set(CPACK_DEBIAN_GHP_DESCRIPTION 
 "ghp measures what each layer and each collective costs on a machine, chooses
 for every layer data parallelism or a split over its channels, proves how far

@@ -114,6 +114,7 @@ static void put_tensors(struct ghp_display *report, const char *path,
                                                 {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "tensors", columns);
     const char *sync = ghp_safetensors_metadata(file, "sync");
+    const char *scaling = ghp_safetensors_metadata(file, "lr_scaling"); /* its name, then numbers */
 
     ghp_sheet_note(sheet, "%s: model '%s' after %s steps, seed %s, batches of %s from %s samples",
                    path, word_of(file, "model", "?"), word_of(file, "step", "?"),
@@ -122,6 +123,11 @@ static void put_tensors(struct ghp_display *report, const char *path,
     if (sync != NULL)
         ghp_sheet_note(sheet, "workers' weights differ: it goes on by %s over %s workers alone",
                        sync, word_of(file, "workers", "?"));
+    else if (scaling != NULL)
+        ghp_sheet_note(sheet,
+                       "it goes on under any plan of this model, this optimizer and --lr-scaling "
+                       "%.*s",
+                       (int)strcspn(scaling, " "), scaling);
     else
         ghp_sheet_note(sheet, "it goes on under any plan of this model and this optimizer");
     for (int i = 0; i < ghp_safetensors_count(file); ++i) {

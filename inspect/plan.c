@@ -311,9 +311,10 @@ static enum ghp_status put_memory(struct ghp_display *report, const struct ghp_p
 static void put_certificate(struct ghp_display *report, const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
-    char status[GHP_CERTIFICATE_STATUS_SIZE];
+    char status[GHP_CERTIFICATE_STATUS_SIZE], sentence[GHP_CERTIFICATE_SENTENCE_SIZE];
 
     ghp_certificate_status(c->proof, c->trial, status);
+    ghp_certificate_sentence(c, sentence);
     ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
     ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
     ghp_display_int(report, "sent_bytes", plan->predicted.sent_bytes);
@@ -328,15 +329,10 @@ static void put_certificate(struct ghp_display *report, const struct ghp_plan *p
     ghp_display_int(report, "group_size", plan->group_size);
     ghp_display_int(report, "global_batch", plan->problem.global_batch);
     if (c->step_s > 0)
-        ghp_display_line(
-            report,
-            "certificate: %s; best step searched %.3f ms, none below %.3f ms, gap %.4f %%; "
-            "%lld plans simulated, %lld "
-            "nodes, %.3f s",
-            status, c->step_s * 1e3, c->bound_s * 1e3, c->gap * 100, (long long)c->plans,
-            (long long)c->nodes, c->seconds);
+        ghp_display_line(report, "certificate: %s (%lld plans simulated, %lld nodes, %.3f s)",
+                         sentence, (long long)c->plans, (long long)c->nodes, c->seconds);
     else
-        ghp_display_line(report, "certificate: none, the plan was given (%s)", status);
+        ghp_display_line(report, "certificate: %s", sentence);
     if (c->preferred != NULL) ghp_display_line(report, "preferred: %s", c->preferred);
     if (c->sync == NULL) return;
     ghp_display_text(report, "sync", c->sync);

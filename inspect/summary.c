@@ -66,7 +66,7 @@ static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, con
 static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
-    char splits[512], status[GHP_CERTIFICATE_STATUS_SIZE];
+    char splits[512], sentence[GHP_CERTIFICATE_SENTENCE_SIZE];
 
     ghp_table_note(t, "%s, %d workers, global batch %" PRId64 ", profile %s (%s, %s)",
                    plan->model.name, plan->problem.workers, plan->problem.global_batch,
@@ -76,11 +76,12 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     if (ghp_staging_format(&plan->staging, &plan->model, splits, sizeof splits)[0] != '\0')
         ghp_table_note(t, "stages of a group: %s", splits);
     if (ghp_shares_format(plan, splits, sizeof splits)[0] != '\0') ghp_table_note(t, "%s", splits);
-    ghp_table_note(t,
-                   "%s: step %.3f ms, bound %.3f ms, gap %.2g; %" PRId64
-                   " plans simulated, %" PRId64 " nodes, %.2f s",
-                   ghp_certificate_status(c->proof, c->trial, status), 1e3 * c->step_s,
-                   1e3 * c->bound_s, c->gap, c->plans, c->nodes, c->seconds);
+    ghp_certificate_sentence(c, sentence);
+    if (c->step_s > 0)
+        ghp_table_note(t, "%s (%" PRId64 " plans simulated, %" PRId64 " nodes, %.2f s)", sentence,
+                       c->plans, c->nodes, c->seconds);
+    else
+        ghp_table_note(t, "%s", sentence);
     if (plan->bucket_bytes > 0) {
         char bucket[32];
 

@@ -13,9 +13,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define REDRAW_S 0.1 /* the bar is drawn at most this often */
-#define RARER_S                                                                                    \
-    60.0 /* after each such while the pause between two lines has grown by the first one */
+#define REDRAW_S 0.1  /* the bar is drawn at most this often */
+#define RARER_S 60.0  /* in so long the pause between two lines grows by the first one */
 #define RAREST_S 60.0 /* the longest pause between two lines */
 #define SILENT_S 0.5  /* a bar over time is not drawn before: most searches are over by then */
 

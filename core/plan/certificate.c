@@ -1,4 +1,4 @@
-/* core/plan/certificate.c - a certificate's status as text. */
+/* core/plan/certificate.c - a certificate's status as text, and what it proves as a sentence. */
 #include "core/plan/certificate.h"
 
 #include "core/base/status.h"
@@ -13,9 +13,9 @@ static const char *const proofs[GHP_PROOF_COUNT] = {
 };
 
 static const struct {
-    const char *before, *behind;
+    const char *before, *behind, *searched, *tried;
 } trials[GHP_TRIAL_COUNT] = {
-#define TRIAL_TEXT(id, before, behind) {before, behind},
+#define TRIAL_TEXT(id, before, behind, searched, tried) {before, behind, searched, tried},
     GHP_TRIAL_LIST(TRIAL_TEXT)
 #undef TRIAL_TEXT
 };
@@ -31,6 +31,31 @@ const char *ghp_certificate_status(enum ghp_proof proof, enum ghp_trial trial, c
     GHP_ASSERT((int)trial >= 0 && trial < GHP_TRIAL_COUNT);
     snprintf(text, GHP_CERTIFICATE_STATUS_SIZE, "%s%s%s", trials[trial].before,
              ghp_proof_name(proof), trials[trial].behind);
+    return text;
+}
+
+const char *ghp_certificate_sentence(const struct ghp_certificate *c, char *text)
+{
+    const char *searched = trials[c->trial].searched, *tried = trials[c->trial].tried;
+    const double step_ms = 1e3 * c->step_s, bound_ms = 1e3 * c->bound_s;
+
+    if (!(c->step_s > 0) || c->proof == GHP_PROOF_GIVEN)
+        snprintf(text, GHP_CERTIFICATE_SENTENCE_SIZE,
+                 "the plan was given, not searched for, so nothing is proven of it");
+    else if (c->proof == GHP_PROOF_NOTHING_FITS)
+        snprintf(text, GHP_CERTIFICATE_SENTENCE_SIZE,
+                 "no plan that fits was found%s, so no bound is known%s", searched, tried);
+    else if (c->proof == GHP_PROOF_OPTIMAL)
+        snprintf(text, GHP_CERTIFICATE_SENTENCE_SIZE,
+                 "optimal: the best plan%s takes %.3f ms a step, and none takes less%s", searched,
+                 step_ms, tried);
+    else
+        snprintf(text, GHP_CERTIFICATE_SENTENCE_SIZE,
+                 "%s: the best plan found%s takes %.3f ms a step, and none takes less than %.3f ms, "
+                 "which is %.2g %% less%s",
+                 c->proof == GHP_PROOF_TIME_LIMIT ? "the time limit came first"
+                                                  : "within the gap that was asked for",
+                 searched, step_ms, bound_ms, 100 * c->gap, tried);
     return text;
 }
 

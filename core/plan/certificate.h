@@ -27,15 +27,18 @@ enum ghp_proof {
 };
 
 /* What a plan has that was found by trying, so that no proof is about it: id, what a status says before and behind the
- * proof's name. */
+ * proof's name, and for a sentence the plans that the proof is about and what was tried on top. */
 #define GHP_TRIAL_LIST(X)                                                                          \
-    X(NONE, "", "")                                                                                \
-    X(BUCKETS, "", " with each layer reduced alone; bucket size by trial")                         \
-    X(RECOMPUTE, "layers recomputed by trial; with all layers kept ", "")                          \
-    X(LOAD_BALANCE, "shares by the workers' speeds, by trial; with equal shares ", "")
+    X(NONE, "", "", "", "")                                                                        \
+    X(BUCKETS, "", " with each layer reduced alone; bucket size by trial",                         \
+      " with each layer reduced alone", "; the bucket size was then chosen by trial")              \
+    X(RECOMPUTE, "layers recomputed by trial; with all layers kept ", "", " with all layers kept", \
+      "; the layers to recompute were chosen by trial")                                            \
+    X(LOAD_BALANCE, "shares by the workers' speeds, by trial; with equal shares ", "",             \
+      " with equal shares", "; shares by the workers' speeds were chosen by trial")
 
 enum ghp_trial {
-#define GHP_TRIAL_ENUM(id, before, behind) GHP_TRIAL_##id,
+#define GHP_TRIAL_ENUM(id, before, behind, searched, tried) GHP_TRIAL_##id,
     GHP_TRIAL_LIST(GHP_TRIAL_ENUM)
 #undef GHP_TRIAL_ENUM
         GHP_TRIAL_COUNT
@@ -56,7 +59,7 @@ struct ghp_certificate {
     char *margin;     /* over data parallelism, beside the error, and which was taken; or NULL */
 };
 
-enum { GHP_CERTIFICATE_STATUS_SIZE = 128 };
+enum { GHP_CERTIFICATE_STATUS_SIZE = 128, GHP_CERTIFICATE_SENTENCE_SIZE = 512 };
 
 const char *ghp_proof_name(enum ghp_proof proof); /* "optimal", ... */
 
@@ -67,7 +70,14 @@ const char *ghp_proof_name(enum ghp_proof proof); /* "optimal", ... */
  * Returns   text */
 const char *ghp_certificate_status(enum ghp_proof proof, enum ghp_trial trial, char *text);
 
-/* The reverse; whether the text is a status. */
+/* What is proven, for people: "optimal: the best plan takes 4.000 ms a step, and none takes less".
+ *
+ * text   GHP_CERTIFICATE_SENTENCE_SIZE bytes
+ *
+ * Returns   text */
+const char *ghp_certificate_sentence(const struct ghp_certificate *certificate, char *text);
+
+/* The reverse of a status; whether the text is one. */
 bool ghp_certificate_parse(const char *text, enum ghp_proof *proof, enum ghp_trial *trial);
 
 #endif

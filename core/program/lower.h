@@ -53,7 +53,7 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
 /* Whether the learning rates' scaling can be had; splits NULL: not yet known.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming the layer or the part of the plan, and what would do
- * Local. Tested tests/core/program/test_lr_scaling.c */
+ * Local. Tested tests/core/program/test_scaling.c */
 enum ghp_status ghp_lower_check_scaling(const struct ghp_lowering *how,
                                         const struct ghp_split *splits);
 

@@ -56,11 +56,17 @@ static bool same_border(const struct ghp_border *a, const struct ghp_border *b)
     return a->fill == b->fill && a->value == b->value;
 }
 
-/* Keys leave out what does not change the time (ratios, epsilons). */
+static bool same_drawn(const struct ghp_drawn *a, const struct ghp_drawn *b)
+{
+    return a->sigma == b->sigma && a->seed == b->seed;
+}
+
+/* Keys leave out what does not change the time (ratios, epsilons), and digits of reals. */
 static bool same_local(const struct ghp_local *a, const struct ghp_local *b)
 {
     return same_norm(&a->norm, &b->norm) && same_activation(&a->activation, &b->activation) &&
-           same_view(&a->view, &b->view) && same_border(&a->border, &b->border);
+           same_view(&a->view, &b->view) && same_border(&a->border, &b->border) &&
+           same_drawn(&a->drawn, &b->drawn);
 }
 
 static enum ghp_status grow(struct ghp_kernels *kernels)

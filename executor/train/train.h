@@ -3,8 +3,9 @@
  *
  * Says what happens when; how a step runs is executor/engine/worker.h's, what it consists of
  * executor/train/training_config.h's. A checkpoint or a line of metrics that cannot be written is said, and costs no
- * more than itself. All but the last one are written beside the steps (state/checkpoint.h). A signal ends the training after a step, with a checkpoint (train/stop.h). Results come one step
- * late, because a step's sums are complete only when the next one needs their place. */
+ * more than itself. All but the last one are written beside the steps (state/checkpoint.h). A signal ends the training
+ * after a step, with a checkpoint (train/stop.h). Results come one step late, because a step's sums are complete only
+ * when the next one needs their place. */
 #ifndef GHP_EXECUTOR_TRAIN_TRAIN_H
 #define GHP_EXECUTOR_TRAIN_TRAIN_H
 

@@ -203,7 +203,7 @@ static enum ghp_status show_profile(struct ghp_display *report, const char *path
 static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_plan *plan,
                                    const char *path)
 {
-    char text[GHP_CERTIFICATE_STATUS_SIZE];
+    char text[GHP_CERTIFICATE_SENTENCE_SIZE];
     struct ghp_profile profile;
     enum ghp_status status;
 
@@ -215,11 +215,9 @@ static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_
     ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
     ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
     ghp_display_real(report, "mip-gap", plan->certificate.gap);
-    ghp_display_line(
-        report, "sound: step %.6f ms, memory %lld bytes a worker, gap %.4f %% (%s)",
-        plan->predicted.step_s * 1e3, (long long)plan->predicted.peak_bytes,
-        plan->certificate.gap * 100,
-        ghp_certificate_status(plan->certificate.proof, plan->certificate.trial, text));
+    ghp_display_line(report, "sound: step %.6f ms, memory %lld bytes a worker",
+                     plan->predicted.step_s * 1e3, (long long)plan->predicted.peak_bytes);
+    ghp_display_line(report, "certificate: %s", ghp_certificate_sentence(&plan->certificate, text));
     return GHP_OK;
 }
 

@@ -24,7 +24,7 @@ enum {
 struct run_page {
     struct ghp_record record;
     struct ghp_node root;
-    double *losses; /* owned */
+    double *losses; /* owned; NAN: not finite */
     int64_t n_losses, every, first;
 };
 
@@ -62,8 +62,7 @@ static void put_time_figures(struct ghp_page *page, const struct run_page *run)
     if (tokens > 0) snprintf(more, sizeof more, "%.4g tokens a second", tokens);
     ghp_report_put_figure(page, "samples a second", value, tokens > 0 ? more : "of all workers");
     ghp_seconds_format(number_of(run, "measured_training_s"), value, sizeof value);
-    snprintf(more, sizeof more, "%.0f steps",
-             number_of(run, "steps") - number_of(run, "first_step"));
+    snprintf(more, sizeof more, "%.0f steps", number_of(run, "steps"));
     ghp_report_put_figure(page, "training", value, more);
 }
 
@@ -148,36 +147,51 @@ static struct curve curve_of(const struct run_page *run)
     return curve;
 }
 
-/* A line through the means over 2 half + 1 losses. */
+struct mean { /* of the finite ones among some losses */
+    double sum;
+    int64_t n;
+};
+
+static void put_in(struct mean *mean, double loss, int sign)
+{
+    if (!isfinite(loss)) return;
+    mean->sum += sign * loss;
+    mean->n += sign;
+}
+
+/* A line through the means over 2 half + 1 losses, interrupted where none is finite. */
 static void put_line(struct ghp_page *page, const struct run_page *run, const struct curve *curve,
                      int64_t half)
 {
-    double sum = 0;
+    struct mean mean = {0, 0};
     int64_t from = 0, to = 0;
+    bool drawn = false;
 
     ghp_page_add(page, "<path class=\"%s\" d=\"", half > 0 ? "smooth" : "each");
     for (int64_t i = 0; i < run->n_losses; ++i) {
         for (; to < run->n_losses && to <= i + half; ++to)
-            sum += run->losses[to];
+            put_in(&mean, run->losses[to], 1);
         for (; from < i - half; ++from)
-            sum -= run->losses[from];
-        ghp_page_add(page, "%s%.1f %.1f", i > 0 ? "L" : "M", x_of(run, i),
-                     y_of(curve, sum / (double)(to - from)));
+            put_in(&mean, run->losses[from], -1);
+        if (mean.n > 0)
+            ghp_page_add(page, "%s%.1f %.1f", drawn ? "L" : "M", x_of(run, i),
+                         y_of(curve, mean.sum / (double)mean.n));
+        drawn = mean.n > 0;
     }
     ghp_page_add(page, "\"/>");
 }
 
 static void put_marks(struct ghp_page *page, const struct run_page *run, const struct curve *curve)
 {
-    int64_t last = (run->n_losses - 1) * run->every;
-    double step = fmax(1, ghp_report_nice((double)last, X_TICKS));
+    double last = (double)(run->n_losses - 1) * (double)run->every;
+    double step = fmax(1, ghp_report_nice(last, X_TICKS));
 
     for (double y = 0; y < curve->most * 0.999; y += curve->step)
         ghp_page_add(page, "<span style=\"bottom:%.2f%%\">%.4g</span>", 100 * y / curve->most, y);
     ghp_page_add(page, "</div>\n<div class=\"axis\">");
-    for (double x = 0; x <= (double)last * 0.93; x += step)
-        ghp_page_add(page, "<span style=\"left:%.2f%%\">%s%lld</span>", 100 * x / (double)last,
-                     x > 0 ? "" : "step ", (long long)(run->first + (int64_t)x));
+    for (double x = 0; x <= last * 0.93; x += step)
+        ghp_page_add(page, "<span style=\"left:%.2f%%\">%s%.0f</span>", 100 * x / last,
+                     x > 0 ? "" : "step ", (double)run->first + x);
     ghp_page_add(page, "</div>\n");
 }
 
@@ -198,12 +212,12 @@ static void put_losses(struct ghp_page *page, const struct run_page *run)
     if (half > 0) put_line(page, run, &curve, half);
     ghp_page_add(page, "</svg>");
     put_marks(page, run, &curve);
-    ghp_page_add(
-        page, "<p class=\"small\">The mean loss of each step's global batch%s.%s</p></section>\n",
-        run->every > 1 ? ", of every so-maniest step" : "",
-        half > 0 ? " The strong line is their mean over a fiftieth of the run to either "
-                   "side."
-                 : "");
+    ghp_page_add(page, "<p class=\"small\">The mean loss of each step's global batch");
+    if (run->every > 1) ghp_page_add(page, ", of one step in %lld", (long long)run->every);
+    ghp_page_add(page, ".%s</p></section>\n",
+                 half > 0 ? " The strong line is their mean over a fiftieth of the run to either "
+                            "side."
+                          : "");
 }
 
 /* ---- where the time went ---- */
@@ -337,7 +351,7 @@ static enum ghp_status put_title(struct ghp_page *page, const void *of)
 
 static enum ghp_status read_losses(struct run_page *run)
 {
-    struct ghp_node list;
+    struct ghp_node list, item;
     size_t n = 0;
 
     run->every = 1;
@@ -346,8 +360,13 @@ static enum ghp_status read_losses(struct run_page *run)
     GHP_TRY(ghp_json_array(&run->root, "losses", &list, &n));
     run->losses = ghp_alloc(n, sizeof *run->losses);
     if (run->losses == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i)
-        run->losses[i] = json_number_value(json_array_get(list.value, i));
+    for (size_t i = 0; i < n; ++i) {
+        GHP_TRY(ghp_json_item(&list, i, &item));
+        if (!json_is_number(item.value) && !json_is_null(item.value))
+            return ghp_json_fail(&item, GHP_ERR_FORMAT,
+                                 "this is no loss; leave the file as ghp-run --run wrote it");
+        run->losses[i] = json_is_null(item.value) ? NAN : json_number_value(item.value);
+    }
     run->n_losses = (int64_t)n;
     return GHP_OK;
 }

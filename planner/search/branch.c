@@ -22,6 +22,7 @@ enum {
     FIXING_TIMES = 3,
     LIST_MOST = 2000,
     PREFIXES = 4000,
+    PREFIXES_MORE = 8, /* times as many */
     PREFIX_WORK = 1000000,
     WAITING_MOST = 4096 /* nodes; beyond, the newest is taken, so that they get no more */
 };
@@ -335,18 +336,18 @@ static enum ghp_status list_plans(struct search *s, const struct ghp_domain *dom
 }
 
 /* Looks for a node's best plan by prefixes; `bound` becomes what is then known. Where they were too many, which still
- * gives a good plan, more are allowed twice, and then ever fewer nodes are tried. */
+ * gives a good plan, the next time more are allowed, once, and then ever fewer nodes are tried. */
 static enum ghp_status try_prefixes(struct search *s, const struct ghp_domain *domain,
                                     double *bound)
 {
     const double scale = s->job->goal.scale;
-    const int more = s->prefix_failed < 2 ? s->prefix_failed : 0;
+    const int times = s->prefix_failed == 1 ? PREFIXES_MORE : 1;
     struct ghp_prefix_result found;
     struct ghp_prefix_job job = {.dual = &s->dual,
                                  .domain = domain,
                                  .cutoff_s = s->cutoff * scale,
-                                 .most = PREFIXES << 3 * more,
-                                 .work = PREFIX_WORK << 3 * more,
+                                 .most = times * PREFIXES,
+                                 .work = times * PREFIX_WORK,
                                  .deadline_s = s->job->limits.deadline_s};
 
     if (s->prefixes == NULL || s->result->nodes < s->prefix_again) return GHP_OK;

@@ -349,8 +349,38 @@ static void test_verify(void)
     ghp_plan_release(&plan);
 }
 
+static void test_sentences(void)
+{
+    static const struct {
+        struct ghp_certificate c;
+        const char *sentence;
+    } cases[] = {
+        {{.proof = GHP_PROOF_GIVEN},
+         "the plan was given, not searched for, so nothing is proven of it"},
+        {{0.004, 0.004, 0, .proof = GHP_PROOF_OPTIMAL},
+         "optimal: the best plan takes 4.000 ms a step, and none takes less"},
+        {{0.004, 0.004, 0, .proof = GHP_PROOF_OPTIMAL, .trial = GHP_TRIAL_BUCKETS},
+         "optimal: the best plan with each layer reduced alone takes 4.000 ms a step, and none "
+         "takes less; the bucket size was then chosen by trial"},
+        {{0.004, 0.003, 0.25, .proof = GHP_PROOF_TIME_LIMIT, .trial = GHP_TRIAL_LOAD_BALANCE},
+         "the time limit came first: the best plan found with equal shares takes 4.000 ms a step, "
+         "and none takes less than 3.000 ms, which is 25 % less; shares by the workers' speeds "
+         "were chosen by trial"},
+        {{0.004, 0.003, 0.25, .proof = GHP_PROOF_WITHIN_GAP},
+         "within the gap that was asked for: the best plan found takes 4.000 ms a step, and none "
+         "takes less than 3.000 ms, which is 25 % less"},
+        {{0.004, 0, 1, .proof = GHP_PROOF_NOTHING_FITS, .trial = GHP_TRIAL_RECOMPUTE},
+         "no plan that fits was found with all layers kept, so no bound is known; the layers to "
+         "recompute were chosen by trial"}};
+    char text[GHP_CERTIFICATE_SENTENCE_SIZE];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+        CHECK_TEXT(ghp_certificate_sentence(&cases[i].c, text), cases[i].sentence);
+}
+
 CHECK_TEST(plan)
 {
+    test_sentences();
     test_round_trip();
     test_set();
     test_edits();

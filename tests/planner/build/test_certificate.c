@@ -45,17 +45,15 @@ static void check_texts(const struct ghp_plan *plan)
         const char *key;
         double value;
     } numbers[] = {{"step_s", c->step_s}, {"bound_s", c->bound_s}, {"gap", c->gap}};
-    char *table = NULL, *text = NULL, line[256];
-    char status[GHP_CERTIFICATE_STATUS_SIZE];
+    char *table = NULL, *text = NULL, line[GHP_CERTIFICATE_SENTENCE_SIZE + 8];
+    char status[GHP_CERTIFICATE_STATUS_SIZE], sentence[GHP_CERTIFICATE_SENTENCE_SIZE];
     size_t n;
     FILE *out = open_memstream(&table, &n);
     json_t *object, *certificate;
 
     CHECK_STATUS(ghp_summary_print(plan, out), GHP_OK);
     fclose(out);
-    snprintf(line, sizeof line, "# %s: step %.3f ms, bound %.3f ms, gap %.2g;",
-             ghp_certificate_status(c->proof, c->trial, status), 1e3 * c->step_s, 1e3 * c->bound_s,
-             c->gap);
+    snprintf(line, sizeof line, "# %s (", ghp_certificate_sentence(c, sentence));
     if (!CHECK(strstr(table, line) != NULL)) fprintf(stderr, "no '%s' in\n%s", line, table);
     free(table);
     out = open_memstream(&text, &n);

@@ -28,6 +28,16 @@ elif command -v python3 >/dev/null; then
     python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' run.html || fail "not well-formed"
 fi
 
+# a resumed run's steps are its own; a loss that was not finite is left out of the curve
+first_loss() { sed -z "s/\(\"losses\": \[[ \n]*\)[-+0-9.e]*/\1$1/" run.json | sed 's/"first_step": 0/"first_step": 1000/'; }
+first_loss null >later.json
+inspect later.json --html later.html >out 2>err || fail "a loss that is null: $(cat err)"
+grep -qF '<span>120 steps</span>' later.html || fail "a resumed run's steps"
+grep -qF '>step 1000<' later.html || fail "a resumed run's first step"
+[ "$(grep -o 'class="each" d="[^"]*"' later.html | grep -o '[ML]' | wc -l)" = 119 ] || fail "a loss that is null is drawn"
+first_loss '"x"' >wrong.json
+denied 1 'this is no loss' inspect wrong.json --html wrong.html
+
 denied 2 'a run has --html FILE alone; for the others give its plan, with --run run.json' inspect run.json --trace t.json
 denied 2 'html is of one run' inspect run.json run.json --html both.html
 denied 2 'would write over the input' inspect run.json --html run.json

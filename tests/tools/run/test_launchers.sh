@@ -24,7 +24,7 @@ done
     fail "ghp-launch by its own choice: $(head -3 err)"
 [ -f kept/checkpoint.safetensors ] || fail "ghp-launch left no checkpoint"
 
-# more workers than cores, and the failure of one ends all
+# a plan for other workers than were started
 timeout 60 $ours -n 2 "$GHP_BIN/ghp-run" 3.json --steps 2 >out 2>err </dev/null && fail "2 workers train by a plan for 3"
 grep -q "is for 3 worker(s), but 2 were started" err || fail "2 workers and a plan for 3: $(head -3 err)"
 [ $failures -eq 0 ]

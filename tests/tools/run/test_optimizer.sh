@@ -90,6 +90,8 @@ run 2 lena.json --steps 6 "${options[@]}" || fail "lena: the whole run"
 whole=$(value final_loss)
 run 2 lena.json --steps 6 "${options[@]}" --checkpoint gains --checkpoint-every 3 ||
     fail "lena: with checkpoints: $(tail -1 err)"
+"$GHP_BIN/ghp-inspect" gains >out 2>err || fail "lena: ghp-inspect: $(cat err)"
+says out "this optimizer and --lr-scaling lena"
 mv gains/checkpoint.previous.safetensors gains/checkpoint.safetensors
 run 2 lena.json --steps 6 "${options[@]}" --checkpoint gains --resume || fail "lena: second part: $(tail -1 err)"
 [ "$(value final_loss)" = "$whole" ] || fail "lena: resumed loss $(value final_loss), uninterrupted $whole"
