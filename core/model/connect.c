@@ -86,7 +86,7 @@ static enum ghp_status check_ends(const struct ghp_model *model, int *wrong)
         *wrong = i;
         if (ghp_op_of(layer->op)->is_loss != last)
             return ghp_model_fail(
-                layer, last ? "ends the network; end it with a softmax_cross_entropy layer"
+                layer, last ? "ends the network; end it with a loss, such as softmax_cross_entropy"
                             : "is the loss, but not the last layer; move it to the end");
         if (!last && layer->n_consumers == 0)
             return ghp_model_fail(
@@ -140,6 +140,20 @@ static enum ghp_status sort_names(struct ghp_model *model, int *wrong)
     return GHP_OK;
 }
 
+/* One output tells two classes apart. */
+static enum ghp_status count_classes(struct ghp_model *model, int *wrong)
+{
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+
+    if (loss->in.c > GHP_MAX_CLASSES) {
+        *wrong = model->n_layers - 1;
+        return ghp_model_fail(
+            loss, "takes at most 2^24 outputs; put a linear or global_avg_pool layer before it");
+    }
+    model->classes = loss->in.c == 1 ? 2 : (int)loss->in.c;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
 {
     int layer = -1;
@@ -154,7 +168,8 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     model->n_edges = 0;
     if (model->n_layers < 2)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "the network has no layers; give it at least softmax_cross_entropy");
+                        "the network has no layers; give it at least a loss, such as "
+                        "softmax_cross_entropy");
     for (int i = 0; i < model->n_layers; ++i) {
         free(model->layers[i].out_edges);
         model->layers[i].out_edges = NULL;
@@ -166,9 +181,7 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     if (status == GHP_OK) status = check_names(model);
     if (status == GHP_OK) status = make_consumers(model);
     if (status == GHP_OK) mark_logits(model);
-    if (status == GHP_OK) model->classes = (int)model->layers[model->n_layers - 1].in.c;
-    if (status == GHP_OK && model->classes == 1)
-        model->classes = 2; /* one output tells two apart */
+    if (status == GHP_OK) status = count_classes(model, wrong);
     return status;
 }
 

@@ -29,6 +29,8 @@ enum ghp_status ghp_shape_join(const struct ghp_model *model, struct ghp_layer *
 #define GHP_MAX_INDEXED INT64_C(0x7fffffff)
 enum ghp_status ghp_shape_check_indexed(const struct ghp_layer *layer);
 
+#define GHP_MAX_CLASSES (INT64_C(1) << 24) /* outputs that a loss takes */
+
 /* Edges, consumers and classes of a model whose layers are complete; refuses layers that nothing reads, a last layer
  * that is not the loss, and names used twice.
  *

@@ -50,12 +50,13 @@ const char *ghp_certificate_sentence(const struct ghp_certificate *c, char *text
                  "optimal: the best plan%s takes %.3f ms a step, and none takes less%s", searched,
                  step_ms, tried);
     else
-        snprintf(text, GHP_CERTIFICATE_SENTENCE_SIZE,
-                 "%s: the best plan found%s takes %.3f ms a step, and none takes less than %.3f ms, "
-                 "which is %.2g %% less%s",
-                 c->proof == GHP_PROOF_TIME_LIMIT ? "the time limit came first"
-                                                  : "within the gap that was asked for",
-                 searched, step_ms, bound_ms, 100 * c->gap, tried);
+        snprintf(
+            text, GHP_CERTIFICATE_SENTENCE_SIZE,
+            "%s: the best plan found%s takes %.3f ms a step, and none takes less than %.3f ms, "
+            "which is %.2g %% less%s",
+            c->proof == GHP_PROOF_TIME_LIMIT ? "the time limit came first"
+                                             : "within the gap that was asked for",
+            searched, step_ms, bound_ms, 100 * c->gap, tried);
     return text;
 }
 

@@ -156,9 +156,17 @@ static enum ghp_status take_none(struct ghp_data *data)
     return GHP_OK;
 }
 
+/* Of all sets, not of the training set alone. */
+static bool all_bytes(const struct ghp_data *data)
+{
+    for (int i = 0; i < GHP_DATA_SET_COUNT; i++)
+        if (data->pictures[i].n > 0 && data->pictures[i].number != GHP_NUMBER_BYTE) return false;
+    return !is_folder(data);
+}
+
 static enum ghp_status take_unit(struct ghp_data *data)
 {
-    if (is_folder(data) || !has_bytes(data))
+    if (!all_bytes(data))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--normalise unit is for bytes of idx, cifar10, cifar100 and npy; give "
                         "--normalise none or MEAN:DEVIATION");

@@ -9,7 +9,7 @@ static bool begins_block(const struct ghp_plan *plan, int layer)
     const struct ghp_layer *l = &plan->model.layers[layer];
     int before = l->n_inputs == 1 ? l->inputs[0] : -1;
 
-    if (ghp_op_is_weighted(l->op) || l->op == GHP_OP_SOFTMAX_CE) return true;
+    if (ghp_op_is_weighted(l->op) || ghp_op_of(l->op)->is_loss) return true;
     return before <= 0 || plan->model.layers[before].n_consumers != 1 ||
            !ghp_split_same(plan->splits[before], plan->splits[layer]);
 }

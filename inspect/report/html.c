@@ -233,8 +233,7 @@ void ghp_report_put_certificate(struct ghp_page *page, const struct ghp_report *
     if (c->step_s > 0) {
         ghp_page_add(page, "<p>Certificate: ");
         ghp_page_text(page, ghp_certificate_sentence(c, sentence));
-        ghp_page_add(page,
-                     ". %lld plans were simulated and %lld nodes searched in %.3g s.</p>\n",
+        ghp_page_add(page, ". %lld plans were simulated and %lld nodes searched in %.3g s.</p>\n",
                      (long long)c->plans, (long long)c->nodes, c->seconds);
     } else {
         ghp_page_add(page,

@@ -225,7 +225,8 @@ static void test_refusals(void)
          "4x4x3; make their shapes equal"},
         {"{\"name\": \"p\", \"op\": \"max_pool\", \"kernel\": 2, \"pad\": 2}",
          "padding smaller than the kernel"},
-        {"{\"name\": \"r\", \"op\": \"relu\"}", "end it with a softmax_cross_entropy layer"},
+        {"{\"name\": \"r\", \"op\": \"relu\"}",
+         "end it with a loss, such as softmax_cross_entropy"},
         {"{\"name\": \"r\", \"op\": \"relu\"},\n{\"name\": \"s\", \"op\": \"relu\", \"inputs\": "
          "[\"input\"]},\n" CLASSIFY,
          "t.json:4:1: 'layers[0]': layer 'r' (relu) is read by no layer"},

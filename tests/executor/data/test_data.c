@@ -157,6 +157,36 @@ static void check_idx(bool packed)
     ghp_data_close(data);
 }
 
+/* --normalise unit and --labels parity: each image over its length, labels modulo 2. */
+static void check_changes(void)
+{
+    struct ghp_data_request request = request_for("idx");
+    struct ghp_data *data = NULL;
+    int32_t label;
+    double *images;
+
+    remove_all();
+    write_idx("train", IMAGES, false, 0);
+    write_idx("t10k", 2, false, 0);
+    request.normalise = "unit";
+    request.labels = GHP_LABELS_PARITY;
+    request.classes = 2;
+    if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
+    images = images_of(data, GHP_DATA_TRAIN, request.shape);
+    for (int64_t i = 0; i < IMAGES; i++) {
+        double squares = 0;
+
+        for (int j = 0; j < SIDE * SIDE; j++)
+            squares += (double)pixel((int)i, j) * pixel((int)i, j);
+        for (int j = 0; j < SIDE * SIDE; j++)
+            CHECK_NEAR(images[i * SIDE * SIDE + j], pixel((int)i, j) / sqrt(squares), 1e-12);
+        CHECK_STATUS(ghp_data_labels(data, GHP_DATA_TRAIN, &i, 1, &label), GHP_OK);
+        CHECK_EQ(label, i % 3 % 2);
+    }
+    free(images);
+    ghp_data_close(data);
+}
+
 static void check_refusals(void)
 {
     struct ghp_data_request request = request_for("idx");
@@ -327,6 +357,7 @@ CHECK_TEST(data)
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
     check_idx(false);
     check_idx(true);
+    check_changes();
     check_refusals();
     check_cifar();
     check_synthetic();

@@ -143,6 +143,7 @@ static void check_forms(void)
 static void check_files(void)
 {
     unsigned char bytes[N * 10];
+    float floats[N * 10];
     double images[2 * N * 10];
     struct ghp_data_request request = request_for("");
     struct ghp_data *data = NULL;
@@ -182,6 +183,11 @@ static void check_files(void)
     CHECK_EQ(ghp_data_count(data, GHP_DATA_TRAIN), N);
     CHECK_EQ(ghp_data_count(data, GHP_DATA_TEST), N);
     ghp_data_close(data);
+    memset(floats, 0, sizeof(floats));
+    write_npy("val-images.npy", "<f4", "6, 10", floats, sizeof(floats));
+    request.normalise = "unit"; /* of bytes, in both sets */
+    CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_USAGE);
+    CHECK_MESSAGE("--normalise unit");
     remove_all();
 }
 

@@ -11,14 +11,12 @@
 
 #include <stdio.h>
 
-#define MAX_CLASSES (INT64_C(1) << 24)
-
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
     char text[GHP_SHAPE_TEXT];
 
     (void)model;
-    if (layer->in.c < 2 || layer->in.c > MAX_CLASSES)
+    if (layer->in.c < 2 || layer->in.c > GHP_MAX_CLASSES)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' (softmax_cross_entropy) takes 2 to 2^24 classes, "
                         "but its input is %s; "
