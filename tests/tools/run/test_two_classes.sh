@@ -18,13 +18,15 @@ plan() { # plan MODEL WORKERS BATCH FILE OPTION...
 }
 near() { awk -v a="$1" -v b="$2" -v limit="$3" 'BEGIN { d = a - b; exit !(a != "" && d <= limit && d >= -limit) }'; }
 
+bytes() { perl -ne 'print pack "H*", $_'; } # of hexadecimal digits
+
 # 64 digits that differ by where they are bright: digit d has column 2 d + 4 bright, and some noise
 mkdir digits
 awk 'BEGIN { srand(1)
     printf "0000080300000040" "0000001c0000001c"
     for (s = 0; s < 64; s++) for (i = 0; i < 784; i++)
-        printf "%02x", (i % 28 == 2 * (s % 10) + 4 ? 200 : 0) + int(40 * rand()) }' | xxd -r -p >digits/train-images-idx3-ubyte
-awk 'BEGIN { printf "0000080100000040"; for (s = 0; s < 64; s++) printf "%02x", s % 10 }' | xxd -r -p \
+        printf "%02x", (i % 28 == 2 * (s % 10) + 4 ? 200 : 0) + int(40 * rand()) }' | bytes >digits/train-images-idx3-ubyte
+awk 'BEGIN { printf "0000080100000040"; for (s = 0; s < 64; s++) printf "%02x", s % 10 }' | bytes \
     >digits/train-labels-idx1-ubyte
 for part in images-idx3 labels-idx1; do cp digits/train-$part-ubyte digits/t10k-$part-ubyte; done
 data=(--data "idx:$PWD/digits" --labels parity --momentum 0)
