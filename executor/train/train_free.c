@@ -9,7 +9,6 @@
 #include "executor/train/train_private.h"
 
 #include "core/base/clock.h"
-#include "core/base/log.h"
 #include "executor/train/others.h"
 
 #include <math.h>
@@ -134,6 +133,8 @@ static struct ghp_step step_of(struct free_run *f, int64_t own)
     return step;
 }
 
+/* Where all keep step, the first who says after how many steps all end is believed: a later word could come when some
+ * have ended, and then the others would wait for steps of theirs. */
 static void note_signal(struct free_run *f)
 {
     struct ghp_other_word *mine = ghp_others_mine(f->peers);
@@ -141,7 +142,8 @@ static void note_signal(struct free_run *f)
 
     if (ghp_training_stop(f->t) == NULL || ghp_stop_noted() == 0 || mine->signal != 0) return;
     mine->signal = ghp_stop_noted();
-    if (f->in_step) mine->ends_after = mine->steps + ahead + STEPS_TO_END;
+    if (f->in_step && ghp_others_all(f->peers).ends_after == 0)
+        mine->ends_after = mine->steps + ahead + STEPS_TO_END;
 }
 
 static enum ghp_status take_step(struct free_run *f)
