@@ -138,10 +138,11 @@ enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m)
     return GHP_OK;
 }
 
+/* What came since the last mix is left for the next one. */
 static enum ghp_status start_aladdin(struct ghp_mixer *m)
 {
     ghp_flat_copy(m->copies[BEFORE], m->x);
-    return ghp_mixer_expect_again(m);
+    return m->count.mixes == 0 ? ghp_mixer_expect_again(m) : GHP_OK;
 }
 
 /* The step that x has taken since the last mix goes; then x is drawn to what has come. */
