@@ -53,7 +53,7 @@ struct ghp_mixer_hooks {
     bool (*is_served)(const struct ghp_mixer *mixer);
     enum ghp_status (*read)(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
     enum ghp_status (*write)(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
-    struct ghp_mix_count (*counted)(const struct ghp_mixer *mixer);
+    struct ghp_mix_count (*counted)(struct ghp_mixer *mixer);
 };
 
 struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_worker_close */
@@ -165,7 +165,7 @@ bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
 bool ghp_worker_holds(struct ghp_worker *worker, int layer);
 /* Measured seconds of each instruction, of steps whose results are there; settle or flush before reading. */
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
-/* What its mixes of weights took so far (executor/mixing/mixer.h). */
+/* What its mixes of weights took so far (executor/mixing/mixer.h); between steps. */
 struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *worker);
 /* Steps whose computing took longer than the emulated step (engine/pace.h). */
 int64_t ghp_worker_late_steps(const struct ghp_worker *worker);

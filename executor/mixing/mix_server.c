@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Many messages are under way at once, on a core of its own or beside a computing worker. */
 static const struct ghp_backoff backoff = {20e-6, 5000, 200000, 4};

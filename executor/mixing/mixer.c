@@ -6,9 +6,7 @@
 #include "executor/engine/server.h"
 #include "executor/platform/backoff.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Waiting: the other side may answer at once. Carrying: beside a step that wants the core. */
 static const struct ghp_backoff waiting = {20e-6, 5000, 200000, 4},
@@ -206,6 +204,7 @@ enum ghp_status ghp_mixer_write(struct ghp_mixer *m, enum ghp_buffer_kind kind)
 
 enum ghp_status ghp_mixer_read(struct ghp_mixer *m, enum ghp_buffer_kind kind)
 {
+    GHP_TRY(halt(m));
     if (!m->gave_weights) GHP_TRY(ghp_mixer_write(m, GHP_BUFFER_WEIGHT));
     return move_tensor(m, (struct ghp_mix_word){.kind = GHP_MIX_READ, .tensor = kind});
 }
@@ -253,7 +252,7 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
 /* Aladdin's servers send X once more, to the receive that waits for it. */
 static enum ghp_status take_last(struct ghp_mixer *m)
 {
-    for (bool last = m->ops != &ghp_mixer_aladdin; !last;) {
+    for (bool last = m->ops != &ghp_mixer_aladdin || m->x.at == NULL; !last;) {
         GHP_TRY(ghp_mixer_wait(m, 0, m->n_slots - 1, "ending"));
         last = true;
         for (int s = 0; s < m->servers; s++)
@@ -281,9 +280,11 @@ void ghp_mixer_close(struct ghp_mixer *m)
     free(m);
 }
 
-struct ghp_mix_count ghp_mixer_counted(const struct ghp_mixer *m)
+struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *m)
 {
-    return m != NULL ? m->count : (struct ghp_mix_count){0};
+    if (m == NULL) return (struct ghp_mix_count){0};
+    halt(m); /* it counts, too; its failure is the next mix's */
+    return m->count;
 }
 
 const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,

@@ -10,7 +10,8 @@
  * Messages that nobody waits for are carried by a thread, from one mix to the next. A message that the last mix sent is
  * waited for by the next that sends one.
  *
- * Call order: open -> connect -> place -> mix ... -> settle -> read, write -> mix ... -> close. One thread.
+ * Call order: open -> connect -> begin -> start -> mix ... -> settle -> read, write -> start -> mix ... -> close. One
+ * thread.
  *
  * Source   docs/synchronisers.md
  * Tested   tests/executor/train/test_mixing.c */
@@ -51,6 +52,7 @@ enum ghp_status ghp_mixer_read(struct ghp_mixer *mixer, enum ghp_buffer_kind kin
 /* The other way round: of weights the first that any worker writes are the servers' first. */
 enum ghp_status ghp_mixer_write(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
 
-struct ghp_mix_count ghp_mixer_counted(const struct ghp_mixer *mixer); /* accepts NULL */
+/* Between steps. Accepts NULL. */
+struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *mixer);
 
 #endif
