@@ -34,7 +34,7 @@ struct ghp_emitter; /* core/program/lower_private.h */
 enum ghp_sync_equality {
     GHP_SYNC_EQUALS_ONE_WORKER, /* weights as of one worker that trains with the global batch */
     GHP_SYNC_EQUALS_REPLICAS,   /* as of one process that trains the workers' replicas in turn */
-    GHP_SYNC_EQUALS_NOTHING     /* chance decides who meets whom when; one worker alone is SGD */
+    GHP_SYNC_EQUALS_NOTHING     /* chance decides who meets whom when */
 };
 
 struct ghp_sync;
@@ -42,6 +42,7 @@ struct ghp_sync;
 /* Of a synchroniser that mixes. */
 struct ghp_mixing {
     bool free_running;   /* no worker waits for another's step: metrics are each one's own */
+    bool alone_is_sgd;   /* one worker, of one, trains to the bits of one without servers */
     bool updates;        /* workers update by their own gradients */
     int copies;          /* of all weights, that a worker has besides */
     int arrivals;        /* of a server: cuts of all weights for each worker */

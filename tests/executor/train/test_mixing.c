@@ -1,7 +1,7 @@
 /* ghp-test: np=3 np_full=4,5 timeout=300
  *
  * Mixes of weights with servers, what each must keep, and the fault that breaks it. One worker by `asp` and `ssp` is
- * SGD bit for bit, with one server and with several; by `aladdin` to rounding. By `asp` servers update as often as
+ * SGD bit for bit, with one server and with several. By `asp` servers update as often as
  * gradients come, and these lack N - 1 updates in the mean, less what the ends cost. By `ssp` no worker is more than
  * S + 1 steps ahead of the slowest. By `easgd` an exchange keeps the sum of both sides' weights. By `aladdin` every
  * message is counted at one trigger or none yet, and without mixing the servers' weights are the workers' mean. Bytes

@@ -20,6 +20,8 @@ run() { # run RANKS OPTIONS...
 
 plan 1 asp
 run 2 --verify 4 || fail "one worker by asp is not SGD: $(head -n 3 err) $(grep -i fail out)"
+plan 1 easgd:2
+denied 2 'draw even one worker' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --verify 4
 plan 2 asp
 denied 2 'chance decides' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --verify 4
 denied 1 '2 worker.s. and 1 server.s.' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 4
