@@ -24,12 +24,27 @@ static const struct ghp_instr *mix_of(const struct ghp_program *program)
     return NULL;
 }
 
+/* A server's part of the weights goes in one message. */
+static enum ghp_status check_message(const struct ghp_mixer_place *place)
+{
+    const struct ghp_instr *mix = mix_of(place->program);
+    int64_t cut_bytes = place->program->buckets[mix->bucket].cut_bytes;
+
+    if (cut_bytes <= GHP_P2P_MESSAGE_BYTES) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "by '%s' a server has %lld bytes of weights, and a message has at most %d; "
+                    "plan with --servers %lld or more",
+                    place->work->sync.ops->name, (long long)cut_bytes, (int)GHP_P2P_MESSAGE_BYTES,
+                    (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
+}
+
 enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_mixer **mixer)
 {
     struct ghp_mixer *m;
 
     *mixer = NULL;
     if (mix_of(place->program) == NULL) return GHP_OK;
+    GHP_TRY(check_message(place));
     m = ghp_alloc(1, sizeof(*m));
     if (m == NULL) return GHP_NO_MEMORY();
     m->place = *place;

@@ -23,7 +23,8 @@
 /* For struct ghp_work: all of the functions below. */
 extern const struct ghp_mixer_hooks ghp_mixing;
 
-/* Returns   GHP_OK; GHP_ERR_NO_MEMORY; *mixer NULL where the program has no MIX
+/* Returns   GHP_OK; GHP_ERR_INPUT (too many bytes for a message to one server); GHP_ERR_NO_MEMORY; *mixer NULL where
+ *           the program has no MIX
  * Local */
 enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_mixer **mixer);
 /* The channel. Collective over all workers and servers. */
