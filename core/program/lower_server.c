@@ -116,7 +116,6 @@ static enum ghp_status lower_server(const struct ghp_emitter *e)
 {
     struct ghp_program *program = e->program;
     struct ghp_buffer_assignment k = {.how = e->how, .program = program};
-
     bool mixes = ghp_lowering_mixes(e->how);
 
     if (!mixes) {
