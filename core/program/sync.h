@@ -51,17 +51,18 @@ struct ghp_mixing {
     /* An extreme worker sets the pace of all, so that one slow worker slows all of them. */
     bool (*in_step)(struct ghp_sync sync);
     struct ghp_mix_traffic (*traffic)(struct ghp_sync sync, int workers);
-    int (*staleness)(struct ghp_sync sync);                       /* -1: nothing bounds it */
-    double (*mean_staleness)(struct ghp_sync sync, int workers);  /* -1: it depends on the training */
+    int (*staleness)(struct ghp_sync sync); /* -1: nothing bounds it */
+    /* -1: it depends on the training */
+    double (*mean_staleness)(struct ghp_sync sync, int workers);
 };
 
 struct ghp_sync_ops {
     const char *name;    /* in plans and options, before the argument */
     const char *purpose; /* half a sentence */
-    const char
-        *argument; /* its argument's name, mostly steps from one combining to the next; NULL: none */
-    int least, usual;         /* of the argument: its least value; what it is if left out, -1: it must be there */
-    const char *other;        /* a word behind the argument that asks for another rule; NULL: there is none */
+    /* Its argument's name, mostly steps from one combining to the next; NULL: none. */
+    const char *argument;
+    int least, usual;  /* of it: its least value; what it is if left out, -1: it must be there */
+    const char *other; /* a word behind it that asks for another rule; NULL: there is none */
     const char *const *shown; /* with which arguments a comparison of all has it; NULL ends */
     const struct ghp_mixing *mixing; /* NULL: it does not mix */
     enum ghp_sync_equality equality;

@@ -166,8 +166,7 @@ static struct ghp_mix_traffic easgd_traffic(struct ghp_sync sync, int workers)
     double each = 1.0 / sync.argument;
 
     (void)workers;
-    return (struct ghp_mix_traffic){
-        .out = each, .in = each, .waits = 2 * each, .applies = each};
+    return (struct ghp_mix_traffic){.out = each, .in = each, .waits = 2 * each, .applies = each};
 }
 
 static const struct ghp_mixing easgd_mixing = {.free_running = true,

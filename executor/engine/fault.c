@@ -79,8 +79,8 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
     case GHP_FAULT_DROP_REDUCTION:
         return has_instr(program, GHP_INSTR_ALL_REDUCE) ||
                has_instr(program, GHP_INSTR_REDUCE_SCATTER) ||
-               has_instr(program, GHP_INSTR_AVERAGE) ||
-               has_instr(program, GHP_INSTR_PUSH) || has_instr(program, GHP_INSTR_MIX);
+               has_instr(program, GHP_INSTR_AVERAGE) || has_instr(program, GHP_INSTR_PUSH) ||
+               has_instr(program, GHP_INSTR_MIX);
     case GHP_FAULT_NO_MIXING: return draws_unasked(program);
     case GHP_FAULT_LOCAL_STATISTICS: return has_instr(program, GHP_INSTR_STAT_REDUCE);
     case GHP_FAULT_BIAS_TIMES_K:

@@ -27,7 +27,7 @@ struct ghp_worker;
 struct ghp_step;
 struct ghp_work;
 
-struct ghp_mix_count { /* of mixes of weights (executor/mixing/mixer.h) */
+struct ghp_mix_count {                  /* of mixes of weights (executor/mixing/mixer.h) */
     int64_t mixes;                      /* steps of this worker */
     int64_t sent_bytes, received_bytes; /* of weights and gradients */
     double waited_s;                    /* for messages, between two steps */
@@ -82,7 +82,7 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     double
         emulated_step_s; /* computing of a step takes so long (engine/pace.h); 0: what it takes */
     const struct ghp_mixer_hooks *mixing; /* where the synchroniser mixes; else may be NULL */
-    bool reduces_late;   /* on a processor: no thread reduces beside the step (comm_stream.h) */
+    bool reduces_late; /* on a processor: no thread reduces beside the step (comm_stream.h) */
 };
 
 struct ghp_step {   /* one pass over one global batch */

@@ -89,8 +89,8 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
     const struct ghp_bucket *bucket = &m->place.program->buckets[m->instr->bucket];
     int element_bytes = ghp_parameter_bytes(m->place.work->element_bytes);
 
-    m->x = (struct ghp_flat){address[m->instr->at.y], m->instr->bytes / element_bytes,
-                             element_bytes};
+    m->x =
+        (struct ghp_flat){address[m->instr->at.y], m->instr->bytes / element_bytes, element_bytes};
     m->g = m->x;
     m->g.at = address[m->instr->at.x[0]];
     m->cut_bytes = m->servers > 0 ? bucket->cut_bytes : m->instr->bytes;
@@ -199,14 +199,14 @@ static enum ghp_status move_tensor(struct ghp_mixer *m, struct ghp_mix_word word
 
     GHP_TRY(tell(m, word));
     for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_carry(
-            &how,
-            &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
-                                      .bytes = m->cut_bytes,
-                                      .peer = m->workers + s,
-                                      .tag = GHP_MIX_TAG_TENSOR,
-                                      .receives = word.kind == GHP_MIX_READ},
-            1));
+        GHP_TRY(
+            ghp_server_carry(&how,
+                             &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
+                                                       .bytes = m->cut_bytes,
+                                                       .peer = m->workers + s,
+                                                       .tag = GHP_MIX_TAG_TENSOR,
+                                                       .receives = word.kind == GHP_MIX_READ},
+                             1));
     return GHP_OK;
 }
 
@@ -283,8 +283,7 @@ void ghp_mixer_close(struct ghp_mixer *m)
     halt(m);
     ghp_task_thread_close(m->thread);
     if (m->channel != NULL) {
-        if (m->servers > 0 &&
-            ghp_mixer_wait(m, 0, 2 * m->servers, "sending") == GHP_OK &&
+        if (m->servers > 0 && ghp_mixer_wait(m, 0, 2 * m->servers, "sending") == GHP_OK &&
             tell(m, (struct ghp_mix_word){.kind = GHP_MIX_END}) == GHP_OK)
             take_last(m); /* or the watchdog ends them */
         m->channel->ops->close(m->channel);

@@ -21,16 +21,16 @@ static struct ghp_transport *transport;
 struct run { /* how workers train, and what was found */
     const char *sync;
     int workers, servers;
-    int64_t steps;  /* of each; or, where they end together, of all over N */
+    int64_t steps; /* of each; or, where they end together, of all over N */
     bool together;
-    bool in_turn;   /* the last worker begins when the others have done all of theirs */
-    double slow_s;  /* a step of the last worker takes so long, of the others a tenth; 0: what it takes */
+    bool in_turn;  /* the last worker begins when the others have done all of theirs */
+    double slow_s; /* of a step of the last worker, of the others a tenth; 0: what it takes */
     enum ghp_fault fault;
     /* found: of the first server; of this worker */
     struct ghp_mix_server_count served;
     struct ghp_mix_count mixed;
     int64_t own_steps, weight_bytes;
-    double sum[2], moved; /* over all weights of all workers and X, before and behind steps at rate 0 */
+    double sum[2], moved; /* of all workers' weights and X, before and behind steps at rate 0 */
     double apart;         /* X from the workers' mean, over the norm */
     uint64_t hash;
 };
@@ -57,8 +57,7 @@ static struct ghp_comm *all_workers(int n)
 {
     struct ghp_comm *world = NULL;
 
-    CHECK_STATUS(ghp_collectives_group(transport->host,
-                                       (struct ghp_ranks){.count = n, .stride = 1},
+    CHECK_STATUS(ghp_collectives_group(transport->host, (struct ghp_ranks){.count = n, .stride = 1},
                                        GHP_STREAM_COMPUTE, &world),
                  GHP_OK);
     world->label = "a test";
@@ -235,8 +234,13 @@ static bool is_server(const struct bench *b, const struct run *run)
 
 static void check_asp(struct bench *b, int workers, enum ghp_fault fault)
 {
-    struct run run = {.sync = "asp", .workers = workers, .servers = 1, .steps = 60,
-                      .together = true, .slow_s = .005, .fault = fault};
+    struct run run = {.sync = "asp",
+                      .workers = workers,
+                      .servers = 1,
+                      .steps = 60,
+                      .together = true,
+                      .slow_s = .005,
+                      .fault = fault};
     double stale;
 
     train(b, &run);
@@ -252,8 +256,12 @@ static void check_asp(struct bench *b, int workers, enum ghp_fault fault)
 
 static void check_ssp(struct bench *b, int workers, bool free, enum ghp_fault fault)
 {
-    struct run run = {.sync = free ? "ssp:2,free" : "ssp:2", .workers = workers, .servers = 1,
-                      .steps = 25, .slow_s = .02, .fault = fault};
+    struct run run = {.sync = free ? "ssp:2,free" : "ssp:2",
+                      .workers = workers,
+                      .servers = 1,
+                      .steps = 25,
+                      .slow_s = .02,
+                      .fault = fault};
 
     if (fault != GHP_FAULT_NONE) {
         run.steps = 6;
@@ -270,7 +278,8 @@ static void check_ssp(struct bench *b, int workers, bool free, enum ghp_fault fa
 
 static void check_easgd(struct bench *b, int workers, enum ghp_fault fault)
 {
-    struct run run = {.sync = "easgd:2", .workers = workers, .servers = 1, .steps = 9, .fault = fault};
+    struct run run = {
+        .sync = "easgd:2", .workers = workers, .servers = 1, .steps = 9, .fault = fault};
     bool kept;
 
     train(b, &run);
@@ -284,8 +293,8 @@ static void check_easgd(struct bench *b, int workers, enum ghp_fault fault)
 
 static void check_aladdin(struct bench *b, int workers, int servers, enum ghp_fault fault)
 {
-    struct run run = {.sync = "aladdin:2", .workers = workers, .servers = servers, .steps = 9,
-                      .fault = fault};
+    struct run run = {
+        .sync = "aladdin:2", .workers = workers, .servers = servers, .steps = 9, .fault = fault};
     bool good = fault != GHP_FAULT_DROP_REDUCTION;
 
     train(b, &run);
