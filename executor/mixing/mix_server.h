@@ -24,7 +24,7 @@ enum ghp_mix_word_kind {
     GHP_MIX_PUSH,   /* gradients, weights or a step follow */
     GHP_MIX_PULL,   /* the worker waits for X */
     GHP_MIX_READ,   /* it waits for a tensor, between steps: of X with all that has come */
-    GHP_MIX_WRITE,  /* a tensor follows, between steps; of weights the first alone counts */
+    GHP_MIX_WRITE,  /* a tensor follows, between steps; weights count until anyone has pushed */
     GHP_MIX_SETTLE, /* between steps: it waits until all that it sent is taken in */
     GHP_MIX_END
 };

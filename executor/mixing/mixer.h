@@ -50,7 +50,7 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *mixer);
 bool ghp_mixer_is_served(const struct ghp_mixer *mixer);
 /* Settled: the servers' weights into x; or this worker's moment there into the gradients' place. Local. */
 enum ghp_status ghp_mixer_read(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
-/* The other way round: of weights the first that any worker writes are the servers' first. */
+/* The other way round: weights, which are the same of all workers, until any of them has mixed. */
 enum ghp_status ghp_mixer_write(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
 
 /* Between steps. Accepts NULL. */
