@@ -123,7 +123,7 @@ enum ghp_status ghp_sync_check(struct ghp_sync sync, const struct ghp_sync_place
 
 const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync); /* never NULL */
 bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b);
-/* It combines in every so many steps. */
+/* It combines in every so many steps; 1 of one that mixes. */
 int ghp_sync_period(struct ghp_sync sync);
 /* Steps of other workers that a forward pass may lack; -1: nothing bounds them. */
 int ghp_sync_staleness(struct ghp_sync sync);
