@@ -91,12 +91,20 @@ static const char *staleness_text(int steps, char text[24])
     return text;
 }
 
+/* Nothing of one that mixes: its name says it. */
+static const char *period_text(struct ghp_sync sync, char text[48])
+{
+    if (ghp_sync_ops_of(sync)->mixing != NULL) return "";
+    snprintf(text, 48, "combines every %d step(s), ", ghp_sync_period(sync));
+    return text;
+}
+
 /* What the plan is for, and where its workers are. */
 static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
 {
     const struct ghp_machine *machine = &plan->profile.machine;
     struct ghp_place place = ghp_machine_place(machine, plan->problem.workers, 0);
-    char sync[GHP_SYNC_TEXT_BYTES], stale[24];
+    char sync[GHP_SYNC_TEXT_BYTES], stale[24], period[48];
 
     ghp_sheet_note(
         sheet,
@@ -113,8 +121,8 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                        (unsigned long long)plan->predicted.program_hash);
     if (plan->sync.ops != NULL) {
         ghp_sync_format(plan->sync, sync);
-        ghp_sheet_note(sheet, "synchroniser %s: %s; combines every %d step(s), staleness %s, %s",
-                       sync, plan->sync.ops->purpose, ghp_sync_period(plan->sync),
+        ghp_sheet_note(sheet, "synchroniser %s: %s; %sstaleness %s, %s", sync,
+                       plan->sync.ops->purpose, period_text(plan->sync, period),
                        staleness_text(ghp_sync_staleness(plan->sync), stale),
                        ghp_sync_equality_text(plan->sync.ops->equality));
     }

@@ -188,8 +188,8 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     struct ghp_local local = local_of(k, layer);
     int n_moments = k->how->forward_only ? 0 : k->program->optimizer->n_moments;
     const struct ghp_bucket_range *bucket = bucket_of(k, layer);
-    bool strip = bucket != NULL && (bucket->strip_bytes > 0 ||
-                                     (bucket->cut_bytes > 0 && !bucket->updated_here));
+    bool strip = bucket != NULL &&
+                 (bucket->strip_bytes > 0 || (bucket->cut_bytes > 0 && !bucket->updated_here));
     bool averages = ghp_lowering_averages(k->how) && !k->how->forward_only;
     for (int p = 0; p < l->n_params && !strip; p++) {
         int at = layer * GHP_MAX_PARAMS + p;

@@ -125,7 +125,8 @@ static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_spli
     if (e->placement.n_stages > 1)
         ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
     if (e->how->no_metrics || ranks.count == 1) return GHP_OK;
-    if (!e->how->forward_only && ghp_sync_runs_free(e->how->sync)) return GHP_OK; /* each has its own */
+    if (!e->how->forward_only && ghp_sync_runs_free(e->how->sync))
+        return GHP_OK; /* each has its own */
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_METRIC_REDUCE, e->program->n_points - 1);
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->stream = GHP_STREAM_COMM;

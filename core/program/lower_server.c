@@ -116,7 +116,6 @@ static enum ghp_status lower_server(const struct ghp_emitter *e)
 {
     struct ghp_program *program = e->program;
     struct ghp_buffer_assignment k = {.how = e->how, .program = program};
-
     bool mixes = ghp_lowering_mixes(e->how);
 
     if (!mixes) {
@@ -128,8 +127,8 @@ static enum ghp_status lower_server(const struct ghp_emitter *e)
     if (program->buckets == NULL) return GHP_NO_MEMORY();
     program->n_buckets = program->max_buckets = e->buckets->n;
     for (int b = 0; b < e->buckets->n; b++)
-        GHP_TRY((mixes ? make_mixed : make_bucket)(&k, &e->buckets->ranges[b],
-                                                   &program->buckets[b]));
+        GHP_TRY(
+            (mixes ? make_mixed : make_bucket)(&k, &e->buckets->ranges[b], &program->buckets[b]));
     assign(program);
     return ghp_program_place(program);
 }

@@ -331,6 +331,6 @@ const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
         "state",  "drift",           "saved",         "stats",
         "labels", "metrics",         "squares",       "scratch",
         "bucket", "weight bucket",   "strip",         "comm segment",
-        "ahead",  "arrivals", "copies"};
+        "ahead",  "arrivals",        "copies"};
     return names[buffer_kind];
 }

@@ -45,8 +45,9 @@
     X(NORM_REDUCE, "norm_reduce") /* these sums over all workers of all stages, blocking */        \
     X(PUSH,                                                                                        \
       "push") /* a bucket of gradients to the servers; of a server: its cut of all workers' */     \
-    X(PULL, "pull") /* a bucket of weights from the servers; of a server: its cut to all workers */ \
-    X(MIX, "mix")   /* all weights meet others', as the synchroniser says */                       \
+    X(PULL,                                                                                        \
+      "pull")     /* a bucket of weights from the servers; of a server: its cut to all workers */  \
+    X(MIX, "mix") /* all weights meet others', as the synchroniser says */                         \
     X(CARRY, "carry") /* messages of mixes beside the step, communication stream */
 
 enum ghp_instr_kind {
@@ -164,7 +165,7 @@ struct ghp_instr {
     struct ghp_ranks ranks;
     int servers; /* PUSH, PULL, MIX, CARRY: among which a bucket is cut; else 0 */
     struct ghp_mix_traffic traffic; /* MIX, CARRY: of messages of `bytes` */
-    bool serves; /* PUSH, PULL: of a server, whose bytes are its cut */
+    bool serves;                    /* PUSH, PULL: of a server, whose bytes are its cut */
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
      * LOAD, UPDATE, ACCUMULATE: bytes written; NORM: bytes read; SEND, RECEIVE: this worker's messages */
     int64_t bytes;

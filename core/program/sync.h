@@ -34,7 +34,7 @@ struct ghp_emitter; /* core/program/lower_private.h */
 enum ghp_sync_equality {
     GHP_SYNC_EQUALS_ONE_WORKER, /* weights as of one worker that trains with the global batch */
     GHP_SYNC_EQUALS_REPLICAS,   /* as of one process that trains the workers' replicas in turn */
-    GHP_SYNC_EQUALS_NOTHING     /* chance decides who meets whom when; one worker alone is SGD */
+    GHP_SYNC_EQUALS_NOTHING     /* chance decides who meets whom when */
 };
 
 struct ghp_sync;
@@ -42,6 +42,7 @@ struct ghp_sync;
 /* Of a synchroniser that mixes. */
 struct ghp_mixing {
     bool free_running;   /* no worker waits for another's step: metrics are each one's own */
+    bool alone_is_sgd;   /* one worker, of one, trains to the bits of one without servers */
     bool updates;        /* workers update by their own gradients */
     int copies;          /* of all weights, that a worker has besides */
     int arrivals;        /* of a server: cuts of all weights for each worker */
@@ -50,17 +51,18 @@ struct ghp_mixing {
     /* An extreme worker sets the pace of all, so that one slow worker slows all of them. */
     bool (*in_step)(struct ghp_sync sync);
     struct ghp_mix_traffic (*traffic)(struct ghp_sync sync, int workers);
-    int (*staleness)(struct ghp_sync sync);                       /* -1: nothing bounds it */
-    double (*mean_staleness)(struct ghp_sync sync, int workers);  /* -1: it depends on the training */
+    int (*staleness)(struct ghp_sync sync); /* -1: nothing bounds it */
+    /* -1: it depends on the training */
+    double (*mean_staleness)(struct ghp_sync sync, int workers);
 };
 
 struct ghp_sync_ops {
     const char *name;    /* in plans and options, before the argument */
     const char *purpose; /* half a sentence */
-    const char
-        *argument; /* its argument's name, mostly steps from one combining to the next; NULL: none */
-    int least, usual;         /* of the argument: its least value; what it is if left out, -1: it must be there */
-    const char *other;        /* a word behind the argument that asks for another rule; NULL: there is none */
+    /* Its argument's name, mostly steps from one combining to the next; NULL: none. */
+    const char *argument;
+    int least, usual;  /* of it: its least value; what it is if left out, -1: it must be there */
+    const char *other; /* a word behind it that asks for another rule; NULL: there is none */
     const char *const *shown; /* with which arguments a comparison of all has it; NULL ends */
     const struct ghp_mixing *mixing; /* NULL: it does not mix */
     enum ghp_sync_equality equality;
@@ -121,7 +123,7 @@ enum ghp_status ghp_sync_check(struct ghp_sync sync, const struct ghp_sync_place
 
 const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync); /* never NULL */
 bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b);
-/* It combines in every so many steps. */
+/* It combines in every so many steps; 1 of one that mixes. */
 int ghp_sync_period(struct ghp_sync sync);
 /* Steps of other workers that a forward pass may lack; -1: nothing bounds them. */
 int ghp_sync_staleness(struct ghp_sync sync);

@@ -92,6 +92,7 @@ static double all_others(struct ghp_sync sync, int workers)
 }
 
 static const struct ghp_mixing asp_mixing = {.free_running = true,
+                                             .alone_is_sgd = true,
                                              .arrivals = 1,
                                              .server_moments = true,
                                              .in_step = never,
@@ -131,6 +132,7 @@ static int ssp_staleness(struct ghp_sync sync)
 }
 
 static const struct ghp_mixing ssp_mixing = {.free_running = true,
+                                             .alone_is_sgd = true,
                                              .updates = true,
                                              .copies = 1,
                                              .arrivals = 1,
@@ -164,8 +166,7 @@ static struct ghp_mix_traffic easgd_traffic(struct ghp_sync sync, int workers)
     double each = 1.0 / sync.argument;
 
     (void)workers;
-    return (struct ghp_mix_traffic){
-        .out = each, .in = each, .waits = 2 * each, .applies = each};
+    return (struct ghp_mix_traffic){.out = each, .in = each, .waits = 2 * each, .applies = each};
 }
 
 static const struct ghp_mixing easgd_mixing = {.free_running = true,

@@ -62,6 +62,16 @@ static bool has_bias(const struct ghp_program *program)
     return false;
 }
 
+/* Whether mixes take servers' weights that no worker waits for. */
+static bool draws_unasked(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++)
+        if (program->instrs[i].kind == GHP_INSTR_MIX && program->instrs[i].servers > 0 &&
+            !(program->instrs[i].traffic.waits > 0))
+            return true;
+    return false;
+}
+
 static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
                        const struct ghp_split *splits, const struct ghp_program *program)
 {
@@ -69,9 +79,9 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
     case GHP_FAULT_DROP_REDUCTION:
         return has_instr(program, GHP_INSTR_ALL_REDUCE) ||
                has_instr(program, GHP_INSTR_REDUCE_SCATTER) ||
-               has_instr(program, GHP_INSTR_AVERAGE) ||
-               has_instr(program, GHP_INSTR_PUSH) || has_instr(program, GHP_INSTR_MIX);
-    case GHP_FAULT_NO_MIXING: return has_instr(program, GHP_INSTR_MIX);
+               has_instr(program, GHP_INSTR_AVERAGE) || has_instr(program, GHP_INSTR_PUSH) ||
+               has_instr(program, GHP_INSTR_MIX);
+    case GHP_FAULT_NO_MIXING: return draws_unasked(program);
     case GHP_FAULT_LOCAL_STATISTICS: return has_instr(program, GHP_INSTR_STAT_REDUCE);
     case GHP_FAULT_BIAS_TIMES_K:
         for (int i = 0; i < model->n_layers; i++)

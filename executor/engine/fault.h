@@ -13,7 +13,7 @@
 #define GHP_FAULT_LIST(X)                                                                          \
     X(NONE, "none", "")                                                                            \
     X(DROP_REDUCTION, "drop-reduction",                                                            \
-      "a gradient reduction, an average or a mix, over at least two workers")                       \
+      "a gradient reduction, an average or a mix, over at least two workers")                      \
     X(GROUP_SCALE, "group-scale", "at least two groups")                                           \
     X(BIAS_TIMES_K, "bias-times-k", "a bias behind a layer split by 'in'")                         \
     X(RANK_MASKS, "rank-masks", "a dropout layer divided among at least two workers")              \
@@ -22,7 +22,8 @@
     X(DOUBLE_SAMPLE, "double-sample", "at least two samples that one worker loads")                \
     X(WRONG_PART, "wrong-part", "a tensor of which each worker keeps its part")                    \
     X(NO_BIAS_GRADIENT, "no-bias-gradient", "a bias")                                              \
-    X(NO_MIXING, "no-mixing", "workers that are drawn to servers' weights without asking for them") \
+    X(NO_MIXING, "no-mixing",                                                                      \
+      "workers that are drawn to servers' weights without asking for them")                        \
     X(STOP_AT_START, "stop-at-start", "at least two workers")                                      \
     X(STOP_BEFORE_COMPARISON, "stop-before-comparison", "at least two workers")                    \
     X(STOP_BEFORE_END, "stop-before-end", "at least two workers")

@@ -233,8 +233,8 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struc
                      fail);
     if (work->mixing != NULL)
         GHP_TRY_GOTO(status,
-                     work->mixing->open(
-                         &(struct ghp_mixer_place){&w->exec, &w->work, &w->program}, &w->mixer),
+                     work->mixing->open(&(struct ghp_mixer_place){&w->exec, &w->work, &w->program},
+                                        &w->mixer),
                      fail);
     choose_dropped(w);
     choose_metrics_boundary(w);

@@ -27,7 +27,7 @@ struct ghp_worker;
 struct ghp_step;
 struct ghp_work;
 
-struct ghp_mix_count { /* of mixes of weights (executor/mixing/mixer.h) */
+struct ghp_mix_count {                  /* of mixes of weights (executor/mixing/mixer.h) */
     int64_t mixes;                      /* steps of this worker */
     int64_t sent_bytes, received_bytes; /* of weights and gradients */
     double waited_s;                    /* for messages, between two steps */
@@ -53,7 +53,7 @@ struct ghp_mixer_hooks {
     bool (*is_served)(const struct ghp_mixer *mixer);
     enum ghp_status (*read)(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
     enum ghp_status (*write)(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
-    struct ghp_mix_count (*counted)(const struct ghp_mixer *mixer);
+    struct ghp_mix_count (*counted)(struct ghp_mixer *mixer);
 };
 
 struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_worker_close */
@@ -82,7 +82,7 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     double
         emulated_step_s; /* computing of a step takes so long (engine/pace.h); 0: what it takes */
     const struct ghp_mixer_hooks *mixing; /* where the synchroniser mixes; else may be NULL */
-    bool reduces_late;   /* on a processor: no thread reduces beside the step (comm_stream.h) */
+    bool reduces_late; /* on a processor: no thread reduces beside the step (comm_stream.h) */
 };
 
 struct ghp_step {   /* one pass over one global batch */
@@ -165,7 +165,7 @@ bool ghp_worker_owns(const struct ghp_worker *worker, int layer);
 bool ghp_worker_holds(struct ghp_worker *worker, int layer);
 /* Measured seconds of each instruction, of steps whose results are there; settle or flush before reading. */
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
-/* What its mixes of weights took so far (executor/mixing/mixer.h). */
+/* What its mixes of weights took so far (executor/mixing/mixer.h); between steps. */
 struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *worker);
 /* Steps whose computing took longer than the emulated step (engine/pace.h). */
 int64_t ghp_worker_late_steps(const struct ghp_worker *worker);

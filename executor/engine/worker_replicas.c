@@ -76,10 +76,8 @@ static enum ghp_status average_at(struct ghp_worker *w, struct ghp_comm *world, 
                                   int64_t bytes)
 {
     int element_bytes = ghp_parameter_bytes(w->work.element_bytes);
-    struct ghp_reduction sum = {.in = data,
-                                .out = data,
-                                .elements = bytes / element_bytes,
-                                .element_bytes = element_bytes};
+    struct ghp_reduction sum = {
+        .in = data, .out = data, .elements = bytes / element_bytes, .element_bytes = element_bytes};
     enum ghp_status status;
 
     if (world == NULL) return GHP_OK;

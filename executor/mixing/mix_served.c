@@ -25,8 +25,8 @@ static enum ghp_status send_words(struct ghp_mixer *m, struct ghp_mix_word word)
 /* Each server's cut of a flat array. */
 static enum ghp_status push(struct ghp_mixer *m, const struct ghp_step *of, struct ghp_flat all)
 {
-    GHP_TRY(send_words(m, (struct ghp_mix_word){.kind = GHP_MIX_PUSH,
-                                                .hyperparameters = of->hyperparameters}));
+    GHP_TRY(send_words(
+        m, (struct ghp_mix_word){.kind = GHP_MIX_PUSH, .hyperparameters = of->hyperparameters}));
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(ghp_mixer_post(m, slot_of(m, PUSH, s),
                                (struct ghp_p2p_message){.data = (char *)all.at + s * m->cut_bytes,
@@ -46,8 +46,7 @@ static enum ghp_status expect(struct ghp_mixer *m, int server, struct ghp_flat a
                                                     .tag = GHP_MIX_TAG_ANSWER,
                                                     .receives = true}));
     return ghp_mixer_post(m, slot_of(m, X, server),
-                          (struct ghp_p2p_message){.data =
-                                                       (char *)all.at + server * m->cut_bytes,
+                          (struct ghp_p2p_message){.data = (char *)all.at + server * m->cut_bytes,
                                                    .bytes = m->cut_bytes,
                                                    .peer = m->workers + server,
                                                    .tag = GHP_MIX_TAG_X,
@@ -69,8 +68,7 @@ static enum ghp_status mix_asp(struct ghp_mixer *m, const struct ghp_step *of)
     return take_x(m);
 }
 
-const struct ghp_mixer_ops ghp_mixer_asp = {
-    .sync = &ghp_sync_asp, .slots = SLOTS, .mix = mix_asp};
+const struct ghp_mixer_ops ghp_mixer_asp = {.sync = &ghp_sync_asp, .slots = SLOTS, .mix = mix_asp};
 
 /* ---- ssp ---- */
 
@@ -99,8 +97,7 @@ static enum ghp_status mix_ssp(struct ghp_mixer *m, const struct ghp_step *of)
     return GHP_OK;
 }
 
-const struct ghp_mixer_ops ghp_mixer_ssp = {
-    .sync = &ghp_sync_ssp, .slots = SLOTS, .mix = mix_ssp};
+const struct ghp_mixer_ops ghp_mixer_ssp = {.sync = &ghp_sync_ssp, .slots = SLOTS, .mix = mix_ssp};
 
 /* ---- easgd ---- */
 
@@ -134,14 +131,16 @@ static bool has_come(const struct ghp_mixer *m, int server)
 enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m)
 {
     for (int s = 0; s < m->servers; s++)
-        if (has_come(m, s) && !(m->answers[s].alpha < 0)) GHP_TRY(expect(m, s, m->copies[RECEIVED]));
+        if (has_come(m, s) && !(m->answers[s].alpha < 0))
+            GHP_TRY(expect(m, s, m->copies[RECEIVED]));
     return GHP_OK;
 }
 
+/* What came since the last mix is left for the next one. */
 static enum ghp_status start_aladdin(struct ghp_mixer *m)
 {
     ghp_flat_copy(m->copies[BEFORE], m->x);
-    return ghp_mixer_expect_again(m);
+    return m->count.mixes == 0 ? ghp_mixer_expect_again(m) : GHP_OK;
 }
 
 /* The step that x has taken since the last mix goes; then x is drawn to what has come. */

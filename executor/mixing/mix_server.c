@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Many messages are under way at once, on a core of its own or beside a computing worker. */
 static const struct ghp_backoff backoff = {20e-6, 5000, 200000, 4};
@@ -40,7 +39,6 @@ struct ghp_mix_server {
     struct ghp_arena arena;
     struct ghp_channel *channel;
     struct client *clients;
-    bool has_weights;
     int64_t since; /* aladdin: c, messages since the last update */
     struct ghp_mix_server_count count;
 };
@@ -357,13 +355,12 @@ static enum ghp_status move_tensor(struct ghp_mix_server *s, int worker, bool re
                                             .first_slot = SLOTS * s->workers,
                                             .limit_s = s->exec.transport->control->watchdog_s,
                                             .label = "tensors of servers"};
-    bool weights = c->word.tensor == GHP_BUFFER_WEIGHT, drops = receives && s->has_weights;
+    bool weights = c->word.tensor == GHP_BUFFER_WEIGHT, drops = receives && s->count.received > 0;
     struct ghp_flat tensor =
         !weights ? flat_at(s, cut_of(s)->moment[c->word.tensor - GHP_BUFFER_MOMENT], worker)
         : drops  ? arrival_of(s, worker)
                  : x_of(s);
 
-    if (weights && receives) s->has_weights = true;
     if (weights && !receives && s->since > 0) take_sum(s, s->workers);
     return ghp_server_carry(&how,
                             &(struct ghp_p2p_message){.data = tensor.at,

@@ -21,10 +21,10 @@
 #include "executor/engine/worker.h"
 
 enum ghp_mix_word_kind {
-    GHP_MIX_PUSH,  /* gradients, weights or a step follow */
-    GHP_MIX_PULL,  /* the worker waits for X */
-    GHP_MIX_READ,  /* it waits for a tensor, between steps: of X with all that has come */
-    GHP_MIX_WRITE, /* a tensor follows, between steps; of weights the first alone counts */
+    GHP_MIX_PUSH,   /* gradients, weights or a step follow */
+    GHP_MIX_PULL,   /* the worker waits for X */
+    GHP_MIX_READ,   /* it waits for a tensor, between steps: of X with all that has come */
+    GHP_MIX_WRITE,  /* a tensor follows, between steps; weights count until anyone has pushed */
     GHP_MIX_SETTLE, /* between steps: it waits until all that it sent is taken in */
     GHP_MIX_END
 };
@@ -57,8 +57,8 @@ struct ghp_mix_server_count {
     int64_t received, versions; /* messages; updates of X */
     double stale;               /* sum over the messages of the updates since their worker had X */
     int64_t most_gap;           /* steps that a worker was ever ahead of the slowest */
-    int64_t triggered, left;    /* aladdin: messages counted at triggers; those since the last one */
-    int64_t most_count;         /* aladdin: the largest c_i that was left standing */
+    int64_t triggered, left; /* aladdin: messages counted at triggers; those since the last one */
+    int64_t most_count;      /* aladdin: the largest c_i that was left standing */
 };
 
 /* Lowers the program and allocates its memory.

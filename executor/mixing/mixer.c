@@ -6,9 +6,7 @@
 #include "executor/engine/server.h"
 #include "executor/platform/backoff.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Waiting: the other side may answer at once. Carrying: beside a step that wants the core. */
 static const struct ghp_backoff waiting = {20e-6, 5000, 200000, 4},
@@ -26,12 +24,27 @@ static const struct ghp_instr *mix_of(const struct ghp_program *program)
     return NULL;
 }
 
+/* A server's part of the weights goes in one message. */
+static enum ghp_status check_message(const struct ghp_mixer_place *place)
+{
+    const struct ghp_instr *mix = mix_of(place->program);
+    int64_t cut_bytes = place->program->buckets[mix->bucket].cut_bytes;
+
+    if (cut_bytes <= GHP_P2P_MESSAGE_BYTES) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "by '%s' a server has %lld bytes of weights, and a message has at most %d; "
+                    "plan with --servers %lld or more",
+                    place->work->sync.ops->name, (long long)cut_bytes, (int)GHP_P2P_MESSAGE_BYTES,
+                    (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
+}
+
 enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_mixer **mixer)
 {
     struct ghp_mixer *m;
 
     *mixer = NULL;
     if (mix_of(place->program) == NULL) return GHP_OK;
+    GHP_TRY(check_message(place));
     m = ghp_alloc(1, sizeof(*m));
     if (m == NULL) return GHP_NO_MEMORY();
     m->place = *place;
@@ -76,8 +89,8 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
     const struct ghp_bucket *bucket = &m->place.program->buckets[m->instr->bucket];
     int element_bytes = ghp_parameter_bytes(m->place.work->element_bytes);
 
-    m->x = (struct ghp_flat){address[m->instr->at.y], m->instr->bytes / element_bytes,
-                             element_bytes};
+    m->x =
+        (struct ghp_flat){address[m->instr->at.y], m->instr->bytes / element_bytes, element_bytes};
     m->g = m->x;
     m->g.at = address[m->instr->at.x[0]];
     m->cut_bytes = m->servers > 0 ? bucket->cut_bytes : m->instr->bytes;
@@ -186,14 +199,14 @@ static enum ghp_status move_tensor(struct ghp_mixer *m, struct ghp_mix_word word
 
     GHP_TRY(tell(m, word));
     for (int s = 0; s < m->servers; s++)
-        GHP_TRY(ghp_server_carry(
-            &how,
-            &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
-                                      .bytes = m->cut_bytes,
-                                      .peer = m->workers + s,
-                                      .tag = GHP_MIX_TAG_TENSOR,
-                                      .receives = word.kind == GHP_MIX_READ},
-            1));
+        GHP_TRY(
+            ghp_server_carry(&how,
+                             &(struct ghp_p2p_message){.data = (char *)whole.at + s * m->cut_bytes,
+                                                       .bytes = m->cut_bytes,
+                                                       .peer = m->workers + s,
+                                                       .tag = GHP_MIX_TAG_TENSOR,
+                                                       .receives = word.kind == GHP_MIX_READ},
+                             1));
     return GHP_OK;
 }
 
@@ -206,6 +219,7 @@ enum ghp_status ghp_mixer_write(struct ghp_mixer *m, enum ghp_buffer_kind kind)
 
 enum ghp_status ghp_mixer_read(struct ghp_mixer *m, enum ghp_buffer_kind kind)
 {
+    GHP_TRY(halt(m));
     if (!m->gave_weights) GHP_TRY(ghp_mixer_write(m, GHP_BUFFER_WEIGHT));
     return move_tensor(m, (struct ghp_mix_word){.kind = GHP_MIX_READ, .tensor = kind});
 }
@@ -253,7 +267,7 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
 /* Aladdin's servers send X once more, to the receive that waits for it. */
 static enum ghp_status take_last(struct ghp_mixer *m)
 {
-    for (bool last = m->ops != &ghp_mixer_aladdin; !last;) {
+    for (bool last = m->ops != &ghp_mixer_aladdin || m->x.at == NULL; !last;) {
         GHP_TRY(ghp_mixer_wait(m, 0, m->n_slots - 1, "ending"));
         last = true;
         for (int s = 0; s < m->servers; s++)
@@ -269,8 +283,7 @@ void ghp_mixer_close(struct ghp_mixer *m)
     halt(m);
     ghp_task_thread_close(m->thread);
     if (m->channel != NULL) {
-        if (m->servers > 0 &&
-            ghp_mixer_wait(m, 0, 2 * m->servers, "sending") == GHP_OK &&
+        if (m->servers > 0 && ghp_mixer_wait(m, 0, 2 * m->servers, "sending") == GHP_OK &&
             tell(m, (struct ghp_mix_word){.kind = GHP_MIX_END}) == GHP_OK)
             take_last(m); /* or the watchdog ends them */
         m->channel->ops->close(m->channel);
@@ -281,9 +294,11 @@ void ghp_mixer_close(struct ghp_mixer *m)
     free(m);
 }
 
-struct ghp_mix_count ghp_mixer_counted(const struct ghp_mixer *m)
+struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *m)
 {
-    return m != NULL ? m->count : (struct ghp_mix_count){0};
+    if (m == NULL) return (struct ghp_mix_count){0};
+    halt(m); /* it counts, too; its failure is the next mix's */
+    return m->count;
 }
 
 const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,

@@ -10,7 +10,8 @@
  * Messages that nobody waits for are carried by a thread, from one mix to the next. A message that the last mix sent is
  * waited for by the next that sends one.
  *
- * Call order: open -> connect -> place -> mix ... -> settle -> read, write -> mix ... -> close. One thread.
+ * Call order: open -> connect -> begin -> start -> mix ... -> settle -> read, write -> start -> mix ... -> close. One
+ * thread.
  *
  * Source   docs/synchronisers.md
  * Tested   tests/executor/train/test_mixing.c */
@@ -22,7 +23,8 @@
 /* For struct ghp_work: all of the functions below. */
 extern const struct ghp_mixer_hooks ghp_mixing;
 
-/* Returns   GHP_OK; GHP_ERR_NO_MEMORY; *mixer NULL where the program has no MIX
+/* Returns   GHP_OK; GHP_ERR_INPUT (too many bytes for a message to one server); GHP_ERR_NO_MEMORY; *mixer NULL where
+ *           the program has no MIX
  * Local */
 enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_mixer **mixer);
 /* The channel. Collective over all workers and servers. */
@@ -48,9 +50,10 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *mixer);
 bool ghp_mixer_is_served(const struct ghp_mixer *mixer);
 /* Settled: the servers' weights into x; or this worker's moment there into the gradients' place. Local. */
 enum ghp_status ghp_mixer_read(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
-/* The other way round: of weights the first that any worker writes are the servers' first. */
+/* The other way round: weights, which are the same of all workers, until any of them has mixed. */
 enum ghp_status ghp_mixer_write(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
 
-struct ghp_mix_count ghp_mixer_counted(const struct ghp_mixer *mixer); /* accepts NULL */
+/* Between steps. Accepts NULL. */
+struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *mixer);
 
 #endif

@@ -11,7 +11,8 @@
 struct ghp_mixer_ops { /* of one synchroniser */
     const struct ghp_sync_ops *sync;
     int slots; /* messages under way at once, of each server or in all */
-    enum ghp_status (*start)(struct ghp_mixer *m); /* before an update that no mix comes before; or NULL */
+    /* Before an update that no mix comes before; or NULL. */
+    enum ghp_status (*start)(struct ghp_mixer *m);
     enum ghp_status (*mix)(struct ghp_mixer *m, const struct ghp_step *of);
     /* On the thread, again and again beside the step; NULL: messages alone go on. */
     enum ghp_status (*carry)(struct ghp_mixer *m);
@@ -46,7 +47,8 @@ enum ghp_status ghp_mixer_post(struct ghp_mixer *m, int slot, struct ghp_p2p_mes
 enum ghp_status ghp_mixer_progress(struct ghp_mixer *m);
 /* Waits until n slots from `first` on are empty; label: for the failure. */
 enum ghp_status ghp_mixer_wait(struct ghp_mixer *m, int first, int n, const char *label);
-enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m); /* aladdin: X of each server that has come */
+/* Aladdin: X of each server that has come. */
+enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m);
 
 extern const struct ghp_mixer_ops ghp_mixer_asp, ghp_mixer_ssp, ghp_mixer_easgd, ghp_mixer_aladdin;
 

@@ -19,10 +19,10 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     struct ghp_precision precision;
     int threads;
     bool oversubscribed;
-    const char *emulation; /* what machines were emulated; NULL: none */
+    const char *emulation;      /* what machines were emulated; NULL: none */
     struct ghp_mix_count mixed; /* of worker 0 (executor/mixing/mixer.h); no mixes: none */
-    int64_t late_steps;    /* whose computing took longer than emulated, of the worker with most */
-    bool comparable;       /* the plan's profile is of this backend, precision and numerics */
+    int64_t late_steps; /* whose computing took longer than emulated, of the worker with most */
+    bool comparable;    /* the plan's profile is of this backend, precision and numerics */
     uint64_t seed;
     int64_t first_step, steps; /* first_step .. steps - 1 were trained */
     double images_per_s, seconds;

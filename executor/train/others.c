@@ -16,14 +16,14 @@ static const int64_t last_meeting = INT64_MAX;
 
 struct peer {
     struct ghp_other_word known, heard, said; /* heard, said: of the messages under way */
-    bool hears, says;                        /* a message is under way */
+    bool hears, says;                         /* a message is under way */
 };
 
 struct ghp_others {
     struct ghp_control *control;
     struct ghp_channel *channel;
     int n, rank;
-    bool meets; /* it waits for all to be here */
+    bool meets;      /* it waits for all to be here */
     struct peer *of; /* known: of the own one what it says next */
 };
 
@@ -44,7 +44,7 @@ static enum ghp_status post(struct ghp_others *p, int i, bool receives)
 }
 
 enum ghp_status ghp_others_open(const struct ghp_exec_context *exec, int workers,
-                               struct ghp_others **peers)
+                                struct ghp_others **peers)
 {
     struct ghp_p2p *p2p = exec->transport->p2p;
     struct ghp_others *p = ghp_alloc(1, sizeof(*p));
@@ -53,9 +53,9 @@ enum ghp_status ghp_others_open(const struct ghp_exec_context *exec, int workers
     *peers = NULL;
     if (p == NULL) return GHP_NO_MEMORY();
     *p = (struct ghp_others){.control = exec->transport->control,
-                            .n = workers,
-                            .rank = exec->transport->control->rank,
-                            .of = ghp_alloc((size_t)workers, sizeof(*p->of))};
+                             .n = workers,
+                             .rank = exec->transport->control->rank,
+                             .of = ghp_alloc((size_t)workers, sizeof(*p->of))};
     if (p->of == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, p2p->ops->open(p2p, 2 * workers, &p->channel), fail);
     for (int i = 0; i < workers; i++)

@@ -13,13 +13,13 @@
 
 #include "executor/engine/worker.h"
 
-struct ghp_other_word {  /* of one worker, since the training began */
+struct ghp_other_word { /* of one worker, since the training began */
     int64_t steps;      /* its own; */
     int64_t results;    /* those of which what follows is */
     double loss;        /* sum over its samples */
     double correct, samples;
     int64_t signal;     /* that it was sent; 0: none */
-    int64_t ends_after; /* its own steps, where all keep step: after so many all end; 0: nobody said so */
+    int64_t ends_after; /* its own steps, where all keep step: then all end; 0: it did not say */
     int64_t meetings;   /* that it has come to */
 };
 
@@ -30,7 +30,7 @@ struct ghp_others;
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY; GHP_ERR_COMM
  * Collective over all workers */
 enum ghp_status ghp_others_open(const struct ghp_exec_context *exec, int workers,
-                               struct ghp_others **peers);
+                                struct ghp_others **peers);
 /* All have met and tell no more. Accepts NULL. */
 void ghp_others_close(struct ghp_others *peers);
 

@@ -51,10 +51,16 @@ static enum ghp_status check_alike(const struct ghp_session_plan *first,
 static enum ghp_status check_verify(const struct ghp_setup *s, const struct ghp_session_plan *e)
 {
     const struct ghp_sync_ops *ops = ghp_sync_ops_of(e->plan.sync);
+    bool alone = e->plan.problem.workers == 1;
 
-    if (s->options->verify_steps == GHP_NOT_SET || e->plan.problem.workers == 1 ||
-        ops->equality != GHP_SYNC_EQUALS_NOTHING)
+    if (s->options->verify_steps == GHP_NOT_SET || ops->equality != GHP_SYNC_EQUALS_NOTHING ||
+        (alone && ops->mixing->alone_is_sgd))
         return GHP_OK;
+    if (alone)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--verify has nothing to compare with: by '%s' servers' older weights draw "
+                        "even one worker; leave it out, or plan with --sync bsp",
+                        ops->name);
     return GHP_FAIL(GHP_ERR_USAGE,
                     "--verify has nothing to compare with: by '%s' chance decides which worker's "
                     "steps come first; leave it out, or plan with --sync bsp",

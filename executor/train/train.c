@@ -122,8 +122,8 @@ enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)
 
     struct ghp_evaluation evaluation;
 
-    GHP_TRY(
-        ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, ghp_training_stop(t), &evaluation));
+    GHP_TRY(ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, ghp_training_stop(t),
+                         &evaluation));
     if (!evaluation.complete) return GHP_OK;
     t->evaluation = evaluation;
     t->has_evaluation = true;

@@ -9,7 +9,6 @@
 #include "executor/train/train_private.h"
 
 #include "core/base/clock.h"
-#include "core/base/log.h"
 #include "executor/train/others.h"
 
 #include <math.h>
@@ -24,9 +23,9 @@ struct free_run {
     struct ghp_others *peers;
     int workers;
     bool in_step;
-    int64_t own;                /* this worker's next step, from t->first_step on */
-    int64_t noted;              /* the step whose result comes next */
-    int64_t done;               /* steps of the training, when all met last */
+    int64_t own;                 /* this worker's next step, from t->first_step on */
+    int64_t noted;               /* the step whose result comes next */
+    int64_t done;                /* steps of the training, when all met last */
     struct ghp_other_word shown; /* up to the last line */
     double beat_s;
 };
@@ -62,8 +61,7 @@ static bool is_due(const struct free_run *f, int64_t due)
 {
     struct ghp_other_word all = ghp_others_all(f->peers);
 
-    if (!f->in_step)
-        return all.signal != 0 || f->t->first_step + all.steps / f->workers >= due;
+    if (!f->in_step) return all.signal != 0 || f->t->first_step + all.steps / f->workers >= due;
     return f->own >= due || (all.ends_after > 0 && f->own - f->t->first_step >= all.ends_after);
 }
 
@@ -103,8 +101,8 @@ static void show(struct free_run *f)
         .loss = samples > 0 ? (all.loss - f->shown.loss) / samples : 0,
         .top1 = samples > 0 ? (all.correct - f->shown.correct) / samples : 0,
         .images_per_s = t->seconds > 0 ? (double)(steps * order->global_batch) / t->seconds : 0,
-        .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule,
-                                              t->first_step + steps - 1)};
+        .learning_rate =
+            ghp_lr_schedule_rate(t->training_config->schedule, t->first_step + steps - 1)};
     line.tokens_per_s =
         line.images_per_s * (double)ghp_model_tokens(ghp_worker_work(t->worker)->model);
     while (t->losses.steps < steps)
@@ -134,6 +132,8 @@ static struct ghp_step step_of(struct free_run *f, int64_t own)
     return step;
 }
 
+/* Where all keep step, the first who says after how many steps all end is believed: a later word could come when some
+ * have ended, and then the others would wait for steps of theirs. */
 static void note_signal(struct free_run *f)
 {
     struct ghp_other_word *mine = ghp_others_mine(f->peers);
@@ -141,7 +141,8 @@ static void note_signal(struct free_run *f)
 
     if (ghp_training_stop(f->t) == NULL || ghp_stop_noted() == 0 || mine->signal != 0) return;
     mine->signal = ghp_stop_noted();
-    if (f->in_step) mine->ends_after = mine->steps + ahead + STEPS_TO_END;
+    if (f->in_step && ghp_others_all(f->peers).ends_after == 0)
+        mine->ends_after = mine->steps + ahead + STEPS_TO_END;
 }
 
 static enum ghp_status take_step(struct free_run *f)
@@ -202,9 +203,10 @@ static enum ghp_status between_steps(struct free_run *f, bool *ends)
     *ends = last || t->stop.signal != 0;
     t->heartbeat.step = f->done;
     ghp_training_finish_save(t);
-    saves = t->checkpoints.path != NULL &&
-            (*ends || ended ||
-             (t->checkpoint_every > 0 && f->done / t->checkpoint_every > before / t->checkpoint_every));
+    saves =
+        t->checkpoints.path != NULL &&
+        (*ends || ended ||
+         (t->checkpoint_every > 0 && f->done / t->checkpoint_every > before / t->checkpoint_every));
     evaluates = t->evaluates && (last || ended) && t->stop.signal == 0;
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);

@@ -192,10 +192,11 @@ static enum ghp_status read_sync(struct ghp_sync *sync)
     if (!open && ghp_sync_parse(ghp_plan_chosen.sync, sync) != GHP_OK)
         return GHP_FAIL(GHP_ERR_USAGE, "--sync: %s", ghp_status_message());
     if (ghp_plan_chosen.servers > 0 && sync->servers == 0)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--servers was given, and by --sync %s there are none; give --sync bsp or asp, or "
-                        "leave it out",
-                        ghp_plan_chosen.sync);
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--servers was given, and by --sync %s there are none; give --sync bsp or asp, or "
+            "leave it out",
+            ghp_plan_chosen.sync);
     if (sync->servers > 0 && ghp_plan_chosen.servers > ghp_plan_chosen.workers)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--servers %lld is more than the %lld worker(s); give at most as many",

@@ -92,7 +92,6 @@ static enum ghp_status add_all(const struct ghp_schemes_job *job, struct ghp_sch
         bool data = ghp_sync_wants_data(sync) && ghp_request_is_free(job->request) &&
                     !ghp_request_is_given(job->request);
         enum ghp_strategy strategy = data ? GHP_STRATEGY_DATA : job->request->strategy;
-
         const char *const *shown = ghp_sync_ops_of(sync)->shown;
 
         if (i < GHP_SYNC_PLAIN)

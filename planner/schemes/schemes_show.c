@@ -157,8 +157,7 @@ static json_t *scheme_object(const struct ghp_schemes *s, const struct ghp_schem
     ghp_json_put(object, "chosen", json_boolean(scheme->chosen), failed);
     ghp_json_put(object, "predicted", ghp_plan_prediction_json(&scheme->predicted), failed);
     ghp_json_put(object, "samples_per_s", json_real(samples_per_s(s, &scheme->predicted)), failed);
-    ghp_json_put(object, "staleness",
-                 staleness_object(scheme->sync, s->problem.workers), failed);
+    ghp_json_put(object, "staleness", staleness_object(scheme->sync, s->problem.workers), failed);
     if (s->stragglers.n > 0)
         ghp_json_put(object, "slowed",
                      json_pack("{s:f, s:f}", "predicted_step_s", scheme->slowed.step_s,

@@ -62,7 +62,8 @@ static void check_row(const struct ghp_plan_request *request, const struct ghp_s
     CHECK_NEAR(scheme->predicted.step_s, plan.predicted.step_s, 0);
     CHECK_EQ(scheme->predicted.peak_bytes, plan.predicted.peak_bytes);
     CHECK_EQ(scheme->predicted.sent_bytes, plan.predicted.sent_bytes);
-    CHECK(scheme->slowed.step_s > scheme->predicted.step_s || /* a server's port may bind all alike */
+    /* a server's port may bind all alike */
+    CHECK(scheme->slowed.step_s > scheme->predicted.step_s ||
           ghp_sync_ops_of(scheme->sync)->mixing != NULL);
     CHECK(scheme->slowed.step_s >= scheme->predicted.step_s * (1 - 1e-12));
     CHECK(scheme->slowed.step_s <=

@@ -20,6 +20,8 @@ run() { # run RANKS OPTIONS...
 
 plan 1 asp
 run 2 --verify 4 || fail "one worker by asp is not SGD: $(head -n 3 err) $(grep -i fail out)"
+plan 1 easgd:2
+denied 2 'draw even one worker' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --verify 4
 plan 2 asp
 denied 2 'chance decides' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --verify 4
 denied 1 '2 worker.s. and 1 server.s.' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 4
@@ -37,14 +39,17 @@ done
 plan 2 easgd:2
 denied 1 'is of a training by aladdin:4 over 2 worker' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 30 --checkpoint kept --resume
 
-rm -rf kept
-mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 100000000 --checkpoint kept --metrics metrics.jsonl --heartbeat beat >out 2>err </dev/null &
-waits 60 lines 20 || fail "no lines of metrics: $(head -n 3 err)"
-pids=($(pgrep -P "$!" ghp-run))
-kill -TERM "${pids[0]}"
-code=0
-wait $! || code=$?
-grep -q 'SIGTERM at worker' err && [ -e kept/checkpoint.safetensors ] || fail "a signal: exit $code, $(tail -n 3 err)"
+for sync in easgd:2 ssp:2; do # by the second all end after as many steps
+    rm -rf kept metrics.jsonl
+    plan 2 $sync
+    mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 100000000 --checkpoint kept --metrics metrics.jsonl --heartbeat beat >out 2>err </dev/null &
+    waits 60 lines 20 || fail "$sync: no lines of metrics: $(head -n 3 err)"
+    pids=($(pgrep -P "$!" ghp-run))
+    kill -TERM "${pids[0]}"
+    code=0
+    wait $! || code=$?
+    grep -q 'SIGTERM at worker' err && [ -e kept/checkpoint.safetensors ] || fail "$sync, a signal: exit $code, $(tail -n 3 err)"
+done
 
 denied 2 'more than the 2 worker' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync asp --servers 3 -o x.json
 denied 2 'wants S steps, 0 to' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync ssp -o x.json
