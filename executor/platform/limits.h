@@ -5,7 +5,7 @@
  * Which processors may be used is not said here: the system gives a process those of its cpuset alone, and hwloc and
  * sched_getaffinity see no others (executor/platform/processors.h).
  *
- * Tested    tests/executor/platform/test_limits.c, tests/tools/run/test_limits.sh */
+ * Tested    tests/executor/platform/test_limits.c, tests/tools/launch/test_limits.sh */
 #ifndef GHP_EXECUTOR_PLATFORM_LIMITS_H
 #define GHP_EXECUTOR_PLATFORM_LIMITS_H
 

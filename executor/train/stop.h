@@ -9,7 +9,7 @@
  *
  * Call order: begin -> check ... check -> end. One at a time in a process.
  *
- * Tested  tests/executor/train/test_stop.c, tests/tools/run/test_signals.sh */
+ * Tested  tests/executor/train/test_stop.c, tests/tools/launch/test_signals.sh */
 #ifndef GHP_EXECUTOR_TRAIN_STOP_H
 #define GHP_EXECUTOR_TRAIN_STOP_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch
-# tests/tools/run/test_launch.sh - ghp-launch keeps a training going: a worker that is killed, mpirun that is killed, a
+# tests/tools/launch/test_launch.sh - ghp-launch keeps a training going: a worker that is killed, mpirun that is killed, a
 # worker that hangs, at random steps: it goes on, and ends with the losses and weights of an undisturbed run, to the bit
 # with as many workers, to rounding (of double) with one fewer, so no sample is left out or seen twice. It stops in
 # order, gives up with a reason, and leaves no process behind, even where it is killed itself. GHP_SEED repeats the

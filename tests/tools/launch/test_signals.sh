@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/run/test_signals.sh - a signal ends a run in order: to one worker or to mpirun, while it trains or
+# tests/tools/launch/test_signals.sh - a signal ends a run in order: to one worker or to mpirun, while it trains or
 # evaluates. All workers end after the same step, with a checkpoint and exit code 4, and the resumed run has the weights
 # of an undisturbed one. A second signal ends a worker at once.
 set -u
