@@ -16,17 +16,6 @@ void ghp_flat_clear(struct ghp_flat x)
     memset(x.at, 0, (size_t)x.n * (size_t)x.element_bytes);
 }
 
-void ghp_flat_scale(struct ghp_flat x, double by)
-{
-    double *wide = x.at;
-    float *narrow = x.at, factor = (float)by;
-
-    for (int64_t i = 0; i < x.n && x.element_bytes == 8; i++)
-        wide[i] *= by;
-    for (int64_t i = 0; i < x.n && x.element_bytes != 8; i++)
-        narrow[i] *= factor;
-}
-
 void ghp_flat_add(struct ghp_flat x, double by, struct ghp_flat y)
 {
     double *wide = x.at;

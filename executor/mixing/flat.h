@@ -16,7 +16,6 @@ struct ghp_flat { /* float, or double where element_bytes is 8 */
 /* All of one call have the same n and element_bytes, and do not overlap. */
 void ghp_flat_copy(struct ghp_flat to, struct ghp_flat from);
 void ghp_flat_clear(struct ghp_flat x);
-void ghp_flat_scale(struct ghp_flat x, double by);
 /* x += by * y */
 void ghp_flat_add(struct ghp_flat x, double by, struct ghp_flat y);
 /* to = a - b */
