@@ -1,6 +1,7 @@
 /* executor/cli/ghp-run.c - the tool that trains by a plan: options, start and end; executor/cli/session.h does the
  * rest. */
 #include "core/base/log.h"
+#include "executor/platform/accident.h"
 #include "executor/transport/device/device_transport.h"
 #include "executor/compare/candidates.h"
 #include "executor/cli/libraries.h"
@@ -418,8 +419,14 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.fault,
      .choices = ghp_fault_names,
-     .help = "make one mistake on purpose, to see --verify find it, or stop one worker, to see the "
-             "others end"},
+     .help = "make one mistake on purpose, to see --verify find it"},
+    {.name = "inject-accident",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.accident,
+     .argument = "DEED@MOMENT[:TIME[:WORKER]]",
+     .help =
+         "one worker, the last unless given, stops (SIGSTOP) or exits when the moment comes for "
+         "the TIME-th time, to see the others end: stop@update:3:0"},
 };
 
 static const struct ghp_tool tool = {
@@ -450,9 +457,12 @@ static const struct ghp_tool tool = {
         "local-statistics keeps batch norm's\n"
         "sums to one worker; skip-update never updates one layer; double-sample trains one sample "
         "for two; wrong-part\n"
-        "keeps the next worker's part of a tensor; no-bias-gradient leaves biases' gradients out; "
-        "stop-at-start, stop-before-comparison and stop-before-end stop the "
-        "last worker there.",
+        "keeps the next worker's part of a tensor; no-bias-gradient leaves biases' gradients out.\n"
+        "Moments of accidents: mpi, start, resume, end; of a step samples, forward, backward, "
+        "reshard, statistics, norm,\n"
+        "metrics, all-reduce, reduce-scatter, all-gather, average, send, receive, update; of a "
+        "checkpoint gather, write,\n"
+        "rename; evaluation, comparison.",
 };
 
 /* Threads that spin while they wait starve workers that share their cores. The OpenMP library reads its wait policy
@@ -505,6 +515,7 @@ static enum ghp_status check_options(void)
     if (chosen.n_plans < 1)
         return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; name one: mpirun -n N ghp-run PLAN");
     GHP_TRY(check_comparison());
+    if (chosen.accident != NULL) GHP_TRY(ghp_accident_ask(chosen.accident));
     if (chosen.steps != GHP_NOT_SET && chosen.epochs != GHP_NOT_SET)
         return GHP_FAIL(GHP_ERR_USAGE, "both --steps and --epochs were given; give one of them");
     if (chosen.verify_steps != GHP_NOT_SET &&
@@ -576,8 +587,7 @@ static int run(struct ghp_session *session, enum ghp_status status)
     if (status != GHP_OK && (session->in_loop || !session->transport->control->ops->settled(
                                                      session->transport->control)))
         return abort_all(session, status);
-    ghp_fault_stop(GHP_FAULT_STOP_BEFORE_END, (enum ghp_fault)chosen.fault,
-                   session->transport->control->rank, session->transport->control->size);
+    ghp_accident_at(GHP_MOMENT_END);
     if (status != GHP_OK)
         result = report_failure(status, speaks);
     else
@@ -600,6 +610,7 @@ int main(int argc, char **argv)
     if (!ghp_launched() && status != GHP_OK) return report_failure(status, true);
     if (!ghp_launched() && ghp_opts_done()) return 0;
     if (status == GHP_OK && !ghp_opts_done()) wait_passively(argv);
+    ghp_accident_at(GHP_MOMENT_MPI);
     started = ghp_transport_start(&argc, &argv, chosen.watchdog_s, &session.transport);
     return started == GHP_OK ? run(&session, status) : report_failure(started, true);
 }

@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "executor/compare/compare.h"
 #include "executor/compare/compare_report.h"
+#include "executor/platform/accident.h"
 #include "executor/state/checkpoint.h"
 #include "executor/report/run_result.h"
 #include "executor/report/run_file.h"
@@ -176,6 +177,7 @@ static enum ghp_status load_weights(struct parts *p)
 
     t->checkpoints.path = p->options->checkpoint_folder;
     if (!p->options->resume) return GHP_OK;
+    ghp_accident_at(GHP_MOMENT_RESUME);
     GHP_TRY(ghp_checkpoint_load(&t->checkpoints, p->session_plan->worker, &checkpoint));
     GHP_TRY(check_checkpoint(p, &checkpoint));
     t->first_step = checkpoint.step;
@@ -340,7 +342,7 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run_result *run_resu
 
     if (p->setup.rank == 0) status = print_all(p, &run_result->run);
     if (status == GHP_OK && run_result->different != NULL &&
-        !ghp_fault_mistakes((enum ghp_fault)p->options->fault))
+        p->options->fault == GHP_FAULT_NONE)
         status = GHP_FAIL(GHP_ERR_INTERNAL,
                           "replicas of '%s' differ between workers; report this with the plan",
                           run_result->different);

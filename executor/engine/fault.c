@@ -1,8 +1,6 @@
 /* executor/engine/fault.c - see fault.h. */
 #include "executor/engine/fault.h"
 
-#include <signal.h>
-
 const char *const ghp_fault_names[GHP_FAULT_COUNT + 1] = {
 #define GHP_FAULT_NAME(id, text, needs) text,
     GHP_FAULT_LIST(GHP_FAULT_NAME)
@@ -101,9 +99,6 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
     case GHP_FAULT_DOUBLE_SAMPLE: return loads_several(program);
     case GHP_FAULT_WRONG_PART: return slices(program);
     case GHP_FAULT_NO_BIAS_GRADIENT: return has_bias(program);
-    case GHP_FAULT_STOP_AT_START:
-    case GHP_FAULT_STOP_BEFORE_COMPARISON:
-    case GHP_FAULT_STOP_BEFORE_END: return program->problem.workers > 1;
     case GHP_FAULT_NONE:
     case GHP_FAULT_GROUP_SCALE:
     case GHP_FAULT_COUNT: break;
@@ -123,14 +118,4 @@ enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_model *mo
         GHP_ERR_INPUT,
         "the fault '%s' changes nothing in this plan: it needs %s; use another plan or fault",
         ghp_fault_names[fault], needs_texts[fault]);
-}
-
-bool ghp_fault_mistakes(enum ghp_fault fault)
-{
-    return fault != GHP_FAULT_NONE && fault < GHP_FAULT_STOP_AT_START;
-}
-
-void ghp_fault_stop(enum ghp_fault now, enum ghp_fault asked, int rank, int size)
-{
-    if (now == asked && size > 1 && rank == size - 1) raise(SIGSTOP);
 }

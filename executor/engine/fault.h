@@ -1,9 +1,8 @@
 /* executor/engine/fault.h - deliberate mistakes in the training, one for each way in which a parallel training
- * usually goes wrong: they prove that verification sees what it should see. And the last worker stopping in the
- * phases outside of the training: that proves that the others end. Never on unless asked for by name.
+ * usually goes wrong: they prove that verification sees what it should see. Never on unless asked for by name.
+ * Workers that stop are executor/platform/accident.h's.
  *
- * To add one: a row here, and its place in worker_*.c, engine/kernel_arguments.c or, of a stop, where the phase
- * begins. */
+ * To add one: a row here, and its place in worker_*.c or engine/kernel_arguments.c. */
 #ifndef GHP_EXECUTOR_ENGINE_FAULT_H
 #define GHP_EXECUTOR_ENGINE_FAULT_H
 
@@ -23,10 +22,7 @@
     X(WRONG_PART, "wrong-part", "a tensor of which each worker keeps its part")                    \
     X(NO_BIAS_GRADIENT, "no-bias-gradient", "a bias")                                              \
     X(NO_MIXING, "no-mixing",                                                                      \
-      "workers that are drawn to servers' weights without asking for them")                        \
-    X(STOP_AT_START, "stop-at-start", "at least two workers")                                      \
-    X(STOP_BEFORE_COMPARISON, "stop-before-comparison", "at least two workers")                    \
-    X(STOP_BEFORE_END, "stop-before-end", "at least two workers")
+      "workers that are drawn to servers' weights without asking for them")
 
 enum ghp_fault {
 #define GHP_FAULT_ENUM(id, text, needs) GHP_FAULT_##id,
@@ -51,14 +47,5 @@ enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_model *mo
 
 /* Whether an instruction keeps this worker's part of a tensor: where GHP_FAULT_WRONG_PART takes the next one's. */
 bool ghp_fault_is_slice(const struct ghp_instr *instr);
-
-/* Whether the training is wrong with it. */
-bool ghp_fault_mistakes(enum ghp_fault fault);
-
-/* Stops this process (SIGSTOP) where it is the last of several workers and `now` is the fault that was asked for.
- *
- * Local
- * Tested   tests/tools/together/test_stall.sh */
-void ghp_fault_stop(enum ghp_fault now, enum ghp_fault asked, int rank, int size);
 
 #endif

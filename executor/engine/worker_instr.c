@@ -4,6 +4,7 @@
 #include "core/model/precision.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"
+#include "executor/platform/accident.h"
 
 /* The wrong samples: the first one in place of the second. */
 static enum ghp_status double_sample(struct ghp_worker *w, const struct ghp_instr *instr)
@@ -209,11 +210,37 @@ static enum ghp_status keep_metrics(struct ghp_worker *w)
                             GHP_METRIC_COUNT * sizeof(double));
 }
 
+/* Where an accident may be asked for; GHP_MOMENT_COUNT: not here. */
+static enum ghp_moment moment_of(const struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+
+    switch (instr->kind) {
+    case GHP_INSTR_LOAD: return GHP_MOMENT_SAMPLES;
+    case GHP_INSTR_COMPUTE:
+        return ghp_pass_is_backward(instr->pass) ? GHP_MOMENT_BACKWARD : GHP_MOMENT_FORWARD;
+    case GHP_INSTR_RESHARD:
+        return w->prepared[i].comm != NULL ? GHP_MOMENT_RESHARD : GHP_MOMENT_COUNT;
+    case GHP_INSTR_STAT_REDUCE: return GHP_MOMENT_STATISTICS;
+    case GHP_INSTR_UPDATE: return GHP_MOMENT_UPDATE;
+    case GHP_INSTR_NORM_REDUCE: return GHP_MOMENT_NORM;
+    case GHP_INSTR_METRIC_REDUCE: return GHP_MOMENT_METRICS;
+    case GHP_INSTR_ALL_REDUCE: return GHP_MOMENT_ALL_REDUCE;
+    case GHP_INSTR_REDUCE_SCATTER: return GHP_MOMENT_REDUCE_SCATTER;
+    case GHP_INSTR_ALL_GATHER: return GHP_MOMENT_ALL_GATHER;
+    case GHP_INSTR_AVERAGE: return GHP_MOMENT_AVERAGE;
+    case GHP_INSTR_SEND: return GHP_MOMENT_SEND;
+    case GHP_INSTR_RECEIVE: return GHP_MOMENT_RECEIVE;
+    default: return GHP_MOMENT_COUNT;
+    }
+}
+
 enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_operands *at = &instr->at;
 
+    ghp_accident_at(moment_of(w, i));
     switch (instr->kind) {
     case GHP_INSTR_LOAD: return run_load(w, instr);
     case GHP_INSTR_COMPUTE: return run_compute(w, i);

@@ -4,6 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "executor/platform/accident.h"
 #include "executor/platform/memory.h"
 #include "executor/platform/task_thread.h"
 #include "executor/state/parameters.h"
@@ -38,6 +39,7 @@ static enum ghp_status appear(const struct ghp_checkpoint_folder *folder,
         return status;
     }
     keep_previous(folder);
+    ghp_accident_at(GHP_MOMENT_RENAME);
     return ghp_safetensors_finish(writer);
 }
 
@@ -71,8 +73,10 @@ static enum ghp_status write_image(struct ghp_checkpoint_image *image)
     GHP_TRY(ghp_checkpoint_begin_file(image->folder->path, image->worker, image->checkpoint, c,
                                       &writer));
     for (int i = 0; i < c->n; i++) {
-        enum ghp_status status =
-            ghp_safetensors_append(writer, at, ghp_checkpoint_entry_bytes(c, i));
+        enum ghp_status status;
+
+        if (i == c->n / 2) ghp_accident_at(GHP_MOMENT_WRITE);
+        status = ghp_safetensors_append(writer, at, ghp_checkpoint_entry_bytes(c, i));
 
         at += ghp_checkpoint_entry_bytes(c, i);
         if (status == GHP_OK) continue;
@@ -285,6 +289,7 @@ enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct
     GHP_TRY_GOTO(status, ghp_checkpoint_world(worker, &to.world), done);
     to.world->label = "writing a checkpoint";
     GHP_TRY_GOTO(status, agree(worker, to.world, prepare(folder, worker, checkpoint, &to)), done);
+    ghp_accident_at(GHP_MOMENT_GATHER);
     GHP_TRY_GOTO(status, gather_all(worker, &to), done);
     GHP_TRY_GOTO(status, agree(worker, to.world, complete(folder, &to)), done);
     if (!ghp_checkpoint_under_way(folder)) note_saved(folder);

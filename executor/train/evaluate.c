@@ -2,6 +2,7 @@
 #include "executor/train/evaluate.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "executor/platform/accident.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
     for (int64_t first = 0; first < count; first += batch) {
         struct ghp_result result = {0};
 
+        ghp_accident_at(GHP_MOMENT_EVALUATION);
         GHP_TRY(ghp_stop_check(stop, &ends));
         if (ends) return GHP_OK;
         step->valid = count - first < batch ? count - first : batch;

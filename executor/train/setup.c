@@ -1,4 +1,5 @@
 /* executor/train/setup.c - see setup.h. */
+#include "executor/platform/accident.h"
 #include "executor/train/setup.h"
 
 #include "core/base/hash.h"
@@ -425,7 +426,7 @@ static void say_setup(const struct ghp_setup *s)
     ghp_limits_note();
     if (s->binding.oversubscribed)
         ghp_note("workers share cores: this node has fewer than its %d workers", s->here);
-    if (ghp_fault_mistakes((enum ghp_fault)s->options->fault))
+    if (s->options->fault != GHP_FAULT_NONE)
         ghp_warn("the fault '%s' is on: this training is wrong on purpose",
                  ghp_fault_names[s->options->fault]);
 }
@@ -441,7 +442,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_collectives_group(session->transport->host,
                                   (struct ghp_ranks){.count = s->size, .stride = 1},
                                   GHP_STREAM_COMPUTE, &s->world));
-    ghp_fault_stop(GHP_FAULT_STOP_AT_START, (enum ghp_fault)s->options->fault, s->rank, s->size);
+    ghp_accident_at(GHP_MOMENT_START);
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
     GHP_TRY(part(s));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));

@@ -75,7 +75,8 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int64_t checkpoint_every; /* 0: at epochs' ends only */
     int async_checkpoint;     /* 0: on; 1: off */
     bool resume, json;
-    int fault; /* enum ghp_fault */
+    int fault;            /* enum ghp_fault */
+    const char *accident; /* executor/platform/accident.h; NULL: none */
 };
 
 struct ghp_session {

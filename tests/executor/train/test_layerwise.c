@@ -91,7 +91,7 @@ static void check_model(const char *model, const char *backend, int element_byte
     CHECK_STATUS(bench_open(&b, transport, model, backend, element_bytes), GHP_OK);
     for (int kind = check_full() ? CASE_DATA : CASE_IN; kind <= CASE_MIXED; kind++)
         CHECK(check_plan(&b, (enum case_kind)kind, 1, GHP_FAULT_NONE));
-    for (int fault = 1; fault < GHP_FAULT_STOP_AT_START; fault++) {
+    for (int fault = 1; fault < GHP_FAULT_COUNT; fault++) {
         bool acted = false;
 
         for (int kind = CASE_DATA; kind <= CASE_MIXED && (check_full() || !acted); kind++)
@@ -111,7 +111,7 @@ static void tabulate(const char *model, int plans)
     CHECK_STATUS(bench_open(&b, transport, model, "onednn", 4), GHP_OK);
     for (int seed = 1; seed <= plans; seed++)
         check_plan(&b, CASE_MIXED, (unsigned)seed, GHP_FAULT_NONE);
-    for (int fault = 1; fault < GHP_FAULT_STOP_AT_START; fault++)
+    for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
         for (int kind = CASE_DATA; kind <= CASE_MIXED; kind++)
             check_plan(&b, (enum case_kind)kind, 1, (enum ghp_fault)fault);
     if (transport->control->rank == 0)

@@ -14,11 +14,10 @@ model=$GHP_SOURCE/models/lenet5.json
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
     "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 3 --batch 12 --strategy data -o plan.json >out 2>&1 || { cat out >&2; exit 1; }
 
-# What mpirun starts: leaves its process number, which the tool then takes over; rank 1 may stop here, before MPI.
+# What mpirun starts: leaves its process number, which the tool then takes over.
 cat >rank.sh <<'SH'
 #!/bin/sh
 echo $$ >"pid.$OMPI_COMM_WORLD_RANK"
-[ -z "$STOPS" ] || [ "$OMPI_COMM_WORLD_RANK" != 1 ] || kill -STOP $$
 exec "$@"
 SH
 chmod +x rank.sh
@@ -30,7 +29,7 @@ ended() { ! alive "$1"; }
 # launch ARGS...: a run of three in the background, its mpirun's number in $job
 launch() {
     rm -f pid.*
-    STOPS=${stops:-} mpirun --oversubscribe --bind-to none -n 3 ./rank.sh "$GHP_BIN/ghp-run" "${plan:-plan.json}" --steps "${steps:-2}" --watchdog $limit "$@" >out 2>err </dev/null &
+    mpirun --oversubscribe --bind-to none -n 3 ./rank.sh "$GHP_BIN/ghp-run" "${plan:-plan.json}" --steps "${steps:-2}" --watchdog $limit "$@" >out 2>err </dev/null &
     job=$!
 }
 
@@ -47,24 +46,24 @@ finish() {
 }
 says() { grep -qE -e "$2" err || fail "$1: does not say '$2', but: $(head -c 1500 err)"; }
 
-stops=1 launch
+launch --inject-accident stop@mpi:1:1
 finish 'stopped before MPI'
 says 'stopped before MPI' "^ghp-run: .* waited $limit s .*starting MPI"
 
-# fault, phase, what is said of it
-for case in 'stop-at-start|reading the plan' 'stop-before-comparison|comparing replicas' 'stop-before-end|ending'; do
-    fault=${case%|*} phase=${case#*|}
-    launch --inject-fault "$fault"
-    finish "$fault"
-    says "$fault" "^ghp-run: .* waited $limit s in '$phase': .*from rank\(s\) 2"
-    launch --inject-fault "$fault"
-    waits 20 stopped || fail "$fault: rank 2 does not stop"
+# moment, phase that is said
+for case in 'start|reading the plan' 'comparison|comparing replicas' 'end|ending'; do
+    moment=${case%|*} phase=${case#*|}
+    launch --inject-accident "stop@$moment"
+    finish "$moment"
+    says "$moment" "^ghp-run: .* waited $limit s in '$phase': .*from rank\(s\) 2"
+    launch --inject-accident "stop@$moment"
+    waits 20 stopped || fail "$moment: rank 2 does not stop"
     kill -9 "$(cat pid.2)"
-    finish "$fault and signal 9"
+    finish "$moment and signal 9"
 done
 
 # the launcher is gone, too: each worker ends itself
-launch --inject-fault stop-before-comparison
+launch --inject-accident stop@comparison
 waits 20 stopped || fail "rank 2 does not stop"
 kill -9 $job
 for rank in 0 1; do

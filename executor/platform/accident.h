@@ -1,0 +1,56 @@
+/* executor/platform/accident.h - an accident on purpose: at one moment of a run this process stops (SIGSTOP) or exits,
+ * so that tests and bench/faults meet a run in each of its phases, and do to it there what they want. Never unless it
+ * was asked for.
+ *
+ * To add a moment: a row here, and ghp_accident_at where it comes.
+ *
+ * Call order: ask -> at. */
+#ifndef GHP_EXECUTOR_PLATFORM_ACCIDENT_H
+#define GHP_EXECUTOR_PLATFORM_ACCIDENT_H
+
+#include "core/base/status.h"
+
+#define GHP_MOMENT_LIST(X)                                                                         \
+    X(MPI, "mpi")                /* before MPI starts */                                           \
+    X(START, "start")            /* before the plan is read */                                     \
+    X(RESUME, "resume")          /* before a checkpoint is read */                                 \
+    X(SAMPLES, "samples")        /* the first of an instruction: */                                \
+    X(FORWARD, "forward")                                                                          \
+    X(BACKWARD, "backward")                                                                        \
+    X(RESHARD, "reshard")                                                                          \
+    X(STATISTICS, "statistics")                                                                    \
+    X(NORM, "norm")                                                                                \
+    X(METRICS, "metrics")                                                                          \
+    X(ALL_REDUCE, "all-reduce")                                                                    \
+    X(REDUCE_SCATTER, "reduce-scatter")                                                            \
+    X(ALL_GATHER, "all-gather")                                                                    \
+    X(AVERAGE, "average")                                                                          \
+    X(SEND, "send")                                                                                \
+    X(RECEIVE, "receive")                                                                          \
+    X(UPDATE, "update")                                                                            \
+    X(GATHER, "gather")          /* before a checkpoint is gathered */                             \
+    X(WRITE, "write")            /* a checkpoint is half-written; worker 0 */                      \
+    X(RENAME, "rename")          /* it is on disk, under no name of a checkpoint; worker 0 */      \
+    X(EVALUATION, "evaluation")  /* before a batch of it */                                        \
+    X(COMPARISON, "comparison")  /* of the replicas, after the last step */                        \
+    X(END, "end")                /* before MPI ends */
+
+enum ghp_moment {
+#define GHP_MOMENT_ENUM(id, text) GHP_MOMENT_##id,
+    GHP_MOMENT_LIST(GHP_MOMENT_ENUM)
+#undef GHP_MOMENT_ENUM
+        GHP_MOMENT_COUNT
+};
+
+/* Asks for one, of the form DEED@MOMENT[:TIME[:WORKER]]: `stop` or `exit`, a name of the list, the TIME-th time that it
+ * comes in this process [1], and the worker as the launcher counts [the last].
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE
+ * Local
+ * Tested   tests/executor/platform/test_accident.c, tests/tools/together/test_stall.sh */
+enum ghp_status ghp_accident_ask(const char *text);
+
+/* The moment has come: the accident happens where it was asked for. Local. */
+void ghp_accident_at(enum ghp_moment moment);
+
+#endif
