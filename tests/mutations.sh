@@ -90,15 +90,15 @@ mistake() {
 # what --inject-fault does, in every run
 mistake reduction-dropped executor/engine/worker.c \
     's/if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;//' executor/equality:np2
-mistake wrong-scale executor/engine/worker_step.c \
+mistake wrong-scale executor/engine/worker/step.c \
     's/if (w->work.fault == GHP_FAULT_GROUP_SCALE) //' executor/equality:np2
 mistake ignored-counted executor/data/data.c 's/\*labels -= of_sample\[at\] < 0;/*labels -= of_sample[at] < -1;/' executor/equality:np2 \
     executor/gradients
-mistake bias-added-twice executor/engine/worker_instr.c \
+mistake bias-added-twice executor/engine/worker/instr.c \
     's/w->work.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/equality:np2
 mistake masks-by-rank executor/engine/kernel_arguments.c \
     's/if (work->fault == GHP_FAULT_RANK_MASKS)$//' executor/equality:np2
-mistake local-statistics executor/engine/worker_instr.c \
+mistake local-statistics executor/engine/worker/instr.c \
     's/w->prepared\[i\].comm == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/equality:np2
 # attention: a key behind the diagonal, the sum before a new maximum, heads of keys that are not divided
 mistake looks-ahead executor/backend/cpu/attention.c 's/least(there, at.row + r + 1)/least(there, at.row + r + 2)/' \
@@ -121,13 +121,13 @@ mistake wrong-bucket core/program/lower_bucket.c \
     core/lower core/space planner/exact executor/equality:np2
 mistake strip-of-another core/program/buffer_assignment_private.c \
     's/k->placement.number \/ bucket->tp_size \* bucket->strip_bytes/0 * bucket->strip_bytes/' executor/sync:np2
-mistake gather-not-run executor/engine/worker_concurrent.c \
+mistake gather-not-run executor/engine/worker/concurrent.c \
     's/return ghp_worker_gather_strips(w, i, instr->at.x\[0\], instr->at.y);/return GHP_OK;/' executor/sync:np2
-mistake average-not-divided executor/engine/worker_replicas.c \
+mistake average-not-divided executor/engine/worker/replicas.c \
     's/(float)by;/1;/' executor/sync:np2
-mistake average-each-step executor/engine/worker_replicas.c \
+mistake average-each-step executor/engine/worker/replicas.c \
     's/(of->index + 1) % (uint64_t)instr->period == 0/of->index + 1 > 0 || instr == NULL/' executor/sync:np2
-mistake gradient-of-all-samples executor/engine/worker_step.c \
+mistake gradient-of-all-samples executor/engine/worker/step.c \
     's/1.0 \/ (double)labels/1.0 \/ (double)(labels * replicas)/' executor/sync:np2
 mistake push-not-added executor/engine/server.c \
     's/drops ? 1 : s->workers/1/' executor/servers:np3

@@ -1,4 +1,5 @@
-/* core/program/lower_private.h - private to core/program/lower*.c: what the emitting and the linking half share.
+/* core/program/lower_private.h - private to core/program/lower*.c and core/program/sync: what the emitting and the
+ * linking half share.
  *
  * The emitter appends instructions to a program, for a whole one or for a piece. It knows where it is: which slot and
  * micro-batch of the worker's schedule, and whether something is being recomputed. What a layer, an edge and a transfer
@@ -112,7 +113,7 @@ static inline bool ghp_lowering_averages(const struct ghp_lowering *how)
            how->problem.workers > 1;
 }
 
-/* Whether weights meet others' between two steps (sync_mixing.c); whether batch statistics are each worker's own. */
+/* Whether weights meet others' between two steps (sync/mixing.c); whether batch statistics are each worker's own. */
 bool ghp_lowering_mixes(const struct ghp_lowering *how);
 static inline bool ghp_lowering_differs(const struct ghp_lowering *how)
 {

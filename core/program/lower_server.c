@@ -1,7 +1,7 @@
-/* core/program/lower_server.c - the program of a parameter server (core/program/sync_servers.c): of each bucket it has
+/* core/program/lower_server.c - the program of a parameter server (core/program/sync/servers.c): of each bucket it has
  * one cut, with its moments, and room for that cut of each worker's gradients.
  *
- * The sum of the gradients is where the first worker's lie. Where workers mix (core/program/sync_mixing.c) there are no
+ * The sum of the gradients is where the first worker's lie. Where workers mix (core/program/sync/mixing.c) there are no
  * instructions, since no order of steps is common to all workers: buffers alone. */
 #include "core/program/buffer_assignment_private.h"
 #include "core/model/precision.h"

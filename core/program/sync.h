@@ -18,7 +18,7 @@
  * The last ones *mix*: between two steps a worker's weights, all in one bucket, meet others' in one instruction (struct
  * ghp_mixing).
  *
- * docs/synchronisers.md says what each costs, and what it is held against. To add one: a file sync_NAME.c with its ops,
+ * docs/synchronisers.md says what each costs, and what it is held against. To add one: a file sync/NAME.c with its ops,
  * and its line in sync.c.
  *
  * Source   part-reduce and part-broadcast: Das et al., arXiv 1602.06709, 2016

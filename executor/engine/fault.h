@@ -2,7 +2,7 @@
  * usually goes wrong: they prove that verification sees what it should see. Never on unless asked for by name.
  * Workers that stop are executor/platform/accident.h's.
  *
- * To add one: a row here, and its place in worker_*.c or engine/kernel_arguments.c. */
+ * To add one: a row here, and its place in engine/worker/ or engine/kernel_arguments.c. */
 #ifndef GHP_EXECUTOR_ENGINE_FAULT_H
 #define GHP_EXECUTOR_ENGINE_FAULT_H
 

@@ -1,6 +1,6 @@
-/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker_memory.c allocates,
- * worker_step.c runs steps, worker_instr.c their instructions, worker_concurrent.c those of the other streams,
- * worker_update.c updates and norms. */
+/* executor/engine/worker.c - see worker.h: opening, closing, and what others may see. worker/memory.c allocates,
+ * worker/step.c runs steps, worker/instr.c their instructions, worker/concurrent.c those of the other streams,
+ * worker/update.c updates and norms. */
 #include "executor/engine/worker_private.h"
 
 #include "executor/engine/kernel_formats.h"

@@ -1,5 +1,5 @@
-/* executor/engine/worker_private.h - private to executor/engine/worker*.c: what a worker has, and what its parts do
- * for each other. */
+/* executor/engine/worker_private.h - private to executor/engine/worker.c and executor/engine/worker: what a worker has,
+ * and what its parts do for each other. */
 #ifndef GHP_EXECUTOR_ENGINE_WORKER_PRIVATE_H
 #define GHP_EXECUTOR_ENGINE_WORKER_PRIVATE_H
 
@@ -69,19 +69,19 @@ static inline const struct ghp_instr *ghp_worker_instr(const struct ghp_worker *
     return &w->program.instrs[i];
 }
 
-/* ---- worker_instr.c ---- */
+/* ---- worker/instr.c ---- */
 
 /* Runs instruction i, or hands it to its stream; updates by the rates of `previous`. */
 enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous);
 
-/* ---- worker_observe.c ---- */
+/* ---- worker/observe.c ---- */
 
 /* To the observer: what instruction i has made, and the gradient that it is about to read; nothing where that is no
  * layer's. */
 enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i);
 enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i);
 
-/* ---- worker_update.c ---- */
+/* ---- worker/update.c ---- */
 
 /* A step's or a flush's updates begin: none is done. */
 void ghp_worker_begin_updates(struct ghp_worker *w);
@@ -99,12 +99,12 @@ enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
 /* The numbers of a buffer of weights' gradients or of statistics. */
 struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int buffer);
 
-/* ---- worker_strips.c ---- */
+/* ---- worker/strips.c ---- */
 
 /* A whole bucket from all holders' strips, by instruction i's communicator. */
 enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip, int whole);
 
-/* ---- worker_replicas.c ---- */
+/* ---- worker/replicas.c ---- */
 
 /* Whether an AVERAGE is due behind the updates by a step. */
 bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *of);
@@ -124,7 +124,7 @@ void ghp_worker_note_push(struct ghp_worker *w, int i);
 enum ghp_status ghp_worker_read_servers(struct ghp_worker *w, enum ghp_buffer_kind kind);
 enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_kind kind);
 
-/* ---- engine/worker_concurrent.c ---- */
+/* ---- engine/worker/concurrent.c ---- */
 
 /* Hands an instruction to the stream that runs it. */
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i);

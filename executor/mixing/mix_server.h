@@ -1,4 +1,4 @@
-/* executor/mixing/mix_server.h - a server with whose weights workers mix theirs (core/program/sync_mixing.c): a rank
+/* executor/mixing/mix_server.h - a server with whose weights workers mix theirs (core/program/sync/mixing.c): a rank
  * behind the workers that has one cut of all weights, X, and serves each worker when it comes.
  *
  *     asp      g of worker i:  v_i, X by the optimizer at 1 / N of the rate; X goes back

@@ -1,4 +1,4 @@
-/* executor/mixing/mixer.h - a worker's part in mixes of weights (core/program/sync_mixing.c).
+/* executor/mixing/mixer.h - a worker's part in mixes of weights (core/program/sync/mixing.c).
  *
  * All weights lie in a row, x, and their gradients alike. A mix comes between two steps, behind the updates:
  *

@@ -1,4 +1,4 @@
-/* core/program/sync_mixing.c - synchronisers whose workers' weights meet others' between two steps, in one instruction.
+/* core/program/sync/mixing.c - synchronisers whose workers' weights meet others' between two steps, in one instruction.
  *
  * All weights lie in one bucket, as their gradients do. A step begins with the updates by the gradients of the step
  * before, where workers update, and behind them the MIX; a CARRY stands for the messages that go beside the step, which

@@ -1,4 +1,4 @@
-/* executor/engine/worker_strips.c - what lies in strips or in servers' cuts (core/program/sync.h), made whole between
+/* executor/engine/worker/strips.c - what lies in strips or in servers' cuts (core/program/sync.h), made whole between
  * steps; and what a worker does with the servers (engine/server.h).
  *
  * A whole moment has no memory of its own: it lies where the layer's gradient does, which nobody needs between a

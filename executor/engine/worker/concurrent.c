@@ -1,4 +1,4 @@
-/* executor/engine/worker_concurrent.c - what runs beside the compute stream: reductions on the communication stream,
+/* executor/engine/worker/concurrent.c - what runs beside the compute stream: reductions on the communication stream,
  * messages with the point-to-point thread. */
 #include "executor/engine/worker_private.h"
 

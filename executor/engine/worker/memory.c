@@ -1,4 +1,4 @@
-/* executor/engine/worker_memory.c - what a worker allocates: its arena, the steps that it has under way with their
+/* executor/engine/worker/memory.c - what a worker allocates: its arena, the steps that it has under way with their
  * samples, and its other streams. */
 #include "executor/engine/worker_private.h"
 

@@ -1,4 +1,4 @@
-/* core/program/sync_servers.c - parameter servers: they have the weights, and workers only gradients.
+/* core/program/sync/servers.c - parameter servers: they have the weights, and workers only gradients.
  *
  * A bucket is cut over the servers by bytes, so a cut may begin inside a tensor. A worker pushes a bucket when its
  * gradients are complete, and pulls it at the start of its next step, in the order in which the forward pass reads:

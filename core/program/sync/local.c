@@ -1,4 +1,4 @@
-/* core/program/sync_local.c - each worker trains by its own samples, and every so many steps takes the mean of all
+/* core/program/sync/local.c - each worker trains by its own samples, and every so many steps takes the mean of all
  * workers' weights and running statistics.
  *
  * The updates of a bucket's layers stand at the start of a step, in the order in which the forward pass reads them, and

@@ -1,4 +1,4 @@
-/* core/program/sync_sharded.c - each holder of a shard updates its strip of every bucket, and gathers the others'.
+/* core/program/sync/sharded.c - each holder of a shard updates its strip of every bucket, and gathers the others'.
  *
  * The updates of all buckets stand at the start of a step, in the order in which the forward pass reads them, each with
  * its gather behind it: the gathers run beside the forward pass, which waits for a bucket where it reads its first

@@ -1,4 +1,4 @@
-/* executor/engine/worker_update.c - weights by gradients: one instruction's updates, or all that are ready at once; and
+/* executor/engine/worker/update.c - weights by gradients: one instruction's updates, or all that are ready at once; and
  * norms: of all gradients together, or of each tensor's where learning rates follow them (core/optimizer/lr_scaling.h),
  * with the factors that follow from all workers' sums. These are in host memory alone.
  *

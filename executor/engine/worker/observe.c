@@ -1,4 +1,4 @@
-/* executor/engine/worker_observe.c - which tensor an instruction shows to the observer (engine/observer.h). */
+/* executor/engine/worker/observe.c - which tensor an instruction shows to the observer (engine/observer.h). */
 #include "executor/engine/worker_private.h"
 
 void ghp_worker_observe(struct ghp_worker *w, const struct ghp_observer *observer)

@@ -1,4 +1,4 @@
-/* executor/engine/worker_step.c - runs the steps of a worker. The order of everything is the program's; this file
+/* executor/engine/worker/step.c - runs the steps of a worker. The order of everything is the program's; this file
  * adds only the rules of core/program/program.h: reductions and transfers run on the other streams, updates wait for
  * the previous step's, a flush runs them alone.
  *

@@ -1,4 +1,4 @@
-/* core/program/sync_allreduce.c - every worker gets the sum of the gradients, and updates all the weights it holds. */
+/* core/program/sync/allreduce.c - every worker gets the sum of the gradients, and updates all the weights it holds. */
 #include "core/program/lower_private.h"
 
 const struct ghp_sync_ops ghp_sync_allreduce = {.name = "allreduce",

@@ -1,4 +1,4 @@
-/* executor/engine/worker_replicas.c - weights that differ between workers (core/program/sync.h): their average when it
+/* executor/engine/worker/replicas.c - weights that differ between workers (core/program/sync.h): their average when it
  * is due, and their mean for whoever reads weights between two averages. */
 #include "executor/engine/worker_private.h"
 

@@ -1,4 +1,4 @@
-/* executor/engine/worker_instr.c - runs one instruction of a program, whatever its kind. */
+/* executor/engine/worker/instr.c - runs one instruction of a program, whatever its kind. */
 #include "executor/engine/worker_private.h"
 
 #include "core/model/precision.h"
