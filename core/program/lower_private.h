@@ -156,6 +156,14 @@ enum ghp_status ghp_emit_whole_update(const struct ghp_emitter *e, int layer,
 /* The same at a point of the caller's. */
 enum ghp_status ghp_emit_layer_update(const struct ghp_emitter *e, int layer,
                                       struct ghp_split split, int point);
+/* Of synchronisers that mix: updates, where workers update, and the MIX behind them; a piece's update. */
+enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e);
+enum ghp_status ghp_emit_mixing_before(const struct ghp_emitter *e, int layer,
+                                       struct ghp_split split);
+/* For struct ghp_mixing: in_step of workers that run free; staleness that nothing bounds, or says. */
+bool ghp_mixing_never(struct ghp_sync sync);
+int ghp_mixing_unbounded(struct ghp_sync sync);
+double ghp_mixing_unknown(struct ghp_sync sync, int workers);
 /* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's strip. */
 enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split);
 /* Those of parameters whose owner is in an earlier stage, which makes its own gradients last: at the end of the step. */

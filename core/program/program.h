@@ -165,7 +165,8 @@ struct ghp_instr {
     struct ghp_ranks ranks;
     int servers; /* PUSH, PULL, MIX, CARRY: among which a bucket is cut; else 0 */
     struct ghp_mix_traffic traffic; /* MIX, CARRY: of messages of `bytes` */
-    bool serves;                    /* PUSH, PULL: of a server, whose bytes are its cut */
+    uint64_t rule; /* MIX, CARRY: names the synchroniser with its argument; else 0 */
+    bool serves;   /* PUSH, PULL: of a server, whose bytes are its cut */
     /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
      * LOAD, UPDATE, ACCUMULATE: bytes written; NORM: bytes read; SEND, RECEIVE: this worker's messages */
     int64_t bytes;

@@ -1,17 +1,19 @@
 /* core/program/sync.c - all synchronisers, by name. */
 #include "core/program/sync.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct ghp_sync_ops *const all[] = {
-    &ghp_sync_allreduce, &ghp_sync_sharded, &ghp_sync_local, &ghp_sync_bsp,
-    &ghp_sync_asp,       &ghp_sync_ssp,     &ghp_sync_easgd, &ghp_sync_aladdin};
+    &ghp_sync_allreduce, &ghp_sync_sharded, &ghp_sync_local,   &ghp_sync_bsp,   &ghp_sync_asp,
+    &ghp_sync_ssp,       &ghp_sync_easgd,   &ghp_sync_aladdin, &ghp_sync_gosgd, &ghp_sync_ad_psgd};
 enum { N_SYNCS = sizeof all / sizeof all[0] };
 
-const char *const ghp_sync_names[N_SYNCS + 1] = {"allreduce", "sharded", "local",   "bsp", "asp",
-                                                 "ssp",       "easgd",   "aladdin", NULL};
+const char *const ghp_sync_names[N_SYNCS + 1] = {"allreduce", "sharded", "local", "bsp",
+                                                 "asp",       "ssp",     "easgd", "aladdin",
+                                                 "gosgd",     "ad-psgd", NULL};
 
 struct ghp_sync ghp_sync_at(int index)
 {
@@ -89,11 +91,27 @@ static enum ghp_status fail_argument(const struct ghp_sync_ops *ops, const char 
     if (ops->argument == NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "the synchroniser '%s' takes no argument; write '%s'", text,
                         ops->name);
+    if (ops->is_chance)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "the synchroniser '%s' wants a probability %s, from 0.000001 to 1; write "
+                        "'%s:0.1' for a message in every tenth step",
+                        text, ops->argument, ops->name);
     if (ops->other != NULL)
         snprintf(word, sizeof word, ", or '%s:8,%s' for its other rule", ops->name, ops->other);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the synchroniser '%s' wants %s steps, %d to %d; write '%s:8' for 8 steps%s",
                     text, ops->argument, ops->least, GHP_SYNC_MOST, ops->name, word);
+}
+
+/* "0.01", behind the name and its colon. */
+static bool read_chance(const char *text, struct ghp_sync *sync)
+{
+    char *end = NULL;
+    double value = (text[0] >= '0' && text[0] <= '9') || text[0] == '.' ? strtod(text, &end) : -1;
+
+    if (!(value > 0) || value > 1 || *end != '\0') return false;
+    sync->argument = (int)lround(value * GHP_SYNC_SURE);
+    return sync->argument >= 1;
 }
 
 /* "8" or "8,free", behind the name and its colon. */
@@ -102,6 +120,7 @@ static bool read_argument(const struct ghp_sync_ops *ops, const char *text, stru
     char *end = NULL;
     long value = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
 
+    if (ops->is_chance) return read_chance(text, sync);
     if (ops->argument == NULL || value < ops->least || value > GHP_SYNC_MOST) return false;
     sync->argument = (int)value;
     sync->other = ops->other != NULL && *end == ',' && strcmp(end + 1, ops->other) == 0;
@@ -123,8 +142,22 @@ enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync)
     }
     return GHP_FAIL(GHP_ERR_INPUT,
                     "there is no synchroniser '%s'; use allreduce, sharded, local:TAU, bsp, asp, "
-                    "ssp:S, easgd:TAU or aladdin:PI",
+                    "ssp:S, easgd:TAU, aladdin:PI, gosgd:P or ad-psgd",
                     text);
+}
+
+/* "0.01": as few digits as say it. */
+static void format_chance(const struct ghp_sync_ops *ops, int millionths,
+                          char text[GHP_SYNC_TEXT_BYTES])
+{
+    int digits = 6;
+
+    for (; digits > 0 && millionths % 10 == 0; digits--)
+        millionths /= 10;
+    if (digits == 0)
+        snprintf(text, GHP_SYNC_TEXT_BYTES, "%s:%d", ops->name, millionths);
+    else
+        snprintf(text, GHP_SYNC_TEXT_BYTES, "%s:0.%0*d", ops->name, digits, millionths);
 }
 
 void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES])
@@ -133,6 +166,8 @@ void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES])
 
     if (ops->argument == NULL)
         snprintf(text, GHP_SYNC_TEXT_BYTES, "%s", ops->name);
+    else if (ops->is_chance)
+        format_chance(ops, sync.argument, text);
     else
         snprintf(text, GHP_SYNC_TEXT_BYTES, "%s:%d%s%s", ops->name, sync.argument,
                  sync.other ? "," : "", sync.other ? ops->other : "");

@@ -14,6 +14,8 @@
  *                 the weights back
  *     asp, ssp:S, easgd:T, aladdin:PI
  *                 servers have weights of their own, which each worker meets when it comes, without waiting for others
+ *     gosgd:P, ad-psgd
+ *                 a worker's weights meet another worker's, chosen by chance
  *
  * The last ones *mix*: between two steps a worker's weights, all in one bucket, meet others' in one instruction (struct
  * ghp_mixing).
@@ -62,6 +64,8 @@ struct ghp_sync_ops {
     /* Its argument's name, mostly steps from one combining to the next; NULL: none. */
     const char *argument;
     int least, usual;  /* of it: its least value; what it is if left out, -1: it must be there */
+    bool is_chance;    /* it is a probability, in millionths; in texts from 0 to 1 */
+    int least_workers; /* fewer have nobody to meet; 0: any number will do */
     const char *other; /* a word behind it that asks for another rule; NULL: there is none */
     const char *const *shown; /* with which arguments a comparison of all has it; NULL ends */
     const struct ghp_mixing *mixing; /* NULL: it does not mix */
@@ -89,7 +93,7 @@ struct ghp_sync_ops {
 };
 
 extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local, ghp_sync_bsp,
-    ghp_sync_asp, ghp_sync_ssp, ghp_sync_easgd, ghp_sync_aladdin;
+    ghp_sync_asp, ghp_sync_ssp, ghp_sync_easgd, ghp_sync_aladdin, ghp_sync_gosgd, ghp_sync_ad_psgd;
 
 struct ghp_sync { /* zeroed: allreduce */
     const struct ghp_sync_ops *ops;
@@ -98,7 +102,12 @@ struct ghp_sync { /* zeroed: allreduce */
     int servers; /* ranks behind the workers, 1 .. GHP_SYNC_SERVERS_MOST where it has them, else 0 */
 };
 
-enum { GHP_SYNC_MOST = 1 << 20, GHP_SYNC_SERVERS_MOST = 1 << 10, GHP_SYNC_TEXT_BYTES = 32 };
+enum {
+    GHP_SYNC_MOST = 1 << 20,
+    GHP_SYNC_SURE = 1000000, /* of a probability: 1 */
+    GHP_SYNC_SERVERS_MOST = 1 << 10,
+    GHP_SYNC_TEXT_BYTES = 32
+};
 
 /* What a worker's own weights, or a server's, are met with: what the refusals below are of. */
 struct ghp_sync_place {

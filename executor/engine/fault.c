@@ -60,12 +60,11 @@ static bool has_bias(const struct ghp_program *program)
     return false;
 }
 
-/* Whether mixes take servers' weights that no worker waits for. */
+/* Whether mixes take weights that no worker waits for. */
 static bool draws_unasked(const struct ghp_program *program)
 {
     for (int i = 0; i < program->n_instrs; i++)
-        if (program->instrs[i].kind == GHP_INSTR_MIX && program->instrs[i].servers > 0 &&
-            !(program->instrs[i].traffic.waits > 0))
+        if (program->instrs[i].kind == GHP_INSTR_MIX && !(program->instrs[i].traffic.waits > 0))
             return true;
     return false;
 }

@@ -22,7 +22,7 @@
     X(WRONG_PART, "wrong-part", "a tensor of which each worker keeps its part")                    \
     X(NO_BIAS_GRADIENT, "no-bias-gradient", "a bias")                                              \
     X(NO_MIXING, "no-mixing",                                                                      \
-      "workers that are drawn to servers' weights without asking for them")
+      "workers that are drawn to servers' or other workers' weights without waiting for them")
 
 enum ghp_fault {
 #define GHP_FAULT_ENUM(id, text, needs) GHP_FAULT_##id,

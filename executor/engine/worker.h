@@ -31,6 +31,9 @@ struct ghp_mix_count {                  /* of mixes of weights (executor/mixing/
     int64_t mixes;                      /* steps of this worker */
     int64_t sent_bytes, received_bytes; /* of weights and gradients */
     double waited_s;                    /* for messages, between two steps */
+    int64_t exchanges; /* without servers: messages of all weights that were sent */
+    /* gosgd: of all weights this worker's part; what it has sent of it, and taken from others */
+    double share, sent_share, taken_share;
 };
 
 struct ghp_mixer; /* executor/mixing/mixer.h */

@@ -77,3 +77,26 @@ void ghp_flat_draw(struct ghp_flat x, struct ghp_flat y, double by)
         narrow[i] -= e;
     }
 }
+
+void ghp_flat_meet(struct ghp_flat x, struct ghp_flat moved, struct ghp_flat mine,
+                   struct ghp_flat other)
+{
+    double *wide = x.at, *wide_moved = moved.at;
+    const double *wide_mine = mine.at, *wide_other = other.at;
+    float *narrow = x.at, *narrow_moved = moved.at;
+    const float *narrow_mine = mine.at, *narrow_other = other.at;
+
+    GHP_ASSERT(x.n == moved.n && x.n == mine.n && x.n == other.n);
+    for (int64_t i = 0; i < x.n && x.element_bytes == 8; i++) {
+        double e = (wide_other[i] - wide_mine[i]) / 2;
+
+        wide[i] += e;
+        wide_moved[i] += e;
+    }
+    for (int64_t i = 0; i < x.n && x.element_bytes != 8; i++) {
+        float e = (narrow_other[i] - narrow_mine[i]) / 2;
+
+        narrow[i] += e;
+        narrow_moved[i] += e;
+    }
+}

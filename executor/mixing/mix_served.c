@@ -125,7 +125,7 @@ static struct ghp_flat part_of(const struct ghp_mixer *m, struct ghp_flat all, i
 
 static bool has_come(const struct ghp_mixer *m, int server)
 {
-    return !m->open[slot_of(m, X, server)] && !m->open[slot_of(m, ANSWER, server)];
+    return !m->slots[slot_of(m, X, server)].open && !m->slots[slot_of(m, ANSWER, server)].open;
 }
 
 enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m)

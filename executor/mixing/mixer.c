@@ -6,14 +6,17 @@
 #include "executor/engine/server.h"
 #include "executor/platform/backoff.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Waiting: the other side may answer at once. Carrying: beside a step that wants the core. */
 static const struct ghp_backoff waiting = {20e-6, 5000, 200000, 4},
                                 carrying = {0, 50000, 200000, 4};
 
-static const struct ghp_mixer_ops *const all[] = {&ghp_mixer_asp, &ghp_mixer_ssp, &ghp_mixer_easgd,
-                                                  &ghp_mixer_aladdin};
+static const struct ghp_mixer_ops *const all[] = {&ghp_mixer_asp,   &ghp_mixer_ssp,
+                                                  &ghp_mixer_easgd, &ghp_mixer_aladdin,
+                                                  &ghp_mixer_gosgd, &ghp_mixer_ad_psgd};
 
 /* ---- opening ---- */
 
@@ -24,12 +27,19 @@ static const struct ghp_instr *mix_of(const struct ghp_program *program)
     return NULL;
 }
 
-/* A server's part of the weights goes in one message. */
+/* A server's part of the weights, or without servers all of them, go in one message. */
 static enum ghp_status check_message(const struct ghp_mixer_place *place)
 {
     const struct ghp_instr *mix = mix_of(place->program);
     int64_t cut_bytes = place->program->buckets[mix->bucket].cut_bytes;
 
+    if (mix->servers == 0 && mix->bytes > GHP_P2P_MESSAGE_BYTES)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "by '%s' a worker sends %lld bytes of weights, and a message has at most "
+                        "%d; plan with --sync local:8, or with --sync easgd:8 --servers %lld",
+                        place->work->sync.ops->name, (long long)mix->bytes,
+                        (int)GHP_P2P_MESSAGE_BYTES,
+                        (long long)(mix->bytes / GHP_P2P_MESSAGE_BYTES + 1));
     if (cut_bytes <= GHP_P2P_MESSAGE_BYTES) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "by '%s' a server has %lld bytes of weights, and a message has at most %d; "
@@ -55,12 +65,15 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i]->sync == place->work->sync.ops) m->ops = all[i];
     GHP_ASSERT(m->ops != NULL);
-    m->n_slots = m->ops->slots * (m->servers > 0 ? m->servers : 1) + 1;
-    m->open = ghp_alloc((size_t)m->n_slots, sizeof(*m->open));
-    m->arriving = ghp_alloc((size_t)m->n_slots, sizeof(*m->arriving));
+    m->n_slots =
+        m->ops->slots * (m->servers > 0 ? m->servers : m->workers) + m->ops->other_slots + 1;
+    m->slots = ghp_alloc((size_t)m->n_slots, sizeof(*m->slots));
     m->answers = ghp_alloc((size_t)m->servers + 1, sizeof(*m->answers));
+    m->partners = ghp_alloc((size_t)m->workers, sizeof(*m->partners));
+    m->from = -1;
+    m->count.share = 1.0 / m->workers;
     *mixer = m;
-    return m->open == NULL || m->arriving == NULL || m->answers == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    return m->slots == NULL || m->answers == NULL || m->partners == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
 enum ghp_status ghp_mixer_connect(struct ghp_mixer *m)
@@ -78,7 +91,6 @@ static enum ghp_status carry(void *context, int job)
     (void)job;
     while (!atomic_load(&m->halts)) {
         GHP_TRY(ghp_mixer_progress(m));
-        if (m->ops->carry != NULL) GHP_TRY(m->ops->carry(m));
         ghp_backoff_pause(&wait);
     }
     return GHP_OK;
@@ -97,6 +109,7 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
     for (int c = 0; c < m->place.work->sync.ops->mixing->copies; c++) {
         m->copies[c] = m->x;
         m->copies[c].at = (char *)address[m->instr->at.scratch] + c * m->instr->bytes;
+        ghp_flat_clear(m->copies[c]);
     }
     return m->instr->traffic.beside > 0 ? ghp_task_thread_open(2, carry, m, &m->thread) : GHP_OK;
 }
@@ -105,10 +118,12 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
 
 enum ghp_status ghp_mixer_post(struct ghp_mixer *m, int slot, struct ghp_p2p_message message)
 {
-    GHP_ASSERT(!m->open[slot]);
-    m->open[slot] = true;
-    m->arriving[slot] = message.bytes == m->cut_bytes && message.receives ? message.bytes : 0;
-    if (message.bytes == m->cut_bytes && !message.receives) m->count.sent_bytes += message.bytes;
+    bool weights = message.tag == GHP_MIX_TAG_PUSH || message.tag == GHP_MIX_TAG_X;
+
+    GHP_ASSERT(!m->slots[slot].open);
+    m->slots[slot] =
+        (struct ghp_mixer_slot){true, message.receives, message.peer, weights ? message.bytes : 0};
+    if (weights && !message.receives) m->count.sent_bytes += message.bytes;
     return m->channel->ops->post(m->channel, slot, &message);
 }
 
@@ -117,39 +132,64 @@ enum ghp_status ghp_mixer_progress(struct ghp_mixer *m)
     for (int i = 0; i < m->n_slots; i++) {
         bool done = false;
 
-        if (!m->open[i]) continue;
+        if (!m->slots[i].open) continue;
         GHP_TRY(m->channel->ops->poll(m->channel, i, &done));
-        m->open[i] = !done;
-        if (done) m->count.received_bytes += m->arriving[i];
+        m->slots[i].open = !done;
+        if (done && m->slots[i].receives) m->count.received_bytes += m->slots[i].weight_bytes;
     }
-    return GHP_OK;
+    return m->ops->carry != NULL ? m->ops->carry(m) : GHP_OK;
 }
 
-static bool are_open(const struct ghp_mixer *m, int first, int n)
+/* Who has not sent, or not taken, what is waited for. */
+static enum ghp_status fail_missing(const struct ghp_mixer *m, const struct ghp_mixer_awaited *a,
+                                    double waited_s)
 {
-    for (int i = first; i < first + n; i++)
-        if (m->open[i]) return true;
-    return false;
+    const struct ghp_mixer_slot *one = NULL;
+    char missing[256] = "";
+    int last = -1;
+
+    for (int i = a->first; i < a->first + a->n; i++) {
+        size_t used = strlen(missing);
+
+        if (!m->slots[i].open || m->slots[i].peer == last || used + 16 > sizeof(missing)) continue;
+        one = &m->slots[i];
+        last = one->peer;
+        snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", last);
+    }
+    return GHP_FAIL(GHP_ERR_COMM,
+                    "rank %d waited %.0f s in '%s' of '%s': %s rank(s) %s; see why they stopped, "
+                    "or raise --watchdog if they are only slow",
+                    m->place.exec->transport->control->rank, waited_s, a->label, m->ops->sync->name,
+                    one != NULL && !one->receives ? "not taken by" : "nothing arrived from",
+                    missing);
 }
 
-enum ghp_status ghp_mixer_wait(struct ghp_mixer *m, int first, int n, const char *label)
+enum ghp_status ghp_mixer_wait_for(struct ghp_mixer *m, const struct ghp_mixer_awaited *a)
 {
     const struct ghp_control *control = m->place.exec->transport->control;
     struct ghp_backoff_wait wait = ghp_backoff_begin(&waiting);
     double begin_s = ghp_now_s();
 
-    while (are_open(m, first, n)) {
+    while (!a->is_done(m, a)) {
         GHP_TRY(ghp_mixer_progress(m));
-        if (!are_open(m, first, n)) break;
+        if (a->is_done(m, a)) break;
         if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > ghp_control_limit_s(control))
-            return GHP_FAIL(GHP_ERR_COMM,
-                            "rank %d waited %.0f s in '%s' of '%s': see why %s stopped, or raise "
-                            "--watchdog if it is only slow",
-                            control->rank, ghp_backoff_waited_s(&wait), label, m->ops->sync->name,
-                            m->servers > 0 ? "a server or the slowest worker" : "another worker");
+            return fail_missing(m, a, ghp_backoff_waited_s(&wait));
     }
     m->count.waited_s += ghp_now_s() - begin_s;
     return GHP_OK;
+}
+
+static bool are_empty(const struct ghp_mixer *m, const struct ghp_mixer_awaited *a)
+{
+    for (int i = a->first; i < a->first + a->n; i++)
+        if (m->slots[i].open) return false;
+    return true;
+}
+
+enum ghp_status ghp_mixer_wait(struct ghp_mixer *m, int first, int n, const char *label)
+{
+    return ghp_mixer_wait_for(m, &(struct ghp_mixer_awaited){are_empty, first, n, label});
 }
 
 /* The thread stops; what is under way stays so. */
@@ -158,6 +198,14 @@ static enum ghp_status halt(struct ghp_mixer *m)
     if (m->ticket == 0) return GHP_OK;
     atomic_store(&m->halts, true);
     return ghp_task_thread_wait(m->thread, m->ticket);
+}
+
+/* It goes on beside the step. */
+static void go_on(struct ghp_mixer *m)
+{
+    if (m->thread == NULL) return;
+    atomic_store(&m->halts, false);
+    m->ticket = ghp_task_thread_post(m->thread, 0);
 }
 
 /* ---- between steps ---- */
@@ -228,7 +276,10 @@ enum ghp_status ghp_mixer_start(struct ghp_mixer *m)
 {
     GHP_TRY(halt(m));
     if (m->servers > 0 && !m->gave_weights) GHP_TRY(ghp_mixer_write(m, GHP_BUFFER_WEIGHT));
-    return m->ops->start != NULL ? m->ops->start(m) : GHP_OK;
+    if (m->servers == 0 && !m->listens) GHP_TRY(ghp_mixer_listen(m));
+    if (m->ops->start != NULL) GHP_TRY(m->ops->start(m));
+    go_on(m);
+    return GHP_OK;
 }
 
 enum ghp_status ghp_mixer_mix(struct ghp_mixer *m, const struct ghp_step *of)
@@ -236,9 +287,7 @@ enum ghp_status ghp_mixer_mix(struct ghp_mixer *m, const struct ghp_step *of)
     GHP_TRY(halt(m));
     GHP_TRY(m->ops->mix(m, of));
     m->count.mixes++;
-    if (m->thread == NULL) return GHP_OK;
-    atomic_store(&m->halts, false);
-    m->ticket = ghp_task_thread_post(m->thread, 0);
+    go_on(m);
     return GHP_OK;
 }
 
@@ -249,7 +298,8 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
     int number;
 
     GHP_TRY(halt(m));
-    if (m->servers == 0 || !m->gave_weights) return GHP_OK;
+    if (m->servers == 0) return ghp_mixer_meet(m, false);
+    if (!m->gave_weights) return GHP_OK;
     how = how_of(m, "settling with the servers");
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
     GHP_TRY(tell(m, (struct ghp_mix_word){.kind = GHP_MIX_SETTLE}));
@@ -286,19 +336,26 @@ void ghp_mixer_close(struct ghp_mixer *m)
         if (m->servers > 0 && ghp_mixer_wait(m, 0, 2 * m->servers, "sending") == GHP_OK &&
             tell(m, (struct ghp_mix_word){.kind = GHP_MIX_END}) == GHP_OK)
             take_last(m); /* or the watchdog ends them */
+        if (m->listens) ghp_mixer_meet(m, true);
         m->channel->ops->close(m->channel);
     }
-    free(m->open);
-    free(m->arriving);
+    free(m->slots);
     free(m->answers);
+    free(m->partners);
     free(m);
 }
 
 struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *m)
 {
+    struct ghp_mix_count count;
+    bool goes_on;
+
     if (m == NULL) return (struct ghp_mix_count){0};
+    goes_on = m->ticket != 0 && !atomic_load(&m->halts);
     halt(m); /* it counts, too; its failure is the next mix's */
-    return m->count;
+    count = m->count;
+    if (goes_on) go_on(m); /* others may wait for it */
+    return count;
 }
 
 const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,

@@ -6,6 +6,8 @@
  *     ssp      g goes, and nobody waits; when x is too old it becomes the servers'
  *     easgd    every TAU steps x goes, and comes back drawn to the servers' weights
  *     aladdin  the step that x has taken goes, and nobody waits; what has come of the servers' weights draws x to them
+ *     gosgd    by chance x goes to another worker, and nobody waits; what has come of others' is averaged into x
+ *     ad-psgd  an active worker begins an exchange with a passive one; what exchanges have moved x by is added
  *
  * Messages that nobody waits for are carried by a thread, from one mix to the next. A message that the last mix sent is
  * waited for by the next that sends one.
@@ -43,7 +45,8 @@ enum ghp_status ghp_mixer_start(struct ghp_mixer *mixer);
  * Local: others come when they come */
 enum ghp_status ghp_mixer_mix(struct ghp_mixer *mixer, const struct ghp_step *of);
 
-/* Between steps: what this worker has sent is there, and no thread carries until the next mix. Local. */
+/* Between steps: what this worker has sent is there, and no thread carries until the next mix. Local; without servers
+ * collective over all workers: what anybody has sent is there. */
 enum ghp_status ghp_mixer_settle(struct ghp_mixer *mixer);
 
 /* Whether servers have weights of their own, which stand for all workers'. */

@@ -10,15 +10,42 @@
 
 struct ghp_mixer_ops { /* of one synchroniser */
     const struct ghp_sync_ops *sync;
-    int slots; /* messages under way at once, of each server or in all */
+    int slots;       /* messages under way at once, of each server or worker; */
+    int other_slots; /* and of all together */
     /* Before an update that no mix comes before; or NULL. */
     enum ghp_status (*start)(struct ghp_mixer *m);
     enum ghp_status (*mix)(struct ghp_mixer *m, const struct ghp_step *of);
-    /* On the thread, again and again beside the step; NULL: messages alone go on. */
+    /* Whenever messages were looked at, beside the step or waiting: what has come is dealt with. NULL: nothing. */
     enum ghp_status (*carry)(struct ghp_mixer *m);
+    /* Without servers: x has all of what has come. */
+    void (*take)(struct ghp_mixer *m);
 };
 
 enum { GHP_MIXER_COPIES = 4 };
+
+struct ghp_mixer_slot {
+    bool open; /* a message is under way, */
+    bool receives;
+    int peer;
+    int64_t weight_bytes; /* and so many bytes of weights by it */
+};
+
+enum ghp_mix_hello_kind {
+    GHP_MIX_HELLO_WEIGHTS, /* weights follow, to be taken, or to be answered by others */
+    GHP_MIX_HELLO_MET      /* nothing follows until all have met */
+};
+
+struct ghp_mix_hello { /* from a worker to another one */
+    int64_t kind;      /* enum ghp_mix_hello_kind */
+    double share;      /* gosgd: of the weights that follow */
+};
+
+struct ghp_mix_partner { /* what a worker has to do with another one */
+    struct ghp_mix_hello heard, said;
+    bool listens; /* for its next hello */
+    bool waits;   /* it said that weights follow, which nobody has taken */
+    bool met;
+};
 
 struct ghp_mixer {
     const struct ghp_mixer_ops *ops;
@@ -29,27 +56,59 @@ struct ghp_mixer {
     int64_t cut_bytes;
     struct ghp_channel *channel;
     int n_slots;
-    bool *open;        /* a slot: a message is under way */
-    int64_t *arriving; /* and so many bytes of weights are to come by it */
+    struct ghp_mixer_slot *slots;
     struct ghp_mix_word word;
     struct ghp_mix_answer *answers; /* of each server */
     bool gave_weights;              /* to the servers */
     int64_t pulled, slowest; /* ssp: mixes when X was pulled; steps of the slowest worker then */
+    struct ghp_mix_partner *partners; /* without servers: of each worker */
+    bool listens;                     /* to all of them */
+    int last_heard;
+    int from;          /* whose weights arrive; -1: nobody's */
+    double held_share; /* gosgd: of what has arrived and is not in x */
     struct ghp_task_thread *thread;
     int64_t ticket;
     atomic_bool halts;
     struct ghp_mix_count count;
 };
 
-/* A message under way in a slot; it is counted as bytes of weights where it is of the cut's size. */
+/* A message under way in a slot; by its tag it is counted as bytes of weights. */
 enum ghp_status ghp_mixer_post(struct ghp_mixer *m, int slot, struct ghp_p2p_message message);
-/* Looks at all messages under way. */
+/* Looks at all messages under way, and deals with what has come. */
 enum ghp_status ghp_mixer_progress(struct ghp_mixer *m);
-/* Waits until n slots from `first` on are empty; label: for the failure. */
+/* Waits until n slots from `first` on are empty; label: for the failure, which names the ranks. */
 enum ghp_status ghp_mixer_wait(struct ghp_mixer *m, int first, int n, const char *label);
+/* The same until `is_done` says so. */
+struct ghp_mixer_awaited {
+    bool (*is_done)(const struct ghp_mixer *m, const struct ghp_mixer_awaited *a);
+    int first, n; /* slots whose peers are missing if they are not empty */
+    const char *label;
+};
+enum ghp_status ghp_mixer_wait_for(struct ghp_mixer *m, const struct ghp_mixer_awaited *a);
 /* Aladdin: X of each server that has come. */
 enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m);
 
-extern const struct ghp_mixer_ops ghp_mixer_asp, ghp_mixer_ssp, ghp_mixer_easgd, ghp_mixer_aladdin;
+/* ---- without servers (mix_peers.c) ---- */
+
+enum { GHP_MIXER_HEARD, GHP_MIXER_SAID, GHP_MIXER_PEER_SLOTS };  /* of each worker */
+enum { GHP_MIXER_SENT, GHP_MIXER_TAKEN, GHP_MIXER_WHOLE_SLOTS }; /* behind these: of weights */
+
+int ghp_mixer_peer_slot(const struct ghp_mixer *m, int kind, int worker);
+int ghp_mixer_whole_slot(const struct ghp_mixer *m, int kind);
+/* From now on, what other workers say is heard. */
+enum ghp_status ghp_mixer_listen(struct ghp_mixer *m);
+/* One of the others, again. */
+enum ghp_status ghp_mixer_listen_to(struct ghp_mixer *m, int worker);
+/* A worker that said that weights follow, each in turn; -1: none. It is then listened to no more. */
+int ghp_mixer_heard(struct ghp_mixer *m);
+enum ghp_status ghp_mixer_say(struct ghp_mixer *m, int worker, struct ghp_mix_hello hello);
+/* The weights at `from` go; those of another come to `to`. */
+enum ghp_status ghp_mixer_send_weights(struct ghp_mixer *m, int worker, struct ghp_flat from);
+enum ghp_status ghp_mixer_take_weights(struct ghp_mixer *m, int worker, struct ghp_flat to);
+/* All that anybody has sent is taken; last: and nothing more is heard. Collective over all workers. */
+enum ghp_status ghp_mixer_meet(struct ghp_mixer *m, bool last);
+
+extern const struct ghp_mixer_ops ghp_mixer_asp, ghp_mixer_ssp, ghp_mixer_easgd, ghp_mixer_aladdin,
+    ghp_mixer_gosgd, ghp_mixer_ad_psgd;
 
 #endif

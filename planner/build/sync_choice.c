@@ -247,6 +247,12 @@ static enum ghp_status make_by_data(const struct ghp_plan_request *request, stru
                         "--sync %s wants every layer by data; use --strategy data, or --sync "
                         "allreduce",
                         text);
+    if (request->problem.workers < ghp_sync_ops_of(request->sync)->least_workers)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--sync %s wants at least %d workers, who meet each other, and there is "
+                        "%d; give --workers %d or more, or use --sync allreduce",
+                        text, ghp_sync_ops_of(request->sync)->least_workers,
+                        request->problem.workers, ghp_sync_ops_of(request->sync)->least_workers);
     if (request->force == NULL) own.strategy = GHP_STRATEGY_DATA;
     own.load_balance = GHP_LOAD_BALANCE_MODE_EQUAL;
     return ghp_plan_make(&own, plan);

@@ -120,7 +120,8 @@ const struct ghp_opt ghp_plan_option_table[] = {
     {.name = "sync",
      .kind = GHP_OPT_TEXT,
      .target = &ghp_plan_chosen.sync,
-     .argument = "auto|all|allreduce|sharded|local:TAU|bsp|asp|ssp:S|easgd:TAU|aladdin[:PI]",
+     .argument = "auto|all|allreduce|sharded|local:TAU|bsp|asp|ssp:S|easgd:TAU|aladdin[:PI]|"
+                 "gosgd:P|ad-psgd",
      .help =
          "update of the weights: allreduce: each worker updates all that it holds; sharded: a "
          "strip of it, with moments for that alone; auto: sharded where --memory needs it or "
@@ -128,7 +129,9 @@ const struct ghp_opt ghp_plan_option_table[] = {
          "samples, and takes the mean of all weights every TAU steps; bsp: servers update the "
          "weights by all workers' gradients; asp: by each one's when they come; ssp:S: and a "
          "worker goes on by its own for up to S steps; easgd:TAU, aladdin:PI: workers train "
-         "alone, drawn to the servers' weights; all: print what each would do, and make the plan "
+         "alone, drawn to the servers' weights; gosgd:P: and after a step send theirs to one by "
+         "chance, with probability P; ad-psgd: and meet one half-way beside each step; all: print "
+         "what each would do, and make the plan "
          "that auto makes"},
     {.name = "servers",
      .kind = GHP_OPT_INT,

@@ -5,7 +5,9 @@
  * the next MIX waits for. What a mix does is the executor's (executor/mixing/mixer.h); here is what it costs. */
 #include "core/program/lower_private.h"
 
-#include <math.h>
+#include "core/base/hash.h"
+
+#include <string.h>
 
 bool ghp_lowering_mixes(const struct ghp_lowering *how)
 {
@@ -19,6 +21,15 @@ static int bucket_of(const struct ghp_emitter *e)
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++)
         if (e->buckets->of_layer[layer] >= 0) return e->buckets->of_layer[layer];
     return -1;
+}
+
+/* Names the synchroniser, whose argument decides what a mix does. */
+static uint64_t rule_of(struct ghp_sync sync)
+{
+    char text[GHP_SYNC_TEXT_BYTES];
+
+    ghp_sync_format(sync, text);
+    return ghp_hash(text, strlen(text), GHP_HASH_SEED);
 }
 
 static enum ghp_status emit_mix(const struct ghp_emitter *e)
@@ -35,6 +46,7 @@ static enum ghp_status emit_mix(const struct ghp_emitter *e)
         instr->bucket = bucket;
         instr->bytes = e->buckets->ranges[bucket].bytes;
         instr->servers = e->how->sync.servers;
+        instr->rule = rule_of(e->how->sync);
         instr->optimizer = ghp_lowering_optimizer(e->how);
         instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
         instr->traffic =
@@ -43,7 +55,7 @@ static enum ghp_status emit_mix(const struct ghp_emitter *e)
     return GHP_OK;
 }
 
-static enum ghp_status emit_start(const struct ghp_emitter *e)
+enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e)
 {
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++)
         if (ghp_lowering_sync(e->how)->mixing->updates)
@@ -52,25 +64,26 @@ static enum ghp_status emit_start(const struct ghp_emitter *e)
 }
 
 /* A piece has its update alone: no layer's mix is its own. */
-static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struct ghp_split split)
+enum ghp_status ghp_emit_mixing_before(const struct ghp_emitter *e, int layer,
+                                       struct ghp_split split)
 {
     if (e->buckets != NULL || !ghp_lowering_sync(e->how)->mixing->updates) return GHP_OK;
     return ghp_emit_whole_update(e, layer, split);
 }
 
-static bool never(struct ghp_sync sync)
+bool ghp_mixing_never(struct ghp_sync sync)
 {
     (void)sync;
     return false;
 }
 
-static int unbounded(struct ghp_sync sync)
+int ghp_mixing_unbounded(struct ghp_sync sync)
 {
     (void)sync;
     return -1;
 }
 
-static double unknown(struct ghp_sync sync, int workers)
+double ghp_mixing_unknown(struct ghp_sync sync, int workers)
 {
     (void)sync;
     return workers > 1 ? -1 : 0;
@@ -95,9 +108,9 @@ static const struct ghp_mixing asp_mixing = {.free_running = true,
                                              .alone_is_sgd = true,
                                              .arrivals = 1,
                                              .server_moments = true,
-                                             .in_step = never,
+                                             .in_step = ghp_mixing_never,
                                              .traffic = asp_traffic,
-                                             .staleness = unbounded,
+                                             .staleness = ghp_mixing_unbounded,
                                              .mean_staleness = all_others};
 
 const struct ghp_sync_ops ghp_sync_asp = {
@@ -108,8 +121,8 @@ const struct ghp_sync_ops ghp_sync_asp = {
     .replicas = true,
     .serves = true,
     .mixing = &asp_mixing,
-    .emit_start = emit_start,
-    .emit_before = emit_before};
+    .emit_start = ghp_emit_mixing_start,
+    .emit_before = ghp_emit_mixing_before};
 
 /* ---- ssp ---- */
 
@@ -140,7 +153,7 @@ static const struct ghp_mixing ssp_mixing = {.free_running = true,
                                              .in_step = ssp_in_step,
                                              .traffic = ssp_traffic,
                                              .staleness = ssp_staleness,
-                                             .mean_staleness = unknown};
+                                             .mean_staleness = ghp_mixing_unknown};
 
 static const char *const ssp_shown[] = {"ssp:3", "ssp:10", "ssp:10,free", NULL};
 
@@ -156,8 +169,8 @@ const struct ghp_sync_ops ghp_sync_ssp = {
     .replicas = true,
     .serves = true,
     .mixing = &ssp_mixing,
-    .emit_start = emit_start,
-    .emit_before = emit_before};
+    .emit_start = ghp_emit_mixing_start,
+    .emit_before = ghp_emit_mixing_before};
 
 /* ---- easgd ---- */
 
@@ -173,10 +186,10 @@ static const struct ghp_mixing easgd_mixing = {.free_running = true,
                                                .updates = true,
                                                .copies = 0,
                                                .arrivals = 1,
-                                               .in_step = never,
+                                               .in_step = ghp_mixing_never,
                                                .traffic = easgd_traffic,
-                                               .staleness = unbounded,
-                                               .mean_staleness = unknown};
+                                               .staleness = ghp_mixing_unbounded,
+                                               .mean_staleness = ghp_mixing_unknown};
 
 static const char *const easgd_shown[] = {"easgd:2", "easgd:8", NULL};
 
@@ -192,8 +205,8 @@ const struct ghp_sync_ops ghp_sync_easgd = {
     .replicas = true,
     .serves = true,
     .mixing = &easgd_mixing,
-    .emit_start = emit_start,
-    .emit_before = emit_before};
+    .emit_start = ghp_emit_mixing_start,
+    .emit_before = ghp_emit_mixing_before};
 
 /* ---- aladdin ---- */
 
@@ -208,10 +221,10 @@ static const struct ghp_mixing aladdin_mixing = {.free_running = true,
                                                  .copies = 3, /* before, sent, received */
                                                  .arrivals = 2,
                                                  .server_sum = true,
-                                                 .in_step = never,
+                                                 .in_step = ghp_mixing_never,
                                                  .traffic = aladdin_traffic,
-                                                 .staleness = unbounded,
-                                                 .mean_staleness = unknown};
+                                                 .staleness = ghp_mixing_unbounded,
+                                                 .mean_staleness = ghp_mixing_unknown};
 
 static const char *const aladdin_shown[] = {"aladdin:4", NULL};
 
@@ -228,5 +241,5 @@ const struct ghp_sync_ops ghp_sync_aladdin = {
     .replicas = true,
     .serves = true,
     .mixing = &aladdin_mixing,
-    .emit_start = emit_start,
-    .emit_before = emit_before};
+    .emit_start = ghp_emit_mixing_start,
+    .emit_before = ghp_emit_mixing_before};

@@ -66,7 +66,8 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     if ((!moments && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
-    if (moments && has_moments_apart(w)) GHP_TRY(w->work.mixing->read(w->mixer, kind));
+    if (moments && has_moments_apart(w) && !w->work.sync.ops->mixing->updates) /* else its own */
+        GHP_TRY(w->work.mixing->read(w->mixer, kind));
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
         int i = scatter_of(w, b);
@@ -179,11 +180,11 @@ static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool rece
     for (int s = 0; s < w->work.sync.servers; s++)
         for (int b = 0; b < w->program.n_buckets; b++) {
             const struct ghp_bucket *bucket = &w->program.buckets[b];
-            struct ghp_p2p_message all = {.data =
-                                              w->address[weights ? bucket->weights : bucket->buffer],
-                                          .bytes = bucket->cut_bytes,
-                                          .tag = ghp_server_tensor_tag(&w->program, b),
-                                          .receives = receives};
+            struct ghp_p2p_message all = {
+                .data = w->address[weights ? bucket->weights : bucket->buffer],
+                .bytes = bucket->cut_bytes,
+                .tag = ghp_server_tensor_tag(&w->program, b),
+                .receives = receives};
 
             if (bucket->cut_bytes == 0) continue;
             w->server_messages[0] = cut_of(w, all, s);

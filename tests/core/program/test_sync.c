@@ -23,14 +23,43 @@ static struct ghp_sync bsp(int servers)
 
 static void check_texts(void)
 {
-    static const char *const good[] = {
-        "allreduce", "sharded", "local:1",     "local:8", "local:1048576", "bsp",
-        "asp",       "ssp:0",   "ssp:10,free", "easgd:2", "aladdin:4",     "aladdin:1,printed"};
-    static const char *const bad[] = {
-        "",         "auto",     "local",         "local:",         "local:0",    "local:x",
-        "local:8x", "local:-1", "local:1048577", "loca:8",         "sharded:2",  "allreduce:",
-        "bsp:2",    "asp:1",    "ssp",           "ssp:-1",         "ssp:1,fast", "ssp:1,",
-        "easgd",    "easgd:0",  "aladdin:0",     "aladdin,printed"};
+    static const char *const good[] = {"allreduce",  "sharded",       "local:1",
+                                       "local:8",    "local:1048576", "bsp",
+                                       "asp",        "ssp:0",         "ssp:10,free",
+                                       "easgd:2",    "aladdin:4",     "aladdin:1,printed",
+                                       "gosgd:1",    "gosgd:0.01",    "gosgd:0.000001",
+                                       "gosgd:0.25", "ad-psgd"};
+    static const char *const bad[] = {"",
+                                      "auto",
+                                      "local",
+                                      "local:",
+                                      "local:0",
+                                      "local:x",
+                                      "local:8x",
+                                      "local:-1",
+                                      "local:1048577",
+                                      "loca:8",
+                                      "sharded:2",
+                                      "allreduce:",
+                                      "bsp:2",
+                                      "asp:1",
+                                      "ssp",
+                                      "ssp:-1",
+                                      "ssp:1,fast",
+                                      "ssp:1,",
+                                      "easgd",
+                                      "easgd:0",
+                                      "aladdin:0",
+                                      "aladdin,printed",
+                                      "gosgd",
+                                      "gosgd:0",
+                                      "gosgd:1.1",
+                                      "gosgd:-0.1",
+                                      "gosgd:0.0000001",
+                                      "gosgd:x",
+                                      "gosgd:0.1x",
+                                      "gosgd:",
+                                      "ad-psgd:1"};
     char text[GHP_SYNC_TEXT_BYTES];
     struct ghp_sync sync;
 

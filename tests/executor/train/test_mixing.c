@@ -4,8 +4,14 @@
  * SGD bit for bit, with one server and with several. By `asp` servers update as often as gradients come, and these lack
  * N - 1 updates in the mean, less what the ends cost. By `ssp` no worker is more than S + 1 steps ahead of the slowest.
  * By `easgd` an exchange keeps the sum of both sides' weights. By `aladdin` every message is counted at one trigger or
- * none yet, and without mixing the servers' weights are the workers' mean. Bytes are those of docs/synchronisers.md. */
+ * none yet, and without mixing the servers' weights are the workers' mean. Bytes are those of docs/synchronisers.md.
+ *
+ * Without servers, one worker is SGD bit for bit, too. By `gosgd` all shares are 1 together, with messages under way and
+ * without, and the sum of weights by shares is kept; messages are as many as chance lets expect, within 4 standard
+ * deviations, and the same in each training. By `ad-psgd` exchanges keep the sum of all weights, though steps come in
+ * between; an active worker has one in each step, and bytes are those of the exchanges. */
 #include "core/base/file.h"
+#include "executor/mixing/flat.h"
 #include "executor/mixing/mixer.h"
 #include "executor/state/parameters.h"
 #include "executor/train/others.h"
@@ -15,6 +21,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 static struct ghp_transport *transport;
 
@@ -32,6 +39,8 @@ struct run { /* how workers train, and what was found */
     int64_t own_steps, weight_bytes;
     double sum[2], moved; /* of all workers' weights and X, before and behind steps at rate 0 */
     double apart;         /* X from the workers' mean, over the norm */
+    bool gossips, by_share;
+    double shares[2]; /* of all: with messages under way, and without */
     uint64_t hash;
 };
 
@@ -108,6 +117,47 @@ static double weigh_all(struct ghp_worker *worker, int workers, double *of_x)
     CHECK_STATUS(ghp_worker_return_mean(worker), GHP_OK);
     sum_over(workers, 0); /* nobody goes on before all have read */
     return own;
+}
+
+/* ---- without servers ---- */
+
+/* All workers' weights, each times its part of the sum, when nothing is under way. */
+static double weigh_settled(struct ghp_worker *worker, int workers, bool by_share)
+{
+    double sum;
+
+    CHECK_STATUS(ghp_worker_take_mean(worker), GHP_OK);
+    CHECK_STATUS(ghp_worker_return_mean(worker), GHP_OK);
+    sum = weigh(worker) * (by_share ? ghp_worker_mixed(worker).share : 1);
+    return sum_over(workers, sum);
+}
+
+/* Steps at rate 0: weights change by mixes alone. */
+static void still_steps(struct bench *b, int64_t first, int64_t end, struct ghp_worker *worker)
+{
+    for (int64_t k = first; k < end; k++) {
+        struct ghp_step step = ghp_training_config_step(&b->training_config, k);
+
+        step.hyperparameters = (struct ghp_hyperparameters){.learning_rate = 0};
+        CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
+    }
+    CHECK_STATUS(ghp_worker_flush(worker), GHP_OK);
+}
+
+static void note_gossip(struct bench *b, struct run *run, struct ghp_worker *worker)
+{
+    bool by_share = run->by_share;
+    double before = weigh(worker);
+
+    run->mixed = ghp_worker_mixed(worker);
+    run->shares[0] =
+        sum_over(run->workers, run->mixed.share + run->mixed.sent_share - run->mixed.taken_share);
+    run->sum[0] = weigh_settled(worker, run->workers, by_share);
+    run->shares[1] = sum_over(run->workers, ghp_worker_mixed(worker).share);
+    still_steps(b, run->steps, 2 * run->steps, worker);
+    run->sum[1] = weigh_settled(worker, run->workers, by_share);
+    run->moved = fabs(weigh(worker) - before) / fabs(before);
+    run->mixed = ghp_worker_mixed(worker);
 }
 
 /* ---- training ---- */
@@ -199,7 +249,10 @@ static void train(struct bench *b, struct run *run)
             CHECK_STATUS(bench_steps(b, worker, 0, run->steps), GHP_OK);
         run->mixed = ghp_worker_mixed(worker);
         run->weight_bytes = ghp_worker_program(worker)->buckets[0].bytes;
-        if (run->sync != NULL && work.element_bytes == 8) note_sums(b, run, worker);
+        if (run->gossips)
+            note_gossip(b, run, worker);
+        else if (run->sync != NULL && work.element_bytes == 8)
+            note_sums(b, run, worker);
         if (run->workers == 1) run->hash = bench_fingerprint(worker);
     }
     ghp_worker_close(worker);
@@ -210,12 +263,20 @@ static void train(struct bench *b, struct run *run)
 
 static void check_alone(struct bench *b, int servers)
 {
-    static const char *const same[] = {"asp", "ssp:0", "ssp:3", "ssp:2,free"};
+    static const char *const same[] = {"asp", "ssp:0", "ssp:3", "ssp:2,free"}, *const gossip[] = {
+                                                                                   "gosgd:0.5",
+                                                                                   "ad-psgd"};
     struct run one = {.workers = 1, .steps = 7};
 
     train(b, &one);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         struct run run = {.sync = same[i], .workers = 1, .servers = servers, .steps = 7};
+
+        train(b, &run);
+        CHECK(run.hash == one.hash);
+    }
+    for (size_t i = 0; i < sizeof gossip / sizeof *gossip; i++) {
+        struct run run = {.sync = gossip[i], .workers = 1, .steps = 7};
 
         train(b, &run);
         CHECK(run.hash == one.hash);
@@ -308,6 +369,140 @@ static void check_aladdin(struct bench *b, int workers, int servers, enum ghp_fa
     CHECK((run.apart < 1e-12) == (fault == GHP_FAULT_NO_MIXING));
 }
 
+/* Returns   messages that this worker has sent */
+static int64_t check_gosgd(struct bench *b, int workers, enum ghp_fault fault)
+{
+    struct run run = {.sync = "gosgd:0.25",
+                      .workers = workers,
+                      .steps = 40,
+                      .gossips = true,
+                      .by_share = true,
+                      .fault = fault};
+    double sent, deviation;
+    bool lost = fault == GHP_FAULT_DROP_REDUCTION;
+
+    train(b, &run);
+    if (!is_worker(b, &run)) return 0;
+    CHECK((fabs(run.shares[0] - 1) <= 1e-12) != lost);
+    CHECK((fabs(run.shares[1] - 1) <= 1e-12) != lost);
+    CHECK((fabs(run.sum[1] - run.sum[0]) <= 1e-12 * fabs(run.sum[0])) == (fault == GHP_FAULT_NONE));
+    CHECK_EQ(run.mixed.sent_bytes, run.mixed.exchanges * run.weight_bytes);
+    sent = sum_over(workers, (double)run.mixed.sent_bytes) / (double)run.weight_bytes;
+    CHECK_NEAR(sum_over(workers, (double)run.mixed.received_bytes) / (double)run.weight_bytes, sent,
+               0);
+    deviation = sqrt(2 * 40 * workers * .25 * .75);
+    CHECK((fabs(sent - 2 * 40 * workers * .25) <= 4 * deviation) != lost);
+    return run.mixed.exchanges;
+}
+
+static void check_ad_psgd(struct bench *b, int workers, enum ghp_fault fault)
+{
+    struct run run = {
+        .sync = "ad-psgd", .workers = workers, .steps = 8, .gossips = true, .fault = fault};
+    bool asked = fault != GHP_FAULT_NO_MIXING, active = b->work.rank % 2 == 1;
+
+    train(b, &run);
+    if (!is_worker(b, &run)) return;
+    CHECK((fabs(run.sum[1] - run.sum[0]) <= 1e-12 * fabs(run.sum[0])) ==
+          (fault != GHP_FAULT_DROP_REDUCTION));
+    CHECK(fault != GHP_FAULT_NONE || run.mixed.exchanges == 0 || run.moved > 1e-9);
+    CHECK_EQ(run.mixed.sent_bytes, run.mixed.exchanges * run.weight_bytes);
+    CHECK_EQ(run.mixed.received_bytes, run.mixed.exchanges * run.weight_bytes);
+    CHECK(!active || (run.mixed.exchanges == 2 * run.steps) == asked);
+    CHECK_NEAR(sum_over(workers, (double)run.mixed.exchanges),
+               2 * sum_over(workers, active ? (double)run.mixed.exchanges : 0), 0);
+}
+
+/* ---- a mixer by itself, whose worker's steps are known ---- */
+
+static struct ghp_flat weights_at(const struct ghp_program *program, struct ghp_arena *arena)
+{
+    const struct ghp_bucket *bucket = &program->buckets[0];
+
+    return (struct ghp_flat){ghp_arena_at(arena, program, bucket->weights),
+                             bucket->bytes / (int64_t)sizeof(double), sizeof(double)};
+}
+
+/* Weights of this worker alone, then steps that take the same off each of them; each lasts so long that exchanges are
+ * under way when the next one comes.
+ *
+ * Returns   the sum of all weights, with all that steps have taken off */
+static double walk(struct ghp_mixer *mixer, int rank, int steps, struct ghp_flat x)
+{
+    const struct timespec pause = {.tv_nsec = 300000};
+    double *at = x.at, sum = 0;
+
+    for (int64_t i = 0; i < x.n; i++)
+        at[i] = rank + (double)(i % 7);
+    CHECK_STATUS(ghp_mixer_start(mixer), GHP_OK);
+    for (int k = 0; k < steps; k++) {
+        struct ghp_step of = {.index = (uint64_t)k};
+        double by = (k + 1) * (rank + 1) / 64.0; /* sums are exact */
+
+        for (int64_t i = 0; i < x.n; i++)
+            at[i] -= by;
+        sum += by * (double)x.n;
+        CHECK_STATUS(ghp_mixer_mix(mixer, &of), GHP_OK);
+        nanosleep(&pause, NULL);
+    }
+    CHECK_STATUS(ghp_mixer_settle(mixer), GHP_OK);
+    for (int64_t i = 0; i < x.n; i++)
+        sum += at[i];
+    return sum;
+}
+
+static void check_walk(struct bench *b, int workers, enum ghp_fault fault)
+{
+    struct ghp_work work = b->work;
+    struct ghp_program program = {0};
+    struct ghp_arena arena = {0};
+    struct ghp_mixer *mixer = NULL;
+    void *address[512];
+    double sum, first = 0;
+
+    if (work.rank >= workers) return;
+    work.problem.workers = workers;
+    work.fault = fault;
+    CHECK_STATUS(ghp_sync_parse("ad-psgd", &work.sync), GHP_OK);
+    work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
+    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = work.model,
+                                                  .problem = work.problem,
+                                                  .element_bytes = 8,
+                                                  .sync = work.sync},
+                           work.splits, work.rank, &program),
+                 GHP_OK);
+    CHECK_STATUS(ghp_arena_open(ghp_exec_context_device(&b->exec), &program, NULL, &arena), GHP_OK);
+    CHECK(program.n_buffers <= 512);
+    for (int i = 0; i < program.n_buffers; i++)
+        address[i] = ghp_arena_at(&arena, &program, i);
+    CHECK_STATUS(ghp_mixer_open(&(struct ghp_mixer_place){&b->exec, &work, &program}, &mixer),
+                 GHP_OK);
+    CHECK_STATUS(ghp_mixer_connect(mixer), GHP_OK);
+    CHECK_STATUS(ghp_mixer_begin(mixer, address), GHP_OK);
+    sum = sum_over(workers, walk(mixer, work.rank, 60, weights_at(&program, &arena)));
+    for (int64_t i = 0; i < weights_at(&program, &arena).n; i++)
+        first += work.rank + (double)(i % 7);
+    first = sum_over(workers, first);
+    CHECK((fabs(sum - first) <= 1e-12 * first) == (fault == GHP_FAULT_NONE));
+    ghp_mixer_close(mixer);
+    ghp_arena_close(&arena);
+    ghp_program_release(&program);
+    free((void *)(uintptr_t)work.splits);
+}
+
+static void check_gossip(struct bench *b, int n)
+{
+    int64_t sent = check_gosgd(b, n, GHP_FAULT_NONE);
+
+    CHECK_EQ(check_gosgd(b, n, GHP_FAULT_NO_MIXING), sent); /* chance is the same */
+    check_gosgd(b, n, GHP_FAULT_DROP_REDUCTION);
+    check_ad_psgd(b, n, GHP_FAULT_NONE);
+    check_ad_psgd(b, n, GHP_FAULT_DROP_REDUCTION);
+    check_ad_psgd(b, n, GHP_FAULT_NO_MIXING);
+    check_walk(b, n, GHP_FAULT_NONE);
+    check_walk(b, n, GHP_FAULT_DROP_REDUCTION);
+}
+
 CHECK_TEST(mixing)
 {
     const struct bench_numbers exact = {.ops = &ghp_backend_reference,
@@ -325,7 +520,8 @@ CHECK_TEST(mixing)
     bench_close(&b);
     if (CHECK_STATUS(bench_open_by(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", exact),
                      GHP_OK)) {
-        n = n - 1 == 4 ? 4 : n - 1 == 3 ? 3 : 2; /* workers that divide the batch */
+        check_gossip(&b, n == 5 ? 4 : n); /* workers that divide the batch */
+        n = n - 1 == 4 ? 4 : n - 1 == 3 ? 3 : 2;
         check_asp(&b, n, GHP_FAULT_NONE);
         check_asp(&b, n, GHP_FAULT_DROP_REDUCTION);
         check_ssp(&b, n, false, GHP_FAULT_NONE);
