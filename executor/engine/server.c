@@ -111,9 +111,10 @@ static void *at(const struct ghp_server *s, int buffer)
 
 /* ---- opening ---- */
 
-static enum ghp_status lower(struct ghp_server *s)
+enum ghp_status ghp_server_lower(const struct ghp_exec_context *exec, const struct ghp_work *work,
+                                 int server, struct ghp_program *program,
+                                 struct ghp_program *layout)
 {
-    const struct ghp_work *work = &s->work;
     struct ghp_lowering how = {.model = work->model,
                                .problem = work->problem,
                                .element_bytes = work->element_bytes,
@@ -122,14 +123,14 @@ static enum ghp_status lower(struct ghp_server *s)
                                .optimizer = work->optimizer,
                                .staging = work->staging};
 
-    if (!ghp_device_is_host(ghp_exec_context_device(&s->exec)))
+    if (!ghp_device_is_host(ghp_exec_context_device(exec)))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "by '%s' servers update weights in host memory, and backend '%s' has them "
-                        "on a device; plan with --sync allreduce, or give --backend onednn",
-                        ghp_sync_ops_of(work->sync)->name, s->exec.backend_ops->name);
-    GHP_TRY(ghp_lower_server(&how, work->splits, s->number, &s->program));
-    GHP_TRY(ghp_program_check(&s->program));
-    return ghp_lower(&how, work->splits, 0, &s->layout);
+                        "by '%s' servers have weights in host memory, and backend '%s' has them on "
+                        "a device; plan with --sync allreduce, or give --backend onednn",
+                        ghp_sync_ops_of(work->sync)->name, exec->backend_ops->name);
+    GHP_TRY(ghp_lower_server(&how, work->splits, server, program));
+    GHP_TRY(ghp_program_check(program));
+    return ghp_lower(&how, work->splits, 0, layout);
 }
 
 static enum ghp_status make_tables(struct ghp_server *s)
@@ -163,7 +164,7 @@ enum ghp_status ghp_server_open(const struct ghp_exec_context *exec, const struc
     s->work = *work;
     s->workers = s->running = work->problem.workers;
     s->number = server;
-    GHP_TRY_GOTO(status, lower(s), fail);
+    GHP_TRY_GOTO(status, ghp_server_lower(&s->exec, work, server, &s->program, &s->layout), fail);
     GHP_TRY_GOTO(status, make_tables(s), fail);
     GHP_TRY_GOTO(status,
                  ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),

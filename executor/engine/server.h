@@ -14,6 +14,11 @@
 
 #include "executor/engine/worker.h"
 
+/* A server waits for workers as long as the watchdog allows, a worker for a server that may wait for other workers
+ * longer, and for other workers, who may wait for a server, longest: times the watchdog's limit. */
+#define GHP_SERVED_PATIENCE 1.5
+#define GHP_WORKER_PATIENCE 2.0
+
 enum ghp_server_word_kind {
     GHP_SERVER_STEP, /* a push of every bucket follows */
     GHP_SERVER_READ, /* the worker waits for a tensor of every bucket, when its last step is done */
@@ -52,6 +57,14 @@ struct ghp_server_messages {
  * Returns   GHP_OK; GHP_ERR_COMM naming the label and the ranks that are missing */
 enum ghp_status ghp_server_carry(const struct ghp_server_messages *how,
                                  const struct ghp_p2p_message *messages, int n);
+
+/* Of a server's opening: its own program, and a worker's, whose buffers say where parameters lie in buckets. Both are
+ * the caller's to release, whatever is returned.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (tensors on a device); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_server_lower(const struct ghp_exec_context *exec, const struct ghp_work *work,
+                                 int server, struct ghp_program *program,
+                                 struct ghp_program *layout);
 
 struct ghp_server;
 

@@ -7,7 +7,9 @@
 #include "executor/platform/backoff.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Many messages are under way at once, on a core of its own or beside a computing worker. */
 static const struct ghp_backoff backoff = {20e-6, 5000, 200000, 4};
@@ -69,27 +71,6 @@ static struct ghp_flat arrival_of(const struct ghp_mix_server *s, int worker)
 
 /* ---- opening ---- */
 
-static enum ghp_status lower(struct ghp_mix_server *s)
-{
-    const struct ghp_work *work = &s->work;
-    struct ghp_lowering how = {.model = work->model,
-                               .problem = work->problem,
-                               .element_bytes = work->element_bytes,
-                               .bucket_bytes = work->bucket_bytes,
-                               .sync = work->sync,
-                               .optimizer = work->optimizer,
-                               .staging = work->staging};
-
-    if (!ghp_device_is_host(ghp_exec_context_device(&s->exec)))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "by '%s' servers have weights in host memory, and backend '%s' has them on "
-                        "a device; plan with --sync allreduce, or give --backend onednn",
-                        ghp_sync_ops_of(work->sync)->name, s->exec.backend_ops->name);
-    GHP_TRY(ghp_lower_server(&how, work->splits, s->number, &s->program));
-    GHP_TRY(ghp_program_check(&s->program));
-    return ghp_lower(&how, work->splits, 0, &s->layout);
-}
-
 enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
                                     const struct ghp_work *work, int server,
                                     struct ghp_mix_server **result)
@@ -105,7 +86,7 @@ enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
     s->number = server;
     s->clients = ghp_alloc((size_t)s->workers, sizeof(*s->clients));
     if (s->clients == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    GHP_TRY_GOTO(status, lower(s), fail);
+    GHP_TRY_GOTO(status, ghp_server_lower(&s->exec, work, server, &s->program, &s->layout), fail);
     GHP_TRY_GOTO(status,
                  ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),
                  fail);
@@ -443,6 +424,29 @@ static enum ghp_status serve(struct ghp_mix_server *s, int worker, bool *progres
     return GHP_OK;
 }
 
+/* Who lets the others wait: workers whose gradients others wait for, by the clock. */
+static enum ghp_status check_held(const struct ghp_mix_server *s)
+{
+    const struct ghp_control *control = s->exec.transport->control;
+    char missing[256] = "";
+    bool holds = false;
+
+    for (int i = 0; i < s->workers; i++) {
+        size_t used = strlen(missing);
+
+        holds = holds || s->clients[i].state == HELD;
+        if (s->clients[i].state != HELD && s->clients[i].state != ENDED &&
+            s->clients[i].clock == slowest(s) && used + 16 < sizeof(missing))
+            snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", i);
+    }
+    if (!holds) return GHP_OK; /* nobody waits: workers compute, evaluate or save */
+    return GHP_FAIL(GHP_ERR_COMM,
+                    "server %d (rank %d) waited %.0f s for the slowest worker's gradients: nothing "
+                    "arrived from worker(s) %s; see why they stopped, or raise --watchdog if they "
+                    "are only slow",
+                    s->number, control->rank, control->watchdog_s, missing);
+}
+
 /* An X that is under way to a worker who has ended arrives: it waits for it. */
 static bool answers(const struct ghp_mix_server *s)
 {
@@ -464,8 +468,9 @@ enum ghp_status ghp_mix_server_run(struct ghp_mix_server *s)
             GHP_TRY(serve(s, i, &progress));
         if (progress)
             wait = ghp_backoff_begin(&backoff);
-        else
-            ghp_backoff_pause(&wait);
+        else if (ghp_backoff_pause(&wait) &&
+                 ghp_backoff_waited_s(&wait) > s->exec.transport->control->watchdog_s)
+            GHP_TRY(check_held(s));
     }
     return GHP_OK;
 }

@@ -76,7 +76,9 @@ void ghp_mix_server_close(struct ghp_mix_server *server); /* accepts NULL */
 /* The channel. Collective over all workers and servers, who call ghp_worker_connect. */
 enum ghp_status ghp_mix_server_connect(struct ghp_mix_server *server);
 
-/* Serves until all workers have ended. */
+/* Serves until all workers have ended.
+ *
+ * Returns   GHP_OK; GHP_ERR_COMM naming the workers that others wait for, by the clock */
 enum ghp_status ghp_mix_server_run(struct ghp_mix_server *server);
 
 const struct ghp_program *ghp_mix_server_program(const struct ghp_mix_server *server);

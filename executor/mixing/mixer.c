@@ -80,6 +80,7 @@ enum ghp_status ghp_mixer_connect(struct ghp_mixer *m)
 {
     struct ghp_p2p *p2p = m->place.exec->transport->p2p;
 
+    m->place.exec->transport->control->patience = GHP_WORKER_PATIENCE;
     return p2p->ops->open(p2p, m->n_slots, &m->channel);
 }
 
@@ -140,6 +141,14 @@ enum ghp_status ghp_mixer_progress(struct ghp_mixer *m)
     return m->ops->carry != NULL ? m->ops->carry(m) : GHP_OK;
 }
 
+/* A server may wait for other workers; another worker waits for nobody. */
+static double limit_s(const struct ghp_mixer *m)
+{
+    const struct ghp_control *control = m->place.exec->transport->control;
+
+    return control->watchdog_s * (m->servers > 0 ? GHP_SERVED_PATIENCE : 1);
+}
+
 /* Who has not sent, or not taken, what is waited for. */
 static enum ghp_status fail_missing(const struct ghp_mixer *m, const struct ghp_mixer_awaited *a,
                                     double waited_s)
@@ -166,14 +175,13 @@ static enum ghp_status fail_missing(const struct ghp_mixer *m, const struct ghp_
 
 enum ghp_status ghp_mixer_wait_for(struct ghp_mixer *m, const struct ghp_mixer_awaited *a)
 {
-    const struct ghp_control *control = m->place.exec->transport->control;
     struct ghp_backoff_wait wait = ghp_backoff_begin(&waiting);
     double begin_s = ghp_now_s();
 
     while (!a->is_done(m, a)) {
         GHP_TRY(ghp_mixer_progress(m));
         if (a->is_done(m, a)) break;
-        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > ghp_control_limit_s(control))
+        if (ghp_backoff_pause(&wait) && ghp_backoff_waited_s(&wait) > limit_s(m))
             return fail_missing(m, a, ghp_backoff_waited_s(&wait));
     }
     m->count.waited_s += ghp_now_s() - begin_s;
@@ -222,7 +230,7 @@ static struct ghp_server_messages how_of(const struct ghp_mixer *m, const char *
     return (struct ghp_server_messages){.channel = m->channel,
                                         .control = control,
                                         .first_slot = m->n_slots - 1,
-                                        .limit_s = ghp_control_limit_s(control),
+                                        .limit_s = limit_s(m),
                                         .label = label};
 }
 

@@ -15,8 +15,10 @@
 
 static const double heartbeat_s = 0.5;
 
-/* Steps from the news of a signal to the end, where all keep step: beyond those that a worker may be ahead. */
+/* From the news of a signal to the end, where all keep step: so many steps, and so long, beyond those that a worker may
+ * be ahead. Within that the news has to be everywhere. */
 enum { STEPS_TO_END = 10 };
+static const double news_s = 0.5;
 
 struct free_run {
     struct ghp_training *t;
@@ -132,6 +134,14 @@ static struct ghp_step step_of(struct free_run *f, int64_t own)
     return step;
 }
 
+static int64_t steps_to_end(const struct free_run *f)
+{
+    int64_t taken = f->own - f->t->first_step;
+    double last = f->t->seconds > 0 ? news_s * (double)taken / f->t->seconds : 0;
+
+    return last > STEPS_TO_END ? (int64_t)last : STEPS_TO_END;
+}
+
 /* Where all keep step, the first who says after how many steps all end is believed: a later word could come when some
  * have ended, and then the others would wait for steps of theirs. */
 static void note_signal(struct free_run *f)
@@ -142,7 +152,7 @@ static void note_signal(struct free_run *f)
     if (ghp_training_stop(f->t) == NULL || ghp_stop_noted() == 0 || mine->signal != 0) return;
     mine->signal = ghp_stop_noted();
     if (f->in_step && ghp_others_all(f->peers).ends_after == 0)
-        mine->ends_after = mine->steps + ahead + STEPS_TO_END;
+        mine->ends_after = mine->steps + ahead + steps_to_end(f);
 }
 
 static enum ghp_status take_step(struct free_run *f)

@@ -118,11 +118,6 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
 
 /* ---- servers ---- */
 
-/* A server waits for workers as long as the watchdog allows, a worker for a server that may wait for other workers
- * longer, and for other workers, who may wait for a server, longest. */
-#define PULL_PATIENCE 1.5
-#define WORKER_PATIENCE 2.0
-
 bool ghp_worker_is_served(const struct ghp_worker *w)
 {
     return w->work.sync.servers > 0 && w->work.sync.ops->mixing == NULL && w->work.lender == NULL;
@@ -136,7 +131,7 @@ enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
     if (!ghp_worker_is_served(w)) return GHP_OK;
     w->server_messages = ghp_alloc(n, sizeof(*w->server_messages));
     if (w->server_messages == NULL) return GHP_NO_MEMORY();
-    w->exec.transport->control->patience = WORKER_PATIENCE;
+    w->exec.transport->control->patience = GHP_WORKER_PATIENCE;
     for (int i = w->program.n_instrs - 1; i >= 0; i--)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_PUSH) w->first_push = i;
     return p2p->ops->open(p2p, (int)n, &w->servers);
@@ -148,7 +143,7 @@ static enum ghp_status carry(struct ghp_worker *w, int n, const char *label)
     const struct ghp_control *control = w->exec.transport->control;
     const struct ghp_server_messages how = {.channel = w->servers,
                                             .control = control,
-                                            .limit_s = PULL_PATIENCE * control->watchdog_s,
+                                            .limit_s = GHP_SERVED_PATIENCE * control->watchdog_s,
                                             .label = label};
 
     return ghp_server_carry(&how, w->server_messages, n);

@@ -285,12 +285,48 @@ static void check_servers(const char *path, int workers, int servers)
     close(&l);
 }
 
+/* What a mix does depends on the argument: programs that differ in it alone have other names. Without servers a mix
+ * sends what the synchroniser says, and one worker has none. */
+static void check_mixing(void)
+{
+    static const char *const texts[] = {"easgd:2",    "easgd:8",    "ssp:3",
+                                        "ssp:3,free", "aladdin:4",  "aladdin:4,printed",
+                                        "gosgd:0.5",  "gosgd:0.25", "ad-psgd"};
+    enum { TEXTS = sizeof texts / sizeof *texts };
+    uint64_t hash[TEXTS];
+    struct lowered l;
+    int unused;
+
+    open(GHP_SOURCE_DIR "/models/lenet5.json", 4, &l);
+    for (int i = 0; i < TEXTS; i++) {
+        CHECK_STATUS(ghp_sync_parse(texts[i], &l.how.sync), GHP_OK);
+        CHECK_STATUS(lower(&l), GHP_OK);
+        CHECK_STATUS(ghp_program_check(&l.program), GHP_OK);
+        hash[i] = ghp_program_hash(&l.program, 1);
+        for (int j = 0; j < i; j++)
+            CHECK(hash[j] != hash[i]);
+        if (l.how.sync.servers > 0) continue;
+        CHECK_EQ(ghp_program_sent_bytes(&l.program),
+                 l.how.sync.argument > 0
+                     ? l.program.buckets[0].bytes * l.how.sync.argument / GHP_SYNC_SURE
+                     : l.program.buckets[0].bytes);
+        l.how.problem = (struct ghp_problem){1, 8};
+        CHECK_STATUS(lower(&l), GHP_OK);
+        CHECK(find(&l.program, GHP_INSTR_MIX, 0, &unused) == NULL);
+        l.how.problem = (struct ghp_problem){4, 32};
+    }
+    close(&l);
+}
+
 CHECK_TEST(sync)
 {
     (void)argc, (void)argv;
     check_texts();
     check_refusals(local(4));
     check_refusals(bsp(1));
+    check_refusals((struct ghp_sync){.ops = &ghp_sync_ad_psgd});
+    check_refusals((struct ghp_sync){.ops = &ghp_sync_gosgd, .argument = 1});
+    check_mixing();
     check_program(GHP_SOURCE_DIR "/models/lenet5.json");
     check_program(GHP_SOURCE_DIR "/models/small-resnet.json");
     check_servers(GHP_SOURCE_DIR "/models/lenet5.json", 3, 2);

@@ -430,7 +430,8 @@ static struct ghp_flat weights_at(const struct ghp_program *program, struct ghp_
 static double walk(struct ghp_mixer *mixer, int rank, int steps, struct ghp_flat x)
 {
     const struct timespec pause = {.tv_nsec = 300000};
-    double *at = x.at, sum = 0;
+    double *at = x.at;
+    long double sum = 0; /* of many alike, whose rounding would add up */
 
     for (int64_t i = 0; i < x.n; i++)
         at[i] = rank + (double)(i % 7);
@@ -448,7 +449,7 @@ static double walk(struct ghp_mixer *mixer, int rank, int steps, struct ghp_flat
     CHECK_STATUS(ghp_mixer_settle(mixer), GHP_OK);
     for (int64_t i = 0; i < x.n; i++)
         sum += at[i];
-    return sum;
+    return (double)sum;
 }
 
 static void check_walk(struct bench *b, int workers, enum ghp_fault fault)

@@ -1,6 +1,6 @@
 /* tests/planner/schemes/test_schemes.c - every synchroniser has its rows, one of all is the plan, a row's numbers are
  * those of the plan that is made by its name, who is refused says why, and slow workers keep to the law of what goes in
- * step. */
+ * step, or runs free. */
 #include "planner/schemes/schemes.h"
 
 #include "planner/build/sync_choice.h"
@@ -95,6 +95,39 @@ static void test_rows(const struct ghp_profile *profile)
     ghp_schemes_release(&s);
 }
 
+/* Of weights that mix, where links are fast enough for no port to bind: who keeps step is slowed by what the slow one's
+ * computing takes more, who runs free by the slow one's own steps alone. */
+static void test_laws(const struct ghp_profile *profile)
+{
+    struct ghp_plan_request request = request_of(profile);
+    struct ghp_schemes s = all_of(&request, "2:3");
+    int n = request.problem.workers, mixing = 0;
+
+    for (int k = 0; k < s.n; ++k) {
+        double alone = s.of[k].predicted.step_s, slow = alone + 2 * s.of[k].predicted.compute_s,
+               law = ghp_sync_keeps_step(s.of[k].sync) ? slow : n / ((n - 1) / alone + 1 / slow);
+
+        if (ghp_sync_ops_of(s.of[k].sync)->mixing == NULL) continue;
+        CHECK_NEAR(s.of[k].slowed.step_s, law, 1e-4 * law);
+        ++mixing;
+    }
+    CHECK(mixing >= 9);
+    ghp_schemes_release(&s);
+}
+
+static void test_alone(const struct ghp_profile *profile)
+{
+    struct ghp_plan_request request = request_of(profile);
+    struct ghp_plan plan;
+
+    request.problem = (struct ghp_problem){1, 16};
+    CHECK_STATUS(ghp_sync_parse("ad-psgd", &request.sync), GHP_OK);
+    CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_ERR_USAGE);
+    CHECK(strstr(ghp_status_message(), "--workers 2") != NULL);
+    CHECK_STATUS(ghp_sync_parse("gosgd:0.1", &request.sync), GHP_OK);
+    if (CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK)) ghp_plan_release(&plan);
+}
+
 static void test_refusals(const struct ghp_profile *profile)
 {
     struct ghp_plan_request request = request_of(profile);
@@ -118,6 +151,10 @@ CHECK_TEST(schemes)
     CHECK_STATUS(analytic_profile(1e12, 1.25e9, 1e-6, &profile), GHP_OK);
     test_rows(&profile);
     test_refusals(&profile);
+    test_alone(&profile);
+    ghp_profile_release(&profile);
+    CHECK_STATUS(analytic_profile(1e10, 1e12, 1e-9, &profile), GHP_OK);
+    test_laws(&profile);
     ghp_profile_release(&profile);
     return check_end();
 }

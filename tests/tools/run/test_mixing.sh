@@ -22,22 +22,26 @@ plan 1 asp
 run 2 --verify 4 || fail "one worker by asp is not SGD: $(head -n 3 err) $(grep -i fail out)"
 plan 1 easgd:2
 denied 2 'draw even one worker' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --verify 4
+plan 1 gosgd:0.5
+run 1 --verify 4 || fail "one worker by gosgd is not SGD: $(head -n 3 err) $(grep -i fail out)"
 plan 2 asp
 denied 2 'chance decides' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --verify 4
 denied 1 '2 worker.s. and 1 server.s.' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 4
-for sync in ssp:2 aladdin; do
+for sync in ssp:2 aladdin gosgd:0.5 ad-psgd; do # the last two without a server
     rm -rf kept metrics.jsonl
     plan 2 $sync
-    run 3 --steps 12 --checkpoint kept --metrics metrics.jsonl --run run.json || fail "$sync: $(head -n 3 err)"
+    ranks=3
+    [[ $sync == *gd* ]] && ranks=2
+    run $ranks --steps 12 --checkpoint kept --metrics metrics.jsonl --run run.json || fail "$sync: $(head -n 3 err)"
     [ "$(number steps run.json)" = 12 ] || fail "$sync: $(number steps run.json) steps of 12"
     steps=$(sed -n 's/.*"step": *\([0-9]*\).*/\1/p' metrics.jsonl)
     [ "$(tail -n 1 <<<"$steps")" = 11 ] && [ "$steps" = "$(sort -nu <<<"$steps")" ] || fail "$sync: steps of the metrics: $steps"
     grep -q '"mixing": {.*"sent_bytes": [1-9]' run.json || fail "$sync: the run file does not say what was sent"
-    run 3 --steps 20 --checkpoint kept --resume --run run.json || fail "$sync, resumed: $(head -n 3 err)"
+    run $ranks --steps 20 --checkpoint kept --resume --run run.json || fail "$sync, resumed: $(head -n 3 err)"
     [ "$(number first_step run.json)" = 12 ] || fail "$sync: resumed at $(number first_step run.json)"
 done
 plan 2 easgd:2
-denied 1 'is of a training by aladdin:4 over 2 worker' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 30 --checkpoint kept --resume
+denied 1 'is of a training by ad-psgd over 2 worker' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 30 --checkpoint kept --resume
 
 for sync in easgd:2 ssp:2; do # by the second all end after as many steps
     rm -rf kept metrics.jsonl
@@ -52,6 +56,9 @@ for sync in easgd:2 ssp:2; do # by the second all end after as many steps
 done
 
 denied 2 'more than the 2 worker' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync asp --servers 3 -o x.json
+denied 2 'by --sync ad-psgd there are none' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync ad-psgd --servers 1 -o x.json
+denied 2 'wants at least 2 workers' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 8 --sync ad-psgd -o x.json
+denied 2 'wants a probability P, from' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync gosgd:2 -o x.json
 denied 2 'wants S steps, 0 to' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync ssp -o x.json
 denied 2 "every layer by data" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync asp --strategy model -o x.json
 [ $failures -eq 0 ]

@@ -1,4 +1,4 @@
-/* core/program/sync_gossip.c - synchronisers that mix without servers: a worker's weights meet another worker's.
+/* core/program/sync/gossip.c - synchronisers that mix without servers: a worker's weights meet another worker's.
  *
  *     gosgd:P   after a step, with probability P, a worker sends its weights to another one, who mixes them into its own
  *               at its next step; nobody waits
