@@ -390,13 +390,19 @@ static enum ghp_status mix_cost(const struct ghp_profile *profile, const struct 
 {
     const struct ghp_mix_traffic *t = &instr->traffic;
     struct ghp_cost update = rate_cost(ghp_profile_update(profile, instr->optimizer), instr->bytes);
+    struct ghp_instr word = *instr;
+    struct ghp_cost few;
     double each_s, most = t->out > t->in ? t->out : t->in, port_s;
 
+    word.bytes = sizeof(double);
     GHP_TRY(message_cost(profile, instr, workers, cost));
     each_s = cost->seconds;
     update.seconds /= instr->servers > 0 ? instr->servers : 1;
     if (instr->kind == GHP_INSTR_MIX) {
         cost->seconds = t->waits * each_s + t->applies * update.seconds;
+        if (t->latencies == 0) return GHP_OK;
+        GHP_TRY(message_cost(profile, &word, workers, &few));
+        cost->seconds += t->latencies * few.seconds;
         return GHP_OK;
     }
     cost->seconds = t->beside * each_s;

@@ -92,9 +92,9 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
             "%d groups of %d workers are not %d workers; make groups x group_size the workers",
             plan->groups, plan->group_size, workers);
     GHP_TRY(ghp_staging_check(&plan->staging, &plan->model, plan->problem));
-    GHP_TRY(
-        ghp_sync_check(plan->sync, &(struct ghp_sync_place){&plan->model, plan->splits,
-                                                            &plan->staging, plan->clip_norm > 0}));
+    GHP_TRY(ghp_sync_check(plan->sync,
+                           &(struct ghp_sync_place){&plan->model, plan->splits, &plan->staging,
+                                                    plan->clip_norm > 0, workers}));
     GHP_TRY(check_scaling(plan));
     if (plan->staging.n > 1 && ghp_staging_group(&plan->staging, workers) != plan->group_size)
         return GHP_FAIL(GHP_ERR_INPUT,

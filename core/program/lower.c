@@ -292,8 +292,9 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
     if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->problem);
     if (status == GHP_OK) status = ghp_staging_check_tied(how->staging, how->model, splits);
     if (status == GHP_OK)
-        status = ghp_sync_check(
-            how->sync, &(struct ghp_sync_place){how->model, splits, how->staging, how->clips});
+        status =
+            ghp_sync_check(how->sync, &(struct ghp_sync_place){how->model, splits, how->staging,
+                                                               how->clips, how->problem.workers});
     if (status == GHP_OK) status = ghp_lower_check_scaling(how, splits);
     if (status != GHP_OK) return status;
     e = ghp_emitter_of(how, rank, program);

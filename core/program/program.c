@@ -326,11 +326,12 @@ const char *const ghp_stream_names[GHP_STREAM_COUNT + 1] = {"compute", "communic
 const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
 {
     static const char *const names[GHP_BUFFER_KIND_COUNT] = {
-        "output", "edge input",      "edge gradient", "edge gradient out",
-        "weight", "weight gradient", "momentum",      "second moment",
-        "state",  "drift",           "saved",         "stats",
-        "labels", "metrics",         "squares",       "scratch",
-        "bucket", "weight bucket",   "strip",         "comm segment",
-        "ahead",  "arrivals",        "copies"};
+        "output",     "edge input",      "edge gradient", "edge gradient out",
+        "weight",     "weight gradient", "momentum",      "second moment",
+        "state",      "drift",           "saved",         "stats",
+        "labels",     "metrics",         "squares",       "scratch",
+        "bucket",     "weight bucket",   "strip",         "comm segment",
+        "ahead",      "arrivals",        "copies",        "first copy",
+        "second copy"};
     return names[buffer_kind];
 }

@@ -83,6 +83,9 @@ enum ghp_buffer_kind {
     GHP_BUFFER_PREFETCH,      /* samples of the next load, made while the step runs */
     GHP_BUFFER_ARRIVALS, /* of a server: the cut of a bucket's gradients, one behind the other of each worker */
     GHP_BUFFER_COPIES, /* of all weights: what a mix compares with, sends and receives */
+    /* a layer's part of the first or second copy: no buffers of their own */
+    GHP_BUFFER_FIRST_COPY,
+    GHP_BUFFER_SECOND_COPY,
     GHP_BUFFER_KIND_COUNT
 };
 
@@ -110,10 +113,11 @@ struct ghp_buffer {
 
 /* What a step of a worker costs besides its own, in messages of all weights, in the mean. */
 struct ghp_mix_traffic {
-    double out, in; /* sent, received */
-    double waits;   /* one-way messages that it stands still for, one after the other */
-    double applies; /* updates of all weights by servers that it stands still for */
-    double beside;  /* one-way messages that go beside the step, and have to be done when it ends */
+    double out, in;   /* sent, received */
+    double waits;     /* one-way messages that it stands still for, one after the other */
+    double applies;   /* updates of all weights by servers that it stands still for */
+    double latencies; /* besides one of each message that it stands still for; < 0: these overlap */
+    double beside; /* one-way messages that go beside the step, and have to be done when it ends */
 };
 
 struct ghp_operands { /* buffer ids, -1: none */

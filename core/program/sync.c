@@ -7,13 +7,14 @@
 #include <string.h>
 
 static const struct ghp_sync_ops *const all[] = {
-    &ghp_sync_allreduce, &ghp_sync_sharded, &ghp_sync_local,   &ghp_sync_bsp,   &ghp_sync_asp,
-    &ghp_sync_ssp,       &ghp_sync_easgd,   &ghp_sync_aladdin, &ghp_sync_gosgd, &ghp_sync_ad_psgd};
+    &ghp_sync_allreduce, &ghp_sync_sharded, &ghp_sync_local, &ghp_sync_bsp,
+    &ghp_sync_asp,       &ghp_sync_ssp,     &ghp_sync_easgd, &ghp_sync_aladdin,
+    &ghp_sync_gosgd,     &ghp_sync_ad_psgd, &ghp_sync_lsgd,  &ghp_sync_dgd};
 enum { N_SYNCS = sizeof all / sizeof all[0] };
 
-const char *const ghp_sync_names[N_SYNCS + 1] = {"allreduce", "sharded", "local", "bsp",
-                                                 "asp",       "ssp",     "easgd", "aladdin",
-                                                 "gosgd",     "ad-psgd", NULL};
+const char *const ghp_sync_names[N_SYNCS + 1] = {
+    "allreduce", "sharded", "local",   "bsp",  "asp", "ssp", "easgd",
+    "aladdin",   "gosgd",   "ad-psgd", "lsgd", "dgd", NULL};
 
 struct ghp_sync ghp_sync_at(int index)
 {
@@ -34,8 +35,11 @@ const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync)
 
 bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b)
 {
-    return ghp_sync_ops_of(a) == ghp_sync_ops_of(b) && a.argument == b.argument &&
-           a.other == b.other && a.servers == b.servers;
+    char texts[2][GHP_SYNC_TEXT_BYTES];
+
+    ghp_sync_format(a, texts[0]);
+    ghp_sync_format(b, texts[1]);
+    return a.servers == b.servers && strcmp(texts[0], texts[1]) == 0;
 }
 
 int ghp_sync_period(struct ghp_sync sync)
@@ -96,6 +100,8 @@ static enum ghp_status fail_argument(const struct ghp_sync_ops *ops, const char 
                         "the synchroniser '%s' wants a probability %s, from 0.000001 to 1; write "
                         "'%s:0.1' for a message in every tenth step",
                         text, ops->argument, ops->name);
+    if (ops->wants != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT, "the synchroniser '%s' wants %s", text, ops->wants);
     if (ops->other != NULL)
         snprintf(word, sizeof word, ", or '%s:8,%s' for its other rule", ops->name, ops->other);
     return GHP_FAIL(GHP_ERR_INPUT,
@@ -118,6 +124,7 @@ static bool read_chance(const char *text, struct ghp_sync *sync)
 static bool read_argument(const struct ghp_sync_ops *ops, const char *text, struct ghp_sync *sync)
 {
     char *end = NULL;
+    if (ops->read != NULL) return ops->read(text, sync);
     long value = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
 
     if (ops->is_chance) return read_chance(text, sync);
@@ -142,7 +149,7 @@ enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync)
     }
     return GHP_FAIL(GHP_ERR_INPUT,
                     "there is no synchroniser '%s'; use allreduce, sharded, local:TAU, bsp, asp, "
-                    "ssp:S, easgd:TAU, aladdin:PI, gosgd:P or ad-psgd",
+                    "ssp:S, easgd:TAU, aladdin:PI, gosgd:P, ad-psgd, lsgd:GROUPS,TAU or dgd:GRAPH",
                     text);
 }
 
@@ -163,8 +170,12 @@ static void format_chance(const struct ghp_sync_ops *ops, int millionths,
 void ghp_sync_format(struct ghp_sync sync, char text[GHP_SYNC_TEXT_BYTES])
 {
     const struct ghp_sync_ops *ops = ghp_sync_ops_of(sync);
+    char argument[GHP_GRAPH_TEXT_BYTES];
 
-    if (ops->argument == NULL)
+    if (ops->write != NULL) {
+        ops->write(sync, argument);
+        snprintf(text, GHP_SYNC_TEXT_BYTES, "%.8s:%s", ops->name, argument);
+    } else if (ops->argument == NULL)
         snprintf(text, GHP_SYNC_TEXT_BYTES, "%s", ops->name);
     else if (ops->is_chance)
         format_chance(ops, sync.argument, text);
@@ -225,6 +236,7 @@ enum ghp_status ghp_sync_check(struct ghp_sync sync, const struct ghp_sync_place
             "by '%s' no worker has the sum of all gradients, whose norm is clipped; leave "
             "--clip-norm out, or use --sync allreduce",
             ops->name);
+    if (ops->check != NULL && place->workers > 0) GHP_TRY(ops->check(sync, place->workers));
     for (int i = 0; i < place->model->n_layers; i++)
         GHP_TRY(check_layer(sync, &place->model->layers[i],
                             place->splits != NULL ? &place->splits[i] : NULL));

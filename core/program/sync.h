@@ -16,9 +16,12 @@
  *                 servers have weights of their own, which each worker meets when it comes, without waiting for others
  *     gosgd:P, ad-psgd
  *                 a worker's weights meet another worker's, chosen by chance
+ *     lsgd:GROUPS,TAU
+ *                 each worker trains alone, drawn to whoever had the least loss, in its group and of all
+ *     dgd:GRAPH   each worker takes the weighted mean of its own weights and its neighbours' in a graph, in each step
  *
- * The last ones *mix*: between two steps a worker's weights, all in one bucket, meet others' in one instruction (struct
- * ghp_mixing).
+ * All but the first four *mix*: between two steps a worker's weights, all in one bucket, meet others' in one
+ * instruction (struct ghp_mixing).
  *
  * docs/synchronisers.md says what each costs, and what it is held against. To add one: a file sync/NAME.c with its ops,
  * and its line in sync.c.
@@ -28,6 +31,7 @@
 #ifndef GHP_CORE_PROGRAM_SYNC_H
 #define GHP_CORE_PROGRAM_SYNC_H
 
+#include "core/program/graph.h"
 #include "core/program/program.h"
 
 struct ghp_emitter; /* core/program/lower_private.h */
@@ -43,10 +47,12 @@ struct ghp_sync;
 
 /* Of a synchroniser that mixes. */
 struct ghp_mixing {
-    bool free_running;   /* no worker waits for another's step: metrics are each one's own */
-    bool alone_is_sgd;   /* one worker, of one, trains to the bits of one without servers */
-    bool updates;        /* workers update by their own gradients */
-    int copies;          /* of all weights, that a worker has besides */
+    bool free_running; /* no worker waits for another's step: metrics are each one's own */
+    bool alone_is_sgd; /* one worker, of one, trains to the bits of one without servers */
+    bool updates;      /* workers update by their own gradients */
+    int copies;        /* of all weights, that a worker has besides */
+    const char *
+        kept[2]; /* what a checkpoint calls the first of these, with a dot; NULL: it has them not */
     int arrivals;        /* of a server: cuts of all weights for each worker */
     bool server_moments; /* of a server: moments for each worker */
     bool server_sum;     /* of a server: a sum of what arrived */
@@ -67,6 +73,13 @@ struct ghp_sync_ops {
     bool is_chance;    /* it is a probability, in millionths; in texts from 0 to 1 */
     int least_workers; /* fewer have nobody to meet; 0: any number will do */
     const char *other; /* a word behind it that asks for another rule; NULL: there is none */
+    /* Where the argument is no number of steps: from the text behind the colon and into it, and what refusals say that
+     * it is; else NULL. */
+    bool (*read)(const char *text, struct ghp_sync *sync);
+    void (*write)(struct ghp_sync sync, char text[GHP_GRAPH_TEXT_BYTES]);
+    const char *wants;
+    /* Whether so many workers can go by it; NULL: any number can. */
+    enum ghp_status (*check)(struct ghp_sync sync, int workers);
     const char *const *shown; /* with which arguments a comparison of all has it; NULL ends */
     const struct ghp_mixing *mixing; /* NULL: it does not mix */
     enum ghp_sync_equality equality;
@@ -94,11 +107,14 @@ struct ghp_sync_ops {
 
 extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local, ghp_sync_bsp,
     ghp_sync_asp, ghp_sync_ssp, ghp_sync_easgd, ghp_sync_aladdin, ghp_sync_gosgd, ghp_sync_ad_psgd;
+extern const struct ghp_sync_ops ghp_sync_lsgd, ghp_sync_dgd;
 
 struct ghp_sync { /* zeroed: allreduce */
     const struct ghp_sync_ops *ops;
-    int argument; /* ops->least .. GHP_SYNC_MOST where it takes one, else 0 */
-    bool other;   /* by its other rule */
+    int argument;           /* ops->least .. GHP_SYNC_MOST where it takes one, else 0 */
+    bool other;             /* by its other rule */
+    int groups;             /* lsgd: of workers, each with a leader; else 0 */
+    struct ghp_graph graph; /* dgd; else zeroed */
     int servers; /* ranks behind the workers, 1 .. GHP_SYNC_SERVERS_MOST where it has them, else 0 */
 };
 
@@ -106,7 +122,7 @@ enum {
     GHP_SYNC_MOST = 1 << 20,
     GHP_SYNC_SURE = 1000000, /* of a probability: 1 */
     GHP_SYNC_SERVERS_MOST = 1 << 10,
-    GHP_SYNC_TEXT_BYTES = 32
+    GHP_SYNC_TEXT_BYTES = GHP_GRAPH_TEXT_BYTES + 16
 };
 
 /* What a worker's own weights, or a server's, are met with: what the refusals below are of. */
@@ -115,6 +131,7 @@ struct ghp_sync_place {
     const struct ghp_split *splits; /* one a layer; NULL: not yet known */
     const struct ghp_staging *staging;
     bool clips;
+    int workers; /* 0: not yet known */
 };
 
 /* "local:8" as options and plans have it. One server, where it has servers.
@@ -136,6 +153,9 @@ bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b);
 int ghp_sync_period(struct ghp_sync sync);
 /* Steps of other workers that a forward pass may lack; -1: nothing bounds them. */
 int ghp_sync_staleness(struct ghp_sync sync);
+/* Of lsgd: steps from one leader of all workers to the next; more than its argument where there are groups. */
+enum { GHP_SYNC_LEADER_PERIODS = 4 };
+int ghp_sync_leader_period(struct ghp_sync sync);
 /* Over the steps; -1: it depends on the training. */
 double ghp_sync_mean_staleness(struct ghp_sync sync, int workers);
 /* Whether no worker waits for another's step. */

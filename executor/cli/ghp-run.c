@@ -18,6 +18,7 @@
 static const char *const numerics_names[] = {"auto", "exact", "fast", NULL};
 static const char *const numerics_synonyms[] = {"deterministic", "exact", NULL};
 static const char *const precision_names[] = {"plan", "float", "double", "tf32", "bf16", NULL};
+static const char *const shuffle_names[] = {"epoch", "once", NULL};
 static const char *const evaluate_names[] = {"auto", "on", "off", NULL};
 static const char *const optimizer_names[] = {"plan",
 #define OPTIMIZER_NAME(name) #name,
@@ -81,6 +82,12 @@ static const struct ghp_opt options[] = {
      .target = &chosen.labels,
      .choices = ghp_labels_names,
      .help = "of images from files: given, or parity: 0 of even ones and 1 of odd ones"},
+    {.name = "shuffle",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.shuffle,
+     .choices = shuffle_names,
+     .help = "of the training set: epoch: every epoch anew; once: all epochs in one order, so that "
+             "by data a worker whose batches are its part of the set keeps its samples"},
     {.name = "normalise",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.normalise,

@@ -1,4 +1,5 @@
-/* executor/data/order.h - which sample comes when: one shuffle an epoch, the same for every plan and worker count.
+/* executor/data/order.h - which sample comes when: one shuffle an epoch, or one for all of them; the same for every plan
+ * and worker count.
  *
  * An epoch is floor(n / B) steps: the last partial batch is left out of that epoch (another shuffle takes other samples
  * next time). Step t is batch t mod steps of epoch t / steps.
@@ -10,6 +11,8 @@
 
 #include "core/base/status.h"
 
+#include <stdbool.h>
+
 struct ghp_shuffle {  /* of one epoch */
     int64_t epoch;    /* -1: none yet */
     int64_t left;     /* draws to come; places above are final */
@@ -19,6 +22,7 @@ struct ghp_shuffle {  /* of one epoch */
 struct ghp_order {
     int64_t n, global_batch;
     uint64_t seed;
+    bool once; /* set before the first batch: every epoch has the first one's shuffle */
     struct ghp_shuffle shuffles[2]; /* of even epochs, of odd ones */
 };
 

@@ -69,6 +69,15 @@ static bool draws_unasked(const struct ghp_program *program)
     return false;
 }
 
+/* Whether mixes find leaders first, by messages of few bytes. */
+static bool pulls_to_leaders(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++)
+        if (program->instrs[i].kind == GHP_INSTR_MIX && program->instrs[i].traffic.latencies > 0)
+            return true;
+    return false;
+}
+
 static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
                        const struct ghp_split *splits, const struct ghp_program *program)
 {
@@ -79,6 +88,7 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
                has_instr(program, GHP_INSTR_AVERAGE) || has_instr(program, GHP_INSTR_PUSH) ||
                has_instr(program, GHP_INSTR_MIX);
     case GHP_FAULT_NO_MIXING: return draws_unasked(program);
+    case GHP_FAULT_ROUNDED_PULL: return pulls_to_leaders(program);
     case GHP_FAULT_LOCAL_STATISTICS: return has_instr(program, GHP_INSTR_STAT_REDUCE);
     case GHP_FAULT_BIAS_TIMES_K:
         for (int i = 0; i < model->n_layers; i++)

@@ -22,7 +22,8 @@
     X(WRONG_PART, "wrong-part", "a tensor of which each worker keeps its part")                    \
     X(NO_BIAS_GRADIENT, "no-bias-gradient", "a bias")                                              \
     X(NO_MIXING, "no-mixing",                                                                      \
-      "workers that are drawn to servers' or other workers' weights without waiting for them")
+      "workers that are drawn to servers' or other workers' weights without waiting for them")     \
+    X(ROUNDED_PULL, "rounded-pull", "workers that are pulled to leaders")
 
 enum ghp_fault {
 #define GHP_FAULT_ENUM(id, text, needs) GHP_FAULT_##id,

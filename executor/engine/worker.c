@@ -328,6 +328,21 @@ struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *w)
     return w->mixer != NULL ? w->work.mixing->counted(w->mixer) : (struct ghp_mix_count){0};
 }
 
+int ghp_worker_mixer_numbers(struct ghp_worker *w, double **numbers)
+{
+    *numbers = NULL;
+    return w->mixer != NULL ? w->work.mixing->numbers(w->mixer, numbers) : 0;
+}
+
+/* A layer's part of a copy of all weights, where it lies in the weights. */
+static void *part_of_copy(struct ghp_worker *w, int c, char *weight)
+{
+    char *weights = w->mixer != NULL ? w->address[w->program.buckets[0].weights] : NULL;
+
+    if (weights == NULL || weight == NULL) return NULL;
+    return (char *)w->work.mixing->copy(w->mixer, c) + (weight - weights);
+}
+
 int64_t ghp_worker_late_steps(const struct ghp_worker *w)
 {
     return ghp_pace_late_steps(w->pace);
@@ -339,6 +354,9 @@ void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, 
     bool strip = ghp_buffer_kind_is_moment(buffer_kind) && ghp_worker_has_strip(w, layer);
     enum ghp_buffer_kind lies_as = strip ? GHP_BUFFER_WEIGHT_GRADIENT : buffer_kind;
 
+    if (buffer_kind == GHP_BUFFER_FIRST_COPY || buffer_kind == GHP_BUFFER_SECOND_COPY)
+        return part_of_copy(w, buffer_kind == GHP_BUFFER_SECOND_COPY,
+                            ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, layer, slot, elements));
     for (int i = 0; i < w->program.n_buffers; i++) {
         const struct ghp_buffer *b = &w->program.buffers[i];
 

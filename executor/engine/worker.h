@@ -34,6 +34,7 @@ struct ghp_mix_count {                  /* of mixes of weights (executor/mixing/
     int64_t exchanges; /* without servers: messages of all weights that were sent */
     /* gosgd: of all weights this worker's part; what it has sent of it, and taken from others */
     double share, sent_share, taken_share;
+    int64_t led_least, led_most; /* lsgd: pulls in which a worker led its group; of all workers */
 };
 
 struct ghp_mixer; /* executor/mixing/mixer.h */
@@ -56,6 +57,9 @@ struct ghp_mixer_hooks {
     bool (*is_served)(const struct ghp_mixer *mixer);
     enum ghp_status (*read)(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
     enum ghp_status (*write)(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
+    void (*note)(struct ghp_mixer *mixer, const double *metrics);
+    void *(*copy)(struct ghp_mixer *mixer, int c);
+    int (*numbers)(struct ghp_mixer *mixer, double **numbers);
     struct ghp_mix_count (*counted)(struct ghp_mixer *mixer);
 };
 
@@ -170,6 +174,8 @@ bool ghp_worker_holds(struct ghp_worker *worker, int layer);
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
 /* What its mixes of weights took so far (executor/mixing/mixer.h); between steps. */
 struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *worker);
+/* Numbers of this worker's own that a checkpoint has besides its tensors; between steps. */
+int ghp_worker_mixer_numbers(struct ghp_worker *worker, double **numbers);
 /* Steps whose computing took longer than the emulated step (engine/pace.h). */
 int64_t ghp_worker_late_steps(const struct ghp_worker *worker);
 /* Said after a step: its times do not count. */

@@ -14,9 +14,9 @@
 static const struct ghp_backoff waiting = {20e-6, 5000, 200000, 4},
                                 carrying = {0, 50000, 200000, 4};
 
-static const struct ghp_mixer_ops *const all[] = {&ghp_mixer_asp,   &ghp_mixer_ssp,
-                                                  &ghp_mixer_easgd, &ghp_mixer_aladdin,
-                                                  &ghp_mixer_gosgd, &ghp_mixer_ad_psgd};
+static const struct ghp_mixer_ops *const all[] = {
+    &ghp_mixer_asp,   &ghp_mixer_ssp,     &ghp_mixer_easgd, &ghp_mixer_aladdin,
+    &ghp_mixer_gosgd, &ghp_mixer_ad_psgd, &ghp_mixer_lsgd,  &ghp_mixer_dgd};
 
 /* ---- opening ---- */
 
@@ -33,7 +33,8 @@ static enum ghp_status check_message(const struct ghp_mixer_place *place)
     const struct ghp_instr *mix = mix_of(place->program);
     int64_t cut_bytes = place->program->buckets[mix->bucket].cut_bytes;
 
-    if (mix->servers == 0 && mix->bytes > GHP_P2P_MESSAGE_BYTES)
+    if (mix->servers == 0 && place->work->sync.ops != &ghp_sync_lsgd &&
+        mix->bytes > GHP_P2P_MESSAGE_BYTES)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' a worker sends %lld bytes of weights, and a message has at most "
                         "%d; plan with --sync local:8, or with --sync easgd:8 --servers %lld",
@@ -70,17 +71,25 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
     m->slots = ghp_alloc((size_t)m->n_slots, sizeof(*m->slots));
     m->answers = ghp_alloc((size_t)m->servers + 1, sizeof(*m->answers));
     m->partners = ghp_alloc((size_t)m->workers, sizeof(*m->partners));
+    m->led = ghp_alloc((size_t)m->workers, sizeof(*m->led));
     m->from = -1;
     m->count.share = 1.0 / m->workers;
     *mixer = m;
-    return m->slots == NULL || m->answers == NULL || m->partners == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    if (m->slots == NULL || m->answers == NULL || m->partners == NULL || m->led == NULL)
+        return GHP_NO_MEMORY();
+    return m->ops == &ghp_mixer_dgd ? ghp_mixer_find_neighbours(m) : GHP_OK;
 }
 
 enum ghp_status ghp_mixer_connect(struct ghp_mixer *m)
 {
     struct ghp_p2p *p2p = m->place.exec->transport->p2p;
+    struct ghp_ranks workers = {.count = m->workers, .stride = 1};
 
-    m->place.exec->transport->control->patience = GHP_WORKER_PATIENCE;
+    if (m->ops->in_step)
+        GHP_TRY(ghp_collectives_group(m->place.exec->transport->host, workers, GHP_STREAM_COMPUTE,
+                                      &m->world));
+    else
+        m->place.exec->transport->control->patience = GHP_WORKER_PATIENCE;
     return p2p->ops->open(p2p, m->n_slots, &m->channel);
 }
 
@@ -284,7 +293,7 @@ enum ghp_status ghp_mixer_start(struct ghp_mixer *m)
 {
     GHP_TRY(halt(m));
     if (m->servers > 0 && !m->gave_weights) GHP_TRY(ghp_mixer_write(m, GHP_BUFFER_WEIGHT));
-    if (m->servers == 0 && !m->listens) GHP_TRY(ghp_mixer_listen(m));
+    if (m->servers == 0 && !m->ops->in_step && !m->listens) GHP_TRY(ghp_mixer_listen(m));
     if (m->ops->start != NULL) GHP_TRY(m->ops->start(m));
     go_on(m);
     return GHP_OK;
@@ -306,6 +315,7 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
     int number;
 
     GHP_TRY(halt(m));
+    if (m->ops->in_step) return GHP_OK;
     if (m->servers == 0) return ghp_mixer_meet(m, false);
     if (!m->gave_weights) return GHP_OK;
     how = how_of(m, "settling with the servers");
@@ -350,6 +360,8 @@ void ghp_mixer_close(struct ghp_mixer *m)
     free(m->slots);
     free(m->answers);
     free(m->partners);
+    free(m->neighbours);
+    free(m->led);
     free(m);
 }
 
@@ -361,9 +373,32 @@ struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *m)
     if (m == NULL) return (struct ghp_mix_count){0};
     goes_on = m->ticket != 0 && !atomic_load(&m->halts);
     halt(m); /* it counts, too; its failure is the next mix's */
+    m->count.led_least = m->count.led_most = m->led[0];
+    for (int i = 1; i < m->workers; i++) {
+        if (m->led[i] < m->count.led_least) m->count.led_least = m->led[i];
+        if (m->led[i] > m->count.led_most) m->count.led_most = m->led[i];
+    }
     count = m->count;
     if (goes_on) go_on(m); /* others may wait for it */
     return count;
+}
+
+void ghp_mixer_note(struct ghp_mixer *m, const double *metrics)
+{
+    if (!(metrics[GHP_METRIC_SAMPLES] > 0)) return;
+    m->lost.value += metrics[GHP_METRIC_LOSS] / metrics[GHP_METRIC_SAMPLES];
+}
+
+void *ghp_mixer_copy(struct ghp_mixer *m, int c)
+{
+    GHP_ASSERT(c < m->ops->sync->mixing->copies);
+    return m->copies[c].at;
+}
+
+int ghp_mixer_numbers(struct ghp_mixer *m, double **numbers)
+{
+    *numbers = &m->lost.value;
+    return m->ops == &ghp_mixer_lsgd ? 1 : 0;
 }
 
 const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,
@@ -376,4 +411,7 @@ const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,
                                            .is_served = ghp_mixer_is_served,
                                            .read = ghp_mixer_read,
                                            .write = ghp_mixer_write,
+                                           .note = ghp_mixer_note,
+                                           .copy = ghp_mixer_copy,
+                                           .numbers = ghp_mixer_numbers,
                                            .counted = ghp_mixer_counted};

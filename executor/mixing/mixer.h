@@ -8,6 +8,8 @@
  *     aladdin  the step that x has taken goes, and nobody waits; what has come of the servers' weights draws x to them
  *     gosgd    by chance x goes to another worker, and nobody waits; what has come of others' is averaged into x
  *     ad-psgd  an active worker begins an exchange with a passive one; what exchanges have moved x by is added
+ *     lsgd     every TAU steps x is pulled to the weights of the leader, after each step a little to the last ones
+ *     dgd      x becomes the weighted mean of itself and the neighbours'
  *
  * Messages that nobody waits for are carried by a thread, from one mix to the next. A message that the last mix sent is
  * waited for by the next that sends one.
@@ -44,6 +46,14 @@ enum ghp_status ghp_mixer_start(struct ghp_mixer *mixer);
  * Returns   GHP_OK; GHP_ERR_COMM naming who is missing
  * Local: others come when they come */
 enum ghp_status ghp_mixer_mix(struct ghp_mixer *mixer, const struct ghp_step *of);
+
+/* Before a mix: this step's metrics of this worker alone. Local. */
+void ghp_mixer_note(struct ghp_mixer *mixer, const double *metrics);
+
+/* Copy c of all weights, where the program's buffer of them begins at x; and numbers of this worker's own: what a
+ * checkpoint has besides weights and moments. Between steps. Local. */
+void *ghp_mixer_copy(struct ghp_mixer *mixer, int c);
+int ghp_mixer_numbers(struct ghp_mixer *mixer, double **numbers);
 
 /* Between steps: what this worker has sent is there, and no thread carries until the next mix. Local; without servers
  * collective over all workers: what anybody has sent is there. */

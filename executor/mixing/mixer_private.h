@@ -12,6 +12,7 @@ struct ghp_mixer_ops { /* of one synchroniser */
     const struct ghp_sync_ops *sync;
     int slots;       /* messages under way at once, of each server or worker; */
     int other_slots; /* and of all together */
+    bool in_step; /* all workers mix at once, behind the same step; needs a communicator of all */
     /* Before an update that no mix comes before; or NULL. */
     enum ghp_status (*start)(struct ghp_mixer *m);
     enum ghp_status (*mix)(struct ghp_mixer *m, const struct ghp_step *of);
@@ -60,6 +61,11 @@ struct ghp_mixer {
     struct ghp_mix_word word;
     struct ghp_mix_answer *answers; /* of each server */
     bool gave_weights;              /* to the servers */
+    int *neighbours;                /* dgd: by rank; owned */
+    int n_neighbours;
+    struct ghp_comm *world;  /* of all workers, where the synchroniser meets */
+    struct ghp_word lost;    /* lsgd: sum of the losses since they were told last, and how many */
+    int64_t *led;            /* lsgd: how often each worker led a group; owned */
     int64_t pulled, slowest; /* ssp: mixes when X was pulled; steps of the slowest worker then */
     struct ghp_mix_partner *partners; /* without servers: of each worker */
     bool listens;                     /* to all of them */
@@ -88,6 +94,11 @@ enum ghp_status ghp_mixer_wait_for(struct ghp_mixer *m, const struct ghp_mixer_a
 /* Aladdin: X of each server that has come. */
 enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m);
 
+/* dgd: finds the neighbours. */
+enum ghp_status ghp_mixer_find_neighbours(struct ghp_mixer *m);
+/* lsgd: the worker of the least loss among `count` from `first` on, the first of several, and of NaNs the first. */
+int ghp_mixer_leader(const struct ghp_word *losses, int first, int count);
+
 /* ---- without servers (mix_peers.c) ---- */
 
 enum { GHP_MIXER_HEARD, GHP_MIXER_SAID, GHP_MIXER_PEER_SLOTS };  /* of each worker */
@@ -109,6 +120,6 @@ enum ghp_status ghp_mixer_take_weights(struct ghp_mixer *m, int worker, struct g
 enum ghp_status ghp_mixer_meet(struct ghp_mixer *m, bool last);
 
 extern const struct ghp_mixer_ops ghp_mixer_asp, ghp_mixer_ssp, ghp_mixer_easgd, ghp_mixer_aladdin,
-    ghp_mixer_gosgd, ghp_mixer_ad_psgd;
+    ghp_mixer_gosgd, ghp_mixer_ad_psgd, ghp_mixer_lsgd, ghp_mixer_dgd;
 
 #endif

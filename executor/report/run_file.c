@@ -40,6 +40,18 @@ static void put_losses(json_t *o, const char *key, const struct ghp_losses *loss
     put(o, key, array);
 }
 
+static json_t *mixing(const struct ghp_mix_count *m)
+{
+    json_t *o = json_pack("{s:I, s:I, s:I, s:f}", "steps", (json_int_t)m->mixes, "sent_bytes",
+                          (json_int_t)m->sent_bytes, "received_bytes",
+                          (json_int_t)m->received_bytes, "waited_s", m->waited_s);
+
+    if (m->led_most == 0) return o;
+    put(o, "led_least", json_integer((json_int_t)m->led_least));
+    put(o, "led_most", json_integer((json_int_t)m->led_most));
+    return o;
+}
+
 static void put_what(json_t *o, const struct ghp_run *run)
 {
     const struct ghp_plan *plan = run->plan;
@@ -72,11 +84,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
         put(o, "emulation", json_string(run->emulation));
         put(o, "emulation_late_steps", json_integer(run->late_steps));
     }
-    if (run->mixed.mixes > 0)
-        put(o, "mixing",
-            json_pack("{s:I, s:I, s:I, s:f}", "steps", (json_int_t)run->mixed.mixes, "sent_bytes",
-                      (json_int_t)run->mixed.sent_bytes, "received_bytes",
-                      (json_int_t)run->mixed.received_bytes, "waited_s", run->mixed.waited_s));
+    if (run->mixed.mixes > 0) put(o, "mixing", mixing(&run->mixed));
     put(o, "seed", json_integer((json_int_t)run->seed));
     put(o, "first_step", json_integer(run->first_step));
     put(o, "steps", json_integer(run->losses->steps));

@@ -15,6 +15,8 @@ static const char format[] = "ghp.checkpoint/1";
 const char ghp_checkpoint_optimizer_key[] = "optimizer", ghp_checkpoint_sync_key[] = "sync",
            ghp_checkpoint_workers_key[] = "workers";
 
+enum { KEPT_MOST = 2 }; /* copies of all weights: struct ghp_mixing */
+
 /* What the names of tensors begin with that are of one worker alone. */
 static const char replica_prefix[] = "replica.";
 
@@ -27,6 +29,7 @@ void ghp_checkpoint_contents_release(struct ghp_checkpoint_contents *c)
         free((char *)(uintptr_t)c->tensors[i].name);
     free(c->tensors);
     free(c->entries);
+    free(c->mixing);
     free(c->rates);
     ghp_tensors_release(&c->list);
 }
@@ -65,6 +68,19 @@ static enum ghp_status add_each(struct ghp_checkpoint_contents *c, const struct 
     return GHP_OK;
 }
 
+/* Each worker's copies of weights that its mixes keep. */
+static enum ghp_status add_kept(struct ghp_sync sync, struct ghp_checkpoint_contents *c)
+{
+    static const enum ghp_buffer_kind kinds[KEPT_MOST] = {GHP_BUFFER_FIRST_COPY,
+                                                          GHP_BUFFER_SECOND_COPY};
+    const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;
+
+    for (int k = 0; k < KEPT_MOST && mixing != NULL && mixing->kept[k] != NULL; k++)
+        for (int i = 0; i < c->list.n_params; i++)
+            GHP_TRY(add_each(c, &c->list.items[i], mixing->kept[k], kinds[k]));
+    return GHP_OK;
+}
+
 enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
                                              struct ghp_checkpoint_contents *c)
 {
@@ -77,7 +93,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
                                           .replicas =
                                               ghp_sync_replicas(work->sync, work->problem.workers)};
     GHP_TRY(ghp_tensors_list(work->model, &c->list));
-    most = (1 + (1 + GHP_MAX_MOMENTS) * (size_t)c->replicas) * (size_t)c->list.n + 1;
+    most = (1 + (1 + GHP_MAX_MOMENTS + KEPT_MOST) * (size_t)c->replicas) * (size_t)c->list.n + 1;
     c->entries = ghp_alloc(most, sizeof(*c->entries));
     c->tensors = ghp_alloc(most, sizeof(*c->tensors));
     if (c->entries == NULL || c->tensors == NULL) return GHP_NO_MEMORY();
@@ -94,7 +110,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
         for (int i = 0; i < c->list.n_params; i++)
             GHP_TRY(add_each(c, &c->list.items[i], moment, ghp_moment_kind(m)));
     }
-    return GHP_OK;
+    return c->replicas > 1 ? add_kept(work->sync, c) : GHP_OK;
 }
 
 int64_t ghp_checkpoint_entry_bytes(const struct ghp_checkpoint_contents *c, int i)
@@ -134,7 +150,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     const uint64_t numbers[GHP_CHECKPOINT_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
                                                       (uint64_t)checkpoint.global_batch,
                                                       (uint64_t)checkpoint.samples};
-    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 3] = {
+    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 4] = {
         {"format", format},
         {"model", ghp_worker_work(worker)->model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
@@ -160,6 +176,8 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
         (struct ghp_metadatum){ghp_checkpoint_workers_key, workers};
     if (c->rates != NULL)
         metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_rates_key, c->rates};
+    if (c->mixing != NULL)
+        metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_mixing_key, c->mixing};
     ghp_checkpoint_path(folder, GHP_CHECKPOINT_NEWEST, path);
     return ghp_safetensors_begin(path, &list, writer);
 }

@@ -171,6 +171,7 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_work(worker)), done);
     GHP_TRY_GOTO(status, check_contents(path, file, &c), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_rates(path, file, worker), done);
+    GHP_TRY_GOTO(status, ghp_checkpoint_read_mixing(path, file, worker), done);
     status = scatter_all(worker, file, &c);
 done:
     ghp_safetensors_close(file);

@@ -38,6 +38,7 @@ struct ghp_checkpoint_contents { /* all entries, in file order; owned */
     int64_t bytes;                  /* of all values */
     int element_bytes;
     int replicas; /* whose weights differ; 1: none */
+    char *mixing; /* owned: numbers of each worker's mixes; NULL: they have none */
     char *rates;  /* owned: what learning rates by norms have learnt; NULL: they follow none */
 };
 
@@ -63,6 +64,16 @@ extern const char ghp_checkpoint_rates_key[];
 enum ghp_status ghp_checkpoint_rates_text(const struct ghp_worker *worker, char **text);
 enum ghp_status ghp_checkpoint_read_rates(const char *path, const struct ghp_safetensors *file,
                                           struct ghp_worker *worker);
+
+/* Numbers of each worker's own by which weights mix on, and this worker's back from a file.
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY
+ * Collective over `world`, all workers; reading is local */
+extern const char ghp_checkpoint_mixing_key[];
+enum ghp_status ghp_checkpoint_mixing_text(struct ghp_worker *worker, struct ghp_comm *world,
+                                           char **text);
+enum ghp_status ghp_checkpoint_read_mixing(const char *path, const struct ghp_safetensors *file,
+                                           struct ghp_worker *worker);
 
 enum ghp_checkpoint_generation { GHP_CHECKPOINT_NEWEST, GHP_CHECKPOINT_PREVIOUS };
 void ghp_checkpoint_path(const char *folder, enum ghp_checkpoint_generation generation,

@@ -185,6 +185,7 @@ struct saving {
     /* rank 0, one of the two: where the next values go */
     char *image;
     struct ghp_safetensors_writer *writer;
+    char *mixing;            /* the contents', as long as these are not made */
     enum ghp_status written; /* a write that fails does not stop the gathering, in which all are */
 };
 
@@ -252,6 +253,8 @@ static enum ghp_status prepare(struct ghp_checkpoint_folder *folder, struct ghp_
     struct ghp_checkpoint_image *image;
 
     GHP_TRY(ghp_checkpoint_contents_init(worker, &to->contents));
+    to->contents.mixing = to->mixing;
+    to->mixing = NULL;
     to->whole = ghp_alloc((size_t)((c->replicas > 1 ? 1 + c->replicas : 1) * c->largest) + 1,
                           (size_t)c->element_bytes);
     if (to->whole == NULL) return GHP_NO_MEMORY();
@@ -263,6 +266,9 @@ static enum ghp_status prepare(struct ghp_checkpoint_folder *folder, struct ghp_
     free(image->contents.rates);
     image->contents.rates = to->contents.rates; /* of this step */
     to->contents.rates = NULL;
+    free(image->contents.mixing);
+    image->contents.mixing = to->contents.mixing;
+    to->contents.mixing = NULL;
     to->image = image->values;
     return GHP_OK;
 }
@@ -288,6 +294,7 @@ enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct
     GHP_ASSERT(!ghp_checkpoint_under_way(folder));
     GHP_TRY_GOTO(status, ghp_checkpoint_world(worker, &to.world), done);
     to.world->label = "writing a checkpoint";
+    GHP_TRY_GOTO(status, ghp_checkpoint_mixing_text(worker, to.world, &to.mixing), done);
     GHP_TRY_GOTO(status, agree(worker, to.world, prepare(folder, worker, checkpoint, &to)), done);
     ghp_accident_at(GHP_MOMENT_GATHER);
     GHP_TRY_GOTO(status, gather_all(worker, &to), done);
@@ -302,6 +309,7 @@ enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct
 done:
     ghp_safetensors_abandon(to.writer);
     free(to.whole);
+    free(to.mixing);
     ghp_checkpoint_contents_release(&to.contents);
     return status;
 }

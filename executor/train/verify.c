@@ -123,7 +123,7 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const stru
 {
     enum ghp_status status;
     const struct ghp_replicas_how how = {ghp_sync_replicas(like->sync, like->problem.workers),
-                                         ghp_sync_period(like->sync)};
+                                         like->sync};
     struct ghp_alone alone;
 
     GHP_TRY(ghp_alone_open(exec, like, &training_config->init, &alone));

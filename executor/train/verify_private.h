@@ -1,6 +1,7 @@
 /* executor/train/verify_private.h - private to executor/train/verify*.c: the slow twin of training whose workers'
  * weights differ (core/program/sync.h). One worker trains all replicas in turn, each with its own samples, weights and
- * moments, and takes their mean when it is due.
+ * moments, and combines them as the synchroniser says: the mean when it is due, the pull to leaders, the mean of
+ * neighbours.
  *
  * Means are plain sums in double, in the order of the ranks; all else is the one worker's own step. The snapshot has
  * the first replica's gradients of the first step, the mean of all replicas' weights after the last, and the mean of
@@ -11,9 +12,29 @@
 #include "executor/train/verify.h"
 
 struct ghp_replicas_how {
-    int n;      /* replicas; the worker's batch is one's */
-    int period; /* steps from one mean to the next */
+    int n; /* replicas; the worker's batch is one's */
+    struct ghp_sync sync;
 };
+
+struct ghp_replicas { /* all workers' tensors, which one worker trains in turn */
+    struct ghp_worker *worker;
+    struct ghp_sync sync;
+    struct ghp_tensors_list list;
+    int n, n_moments, element_bytes;
+    int entries;    /* of each: the list's tensors, then each moment of the parameters */
+    int rows;       /* n, one for their mean, and what rules need besides */
+    void **whole;   /* [rows][entries], owned */
+    double *losses; /* of each replica: of the last step; owned */
+    double *lost;   /* lsgd: the sum since they were compared last; owned */
+};
+
+/* Element `at` of a tensor of row i. */
+double ghp_replicas_value(const struct ghp_replicas *r, int i, int entry, int64_t at);
+void ghp_replicas_set(struct ghp_replicas *r, int i, int entry, int64_t at, double value);
+
+/* What comes behind the updates by step `t`, by synchronisers that mix. verify_mixing.c */
+void ghp_replicas_pull(struct ghp_replicas *r, int64_t t);
+void ghp_replicas_gossip(struct ghp_replicas *r, int64_t t);
 
 /* worker   a lone one with first weights, of batch global batch / n
  *

@@ -7,35 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct replicas { /* all workers' tensors, which one worker trains in turn */
-    struct ghp_worker *worker;
-    struct ghp_tensors_list list;
-    int n, n_moments, element_bytes;
-    int entries;  /* of each: the list's tensors, then each moment of the parameters */
-    void **whole; /* [n][entries], owned; a further row is their mean */
-};
-
-static const struct ghp_tensor *tensor_of(const struct replicas *r, int entry)
+static const struct ghp_tensor *tensor_of(const struct ghp_replicas *r, int entry)
 {
     return &r->list.items[entry < r->list.n ? entry : (entry - r->list.n) % r->list.n_params];
 }
 
-static enum ghp_buffer_kind kind_of(const struct replicas *r, int entry)
+static enum ghp_buffer_kind kind_of(const struct ghp_replicas *r, int entry)
 {
     if (entry < r->list.n) return ghp_tensor_buffer_kind(tensor_of(r, entry));
     return ghp_moment_kind((entry - r->list.n) / r->list.n_params);
 }
 
-static void release(struct replicas *r)
+static void release(struct ghp_replicas *r)
 {
-    for (int i = 0; r->whole != NULL && i < (r->n + 1) * r->entries; i++)
+    for (int i = 0; r->whole != NULL && i < r->rows * r->entries; i++)
         free(r->whole[i]);
     free(r->whole);
+    free(r->losses);
+    free(r->lost);
     ghp_tensors_release(&r->list);
 }
 
 /* What the worker has becomes replica i's. */
-static enum ghp_status keep(struct replicas *r, int i)
+static enum ghp_status keep(struct ghp_replicas *r, int i)
 {
     for (int e = 0; e < r->entries; e++)
         GHP_TRY(ghp_parameters_gather(r->worker, tensor_of(r, e), kind_of(r, e),
@@ -44,7 +38,7 @@ static enum ghp_status keep(struct replicas *r, int i)
 }
 
 /* Replica i becomes what the worker has: all of it, or without moments. */
-static enum ghp_status use(struct replicas *r, int i, bool moments)
+static enum ghp_status use(struct ghp_replicas *r, int i, bool moments)
 {
     for (int e = 0; e < (moments ? r->entries : r->list.n); e++)
         GHP_TRY(ghp_parameters_scatter(r->worker, tensor_of(r, e), kind_of(r, e),
@@ -53,18 +47,25 @@ static enum ghp_status use(struct replicas *r, int i, bool moments)
 }
 
 /* All begin with the worker's first weights. */
-static enum ghp_status open(struct ghp_worker *worker, int n, struct replicas *r)
+static enum ghp_status open(struct ghp_worker *worker, const struct ghp_replicas_how *how,
+                            struct ghp_replicas *r)
 {
-    *r = (struct replicas){.worker = worker,
-                           .n = n,
-                           .n_moments = ghp_worker_program(worker)->optimizer->n_moments,
-                           .element_bytes =
-                               ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes)};
+    int n = how->n;
+
+    *r = (struct ghp_replicas){.worker = worker,
+                               .sync = how->sync,
+                               .n = n,
+                               .rows = 2 * n + 2,
+                               .n_moments = ghp_worker_program(worker)->optimizer->n_moments,
+                               .element_bytes =
+                                   ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes)};
     GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &r->list));
     r->entries = r->list.n + r->n_moments * r->list.n_params;
-    r->whole = ghp_alloc((size_t)((n + 1) * r->entries), sizeof(*r->whole));
-    if (r->whole == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < (n + 1) * r->entries; i++) {
+    r->whole = ghp_alloc((size_t)(r->rows * r->entries), sizeof(*r->whole));
+    r->losses = ghp_alloc((size_t)n, sizeof(*r->losses));
+    r->lost = ghp_alloc((size_t)n, sizeof(*r->lost));
+    if (r->whole == NULL || r->losses == NULL || r->lost == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i < r->rows * r->entries; i++) {
         size_t elements = (size_t)tensor_of(r, i % r->entries)->param->elements;
 
         r->whole[i] = ghp_alloc(elements, (size_t)r->element_bytes);
@@ -75,34 +76,39 @@ static enum ghp_status open(struct ghp_worker *worker, int n, struct replicas *r
     return GHP_OK;
 }
 
-static double value(const struct replicas *r, int i, int entry, int64_t at)
+double ghp_replicas_value(const struct ghp_replicas *r, int i, int entry, int64_t at)
 {
     const void *whole = r->whole[i * r->entries + entry];
 
     return r->element_bytes == 8 ? ((const double *)whole)[at] : ((const float *)whole)[at];
 }
 
-/* The mean of all replicas' weights and statistics, into the further row. */
-static void take_mean(struct replicas *r)
+void ghp_replicas_set(struct ghp_replicas *r, int i, int entry, int64_t at, double value)
 {
-    for (int e = 0; e < r->list.n; e++) {
-        void *mean = r->whole[r->n * r->entries + e];
+    void *whole = r->whole[i * r->entries + entry];
 
+    if (r->element_bytes == 8)
+        ((double *)whole)[at] = value;
+    else
+        ((float *)whole)[at] = (float)value;
+}
+
+/* The mean of all replicas' weights and statistics, into the further row. */
+static void take_mean(struct ghp_replicas *r)
+{
+    for (int e = 0; e < r->list.n; e++)
         for (int64_t at = 0; at < tensor_of(r, e)->param->elements; at++) {
             double sum = 0;
 
             for (int i = 0; i < r->n; i++)
-                sum += value(r, i, e, at);
-            if (r->element_bytes == 8)
-                ((double *)mean)[at] = sum / r->n;
-            else
-                ((float *)mean)[at] = (float)(sum / r->n);
+                sum += ghp_replicas_value(r, i, e, at);
+            ghp_replicas_set(r, r->n, e, at, sum / r->n);
         }
-    }
 }
 
-static void give_mean(struct replicas *r)
+static void give_mean(struct ghp_replicas *r, int64_t t)
 {
+    if ((t + 1) % ghp_sync_period(r->sync) != 0) return;
     take_mean(r);
     for (int i = 0; i < r->n * r->entries; i++)
         if (i % r->entries < r->list.n)
@@ -112,8 +118,8 @@ static void give_mean(struct replicas *r)
 }
 
 /* A step of replica i by its own samples. */
-static enum ghp_status train_one(struct replicas *r, int i, const struct ghp_step *all,
-                                 struct ghp_snapshot *s, double *loss)
+static enum ghp_status train_one(struct ghp_replicas *r, int i, const struct ghp_step *all,
+                                 struct ghp_snapshot *s)
 {
     int64_t own = ghp_worker_work(r->worker)->problem.global_batch;
     struct ghp_step step = *all;
@@ -127,16 +133,27 @@ static enum ghp_status train_one(struct replicas *r, int i, const struct ghp_ste
     GHP_TRY(ghp_worker_settle(r->worker));
     if (i == 0 && all->index == 0) GHP_TRY(ghp_snapshot_gradients(s, r->worker));
     GHP_TRY(ghp_worker_flush(r->worker));
-    if (ghp_worker_result(r->worker, &result)) *loss += result.loss / r->n;
+    if (ghp_worker_result(r->worker, &result)) r->losses[i] = result.loss;
     return keep(r, i);
+}
+
+/* What all replicas' weights become behind a step. */
+static void combine(struct ghp_replicas *r, int64_t t)
+{
+    if (r->sync.ops == &ghp_sync_lsgd)
+        ghp_replicas_pull(r, t);
+    else if (r->sync.ops == &ghp_sync_dgd)
+        ghp_replicas_gossip(r, t);
+    else
+        give_mean(r, t);
 }
 
 enum ghp_status ghp_verify_replicas(struct ghp_worker *worker, const struct ghp_replicas_how *how,
                                     struct ghp_training_config *training_config, int64_t steps,
                                     struct ghp_snapshot *s)
 {
-    struct replicas r;
-    enum ghp_status status = open(worker, how->n, &r);
+    struct ghp_replicas r;
+    enum ghp_status status = open(worker, how, &r);
 
     ghp_progress_begin("replicas in turn", 0, steps);
     for (int64_t t = 0; t < steps && status == GHP_OK; t++) {
@@ -144,8 +161,10 @@ enum ghp_status ghp_verify_replicas(struct ghp_worker *worker, const struct ghp_
         double loss = 0;
 
         for (int i = 0; i < r.n && status == GHP_OK; i++)
-            status = train_one(&r, i, &step, s, &loss);
-        if (status == GHP_OK && (t + 1) % how->period == 0) give_mean(&r);
+            status = train_one(&r, i, &step, s);
+        if (status == GHP_OK) combine(&r, t);
+        for (int i = 0; i < r.n; i++)
+            loss += r.losses[i] / r.n;
         ghp_losses_add(&s->losses, loss);
         ghp_progress_step(t + 1, "%s", "");
     }

@@ -121,7 +121,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .kind = GHP_OPT_TEXT,
      .target = &ghp_plan_chosen.sync,
      .argument = "auto|all|allreduce|sharded|local:TAU|bsp|asp|ssp:S|easgd:TAU|aladdin[:PI]|"
-                 "gosgd:P|ad-psgd",
+                 "gosgd:P|ad-psgd|lsgd:GROUPS,TAU|dgd:GRAPH",
      .help =
          "update of the weights: allreduce: each worker updates all that it holds; sharded: a "
          "strip of it, with moments for that alone; auto: sharded where --memory needs it or "
@@ -130,8 +130,10 @@ const struct ghp_opt ghp_plan_option_table[] = {
          "weights by all workers' gradients; asp: by each one's when they come; ssp:S: and a "
          "worker goes on by its own for up to S steps; easgd:TAU, aladdin:PI: workers train "
          "alone, drawn to the servers' weights; gosgd:P: and after a step send theirs to one by "
-         "chance, with probability P; ad-psgd: and meet one half-way beside each step; all: print "
-         "what each would do, and make the plan "
+         "chance, with probability P; ad-psgd: and meet one half-way beside each step; "
+         "lsgd:GROUPS,TAU: drawn to whoever had the least loss, in its group and of all; dgd:GRAPH "
+         "(ring, torus, complete or edges as 0-1,1-2): each takes the weighted mean of its "
+         "neighbours' weights; all: print what each would do, and make the plan "
          "that auto makes"},
     {.name = "servers",
      .kind = GHP_OPT_INT,

@@ -257,7 +257,9 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
         return ghp_in_flight_squares(
             w->in_flight, w->rates.tensors > 0 ? ghp_worker_advance_rates(w, w->address[at->y])
                                                : w->address[at->y]);
-    case GHP_INSTR_METRIC_REDUCE: GHP_TRY(keep_metrics(w)); /* fall through */
+    case GHP_INSTR_METRIC_REDUCE:
+        if (w->mixer != NULL) w->work.mixing->note(w->mixer, w->address[w->metrics]);
+        GHP_TRY(keep_metrics(w)); /* fall through */
     case GHP_INSTR_ALL_REDUCE:
     case GHP_INSTR_REDUCE_SCATTER:
     case GHP_INSTR_ALL_GATHER:

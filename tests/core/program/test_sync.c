@@ -28,7 +28,8 @@ static void check_texts(void)
                                        "asp",        "ssp:0",         "ssp:10,free",
                                        "easgd:2",    "aladdin:4",     "aladdin:1,printed",
                                        "gosgd:1",    "gosgd:0.01",    "gosgd:0.000001",
-                                       "gosgd:0.25", "ad-psgd"};
+                                       "gosgd:0.25", "ad-psgd",       "lsgd:2,8",
+                                       "lsgd:1,1",   "dgd:ring",      "dgd:0-1,1-2"};
     static const char *const bad[] = {"",
                                       "auto",
                                       "local",
@@ -59,7 +60,16 @@ static void check_texts(void)
                                       "gosgd:x",
                                       "gosgd:0.1x",
                                       "gosgd:",
-                                      "ad-psgd:1"};
+                                      "ad-psgd:1",
+                                      "lsgd",
+                                      "lsgd:2",
+                                      "lsgd:0,2",
+                                      "lsgd:2,0",
+                                      "lsgd:2,",
+                                      "lsgd:2,8,",
+                                      "dgd",
+                                      "dgd:",
+                                      "dgd:star"};
     char text[GHP_SYNC_TEXT_BYTES];
     struct ghp_sync sync;
 

@@ -3,7 +3,8 @@
 # tests/tools/run/test_mixing.sh - workers that mix their weights with servers' and wait for nobody's step: they end
 # when the samples asked for are used, with a line of metrics a step at most and no step twice; the report says what
 # was sent. One worker alone is SGD, says --verify; of several it is refused. A checkpoint is gone on from by the same
-# synchroniser, and by another it is refused. A signal ends all workers with a checkpoint. What cannot be is refused.
+# synchroniser, and by another it is refused. A signal ends all workers with a checkpoint. What mixes in step, without
+# servers, is held against its twin by --verify, which sees a fault. What cannot be is refused.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -55,6 +56,28 @@ for sync in easgd:2 ssp:2; do # by the second all end after as many steps
     grep -q 'SIGTERM at worker' err && [ -e kept/checkpoint.safetensors ] || fail "$sync, a signal: exit $code, $(tail -n 3 err)"
 done
 
+# in step, without servers: held against one process that trains the replicas in turn
+for sync in lsgd:2,2 dgd:ring; do
+    plan 2 $sync
+    run 2 --verify 9 || fail "$sync: $(head -n 3 err) $(grep -i fail out)"
+    code=0
+    run 2 --verify 9 --inject-fault drop-reduction || code=$?
+    [ $code = 3 ] || fail "$sync: the fault is not seen: exit $code"
+done
+plan 4 lsgd:1,2
+run 4 --steps 8 --run run.json || fail "lsgd:1,2: $(head -n 3 err)"
+grep -q '"led_most": [1-9]' run.json || fail "lsgd: nobody led"
+while read -r code sync text; do
+    denied "$code" "$text" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 4 --batch 8 --sync "$sync" -o x.json
+done <<'END'
+1 lsgd:3,2 do not divide 4 workers
+1 lsgd:8,2 more than the 4 worker
+2 lsgd:2 wants groups of workers and steps
+2 dgd:star wants a graph: ring
+1 dgd:0-1,2-3 is not connected: no edges lead from worker 0 to worker 2
+1 dgd:0-1,1-2,2-4 numbered up to 3
+END
+denied 1 "fill no grid" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 3 --batch 9 --sync dgd:torus -o x.json
 denied 2 'more than the 2 worker' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync asp --servers 3 -o x.json
 denied 2 'by --sync ad-psgd there are none' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync ad-psgd --servers 1 -o x.json
 denied 2 'wants at least 2 workers' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 8 --sync ad-psgd -o x.json

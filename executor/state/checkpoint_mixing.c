@@ -1,0 +1,59 @@
+/* executor/state/checkpoint_mixing.c - see checkpoint_private.h: numbers of each worker's own by which weights mix on
+ * (executor/mixing/mixer.h), as one text of the metadata: worker by worker, in hexadecimal, to the bit. */
+#include "executor/state/checkpoint_private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char ghp_checkpoint_mixing_key[] = "mixing";
+
+enum { VALUE_BYTES = 32 };
+
+enum ghp_status ghp_checkpoint_mixing_text(struct ghp_worker *worker, struct ghp_comm *world,
+                                           char **text)
+{
+    double *mine;
+    int n = ghp_worker_mixer_numbers(worker, &mine), workers = world->ranks.count;
+    size_t room = (size_t)(n * workers + 1) * VALUE_BYTES, used = 0;
+    enum ghp_status status = GHP_OK;
+    double *all;
+
+    *text = NULL;
+    if (n == 0 || workers == 1) return GHP_OK;
+    all = ghp_alloc((size_t)(n * workers), sizeof(*all));
+    *text = ghp_alloc(room, 1);
+    if (all == NULL || *text == NULL) status = GHP_NO_MEMORY();
+    status = ghp_control_agree(ghp_worker_exec_context(worker)->transport->control, world, status);
+    if (status == GHP_OK)
+        status = world->ops->all_gather(world, mine, all, n * (int64_t)sizeof(*all));
+    for (int i = 0; i < n * workers && status == GHP_OK; i++)
+        used += (size_t)snprintf(*text + used, room - used, "%s%a", i > 0 ? " " : "", all[i]);
+    free(all);
+    return status;
+}
+
+enum ghp_status ghp_checkpoint_read_mixing(const char *path, const struct ghp_safetensors *file,
+                                           struct ghp_worker *worker)
+{
+    const char *at = ghp_safetensors_metadata(file, ghp_checkpoint_mixing_key);
+    const struct ghp_work *work = ghp_worker_work(worker);
+    double *mine;
+    int n = ghp_worker_mixer_numbers(worker, &mine);
+    bool good = at != NULL;
+
+    if (n == 0 || work->problem.workers == 1) return GHP_OK;
+    for (int i = 0; i < n * work->problem.workers && good; i++) {
+        char *end = NULL;
+        double value = strtod(at, &end);
+
+        good = end != at && isfinite(value);
+        at = end;
+        if (good && i / n == work->rank) mine[i % n] = value;
+    }
+    if (good && *at == '\0') return GHP_OK;
+    return GHP_FAIL(GHP_ERR_FORMAT,
+                    "'%s': '%s' in its metadata has not a number for each of %d worker(s); use a "
+                    "checkpoint that ghp-run wrote",
+                    path, ghp_checkpoint_mixing_key, work->problem.workers);
+}

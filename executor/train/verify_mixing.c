@@ -1,0 +1,74 @@
+/* executor/train/verify_mixing.c - see verify_private.h: what replicas become behind a step where workers' weights mix,
+ * said once more in plain loops in double. Rows behind the mean's: by lsgd a leader's weights for each replica's group,
+ * then that of all; by dgd what all become. */
+#include "executor/train/verify_private.h"
+
+static int64_t elements_of(const struct ghp_replicas *r, int entry)
+{
+    return r->list.items[entry].param->elements;
+}
+
+/* Row i += by * (row y - row i). */
+static void pull_row(struct ghp_replicas *r, int i, double by, int y)
+{
+    for (int e = 0; e < r->list.n_params; e++)
+        for (int64_t at = 0; at < elements_of(r, e); at++) {
+            double x = ghp_replicas_value(r, i, e, at);
+
+            ghp_replicas_set(r, i, e, at, x + by * (ghp_replicas_value(r, y, e, at) - x));
+        }
+}
+
+static void copy_row(struct ghp_replicas *r, int to, int from)
+{
+    for (int e = 0; e < r->list.n_params; e++)
+        for (int64_t at = 0; at < elements_of(r, e); at++)
+            ghp_replicas_set(r, to, e, at, ghp_replicas_value(r, from, e, at));
+}
+
+/* Replicas `first` .. `first` + count - 1 follow whoever of them lost least. */
+static void follow_best(struct ghp_replicas *r, int first, int count, int leader_row)
+{
+    int best = first;
+
+    for (int i = first + 1; i < first + count; i++)
+        if (r->lost[i] < r->lost[best]) best = i;
+    copy_row(r, leader_row, best);
+    for (int i = first; i < first + count; i++)
+        pull_row(r, i, .1, leader_row);
+}
+
+void ghp_replicas_pull(struct ghp_replicas *r, int64_t t)
+{
+    int groups = r->sync.groups, size = r->n / groups, all_row = 2 * r->n + 1;
+    int64_t near = r->sync.argument, far = groups > 1 ? 4 * near : near;
+
+    for (int i = 0; i < r->n; i++) {
+        r->lost[i] += r->losses[i];
+        if (groups > 1 && t >= near) pull_row(r, i, .1 / (double)near, r->n + 1 + i / size);
+        if (t >= far) pull_row(r, i, .1 / (double)far, all_row);
+    }
+    if ((t + 1) % near != 0) return;
+    for (int g = 0; g < groups && groups > 1; g++)
+        follow_best(r, g * size, size, r->n + 1 + g);
+    if ((t + 1) % far == 0) follow_best(r, 0, r->n, all_row);
+    for (int i = 0; i < r->n; i++)
+        r->lost[i] = 0;
+}
+
+void ghp_replicas_gossip(struct ghp_replicas *r, int64_t t)
+{
+    (void)t;
+    for (int v = 0; v < r->n; v++)
+        for (int e = 0; e < r->list.n_params; e++)
+            for (int64_t at = 0; at < elements_of(r, e); at++) {
+                double sum = 0;
+
+                for (int u = 0; u < r->n; u++)
+                    sum += ghp_graph_weight(&r->sync.graph, r->n, v, u) *
+                           ghp_replicas_value(r, u, e, at);
+                ghp_replicas_set(r, r->n + 1 + v, e, at, sum);
+            }
+    for (int v = 0; v < r->n; v++)
+        copy_row(r, v, r->n + 1 + v);
+}
