@@ -5,6 +5,8 @@
 # by which rank. A worker that works alone, as worker 0 does after --verify, is waited for longer than the limit, as
 # long as it lives.
 #
+# Where weights mix, who stopped is named by the server that others wait for, or by who wanted an exchange with it.
+#
 # With a parameter server: whichever of server and worker stops is named; a signal for the server is not for it, one for
 # a worker ends all in order; a wrong number of ranks is refused; --verify passes while the server has nothing to do.
 set -u
@@ -82,6 +84,19 @@ for rank in 2 1; do
     kill -STOP "$(cat pid.$rank)"
     finish "rank $rank stopped"
     says "rank $rank stopped" "^ghp-run: .* waited .* (nothing arrived from|not taken by) (rank|worker)\(s\) $rank"
+done
+# weights mix: the server says which worker lets others wait by the clock; a worker, who does not answer it
+for case in 'ssp:2|1|worker' 'ad-psgd|2|rank'; do
+    sync=${case%%|*} rank=${case#*|}
+    workers=3 who=${rank#*|} rank=${rank%|*}
+    [ $sync = ad-psgd ] || workers=2
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $workers --batch 12 --sync $sync -o mixes.json >out 2>&1 || fail "planning for $sync: $(cat out)"
+    rm -f metrics.jsonl
+    plan=mixes.json steps=1000000 launch --metrics metrics.jsonl
+    waits 30 trains || fail "$sync: does not train: $(cat err)"
+    kill -STOP "$(cat pid.$rank)"
+    finish "$sync, rank $rank stopped"
+    says "$sync, rank $rank stopped" "^ghp-run: .* waited .* (nothing arrived from|not taken by) $who\(s\) $rank;"
 done
 rm -f metrics.jsonl
 plan=servers.json steps=1000000 launch --metrics metrics.jsonl --checkpoint kept
