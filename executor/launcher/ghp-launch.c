@@ -388,6 +388,23 @@ static void go_over(struct launch *l)
              l->plans[l->restart.plan], (long long)(l->kept > 0 ? l->kept : 0));
 }
 
+/* ghp-run refused its options: the same again would end as this did. */
+static enum ghp_status refused(const struct ghp_job *job)
+{
+    if (job->rank_of_said == 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "ghp-run refuses its options, and says above why");
+    return GHP_FAIL(GHP_ERR_USAGE, "ghp-run refuses its options: %s", job->said);
+}
+
+static void say_stopped(struct launch *l)
+{
+    find_kept(l);
+    if (l->kept > 0)
+        ghp_note("ended by a signal; --resume goes on from step %lld", (long long)l->kept);
+    else
+        ghp_note("ended by a signal, before there was a checkpoint; start it again");
+}
+
 static enum ghp_status keep_going(struct launch *l, int *exit_code)
 {
     struct ghp_job job;
@@ -395,16 +412,17 @@ static enum ghp_status keep_going(struct launch *l, int *exit_code)
     for (;;) {
         GHP_TRY(attempt(l, &job));
         *exit_code = job.exit_code;
+        if (job.exit_code == 0) return GHP_OK;
+        if (job.exit_code == EXIT_USAGE) return refused(&job);
         if (job.exit_code == GHP_EXIT_STOPPED && job.had_enough && stop_requests == 0) {
             go_over(l);
             continue;
         }
-        if (job.exit_code == 0 || job.exit_code == EXIT_USAGE || job.exit_code == GHP_EXIT_STOPPED)
-            return GHP_OK;
+        if (job.exit_code != GHP_EXIT_STOPPED && stop_requests == 0) GHP_TRY(recover(l, &job));
+        if (job.exit_code != GHP_EXIT_STOPPED && stop_requests == 0) continue;
         *exit_code = GHP_EXIT_STOPPED;
-        if (stop_requests > 0) return GHP_OK;
-        GHP_TRY(recover(l, &job));
-        if (stop_requests > 0) return GHP_OK;
+        say_stopped(l);
+        return GHP_OK;
     }
 }
 

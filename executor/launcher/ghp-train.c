@@ -2,7 +2,8 @@
  *
  * ghp-profile measures what data parallelism needs, which every plan is compared with. Then ghp-plan names what the
  * choice may still change by, and ghp-profile measures that, until there is nothing more. ghp-run trains by the plan.
- * It decides nothing itself, and each command that it starts can be given by hand. */
+ * It decides nothing itself, and each command that it starts can be given by hand. It outlives each, so that the last
+ * line of what fails is ghp's own, whatever mpirun adds. */
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
@@ -100,7 +101,9 @@ static const struct ghp_tool tool = {
     .notes =
         "Only what the choice of the plan may change by is measured, and what was measured before "
         "is not measured again.\n"
-        "Exit codes are those of the tool that fails, or of ghp-run."};
+        "Exit codes are those of the tool that fails, or of ghp-run. Signals during the training "
+        "are "
+        "passed on to mpirun."};
 
 /* One way through. */
 struct way {
@@ -117,6 +120,7 @@ struct way {
 struct command {
     const char *words[MAX_WORDS];
     int n;
+    bool result; /* its stdout is this tool's; else it goes beside the notes */
     char numbers[3][32];
 };
 
@@ -144,14 +148,40 @@ static void add_ranks(struct command *command, struct way *way)
     add_option(command, "-n", command->numbers[0]);
 }
 
-/* The command in this process, its results beside the notes; only a failure returns. */
+/* ---- one command ---- */
+
+static const int passed_on[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
+enum { N_PASSED_ON = sizeof passed_on / sizeof passed_on[0] };
+
+static volatile sig_atomic_t running; /* the process of the command; 0: none */
+
+/* What the terminal sends reaches the command by itself, which is of the same process group. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    int before = errno;
+
+    (void)context;
+    if (running > 0 && info->si_code != SI_KERNEL) kill((pid_t)running, number);
+    errno = before;
+}
+
+/* From now on signals end the command in order, and not this process. */
+static void listen(void)
+{
+    struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
+
+    for (int i = 0; i < N_PASSED_ON; ++i)
+        sigaction(passed_on[i], &action, NULL);
+}
+
+/* The command in this process; only a failure returns. */
 static _Noreturn void become(const struct command *command, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
-    if (getppid() == parent && dup2(2, 1) >= 0)
+    if (getppid() == parent && (command->result || dup2(2, 1) >= 0))
         execvp(command->words[0], (char **)(uintptr_t)command->words);
-    dprintf(2, "ghp-train: cannot run '%s': %s; install it, or see --mpirun\n", command->words[0],
-            strerror(errno));
+    ghp_log_failure("cannot run '%s': %s; install it, or see --mpirun", command->words[0],
+                    strerror(errno));
     _exit(CANNOT_RUN);
 }
 
@@ -159,10 +189,17 @@ static _Noreturn void become(const struct command *command, pid_t parent)
 static enum ghp_status run(const struct command *command, int *code)
 {
     pid_t self = getpid(), child;
+    sigset_t held, before;
     int ended = 0;
 
     fflush(NULL);
+    sigemptyset(&held);
+    for (int i = 0; i < N_PASSED_ON; ++i)
+        sigaddset(&held, passed_on[i]);
+    sigprocmask(SIG_BLOCK, &held, &before); /* until it is known whom to pass them on to */
     child = fork();
+    if (child > 0) running = child;
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (child == 0) become(command, self);
     if (child < 0)
         return GHP_FAIL(GHP_ERR_INTERNAL,
@@ -172,6 +209,7 @@ static enum ghp_status run(const struct command *command, int *code)
         if (errno != EINTR)
             return GHP_FAIL(GHP_ERR_INTERNAL, "lost '%s': %s; report this", command->words[0],
                             strerror(errno));
+    running = 0;
     *code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
     return GHP_OK;
 }
@@ -220,22 +258,20 @@ static enum ghp_status plan(struct way *way, int *code)
     return run(&command, code);
 }
 
-/* In the place of this process, which has nothing left to do: signals reach mpirun. */
-static enum ghp_status train(struct way *way)
+static enum ghp_status train(struct way *way, int *code)
 {
-    struct command command = {.n = 0};
+    struct command command = {.result = true};
     char path[GHP_TOOL_PATH_BYTES];
 
-    ghp_tool_find("ghp-run", path);
+    way->tool = "ghp-run";
+    ghp_tool_find(way->tool, path);
     add_ranks(&command, way);
     add(&command, path);
     add(&command, way->plan);
     for (int i = 0; i < way->n_run; ++i)
         add(&command, way->run[i]);
-    fflush(NULL);
-    execvp(command.words[0], (char **)(uintptr_t)command.words);
-    return GHP_FAIL(GHP_ERR_INPUT, "cannot run '%s': %s; install it, or see --mpirun",
-                    command.words[0], strerror(errno));
+    listen();
+    return run(&command, code);
 }
 
 /* ---- the way ---- */
@@ -338,9 +374,9 @@ int main(int argc, char **argv)
     way.model = models[0];
     if (status == GHP_OK) status = begin(&way, n_models);
     if (status == GHP_OK) status = prepare(&way, &code);
-    if (status == GHP_OK && code == 0 && !chosen.plan_only) status = train(&way);
+    if (status == GHP_OK && code == 0 && !chosen.plan_only) status = train(&way, &code);
     free(way.mpirun);
-    if (status == GHP_OK && code != 0) /* mpirun may have spoken since, or alone */
+    if (status == GHP_OK && code != 0) /* mpirun has spoken since, or alone */
         ghp_note("%s ended with exit code %d; what to do is said above", way.tool, code);
     if (status == GHP_OK) return code;
     fprintf(stderr, "ghp-train: %s\n", ghp_status_message());

@@ -2,6 +2,7 @@
 #include "executor/launcher/job.h"
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "executor/launcher/family.h"
 
 #include <errno.h>
@@ -28,8 +29,8 @@ static _Noreturn void become(char **command, int pipe, pid_t parent)
     if (getppid() != parent || null < 0 || dup2(null, 0) < 0 || dup2(pipe, 2) < 0)
         _exit(CANNOT_RUN);
     execvp(command[0], command);
-    dprintf(2, "ghp-launch: cannot run '%s': %s; name another one with --mpirun\n", command[0],
-            strerror(errno));
+    ghp_log_failure("cannot run '%s': %s; name another one with --mpirun", command[0],
+                    strerror(errno));
     _exit(CANNOT_RUN);
 }
 

@@ -43,6 +43,8 @@ value() { sed -n "s/^ *\"weights_hash\": \"\(.*\)\",*\$/\1/p" "$1"; }
 curve() { sed 's/"images_per_s":[^,]*,//' "$1"; }
 losses() { sed 's/.*"loss":\([^,]*\),.*/\1/' "$1"; }
 says() { grep -qE -e "$1" err || fail "$2 does not say '$1', but: $(head -c 3000 err)"; }
+# the last line is its own, whatever mpirun adds
+last() { tail -n 1 err | grep -qxE -e "ghp-launch: $1" || fail "$2 ends with: $(tail -n 1 err)"; }
 none_left() { for pid in $(cat pids); do ! alive "$pid" || return 1; done; }
 gone() { ! alive "$1"; }
 attempts() { [ "$(wc -l <pids)" -ge $((4 * $1)) ]; }
@@ -128,6 +130,7 @@ waits 60 lines 30 || fail "does not train: $(cat err)"
 kill -TERM $job
 ends 4 'a stop'
 says 'ended after [0-9]+ of' 'a stop'
+last 'ended by a signal; --resume goes on from step [1-9][0-9]*' 'a stop'
 launch 4.json --resume --
 ends 0 'going on'
 [ "$(value out)" = "$(value whole)" ] || fail "stopped and gone on: other weights than undisturbed"
@@ -150,6 +153,7 @@ ends 1 'too few workers'
 says 'gave up: 2 workers are left, and the smallest plan is for 4' 'too few workers'
 launch 4.json -- --nonsense
 ends 2 'an option that ghp-run has not'
+last "ghp-run refuses its options: unknown option '--nonsense'.*" 'an option that ghp-run has not'
 denied 2 'no plan' "$GHP_BIN/ghp-launch" --checkpoint kept
 denied 2 'give --checkpoint DIR' "$GHP_BIN/ghp-launch" 4.json
 denied 2 'behind .--.' "$GHP_BIN/ghp-launch" 4.json --checkpoint kept -- --resume

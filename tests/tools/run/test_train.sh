@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 label=mpi processors=2 needs=ghp-train,ghp-plan,ghp-run,ghp-profile
 # tests/tools/run/test_train.sh - from a network to its training with one command: only what the choice hangs on is
-# measured, in the end nothing more is wanted, and a second time nothing is measured.
+# measured, in the end nothing more is wanted, and a second time nothing is measured. Its own sentence is the last line
+# of what fails, signals reach the training, and nothing outlives it.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 cat >tiny.json <<END
@@ -26,6 +27,32 @@ train --folder again --plan-only
 [ -s out ] && fail "chatter on stdout: $(cat out)"
 [ "$(grep -c '^operations  *0 ' err)" = "$(grep -c '^operations' err)" ] || fail "measured again: $(cat err)"
 grep -q 'again/plan.json. is made in' err || fail "does not say where the plan is: $(cat err)"
+
+# the last line is its own, whatever mpirun adds
+last() { [ "$(tail -n 1 err)" = "ghp-train: ghp-run ended with exit code $1; what to do is said above" ] || fail "ends with: $(tail -n 1 err)"; }
+train_in() { "$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 8 --backend reference --budget 60 --folder again -- "$@" >out 2>err; }
+train_in --nonsense
+[ $? = 2 ] || fail "an option that ghp-run has not: $(cat err)"
+grep -q "^ghp-run: unknown option '--nonsense'" err || fail "not ghp-run's reason: $(cat err)"
+last 2
+endless() {
+    rm -rf metrics.jsonl
+    "$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 8 --backend reference --budget 60 --folder again -- \
+        --steps 100000000 --metrics metrics.jsonl >out 2>err </dev/null &
+    job=$!
+    waits 60 lines 5 || fail "does not train: $(cat err)"
+}
+endless
+kill -USR1 $job
+wait $job
+[ $? = 4 ] || fail "SIGUSR1: $(cat err)"
+grep -q '^ghp-run: .*ended after' err || fail "SIGUSR1 does not reach the training: $(cat err)"
+last 4
+endless
+kill -9 $job
+wait $job 2>/dev/null
+still() { n=$(wc -l <metrics.jsonl) && sleep 0.5 && [ "$n" = "$(wc -l <metrics.jsonl)" ]; }
+waits 20 still || fail "killed, its workers train on"
 
 denied 2 'one model, --workers and --batch are needed' "$GHP_BIN/ghp-train" tiny.json --workers 2
 denied 1 'multiple' "$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 7 --folder odd --plan-only
