@@ -1,7 +1,8 @@
 # cmake/GhpMpi.cmake - which MPI ghp is built against, and what starts its programs.
 #
 # GHP_MPI is the choice: `openmpi` or `mpich` is the one of that name where both stand beside each other, as Debian's
-# packages do; empty, the default, takes the one that `mpicc` is. Either way these are set:
+# packages do; empty, the default, takes the one that `mpicc` is. A build folder may be given another choice later:
+# whatever was found for the one before is looked for anew. Either way these are set:
 #
 #   MPI::MPI_C         the library
 #   GHP_MPI_KIND       openmpi or mpich, read from the header
@@ -19,6 +20,16 @@ set(GHP_MPI_PACKAGES "libopenmpi-dev;openmpi-bin")
 if(GHP_MPI STREQUAL mpich)
   set(GHP_MPI_PACKAGES "libmpich-dev;mpich")
 endif()
+
+if(DEFINED CACHE{GHP_MPI_BEFORE} AND NOT GHP_MPI STREQUAL GHP_MPI_BEFORE)
+  get_cmake_property(names CACHE_VARIABLES)
+  foreach(name IN LISTS names)
+    if(name MATCHES "^(MPI_|MPIEXEC_|GHP_MPICC$|GHP_MPIEXEC|GHP_MPI_IS_|GHP_MPIRUN_)")
+      unset(${name} CACHE)
+    endif()
+  endforeach()
+endif()
+set(GHP_MPI_BEFORE "${GHP_MPI}" CACHE INTERNAL "the choice of the last configuration")
 
 if(GHP_MPI) # by the names that Debian gives them; elsewhere the first on the path
   find_program(GHP_MPICC NAMES mpicc.${GHP_MPI} mpicc)

@@ -14,10 +14,12 @@ for package in "$tools" "$dev"; do
     grep -qE '^ Description: [a-z].{20,80}$' info || fail "$package has no short description"
 done
 depends=$(dpkg-deb -f "$tools" Depends)
-for library in libc6 libjansson4 libglpk40 libopenmpi3 libhwloc15 libdnnl zlib1g libprotobuf-c1; do
+mpi=libopenmpi3 launcher=openmpi-bin # of the MPI that this build has
+ldd "$GHP_BIN/ghp-run" | grep -q libmpich && mpi=libmpich12 launcher=mpich
+for library in libc6 libjansson4 libglpk40 $mpi libhwloc15 libdnnl zlib1g libprotobuf-c1; do
     grep -q "$library" <<<"$depends" || fail "the package does not depend on $library, but on $depends"
 done
-[[ $(dpkg-deb -f "$tools" Recommends) == *openmpi-bin* ]] || fail "the package does not recommend openmpi-bin"
+[[ $(dpkg-deb -f "$tools" Recommends) == *$launcher* ]] || fail "the package does not recommend $launcher"
 [ "$(dpkg-deb -f "$dev" Depends)" = "ghp (= $(dpkg-deb -f "$tools" Version))" ] || fail "ghp-dev is not of its ghp"
 
 root=$PWD/unpacked/usr
