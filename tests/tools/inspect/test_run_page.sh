@@ -3,7 +3,9 @@
 # tests/tools/inspect/test_run_page.sh - a run's page: well-formed, nothing fetched, every loss and layer in it, foreign
 # names escaped; what has no such page is refused. In a browser, where there is one, it fits wide and narrow windows.
 set -u
-. "$(dirname "$0")/../scratch.sh"
+here=$(dirname "$(readlink -f "$0")")
+. "$here/../scratch.sh"
+. "$here/browser.sh"
 sed 's/"name": "lenet5"/"name": "<b>lenet<\/b>"/' "$GHP_SOURCE/models/lenet5.json" >model.json
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model model.json -o profile.json >out 2>&1 &&
     "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 &&
@@ -42,17 +44,5 @@ denied 2 'a run has --html FILE alone; for the others give its plan, with --run 
 denied 2 'html is of one run' inspect run.json run.json --html both.html
 denied 2 'would write over the input' inspect run.json --html run.json
 
-browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
-for width in ${browser:+400 1280}; do
-    cat >frame.html <<HTML
-<iframe id="f" src="run.html" style="width:${width}px;height:2000px"></iframe>
-<script>document.getElementById("f").onload = function () {
-  try { var d = this.contentDocument.documentElement; document.title = "wide " + d.scrollWidth + " of " + d.clientWidth; }
-  catch (e) { document.title = "closed"; } };</script>
-HTML
-    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$PWD/chrome" \
-        --allow-file-access-from-files --virtual-time-budget=2000 --window-size=1400,1000 --dump-dom "file://$PWD/frame.html" >dom 2>/dev/null
-    read -r _ is _ may <<<"$(sed -n 's:.*<title>\(.*\)</title>.*:\1:p' dom | head -1)"
-    [ "${is:-}" = "${may:--}" ] || fail "the page is ${is:-?} pixels wide in a window of ${may:-?}"
-done
+[ -z "$browser" ] || fits run.html
 exit $((failures > 0))
