@@ -3,6 +3,7 @@
 
 #include "core/base/json.h"
 #include "core/base/table.h"
+#include "core/base/text.h"
 #include "core/base/units.h"
 
 #include <stdio.h>
@@ -49,7 +50,7 @@ enum ghp_status ghp_show_machine(const struct ghp_machine *machine, const char *
 enum ghp_status ghp_show_analytic(const struct ghp_profile *profile, const char *output, bool json)
 {
     const struct ghp_link link = profile->machine.inter;
-    char hash[17];
+    char hash[17], line[1024];
 
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)profile->hash);
     if (json)
@@ -58,8 +59,11 @@ enum ghp_status ghp_show_analytic(const struct ghp_profile *profile, const char 
                       "profile_hash", hash, "flops_per_s", profile->analytic.flops_per_s, "intra",
                       link_json(profile->machine.intra), "inter", link_json(link)),
             stdout);
-    printf("# profile %s by the analytic model: %g FLOP/s, %g bytes/s, %g s\n", output,
-           profile->analytic.flops_per_s, link.bandwidth_Bps, link.latency_s);
+    snprintf(line, sizeof line,
+             "# profile %.800s by the analytic model: %g FLOP/s, %g bytes/s, %g s", output,
+             profile->analytic.flops_per_s, link.bandwidth_Bps, link.latency_s);
+    ghp_text_printable(line);
+    puts(line);
     return GHP_OK;
 }
 

@@ -175,5 +175,35 @@ refused 2 'analytic' "$GHP_BIN/ghp-profile" --analytic F=fast --model "$models/l
 refused 1 'XML file' "$GHP_BIN/ghp-profile" --machine-only --hwloc 'cores:many' -o no.json
 untouched no.json
 
+# printable CODE COMMAND...: exits with CODE, and no control character reaches the terminal
+printable() {
+    local code=$1 got=0
+    shift
+    "$@" >out 2>err </dev/null || got=$?
+    [ "$got" = "$code" ] || fail "$(printf '%q ' "$@"): exit $got, not $code: $(head -5 err | cat -v)"
+    cat out err | tr -d '\n' | LC_ALL=C grep -q '[[:cntrl:]]' &&
+        fail "$(printf '%q ' "$@"): prints control characters: $(cat out err | LC_ALL=C grep -a '[[:cntrl:]]' | head -2 | cat -v)"
+}
+
+# control characters in files and in their names: in a model's name every other file has it, too
+odd=$(printf 'odd\033[2J')
+sed 's/"name": "lenet5"/"name": "odd\\u001b[2J"/' "$models/lenet5.json" >"$odd.json"
+printable 0 "$GHP_BIN/ghp-profile" --analytic $law --model "$odd.json" -o "$odd.profile"
+printable 0 plan "$odd.json" --profile "$odd.profile" --workers 2 --batch 8 -o "$odd.plan"
+printable 3 plan "$odd.json" --profile "$odd.profile" --workers 2 --batch 8 --memory 100KiB -o "$odd.none"
+printable 0 run 2 "$odd.plan" --steps 2 --threads 1 --run "$odd.run" --checkpoint "$odd.kept"
+printable 1 run 2 "$odd.plan" --steps 2 --data "tokens:$odd"
+printable 2 run 2 "$odd.plan" --steps 2 --data "$odd"
+for file in "$odd.json" "$odd.profile" "$odd.plan" "$odd.run" "$odd.kept/checkpoint.safetensors"; do
+    printable 0 "$GHP_BIN/ghp-inspect" "$file"
+done
+printable 0 "$GHP_BIN/ghp-inspect" "$odd.plan" --explain
+printable 0 "$GHP_BIN/ghp-inspect" "$odd.plan" --html "$odd.html"
+printable 1 "$GHP_BIN/ghp-inspect" "$odd"
+printable 1 "$GHP_BIN/ghp-launch" "$odd" --checkpoint kept
+printable 1 "$GHP_BIN/ghp-launch" "$odd.plan" --checkpoint launched --restarts 0 -- --data "tokens:$odd"
+printable 127 "$GHP_BIN/ghp-train" "$odd" --workers 1 --batch 8 --mpirun "$odd"
+printable 2 "$GHP_BIN/ghp" "$odd"
+
 [ "$failures" = 0 ] && echo "all bad input was refused as it should be"
 exit $((failures > 0))
