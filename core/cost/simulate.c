@@ -495,11 +495,9 @@ static enum ghp_status play(struct machine_state *s, struct ghp_timing *timings)
     return GHP_OK;
 }
 
-/* n programs and their costs; all steps are alike. */
-static enum ghp_status simulate_alike(int n, const struct ghp_program *programs,
-                                      const struct ghp_overlap *overlap,
-                                      const struct ghp_cost *const *costs,
-                                      struct ghp_timing *timings)
+enum ghp_status ghp_simulate_alike(int n, const struct ghp_program *programs,
+                                   const struct ghp_overlap *overlap,
+                                   const struct ghp_cost *const *costs, struct ghp_timing *timings)
 {
     struct actor *actors = ghp_alloc((size_t)n, sizeof *actors);
     struct machine_state s = {.overlap = overlap, .n_actors = n, .actors = actors};
@@ -519,60 +517,6 @@ static enum ghp_status simulate_alike(int n, const struct ghp_program *programs,
     return status;
 }
 
-/* ---- steps that are not alike ---- */
-
-/* Steps from one average of the weights to the next; 1: there is none, or one in each. */
-static int period_of(const struct ghp_program *program)
-{
-    int period = 1;
-
-    for (int i = 0; i < program->n_instrs; i++)
-        if (program->instrs[i].period > period) period = program->instrs[i].period;
-    return period;
-}
-
-/* Adds a step's seconds at its share of all steps. */
-static void add_share(struct ghp_timing *mean, const struct ghp_timing *step, double share)
-{
-    mean->step_s += share * step->step_s;
-    for (int p = 0; p < GHP_PHASE_COUNT; p++)
-        mean->phase_s[p] += share * step->phase_s[p];
-    for (int i = 0; i < mean->n_instrs; i++) {
-        mean->instrs[i].start_s += share * step->instrs[i].start_s;
-        mean->instrs[i].finish_s += share * step->instrs[i].finish_s;
-    }
-}
-
-/* The mean of a step that averages, in which an average costs `period` times its share, and of steps that do not. */
-static enum ghp_status simulate_mean(const struct ghp_program *program, int period,
-                                     const struct ghp_overlap *overlap,
-                                     const struct ghp_cost *costs, struct ghp_timing *timing)
-{
-    size_t n = (size_t)program->n_instrs;
-    struct ghp_cost *own = ghp_alloc(n + 1, sizeof *own);
-    const struct ghp_cost *of = own;
-    enum ghp_status status = own == NULL ? GHP_NO_MEMORY() : GHP_OK;
-
-    *timing = (struct ghp_timing){.n_instrs = program->n_instrs};
-    timing->instrs = ghp_alloc(n + 1, sizeof *timing->instrs);
-    if (timing->instrs == NULL) status = GHP_NO_MEMORY();
-    for (int averages = 0; averages < 2 && status == GHP_OK; averages++) {
-        struct ghp_timing step = {0};
-
-        for (int i = 0; i < program->n_instrs; i++) {
-            timing->instrs[i].cost = own[i] = costs[i];
-            if (program->instrs[i].period > 1) own[i].seconds *= averages * period;
-        }
-        status = simulate_alike(1, program, overlap, &of, &step);
-        if (status == GHP_OK) add_share(timing, &step, averages ? 1.0 / period : 1 - 1.0 / period);
-        ghp_timing_release(&step);
-    }
-    free(own);
-    if (status == GHP_OK) ghp_timing_sum_costs(program, timing);
-    if (status != GHP_OK) ghp_timing_release(timing);
-    return status;
-}
-
 /* A worker and a server, which stand for all; the worker's timing is kept. */
 static enum ghp_status simulate_served(const struct ghp_programs *programs,
                                        const struct ghp_overlap *overlap,
@@ -584,7 +528,7 @@ static enum ghp_status simulate_served(const struct ghp_programs *programs,
     enum ghp_status status;
 
     memset(timings, 0, sizeof timings);
-    status = simulate_alike(2, both, overlap, costs, timings);
+    status = ghp_simulate_alike(2, both, overlap, costs, timings);
     *timing = timings[0];
     ghp_timing_release(&timings[1]);
     return status;
@@ -594,9 +538,9 @@ static enum ghp_status simulate(int n, const struct ghp_program *programs,
                                 const struct ghp_overlap *overlap,
                                 const struct ghp_cost *const *costs, struct ghp_timing *timings)
 {
-    int period = n == 1 ? period_of(programs) : 1; /* in stages nothing averages */
-    return period > 1 ? simulate_mean(programs, period, overlap, costs[0], timings)
-                      : simulate_alike(n, programs, overlap, costs, timings);
+    int period = n == 1 ? ghp_simulate_period(programs) : 1; /* in stages nothing averages */
+    return period > 1 ? ghp_simulate_mean(programs, period, overlap, costs[0], timings)
+                      : ghp_simulate_alike(n, programs, overlap, costs, timings);
 }
 
 enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,

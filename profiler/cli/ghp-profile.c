@@ -13,6 +13,7 @@
 #include "profiler/run/cache.h"
 #include "profiler/run/run.h"
 #include "profiler/cli/show.h"
+#include "profiler/cli/way.h"
 #include "profiler/run/topology.h"
 #include "onnx/network.h"
 #include "executor/platform/launch.h"
@@ -21,8 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum mode { MEASURING = 1, ANALYTIC = 2, MACHINE_ONLY = 4, HELD_OUT = 8 };
 
 static const char *const backend_names[] = {"onednn", "reference", "cuda", NULL};
 static const char *const numerics_names[] = {"fast", "exact", NULL};
@@ -250,35 +249,6 @@ static const double line_s = 5; /* between two lines about what is measured, und
 
 enum { N_OPTIONS = sizeof options / sizeof options[0], MAX_BATCHES = 16 };
 
-/* The ways that have a use for an option; options not named here: measuring alone. */
-static const struct {
-    const char *name;
-    int modes;
-} uses[] = {
-    {"model", MEASURING | ANALYTIC},
-    {"workers", MEASURING | ANALYTIC},
-    {"batch", MEASURING | ANALYTIC},
-    {"numerics", MEASURING | ANALYTIC},
-    {"precision", MEASURING | ANALYTIC},
-    {"analytic", ANALYTIC},
-    {"machine-only", MACHINE_ONLY},
-    {"hwloc", MACHINE_ONLY},
-    {"nodes", MACHINE_ONLY},
-    {"memory", MEASURING | MACHINE_ONLY},
-    {"intra-latency", MEASURING | MACHINE_ONLY},
-    {"intra-bandwidth", MEASURING | MACHINE_ONLY},
-    {"inter-latency", MEASURING | MACHINE_ONLY},
-    {"inter-bandwidth", MEASURING | MACHINE_ONLY},
-    {"validate", HELD_OUT},
-    {"bind", MEASURING | HELD_OUT},
-    {"budget", MEASURING | HELD_OUT},
-    {"sample", MEASURING | HELD_OUT},
-    {"watchdog", MEASURING | HELD_OUT},
-    {"output", MEASURING | ANALYTIC | MACHINE_ONLY},
-    {"progress", MEASURING | HELD_OUT},
-    {"json", MEASURING | ANALYTIC | MACHINE_ONLY | HELD_OUT},
-};
-
 static const struct ghp_tool tool = {
     .name = "ghp-profile",
     .purpose = "measures what a machine takes for each part of a network, for ghp-plan",
@@ -301,70 +271,26 @@ static const struct ghp_tool tool = {
 
 /* ---- reading the command line ---- */
 
-/* Values before parsing, to see which options were given. */
-struct snapshot {
-    char *values[N_OPTIONS];
-    int at;
-    int mode;
-    enum ghp_status status;
-};
-
-static void take_value(const char *name, const char *value, void *context)
+static enum ghp_status parse(int argc, char **argv, int *way)
 {
-    struct snapshot *snapshot = context;
-
-    (void)name;
-    if (snapshot->at < N_OPTIONS)
-        snapshot->values[snapshot->at++] = strdup(value != NULL ? value : "");
-}
-
-/* Refuses an option that was changed and that this way has no use for. */
-static void check_value(const char *name, const char *value, void *context)
-{
-    struct snapshot *snapshot = context;
-    const char *before = snapshot->at < N_OPTIONS ? snapshot->values[snapshot->at++] : NULL;
-    int modes = MEASURING;
-
-    if (snapshot->status != GHP_OK || before == NULL ||
-        strcmp(before, value != NULL ? value : "") == 0)
-        return;
-    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; ++i)
-        if (strcmp(uses[i].name, name) == 0) modes = uses[i].modes;
-    if ((modes & snapshot->mode) != 0) return;
-    snapshot->status =
-        GHP_FAIL(GHP_ERR_USAGE, "--%s has no use %s; leave it out, or see --help", name,
-                 snapshot->mode == MEASURING      ? "without --machine-only"
-                 : snapshot->mode == MACHINE_ONLY ? "with --machine-only"
-                 : snapshot->mode == HELD_OUT     ? "with --validate"
-                                                  : "with --analytic");
-}
-
-static enum ghp_status parse(int argc, char **argv, int *mode)
-{
-    struct snapshot snapshot = {0};
+    struct ghp_way_defaults defaults;
     enum ghp_status status = GHP_OK;
 
-    ghp_opts_each(&tool, take_value, &snapshot);
+    ghp_way_defaults_take(&tool, &defaults);
     status = ghp_opts_read(&tool, argc, argv, NULL, 0, NULL);
-    *mode = set.machine_only       ? MACHINE_ONLY
-            : set.analytic != NULL ? ANALYTIC
-            : set.held_out != NULL ? HELD_OUT
-                                   : MEASURING;
-    snapshot.at = 0;
-    snapshot.mode = *mode;
-    if (status == GHP_OK && !ghp_opts_done()) {
-        ghp_opts_each(&tool, check_value, &snapshot);
-        status = snapshot.status;
-    }
-    for (int i = 0; i < N_OPTIONS; ++i)
-        free(snapshot.values[i]);
+    *way = set.machine_only       ? GHP_WAY_MACHINE_ONLY
+           : set.analytic != NULL ? GHP_WAY_ANALYTIC
+           : set.held_out != NULL ? GHP_WAY_HELD_OUT
+                                  : GHP_WAY_MEASURING;
+    if (status == GHP_OK && !ghp_opts_done()) status = ghp_way_check(&tool, &defaults, *way);
+    ghp_way_defaults_release(&defaults);
     if (status != GHP_OK || ghp_opts_done()) return status;
-    if (set.output == NULL && *mode != HELD_OUT)
+    if (set.output == NULL && *way != GHP_WAY_HELD_OUT)
         return GHP_FAIL(GHP_ERR_USAGE, "no output file; give -o FILE");
     if (set.output != NULL)
-        GHP_TRY(ghp_file_check_replaced(set.output, *mode == MACHINE_ONLY ? "\"ghp.machine/"
-                                                                          : "\"ghp.profile/"));
-    if (*mode == MEASURING && (set.models.n == 0 || set.batch == NULL))
+        GHP_TRY(ghp_file_check_replaced(
+            set.output, *way == GHP_WAY_MACHINE_ONLY ? "\"ghp.machine/" : "\"ghp.profile/"));
+    if (*way == GHP_WAY_MEASURING && (set.models.n == 0 || set.batch == NULL))
         return GHP_FAIL(GHP_ERR_USAGE, "nothing to measure; give --model MODEL and --batch B, or "
                                        "--analytic, or --machine-only");
     return GHP_OK;
@@ -566,14 +492,15 @@ static int fail_together(struct ghp_transport *transport, enum ghp_status status
 }
 
 /* What a command line without a mistake asks for, with all ranks. */
-static enum ghp_status do_work(struct ghp_transport *transport, int mode)
+static enum ghp_status do_work(struct ghp_transport *transport, int way)
 {
-    if (!ghp_opts_done()) return mode == HELD_OUT ? try_held_out(transport) : measure(transport);
+    if (!ghp_opts_done())
+        return way == GHP_WAY_HELD_OUT ? try_held_out(transport) : measure(transport);
     return transport->control->rank == 0 ? ghp_opts_answer(&tool) : GHP_OK;
 }
 
 /* status: what this rank found in its command line. */
-static int run_together(int argc, char **argv, int mode, enum ghp_status status)
+static int run_together(int argc, char **argv, int way, enum ghp_status status)
 {
     struct ghp_transport *transport = NULL;
     enum ghp_status started = ghp_transport_start(&argc, &argv, set.watchdog_s, &transport);
@@ -584,7 +511,7 @@ static int run_together(int argc, char **argv, int mode, enum ghp_status status)
                                             .every_s = line_s,
                                             .terminal = ghp_launched_terminal()});
     status = ghp_profiling_agree(transport, status);
-    if (status == GHP_OK) status = do_work(transport, mode);
+    if (status == GHP_OK) status = do_work(transport, way);
     if (status != GHP_OK) return fail_together(transport, status);
     ghp_transport_end(transport);
     return 0;
@@ -592,16 +519,16 @@ static int run_together(int argc, char **argv, int mode, enum ghp_status status)
 
 int main(int argc, char **argv)
 {
-    int mode = MEASURING;
-    enum ghp_status status = parse(argc, argv, &mode);
+    int way = GHP_WAY_MEASURING;
+    enum ghp_status status = parse(argc, argv, &way);
     bool ends = status != GHP_OK || ghp_opts_done(),
-         measures = mode == MEASURING || mode == HELD_OUT;
+         measures = way == GHP_WAY_MEASURING || way == GHP_WAY_HELD_OUT;
 
-    if (ends ? ghp_launched() : measures) return run_together(argc, argv, mode, status);
+    if (ends ? ghp_launched() : measures) return run_together(argc, argv, way, status);
     ghp_log_open(tool.name, true);
     if (status == GHP_OK)
-        status = ghp_opts_done()    ? ghp_opts_answer(&tool)
-                 : mode == ANALYTIC ? write_analytic()
-                                    : describe_machine();
+        status = ghp_opts_done()           ? ghp_opts_answer(&tool)
+                 : way == GHP_WAY_ANALYTIC ? write_analytic()
+                                           : describe_machine();
     return status == GHP_OK ? 0 : fail(status);
 }

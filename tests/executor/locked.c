@@ -1,6 +1,8 @@
 /* tests/executor/locked.c - see locked.h. */
 #include "tests/executor/locked.h"
 #include "core/base/clock.h"
+#include "tests/executor/locked_memory.h"
+#include "tests/executor/locked_private.h"
 
 #include "executor/backend/backend_private.h"
 #include "executor/platform/step_timer.h"
@@ -9,71 +11,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- memory: regions that are open while somebody works ---- */
-
-enum { MOST_REGIONS = 4096 };
-
-static pthread_mutex_t region_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct region {
-    void *base;
-    size_t bytes; /* whole pages */
-} regions[MOST_REGIONS];
-static int n_regions, workers_inside;
-static int64_t plays, allocated;
-
-static void protect(int how)
-{
-    for (int i = 0; i < n_regions; i++)
-        if (mprotect(regions[i].base, regions[i].bytes, how) != 0) abort();
-}
-
-static void enter(void)
-{
-    pthread_mutex_lock(&region_lock);
-    if (workers_inside++ == 0) protect(PROT_READ | PROT_WRITE);
-    pthread_mutex_unlock(&region_lock);
-}
-
-static void leave(void)
-{
-    pthread_mutex_lock(&region_lock);
-    if (--workers_inside == 0) protect(PROT_NONE);
-    pthread_mutex_unlock(&region_lock);
-}
+/* ---- memory ---- */
 
 static enum ghp_status locked_allocate(struct ghp_backend *backend, int64_t bytes, void **base)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = ((size_t)bytes / page + 1) * page;
-
     (void)backend;
-    pthread_mutex_lock(&region_lock);
-    *base = n_regions < MOST_REGIONS
-                ? mmap(NULL, whole, workers_inside > 0 ? PROT_READ | PROT_WRITE : PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                : MAP_FAILED;
-    if (*base != MAP_FAILED) {
-        regions[n_regions++] = (struct region){*base, whole};
-        allocated += (int64_t)whole;
-    }
-    pthread_mutex_unlock(&region_lock);
-    return *base != MAP_FAILED ? GHP_OK : GHP_NO_MEMORY();
+    *base = locked_memory_map((size_t)bytes);
+    return *base != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
 static void locked_release(struct ghp_backend *backend, void *base)
 {
     (void)backend;
-    pthread_mutex_lock(&region_lock);
-    for (int i = 0; i < n_regions; i++) {
-        if (regions[i].base != base) continue;
-        munmap(base, regions[i].bytes);
-        allocated -= (int64_t)regions[i].bytes;
-        regions[i] = regions[--n_regions];
-        break;
-    }
-    pthread_mutex_unlock(&region_lock);
+    locked_memory_unmap(base);
 }
 
 static enum ghp_status locked_allocate_host(struct ghp_backend *backend, int64_t bytes, void **base)
@@ -96,14 +48,16 @@ static enum ghp_status locked_memory(struct ghp_backend *backend, struct ghp_dev
     return GHP_OK;
 }
 
+int64_t locked_bytes(void)
+{
+    return locked_memory_bytes();
+}
+
+static int64_t plays;
+
 int64_t locked_plays(void)
 {
     return plays;
-}
-
-int64_t locked_bytes(void)
-{
-    return allocated;
 }
 
 /* ---- work: done at once, or put on a graph ---- */
@@ -111,15 +65,6 @@ int64_t locked_bytes(void)
 struct ghp_device_event {
     double at_s;
     bool set, asked;
-};
-
-struct collective {
-    struct ghp_comm *comm;
-    enum ghp_comm_op op;
-    struct ghp_reduction sum;
-    const void *in;
-    void *out;
-    int64_t bytes;
 };
 
 struct work {
@@ -132,7 +77,7 @@ struct work {
     struct ghp_update update;
     struct ghp_square_sum square;
     struct ghp_device_event *event;
-    struct collective collective;
+    struct locked_collective collective;
 };
 
 struct ghp_device_graph {
@@ -213,7 +158,7 @@ static enum ghp_status run_update(struct ghp_backend *backend, struct ghp_update
     return ghp_backend_reference.update(backend, &update);
 }
 
-static enum ghp_status run_collective(const struct collective *c)
+static enum ghp_status run_collective(const struct locked_collective *c)
 {
     switch (c->op) {
     case GHP_COMM_ALL_REDUCE: return c->comm->ops->all_reduce(c->comm, &c->sum);
@@ -236,7 +181,7 @@ static enum ghp_status work_now(struct ghp_backend *backend, const struct work *
     enum ghp_status status = GHP_OK;
 
     if (w->kind == COLLECT) return run_collective(&w->collective); /* enters by itself */
-    enter();
+    locked_memory_enter();
     switch (w->kind) {
     case COPY: memcpy(w->copy.to, w->copy.from, (size_t)w->copy.bytes); break;
     case CLEAR: memset(w->copy.to, 0, (size_t)w->copy.bytes); break;
@@ -252,7 +197,7 @@ static enum ghp_status work_now(struct ghp_backend *backend, const struct work *
     case SET: *w->event = (struct ghp_device_event){.at_s = ghp_now_s(), .set = true}; break;
     case COLLECT: break;
     }
-    leave();
+    locked_memory_leave();
     return status;
 }
 
@@ -299,7 +244,7 @@ static enum ghp_status locked_move(struct ghp_backend *backend, enum ghp_device_
 static enum ghp_status change_order(const struct ghp_param_descriptor *descriptor, bool to_device,
                                     const void *from, void *to)
 {
-    enter();
+    locked_memory_enter();
     if (descriptor->n_dims == 4) {
         int64_t elements = 1;
 
@@ -310,7 +255,7 @@ static enum ghp_status change_order(const struct ghp_param_descriptor *descripto
     } else {
         memcpy(to, from, (size_t)(descriptor->elements * descriptor->element_bytes));
     }
-    leave();
+    locked_memory_leave();
     return GHP_OK;
 }
 
@@ -560,113 +505,7 @@ const struct ghp_backend_ops locked_backend = {.name = "locked",
                                                .update_all = locked_update_all,
                                                .accumulate = locked_accumulate};
 
-/* ---- collectives that are enqueued ---- */
-
-struct queued_comm {
-    struct ghp_comm base;
-    struct queued *queued;
-    struct queued_comm *next;
-    struct ghp_comm *staged;
-};
-
-struct queued {
-    struct ghp_collectives base;
-    struct ghp_collectives *staged;
-    struct ghp_device device;
-    struct queued_comm *comms;
-};
-
-static const struct ghp_collectives_ops queued_ops;
-
-enum ghp_status locked_collectives_open(struct ghp_collectives *staged, struct ghp_device device,
-                                        struct ghp_collectives **queued)
+enum ghp_status locked_enqueue(struct ghp_backend *backend, struct locked_collective collective)
 {
-    struct queued *q = ghp_alloc(1, sizeof(*q));
-
-    *queued = NULL;
-    if (q == NULL) return GHP_NO_MEMORY();
-    *q = (struct queued){.base = {.ops = &queued_ops}, .staged = staged, .device = device};
-    *queued = &q->base;
-    return GHP_OK;
+    return enqueue(backend, (struct work){.kind = COLLECT, .collective = collective});
 }
-
-static void queued_close(struct ghp_collectives *queued)
-{
-    struct queued *q = (struct queued *)queued;
-
-    while (q->comms != NULL) {
-        struct queued_comm *c = q->comms;
-
-        q->comms = c->next;
-        free(c);
-    }
-    free(q);
-}
-
-static enum ghp_status queued_group(struct ghp_collectives *queued, struct ghp_ranks ranks,
-                                    enum ghp_stream stream, struct ghp_comm **comm)
-{
-    struct queued *q = (struct queued *)queued;
-    struct queued_comm *c = ghp_alloc(1, sizeof(*c));
-
-    *comm = NULL;
-    if (c == NULL) return GHP_NO_MEMORY();
-    *c = (struct queued_comm){.base = {.ops = &queued_ops, .ranks = ranks, .stream = stream},
-                              .queued = q,
-                              .next = q->comms};
-    q->comms = c;
-    *comm = &c->base;
-    return ghp_collectives_group(q->staged, ranks, stream, &c->staged);
-}
-
-static enum ghp_status carry(struct ghp_comm *comm, struct collective collective)
-{
-    struct queued_comm *c = (struct queued_comm *)comm;
-
-    c->staged->label = comm->label;
-    collective.comm = c->staged;
-    return enqueue(c->queued->device.backend,
-                   (struct work){.kind = COLLECT, .collective = collective});
-}
-
-static enum ghp_status queued_all_reduce(struct ghp_comm *c, const struct ghp_reduction *sum)
-{
-    return carry(c, (struct collective){.op = GHP_COMM_ALL_REDUCE, .sum = *sum});
-}
-
-static enum ghp_status queued_reduce_scatter(struct ghp_comm *c, const struct ghp_reduction *sum)
-{
-    return carry(c, (struct collective){.op = GHP_COMM_REDUCE_SCATTER, .sum = *sum});
-}
-
-static enum ghp_status queued_all_gather(struct ghp_comm *c, const void *mine, void *all,
-                                         int64_t bytes)
-{
-    return carry(
-        c, (struct collective){.op = GHP_COMM_ALL_GATHER, .in = mine, .out = all, .bytes = bytes});
-}
-
-static enum ghp_status queued_all_to_all(struct ghp_comm *c, const void *in, void *out,
-                                         int64_t bytes)
-{
-    return carry(
-        c, (struct collective){.op = GHP_COMM_ALL_TO_ALL, .in = in, .out = out, .bytes = bytes});
-}
-
-static enum ghp_status queued_check(struct ghp_collectives *queued, double waited_s,
-                                    const char *label)
-{
-    (void)queued;
-    if (waited_s < 30) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_COMM, "waited %.0f s in '%s'", waited_s, label);
-}
-
-static const struct ghp_collectives_ops queued_ops = {.name = "locked",
-                                                      .enqueues = true,
-                                                      .close = queued_close,
-                                                      .group = queued_group,
-                                                      .all_reduce = queued_all_reduce,
-                                                      .reduce_scatter = queued_reduce_scatter,
-                                                      .all_gather = queued_all_gather,
-                                                      .all_to_all = queued_all_to_all,
-                                                      .check = queued_check};
