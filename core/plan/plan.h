@@ -28,6 +28,7 @@ struct ghp_baseline {           /* what the plan is compared with */
     bool feasible;
     char *reason; /* why not; NULL if feasible */
     struct ghp_prediction predicted;
+    int64_t bucket_bytes; /* of a feasible one's plan; -1: not said */
 };
 
 struct ghp_plan {
@@ -68,6 +69,17 @@ void ghp_plan_release(struct ghp_plan *plan);
 /* The largest G whose K all TP sizes divide. */
 int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits,
                               struct ghp_problem problem);
+
+/* Turns the plan into the data-parallel one that it was compared with: no stages, nothing recomputed, the baseline's
+ * buckets and prediction, memory formats as they are. The profile has what that one asks for, too, where ghp-plan wrote
+ * the plan. Synchroniser, optimizer and clipping stay.
+ *
+ * Returns   GHP_OK; GHP_ERR_INFEASIBLE (there is no such baseline, or it cannot be: says why; the plan is unchanged)
+ * Local
+ * Tested    tests/core/plan/test_plan.c */
+enum ghp_status ghp_plan_make_data(struct ghp_plan *plan);
+/* Whether it is that already: every layer by data, without stages. */
+bool ghp_plan_is_data(const struct ghp_plan *plan);
 
 /* Structural soundness: N = G K, stages and micro-batches, TP sizes divide K (or their stage's workers), every split
  * fits its layer. */

@@ -69,6 +69,8 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
 
         put_text(item, "reason", b->reason, failed);
         if (b->feasible) put(item, "predicted", ghp_plan_prediction_json(&b->predicted), failed);
+        if (b->feasible && b->bucket_bytes >= 0)
+            put(item, "bucket_cap_bytes", json_integer(b->bucket_bytes), failed);
         *failed |= json_array_append_new(array, item);
     }
     return array;
@@ -259,7 +261,8 @@ static enum ghp_status read_strategy(const struct ghp_node *at, enum ghp_strateg
 
 static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    static const char *const keys[] = {"strategy", "feasible", "reason", "predicted", NULL};
+    static const char *const keys[] = {"strategy",  "feasible",         "reason",
+                                       "predicted", "bucket_cap_bytes", NULL};
     struct ghp_node array, item, predicted;
     size_t n;
 
@@ -278,6 +281,8 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
         if (!b->feasible) continue;
         GHP_TRY(ghp_json_get(&item, "predicted", &predicted));
         GHP_TRY(read_prediction(&predicted, &b->predicted));
+        b->bucket_bytes = -1;
+        GHP_TRY(ghp_json_opt_int(&item, "bucket_cap_bytes", 0, INT64_MAX, &b->bucket_bytes));
     }
     return GHP_OK;
 }

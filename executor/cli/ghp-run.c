@@ -4,6 +4,7 @@
 #include "executor/platform/accident.h"
 #include "executor/transport/device/device_transport.h"
 #include "executor/compare/candidates.h"
+#include "executor/compare/guard.h"
 #include "executor/cli/libraries.h"
 #include "executor/cli/session.h"
 #include "executor/platform/launch.h"
@@ -238,6 +239,13 @@ static const struct ghp_opt options[] = {
          "first weights: random (by --seed), random:SEED, or FILE.safetensors, FILE.onnx or a "
          "FOLDER of transformers with all of the model's tensors; unless given, those of the ONNX "
          "file or folder that was planned"},
+    {.name = "guard",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.guard,
+     .choices = ghp_guard_names,
+     .help = "time data parallelism in turns with the plan after the first steps, and go on with "
+             "the faster; auto: in trainings of more than 200 steps, where the first ones are "
+             "beyond the prediction's error; on: in any"},
     {.name = "eval",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.evaluate,
@@ -510,10 +518,10 @@ static enum ghp_status check_comparison(void)
                         "--compare and --verify were both given; verify one plan alone");
     if (!trains && (chosen.run_path != NULL || chosen.metrics_path != NULL ||
                     chosen.tensorboard_folder != NULL || chosen.checkpoint_folder != NULL))
-        return GHP_FAIL(
-            GHP_ERR_USAGE,
-            "--run, --metrics, --tensorboard and --checkpoint are of the training by the fastest plan; "
-            "give --steps or --epochs too, or --run-dir for the runs compared");
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--run, --metrics, --tensorboard and --checkpoint are of the training by "
+                        "the fastest plan; "
+                        "give --steps or --epochs too, or --run-dir for the runs compared");
     return GHP_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "core/base/log.h"
 #include "executor/compare/compare.h"
 #include "executor/compare/compare_report.h"
+#include "executor/compare/guard.h"
 #include "executor/platform/accident.h"
 #include "executor/state/checkpoint.h"
 #include "executor/report/run_result.h"
@@ -25,6 +26,7 @@ struct parts { /* all that a session owns */
     struct ghp_comparison ab;              /* of several plans */
     struct ghp_memory memory;
     struct ghp_training training;
+    struct ghp_guard guard;
     struct ghp_snapshot mine, alone;
     struct ghp_verification verification;
 };
@@ -38,6 +40,11 @@ static bool compares(const struct parts *p)
 static bool trains(const struct parts *p)
 {
     return !compares(p) || p->options->steps != GHP_NOT_SET || p->options->epochs != GHP_NOT_SET;
+}
+
+static bool verifies(const struct parts *p)
+{
+    return p->options->verify_steps != GHP_NOT_SET;
 }
 
 /* ---- what to train ---- */
@@ -221,6 +228,19 @@ static void note_stop(const struct ghp_training *t)
              kept ? t->checkpoints.path : "");
 }
 
+/* Not where plans were compared just now, or whole trainings are. */
+static enum ghp_status set_guard(struct parts *p)
+{
+    struct ghp_training *t = &p->training;
+    bool active = false;
+
+    if (compares(p) || verifies(p)) return GHP_OK;
+    GHP_TRY(
+        ghp_guard_open(&p->setup, &p->session_plan, t->steps - t->first_step, &p->guard, &active));
+    if (active) t->guard = &p->guard.base;
+    return GHP_OK;
+}
+
 static enum ghp_status train(struct parts *p)
 {
     struct ghp_training *t = &p->training;
@@ -235,7 +255,8 @@ static enum ghp_status train(struct parts *p)
         t->predicted_step_s = p->session_plan->plan.predicted.step_s;
         t->predicted_error_s = p->session_plan->plan.predicted.error_s;
     }
-    t->snapshot = p->options->verify_steps != GHP_NOT_SET ? &p->mine : NULL;
+    t->snapshot = verifies(p) ? &p->mine : NULL;
+    GHP_TRY(ghp_setup_agree(&p->setup, set_guard(p), "checking options"));
     p->setup.session->in_loop = true;
     status = ghp_train(t);
     if (status != GHP_OK) return status;
@@ -269,11 +290,6 @@ static enum ghp_status print_all(const struct parts *p, const struct ghp_run *ru
 }
 
 /* ---- verifying ---- */
-
-static bool verifies(const struct parts *p)
-{
-    return p->options->verify_steps != GHP_NOT_SET;
-}
 
 /* Rank 0: the same training by one worker, and the differences. */
 static enum ghp_status compare_with_one(struct parts *p)
@@ -355,6 +371,7 @@ static enum ghp_status finish(struct parts *p)
     enum ghp_status status =
         ghp_run_result_init(&p->setup, p->session_plan, &p->training, &run_result);
 
+    run_result.run.guard = p->guard.found;
     if (status == GHP_OK && verifies(p)) status = verify(p, &run_result.run);
     if (status == GHP_OK) status = conclude(p, &run_result);
     ghp_run_result_release(&run_result);

@@ -66,6 +66,13 @@ static void head_notes(struct ghp_table *t, const struct ghp_run *run)
                        "two fixed jobs took %.2f (compute) and %.2f (memory) times as long as when "
                        "this machine was profiled",
                        run->speed.compute_s, run->speed.memory_s);
+    if (run->guard.step > 0)
+        ghp_table_note(t,
+                       "after step %" PRId64
+                       " data parallelism took %.4g ms beside %.4g (ratio %.3f [%.3f, %.3f]): %s",
+                       run->guard.step, 1e3 * run->guard.data_step_s, 1e3 * run->guard.plan_step_s,
+                       run->guard.ratio, run->guard.ratio_low, run->guard.ratio_high,
+                       run->guard.switched ? "the training went on by it" : "the plan was kept");
     if (!run->comparable)
         ghp_table_note(t,
                        "predictions are of the plan's profile (%s, %s, numerics %s), not of this "

@@ -10,6 +10,14 @@
 
 #include <stdio.h>
 
+struct ghp_run_guard { /* data parallelism timed in turns with the plan */
+    int64_t step;      /* steps done then; 0: it was not */
+    double plan_step_s, data_step_s;
+    double ratio, ratio_low,
+        ratio_high; /* the second by the first: median, between which it lies */
+    bool switched;  /* the training went on by data parallelism */
+};
+
 struct ghp_run { /* everything known after a run; borrowed from whoever fills it in */
     const struct ghp_plan *plan;
     const char *plan_path;
@@ -39,6 +47,7 @@ struct ghp_run { /* everything known after a run; borrowed from whoever fills it
     struct ghp_checkpoint_prediction predicted_checkpoint;
     /* how much longer two fixed jobs take at the run's end than when the machine was profiled; 0: not known */
     struct ghp_speed_probe speed;
+    struct ghp_run_guard guard;
     const struct ghp_losses *losses; /* of steps first_step ... */
     bool has_accuracy;
     double test_accuracy, test_loss;

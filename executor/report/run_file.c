@@ -78,6 +78,12 @@ static void put_what(json_t *o, const struct ghp_run *run)
         put(o, "speed_probe",
             json_pack("{s:f, s:f}", "compute", run->speed.compute_s, "memory",
                       run->speed.memory_s));
+    if (run->guard.step > 0)
+        put(o, "guard",
+            json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:b}", "step", (json_int_t)run->guard.step,
+                      "plan_step_s", run->guard.plan_step_s, "data_step_s", run->guard.data_step_s,
+                      "ratio", run->guard.ratio, "ratio_low", run->guard.ratio_low, "ratio_high",
+                      run->guard.ratio_high, "switched", run->guard.switched));
     put(o, "data", json_string(run->data));
     put(o, "injected_fault", json_string(run->fault));
     if (run->emulation != NULL) {

@@ -71,10 +71,11 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     double watchdog_s;    /* longest wait for another worker */
     int evaluate;         /* enum ghp_evaluate_choice */
     const char *tensorboard_folder; /* or NULL */
-    int progress; /* enum ghp_progress_look */
+    int progress;                   /* enum ghp_progress_look */
     const char *metrics_path, *heartbeat_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_every; /* 0: at epochs' ends only */
     int async_checkpoint;     /* 0: on; 1: off */
+    int guard;                /* enum ghp_guard_choice */
     bool resume, json;
     int fault;            /* enum ghp_fault */
     const char *accident; /* executor/platform/accident.h; NULL: none */
@@ -132,7 +133,8 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *se
 void ghp_setup_release(struct ghp_setup *setup); /* closes the entrants too */
 
 /* What the plan's worker, or server, is to do: session_plan->work. Local. */
-void ghp_session_plan_describe(const struct ghp_setup *setup, struct ghp_session_plan *session_plan);
+void ghp_session_plan_describe(const struct ghp_setup *setup,
+                               struct ghp_session_plan *session_plan);
 /* The plan's worker: kernels, communicators. A plan that was costed as another program than the one that would run is
  * refused (GHP_ERR_INPUT), unless options ask for another precision or backend. Collective over all workers. */
 enum ghp_status ghp_session_plan_open(struct ghp_setup *setup,

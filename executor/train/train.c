@@ -24,17 +24,20 @@ int64_t ghp_training_warm_up(const struct ghp_training *t)
 enum { JUDGED_STEPS = 32 };
 static const double long_s = 10; /* a training of more than that is said before it starts */
 
-/* Says so where the first steps are beyond twice the prediction's error; they began at from_s of t->seconds. */
-static void judge(const struct ghp_training *t, double from_s)
+/* Says so where the first steps are beyond twice the prediction's error; they began at from_s of t->seconds. Then the
+ * guard is asked. */
+static enum ghp_status judge(struct ghp_training *t, double from_s, bool *ends)
 {
     double step_s = (t->seconds - from_s) / JUDGED_STEPS;
+    bool beyond =
+        t->predicted_error_s > 0 && fabs(step_s - t->predicted_step_s) > 2 * t->predicted_error_s;
 
-    if (!(t->predicted_error_s > 0)) return;
-    if (fabs(step_s - t->predicted_step_s) <= 2 * t->predicted_error_s) return;
-    ghp_note(
-        "steps take %.4g ms, predicted were %.4g +- %.2g: other programs run, or the machine is "
-        "not as it was profiled",
-        1e3 * step_s, 1e3 * t->predicted_step_s, 1e3 * t->predicted_error_s);
+    if (beyond)
+        ghp_note("steps take %.4g ms, predicted were %.4g +- %.2g: other programs run, or the "
+                 "machine is not as it was profiled",
+                 1e3 * step_s, 1e3 * t->predicted_step_s, 1e3 * t->predicted_error_s);
+    if (t->guard == NULL || *ends) return GHP_OK;
+    return t->guard->act(t->guard, t, (struct ghp_training_doubt){beyond, step_s}, ends);
 }
 
 /* A line of metrics that cannot be written ends the file, not the training. */
@@ -214,15 +217,9 @@ static void hint(struct ghp_training *t, int64_t step)
     ghp_worker_hint(t->worker, &next);
 }
 
-static enum ghp_status run_steps(struct ghp_training *t)
+enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool *ends)
 {
-    struct ghp_step_timer *timer = ghp_worker_step_timer(t->worker);
-    int64_t judged_from = t->first_step + ghp_training_warm_up(t);
-    double from_s = 0;
-    bool ends = false;
-
-    t->done = t->first_step;
-    for (int64_t i = t->first_step; i < t->steps && !ends; i++) {
+    for (int64_t i = t->done; i < until && i < t->steps && !*ends; i++) {
         struct ghp_step step = ghp_training_config_step(t->training_config, i);
         double begin;
 
@@ -232,16 +229,47 @@ static enum ghp_status run_steps(struct ghp_training *t)
         t->seconds += ghp_now_s() - begin;
         GHP_TRY(ghp_training_keep_gradients(t, i));
         GHP_TRY(note_result(t));
-        GHP_TRY(between_steps(t, i + 1, &ends));
+        GHP_TRY(between_steps(t, i + 1, ends));
         t->done = i + 1;
-        if (t->done == judged_from) from_s = t->seconds;
-        if (t->done == judged_from + JUDGED_STEPS) judge(t, from_s);
-        if (t->done == judged_from && !ends) {
-            GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes timings too */
-            ghp_step_timer_forget(timer);
-        }
     }
     return GHP_OK;
+}
+
+enum ghp_status ghp_training_pause(struct ghp_training *t)
+{
+    GHP_TRY(ghp_worker_flush(t->worker));
+    return note_result(t);
+}
+
+enum ghp_status ghp_training_take(struct ghp_training *t, struct ghp_worker *worker)
+{
+    ghp_training_finish_save(t);
+    ghp_checkpoint_release(&t->checkpoints); /* its image is of the first worker */
+    t->worker = worker;
+    t->first_step = t->done;
+    t->losses = (struct ghp_losses){0};
+    t->seconds = 0;
+    GHP_TRY(ghp_worker_settle(worker));
+    ghp_step_timer_forget(ghp_worker_step_timer(worker));
+    return GHP_OK;
+}
+
+static enum ghp_status run_steps(struct ghp_training *t)
+{
+    int64_t warm = t->first_step + ghp_training_warm_up(t);
+    bool ends = false;
+
+    t->done = t->first_step;
+    GHP_TRY(ghp_training_advance(t, warm, &ends));
+    if (t->done == warm && warm > t->first_step && !ends) {
+        double from_s = t->seconds;
+
+        GHP_TRY(ghp_worker_settle(t->worker)); /* the other stream writes timings too */
+        ghp_step_timer_forget(ghp_worker_step_timer(t->worker));
+        GHP_TRY(ghp_training_advance(t, warm + JUDGED_STEPS, &ends));
+        if (t->done == warm + JUDGED_STEPS) GHP_TRY(judge(t, from_s, &ends));
+    }
+    return ghp_training_advance(t, t->steps, &ends);
 }
 
 /* How long it may take, where somebody waits for it. */

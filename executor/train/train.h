@@ -19,6 +19,21 @@
 #include "executor/train/losses.h"
 #include "executor/train/stop.h"
 
+struct ghp_training;
+
+struct ghp_training_doubt { /* of the first steps */
+    bool beyond;            /* the prediction's error; of worker 0, elsewhere false */
+    double step_s;          /* what they took each */
+};
+
+/* Who may change the worker when the first steps are known: executor/compare/guard.h. */
+struct ghp_training_guard {
+    /* Trains on by ghp_training_advance as it sees fit; t->worker, and with it first_step, losses and seconds, may be
+     * another's afterwards. Collective over all workers. */
+    enum ghp_status (*act)(struct ghp_training_guard *guard, struct ghp_training *t,
+                           struct ghp_training_doubt doubt, bool *ends);
+};
+
 struct ghp_training {
     /* given */
     struct ghp_worker *worker;
@@ -31,12 +46,13 @@ struct ghp_training {
     bool asynchronous;              /* a thread writes them, but for the last */
     struct ghp_heartbeat heartbeat; /* rank 0, with file; else zeroed */
     struct ghp_metrics *metrics;    /* rank 0; NULL elsewhere or without file */
-    struct ghp_event_file *events; /* the same */
+    struct ghp_event_file *events;  /* the same */
     /* NULL, or takes the first step's gradients and the last weights */
     struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */
     /* the plan's, on worker 0; error 0: no profile says what this run should take, or how surely */
     double predicted_step_s, predicted_error_s;
+    struct ghp_training_guard *guard; /* NULL: nobody */
     /* found */
     int64_t done;             /* steps, from 0 on: `steps`, or fewer where a signal ended it */
     struct ghp_stop stop;     /* says which signal */
@@ -53,5 +69,12 @@ struct ghp_training {
  * Returns   GHP_OK, flushed; else the only thing left to do is to abort: other workers may wait
  * Collective over all workers */
 enum ghp_status ghp_train(struct ghp_training *training);
+
+/* For a guard: trains the steps t->done .. until - 1, or fewer where a signal or the training's end comes first, with
+ * all that is due between them; and brings the training to rest, all weights in place. Collective over all workers. */
+enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool *ends);
+enum ghp_status ghp_training_pause(struct ghp_training *t);
+/* Goes on with another worker, which has the state of the first, at rest: as a training that was resumed here. */
+enum ghp_status ghp_training_take(struct ghp_training *t, struct ghp_worker *worker);
 
 #endif

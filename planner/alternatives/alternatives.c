@@ -14,6 +14,10 @@
  * all layers would take more, few of each are tried.  A count, not a clock, so that a plan is the same on every
  * machine. */
 static const double all_instrs = 3e5, few_instrs = 2e5;
+/* The same where the strategy was asked for, so that no second best can become the plan: few splits of the layers that
+ * promise most, and of no others. */
+static const double asked_instrs = 5e4;
+enum { LEAST_LAYERS = 8 };
 
 struct promise { /* a split that a layer could have, and a step that it cannot be faster than */
     int choice;
@@ -32,7 +36,9 @@ struct second_best {
     struct ghp_coefficients coefficients;
     struct ghp_accumulated_cost load; /* scratch */
     int most;                         /* splits that are tried of a layer, >= 2 */
-    struct ghp_program program;       /* of the plan, with its timing and its layers' terms */
+    struct promise *layers;           /* whose splits are tried, in their order; owned */
+    int n_layers;
+    struct ghp_program program; /* of the plan, with its timing and its layers' terms */
     struct ghp_timing timing;
     struct ghp_term *own_terms;
     double step_s;             /* of the second best */
@@ -299,23 +305,55 @@ static void set_most(struct second_best *r, int layers)
     r->most = all <= all_instrs ? INT_MAX : most < 2 ? 2 : (int)most;
 }
 
-static enum ghp_status find_all(struct second_best *r, struct ghp_alternatives *found)
+/* A step that no other split of the layer, all other layers as they are, can be faster than by the constraints. */
+static double promise_of(struct second_best *r, int v)
 {
-    int left = 0;
+    const struct ghp_instance *in = r->job->instance;
+    double least_s = INFINITY;
+
+    memcpy(r->trial, r->choice, plan_bytes(r));
+    for (int i = 0; i < in->n_choices[v]; ++i) {
+        if (i == r->choice[v]) continue;
+        ghp_instance_choose(in, v, i, r->trial);
+        ghp_accumulated_cost_set(in, r->trial, &r->load);
+        least_s = fmin(least_s, ghp_constraint_step_s(in, &r->coefficients, &r->load));
+    }
+    return least_s;
+}
+
+/* The layers to try, and how many splits of each. Returns how many others there are. */
+static int choose_layers(struct second_best *r)
+{
+    int all = 0, most;
 
     for (int v = 0; v < r->model->n_layers; ++v)
-        left += ghp_layer_tells_splits(&r->model->layers[v]);
+        if (ghp_layer_tells_splits(&r->model->layers[v]) && r->job->instance->n_choices[v] > 1)
+            r->layers[all++].choice = v;
+    r->n_layers = all;
+    if (all > 0) set_most(r, all);
+    if (!r->job->quick || r->most == INT_MAX) return 0;
+    r->most = 2;
+    most = (int)fmax(LEAST_LAYERS, asked_instrs / r->program.n_instrs);
+    if (all <= most) return 0;
+    for (int k = 0; k < all; ++k)
+        r->layers[k].least_s = promise_of(r, r->layers[k].choice);
+    qsort(r->layers, (size_t)all, sizeof *r->layers, by_promise);
+    qsort(r->layers, (size_t)most, sizeof *r->layers, by_number);
+    r->n_layers = most;
+    return all - most;
+}
+
+static enum ghp_status find_all(struct second_best *r, struct ghp_alternatives *found)
+{
     GHP_TRY(play(r, r->choice, &r->program, &r->timing, r->own_terms));
-    if (left > 0) set_most(r, left);
-    for (int v = 0; v < r->model->n_layers; ++v) {
-        if (!ghp_layer_tells_splits(&r->model->layers[v]) || r->job->instance->n_choices[v] < 2)
-            continue;
+    found->passed_over = choose_layers(r);
+    for (int k = 0; k < r->n_layers; ++k) {
         if (ghp_now_s() > r->job->end_s) {
             ++r->left_out;
             continue;
         }
-        r->layer = v;
-        GHP_TRY(find_one(r, left--, found));
+        r->layer = r->layers[k].choice;
+        GHP_TRY(find_one(r, r->n_layers - k, found));
     }
     return GHP_OK;
 }
@@ -335,6 +373,7 @@ enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
     r.coefficients = ghp_coefficients_of(&job->instance->profile->overlap);
     r.own_terms = ghp_alloc(layers, sizeof *r.own_terms);
     r.promises = ghp_alloc((size_t)widest, sizeof *r.promises);
+    r.layers = ghp_alloc(layers, sizeof *r.layers);
     *alternatives = (struct ghp_alternatives){.of = ghp_alloc(layers, sizeof *alternatives->of)};
     r.choice = choice;
     r.trial = ghp_alloc(layers, sizeof *r.trial);
@@ -342,7 +381,8 @@ enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
     r.splits = ghp_alloc(layers, sizeof *r.splits);
     r.terms = ghp_alloc(layers, sizeof *r.terms);
     if (alternatives->of == NULL || choice == NULL || r.trial == NULL || r.best == NULL ||
-        r.splits == NULL || r.terms == NULL || r.own_terms == NULL || r.promises == NULL)
+        r.splits == NULL || r.terms == NULL || r.own_terms == NULL || r.promises == NULL ||
+        r.layers == NULL)
         status = GHP_NO_MEMORY();
     for (int v = 0; v < model->n_layers && status == GHP_OK; ++v)
         choice[v] = ghp_instance_find(job->instance, v, job->splits[v]);
@@ -355,6 +395,7 @@ enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
     free(r.terms);
     free(r.own_terms);
     free(r.promises);
+    free(r.layers);
     ghp_timing_release(&r.timing);
     ghp_program_release(&r.program);
     ghp_accumulated_cost_release(&r.load);

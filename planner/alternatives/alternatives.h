@@ -2,7 +2,8 @@
  * the chosen one.
  *
  * `choices`: each split that the layer can take, all other layers as planned; of networks so large that this would take
- * longer than the search, those that promise most by the constraints.  The second best: with the layer's own split forbidden the others are searched again, for as long as the
+ * longer than the search, those that promise most by the constraints; where the strategy was asked for, of the layers
+ * that promise most.  The second best: with the layer's own split forbidden the others are searched again, for as long as the
  * time lasts; layers that are not reached keep all other splits, and the best single change is given.  What changes
  * along is listed, and only where it makes the second best faster.  Each number is a simulated step with the plan's
  * bucket size: a second best, not a proof.
@@ -26,6 +27,7 @@ struct ghp_alternatives_job {
 struct ghp_alternatives {
     int n;
     struct ghp_alternative *of; /* one a layer at most; owned */
+    int passed_over; /* layers that promise less than those tried, of a plan whose strategy was asked for */
     int left_out; /* layers that end_s came before: they have no alternative, or not all of their choices */
 };
 

@@ -14,10 +14,11 @@ enum {
     TRIALS = 100, /* more than halving needs from a factor of two to the last bit */
     BATCHES = 64, /* batches remembered of the plan itself */
     /* work in instructions simulated; measured on one core of a server: 70 ns each */
-    LINK_TRIALS = 30,     /* a quantity: the walk both ways and closing in */
-    LOWER_WORK = 10,      /* lowering an instruction, by simulating one */
-    COST_WORK = 40,       /* looking up its measured cost */
-    BUDGET_WORK = 5000000 /* a plan: some tenths of a second */
+    LINK_TRIALS = 30,      /* a quantity: the walk both ways and closing in */
+    LOWER_WORK = 10,       /* lowering an instruction, by simulating one */
+    COST_WORK = 40,        /* looking up its measured cost */
+    BUDGET_WORK = 5000000, /* a plan: some tenths of a second */
+    ASKED_WORK = 1500000   /* of one whose strategy was asked for */
 };
 
 static const double within =
@@ -408,7 +409,7 @@ enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile,
     struct ghp_split *second_best = ghp_alloc(layers, sizeof *second_best);
     struct pair p = {.whole = profile, .plan = plan, .second_best = second_best};
     enum ghp_status status;
-    double work = 0;
+    double work = 0, budget = plan->strategy == GHP_STRATEGY_AUTO ? BUDGET_WORK : ASKED_WORK;
     int done = 0, next = -1;
 
     *found = (struct ghp_break_evens){0};
@@ -419,7 +420,7 @@ enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile,
     found->layers = ghp_alloc((size_t)plan->n_alternatives, sizeof *found->layers);
     GHP_TRY_GOTO(status, found->layers == NULL ? GHP_NO_MEMORY() : GHP_OK, out);
     GHP_TRY_GOTO(status, costed_init(&p, plan->splits, &p.a), out);
-    while ((next = nearest(plan, found)) >= 0 && work + layer_work(&p) <= BUDGET_WORK) {
+    while ((next = nearest(plan, found)) >= 0 && work + layer_work(&p) <= budget) {
         const struct ghp_alternative *alternative = &plan->alternatives[next];
 
         ghp_alternative_splits(alternative, plan->splits, layers, second_best);

@@ -72,10 +72,16 @@ static enum ghp_status note_unfinished(bool taken, struct ghp_choice *choice)
 {
     char text[128];
 
-    if (!taken && choice->alternatives.left_out == 0) return GHP_OK;
+    if (!taken && choice->alternatives.left_out == 0 && choice->alternatives.passed_over == 0)
+        return GHP_OK;
     if (taken) /* those found were the plan's that it has replaced */
         snprintf(text, sizeof text,
                  "the time limit came before the second best of the plan taken last");
+    else if (choice->alternatives.left_out == 0)
+        snprintf(text, sizeof text,
+                 "second best of %d layer%s left out, which promise less: the strategy was given",
+                 choice->alternatives.passed_over,
+                 choice->alternatives.passed_over == 1 ? "" : "s");
     else
         snprintf(text, sizeof text, "the time limit came before the second best of %d layer%s",
                  choice->alternatives.left_out, choice->alternatives.left_out == 1 ? "" : "s");

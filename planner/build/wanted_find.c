@@ -3,6 +3,8 @@
 
 #include "planner/build/build.h"
 
+#include <math.h>
+
 static const double least_share = 0.01; /* of a step: what is wrong by less changes no choice */
 
 /* Every entry that nobody measured takes less by its error. */
@@ -26,6 +28,7 @@ enum ghp_status ghp_wanted_find(const struct ghp_plan_request *request, struct g
     asking.wanted = wanted;
     asking.decision_only = true;
     asking.break_even = false;
+    asking.gap = fmax(asking.gap, least_share); /* nearer plans are rivals all the same */
     for (int turn = 0; turn < 2 && status == GHP_OK; ++turn) {
         if (turn == 1) status = lower_laws(profile);
         if (status == GHP_OK) status = ghp_plan_make(&asking, &plan);

@@ -65,13 +65,15 @@ static enum ghp_status write_baselines(const struct ghp_candidates *c, struct gh
         plan->baselines[plan->n_baselines++] =
             (struct ghp_baseline){.strategy = ghp_baseline_strategy(b),
                                   .feasible = found->reason == NULL,
-                                  .predicted = found->plan.predicted};
+                                  .predicted = found->plan.predicted,
+                                  .bucket_bytes = found->plan.bucket_bytes};
         GHP_TRY(set_text(found->reason, &plan->baselines[b].reason));
     }
     if (!c->rules_tried) return GHP_OK;
     plan->baselines[plan->n_baselines++] = (struct ghp_baseline){.strategy = GHP_STRATEGY_HEURISTIC,
                                                                  .feasible = c->rules.found,
-                                                                 .predicted = c->rules_predicted};
+                                                                 .predicted = c->rules_predicted,
+                                                                 .bucket_bytes = -1};
     return c->rules.found ? GHP_OK
                           : set_text("none of its plans fits the memory",
                                      &plan->baselines[GHP_BASELINES].reason);
@@ -106,17 +108,32 @@ static bool has_twin(const struct ghp_plan *plan, int rank)
     return false;
 }
 
-/* The entries that the plan's programs ask for: of every worker whose shapes differ from the others' of its stage. */
-static enum ghp_status write_profile(const struct ghp_profile *profile, struct ghp_plan *plan)
+/* The program of data parallelism, which ghp-run may turn to. */
+static enum ghp_status lower_data(struct ghp_lowering how, const struct ghp_candidate *data,
+                                  struct ghp_program *program)
+{
+    how.staging = NULL;
+    how.bucket_bytes = data->bucket_bytes;
+    return ghp_lower(&how, data->splits, 0, program);
+}
+
+/* The entries that the plan's programs ask for: of every worker whose shapes differ from the others' of its stage, and
+ * of data parallelism (NULL: there is no such plan). */
+static enum ghp_status write_profile(const struct ghp_profile *profile,
+                                     const struct ghp_candidate *data, struct ghp_plan *plan)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, profile);
-    struct ghp_program *programs = ghp_alloc((size_t)plan->problem.workers, sizeof *programs);
+    struct ghp_program *programs = ghp_alloc((size_t)plan->problem.workers + 1, sizeof *programs);
     enum ghp_status status = programs == NULL ? GHP_NO_MEMORY() : GHP_OK;
     int n = 0;
 
     for (int r = 0; r < plan->problem.workers && status == GHP_OK; ++r) {
         if (has_twin(plan, r)) continue;
         status = ghp_lower(&how, plan->splits, r, &programs[n]);
+        n += status == GHP_OK;
+    }
+    if (status == GHP_OK && data != NULL && !ghp_plan_is_data(plan)) {
+        status = lower_data(how, data, &programs[n]);
         n += status == GHP_OK;
     }
     if (status == GHP_OK) status = ghp_profile_subset_of(profile, programs, n, &plan->profile);
@@ -165,6 +182,7 @@ enum ghp_status ghp_write_plan(const struct ghp_setting *setting,
                                const struct ghp_candidates *candidates, struct ghp_choice *choice,
                                const struct ghp_model *model, struct ghp_plan *plan)
 {
+    const struct ghp_candidate *data;
     enum ghp_status status;
 
     *plan = (struct ghp_plan){.model = *model};
@@ -173,7 +191,8 @@ enum ghp_status ghp_write_plan(const struct ghp_setting *setting,
     GHP_TRY_GOTO(status, write_decision(setting, &choice->plan, plan), done);
     GHP_TRY_GOTO(status, write_baselines(candidates, plan), done);
     GHP_TRY_GOTO(status, ghp_plan_check(plan), done);
-    GHP_TRY_GOTO(status, write_profile(setting->request->profile, plan), done);
+    data = candidates->baseline[0].reason == NULL ? &candidates->baseline[0].plan : NULL;
+    GHP_TRY_GOTO(status, write_profile(setting->request->profile, data, plan), done);
     status = write_alternatives(setting, choice, plan);
 done:
     ghp_choice_release(choice);

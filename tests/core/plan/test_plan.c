@@ -123,7 +123,10 @@ static struct ghp_plan make_plan(void)
     plan.certificate.trial = GHP_TRIAL_BUCKETS;
     plan.n_baselines = 2;
     plan.baselines = ghp_alloc(2, sizeof *plan.baselines);
-    plan.baselines[0] = (struct ghp_baseline){GHP_STRATEGY_DATA, true, NULL, plan.predicted};
+    plan.baselines[0] = (struct ghp_baseline){.strategy = GHP_STRATEGY_DATA,
+                                              .feasible = true,
+                                              .predicted = plan.predicted,
+                                              .bucket_bytes = 4096};
     plan.baselines[0].predicted.step_s *= 2;
     plan.baselines[1] = (struct ghp_baseline){.strategy = GHP_STRATEGY_MODEL,
                                               .reason = copy_text("needs more memory")};
@@ -174,6 +177,28 @@ static void test_round_trip(void)
     ghp_plan_release(&plan);
     close(fd);
     unlink(path);
+}
+
+/* The plan that it was compared with, and what has none. */
+static void test_data(void)
+{
+    struct ghp_plan plan = make_plan();
+
+    CHECK(!ghp_plan_is_data(&plan));
+    CHECK_STATUS(ghp_plan_make_data(&plan), GHP_OK);
+    CHECK(ghp_plan_is_data(&plan));
+    CHECK_EQ(plan.groups, 4);
+    CHECK_EQ(plan.group_size, 1);
+    CHECK_EQ(plan.bucket_bytes, 4096);
+    CHECK_NEAR(plan.predicted.step_s, plan.baselines[0].predicted.step_s, 0);
+    CHECK_STATUS(ghp_plan_check(&plan), GHP_OK);
+    plan.splits[ghp_model_find(&plan.model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 2};
+    plan.baselines[0].feasible = false;
+    plan.baselines[0].reason = copy_text("needs 3 GiB");
+    CHECK_STATUS(ghp_plan_make_data(&plan), GHP_ERR_INFEASIBLE);
+    CHECK_MESSAGE("needs 3 GiB");
+    CHECK(!ghp_plan_is_data(&plan));
+    ghp_plan_release(&plan);
 }
 
 /* Two plans that differ in their workers, and three workers left out. */
@@ -382,6 +407,7 @@ CHECK_TEST(plan)
 {
     test_sentences();
     test_round_trip();
+    test_data();
     test_set();
     test_edits();
     test_verify();
