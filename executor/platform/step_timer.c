@@ -137,6 +137,25 @@ static struct ghp_instr_timing_mean mean_of(const struct ghp_step_timer *w, int 
     return (struct ghp_instr_timing_mean){.run_s = sum.run_s / n, .wait_s = sum.wait_s / n};
 }
 
+double ghp_step_timer_recent_s(const struct ghp_step_timer *w, int instr, int n)
+{
+    int64_t steps = ghp_step_timer_steps(w);
+    double sum_s = 0;
+    int kept = 0;
+
+    if (n > GHP_STEP_TIMER_STEPS) n = GHP_STEP_TIMER_STEPS;
+    if (n > steps) n = (int)steps;
+    for (int64_t step = w->step - n; step < w->step; step++) {
+        int64_t place = step % GHP_STEP_TIMER_STEPS;
+
+        if (w->step_s[place] < 0) continue;
+        sum_s +=
+            instr < 0 ? w->step_s[place] : w->timings[instr * GHP_STEP_TIMER_STEPS + place].run_s;
+        kept++;
+    }
+    return kept > 0 ? sum_s / kept : 0;
+}
+
 double ghp_step_timer_step_s(const struct ghp_step_timer *w)
 {
     return mean_of(w, -1).run_s;

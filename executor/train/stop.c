@@ -82,6 +82,7 @@ enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends)
         stop->signal = (int)words[i].status;
         stop->worker = ghp_ranks_at(stop->world->ranks, i);
     }
+    stop->told_s += most_s;
     if (stop->heartbeat != NULL) ghp_heartbeat_write(stop->heartbeat);
     *ends = stop->signal != 0;
     stop->left = stop->interval = interval_of(stop->interval, most_s);

@@ -182,6 +182,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     if (ghp_checkpoint_written(&t->checkpoints)) ghp_training_finish_save(t);
     begin_s = ghp_now_s();
     if (!last) GHP_TRY(ghp_stop_check(ghp_training_stop(t), ends));
+    if (!last && t->snapshot == NULL) GHP_TRY(ghp_drift_look(&t->drift, t->worker, &t->stop, done));
     saves = t->checkpoints.path != NULL && (last || epoch || every || *ends);
     evaluates = t->evaluates && (last || epoch) && !*ends;
     if (saves || evaluates || last || *ends) GHP_TRY(ghp_worker_flush(t->worker));
@@ -298,6 +299,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
     status = ghp_sync_runs_free(ghp_worker_work(t->worker)->sync) ? ghp_training_run_free(t)
                                                                   : run_steps(t);
     ghp_stop_end(&t->stop);
+    ghp_drift_release(&t->drift);
     GHP_TRY(status);
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(t->worker));

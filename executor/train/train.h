@@ -9,6 +9,7 @@
 #ifndef GHP_EXECUTOR_TRAIN_TRAIN_H
 #define GHP_EXECUTOR_TRAIN_TRAIN_H
 
+#include "executor/train/drift.h"
 #include "executor/train/evaluate.h"
 #include "executor/state/checkpoint.h"
 #include "executor/platform/memory.h"
@@ -56,6 +57,7 @@ struct ghp_training {
     /* found */
     int64_t done;             /* steps, from 0 on: `steps`, or fewer where a signal ended it */
     struct ghp_stop stop;     /* says which signal */
+    struct ghp_drift drift;   /* whether steps have become slower */
     struct ghp_losses losses; /* of steps first_step ... */
     double seconds;           /* of steps and flushes, without evaluations and checkpoints */
     bool has_evaluation;
