@@ -51,6 +51,7 @@ static enum ghp_status look(struct finder *f, int64_t batch, enum ghp_part part,
         f->seen[f->n++] = (struct seen){.batch = batch};
         request.problem.global_batch = batch;
         request.decision_only = true;
+        request.simplify = false; /* which is faster is asked for */
         request.time_limit_s /= MOST_PLANS;
         status = ghp_plan_make_synced(&request, &plan);
         if (status == GHP_OK) note(&plan, f, &f->seen[i]);

@@ -135,21 +135,14 @@ static void note_speed_probe(struct ghp_profile *profile,
                                  .memory_s = ghp_samples_summary(&samples[1]).seconds};
 }
 
-/* Between the least and the most that a fixed job took, beside its mean: how much the machine's own speed changed. */
+/* How much the machine's own speed changed: what the fixed jobs took, but for samples far off, of which means are freed
+ * too. */
 static double drift_of(const struct ghp_samples samples[GHP_SPEED_PROBE_JOBS])
 {
     double drift = 0;
 
-    for (int job = 0; job < GHP_SPEED_PROBE_JOBS; ++job) {
-        const struct ghp_samples *s = &samples[job];
-        double least = s->values[0], most = s->values[0];
-
-        for (int i = 1; i < s->n; ++i) {
-            least = fmin(least, s->values[i]);
-            most = fmax(most, s->values[i]);
-        }
-        drift = fmax(drift, (most - least) / (most + least));
-    }
+    for (int job = 0; job < GHP_SPEED_PROBE_JOBS; ++job)
+        drift = fmax(drift, ghp_samples_summary(&samples[job]).drift);
     return drift;
 }
 

@@ -17,17 +17,23 @@ static int ascending(const void *a, const void *b)
 }
 
 /* A step adds operations up, and means are what adds; samples far beyond the quartiles were disturbed. */
-static double mean_inside(const double *values, int n, double low, double high)
+static void sum_up(const double *ascending_values, int n, double fence_low, double fence_high,
+                   struct ghp_timed *timed)
 {
-    double sum = 0;
+    double sum = 0, least = INFINITY, most = 0;
     int inside = 0;
 
     for (int i = 0; i < n; ++i) {
-        if (values[i] < low || values[i] > high) continue;
-        sum += values[i];
+        double value = ascending_values[i];
+
+        if (value < fence_low || value > fence_high) continue;
+        sum += value;
         ++inside;
+        least = fmin(least, value);
+        most = value;
     }
-    return sum / inside;
+    timed->seconds = sum / inside;
+    timed->drift = most > 0 ? (most - least) / (most + least) : 0;
 }
 
 struct ghp_timed ghp_samples_summary(const struct ghp_samples *samples)
@@ -41,7 +47,7 @@ struct ghp_timed ghp_samples_summary(const struct ghp_samples *samples)
     low = ghp_candidates_quantile(values, samples->n, 0.25);
     high = ghp_candidates_quantile(values, samples->n, 0.75);
     fence = fences * (high - low);
-    timed.seconds = mean_inside(values, samples->n, low - fence, high + fence);
+    sum_up(values, samples->n, low - fence, high + fence, &timed);
     if (timed.seconds > 0) timed.spread = (high - low) / timed.seconds;
     return timed;
 }

@@ -17,6 +17,7 @@ struct ghp_timed {
     /* of one run: mean of the samples within 1.5 quartile distances of the quartiles; 0: no sample */
     double seconds;
     double spread; /* (third quartile - first quartile) / seconds */
+    double drift;  /* of the same samples, (most - least) / (most + least) */
     int samples;
 };
 

@@ -10,16 +10,20 @@ static struct ghp_measure m;
 static void test_quantiles(void)
 {
     struct ghp_samples five = {5, {6, 1, 4, 2, 3}}, pair = {2, {3, 1}}, one = {1, {7}};
-    struct ghp_samples disturbed = {5, {3, 1, 90, 2, 4}};
+    struct ghp_samples disturbed = {5, {3, 1, 90, 2, 4}}, slower = {6, {1, 1, 1, 2, 2, 2}};
     struct ghp_timed timed = ghp_samples_summary(&five);
 
     CHECK_NEAR(timed.seconds, 16.0 / 5, 1e-15); /* quartiles 2 and 4: all lie within -1 and 7 */
     CHECK_NEAR(timed.spread, 2 / 3.2, 1e-15);
     CHECK_EQ(timed.samples, 5);
+    CHECK_NEAR(timed.drift, 5.0 / 7, 1e-15);
     CHECK_NEAR(ghp_samples_summary(&disturbed).seconds, 2.5, 1e-15);
+    CHECK_NEAR(ghp_samples_summary(&disturbed).drift, 3.0 / 5, 1e-15); /* without the 90 */
+    CHECK_NEAR(ghp_samples_summary(&slower).drift, 1.0 / 3, 1e-15);    /* half of the time at half the speed */
     CHECK_NEAR(ghp_samples_summary(&pair).seconds, 2, 0);
     CHECK_NEAR(ghp_samples_summary(&one).seconds, 7, 0);
     CHECK_NEAR(ghp_samples_summary(&one).spread, 0, 0);
+    CHECK_NEAR(ghp_samples_summary(&one).drift, 0, 0);
 }
 
 struct nap {

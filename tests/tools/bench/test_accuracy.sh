@@ -72,11 +72,11 @@ done
 comparison 4 data:data:0.5:0.5:1:1:1 split:given:0.3:0.2:1:1:1 >"$work/wide/net-b1/all.json"
 comparison 4 data:data:0.6:0.6:1:1:1 split:given:0.5:0.7:1:1:1 >"$work/wide/net-b2/all.json"
 sed -i 's/"global_batch": 64/"global_batch": 128/' "$work/wide/net-b2/all.json"
-"$GHP_SOURCE/bench/lab/crossover" "$work/wide" split >"$work/out" || fail "no crossover"
+"$GHP_SOURCE/bench/lab/crossover" "$work/wide" split:data >"$work/out" || fail "no crossover"
 grep -q '^# predicted: by data from ~768 tokens a step on$' "$work/out" || fail "extrapolated: $(cat "$work/out")"
 grep -q '^# measured: by data from 448 tokens a step on$' "$work/out" || fail "enclosed: $(cat "$work/out")"
 "$GHP_SOURCE/bench/lab/crossover" "$work/wide" other >"$work/out" 2>"$work/err" && fail "a plan that is not there"
-grep -q "have plan 'other'" "$work/err" || fail "message: $(cat "$work/err")"
+grep -q "have plans 'other' and 'data'" "$work/err" || fail "message: $(cat "$work/err")"
 
 bash -n "$GHP_SOURCE/bench/lab/accuracy" || fail "bench/lab/accuracy does not parse"
 (cd "$GHP_SOURCE" && bench/lab/accuracy --nonsense 2>/dev/null)
