@@ -169,24 +169,45 @@ static int64_t droppable(const char *root, const struct group *group)
     return bytes > 0 ? bytes : 0;
 }
 
+/* A limit of memory, what is left before it, and who says so. */
+static void take_memory(struct ghp_limits *limits, int64_t limit, int64_t left, const char *by)
+{
+    if (limits->memory_left_bytes < 0 || left < limits->memory_left_bytes)
+        limits->memory_left_bytes = left;
+    if (limits->memory_bytes > 0 && limit >= limits->memory_bytes) return;
+    limits->memory_bytes = limit;
+    snprintf(limits->memory_by, sizeof(limits->memory_by), "%s", by);
+}
+
 static void look_memory(const char *root, const struct group *group, struct ghp_limits *limits)
 {
     static const char *const names[] = {"", "memory.limit_in_bytes", "memory.max"};
     static const char *const used_names[] = {"", "memory.usage_in_bytes", "memory.current"};
     int64_t limit, used, left;
-    char line[64];
+    char line[64], by[GHP_LIMITS_TEXT_BYTES];
 
     if (!read_line(root, group, names[group->version], line)) return;
     limit = strtoll(line, NULL, 10); /* "max": 0 */
     if (limit <= 0 || limit >= unlimited_bytes) return;
     used = read_number(root, group, used_names[group->version]);
     left = used < 0 ? limit : limit - used + droppable(root, group);
-    if (left < 0) left = 0;
-    if (limits->memory_left_bytes < 0 || left < limits->memory_left_bytes)
-        limits->memory_left_bytes = left;
-    if (limits->memory_bytes > 0 && limit >= limits->memory_bytes) return;
-    limits->memory_bytes = limit;
-    note_file(limits->memory_by, group, names[group->version]);
+    note_file(by, group, names[group->version]);
+    take_memory(limits, limit, left < 0 ? 0 : left, by);
+}
+
+/* What Slurm allots to the job on this node. Who takes more takes it from other jobs, and is killed where Slurm sees to
+ * it; a control group says the same only where Slurm has one. */
+static void look_slurm(struct ghp_limits *limits)
+{
+    const char *node = getenv("SLURM_MEM_PER_NODE"), *cpu = getenv("SLURM_MEM_PER_CPU"),
+               *cpus = getenv("SLURM_CPUS_ON_NODE");
+    int64_t mib = node != NULL                  ? strtoll(node, NULL, 10)
+                  : cpu != NULL && cpus != NULL ? strtoll(cpu, NULL, 10) * strtoll(cpus, NULL, 10)
+                                                : 0; /* all of the node's */
+
+    if (getenv("SLURM_JOB_ID") == NULL || mib <= 0 || mib >= unlimited_bytes >> 20) return;
+    take_memory(limits, mib << 20, mib << 20,
+                node != NULL ? "SLURM_MEM_PER_NODE" : "SLURM_MEM_PER_CPU");
 }
 
 void ghp_limits_read(const char *root, struct ghp_limits *limits)
@@ -202,6 +223,7 @@ void ghp_limits_read(const char *root, struct ghp_limits *limits)
         for (; in; in = go_up(&group))
             look_memory(root, &group, limits);
     }
+    if (root[0] == '\0') look_slurm(limits);
 }
 
 int ghp_limits_cores(const struct ghp_limits *limits, int n)

@@ -2,6 +2,7 @@
  *
  * Control groups of Linux, of both versions, say it: the processor time of cpu.max (version 1: cpu.cfs_quota_us) and
  * the memory of memory.max (memory.limit_in_bytes), of this process's group and those around it; the tightest counts.
+ * The memory that sbatch or salloc were given for the node (--mem, --mem-per-cpu) is a limit, too.
  * Which processors may be used is not said here: the system gives a process those of its cpuset alone, and hwloc and
  * sched_getaffinity see no others (executor/platform/processors.h).
  *
@@ -21,7 +22,7 @@ struct ghp_limits {
     int64_t memory_bytes; /* of all that is in the group; 0: no limit */
     int64_t
         memory_left_bytes; /* before the limit, pages of files that can be dropped counted; -1: no limit */
-    /* the files that say so; "" without a limit, cut where it is long */
+    /* the files or variables that say so; "" without a limit, cut where it is long */
     char cores_by[GHP_LIMITS_TEXT_BYTES], memory_by[GHP_LIMITS_TEXT_BYTES];
 };
 

@@ -2,6 +2,8 @@
 #include "executor/platform/limits.h"
 #include "tests/check.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,12 +117,42 @@ static void check_none(void)
         CHECK_TEXT(text, "1 core by here and 1.00 MiB of memory by there");
 }
 
+/* What Slurm says counts on this machine alone, and only inside a job. */
+static void check_slurm(void)
+{
+    struct ghp_limits limits;
+
+    setenv("SLURM_MEM_PER_NODE", "1", 1);
+    ghp_limits_read("", &limits);
+    CHECK(strcmp(limits.memory_by, "SLURM_MEM_PER_NODE") != 0);
+    setenv("SLURM_JOB_ID", "7", 1);
+    ghp_limits_read("", &limits);
+    CHECK_TEXT(limits.memory_by, "SLURM_MEM_PER_NODE");
+    CHECK_EQ(limits.memory_bytes, 1 << 20);
+    CHECK(limits.memory_left_bytes >= 0 && limits.memory_left_bytes <= 1 << 20);
+    ghp_limits_read(root, &limits);
+    CHECK_EQ(limits.memory_left_bytes, -1);
+    setenv("SLURM_MEM_PER_NODE", "0", 1); /* all of the node's */
+    ghp_limits_read("", &limits);
+    CHECK(strcmp(limits.memory_by, "SLURM_MEM_PER_NODE") != 0);
+    unsetenv("SLURM_MEM_PER_NODE");
+    setenv("SLURM_MEM_PER_CPU", "1", 1);
+    setenv("SLURM_CPUS_ON_NODE", "2", 1);
+    ghp_limits_read("", &limits);
+    CHECK_TEXT(limits.memory_by, "SLURM_MEM_PER_CPU");
+    CHECK_EQ(limits.memory_bytes, 2 << 20);
+    unsetenv("SLURM_MEM_PER_CPU");
+    unsetenv("SLURM_CPUS_ON_NODE");
+    unsetenv("SLURM_JOB_ID");
+}
+
 CHECK_TEST(limits)
 {
     if (!CHECK(mkdtemp(root) != NULL)) return check_end();
     check_version_2();
     check_container();
     check_none();
+    check_slurm();
     CHECK(rmdir(root) == 0);
     return check_end();
 }

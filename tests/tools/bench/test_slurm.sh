@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=400 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,slurmctld,slurmd,srun,munged
 # tests/tools/bench/test_slurm.sh - under Slurm, two hosts of the lab: srun and mpirun start workers where Slurm says,
-# on the cores that it allots; a job that is warned writes its checkpoint and ends with exit code 4, and a second one
-# goes on from there. Needs root.
+# on the cores and in the memory that it allots; a job that is warned writes its checkpoint and ends with exit code 4,
+# and a second one goes on from there. Needs root.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 if [ "$(id -u)" != 0 ]; then
@@ -18,21 +18,15 @@ expect() { # CODE TEXT ARGUMENT...
 expect 2 "no command given" --hosts 2
 expect 2 "cannot use --hosts '0': not a whole number from 1 to 16" --hosts 0 -- true
 expect 2 "unknown option '--nodes'" --nodes 2 -- true
-"$lab" --hosts 1 -- true >out 2>err </dev/null
-case $? in
-0) ;;
-3)
-    echo "skipped: $(tail -n 1 err)" >&2
-    exit 77
-    ;;
-*) fail "an empty command: $(tail -n 5 err)" ;;
-esac
-
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>err ||
     fail "profile: $(head -3 err)"
 for n in 2 4; do
     "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $n --batch 32 -o $n.json >out 2>err || fail "plan: $(head -3 err)"
 done
+
+vgg=$GHP_SOURCE/models/vgg-a-32.json
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$vgg" -o vgg.json >out 2>err &&
+    "$GHP_BIN/ghp-plan" "$vgg" --profile vgg.json --workers 2 --batch 64 --strategy data -o large.json >out 2>err || fail "plan: $(head -3 err)"
 
 cat >inside.sh <<'END'
 srun -N 2 -n 2 -c 1 "$GHP_BIN/ghp-run" 2.json --steps 2 >two 2>&1
@@ -41,6 +35,9 @@ srun -N 2 --ntasks-per-node=2 "$GHP_BIN/ghp-run" 4.json --verify 2 --threads 1 >
 echo "$?" >four.code
 salloc -N 2 --ntasks-per-node=2 mpirun --bind-to none "$GHP_BIN/ghp-run" 4.json --steps 2 >allocated 2>&1
 echo "$?" >allocated.code
+salloc -N 1 --mem=300 srun -n 1 "$GHP_BIN/ghp-profile" --machine-only -o machine.json >machine 2>&1
+salloc -N 1 -n 2 --mem=60 srun "$GHP_BIN/ghp-run" large.json --steps 2 >large 2>&1
+echo "$?" >large.code
 cat >job.sh <<'JOB'
 #!/bin/bash
 #SBATCH --nodes=2 --ntasks-per-node=1 --output=job.%j
@@ -68,12 +65,20 @@ END
 # on a busy machine Debian's Open MPI, started by srun, sometimes crashes as it starts, before ghp's first word: once more.
 # Whatever crashes behind that word has failed, and so has what crashes in the last turn.
 crash='Process received signal'
-runs=(two four allocated first second)
+runs=(two four allocated machine large first second)
 early() { local run; for run; do sed '/^ghp-run: /,$d' "$run" 2>/dev/null | grep -q "$crash" && return; done; return 1; }
 late() { local run; for run; do sed -n '/^ghp-run: /,$p' "$run" 2>/dev/null | grep -q "$crash" && return; done; return 1; }
 for turn in 1 2 3; do
     rm -rf kept beat state submitted job.[0-9]* ./*.code "${runs[@]}"
-    "$lab" -- bash inside.sh >out 2>err </dev/null || fail "the lab: $(tail -n 5 err)"
+    "$lab" -- bash inside.sh >out 2>err </dev/null
+    case $? in
+    0) ;;
+    3)
+        echo "skipped: $(tail -n 1 err)" >&2
+        exit 77
+        ;;
+    *) fail "the lab: $(tail -n 5 err)" ;;
+    esac
     if late "${runs[@]}" || ! early "${runs[@]}"; then break; fi
     echo "turn $turn: $(grep -h -A 12 "$crash" "${runs[@]}" 2>/dev/null | head -n 12)" >&2
 done
@@ -85,6 +90,10 @@ holds() { grep -qE -e "$2" "$1" || fail "$1 has no '$2': $(grep ghp- "$1" | head
 [ "$(nproc)" -lt 2 ] || holds two ' 1 thread\(s\) a worker, bound to processor'
 [ "$(cat four.code)" = 0 ] || fail "four workers by srun: $(head -n 4 four)"
 [ "$(cat allocated.code)" = 0 ] || fail "four workers by mpirun in an allocation: $(head -n 6 allocated)"
+[ "$(sed -n 's/.*"memory_bytes": *\([0-9]*\).*/\1/p' machine.json | head -n 1)" = $((300 << 20)) ] || fail "memory of --mem=300: $(cat machine machine.json)"
+holds machine '300 MiB of memory by SLURM_MEM_PER_NODE'
+[ "$(cat large.code)" = 1 ] || fail "a plan larger than --mem: $(head -n 4 large)"
+holds large 'needs .* a worker, and SLURM_MEM_PER_NODE leaves 60.0 MiB for 2 worker\(s\) of this node'
 holds first 'SIGUSR1 at worker [01]: ended after [0-9]+ of 1000000 steps'
 holds state 'JobState=FAILED.*NonZeroExitCode'
 holds state 'ExitCode=4:0'
