@@ -133,6 +133,12 @@ mistake push-not-added executor/engine/server.c \
     's/drops ? 1 : s->workers/1/' executor/servers:np3
 mistake cut-of-another executor/engine/server.c \
     's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/servers:np3
+# samples by norms: weights of other chances, a sum that misses changes, chances without their floor, gradients unweighted
+mistake chances-forget-uniform executor/data/sampler.c 's/ + s->uniform;$/;/' executor/sampler
+mistake sums-miss-changes executor/data/sampler.c 's/node >= 1; node \/= 2)/node >= 1; node \/= 4)/' executor/sampler
+mistake never-uniform executor/data/sampler.c 's/draw(s, step, 0) < s->uniform ||/draw(s, step, 0) < 0 ||/' executor/sampler
+mistake gradients-unweighted executor/engine/worker/step.c \
+    's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/sampling:np3
 mistake relu-not-fused core/program/fuse.c \
     's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/fuse
 mistake recomputed-not-written core/program/fuse.c \

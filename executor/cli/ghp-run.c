@@ -115,6 +115,13 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = INT32_MAX,
      .help = "samples, or positions, of this label have no loss; it is the mean of all others"},
+    {.name = "sampler",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.sampler,
+     .choices = ghp_sampler_names,
+     .help =
+         "which samples a step takes: uniform (epochs, each shuffled anew), or srg: of plans with one "
+         "sample a worker, more often those whose gradients were long, with weights that keep the mean"},
     {.kind = GHP_OPT_HEADING, .help = "Training"},
     {.name = "steps",
      .kind = GHP_OPT_INT,

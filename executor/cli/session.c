@@ -64,6 +64,25 @@ static enum ghp_status count_steps(struct parts *p)
     return ghp_lr_schedule_check(training_config->schedule);
 }
 
+/* What chooses by norms, in place of shuffled epochs; a comparison with other trainings would choose others. */
+static enum ghp_status open_sampling(struct parts *p)
+{
+    struct ghp_training_config *config = &p->setup.training_config;
+    struct ghp_sampling_request request = {.work = &p->session_plan->work,
+                                           .exec = &p->setup.exec,
+                                           .samples = config->order.n,
+                                           .seed = config->order.seed,
+                                           .ignores = p->options->ignored_label != GHP_NOT_SET};
+
+    if (p->options->sampler == GHP_SAMPLER_UNIFORM) return GHP_OK;
+    if (p->options->verify_steps != GHP_NOT_SET || compares(p))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--sampler srg trains by other samples than any other plan, so --verify and "
+                        "--compare have nothing to compare with; leave it out");
+    ghp_session_plan_describe(&p->setup, p->session_plan);
+    return ghp_sampling_open(&request, &config->sampling);
+}
+
 static enum ghp_status plan_training(struct parts *p)
 {
     const struct ghp_session_options *o = p->options;
@@ -80,6 +99,7 @@ static enum ghp_status plan_training(struct parts *p)
                 o->data);
         p->training.evaluates = false;
     }
+    GHP_TRY(open_sampling(p));
     return count_steps(p);
 }
 

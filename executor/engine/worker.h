@@ -101,6 +101,8 @@ struct ghp_step {   /* one pass over one global batch */
     enum ghp_data_set set;
     const int64_t *samples; /* B sample numbers, in global batch order */
     int64_t valid;          /* samples that count, 1 .. B; the rest is padding (evaluation only) */
+    double weight;          /* of this worker's samples in the loss; 0: 1, as others' */
+    bool measures;          /* the norm of this worker's own gradients is wanted; in host memory */
     struct ghp_hyperparameters hyperparameters; /* of the update by this step's gradient */
 };
 
@@ -160,6 +162,10 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *worker);
 /* The latest finished result: of the step before the last, or of the last one after flush or settle.
  * Returns false while there is none. */
 bool ghp_worker_result(const struct ghp_worker *worker, struct ghp_result *result);
+
+/* Of a step that measures: the norm of the gradients of this worker's samples, before they were weighted and summed
+ * over workers. */
+double ghp_worker_own_norm(const struct ghp_worker *worker);
 
 const struct ghp_program *ghp_worker_program(const struct ghp_worker *worker);
 const struct ghp_arena *ghp_worker_arena(const struct ghp_worker *worker);

@@ -58,7 +58,8 @@ struct ghp_worker {
     bool reduces_metrics; /* the program has a METRIC_REDUCE */
     bool updates_pending;
     struct ghp_step step; /* whose updates or result are pending, or that runs */
-    double loss_scale;    /* of that step, 1 / its labels that are not ignored; 0: none is */
+    double loss_scale;    /* of that step, weight / its labels that are not ignored; 0: none is */
+    double own_squares;   /* of that step, of this worker's own gradients; below 0: not taken */
     bool has_result;
     struct ghp_result result;
     const struct ghp_observer *observer; /* NULL: nobody looks */
@@ -85,6 +86,9 @@ enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i);
 
 /* A step's or a flush's updates begin: none is done. */
 void ghp_worker_begin_updates(struct ghp_worker *w);
+/* Adds the squares of this worker's own gradients: those that reduction i is about to sum, or (i -1) of all where
+ * nothing was reduced. */
+void ghp_worker_measure(struct ghp_worker *w, int i);
 /* An UPDATE, by the rates of the step whose gradient it is. */
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of);
 /* A NORM: the sum of the squares of this worker's share of all gradients. */

@@ -467,6 +467,7 @@ void ghp_setup_release(struct ghp_setup *s)
 {
     for (int i = 0; i < s->n_session_plans; i++)
         ghp_session_plan_close(&s->session_plans[i]);
+    ghp_sampling_close(s->training_config.sampling);
     ghp_order_release(&s->training_config.order);
     ghp_data_close(s->training_config.data);
     ghp_device_transport_close(&s->exec);

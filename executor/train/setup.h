@@ -42,6 +42,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int augment;           /* enum ghp_augment */
     int labels;            /* enum ghp_labels */
     int shuffle;           /* 0: every epoch anew; 1: once */
+    int sampler;           /* enum ghp_sampler_choice */
     const char *step_at;   /* NULL: as is usual for --lr-schedule step */
     const char *normalise; /* NULL: as is usual for the source */
     int64_t skip_damaged;

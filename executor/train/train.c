@@ -213,6 +213,7 @@ static void hint(struct ghp_training *t, int64_t step)
 {
     struct ghp_step next;
 
+    if (t->training_config->sampling != NULL) return; /* who comes next hangs on this step */
     if (!ghp_worker_wants_hints(t->worker) || step >= t->steps) return;
     next = ghp_training_config_step(t->training_config, step);
     ghp_worker_hint(t->worker, &next);
@@ -227,6 +228,8 @@ enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool
         hint(t, i + 1);
         begin = ghp_now_s();
         GHP_TRY(ghp_worker_step(t->worker, &step));
+        if (t->training_config->sampling != NULL)
+            ghp_sampling_learn(t->training_config->sampling, t->worker);
         t->seconds += ghp_now_s() - begin;
         GHP_TRY(ghp_training_keep_gradients(t, i));
         GHP_TRY(note_result(t));

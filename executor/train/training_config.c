@@ -8,6 +8,7 @@ struct ghp_step ghp_training_config_step(struct ghp_training_config *training_co
 {
     struct ghp_hyperparameters hyperparameters = training_config->hyperparameters;
     int64_t last = training_config->schedule.steps - 1;
+    struct ghp_step result;
 
     hyperparameters.learning_rate =
         ghp_lr_schedule_rate(training_config->schedule, step < last ? step : last);
@@ -15,11 +16,15 @@ struct ghp_step ghp_training_config_step(struct ghp_training_config *training_co
         ramp_share * training_config->batches * (double)training_config->schedule.steps;
     if (training_config->optimizer->complete != NULL)
         training_config->optimizer->complete(&hyperparameters, step + 1);
-    return (struct ghp_step){.index = (uint64_t)step,
-                             .epoch = ghp_order_epoch(&training_config->order, step),
-                             .data = training_config->data,
-                             .set = GHP_DATA_TRAIN,
-                             .samples = ghp_order_batch(&training_config->order, step),
-                             .valid = training_config->order.global_batch,
-                             .hyperparameters = hyperparameters};
+    result = (struct ghp_step){.index = (uint64_t)step,
+                               .epoch = ghp_order_epoch(&training_config->order, step),
+                               .data = training_config->data,
+                               .set = GHP_DATA_TRAIN,
+                               .valid = training_config->order.global_batch,
+                               .hyperparameters = hyperparameters};
+    if (training_config->sampling != NULL)
+        ghp_sampling_choose(training_config->sampling, &result);
+    else
+        result.samples = ghp_order_batch(&training_config->order, step);
+    return result;
 }

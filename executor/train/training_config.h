@@ -10,11 +10,14 @@
 #include "executor/data/order.h"
 #include "executor/train/lr_schedule.h"
 #include "executor/engine/worker.h"
+#include "executor/train/sampling.h"
 
 struct ghp_training_config {
     struct ghp_init_choice init;
     struct ghp_data *data;  /* borrowed */
     struct ghp_order order; /* owned by whoever initialised it */
+    struct ghp_sampling
+        *sampling; /* as the order; NULL: epochs are shuffled. Then each step is asked for once */
     struct ghp_lr_schedule schedule;
     const struct ghp_optimizer *optimizer;
     int batches; /* worker batches of a global batch, for lena's ramp; 0: it has none */

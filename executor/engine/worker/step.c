@@ -79,10 +79,12 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
         GHP_TRY(enter(w, i));
         if (i == w->metrics_boundary) GHP_TRY(clear_metrics(w));
         if (w->observer != NULL) GHP_TRY(ghp_worker_show_gradient(w, i));
+        if (w->step.measures && ghp_instr_reduces(ghp_worker_instr(w, i))) ghp_worker_measure(w, i);
         GHP_TRY(ghp_worker_run(w, i, previous));
         if (w->observer != NULL) GHP_TRY(ghp_worker_show_output(w, i));
         GHP_TRY(leave(w, i));
     }
+    if (w->step.measures && w->own_squares < 0) ghp_worker_measure(w, -1);
     return GHP_OK;
 }
 
@@ -134,6 +136,8 @@ static enum ghp_status scale_loss(struct ghp_worker *w)
                                   step->samples + (replicas > 1 ? w->work.rank * own : 0), own,
                                   &labels));
     w->loss_scale = labels > 0 ? 1.0 / (double)labels : 0;
+    if (step->weight > 0) w->loss_scale *= step->weight;
+    w->own_squares = -1;
     if (w->work.fault == GHP_FAULT_GROUP_SCALE) w->loss_scale *= w->work.groups;
     return GHP_OK;
 }

@@ -388,6 +388,42 @@ enum ghp_status ghp_worker_square(struct ghp_worker *w, int i)
                                                   w->address[instr->at.y]});
 }
 
+/* ---- one worker's own gradients ---- */
+
+static double squares_of(const void *of, struct ghp_buffer_extent extent)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < extent.n; i++) {
+        double x = extent.bytes == 8 ? ((const double *)of)[i] : (double)((const float *)of)[i];
+
+        sum += x * x;
+    }
+    return sum;
+}
+
+void ghp_worker_measure(struct ghp_worker *w, int i)
+{
+    const struct ghp_instr *instr = i >= 0 ? ghp_worker_instr(w, i) : NULL;
+
+    if (w->own_squares < 0) w->own_squares = 0;
+    for (int b = 0; b < w->program.n_buffers; b++) {
+        const struct ghp_buffer *buffer = &w->program.buffers[b];
+
+        if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
+        if (instr != NULL && w->program.buckets[instr->bucket].buffer != buffer->storage) continue;
+        w->own_squares += squares_of(w->address[b], ghp_worker_parameters(w, b));
+    }
+}
+
+double ghp_worker_own_norm(const struct ghp_worker *w)
+{
+    /* gradients are loss_scale times those of the sample */
+    return w->loss_scale > 0 ? sqrt(w->own_squares) / w->loss_scale : 0;
+}
+
+/* ---- updates ---- */
+
 void ghp_worker_begin_updates(struct ghp_worker *w)
 {
     for (int i = 0; i < w->program.n_instrs; i++)

@@ -91,6 +91,23 @@ refused 1 'mpirun -n 2' run 4 plan.json --steps 1
 refused 1 'another profile' "$GHP_BIN/ghp-inspect" plan.json --verify --profile other.profile.json
 refused 1 'another model' run 2 plan.json --steps 1 --model "$models/small-resnet.json"
 
+# synchronisers: unknown ones, arguments, more servers than workers, a training that goes on by another one
+sync() { plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 --strategy data -o "$@"; }
+refused 2 "'fastest'" sync no.json --sync fastest
+refused 2 'ssp' sync no.json --sync ssp
+refused 2 'easgd' sync no.json --sync easgd:0
+refused 2 'more than the 2 worker' sync no.json --sync bsp --servers 3
+refused 2 'more than the 2 worker' sync no.json --sync easgd:2 --servers 3
+refused 2 'servers' sync no.json --sync allreduce --servers 1
+untouched no.json
+sync local.json --sync local:2 >/dev/null 2>&1 || exit 1
+sync easgd.json --sync easgd:2 >/dev/null 2>&1 || exit 1
+run 2 local.json --steps 2 --checkpoint averaged >/dev/null 2>&1 </dev/null || exit 1
+refused 1 'is of a training by local:2 over 2 worker(s), .*plan by the same' run 2 plan.json --steps 4 --checkpoint averaged --resume
+refused 1 'is of a training by local:2 over 2 worker(s), .*plan by the same' run 3 easgd.json --steps 4 --checkpoint averaged --resume
+refused 1 '2 worker(s) and 1 server(s), but 2 rank(s) were started; start it with mpirun -n 3' run 2 easgd.json --steps 1
+refused 1 'plan with --batch 2' run 2 plan.json --steps 1 --sampler srg
+
 # data
 mkdir -p data broken
 refused 1 'idx' run 2 plan.json --steps 1 --data idx:data
