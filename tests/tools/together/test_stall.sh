@@ -11,7 +11,7 @@
 # a worker ends all in order; a wrong number of ranks is refused; --verify passes while the server has nothing to do.
 set -u
 . "$(dirname "$0")/../scratch.sh"
-limit=4 most=$((limit + 16)) # the launcher needs some seconds to end a job, more on a busy machine
+limit=4 most=$((limit + 40)) # the launcher needs some seconds to end a job: once more than 16 beside another test
 model=$GHP_SOURCE/models/lenet5.json
 "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
     "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 3 --batch 12 --strategy data -o plan.json >out 2>&1 || { cat out >&2; exit 1; }
