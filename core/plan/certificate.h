@@ -50,14 +50,13 @@ struct ghp_certificate {
     double gap;     /* (step_s - bound_s) / step_s, 0 when equal to rounding */
     enum ghp_proof proof;
     enum ghp_trial trial;
-    int64_t plans;   /* plans simulated */
-    int64_t nodes;   /* branch-and-bound nodes */
-    double seconds;  /* spent searching */
-    char *preferred; /* why a simpler plan than the fastest was taken, or NULL */
-    char *
-        unfinished; /* what was not done beside the search, for the time limit or little promise, or NULL */
-    char *sync;   /* what a sharded update saves and costs, and why it was taken; or NULL */
-    char *margin; /* over data parallelism, beside the error, and which was taken; or NULL */
+    int64_t plans;    /* plans simulated */
+    int64_t nodes;    /* branch-and-bound nodes */
+    double seconds;   /* spent searching */
+    char *preferred;  /* why a simpler plan than the fastest was taken, or NULL */
+    char *unfinished; /* what was not done beside the search: no time, or little promise; or NULL */
+    char *sync;       /* what a sharded update saves and costs, and why it was taken; or NULL */
+    char *margin;     /* over data parallelism, beside the error, and which was taken; or NULL */
 };
 
 enum { GHP_CERTIFICATE_STATUS_SIZE = 128, GHP_CERTIFICATE_SENTENCE_SIZE = 512 };

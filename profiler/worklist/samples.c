@@ -3,7 +3,6 @@
 
 #include "executor/compare/candidates.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,17 +19,16 @@ static int ascending(const void *a, const void *b)
 static void sum_up(const double *ascending_values, int n, double fence_low, double fence_high,
                    struct ghp_timed *timed)
 {
-    double sum = 0, least = INFINITY, most = 0;
+    double sum = 0, least = 0, most = 0;
     int inside = 0;
 
     for (int i = 0; i < n; ++i) {
         double value = ascending_values[i];
 
         if (value < fence_low || value > fence_high) continue;
-        sum += value;
-        ++inside;
-        least = fmin(least, value);
+        if (inside++ == 0) least = value;
         most = value;
+        sum += value;
     }
     timed->seconds = sum / inside;
     timed->drift = most > 0 ? (most - least) / (most + least) : 0;
