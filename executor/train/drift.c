@@ -211,6 +211,15 @@ enum ghp_status ghp_drift_look(struct ghp_drift *d, struct ghp_worker *worker,
     return status;
 }
 
+void ghp_drift_restart(struct ghp_drift *d, int64_t done)
+{
+    double looked_s = d->looked_s;
+
+    ghp_drift_release(d);
+    d->looked_s = looked_s;
+    d->looked = done;
+}
+
 void ghp_drift_release(struct ghp_drift *d)
 {
     free(d->before_s);

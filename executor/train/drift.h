@@ -68,6 +68,8 @@ struct ghp_drift {
  * Collective over all workers */
 enum ghp_status ghp_drift_look(struct ghp_drift *drift, struct ghp_worker *worker,
                                const struct ghp_stop *stop, int64_t done);
+/* The training goes on by another program, after `done` steps: what was measured was of the former one. Local. */
+void ghp_drift_restart(struct ghp_drift *drift, int64_t done);
 void ghp_drift_release(struct ghp_drift *drift); /* accepts a zeroed one */
 
 #endif

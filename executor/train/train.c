@@ -250,6 +250,7 @@ enum ghp_status ghp_training_take(struct ghp_training *t, struct ghp_worker *wor
     ghp_training_finish_save(t);
     ghp_checkpoint_release(&t->checkpoints); /* its image is of the first worker */
     t->worker = worker;
+    ghp_drift_restart(&t->drift, t->done); /* its measure has the former worker's instructions */
     t->first_step = t->done;
     t->losses = (struct ghp_losses){0};
     t->seconds = 0;

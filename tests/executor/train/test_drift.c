@@ -67,9 +67,29 @@ static void check_recent(void)
     ghp_step_timer_close(timer);
 }
 
+/* Behind another program nothing of the former one's measure, which has its instructions, is left. */
+static void check_restart(void)
+{
+    struct ghp_drift drift = {.before_s = ghp_alloc(3, sizeof(double)),
+                              .step_s = 0.5,
+                              .looked_s = 40,
+                              .looked = 20,
+                              .steps = 16,
+                              .found = GHP_DRIFT_WORKER};
+
+    ghp_drift_restart(&drift, 35);
+    CHECK(drift.before_s == NULL);
+    CHECK_NEAR(drift.step_s, 0, 0);
+    CHECK_EQ(drift.found, GHP_DRIFT_NONE);
+    CHECK_NEAR(drift.looked_s, 40, 0);
+    CHECK_EQ(drift.looked, 35);
+    ghp_drift_release(&drift);
+}
+
 CHECK_TEST(drift)
 {
     check_findings();
     check_recent();
+    check_restart();
     return check_end();
 }
