@@ -160,8 +160,10 @@ enum ghp_status ghp_emit_layer_update(const struct ghp_emitter *e, int layer,
 enum ghp_status ghp_emit_mixing_start(const struct ghp_emitter *e);
 enum ghp_status ghp_emit_mixing_before(const struct ghp_emitter *e, int layer,
                                        struct ghp_split split);
-/* For struct ghp_mixing: in_step of workers that run free; staleness that nothing bounds, or says. */
+/* For struct ghp_mixing: in_step of workers that never wait for others, or always; staleness that nothing bounds, or
+ * says. */
 bool ghp_mixing_never(struct ghp_sync sync);
+bool ghp_mixing_always(struct ghp_sync sync);
 int ghp_mixing_unbounded(struct ghp_sync sync);
 double ghp_mixing_unknown(struct ghp_sync sync, int workers);
 /* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's strip. */

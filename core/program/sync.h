@@ -51,8 +51,8 @@ struct ghp_mixing {
     bool alone_is_sgd; /* one worker, of one, trains to the bits of one without servers */
     bool updates;      /* workers update by their own gradients */
     int copies;        /* of all weights, that a worker has besides */
-    const char *
-        kept[2]; /* what a checkpoint calls the first of these, with a dot; NULL: it has them not */
+    /* What a checkpoint calls the first of these, with a dot; NULL: it has them not. */
+    const char *kept[2];
     int arrivals;        /* of a server: cuts of all weights for each worker */
     bool server_moments; /* of a server: moments for each worker */
     bool server_sum;     /* of a server: a sum of what arrived */

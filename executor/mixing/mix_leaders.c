@@ -35,13 +35,20 @@ int ghp_mixer_leader(const struct ghp_word *losses, int first, int count)
     return leader;
 }
 
+/* Of all but the last piece. */
+static int64_t piece_bytes(const struct ghp_mixer *m)
+{
+    int64_t piece = m->instr->bytes / PIECES;
+
+    return piece < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : piece;
+}
+
 /* Piece k of the leader's weights, in the chain's direction. */
 static enum ghp_status post_piece(struct ghp_mixer *m, struct ghp_flat leader, int64_t k,
                                   struct ghp_p2p_message message)
 {
-    int64_t all = m->instr->bytes, piece = all / PIECES;
+    int64_t all = m->instr->bytes, piece = piece_bytes(m);
 
-    if (piece < LEAST_PIECE_BYTES) piece = LEAST_PIECE_BYTES;
     message.data = (char *)leader.at + k * piece;
     message.bytes = all - k * piece < piece ? all - k * piece : piece;
     message.tag = GHP_MIX_TAG_X;
@@ -50,10 +57,9 @@ static enum ghp_status post_piece(struct ghp_mixer *m, struct ghp_flat leader, i
 
 static int64_t pieces_of(const struct ghp_mixer *m)
 {
-    int64_t all = m->instr->bytes, piece = all / PIECES;
+    int64_t piece = piece_bytes(m);
 
-    if (piece < LEAST_PIECE_BYTES) piece = LEAST_PIECE_BYTES;
-    return (all + piece - 1) / piece;
+    return (m->instr->bytes + piece - 1) / piece;
 }
 
 /* The leader's weights to all of the level, each of whom passes them on. */
@@ -127,5 +133,9 @@ static enum ghp_status mix_lsgd(struct ghp_mixer *m, const struct ghp_step *of)
     return GHP_OK;
 }
 
-const struct ghp_mixer_ops ghp_mixer_lsgd = {
-    .sync = &ghp_sync_lsgd, .other_slots = SLOTS, .in_step = true, .mix = mix_lsgd};
+const struct ghp_mixer_ops ghp_mixer_lsgd = {.sync = &ghp_sync_lsgd,
+                                             .other_slots = SLOTS,
+                                             .in_step = true,
+                                             .in_pieces = true,
+                                             .has_lost = true,
+                                             .mix = mix_lsgd};

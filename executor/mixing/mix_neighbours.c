@@ -8,7 +8,7 @@
 enum { MEAN, ARRIVES, ALSO_ARRIVES }; /* copies */
 enum { SLOTS = 2 };                   /* a message to and from each neighbour */
 
-enum ghp_status ghp_mixer_find_neighbours(struct ghp_mixer *m)
+static enum ghp_status find_neighbours(struct ghp_mixer *m)
 {
     const struct ghp_graph *graph = &m->place.work->sync.graph;
 
@@ -65,5 +65,8 @@ static enum ghp_status mix_dgd(struct ghp_mixer *m, const struct ghp_step *of)
     return GHP_OK;
 }
 
-const struct ghp_mixer_ops ghp_mixer_dgd = {
-    .sync = &ghp_sync_dgd, .slots = SLOTS, .in_step = true, .mix = mix_dgd};
+const struct ghp_mixer_ops ghp_mixer_dgd = {.sync = &ghp_sync_dgd,
+                                            .slots = SLOTS,
+                                            .in_step = true,
+                                            .prepare = find_neighbours,
+                                            .mix = mix_dgd};

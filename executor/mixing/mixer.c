@@ -27,14 +27,25 @@ static const struct ghp_instr *mix_of(const struct ghp_program *program)
     return NULL;
 }
 
+static const struct ghp_mixer_ops *ops_of(struct ghp_sync sync)
+{
+    size_t i = 0;
+
+    while (all[i]->sync != sync.ops) {
+        i++;
+        GHP_ASSERT(i < sizeof all / sizeof all[0]);
+    }
+    return all[i];
+}
+
 /* A server's part of the weights, or without servers all of them, go in one message. */
-static enum ghp_status check_message(const struct ghp_mixer_place *place)
+static enum ghp_status check_message(const struct ghp_mixer_place *place,
+                                     const struct ghp_mixer_ops *ops)
 {
     const struct ghp_instr *mix = mix_of(place->program);
     int64_t cut_bytes = place->program->buckets[mix->bucket].cut_bytes;
 
-    if (mix->servers == 0 && place->work->sync.ops != &ghp_sync_lsgd &&
-        mix->bytes > GHP_P2P_MESSAGE_BYTES)
+    if (mix->servers == 0 && !ops->in_pieces && mix->bytes > GHP_P2P_MESSAGE_BYTES)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' a worker sends %lld bytes of weights, and a message has at most "
                         "%d; plan with --sync local:8, or with --sync easgd:8 --servers %lld",
@@ -55,7 +66,7 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
 
     *mixer = NULL;
     if (mix_of(place->program) == NULL) return GHP_OK;
-    GHP_TRY(check_message(place));
+    GHP_TRY(check_message(place, ops_of(place->work->sync)));
     m = ghp_alloc(1, sizeof(*m));
     if (m == NULL) return GHP_NO_MEMORY();
     m->place = *place;
@@ -63,9 +74,7 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
     m->rank = place->work->rank;
     m->workers = place->work->problem.workers;
     m->servers = place->work->sync.servers;
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (all[i]->sync == place->work->sync.ops) m->ops = all[i];
-    GHP_ASSERT(m->ops != NULL);
+    m->ops = ops_of(place->work->sync);
     m->n_slots =
         m->ops->slots * (m->servers > 0 ? m->servers : m->workers) + m->ops->other_slots + 1;
     m->slots = ghp_alloc((size_t)m->n_slots, sizeof(*m->slots));
@@ -77,7 +86,7 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
     *mixer = m;
     if (m->slots == NULL || m->answers == NULL || m->partners == NULL || m->led == NULL)
         return GHP_NO_MEMORY();
-    return m->ops == &ghp_mixer_dgd ? ghp_mixer_find_neighbours(m) : GHP_OK;
+    return m->ops->prepare != NULL ? m->ops->prepare(m) : GHP_OK;
 }
 
 enum ghp_status ghp_mixer_connect(struct ghp_mixer *m)
@@ -398,7 +407,7 @@ void *ghp_mixer_copy(struct ghp_mixer *m, int c)
 int ghp_mixer_numbers(struct ghp_mixer *m, double **numbers)
 {
     *numbers = &m->lost.value;
-    return m->ops == &ghp_mixer_lsgd ? 1 : 0;
+    return m->ops->has_lost ? 1 : 0;
 }
 
 const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,

@@ -13,6 +13,11 @@ struct ghp_mixer_ops { /* of one synchroniser */
     int slots;       /* messages under way at once, of each server or worker; */
     int other_slots; /* and of all together */
     bool in_step; /* all workers mix at once, behind the same step; needs a communicator of all */
+    bool
+        in_pieces; /* without servers: weights go in several messages, so they may be of any size */
+    bool has_lost; /* the losses since they were told last are a training's state */
+    /* What it needs besides, on opening; or NULL. */
+    enum ghp_status (*prepare)(struct ghp_mixer *m);
     /* Before an update that no mix comes before; or NULL. */
     enum ghp_status (*start)(struct ghp_mixer *m);
     enum ghp_status (*mix)(struct ghp_mixer *m, const struct ghp_step *of);
@@ -94,8 +99,6 @@ enum ghp_status ghp_mixer_wait_for(struct ghp_mixer *m, const struct ghp_mixer_a
 /* Aladdin: X of each server that has come. */
 enum ghp_status ghp_mixer_expect_again(struct ghp_mixer *m);
 
-/* dgd: finds the neighbours. */
-enum ghp_status ghp_mixer_find_neighbours(struct ghp_mixer *m);
 /* lsgd: the worker of the least loss among `count` from `first` on, the first of several, and of NaNs the first. */
 int ghp_mixer_leader(const struct ghp_word *losses, int first, int count);
 

@@ -44,8 +44,7 @@ struct ghp_drift_finding {
     int worker;                   /* WORKER: that computes longer; LINK: that waits least */
     struct ghp_drift_share share; /* of that worker */
     double before_s, now_s;       /* a step */
-    double
-        others_times; /* WORKER: as many times as before the others compute, at most; 0: there are none */
+    double others_times; /* WORKER: how many times as long others compute, at most; 0: no others */
 };
 
 /* NONE where steps are neither 1.25 times as long as before nor 0.8 times. Local; pure. */

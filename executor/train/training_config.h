@@ -16,8 +16,8 @@ struct ghp_training_config {
     struct ghp_init_choice init;
     struct ghp_data *data;  /* borrowed */
     struct ghp_order order; /* owned by whoever initialised it */
-    struct ghp_sampling
-        *sampling; /* as the order; NULL: epochs are shuffled. Then each step is asked for once */
+    /* As the order, and each step is then asked for once; NULL: epochs are shuffled. */
+    struct ghp_sampling *sampling;
     struct ghp_lr_schedule schedule;
     const struct ghp_optimizer *optimizer;
     int batches; /* worker batches of a global batch, for lena's ramp; 0: it has none */

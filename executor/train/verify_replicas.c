@@ -52,13 +52,13 @@ static enum ghp_status open(struct ghp_worker *worker, const struct ghp_replicas
 {
     int n = how->n;
 
-    *r = (struct ghp_replicas){.worker = worker,
-                               .sync = how->sync,
-                               .n = n,
-                               .rows = 2 * n + 2,
-                               .n_moments = ghp_worker_program(worker)->optimizer->n_moments,
-                               .element_bytes =
-                                   ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes)};
+    *r = (struct ghp_replicas){
+        .worker = worker,
+        .sync = how->sync,
+        .n = n,
+        .rows = ghp_sync_ops_of(how->sync)->mixing != NULL ? 2 * n + 2 : n + 1,
+        .n_moments = ghp_worker_program(worker)->optimizer->n_moments,
+        .element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes)};
     GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &r->list));
     r->entries = r->list.n + r->n_moments * r->list.n_params;
     r->whole = ghp_alloc((size_t)(r->rows * r->entries), sizeof(*r->whole));

@@ -27,12 +27,6 @@ static struct ghp_mix_traffic traffic(struct ghp_sync sync, int workers)
         .out = degree, .in = degree, .waits = degree, .latencies = 1 - degree};
 }
 
-static bool in_step(struct ghp_sync sync)
-{
-    (void)sync;
-    return true;
-}
-
 static int staleness(struct ghp_sync sync)
 {
     (void)sync;
@@ -49,7 +43,7 @@ static double mean_staleness(struct ghp_sync sync, int workers)
 static const struct ghp_mixing mixing = {.alone_is_sgd = true,
                                          .updates = true,
                                          .copies = 3, /* the mean, and two that arrive */
-                                         .in_step = in_step,
+                                         .in_step = ghp_mixing_always,
                                          .traffic = traffic,
                                          .staleness = staleness,
                                          .mean_staleness = mean_staleness};

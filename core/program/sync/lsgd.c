@@ -74,12 +74,6 @@ static struct ghp_mix_traffic traffic(struct ghp_sync sync, int workers)
     return t;
 }
 
-static bool in_step(struct ghp_sync sync)
-{
-    (void)sync;
-    return true;
-}
-
 static int staleness(struct ghp_sync sync)
 {
     return ghp_sync_leader_period(sync) - 1;
@@ -94,7 +88,7 @@ static const struct ghp_mixing mixing = {.alone_is_sgd = true,
                                          .updates = true,
                                          .copies = 2, /* leaders of the group and of all */
                                          .kept = {"group-leader.", "leader."},
-                                         .in_step = in_step,
+                                         .in_step = ghp_mixing_always,
                                          .traffic = traffic,
                                          .staleness = staleness,
                                          .mean_staleness = mean_staleness};

@@ -71,6 +71,12 @@ enum ghp_status ghp_emit_mixing_before(const struct ghp_emitter *e, int layer,
     return ghp_emit_whole_update(e, layer, split);
 }
 
+bool ghp_mixing_always(struct ghp_sync sync)
+{
+    (void)sync;
+    return true;
+}
+
 bool ghp_mixing_never(struct ghp_sync sync)
 {
     (void)sync;
