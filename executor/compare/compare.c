@@ -125,23 +125,14 @@ static enum ghp_status note_loss(struct bout *b, int i)
                     e->path, (long long)r.step);
 }
 
-static void hint(struct bout *b, int i)
-{
-    struct ghp_worker *worker = b->setup->session_plans[i].worker;
-    struct ghp_step next;
-
-    if (!ghp_worker_wants_hints(worker)) return;
-    next = ghp_training_config_step(&b->setup->training_config, b->next[i]);
-    ghp_worker_hint(worker, &next);
-}
-
 static enum ghp_status run_step(struct bout *b, int i)
 {
     struct ghp_training_config *training_config = &b->setup->training_config;
+    struct ghp_worker *worker = b->setup->session_plans[i].worker;
     struct ghp_step step = ghp_training_config_step(training_config, b->next[i]++);
 
-    hint(b, i);
-    GHP_TRY(ghp_worker_step(b->setup->session_plans[i].worker, &step));
+    ghp_training_config_hint(training_config, worker, b->next[i]);
+    GHP_TRY(ghp_worker_step(worker, &step));
     return note_loss(b, i);
 }
 

@@ -117,12 +117,9 @@ static enum ghp_status time_plan(struct turns *c, double *step_s)
 static enum ghp_status step_data(struct turns *c, bool *noted)
 {
     struct ghp_training_config *config = c->training->training_config;
-    struct ghp_step step = ghp_training_config_step(config, c->next++), next;
+    struct ghp_step step = ghp_training_config_step(config, c->next++);
 
-    if (ghp_worker_wants_hints(c->data->worker)) {
-        next = ghp_training_config_step(config, c->next);
-        ghp_worker_hint(c->data->worker, &next);
-    }
+    ghp_training_config_hint(config, c->data->worker, c->next);
     GHP_TRY(ghp_worker_step(c->data->worker, &step));
     return ghp_stop_check(&c->training->stop, noted);
 }

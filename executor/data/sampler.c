@@ -64,7 +64,7 @@ static double draw(const struct ghp_sampler *s, uint64_t step, uint64_t number)
 {
     uint64_t stream = ((uint64_t)STREAM_DRAW << 32) ^ s->stream;
 
-    return (double)(ghp_random_u64(s->seed, stream, step * NUMBERS + number) >> 11) * 0x1p-53;
+    return ghp_random_unit(s->seed, stream, step * NUMBERS + number);
 }
 
 /* The sample whose norm has the place `at` of the sum of all, [0, sum). Rounding may lead it past the last norm that is

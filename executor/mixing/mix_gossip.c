@@ -11,10 +11,19 @@
 /* Of these draws alone. */
 static const uint64_t key = UINT64_C(0x676f73736970);
 
-static uint64_t draw(const struct ghp_mixer *m, int which, const struct ghp_step *of)
+enum { WHETHER, WITH_WHOM, DRAWS }; /* streams of each rank */
+
+static uint64_t seed_of(const struct ghp_mixer *m)
 {
-    return ghp_random_u64(m->place.work->seed ^ key, 2 * (uint64_t)m->rank + (uint64_t)which,
-                          of->index);
+    return m->place.work->seed ^ key;
+}
+
+/* A number below n. */
+static int draw_one(const struct ghp_mixer *m, const struct ghp_step *of, int n)
+{
+    uint64_t stream = DRAWS * (uint64_t)m->rank + WITH_WHOM;
+
+    return (int)(ghp_random_u64(seed_of(m), stream, of->index) % (uint64_t)n);
 }
 
 static bool has(const struct ghp_mixer *m, enum ghp_fault fault)
@@ -87,9 +96,9 @@ static enum ghp_status send_half(struct ghp_mixer *m, int to)
 static enum ghp_status mix_gosgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
     double chance = (double)m->place.work->sync.argument / GHP_SYNC_SURE;
-    int to = (int)(draw(m, 1, of) % (uint64_t)(m->workers - 1));
+    int to = draw_one(m, of, m->workers - 1);
 
-    if ((double)(draw(m, 0, of) >> 11) * 0x1p-53 < chance)
+    if (ghp_random_unit(seed_of(m), DRAWS * (uint64_t)m->rank + WHETHER, of->index) < chance)
         GHP_TRY(send_half(m, to < m->rank ? to : to + 1));
     GHP_TRY(ghp_mixer_progress(m));
     take_held(m);
@@ -154,8 +163,7 @@ static enum ghp_status start_ad_psgd(struct ghp_mixer *m)
 
 static enum ghp_status mix_ad_psgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
-    uint64_t passive = (uint64_t)(m->workers + 1) / 2;
-    int with = 2 * (int)(draw(m, 1, of) % passive);
+    int with = 2 * draw_one(m, of, (m->workers + 1) / 2);
     bool asks = !is_passive(m) && !has(m, GHP_FAULT_NO_MIXING);
 
     if (asks)

@@ -44,6 +44,11 @@ uint64_t ghp_random_u64(uint64_t seed, uint64_t stream, uint64_t index)
     return (uint64_t)r.v[1] << 32 | r.v[0];
 }
 
+double ghp_random_unit(uint64_t seed, uint64_t stream, uint64_t index)
+{
+    return (double)(ghp_random_u64(seed, stream, index) >> 11) * 0x1p-53;
+}
+
 /* Two independent deviates from two uniform numbers (Box and Muller). */
 static void make_pair(uint32_t a, uint32_t b, double deviation, double out[2])
 {

@@ -28,6 +28,8 @@ void ghp_random_fill(uint64_t seed, const uint32_t counter[4], int64_t n, uint32
 
 /* A uniform number of 64 bits: number `index` of stream `stream`. */
 uint64_t ghp_random_u64(uint64_t seed, uint64_t stream, uint64_t index);
+/* The same as a number in [0, 1), of 53 bits. */
+double ghp_random_unit(uint64_t seed, uint64_t stream, uint64_t index);
 
 /* Elements [first_element, first_element + n) of a tensor of independent normal deviates, mean 0. Any slice has the
  * values of the whole; float elements are the rounded double ones.

@@ -208,24 +208,13 @@ enum ghp_status ghp_training_keep_gradients(struct ghp_training *t, int64_t step
     return GHP_OK;
 }
 
-/* The next samples are made while the worker computes. */
-static void hint(struct ghp_training *t, int64_t step)
-{
-    struct ghp_step next;
-
-    if (t->training_config->sampling != NULL) return; /* who comes next hangs on this step */
-    if (!ghp_worker_wants_hints(t->worker) || step >= t->steps) return;
-    next = ghp_training_config_step(t->training_config, step);
-    ghp_worker_hint(t->worker, &next);
-}
-
 enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool *ends)
 {
     for (int64_t i = t->done; i < until && i < t->steps && !*ends; i++) {
         struct ghp_step step = ghp_training_config_step(t->training_config, i);
         double begin;
 
-        hint(t, i + 1);
+        if (i + 1 < t->steps) ghp_training_config_hint(t->training_config, t->worker, i + 1);
         begin = ghp_now_s();
         GHP_TRY(ghp_worker_step(t->worker, &step));
         if (t->training_config->sampling != NULL)

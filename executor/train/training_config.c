@@ -28,3 +28,13 @@ struct ghp_step ghp_training_config_step(struct ghp_training_config *training_co
         result.samples = ghp_order_batch(&training_config->order, step);
     return result;
 }
+
+void ghp_training_config_hint(struct ghp_training_config *t, struct ghp_worker *worker,
+                              int64_t step)
+{
+    struct ghp_step next;
+
+    if (t->sampling != NULL || !ghp_worker_wants_hints(worker)) return;
+    next = ghp_training_config_step(t, step);
+    ghp_worker_hint(worker, &next);
+}

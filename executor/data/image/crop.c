@@ -74,7 +74,7 @@ static double draw(struct draws *d)
     uint64_t stream = ((uint64_t)STREAM_CROP << 32) ^ (uint64_t)d->key.epoch,
              index = (uint64_t)d->key.sample * DRAWS_OF_A_SAMPLE + (uint64_t)d->n++;
 
-    return (double)(ghp_random_u64(d->key.seed, stream, index) >> 11) * 0x1p-53;
+    return ghp_random_unit(d->key.seed, stream, index);
 }
 
 static struct ghp_crop crop_at(struct ghp_rectangle part, bool mirrored)
