@@ -4,9 +4,9 @@
  * Forward, per layer: in-edge reshards, then UPDATE (of the previous step, or a wait for it), then the layer, then
  * sends to later stages. Backward, per layer: gradients from later stages, statistics, weight gradient, reductions that
  * became ready, data gradient, then in-edge reshards and sends to earlier stages. What updates and reduces, and how, is
- * the synchroniser's (program/sync.h). Where gradients are clipped, or rates follow norms, a step ends with these norms.
- * Receives of a schedule step are posted at the start of the schedule step before, sends waited for at the end of a
- * later schedule step. */
+ * the synchroniser's (program/sync.h). Where gradients are clipped, or rates follow norms, a step ends with these
+ * norms. Receives of a schedule step are posted at the start of the schedule step before, sends waited for at the end
+ * of a later schedule step. */
 #include "core/program/lower_private.h"
 
 #include "core/base/hash.h"

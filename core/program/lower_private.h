@@ -168,7 +168,7 @@ int ghp_mixing_unbounded(struct ghp_sync sync);
 double ghp_mixing_unknown(struct ghp_sync sync, int workers);
 /* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's strip. */
 enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split);
-/* Those of parameters whose owner is in an earlier stage, which makes its own gradients last: at the end of the step. */
+/* Those of parameters whose owner is in an earlier stage, which makes its own gradients last: at the step's end. */
 enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e);
 /* The norms of the gradients that a layer has just made of a micro-batch, before they are added to any. */
 enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,

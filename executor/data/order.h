@@ -1,5 +1,5 @@
-/* executor/data/order.h - which sample comes when: one shuffle an epoch, or one for all of them; the same for every plan
- * and worker count.
+/* executor/data/order.h - which sample comes when: one shuffle an epoch, or one for all of them; the same for every
+ * plan and worker count.
  *
  * An epoch is floor(n / B) steps: the last partial batch is left out of that epoch (another shuffle takes other samples
  * next time). Step t is batch t mod steps of epoch t / steps.

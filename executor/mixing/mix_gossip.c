@@ -1,7 +1,8 @@
 /* executor/mixing/mix_gossip.c - mixes of one worker's weights with another one's: gosgd, ad-psgd
  * (executor/mixing/mixer.h).
  *
- * Who is chosen is drawn by seed, rank and step, so that chance is the same in every training; what time decides is not.
+ * Who is chosen is drawn by seed, rank and step, so that chance is the same in every training; what time decides is
+ * not.
  *
  * Source   gosgd: Blot et al., arXiv 1804.01852; ad-psgd: Lian et al., ICML 2018 */
 #include "executor/mixing/mixer_private.h"

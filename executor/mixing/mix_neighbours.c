@@ -1,6 +1,6 @@
 /* executor/mixing/mix_neighbours.c - dgd: the weighted mean of a worker's weights and its neighbours'
- * (core/program/sync/dgd.c), added up in the order of their ranks, its own first. All sends are posted before anything is
- * waited for, so no graph can stand still. */
+ * (core/program/sync/dgd.c), added up in the order of their ranks, its own first. All sends are posted before anything
+ * is waited for, so no graph can stand still. */
 #include "executor/mixing/mixer_private.h"
 
 #include <stdlib.h>

@@ -27,7 +27,7 @@ struct ghp_sampling_request {
 /* Returns   GHP_OK; GHP_ERR_INPUT (more than one sample a worker, a split or a synchroniser that leaves no worker with
  *           the gradients of its own sample, statistics of a batch, ignored labels, a GPU: each by name)
  * Local
- * Tested    tests/tools/run/test_sampler.sh */
+ * Tested    tests/tools/data/test_sampler.sh */
 enum ghp_status ghp_sampling_open(const struct ghp_sampling_request *request,
                                   struct ghp_sampling **sampling);
 void ghp_sampling_close(struct ghp_sampling *sampling); /* accepts NULL */

@@ -1,7 +1,7 @@
 /* core/program/sync/gossip.c - synchronisers that mix without servers: a worker's weights meet another worker's.
  *
- *     gosgd:P   after a step, with probability P, a worker sends its weights to another one, who mixes them into its own
- *               at its next step; nobody waits
+ *     gosgd:P   after a step, with probability P, a worker sends its weights to another one, who mixes them in at
+ *               its next step; nobody waits
  *     ad-psgd   workers of even rank are passive, the others active, so that waits have no cycle: beside each step an
  *               active one and a passive one exchange weights, and both move to the middle */
 #include "core/program/lower_private.h"

@@ -1,6 +1,6 @@
 /* tests/core/program/test_graph.c - graphs of workers: their texts; of every name and number of workers that it fits,
- * neighbours are neighbours of each other and rows and columns of P sum to 1; the complete graph's P is 1 / N; of a ring
- * of 8 the second largest eigenvalue is that of the circle. What is not connected, or does not fit, is refused by
+ * neighbours are neighbours of each other and rows and columns of P sum to 1; the complete graph's P is 1 / N; of a
+ * ring of 8 the second largest eigenvalue is that of the circle. What is not connected, or does not fit, is refused by
  * name. */
 #include "core/program/graph.h"
 #include "tests/check.h"

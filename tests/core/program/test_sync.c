@@ -3,8 +3,8 @@
  * all-reduce in every so many steps, all of the weights and statistics once. One worker averages nothing.
  *
  * Of servers: each bucket is pushed once and pulled once, in cuts that are all of it together; a worker has no moments
- * and updates nothing of it; a server has its cut of the weights, one moment of it and room for each worker's gradients,
- * and updates a bucket after its push and before its pull. */
+ * and updates nothing of it; a server has its cut of the weights, one moment of it and room for each worker's
+ * gradients, and updates a bucket after its push and before its pull. */
 #include "core/program/lower.h"
 #include "tests/check.h"
 

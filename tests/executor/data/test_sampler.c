@@ -1,7 +1,7 @@
 /* Importance sampling: chances are those that are said, and at least uniform / n; weighted gradients have the mean of
  * all; the tree's sums are those of its leaves after many changes. On logistic regression whose samples are of unlike
- * length the mean squared distance to the optimum is at most half of that of uniform draws, at the same rate; on samples
- * of one length it is the same. */
+ * length the mean squared distance to the optimum is at most half of that of uniform draws, at the same rate; on
+ * samples of one length it is the same. */
 #include "executor/data/sampler.h"
 #include "executor/platform/random.h"
 #include "tests/check.h"

@@ -1,7 +1,7 @@
 /* ghp-test: np=4 np_full=2,3 timeout=300
  *
- * Workers whose weights mix in step, without servers. By `lsgd`: all of a group have the same leader's weights, whose own
- * pull leaves its bits; ties go to the first worker; every worker names the same leaders; bytes are those of
+ * Workers whose weights mix in step, without servers. By `lsgd`: all of a group have the same leader's weights, whose
+ * own pull leaves its bits; ties go to the first worker; every worker names the same leaders; bytes are those of
  * docs/synchronisers.md. By `dgd`: mixing keeps the sum of all workers' weights, and on the complete graph, without
  * momentum, all go the way of one worker. Both train to the weights of one process that trains the replicas in turn;
  * one worker trains to the bits of SGD; a training goes on from its checkpoint to the bits of one that nobody

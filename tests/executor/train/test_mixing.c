@@ -6,8 +6,8 @@
  * By `easgd` an exchange keeps the sum of both sides' weights. By `aladdin` every message is counted at one trigger or
  * none yet, and without mixing the servers' weights are the workers' mean. Bytes are those of docs/synchronisers.md.
  *
- * Without servers, one worker is SGD bit for bit, too. By `gosgd` all shares are 1 together, with messages under way and
- * without, and the sum of weights by shares is kept; messages are as many as chance lets expect, within 4 standard
+ * Without servers, one worker is SGD bit for bit, too. By `gosgd` all shares are 1 together, with messages under way
+ * and without, and the sum of weights by shares is kept; messages are as many as chance lets expect, within 4 standard
  * deviations, and the same in each training. By `ad-psgd` exchanges keep the sum of all weights, though steps come in
  * between; an active worker has one in each step, and bytes are those of the exchanges. */
 #include "core/base/file.h"

@@ -1,9 +1,9 @@
 /* ghp-test: np=1,3 timeout=60
  *
- * Importance sampling by workers: the norm of a worker's own gradient is that of one worker alone on the same sample, to
- * 1e-12, whatever the weight, with an all-reduce and a sharded update; gradients summed over workers are the weighted
- * mean. First each worker takes each of its samples once, no two workers the same; then those with long gradients more
- * often, and the weights make up for it. */
+ * Importance sampling by workers: the norm of a worker's own gradient is that of one worker alone on the same sample,
+ * to 1e-12, whatever the weight, with an all-reduce and a sharded update; gradients summed over workers are the
+ * weighted mean. First each worker takes each of its samples once, no two workers the same; then those with long
+ * gradients more often, and the weights make up for it. */
 #include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"

@@ -10,7 +10,7 @@
 
 #include "executor/backend/cpu/kernels_cpu.h"
 #include "executor/opbench/opbench.h"
-#include "executor/backend/cpu/winograd.h"
+#include "executor/backend/cpu/winograd/winograd.h"
 
 #include <float.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
-# tests/tools/run/test_folder.sh - the same images as a folder of PNG files, as NumPy's arrays and as CIFAR's records give
+# tests/tools/data/test_folder.sh - the same images as a folder of PNG files, as NumPy's arrays and as CIFAR's records give
 # the same losses, bit for bit; two workers train on a folder's random parts as one; samples are made beside the steps;
 # and 20 damaged files are named and skipped, by one worker as by two, or end the run.
 set -u

@@ -1,12 +1,12 @@
-/* executor/backend/cpu/winograd.c - see winograd.h.
+/* executor/backend/cpu/winograd/winograd.c - see winograd.h.
  *
  * Tiles are taken some at a time and channels in chunks, so that transformed tiles, transformed weights and products
  * of a chunk stay in the second cache together.
  *
  * ghp-options: -O3 -ffp-contract=fast */
-#include "executor/backend/cpu/winograd.h"
+#include "executor/backend/cpu/winograd/winograd.h"
 
-#include "executor/backend/cpu/winograd_private.h"
+#include "executor/backend/cpu/winograd/transforms.h"
 
 #include <string.h>
 

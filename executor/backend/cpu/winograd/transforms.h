@@ -1,5 +1,5 @@
-/* executor/backend/cpu/winograd_private.h - private to winograd.c: the transforms of Winograd's minimal filtering, for
- * 16 channels at once.
+/* executor/backend/cpu/winograd/transforms.h - private to winograd.c: the transforms of Winograd's minimal
+ * filtering, for 16 channels at once.
  *
  * In one dimension, r numbers g slid over 6 numbers d give m = 7 - r sums y (a pass forward, or back to the data with g
  * turned round), and m numbers dy slid over the same d give the r gradients of g. Both are products of polynomials,
@@ -11,8 +11,8 @@
  * what is left, the same for all r + m = 7. In two dimensions each is done along both.
  *
  * Tested  as winograd.h says */
-#ifndef GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_PRIVATE_H
-#define GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_PRIVATE_H
+#ifndef GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_TRANSFORMS_H
+#define GHP_EXECUTOR_BACKEND_CPU_WINOGRAD_TRANSFORMS_H
 
 #include "executor/backend/cpu/kernels_cpu.h"
 

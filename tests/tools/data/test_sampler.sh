@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/run/test_sampler.sh - training by importance sampling: one worker and three learn, a run repeats bit for bit,
+# tests/tools/data/test_sampler.sh - training by importance sampling: one worker and three learn, a run repeats bit for bit,
 # by a sharded update to the same bits; samples that are alike train as by uniform sampling; what it is refused with.
 set -u
 . "$(dirname "$0")/../scratch.sh"
