@@ -12,6 +12,7 @@
 #include "executor/launcher/family.h"
 #include "executor/launcher/job.h"
 #include "executor/launcher/restart.h"
+#include "executor/launcher/scratch.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -289,6 +290,7 @@ static bool enough(void *context, const struct ghp_job *job)
 static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
 {
     char *text = strdup(chosen.mpirun), number[16], *words[2 * MAX_WORDS];
+    struct ghp_scratch scratch;
     enum ghp_status status;
 
     if (text == NULL) return GHP_NO_MEMORY();
@@ -299,8 +301,10 @@ static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
                             .enough = enough,
                             .context = l};
     l->larger = -1;
+    ghp_scratch_open(&scratch);
     status = ghp_job_start(job);
     if (status == GHP_OK) ghp_job_watch(job, &stop_requests);
+    ghp_scratch_close(&scratch);
     job->command = NULL;
     free(text);
     if (status == GHP_OK && job->left > 0)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -59,10 +60,12 @@ enum ghp_status ghp_job_start(struct ghp_job *job)
 /* ---- what it says ---- */
 
 /* What tells more comes later in this list: any failure that ghp-run or ghp-launch says, that mpirun starts nothing for
- * want of cores, which rank it saw die, and the watchdog's sentence, which names worker, layer and instruction. Of
- * equals the first counts, but for the first kind, since a failure comes after notes. */
+ * want of cores, which rank exited before its time or died, and the watchdog's sentence, which names worker, layer and
+ * instruction. Of equals the first counts, but for the first kind, since a failure comes after notes. */
 static const char no_slots[] = "not enough slots available";
-static const char *const telling[] = {"ghp-", no_slots, "noticed that process rank", " waited "};
+static const char exited[] = "has exited due to process rank ";
+static const char *const telling[] = {"ghp-", no_slots, exited, "noticed that process rank",
+                                      " waited "};
 
 void ghp_job_hear(struct ghp_job *job, const char *line)
 {
@@ -79,7 +82,11 @@ void ghp_job_hear(struct ghp_job *job, const char *line)
         line =
             "mpirun has too few slots for the workers; give --mpirun 'mpirun --oversubscribe', or "
             "hosts with more slots";
-    snprintf(job->said, sizeof(job->said), "%s", line);
+    if (strstr(line, exited) != NULL)
+        snprintf(job->said, sizeof(job->said), "process rank %ld exited before the training's end",
+                 strtol(strstr(line, exited) + sizeof(exited) - 1, NULL, 10));
+    else
+        snprintf(job->said, sizeof(job->said), "%s", line);
 }
 
 bool ghp_job_tells(const struct ghp_job *job)

@@ -54,6 +54,8 @@ static void check_words(void)
     job.exit_code = 1;
     CHECK(ghp_job_tells(&job));
     CHECK_TEXT(job.said, "cannot read 'x': no such file; see that it is there");
+    ghp_job_hear(&job, "mpirun has exited due to process rank 1 with PID 0 on");
+    CHECK_TEXT(job.said, "process rank 1 exited before the training's end");
     ghp_job_hear(
         &job,
         "mpirun noticed that process rank 2 with PID 7 on node n exited on signal 9 (Killed).");
