@@ -229,7 +229,7 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struc
         GHP_TRY_GOTO(status, prepare_instr(w, i), fail);
     if (work->emulated_step_s > 0 && work->lender == NULL)
         GHP_TRY_GOTO(status,
-                     ghp_pace_open(&w->program, work->profile, work->emulated_step_s, &w->pace),
+                     ghp_pace_open(&w->program, work->paced_by, work->emulated_step_s, &w->pace),
                      fail);
     if (work->mixing != NULL)
         GHP_TRY_GOTO(status,

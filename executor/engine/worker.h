@@ -88,6 +88,7 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     bool no_graph; /* on a device: each step is enqueued anew */
     double
         emulated_step_s; /* computing of a step takes so long (engine/pace.h); 0: what it takes */
+    const struct ghp_profile *paced_by; /* whose costs an emulated step is shared out by, or NULL */
     const struct ghp_mixer_hooks *mixing; /* where the synchroniser mixes; else may be NULL */
     bool reduces_late; /* on a processor: no thread reduces beside the step (comm_stream.h) */
 };

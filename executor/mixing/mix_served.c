@@ -23,10 +23,12 @@ static enum ghp_status send_words(struct ghp_mixer *m, struct ghp_mix_word word)
 }
 
 /* Each server's cut of a flat array. */
-static enum ghp_status push(struct ghp_mixer *m, const struct ghp_step *of, struct ghp_flat all)
+static enum ghp_status push(struct ghp_mixer *m, const struct ghp_step *of, struct ghp_flat all,
+                            bool pulls)
 {
-    GHP_TRY(send_words(
-        m, (struct ghp_mix_word){.kind = GHP_MIX_PUSH, .hyperparameters = of->hyperparameters}));
+    GHP_TRY(send_words(m, (struct ghp_mix_word){.kind = GHP_MIX_PUSH,
+                                                .pulls = pulls,
+                                                .hyperparameters = of->hyperparameters}));
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(ghp_mixer_post(m, slot_of(m, PUSH, s),
                                (struct ghp_p2p_message){.data = (char *)all.at + s * m->cut_bytes,
@@ -64,7 +66,7 @@ static enum ghp_status take_x(struct ghp_mixer *m)
 
 static enum ghp_status mix_asp(struct ghp_mixer *m, const struct ghp_step *of)
 {
-    GHP_TRY(push(m, of, m->g));
+    GHP_TRY(push(m, of, m->g, true));
     return take_x(m);
 }
 
@@ -83,12 +85,12 @@ static bool is_fresh(const struct ghp_mixer *m, int64_t clock)
 static enum ghp_status mix_ssp(struct ghp_mixer *m, const struct ghp_step *of)
 {
     int64_t clock = m->count.mixes + 1;
+    bool pulls = !is_fresh(m, clock);
 
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending")); /* what is sent lies in the copy */
     ghp_flat_copy(m->copies[0], m->g);
-    GHP_TRY(push(m, of, m->copies[0]));
-    if (is_fresh(m, clock)) return GHP_OK;
-    GHP_TRY(send_words(m, (struct ghp_mix_word){.kind = GHP_MIX_PULL}));
+    GHP_TRY(push(m, of, m->copies[0], pulls));
+    if (!pulls) return GHP_OK;
     GHP_TRY(take_x(m));
     m->pulled = clock;
     m->slowest = m->answers[0].slowest;
@@ -104,7 +106,7 @@ const struct ghp_mixer_ops ghp_mixer_ssp = {.sync = &ghp_sync_ssp, .slots = SLOT
 static enum ghp_status mix_easgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
     if ((m->count.mixes + 1) % m->place.work->sync.argument != 0) return GHP_OK;
-    GHP_TRY(push(m, of, m->x));
+    GHP_TRY(push(m, of, m->x, true));
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending")); /* it comes back to the same place */
     return take_x(m);
 }
@@ -148,7 +150,7 @@ static enum ghp_status mix_aladdin(struct ghp_mixer *m, const struct ghp_step *o
 {
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
     ghp_flat_subtract(m->copies[SENT], m->copies[BEFORE], m->x);
-    GHP_TRY(push(m, of, m->copies[SENT]));
+    GHP_TRY(push(m, of, m->copies[SENT], false));
     GHP_TRY(ghp_mixer_progress(m));
     for (int s = 0; s < m->servers; s++)
         if (has_come(m, s))

@@ -232,8 +232,9 @@ static int64_t slowest(const struct ghp_mix_server *s)
     return least;
 }
 
-/* By the clock X is given when the slowest worker is at most S steps behind. */
-static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker, bool *progress)
+/* By the clock X is given when the slowest worker is at most S steps behind. Who pulls is answered with its push, so
+ * ahead of those that this push releases: the slowest never queues behind them. */
+static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
     bool holds = !s->work.sync.other && s->work.fault != GHP_FAULT_DROP_REDUCTION;
@@ -242,7 +243,6 @@ static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker, bool *p
         c->state = HELD;
         return GHP_OK;
     }
-    *progress = true;
     c->answer.slowest = slowest(s);
     return answer_x(s, worker);
 }
@@ -324,7 +324,8 @@ static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
     }
     if (ops == &ghp_sync_asp && drops) return answer_x(s, worker);
     GHP_TRY(apply(s, worker));
-    return ops == &ghp_sync_asp ? answer_x(s, worker) : await_word(s, worker);
+    if (ops == &ghp_sync_asp) return answer_x(s, worker);
+    return c->word.pulls != 0 ? answer_pull(s, worker) : await_word(s, worker);
 }
 
 /* A tensor, from or to a worker who does nothing else meanwhile: X, or its own moments. */
@@ -368,7 +369,7 @@ static enum ghp_status say_settled(struct ghp_mix_server *s, int worker)
                             1);
 }
 
-static enum ghp_status take_word(struct ghp_mix_server *s, int worker, bool *progress)
+static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
 
@@ -380,7 +381,6 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker, bool *pro
                                              .bytes = cut_of(s)->cut_bytes,
                                              .tag = GHP_MIX_TAG_PUSH,
                                              .receives = true});
-    case GHP_MIX_PULL: return answer_pull(s, worker, progress);
     case GHP_MIX_READ: GHP_TRY(move_tensor(s, worker, false)); break;
     case GHP_MIX_WRITE: GHP_TRY(move_tensor(s, worker, true)); break;
     case GHP_MIX_SETTLE: GHP_TRY(say_settled(s, worker)); break;
@@ -411,8 +411,11 @@ static enum ghp_status serve(struct ghp_mix_server *s, int worker, bool *progres
         GHP_TRY(is_done(s, worker, c->state == AWAITS_WORD ? WORD : PUSH, &done));
         if (!done) return GHP_OK;
         *progress = true;
-        return c->state == AWAITS_WORD ? take_word(s, worker, progress) : take_push(s, worker);
-    case HELD: return answer_pull(s, worker, progress);
+        return c->state == AWAITS_WORD ? take_word(s, worker) : take_push(s, worker);
+    case HELD:
+        GHP_TRY(answer_pull(s, worker));
+        *progress = *progress || c->state != HELD;
+        return GHP_OK;
     case ANSWERS:
         GHP_TRY(is_done(s, worker, ANSWER, &done));
         if (done) GHP_TRY(is_done(s, worker, X, &done));

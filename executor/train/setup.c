@@ -550,6 +550,7 @@ void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_pla
         .threads = s->threads,
         .prefetch = e->plan.profile.prefetch,
         .emulated_step_s = s->emulation.step_s * ghp_stragglers_factor(&s->emulation.slow, s->rank),
+        .paced_by = &e->plan.profile,
         .mixing = &ghp_mixing,
         .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
         .staging = ghp_staging_or_none(staging),
