@@ -1,15 +1,16 @@
 /* executor/cli/ghp-run.c - the tool that trains by a plan: options, start and end; executor/cli/session.h does the
  * rest. */
 #include "core/base/log.h"
-#include "executor/platform/accident.h"
-#include "executor/transport/device/device_transport.h"
-#include "executor/compare/candidates.h"
-#include "executor/compare/guard.h"
 #include "executor/cli/libraries.h"
 #include "executor/cli/session.h"
+#include "executor/cli/session_options.h"
+#include "executor/compare/candidates.h"
+#include "executor/compare/guard.h"
+#include "executor/platform/accident.h"
 #include "executor/platform/launch.h"
 #include "executor/platform/limits.h"
 #include "executor/platform/processors.h"
+#include "executor/transport/device/device_transport.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -506,56 +507,6 @@ static void wait_passively(char **argv)
     if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);
 }
 
-/* Several plans and what goes with them. */
-static enum ghp_status check_comparison(void)
-{
-    bool trains = chosen.steps != GHP_NOT_SET || chosen.epochs != GHP_NOT_SET;
-
-    if (chosen.ab_steps == GHP_NOT_SET && chosen.n_plans > 1)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "%d plans were given; give one, or --compare STEPS to compare them",
-                        chosen.n_plans);
-    if (chosen.ab_steps == GHP_NOT_SET && chosen.run_folder != NULL)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--run-dir is for the runs of --compare; give --run FILE for this one");
-    if (chosen.ab_steps == GHP_NOT_SET) return GHP_OK;
-    if (chosen.n_plans < 2)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--compare compares plans, and one was given; give two or more");
-    if (chosen.verify_steps != GHP_NOT_SET)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--compare and --verify were both given; verify one plan alone");
-    if (!trains && (chosen.run_path != NULL || chosen.metrics_path != NULL ||
-                    chosen.tensorboard_folder != NULL || chosen.checkpoint_folder != NULL))
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--run, --metrics, --tensorboard and --checkpoint are of the training by "
-                        "the fastest plan; "
-                        "give --steps or --epochs too, or --run-dir for the runs compared");
-    return GHP_OK;
-}
-
-static enum ghp_status check_options(void)
-{
-    if (chosen.n_plans < 1)
-        return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; name one: mpirun -n N ghp-run PLAN");
-    GHP_TRY(check_comparison());
-    if (chosen.accident != NULL) GHP_TRY(ghp_accident_ask(chosen.accident));
-    if (chosen.steps != GHP_NOT_SET && chosen.epochs != GHP_NOT_SET)
-        return GHP_FAIL(GHP_ERR_USAGE, "both --steps and --epochs were given; give one of them");
-    if (chosen.verify_steps != GHP_NOT_SET &&
-        (chosen.steps != GHP_NOT_SET || chosen.epochs != GHP_NOT_SET))
-        return GHP_FAIL(GHP_ERR_USAGE, "--verify K trains K steps; leave --steps and --epochs out");
-    if (chosen.verify_steps != GHP_NOT_SET && chosen.resume)
-        return GHP_FAIL(GHP_ERR_USAGE, "--verify starts from fresh weights; leave --resume out");
-    if (chosen.resume && chosen.init != NULL)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--resume takes the weights from the checkpoint; leave --init out");
-    if ((chosen.resume || chosen.checkpoint_every > 0) && chosen.checkpoint_folder == NULL)
-        return GHP_FAIL(GHP_ERR_USAGE, "--resume and --checkpoint-every need to know where "
-                                       "checkpoints are; give --checkpoint DIR");
-    return GHP_OK;
-}
-
 static int report_failure(enum ghp_status status, bool speaks)
 {
     ghp_progress_end();
@@ -629,7 +580,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);       /* a write beyond a limit fails as one to a full disk does */
     status =
         ghp_opts_read(&tool, argc, argv, chosen.plan_paths, GHP_SESSION_PLANS, &chosen.n_plans);
-    if (status == GHP_OK && !ghp_opts_done()) status = check_options();
+    if (status == GHP_OK && !ghp_opts_done()) status = ghp_session_options_check(&chosen);
     if (!ghp_launched() && status == GHP_OK && ghp_opts_done()) status = ghp_opts_answer(&tool);
     if (!ghp_launched() && status != GHP_OK) return report_failure(status, true);
     if (!ghp_launched() && ghp_opts_done()) return 0;

@@ -10,6 +10,7 @@
 #include "executor/report/run_result.h"
 #include "executor/report/run_file.h"
 #include "executor/train/serve.h"
+#include "executor/train/session_plan.h"
 #include "executor/train/train.h"
 
 #include <stdio.h>

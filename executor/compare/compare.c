@@ -7,6 +7,7 @@
 #include "executor/report/run_result.h"
 #include "executor/opbench/speed_probe.h"
 #include "executor/report/run_file.h"
+#include "executor/train/session_plan.h"
 
 #include <math.h>
 #include <stdio.h>

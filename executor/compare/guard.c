@@ -7,6 +7,7 @@
 #include "core/plan/plan_set.h"
 #include "executor/compare/candidates.h"
 #include "executor/state/carry.h"
+#include "executor/train/session_plan.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,6 +3,7 @@
 
 #include "executor/engine/server.h"
 #include "executor/mixing/mix_server.h"
+#include "executor/train/session_plan.h"
 #include "executor/train/stop.h"
 
 /* Workers mix their weights with the server's. */

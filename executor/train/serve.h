@@ -1,7 +1,7 @@
 /* executor/train/serve.h - the part of a rank that is a server: it has weights, and computes no layer.
  *
- * In place of a worker's opening, training and closing (train/setup.h). Which server a plan's synchroniser wants is said
- * in engine/server.h and mixing/mix_server.h. */
+ * In place of a worker's opening, training and closing (train/session_plan.h). Which server a plan's synchroniser wants
+ * is said in engine/server.h and mixing/mix_server.h. */
 #ifndef GHP_EXECUTOR_TRAIN_SERVE_H
 #define GHP_EXECUTOR_TRAIN_SERVE_H
 

@@ -1,16 +1,13 @@
 /* executor/train/setup.c - see setup.h. */
-#include "executor/platform/accident.h"
 #include "executor/train/setup.h"
 
-#include "core/base/hash.h"
 #include "core/base/log.h"
-#include "core/base/units.h"
 #include "core/plan/plan_set.h"
-#include "onnx/onnx.h"
+#include "executor/platform/accident.h"
 #include "executor/platform/limits.h"
-#include "executor/mixing/mixer.h"
 #include "executor/transport/device/device_transport.h"
 #include "onnx/network.h"
+#include "onnx/onnx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -466,7 +463,7 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
 void ghp_setup_release(struct ghp_setup *s)
 {
     for (int i = 0; i < s->n_session_plans; i++)
-        ghp_session_plan_close(&s->session_plans[i]);
+        ghp_worker_close(s->session_plans[i].worker);
     ghp_sampling_close(s->training_config.sampling);
     ghp_order_release(&s->training_config.order);
     ghp_data_close(s->training_config.data);
@@ -475,133 +472,4 @@ void ghp_setup_release(struct ghp_setup *s)
     for (int i = 0; i < s->n_session_plans; i++)
         ghp_plan_release(&s->session_plans[i].plan);
     *s = (struct ghp_setup){0};
-}
-
-/* ---- a plan's worker ---- */
-
-static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *profile)
-{
-    return ghp_precision_same(ghp_profile_precision(profile), s->precision) &&
-           strcmp(profile->backend, s->exec.backend_ops->name) == 0 &&
-           strcmp(profile->numerics, s->exact ? "exact" : "fast") == 0;
-}
-
-/* Names what is run: this worker's own program, and of other stages what their representatives lower. */
-static enum ghp_status hash_programs(const struct ghp_setup *s, struct ghp_session_plan *e)
-{
-    const struct ghp_program *own = ghp_worker_program(e->worker);
-    struct ghp_lowering how = ghp_plan_lowering(&e->plan, &e->plan.profile);
-    struct ghp_programs programs;
-
-    how.element_bytes = s->element_bytes;
-    how.nchw16c = e->work.nchw16c;
-    how.scratch = (struct ghp_scratch_source){0};
-    GHP_TRY(ghp_lower_all(&how, e->plan.splits, &programs));
-    e->program_hash = GHP_HASH_SEED;
-    for (int k = 0; k < programs.n; k++)
-        e->program_hash = ghp_program_hash(programs.of[k].rank == own->rank ? own : &programs.of[k],
-                                           e->program_hash);
-    if (programs.server.n_instrs > 0)
-        e->program_hash = ghp_program_hash(&programs.server, e->program_hash);
-    ghp_programs_release(&programs);
-    return GHP_OK;
-}
-
-/* What was costed is what runs. Another precision, or another backend than the one that the plan's memory formats are
- * for, was asked for by options. */
-static enum ghp_status check_program(const struct ghp_setup *s, struct ghp_session_plan *e)
-{
-    const struct ghp_profile *profile = &e->plan.profile;
-    uint64_t said = e->plan.predicted.program_hash;
-    char priced[17], lowered[17];
-
-    GHP_TRY(hash_programs(s, e));
-    if (said == 0 || said == e->program_hash ||
-        !ghp_precision_same(ghp_profile_precision(profile), s->precision) ||
-        (e->plan.nchw16c != NULL && !e->comparable))
-        return GHP_OK;
-    ghp_hash_text(said, priced);
-    ghp_hash_text(e->program_hash, lowered);
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "'%s' was costed as program %s, but this build would run program %s; make the "
-                    "plan again with its ghp-plan",
-                    e->path, priced, lowered);
-}
-
-void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_plan *e)
-{
-    const struct ghp_staging *staging = &e->plan.staging;
-
-    e->comparable = is_comparable(s, &e->plan.profile);
-    e->work = (struct ghp_work){
-        .model = &e->plan.model,
-        .splits = e->plan.splits,
-        .problem = e->plan.problem,
-        .rank = s->rank,
-        .element_bytes = s->element_bytes,
-        .bucket_bytes = e->plan.bucket_bytes,
-        .sync = e->plan.sync,
-        .optimizer = e->plan.optimizer,
-        .clips = e->plan.clip_norm > 0,
-        .scaling = e->plan.scaling,
-        .seed = (uint64_t)s->options->seed,
-        .fault = (enum ghp_fault)s->options->fault,
-        .groups = e->plan.groups,
-        .threads = s->threads,
-        .prefetch = e->plan.profile.prefetch,
-        .emulated_step_s = s->emulation.step_s * ghp_stragglers_factor(&s->emulation.slow, s->rank),
-        .paced_by = &e->plan.profile,
-        .mixing = &ghp_mixing,
-        .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
-        .staging = ghp_staging_or_none(staging),
-        .nchw16c = e->comparable ? e->plan.nchw16c : NULL,
-        .profile = e->comparable ? &e->plan.profile : NULL};
-}
-
-enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_plan *e)
-{
-    ghp_session_plan_describe(s, e);
-    GHP_TRY(
-        ghp_setup_agree(s, ghp_worker_open(&s->exec, &e->work, &e->worker), "preparing kernels"));
-    GHP_TRY(ghp_setup_agree(s, check_program(s, e), "checking the program"));
-    GHP_TRY(ghp_worker_connect(e->worker));
-    return ghp_setup_agree(s, GHP_OK, "connecting");
-}
-
-/* A container's limit of memory is hard: who oversteps it is killed without a word. */
-static enum ghp_status check_limit(const struct ghp_setup *s, const struct ghp_session_plan *e)
-{
-    int64_t bytes = ghp_worker_program(e->worker)->peak_bytes;
-    struct ghp_limits limits;
-    char need[32], have[32], share[32];
-
-    ghp_limits_read("", &limits);
-    if (limits.memory_left_bytes < 0 || ghp_exec_context_device(&s->exec).ops != NULL ||
-        bytes <= limits.memory_left_bytes / s->here)
-        return GHP_OK;
-    ghp_bytes_format((double)bytes, need, sizeof(need));
-    ghp_bytes_format((double)limits.memory_left_bytes, have, sizeof(have));
-    ghp_bytes_format((double)(limits.memory_left_bytes / s->here), share, sizeof(share));
-    return GHP_FAIL(GHP_ERR_NO_MEMORY,
-                    "'%s' needs %s a worker, and %s leaves %s for %d worker(s) of this node; plan "
-                    "with --memory below %s, or raise the limit",
-                    e->path, need, limits.memory_by, have, s->here, share);
-}
-
-enum ghp_status ghp_session_plan_allocate(struct ghp_setup *s, struct ghp_session_plan *e)
-{
-    enum ghp_status status;
-
-    GHP_TRY(ghp_setup_agree(s, check_limit(s, e), "counting memory"));
-    status = ghp_worker_allocate(e->worker);
-
-    GHP_TRY(ghp_setup_agree(s, status, "allocating"));
-    return ghp_setup_agree(s, ghp_init_weights(e->worker, &s->training_config.init),
-                           "making the first weights");
-}
-
-void ghp_session_plan_close(struct ghp_session_plan *e)
-{
-    ghp_worker_close(e->worker);
-    e->worker = NULL;
 }

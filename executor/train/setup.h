@@ -5,8 +5,7 @@
  * batch and the same workers, and run on one backend with one set of data; each has a worker (and its arena) of its
  * own, made when it is wanted. Every function here ends in agreement: it fails on all workers or on none.
  *
- * Call order: ghp_setup_open -> for a plan: ghp_session_plan_open -> train -> ghp_session_plan_close ... ->
- * ghp_setup_release. A server (setup.server >= 0) has train/serve.h in place of what is in the middle. */
+ * Call order: ghp_setup_open -> for a plan what session_plan.h says ... -> ghp_setup_release. */
 #ifndef GHP_EXECUTOR_TRAIN_SETUP_H
 #define GHP_EXECUTOR_TRAIN_SETUP_H
 
@@ -132,18 +131,5 @@ enum ghp_status ghp_setup_agree(struct ghp_setup *setup, enum ghp_status status,
  * Collective over all workers */
 enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *setup);
 void ghp_setup_release(struct ghp_setup *setup); /* closes the entrants too */
-
-/* What the plan's worker, or server, is to do: session_plan->work. Local. */
-void ghp_session_plan_describe(const struct ghp_setup *setup,
-                               struct ghp_session_plan *session_plan);
-/* The plan's worker: kernels, communicators. A plan that was costed as another program than the one that would run is
- * refused (GHP_ERR_INPUT), unless options ask for another precision or backend. Collective over all workers. */
-enum ghp_status ghp_session_plan_open(struct ghp_setup *setup,
-                                      struct ghp_session_plan *session_plan);
-/* Its memory, and the first weights, by the session's seed. Collective over all workers. */
-enum ghp_status ghp_session_plan_allocate(struct ghp_setup *setup,
-                                          struct ghp_session_plan *session_plan);
-/* Gives the worker and its memory back; the plan stays. Local. */
-void ghp_session_plan_close(struct ghp_session_plan *session_plan);
 
 #endif

@@ -1,0 +1,53 @@
+/* executor/cli/session_options.c - see session_options.h. */
+#include "executor/cli/session_options.h"
+
+#include "executor/platform/accident.h"
+
+/* Several plans and what goes with them. */
+static enum ghp_status check_comparison(const struct ghp_session_options *o)
+{
+    bool trains = o->steps != GHP_NOT_SET || o->epochs != GHP_NOT_SET;
+
+    if (o->ab_steps == GHP_NOT_SET && o->n_plans > 1)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "%d plans were given; give one, or --compare STEPS to compare them",
+                        o->n_plans);
+    if (o->ab_steps == GHP_NOT_SET && o->run_folder != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--run-dir is for the runs of --compare; give --run FILE for this one");
+    if (o->ab_steps == GHP_NOT_SET) return GHP_OK;
+    if (o->n_plans < 2)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--compare compares plans, and one was given; give two or more");
+    if (o->verify_steps != GHP_NOT_SET)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--compare and --verify were both given; verify one plan alone");
+    if (!trains && (o->run_path != NULL || o->metrics_path != NULL ||
+                    o->tensorboard_folder != NULL || o->checkpoint_folder != NULL))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--run, --metrics, --tensorboard and --checkpoint are of the training by "
+                        "the fastest plan; "
+                        "give --steps or --epochs too, or --run-dir for the runs compared");
+    return GHP_OK;
+}
+
+enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
+{
+    if (o->n_plans < 1)
+        return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; name one: mpirun -n N ghp-run PLAN");
+    GHP_TRY(check_comparison(o));
+    if (o->accident != NULL) GHP_TRY(ghp_accident_ask(o->accident));
+    if (o->steps != GHP_NOT_SET && o->epochs != GHP_NOT_SET)
+        return GHP_FAIL(GHP_ERR_USAGE, "both --steps and --epochs were given; give one of them");
+    if (o->verify_steps != GHP_NOT_SET && (o->steps != GHP_NOT_SET || o->epochs != GHP_NOT_SET))
+        return GHP_FAIL(GHP_ERR_USAGE, "--verify K trains K steps; leave --steps and --epochs out");
+    if (o->verify_steps != GHP_NOT_SET && o->resume)
+        return GHP_FAIL(GHP_ERR_USAGE, "--verify starts from fresh weights; leave --resume out");
+    if (o->resume && o->init != NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--resume takes the weights from the checkpoint; leave --init out");
+    if ((o->resume || o->checkpoint_every > 0) && o->checkpoint_folder == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--resume and --checkpoint-every need to know where "
+                                       "checkpoints are; give --checkpoint DIR");
+    return GHP_OK;
+}

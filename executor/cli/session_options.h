@@ -1,0 +1,12 @@
+/* executor/cli/session_options.h - whether a command line's options go together. */
+#ifndef GHP_EXECUTOR_CLI_SESSION_OPTIONS_H
+#define GHP_EXECUTOR_CLI_SESSION_OPTIONS_H
+
+#include "executor/train/setup.h"
+
+/* Refuses what cannot be meant together, such as --steps with --epochs; notes the accident asked for.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE with the remedy; what ghp_accident_ask returns */
+enum ghp_status ghp_session_options_check(const struct ghp_session_options *options);
+
+#endif
