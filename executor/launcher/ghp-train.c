@@ -114,6 +114,7 @@ struct way {
     char profile[PATH_BYTES], wanted[PATH_BYTES], plan[PATH_BYTES];
     char *mpirun;     /* cut into words */
     const char *tool; /* the last that was run */
+    double measuring_s, planning_s;
 };
 
 /* A command that grows. */
@@ -276,6 +277,25 @@ static enum ghp_status train(struct way *way, int *code)
 
 /* ---- the way ---- */
 
+static enum ghp_status timed_profile(struct way *way, const char *wanted, double budget_s,
+                                     int *code)
+{
+    double began_s = ghp_now_s();
+    enum ghp_status status = profile(way, wanted, budget_s, code);
+
+    way->measuring_s += ghp_now_s() - began_s;
+    return status;
+}
+
+static enum ghp_status timed_plan(struct way *way, int *code)
+{
+    double began_s = ghp_now_s();
+    enum ghp_status status = plan(way, code);
+
+    way->planning_s += ghp_now_s() - began_s;
+    return status;
+}
+
 /* How many measurements the choice still hangs on. */
 static enum ghp_status count_wanted(const struct way *way, int *n)
 {
@@ -291,13 +311,13 @@ static enum ghp_status count_wanted(const struct way *way, int *n)
 static enum ghp_status prepare(struct way *way, int *code)
 {
     double began_s = ghp_now_s(), left_s = chosen.budget_s;
-    int n = 0, before = 0;
+    int n = 0, before = 0, turns = 0;
 
     unlink(way->profile); /* what it says is kept, and may be another machine's */
     ghp_note("measuring what data parallelism takes, which all plans are compared with");
-    GHP_TRY(profile(way, "data", left_s, code));
-    for (int turn = 0; turn < MOST_TURNS && *code == 0; ++turn) {
-        GHP_TRY(plan(way, code));
+    GHP_TRY(timed_profile(way, "data", left_s, code));
+    for (; turns < MOST_TURNS && *code == 0; ++turns) {
+        GHP_TRY(timed_plan(way, code));
         if (*code != 0) return GHP_OK;
         before = n;
         GHP_TRY(count_wanted(way, &n));
@@ -306,13 +326,15 @@ static enum ghp_status prepare(struct way *way, int *code)
         ghp_note("measuring %d operations and collectives that may change the choice, in at most "
                  "%.0f s",
                  n, left_s);
-        GHP_TRY(profile(way, way->wanted, left_s, code));
+        GHP_TRY(timed_profile(way, way->wanted, left_s, code));
     }
     if (*code == 0 && n > 0)
         ghp_note("%d operations and collectives that may change the choice are not measured; give "
                  "a larger --budget",
                  n);
-    if (*code == 0) ghp_note("'%s' is made in %.3g s", way->plan, ghp_now_s() - began_s);
+    if (*code == 0)
+        ghp_note("'%s' is made in %.3g s: %.3g s of measuring, in %d turns, and %.3g s of planning",
+                 way->plan, ghp_now_s() - began_s, way->measuring_s, turns + 1, way->planning_s);
     return GHP_OK;
 }
 

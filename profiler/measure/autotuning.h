@@ -7,7 +7,14 @@
 
 #include "executor/opbench/opbench.h"
 #include "profiler/measure/measure.h"
+#include "profiler/worklist/trials.h"
 #include "profiler/worklist/worklist.h"
+
+struct ghp_autotuning {
+    double deadline_s; /* on rank 0's ghp_now_s; one algorithm is tried in any case */
+    /* what lost by far where it was tried is not tried again; NULL: every algorithm is tried */
+    struct ghp_trials *trials;
+};
 
 /* An operation of the work list with the caches that training would leave it: a step of a small network stays in
  * them. */
@@ -30,10 +37,9 @@ void ghp_autotuning_note(struct ghp_worklist_variant *variant);
  * them all, as long as rank 0's time reaches, and notes its name there; ways behind the first two must come after
  * these.
  *
- * deadline_s   on rank 0's ghp_now_s; one algorithm is tried in any case
- *
  * Collective over m->world */
 enum ghp_status ghp_autotuning_choose(const struct ghp_measure *m, struct ghp_opbench *bench,
-                                      struct ghp_worklist_op *op, int which, double deadline_s);
+                                      struct ghp_worklist_op *op, int which,
+                                      struct ghp_autotuning how);
 
 #endif

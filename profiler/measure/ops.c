@@ -90,7 +90,9 @@ static enum ghp_status measure_variant(const struct walk *walk, struct ghp_opben
 
     GHP_TRY(ghp_measure_max(m, GHP_OK, &late));
     if (late > 0) return GHP_OK;
-    status = ghp_autotuning_choose(m, bench, op, which, limits->deadline_s);
+    status = ghp_autotuning_choose(
+        m, bench, op, which,
+        (struct ghp_autotuning){.deadline_s = limits->deadline_s, .trials = limits->trials});
     GHP_TRY(ghp_measure_max(m, status, &late));
     GHP_TRY(ghp_measure_more(m, ghp_autotuning_task(m, bench), m->sample_s,
                              which == 0 ? limits->samples : 1, &variant->samples));

@@ -102,6 +102,7 @@ static enum ghp_status measure_round(struct ghp_profiling *run, int round)
                                         .deadline_s = end_s,
                                         .memory_bytes = run->memory_bytes,
                                         .estimate = &run->estimate,
+                                        .trials = named ? &run->trials : NULL,
                                         .save = save,
                                         .context = run};
 
@@ -305,6 +306,7 @@ done:
     if (run.m.collectives != NULL) run.m.collectives->ops->close(run.m.collectives);
     if (run.m.backend != NULL) run.m.backend_ops->close(run.m.backend);
     ghp_cache_close(&run.cache);
+    ghp_trials_release(&run.trials);
     ghp_worklist_release(&run.worklist);
     ghp_speeds_release(&run.speeds);
     if (status != GHP_OK) ghp_profile_release(&result->profile);

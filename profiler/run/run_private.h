@@ -3,6 +3,7 @@
 #ifndef GHP_PROFILER_RUN_RUN_PRIVATE_H
 #define GHP_PROFILER_RUN_RUN_PRIVATE_H
 
+#include "profiler/worklist/trials.h"
 #include "profiler/worklist/worklist.h"
 #include "profiler/run/cache.h"
 #include "profiler/run/run.h"
@@ -20,6 +21,7 @@ struct ghp_profiling {
     double start_s;
     double rates_s, filling_s; /* spent on rates and slowdowns, and on what was not measured */
     struct ghp_time_estimate estimate; /* of operations */
+    struct ghp_trials trials;          /* of algorithms, where what to measure was named */
     struct ghp_speeds speeds;          /* of the workers; none where they are alike */
     struct ghp_cache cache;            /* rank 0's */
 };
