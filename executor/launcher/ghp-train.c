@@ -25,7 +25,7 @@ enum { MAX_WORDS = 256, PATH_BYTES = 4096, MOST_TURNS = 8, CANNOT_RUN = 127 };
 static const double least_budget_s = 2; /* of one turn: less than this measures nothing */
 
 static struct {
-    const char *folder, *mpirun, *backend, *precision, *optimizer, *cache;
+    const char *folder, *mpirun, *backend, *precision, *optimizer, *cache, *threads, *bind;
     int64_t workers, batch;
     double budget_s;
     bool plan_only;
@@ -70,6 +70,16 @@ static const struct ghp_opt options[] = {
      .target = &chosen.precision,
      .argument = "NAME",
      .help = "numbers, as of ghp-profile"},
+    {.name = "threads",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.threads,
+     .argument = "T",
+     .help = "of a worker, as of ghp-profile and ghp-run"},
+    {.name = "bind",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.bind,
+     .argument = "NAME",
+     .help = "of workers to cores, as of ghp-profile and ghp-run"},
     {.name = "optimizer",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.optimizer,
@@ -136,6 +146,13 @@ static void add_option(struct command *command, const char *name, const char *va
     if (value == NULL) return;
     add(command, name);
     add(command, value);
+}
+
+/* Where workers compute. */
+static void add_place(struct command *command)
+{
+    add_option(command, "--threads", chosen.threads);
+    add_option(command, "--bind", chosen.bind);
 }
 
 static void add_ranks(struct command *command, struct way *way)
@@ -235,6 +252,7 @@ static enum ghp_status profile(struct way *way, const char *wanted, double budge
     add_option(&command, "--backend", chosen.backend);
     add_option(&command, "--precision", chosen.precision);
     add_option(&command, "--cache", chosen.cache);
+    add_place(&command);
     add_option(&command, "--output", way->profile);
     return run(&command, code);
 }
@@ -269,6 +287,7 @@ static enum ghp_status train(struct way *way, int *code)
     add_ranks(&command, way);
     add(&command, path);
     add(&command, way->plan);
+    add_place(&command);
     for (int i = 0; i < way->n_run; ++i)
         add(&command, way->run[i]);
     listen();
