@@ -96,18 +96,26 @@ static enum ghp_status keep(struct evaluate *j, const int *choice, double step_s
     return GHP_OK;
 }
 
+/* Whether it is as fast as one of the best, or there is room among them. */
+static bool is_of_the_best(const struct ghp_search_result *r, double step_s)
+{
+    return r->n_kept < GHP_SEARCH_KEPT || step_s < r->kept[r->n_kept - 1].step_s;
+}
+
+/* Placing a plan's buffers takes as long as all else, and is done where the peak decides something. */
 static enum ghp_status evaluate_plan(void *context, const int *choice, double *value)
 {
     struct evaluate *j = context;
-    int64_t limit = j->job->limit_bytes, peak = 0;
+    const struct ghp_instance *in = j->job->instance;
+    int64_t limit = j->job->limit_bytes, bucket = in->how->bucket_bytes, peak = 0;
+    bool decides = j->bytes || (!j->unlimited && limit > 0), kept;
     double step_s = 0;
 
-    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes,
-                                &step_s, &peak));
-    *value = j->bytes                                     ? (double)peak
-             : !j->unlimited && limit > 0 && peak > limit ? INFINITY
-                                                          : step_s;
-    if (limit == 0 || peak <= limit) GHP_TRY(keep(j, choice, step_s, peak));
+    GHP_TRY(ghp_search_evaluate(in, choice, bucket, &step_s, decides ? &peak : NULL));
+    kept = is_of_the_best(j->result, step_s);
+    if (kept && !decides) GHP_TRY(ghp_search_evaluate(in, choice, bucket, NULL, &peak));
+    *value = j->bytes ? (double)peak : decides && peak > limit ? INFINITY : step_s;
+    if (kept && (limit == 0 || peak <= limit)) GHP_TRY(keep(j, choice, step_s, peak));
     return GHP_OK;
 }
 
