@@ -12,7 +12,7 @@
 static const double first_share =
     0.7; /* of the time, for plans with all-reduce where both are searched */
 static const double likely_share =
-    0.4; /* the same where the sharded update is likely to replace it */
+    0.3; /* the same where the sharded update is likely to replace it */
 static const double least_share = 0.1;             /* for each later search */
 static const int64_t usual_bucket_bytes = 1 << 24; /* for a first estimate */
 static const double least_gain =
@@ -199,10 +199,10 @@ static enum ghp_status make_allreduce(const struct ghp_plan_request *request, bo
     struct ghp_plan_request own = *request;
 
     own.decision_only = own.decision_only || likely;
-    if (request->memory_bytes > 0)
-        own.time_limit_s *= first_share;
-    else if (likely)
+    if (likely)
         own.time_limit_s *= likely_share;
+    else if (request->memory_bytes > 0)
+        own.time_limit_s *= first_share;
     return ghp_plan_make(&own, plan);
 }
 
@@ -213,14 +213,16 @@ static enum ghp_status choose(const struct ghp_plan_request *request, struct ghp
     bool worth = false, likely = false;
     enum ghp_status status;
 
-    if (request->memory_bytes == 0 && request->strategy == GHP_STRATEGY_AUTO)
-        GHP_TRY(guess_sharded(request, &likely));
+    if (request->strategy == GHP_STRATEGY_AUTO) GHP_TRY(guess_sharded(request, &likely));
     status = make_allreduce(request, likely, plan);
     own.time_limit_s = left_s(request, began_s);
     if (status == GHP_ERR_INFEASIBLE && request->memory_bytes > 0)
         return make_sharded(&own, "; no plan with all-reduce fits the memory", plan);
     if (status != GHP_OK || request->strategy != GHP_STRATEGY_AUTO) return status;
-    status = try_sharded(&own, plan, &worth);
+    if (likely)
+        worth = true;
+    else
+        status = try_sharded(&own, plan, &worth);
     own.time_limit_s = left_s(request, began_s);
     if (status == GHP_OK && worth) status = replace(&own, plan);
     if (status != GHP_OK) ghp_plan_release(plan);
