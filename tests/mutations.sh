@@ -139,6 +139,12 @@ mistake sums-miss-changes executor/data/sampler.c 's/node >= 1; node \/= 2)/node
 mistake never-uniform executor/data/sampler.c 's/draw(s, step, 0) < s->uniform ||/draw(s, step, 0) < 0 ||/' executor/sampler
 mistake gradients-unweighted executor/engine/worker/step.c \
     's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/sampling:np3
+mistake push-to-the-same-one executor/mixing/mix_push.c \
+    's/return 1 << step % l;/return step < 0 ? l : 1;/' executor/push:np4
+mistake rate-not-by-weight executor/mixing/mixer.c \
+    's/m->ops->whole_shares ? 1 \/ m->count.share : 1;/m->ops->whole_shares ? 1 : 1;/' executor/push:np4
+mistake push-not-halved executor/mixing/mix_push.c \
+    's/m->count.share -= (double)m->push.sent;//' executor/push:np4
 mistake relu-not-fused core/program/fuse.c \
     's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/fuse
 mistake recomputed-not-written core/program/fuse.c \

@@ -281,7 +281,8 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
     if (instr->kind == GHP_INSTR_PUSH) return instr->serves ? 0 : instr->bytes;
     if (instr->kind == GHP_INSTR_PULL) return instr->serves ? p * instr->bytes : 0;
     if (instr->kind == GHP_INSTR_MIX)
-        return (int64_t)llround(instr->traffic.out * (double)instr->bytes);
+        return (int64_t)llround(instr->traffic.out *
+                                (double)(instr->bytes + instr->traffic.word_bytes));
     if (p <= 1) return 0;
     int64_t part = instr->bytes * (p - 1) / p;
     switch (instr->comm) {

@@ -117,7 +117,8 @@ struct ghp_mix_traffic {
     double waits;     /* one-way messages that it stands still for, one after the other */
     double applies;   /* updates of all weights by servers that it stands still for */
     double latencies; /* besides one of each message that it stands still for; < 0: these overlap */
-    double beside; /* one-way messages that go beside the step, and have to be done when it ends */
+    double beside;  /* one-way messages that go beside the step, and have to be done when it ends */
+    int word_bytes; /* of each message, besides the weights */
 };
 
 struct ghp_operands { /* buffer ids, -1: none */

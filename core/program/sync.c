@@ -7,14 +7,15 @@
 #include <string.h>
 
 static const struct ghp_sync_ops *const all[] = {
-    &ghp_sync_allreduce, &ghp_sync_sharded, &ghp_sync_local, &ghp_sync_bsp,
-    &ghp_sync_asp,       &ghp_sync_ssp,     &ghp_sync_easgd, &ghp_sync_aladdin,
-    &ghp_sync_gosgd,     &ghp_sync_ad_psgd, &ghp_sync_lsgd,  &ghp_sync_dgd};
+    &ghp_sync_allreduce, &ghp_sync_sharded,    &ghp_sync_local, &ghp_sync_bsp,
+    &ghp_sync_asp,       &ghp_sync_ssp,        &ghp_sync_easgd, &ghp_sync_aladdin,
+    &ghp_sync_gosgd,     &ghp_sync_ad_psgd,    &ghp_sync_lsgd,  &ghp_sync_dgd,
+    &ghp_sync_sgp,       &ghp_sync_sgp_overlap};
 enum { N_SYNCS = sizeof all / sizeof all[0] };
 
 const char *const ghp_sync_names[N_SYNCS + 1] = {
-    "allreduce", "sharded", "local",   "bsp",  "asp", "ssp", "easgd",
-    "aladdin",   "gosgd",   "ad-psgd", "lsgd", "dgd", NULL};
+    "allreduce", "sharded", "local", "bsp", "asp", "ssp",         "easgd", "aladdin",
+    "gosgd",     "ad-psgd", "lsgd",  "dgd", "sgp", "sgp-overlap", NULL};
 
 struct ghp_sync ghp_sync_at(int index)
 {
@@ -149,7 +150,8 @@ enum ghp_status ghp_sync_parse(const char *text, struct ghp_sync *sync)
     }
     return GHP_FAIL(GHP_ERR_INPUT,
                     "there is no synchroniser '%s'; use allreduce, sharded, local:TAU, bsp, asp, "
-                    "ssp:S, easgd:TAU, aladdin:PI, gosgd:P, ad-psgd, lsgd:GROUPS,TAU or dgd:GRAPH",
+                    "ssp:S, easgd:TAU, aladdin:PI, gosgd:P, ad-psgd, lsgd:GROUPS,TAU, "
+                    "dgd:GRAPH, sgp or sgp-overlap:TAU",
                     text);
 }
 

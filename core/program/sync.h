@@ -19,6 +19,8 @@
  *     lsgd:GROUPS,TAU
  *                 each worker trains alone, drawn to whoever had the least loss, in its group and of all
  *     dgd:GRAPH   each worker takes the weighted mean of its own weights and its neighbours' in a graph, in each step
+ *     sgp, sgp-overlap:TAU
+ *                 each worker sends half of its weights to the next one of a directed graph, in each step
  *
  * All but the first four *mix*: between two steps a worker's weights, all in one bucket, meet others' in one
  * instruction (struct ghp_mixing).
@@ -107,7 +109,7 @@ struct ghp_sync_ops {
 
 extern const struct ghp_sync_ops ghp_sync_allreduce, ghp_sync_sharded, ghp_sync_local, ghp_sync_bsp,
     ghp_sync_asp, ghp_sync_ssp, ghp_sync_easgd, ghp_sync_aladdin, ghp_sync_gosgd, ghp_sync_ad_psgd;
-extern const struct ghp_sync_ops ghp_sync_lsgd, ghp_sync_dgd;
+extern const struct ghp_sync_ops ghp_sync_lsgd, ghp_sync_dgd, ghp_sync_sgp, ghp_sync_sgp_overlap;
 
 struct ghp_sync { /* zeroed: allreduce */
     const struct ghp_sync_ops *ops;

@@ -32,7 +32,7 @@ struct ghp_mix_count {                  /* of mixes of weights (executor/mixing/
     int64_t sent_bytes, received_bytes; /* of weights and gradients */
     double waited_s;                    /* for messages, between two steps */
     int64_t exchanges; /* without servers: messages of all weights that were sent */
-    /* gosgd: of all weights this worker's part; what it has sent of it, and taken from others */
+    /* gosgd: of all weights this worker's part; what it has sent of it, and taken from others; sgp: the same times N */
     double share, sent_share, taken_share;
     int64_t led_least, led_most; /* lsgd: pulls in which a worker led its group; of all workers */
 };
@@ -60,6 +60,7 @@ struct ghp_mixer_hooks {
     void (*note)(struct ghp_mixer *mixer, const double *metrics);
     void *(*copy)(struct ghp_mixer *mixer, int c);
     int (*numbers)(struct ghp_mixer *mixer, double **numbers);
+    double (*rate)(const struct ghp_mixer *mixer);
     struct ghp_mix_count (*counted)(struct ghp_mixer *mixer);
 };
 

@@ -16,6 +16,34 @@ void ghp_flat_clear(struct ghp_flat x)
     memset(x.at, 0, (size_t)x.n * (size_t)x.element_bytes);
 }
 
+void ghp_flat_scale(struct ghp_flat to, double by, struct ghp_flat from)
+{
+    double *wide = to.at;
+    const double *wide_from = from.at;
+    float *narrow = to.at, factor = (float)by;
+    const float *narrow_from = from.at;
+
+    GHP_ASSERT(to.n == from.n && to.element_bytes == from.element_bytes);
+    for (int64_t i = 0; i < to.n && to.element_bytes == 8; i++)
+        wide[i] = by * wide_from[i];
+    for (int64_t i = 0; i < to.n && to.element_bytes != 8; i++)
+        narrow[i] = factor * narrow_from[i];
+}
+
+void ghp_flat_combine(struct ghp_flat x, double of_x, struct ghp_flat y, double of_y)
+{
+    double *wide = x.at;
+    const double *wide_y = y.at;
+    float *narrow = x.at;
+    const float *narrow_y = y.at;
+
+    GHP_ASSERT(x.n == y.n && x.element_bytes == y.element_bytes);
+    for (int64_t i = 0; i < x.n && x.element_bytes == 8; i++)
+        wide[i] = of_x * wide[i] + of_y * wide_y[i];
+    for (int64_t i = 0; i < x.n && x.element_bytes != 8; i++)
+        narrow[i] = (float)(of_x * (double)narrow[i] + of_y * (double)narrow_y[i]);
+}
+
 void ghp_flat_add(struct ghp_flat x, double by, struct ghp_flat y)
 {
     double *wide = x.at;

@@ -16,6 +16,10 @@ struct ghp_flat { /* float, or double where element_bytes is 8 */
 /* All of one call have the same n and element_bytes, and do not overlap. */
 void ghp_flat_copy(struct ghp_flat to, struct ghp_flat from);
 void ghp_flat_clear(struct ghp_flat x);
+/* to = by * from; both may be the same */
+void ghp_flat_scale(struct ghp_flat to, double by, struct ghp_flat from);
+/* x = of_x * x + of_y * y, of each element in double */
+void ghp_flat_combine(struct ghp_flat x, double of_x, struct ghp_flat y, double of_y);
 /* x += by * y */
 void ghp_flat_add(struct ghp_flat x, double by, struct ghp_flat y);
 /* to = a - b */

@@ -15,8 +15,9 @@ static const struct ghp_backoff waiting = {20e-6, 5000, 200000, 4},
                                 carrying = {0, 50000, 200000, 4};
 
 static const struct ghp_mixer_ops *const all[] = {
-    &ghp_mixer_asp,   &ghp_mixer_ssp,     &ghp_mixer_easgd, &ghp_mixer_aladdin,
-    &ghp_mixer_gosgd, &ghp_mixer_ad_psgd, &ghp_mixer_lsgd,  &ghp_mixer_dgd};
+    &ghp_mixer_asp,   &ghp_mixer_ssp,        &ghp_mixer_easgd, &ghp_mixer_aladdin,
+    &ghp_mixer_gosgd, &ghp_mixer_ad_psgd,    &ghp_mixer_lsgd,  &ghp_mixer_dgd,
+    &ghp_mixer_sgp,   &ghp_mixer_sgp_overlap};
 
 /* ---- opening ---- */
 
@@ -82,7 +83,8 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
     m->partners = ghp_alloc((size_t)m->workers, sizeof(*m->partners));
     m->led = ghp_alloc((size_t)m->workers, sizeof(*m->led));
     m->from = -1;
-    m->count.share = 1.0 / m->workers;
+    m->push.last = -1;
+    m->count.share = m->ops->whole_shares ? 1 : 1.0 / m->workers;
     *mixer = m;
     if (m->slots == NULL || m->answers == NULL || m->partners == NULL || m->led == NULL)
         return GHP_NO_MEMORY();
@@ -137,7 +139,8 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
 
 enum ghp_status ghp_mixer_post(struct ghp_mixer *m, int slot, struct ghp_p2p_message message)
 {
-    bool weights = message.tag == GHP_MIX_TAG_PUSH || message.tag == GHP_MIX_TAG_X;
+    bool weights = message.tag == GHP_MIX_TAG_PUSH || message.tag == GHP_MIX_TAG_X ||
+                   message.tag == GHP_MIX_TAG_SHARE;
 
     GHP_ASSERT(!m->slots[slot].open);
     m->slots[slot] =
@@ -324,6 +327,7 @@ enum ghp_status ghp_mixer_settle(struct ghp_mixer *m)
     int number;
 
     GHP_TRY(halt(m));
+    if (m->ops->settle != NULL) return m->ops->settle(m);
     if (m->ops->in_step) return GHP_OK;
     if (m->servers == 0) return ghp_mixer_meet(m, false);
     if (!m->gave_weights) return GHP_OK;
@@ -364,6 +368,7 @@ void ghp_mixer_close(struct ghp_mixer *m)
             tell(m, (struct ghp_mix_word){.kind = GHP_MIX_END}) == GHP_OK)
             take_last(m); /* or the watchdog ends them */
         if (m->listens) ghp_mixer_meet(m, true);
+        if (m->ops->settle != NULL && m->x.at != NULL) m->ops->settle(m);
         m->channel->ops->close(m->channel);
     }
     free(m->slots);
@@ -372,6 +377,11 @@ void ghp_mixer_close(struct ghp_mixer *m)
     free(m->neighbours);
     free(m->led);
     free(m);
+}
+
+double ghp_mixer_rate(const struct ghp_mixer *m)
+{
+    return m->ops->whole_shares ? 1 / m->count.share : 1;
 }
 
 struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *m)
@@ -423,4 +433,5 @@ const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,
                                            .note = ghp_mixer_note,
                                            .copy = ghp_mixer_copy,
                                            .numbers = ghp_mixer_numbers,
+                                           .rate = ghp_mixer_rate,
                                            .counted = ghp_mixer_counted};

@@ -10,6 +10,7 @@
  *     ad-psgd  an active worker begins an exchange with a passive one; what exchanges have moved x by is added
  *     lsgd     every TAU steps x is pulled to the weights of the leader, after each step a little to the last ones
  *     dgd      x becomes the weighted mean of itself and the neighbours'
+ *     sgp      half of x goes to one worker, and what comes from another is added: at once, or in a later mix by overlap
  *
  * Messages that nobody waits for are carried by a thread, from one mix to the next. A message that the last mix sent is
  * waited for by the next that sends one.
@@ -65,6 +66,9 @@ bool ghp_mixer_is_served(const struct ghp_mixer *mixer);
 enum ghp_status ghp_mixer_read(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
 /* The other way round: weights, which are the same of all workers, until any of them has mixed. */
 enum ghp_status ghp_mixer_write(struct ghp_mixer *mixer, enum ghp_buffer_kind kind);
+
+/* What the rate of the next updates is multiplied by. */
+double ghp_mixer_rate(const struct ghp_mixer *mixer);
 
 /* Between steps. Accepts NULL. */
 struct ghp_mix_count ghp_mixer_counted(struct ghp_mixer *mixer);

@@ -25,6 +25,9 @@ struct ghp_mixer_ops { /* of one synchroniser */
     enum ghp_status (*carry)(struct ghp_mixer *m);
     /* Without servers: x has all of what has come. */
     void (*take)(struct ghp_mixer *m);
+    /* Of workers who go in step and have messages under way: all that was sent to it is in x; else NULL. */
+    enum ghp_status (*settle)(struct ghp_mixer *m);
+    bool whole_shares; /* a worker's share is 1 at first, not 1 / N, and rates are divided by it */
 };
 
 enum { GHP_MIXER_COPIES = 4 };
@@ -53,6 +56,14 @@ struct ghp_mix_partner { /* what a worker has to do with another one */
     bool met;
 };
 
+struct ghp_push {         /* sgp */
+    float sent, received; /* shares of the messages under way */
+    double held;          /* of what has come and is not in x */
+    bool expects;         /* a message of the step `next` may come */
+    int64_t next, last;   /* step whose message comes next; in which one was sent last */
+    int64_t due;          /* waited for: of this step and before */
+};
+
 struct ghp_mixer {
     const struct ghp_mixer_ops *ops;
     struct ghp_mixer_place place;
@@ -77,6 +88,7 @@ struct ghp_mixer {
     int last_heard;
     int from;          /* whose weights arrive; -1: nobody's */
     double held_share; /* gosgd: of what has arrived and is not in x */
+    struct ghp_push push;
     struct ghp_task_thread *thread;
     int64_t ticket;
     atomic_bool halts;
@@ -123,6 +135,7 @@ enum ghp_status ghp_mixer_take_weights(struct ghp_mixer *m, int worker, struct g
 enum ghp_status ghp_mixer_meet(struct ghp_mixer *m, bool last);
 
 extern const struct ghp_mixer_ops ghp_mixer_asp, ghp_mixer_ssp, ghp_mixer_easgd, ghp_mixer_aladdin,
-    ghp_mixer_gosgd, ghp_mixer_ad_psgd, ghp_mixer_lsgd, ghp_mixer_dgd;
+    ghp_mixer_gosgd, ghp_mixer_ad_psgd, ghp_mixer_lsgd, ghp_mixer_dgd, ghp_mixer_sgp,
+    ghp_mixer_sgp_overlap;
 
 #endif

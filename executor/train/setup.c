@@ -61,20 +61,22 @@ static enum ghp_status check_verify(const struct ghp_setup *s, const struct ghp_
                         ops->name);
     return GHP_FAIL(GHP_ERR_USAGE,
                     "--verify has nothing to compare with: by '%s' chance decides which worker's "
-                    "steps come first; leave it out, or plan with --sync bsp",
+                    "steps or messages come first; leave it out, or plan with --sync bsp",
                     ops->name);
 }
 
-/* With servers: as many ranks as both together, and no other plan, which would want other servers. */
+/* With servers: as many ranks as both together, and no other plan, which would want other servers, or take messages. */
 static enum ghp_status check_servers(const struct ghp_setup *s, const struct ghp_session_plan *e)
 {
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(e->plan.sync);
     int workers = e->plan.problem.workers, servers = e->plan.sync.servers;
+    bool beside = ops->mixing != NULL && ops->mixing->traffic(e->plan.sync, workers).beside > 0;
 
-    if (servers > 0 && s->n_session_plans > 1)
+    if ((servers > 0 || beside) && s->n_session_plans > 1)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "by '%s' '%s' has servers, which no other plan can use; compare plans "
-                        "without servers",
-                        ghp_sync_ops_of(e->plan.sync)->name, e->path);
+                        "by '%s' '%s' has %s, which another plan cannot use; compare plans without "
+                        "servers and messages beside steps",
+                        ops->name, e->path, servers > 0 ? "servers" : "messages under way");
     if (servers == 0 || s->size == workers + servers) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' is for %d worker(s) and %d server(s), but %d rank(s) were started; start "

@@ -1,6 +1,6 @@
 /* executor/train/verify_mixing.c - see verify_private.h: what replicas become behind a step where workers' weights mix,
  * said once more in plain loops in double. Rows behind the mean's: by lsgd a leader's weights for each replica's group,
- * then that of all; by dgd what all become. */
+ * then that of all; by dgd and sgp what all become. */
 #include "executor/train/verify_private.h"
 
 static int64_t elements_of(const struct ghp_replicas *r, int entry)
@@ -69,6 +69,22 @@ void ghp_replicas_gossip(struct ghp_replicas *r, int64_t t)
                            ghp_replicas_value(r, u, e, at);
                 ghp_replicas_set(r, r->n + 1 + v, e, at, sum);
             }
+    for (int v = 0; v < r->n; v++)
+        copy_row(r, v, r->n + 1 + v);
+}
+
+void ghp_replicas_push(struct ghp_replicas *r, int64_t t)
+{
+    int l = 1;
+
+    while ((1 << l) < r->n)
+        l++;
+    for (int v = 0; v < r->n; v++) {
+        int from = (v + r->n - (1 << t % l)) % r->n;
+
+        copy_row(r, r->n + 1 + v, v);
+        pull_row(r, r->n + 1 + v, .5, from);
+    }
     for (int v = 0; v < r->n; v++)
         copy_row(r, v, r->n + 1 + v);
 }

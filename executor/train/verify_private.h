@@ -1,7 +1,7 @@
 /* executor/train/verify_private.h - private to executor/train/verify*.c: the slow twin of training whose workers'
  * weights differ (core/program/sync.h). One worker trains all replicas in turn, each with its own samples, weights and
  * moments, and combines them as the synchroniser says: the mean when it is due, the pull to leaders, the mean of
- * neighbours.
+ * neighbours, the push of one half of each.
  *
  * Means are plain sums in double, in the order of the ranks; all else is the one worker's own step. The snapshot has
  * the first replica's gradients of the first step, the mean of all replicas' weights after the last, and the mean of
@@ -35,6 +35,7 @@ void ghp_replicas_set(struct ghp_replicas *r, int i, int entry, int64_t at, doub
 /* What comes behind the updates by step `t`, by synchronisers that mix. verify_mixing.c */
 void ghp_replicas_pull(struct ghp_replicas *r, int64_t t);
 void ghp_replicas_gossip(struct ghp_replicas *r, int64_t t);
+void ghp_replicas_push(struct ghp_replicas *r, int64_t t);
 
 /* worker   a lone one with first weights, of batch global batch / n
  *

@@ -144,6 +144,8 @@ static void combine(struct ghp_replicas *r, int64_t t)
         ghp_replicas_pull(r, t);
     else if (r->sync.ops == &ghp_sync_dgd)
         ghp_replicas_gossip(r, t);
+    else if (r->sync.ops == &ghp_sync_sgp)
+        ghp_replicas_push(r, t);
     else
         give_mean(r, t);
 }

@@ -120,8 +120,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
     {.name = "sync",
      .kind = GHP_OPT_TEXT,
      .target = &ghp_plan_chosen.sync,
-     .argument = "auto|all|allreduce|sharded|local:TAU|bsp|asp|ssp:S|easgd:TAU|aladdin[:PI]|"
-                 "gosgd:P|ad-psgd|lsgd:GROUPS,TAU|dgd:GRAPH",
+     .argument = "auto|all|SYNC",
      .help =
          "update of the weights: allreduce: each worker updates all that it holds; sharded: a "
          "strip of it, with moments for that alone; auto: sharded where --memory needs it or "
@@ -133,7 +132,8 @@ const struct ghp_opt ghp_plan_option_table[] = {
          "chance, with probability P; ad-psgd: and meet one half-way beside each step; "
          "lsgd:GROUPS,TAU: drawn to whoever had the least loss, in its group and of all; dgd:GRAPH "
          "(ring, torus, complete or edges as 0-1,1-2): each takes the weighted mean of its "
-         "neighbours' weights; all: print what each would do, and make the plan "
+         "neighbours' weights; sgp: and pushes half of its own to the next one of a graph, "
+         "sgp-overlap:TAU: beside the step; all: print what each would do, and make the plan "
          "that auto makes"},
     {.name = "servers",
      .kind = GHP_OPT_INT,

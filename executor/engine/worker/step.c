@@ -152,9 +152,18 @@ static enum ghp_status collect(struct ghp_worker *w, bool all)
     return GHP_OK;
 }
 
+/* The step whose updates are pending, with the rate at which they are made. */
+static struct ghp_step pending_of(const struct ghp_worker *w)
+{
+    struct ghp_step step = w->step;
+
+    if (w->mixer != NULL) step.hyperparameters.learning_rate *= w->work.mixing->rate(w->mixer);
+    return step;
+}
+
 enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *step)
 {
-    struct ghp_step previous = w->step;
+    struct ghp_step previous = pending_of(w);
     struct ghp_supply supply = supply_of(w, step);
     struct ghp_step_hyperparameters hyperparameters;
     struct enqueuing enqueuing = {w, &previous};
@@ -205,15 +214,15 @@ enum ghp_status ghp_worker_settle(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_flush(struct ghp_worker *w)
 {
-    struct ghp_step_hyperparameters hyperparameters = hyperparameters_of(w, &w->step);
+    struct ghp_step of = pending_of(w);
+    struct ghp_step_hyperparameters hyperparameters = hyperparameters_of(w, &of);
 
     GHP_TRY(ghp_worker_settle(w));
     if (!w->updates_pending) return GHP_OK;
     GHP_TRY(ghp_in_flight_set(w->in_flight, &hyperparameters));
     ghp_worker_begin_updates(w);
     for (int i = 0; i < w->program.n_instrs; i++)
-        if (ghp_worker_instr(w, i)->kind == GHP_INSTR_UPDATE)
-            GHP_TRY(ghp_worker_update(w, i, &w->step));
+        if (ghp_worker_instr(w, i)->kind == GHP_INSTR_UPDATE) GHP_TRY(ghp_worker_update(w, i, &of));
     w->updates_pending = false;
     GHP_TRY(ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE));
     for (int i = 0; i < w->program.n_instrs; i++) {
@@ -221,7 +230,7 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
 
         if (instr->kind == GHP_INSTR_ALL_GATHER)
             GHP_TRY(ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y));
-        if (instr->kind == GHP_INSTR_MIX) GHP_TRY(w->work.mixing->mix(w->mixer, &w->step));
+        if (instr->kind == GHP_INSTR_MIX) GHP_TRY(w->work.mixing->mix(w->mixer, &of));
         if (instr->kind == GHP_INSTR_PULL) GHP_TRY(ghp_worker_exchange(w, i));
         if (instr->kind == GHP_INSTR_AVERAGE && ghp_worker_averages(instr, &w->step))
             GHP_TRY(ghp_worker_average(w, i));

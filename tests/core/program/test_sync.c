@@ -29,7 +29,8 @@ static void check_texts(void)
                                        "easgd:2",    "aladdin:4",     "aladdin:1,printed",
                                        "gosgd:1",    "gosgd:0.01",    "gosgd:0.000001",
                                        "gosgd:0.25", "ad-psgd",       "lsgd:2,8",
-                                       "lsgd:1,1",   "dgd:ring",      "dgd:0-1,1-2"};
+                                       "lsgd:1,1",   "dgd:ring",      "dgd:0-1,1-2",
+                                       "sgp",        "sgp-overlap:1"};
     static const char *const bad[] = {"",
                                       "auto",
                                       "local",
@@ -53,6 +54,9 @@ static void check_texts(void)
                                       "aladdin:0",
                                       "aladdin,printed",
                                       "gosgd",
+                                      "sgp:1",
+                                      "sgp-overlap",
+                                      "sgp-overlap:0",
                                       "gosgd:0",
                                       "gosgd:1.1",
                                       "gosgd:-0.1",
@@ -299,9 +303,9 @@ static void check_servers(const char *path, int workers, int servers)
  * sends what the synchroniser says, and one worker has none. */
 static void check_mixing(void)
 {
-    static const char *const texts[] = {"easgd:2",    "easgd:8",    "ssp:3",
-                                        "ssp:3,free", "aladdin:4",  "aladdin:4,printed",
-                                        "gosgd:0.5",  "gosgd:0.25", "ad-psgd"};
+    static const char *const texts[] = {
+        "easgd:2",   "easgd:8",    "ssp:3",   "ssp:3,free", "aladdin:4",     "aladdin:4,printed",
+        "gosgd:0.5", "gosgd:0.25", "ad-psgd", "sgp",        "sgp-overlap:1", "sgp-overlap:2"};
     enum { TEXTS = sizeof texts / sizeof *texts };
     uint64_t hash[TEXTS];
     struct lowered l;
@@ -316,10 +320,11 @@ static void check_mixing(void)
         for (int j = 0; j < i; j++)
             CHECK(hash[j] != hash[i]);
         if (l.how.sync.servers > 0) continue;
-        CHECK_EQ(ghp_program_sent_bytes(&l.program),
-                 l.how.sync.argument > 0
-                     ? l.program.buckets[0].bytes * l.how.sync.argument / GHP_SYNC_SURE
-                     : l.program.buckets[0].bytes);
+        if (ghp_sync_runs_free(l.how.sync)) /* else metrics are sent, too */
+            CHECK_EQ(ghp_program_sent_bytes(&l.program),
+                     l.how.sync.argument > 0
+                         ? l.program.buckets[0].bytes * l.how.sync.argument / GHP_SYNC_SURE
+                         : l.program.buckets[0].bytes);
         l.how.problem = (struct ghp_problem){1, 8};
         CHECK_STATUS(lower(&l), GHP_OK);
         CHECK(find(&l.program, GHP_INSTR_MIX, 0, &unused) == NULL);
@@ -335,6 +340,7 @@ CHECK_TEST(sync)
     check_refusals(local(4));
     check_refusals(bsp(1));
     check_refusals((struct ghp_sync){.ops = &ghp_sync_ad_psgd});
+    check_refusals((struct ghp_sync){.ops = &ghp_sync_sgp});
     check_refusals((struct ghp_sync){.ops = &ghp_sync_gosgd, .argument = 1});
     check_mixing();
     check_program(GHP_SOURCE_DIR "/models/lenet5.json");

@@ -1,0 +1,430 @@
+/* ghp-test: np=3,4 np_full=2,5 timeout=120
+ *
+ * Stochastic gradient push. By `sgp` workers train to the weights of one process that trains all replicas in turn; a
+ * left-out push is seen; a checkpoint goes on to the bits of a training that nobody interrupted, and by another
+ * synchroniser it is refused. One worker is SGD bit for bit.
+ *
+ * A mixer by itself, whose worker's weights nobody changes between two mixes, keeps the sum of all w and of all w z,
+ * those of messages under way included, though steps move z by the rate / w. Of 2^L workers, after L mixes by `sgp`
+ * every z is the mean of the first ones; by overlap z tends to it, while w z is two thirds of it and one third is under
+ * way. No message is taken later than TAU steps behind. A mix sends all weights and 4 bytes. Faults break each. */
+#include "executor/mixing/flat.h"
+#include "executor/mixing/mixer.h"
+#include "executor/state/checkpoint.h"
+#include "executor/state/parameters.h"
+#include "tests/check.h"
+#include "tests/executor/bench.h"
+#include "tests/executor/cases.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct ghp_transport *transport;
+static int workers;
+static char folder[BENCH_FOLDER];
+
+static double sum_over_all(double mine)
+{
+    struct ghp_comm *world = NULL;
+    const struct ghp_word *words;
+    double sum = 0;
+
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = workers, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &world),
+                 GHP_OK);
+    world->label = "a test";
+    CHECK_STATUS(transport->control->ops->tell(transport->control, world,
+                                               (struct ghp_word){.value = mine}, &words),
+                 GHP_OK);
+    for (int i = 0; i < workers; i++)
+        sum += words[i].value;
+    return sum;
+}
+
+static double most_over_all(double mine)
+{
+    double most = 0;
+
+    for (int i = 0; i < workers; i++)
+        most = fmax(most, sum_over_all(i == transport->control->rank ? mine : 0));
+    return most;
+}
+
+/* ---- a mixer by itself ---- */
+
+struct walk {
+    const char *sync;
+    int element_bytes, steps;
+    bool moves; /* steps take something off w z, of each worker another amount */
+    enum ghp_fault fault;
+    /* found */
+    double shares; /* w of all, with messages under way, over N; less 1 */
+    double share;  /* this worker's, before all has come */
+    double sum;    /* w z of all when all has come, over what they should be; less 1 */
+    double mean; /* the furthest z from the mean of the first ones, over it, before all has come */
+    double part; /* w z of the same, over that mean */
+    int64_t message_bytes; /* that a mix should send */
+};
+
+static double value(struct ghp_flat x, int64_t i)
+{
+    return x.element_bytes == 8 ? ((const double *)x.at)[i] : ((const float *)x.at)[i];
+}
+
+static void set_value(struct ghp_flat x, int64_t i, double to)
+{
+    if (x.element_bytes == 8)
+        ((double *)x.at)[i] = to;
+    else
+        ((float *)x.at)[i] = (float)to;
+}
+
+static double first_value(int rank, int64_t i)
+{
+    return 1 + rank * .25 + (double)(i % 7) + (double)(i % 3 == rank % 3);
+}
+
+static double first_mean(int64_t i)
+{
+    double sum = 0;
+
+    for (int r = 0; r < workers; r++)
+        sum += first_value(r, i);
+    return sum / workers;
+}
+
+static double sum_of(struct ghp_flat x)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < x.n; i++)
+        sum += value(x, i);
+    return sum;
+}
+
+/* No later than TAU steps behind is everything there; and what is sent is counted. */
+static void check_count(const struct walk *walk, struct ghp_sync sync, struct ghp_mixer *mixer,
+                        int k)
+{
+    struct ghp_mix_count count = ghp_mixer_counted(mixer);
+
+    CHECK_EQ(count.sent_bytes, (k + 1) * walk->message_bytes);
+    CHECK(count.received_bytes >= (k + 1 - ghp_sync_staleness(sync)) * walk->message_bytes);
+}
+
+/* Mixes of this worker alone, each so long after the one before that messages may be under way. Returns what steps have
+ * taken off. */
+static double mix(struct walk *walk, struct ghp_sync sync, struct ghp_mixer *mixer,
+                  struct ghp_flat z)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+    int rank = transport->control->rank;
+    double taken = 0;
+
+    CHECK_STATUS(ghp_mixer_start(mixer), GHP_OK);
+    for (int k = 0; k < walk->steps; k++) {
+        struct ghp_step of = {.index = (uint64_t)k};
+        double by = walk->moves ? (k % 5 + 1) * (rank + 1) / 256.0 : 0;
+
+        for (int64_t i = 0; i < z.n && walk->moves; i++)
+            set_value(z, i, value(z, i) - by * ghp_mixer_rate(mixer));
+        taken += by * (double)z.n;
+        CHECK_STATUS(ghp_mixer_mix(mixer, &of), GHP_OK);
+        check_count(walk, sync, mixer, k);
+        if (rank == k % workers) nanosleep(&pause, NULL);
+    }
+    return taken;
+}
+
+static void note(struct walk *walk, struct ghp_mixer *mixer, struct ghp_flat z, double taken)
+{
+    struct ghp_mix_count count = ghp_mixer_counted(mixer);
+    double first = 0;
+
+    walk->share = count.share;
+    walk->shares = sum_over_all(count.share + count.sent_share - count.taken_share) / workers - 1;
+    for (int64_t i = 0; i < z.n; i++) {
+        double mean = first_mean(i);
+
+        walk->mean = fmax(walk->mean, fabs(value(z, i) / mean - 1));
+        first += mean;
+    }
+    walk->mean = most_over_all(walk->mean);
+    walk->part = count.share * sum_of(z) / first;
+    CHECK_STATUS(ghp_mixer_settle(mixer), GHP_OK);
+    count = ghp_mixer_counted(mixer);
+    CHECK_EQ(count.received_bytes, count.sent_bytes);
+    walk->sum = sum_over_all(count.share * sum_of(z)) / (workers * first - sum_over_all(taken)) - 1;
+}
+
+static void use_mixer(const struct bench *b, struct walk *walk, const struct ghp_work *work,
+                      struct ghp_program *program)
+{
+    struct ghp_arena arena = {0};
+    struct ghp_mixer *mixer = NULL;
+    const struct ghp_bucket *bucket = &program->buckets[0];
+    struct ghp_flat z = {.n = bucket->bytes / walk->element_bytes,
+                         .element_bytes = walk->element_bytes};
+    void *address[512];
+
+    CHECK_STATUS(ghp_arena_open(ghp_exec_context_device(&b->exec), program, NULL, &arena), GHP_OK);
+    CHECK(program->n_buffers <= 512);
+    for (int i = 0; i < program->n_buffers; i++)
+        address[i] = ghp_arena_at(&arena, program, i);
+    z.at = address[bucket->weights];
+    walk->message_bytes = bucket->bytes + 4;
+    for (int64_t i = 0; i < z.n; i++)
+        set_value(z, i, first_value(work->rank, i));
+    CHECK_STATUS(ghp_mixer_open(&(struct ghp_mixer_place){&b->exec, work, program}, &mixer),
+                 GHP_OK);
+    CHECK_STATUS(ghp_mixer_connect(mixer), GHP_OK);
+    CHECK_STATUS(ghp_mixer_begin(mixer, address), GHP_OK);
+    note(walk, mixer, z, mix(walk, work->sync, mixer, z));
+    ghp_mixer_close(mixer);
+    ghp_arena_close(&arena);
+}
+
+static void go(const struct bench *b, struct walk *walk)
+{
+    struct ghp_work work = b->work;
+    struct ghp_program program = {0};
+    struct ghp_split *splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
+
+    work.splits = splits;
+    work.fault = walk->fault;
+    walk->element_bytes = work.element_bytes;
+    CHECK_STATUS(ghp_sync_parse(walk->sync, &work.sync), GHP_OK);
+    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = work.model,
+                                                  .problem = work.problem,
+                                                  .element_bytes = work.element_bytes,
+                                                  .sync = work.sync},
+                           splits, work.rank, &program),
+                 GHP_OK);
+    use_mixer(b, walk, &work, &program);
+    for (int i = 0; i < program.n_instrs; i++)
+        if (program.instrs[i].kind == GHP_INSTR_MIX)
+            CHECK_EQ(ghp_instr_sent_bytes(&program.instrs[i]), walk->message_bytes);
+    ghp_program_release(&program);
+    free(splits);
+}
+
+static bool is_power(void)
+{
+    return (workers & (workers - 1)) == 0;
+}
+
+static void check_sums(const struct bench *b, const char *sync, enum ghp_fault fault)
+{
+    double limit = b->work.element_bytes == 8 ? 1e-12 : 1e-5;
+
+    /* Nothing moves: what is counted and not added has no sum of its own. */
+    for (int moves = fault == GHP_FAULT_NO_MIXING; moves < 2; moves++) {
+        struct walk walk = {.sync = sync, .steps = 60, .moves = moves, .fault = fault};
+
+        go(b, &walk);
+        CHECK((fabs(walk.shares) <= 1e-12) == (fault != GHP_FAULT_DROP_REDUCTION));
+        CHECK((fabs(walk.sum) <= limit) == (fault == GHP_FAULT_NONE));
+    }
+}
+
+/* After L mixes. */
+static void check_mean(const struct bench *b, enum ghp_fault fault)
+{
+    struct walk walk = {.sync = "sgp", .fault = fault};
+
+    while (1 << walk.steps < workers)
+        walk.steps++;
+    if (!is_power()) return;
+    go(b, &walk);
+    CHECK((walk.mean <= 1e-6) == (fault == GHP_FAULT_NONE));
+    CHECK((walk.share == 1) == (fault == GHP_FAULT_NONE));
+}
+
+static void check_overlap(const struct bench *b, enum ghp_fault fault)
+{
+    struct walk walk = {.sync = "sgp-overlap:1", .steps = 60, .fault = fault};
+    bool good = fault == GHP_FAULT_NONE;
+
+    go(b, &walk);
+    if (is_power()) CHECK((walk.mean <= 1e-6) == good);
+    CHECK((fabs(walk.share - 2.0 / 3) <= 1e-6) == (fault != GHP_FAULT_DROP_REDUCTION));
+    if (is_power()) CHECK((fabs(walk.part - 2.0 / 3) <= 1e-6) == good);
+}
+
+static void check_mixers(const struct bench *b)
+{
+    static const char *const all[] = {"sgp", "sgp-overlap:1", "sgp-overlap:3"};
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        check_sums(b, all[i], GHP_FAULT_NONE);
+        check_sums(b, all[i], GHP_FAULT_DROP_REDUCTION);
+    }
+    check_sums(b, "sgp-overlap:1", GHP_FAULT_NO_MIXING);
+    check_mean(b, GHP_FAULT_NONE);
+    check_mean(b, GHP_FAULT_DROP_REDUCTION);
+    check_overlap(b, GHP_FAULT_NONE);
+    check_overlap(b, GHP_FAULT_DROP_REDUCTION);
+    check_overlap(b, GHP_FAULT_NO_MIXING);
+}
+
+/* ---- training ---- */
+
+static bool open_worker(struct bench *b, const char *sync, enum ghp_fault fault,
+                        struct ghp_worker **worker)
+{
+    struct ghp_work work = b->work;
+    bool opened;
+
+    work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
+    work.mixing = &ghp_mixing;
+    work.fault = fault;
+    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &work.sync), GHP_OK);
+    *worker = NULL;
+    opened = CHECK_STATUS(ghp_worker_open(&b->exec, &work, worker), GHP_OK);
+    if (opened) {
+        CHECK_STATUS(ghp_worker_connect(*worker), GHP_OK);
+        CHECK_STATUS(ghp_worker_allocate(*worker), GHP_OK);
+        CHECK_STATUS(ghp_parameters_init(*worker, BENCH_SEED), GHP_OK);
+        CHECK_EQ(ghp_worker_arena(*worker)->bytes, ghp_worker_program(*worker)->peak_bytes);
+    }
+    return opened;
+}
+
+/* Trains by sgp, and compares with what one process makes of the same. */
+static bool trains_like_twin(struct bench *b, enum ghp_fault fault)
+{
+    struct ghp_work like = b->work;
+    struct ghp_worker *worker;
+    struct ghp_snapshot plan = {0}, twin = {0};
+    struct ghp_verification v = {0};
+    bool passed;
+
+    like.splits = case_splits(&b->model, like.problem, CASE_DATA, 0, 1);
+    like.sync.ops = &ghp_sync_sgp;
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &twin), GHP_OK);
+    if (open_worker(b, "sgp", fault, &worker))
+        CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_alone(&b->exec, &like, &b->training_config, BENCH_STEPS, &twin),
+                 GHP_OK);
+    for (int i = 0; i < plan.list.n_params && b->work.rank > 0; i++) /* of the first replica */
+        memcpy(plan.gradients[i], twin.gradients[i],
+               (size_t)plan.list.items[i].param->elements * sizeof(double));
+    CHECK_STATUS(
+        ghp_verify_compare(&plan, &twin, (struct ghp_precision){b->work.element_bytes, false}, &v),
+        GHP_OK);
+    passed = v.passed;
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&plan);
+    ghp_snapshot_release(&twin);
+    ghp_worker_close(worker);
+    free((void *)(uintptr_t)like.splits);
+    return passed;
+}
+
+/* The fingerprint of all workers' own weights and moments. */
+static uint64_t of_all(struct ghp_worker *worker)
+{
+    struct ghp_tensors_list list = {0};
+    uint64_t hash = 0;
+
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_work(worker)->model, &list), GHP_OK);
+    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
+    ghp_tensors_release(&list);
+    return hash;
+}
+
+static void check_resume(struct bench *b, const char *sync)
+{
+    const struct ghp_checkpoint now = {.step = 3};
+    struct ghp_checkpoint_folder kept = {.path = folder};
+    struct ghp_checkpoint checkpoint = {0};
+    struct ghp_worker *worker;
+    uint64_t whole_run = 0;
+
+    if (open_worker(b, sync, GHP_FAULT_NONE, &worker)) {
+        CHECK_STATUS(bench_steps(b, worker, 0, 3), GHP_OK);
+        CHECK_STATUS(ghp_checkpoint_save(&kept, worker, now), GHP_OK);
+        CHECK_STATUS(bench_steps(b, worker, 3, 6), GHP_OK);
+        whole_run = of_all(worker);
+    }
+    ghp_worker_close(worker);
+    if (open_worker(b, sync, GHP_FAULT_NONE, &worker)) {
+        CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
+        CHECK_STATUS(bench_steps(b, worker, 3, 6), GHP_OK);
+        CHECK(of_all(worker) == whole_run);
+    }
+    ghp_worker_close(worker);
+    if (open_worker(b, "sgp-overlap:2", GHP_FAULT_NONE, &worker))
+        CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_ERR_INPUT);
+    ghp_worker_close(worker);
+}
+
+/* One worker by itself, on each rank. */
+static void check_lone(const struct bench *b)
+{
+    static const char *const all[] = {NULL, "sgp", "sgp-overlap:1", "sgp-overlap:3"};
+    struct bench lone = *b;
+    uint64_t hash[4] = {0};
+
+    lone.work.problem.workers = lone.work.groups = 1;
+    lone.work.rank = 0;
+    for (int i = 0; i < 4 && b->work.rank == 0; i++) {
+        struct ghp_worker *worker;
+
+        if (!open_worker(&lone, all[i], GHP_FAULT_NONE, &worker)) break;
+        CHECK_STATUS(bench_steps(&lone, worker, 0, BENCH_STEPS), GHP_OK);
+        hash[i] = bench_fingerprint(worker);
+        CHECK(hash[i] == hash[0]);
+        ghp_worker_close(worker);
+    }
+}
+
+static void check_training(struct bench_numbers numbers)
+{
+    struct bench b;
+
+    if (CHECK_STATUS(bench_open_by(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", numbers),
+                     GHP_OK)) {
+        CHECK(trains_like_twin(&b, GHP_FAULT_NONE));
+        CHECK(!trains_like_twin(&b, GHP_FAULT_DROP_REDUCTION));
+        check_resume(&b, "sgp");
+        check_resume(&b, "sgp-overlap:1");
+        check_lone(&b);
+        check_mixers(&b);
+    }
+    bench_close(&b);
+}
+
+CHECK_TEST(push)
+{
+    const struct bench_numbers exact = {.ops = &ghp_backend_reference, .element_bytes = 8},
+                               fast = {.ops = &ghp_backend_onednn, .element_bytes = 4};
+    struct ghp_comm *world = NULL;
+    char path[96];
+
+    if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
+    workers = transport->control->size;
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = workers, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &world),
+                 GHP_OK);
+    bench_folder(world, workers, "push", folder);
+    if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    check_training(exact);
+    check_training(fast);
+    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    if (transport->control->rank == 0) {
+        snprintf(path, sizeof path, "%s/checkpoint.previous.safetensors", folder);
+        unlink(path);
+        snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
+        CHECK(unlink(path) == 0 && rmdir(folder) == 0);
+    }
+    ghp_transport_end(transport);
+    return check_end();
+}
