@@ -139,6 +139,8 @@ mistake sums-miss-changes executor/data/sampler.c 's/node >= 1; node \/= 2)/node
 mistake never-uniform executor/data/sampler.c 's/draw(s, step, 0) < s->uniform ||/draw(s, step, 0) < 0 ||/' executor/sampler
 mistake gradients-unweighted executor/engine/worker/step.c \
     's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/sampling:np3
+mistake shares-not-kept executor/mixing/mix_gossip.c 's/.has_share = true,//' executor/mixing:np3
+# pushes: to one worker alone, rates of w's that are not 1, weights that are sent and kept
 mistake push-to-the-same-one executor/mixing/mix_push.c \
     's/return 1 << step % l;/return step < 0 ? l : 1;/' executor/push:np4
 mistake rate-not-by-weight executor/mixing/mixer.c \

@@ -182,7 +182,9 @@ bool ghp_worker_holds(struct ghp_worker *worker, int layer);
 struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *worker);
 /* What its mixes of weights took so far (executor/mixing/mixer.h); between steps. */
 struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *worker);
-/* Numbers of this worker's own that a checkpoint has besides its tensors; between steps. */
+/* Between steps: of mixes nothing is under way. Collective over all workers. */
+enum ghp_status ghp_worker_settle_mixes(struct ghp_worker *worker);
+/* Numbers of this worker's own that a checkpoint has besides its tensors, when mixes have settled; between steps. */
 int ghp_worker_mixer_numbers(struct ghp_worker *worker, double **numbers);
 /* Steps whose computing took longer than the emulated step (engine/pace.h). */
 int64_t ghp_worker_late_steps(const struct ghp_worker *worker);

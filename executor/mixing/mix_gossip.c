@@ -109,6 +109,7 @@ static enum ghp_status mix_gosgd(struct ghp_mixer *m, const struct ghp_step *of)
 const struct ghp_mixer_ops ghp_mixer_gosgd = {.sync = &ghp_sync_gosgd,
                                               .slots = GHP_MIXER_PEER_SLOTS,
                                               .other_slots = GHP_MIXER_WHOLE_SLOTS,
+                                              .has_share = true,
                                               .mix = mix_gosgd,
                                               .carry = carry_gosgd,
                                               .take = take_held};

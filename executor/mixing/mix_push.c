@@ -179,6 +179,7 @@ static enum ghp_status settle_overlap(struct ghp_mixer *m)
 const struct ghp_mixer_ops ghp_mixer_sgp_overlap = {.sync = &ghp_sync_sgp_overlap,
                                                     .other_slots = SLOTS,
                                                     .in_step = true,
+                                                    .has_share = true,
                                                     .whole_shares = true,
                                                     .mix = mix_overlap,
                                                     .carry = carry_overlap,

@@ -416,8 +416,8 @@ void *ghp_mixer_copy(struct ghp_mixer *m, int c)
 
 int ghp_mixer_numbers(struct ghp_mixer *m, double **numbers)
 {
-    *numbers = &m->lost.value;
-    return m->ops->has_lost ? 1 : 0;
+    *numbers = m->ops->has_share ? &m->count.share : &m->lost.value;
+    return m->ops->has_share || m->ops->has_lost ? 1 : 0;
 }
 
 const struct ghp_mixer_hooks ghp_mixing = {.open = ghp_mixer_open,

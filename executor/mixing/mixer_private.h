@@ -15,7 +15,8 @@ struct ghp_mixer_ops { /* of one synchroniser */
     bool in_step; /* all workers mix at once, behind the same step; needs a communicator of all */
     bool
         in_pieces; /* without servers: weights go in several messages, so they may be of any size */
-    bool has_lost; /* the losses since they were told last are a training's state */
+    bool has_lost; /* the losses since they were told last are a training's state; */
+    bool has_share; /* or this worker's share when nothing is under way */
     /* What it needs besides, on opening; or NULL. */
     enum ghp_status (*prepare)(struct ghp_mixer *m);
     /* Before an update that no mix comes before; or NULL. */

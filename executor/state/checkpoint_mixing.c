@@ -21,6 +21,7 @@ enum ghp_status ghp_checkpoint_mixing_text(struct ghp_worker *worker, struct ghp
 
     *text = NULL;
     if (n == 0 || workers == 1) return GHP_OK;
+    GHP_TRY(ghp_worker_settle_mixes(worker));
     all = ghp_alloc((size_t)(n * workers), sizeof(*all));
     *text = ghp_alloc(room, 1);
     if (all == NULL || *text == NULL) status = GHP_NO_MEMORY();

@@ -119,13 +119,18 @@ static enum ghp_status save_states(struct ghp_worker *w)
     return GHP_OK;
 }
 
+enum ghp_status ghp_worker_settle_mixes(struct ghp_worker *w)
+{
+    return w->mixer != NULL ? w->work.mixing->settle(w->mixer) : GHP_OK;
+}
+
 /* The servers' weights, or the mean of all workers'; of statistics always the mean. */
 static enum ghp_status take_mixed(struct ghp_worker *w)
 {
     const struct ghp_bucket *bucket = &w->program.buckets[0];
     struct ghp_comm *world;
 
-    GHP_TRY(w->work.mixing->settle(w->mixer));
+    GHP_TRY(ghp_worker_settle_mixes(w));
     GHP_TRY(meet(w, &world));
     GHP_TRY(save_states(w));
     GHP_TRY(copy_weights(w, false));

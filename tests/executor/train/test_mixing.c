@@ -8,11 +8,13 @@
  *
  * Without servers, one worker is SGD bit for bit, too. By `gosgd` all shares are 1 together, with messages under way
  * and without, and the sum of weights by shares is kept; messages are as many as chance lets expect, within 4 standard
- * deviations, and the same in each training. By `ad-psgd` exchanges keep the sum of all weights, though steps come in
+ * deviations, and the same in each training; a checkpoint has the shares, so that workers who meet behind each step go on
+ * from it as if nothing had been. By `ad-psgd` exchanges keep the sum of all weights, though steps come in
  * between; an active worker has one in each step, and bytes are those of the exchanges. */
 #include "core/base/file.h"
 #include "executor/mixing/flat.h"
 #include "executor/mixing/mixer.h"
+#include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
 #include "executor/train/others.h"
 #include "tests/check.h"
@@ -20,8 +22,10 @@
 #include "tests/executor/cases.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct ghp_transport *transport;
 
@@ -216,10 +220,21 @@ static void steps_in_turn(struct bench *b, const struct run *run, struct ghp_wor
     if (!last) sum_over(run->workers, 0);
 }
 
+static struct ghp_worker *open_worker(struct bench *b, const struct ghp_work *work)
+{
+    struct ghp_worker *worker = NULL;
+
+    if (!CHECK_STATUS(ghp_worker_open(&b->exec, work, &worker), GHP_OK)) return NULL;
+    CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
+    CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
+    CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
+    return worker;
+}
+
 static void train(struct bench *b, struct run *run)
 {
     struct ghp_work work = b->work;
-    struct ghp_worker *worker = NULL;
+    struct ghp_worker *worker;
     struct ghp_split *splits;
 
     work.problem.workers = work.groups = run->workers;
@@ -235,10 +250,8 @@ static void train(struct bench *b, struct run *run)
         free(splits);
         return;
     }
-    if (CHECK_STATUS(ghp_worker_open(&b->exec, &work, &worker), GHP_OK)) {
-        CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
-        CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
-        CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
+    worker = open_worker(b, &work);
+    if (worker != NULL) {
         CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
         run->own_steps = run->steps;
         if (run->together)
@@ -491,12 +504,59 @@ static void check_walk(struct bench *b, int workers, enum ghp_fault fault)
     free((void *)(uintptr_t)work.splits);
 }
 
+/* All meet behind each step, so that time decides nothing. */
+static void steps_meeting(struct bench *b, struct ghp_worker *worker, int64_t first, int64_t end)
+{
+    for (int64_t k = first; k < end; k++) {
+        CHECK_STATUS(bench_steps(b, worker, k, k + 1), GHP_OK);
+        CHECK_STATUS(ghp_worker_settle_mixes(worker), GHP_OK);
+    }
+}
+
+/* The order in which two messages came is rounding. */
+static void check_gosgd_resumed(struct bench *b, int workers)
+{
+    const struct ghp_checkpoint now = {.step = 4};
+    struct ghp_work work = b->work;
+    char path[BENCH_FOLDER], file[2 * BENCH_FOLDER];
+    struct ghp_checkpoint_folder folder = {.path = path};
+    double whole = 0;
+
+    if (work.rank >= workers) return;
+    work.problem.workers = work.groups = workers;
+    work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
+    work.mixing = &ghp_mixing;
+    CHECK_STATUS(ghp_sync_parse("gosgd:0.5", &work.sync), GHP_OK);
+    bench_folder(all_workers(workers), workers, "mixing", path);
+    if (work.rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(path), GHP_OK);
+    for (int resumed = 0; resumed < 2; resumed++) {
+        struct ghp_checkpoint found = {0};
+        struct ghp_worker *worker = open_worker(b, &work);
+
+        if (worker == NULL) return;
+        if (resumed) CHECK_STATUS(ghp_checkpoint_load(&folder, worker, &found), GHP_OK);
+        if (!resumed) steps_meeting(b, worker, 0, now.step);
+        if (!resumed) CHECK_STATUS(ghp_checkpoint_save(&folder, worker, now), GHP_OK);
+        CHECK(sum_over(workers, fabs(workers * ghp_worker_mixed(worker).share - 1)) > .1);
+        CHECK_NEAR(sum_over(workers, ghp_worker_mixed(worker).share), 1, 1e-12);
+        steps_meeting(b, worker, now.step, 3 * now.step);
+        if (resumed) CHECK_NEAR(weigh(worker), whole, 1e-12 * fabs(whole));
+        whole = weigh(worker);
+        ghp_worker_close(worker);
+    }
+    sum_over(workers, 0);
+    snprintf(file, sizeof file, "%s/checkpoint.safetensors", path);
+    if (work.rank == 0) CHECK(unlink(file) == 0 && rmdir(path) == 0);
+    free((void *)(uintptr_t)work.splits);
+}
+
 static void check_gossip(struct bench *b, int n)
 {
     int64_t sent = check_gosgd(b, n, GHP_FAULT_NONE);
 
     CHECK_EQ(check_gosgd(b, n, GHP_FAULT_NO_MIXING), sent); /* chance is the same */
     check_gosgd(b, n, GHP_FAULT_DROP_REDUCTION);
+    check_gosgd_resumed(b, n);
     check_ad_psgd(b, n, GHP_FAULT_NONE);
     check_ad_psgd(b, n, GHP_FAULT_DROP_REDUCTION);
     check_ad_psgd(b, n, GHP_FAULT_NO_MIXING);
