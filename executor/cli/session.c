@@ -80,6 +80,14 @@ static enum ghp_status open_sampling(struct parts *p)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--sampler srg trains by other samples than any other plan, so --verify and "
                         "--compare have nothing to compare with; leave it out");
+    if (p->options->shuffle == 1)
+        return GHP_FAIL(GHP_ERR_USAGE, "--sampler srg draws each sample, so there is no order that "
+                                       "--shuffle once would keep; leave one of them out");
+    if (p->options->checkpoint_folder != NULL && request.samples > GHP_CHECKPOINT_NORMS_MOST)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "by --sampler srg a checkpoint has norms of at most %d samples, and there "
+                        "are %lld; leave --checkpoint out, or --sampler",
+                        GHP_CHECKPOINT_NORMS_MOST, (long long)request.samples);
     ghp_session_plan_describe(&p->setup, p->session_plan);
     return ghp_sampling_open(&request, &config->sampling);
 }
@@ -204,6 +212,7 @@ static enum ghp_status load_weights(struct parts *p)
     struct ghp_training *t = &p->training;
 
     t->checkpoints.path = p->options->checkpoint_folder;
+    t->checkpoints.norms = ghp_sampling_norms(p->setup.training_config.sampling);
     if (!p->options->resume) return GHP_OK;
     ghp_accident_at(GHP_MOMENT_RESUME);
     GHP_TRY(ghp_checkpoint_load(&t->checkpoints, p->session_plan->worker, &checkpoint));

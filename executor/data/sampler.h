@@ -29,6 +29,7 @@ struct ghp_sampler {
     int64_t n;
     double uniform; /* (0, 1] */
     uint64_t seed, stream;
+    int64_t steps;  /* of a training, counted by it */
     int64_t leaves; /* the least power of two that is n or more */
     double *
         sums; /* [2 leaves], owned: node i has nodes 2 i and 2 i + 1; norms from `leaves` on; the root is node 1 */

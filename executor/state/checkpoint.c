@@ -31,6 +31,7 @@ void ghp_checkpoint_contents_release(struct ghp_checkpoint_contents *c)
     free(c->entries);
     free(c->mixing);
     free(c->rates);
+    free(c->norms);
     ghp_tensors_release(&c->list);
 }
 
@@ -150,7 +151,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     const uint64_t numbers[GHP_CHECKPOINT_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
                                                       (uint64_t)checkpoint.global_batch,
                                                       (uint64_t)checkpoint.samples};
-    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 4] = {
+    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 5] = {
         {"format", format},
         {"model", ghp_worker_work(worker)->model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
@@ -178,6 +179,8 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
         metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_rates_key, c->rates};
     if (c->mixing != NULL)
         metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_mixing_key, c->mixing};
+    if (c->norms != NULL)
+        metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_norms_key, c->norms};
     ghp_checkpoint_path(folder, GHP_CHECKPOINT_NEWEST, path);
     return ghp_safetensors_begin(path, &list, writer);
 }

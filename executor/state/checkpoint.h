@@ -16,6 +16,7 @@
 #ifndef GHP_EXECUTOR_STATE_CHECKPOINT_H
 #define GHP_EXECUTOR_STATE_CHECKPOINT_H
 
+#include "executor/data/sampler.h"
 #include "executor/engine/worker.h"
 
 struct ghp_safetensors;
@@ -40,9 +41,20 @@ struct ghp_checkpoint_cost {
     double core_s, disk_s; /* of a core; until the file was on disk */
 };
 
+/* Samples whose norms a file can have: its header has an end. */
+enum { GHP_CHECKPOINT_NORMS_MOST = 4 << 20 };
+
+/* What importance sampling has learnt: worker `rank` of `workers` has the samples rank, rank + workers ... */
+struct ghp_checkpoint_norms {
+    struct ghp_sampler *sampler; /* borrowed; NULL: samples are drawn all alike */
+    int64_t samples;             /* of all workers */
+    int rank, workers;
+};
+
 /* The folder of a training. */
 struct ghp_checkpoint_folder {
     const char *path;
+    struct ghp_checkpoint_norms norms; /* saved, and loaded where the file has them */
     bool beside; /* a thread writes what is saved */
     /* Which of its two files are whole and of this training: only such a one is kept when a newer one comes. False at
      * first; set by load, save and finish. */

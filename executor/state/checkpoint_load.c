@@ -157,6 +157,7 @@ done:
 }
 
 static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
+                                 const struct ghp_checkpoint_norms *norms,
                                  struct ghp_checkpoint *checkpoint)
 {
     struct ghp_safetensors *file = NULL;
@@ -172,6 +173,8 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, check_contents(path, file, &c), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_rates(path, file, worker), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_mixing(path, file, worker), done);
+    if (checkpoint->samples == norms->samples) /* else it is refused by whoever knows them */
+        GHP_TRY_GOTO(status, ghp_checkpoint_read_norms(path, file, norms), done);
     status = scatter_all(worker, file, &c);
 done:
     ghp_safetensors_close(file);
@@ -218,7 +221,7 @@ static enum ghp_status load(const struct ghp_checkpoint_folder *folder,
     GHP_TRY(ghp_checkpoint_world(worker, &world));
     world->label = "reading a checkpoint";
     ghp_checkpoint_path(folder->path, generation, path);
-    status = read_file(path, worker, checkpoint);
+    status = read_file(path, worker, &folder->norms, checkpoint);
     return agree_on_file(worker, world,
                          (struct ghp_word){status == GHP_OK ? (double)checkpoint->step : 0, status},
                          damaged);

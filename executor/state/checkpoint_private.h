@@ -40,6 +40,7 @@ struct ghp_checkpoint_contents { /* all entries, in file order; owned */
     int replicas; /* whose weights differ; 1: none */
     char *mixing; /* owned: numbers of each worker's mixes; NULL: they have none */
     char *rates;  /* owned: what learning rates by norms have learnt; NULL: they follow none */
+    char *norms;  /* owned: what importance sampling has learnt; NULL: there is none */
 };
 
 /* Returns GHP_OK; GHP_ERR_NO_MEMORY, and may be released. Local. */
@@ -74,6 +75,17 @@ enum ghp_status ghp_checkpoint_mixing_text(struct ghp_worker *worker, struct ghp
                                            char **text);
 enum ghp_status ghp_checkpoint_read_mixing(const char *path, const struct ghp_safetensors *file,
                                            struct ghp_worker *worker);
+
+/* What importance sampling has learnt, and back from a file that has it.
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY
+ * Collective over `world`, all workers; reading is local */
+extern const char ghp_checkpoint_norms_key[];
+enum ghp_status ghp_checkpoint_norms_text(const struct ghp_checkpoint_norms *norms,
+                                          struct ghp_worker *worker, struct ghp_comm *world,
+                                          char **text);
+enum ghp_status ghp_checkpoint_read_norms(const char *path, const struct ghp_safetensors *file,
+                                          const struct ghp_checkpoint_norms *norms);
 
 enum ghp_checkpoint_generation { GHP_CHECKPOINT_NEWEST, GHP_CHECKPOINT_PREVIOUS };
 void ghp_checkpoint_path(const char *folder, enum ghp_checkpoint_generation generation,

@@ -185,7 +185,7 @@ struct saving {
     /* rank 0, one of the two: where the next values go */
     char *image;
     struct ghp_safetensors_writer *writer;
-    char *mixing;            /* the contents', as long as these are not made */
+    char *mixing, *norms;    /* the contents', as long as these are not made */
     enum ghp_status written; /* a write that fails does not stop the gathering, in which all are */
 };
 
@@ -244,6 +244,14 @@ static enum ghp_status agree(struct ghp_worker *worker, struct ghp_comm *world,
     return GHP_FAIL(GHP_ERR_IO, "%s", ghp_status_message());
 }
 
+/* A text has one owner. */
+static void hand_over(char **to, char **from)
+{
+    free(*to);
+    *to = *from;
+    *from = NULL;
+}
+
 /* What this worker needs before all gather: room, and of rank 0 an image or a file. */
 static enum ghp_status prepare(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
                                struct ghp_checkpoint checkpoint, struct saving *to)
@@ -253,8 +261,8 @@ static enum ghp_status prepare(struct ghp_checkpoint_folder *folder, struct ghp_
     struct ghp_checkpoint_image *image;
 
     GHP_TRY(ghp_checkpoint_contents_init(worker, &to->contents));
-    to->contents.mixing = to->mixing;
-    to->mixing = NULL;
+    hand_over(&to->contents.mixing, &to->mixing);
+    hand_over(&to->contents.norms, &to->norms);
     to->whole = ghp_alloc((size_t)((c->replicas > 1 ? 1 + c->replicas : 1) * c->largest) + 1,
                           (size_t)c->element_bytes);
     if (to->whole == NULL) return GHP_NO_MEMORY();
@@ -263,12 +271,9 @@ static enum ghp_status prepare(struct ghp_checkpoint_folder *folder, struct ghp_
     if (image == NULL)
         return ghp_checkpoint_begin_file(folder->path, worker, checkpoint, c, &to->writer);
     image->checkpoint = checkpoint;
-    free(image->contents.rates);
-    image->contents.rates = to->contents.rates; /* of this step */
-    to->contents.rates = NULL;
-    free(image->contents.mixing);
-    image->contents.mixing = to->contents.mixing;
-    to->contents.mixing = NULL;
+    hand_over(&image->contents.rates, &to->contents.rates); /* of this step, as what follows */
+    hand_over(&image->contents.mixing, &to->contents.mixing);
+    hand_over(&image->contents.norms, &to->contents.norms);
     to->image = image->values;
     return GHP_OK;
 }
@@ -295,6 +300,8 @@ enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct
     GHP_TRY_GOTO(status, ghp_checkpoint_world(worker, &to.world), done);
     to.world->label = "writing a checkpoint";
     GHP_TRY_GOTO(status, ghp_checkpoint_mixing_text(worker, to.world, &to.mixing), done);
+    GHP_TRY_GOTO(status, ghp_checkpoint_norms_text(&folder->norms, worker, to.world, &to.norms),
+                 done);
     GHP_TRY_GOTO(status, agree(worker, to.world, prepare(folder, worker, checkpoint, &to)), done);
     ghp_accident_at(GHP_MOMENT_GATHER);
     GHP_TRY_GOTO(status, gather_all(worker, &to), done);
@@ -310,6 +317,7 @@ done:
     ghp_safetensors_abandon(to.writer);
     free(to.whole);
     free(to.mixing);
+    free(to.norms);
     ghp_checkpoint_contents_release(&to.contents);
     return status;
 }

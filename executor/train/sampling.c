@@ -17,7 +17,6 @@ struct ghp_sampling {
     struct ghp_order once;      /* the order in which each is measured first */
     int64_t samples;            /* of all workers */
     int rank, workers;
-    int64_t steps;        /* chosen so far */
     int64_t *batch;       /* [workers]: this worker reads its own place */
     struct ghp_draw draw; /* of the present step */
 };
@@ -122,11 +121,11 @@ void ghp_sampling_choose(struct ghp_sampling *s, struct ghp_step *step)
 {
     double share = (double)(s->workers * s->sampler.n) / (double)s->samples;
 
-    if (s->steps < s->sampler.n)
-        s->draw = (struct ghp_draw){ghp_order_batch(&s->once, s->steps)[0], 1, true};
+    if (s->sampler.steps < s->sampler.n)
+        s->draw = (struct ghp_draw){ghp_order_batch(&s->once, s->sampler.steps)[0], 1, true};
     else
         s->draw = ghp_sampler_draw(&s->sampler, step->index);
-    s->steps++;
+    s->sampler.steps++;
     for (int i = 0; i < s->workers; i++)
         s->batch[i] = s->draw.sample * s->workers + s->rank;
     step->samples = s->batch;
@@ -138,4 +137,10 @@ void ghp_sampling_learn(struct ghp_sampling *s, const struct ghp_worker *worker)
 {
     if (s->draw.measures)
         ghp_sampler_learn(&s->sampler, s->draw.sample, ghp_worker_own_norm(worker));
+}
+
+struct ghp_checkpoint_norms ghp_sampling_norms(struct ghp_sampling *s)
+{
+    if (s == NULL) return (struct ghp_checkpoint_norms){0};
+    return (struct ghp_checkpoint_norms){&s->sampler, s->samples, s->rank, s->workers};
 }

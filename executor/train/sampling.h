@@ -2,14 +2,14 @@
  * w, w + N, w + 2 N ... by executor/data/sampler.h, and its gradients are weighted by N / (n p): in the mean the sum of
  * all workers' is the gradient of the whole set, whatever their norms.
  *
- * First each worker goes through its samples once, as in an epoch, and measures every norm; so it does after --resume,
- * for a checkpoint has none. Norms are taken of a worker's own gradients, before these are reduced (engine/worker.h).
+ * First each worker goes through its samples once, as in an epoch, and measures every norm; a checkpoint has them. Norms
+ * are taken of a worker's own gradients, before these are reduced (engine/worker.h).
  *
  * Call order: open -> for each step: choose -> ghp_worker_step -> learn ... -> close. */
 #ifndef GHP_EXECUTOR_TRAIN_SAMPLING_H
 #define GHP_EXECUTOR_TRAIN_SAMPLING_H
 
-#include "executor/engine/worker.h"
+#include "executor/state/checkpoint.h"
 
 enum ghp_sampler_choice { GHP_SAMPLER_UNIFORM, GHP_SAMPLER_SRG };
 extern const char *const ghp_sampler_names[]; /* ends with NULL */
@@ -36,5 +36,8 @@ void ghp_sampling_close(struct ghp_sampling *sampling); /* accepts NULL */
 void ghp_sampling_choose(struct ghp_sampling *sampling, struct ghp_step *step);
 /* The step that was chosen is done. Local. */
 void ghp_sampling_learn(struct ghp_sampling *sampling, const struct ghp_worker *worker);
+
+/* What checkpoints have of it; of NULL nothing. Borrowed. */
+struct ghp_checkpoint_norms ghp_sampling_norms(struct ghp_sampling *sampling);
 
 #endif

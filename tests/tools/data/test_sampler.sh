@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/data/test_sampler.sh - training by importance sampling: one worker and three learn, a run repeats bit for bit,
-# by a sharded update to the same bits; samples that are alike train as by uniform sampling; what it is refused with.
+# by a sharded update to the same bits; a stopped run goes on to them, in its first epoch and behind it; samples that are alike train as by uniform sampling; what it is refused with.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
@@ -43,6 +43,19 @@ for plan in one three sharded; do
     mv out $plan.out
     run $workers $plan.json "${train[@]}" --sampler srg --epochs 20 || fail "$plan, again: $(tail -1 err)"
     [ "$(grep final_loss out)" = "$(grep final_loss $plan.out)" ] || fail "$plan: another loss the second time"
+done
+
+# a checkpoint has the norms: a stopped run goes on as if it had not been, in its first epoch and behind it
+for case in one:1:70 three:3:13; do
+    IFS=: read -r plan workers stop <<<"$case"
+    more=("${train[@]}" --sampler srg --checkpoint kept)
+    rm -rf kept
+    run $workers $plan.json "${more[@]}" --steps $((stop + 30)) || fail "$plan: $(tail -1 err)"
+    hash=$(value weights_hash)
+    rm -rf kept
+    run $workers $plan.json "${more[@]}" --steps $stop || fail "$plan, $stop steps: $(tail -1 err)"
+    run $workers $plan.json "${more[@]}" --steps $((stop + 30)) --resume || fail "$plan, resumed: $(tail -1 err)"
+    [ -n "$hash" ] && [ "$(value weights_hash)" = "$hash" ] || fail "$plan: after $stop steps it goes on otherwise"
 done
 [ "$(grep final_loss three.out)" = "$(grep final_loss sharded.out)" ] || fail "a sharded update samples otherwise"
 

@@ -99,6 +99,11 @@ refused 2 'easgd' sync no.json --sync easgd:0
 refused 2 'more than the 2 worker' sync no.json --sync bsp --servers 3
 refused 2 'more than the 2 worker' sync no.json --sync easgd:2 --servers 3
 refused 2 'servers' sync no.json --sync allreduce --servers 1
+refused 2 'wants at least 2 workers' plan "$models/lenet5.json" "${profile[@]}" --workers 1 --batch 8 --sync ad-psgd -o no.json
+refused 1 'more than the 2 worker' sync no.json --sync lsgd:4,2
+refused 1 'fill no grid' sync no.json --sync dgd:torus
+refused 1 'is not connected: no edges lead from worker 0 to worker 2' plan "$models/lenet5.json" "${profile[@]}" \
+    --workers 4 --batch 8 --sync dgd:0-1,2-3 -o no.json
 untouched no.json
 sync local.json --sync local:2 >/dev/null 2>&1 || exit 1
 sync easgd.json --sync easgd:2 >/dev/null 2>&1 || exit 1
@@ -107,6 +112,7 @@ refused 1 'is of a training by local:2 over 2 worker(s), .*plan by the same' run
 refused 1 'is of a training by local:2 over 2 worker(s), .*plan by the same' run 3 easgd.json --steps 4 --checkpoint averaged --resume
 refused 1 '2 worker(s) and 1 server(s), but 2 rank(s) were started; start it with mpirun -n 3' run 2 easgd.json --steps 1
 refused 1 'plan with --batch 2' run 2 plan.json --steps 1 --sampler srg
+refused 2 'leave one of them out' run 2 plan.json --steps 1 --sampler srg --shuffle once
 
 # data
 mkdir -p data broken
