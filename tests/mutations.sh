@@ -140,6 +140,14 @@ mistake never-uniform executor/data/sampler.c 's/draw(s, step, 0) < s->uniform |
 mistake gradients-unweighted executor/engine/worker/step.c \
     's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/sampling:np3
 mistake shares-not-kept executor/mixing/mix_gossip.c 's/.has_share = true,//' executor/mixing:np3
+# gradients of asp whose age nobody counts, bytes that nobody counts, a matrix of neighbours whose rows sum to less than 1
+mistake staleness-not-counted executor/mixing/mix_server.c 's/(double)(s->count.versions - c->seen)/0/' executor/mixing:np3
+mistake bytes-not-counted executor/mixing/mixer.c 's/m->count.sent_bytes += message.bytes;/m->count.sent_bytes = 0;/' \
+    executor/mixing:np3
+mistake degree-of-another core/program/graph.c 's/1 - ghp_graph_degree(graph, workers, v) \* share/share + 0 * v/' core/graph
+# learning rates by norms: ratios that nobody cuts, gains that fall
+mistake ratio-not-cut core/optimizer/lr_scaling.c 's/return \*cut ? n : s;/return s;/' core/lr_scaling
+mistake gains-not-summed core/optimizer/lr_scaling.c 's/gain\[j\] += scaling/gain[j] = scaling/' core/lr_scaling
 # pushes: to one worker alone, rates of w's that are not 1, weights that are sent and kept
 mistake push-to-the-same-one executor/mixing/mix_push.c \
     's/return 1 << step % l;/return step < 0 ? l : 1;/' executor/push:np4
