@@ -1,5 +1,6 @@
 /* onnx/export.c - writes a network as an ONNX graph: a node for each layer, called as the layer. */
 #include "core/model/op.h"
+#include "onnx/loss.h"
 #include "onnx/onnx.h"
 #include "onnx/operator/operator.h"
 
@@ -61,7 +62,8 @@ static enum ghp_status make_room(struct ghp_onnx_export *ex)
     return ex->failed ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-static void put_ends(struct ghp_onnx_export *ex)
+/* text: of the file's metadata, the loss */
+static void put_ends(struct ghp_onnx_export *ex, const char *text)
 {
     const struct ghp_layer *in = &ex->model->layers[0];
     const struct ghp_layer *loss = &ex->model->layers[ex->model->n_layers - 1];
@@ -71,7 +73,7 @@ static void put_ends(struct ghp_onnx_export *ex)
     ex->file.outputs[0] =
         value_of(ghp_export_ranked(ex, loss->inputs[0], rank_of(loss->in), loss->name), loss->in);
     ex->file.n_inputs = ex->file.n_outputs = ex->file.n_texts = 1;
-    ex->file.texts[0] = (struct ghp_onnx_text){"ghp.loss", loss->name};
+    ex->file.texts[0] = (struct ghp_onnx_text){"ghp.loss", text};
 }
 
 enum ghp_status ghp_onnx_save(const char *path, const struct ghp_model *model,
@@ -80,12 +82,15 @@ enum ghp_status ghp_onnx_save(const char *path, const struct ghp_model *model,
     struct ghp_onnx_export ex = {
         .model = model, .weights = weights, .file = {.name = model->name, .opset = OPSET}};
     enum ghp_status status = make_room(&ex);
+    char *loss = NULL;
 
     for (int i = 0; status == GHP_OK && i < model->n_layers; ++i)
         status = put_layer(&ex, i);
-    if (status == GHP_OK) put_ends(&ex);
+    if (status == GHP_OK) status = ghp_onnx_loss_write(&model->layers[model->n_layers - 1], &loss);
+    if (status == GHP_OK) put_ends(&ex, loss);
     if (status == GHP_OK && ex.failed) status = GHP_NO_MEMORY();
     if (status == GHP_OK) status = ghp_onnx_file_save(path, &ex.file);
+    free(loss);
     while (ex.blocks != NULL) {
         struct export_block *next = ex.blocks->next;
 

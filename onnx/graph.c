@@ -2,6 +2,7 @@
 #include "onnx/graph.h"
 
 #include "onnx/input.h"
+#include "onnx/loss.h"
 #include "onnx/operator/operator.h"
 #include "onnx/operator/rows.h"
 #include "onnx/pattern/pattern.h"
@@ -173,18 +174,30 @@ static enum ghp_status drop_dead(struct ghp_onnx_import *im, int last)
     return GHP_OK;
 }
 
-static const char *loss_name(const struct ghp_onnx_file *file)
+/* The loss on layer *last, unless a softmax that is the loss is there already. */
+static enum ghp_status put_loss(struct ghp_onnx_import *im, int *last)
 {
-    for (int i = 0; i < file->n_texts; ++i)
-        if (strcmp(file->texts[i].key, "ghp.loss") == 0) return file->texts[i].value;
-    return "loss";
+    struct ghp_layer like, *end = &im->model.layers[*last];
+    char name[GHP_ONNX_LOSS_NAME];
+    enum ghp_status status = ghp_onnx_loss_read(im->file, &like, name);
+
+    if (status != GHP_OK) ghp_status_prefix("%s", im->file->path);
+    GHP_TRY(status);
+    like.inputs[0] = *last;
+    if (end->op != GHP_OP_SOFTMAX_CE) return ghp_onnx_emit(im, &like, ghp_onnx_called(name), last);
+    if (like.op != end->op)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "it is what a softmax made, and the metadata 'ghp.loss' asks for the loss "
+                        "%s, which takes logits; export the module without the softmax",
+                        ghp_op_name(like.op));
+    end->loss = like.loss;
+    return GHP_OK;
 }
 
 /* The output as a vector or a sequence, and the loss on it where there is none. */
 static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
 {
     struct ghp_shape vector = {.c = 1, .h = 1, .w = 1};
-    struct ghp_layer like = {.op = GHP_OP_SOFTMAX_CE, .n_inputs = 1};
 
     if (im->output.scores != NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "it is scores of an attention; give what comes of them");
@@ -195,9 +208,7 @@ static enum ghp_status put_end(struct ghp_onnx_import *im, int *last)
         GHP_TRY(ghp_onnx_part_axes(im, &im->output));
         GHP_TRY(ghp_onnx_settle(im, &im->output, vector, last));
     }
-    like.inputs[0] = *last;
-    if (im->options.open_end || im->model.layers[*last].op == GHP_OP_SOFTMAX_CE) return GHP_OK;
-    return ghp_onnx_emit(im, &like, ghp_onnx_called(loss_name(im->file)), last);
+    return im->options.open_end ? GHP_OK : put_loss(im, last);
 }
 
 static enum ghp_status finish(struct ghp_onnx_import *im)

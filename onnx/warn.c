@@ -2,6 +2,7 @@
 #include "onnx/warn.h"
 
 #include "core/base/log.h"
+#include "onnx/read/attribute.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,7 +99,7 @@ static void warn_of_folded_norms(const struct ghp_onnx_import *import)
                  file->path);
 }
 
-/* A scale that is no parameter (affine=False) is one here. */
+/* A scale that is no parameter (affine=False) is not trained (onnx/operator/norm.c). */
 static void warn_of_constant_scales(const struct ghp_onnx_import *import)
 {
     const struct ghp_onnx_file *file = import->file;
@@ -108,14 +109,13 @@ static void warn_of_constant_scales(const struct ghp_onnx_import *import)
     for (int i = 0; i < file->n_nodes; ++i) {
         const struct ghp_onnx_node *node = &file->nodes[i];
 
-        if (strcmp(node->op, "BatchNormalization") != 0 || node->n_inputs < 2 ||
-            ends(node->inputs[1], "weight"))
+        if (strcmp(node->op, "BatchNormalization") != 0 || !ghp_onnx_has_fixed_scale(file, node))
             continue;
         if (n++ == 0) first = ghp_onnx_node_name(node);
     }
     if (n > 0)
         ghp_warn("%s: %d batch norms, the first '%.96s', have a scale that is no weight of the "
-                 "module (affine=False); ghp trains their scales and shifts",
+                 "module (affine=False); ghp does not train their scales and shifts either",
                  file->path, n, first);
 }
 

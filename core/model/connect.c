@@ -140,7 +140,7 @@ static enum ghp_status sort_names(struct ghp_model *model, int *wrong)
     return GHP_OK;
 }
 
-/* One output tells two classes apart. */
+/* One output tells two classes apart, and so does each output with a label of its own. */
 static enum ghp_status count_classes(struct ghp_model *model, int *wrong)
 {
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
@@ -150,7 +150,7 @@ static enum ghp_status count_classes(struct ghp_model *model, int *wrong)
         return ghp_model_fail(
             loss, "takes at most 2^24 outputs; put a linear or global_avg_pool layer before it");
     }
-    model->classes = loss->in.c == 1 ? 2 : (int)loss->in.c;
+    model->classes = loss->in.c == 1 || loss->loss.multi_label ? 2 : (int)loss->in.c;
     return GHP_OK;
 }
 

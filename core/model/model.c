@@ -81,7 +81,9 @@ int ghp_model_owner(const struct ghp_model *model, int layer)
 
 int64_t ghp_model_labels(const struct ghp_model *model)
 {
-    return model->layers[model->n_layers - 1].in.h;
+    const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
+
+    return loss->loss.multi_label ? loss->in.c : loss->in.h;
 }
 
 int64_t ghp_model_tokens(const struct ghp_model *model)

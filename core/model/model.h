@@ -49,7 +49,8 @@
     X(RANDOM_FEATURES, random_features)                                                            \
     X(SOFTMAX_CE, softmax_cross_entropy)                                                           \
     X(HINGE, hinge)                                                                                \
-    X(SQUARED_ERROR, squared_error)
+    X(SQUARED_ERROR, squared_error)                                                                \
+    X(BINARY_CE, binary_cross_entropy)
 
 enum ghp_op {
 #define GHP_OP_ENUM(id, file) GHP_OP_##id,
@@ -125,6 +126,7 @@ struct ghp_norm {    /* batch_norm, lrn, dropout, gelu: what they need beside sh
     double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
     /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
     bool local_stats;
+    bool fixed; /* batch_norm: scale and shift keep their first values */
     /* batch_norm: statistics over each so many global samples; 0: over the whole batch */
     int64_t ghost_batch;
     int64_t size;          /* lrn: channels in the window, odd */
@@ -160,6 +162,12 @@ struct ghp_drawn { /* random_features: what its matrix is drawn by */
     int64_t seed;
 };
 
+struct ghp_loss {
+    double
+        smoothing; /* softmax_cross_entropy: share of a target that all classes get alike, [0, 1] */
+    bool multi_label; /* binary_cross_entropy: each output has a label of its own, 0 or 1 */
+};
+
 struct ghp_border { /* pad: elements added, by channel, row and column */
     int64_t before[3], after[3];
     enum ghp_fill fill;
@@ -174,7 +182,8 @@ struct ghp_border { /* pad: elements added, by channel, row and column */
     struct ghp_view view;                                                                          \
     struct ghp_border border;                                                                      \
     struct ghp_heads heads;                                                                        \
-    struct ghp_drawn drawn;
+    struct ghp_drawn drawn;                                                                        \
+    struct ghp_loss loss;
 
 struct ghp_attributes {
     GHP_ATTRIBUTES
@@ -273,7 +282,8 @@ enum { GHP_SHAPE_TEXT = 72 };
 const char *ghp_shape_format(struct ghp_shape shape, char text[GHP_SHAPE_TEXT]);
 /* The layer whose parameters a layer uses: itself, or the one that it is tied to. */
 int ghp_model_owner(const struct ghp_model *model, int layer);
-int64_t ghp_model_labels(const struct ghp_model *model); /* labels of a sample: one a position */
+/* Labels of a sample: one a position, or where the loss says so one an output. */
+int64_t ghp_model_labels(const struct ghp_model *model);
 /* Tokens of a sample; 0: the network's input are none. */
 int64_t ghp_model_tokens(const struct ghp_model *model);
 int64_t ghp_layer_weights(const struct ghp_layer *layer); /* trained scalars */

@@ -132,6 +132,11 @@ int ghp_op_params(enum ghp_op op)
     return n;
 }
 
+int64_t ghp_local_labels(const struct ghp_local *local)
+{
+    return local->n * local->h * (local->loss.multi_label ? local->c : 1);
+}
+
 int64_t ghp_local_weight_elements(const struct ghp_local *local)
 {
     int64_t sum = 0;

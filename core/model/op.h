@@ -67,9 +67,10 @@ struct ghp_local {
 /* What STATS of a loss say of each row of logits whose classes are divided, doubles [parts][rows][GHP_ROW_COUNT]: each
  * worker writes those of its classes and zeros for all others, so that the sum over workers has all. */
 enum ghp_row {
-    GHP_ROW_MAX,     /* its greatest logit; of several equal ones the first counts */
-    GHP_ROW_SUM,     /* of exp(logit - GHP_ROW_MAX) */
-    GHP_ROW_LABEL,   /* the label's logit; 0 of another worker's label */
+    GHP_ROW_MAX, /* its greatest logit; of several equal ones the first counts */
+    GHP_ROW_SUM, /* of exp(logit - GHP_ROW_MAX) */
+    /* the label's logit, 0 of another worker's label; with label smoothing the logits' mean by their targets */
+    GHP_ROW_LABEL,
     GHP_ROW_CORRECT, /* 1 where the greatest is the label's */
     GHP_ROW_COUNT
 };
@@ -223,6 +224,8 @@ bool ghp_pass_is_backward(enum ghp_pass pass);
 int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_param *param,
                          int64_t dims[GHP_MAX_DIMS]);
 int64_t ghp_local_param_elements(const struct ghp_local *local, int param);
+/* Labels of a loss: one a row, or one an output. */
+int64_t ghp_local_labels(const struct ghp_local *local);
 int64_t ghp_local_weight_elements(const struct ghp_local *local); /* of all parameters */
 int ghp_op_params(enum ghp_op op);
 /* A layer's operation on one sample, undivided, without what `localize` adds. */

@@ -71,7 +71,7 @@ static void cut_all(const struct ghp_local *local, int size, unsigned what, stru
     at->saved = cut(cutter, ghp_local_saved_bytes(local, size));
     at->metrics = cut(cutter, GHP_METRIC_COUNT * (int64_t)sizeof(double));
     if (ghp_op_of(local->op)->is_loss)
-        at->labels = cut(cutter, local->n * local->h * (int64_t)sizeof(int32_t));
+        at->labels = cut(cutter, ghp_local_labels(local) * (int64_t)sizeof(int32_t));
     if (ghp_local_stats_bytes(local) > 0)
         at->stats = cut(cutter, ghp_local_stats_bytes(local) / ghp_local_repeat(local));
     if (ghp_op_of(local->op)->states[0].part == NULL) return;
@@ -159,10 +159,11 @@ static int32_t *ids_of(const struct ghp_operand_set *set)
 
 static void make_ids(const struct ghp_local *local, int32_t *ids)
 {
-    bool pair = ghp_op_of(local->op)->is_loss && local->c == 1; /* one output tells two apart */
-    int64_t most = pair ? 2 : ghp_op_of(local->op)->is_loss ? local->c : local->vocabulary;
+    bool is_loss = ghp_op_of(local->op)->is_loss;
+    bool pair = local->c == 1 || local->loss.multi_label; /* one output tells two apart */
+    int64_t most = !is_loss ? local->vocabulary : pair ? 2 : local->c;
 
-    for (int64_t i = 0; i < local->n * local->h; i++)
+    for (int64_t i = 0; i < ghp_local_labels(local); i++)
         ids[i] = (int32_t)(ghp_random_u64(1, 26, (uint64_t)i) % (uint64_t)most);
 }
 

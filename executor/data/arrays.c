@@ -5,7 +5,8 @@
  * npy:IMAGES.npy,LABELS.npy[,IMAGES.npy,LABELS.npy...] names the pairs of a lone set.
  *
  * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first where it
- * takes both); of one channel [N][H][W]; vectors [N][C]. Labels are integers, [N] or [N][1]. */
+ * takes both); of one channel [N][H][W]; vectors [N][C]. Labels are integers, [N] or [N][1]; [N][L] of a model
+ * that takes L labels of a sample. */
 #include "executor/data/data_private.h"
 #include "executor/data/npy.h"
 
@@ -68,7 +69,7 @@ static enum ghp_status number_of(const char *path, const struct ghp_npy *a, enum
 
 static enum ghp_status read_labels(const char *path, const struct ghp_npy *a, int32_t *labels)
 {
-    for (int64_t i = 0; i < a->dims[0]; i++) {
+    for (int64_t i = 0; i < a->n; i++) {
         int64_t label = -1;
 
         if (!ghp_npy_integer(a, i, &label) || label < 0 || label > INT32_MAX)
@@ -80,18 +81,24 @@ static enum ghp_status read_labels(const char *path, const struct ghp_npy *a, in
     return GHP_OK;
 }
 
+/* images, n   the file of the n samples; each   labels of one */
 static enum ghp_status check_labels(const char *path, const struct ghp_npy *a, const char *images,
-                                    int64_t n)
+                                    int64_t n, int64_t each)
 {
-    if (a->kind == 'f' || a->n != a->dims[0])
+    if (each > 1 && (a->kind == 'f' || a->n != a->dims[0] * each))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' holds no labels that fit: the model takes %lld integers of each "
+                        "sample; save them as an array of N,%lld int64",
+                        path, (long long)each, (long long)each);
+    if (each == 1 && (a->kind == 'f' || a->n != a->dims[0]))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' holds no labels: they are integers, one for each sample; save them "
                         "as an array of N int64",
                         path);
-    if (a->n != n)
+    if (a->dims[0] != n)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' has %lld samples, but '%s' has %lld labels; save both again", images,
-                        (long long)n, path, (long long)a->n);
+                        (long long)n, path, (long long)a->dims[0]);
     return GHP_OK;
 }
 
@@ -134,7 +141,11 @@ static enum ghp_status add_pair(const char *images_path, const char *labels_path
 
     GHP_TRY_GOTO(status, ghp_npy_open(images_path, &images), done);
     GHP_TRY_GOTO(status, ghp_npy_open(labels_path, &labels), done);
-    GHP_TRY_GOTO(status, check_labels(labels_path, &labels, images_path, images.dims[0]), done);
+    pictures->picture_labels = request->sample_labels;
+    GHP_TRY_GOTO(
+        status,
+        check_labels(labels_path, &labels, images_path, images.dims[0], request->sample_labels),
+        done);
     GHP_TRY_GOTO(status, take_images(images_path, &images, request, pictures, &to), done);
     status = read_labels(labels_path, &labels, to);
 done:

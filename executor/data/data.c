@@ -40,17 +40,24 @@ static enum ghp_status find_source(const char *spec, const struct ghp_data_ops *
     return GHP_FAIL(GHP_ERR_USAGE, "unknown data '%s'; use one of %s", spec, known);
 }
 
+/* Labels of all pictures of a set. */
+static int64_t pictures_labels(const struct ghp_data *data, int set)
+{
+    return data->pictures[set].n * ghp_pictures_count_labels(&data->pictures[set]);
+}
+
 static enum ghp_status check_labels(const struct ghp_data *data,
                                     const struct ghp_data_request *request)
 {
     for (int i = 0; i < GHP_DATA_SET_COUNT; i++)
-        for (int64_t s = 0; s < data->pictures[i].n; s++)
+        for (int64_t s = 0; s < pictures_labels(data, i); s++)
             if (data->pictures[i].labels[s] >= request->classes)
                 return GHP_FAIL(GHP_ERR_INPUT,
                                 "sample %lld of '%s' has label %d, but the model has %d classes (0 "
                                 "to %d); use a model with more",
-                                (long long)s, request->spec, data->pictures[i].labels[s],
-                                request->classes, request->classes - 1);
+                                (long long)(s / ghp_pictures_count_labels(&data->pictures[i])),
+                                request->spec, data->pictures[i].labels[s], request->classes,
+                                request->classes - 1);
     return GHP_OK;
 }
 
@@ -58,7 +65,7 @@ static enum ghp_status check_labels(const struct ghp_data *data,
 static void change_labels(struct ghp_data *data, enum ghp_labels labels)
 {
     for (int i = 0; labels == GHP_LABELS_PARITY && i < GHP_DATA_SET_COUNT; i++)
-        for (int64_t s = 0; s < data->pictures[i].n; s++)
+        for (int64_t s = 0; s < pictures_labels(data, i); s++)
             if (data->pictures[i].labels[s] >= 0) data->pictures[i].labels[s] %= 2;
 }
 
@@ -130,10 +137,12 @@ static enum ghp_status check_data(const struct ghp_data *data,
                         "'%s' has samples of %s (channels x height x width), but the model takes "
                         "%s; use other data or a model of that input",
                         request->spec, ghp_shape_format(d, theirs), ghp_shape_format(m, mine));
-    if (has_images(data->ops) && request->sample_labels != 1)
+    if (has_images(data->ops) &&
+        request->sample_labels !=
+            ghp_pictures_count_labels(&data->pictures[data->source[GHP_DATA_TRAIN]]))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' has one label a sample, but the model takes %lld; use other data or "
-                        "a model that ends in one vector",
+                        "'%s' has one label a sample, but the model takes %lld; save images "
+                        "and labels as NumPy arrays (npy:DIR), or use a model that takes one",
                         request->spec, (long long)request->sample_labels);
     if (data->count[GHP_DATA_TRAIN] < request->global_batch)
         return GHP_FAIL(GHP_ERR_INPUT,

@@ -46,7 +46,8 @@ struct ghp_pictures { /* of one set */
     int64_t channel_stride, pixel_stride; /* [numbers] */
     struct ghp_picture_file *files;       /* owned */
     int n_files;
-    int32_t *labels; /* [n], owned */
+    int64_t picture_labels; /* of one picture; 0: 1 */
+    int32_t *labels;        /* [n][picture_labels], owned */
 };
 
 /* What a number of a channel becomes: of a byte, a table's entry; of others, (number - mean) / deviation. */
@@ -117,12 +118,13 @@ ghp_folder_damaged(const struct ghp_folder *folder); /* files that this worker s
 /* struct ghp_data_ops of sources with pictures: image, labels */
 enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
                                    const struct ghp_batch *batch, void *image);
+int64_t ghp_pictures_count_labels(const struct ghp_pictures *pictures); /* of one picture */
 void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                          int32_t *labels);
 
 /* Adds a file's pictures to the set, with room for their labels; takes file->memory, in a failure too.
  *
- * labels   receives where the file's labels go, [file->n]
+ * labels   receives where the file's labels go, [file->n][picture_labels]
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_picture_file file,

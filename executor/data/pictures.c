@@ -153,10 +153,19 @@ enum ghp_status ghp_pictures_image(const struct ghp_data *data, int64_t sample,
     return GHP_OK;
 }
 
+int64_t ghp_pictures_count_labels(const struct ghp_pictures *pictures)
+{
+    return pictures->picture_labels > 0 ? pictures->picture_labels : 1;
+}
+
 void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int64_t sample,
                          int32_t *labels)
 {
-    labels[0] = data->pictures[data->source[set]].labels[data->first[set] + sample];
+    const struct ghp_pictures *pictures = &data->pictures[data->source[set]];
+    int64_t each = ghp_pictures_count_labels(pictures);
+
+    memcpy(labels, pictures->labels + (data->first[set] + sample) * each,
+           (size_t)each * sizeof(*labels));
 }
 
 /* ---- a set ---- */
@@ -174,8 +183,8 @@ enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_pictu
 {
     struct ghp_picture_file *files =
         realloc(pictures->files, (size_t)(pictures->n_files + 1) * sizeof(*files));
-    int32_t *all =
-        realloc(pictures->labels, (size_t)(pictures->n + file.n) * sizeof(*pictures->labels));
+    size_t each = (size_t)ghp_pictures_count_labels(pictures);
+    int32_t *all = realloc(pictures->labels, (size_t)(pictures->n + file.n) * each * sizeof(*all));
 
     if (files != NULL) pictures->files = files;
     if (all != NULL) pictures->labels = all;
@@ -185,7 +194,7 @@ enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_pictu
     }
     file.first = pictures->n;
     files[pictures->n_files++] = file;
-    *labels = all + pictures->n;
+    *labels = all + (size_t)pictures->n * each;
     pictures->n += file.n;
     return GHP_OK;
 }

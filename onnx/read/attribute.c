@@ -155,3 +155,13 @@ enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct gh
                              i, (*array)->name);
     return GHP_OK;
 }
+
+bool ghp_onnx_has_fixed_scale(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node)
+{
+    static const char end[] = "weight";
+    size_t n;
+
+    if (strcmp(file->producer, "pytorch") != 0 || node->n_inputs < 2) return false;
+    n = strlen(node->inputs[1]);
+    return n < sizeof end - 1 || strcmp(node->inputs[1] + n - (sizeof end - 1), end) != 0;
+}

@@ -37,6 +37,9 @@ enum ghp_status ghp_onnx_joined_in(struct ghp_onnx_import *im, const struct ghp_
 enum ghp_status ghp_onnx_check_plain(const struct ghp_onnx_import *im,
                                      const struct ghp_onnx_node *node,
                                      const struct ghp_onnx_array *array);
+/* Whether the scale of a batch norm is no weight of the module that PyTorch's exporters wrote (affine=False), by its
+ * name. */
+bool ghp_onnx_has_fixed_scale(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node);
 enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      int i, struct ghp_onnx_array **array);
 

@@ -210,6 +210,8 @@ static void add_norms(void)
     add((struct ghp_local){
         .op = GHP_OP_BATCH_NORM, .n = 3, .c = 33, .h = 5, .w = 5, .norm = batch});
     add((struct ghp_local){.op = GHP_OP_BATCH_NORM, .n = 7, .c = 20, .norm = batch});
+    batch.fixed = true;
+    add((struct ghp_local){.op = GHP_OP_BATCH_NORM, .n = 7, .c = 20, .norm = batch});
     add((struct ghp_local){.op = GHP_OP_LRN, .n = 2, .c = 16, .h = 3, .w = 3, .norm = response});
     response.beta = 0.6;
     response.size = 3;
@@ -306,6 +308,17 @@ static void add_large(void)
     add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 9, .c = 1000});
 }
 
+static void add_smoothed(void)
+{
+    struct ghp_local local = {
+        .op = GHP_OP_SOFTMAX_CE, .n = 5, .c = 10, .loss = {.smoothing = 0.125}};
+    add(local);
+    local.h = 7;
+    add(local);
+    local.parts = 3;
+    add(local);
+}
+
 /* Each operation on one input, by what its attributes make of a small picture. */
 static void add_drawn(void)
 {
@@ -374,7 +387,7 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){
             .op = GHP_OP_FLATTEN, .n = 3, .c = 21, .h = 4, .w = 3, .k = 252, .p = 1, .q = 1});
         add((struct ghp_local){.op = GHP_OP_FLATTEN, .n = 3, .c = 21});
-        for (int op = GHP_OP_HINGE; op <= GHP_OP_SQUARED_ERROR; op++) {
+        for (int op = GHP_OP_HINGE; op <= GHP_OP_BINARY_CE; op++) {
             add((struct ghp_local){.op = (enum ghp_op)op, .n = 5, .c = 1});
             add((struct ghp_local){.op = (enum ghp_op)op, .n = 7, .c = 33});
             add((struct ghp_local){.op = (enum ghp_op)op, .n = 3, .c = 11, .h = 7});
@@ -388,6 +401,9 @@ const struct ghp_local *op_case_all(int *n)
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 11, .h = 7});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 2, .c = 4099, .h = 3});
         add((struct ghp_local){.op = GHP_OP_SOFTMAX_CE, .n = 3, .c = 7, .h = 5, .parts = 3});
+        add_smoothed();
+        add((struct ghp_local){
+            .op = GHP_OP_BINARY_CE, .n = 7, .c = 33, .loss = {.multi_label = true}});
     }
     *n = n_cases;
     return cases;
@@ -516,7 +532,8 @@ static void must_make(struct ghp_operand_set *set, const struct ghp_local *local
 static void take_part(const struct ghp_operand_set *whole, int w, struct ghp_operand_set *part)
 {
     const struct ghp_local local = {
-        GHP_OP_SOFTMAX_CE, 2, COLUMNS, 3, 1, COLUMNS, 3, 1, .n_inputs = 1, .parts = WORKERS};
+        GHP_OP_SOFTMAX_CE,        2, COLUMNS, 3, 1, COLUMNS, 3, 1, .n_inputs = 1, .parts = WORKERS,
+        .loss = whole->local.loss};
     must_make(part, &local, whole->element_bytes);
     part->args.first_channel = w * COLUMNS;
     part->args.global_channels = CLASSES;
@@ -549,11 +566,19 @@ static void check_part(const struct ghp_operand_set *whole, const struct ghp_ope
         }
 }
 
-void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
-                     int element_bytes, double bound)
+static void check_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                          int element_bytes, double smoothing, double bound)
 {
-    const struct ghp_local local = {GHP_OP_SOFTMAX_CE, 2, CLASSES, 3, 1, CLASSES, 3, 1,
-                                    .n_inputs = 1};
+    const struct ghp_local local = {GHP_OP_SOFTMAX_CE,
+                                    2,
+                                    CLASSES,
+                                    3,
+                                    1,
+                                    CLASSES,
+                                    3,
+                                    1,
+                                    .n_inputs = 1,
+                                    .loss = {.smoothing = smoothing}};
     struct ghp_operand_set whole, part[WORKERS];
     double all[WORKERS * ROWS * GHP_ROW_COUNT] = {0};
     must_make(&whole, &local, element_bytes);
@@ -576,4 +601,11 @@ void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *back
         ghp_operand_set_release(&part[w]);
     }
     ghp_operand_set_release(&whole);
+}
+
+void op_case_divided(const struct ghp_backend_ops *ops, struct ghp_backend *backend,
+                     int element_bytes, double bound)
+{
+    check_divided(ops, backend, element_bytes, 0, bound);
+    check_divided(ops, backend, element_bytes, 0.25, bound);
 }

@@ -114,6 +114,44 @@ static void check_shape_arithmetic(void)
                   "\"softmax_cross_entropy\"}]}");
 }
 
+/* The loss that the metadata names. */
+static void check_losses(void)
+{
+    static const struct {
+        const char *value, *loss; /* as it is read; NULL: it is refused, and said */
+        const char *said;
+    } cases[] = {
+        {"end", "{\"name\":\"end\",\"op\":\"softmax_cross_entropy\"}", NULL},
+        {"{\"op\": \"softmax_cross_entropy\", \"smoothing\": 0.5}",
+         "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"smoothing\":0.5}", NULL},
+        {"{\"op\": \"binary_cross_entropy\", \"name\": \"yes\", \"multi_label\": true}",
+         "{\"name\":\"yes\",\"op\":\"binary_cross_entropy\",\"multi_label\":true}", NULL},
+        {"{\"op\": \"relu\"}", NULL, "unknown name 'relu'; use one of"},
+        {"{\"op\": \"hinge\", \"smoothing\": 0.5}", NULL, "unknown key 'smoothing'"},
+        {"{\"op\": ", NULL, "ghp.loss"}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int softmax = 0; softmax < 2; softmax++) {
+            struct ghp_onnx_text text = {"ghp.loss", cases[i].value};
+            bool taken = cases[i].loss != NULL && (softmax == 0 || i < 2);
+            struct ghp_model model;
+
+            begin(13, -1, 8, 0, 0);
+            graph.texts = &text;
+            graph.n_texts = 1;
+            node("Relu", "y", "x", NULL);
+            if (softmax) node("Softmax", i == 0 ? "end" : "loss", "y", NULL);
+            save(path, !softmax ? "y" : i == 0 ? "end" : "loss");
+            CHECK_STATUS(ghp_onnx_load(path, &model), taken    ? GHP_OK
+                                                      : i >= 3 ? GHP_ERR_FORMAT
+                                                               : GHP_ERR_INPUT);
+            if (taken && !CHECK(strstr(model.text, cases[i].loss) != NULL))
+                fprintf(stderr, "  it is %s\n", model.text);
+            if (!taken) CHECK_MESSAGE(cases[i].said != NULL ? cases[i].said : "takes logits");
+            ghp_model_release(&model);
+        }
+}
+
 static void check_unsupported(void)
 {
     begin(13, -1, 4, 0, 0);
@@ -549,6 +587,7 @@ CHECK_TEST(import)
     check_no_bias();
     check_shape_arithmetic();
     check_shuffle();
+    check_losses();
     check_unsupported();
     check_places();
     check_graph_name();

@@ -66,12 +66,14 @@ static void check_uncertain(void)
     }
 }
 
+/* Such a scale is not trained, and a warning says so. */
 static void check_scales(void)
 {
     static const char *const scales[] = {"n.weight", "val_3"};
 
     for (int constant_scale = 0; constant_scale < 2; constant_scale++) {
         struct ghp_onnx_node *at;
+        struct ghp_model model;
 
         begin_network("pytorch");
         constant(scales[constant_scale], GHP_ONNX_FLOAT, 1, (int64_t[]){4}, floats);
@@ -84,6 +86,9 @@ static void check_scales(void)
         at->n_inputs = 5;
         end_network("n");
         says("y", constant_scale ? "have a scale that is no weight of the module" : NULL);
+        if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) continue;
+        CHECK_EQ(model.layers[1].norm.fixed, constant_scale == 1);
+        ghp_model_release(&model);
     }
 }
 

@@ -52,6 +52,17 @@ struct row { /* what all parts together say of one */
     bool correct;
 };
 
+struct target {          /* of a class, with label smoothing */
+    double label, every; /* what the label has more than every class */
+};
+
+static struct target target_of(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args)
+{
+    int64_t classes = local->parts > 0 ? args->global_channels : local->c;
+    return (struct target){1 - local->loss.smoothing, local->loss.smoothing / (double)classes};
+}
+
 static struct row row_of(const struct ghp_local *local, const double *stats, int64_t n)
 {
     int64_t step = local->n * local->h * GHP_ROW_COUNT;
@@ -97,8 +108,26 @@ static bool KERNEL(is_greatest)(int64_t classes, const SCALAR *x, int64_t label)
     return greater == 0;
 }
 
-/* Probabilities of one sample; returns -log p of the label. */
-static double KERNEL(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, int64_t label)
+static double KERNEL(sum_of)(int64_t n, const SCALAR *y)
+{
+    double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)GET(y[i]);
+    return sum;
+}
+
+/* The logits' mean by their targets; label outside of 0 .. classes - 1: it is not among them. */
+static double KERNEL(targeted)(struct target target, int64_t classes, const SCALAR *x,
+                               int64_t label)
+{
+    double own = label >= 0 && label < classes ? (double)GET(x[label]) : 0.0;
+    if (!(target.every > 0)) return own;
+    return target.label * own + target.every * KERNEL(sum_of)(classes, x);
+}
+
+/* Probabilities of one sample; returns the mean of -log p by the targets, `targeted` being the logits'. */
+static double KERNEL(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, double targeted)
 {
     float greatest = GET(x[0]);
     for (int64_t i = 1; i < classes; i++)
@@ -110,7 +139,7 @@ static double KERNEL(softmax_row)(int64_t classes, const SCALAR *x, SCALAR *y, i
         if (!ROUNDS) y[i] = PUT((float)e);
     }
     float scale = (float)(1.0 / sum);
-    double loss = log(sum) - ((double)GET(x[label]) - (double)greatest);
+    double loss = log(sum) - (targeted - (double)greatest);
     for (int64_t i = 0; i < classes; i++) {
         float e = ROUNDS ? (float)exp((double)GET(x[i]) - (double)greatest) : GET(y[i]);
         y[i] = PUT(e * scale);
@@ -155,11 +184,11 @@ static void KERNEL(position_put)(int64_t classes, const SCALAR *x, SCALAR *y, fl
 }
 
 /* The same as softmax_row of one position. */
-static double KERNEL(position_row)(int64_t classes, const SCALAR *x, SCALAR *y, int64_t label)
+static double KERNEL(position_row)(int64_t classes, const SCALAR *x, SCALAR *y, double targeted)
 {
     float greatest;
     double sum = KERNEL(position_sum)(classes, x, &greatest);
-    double loss = log(sum) - ((double)GET(x[label]) - (double)greatest);
+    double loss = log(sum) - (targeted - (double)greatest);
     KERNEL(position_put)(classes, x, y, greatest, (float)(1.0 / sum));
     return loss;
 }
@@ -170,6 +199,7 @@ static void KERNEL(part_stats)(const struct ghp_local *local,
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
     int64_t classes = classes_of(local, args), step = local->n * local->h * GHP_ROW_COUNT;
+    struct target target = target_of(local, args);
     for (int64_t n = rows.first; n < rows.end; n++) {
         const SCALAR *x = (const SCALAR *)args->at.x[0] + n * local->c;
         double *row = args->at.stats + n * GHP_ROW_COUNT;
@@ -180,8 +210,8 @@ static void KERNEL(part_stats)(const struct ghp_local *local,
         row += args->first_channel / local->c * step;
         row[GHP_ROW_SUM] = KERNEL(position_sum)(classes, x, &greatest);
         row[GHP_ROW_MAX] = (double)greatest;
+        row[GHP_ROW_LABEL] = KERNEL(targeted)(target, classes, x, label);
         if (label < 0 || label >= classes) continue;
-        row[GHP_ROW_LABEL] = (double)GET(x[label]);
         row[GHP_ROW_CORRECT] = KERNEL(is_greatest)(classes, x, label) ? 1.0 : 0.0;
     }
 }
@@ -212,6 +242,7 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
     int64_t classes = local->c;
     const SCALAR *x = args->at.x[0];
     SCALAR *y = args->at.y;
+    struct target target = target_of(local, args);
     double *sum = ghp_cpu_kernel_part_metrics(args, share.part);
     for (int i = 0; i < GHP_METRIC_COUNT; i++)
         sum[i] = 0.0;
@@ -223,9 +254,9 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
         int64_t label = row < args->valid_samples * local->h ? args->at.labels[row] : -1;
         const SCALAR *logits = x + row * classes;
         SCALAR *to = y + row * classes;
-        int64_t at = label < 0 ? 0 : label;
-        double loss = local->h > 1 ? KERNEL(position_row)(classes, logits, to, at)
-                                   : KERNEL(softmax_row)(classes, logits, to, at);
+        double targeted = KERNEL(targeted)(target, classes, logits, label);
+        double loss = local->h > 1 ? KERNEL(position_row)(classes, logits, to, targeted)
+                                   : KERNEL(softmax_row)(classes, logits, to, targeted);
         if (label < 0) continue;
         sum[GHP_METRIC_LOSS] += loss;
         sum[GHP_METRIC_CORRECT] += KERNEL(is_greatest)(classes, logits, label) ? 1.0 : 0.0;
@@ -233,23 +264,15 @@ static void KERNEL(softmax_forward)(const struct ghp_local *local,
     }
 }
 
-static double KERNEL(sum_of)(int64_t n, const SCALAR *y)
-{
-    double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += (double)GET(y[i]);
-    return sum;
-}
-
 /* The label's own: y - 1, or where y is rounded minus the sum of the others, which keeps its digits. Of classes that
- * are divided it is what all parts say, which is not rounded. */
+ * are divided it is what all parts say, which is not rounded, unless they say the smoothed target's. */
 static float KERNEL(softmax_label)(const struct ghp_local *local,
                                    const struct ghp_kernel_arguments *args, int64_t n,
                                    int64_t label)
 {
     const SCALAR *y = (const SCALAR *)args->at.y + n * local->c;
     float others = 0;
+    if (local->parts > 0 && local->loss.smoothing > 0) return GET(y[label]) - 1;
     if (local->parts > 0) {
         struct row row = row_of(local, args->at.stats, n);
         return (float)(exp(row.label - row.greatest) / row.sum - 1.0);
@@ -267,21 +290,24 @@ static void KERNEL(softmax_data)(const struct ghp_local *local,
                                  const struct ghp_kernel_arguments *args, struct ghp_share share)
 {
     struct ghp_range rows = ghp_share_of(share, local->n * local->h, 1);
-    int64_t classes = local->c;
-    float scale = (float)args->loss_scale;
+    int64_t columns = local->c, classes = local->parts > 0 ? classes_of(local, args) : columns;
+    struct target target = target_of(local, args);
+    float scale = (float)args->loss_scale, every = (float)target.every;
     for (int64_t row = rows.first; row < rows.end; row++) {
-        const SCALAR *y = (const SCALAR *)args->at.y + row * classes;
-        SCALAR *dx = (SCALAR *)args->at.dx[0] + row * classes;
+        const SCALAR *y = (const SCALAR *)args->at.y + row * columns;
+        SCALAR *dx = (SCALAR *)args->at.dx[0] + row * columns;
         int64_t label = args->at.labels[row] - (local->parts > 0 ? args->first_channel : 0);
         if (args->at.labels[row] < 0) {
-            memset(dx, 0, (size_t)classes * sizeof *dx);
+            memset(dx, 0, (size_t)columns * sizeof *dx);
             continue;
         }
         bool has_label = label >= 0 && label < classes;
         float own = has_label ? KERNEL(softmax_label)(local, args, row, label) : 0;
+        own += (float)(1 - target.label - target.every);
 #pragma omp simd
         for (int64_t i = 0; i < classes; i++)
-            dx[i] = PUT(GET(y[i]) * scale);
+            dx[i] = PUT((GET(y[i]) - every) * scale);
+        memset(dx + classes, 0, (size_t)(columns - classes) * sizeof *dx);
         if (has_label) dx[label] = PUT(own * scale);
     }
 }

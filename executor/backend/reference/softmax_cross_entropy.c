@@ -1,6 +1,7 @@
 /* executor/backend/reference/softmax_cross_entropy.c - the loss: y = softmax(x); -log y[label] and whether the label's
- * is the greatest are added to the metrics. dx = (y - 1 at the label) loss_scale. A row is a position of a sample;
- * where its label is negative it is left out, and dx is 0.
+ * is the greatest are added to the metrics. dx = (y - target) loss_scale; the target is 1 at the label, or with
+ * `smoothing` s of K classes 1 - s there and s / K more at each; its loss is then the mean of -log y by it. A row is a
+ * position of a sample; where its label is negative it is left out, and dx is 0.
  *
  * Where classes are divided, x and y are a part of each row, STATS writes what enum ghp_row says of it, and the forward
  * pass puts together what all parts said. Columns behind the last class are padding: no pass reads them, y and dx are 0
@@ -10,8 +11,21 @@
 #include <math.h>
 #include <string.h>
 
+struct target {          /* of a class */
+    double label, every; /* what the label has more than every class */
+};
+
+static struct target target_of(const struct ghp_local *local,
+                               const struct ghp_kernel_arguments *args)
+{
+    int64_t classes = local->parts > 0 ? args->global_channels : local->c;
+
+    return (struct target){1 - local->loss.smoothing, local->loss.smoothing / (double)classes};
+}
+
 /* Of a row of logits x, n of them; label < 0 or >= n: it is not among them. */
-static void say(const double *x, int64_t n, int64_t label, double row[GHP_ROW_COUNT])
+static void say(const double *x, int64_t n, int64_t label, struct target target,
+                double row[GHP_ROW_COUNT])
 {
     int64_t greatest = 0;
 
@@ -21,8 +35,10 @@ static void say(const double *x, int64_t n, int64_t label, double row[GHP_ROW_CO
     row[GHP_ROW_MAX] = n > 0 ? x[greatest] : -INFINITY;
     for (int64_t i = 0; i < n; i++)
         row[GHP_ROW_SUM] += exp(x[i] - x[greatest]);
+    for (int64_t i = 0; target.every > 0 && i < n; i++)
+        row[GHP_ROW_LABEL] += target.every * x[i];
     if (label < 0 || label >= n) return;
-    row[GHP_ROW_LABEL] = x[label];
+    row[GHP_ROW_LABEL] += target.label * x[label];
     row[GHP_ROW_CORRECT] = greatest == label ? 1.0 : 0.0;
 }
 
@@ -42,7 +58,7 @@ static void stats(const struct ghp_local *local, const struct ghp_kernel_argumen
     memset(args->at.stats, 0, (size_t)ghp_local_stats_bytes(local));
     for (int64_t n = 0; n < rows; n++)
         say((const double *)args->at.x[0] + n * local->c, classes_of(local, args),
-            args->at.labels[n] - args->first_channel,
+            args->at.labels[n] - args->first_channel, target_of(local, args),
             args->at.stats + (own * rows + n) * GHP_ROW_COUNT);
 }
 
@@ -79,7 +95,7 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
         if (local->parts > 0)
             put_together(local, args, n, row);
         else
-            say(x, classes, label, row);
+            say(x, classes, label, target_of(local, args), row);
         if (label >= 0) {
             args->at.metrics[GHP_METRIC_LOSS] +=
                 log(row[GHP_ROW_SUM]) - (row[GHP_ROW_LABEL] - row[GHP_ROW_MAX]);
@@ -93,17 +109,19 @@ static void forward(const struct ghp_local *local, const struct ghp_kernel_argum
 
 static void backward_data(const struct ghp_local *local, const struct ghp_kernel_arguments *args)
 {
-    int64_t rows = ghp_reference_pixels(local);
+    int64_t rows = ghp_reference_pixels(local), classes = classes_of(local, args);
+    struct target of = target_of(local, args);
     const double *y = args->at.y;
     double *dx = args->at.dx[0];
 
     for (int64_t n = 0; n < rows; n++)
         for (int64_t i = 0; i < local->c; i++) {
             int32_t label = args->at.labels[n];
-            double target = args->first_channel + i == label ? 1.0 : 0.0;
+            bool own = args->first_channel + i == label, pads = i >= classes;
+            double target = own ? of.label + of.every : of.every;
 
             dx[n * local->c + i] =
-                label < 0 ? 0.0 : (y[n * local->c + i] - target) * args->loss_scale;
+                label < 0 || pads ? 0.0 : (y[n * local->c + i] - target) * args->loss_scale;
         }
 }
 

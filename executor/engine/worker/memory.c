@@ -11,8 +11,9 @@ static struct ghp_load load_of(const struct ghp_worker *w)
     const struct ghp_placement *placement = &w->program.placement;
     struct ghp_window_at x =
         ghp_placement_window(placement, ghp_split_layouts(work->splits[0]).y, input->out);
-    struct ghp_window_at l = ghp_placement_window(
-        placement, ghp_split_layouts(work->splits[loss]).x, work->model->layers[loss].in);
+    struct ghp_layout logits = ghp_split_layouts(work->splits[loss]).x;
+    struct ghp_window_at l = ghp_placement_window(placement, logits, work->model->layers[loss].in);
+    int64_t sample_labels = ghp_model_labels(work->model);
 
     return (struct ghp_load){.first_image = x.first_sample,
                              .images = ghp_worker_owns(w, 0) ? x.samples : 0,
@@ -23,9 +24,9 @@ static struct ghp_load load_of(const struct ghp_worker *w)
                                  ghp_shape_element_bytes(input->out, work->element_bytes),
                              .first_label = l.first_sample,
                              .labels = ghp_worker_owns(w, loss) ? l.samples : 0,
-                             .sample_labels = ghp_model_labels(work->model),
+                             .sample_labels = sample_labels,
                              .first_position = l.first_position,
-                             .positions = l.positions,
+                             .positions = ghp_layout_positions(logits, sample_labels),
                              .element_bytes = work->element_bytes,
                              .threads = work->threads > 0 ? work->threads : 1};
 }

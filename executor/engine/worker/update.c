@@ -32,7 +32,18 @@ static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_
 
 static bool decays(const struct ghp_worker *w, const struct ghp_instr *instr, int layer, int slot)
 {
-    return w->work.model->layers[layer].params[slot].n_dims >= instr->optimizer->decay_dims;
+    const struct ghp_layer *l = &w->work.model->layers[layer];
+
+    return l->params[slot].n_dims >= instr->optimizer->decay_dims && !l->norm.fixed;
+}
+
+/* Whether some parameters decay and others do not. */
+static bool decays_apart(const struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    if (instr->optimizer->decay_dims > 0) return true;
+    for (int i = 0; i < w->work.model->n_layers; i++)
+        if (w->work.model->layers[i].norm.fixed) return true;
+    return false;
 }
 
 /* The part of an update in elements `at` of it. */
@@ -81,13 +92,13 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     bool strip = w->program.buckets[instr->bucket].strip_bytes > 0;
-    bool apart = instr->optimizer->decay_dims > 0 || ghp_lr_scaling_takes_norms(w->work.scaling);
+    bool apart = strip && (decays_apart(w, instr) || ghp_lr_scaling_takes_norms(w->work.scaling));
     int n = 0;
 
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
         updates[n] = update_of(w, instr, p, of);
-        if (strip && apart) {
+        if (apart) {
             struct ghp_update all = updates[n];
 
             return list_strip(w, instr, &all, updates);

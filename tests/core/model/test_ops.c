@@ -24,7 +24,7 @@ static const struct op_keys {
     {GHP_OP_LINEAR, ",\"features\":5,\"deviation\":0.25,\"bias\":false"},
     {GHP_OP_MAX_POOL, ",\"kernel\":3,\"stride\":[1,2],\"pad\":1,\"dilation\":[2,1]"},
     {GHP_OP_AVG_POOL, ",\"kernel\":[3,2],\"pad\":[0,0,1,1],\"count_pad\":false"},
-    {GHP_OP_BATCH_NORM, ",\"epsilon\":0.25,\"momentum\":0.5,\"statistics\":\"local:4\""},
+    {GHP_OP_BATCH_NORM, ",\"epsilon\":0.25,\"momentum\":0.5,\"fixed\":true,\"statistics\":\"local:4\""},
     {GHP_OP_LRN, ",\"size\":3,\"alpha\":0.5,\"beta\":0.25,\"k\":2.0"},
     {GHP_OP_EMBEDDING, ",\"channels\":3,\"deviation\":0.5"},
     {GHP_OP_ROTARY, ",\"head_size\":2,\"base\":100.0"},

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
+# ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,python3
 # tests/tools/run/test_optimizer.sh - optimizers from the command line: the plan knows its optimizer and what memory it
 # takes, the run takes it from there, clips and follows schedules, says what it refuses, and is resumed with all moments.
+# Scales of batch norms that are fixed stay as they are, however weights are updated.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -100,6 +101,34 @@ refused 1 "defined for the optimizer adamw" plan 2 none.json --lr-scaling lamb
 refused 2 "lr-scaling" plan 2 none.json --lr-scaling lenna
 refused 1 "clip-norm" plan 2 none.json --lr-scaling lars --clip-norm 1
 refused 1 "no worker has the sum" plan 2 none.json --lr-scaling lena --sync local:4
+
+# ---- batch norms that are fixed: weight decay does not reach them, nor do servers or strips of the update ----
+model=fixed.json
+sed 's/"op": "batch_norm"/&, "fixed": true/' "$GHP_SOURCE/models/small-resnet.json" >$model
+"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >/dev/null 2>err ||
+    fail "fixed: $(tail -1 err)"
+for way in "2 sharded" "2 allreduce" "3 bsp --servers 1" "3 easgd:2 --servers 1"; do
+    # shellcheck disable=SC2086
+    plan 2 norms.json --strategy data --sync ${way#* } || { fail "fixed, $way: $(tail -1 err)"; continue; }
+    run "${way%% *}" norms.json --steps 3 --eval off --weight-decay 0.1 --checkpoint norms ||
+        { fail "fixed, $way: $(tail -1 err)"; continue; }
+    python3 - <<'PYTHON' || fail "fixed, $way: norms were trained"
+import json, struct, sys
+data = open("norms/checkpoint.safetensors", "rb").read()
+n = struct.unpack("<Q", data[:8])[0]
+seen = 0
+for name, about in json.loads(data[8:8 + n]).items():
+    if "bn" not in name or name.startswith(("momentum.", "replica.")) or not name.endswith((".weight", ".bias")):
+        continue
+    first, end = about["data_offsets"]
+    values = struct.unpack("<%df" % ((end - first) // 4), data[8 + n + first:8 + n + end])
+    seen += 1
+    if set(values) != {1.0 if name.endswith(".weight") else 0.0}:
+        sys.exit(f"{name} is {values[:3]}")
+sys.exit(seen < 2 * open("fixed.json").read().count('"fixed"'))
+PYTHON
+    rm -rf norms
+done
 
 # ---- refusals ----
 refused 2 "plan with ghp-plan --clip-norm 0.5" run 2 adamw.json --steps 1 --clip-norm 0.5

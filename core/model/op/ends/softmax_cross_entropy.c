@@ -1,15 +1,25 @@
 /* core/model/op/ends/softmax_cross_entropy.c - the loss: softmax over the classes, and the mean of -log of the right
  * one.
  *
+ * With `smoothing` s the target is 1 - s at the label and s / K more at each of the K classes.
+ *
  * Of a sequence each position has a label and a loss. A negative label is ignored: it has no loss and no gradient.
  *
  * The logits of a sequence may stay divided by classes. Then each worker says of its part of each row the few numbers
  * of enum ghp_row, and from all workers' it has the loss and its part of the gradient. Of one vector a sample they are
  * not worth a split of their own: gathered they are a thousandth of what a sequence's are. */
+#include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 
 #include <stdio.h>
+
+static const struct ghp_attribute attributes[] = {
+    {.key = "smoothing",
+     .kind = GHP_ATTRIBUTE_REAL,
+     .most = 1,
+     .at = {offsetof(struct ghp_layer, loss.smoothing)}},
+    {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)
 {
@@ -53,6 +63,7 @@ static int64_t stats_numbers(const struct ghp_local *local)
 
 const struct ghp_op_facts ghp_op_facts_softmax_cross_entropy = {
     .name = "softmax_cross_entropy",
+    .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
     .takes = GHP_TAKES_ROWS,

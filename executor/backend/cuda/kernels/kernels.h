@@ -147,6 +147,7 @@ struct ghp_batch_norm_job {
 };
 cudaError_t ghp_launch_norm_forward(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
 cudaError_t ghp_launch_norm_data(struct ghp_launch launch, const struct ghp_batch_norm_job *job);
+/* stats NULL: zeros */
 cudaError_t ghp_launch_norm_weight(cudaStream_t stream, int64_t c, const double *stats,
                                    float *dgamma, float *dbeta);
 

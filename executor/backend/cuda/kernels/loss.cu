@@ -1,5 +1,5 @@
 // executor/backend/cuda/kernels/loss.cu - the losses. Softmax cross-entropy, of whole rows and of rows whose classes are
-// divided: one block a row. Hinge and squared error: a thread a row.
+// divided: one block a row. Hinge, squared error and binary cross-entropy: a thread a row.
 //
 // The label's own gradient is the negative sum of the others, which keeps its digits; where classes are divided it comes
 // from what all parts said of the row (enum ghp_row). Columns behind the last class are padding: no pass reads them, y
@@ -72,6 +72,7 @@ struct loss_work {
     double *stats;
     const double *scale_at; // in device memory, in place of `scale`; or NULL
     double scale;
+    double smoothing, every; // of a target: what all classes share, and what each has of it
 };
 
 struct loss_row { // what is known of one
@@ -111,9 +112,16 @@ template <typename T> __device__ loss_row look_at(const loss_work &w, const T *l
         sum += (double)expf(widen(logits[i]) - mine.value);
     sum = block_sum(sum);
     bool here = label >= 0 && label < w.classes;
+    double targeted = here ? (double)widen(logits[label]) : 0.0;
 
-    return loss_row{(double)mine.value, sum, here ? (double)widen(logits[label]) : 0.0,
-               here && mine.index == label};
+    if (w.every > 0) { // the same for the whole block
+        double all = 0;
+
+        for (int i = threadIdx.x; i < w.classes; i += blockDim.x)
+            all += (double)widen(logits[i]);
+        targeted = (1 - w.smoothing) * targeted + w.every * block_sum(all);
+    }
+    return loss_row{(double)mine.value, sum, targeted, here && mine.index == label};
 }
 
 template <typename T> __global__ void loss_stats_kernel(loss_work w, const T *x)
@@ -179,7 +187,9 @@ template <typename T> __global__ void loss_back_kernel(loss_work w, const T *y, 
     int64_t label = w.labels[n] < 0 ? -1 : w.labels[n] - w.first;
     double others = 0;
 
-    if (w.parts > 0) {
+    if (w.parts > 0 && w.every > 0) { // the parts say the smoothed target's logit
+        if (label >= 0 && label < w.classes) others = 1 - (double)widen(p[label]);
+    } else if (w.parts > 0) {
         loss_row of = put_together(w, n);
 
         others = 1 - exp(of.label - of.greatest) / of.sum;
@@ -190,9 +200,9 @@ template <typename T> __global__ void loss_back_kernel(loss_work w, const T *y, 
     }
     __syncthreads(); // dx may be y
     for (int i = threadIdx.x; i < w.columns; i += blockDim.x)
-        out[i] = narrow<T>(w.labels[n] < 0 ? 0.0f
-                           : i == label    ? -(float)others * scale
-                                           : widen(p[i]) * scale);
+        out[i] = narrow<T>(w.labels[n] < 0 || i >= w.classes ? 0.0f
+                           : i == label ? -(float)(others - w.smoothing + w.every) * scale
+                                        : (widen(p[i]) - (float)w.every) * scale);
 }
 
 unsigned loss_threads(int64_t columns)
@@ -205,14 +215,16 @@ loss_work loss_work_of(const ghp_local *local, const ghp_kernel_arguments *args)
     loss_work w = {};
     int64_t left = args->global_channels - args->first_channel;
 
-    w.rows = local->n * local->h;
-    w.columns = w.classes = local->c;
+    w.columns = w.classes = local->loss.multi_label ? 1 : local->c;
+    w.rows = local->n * local->h * (local->c / w.columns);
     w.parts = local->parts;
     if (w.parts > 0) {
         w.first = args->first_channel;
         w.classes = left < 0 ? 0 : left < local->c ? left : local->c;
     }
-    w.valid = args->valid_samples * local->h;
+    w.valid = local->n > 0 ? args->valid_samples * (w.rows / local->n) : 0;
+    w.smoothing = local->loss.smoothing;
+    w.every = w.smoothing / (double)(w.parts > 0 ? args->global_channels : local->c);
     w.labels = args->at.labels;
     w.stats = args->at.stats;
     w.scale = args->loss_scale;
@@ -263,18 +275,41 @@ cudaError_t loss_backward(ghp_launch launch, const ghp_local *local, const ghp_k
 
 int64_t loss_scratch(const ghp_local *local)
 {
-    return local->n * local->h * (int64_t)sizeof(row_result);
+    return local->n * local->h * (local->loss.multi_label ? local->c : 1) *
+           (int64_t)sizeof(row_result);
 }
 
-// ---- hinge and squared_error: outputs with a target of 1 or -1 each, a thread a row ----
+// ---- hinge, squared_error and binary_cross_entropy: outputs with a target of 1 or -1 each, a thread a row ----
 
 __device__ __forceinline__ float target_of(const loss_work &w, int64_t label, int64_t i)
 {
     return (w.columns == 1 ? label > 0 : i == label) ? 1.0f : -1.0f;
 }
 
+__device__ __forceinline__ double margin_loss(ghp_op op, double x, double t)
+{
+    double margin = 1 - t * x;
+
+    if (op == GHP_OP_BINARY_CE) return (margin > 1 ? margin - 1 : 0.0) + log1p(exp(-fabs(x)));
+    if (op == GHP_OP_HINGE) return margin > 0 ? margin : 0.0;
+    return 0.5 * (x - t) * (x - t);
+}
+
+__device__ __forceinline__ float margin_slope(ghp_op op, float x, float t)
+{
+    if (op == GHP_OP_BINARY_CE) return -t / (1 + expf(t * x));
+    if (op == GHP_OP_HINGE) return t * x < 1 ? -t : 0.0f;
+    return x - t;
+}
+
+// Binary cross-entropy is the mean over the outputs, the others are sums.
+__device__ __forceinline__ double margin_weight(ghp_op op, int64_t columns)
+{
+    return op == GHP_OP_BINARY_CE ? 1.0 / (double)columns : 1.0;
+}
+
 template <typename T>
-__global__ void margin_forward_kernel(loss_work w, bool hinge, const T *x, T *y, row_result *results)
+__global__ void margin_forward_kernel(loss_work w, ghp_op op, const T *x, T *y, row_result *results)
 {
     for (int64_t n = first_item(); n < w.rows; n += item_stride()) {
         int64_t label = n < w.valid ? w.labels[n] : -1, greatest = 0;
@@ -282,11 +317,11 @@ __global__ void margin_forward_kernel(loss_work w, bool hinge, const T *x, T *y,
 
         for (int64_t i = 0; i < w.columns; i++) {
             float value = widen(x[n * w.columns + i]);
-            double t = target_of(w, label, i), margin = 1 - t * (double)value;
+            double t = target_of(w, label, i);
 
             if (value > widen(x[n * w.columns + greatest])) greatest = i;
-            if (label >= 0 && hinge && margin > 0) of.loss += margin;
-            if (label >= 0 && !hinge) of.loss += 0.5 * ((double)value - t) * ((double)value - t);
+            if (label >= 0)
+                of.loss += margin_weight(op, w.columns) * margin_loss(op, (double)value, t);
         }
         if (label >= 0)
             of.correct = w.columns == 1 ? (widen(x[n]) > 0) == (label > 0) : greatest == label;
@@ -297,16 +332,16 @@ __global__ void margin_forward_kernel(loss_work w, bool hinge, const T *x, T *y,
 }
 
 template <typename T>
-__global__ void margin_back_kernel(loss_work w, bool hinge, const T *y, T *dx)
+__global__ void margin_back_kernel(loss_work w, ghp_op op, const T *y, T *dx)
 {
-    float scale = (float)(w.scale_at != nullptr ? *w.scale_at : w.scale);
+    float scale = (float)((w.scale_at != nullptr ? *w.scale_at : w.scale) *
+                          margin_weight(op, w.columns));
 
     for (int64_t i = first_item(); i < w.rows * w.columns; i += item_stride()) {
         int64_t label = w.labels[i / w.columns];
         float t = target_of(w, label, i % w.columns), value = widen(y[i]);
-        float slope = !hinge ? value - t : t * value < 1 ? -t : 0.0f;
 
-        dx[i] = narrow<T>(label < 0 ? 0.0f : scale * slope);
+        dx[i] = narrow<T>(label < 0 ? 0.0f : scale * margin_slope(op, value, t));
     }
 }
 
@@ -321,7 +356,7 @@ cudaError_t margin_forward(ghp_launch launch, const ghp_local *local,
         typedef decltype(type) T;
 
         enqueue(margin_forward_kernel<T>, blocks_for(w.rows), kThreads, 0, launch.stream, w,
-                local->op == GHP_OP_HINGE, (const T *)args->at.x[0], (T *)args->at.y, results);
+                local->op, (const T *)args->at.x[0], (T *)args->at.y, results);
         enqueue(metrics_kernel, 1, kThreads, 0, launch.stream, w.rows, results, args->at.metrics);
     });
 }
@@ -336,7 +371,7 @@ cudaError_t margin_backward(ghp_launch launch, const ghp_local *local,
         typedef decltype(type) T;
 
         enqueue(margin_back_kernel<T>, blocks_for(w.rows * w.columns), kThreads, 0, launch.stream, w,
-                local->op == GHP_OP_HINGE, (const T *)args->at.y, (T *)args->at.dx[0]);
+                local->op, (const T *)args->at.y, (T *)args->at.dx[0]);
     });
 }
 
@@ -350,5 +385,7 @@ extern "C" const struct ghp_cuda_row ghp_cuda_rows_loss[] = {
     {GHP_OP_HINGE, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
     {GHP_OP_SQUARED_ERROR, GHP_PASS_FORWARD, margin_forward, loss_scratch},
     {GHP_OP_SQUARED_ERROR, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
+    {GHP_OP_BINARY_CE, GHP_PASS_FORWARD, margin_forward, loss_scratch},
+    {GHP_OP_BINARY_CE, GHP_PASS_BACKWARD_DATA, margin_backward, nullptr},
     {},
 };

@@ -388,8 +388,8 @@ __global__ void norm_weight_kernel(int64_t c, const double *stats, float *dgamma
     int64_t i = first_item();
 
     if (i >= c) return;
-    dgamma[i] = (float)stats[c + i];
-    dbeta[i] = (float)stats[i];
+    dgamma[i] = stats != nullptr ? (float)stats[c + i] : 0.0f;
+    dbeta[i] = stats != nullptr ? (float)stats[i] : 0.0f;
 }
 
 } // namespace

@@ -1,0 +1,28 @@
+/* onnx/loss.h - the loss of a network as metadata of its file, `ghp.loss`, for ONNX has none that is meant: the loss's
+ * name, or where it is not plain softmax_cross_entropy its layer as a model file has it, without inputs:
+ *
+ *     {"name": "loss", "op": "binary_cross_entropy", "multi_label": true}
+ *
+ * Tested  tests/onnx/test_export.c, tests/onnx/test_import.c */
+#ifndef GHP_ONNX_LOSS_H
+#define GHP_ONNX_LOSS_H
+
+#include "core/model/model.h"
+#include "onnx/file/file.h"
+
+enum { GHP_ONNX_LOSS_NAME = 97 };
+
+/* What a file's metadata says: the layer's operation and attributes, and its name.
+ *
+ * layer   filled in but for its name and inputs; softmax_cross_entropy where the file says nothing
+ * name    "loss" where it has none
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_INPUT (no loss, unknown keys); GHP_ERR_NO_MEMORY
+ * Local */
+enum ghp_status ghp_onnx_loss_read(const struct ghp_onnx_file *file, struct ghp_layer *layer,
+                                   char name[GHP_ONNX_LOSS_NAME]);
+
+/* The metadata of a loss. text: freed by the caller. Returns GHP_OK; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_onnx_loss_write(const struct ghp_layer *loss, char **text);
+
+#endif

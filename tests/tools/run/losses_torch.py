@@ -1,0 +1,92 @@
+# tests/tools/run/losses_torch.py - a small network trained by PyTorch with one loss or another, for test_losses_torch.sh.
+#
+#   data FOLDER LABELS      images.npy and labels.npy: 16 samples of 12 numbers, with one label of so many, 0: with five of
+#                           their own, 0 or 1 each
+#   check {FIRST LAST LOSSES LOSS BITS}...
+#                           trains on all 16 from FIRST's weights and compares with LAST's (checkpoints of ghp), and the
+#                           losses with those of LOSSES (ghp's metrics); exits 1 where any is further off than 1e-10 (64
+#                           bits) or 1e-5 (32) of its size or 1
+import json
+import math
+import os
+import struct
+import sys
+
+import numpy
+import torch
+import torch.nn.functional as F
+
+SAMPLES, CHANNELS, OUTPUTS, STEPS, RATE = 16, 12, 5, 10, 0.2
+
+
+def images():
+    return numpy.random.default_rng(3).standard_normal((SAMPLES, CHANNELS))
+
+
+def labels(n):
+    draw = numpy.random.default_rng(4)
+    return draw.integers(0, 2, (SAMPLES, OUTPUTS)) if n == 0 else draw.integers(0, n, SAMPLES)
+
+
+def read_weights(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    length = struct.unpack("<Q", data[:8])[0]
+    types = {"F32": torch.float32, "F64": torch.float64}
+    tensors = {}
+    for name, about in json.loads(data[8 : 8 + length]).items():
+        if name == "__metadata__" or name.startswith("momentum."):
+            continue
+        first, end = about["data_offsets"]
+        part = bytearray(data[8 + length + first : 8 + length + end])
+        tensors[name] = torch.frombuffer(part, dtype=types[about["dtype"]]).reshape(about["shape"]).clone()
+    return tensors
+
+
+def loss_of(loss, logits, y):
+    if loss == "smoothed":
+        return F.cross_entropy(logits, y, label_smoothing=0.1)
+    if loss == "multi":
+        return F.binary_cross_entropy_with_logits(logits, y.to(logits.dtype))
+    if loss == "one":
+        return F.binary_cross_entropy_with_logits(logits[:, 0], y.to(logits.dtype))
+    return F.binary_cross_entropy_with_logits(logits, F.one_hot(y, OUTPUTS).to(logits.dtype))
+
+
+def check(first, last, losses, loss, bits):
+    kind = torch.float64 if bits == 64 else torch.float32
+    w = {key: value.to(kind).requires_grad_() for key, value in read_weights(first).items()}
+    x = torch.from_numpy(images()).to(kind)
+    y = torch.from_numpy(labels({"multi": 0, "one": 2}.get(loss, OUTPUTS)))
+    optimizer = torch.optim.SGD(w.values(), lr=RATE, momentum=0.9)
+    with open(losses) as file:
+        said = [json.loads(line)["loss"] for line in file]
+    most = 0.0 if len(said) == STEPS else math.inf
+    for got in said:
+        optimizer.zero_grad()
+        hidden = F.relu(F.linear(x, w["fc1.weight"], w["fc1.bias"]))
+        value = loss_of(loss, F.linear(hidden, w["fc2.weight"], w["fc2.bias"]), y)
+        value.backward()
+        optimizer.step()
+        most = max(most, abs(value.item() - got))
+    ours = read_weights(last)
+    for key, value in w.items():
+        off = (value.detach().double() - ours[key].double()).abs() / value.detach().double().abs().clamp(min=1)
+        most = max(most, off.max().item())
+    limit = 1e-10 if bits == 64 else 1e-5
+    print(f"{loss}, {bits} bits: {most:.1e} from PyTorch's (limit {limit:.0e})")
+    return math.isfinite(most) and most <= limit
+
+
+def main():
+    if sys.argv[1] == "data":
+        os.makedirs(sys.argv[2], exist_ok=True)
+        numpy.save(f"{sys.argv[2]}/images.npy", images())
+        numpy.save(f"{sys.argv[2]}/labels.npy", labels(int(sys.argv[3])))
+        return 0
+    torch.set_num_threads(1)
+    cases = [sys.argv[i : i + 5] for i in range(2, len(sys.argv), 5)]
+    return 0 if cases and all([check(*case[:4], int(case[4])) for case in cases]) else 1
+
+
+sys.exit(main())
