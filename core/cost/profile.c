@@ -77,6 +77,7 @@ void ghp_profile_release(struct ghp_profile *profile)
     free(profile->numerics);
     free(profile->created);
     free(profile->host);
+    free(profile->data);
     ghp_machine_release(&profile->machine);
     ghp_speeds_release(&profile->speeds);
     *profile = (struct ghp_profile){0};

@@ -121,6 +121,7 @@ struct ghp_profile {
     bool prefetch;
     char *created; /* ISO 8601 UTC, and where: provenance only */
     char *host;
+    char *data; /* source whose samples `load` was measured of; NULL: generated ones */
     struct ghp_machine machine; /* links carry the analytic model for collectives */
     struct ghp_analytic_model analytic;
     struct ghp_rate copy, load, accumulate; /* bytes written */

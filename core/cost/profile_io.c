@@ -201,6 +201,8 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
     if (profile->knows_has)
         failed |= json_object_set_new(root, "backend_operations", has_json(profile));
     if (profile->prefetch) failed |= json_object_set_new(root, "prefetch", json_true());
+    if (profile->data != NULL)
+        failed |= json_object_set_new(root, "data", json_string(profile->data));
     if (profile->reserved_bytes > 0)
         failed |=
             json_object_set_new(root, "reserved_bytes", json_integer(profile->reserved_bytes));
@@ -501,7 +503,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
         "workers",  "created",    "host",        "reserved_bytes", "machine",
         "analytic", "overlap",    "speed_probe", "disturbed",      "worker_speed",
         "rates",    "operations", "collectives", "prefetch",       "backend_operations",
-        NULL};
+        "data",     NULL};
     int64_t element_bytes = 0, workers = 0;
     struct ghp_node node;
 
@@ -524,6 +526,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     }
     GHP_TRY(ghp_json_opt_int(at, "reserved_bytes", 0, INT64_MAX, &profile->reserved_bytes));
     GHP_TRY(ghp_json_opt_bool(at, "prefetch", &profile->prefetch));
+    GHP_TRY(ghp_json_opt_text(at, "data", &profile->data));
     GHP_TRY(read_has(at, profile));
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
     profile->element_bytes = (int)element_bytes;

@@ -17,11 +17,13 @@ enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp
     head.numerics = strdup(from->numerics != NULL ? from->numerics : "");
     head.created = strdup(from->created != NULL ? from->created : "");
     head.host = strdup(from->host != NULL ? from->host : "");
+    head.data = from->data != NULL ? strdup(from->data) : NULL;
     head.machine = (struct ghp_machine){0};
     head.speeds = (struct ghp_speeds){0};
     if (ghp_speeds_copy(&from->speeds, &head.speeds) != GHP_OK ||
         ghp_machine_copy(&from->machine, &head.machine) != GHP_OK || head.backend == NULL ||
-        head.numerics == NULL || head.created == NULL || head.host == NULL) {
+        head.numerics == NULL || head.created == NULL || head.host == NULL ||
+        (head.data == NULL && from->data != NULL)) {
         ghp_profile_release(&head);
         return GHP_NO_MEMORY();
     }

@@ -178,8 +178,7 @@ static void print_input(const struct ghp_run *run, FILE *out)
 
     if (run->from_files) {
         fprintf(out, "input: loading took %.3f ms of a step", ms * load->measured_s);
-        if (r->predicted)
-            fprintf(out, " (predicted %.3f ms, of generated samples)", ms * load->predicted_s);
+        if (r->predicted) fprintf(out, " (predicted %.3f ms)", ms * load->predicted_s);
         fprintf(out, "\n");
     }
     if (run->files_skipped > 0)

@@ -31,7 +31,7 @@ static const char *const numerics_synonyms[] = {"deterministic", "exact", NULL};
 static struct {
     struct ghp_opt_list models;
     int64_t workers, threads, nodes, memory_bytes, bucket_bytes;
-    const char *batch, *analytic, *hwloc, *held_out, *output, *like, *cache, *wanted;
+    const char *batch, *analytic, *hwloc, *held_out, *output, *like, *cache, *wanted, *data;
     int backend, numerics, precision, bind, device_transport, progress;
     double budget_s, sample_s, watchdog_s;
     double intra_latency_s, intra_Bps, inter_latency_s, inter_Bps;
@@ -72,6 +72,12 @@ static const struct ghp_opt options[] = {
      .argument = "FILE|data",
      .help = "measure only what this file of ghp-plan --wanted names; data: what data parallelism "
              "needs, to begin with"},
+    {.name = "data",
+     .kind = GHP_OPT_TEXT,
+     .target = &set.data,
+     .argument = "SOURCE",
+     .help = "loading is measured of these samples, as ghp-run --data takes them; without it of "
+             "generated ones"},
     {.kind = GHP_OPT_HEADING, .help = "How to measure"},
     {.name = "backend",
      .kind = GHP_OPT_CHOICE,
@@ -417,6 +423,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .output = set.output,
         .libraries = libraries,
         .wanted = set.wanted,
+        .data = set.data,
         .intra = {set.intra_latency_s, set.intra_Bps},
         .inter = {set.inter_latency_s, set.inter_Bps},
         .memory_bytes = set.memory_bytes,

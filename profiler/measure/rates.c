@@ -202,9 +202,9 @@ static int64_t image_bytes(const struct ghp_model *model, const struct ghp_measu
 }
 
 static enum ghp_status load_open(const struct ghp_measure *m, const struct ghp_model *model,
-                                 int64_t samples, struct load *load)
+                                 const char *data, int64_t samples, struct load *load)
 {
-    struct ghp_data_request request = {.spec = "synthetic",
+    struct ghp_data_request request = {.spec = data != NULL ? data : "synthetic",
                                        .seed = 1,
                                        .global_batch = samples * m->size,
                                        .shape = model->layers[0].out,
@@ -238,8 +238,8 @@ static void load_close(struct load *load)
     ghp_data_close(load->supply.data);
 }
 
-static enum ghp_status measure_load(const struct ghp_measure *m, const struct ghp_model *model,
-                                    int64_t samples, struct ghp_rate *rate)
+enum ghp_status ghp_measure_load(const struct ghp_measure *m, const struct ghp_model *model,
+                                 const char *data, int64_t samples, struct ghp_rate *rate)
 {
     int64_t sample_bytes =
         image_bytes(model, m) + ghp_model_labels(model) * (int64_t)sizeof(int32_t);
@@ -249,7 +249,7 @@ static enum ghp_status measure_load(const struct ghp_measure *m, const struct gh
     struct ghp_timed timed[2] = {{0}};
     double bytes[2] = {(double)sample_bytes, (double)(large * sample_bytes)};
     double unused = 0;
-    enum ghp_status status = load_open(m, model, large, &load);
+    enum ghp_status status = load_open(m, model, data, large, &load);
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     load.part.images = load.part.labels = 1;
@@ -267,5 +267,5 @@ enum ghp_status ghp_measure_rates(const struct ghp_measure *m, const struct ghp_
 {
     GHP_TRY(measure_tensors(m, profile));
     if (ghp_measure_device(m).ops != NULL) return GHP_OK;
-    return measure_load(m, model, samples, &profile->load);
+    return ghp_measure_load(m, model, NULL, samples, &profile->load);
 }

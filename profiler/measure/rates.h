@@ -19,6 +19,12 @@
  * Collective over m->world */
 enum ghp_status ghp_measure_rates(const struct ghp_measure *m, const struct ghp_model *model,
                                   int64_t samples, struct ghp_profile *profile);
+/* profile->load alone, of samples of `data` as training takes them, or where it is NULL generated ones.
+ *
+ * Returns   what ghp_data_open and ghp_measure_task return
+ * Collective over m->world */
+enum ghp_status ghp_measure_load(const struct ghp_measure *m, const struct ghp_model *model,
+                                 const char *data, int64_t samples, struct ghp_rate *load);
 
 /* The straight line through two timings; a line that would fall, or start below 0, is pinned to latency 0.
  * bytes[0] < bytes[1].  Local */

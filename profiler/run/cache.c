@@ -159,7 +159,7 @@ static void copy_rates(const struct ghp_profile *from, struct ghp_profile *to)
 {
     to->analytic = from->analytic;
     to->copy = from->copy;
-    to->load = from->load;
+    if (from->data == NULL) to->load = from->load; /* that of some files is theirs alone */
     to->accumulate = from->accumulate;
     memcpy(to->update, from->update, sizeof to->update);
     to->squares = from->squares;

@@ -10,6 +10,8 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { RATES_ALONE = 1, RATES_BESIDE, RATES_COUNT }; /* parts that are done, for the bar */
 
@@ -68,27 +70,50 @@ static enum ghp_status measure_overlap(struct ghp_profiling *run)
     return measure_by(run, ghp_measure_arrival, any_layer);
 }
 
+/* Whether loading is to be measured: an earlier file may have it of other samples. */
+static bool wants_load(const struct ghp_profiling *run)
+{
+    const char *wanted = run->request->data, *had = run->profile->data;
+
+    if (ghp_measure_device(&run->m).ops != NULL && wanted == NULL) return false;
+    return wanted != NULL ? had == NULL || strcmp(had, wanted) != 0
+                          : had != NULL || !(run->profile->load.bandwidth_Bps > 0);
+}
+
+static enum ghp_status measure_loading(struct ghp_profiling *run, int64_t samples)
+{
+    unsigned char wants = wants_load(run) ? 0 : 1; /* on any rank: on all */
+
+    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, &wants, 1));
+    if (wants == 1) return GHP_OK;
+    GHP_TRY(ghp_measure_load(&run->m, &run->request->models[0], run->request->data, samples,
+                             &run->profile->load));
+    free(run->profile->data);
+    run->profile->data = run->request->data != NULL ? strdup(run->request->data) : NULL;
+    return run->request->data == NULL || run->profile->data != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
 static enum ghp_status measure_rates(struct ghp_profiling *run, bool rates)
 {
     int64_t samples = run->request->batches[0] / run->result->workers;
 
     ghp_progress_step(0, "%s", "copies, updates and loading");
-    if (rates)
-        GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
+    if (rates) GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
+    GHP_TRY(measure_loading(run, samples));
     return measure_overlap(run);
 }
 
 enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
 {
     const struct ghp_profile *old = run->profile;
-    unsigned char known[2] = {1, old->overlap.compute >= 1};
+    unsigned char known[3] = {1, old->overlap.compute >= 1, !wants_load(run)};
     enum ghp_status status;
 
     for (int i = 0; i < GHP_OPTIMIZERS; ++i)
         if (old->update[i].source != GHP_SOURCE_MEASURED || !(old->update[i].bandwidth_Bps > 0))
             known[0] = 0;
-    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 2));
-    if (known[0] && known[1]) return GHP_OK;
+    GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 3));
+    if (known[0] && known[1] && known[2]) return GHP_OK;
     ghp_progress_begin("rates", 0, RATES_COUNT);
     status = measure_rates(run, !known[0]);
     ghp_progress_end();

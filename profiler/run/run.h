@@ -36,6 +36,7 @@ struct ghp_profiling_request {
     bool fresh; /* an existing file is replaced, not continued; nothing that was kept is used */
     const char *like;             /* profile whose operations are taken over; NULL: none */
     const char *output;           /* profile file */
+    const char *data;             /* whose loading is measured; NULL: of generated samples */
     const char *wanted;           /* what to measure: NULL: everything; run/wanted.c */
     const char *cache;            /* folder of kept measurements (run/cache.h); NULL: none */
     const char *libraries;        /* with versions, one text: what is measured depends on them */
@@ -55,7 +56,7 @@ struct ghp_profiling_result {
     double seconds;
     /* where the time went, if it was more than the budget by a tenth; "": it was not */
     char overrun[640];
-    char disturbed[256]; /* who disturbed, and how much; "": nobody */
+    char disturbed[256];        /* who disturbed, and how much; "": nobody */
     struct ghp_profile profile; /* rank 0: what was saved; released by the caller */
 };
 

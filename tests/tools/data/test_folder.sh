@@ -2,7 +2,7 @@
 # ghp-test: timeout=240 label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
 # tests/tools/data/test_folder.sh - the same images as a folder of PNG files, as NumPy's arrays and as CIFAR's records give
 # the same losses, bit for bit; two workers train on a folder's random parts as one; samples are made beside the steps;
-# and 20 damaged files are named and skipped, by one worker as by two, or end the run.
+# and 20 damaged files are named and skipped, by one worker as by two, or end the run; a profile measures their loading.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
@@ -89,6 +89,20 @@ train 2 --data folder:folder --verify 12 >out 2>err || fail "two workers: $(tail
 # evaluation on a part of each class
 train 1 --data folder:folder --train-fraction 0.75 --steps 3 --run run.json >out 2>err || fail "cut: $(cat err)"
 grep -q 'over all 40 samples' out || fail "not 40 test samples: $(cat out)"
+
+# a profile knows whose samples were loaded, and neither another run nor what is kept takes their rate for others'
+profile() { # profile FILE OPTIONS...
+    mpirun --oversubscribe --bind-to none -n 1 "$GHP_BIN/ghp-profile" --model "$model" --batch 16 --budget 2 --wanted data \
+        -o "$@" >out 2>err </dev/null
+}
+profile files.json --data folder:folder || fail "a profile of files: $(cat err)"
+grep -q '^ *"data": "folder:folder"' files.json || fail "the profile does not name the data"
+profile others.json || fail "a profile of generated samples: $(cat err)"
+grep -q '"data"' others.json && fail "what was kept names the data"
+profile files.json || fail "a profile that goes on: $(cat err)"
+grep -q '"data"' files.json && fail "the profile names data that nobody asks for"
+profile none.json --data folder:nowhere && fail "a folder that is not there was loaded"
+grep -q "nowhere" err || fail "a folder that is not there: $(cat err)"
 
 # 20 damaged files, of which every worker meets some in its two epochs
 python3 - <<'PYTHON'
