@@ -92,6 +92,9 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     }
     ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
                    100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
+    if (plan->profile.n_ops == 0)
+        ghp_table_note(
+            t, "memory is without kernels' scratch, which an analytic profile does not know");
     if (plan->profile.disturbed > 0)
         ghp_table_note(t,
                        "the machine was disturbed while it was profiled: %.0f %% of the step are "

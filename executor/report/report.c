@@ -193,9 +193,14 @@ static void print_input(const struct ghp_run *run, FILE *out)
 
 static void print_memory(const struct ghp_run *run, FILE *out)
 {
-    char predicted[TEXT_BYTES], allocated[TEXT_BYTES], resident[TEXT_BYTES];
+    char predicted[TEXT_BYTES], allocated[TEXT_BYTES], resident[TEXT_BYTES], planned[TEXT_BYTES];
+    int64_t by_plan = run->plan->predicted.peak_bytes;
 
-    fprintf(out, "memory a worker: predicted %s, allocated %s (%s)",
+    fprintf(out, "memory a worker: predicted ");
+    if (by_plan != run->peak_bytes)
+        fprintf(out, "%s by the plan, with the scratch of this backend's kernels ",
+                ghp_bytes_format((double)by_plan, planned, sizeof(planned)));
+    fprintf(out, "%s, allocated %s (%s)",
             ghp_bytes_format((double)run->peak_bytes, predicted, sizeof(predicted)),
             ghp_bytes_format((double)run->allocated_bytes, allocated, sizeof(allocated)),
             run->peak_bytes == run->allocated_bytes ? "equal to the byte"

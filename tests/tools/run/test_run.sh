@@ -20,6 +20,11 @@ plan 2 auto auto2.json && plan 4 data data4.json && plan 2 model model2.json && 
 run 2 auto2.json --steps 6 || fail "a plain run exits $?"
 for text in 'predicted' 'measured' 'backward_weight' '^step ' 'a.conv1' 'images/s' 'equal to the byte'; do says out "$text"; done
 says err 'numerics fast'
+# an analytic profile does not know kernels' scratch: the plan says so, and the run has both sums
+"$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg-a-32.json" --profile profile.json --workers 2 --batch 4 -o vgg.json >vgg 2>&1 || fail "$(tail -1 vgg)"
+says vgg "memory is without kernels' scratch"
+run 2 vgg.json --steps 1 || fail "vgg-a-32 exits $?"
+says out "predicted $(sed -n 's/^ghp .*  \([0-9.]* [KMG]iB\)  .*/\1/p' vgg) by the plan, with the scratch .* (equal to the byte)"
 run 2 auto2.json --steps 6 --json --seed 3 || fail "--json exits $?"
 for key in predicted_step_s measured_step_s images_per_s max_relative_difference max_relative_gradient_difference test_accuracy peak_bytes; do
     says out "\"$key\""
