@@ -130,6 +130,8 @@ static void put_tensors(struct ghp_display *report, const char *path,
                        (int)strcspn(scaling, " "), scaling);
     else
         ghp_sheet_note(sheet, "it goes on under any plan of this model and this optimizer");
+    if (ghp_safetensors_metadata(file, "evaluation") != NULL)
+        ghp_sheet_note(sheet, "the evaluation after these steps is due");
     for (int i = 0; i < ghp_safetensors_count(file); ++i) {
         const struct ghp_safetensor *t = ghp_safetensors_item(file, i);
         char dims[DIMS_BYTES] = "";

@@ -220,12 +220,17 @@ static enum ghp_status load_weights(struct parts *p)
     t->first_step = checkpoint.step;
     t->heartbeat.step = t->heartbeat.kept = checkpoint.step;
     ghp_heartbeat_write(&t->heartbeat);
-    if (t->first_step == t->steps)
+    t->owes_evaluation = checkpoint.owes_evaluation && t->evaluates;
+    if (t->first_step == t->steps && t->owes_evaluation)
+        ghp_note("all %lld steps are done: the last evaluation is left", (long long)t->steps);
+    else if (t->first_step == t->steps)
         ghp_note("all %lld steps are done: nothing is left to train", (long long)t->steps);
     else
         ghp_note("resuming after step %lld", (long long)t->first_step);
     if (t->events != NULL) GHP_TRY(ghp_event_file_begin(t->events, t->first_step));
-    return t->metrics != NULL ? ghp_metrics_resume(t->metrics, checkpoint.step) : GHP_OK;
+    if (t->metrics == NULL) return GHP_OK;
+    return ghp_metrics_resume(t->metrics,
+                              (struct ghp_metrics_from){t->first_step, t->owes_evaluation});
 }
 
 static enum ghp_status open_snapshots(struct parts *p)
@@ -298,6 +303,14 @@ static enum ghp_status train(struct parts *p)
 }
 
 /* ---- afterwards ---- */
+
+/* Of a run that was resumed at its end. */
+static void note_evaluation(const struct ghp_training *t)
+{
+    if (t->has_evaluation)
+        ghp_note("test loss %.4f, accuracy %.4f of %lld samples", t->evaluation.loss,
+                 t->evaluation.accuracy, (long long)t->evaluation.samples);
+}
 
 static enum ghp_status print_all(const struct parts *p, const struct ghp_run *run)
 {
@@ -434,6 +447,7 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
 {
     struct parts p = {.options = session->options};
     enum ghp_status status;
+    bool resumed_at_end;
 
     GHP_TRY_GOTO(status, open_all(&p, session), done);
     if (p.setup.server >= 0) {
@@ -443,9 +457,13 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
     if (compares(&p)) GHP_TRY_GOTO(status, compare(&p), done);
     if (!trains(&p)) goto done;
     GHP_TRY_GOTO(status, prepare(&p), done);
-    if (p.training.first_step == p.training.steps) goto done; /* resumed at its end */
+    resumed_at_end = p.training.first_step == p.training.steps;
+    if (resumed_at_end && !p.training.owes_evaluation) goto done;
     GHP_TRY_GOTO(status, train(&p), done);
-    GHP_TRY_GOTO(status, finish(&p), done);
+    if (resumed_at_end)
+        note_evaluation(&p.training);
+    else
+        GHP_TRY_GOTO(status, finish(&p), done);
 done:
     if (!session->in_loop && (status == GHP_OK || session->transport->control->ops->settled(
                                                       session->transport->control)))

@@ -13,7 +13,8 @@
 
 static const char format[] = "ghp.checkpoint/1";
 const char ghp_checkpoint_optimizer_key[] = "optimizer", ghp_checkpoint_sync_key[] = "sync",
-           ghp_checkpoint_workers_key[] = "workers";
+           ghp_checkpoint_workers_key[] = "workers", ghp_checkpoint_evaluation_key[] = "evaluation",
+           ghp_checkpoint_due[] = "due";
 
 enum { KEPT_MOST = 2 }; /* copies of all weights: struct ghp_mixing */
 
@@ -151,7 +152,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     const uint64_t numbers[GHP_CHECKPOINT_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
                                                       (uint64_t)checkpoint.global_batch,
                                                       (uint64_t)checkpoint.samples};
-    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 5] = {
+    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 6] = {
         {"format", format},
         {"model", ghp_worker_work(worker)->model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
@@ -181,6 +182,9 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
         metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_mixing_key, c->mixing};
     if (c->norms != NULL)
         metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_norms_key, c->norms};
+    if (checkpoint.owes_evaluation)
+        metadata[list.n_metadata++] =
+            (struct ghp_metadatum){ghp_checkpoint_evaluation_key, ghp_checkpoint_due};
     ghp_checkpoint_path(folder, GHP_CHECKPOINT_NEWEST, path);
     return ghp_safetensors_begin(path, &list, writer);
 }

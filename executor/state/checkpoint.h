@@ -25,6 +25,7 @@ struct ghp_checkpoint {            /* with these, every later batch is what it w
     int64_t step;                  /* steps done: the next one's index */
     uint64_t seed;                 /* of order and masks */
     int64_t global_batch, samples; /* B, and the training samples that the order is of */
+    bool owes_evaluation; /* one that was due after these steps was left out, or cut short */
 };
 
 struct ghp_checkpoint_image; /* executor/state/checkpoint_save.c */

@@ -96,6 +96,7 @@ static enum ghp_status read_metadata(const char *path, const struct ghp_safetens
                                      struct ghp_checkpoint *checkpoint)
 {
     uint64_t numbers[GHP_CHECKPOINT_NUMBERS] = {0};
+    const char *evaluation = ghp_safetensors_metadata(file, ghp_checkpoint_evaluation_key);
 
     if (!ghp_checkpoint_is_one(file))
         return GHP_FAIL(
@@ -116,7 +117,10 @@ static enum ghp_status read_metadata(const char *path, const struct ghp_safetens
     *checkpoint = (struct ghp_checkpoint){.step = (int64_t)numbers[GHP_CHECKPOINT_STEP],
                                           .seed = numbers[GHP_CHECKPOINT_SEED],
                                           .global_batch = (int64_t)numbers[GHP_CHECKPOINT_BATCH],
-                                          .samples = (int64_t)numbers[GHP_CHECKPOINT_SAMPLES]};
+                                          .samples = (int64_t)numbers[GHP_CHECKPOINT_SAMPLES],
+                                          .owes_evaluation =
+                                              evaluation != NULL &&
+                                              strcmp(evaluation, ghp_checkpoint_due) == 0};
     return GHP_OK;
 }
 

@@ -9,9 +9,10 @@
 
 enum { GHP_CHECKPOINT_PATH_BYTES = 4096, GHP_CHECKPOINT_NUMBER_BYTES = 24 };
 
-/* Keys of the metadata; sync and workers only where workers' weights differ: by which synchroniser, over how many. */
+/* Keys of the metadata; sync and workers only where workers' weights differ: by which synchroniser, over how many;
+ * evaluation only where one is owed, and then with this value. */
 extern const char ghp_checkpoint_optimizer_key[], ghp_checkpoint_sync_key[],
-    ghp_checkpoint_workers_key[];
+    ghp_checkpoint_workers_key[], ghp_checkpoint_evaluation_key[], ghp_checkpoint_due[];
 
 /* The whole numbers of the metadata, as texts: a seed is beyond what JSON readers hold exactly. */
 enum ghp_checkpoint_number {

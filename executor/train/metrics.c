@@ -41,16 +41,16 @@ fail:
     return status;
 }
 
-/* What a line says of steps up to `step`: kept; of later ones: not. */
-static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text, int64_t step,
-                                  bool *kept)
+/* What a line says of steps up to `from.step`: kept; of later ones: not. */
+static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text,
+                                  struct ghp_metrics_from from, bool *kept)
 {
     json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL),
            *at = json_object_get(line, "step");
     bool is_step = json_object_get(line, "loss") != NULL, good = json_is_integer(at);
 
     /* a step's line counts it from 0, an evaluation's says how many were done */
-    *kept = good && json_integer_value(at) <= (is_step ? step - 1 : step);
+    *kept = good && json_integer_value(at) <= (is_step || from.owes_evaluation ? from.step - 1 : from.step);
     json_decref(line);
     if (good) return GHP_OK;
     return GHP_FAIL(
@@ -60,7 +60,7 @@ static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text,
         m->path);
 }
 
-enum ghp_status ghp_metrics_resume(struct ghp_metrics *m, int64_t step)
+enum ghp_status ghp_metrics_resume(struct ghp_metrics *m, struct ghp_metrics_from from)
 {
     enum ghp_status status = GHP_OK;
     char *line = NULL;
@@ -75,7 +75,7 @@ enum ghp_status ghp_metrics_resume(struct ghp_metrics *m, int64_t step)
     rewind(m->file);
     while (kept && status == GHP_OK && (n = getline(&line, &room, m->file)) > 0) {
         if (line[n - 1] != '\n') break; /* cut by a kill */
-        status = judge_line(m, line, step, &kept);
+        status = judge_line(m, line, from, &kept);
         if (kept) end += n;
     }
     free(line);

@@ -14,12 +14,16 @@ struct ghp_metrics;
 
 /* append: continue an existing file (a resumed run). Returns GHP_OK; GHP_ERR_IO. Local. */
 enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metrics **metrics);
-/* Cuts off lines of steps after `step` steps done, and a last line that was cut by a kill: the steps that a resumed run
- * trains again would stand there twice. Pipes and devices stay as they are.
+struct ghp_metrics_from { /* where a resumed run goes on */
+    int64_t step;         /* steps done */
+    bool owes_evaluation; /* one after these steps is made again */
+};
+/* Cuts off lines of what a resumed run does again, which would stand there twice, and a last line that was cut by a
+ * kill. Pipes and devices stay as they are.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (other lines than metrics: the file is left alone)
  * Tested    tests/executor/train/test_metrics.c */
-enum ghp_status ghp_metrics_resume(struct ghp_metrics *metrics, int64_t step);
+enum ghp_status ghp_metrics_resume(struct ghp_metrics *metrics, struct ghp_metrics_from from);
 void ghp_metrics_close(struct ghp_metrics *metrics); /* accepts NULL */
 
 struct ghp_metrics_step {

@@ -127,6 +127,7 @@ enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)
 
     GHP_TRY(ghp_evaluate(t->worker, t->training_config->data, GHP_DATA_TEST, ghp_training_stop(t),
                          &evaluation));
+    t->owes_evaluation = !evaluation.complete;
     if (!evaluation.complete) return GHP_OK;
     t->evaluation = evaluation;
     t->has_evaluation = true;
@@ -155,7 +156,8 @@ enum ghp_status ghp_training_save(struct ghp_training *t, int64_t done, bool las
     struct ghp_checkpoint checkpoint = {.step = done,
                                         .seed = order->seed,
                                         .global_batch = order->global_batch,
-                                        .samples = order->n};
+                                        .samples = order->n,
+                                        .owes_evaluation = t->owes_evaluation};
     enum ghp_status status;
 
     ghp_training_finish_save(t);
@@ -184,7 +186,8 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     if (!last) GHP_TRY(ghp_stop_check(ghp_training_stop(t), ends));
     if (!last && t->snapshot == NULL) GHP_TRY(ghp_drift_look(&t->drift, t->worker, &t->stop, done));
     saves = t->checkpoints.path != NULL && (last || epoch || every || *ends);
-    evaluates = t->evaluates && (last || epoch) && !*ends;
+    t->owes_evaluation = t->evaluates && (last || epoch);
+    evaluates = t->owes_evaluation && !*ends;
     if (saves || evaluates || last || *ends) GHP_TRY(ghp_worker_flush(t->worker));
     t->seconds += ghp_now_s() - begin_s; /* others may be slow, and are waited for here, too */
     if (!saves && !evaluates && !last && !*ends) return GHP_OK;
@@ -248,12 +251,25 @@ enum ghp_status ghp_training_take(struct ghp_training *t, struct ghp_worker *wor
     return GHP_OK;
 }
 
+/* An evaluation that a signal took from the run before. *ends: a signal takes it from this one, too. */
+static enum ghp_status make_up(struct ghp_training *t, bool *ends)
+{
+    t->owes_evaluation = t->owes_evaluation && t->evaluates;
+    if (!t->owes_evaluation) return GHP_OK;
+    ghp_memory_pause(t->memory);
+    GHP_TRY(ghp_training_evaluate(t, t->first_step));
+    *ends = t->stop.signal != 0;
+    if (!t->owes_evaluation && t->first_step == t->steps)
+        GHP_TRY(ghp_training_save(t, t->steps, true)); /* which owes nothing */
+    ghp_memory_resume(t->memory);
+    return GHP_OK;
+}
+
 static enum ghp_status run_steps(struct ghp_training *t)
 {
     int64_t warm = t->first_step + ghp_training_warm_up(t);
     bool ends = false;
 
-    t->done = t->first_step;
     GHP_TRY(ghp_training_advance(t, warm, &ends));
     if (t->done == warm && warm > t->first_step && !ends) {
         double from_s = t->seconds;
@@ -283,14 +299,18 @@ enum ghp_status ghp_train(struct ghp_training *t)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(t->worker);
     enum ghp_status status;
+    bool ends = false;
 
     if (ghp_training_stop(t) != NULL)
         GHP_TRY(ghp_stop_begin(&t->stop, exec, ghp_worker_work(t->worker)->problem.workers));
     t->stop.heartbeat = &t->heartbeat;
     say_length(t);
     ghp_progress_begin("step", t->first_step, t->steps - t->first_step);
-    status = ghp_sync_runs_free(ghp_worker_work(t->worker)->sync) ? ghp_training_run_free(t)
-                                                                  : run_steps(t);
+    t->done = t->first_step;
+    status = make_up(t, &ends);
+    if (status == GHP_OK && !ends && t->done < t->steps)
+        status = ghp_sync_runs_free(ghp_worker_work(t->worker)->sync) ? ghp_training_run_free(t)
+                                                                      : run_steps(t);
     ghp_stop_end(&t->stop);
     ghp_drift_release(&t->drift);
     GHP_TRY(status);

@@ -217,7 +217,8 @@ static enum ghp_status between_steps(struct free_run *f, bool *ends)
         t->checkpoints.path != NULL &&
         (*ends || ended ||
          (t->checkpoint_every > 0 && f->done / t->checkpoint_every > before / t->checkpoint_every));
-    evaluates = t->evaluates && (last || ended) && t->stop.signal == 0;
+    t->owes_evaluation = t->evaluates && (last || ended);
+    evaluates = t->owes_evaluation && t->stop.signal == 0;
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);
     if (evaluates) GHP_TRY(ghp_training_evaluate(t, f->done));
@@ -241,7 +242,6 @@ enum ghp_status ghp_training_run_free(struct ghp_training *t)
     bool ends = false;
 
     GHP_TRY(ghp_others_open(ghp_worker_exec_context(t->worker), f.workers, &f.peers));
-    t->done = t->first_step;
     while (!ends && status == GHP_OK) {
         int64_t due = next_due(&f);
 

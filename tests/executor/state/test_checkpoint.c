@@ -60,7 +60,8 @@ static void check_resume(void)
                             (struct ghp_checkpoint){.step = 2,
                                                     .seed = UINT64_MAX,
                                                     .global_batch = b.work.problem.global_batch,
-                                                    .samples = b.training_config.order.n}),
+                                                    .samples = b.training_config.order.n,
+                                                    .owes_evaluation = true}),
         GHP_OK);
     ghp_worker_close(worker);
 
@@ -70,6 +71,7 @@ static void check_resume(void)
     CHECK(checkpoint.seed == UINT64_MAX);
     CHECK_EQ(checkpoint.global_batch, b.work.problem.global_batch);
     CHECK_EQ(checkpoint.samples, b.training_config.order.n);
+    CHECK(checkpoint.owes_evaluation);
     CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
     CHECK_STATUS(ghp_snapshot_weights(&resumed, worker), GHP_OK);
     CHECK_STATUS(ghp_verify_compare(&resumed, &b.alone, (struct ghp_precision){8, false}, &v),

@@ -8,15 +8,15 @@
 
 static char path[80];
 
-static void check_resume(const char *before, int64_t step, enum ghp_status expected,
-                         const char *after)
+static void check_resume(const char *before, struct ghp_metrics_from from,
+                         enum ghp_status expected, const char *after)
 {
     struct ghp_metrics *m = NULL;
     char *text = NULL;
 
     CHECK_STATUS(ghp_file_write_atomic(path, before, strlen(before)), GHP_OK);
     if (!CHECK_STATUS(ghp_metrics_open(path, true, &m), GHP_OK)) return;
-    CHECK_STATUS(ghp_metrics_resume(m, step), expected);
+    CHECK_STATUS(ghp_metrics_resume(m, from), expected);
     ghp_metrics_close(m);
     CHECK_STATUS(ghp_file_read(path, &text, NULL), GHP_OK);
     CHECK_TEXT(text, after);
@@ -31,7 +31,7 @@ static void check_append(void)
 
     CHECK_STATUS(ghp_file_write_atomic(path, "{\"step\":0,\"loss\":1}\n{\"st", 24), GHP_OK);
     CHECK_STATUS(ghp_metrics_open(path, true, &m), GHP_OK);
-    CHECK_STATUS(ghp_metrics_resume(m, 1), GHP_OK);
+    CHECK_STATUS(ghp_metrics_resume(m, (struct ghp_metrics_from){.step = 1}), GHP_OK);
     CHECK_STATUS(ghp_metrics_step(m, &line), GHP_OK);
     ghp_metrics_close(m);
     CHECK_STATUS(ghp_file_read(path, &text, NULL), GHP_OK);
@@ -59,12 +59,17 @@ CHECK_TEST(metrics)
 {
 #define STEP(n) "{\"step\":" n ",\"loss\":1.5}\n"
 #define TEST(n) "{\"step\":" n ",\"test_loss\":1.5}\n"
+#define FROM(n, owes) ((struct ghp_metrics_from){n, owes})
     snprintf(path, sizeof(path), "/tmp/ghp-test-metrics-%ld", (long)getpid());
-    check_resume(STEP("0") STEP("1") TEST("2") STEP("2"), 2, GHP_OK, STEP("0") STEP("1") TEST("2"));
-    check_resume(STEP("0") STEP("1") TEST("2") STEP("2"), 1, GHP_OK, STEP("0"));
-    check_resume(STEP("0") STEP("1") "{\"step\":2,\"lo", 9, GHP_OK, STEP("0") STEP("1"));
-    check_resume("", 3, GHP_OK, "");
-    check_resume(STEP("0") "a letter to a friend\n", 3, GHP_ERR_FORMAT,
+    check_resume(STEP("0") STEP("1") TEST("2") STEP("2"), FROM(2, false), GHP_OK,
+                 STEP("0") STEP("1") TEST("2"));
+    check_resume(STEP("0") STEP("1") TEST("2") STEP("2"), FROM(2, true), GHP_OK,
+                 STEP("0") STEP("1"));
+    check_resume(STEP("0") STEP("1") TEST("2") STEP("2"), FROM(1, false), GHP_OK, STEP("0"));
+    check_resume(STEP("0") STEP("1") "{\"step\":2,\"lo", FROM(9, false), GHP_OK,
+                 STEP("0") STEP("1"));
+    check_resume("", FROM(3, false), GHP_OK, "");
+    check_resume(STEP("0") "a letter to a friend\n", FROM(3, false), GHP_ERR_FORMAT,
                  STEP("0") "a letter to a friend\n");
     CHECK_MESSAGE(path);
     check_append();

@@ -67,6 +67,14 @@ kill -TERM "$(cat pid.1)"
 ends 4 'evaluation'
 ! grep -q test_loss metrics.jsonl || fail "the evaluation was over before the signal"
 [ -e kept/checkpoint.safetensors ] || fail "evaluation: no checkpoint"
+# the resumed run has no step left, and makes the evaluation; once
+launch 2 --metrics metrics.jsonl --eval on --resume
+ends 0 'the evaluation is made up for'
+grep -q 'the last evaluation is left' err && grep -q 'test loss' err || fail "evaluation: says $(head -c 1000 err)"
+launch 2 --metrics metrics.jsonl --eval on --resume
+ends 0 'nothing is left'
+grep -q 'nothing is left to train' err || fail "evaluation, twice: says $(head -c 1000 err)"
+[ "$(grep -c test_loss metrics.jsonl)" = 1 ] || fail "evaluation: $(grep -c test_loss metrics.jsonl) lines"
 
 # twice to a worker that is stopped meanwhile: it ends by the second, without a checkpoint
 rm -rf kept metrics.jsonl
