@@ -77,9 +77,10 @@ static enum ghp_status open_sampling(struct parts *p)
 
     if (p->options->sampler == GHP_SAMPLER_UNIFORM) return GHP_OK;
     if (p->options->verify_steps != GHP_NOT_SET || compares(p))
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "--sampler srg trains by other samples than any other plan, so --verify and "
-                        "--compare have nothing to compare with; leave it out");
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "--sampler srg trains by other samples than any other plan, so --verify and "
+            "--compare have nothing to compare with; leave it out");
     if (p->options->shuffle == 1)
         return GHP_FAIL(GHP_ERR_USAGE, "--sampler srg draws each sample, so there is no order that "
                                        "--shuffle once would keep; leave one of them out");
@@ -263,6 +264,17 @@ static void note_stop(const struct ghp_training *t)
              kept ? t->checkpoints.path : "");
 }
 
+/* Why a training that went to its end has failed all the same. */
+static void note_lost(const struct ghp_training *t)
+{
+    if (t->checkpoint_lost)
+        ghp_note("the checkpoint after the last step, %lld, could not be written into '%s'; make "
+                 "room there, and train its last steps again with --resume",
+                 (long long)t->done, t->checkpoints.path);
+    else if (t->metrics_lost)
+        ghp_note("the training is done, but its metrics are kept in part; make room for them");
+}
+
 /* Not where plans were compared just now, or whole trainings are. */
 static enum ghp_status set_guard(struct parts *p)
 {
@@ -298,7 +310,10 @@ static enum ghp_status train(struct parts *p)
     p->setup.session->in_loop = false;
     if (t->stop.signal != 0) p->setup.session->exit_code = GHP_EXIT_STOPPED;
     if (t->checkpoint_lost || t->metrics_lost) p->setup.session->exit_code = 1;
-    if (t->stop.signal != 0) note_stop(t);
+    if (t->stop.signal != 0)
+        note_stop(t);
+    else
+        note_lost(t);
     return GHP_OK;
 }
 
@@ -400,8 +415,7 @@ static enum ghp_status conclude(struct parts *p, struct ghp_run_result *run_resu
     enum ghp_status status = GHP_OK;
 
     if (p->setup.rank == 0) status = print_all(p, &run_result->run);
-    if (status == GHP_OK && run_result->different != NULL &&
-        p->options->fault == GHP_FAULT_NONE)
+    if (status == GHP_OK && run_result->different != NULL && p->options->fault == GHP_FAULT_NONE)
         status = GHP_FAIL(GHP_ERR_INTERNAL,
                           "replicas of '%s' differ between workers; report this with the plan",
                           run_result->different);

@@ -48,6 +48,7 @@ says 'nor can the one before it be used' "a folder of damaged checkpoints"
 run --checkpoint kept --metrics /dev/full
 [ $? = 1 ] || fail "lost metrics: not exit 1"
 says 'warning: no more metrics' 'a run without room for metrics'
+says 'the training is done, but its metrics are kept in part' 'a run without room for metrics'
 [ "$(hash)" = "$want" ] || fail "lost metrics: other weights"
 
 # a disk with room for one checkpoint of half a megabyte
@@ -58,6 +59,7 @@ if mount -t tmpfs -o size=800k ghp full 2>/dev/null; then
     [ $? = 1 ] || fail "a full disk: not exit 1"
     [ "$(grep -c 'warning: no checkpoint after [468] steps: .*No space left' err)" = 3 ] ||
         fail "not three lost checkpoints: $(cat err)"
+    says "the checkpoint after the last step, 8, could not be written into 'full'" 'a full disk'
     [ "$(hash)" = "$want" ] || fail "a full disk: other weights"
     [ "$(ls full)" = checkpoint.safetensors ] || fail "a full disk: left $(ls full)"
     mount -o remount,size=8m full
