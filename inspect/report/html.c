@@ -22,6 +22,14 @@ void ghp_report_put_figure(struct ghp_page *page, const char *name, const char *
                  name, value, more);
 }
 
+void ghp_report_put_rate(struct ghp_page *page, double samples_per_s, const char *more)
+{
+    char value[32];
+
+    snprintf(value, sizeof value, samples_per_s < 1000 ? "%.4g" : "%.0f", samples_per_s);
+    ghp_report_put_figure(page, "samples a second", value, more);
+}
+
 static const struct ghp_prediction *data_of(const struct ghp_plan *plan)
 {
     for (int i = 0; i < plan->n_baselines; ++i)
@@ -46,9 +54,8 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
                  100 * (step_s - report->measured_step_s) / report->measured_step_s);
         ghp_report_put_figure(page, "measured step", value, more);
     }
-    snprintf(value, sizeof value, "%.4g",
-             step_s > 0 ? (double)plan->problem.global_batch / step_s : 0);
-    ghp_report_put_figure(page, "samples a second", value, "predicted");
+    ghp_report_put_rate(page, step_s > 0 ? (double)plan->problem.global_batch / step_s : 0,
+                        "predicted");
     if (data_of(plan) != NULL && step_s > 0) {
         snprintf(value, sizeof value, "%.3g\xc3\x97", data_of(plan)->step_s / step_s);
         ghp_report_put_figure(page, "beside data parallelism", value, "as fast");

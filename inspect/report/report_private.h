@@ -33,6 +33,8 @@ enum ghp_status ghp_report_save_document(const struct ghp_report_document *docum
 /* A figure in a frame; ghp's own words alone. */
 void ghp_report_put_figure(struct ghp_page *page, const char *name, const char *value,
                            const char *more);
+/* The same of a number of samples a second. */
+void ghp_report_put_rate(struct ghp_page *page, double samples_per_s, const char *more);
 
 /* Sections of the page, in its order. */
 void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report);

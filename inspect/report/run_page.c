@@ -58,9 +58,8 @@ static void put_time_figures(struct ghp_page *page, const struct run_page *run)
                  100 * (r->predicted_step_s - r->measured_step_s) / r->measured_step_s);
         ghp_report_put_figure(page, "predicted step", value, more);
     }
-    snprintf(value, sizeof value, "%.4g", number_of(run, "images_per_s"));
-    if (tokens > 0) snprintf(more, sizeof more, "%.4g tokens a second", tokens);
-    ghp_report_put_figure(page, "samples a second", value, tokens > 0 ? more : "of all workers");
+    if (tokens > 0) snprintf(more, sizeof more, "%.0f tokens a second", tokens);
+    ghp_report_put_rate(page, number_of(run, "images_per_s"), tokens > 0 ? more : "of all workers");
     ghp_seconds_format(number_of(run, "measured_training_s"), value, sizeof value);
     snprintf(more, sizeof more, "%.0f steps", number_of(run, "steps"));
     ghp_report_put_figure(page, "training", value, more);
