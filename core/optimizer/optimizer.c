@@ -2,6 +2,7 @@
 #include "core/optimizer/optimizer.h"
 
 #include "core/base/status.h"
+#include "core/model/model.h"
 
 #include <string.h>
 
@@ -30,6 +31,12 @@ int ghp_optimizer_index(const struct ghp_optimizer *optimizer)
     while (optimizer != NULL && all[index] != optimizer)
         index++;
     return index;
+}
+
+bool ghp_optimizer_decays(const struct ghp_optimizer *optimizer, const struct ghp_layer *layer,
+                          int slot)
+{
+    return layer->params[slot].n_dims >= optimizer->decay_dims && !layer->norm.fixed;
 }
 
 double *ghp_optimizer_find(const struct ghp_optimizer *optimizer, const char *name,

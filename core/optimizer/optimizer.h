@@ -67,6 +67,11 @@ struct ghp_optimizer {
 GHP_OPTIMIZER_LIST(GHP_OPTIMIZER_EXTERN)
 #undef GHP_OPTIMIZER_EXTERN
 
+struct ghp_layer;
+/* Whether weight decay is of the layer's parameter in this slot. */
+bool ghp_optimizer_decays(const struct ghp_optimizer *optimizer, const struct ghp_layer *layer,
+                          int slot);
+
 /* Names of all, for options and files; NULL ends. */
 extern const char *const ghp_optimizer_names[];
 

@@ -234,7 +234,6 @@ static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_
             first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
             end = parameter->storage_offset + parameter->elements * bytes;
     struct ghp_update update = {.optimizer = s->program.optimizer, .given = s->hyperparameters};
-    const struct ghp_layer *layer;
 
     if (end > cut_first + cut->cut_bytes) end = cut_first + cut->cut_bytes;
     if (end <= first) return update;
@@ -244,9 +243,8 @@ static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_
     update.dw = (char *)at(s, cut->gradient_strip) + skipped;
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)at(s, cut->moment[m]) + skipped;
-    layer = &s->work.model->layers[parameter->layer];
-    update.decays =
-        layer->params[parameter->slot].n_dims >= update.optimizer->decay_dims && !layer->norm.fixed;
+    update.decays = ghp_optimizer_decays(update.optimizer, &s->work.model->layers[parameter->layer],
+                                         parameter->slot);
     return update;
 }
 

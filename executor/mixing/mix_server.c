@@ -144,7 +144,6 @@ static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
     int64_t cut_first = s->number * cut->cut_bytes, skipped,
             first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
             end = parameter->storage_offset + parameter->elements * bytes;
-    const struct ghp_layer *layer;
     struct ghp_update update = {.optimizer = s->program.optimizer,
                                 .given = s->clients[i].word.hyperparameters};
 
@@ -157,9 +156,8 @@ static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
     update.dw = (char *)arrival_of(s, i).at + skipped;
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)flat_at(s, cut->moment[m], i).at + skipped;
-    layer = &s->work.model->layers[parameter->layer];
-    update.decays =
-        layer->params[parameter->slot].n_dims >= update.optimizer->decay_dims && !layer->norm.fixed;
+    update.decays = ghp_optimizer_decays(update.optimizer, &s->work.model->layers[parameter->layer],
+                                         parameter->slot);
     return update;
 }
 

@@ -50,7 +50,8 @@ static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text,
     bool is_step = json_object_get(line, "loss") != NULL, good = json_is_integer(at);
 
     /* a step's line counts it from 0, an evaluation's says how many were done */
-    *kept = good && json_integer_value(at) <= (is_step || from.owes_evaluation ? from.step - 1 : from.step);
+    *kept = good &&
+            json_integer_value(at) <= (is_step || from.owes_evaluation ? from.step - 1 : from.step);
     json_decref(line);
     if (good) return GHP_OK;
     return GHP_FAIL(

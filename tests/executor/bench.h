@@ -50,6 +50,8 @@ enum ghp_status bench_steps(struct bench *bench, struct ghp_worker *worker, int6
 enum { BENCH_FOLDER = 64 };
 void bench_folder(struct ghp_comm *world, int workers, const char *test, char folder[BENCH_FOLDER]);
 
+/* The fingerprint of all workers' own weights and moments. */
+uint64_t bench_fingerprint_replicas(struct ghp_worker *worker);
 /* The fingerprint of all weights and moments, which gathered copies of each tensor must have too. */
 uint64_t bench_fingerprint(struct ghp_worker *worker);
 

@@ -32,9 +32,7 @@ static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_
 
 static bool decays(const struct ghp_worker *w, const struct ghp_instr *instr, int layer, int slot)
 {
-    const struct ghp_layer *l = &w->work.model->layers[layer];
-
-    return l->params[slot].n_dims >= instr->optimizer->decay_dims && !l->norm.fixed;
+    return ghp_optimizer_decays(instr->optimizer, &w->work.model->layers[layer], slot);
 }
 
 /* Whether some parameters decay and others do not. */

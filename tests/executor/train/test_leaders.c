@@ -301,17 +301,6 @@ static void check_lone(struct bench *b)
     CHECK(hash[0] == hash[1] && hash[0] == hash[2]);
 }
 
-static uint64_t of_all(struct ghp_worker *worker)
-{
-    struct ghp_tensors_list list = {0};
-    uint64_t hash = 0;
-
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_work(worker)->model, &list), GHP_OK);
-    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
-    ghp_tensors_release(&list);
-    return hash;
-}
-
 static void check_resume(struct bench *b, const char *sync, int64_t at)
 {
     const struct ghp_checkpoint now = {.step = at};
@@ -324,12 +313,12 @@ static void check_resume(struct bench *b, const char *sync, int64_t at)
     CHECK_STATUS(bench_steps(b, worker, 0, at), GHP_OK);
     CHECK_STATUS(ghp_checkpoint_save(&kept, worker, now), GHP_OK);
     CHECK_STATUS(bench_steps(b, worker, at, STEPS), GHP_OK);
-    whole_run = of_all(worker);
+    whole_run = bench_fingerprint_replicas(worker);
     end(b, worker, splits);
     worker = open(b, sync, GHP_FAULT_NONE, &splits);
     CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
     CHECK_STATUS(bench_steps(b, worker, at, STEPS), GHP_OK);
-    CHECK(of_all(worker) == whole_run);
+    CHECK(bench_fingerprint_replicas(worker) == whole_run);
     end(b, worker, splits);
     worker = open(b, strncmp(sync, "dgd", 3) == 0 ? "dgd:complete" : "dgd:ring", GHP_FAULT_NONE,
                   &splits);

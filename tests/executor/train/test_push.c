@@ -326,18 +326,6 @@ static bool trains_like_twin(struct bench *b, enum ghp_fault fault)
     return passed;
 }
 
-/* The fingerprint of all workers' own weights and moments. */
-static uint64_t of_all(struct ghp_worker *worker)
-{
-    struct ghp_tensors_list list = {0};
-    uint64_t hash = 0;
-
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_work(worker)->model, &list), GHP_OK);
-    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
-    ghp_tensors_release(&list);
-    return hash;
-}
-
 static void check_resume(struct bench *b, const char *sync)
 {
     const struct ghp_checkpoint now = {.step = 3};
@@ -350,13 +338,13 @@ static void check_resume(struct bench *b, const char *sync)
         CHECK_STATUS(bench_steps(b, worker, 0, 3), GHP_OK);
         CHECK_STATUS(ghp_checkpoint_save(&kept, worker, now), GHP_OK);
         CHECK_STATUS(bench_steps(b, worker, 3, 6), GHP_OK);
-        whole_run = of_all(worker);
+        whole_run = bench_fingerprint_replicas(worker);
     }
     ghp_worker_close(worker);
     if (open_worker(b, sync, GHP_FAULT_NONE, &worker)) {
         CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
         CHECK_STATUS(bench_steps(b, worker, 3, 6), GHP_OK);
-        CHECK(of_all(worker) == whole_run);
+        CHECK(bench_fingerprint_replicas(worker) == whole_run);
     }
     ghp_worker_close(worker);
     if (open_worker(b, "sgp-overlap:2", GHP_FAULT_NONE, &worker))

@@ -375,18 +375,6 @@ static void check_each_step(struct bench *b)
     free(splits);
 }
 
-/* The fingerprint of all workers' own weights and moments. */
-static uint64_t of_all_replicas(struct ghp_worker *worker)
-{
-    struct ghp_tensors_list list = {0};
-    uint64_t hash = 0;
-
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_work(worker)->model, &list), GHP_OK);
-    CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
-    ghp_tensors_release(&list);
-    return hash;
-}
-
 /* From a checkpoint between two averages. */
 static void check_local_resume(struct bench *b)
 {
@@ -402,14 +390,14 @@ static void check_local_resume(struct bench *b)
         CHECK_STATUS(bench_steps(b, worker, 0, 2), GHP_OK);
         CHECK_STATUS(ghp_checkpoint_save(&kept, worker, now), GHP_OK);
         CHECK_STATUS(bench_steps(b, worker, 2, BENCH_STEPS), GHP_OK);
-        whole_run = of_all_replicas(worker);
+        whole_run = bench_fingerprint_replicas(worker);
     }
     ghp_worker_close(worker);
     worker = NULL;
     if (open_worker(b, run, &worker)) {
         CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
         CHECK_STATUS(bench_steps(b, worker, 2, BENCH_STEPS), GHP_OK);
-        CHECK(of_all_replicas(worker) == whole_run);
+        CHECK(bench_fingerprint_replicas(worker) == whole_run);
     }
     ghp_worker_close(worker);
     worker = NULL;

@@ -9,12 +9,13 @@
 import json
 import math
 import os
-import struct
 import sys
 
 import numpy
 import torch
 import torch.nn.functional as F
+
+from torch_weights import read_weights
 
 SAMPLES, CHANNELS, OUTPUTS, STEPS, RATE = 16, 12, 5, 10, 0.2
 
@@ -26,21 +27,6 @@ def images():
 def labels(n):
     draw = numpy.random.default_rng(4)
     return draw.integers(0, 2, (SAMPLES, OUTPUTS)) if n == 0 else draw.integers(0, n, SAMPLES)
-
-
-def read_weights(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    length = struct.unpack("<Q", data[:8])[0]
-    types = {"F32": torch.float32, "F64": torch.float64}
-    tensors = {}
-    for name, about in json.loads(data[8 : 8 + length]).items():
-        if name == "__metadata__" or name.startswith("momentum."):
-            continue
-        first, end = about["data_offsets"]
-        part = bytearray(data[8 + length + first : 8 + length + end])
-        tensors[name] = torch.frombuffer(part, dtype=types[about["dtype"]]).reshape(about["shape"]).clone()
-    return tensors
 
 
 def loss_of(loss, logits, y):

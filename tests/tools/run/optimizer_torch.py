@@ -4,7 +4,6 @@
 #   check FIRST LAST OPTIMIZER STEPS LR DECAY CLIP BITS
 #                           trains on all 16 from FIRST's weights and compares with LAST's (checkpoints of ghp); exits 1
 #                           where a weight is further off than 1e-10 (64 bits) or 1e-5 (32) of its size or 1
-import json
 import math
 import os
 import random
@@ -13,6 +12,8 @@ import sys
 
 import torch
 import torch.nn.functional as F
+
+from torch_weights import read_weights
 
 SAMPLES, SIDE = 16, 28
 
@@ -33,21 +34,6 @@ def write_data(folder):
             file.write(struct.pack(">IIII", 0x803, SAMPLES, SIDE, SIDE) + pixels())
         with open(f"{folder}/{name}-labels-idx1-ubyte", "wb") as file:
             file.write(struct.pack(">II", 0x801, SAMPLES) + labels())
-
-
-def read_weights(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    length = struct.unpack("<Q", data[:8])[0]
-    types = {"F32": torch.float32, "F64": torch.float64}
-    tensors = {}
-    for name, about in json.loads(data[8 : 8 + length]).items():
-        if name == "__metadata__" or name.startswith(("momentum.", "variance.")):
-            continue
-        first, end = about["data_offsets"]
-        part = bytearray(data[8 + length + first : 8 + length + end])
-        tensors[name] = torch.frombuffer(part, dtype=types[about["dtype"]]).reshape(about["shape"]).clone()
-    return tensors
 
 
 def loss_of(w, x, y):
