@@ -1,7 +1,8 @@
 /* bench/lab/report.c - ghp-lab-report: what bench/lab/accuracy measured, as tables.
  *
  *     error     of each plan in each cell: predicted / measured - 1
- *     summary   mean and worst of its size, by number of workers and by kind of plan
+ *     summary   mean, 95th percentile and worst of its size, by number of workers and by kind of plan, and of short
+ *               steps; rank correlation of predicted and measured steps (Spearman), mean over the cells
  *     regret    ghp's choice beside the plan that measured best and beside data parallelism, in turns of their own:
  *               median ratio of the step times and its interval of at least 95 % (ghp.comparison/2, interval_coverage)
  *
@@ -37,16 +38,22 @@ struct comparison {
     struct entry entries[MOST_PLANS];
 };
 
-struct tally {
-    int n;
-    double sum, worst;
+struct sample {              /* one plan of one cell */
+    int group, kind;         /* of groups[] and kinds[] */
+    double measured_s, size; /* size of the error */
 };
 
 struct report {
     struct ghp_table *errors, *regrets;
-    struct tally tallies[2][KINDS]; /* two workers, more */
-    int cells, over;                /* over: cells whose regret exceeds the limits */
+    struct sample *samples;
+    int n_samples, most_samples;
+    double correlations[2]; /* sums over the cells of two workers, of more */
+    int correlated[2];      /* so many cells */
+    int cells, over;        /* over: cells whose regret exceeds the limits */
 };
+
+static const char *const groups[2] = {"2", "more"};
+static const double short_step_s = 0.01;
 
 static const double best_limit = 1.03, data_limit = 1.02; /* of the interval's lower end */
 static const double ms = 1e3, percent = 100;
@@ -178,26 +185,71 @@ static void plan_name(const char *path, char name[NAME_BYTES])
 
 /* ---- tables ---- */
 
-static void note_error(struct report *r, const struct comparison *c, const struct entry *e)
+static enum ghp_status note_error(struct report *r, const struct comparison *c,
+                                  const struct entry *e)
 {
-    struct tally *row = r->tallies[c->workers > 2];
+    struct sample sample = {
+        .group = c->workers > 2, .measured_s = e->measured_s, .size = fabs(e->error)};
 
-    for (int k = 0; k < KINDS; ++k) {
-        if (k > 0 && strcmp(kinds[k], e->strategy) != 0) continue;
-        row[k].n += 1;
-        row[k].sum += fabs(e->error);
-        row[k].worst = fmax(row[k].worst, fabs(e->error));
+    if (r->n_samples == r->most_samples) {
+        int most = 2 * r->most_samples + 64;
+        struct sample *more = realloc(r->samples, (size_t)most * sizeof *more);
+
+        if (more == NULL) return GHP_NO_MEMORY();
+        r->samples = more;
+        r->most_samples = most;
     }
+    for (int k = 1; k < KINDS; ++k)
+        if (strcmp(kinds[k], e->strategy) == 0) sample.kind = k;
+    r->samples[r->n_samples++] = sample;
+    return GHP_OK;
 }
 
-static void put_errors(struct report *r, const struct cell *cell, const struct comparison *c)
+/* How many of the cell's steps are shorter than this one, those as long counted half. */
+static double rank_of(const struct comparison *c, const struct entry *e, bool measured)
+{
+    double rank = 0, own = measured ? e->measured_s : e->predicted_s;
+
+    for (int i = 0; i < c->n; ++i) {
+        double other = measured ? c->entries[i].measured_s : c->entries[i].predicted_s;
+
+        if (c->entries[i].predicted) rank += other < own ? 1 : other > own ? 0 : 0.5;
+    }
+    return rank;
+}
+
+/* Spearman's, of all plans of a cell; a cell of fewer than four, or of one rank alone, has none. */
+static void note_correlation(struct report *r, const struct comparison *c)
+{
+    double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
+    int group = c->workers > 2;
+
+    for (int i = 0; i < c->n; ++i) {
+        double predicted = rank_of(c, &c->entries[i], false),
+               measured = rank_of(c, &c->entries[i], true);
+
+        if (!c->entries[i].predicted) continue;
+        n += 1;
+        x += predicted;
+        y += measured;
+        xx += predicted * predicted;
+        yy += measured * measured;
+        xy += predicted * measured;
+    }
+    if (n < 4 || !((xx - x * x / n) * (yy - y * y / n) > 0)) return;
+    r->correlations[group] += (xy - x * y / n) / sqrt((xx - x * x / n) * (yy - y * y / n));
+    r->correlated[group] += 1;
+}
+
+static enum ghp_status put_errors(struct report *r, const struct cell *cell,
+                                  const struct comparison *c)
 {
     for (int i = 0; i < c->n; ++i) {
         const struct entry *e = &c->entries[i];
         char name[NAME_BYTES];
 
         if (!e->predicted) continue;
-        note_error(r, c, e);
+        GHP_TRY(note_error(r, c, e));
         plan_name(e->path, name);
         ghp_table_row(r->errors);
         ghp_table_cell(r->errors, "%s", cell->cluster);
@@ -211,6 +263,8 @@ static void put_errors(struct report *r, const struct cell *cell, const struct c
         ghp_table_cell(r->errors, c->foreign_share < 0 ? "-" : "%.1f", percent * c->foreign_share);
         ghp_table_cell(r->errors, c->speed_probe > 0 ? "%.2f" : "-", c->speed_probe);
     }
+    note_correlation(r, c);
+    return GHP_OK;
 }
 
 /* ghp's step by another plan's, from the other's ratio to ghp's, which was the comparison's first. */
@@ -271,7 +325,7 @@ static enum ghp_status add_cell(struct report *r, const char *path)
     snprintf(file, sizeof file, "%.4000s/all.json", cell.folder);
     if (!exists(file)) goto done; /* not measured yet */
     GHP_TRY_GOTO(status, read_comparison(file, all), done);
-    put_errors(r, &cell, all);
+    GHP_TRY_GOTO(status, put_errors(r, &cell, all), done);
     r->cells += 1;
     snprintf(file, sizeof file, "%.4000s/pairs.json", cell.folder);
     if (!exists(file)) goto done;
@@ -326,33 +380,77 @@ static void open_tables(struct report *r)
     ghp_table_column(r->regrets, "", "", 'l');
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const double x = ((const struct sample *)a)->size, y = ((const struct sample *)b)->size;
+
+    return (x > y) - (x < y);
+}
+
+/* A line of those samples that are of the group and the kind (0: any), and at most so long; none, no line.
+   The samples are in order of their errors' sizes. */
+static void put_summary(struct ghp_table *t, const struct report *r, int group, int kind,
+                        double at_most_s)
+{
+    double sum = 0, sizes[2] = {0}; /* 95th percentile, worst */
+    int n = 0, seen = 0;
+
+    for (int pass = 0; pass < 2; ++pass)
+        for (int i = 0; i < r->n_samples; ++i) {
+            const struct sample *s = &r->samples[i];
+
+            if (s->group != group || (kind > 0 && s->kind != kind) || s->measured_s > at_most_s)
+                continue;
+            if (pass == 0) {
+                n += 1;
+                sum += s->size;
+                sizes[1] = s->size;
+            } else if (++seen == (int)ceil(0.95 * n))
+                sizes[0] = s->size;
+        }
+    if (n == 0) return;
+    ghp_table_row(t);
+    ghp_table_cell(t, "%s", groups[group]);
+    if (at_most_s < INFINITY)
+        ghp_table_cell(t, "up to %.0f ms", ms * at_most_s);
+    else
+        ghp_table_cell(t, "%s",
+                       strcmp(kinds[kind], "given") == 0  ? "by chance"
+                       : strcmp(kinds[kind], "auto") == 0 ? "ghp"
+                                                          : kinds[kind]);
+    ghp_table_cell(t, "%d", n);
+    ghp_table_cell(t, "%.1f", percent * sum / n);
+    ghp_table_cell(t, "%.1f", percent * sizes[0]);
+    ghp_table_cell(t, "%.1f", percent * sizes[1]);
+    if (kind == 0 && at_most_s == INFINITY && r->correlated[group] > 0)
+        ghp_table_cell(t, "%.3f", r->correlations[group] / r->correlated[group]);
+    else
+        ghp_table_cell(t, "-");
+}
+
 static enum ghp_status print_summary(const struct report *r)
 {
-    static const char *const texts[2] = {"2", "more"};
     struct ghp_table *t = ghp_table_open();
     enum ghp_status status;
 
-    ghp_table_note(t, "size of the error, %d cell(s)", r->cells);
+    ghp_table_note(t,
+                   "size of the error, %d cell(s); ranks: Spearman's correlation of predicted and "
+                   "measured steps, "
+                   "mean over the cells",
+                   r->cells);
     ghp_table_column(t, "workers", "", 'l');
     ghp_table_column(t, "plans", "", 'l');
     ghp_table_column(t, "number", "", 'r');
     ghp_table_column(t, "mean", "%", 'r');
+    ghp_table_column(t, "95th", "%", 'r');
     ghp_table_column(t, "worst", "%", 'r');
-    for (int w = 0; w < 2; ++w)
-        for (int k = 0; k < KINDS; ++k) {
-            const struct tally *tally = &r->tallies[w][k];
-
-            if (tally->n == 0) continue;
-            ghp_table_row(t);
-            ghp_table_cell(t, "%s", texts[w]);
-            ghp_table_cell(t, "%s",
-                           strcmp(kinds[k], "given") == 0  ? "by chance"
-                           : strcmp(kinds[k], "auto") == 0 ? "ghp"
-                                                           : kinds[k]);
-            ghp_table_cell(t, "%d", tally->n);
-            ghp_table_cell(t, "%.1f", percent * tally->sum / tally->n);
-            ghp_table_cell(t, "%.1f", percent * tally->worst);
-        }
+    ghp_table_column(t, "ranks", "", 'r');
+    qsort(r->samples, (size_t)r->n_samples, sizeof r->samples[0], by_size);
+    for (int group = 0; group < 2; ++group) {
+        for (int kind = 0; kind < KINDS; ++kind)
+            put_summary(t, r, group, kind, INFINITY);
+        put_summary(t, r, group, 0, short_step_s);
+    }
     status = ghp_table_print(t, stdout);
     ghp_table_close(t);
     return status;
@@ -379,6 +477,7 @@ static enum ghp_status print_report(int n, const char *const *cells)
     GHP_TRY_GOTO(status, print_summary(&r), done);
     printf("\n%d cell(s) with a regret over the limits\n", r.over);
 done:
+    free(r.samples);
     ghp_table_close(r.errors);
     ghp_table_close(r.regrets);
     return status;

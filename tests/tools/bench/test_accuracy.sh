@@ -40,13 +40,21 @@ cp "$work/4x1@1gbit/net/all.json" "$work/4x1@1gbit/net/pairs.json"
 "$report" "$work"/*/*/ >"$work/out" || fail "no report"
 grep -Eq '^2x1@1gbit +net +64 +auto +110.0 +100.0 +2.0 +\+10.0 +1.0 +1.07$' "$work/out" || fail "error of ghp's plan"
 grep -Eq '^2x1@1gbit +net +64 +data +180.0 +200.0 +2.0 +-10.0 +1.0 +1.07$' "$work/out" || fail "error of data"
-grep -Eq '^2 +all +3 +6.7 +10.0$' "$work/out" || fail "summary of two workers"
-grep -Eq '^2 +by chance +1 +0.0 +0.0$' "$work/out" || fail "summary of plans by chance"
-grep -Eq '^more +owt +1 +25.0 +25.0$' "$work/out" || fail "summary of four workers"
+grep -Eq '^2 +all +3 +6.7 +10.0 +10.0 +-$' "$work/out" || fail "summary of two workers"
+grep -Eq '^2 +by chance +1 +0.0 +0.0 +0.0 +-$' "$work/out" || fail "summary of plans by chance"
+grep -Eq '^more +owt +1 +25.0 +25.0 +25.0 +-$' "$work/out" || fail "summary of four workers"
 grep -Eq '^2x1@1gbit +net +auto +same +- +- +0.500 +0.476 +0.526 +1.0 *$' "$work/out" || fail "regret where ghp is best"
 grep -Eq '^4x1@1gbit +net +owt +1.053 +1.042 +1.064 .* over$' "$work/out" || fail "regret over the limit"
 grep -q '^1 cell(s) with a regret over the limits$' "$work/out" || fail "count of regrets"
 [ "$("$report" --best "$work/4x1@1gbit/net/all.json")" = x/owt.plan.json ] || fail "the best plan"
+
+# four plans, two of whose ranks are exchanged: Spearman 1 - 6 x 2 / (4 x 15); short steps have a line of their own
+mkdir -p "$work/short/2x1@1gbit/net"
+comparison 2 auto:auto:0.002:0.002:1:1:1 data:data:0.004:0.005:2:1.9:2.1 model:model:0.005:0.004:2:1.9:2.1 \
+    owt:owt:0.6:0.6:2:1.9:2.1 >"$work/short/2x1@1gbit/net/all.json"
+"$report" "$work"/short/*/* >"$work/out" || fail "no report of short steps"
+grep -Eq '^2 +all +4 +11.2 +25.0 +25.0 +0.800$' "$work/out" || fail "rank correlation: $(cat "$work/out")"
+grep -Eq '^2 +up to 10 ms +3 +15.0 +25.0 +25.0 +-$' "$work/out" || fail "short steps: $(cat "$work/out")"
 
 # refused EXIT TEXT ARGUMENT...
 refused() {
