@@ -1,10 +1,10 @@
 /* executor/launcher/family.c - see executor/launcher/family.h. */
 #include "executor/launcher/family.h"
 
-#include <dirent.h>
+#include "executor/platform/process.h"
+
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -30,53 +30,21 @@ enum ghp_status ghp_family_adopt(void)
                     "orphaned processes cannot be found on this system; it takes Linux 3.4");
 }
 
-/* What /proc says of a process; false where it has gone. The command's name, in parentheses, may hold anything. */
-static bool read_process(const char *pid, struct process *p)
+static bool add(void *context, const struct ghp_process *is)
 {
-    char path[64], text[512];
-    const char *after = NULL;
-    FILE *file;
-    size_t n;
-    char state;
-    int parent;
+    struct processes *all = context;
 
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    file = fopen(path, "re");
-    if (file == NULL) return false;
-    n = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[n] = '\0';
-    for (size_t i = 0; i < n; i++)
-        if (text[i] == ')') after = text + i + 1;
-    if (after == NULL || sscanf(after, " %c %d", &state, &parent) != 2) return false;
-    *p = (struct process){.pid = (pid_t)strtol(pid, NULL, 10),
-                          .parent = (pid_t)parent,
-                          .alive = state != 'Z' && state != 'X'};
-    return true;
-}
+    if (all->n == all->room) {
+        int room = 2 * all->room + 256;
+        struct process *items = realloc(all->items, (size_t)room * sizeof(*items));
 
-static void list_all(struct processes *all)
-{
-    DIR *folder = opendir("/proc");
-    const struct dirent *entry;
-
-    *all = (struct processes){0};
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
-        struct process p;
-
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-        if (!read_process(entry->d_name, &p)) continue;
-        if (all->n == all->room) {
-            int room = 2 * all->room + 256;
-            struct process *items = realloc(all->items, (size_t)room * sizeof(*items));
-
-            if (items == NULL) break;
-            all->items = items;
-            all->room = room;
-        }
-        all->items[all->n++] = p;
+        if (items == NULL) return false;
+        all->items = items;
+        all->room = room;
     }
-    if (folder != NULL) closedir(folder);
+    all->items[all->n++] =
+        (struct process){.pid = is->pid, .parent = is->parent, .alive = ghp_process_lives(is)};
+    return true;
 }
 
 /* Marks those whose parent is this process or marked, until there is no further one. */
@@ -101,10 +69,10 @@ static void mark_ours(struct processes *all)
 /* Kills those alive. Returns how many they were. */
 static int kill_alive(void)
 {
-    struct processes all;
+    struct processes all = {0};
     int alive = 0;
 
-    list_all(&all);
+    ghp_processes_visit(add, &all);
     mark_ours(&all);
     for (int i = 0; i < all.n; i++) {
         if (!all.items[i].ours || !all.items[i].alive) continue;

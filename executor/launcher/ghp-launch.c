@@ -9,6 +9,7 @@
 #include "core/plan/plan_set.h"
 #include "executor/launcher/beside.h"
 #include "executor/launcher/census.h"
+#include "executor/launcher/damage.h"
 #include "executor/launcher/family.h"
 #include "executor/launcher/job.h"
 #include "executor/launcher/restart.h"
@@ -346,6 +347,18 @@ static void describe(const struct ghp_job *job, char *text, size_t n)
         snprintf(text, n, "mpirun ended with exit code %d", job->exit_code);
 }
 
+/* Of an attempt that was to go on from a checkpoint and did not get as far. */
+static enum ghp_status check_damage(struct launch *l, const struct ghp_job *job)
+{
+    char path[PATH_BYTES];
+
+    if (l->kept < 0 || job->trains_s > 0) return GHP_OK;
+    GHP_TRY(ghp_damage_check(chosen.checkpoint, !chosen.resume));
+    checkpoint_path(path);
+    if (access(path, F_OK) != 0 && !chosen.resume) l->kept = -1;
+    return GHP_OK;
+}
+
 /* What follows a failed attempt: says it, sets the plan, and waits. */
 static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
 {
@@ -359,6 +372,7 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     find_kept(l);
     ghp_note("%d workers failed after %lld steps, with a checkpoint of %lld: %s", workers,
              (long long)job->beat.step, (long long)(l->kept > 0 ? l->kept : 0), why);
+    GHP_TRY(check_damage(l, job));
     GHP_TRY(ghp_census_count(&l->census, &left));
     switch (ghp_restart_next(&l->restart, l->kept > before, left)) {
     case GHP_RESTART: break;

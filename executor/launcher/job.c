@@ -60,12 +60,12 @@ enum ghp_status ghp_job_start(struct ghp_job *job)
 /* ---- what it says ---- */
 
 /* What tells more comes later in this list: any failure that ghp-run or ghp-launch says, that mpirun starts nothing for
- * want of cores, which rank exited before its time or died, and the watchdog's sentence, which names worker, layer and
- * instruction. Of equals the first counts, but for the first kind, since a failure comes after notes. */
+ * want of cores, which rank exited before its time or died, the watchdog's sentence, which names worker, layer and
+ * instruction, and whom MPI's start lacks, which only workers of one host may see. Of equals the first counts, but for the first kind, since a failure comes after notes. */
 static const char no_slots[] = "not enough slots available";
 static const char exited[] = "has exited due to process rank ";
-static const char *const telling[] = {"ghp-", no_slots, exited, "noticed that process rank",
-                                      " waited "};
+static const char *const telling[] = {
+    "ghp-", no_slots, exited, "noticed that process rank", " waited ", "cannot start without rank"};
 
 void ghp_job_hear(struct ghp_job *job, const char *line)
 {

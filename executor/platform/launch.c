@@ -78,6 +78,11 @@ long ghp_launched_here(void)
     return here > 0 ? here : slurm_here();
 }
 
+const char *ghp_launched_rank_name(int i)
+{
+    return i < (int)(sizeof(rank_names) / sizeof(rank_names[0])) ? rank_names[i] : NULL;
+}
+
 long ghp_launched_size(void)
 {
     return first_of(size_names, sizeof(size_names) / sizeof(size_names[0]));

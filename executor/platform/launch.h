@@ -20,6 +20,8 @@ long ghp_launched_size(void);
 
 /* Which of them this is as the launcher counts, for where MPI cannot say; 0 where it does not. */
 long ghp_launched_rank(void);
+/* The i-th of the variables that say it, the first that is set counts; NULL: no further one. */
+const char *ghp_launched_rank_name(int i);
 
 /* Whether the processors that this node's processes are bound to are all that they may use, as srun binds them. mpirun
  * binds by itself, and the next process it starts elsewhere. */

@@ -114,13 +114,12 @@ static enum ghp_status read_metadata(const char *path, const struct ghp_safetens
                             "ghp-run wrote",
                             path, ghp_checkpoint_number_names[i], text != NULL ? text : "missing");
     }
-    *checkpoint = (struct ghp_checkpoint){.step = (int64_t)numbers[GHP_CHECKPOINT_STEP],
-                                          .seed = numbers[GHP_CHECKPOINT_SEED],
-                                          .global_batch = (int64_t)numbers[GHP_CHECKPOINT_BATCH],
-                                          .samples = (int64_t)numbers[GHP_CHECKPOINT_SAMPLES],
-                                          .owes_evaluation =
-                                              evaluation != NULL &&
-                                              strcmp(evaluation, ghp_checkpoint_due) == 0};
+    *checkpoint = (struct ghp_checkpoint){
+        .step = (int64_t)numbers[GHP_CHECKPOINT_STEP],
+        .seed = numbers[GHP_CHECKPOINT_SEED],
+        .global_batch = (int64_t)numbers[GHP_CHECKPOINT_BATCH],
+        .samples = (int64_t)numbers[GHP_CHECKPOINT_SAMPLES],
+        .owes_evaluation = evaluation != NULL && strcmp(evaluation, ghp_checkpoint_due) == 0};
     return GHP_OK;
 }
 
@@ -250,7 +249,11 @@ enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct
     }
     if (access(path, F_OK) != 0) {
         ghp_checkpoint_path(folder->path, GHP_CHECKPOINT_NEWEST, path);
-        if (access(path, F_OK) == 0) return GHP_FAIL(status, "%s", why);
+        if (access(path, F_OK) == 0)
+            return GHP_FAIL(status,
+                            "%s; there is no checkpoint before it: put a copy of one in its place, "
+                            "or leave --resume out to begin anew",
+                            why);
         return GHP_FAIL(status,
                         "there is no checkpoint in '%s'; name another folder with --checkpoint, or "
                         "leave --resume out to begin anew",

@@ -7,6 +7,8 @@
 #include "core/base/clock.h"
 
 #include "core/base/log.h"
+#include "executor/platform/launch.h"
+#include "executor/platform/mates.h"
 #include "executor/platform/step_timer.h"
 
 #include <errno.h>
@@ -32,18 +34,36 @@ static struct {
     bool beats;
 } guard = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = -1};
 
+/* MPI has not started, so that it knows no one: /proc shows who of this host stopped or exited. Of each host the lowest
+ * rank speaks, and where it misses nobody it gives those of other hosts a moment to say whom they miss. */
+static _Noreturn void end_start(void)
+{
+    char missing[256];
+    bool first = ghp_mates_missing(missing, sizeof(missing)), knows = missing[0] != '\0';
+
+    if (!first) sleep(3);
+    ghp_log_failure(
+        "worker %ld waited %.0f s in '%s': %s%s; see why, and whether the launcher is still alive, "
+        "or raise --watchdog if they are only slow",
+        ghp_launched_rank(), guard.limit_s, guard.what,
+        knows ? "MPI cannot start without rank(s) "
+              : "MPI does not return, and no worker of this "
+                "host is missing",
+        missing);
+    if (!knows) sleep(2);
+    _exit(guard.exit_code);
+}
+
 /* Rank 0 speaks first, as elsewhere: its end ends the others. */
 static _Noreturn void end(void)
 {
-    char who[32] = "a worker";
-
+    if (guard.rank < 0 && guard.limit_s > 0) end_start();
     if (guard.rank > 0) sleep(1);
-    if (guard.rank >= 0) snprintf(who, sizeof(who), "worker %d", guard.rank);
     if (guard.limit_s > 0)
         ghp_log_failure(
-            "%s waited %.0f s in '%s': MPI does not return; see whether all workers and "
+            "worker %d waited %.0f s in '%s': MPI does not return; see whether all workers and "
             "their launcher are still alive, or raise --watchdog if they are only slow",
-            who, guard.limit_s, guard.what);
+            guard.rank, guard.limit_s, guard.what);
     _exit(guard.exit_code);
 }
 

@@ -65,6 +65,9 @@ static void check_words(void)
         &job, "ghp-run: worker 0 waited 5 s in 'all_reduce conv1': nothing arrived from rank(s) 1");
     ghp_job_hear(&job, "ghp-run: worker 3 waited 5 s in 'ending'");
     CHECK(strstr(job.said, "worker 0 waited 5 s in 'all_reduce conv1'") == job.said);
+    ghp_job_hear(&job, "ghp-run: worker 2 waited 5 s in 'starting MPI': MPI cannot start without "
+                       "rank(s) 3 stopped");
+    CHECK(strstr(job.said, "worker 2 waited") == job.said);
 }
 
 CHECK_TEST(job)

@@ -3,8 +3,8 @@
 # tests/tools/launch/test_launch.sh - ghp-launch keeps a training going: a worker that is killed, mpirun that is killed, a
 # worker that hangs, at random steps: it goes on, and ends with the losses and weights of an undisturbed run, to the bit
 # with as many workers, to rounding (of double) with one fewer, so no sample is left out or seen twice. It stops in
-# order, gives up with a reason, and leaves no process behind, even where it is killed itself. GHP_SEED repeats the
-# steps.
+# order, gives up with a reason, as where no checkpoint is sound, and leaves no process behind, even where it is killed
+# itself. GHP_SEED repeats the steps.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 RANDOM=${GHP_SEED:-$$}
@@ -36,7 +36,7 @@ options=(--steps $steps --numerics exact --precision double --backend reference 
 # launch ARGS... -- ARGS...: in the background; its number in $job
 launch() {
     "$GHP_BIN/ghp-launch" --mpirun ./mpi.sh --checkpoint kept --pause 0.1 "$@" "${options[@]}" --metrics metrics.jsonl \
-        --checkpoint-every 20 --watchdog 6 >out 2>err </dev/null &
+        --checkpoint-every "${every:-20}" --watchdog 6 >out 2>err </dev/null &
     job=$!
 }
 value() { sed -n "s/^ *\"weights_hash\": \"\(.*\)\",*\$/\1/p" "$1"; }
@@ -141,6 +141,38 @@ launch 4.json --
 waits 60 lines 30 || fail "does not train: $(cat err)"
 kill -9 $job
 ends 137 'killed itself'
+
+# The only checkpoint is damaged: the training begins anew, and says so. Where both are, no restart helps: it gives up at
+# once, with the remedy, and so it does where the training was to be gone on with.
+damage() { for file; do printf 'x' | dd of="$file" bs=1 seek=2000 conv=notrunc status=none; done; }
+for which in only both resumed; do
+    anew
+    [ $which = only ] && every=120 file=checkpoint || every=60 file=checkpoint.previous
+    launch 4.json --
+    waits 60 test -e kept/$file.safetensors || fail "$which: no checkpoint: $(cat err)"
+    kill -STOP "$(cat pid.0)"
+    damage kept/checkpoint*.safetensors
+    if [ $which = resumed ]; then
+        # shellcheck disable=SC2046
+        kill -9 $(cat pid.?) $job
+        waits 30 none_left || fail "$which: processes are left"
+        rm -f kept/checkpoint.previous.safetensors
+        launch 4.json --resume --
+    else
+        kill -9 "$(cat pid.0)"
+    fi
+    if [ $which = only ]; then
+        ends 0 $which
+        says "warning: the only checkpoint is damaged, and is 'kept/checkpoint.safetensors.damaged' now: the training begins anew" $which
+        [ -e kept/checkpoint.safetensors.damaged ] || fail "$which: the damaged file is gone"
+        [ "$(value out)" = "$(value whole)" ] || fail "$which: other weights than undisturbed"
+        continue
+    fi
+    ends 1 $which
+    last "gave up: no checkpoint in 'kept' is sound.*'kept/checkpoint.*safetensors' is damaged.*; put a copy of one there as 'kept/checkpoint.safetensors' and go on with --resume, or move them away to begin anew without it" $which
+    [ "$(grep -c 'go on by' err)" -le 1 ] || fail "$which: was tried again"
+done
+unset every
 
 # gives up
 anew

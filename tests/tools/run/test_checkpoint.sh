@@ -44,6 +44,10 @@ truncate -s 1000 kept/*
 run --checkpoint kept --resume && fail "resumed from damaged checkpoints"
 says 'nor can the one before it be used' "a folder of damaged checkpoints"
 
+rm kept/checkpoint.previous.safetensors
+run --checkpoint kept --resume && fail "resumed from a damaged checkpoint"
+says 'there is no checkpoint before it: put a copy of one in its place, or leave --resume out' "a damaged checkpoint alone"
+
 # metrics that cannot be written
 run --checkpoint kept --metrics /dev/full
 [ $? = 1 ] || fail "lost metrics: not exit 1"

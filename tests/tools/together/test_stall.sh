@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/together/test_stall.sh - a worker that stops (SIGSTOP) or is killed (signal 9) while the others start,
+# tests/tools/together/test_stall.sh - a worker that stops (SIGSTOP), exits or is killed (signal 9) while the others start,
 # compare their weights or end: the run ends within the watchdog's limit and some seconds, and says in which phase, and
 # by which rank. A worker that works alone, as worker 0 does after --verify, is waited for longer than the limit, as
 # long as it lives.
@@ -48,9 +48,12 @@ finish() {
 }
 says() { grep -qE -e "$2" err || fail "$1: does not say '$2', but: $(head -c 1500 err)"; }
 
-launch --inject-accident stop@mpi:1:1
-finish 'stopped before MPI'
-says 'stopped before MPI' "^ghp-run: .* waited $limit s .*starting MPI"
+for deed in stop exit; do
+    [ $deed = stop ] && did=stopped || did=exited
+    launch --inject-accident $deed@mpi:1:1
+    finish "$deed before MPI"
+    says "$deed before MPI" "^ghp-run: worker [02] waited $limit s .*starting MPI.*without rank\(s\) 1 $did;"
+done
 
 # moment, phase that is said
 for case in 'start|reading the plan' 'comparison|comparing replicas' 'end|ending'; do

@@ -1,0 +1,54 @@
+/* executor/launcher/damage.c - see damage.h. */
+#include "executor/launcher/damage.h"
+
+#include "core/base/log.h"
+#include "core/model/safetensors.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
+
+static enum ghp_status check(const char *path)
+{
+    struct ghp_safetensors *file = NULL;
+    enum ghp_status status = ghp_safetensors_open(path, &file);
+
+    if (status == GHP_OK) status = ghp_safetensors_check(file);
+    ghp_safetensors_close(file);
+    return status;
+}
+
+static enum ghp_status put_aside(const char *path, const char *why)
+{
+    char aside[PATH_BYTES + 16];
+
+    snprintf(aside, sizeof(aside), "%s.damaged", path);
+    if (rename(path, aside) != 0)
+        return GHP_FAIL(GHP_ERR_IO, "cannot rename the damaged '%s': %s; move it away", path,
+                        strerror(errno));
+    ghp_warn("the only checkpoint is damaged, and is '%s' now: the training begins anew; %s", aside,
+             why);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_damage_check(const char *folder, bool first)
+{
+    char newest[PATH_BYTES], previous[PATH_BYTES], why[512];
+    bool two;
+
+    snprintf(newest, sizeof(newest), "%s/checkpoint.safetensors", folder);
+    snprintf(previous, sizeof(previous), "%s/checkpoint.previous.safetensors", folder);
+    two = access(previous, F_OK) == 0;
+    if (check(newest) != GHP_ERR_FORMAT || (two && check(previous) != GHP_ERR_FORMAT))
+        return GHP_OK;
+    snprintf(why, sizeof(why), "%s", ghp_status_message());
+    if (first && !two) return put_aside(newest, why);
+    return GHP_FAIL(
+        GHP_ERR_FORMAT,
+        "gave up: no checkpoint in '%s' is sound%s: %s; put a copy of one there as '%s' "
+        "and go on with --resume, or move them away to begin anew without it",
+        folder, two ? "" : ", there is one alone", why, newest);
+}

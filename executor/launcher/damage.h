@@ -1,0 +1,21 @@
+/* executor/launcher/damage.h - whether a training's checkpoints can still be read, asked where an attempt could not go
+ * on from them: no restart helps against damage.
+ *
+ * Tested   tests/tools/launch/test_launch.sh */
+#ifndef GHP_EXECUTOR_LAUNCHER_DAMAGE_H
+#define GHP_EXECUTOR_LAUNCHER_DAMAGE_H
+
+#include "core/base/status.h"
+
+#include <stdbool.h>
+
+/* folder   of checkpoints
+ * first    the training's first steps are the damaged checkpoint's: there never was another one, so that beginning anew
+ *          costs what a death before the first checkpoint does
+ *
+ * Returns   GHP_OK: one is sound, or why it cannot be read may pass; or `first`, and the damaged file has been put aside
+ *           under another name, with a warning, so that there is none; GHP_ERR_FORMAT with the remedy: none is sound
+ * Local */
+enum ghp_status ghp_damage_check(const char *folder, bool first);
+
+#endif
