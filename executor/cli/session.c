@@ -295,6 +295,7 @@ static enum ghp_status train(struct parts *p)
 
     t->worker = p->session_plan->worker;
     t->training_config = &p->setup.training_config;
+    t->checkpoint_epochs = p->options->checkpoint_epochs;
     t->checkpoint_every = p->options->checkpoint_every;
     t->asynchronous = p->options->async_checkpoint == 0;
     t->memory = &p->memory;

@@ -46,8 +46,10 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
     if (o->resume && o->init != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--resume takes the weights from the checkpoint; leave --init out");
-    if ((o->resume || o->checkpoint_every > 0) && o->checkpoint_folder == NULL)
-        return GHP_FAIL(GHP_ERR_USAGE, "--resume and --checkpoint-every need to know where "
-                                       "checkpoints are; give --checkpoint DIR");
+    if ((o->resume || o->checkpoint_every > 0 || o->checkpoint_epochs != 1) &&
+        o->checkpoint_folder == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--resume, --checkpoint-every and --checkpoint-epochs need to know where "
+                        "checkpoints are; give --checkpoint DIR");
     return GHP_OK;
 }

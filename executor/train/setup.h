@@ -73,9 +73,9 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     const char *tensorboard_folder; /* or NULL */
     int progress;                   /* enum ghp_progress_look */
     const char *metrics_path, *heartbeat_path, *checkpoint_folder, *run_path; /* or NULL */
-    int64_t checkpoint_every; /* 0: at epochs' ends only */
-    int async_checkpoint;     /* 0: on; 1: off */
-    int guard;                /* enum ghp_guard_choice */
+    int64_t checkpoint_epochs, checkpoint_every; /* as in train.h */
+    int async_checkpoint;                        /* 0: on; 1: off */
+    int guard;                                   /* enum ghp_guard_choice */
     bool resume, json;
     int fault;            /* enum ghp_fault */
     const char *accident; /* executor/platform/accident.h; NULL: none */

@@ -171,12 +171,24 @@ enum ghp_status ghp_training_save(struct ghp_training *t, int64_t done, bool las
     return GHP_OK;
 }
 
+static bool passes(int64_t every, int64_t before, int64_t done)
+{
+    return every > 0 && done / every > before / every;
+}
+
+bool ghp_training_saves(const struct ghp_training *t, int64_t before, int64_t done)
+{
+    int64_t epoch = ghp_order_steps(&t->training_config->order);
+
+    return t->checkpoints.path != NULL && (passes(epoch * t->checkpoint_epochs, before, done) ||
+                                           passes(t->checkpoint_every, before, done));
+}
+
 /* What is due when `done` steps are done: everything here wants flushed weights and is left out of the step times.
  * *ends: a signal ends the training here, and perhaps an evaluation half-way. */
 static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool *ends)
 {
     bool last = done == t->steps, epoch = done % ghp_order_steps(&t->training_config->order) == 0;
-    bool every = t->checkpoint_every > 0 && done % t->checkpoint_every == 0;
     bool saves, evaluates;
     double begin_s;
 
@@ -185,7 +197,8 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     begin_s = ghp_now_s();
     if (!last) GHP_TRY(ghp_stop_check(ghp_training_stop(t), ends));
     if (!last && t->snapshot == NULL) GHP_TRY(ghp_drift_look(&t->drift, t->worker, &t->stop, done));
-    saves = t->checkpoints.path != NULL && (last || epoch || every || *ends);
+    saves =
+        (t->checkpoints.path != NULL && (last || *ends)) || ghp_training_saves(t, done - 1, done);
     t->owes_evaluation = t->evaluates && (last || epoch);
     evaluates = t->owes_evaluation && !*ends;
     if (saves || evaluates || last || *ends) GHP_TRY(ghp_worker_flush(t->worker));

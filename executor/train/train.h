@@ -42,13 +42,13 @@ struct ghp_training {
     int64_t first_step, steps; /* first_step .. steps - 1 are trained */
     bool evaluates;            /* on the test set, after each epoch and at the end */
     bool owes_evaluation;      /* of the state at first; later: of `done`, cut short by a signal */
-    struct ghp_checkpoint_folder
-        checkpoints;                /* path NULL: none; else after each epoch, at the end, */
-    int64_t checkpoint_every;       /* and every so many steps; 0: no more */
-    bool asynchronous;              /* a thread writes them, but for the last */
-    struct ghp_heartbeat heartbeat; /* rank 0, with file; else zeroed */
-    struct ghp_metrics *metrics;    /* rank 0; NULL elsewhere or without file */
-    struct ghp_event_file *events;  /* the same */
+    struct ghp_checkpoint_folder checkpoints; /* path NULL: none; else at the end, */
+    int64_t checkpoint_epochs;                /* after every so many epochs, */
+    int64_t checkpoint_every;                 /* and after every so many steps; 0 of either: not */
+    bool asynchronous;                        /* a thread writes them, but for the last */
+    struct ghp_heartbeat heartbeat;           /* rank 0, with file; else zeroed */
+    struct ghp_metrics *metrics;              /* rank 0; NULL elsewhere or without file */
+    struct ghp_event_file *events;            /* the same */
     /* NULL, or takes the first step's gradients and the last weights */
     struct ghp_snapshot *snapshot;
     struct ghp_memory *memory; /* begun */

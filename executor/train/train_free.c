@@ -40,9 +40,10 @@ static int64_t steps_of(const struct free_run *f, int64_t all)
     return steps < f->t->steps ? steps : f->t->steps;
 }
 
-static int64_t next_multiple(int64_t of, int64_t behind)
+/* The next multiple of `of` behind `done`, unless `due` comes first; `of` 0: none. */
+static int64_t sooner(int64_t due, int64_t of, int64_t done)
 {
-    return (behind / of + 1) * of;
+    return of > 0 && (done / of + 1) * of < due ? (done / of + 1) * of : due;
 }
 
 /* Where all meet next. */
@@ -50,13 +51,11 @@ static int64_t next_due(const struct free_run *f)
 {
     const struct ghp_training *t = f->t;
     int64_t due = t->steps, epoch = ghp_order_steps(&t->training_config->order);
+    bool keeps = t->checkpoints.path != NULL;
 
-    if ((t->evaluates || t->checkpoints.path != NULL) && next_multiple(epoch, f->done) < due)
-        due = next_multiple(epoch, f->done);
-    if (t->checkpoint_every > 0 && t->checkpoints.path != NULL &&
-        next_multiple(t->checkpoint_every, f->done) < due)
-        due = next_multiple(t->checkpoint_every, f->done);
-    return due;
+    if (t->evaluates) due = sooner(due, epoch, f->done);
+    if (keeps) due = sooner(due, epoch * t->checkpoint_epochs, f->done);
+    return keeps ? sooner(due, t->checkpoint_every, f->done) : due;
 }
 
 static bool is_due(const struct free_run *f, int64_t due)
@@ -213,10 +212,7 @@ static enum ghp_status between_steps(struct free_run *f, bool *ends)
     *ends = last || t->stop.signal != 0;
     t->heartbeat.step = f->done;
     ghp_training_finish_save(t);
-    saves =
-        t->checkpoints.path != NULL &&
-        (*ends || ended ||
-         (t->checkpoint_every > 0 && f->done / t->checkpoint_every > before / t->checkpoint_every));
+    saves = (t->checkpoints.path != NULL && *ends) || ghp_training_saves(t, before, f->done);
     t->owes_evaluation = t->evaluates && (last || ended);
     evaluates = t->owes_evaluation && t->stop.signal == 0;
     if (!saves && !evaluates) return GHP_OK;

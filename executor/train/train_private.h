@@ -10,6 +10,8 @@ int64_t ghp_training_warm_up(const struct ghp_training *t);
 /* A step's line: for the progress bar, the metrics file and TensorBoard. */
 void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_step *line);
 enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done);
+/* Whether one of the checkpoints before the end is due behind more than `before` and at most `done` steps. Local. */
+bool ghp_training_saves(const struct ghp_training *t, int64_t before, int64_t done);
 /* How the checkpoint that is being written has ended: worker 0 waits for it. */
 void ghp_training_finish_save(struct ghp_training *t);
 /* last: all workers wait until it is on disk, and know whether it is. */

@@ -2,6 +2,7 @@
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/run/test_checkpoint.sh - what checkpoints survive: a newest one that is damaged or cut gives way to the
 # one before it, which is named; a full disk costs checkpoints and metrics, each said, but not the run, which exits 1.
+# They are as many as --checkpoint-epochs and --checkpoint-every say.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -54,6 +55,29 @@ run --checkpoint kept --metrics /dev/full
 says 'warning: no more metrics' 'a run without room for metrics'
 says 'the training is done, but its metrics are kept in part' 'a run without room for metrics'
 [ "$(hash)" = "$want" ] || fail "lost metrics: other weights"
+
+# how often: 4 epochs of 8 steps; by workers who keep step, and by some who run free
+mkdir black
+{ printf '\0\0\10\3\0\0\0\100\0\0\0\34\0\0\0\34' && head -c 50176 /dev/zero; } >black/train-images-idx3-ubyte
+{ printf '\0\0\10\1\0\0\0\100' && head -c 64 /dev/zero; } >black/train-labels-idx1-ubyte
+for part in images-idx3 labels-idx1; do cp black/train-$part-ubyte black/t10k-$part-ubyte; done
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync gosgd:0.5 -o free.json >out 2>&1 ||
+    fail "no plan of workers who run free: $(cat out)"
+kept() { # kept PLAN FILES OPTION...: so many files are written
+    rm -rf often
+    mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" "$1" --epochs 4 --data "idx:$PWD/black" --normalise none \
+        --eval off --threads 1 --json --run run.json --checkpoint often "${@:3}" >out 2>err </dev/null ||
+        fail "$1, ${*:3}: $(cat err)"
+    grep -q "\"files\": $2,*$" run.json || fail "$1, ${*:3}: $(grep '"files"' run.json), not $2 files"
+    "$GHP_BIN/ghp-inspect" often 2>&1 | grep -q '32 steps' || fail "$1, ${*:3}: the last checkpoint is not of the end"
+}
+for how in plan.json free.json; do
+    kept $how 4
+    kept $how 1 --checkpoint-epochs 0
+    kept $how 2 --checkpoint-epochs 2
+    kept $how 4 --checkpoint-epochs 0 --checkpoint-every 10
+    kept $how 5 --checkpoint-epochs 2 --checkpoint-every 10
+done
 
 # a disk with room for one checkpoint of half a megabyte
 mkdir full
