@@ -124,13 +124,12 @@ static enum ghp_status take_metrics(struct space *space)
     int n = ghp_split_choices(loss, space->how.problem, space->from, GHP_MAX_CHOICES);
 
     for (int i = 0; i < n; ++i) {
-        struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE,
-                                  .stream = GHP_STREAM_COMM,
-                                  .comm = GHP_COMM_ALL_REDUCE,
-                                  .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
+        struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE};
 
-        instr.ranks =
-            ghp_ranks_replica(0, ghp_split_sharers(space->from[i]), space->how.problem.workers);
+        ghp_instr_sum_metrics(
+            &instr,
+            ghp_ranks_replica(0, ghp_split_sharers(space->from[i]), space->how.problem.workers),
+            ghp_sync_metric_period(space->how.sync));
         GHP_TRY(space->take(space, &instr, space->from[i]));
     }
     return GHP_OK;

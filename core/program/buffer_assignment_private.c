@@ -416,9 +416,10 @@ static enum ghp_status make_copies(struct ghp_buffer_assignment *k)
 
 static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
 {
-    int64_t receive = 0;
+    int64_t receive = 0, metrics = GHP_METRIC_COUNT * (int64_t)sizeof(double);
     for (int i = 0; i < k->program->n_instrs; i++) {
         const struct ghp_instr *instr = &k->program->instrs[i];
+        if (instr->kind == GHP_INSTR_METRIC_REDUCE && instr->period > 1) metrics += instr->bytes;
         if (instr->stream == GHP_STREAM_COMM && instr->kind != GHP_INSTR_ALL_GATHER &&
             !ghp_instr_is_served(instr) && instr->kind != GHP_INSTR_CARRY &&
             ghp_receive_bytes(instr->bytes, instr->ranks.count) > receive)
@@ -427,10 +428,8 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
     if (receive > 0)
         GHP_TRY(demand_persistent(k, &k->receive, ghp_describe_bytes(GHP_BUFFER_COMM, -1, receive),
                                   -1));
-    GHP_TRY(demand_persistent(
-        k, &k->metrics,
-        ghp_describe_bytes(GHP_BUFFER_METRICS, -1, GHP_METRIC_COUNT * (int64_t)sizeof(double)),
-        -1));
+    GHP_TRY(
+        demand_persistent(k, &k->metrics, ghp_describe_bytes(GHP_BUFFER_METRICS, -1, metrics), -1));
     GHP_TRY(make_copies(k));
     if (!k->how->forward_only) GHP_TRY(make_squares(k));
     if (k->how->prefetch && !k->how->forward_only && ghp_buffer_assignment_owns(k, 0)) {

@@ -129,10 +129,8 @@ static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_spli
         return GHP_OK; /* each has its own */
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_METRIC_REDUCE, e->program->n_points - 1);
     if (instr == NULL) return GHP_NO_MEMORY();
-    instr->stream = GHP_STREAM_COMM;
-    instr->comm = GHP_COMM_ALL_REDUCE;
-    instr->ranks = ranks;
-    instr->bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double);
+    ghp_instr_sum_metrics(instr, ranks,
+                          e->how->forward_only ? 1 : ghp_sync_metric_period(e->how->sync));
     return GHP_OK;
 }
 

@@ -274,6 +274,15 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
     return status;
 }
 
+void ghp_instr_sum_metrics(struct ghp_instr *instr, struct ghp_ranks ranks, int period)
+{
+    instr->stream = GHP_STREAM_COMM;
+    instr->comm = GHP_COMM_ALL_REDUCE;
+    instr->ranks = ranks;
+    instr->bytes = period * GHP_METRIC_COUNT * (int64_t)sizeof(double);
+    instr->period = period > 1 ? period : 0;
+}
+
 int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
 {
     int64_t p = instr->ranks.count;

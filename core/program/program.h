@@ -73,7 +73,7 @@ enum ghp_buffer_kind {
     GHP_BUFFER_SAVED, /* kept from forward to backward: pool indices, mean and inverse deviation, lrn scale */
     GHP_BUFFER_STATS,   /* doubles: batch_norm sums, a loss's rows, which STAT_REDUCE sums */
     GHP_BUFFER_LABELS,  /* int32, one a sample or position */
-    GHP_BUFFER_METRICS, /* GHP_METRIC_COUNT doubles */
+    GHP_BUFFER_METRICS, /* GHP_METRIC_COUNT doubles, and as many of each kept step */
     GHP_BUFFER_SQUARES, /* doubles: sums of squares of the step's gradients, as ghp_norm_sums says */
     GHP_BUFFER_SCRATCH,       /* of one instruction */
     GHP_BUFFER_BUCKET,        /* contiguous gradients that are reduced together */
@@ -178,7 +178,9 @@ struct ghp_instr {
     int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
     int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
     int bucket; /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, UPDATE, PULL; else -1 */
-    int period; /* AVERAGE: it runs after every so many steps, counted from the first of the training; else 0 */
+    /* AVERAGE, METRIC_REDUCE: it runs after every so many steps, counted from the first of the training, and sums the
+     * metrics of all of them; else 0 */
+    int period;
     /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's reduction;
      * the loss layer's forward: METRIC_REDUCE */
     int wait;
@@ -301,6 +303,9 @@ int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);
  * buckets, waits, fusion, memory formats and order. Not buffers and scratch, which depend on the backend at hand.
  * Local. Tested tests/core/program/test_lower.c */
 uint64_t ghp_program_hash(const struct ghp_program *program, uint64_t seed);
+
+/* A METRIC_REDUCE's numbers: the metrics of `period` steps at once, 1 or more. */
+void ghp_instr_sum_metrics(struct ghp_instr *instr, struct ghp_ranks ranks, int period);
 
 /* per step by this worker, pairwise algorithms */
 int64_t ghp_program_sent_bytes(const struct ghp_program *program);

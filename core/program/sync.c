@@ -50,6 +50,13 @@ int ghp_sync_period(struct ghp_sync sync)
     return ops->mixing == NULL && ops->argument != NULL ? sync.argument : 1;
 }
 
+int ghp_sync_metric_period(struct ghp_sync sync)
+{
+    int period = ghp_sync_period(sync);
+
+    return period < GHP_SYNC_METRICS_MOST ? period : GHP_SYNC_METRICS_MOST;
+}
+
 int ghp_sync_staleness(struct ghp_sync sync)
 {
     const struct ghp_mixing *mixing = ghp_sync_ops_of(sync)->mixing;

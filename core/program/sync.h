@@ -153,6 +153,10 @@ const struct ghp_sync_ops *ghp_sync_ops_of(struct ghp_sync sync); /* never NULL 
 bool ghp_sync_same(struct ghp_sync a, struct ghp_sync b);
 /* It combines in every so many steps; 1 of one that mixes. */
 int ghp_sync_period(struct ghp_sync sync);
+/* What workers count of a step (its loss) is summed in every so many steps, for each of these: who averages rarely need
+ * not wait for the others in between. */
+enum { GHP_SYNC_METRICS_MOST = 1024 };
+int ghp_sync_metric_period(struct ghp_sync sync);
 /* Steps of other workers that a forward pass may lack; -1: nothing bounds them. */
 int ghp_sync_staleness(struct ghp_sync sync);
 /* Of lsgd: steps from one leader of all workers to the next; more than its argument where there are groups. */

@@ -117,9 +117,10 @@ static enum ghp_status note_loss(struct bout *b, int i)
     struct ghp_training *t = &b->trainings[i];
     struct ghp_result r;
 
-    if (!ghp_worker_result(e->worker, &r) || (int64_t)r.step != t->losses.steps) return GHP_OK;
-    ghp_losses_add(&t->losses, r.loss);
-    if (isfinite(r.loss)) return GHP_OK;
+    do {
+        if (!ghp_worker_result_of(e->worker, (uint64_t)t->losses.steps, &r)) return GHP_OK;
+        ghp_losses_add(&t->losses, r.loss);
+    } while (isfinite(r.loss));
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the loss of '%s' is no finite number after step %lld: the training diverged; "
                     "lower --lr or add --warmup",

@@ -161,14 +161,14 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 /* The instruction that waits for the metrics; where nothing is reduced, the loss of the first micro-batch. */
 static void choose_metrics_boundary(struct ghp_worker *w)
 {
-    w->metrics_boundary = -1;
+    w->metrics_boundary = w->metric_reduce = -1;
     for (int i = 0; i < w->program.n_instrs && w->metrics_boundary < 0; i++) {
         int wait = ghp_worker_instr(w, i)->wait;
 
-        if (wait >= 0 && ghp_worker_instr(w, wait)->kind == GHP_INSTR_METRIC_REDUCE)
-            w->metrics_boundary = i;
+        if (wait < 0 || ghp_worker_instr(w, wait)->kind != GHP_INSTR_METRIC_REDUCE) continue;
+        w->metrics_boundary = i;
+        w->metric_reduce = wait;
     }
-    w->reduces_metrics = w->metrics_boundary >= 0;
     for (int i = 0; i < w->program.n_instrs && w->metrics_boundary < 0; i++)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_COMPUTE &&
             ghp_worker_instr(w, i)->at.metrics >= 0)
@@ -239,6 +239,7 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struc
     choose_dropped(w);
     choose_metrics_boundary(w);
     GHP_ASSERT(w->metrics >= 0);
+    GHP_TRY_GOTO(status, ghp_worker_open_results(w), fail);
     *worker = w;
     return GHP_OK;
 fail:
@@ -268,6 +269,7 @@ void ghp_worker_close(struct ghp_worker *w)
     free(w->update_of);
     free(w->squares);
     ghp_lr_scaling_close(&w->rates);
+    free(w->results);
     free(w->prepared);
     ghp_program_release(&w->program);
     ghp_kernels_release(&w->kernels);
@@ -275,12 +277,6 @@ void ghp_worker_close(struct ghp_worker *w)
 }
 
 /* ---- what others may see ---- */
-
-bool ghp_worker_result(const struct ghp_worker *w, struct ghp_result *result)
-{
-    *result = w->result;
-    return w->has_result;
-}
 
 const struct ghp_program *ghp_worker_program(const struct ghp_worker *w)
 {

@@ -54,14 +54,19 @@ struct ghp_worker {
     int metrics_boundary; /* instruction before which the last step's metrics are taken */
     int dropped; /* instruction that GHP_FAULT_DROP_REDUCTION or _SKIP_UPDATE leaves out, else -1 */
     enum ghp_buffer_kind
-        collected;        /* what of strips lies whole among the gradients; KIND_COUNT: nothing */
-    bool reduces_metrics; /* the program has a METRIC_REDUCE */
+        collected;     /* what of strips lies whole among the gradients; KIND_COUNT: nothing */
+    int metric_reduce; /* instruction; -1: the metrics are this worker's alone */
+    /* Where it has a period: steps whose metrics lie in the buffer behind the sums, and whether they are being summed. */
+    int kept_metrics;
+    uint64_t kept_last; /* the last one */
+    bool sums_metrics;
     bool updates_pending;
     struct ghp_step step; /* whose updates or result are pending, or that runs */
     double loss_scale;    /* of that step, weight / its labels that are not ignored; 0: none is */
     double own_squares;   /* of that step, of this worker's own gradients; below 0: not taken */
-    bool has_result;
-    struct ghp_result result;
+    struct ghp_result *results; /* [most_results], of the latest steps, in turn */
+    int most_results;
+    int64_t n_results;
     const struct ghp_observer *observer; /* NULL: nobody looks */
 };
 
@@ -81,6 +86,21 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
  * layer's. */
 enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i);
 enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i);
+
+/* ---- worker/results.c ---- */
+
+enum ghp_status ghp_worker_open_results(struct ghp_worker *w);
+/* The result of a step, from all workers' metrics; steps come in their order. */
+void ghp_worker_take_result(struct ghp_worker *w, uint64_t step, const double *metrics,
+                            double squares);
+/* Whether the metrics of some steps are summed at once. */
+bool ghp_worker_keeps_metrics(const struct ghp_worker *w);
+/* A METRIC_REDUCE that does: keeps this step's metrics, and says whether all that are kept are to be summed. */
+bool ghp_worker_keep_metrics(struct ghp_worker *w);
+/* Those that are kept, by the instruction's communicator, which is idle otherwise. */
+enum ghp_status ghp_worker_sum_kept(struct ghp_worker *w);
+/* They are summed: the results of their steps. */
+void ghp_worker_take_kept(struct ghp_worker *w);
 
 /* ---- worker/update.c ---- */
 
@@ -134,8 +154,9 @@ enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_k
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i);
 /* The communication stream's job: on its thread, or at once where the device transport enqueues. */
 enum ghp_status ghp_worker_reduce(void *worker, int i);
-/* Sums `bytes` of buffer `data` over the ranks of instruction i. */
+/* Sums `bytes` of buffer `data`, or at an address, over the ranks of instruction i. */
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes);
+enum ghp_status ghp_worker_sum_at(struct ghp_worker *w, int i, void *data, int64_t bytes);
 /* The channel between stages; the messages at their addresses, and the thread that carries them. */
 enum ghp_status ghp_worker_open_channel(struct ghp_worker *w);
 enum ghp_status ghp_worker_open_p2p_thread(struct ghp_worker *w);

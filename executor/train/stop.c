@@ -90,6 +90,11 @@ enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends)
     return GHP_OK;
 }
 
+bool ghp_stop_told(const struct ghp_stop *stop)
+{
+    return stop != NULL && stop->left == stop->interval;
+}
+
 int ghp_stop_noted(void)
 {
     return noted;

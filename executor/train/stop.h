@@ -47,6 +47,9 @@ void ghp_stop_agree(struct ghp_stop *stop, int signal, int worker);
  * Collective over all workers */
 enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends);
 
+/* Whether the last check told: workers then have waited for each other. Local; the same on all workers. */
+bool ghp_stop_told(const struct ghp_stop *stop);
+
 /* Signals do again what they did before. Local; accepts one that was not begun. */
 void ghp_stop_end(struct ghp_stop *stop);
 

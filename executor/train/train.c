@@ -88,17 +88,13 @@ void ghp_training_keep_line(struct ghp_training *t, const struct ghp_metrics_ste
     if (t->events != NULL) keep_events(t, ghp_event_file_step(t->events, line));
 }
 
-/* Keeps the latest finished step's result, if it is a new one. */
-static enum ghp_status note_result(struct ghp_training *t)
+static enum ghp_status note_result(struct ghp_training *t, struct ghp_result r)
 {
     const struct ghp_step_timer *timer = ghp_worker_step_timer(t->worker);
     int64_t batch = t->training_config->order.global_batch;
     double step_s = ghp_step_timer_step_s(timer);
-    struct ghp_result r;
     struct ghp_metrics_step line;
 
-    if (!ghp_worker_result(t->worker, &r) || (int64_t)r.step != t->first_step + t->losses.steps)
-        return GHP_OK;
     ghp_losses_add(&t->losses, r.loss);
     if (!isfinite(r.loss))
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -116,6 +112,16 @@ static enum ghp_status note_result(struct ghp_training *t)
     line.tokens_per_s =
         line.images_per_s * (double)ghp_model_tokens(ghp_worker_work(t->worker)->model);
     ghp_training_keep_line(t, &line);
+    return GHP_OK;
+}
+
+/* Keeps the results of finished steps that are new. */
+static enum ghp_status note_results(struct ghp_training *t)
+{
+    struct ghp_result r;
+
+    while (ghp_worker_result_of(t->worker, (uint64_t)(t->first_step + t->losses.steps), &r))
+        GHP_TRY(note_result(t, r));
     return GHP_OK;
 }
 
@@ -196,6 +202,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     if (ghp_checkpoint_written(&t->checkpoints)) ghp_training_finish_save(t);
     begin_s = ghp_now_s();
     if (!last) GHP_TRY(ghp_stop_check(ghp_training_stop(t), ends));
+    if (!last && ghp_stop_told(ghp_training_stop(t))) GHP_TRY(ghp_worker_share_results(t->worker));
     if (!last && t->snapshot == NULL) GHP_TRY(ghp_drift_look(&t->drift, t->worker, &t->stop, done));
     saves =
         (t->checkpoints.path != NULL && (last || *ends)) || ghp_training_saves(t, done - 1, done);
@@ -204,7 +211,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     if (saves || evaluates || last || *ends) GHP_TRY(ghp_worker_flush(t->worker));
     t->seconds += ghp_now_s() - begin_s; /* others may be slow, and are waited for here, too */
     if (!saves && !evaluates && !last && !*ends) return GHP_OK;
-    GHP_TRY(note_result(t));
+    GHP_TRY(note_results(t));
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);
     if (evaluates) GHP_TRY(ghp_training_evaluate(t, done));
@@ -237,7 +244,7 @@ enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool
             ghp_sampling_learn(t->training_config->sampling, t->worker);
         t->seconds += ghp_now_s() - begin;
         GHP_TRY(ghp_training_keep_gradients(t, i));
-        GHP_TRY(note_result(t));
+        GHP_TRY(note_results(t));
         GHP_TRY(between_steps(t, i + 1, ends));
         t->done = i + 1;
     }
@@ -247,7 +254,7 @@ enum ghp_status ghp_training_advance(struct ghp_training *t, int64_t until, bool
 enum ghp_status ghp_training_pause(struct ghp_training *t)
 {
     GHP_TRY(ghp_worker_flush(t->worker));
-    return note_result(t);
+    return note_results(t);
 }
 
 enum ghp_status ghp_training_take(struct ghp_training *t, struct ghp_worker *worker)
@@ -329,7 +336,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
     GHP_TRY(status);
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(t->worker));
-    if (!ghp_sync_runs_free(ghp_worker_work(t->worker)->sync)) GHP_TRY(note_result(t));
+    if (!ghp_sync_runs_free(ghp_worker_work(t->worker)->sync)) GHP_TRY(note_results(t));
     if (t->snapshot == NULL) return GHP_OK;
     ghp_memory_pause(t->memory);
     t->snapshot->losses = t->losses;

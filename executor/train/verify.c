@@ -93,12 +93,19 @@ enum ghp_status ghp_snapshot_weights(struct ghp_snapshot *s, struct ghp_worker *
 
 /* ---- training ---- */
 
+/* Of steps that are done, and new. */
+static void note_losses(const struct ghp_worker *worker, struct ghp_losses *losses)
+{
+    struct ghp_result result;
+
+    while (ghp_worker_result_of(worker, (uint64_t)losses->steps, &result))
+        ghp_losses_add(losses, result.loss);
+}
+
 enum ghp_status ghp_verify_train(struct ghp_worker *worker,
                                  struct ghp_training_config *training_config, int64_t steps,
                                  struct ghp_snapshot *s)
 {
-    struct ghp_result result;
-
     ghp_progress_begin("one worker", 0, steps);
     for (int64_t t = 0; t < steps; t++) {
         struct ghp_step step = ghp_training_config_step(training_config, t);
@@ -108,12 +115,12 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker,
             GHP_TRY(ghp_worker_settle(worker));
             GHP_TRY(ghp_snapshot_gradients(s, worker));
         }
-        if (t > 0 && ghp_worker_result(worker, &result)) ghp_losses_add(&s->losses, result.loss);
+        note_losses(worker, &s->losses);
         ghp_progress_step(t + 1, "%s", "");
     }
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(worker));
-    if (ghp_worker_result(worker, &result)) ghp_losses_add(&s->losses, result.loss);
+    note_losses(worker, &s->losses);
     return ghp_snapshot_weights(s, worker);
 }
 

@@ -315,16 +315,13 @@ static enum ghp_status cost_metrics(const struct ghp_instance *in)
     struct ghp_cost cost;
 
     for (int i = 0; i < in->n_choices[last]; ++i) {
-        struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE,
-                                  .stream = GHP_STREAM_COMM,
-                                  .layer = -1,
-                                  .edge = -1,
-                                  .comm = GHP_COMM_ALL_REDUCE,
-                                  .bytes = GHP_METRIC_COUNT * (int64_t)sizeof(double)};
+        struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE, .layer = -1, .edge = -1};
 
-        instr.ranks =
+        ghp_instr_sum_metrics(
+            &instr,
             ghp_ranks_replica(0, ghp_split_sharers(in->choices[in->first_choice[last] + i]),
-                              in->how->problem.workers);
+                              in->how->problem.workers),
+            ghp_sync_metric_period(in->how->sync));
         in->metric_s[i] = 0;
         if (in->how->no_metrics || instr.ranks.count == 1 || in->n_stages > 1 ||
             ghp_sync_runs_free(in->how->sync))

@@ -4,13 +4,18 @@
 
 enum ghp_status ghp_worker_sum(struct ghp_worker *w, int i, int data, int64_t bytes)
 {
+    return ghp_worker_sum_at(w, i, w->address[data], bytes);
+}
+
+enum ghp_status ghp_worker_sum_at(struct ghp_worker *w, int i, void *data, int64_t bytes)
+{
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
     bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE || instr->kind == GHP_INSTR_STAT_REDUCE ||
                 instr->kind == GHP_INSTR_NORM_REDUCE; /* double always */
     int element_bytes = wide ? (int)sizeof(double) : ghp_parameter_bytes(w->work.element_bytes);
-    struct ghp_reduction sum = {.in = w->address[data],
-                                .out = w->address[data],
+    struct ghp_reduction sum = {.in = data,
+                                .out = data,
                                 .elements = bytes / element_bytes,
                                 .element_bytes = element_bytes,
                                 .scratch = w->address[instr->at.scratch],
@@ -45,6 +50,8 @@ static enum ghp_status reduce(struct ghp_worker *w, int i)
     if (ghp_instr_is_served(instr)) return ghp_worker_exchange(w, i);
     if (instr->kind == GHP_INSTR_REDUCE_SCATTER)
         return i != w->dropped ? reduce_scatter(w, i) : GHP_OK;
+    if (instr->kind == GHP_INSTR_METRIC_REDUCE && ghp_worker_keeps_metrics(w))
+        return ghp_worker_sum_kept(w);
     int data = instr->kind == GHP_INSTR_METRIC_REDUCE ? instr->at.metrics : instr->at.y;
 
     return ghp_instr_sends(instr) && i != w->dropped ? ghp_worker_sum(w, i, data, instr->bytes)
@@ -59,7 +66,7 @@ enum ghp_status ghp_worker_reduce(void *context, int i)
 
     GHP_TRY(ghp_in_flight_start(w->in_flight, bank, i));
     GHP_TRY(reduce(w, i));
-    if (ghp_worker_instr(w, i)->kind == GHP_INSTR_METRIC_REDUCE)
+    if (ghp_worker_instr(w, i)->kind == GHP_INSTR_METRIC_REDUCE && !ghp_worker_keeps_metrics(w))
         GHP_TRY(ghp_in_flight_metrics(w->in_flight, bank, GHP_DEVICE_STREAM_COMM,
                                       w->address[w->metrics]));
     return ghp_in_flight_finish(w->in_flight, bank, i);

@@ -48,7 +48,7 @@ static enum ghp_status run_loss(struct ghp_worker *w, int i,
                                 const struct ghp_kernel_arguments *args)
 {
     GHP_TRY(w->exec.backend_ops->run(w->prepared[i].kernel, args));
-    if (w->reduces_metrics) return GHP_OK;
+    if (w->metric_reduce >= 0) return GHP_OK;
     return ghp_in_flight_metrics(w->in_flight, ghp_in_flight_bank(w->in_flight),
                                  GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics]);
 }
@@ -200,7 +200,7 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
 }
 
 /* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
-static enum ghp_status keep_metrics(struct ghp_worker *w)
+static enum ghp_status one_counts(struct ghp_worker *w)
 {
     int loss = w->work.model->n_layers - 1, sharers = ghp_split_sharers(w->work.splits[loss]);
 
@@ -259,7 +259,9 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
                                                : w->address[at->y]);
     case GHP_INSTR_METRIC_REDUCE:
         if (w->mixer != NULL) w->work.mixing->note(w->mixer, w->address[w->metrics]);
-        GHP_TRY(keep_metrics(w)); /* fall through */
+        GHP_TRY(one_counts(w));
+        if (ghp_worker_keeps_metrics(w) && !ghp_worker_keep_metrics(w))
+            return GHP_OK; /* fall through */
     case GHP_INSTR_ALL_REDUCE:
     case GHP_INSTR_REDUCE_SCATTER:
     case GHP_INSTR_ALL_GATHER:

@@ -6,19 +6,6 @@
  * enqueued work is done at once. */
 #include "executor/engine/worker_private.h"
 
-#include <math.h>
-
-static void take_result(struct ghp_worker *w, uint64_t step, const double *m, double squares)
-{
-    w->result = (struct ghp_result){
-        .step = step,
-        .loss = m[GHP_METRIC_SAMPLES] > 0 ? m[GHP_METRIC_LOSS] / m[GHP_METRIC_SAMPLES] : 0,
-        .correct = m[GHP_METRIC_CORRECT],
-        .samples = m[GHP_METRIC_SAMPLES],
-        .gradient_norm = sqrt(squares)};
-    w->has_result = true;
-}
-
 /* The compute stream goes on when the reduction that the instruction waits for is done. A graph begins with all of them
  * done. */
 static enum ghp_status wait_for(struct ghp_worker *w, int i)
@@ -147,8 +134,8 @@ static enum ghp_status collect(struct ghp_worker *w, bool all)
     struct ghp_in_flight_results landed;
 
     GHP_TRY(ghp_in_flight_collect(w->in_flight, all, w->timer, &landed));
-    for (int i = 0; i < landed.n; i++)
-        take_result(w, landed.step[i], landed.metrics[i], landed.squares[i]);
+    for (int i = 0; i < landed.n && !ghp_worker_keeps_metrics(w); i++)
+        ghp_worker_take_result(w, landed.step[i], landed.metrics[i], landed.squares[i]);
     return GHP_OK;
 }
 
@@ -201,10 +188,26 @@ void ghp_worker_skip_timings(struct ghp_worker *w)
     ghp_in_flight_skip(w->in_flight);
 }
 
-enum ghp_status ghp_worker_settle(struct ghp_worker *w)
+static enum ghp_status finish_reductions(struct ghp_worker *w)
 {
     for (int i = 0; i < w->program.n_instrs; i++)
         if (ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM) GHP_TRY(wait_for(w, i));
+    return GHP_OK;
+}
+
+enum ghp_status ghp_worker_share_results(struct ghp_worker *w)
+{
+    if (w->kept_metrics == 0) return GHP_OK;
+    GHP_TRY(finish_reductions(w));
+    if (!w->sums_metrics) GHP_TRY(ghp_worker_sum_kept(w));
+    ghp_worker_take_kept(w);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_worker_settle(struct ghp_worker *w)
+{
+    GHP_TRY(finish_reductions(w));
+    GHP_TRY(ghp_worker_share_results(w));
     for (int m = 0; m < w->n_messages; m++)
         GHP_TRY(ghp_p2p_thread_wait(w->p2p_thread, m));
     ghp_arena_visit(&w->arena, &w->program, -1);

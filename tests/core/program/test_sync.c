@@ -204,6 +204,7 @@ static void check_program(const char *path)
 
         CHECK(!ghp_instr_reduces(instr) && instr->kind != GHP_INSTR_STAT_REDUCE);
         if (instr->kind == GHP_INSTR_METRIC_REDUCE) metrics += ghp_instr_sent_bytes(instr);
+        if (instr->kind == GHP_INSTR_METRIC_REDUCE) CHECK_EQ(instr->bytes, 4 * 3 * 8); /* of 4 steps */
         if (instr->kind != GHP_INSTR_AVERAGE) continue;
         CHECK_EQ(instr->ranks.count, 3);
         CHECK_EQ(ghp_instr_sent_bytes(instr), 2 * (instr->bytes * 2 / 3) / 4);

@@ -6,10 +6,10 @@
  * synchroniser's checkpoint by the other, under another plan, on fewer workers and on more: with momentum, to the
  * weights of a training that nobody interrupted.
  *
- * By `local`, whose workers' weights differ: to the weights of one process that trains all replicas in turn; averaged
- * after each step, and without momentum, like one worker; of one worker the bits of SGD. A left-out average is seen. A
- * checkpoint has each worker's own, and goes on to the bits of a training that nobody interrupted; by another period it
- * is refused. */
+ * By `local`, whose workers' weights differ: to the weights and losses of one process that trains all replicas in turn;
+ * averaged after each step, and without momentum, like one worker; of one worker the bits of SGD. A left-out average is
+ * seen. A checkpoint has each worker's own, and goes on to the bits of a training that nobody interrupted; by another
+ * period it is refused. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
@@ -300,6 +300,15 @@ static struct ghp_sync local(int period)
     return (struct ghp_sync){.ops = &ghp_sync_local, .argument = period};
 }
 
+/* Losses of steps that were summed together are those of each step. */
+static void check_losses(const struct ghp_losses *plan, const struct ghp_losses *twin, double limit)
+{
+    CHECK_EQ(plan->steps, BENCH_STEPS);
+    CHECK_EQ(plan->n, twin->n);
+    for (int i = 0; i < plan->n && i < twin->n; i++)
+        CHECK_NEAR(plan->kept[i], twin->kept[i], limit * twin->kept[i]);
+}
+
 /* Trains by the period, and compares with what one process makes of the same. */
 static bool trains_like_twin(struct bench *b, int period, enum ghp_fault fault)
 {
@@ -325,6 +334,8 @@ static bool trains_like_twin(struct bench *b, int period, enum ghp_fault fault)
         ghp_verify_compare(&plan, &twin, (struct ghp_precision){b->work.element_bytes, false}, &v),
         GHP_OK);
     passed = v.passed;
+    if (fault == GHP_FAULT_NONE)
+        check_losses(&plan.losses, &twin.losses, b->work.element_bytes == 8 ? 1e-12 : 1e-5);
     ghp_verification_release(&v);
     ghp_snapshot_release(&plan);
     ghp_snapshot_release(&twin);
