@@ -127,6 +127,8 @@ mistake average-not-divided executor/engine/worker/replicas.c \
     's/(float)by;/1;/' executor/sync:np2
 mistake average-each-step executor/engine/worker/replicas.c \
     's/(of->index + 1) % (uint64_t)instr->period == 0/of->index + 1 > 0 || instr == NULL/' executor/sync:np2
+mistake losses-not-kept executor/engine/worker/results.c \
+    's/kept(w, w->kept_metrics++)/kept(w, 0 * w->kept_metrics++)/' executor/sync:np2
 mistake gradient-of-all-samples executor/engine/worker/step.c \
     's/1.0 \/ (double)labels/1.0 \/ (double)(labels * replicas)/' executor/sync:np2
 mistake push-not-added executor/engine/server.c \
@@ -141,6 +143,7 @@ mistake gradients-unweighted executor/engine/worker/step.c \
     's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/sampling:np3
 mistake shares-not-kept executor/mixing/mix_gossip.c 's/.has_share = true,//' executor/mixing:np3
 # gradients of asp whose age nobody counts, bytes that nobody counts, a matrix of neighbours whose rows sum to less than 1
+mistake triggers-late executor/mixing/mix_server.c 's/c->count + 1 >= pi/c->count >= pi/' executor/mixing:np3
 mistake staleness-not-counted executor/mixing/mix_server.c 's/(double)(s->count.versions - c->seen)/0/' executor/mixing:np3
 mistake bytes-not-counted executor/mixing/mixer.c 's/m->count.sent_bytes += message.bytes;/m->count.sent_bytes = 0;/' \
     executor/mixing:np3

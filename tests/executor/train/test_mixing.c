@@ -2,7 +2,8 @@
  *
  * Mixes of weights with servers, what each must keep, and the fault that breaks it. One worker by `asp` and `ssp` is
  * SGD bit for bit, with one server and with several. By `asp` servers update as often as gradients come, and these lack
- * N - 1 updates in the mean, less what the ends cost. By `ssp` no worker is more than S + 1 steps ahead of the slowest.
+ * N - 1 updates in the mean, less what the ends cost. By `ssp` no worker is more than S + 1 steps ahead of the slowest;
+ * by `ssp:0` without momentum and decay the weights are those of one worker at the global batch.
  * By `easgd` an exchange keeps the sum of both sides' weights. By `aladdin` every message is counted at one trigger or
  * none yet, and without mixing the servers' weights are the workers' mean. Bytes are those of docs/synchronisers.md.
  *
@@ -35,6 +36,7 @@ struct run { /* how workers train, and what was found */
     int64_t steps; /* of each; or, where they end together, of all over N */
     bool together;
     bool in_turn;  /* the last worker begins when the others have done all of theirs */
+    bool like_one; /* found: whether the weights are those of b->alone */
     double slow_s; /* of a step of the last worker, of the others a tenth; 0: what it takes */
     enum ghp_fault fault;
     /* found: of the first server; of this worker */
@@ -220,6 +222,27 @@ static void steps_in_turn(struct bench *b, const struct run *run, struct ghp_wor
     if (!last) sum_over(run->workers, 0);
 }
 
+/* The weights against one worker's at the global batch. */
+static bool weights_pass(struct bench *b, struct ghp_worker *worker)
+{
+    struct ghp_snapshot mixed = {0};
+    struct ghp_verification v = {0};
+    bool passed;
+
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &mixed), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_weights(&mixed, worker), GHP_OK);
+    for (int i = 0; i < mixed.list.n_params; i++)
+        memcpy(mixed.gradients[i], b->alone.gradients[i],
+               (size_t)mixed.list.items[i].param->elements * sizeof(double));
+    CHECK_STATUS(ghp_verify_compare(&mixed, &b->alone,
+                                    (struct ghp_precision){b->work.element_bytes, false}, &v),
+                 GHP_OK);
+    passed = v.passed;
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&mixed);
+    return passed;
+}
+
 static struct ghp_worker *open_worker(struct bench *b, const struct ghp_work *work)
 {
     struct ghp_worker *worker = NULL;
@@ -260,6 +283,7 @@ static void train(struct bench *b, struct run *run)
             steps_in_turn(b, run, worker);
         else
             CHECK_STATUS(bench_steps(b, worker, 0, run->steps), GHP_OK);
+        if (run->like_one) run->like_one = weights_pass(b, worker);
         run->mixed = ghp_worker_mixed(worker);
         run->weight_bytes = ghp_worker_program(worker)->buckets[0].bytes;
         if (run->gossips)
@@ -348,6 +372,27 @@ static void check_ssp(struct bench *b, int workers, bool free, enum ghp_fault fa
     if (!is_worker(b, &run)) return;
     CHECK_EQ(run.mixed.sent_bytes, run.steps * run.weight_bytes);
     if (free) CHECK_EQ(run.mixed.received_bytes, run.steps / 3 * run.weight_bytes);
+}
+
+/* Without decay, which servers take from weights that others' gradients have moved already. */
+static void check_ssp_zero(struct bench *b, int workers, enum ghp_fault fault)
+{
+    const struct ghp_hyperparameters usual = b->training_config.hyperparameters;
+    struct run run = {.sync = "ssp:0",
+                      .workers = workers,
+                      .servers = 1,
+                      .steps = BENCH_STEPS,
+                      .in_turn = fault != GHP_FAULT_NONE,
+                      .like_one = true,
+                      .fault = fault};
+
+    b->training_config.hyperparameters.momentum = b->training_config.hyperparameters.weight_decay =
+        0;
+    ghp_snapshot_release(&b->alone);
+    CHECK_STATUS(bench_train_alone(b), GHP_OK);
+    train(b, &run);
+    if (is_worker(b, &run)) CHECK(run.like_one == (fault == GHP_FAULT_NONE));
+    b->training_config.hyperparameters = usual;
 }
 
 static void check_easgd(struct bench *b, int workers, enum ghp_fault fault)
@@ -588,6 +633,8 @@ CHECK_TEST(mixing)
         check_ssp(&b, n, false, GHP_FAULT_NONE);
         check_ssp(&b, n, true, GHP_FAULT_NONE);
         check_ssp(&b, n, false, GHP_FAULT_DROP_REDUCTION);
+        check_ssp_zero(&b, n, GHP_FAULT_NONE);
+        check_ssp_zero(&b, n, GHP_FAULT_DROP_REDUCTION);
         check_easgd(&b, n, GHP_FAULT_NONE);
         check_easgd(&b, n, GHP_FAULT_DROP_REDUCTION);
         check_aladdin(&b, n, 1, GHP_FAULT_NONE);

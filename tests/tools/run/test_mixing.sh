@@ -56,6 +56,28 @@ for sync in easgd:2 ssp:2; do # by the second all end after as many steps
     grep -q 'SIGTERM at worker' err && [ -e kept/checkpoint.safetensors ] || fail "$sync, a signal: exit $code, $(tail -n 3 err)"
 done
 
+# seconds that a worker computes, waits and sends: emulated ones, of which none can be less; of lenet5 246824 bytes
+for sync in asp sgp local:2; do
+    plan 2 $sync
+    ranks=2
+    [ $sync = asp ] && ranks=3
+    run $ranks --steps 12 --run run.json --emulate step=20ms,port=2.5e7 || fail "$sync, emulated: $(head -n 3 err)"
+    python3 - $sync <<'END' >problem 2>&1 || fail "$sync: $(tail -n 1 problem)"
+import json, sys
+run, sync, carried_s = json.load(open("run.json")), sys.argv[1], 246824 / 2.5e7
+phases = {p["phase"]: p["measured_s"] for p in run["phases"]}
+computing_s = sum(s for p, s in phases.items() if p.startswith(("forward", "backward", "update")))
+sending_s = sum(i["measured_s"] for i in run["instructions"] if i["instruction"] in ("mix", "average"))
+assert computing_s >= .02 * .99, f"computing takes {computing_s} s of 20 ms"
+least_s = carried_s * {"asp": 2, "sgp": 1, "local:2": 1 / 2}[sync] * .9
+assert sending_s >= least_s, f"sending takes {sending_s} s, not {least_s}"
+if sync != "local:2":
+    mixing = run["mixing"]
+    assert mixing["waited_s"] / mixing["steps"] >= least_s, f"{mixing} has waited less than {least_s} s a step"
+    assert 1 <= mixing["sent_bytes"] / mixing["steps"] / 246824 < 1.01, f"{mixing} has not sent all weights a step"
+END
+done
+
 # in step, without servers: held against one process that trains the replicas in turn
 for sync in lsgd:2,2 dgd:ring; do
     plan 2 $sync
