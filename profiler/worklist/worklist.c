@@ -1,6 +1,7 @@
 /* profiler/worklist/worklist.c - collects what plans ask for, thins sizes of collectives to a grid, orders by value. */
 #include "profiler/worklist/worklist.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,10 @@ enum {
     /* from so many on, a message between two ranks goes by rendezvous (Open MPI's btl_tcp_eager_limit): a jump, so the
      * last size before it is measured as well */
     GRID_RENDEZVOUS = 64 << 10,
-    GRID_EAGER = 63 << 10
+    GRID_EAGER = 63 << 10,
+    /* shorter messages may pass a limited link as a burst, faster than its rate: weights of workers go in one message,
+     * and queue at a server's port, so a pair's rate is taken by one that shows it */
+    LONG_MESSAGE = 1 << 20
 };
 
 static enum ghp_status add_op(struct ghp_worklist *worklist, const struct ghp_worklist_op *op)
@@ -308,13 +312,25 @@ static enum ghp_status thin_kind(const struct ghp_worklist_comm *kind, int n, in
     return add_comm(thinned, &kind[n - 1]);
 }
 
+/* A long message, where a kind between the fewest ranks has none. */
+static enum ghp_status add_long(const struct ghp_worklist_comm *longest, int fewest,
+                                struct ghp_worklist *thinned)
+{
+    struct ghp_worklist_comm comm = *longest;
+
+    comm.bytes = (int64_t)comm.count * LONG_MESSAGE;
+    return comm.count > fewest || comm.bytes <= longest->bytes ? GHP_OK : add_comm(thinned, &comm);
+}
+
 static enum ghp_status thin_comms(struct ghp_worklist *worklist, int element_bytes)
 {
     struct ghp_worklist thinned = {0};
     enum ghp_status status = GHP_OK;
-    int kept = 0, first = 0;
+    int kept = 0, first = 0, fewest = INT_MAX;
 
     if (worklist->n_comms == 0) return GHP_OK;
+    for (int i = 0; i < worklist->n_comms; ++i)
+        if (worklist->comms[i].count < fewest) fewest = worklist->comms[i].count;
     qsort(worklist->comms, (size_t)worklist->n_comms, sizeof *worklist->comms, by_kind);
     for (int i = 1; i < worklist->n_comms; ++i)
         if (by_kind(&worklist->comms[kept], &worklist->comms[i]) != 0)
@@ -324,6 +340,7 @@ static enum ghp_status thin_comms(struct ghp_worklist *worklist, int element_byt
         if (i < worklist->n_comms && same_kind(&worklist->comms[first], &worklist->comms[i]))
             continue;
         status = thin_kind(&worklist->comms[first], i - first, element_bytes, &thinned);
+        if (status == GHP_OK) status = add_long(&worklist->comms[i - 1], fewest, &thinned);
         first = i;
     }
     free(worklist->comms);

@@ -84,14 +84,14 @@ static void test_comms(int ranks)
 {
     struct ghp_worklist_request wanted = request();
     struct ghp_worklist worklist = {0};
-    int kinds = 0, jumps = 0;
+    int kinds = 0, jumps = 0, pairs = 0, long_pairs = 0;
 
     wanted.ranks = ranks;
     CHECK_STATUS(ghp_worklist_collect(&wanted, &worklist), GHP_OK);
     CHECK_EQ(worklist.n_comms > 0, ranks > 1);
     for (int i = 0; i < worklist.n_comms; ++i) {
         const struct ghp_worklist_comm *a = &worklist.comms[i];
-        bool fresh = true;
+        bool fresh = true, last = true;
 
         for (int j = 0; j < i; ++j) {
             const struct ghp_worklist_comm *b = &worklist.comms[j];
@@ -100,7 +100,14 @@ static void test_comms(int ranks)
             fresh = fresh && !same;
             CHECK(!same || b->bytes < a->bytes);
         }
+        for (int j = i + 1; j < worklist.n_comms; ++j) {
+            const struct ghp_worklist_comm *b = &worklist.comms[j];
+
+            last = last && !(b->op == a->op && b->count == a->count && b->stride == a->stride);
+        }
         kinds += fresh;
+        pairs += a->count == 2 && last;
+        long_pairs += a->count == 2 && last && a->bytes >= 2 << 20;
         CHECK(i == 0 || a->bytes >= a[-1].bytes); /* small ones first */
         CHECK(a->count >= 2 && a->count * a->stride <= ranks);
         CHECK(a->bytes > 0);
@@ -116,6 +123,7 @@ static void test_comms(int ranks)
                      b->bytes == (int64_t)a->count * (64 << 10);
         }
     CHECK(ranks == 1 || jumps >= 2);
+    CHECK_EQ(long_pairs, pairs); /* a message of 1 MiB shows a link's rate */
     /* all_reduce over 4, 2 and 2 apart; the three others over 2 and over 4 */
     CHECK_EQ(kinds, ranks == 4 ? 3 + 3 * 2 : ranks >= 2 ? 1 + 3 : 0);
     ghp_worklist_release(&worklist);
