@@ -145,20 +145,27 @@ static enum ghp_status start_aladdin(struct ghp_mixer *m)
     return m->count.mixes == 0 ? ghp_mixer_expect_again(m) : GHP_OK;
 }
 
-/* The step that x has taken since the last mix goes; then x is drawn to what has come. */
+/* One server's X came while the step was made, so it lacks that step: what x was before is drawn to it, and the step
+ * taken from there. Drawn itself, it would count by 1 - alpha here, and whole in the servers' sum. */
+static void draw(struct ghp_mixer *m, int server)
+{
+    struct ghp_flat x = part_of(m, m->x, server), before = part_of(m, m->copies[BEFORE], server);
+
+    ghp_flat_pull(before, m->answers[server].alpha, part_of(m, m->copies[RECEIVED], server));
+    ghp_flat_subtract(x, before, part_of(m, m->copies[SENT], server));
+}
+
+/* What has come is taken; then the step that x has taken since the last mix goes. */
 static enum ghp_status mix_aladdin(struct ghp_mixer *m, const struct ghp_step *of)
 {
     GHP_TRY(ghp_mixer_wait(m, 0, 2 * m->servers, "sending"));
     ghp_flat_subtract(m->copies[SENT], m->copies[BEFORE], m->x);
-    GHP_TRY(push(m, of, m->copies[SENT], false));
     GHP_TRY(ghp_mixer_progress(m));
     for (int s = 0; s < m->servers; s++)
-        if (has_come(m, s))
-            ghp_flat_pull(part_of(m, m->x, s), m->answers[s].alpha,
-                          part_of(m, m->copies[RECEIVED], s));
+        if (has_come(m, s)) draw(m, s);
     GHP_TRY(ghp_mixer_expect_again(m));
     ghp_flat_copy(m->copies[BEFORE], m->x);
-    return GHP_OK;
+    return push(m, of, m->copies[SENT], false);
 }
 
 const struct ghp_mixer_ops ghp_mixer_aladdin = {

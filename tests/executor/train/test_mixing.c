@@ -5,7 +5,8 @@
  * N - 1 updates in the mean, less what the ends cost. By `ssp` no worker is more than S + 1 steps ahead of the slowest;
  * by `ssp:0` without momentum and decay the weights are those of one worker at the global batch.
  * By `easgd` an exchange keeps the sum of both sides' weights. By `aladdin` every message is counted at one trigger or
- * none yet, and without mixing the servers' weights are the workers' mean. Bytes are those of docs/synchronisers.md.
+ * none yet, and without mixing the servers' weights are the workers' mean; one worker loses no step. Bytes are those of
+ * docs/synchronisers.md.
  *
  * Without servers, one worker is SGD bit for bit, too. By `gosgd` all shares are 1 together, with messages under way
  * and without, and the sum of weights by shares is kept; messages are as many as chance lets expect, within 4 standard
@@ -37,6 +38,7 @@ struct run { /* how workers train, and what was found */
     bool together;
     bool in_turn;  /* the last worker begins when the others have done all of theirs */
     bool like_one; /* found: whether the weights are those of b->alone */
+    double weight; /* found: the weights' sum, each times another number */
     double slow_s; /* of a step of the last worker, of the others a tenth; 0: what it takes */
     enum ghp_fault fault;
     /* found: of the first server; of this worker */
@@ -283,6 +285,7 @@ static void train(struct bench *b, struct run *run)
             steps_in_turn(b, run, worker);
         else
             CHECK_STATUS(bench_steps(b, worker, 0, run->steps), GHP_OK);
+        if (run->sync != NULL && work.element_bytes == 8) run->weight = weigh(worker);
         if (run->like_one) run->like_one = weights_pass(b, worker);
         run->mixed = ghp_worker_mixed(worker);
         run->weight_bytes = ghp_worker_program(worker)->buckets[0].bytes;
@@ -425,6 +428,22 @@ static void check_aladdin(struct bench *b, int workers, int servers, enum ghp_fa
     CHECK_EQ(run.mixed.sent_bytes, 9 * run.weight_bytes);
     CHECK(run.mixed.received_bytes <= 9 / 2 * run.weight_bytes);
     CHECK((run.apart < 1e-12) == (fault == GHP_FAULT_NO_MIXING));
+}
+
+/* One worker by itself is SGD where X comes within a step, which time decides for all but a few: no step is lost. */
+static void check_aladdin_alone(struct bench *b)
+{
+    struct run one = {.sync = "asp", .workers = 1, .servers = 1, .steps = 30}, none = one,
+               run = one;
+
+    run.sync = "aladdin:2";
+    run.slow_s = .02;
+    none.steps = 0;
+    train(b, &none);
+    train(b, &one);
+    train(b, &run);
+    if (is_worker(b, &run))
+        CHECK_NEAR(run.weight, one.weight, .05 * fabs(one.weight - none.weight));
 }
 
 /* Returns   messages that this worker has sent */
@@ -637,6 +656,7 @@ CHECK_TEST(mixing)
         check_ssp_zero(&b, n, GHP_FAULT_DROP_REDUCTION);
         check_easgd(&b, n, GHP_FAULT_NONE);
         check_easgd(&b, n, GHP_FAULT_DROP_REDUCTION);
+        check_aladdin_alone(&b);
         check_aladdin(&b, n, 1, GHP_FAULT_NONE);
         check_aladdin(&b, n, 1, GHP_FAULT_NO_MIXING);
         check_aladdin(&b, n, 1, GHP_FAULT_DROP_REDUCTION);
