@@ -29,7 +29,8 @@ mlp() {
 conv() {
     local inputs=", \"inputs\": [\"$2\"]" half
     for half in 1 2; do
-        layer "{\"name\": \"b$1.conv$half\", \"op\": \"conv2d\", \"channels\": 256, \"kernel\": 3, \"pad\": 1, \"bias\": false$inputs}"
+        layer "{\"name\": \"b$1.conv$half\", \"op\": \"conv2d\", \"channels\": 256, \"kernel\": 3, \"pad\": 1,\
+ \"bias\": false$inputs}"
         layer "{\"name\": \"b$1.norm$half\", \"op\": \"batch_norm\"}"
         [ $half -eq 1 ] && layer "{\"name\": \"b$1.relu1\", \"op\": \"relu\"}"
         inputs=
@@ -44,12 +45,13 @@ plain() {
 }
 
 gpt() {
-    local part
+    local part inputs
     layer "{\"name\": \"b$1.norm1\", \"op\": \"layer_norm\", \"inputs\": [\"$2\"]}"
     for part in q k v; do
         layer "{\"name\": \"b$1.$part\", \"op\": \"linear\", \"features\": 1280, \"inputs\": [\"b$1.norm1\"]}"
     done
-    layer "{\"name\": \"b$1.heads\", \"op\": \"attention\", \"heads\": 20, \"inputs\": [\"b$1.q\", \"b$1.k\", \"b$1.v\"]}"
+    inputs="[\"b$1.q\", \"b$1.k\", \"b$1.v\"]"
+    layer "{\"name\": \"b$1.heads\", \"op\": \"attention\", \"heads\": 20, \"inputs\": $inputs}"
     layer "{\"name\": \"b$1.proj\", \"op\": \"linear\", \"features\": 1280}"
     layer "{\"name\": \"b$1.sum\", \"op\": \"add\", \"inputs\": [\"$2\", \"b$1.proj\"]}"
     layer "{\"name\": \"b$1.norm2\", \"op\": \"layer_norm\"}"

@@ -14,11 +14,11 @@ from xml.sax.saxutils import escape
 
 WIDTH, LEFT, RIGHT, TOP, BAR, GAP = 700, 170, 60, 62, 16, 14
 STYLE = """<style>
-text { font: 13px sans-serif; fill: #222 } .small { font-size: 11px; fill: #666 } .title { font-size: 15px; font-weight: bold }
+text { font: 13px sans-serif; fill: #222 } .small { font-size: 11px; fill: #666 }
+.title { font-size: 15px; font-weight: bold } .axis { stroke: #ccc }
 .ghp { fill: #2a6fbb } .floor { fill: #9aa7b4 } .range { stroke: #222 } .one { stroke: #b5452c; stroke-dasharray: 4 3 }
-.axis { stroke: #ccc }
-@media (prefers-color-scheme: dark) { text { fill: #ddd } .small { fill: #999 } .ghp { fill: #5b9be0 } .floor { fill: #66727e }
-.range { stroke: #ddd } .one { stroke: #e0765c } .axis { stroke: #444 } }
+@media (prefers-color-scheme: dark) { text { fill: #ddd } .small { fill: #999 } .ghp { fill: #5b9be0 }
+.floor { fill: #66727e } .range { stroke: #ddd } .one { stroke: #e0765c } .axis { stroke: #444 } }
 </style>"""
 
 
@@ -41,7 +41,8 @@ def name_of(row):
 
 
 def text(x, y, words, kind="", anchor="start"):
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"' + (f' class="{kind}"' if kind else "") + f">{escape(words)}</text>"
+    kind = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{kind}>{escape(words)}</text>'
 
 
 def draw(result):
@@ -65,10 +66,10 @@ def draw(result):
     lines.append(f'<line class="axis" x1="{LEFT}" x2="{LEFT}" y1="{TOP - 6}" y2="{y - GAP + 4}"/>')
     threads = ", ".join(sorted({f"{row['threads']} thread(s)" for row in rows}))
     head = [text(12, 22, "Training steps on a processor: images/s over PyTorch's", "title"),
-            text(12, 42, f"{threads} a worker, medians of {result['repeats']} pairs of runs, {result['clock']} clock; blue: ghp, grey: "
-                         "the best primitives and the update alone, dashed: PyTorch", "small")]
-    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}">', STYLE, *head,
-                      *lines, "</svg>", ""])
+            text(12, 42, f"{threads} a worker, medians of {result['repeats']} pairs of runs, {result['clock']} clock; "
+                         "blue: ghp, grey: the best primitives and the update alone, dashed: PyTorch", "small")]
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}">'
+    return "\n".join([svg, STYLE, *head, *lines, "</svg>", ""])
 
 
 def main():

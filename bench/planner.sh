@@ -76,8 +76,8 @@ else
         echo "1024_workers $(grep -c '"op"' "$work/mlp-$blocks.json") $user" >>"$work/layers"
     done
     [ -z "$folder" ] && exit
-    "$bin/ghp-chart" -o "$folder/workers.svg" --title 'Cost of a search over the workers' --subtitle 'vgg16, 64 samples a worker' \
-        --x workers --y 'processor time of ghp-plan [s]' --log-x --log-y <"$work/workers" &&
+    "$bin/ghp-chart" -o "$folder/workers.svg" --title 'Cost of a search over the workers' --x workers --log-x --log-y \
+        --subtitle 'vgg16, 64 samples a worker' --y 'processor time of ghp-plan [s]' <"$work/workers" &&
         "$bin/ghp-chart" -o "$folder/layers.svg" --title 'Cost of a search over the layers' --x layers --log-x --log-y \
             --subtitle 'chains of repeated blocks of six layers' --y 'processor time of ghp-plan [s]' <"$work/layers"
 fi

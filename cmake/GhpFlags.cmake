@@ -9,7 +9,8 @@ target_compile_options(ghp_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wc
                        -ffp-contract=off)
 # What a binary says of its source names no folder of the machine that built it.
 target_compile_options(ghp_flags INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
-# Nobody reads the processor's exception flags, so both sides of a choice may be computed: loops with choices become vectors.
+# Nobody reads the processor's exception flags, so both sides of a choice may be computed: loops with choices become
+# vectors.
 target_compile_options(ghp_flags INTERFACE -fno-trapping-math)
 # snprintf cuts on purpose here, and gcc's guess whether it may depends on what it inlined.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")

@@ -14,8 +14,9 @@ function(ghp_python_nvidia folders)
   find_program(GHP_PYTHON NAMES python3 python)
   mark_as_advanced(GHP_PYTHON)
   if(GHP_PYTHON)
-    execute_process(COMMAND "${GHP_PYTHON}" -c "import site, sys; print(';'.join(site.getsitepackages() + [site.getusersitepackages()]))"
-                    OUTPUT_VARIABLE sites OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+    set(script "import site; print(';'.join(site.getsitepackages() + [site.getusersitepackages()]))")
+    execute_process(COMMAND "${GHP_PYTHON}" -c "${script}" OUTPUT_VARIABLE sites OUTPUT_STRIP_TRAILING_WHITESPACE
+                    ERROR_QUIET RESULT_VARIABLE failed)
     if(failed)
       set(sites "")
     endif()

@@ -28,7 +28,8 @@ function(ghp_room room)
   endforeach()
 endfunction()
 
-# ghp_source_options(<options> file...): compile options of some of a room's sources; a file that is not there is an error.
+# ghp_source_options(<options> file...): compile options of some of a room's sources; a file that is not there is an
+# error.
 function(ghp_source_options options)
   foreach(file IN LISTS ARGN)
     file(REAL_PATH "${file}" path BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}")

@@ -1,12 +1,12 @@
 """bench/gpu/against.py MODEL BATCH - PyTorch's training step of a network of ghp's on one GPU, in JSON lines.
 
-The network is built from ghp's own description (models/*.json), layer by layer, so that both sides train the same thing:
-channels_last, bf16 autocast over float weights, cudnn.benchmark, SGD with momentum and weight decay (foreach and fused
-where there is), synthetic samples that already lie on the GPU. Each way of running it (eager, CUDA graph,
-torch.compile, both) is timed; the fastest counts. A line is printed after each way, with the fastest so far: the last one
-counts, also where the time was up before all were timed ("untimed"). Times are CUDA events around --steps steps, the
-median of --rounds; memory is the allocator's peak. `--rates` prints the matmul and copy rates that floors are taken from
-instead.
+The network is built from ghp's own description (models/*.json), layer by layer, so that both sides train the same
+thing: channels_last, bf16 autocast over float weights, cudnn.benchmark, SGD with momentum and weight decay (foreach and
+fused where there is), synthetic samples that already lie on the GPU. Each way of running it (eager, CUDA graph,
+torch.compile, both) is timed; the fastest counts. A line is printed after each way, with the fastest so far: the last
+one counts, also where the time was up before all were timed ("untimed"). Times are CUDA events around --steps steps,
+the median of --rounds; memory is the allocator's peak. `--rates` prints the matmul and copy rates that floors are taken
+from instead.
 """
 import argparse
 import gc

@@ -1,8 +1,8 @@
 """bench/lab/ddp.py - trains a ghp.model/1 network with PyTorch's DistributedDataParallel and prints one JSON line.
 
-Started by bench/lab/ddp under mpirun (rank and size from Open MPI's environment); alone it is one worker.  Not a copy of
-ghp's numerics: batch norm takes each worker's own statistics, as DistributedDataParallel does, and initial weights and
-samples come from PyTorch's generator.  Keys of a model that it does not know are refused.
+Started by bench/lab/ddp under mpirun (rank and size from Open MPI's environment); alone it is one worker.  Not a copy
+of ghp's numerics: batch norm takes each worker's own statistics, as DistributedDataParallel does, and initial weights
+and samples come from PyTorch's generator.  Keys of a model that it does not know are refused.
 """
 import argparse
 import json
@@ -132,7 +132,8 @@ def module(layer, shape, vocabulary):
         norm = nn.BatchNorm2d if len(shape) == 3 else nn.BatchNorm1d
         return norm(channels, layer.get("epsilon", 1e-5), layer.get("momentum", 0.1))
     if op == "lrn":
-        return nn.LocalResponseNorm(layer["size"], layer.get("alpha", 1e-4), layer.get("beta", 0.75), layer.get("k", 1.0))
+        return nn.LocalResponseNorm(layer["size"], layer.get("alpha", 1e-4), layer.get("beta", 0.75),
+                                    layer.get("k", 1.0))
     if op == "dropout":
         return nn.Dropout(layer.get("ratio", 0.5))
     return None
@@ -164,7 +165,8 @@ class Network(nn.Module):
                 self.out = inputs[0]
                 continue
             self.heads[name], self.owners[name] = layer.get("heads"), layer.get("tied")
-            made = module(layer, values[inputs[0]].shape[1:] if values[inputs[0]].is_floating_point() else (), self.vocabulary)
+            x = values[inputs[0]]
+            made = module(layer, x.shape[1:] if x.is_floating_point() else (), self.vocabulary)
             if made is not None and not layer.get("tied"):
                 self.layers[name.replace(".", "/")] = made
             self.plan.append((name, op, inputs))
@@ -217,10 +219,11 @@ class Trainer:
         # small: the labels mean nothing, and a loss that overflows would be timed instead of training
         self.optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9)
         for _ in range(2):
-            x = torch.randint(inner.vocabulary, (batch, *inner.shape)) if inner.vocabulary else torch.randn(batch, *inner.shape)
+            shape = (batch, *inner.shape)
+            x = torch.randint(inner.vocabulary, shape) if inner.vocabulary else torch.randn(shape)
             if x.dim() == 4:
                 x = x.contiguous(memory_format=memory_format)
-            self.batches.append((x, torch.randint(inner.classes, (batch, *inner.shape) if inner.vocabulary else (batch,))))
+            self.batches.append((x, torch.randint(inner.classes, shape if inner.vocabulary else (batch,))))
         self.at, self.loss = 0, None
 
     def steps(self, n):
@@ -287,8 +290,8 @@ def start():
 def leave(rank, size, store):
     """Nobody goes before all have done their last exchange, and rank 0, which holds the store, goes last.
 
-    A barrier of gloo's does not do: a rank that has left it and closes its connections can take another's last message along,
-    which then waits for half an hour.
+    A barrier of gloo's does not do: a rank that has left it and closes its connections can take another's last message
+    along, which then waits for half an hour.
     """
     store.set(f"done-{rank}", "")
     store.wait([f"done-{r}" for r in range(size)])
@@ -328,8 +331,8 @@ def main():
         model = json.load(file)
     rate = matrix_flops()
     if rank == 0 and rate < SLOW_FLOPS:
-        print(f"ddp: PyTorch's matrix product does only {rate / 1e9:.1f} GFLOP/s here, so the comparison is unfair to it: "
-              "its BLAS is the plain one; install libopenblas0-pthread", file=sys.stderr)
+        print(f"ddp: PyTorch's matrix product does only {rate / 1e9:.1f} GFLOP/s here, so the comparison is unfair to "
+              "it: its BLAS is the plain one; install libopenblas0-pthread", file=sys.stderr)
     torch.manual_seed(1)
     chosen = choose_format(model, args.batch // size, args.format, args.precision)
     torch.manual_seed(1)

@@ -15,7 +15,8 @@ launch 1 "$BIN/ghp-profile" --backend cuda --precision float --model "$model" --
 grep -q '"backend": "cuda"' one.json || fail "the profile is not cuda's"
 grep -q '"name": "emulated GPU"' one.json || fail "the machine has no GPU"
 grep -q '"reserved_bytes"' one.json || fail "the profile has no bytes beside the arena"
-"$BIN/ghp-plan" "$model" --profile one.json --workers 1 --batch 8 -o one.plan.json >out 2>err || fail "plan: $(head -3 err)"
+"$BIN/ghp-plan" "$model" --profile one.json --workers 1 --batch 8 -o one.plan.json >out 2>err ||
+    fail "plan: $(head -3 err)"
 launch 1 "$BIN/ghp-run" one.plan.json --steps 6 --json --run one.run.json || fail "run: $(head -3 err)"
 [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "allocated is not predicted memory"
 "$BIN/ghp-inspect" one.run.json >out 2>err || fail "inspect: $(head -3 err)"
@@ -26,8 +27,9 @@ if full; then
     export GHP_EMULATED=eager
     for how in "nccl 2" "mpi 1"; do
         set -- $how
-        GHP_EMULATED_GPUS=$2 launch 2 "$BIN/ghp-profile" --backend cuda --transport "$1" --precision bf16 --model "$model" \
-            --batch 8 --budget 2 --sample 1e-4 -o "two-$1.json" || fail "profile over $1: $(head -3 err)"
+        GHP_EMULATED_GPUS=$2 launch 2 "$BIN/ghp-profile" --backend cuda --transport "$1" --precision bf16 \
+            --model "$model" --batch 8 --budget 2 --sample 1e-4 -o "two-$1.json" ||
+            fail "profile over $1: $(head -3 err)"
         "$BIN/ghp-plan" "$model" --profile "two-$1.json" --workers 2 --batch 8 -o "two-$1.plan.json" >out 2>err ||
             fail "plan over $1: $(head -3 err)"
         GHP_EMULATED_GPUS=$2 launch 2 "$BIN/ghp-run" "two-$1.plan.json" --steps 4 --transport "$1" ||

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_image.c - the readers of JPEG and PNG: the middle of a picture, and all of it reduced. Pictures of more
- * pixels than a fuzzer has time for are passed over. */
+/* tests/fuzz/fuzz_image.c - the readers of JPEG and PNG: the middle of a picture, and all of it reduced. Pictures of
+ * more pixels than a fuzzer has time for are passed over. */
 #include "executor/data/image/resize.h"
 #include "tests/fuzz/fuzz.h"
 

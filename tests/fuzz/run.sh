@@ -38,10 +38,10 @@ for reader; do
     words=() made=()
     [ -d "$build/tests/seeds/$reader" ] && made=("$build/tests/seeds/$reader") # seeds that the build makes
     dictionary "$here/seeds/$reader" "${made[@]}" >"$scratch/$reader.dict" && words=(-dict="$scratch/$reader.dict")
-    foreign=()
-    if [ "$reader" = onnx ] && [ -d /usr/share/libonnx-testdata/data/node ]; then # files of other writers: a graph of one node each
+    foreign=() nodes=/usr/share/libonnx-testdata/data/node # files of other writers: a graph of one node each
+    if [ "$reader" = onnx ] && [ -d $nodes ]; then
         mkdir -p "$scratch/foreign"
-        for folder in /usr/share/libonnx-testdata/data/node/*/; do
+        for folder in $nodes/*/; do
             cp "$folder/model.onnx" "$scratch/foreign/$(basename "$folder").onnx" 2>/dev/null
         done
         foreign=("$scratch/foreign")

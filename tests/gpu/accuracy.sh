@@ -13,12 +13,13 @@ source_tree=$(cd "$(dirname "$0")/../.." && pwd)
 . "$source_tree/tests/gpu/libraries.sh"
 model=${MODEL:-vgg-a-32}
 batch=${BATCH:-256}
+budget=${GHP_BUDGET:-60}
 transport=${TRANSPORT:-auto}
 launch() { mpi "$@" >out 2>err; }
 
 for n in ${WORKERS:-1 2 4}; do
     launch "$n" "$BIN/ghp-profile" --backend cuda --precision "${PRECISION:-bf16}" --transport "$transport" \
-        --model "$source_tree/models/$model.json" --workers "$n" --batch "$batch" --budget "${GHP_BUDGET:-60}" -o "$n.json" || {
+        --model "$source_tree/models/$model.json" --workers "$n" --batch "$batch" --budget "$budget" -o "$n.json" || {
         no_gpu err && { echo "skipped: $(why err)"; exit 77; }
         fail "profile of $n workers: $(why err)"
         continue
@@ -42,7 +43,8 @@ for n in ${WORKERS:-1 2 4}; do
 done
 [ -e steps ] || exit 1
 awk '{ e = 100 * ($3 / $4 - 1); a = e < 0 ? -e : e; sum += a; if (a > worst) worst = a
-       printf "%d workers, %-6s predicted %8.3f ms, measured %8.3f ms, error %+.1f %%\n", $1, $2, 1e3 * $3, 1e3 * $4, e }
+       printf "%d workers, %-6s predicted %8.3f ms, measured %8.3f ms, error %+.1f %%\n",
+           $1, $2, 1e3 * $3, 1e3 * $4, e }
      END { printf "mean %.1f %%, worst %.1f %% of %d (bars: 3 %%, 8 %%)\n", sum / NR, worst, NR
            exit !(sum / NR <= 3 && worst <= 8) }' steps || failures=$((failures + 1))
 [ $failures -eq 0 ]

@@ -12,7 +12,8 @@ data=$(cd "$data" && pwd)
 . "$source_tree/tests/gpu/libraries.sh"
 model=$source_tree/models/lenet5.json
 "$BIN/ghp-profile" --analytic F=1e13,bandwidth=1e10,latency=1e-5 --model "$model" -o profile.json >out 2>err &&
-    "$BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 64 -o plan.json >out 2>err || { head -2 err; exit 1; }
+    "$BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 64 -o plan.json >out 2>err ||
+    { head -2 err; exit 1; }
 for seed in ${SEEDS:-5 6 7}; do
     mpi 1 "$BIN/ghp-run" plan.json --backend cuda --precision bf16 --data "idx:$data" --train-fraction 0.8 --lr 0.02 \
         --weight-decay 0.004 --lr-schedule cosine --epochs "${EPOCHS:-15}" --seed "$seed" --json >out 2>err || {

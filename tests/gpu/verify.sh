@@ -8,8 +8,8 @@
 # ones too: by the timed algorithms and fused kernels that train.
 #
 # STEPS (10), MODELS (lenet5 small-resnet), PLANS (data out in mixed staged), PRECISIONS (float tf32 bf16), TRANSPORTS
-# (nccl mpi), NUMERICS (auto fast) and FAULTS choose less. Prints the differences of each run; exit 1 where one is beyond
-# its limits or a tool fails, 77 where there is no GPU.
+# (nccl mpi), NUMERICS (auto fast) and FAULTS choose less. Prints the differences of each run; exit 1 where one is
+# beyond its limits or a tool fails, 77 where there is no GPU.
 set -u
 BIN=$(cd "$1" && pwd) || exit 2
 shift
@@ -54,14 +54,15 @@ shows() {
     esac
 }
 
-# caught N PLAN PRECISION TRANSPORT FAULT: the same verification fails, by its differences. Why they are there is not told
-# of tensors on a device (exit 3), but where replicas differ, too, it is a defect (exit 1).
+# caught N PLAN PRECISION TRANSPORT FAULT: the same verification fails, by its differences. Why they are there is not
+# told of tensors on a device (exit 3), but where replicas differ, too, it is a defect (exit 1).
 caught() {
     local code
     launch "$1" "$2" --verify "$steps" --lr 0.01 --json --seed 1 --backend cuda --precision "$3" --transport "$4" \
         --watchdog 120 --inject-fault "$5"
     code=$?
-    { [ $code = 1 ] || [ $code = 3 ]; } && grep -q '"verified": false' out || fail "$2, $1 workers, $3, $4: $5 was not caught: $(why err)"
+    { [ $code = 1 ] || [ $code = 3 ]; } && grep -q '"verified": false' out ||
+        fail "$2, $1 workers, $3, $4: $5 was not caught: $(why err)"
     runs=$((runs + 1))
     differences "$2" "$1" "$3" "$4" auto "$5"
 }
@@ -84,8 +85,8 @@ verify() {
     [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "$file: allocated is not predicted memory"
 }
 
-limited "${LIMIT:-300}" "$BIN/ghp-profile" --backend cuda --model "$source_tree/models/lenet5.json" --batch 8 --budget 1 \
-    -o none.json >out 2>err || {
+limited "${LIMIT:-300}" "$BIN/ghp-profile" --backend cuda --model "$source_tree/models/lenet5.json" --batch 8 \
+    --budget 1 -o none.json >out 2>err || {
     no_gpu err && { echo "skipped: $(why err)"; exit 77; }
     echo "FAILED: no profile: $(why err)" >&2
     exit 1

@@ -13,8 +13,22 @@ fail() {
     failures=$((failures + 1))
 }
 
+# analytic MODEL FILE [LAW]: a profile by formulas
+analytic() {
+    "$GHP_BIN/ghp-profile" --analytic "${3:-F=1e11,bandwidth=1e9,latency=1e-5}" --model "$1" -o "$2" >out 2>err || {
+        cat err >&2
+        exit 1
+    }
+}
+
+# ranks N TOOL ARGS...: ghp-TOOL by N processes; stdout in out, stderr in err
+ranks() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-$2" "${@:3}" >out 2>err </dev/null; }
+
 # number KEY FILE: the first value of a key in a JSON file of one key a line
 number() { sed -n "s/^ *\"$1\": *\([-+0-9.eE]*\),*\$/\1/p" "$2" | head -n 1; }
+
+# holds FILE EXPRESSION: Python's, of the object `o` in a JSON file
+holds() { python3 -c "import json; o = json.load(open('$1')); assert $2, o"; }
 
 larger() { awk -v a="$1" -v b="$2" 'BEGIN { print (b + 0 > a + 0) ? b : a }'; }
 

@@ -1,6 +1,6 @@
-/* tests/core/program/test_scaling.c - what learning rates by norms need of a program: norms of each layer's own gradients
- * once a micro-batch, before anything is added to them; one reduction of two doubles a tensor; and what cannot be had is
- * refused by name. */
+/* tests/core/program/test_scaling.c - what learning rates by norms need of a program: norms of each layer's own
+ * gradients once a micro-batch, before anything is added to them; one reduction of two doubles a tensor; and what
+ * cannot be had is refused by name. */
 #include "core/program/lower.h"
 #include "tests/check.h"
 

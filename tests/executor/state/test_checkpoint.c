@@ -2,8 +2,9 @@
  *
  * A training that stops half-way under one plan and goes on under another ends where an uninterrupted one does; a
  * checkpoint of another model is refused by the first tensor that differs. A newest checkpoint that is damaged, cut or
- * gone gives way to the one before it; one that cannot be written costs nothing but itself, on every worker. What a thread
- * writes beside the training is to the byte what is written between steps, of the step at which it was gathered. */
+ * gone gives way to the one before it; one that cannot be written costs nothing but itself, on every worker. What a
+ * thread writes beside the training is to the byte what is written between steps, of the step at which it was
+ * gathered. */
 #include "core/base/file.h"
 #include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"

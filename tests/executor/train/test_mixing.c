@@ -10,9 +10,9 @@
  *
  * Without servers, one worker is SGD bit for bit, too. By `gosgd` all shares are 1 together, with messages under way
  * and without, and the sum of weights by shares is kept; messages are as many as chance lets expect, within 4 standard
- * deviations, and the same in each training; a checkpoint has the shares, so that workers who meet behind each step go on
- * from it as if nothing had been. By `ad-psgd` exchanges keep the sum of all weights, though steps come in
- * between; an active worker has one in each step, and bytes are those of the exchanges. */
+ * deviations, and the same in each training; a checkpoint has the shares, so that workers who meet behind each step go
+ * on from it as if nothing had been. By `ad-psgd` exchanges keep the sum of all weights, though steps come in between;
+ * an active worker has one in each step, and bytes are those of the exchanges. */
 #include "core/base/file.h"
 #include "executor/mixing/flat.h"
 #include "executor/mixing/mixer.h"

@@ -1,5 +1,6 @@
-/* tests/planner/api/test_api.c - ghp.h plans what ghp-plan plans, from what was opened, in several threads at once; each
- * failure has its code, its message and nothing left over. The installed library is tests/tools/together/test_install.sh's. */
+/* tests/planner/api/test_api.c - ghp.h plans what ghp-plan plans, from what was opened, in several threads at once;
+ * each failure has its code, its message and nothing left over. The installed library is
+ * tests/tools/together/test_install.sh's. */
 #include "planner/api/ghp.h"
 #include "core/base/file.h"
 #include "onnx/network.h"

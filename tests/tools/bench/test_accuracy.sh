@@ -16,12 +16,13 @@ fail() {
 comparison() {
     local workers=$1 comma='' name strategy predicted measured ratio low high plan
     shift
-    printf '{"format": "ghp.comparison/2", "workers": %s, "global_batch": 64, "foreign_share": 0.01, "speed_probe": {"compute": 1.07, "memory": 1}, "plans": [' "$workers"
+    printf '{"format": "ghp.comparison/2", "workers": %s, "global_batch": 64, "foreign_share": 0.01,' "$workers"
+    printf ' "speed_probe": {"compute": 1.07, "memory": 1}, "plans": ['
     for plan; do
         IFS=: read -r name strategy predicted measured ratio low high <<<"$plan"
-        printf '%s{"plan": "x/%s.plan.json", "strategy": "%s", "predicted_step_s": %s, "measured_step_s": %s, "spread": 0.02,' \
+        printf '%s{"plan": "x/%s.plan.json", "strategy": "%s", "predicted_step_s": %s, "measured_step_s": %s,' \
             "$comma" "$name" "$strategy" "$predicted" "$measured"
-        printf ' "error": %s, "ratio": %s, "ratio_low": %s, "ratio_high": %s}' \
+        printf ' "spread": 0.02, "error": %s, "ratio": %s, "ratio_low": %s, "ratio_high": %s}' \
             "$(awk -v p="$predicted" -v m="$measured" 'BEGIN { print p / m - 1 }')" "$ratio" "$low" "$high"
         comma=', '
     done

@@ -24,7 +24,8 @@ refused 1 "no result of bench/cpu" "$bench/cpu_chart.py" "$PWD/other.json" "$PWD
 
 cat >result.json <<'EOF'
 {"format": "ghp.bench-cpu/1", "clock": "wall", "repeats": 5, "rows": [
- {"network": "a<b", "batch": 8, "workers": 1, "threads": 1, "ratio": 2.0, "ratio_low": 1.9, "ratio_high": 2.1, "over_floor": 1.1},
+ {"network": "a<b", "batch": 8, "workers": 1, "threads": 1, "ratio": 2.0, "ratio_low": 1.9, "ratio_high": 2.1,
+  "over_floor": 1.1},
  {"network": "c", "batch": 16, "workers": 2, "threads": 1, "ratio": 4.0, "ratio_low": 4.0, "ratio_high": 4.0}]}
 EOF
 "$bench/cpu_chart.py" result.json one.svg || fail "no chart"

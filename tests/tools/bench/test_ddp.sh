@@ -32,18 +32,19 @@ python=${GHP_PYTHON:-/usr/bin/python3}
 [ -x "$python" ] || python=python3
 for name in lenet5 small-resnet alexnet-96 cd-dnn-512 resnet18-32 vgg-a-32-wide; do
     model=$GHP_SOURCE/models/$name.json
-    timeout 120 "$python" "$lab/ddp.py" --model "$model" --batch 2 --steps 1 --repeats 1 --warmup 0 --format contiguous \
-        >out 2>err || fail "$name: $(tail -n 2 err)"
-    wanted=$("$GHP_BIN/ghp-inspect" "$model" --json | sed -n 's/^  "weights": \([0-9]*\),$/\1/p')
+    timeout 120 "$python" "$lab/ddp.py" --model "$model" --batch 2 --steps 1 --repeats 1 --warmup 0 \
+        --format contiguous >out 2>err || fail "$name: $(tail -n 2 err)"
+    wanted=$(number weights <("$GHP_BIN/ghp-inspect" "$model" --json))
     grep -q "\"weights\": $wanted," out || fail "$name: not $wanted weights in: $(cat out)"
     grep -q '"loss": [0-9]' out || fail "$name: no finite loss in: $(cat out)"
 done
 
 # the yardstick of transformers, which wants PyTorch 2
-if [ -n "${GHP_TEST_FULL:-}" ] && "$python" -c 'import torch, sys; sys.exit(int(torch.__version__.split(".")[0]) < 2)'; then
+if [ -n "${GHP_TEST_FULL:-}" ] &&
+    "$python" -c 'import torch, sys; sys.exit(int(torch.__version__.split(".")[0]) < 2)'; then
     timeout 120 "$python" "$GHP_SOURCE/bench/transformers_torch.py" --blocks 2 --heads 4 --width 32 --vocabulary 256 \
         --positions 64 --batch 1 --seconds 0.001 >out 2>err || fail "transformers_torch: $(tail -n 2 err)"
-    wanted=$("$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/gpt-nano.json" --json | sed -n 's/^  "weights": \([0-9]*\),$/\1/p')
+    wanted=$(number weights <("$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/gpt-nano.json" --json))
     grep -q "\"weights\": $wanted," out || fail "transformers_torch: not $wanted weights in: $(cat out)"
 fi
 

@@ -18,15 +18,17 @@ expect() { # CODE TEXT ARGUMENT...
 expect 2 "no command given" --hosts 2
 expect 2 "cannot use --hosts '0': not a whole number from 1 to 16" --hosts 0 -- true
 expect 2 "unknown option '--nodes'" --nodes 2 -- true
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>err ||
-    fail "profile: $(head -3 err)"
+law=F=1e11,bandwidth=1e9,latency=2e-5
+analytic "$model" profile.json $law
 for n in 2 4; do
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $n --batch 32 -o $n.json >out 2>err || fail "plan: $(head -3 err)"
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $n --batch 32 -o $n.json >out 2>err ||
+        fail "plan: $(head -3 err)"
 done
 
 vgg=$GHP_SOURCE/models/vgg-a-32.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$vgg" -o vgg.json >out 2>err &&
-    "$GHP_BIN/ghp-plan" "$vgg" --profile vgg.json --workers 2 --batch 64 --strategy data -o large.json >out 2>err || fail "plan: $(head -3 err)"
+analytic "$vgg" vgg.json $law
+"$GHP_BIN/ghp-plan" "$vgg" --profile vgg.json --workers 2 --batch 64 --strategy data -o large.json >out 2>err ||
+    fail "plan: $(head -3 err)"
 
 cat >inside.sh <<'END'
 srun -N 2 -n 2 -c 1 "$GHP_BIN/ghp-run" 2.json --steps 2 >two 2>&1
@@ -62,12 +64,17 @@ echo "$?" >second.code
 mv "job.$(sed 's/.* //;q' submitted)" second
 mv "job.$job" first
 END
-# on a busy machine Debian's Open MPI, started by srun, sometimes crashes as it starts, before ghp's first word: once more.
-# Whatever crashes behind that word has failed, and so has what crashes in the last turn.
+# on a busy machine Debian's Open MPI, started by srun, sometimes crashes as it starts, before ghp's first word: once
+# more. Whatever crashes behind that word has failed, and so has what crashes in the last turn.
 crash='Process received signal'
 runs=(two four allocated machine large first second)
-early() { local run; for run; do sed '/^ghp-run: /,$d' "$run" 2>/dev/null | grep -q "$crash" && return; done; return 1; }
-late() { local run; for run; do sed -n '/^ghp-run: /,$p' "$run" 2>/dev/null | grep -q "$crash" && return; done; return 1; }
+crashed() { # crashed SED: a run, in the part of its output that this leaves
+    local run
+    for run in "${runs[@]}"; do sed -n "$1" "$run" 2>/dev/null | grep -q "$crash" && return; done
+    return 1
+}
+early() { crashed '/^ghp-run: /,$!p'; }
+late() { crashed '/^ghp-run: /,$p'; }
 for turn in 1 2 3; do
     rm -rf kept beat state submitted job.[0-9]* ./*.code "${runs[@]}"
     "$lab" -- bash inside.sh >out 2>err </dev/null
@@ -79,7 +86,7 @@ for turn in 1 2 3; do
         ;;
     *) fail "the lab: $(tail -n 5 err)" ;;
     esac
-    if late "${runs[@]}" || ! early "${runs[@]}"; then break; fi
+    if late || ! early; then break; fi
     echo "turn $turn: $(grep -h -A 12 "$crash" "${runs[@]}" 2>/dev/null | head -n 12)" >&2
 done
 for run in "${runs[@]}"; do
@@ -90,7 +97,7 @@ holds() { grep -qE -e "$2" "$1" || fail "$1 has no '$2': $(grep ghp- "$1" | head
 [ "$(nproc)" -lt 2 ] || holds two ' 1 thread\(s\) a worker, bound to processor'
 [ "$(cat four.code)" = 0 ] || fail "four workers by srun: $(head -n 4 four)"
 [ "$(cat allocated.code)" = 0 ] || fail "four workers by mpirun in an allocation: $(head -n 6 allocated)"
-[ "$(sed -n 's/.*"memory_bytes": *\([0-9]*\).*/\1/p' machine.json | head -n 1)" = $((300 << 20)) ] || fail "memory of --mem=300: $(cat machine machine.json)"
+[ "$(number memory_bytes machine.json)" = $((300 << 20)) ] || fail "memory of --mem=300: $(cat machine machine.json)"
 holds machine '300 MiB of memory by SLURM_MEM_PER_NODE'
 [ "$(cat large.code)" = 1 ] || fail "a plan larger than --mem: $(head -n 4 large)"
 holds large 'needs .* a worker, and SLURM_MEM_PER_NODE leaves 60.0 MiB for 2 worker\(s\) of this node'

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 label=mpi needs=ghp-plan,ghp-run,ghp-profile,python3
-# tests/tools/data/test_folder.sh - the same images as a folder of PNG files, as NumPy's arrays and as CIFAR's records give
-# the same losses, bit for bit; two workers train on a folder's random parts as one; samples are made beside the steps;
-# and 20 damaged files are named and skipped, by one worker as by two, or end the run; a profile measures their loading.
+# tests/tools/data/test_folder.sh - the same images as a folder of PNG files, as NumPy's arrays and as CIFAR's records
+# give the same losses, bit for bit; two workers train on a folder's random parts as one; samples are made beside the
+# steps; and 20 damaged files are named and skipped, by one worker as by two, or end the run; a profile measures their
+# loading.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
@@ -52,21 +53,18 @@ cat >$model <<'JSON'
   {"name": "fc", "op": "linear", "features": 10},
   {"name": "loss", "op": "softmax_cross_entropy"}]}
 JSON
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>&1 ||
-    fail "profile: $(cat out)"
+analytic "$model" profile.json F=1e11,bandwidth=1e9,latency=2e-5
 sed -i '1s/{/{"prefetch": true,/' profile.json # as in measured ones: a part of memory for the next samples
 for n in 1 2; do
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $n --batch 16 -o $n.json >out 2>&1 || fail "plan: $(cat out)"
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $n --batch 16 -o $n.json >out 2>&1 ||
+        fail "plan: $(cat out)"
 done
 
-train() { # WORKERS OPTIONS...
-    mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "$1.json" --threads 1 --numerics exact \
-        "${@:2}" </dev/null
-}
+train() { ranks "$1" run "$1.json" --threads 1 --numerics exact "${@:2}"; } # WORKERS OPTIONS...
 losses() { sed -n 's/.*"loss": *\([^,}]*\).*/\1/p' "$1"; }
 
 for source in folder:folder npy:arrays npy:first npy:arrays/images.npy,first/labels.npy cifar10:cifar; do
-    train 1 --data "$source" --augment none --normalise imagenet --steps 12 --metrics metrics >out 2>err ||
+    train 1 --data "$source" --augment none --normalise imagenet --steps 12 --metrics metrics ||
         fail "$source: $(cat err)"
     losses metrics >"losses"
     [ "$(wc -l <losses)" = 12 ] || fail "$source: no 12 losses: $(cat metrics)"
@@ -76,24 +74,24 @@ for source in folder:folder npy:arrays npy:first npy:arrays/images.npy,first/lab
 done
 
 # random parts: other losses than without, the same ones again, and two workers as one
-train 1 --data folder:folder --steps 12 --metrics metrics --run run.json >out 2>err || fail "augmented: $(cat err)"
+train 1 --data folder:folder --steps 12 --metrics metrics --run run.json || fail "augmented: $(cat err)"
 losses metrics >first_losses
 cmp -s first_losses expected && fail "augmentation changes nothing"
 grep -q 'input: loading took [0-9.]* ms of a step (predicted' out || fail "no time of loading: $(cat out)"
-[ "$(number samples_prefetched run.json)" -gt 0 ] || fail "no sample was made beside the steps: $(grep samples run.json)"
+[ "$(number samples_prefetched run.json)" -gt 0 ] ||
+    fail "no sample was made beside the steps: $(grep samples run.json)"
 rm metrics
-train 1 --data folder:folder --steps 12 --metrics metrics >out 2>err || fail "again: $(cat err)"
+train 1 --data folder:folder --steps 12 --metrics metrics || fail "again: $(cat err)"
 losses metrics | cmp -s - first_losses || fail "augmentation does not repeat"
-train 2 --data folder:folder --verify 12 >out 2>err || fail "two workers: $(tail -3 out) $(cat err)"
+train 2 --data folder:folder --verify 12 || fail "two workers: $(tail -3 out) $(cat err)"
 
 # evaluation on a part of each class
-train 1 --data folder:folder --train-fraction 0.75 --steps 3 --run run.json >out 2>err || fail "cut: $(cat err)"
+train 1 --data folder:folder --train-fraction 0.75 --steps 3 --run run.json || fail "cut: $(cat err)"
 grep -q 'over all 40 samples' out || fail "not 40 test samples: $(cat out)"
 
 # a profile knows whose samples were loaded, and neither another run nor what is kept takes their rate for others'
 profile() { # profile FILE OPTIONS...
-    mpirun --oversubscribe --bind-to none -n 1 "$GHP_BIN/ghp-profile" --model "$model" --batch 16 --budget 2 --wanted data \
-        -o "$@" >out 2>err </dev/null
+    ranks 1 profile --model "$model" --batch 16 --budget 2 --wanted data -o "$@"
 }
 profile files.json --data folder:folder || fail "a profile of files: $(cat err)"
 grep -q '^ *"data": "folder:folder"' files.json || fail "the profile does not name the data"
@@ -112,15 +110,17 @@ for i, path in enumerate(sorted(glob.glob("folder/*/*.png"))[::8]):
     ways = [b"", data[:len(data) // 2], b"GIF89a" + data, data[:100] + bytes([data[100] ^ 1]) + data[101:]]
     open(path, "wb").write(ways[i % 4])
 PYTHON
-train 1 --data folder:folder --steps 20 >out 2>err && fail "damaged files were taken"
+train 1 --data folder:folder --steps 20 && fail "damaged files were taken"
 grep -q "folder/[0-9]/[0-9]*.png' is .*or give --skip-damaged N" err || fail "no name of a damaged file: $(cat err)"
-train 1 --data folder:folder --skip-damaged 19 --steps 20 >out 2>err && fail "more damaged files than allowed"
+train 1 --data folder:folder --skip-damaged 19 --steps 20 && fail "more damaged files than allowed"
 grep -q "19 others were skipped" err || fail "not counted: $(cat err)"
-train 1 --data folder:folder --skip-damaged 20 --steps 20 --metrics metrics.1 --run run.json >out 2>err || fail "skipping: $(cat err)"
+train 1 --data folder:folder --skip-damaged 20 --steps 20 --metrics metrics.1 --run run.json ||
+    fail "skipping: $(cat err)"
 [ "$(grep -o "folder/[0-9]/[0-9]*.png" err | sort -u | wc -l)" = 20 ] || fail "not 20 files are named: $(cat err)"
 [ "$(grep -c "warning: .*folder/" err)" = 20 ] || fail "files are named more than once: $(cat err)"
 [ "$(number files_skipped run.json)" = 20 ] || fail "files_skipped: $(grep files_skipped run.json)"
-train 2 --data folder:folder --skip-damaged 20 --verify 20 >out 2>err || fail "skipping with two workers: $(tail -3 out) $(cat err)"
+train 2 --data folder:folder --skip-damaged 20 --verify 20 ||
+    fail "skipping with two workers: $(tail -3 out) $(cat err)"
 
 # options of other sources, and data of other shapes
 mkdir empty
@@ -129,7 +129,7 @@ for bad in 'cifar10:cifar --augment crop-flip|is for folder' 'cifar10:cifar --sk
     'folder:folder --normalise dark|such as 0.5:0.25' 'folder:empty|no folders of classes' 'folder:nowhere|nowhere' \
     'npy:empty|no data in' 'npy:nowhere|nowhere' 'cifar100:cifar|no data in'; do
     # shellcheck disable=SC2086
-    train 1 --data ${bad%%|*} --steps 1 >out 2>err && fail "${bad%%|*} was taken"
+    train 1 --data ${bad%%|*} --steps 1 && fail "${bad%%|*} was taken"
     grep -qE "${bad#*|}" err || fail "${bad%%|*}: $(cat err)"
 done
 [ $failures -eq 0 ]

@@ -1,27 +1,30 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/data/test_sampler.sh - training by importance sampling: one worker and three learn, a run repeats bit for bit,
-# by a sharded update to the same bits; a stopped run goes on to them, in its first epoch and behind it; samples that are alike train as by uniform sampling; what it is refused with.
+# tests/tools/data/test_sampler.sh - training by importance sampling: one worker and three learn, a run repeats bit for
+# bit, by a sharded update to the same bits; a stopped run goes on to them, in its first epoch and behind it; samples
+# that are alike train as by uniform sampling; what it is refused with.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
-run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" --json >out 2>err </dev/null; }
+run() { ranks "$1" run "${@:2}" --json; }
 value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" out; }
 plan() { # plan MODEL WORKERS BATCH FILE OPTION...
-    "$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-6 --model "$1" -o profile.json >/dev/null 2>err &&
-        "$GHP_BIN/ghp-plan" "$1" --profile profile.json --workers "$2" --batch "$3" --strategy data -o "${@:4}" \
-            >/dev/null 2>err || fail "planning $4: $(cat err)"
+    analytic "$1" profile.json F=1e10,bandwidth=1e9,latency=1e-6
+    "$GHP_BIN/ghp-plan" "$1" --profile profile.json --workers "$2" --batch "$3" --strategy data -o "${@:4}" \
+        >/dev/null 2>err || fail "planning $4: $(cat err)"
 }
 
-bytes() { perl -ne 'print pack "H*", $_'; } # of hexadecimal digits
+bytes() { perl -ne 'print pack "H*", $_' >"$1"; } # bytes FILE: of hexadecimal digits
 
 # 60 pictures of 4 x 4 pixels in two classes, some of them much brighter than others
 mkdir two
 awk 'BEGIN { srand(1)
     printf "000008030000003c" "0000000400000004"
     for (s = 0; s < 60; s++) for (i = 0; i < 16; i++)
-        printf "%02x", int((s % 10 ? 1 : 12) * ((i % 2 == s % 2 ? 12 : 0) + 8 * rand())) }' | bytes >two/train-images-idx3-ubyte
-awk 'BEGIN { printf "000008010000003c"; for (s = 0; s < 60; s++) printf "%02x", s % 2 }' | bytes >two/train-labels-idx1-ubyte
+        printf "%02x", int((s % 10 ? 1 : 12) * ((i % 2 == s % 2 ? 12 : 0) + 8 * rand())) }' |
+    bytes two/train-images-idx3-ubyte
+awk 'BEGIN { printf "000008010000003c"; for (s = 0; s < 60; s++) printf "%02x", s % 2 }' |
+    bytes two/train-labels-idx1-ubyte
 for part in images-idx3 labels-idx1; do cp two/train-$part-ubyte two/t10k-$part-ubyte; done
 cat >model.json <<'M'
 {"format": "ghp.model/1", "name": "two", "input": {"channels": 1, "height": 4, "width": 4},
@@ -61,13 +64,14 @@ done
 
 # gradients that are the same for all samples: the way is that of uniform sampling, but for norms that were measured
 # earlier and are longer
-awk 'BEGIN { printf "0000080300000004" "0000000400000004"; for (i = 0; i < 64; i++) printf "40" }' | bytes >same-images
-awk 'BEGIN { printf "0000080100000004" "00000000" }' | bytes >same-labels
+awk 'BEGIN { printf "0000080300000004" "0000000400000004"; for (i = 0; i < 64; i++) printf "40" }' | bytes same-images
+awk 'BEGIN { printf "0000080100000004" "00000000" }' | bytes same-labels
 mkdir same
 for set in train t10k; do cp same-images same/$set-images-idx3-ubyte; cp same-labels same/$set-labels-idx1-ubyte; done
 for n in one:1 three:3; do
     for sampler in srg uniform; do
-        run ${n#*:} ${n%:*}.json "${how[@]}" --data "idx:$PWD/same" --sampler $sampler --steps 40 || fail "$(tail -1 err)"
+        run ${n#*:} ${n%:*}.json "${how[@]}" --data "idx:$PWD/same" --sampler $sampler --steps 40 ||
+            fail "$(tail -1 err)"
         eval "$sampler=\$(value final_loss)"
     done
     awk -v a="$srg" -v b="$uniform" 'BEGIN { d = a / b - 1; exit !(d < 0.1 && d > -0.1) }' ||

@@ -7,16 +7,14 @@ set -u
 model="$GHP_SOURCE/models/gpt-nano.json"
 
 python3 -c 'import random; random.seed(3); print(end="".join(random.choices("etaoin shrdlu", k=64 * 16 + 1)))' >text
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>&1 ||
-    fail "profile: $(cat out)"
+analytic "$model" profile.json F=1e11,bandwidth=1e9,latency=2e-5
 "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 4 -o plan.json >out 2>&1 ||
     fail "plan: $(cat out)"
 grep -q 'tokens/s' out || fail "a plan's table has no tokens/s: $(cat out)"
 
-train() { mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --threads 1 "$@" </dev/null; }
+train() { ranks 2 run plan.json --threads 1 "$@"; }
 
-train --data bytes:text --train-fraction 0.5 --steps 4 --run run.json --metrics metrics >out 2>err ||
-    fail "run: $(cat err)"
+train --data bytes:text --train-fraction 0.5 --steps 4 --run run.json --metrics metrics || fail "run: $(cat err)"
 grep -qE 'samples/s, [0-9]+ tokens/s' out || fail "no tokens/s: $(cat out)"
 grep -qE 'loss [0-9.]+, perplexity [0-9.]+, over all 8 samples' out || fail "no perplexity: $(cat out)"
 awk -v i="$(number images_per_s run.json)" -v t="$(number tokens_per_s run.json)" -v l="$(number test_loss run.json)" \
@@ -27,12 +25,12 @@ awk -v i="$(number images_per_s run.json)" -v t="$(number tokens_per_s run.json)
 [ "$(grep -c tokens_per_s metrics)" = 3 ] || fail "tokens_per_s in metrics: $(cat metrics)"
 [ "$(grep -c test_perplexity metrics)" -ge 1 ] || fail "test_perplexity in metrics: $(cat metrics)"
 
-train --data bytes:text --verify 2 >out 2>err || fail "two workers: $(tail -3 out) $(cat err)"
+train --data bytes:text --verify 2 || fail "two workers: $(tail -3 out) $(cat err)"
 
 printf 'abc' >odd
 for bad in 'tokens:odd|odd number of bytes' 'bytes:odd|fewer than one window' 'bytes:absent|cannot read' \
     'tokens:text|odd number of bytes' 'cifar10:.|no data in|takes|samples of'; do
-    train --data "${bad%%|*}" --steps 1 >out 2>err && fail "${bad%%|*} was taken"
+    train --data "${bad%%|*}" --steps 1 && fail "${bad%%|*} was taken"
     grep -qE "${bad#*|}" err || fail "${bad%%|*}: $(cat err)"
 done
 [ $failures -eq 0 ]

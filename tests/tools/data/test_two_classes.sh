@@ -1,33 +1,33 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/data/test_two_classes.sh - networks that tell even digits from odd ones, on written-down pictures: a support
-# vector machine by workers that average their weights, and a kernel machine on random features, whose workers, when they
-# average after each step over the whole set, go the way of one. Labels by parity, images of length 1, and their
-# refusals.
+# tests/tools/data/test_two_classes.sh - networks that tell even digits from odd ones, on written-down pictures: a
+# support vector machine by workers that average their weights, and a kernel machine on random features, whose workers,
+# when they average after each step over the whole set, go the way of one. Labels by parity, images of length 1, and
+# their refusals.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 
-run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" --json >out 2>err </dev/null; }
+run() { ranks "$1" run "${@:2}" --json; }
 value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" out; }
 says() { grep -qe "$2" "$1" || { fail "$1 lacks '$2':"; head -20 "$1" >&2; }; }
 plan() { # plan MODEL WORKERS BATCH FILE OPTION...
-    "$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-6 --model "$GHP_SOURCE/models/$1.json" \
-        -o profile.json >/dev/null 2>err &&
-        "$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/$1.json" --profile profile.json --workers "$2" --batch "$3" \
-            --strategy data -o "${@:4}" >/dev/null 2>err || fail "planning $4: $(cat err)"
+    analytic "$GHP_SOURCE/models/$1.json" profile.json F=1e10,bandwidth=1e9,latency=1e-6
+    "$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/$1.json" --profile profile.json --workers "$2" --batch "$3" \
+        --strategy data -o "${@:4}" >/dev/null 2>err || fail "planning $4: $(cat err)"
 }
 near() { awk -v a="$1" -v b="$2" -v limit="$3" 'BEGIN { d = a - b; exit !(a != "" && d <= limit && d >= -limit) }'; }
 
-bytes() { perl -ne 'print pack "H*", $_'; } # of hexadecimal digits
+bytes() { perl -ne 'print pack "H*", $_' >"$1"; } # bytes FILE: of hexadecimal digits
 
 # 64 digits that differ by where they are bright: digit d has column 2 d + 4 bright, and some noise
 mkdir digits
 awk 'BEGIN { srand(1)
     printf "0000080300000040" "0000001c0000001c"
     for (s = 0; s < 64; s++) for (i = 0; i < 784; i++)
-        printf "%02x", (i % 28 == 2 * (s % 10) + 4 ? 200 : 0) + int(40 * rand()) }' | bytes >digits/train-images-idx3-ubyte
-awk 'BEGIN { printf "0000080100000040"; for (s = 0; s < 64; s++) printf "%02x", s % 10 }' | bytes \
-    >digits/train-labels-idx1-ubyte
+        printf "%02x", (i % 28 == 2 * (s % 10) + 4 ? 200 : 0) + int(40 * rand()) }' |
+    bytes digits/train-images-idx3-ubyte
+awk 'BEGIN { printf "0000080100000040"; for (s = 0; s < 64; s++) printf "%02x", s % 10 }' |
+    bytes digits/train-labels-idx1-ubyte
 for part in images-idx3 labels-idx1; do cp digits/train-$part-ubyte digits/t10k-$part-ubyte; done
 data=(--data "idx:$PWD/digits" --labels parity --momentum 0)
 

@@ -16,8 +16,10 @@ fits() {
         cat >frame.html <<HTML
 <iframe id="f" src="$1" style="width:${width}px;height:2000px"></iframe>
 <script>document.getElementById("f").onload = function () {
-  try { var d = this.contentDocument.documentElement; document.title = "wide " + d.scrollWidth + " of " + d.clientWidth; }
-  catch (e) { document.title = "closed"; } };</script>
+  try {
+    var d = this.contentDocument.documentElement;
+    document.title = "wide " + d.scrollWidth + " of " + d.clientWidth;
+  } catch (e) { document.title = "closed"; } };</script>
 HTML
         browse frame.html --allow-file-access-from-files --window-size=1400,1000 >dom 2>/dev/null
         read -r _ is _ may <<<"$(sed -n 's:.*<title>\(.*\)</title>.*:\1:p' dom | head -1)"

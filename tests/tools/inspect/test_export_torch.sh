@@ -13,9 +13,9 @@ export OMP_NUM_THREADS=1
 planned() {
     local model=$1 workers=$2
     shift 2
-    "$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-6 --model "$model" -o profile >out 2>err &&
-        "$GHP_BIN/ghp-plan" "$model" --profile profile --workers "$workers" --batch 16 --no-break-even "$@" \
-            -o plan.json >out 2>err || { fail "$model: $(cat err)"; return 1; }
+    analytic "$model" profile F=1e10,bandwidth=1e9,latency=1e-6
+    "$GHP_BIN/ghp-plan" "$model" --profile profile --workers "$workers" --batch 16 --no-break-even "$@" -o plan.json \
+        >out 2>err || { fail "$model: $(cat err)"; return 1; }
 }
 
 # ---- refusals ----
@@ -48,8 +48,8 @@ trains() {
     planned "$1.onnx" 4 --force "$2" || return
     rm -f plan.py
     "$GHP_BIN/ghp-inspect" plan.json --export-torch plan.py >out 2>err || { fail "$1: $(cat err)"; return; }
-    PYTHONPATH=$PWD timeout 300 "$python" -m torch.distributed.run --standalone --nproc-per-node 4 "$script" train "$1" \
-        >out 2>err </dev/null || { fail "$1: $(cat out) $(tail -n 20 err)"; return; }
+    PYTHONPATH=$PWD timeout 300 "$python" -m torch.distributed.run --standalone --nproc-per-node 4 \
+        "$script" train "$1" >out 2>err </dev/null || { fail "$1: $(cat out) $(tail -n 20 err)"; return; }
     cat out
 }
 trains mlp '0=out:2,2=in:2,4=out:2,6=data'

@@ -27,8 +27,7 @@ says '"weights": 61706,' "$models/lenet5.json" --json
 says '^fc1 +linear +400 +120 +48000 ' "$models/lenet5.json"
 
 # a profile by law, and one by hand with entries
-"$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$models/vgg-a-32.json" -o p.json >/dev/null 2>&1 ||
-    fail "cannot make a profile"
+analytic "$models/vgg-a-32.json" p.json F=6e12,bandwidth=1.25e9,latency=20e-6
 says 'between nodes +20\.00 +1\.250' p.json
 says '^conv8 ' p.json "$models/vgg-a-32.json"
 cat >entries.py <<'PY'
@@ -36,21 +35,23 @@ import json, sys
 p = json.load(open("p.json"))
 key = "conv2d n16 c3 h32 w32 k64 r3 s3 t1x1 p1,1,1,1 d1x1 g1"
 p["operations"] = [dict(key=key, mean_s=t, spread=0.05, source="measured", scratch_bytes=1048576, algorithm="direct",
-                        **{"pass": name}) for name, t in (("backward_data", 2e-3), ("backward_weight", 3e-3), ("forward", 1e-3))]
+                        **{"pass": name})
+                   for name, t in (("backward_data", 2e-3), ("backward_weight", 3e-3), ("forward", 1e-3))]
 p["collectives"] = [dict(op="all_reduce", ranks=4, stride=1, bytes=1000000, mean_s=1e-3, spread=0.1, source="measured")]
 json.dump(p, open("measured.json", "w"))
 PY
 if command -v python3 >/dev/null; then
     python3 entries.py
-    says '^conv2d n16 .* 16 +1\.0000 +2\.0000 +3\.0000 +4\.000 +0\.188 +0\.007 +1\.000 +5\.0 +measured +direct' measured.json
+    row='^conv2d n16 .* 16 +1\.0000 +2\.0000 +3\.0000 +4\.000 +0\.188 +0\.007 +1\.000 +5\.0 +measured +direct'
+    says "$row" measured.json
     says '^all_reduce +4 +1 +1000000 +1000\.00 +1\.500 +10\.0 +measured' measured.json
     says '^conv1 +16 +1\.0000 +2\.0000 +3\.0000' measured.json "$models/vgg-a-32.json"
 fi
 
 # plans
 for s in auto data owt; do
-    "$GHP_BIN/ghp-plan" "$models/vgg-a-32.json" --profile p.json --workers 4 --batch 64 --strategy $s -o $s.json >/dev/null 2>&1 ||
-        fail "cannot plan $s"
+    "$GHP_BIN/ghp-plan" "$models/vgg-a-32.json" --profile p.json --workers 4 --batch 64 --strategy $s -o $s.json \
+        >/dev/null 2>&1 || fail "cannot plan $s"
 done
 says '^# plan of vgg-a-32 \(auto\): 4 workers' auto.json
 says '^certificate: ' auto.json
@@ -68,7 +69,7 @@ says '^all of these +data +owt' data.json owt.json
 # --verify refuses what was edited
 sed 's/"peak_bytes": [0-9]*/"peak_bytes": 1/' data.json >memory.json
 sed '0,/"predicted_step_s": 0/s//"predicted_step_s": 1/' data.json >cost.json
-sed 's/{"layer": "fc1", "split": "out", "tp_size": 4}/{"layer": "fc1", "split": "in", "tp_size": 4}/' owt.json >split.json
+sed 's/"fc1", "split": "out", "tp_size": 4}/"fc1", "split": "in", "tp_size": 4}/' owt.json >split.json
 for f in memory cost split; do
     cmp -s $f.json data.json || cmp -s $f.json owt.json && fail "$f.json is no edit"
     refused 1 'does not hold' $f.json --verify
@@ -83,7 +84,8 @@ says '^sound' auto.json --verify --profile elsewhere/p.json
 # a run file
 cat >run.json <<'JSON'
 {"format": "ghp.run/2", "plan": "auto.json", "measured_step_s": 0.125, "images_per_s": 512.0, "peak_bytes": 1048576,
- "phases": [{"phase": "forward", "predicted_s": 0.11, "measured_s": 0.1}, {"phase": "update", "predicted_s": 0.01, "measured_s": 0.02}]}
+ "phases": [{"phase": "forward", "predicted_s": 0.11, "measured_s": 0.1},
+            {"phase": "update", "predicted_s": 0.01, "measured_s": 0.02}]}
 JSON
 says '^measured_step_s +125\.000 +ms' run.json
 says '^forward +110\.000 +100\.000 +10\.0' run.json

@@ -28,7 +28,8 @@ page() {
     if command -v xmllint >/dev/null; then
         xmllint --noout --nonet "$1" || fail "$1 is not well-formed"
     elif command -v python3 >/dev/null; then
-        python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$1" || fail "$1 is not well-formed"
+        python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$1" ||
+            fail "$1 is not well-formed"
     else
         echo "not checked: well-formedness, for want of xmllint and python3" >&2
     fi
@@ -37,12 +38,13 @@ page() {
 plan() { # plan MODEL OUT ARGS...
     local model=$1 out=$2
     shift 2
-    "$GHP_BIN/ghp-plan" "$model" --profile p.json -o "$out" --time-limit 5 "$@" >/dev/null 2>err || fail "cannot plan $model: $(cat err)"
+    "$GHP_BIN/ghp-plan" "$model" --profile p.json -o "$out" --time-limit 5 "$@" >/dev/null 2>err ||
+        fail "cannot plan $model: $(cat err)"
 }
 
-"$GHP_BIN/ghp-profile" --machine-only --hwloc 'package:2 core:2 pu:1' --nodes 4 -o m.json >/dev/null 2>&1 || fail "no machine"
-"$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$models/vgg16.json" -o p.json >/dev/null 2>&1 ||
-    fail "no profile"
+"$GHP_BIN/ghp-profile" --machine-only --hwloc 'package:2 core:2 pu:1' --nodes 4 -o m.json >/dev/null 2>&1 ||
+    fail "no machine"
+analytic "$models/vgg16.json" p.json F=6e12,bandwidth=1.25e9,latency=20e-6
 
 # what the page says
 plan "$models/vgg16.json" vgg.json --machine m.json --workers 16 --batch 1024 --groups 4 --memory 6GiB
@@ -60,7 +62,8 @@ hasnt vgg.html 'measured compute stream|worker 16|node 4'
 has vgg.html 'prefers-color-scheme:dark'
 has vgg.html '<html lang="en">'
 # each drawing has a text in its place; each layer is in the table
-[ "$(grep -o '<svg' vgg.html | wc -l)" = "$(grep -oE '<svg role="img"[^>]* aria-label="[^"]|<svg [^>]* role="img" aria-label="[^"]' vgg.html | wc -l)" ] ||
+labelled='<svg role="img"[^>]* aria-label="[^"]|<svg [^>]* role="img" aria-label="[^"]'
+[ "$(grep -o '<svg' vgg.html | wc -l)" = "$(grep -oE "$labelled" vgg.html | wc -l)" ] ||
     fail "a drawing has no text in its place"
 for layer in conv1 conv13.bias fc6 fc8 loss; do
     has vgg.html "<tr><th scope=\"row\">$layer</th>"
@@ -86,7 +89,8 @@ has out '"html": "lone.html"'
 page lone.html
 
 # names from files are text, not markup; ghp checks a plan's hashes, so the plan is made from such a model
-sed 's/"name": "lenet5"/"name": "<script>alert(1)<\/script>\\"'\''\&amp; <img src=x onerror=alert(2)>"/' "$models/lenet5.json" >evil.json
+evil='<script>alert(1)<\/script>\\"'\''\&amp; <img src=x onerror=alert(2)>'
+sed "s/\"name\": \"lenet5\"/\"name\": \"$evil\"/" "$models/lenet5.json" >evil.json
 cmp -s evil.json "$models/lenet5.json" && fail "the name was not changed"
 plan evil.json evil.plan --workers 2 --batch 8
 inspect evil.plan --html evil.html --dot evil.dot --trace evil.trace >/dev/null || fail "strange names"
@@ -103,10 +107,12 @@ if command -v python3 >/dev/null; then
 import json
 events = [e for e in json.load(open("lone.trace"))["traceEvents"] if e["ph"] == "X"]
 assert [e["args"]["instruction"] for e in events] == list(range(len(events)))
-rows = [dict(instruction=e["name"].split()[0], layer=e["args"].get("layer"), stream=("compute", "communication")[e["tid"]],
-             predicted_start_s=None, predicted_s=None, measured_start_s=i * 1e-3, measured_s=1e-3, measured_wait_s=0.0)
+rows = [dict(instruction=e["name"].split()[0], layer=e["args"].get("layer"),
+             stream=("compute", "communication")[e["tid"]], predicted_start_s=None, predicted_s=None,
+             measured_start_s=i * 1e-3, measured_s=1e-3, measured_wait_s=0.0)
         for i, e in enumerate(events)]
-run = dict(format="ghp.run/2", model="lenet5", workers=1, global_batch=8, measured_step_s=len(rows) * 1e-3, instructions=rows)
+run = dict(format="ghp.run/2", model="lenet5", workers=1, global_batch=8, measured_step_s=len(rows) * 1e-3,
+           instructions=rows)
 json.dump(run, open("run.json", "w"))
 json.dump(dict(run, workers=2), open("workers.json", "w"))
 json.dump(dict(run, instructions=rows[1:]), open("fewer.json", "w"))
@@ -162,9 +168,10 @@ themes = re.findall(r":root\s*\{([^}]*)\}", style)
 assert len(themes) == 2
 for theme in themes:
     v = {k: rgb(c) for k, c in re.findall(r"--([a-z0-9]+):\s*#([0-9a-f]+)", theme)}
-    tints = {k: [0.13 * v[k][i] + 0.87 * v["card"][i] for i in range(3)] for k in ("data", "out", "in", "channel", "full", "rows", "position")}
-    pairs = [("ink", "ground", v["ground"]), ("soft", "ground", v["ground"]), ("ink", "card", v["card"]), ("soft", "card", v["card"]),
-             ("change", "card", v["card"])]
+    tints = {k: [0.13 * v[k][i] + 0.87 * v["card"][i] for i in range(3)]
+             for k in ("data", "out", "in", "channel", "full", "rows", "position")}
+    pairs = [(k, ground, v[ground]) for k in ("ink", "soft") for ground in ("ground", "card")]
+    pairs += [("change", "card", v["card"])]
     pairs += [(k, "card", v["card"]) for k in tints] + [(k, "its tint", t) for k, t in tints.items()]
     pairs += [("soft", k + "'s tint", t) for k, t in tints.items()]
     for name, ground, colour in pairs:
@@ -182,7 +189,8 @@ if command -v dot >/dev/null; then
         dot -Tsvg $graph.dot -o $graph.svg 2>err || fail "dot cannot read $graph.dot: $(cat err)"
     done
 fi
-[ "$(grep -c ' \[label=.*fillcolor' vgg.dot)" = "$(sed -n '/^  "splits": \[/,/^  \]/p' vgg.json | grep -c '"layer"')" ] || fail "not one node a layer"
+layers=$(sed -n '/^  "splits": \[/,/^  \]/p' vgg.json | grep -c '"layer"')
+[ "$(grep -c ' \[label=.*fillcolor' vgg.dot)" = "$layers" ] || fail "not one node a layer"
 
 # bad usage
 refused 2 'are about plans' p.json --html x.html

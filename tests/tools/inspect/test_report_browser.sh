@@ -11,14 +11,15 @@ if [ -z "$browser" ]; then
     exit 77
 fi
 
-"$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$GHP_SOURCE/models/vgg16.json" -o p.json >/dev/null 2>&1 ||
-    fail "no profile"
+analytic "$GHP_SOURCE/models/vgg16.json" p.json F=6e12,bandwidth=1.25e9,latency=20e-6
 page() { # page MODEL NAME WORKERS BATCH
-    "$GHP_BIN/ghp-plan" "$1" --profile p.json --workers "$3" --batch "$4" -o "$2.json" >/dev/null 2>err || fail "cannot plan: $(cat err)"
+    "$GHP_BIN/ghp-plan" "$1" --profile p.json --workers "$3" --batch "$4" -o "$2.json" >/dev/null 2>err ||
+        fail "cannot plan: $(cat err)"
     "$GHP_BIN/ghp-inspect" "$2.json" --html "$2.html" >/dev/null || fail "cannot draw $2"
 }
 page "$GHP_SOURCE/models/vgg16.json" vgg 16 1024
-sed 's/"name": "lenet5"/"name": "<script>alert(1)<\/script> <img src=x onerror=console.error(2)>"/' "$GHP_SOURCE/models/lenet5.json" >evil-model.json
+evil='<script>alert(1)<\/script> <img src=x onerror=console.error(2)>'
+sed "s/\"name\": \"lenet5\"/\"name\": \"$evil\"/" "$GHP_SOURCE/models/lenet5.json" >evil-model.json
 page evil-model.json evil 2 8
 
 console() { # console FILE: what the page says on the console

@@ -7,10 +7,9 @@ here=$(dirname "$(readlink -f "$0")")
 . "$here/../scratch.sh"
 . "$here/browser.sh"
 sed 's/"name": "lenet5"/"name": "<b>lenet<\/b>"/' "$GHP_SOURCE/models/lenet5.json" >model.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model model.json -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 &&
-    mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 120 --threads 1 --run run.json \
-        >out 2>&1 </dev/null || { cat out >&2; exit 1; }
+analytic model.json profile.json
+"$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>err &&
+    ranks 2 run plan.json --steps 120 --threads 1 --run run.json || { cat err >&2; exit 1; }
 inspect() { "$GHP_BIN/ghp-inspect" "$@"; }
 
 inspect run.json --html run.html >out 2>err || fail "$(cat err)"
@@ -20,7 +19,8 @@ grep -q '<b>lenet' run.html && fail "a name became markup"
 grep -qF '&lt;b&gt;lenet&lt;/b&gt; trained on 2 workers' run.html || fail "no name"
 grep -q '"each" d="M[^"]*"' run.html || fail "no curve"
 [ "$(grep -o 'class="each" d="[^"]*"' run.html | grep -o '[ML]' | wc -l)" = 120 ] || fail "not every loss"
-[ "$(grep -c 'class="tag' run.html)" = "$(sed -n '/"layers"/,/\]/p' run.json | grep -c '"layer"')" ] || fail "not every layer"
+layers=$(sed -n '/"layers"/,/\]/p' run.json | grep -c '"layer"')
+[ "$(grep -c 'class="tag' run.html)" = "$layers" ] || fail "not every layer"
 for text in 'measured step' 'predicted step' '>forward<' '>launch overhead<' 'from 3.173 in the first step'; do
     grep -qF "$text" run.html || fail "no '$text'"
 done
@@ -31,16 +31,20 @@ elif command -v python3 >/dev/null; then
 fi
 
 # a resumed run's steps are its own; a loss that was not finite is left out of the curve
-first_loss() { sed -z "s/\(\"losses\": \[[ \n]*\)[-+0-9.e]*/\1$1/" run.json | sed 's/"first_step": 0/"first_step": 1000/'; }
+first_loss() {
+    sed -z "s/\(\"losses\": \[[ \n]*\)[-+0-9.e]*/\1$1/" run.json | sed 's/"first_step": 0/"first_step": 1000/'
+}
 first_loss null >later.json
 inspect later.json --html later.html >out 2>err || fail "a loss that is null: $(cat err)"
 grep -qF '<span>120 steps</span>' later.html || fail "a resumed run's steps"
 grep -qF '>step 1000<' later.html || fail "a resumed run's first step"
-[ "$(grep -o 'class="each" d="[^"]*"' later.html | grep -o '[ML]' | wc -l)" = 119 ] || fail "a loss that is null is drawn"
+[ "$(grep -o 'class="each" d="[^"]*"' later.html | grep -o '[ML]' | wc -l)" = 119 ] ||
+    fail "a loss that is null is drawn"
 first_loss '"x"' >wrong.json
 denied 1 'this is no loss' inspect wrong.json --html wrong.html
 
-denied 2 'a run has --html FILE alone; for the others give its plan, with --run run.json' inspect run.json --trace t.json
+denied 2 'a run has --html FILE alone; for the others give its plan, with --run run.json' \
+    inspect run.json --trace t.json
 denied 2 'html is of one run' inspect run.json run.json --html both.html
 denied 2 'would write over the input' inspect run.json --html run.json
 

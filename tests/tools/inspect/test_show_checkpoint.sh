@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=60 needs=ghp-plan,ghp-profile,ghp-run,ghp-inspect
-# tests/tools/inspect/test_show_checkpoint.sh - ghp-inspect shows a checkpoint: both generations, steps, optimizer, size,
-# tensors, whether the checksum holds. A damaged one is said, and the one before it shown.
+# tests/tools/inspect/test_show_checkpoint.sh - ghp-inspect shows a checkpoint: both generations, steps, optimizer,
+# size, tensors, whether the checksum holds. A damaged one is said, and the one before it shown.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 8 --optimizer adamw -o plan.json >out 2>&1 &&
+analytic "$model" profile.json
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 8 --optimizer adamw -o plan.json >out 2>&1 &&
     "$GHP_BIN/ghp-run" plan.json --steps 5 --checkpoint kept --checkpoint-every 3 >out 2>&1 </dev/null ||
     { cat out >&2; exit 1; }
 inspect() { "$GHP_BIN/ghp-inspect" "$@"; }

@@ -6,14 +6,14 @@ set -u
 . "$(dirname "$0")/../scratch.sh"
 escape=$(printf '\033')
 
-"$GHP_BIN/ghp-profile" --analytic F=6e12,bandwidth=1.25e9,latency=20e-6 --model "$GHP_SOURCE/models/vgg16.json" -o p.json >/dev/null 2>&1 ||
-    fail "no profile"
+analytic "$GHP_SOURCE/models/vgg16.json" p.json F=6e12,bandwidth=1.25e9,latency=20e-6
 
-"$GHP_BIN/ghp-profile" --machine-only --hwloc 'package:2 core:2 pu:1' --nodes 4 -o m.json >/dev/null 2>&1 || fail "no machine"
+"$GHP_BIN/ghp-profile" --machine-only --hwloc 'package:2 core:2 pu:1' --nodes 4 -o m.json >/dev/null 2>&1 ||
+    fail "no machine"
 
 # whether pure model parallelism fits into this memory is not found out in its share of the time, some seconds
-search=("$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg16.json" --profile p.json --machine m.json --workers 16 --batch 1024 --groups 4
-    --memory 6GiB --time-limit 6)
+search=("$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg16.json" --profile p.json --machine m.json --workers 16 --batch 1024
+    --groups 4 --memory 6GiB --time-limit 6)
 
 on_terminal() { # on_terminal ENVIRONMENT...: what the terminal gets
     env -u NO_COLOR TERM=xterm "$@" script -qec "${search[*]}" /dev/null </dev/null

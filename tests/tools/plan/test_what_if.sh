@@ -3,16 +3,14 @@
 # tests/tools/plan/test_what_if.sh - ghp-plan --set and --machine at the command line: what the plan records, what
 # ghp-inspect and ghp-run say of it, that it verifies, and what is refused.
 set -eu
-cd "$(mktemp -d)"
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 fail() { echo "FAILED: $*" >&2; exit 1; }
 plan() { "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 4 --batch 64 "$@"; }
 inspect() { "$GHP_BIN/ghp-inspect" "$@"; }
 
 # a profile with two measured collectives of four workers on two nodes; the rest by law
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=0,intra_bandwidth=8e9,intra_latency=0,nodes=2,cores=2 \
-    --model "$model" -o law.json 2>/dev/null
+analytic "$model" law.json F=1e11,bandwidth=1e9,latency=0,intra_bandwidth=8e9,intra_latency=0,nodes=2,cores=2
 python3 - <<'PY'
 import json
 p = json.load(open("law.json"))
@@ -47,24 +45,27 @@ PY
 
 # the record: in the file, in ghp-inspect, in ghp-run; and enough to verify by the profile as measured
 plan --set nodes=1 --set memory_bytes=64GiB --set overlap.compute=1.2 -o edited.json >table
-grep -q '^# what if: nodes 2 -> 1, .*overlap.compute 1 -> 1.2' table || fail "the table does not name the edits: $(grep what table)"
+grep -q '^# what if: nodes 2 -> 1, .*overlap.compute 1 -> 1.2' table ||
+    fail "the table does not name the edits: $(grep what table)"
 inspect edited.json | grep -q '^# what if: nodes 2 -> 1' || fail "ghp-inspect does not name the edits"
 inspect edited.json --verify | grep -q '^sound' || fail "the what-if does not verify"
 inspect slow.json --verify >/dev/null || fail "the slow link does not verify"
-mpirun --oversubscribe --bind-to none -n 4 "$GHP_BIN/ghp-run" edited.json --steps 1 --bind none --backend reference >run 2>noise || fail "$(cat noise)"
-grep -q '^# the plan is a what-if.*nodes 2 -> 1' run || fail "ghp-run does not say that its plan is a what-if"
+ranks 4 run edited.json --steps 1 --bind none --backend reference || fail "$(cat err)"
+grep -q '^# the plan is a what-if.*nodes 2 -> 1' out || fail "ghp-run does not say that its plan is a what-if"
 
 # workers_per_node keeps what was measured, and memory_bytes limits a worker to its share
-"$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 16 --batch 64 --set workers_per_node=2 -o many.json >/dev/null
+"$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 16 --batch 64 --set workers_per_node=2 -o many.json \
+    >/dev/null
 inspect many.json --verify >/dev/null || fail "workers_per_node does not verify"
 inspect many.json | grep -q 'nodes 2 -> 8' || fail "the nodes do not follow"
 plan --set memory_bytes=64MiB --json >one
-python3 -c 'import json; o = json.load(open("one")); assert o["memory_limit_bytes"] == 32 << 20' || fail "memory_bytes is no limit"
+holds one "o['memory_limit_bytes'] == 32 << 20" || fail "memory_bytes is no limit"
 plan --set memory_bytes=64MiB --memory 1GiB --json >one
-python3 -c 'import json; o = json.load(open("one")); assert o["memory_limit_bytes"] == 1 << 30' || fail "--memory does not win"
+holds one "o['memory_limit_bytes'] == 1 << 30" || fail "--memory does not win"
 
 # another machine; its unknown link keeps the profile's figures
-"$GHP_BIN/ghp-profile" --machine-only --hwloc 'package:1 core:2 pu:1' --nodes 2 --inter-bandwidth 2e9 --inter-latency 0 -o machine.json >/dev/null 2>&1
+"$GHP_BIN/ghp-profile" --machine-only --hwloc 'package:1 core:2 pu:1' --nodes 2 --inter-bandwidth 2e9 \
+    --inter-latency 0 -o machine.json >/dev/null 2>&1
 python3 - <<'PY'
 import json
 m = json.load(open("machine.json"))

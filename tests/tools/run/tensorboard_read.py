@@ -1,5 +1,5 @@
-"""tests/tools/run/tensorboard_read.py FOLDER - the scalars of a folder as tensorboard reads them, a line each: tag, step,
-value."""
+"""tests/tools/run/tensorboard_read.py FOLDER - the scalars of a folder as tensorboard reads them, a line each: tag,
+step, value."""
 import sys
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

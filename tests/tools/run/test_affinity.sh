@@ -12,10 +12,10 @@ if [ "$allowed" = "$first" ]; then
     echo "skipped: there is one processor to use" >&2
     exit 77
 fi
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>err ||
-    fail "profile: $(head -3 err)"
+analytic "$model" profile.json F=1e11,bandwidth=1e9,latency=2e-5
 for n in 1 2; do
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $n --batch 8 -o $n.json >out 2>err || fail "plan: $(head -3 err)"
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $n --batch 8 -o $n.json >out 2>err ||
+        fail "plan: $(head -3 err)"
 done
 
 # a program that is to wait passively starts itself once more, and its OpenMP library shows its settings at each start

@@ -41,9 +41,9 @@ verify() {
 
 # plan NAME MODEL N OPTIONS...
 plan() {
-    "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$2" -o law.json >out 2>err &&
-        "$GHP_BIN/ghp-plan" "$2" --profile law.json --workers "$3" --batch "${batch:-16}" "${@:4}" -o "$1.plan.json" >out 2>err ||
-        fail "plan of $1: $(head -3 err)"
+    analytic "$2" law.json F=1e11,bandwidth=1e9,latency=2e-5
+    "$GHP_BIN/ghp-plan" "$2" --profile law.json --workers "$3" --batch "${batch:-16}" "${@:4}" -o "$1.plan.json" \
+        >out 2>err || fail "plan of $1: $(head -3 err)"
 }
 
 sed 's/"op": *"batch_norm"/&, "statistics": "local:2"/' "$models/small-resnet.json" >ghosts.json

@@ -6,14 +6,13 @@
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --strategy model -o plan.json >out 2>&1 ||
+analytic "$model" profile.json
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --strategy model -o plan.json >out 2>&1 ||
     { cat out >&2; exit 1; }
 
 # run ARGS...: 8 steps by two workers, a checkpoint after every second
 run() {
-    mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 8 --numerics exact --threads 1 \
-        --json --checkpoint-every 2 --watchdog 600 "$@" >out 2>err </dev/null
+    ranks 2 run plan.json --steps 8 --numerics exact --threads 1 --json --checkpoint-every 2 --watchdog 600 "$@"
 }
 hash() { sed -n 's/^ *"weights_hash": "\(.*\)",*$/\1/p' out; }
 says() { grep -qe "$1" err || fail "$2 does not say '$1', but: $(head -c 1500 err)"; }
@@ -47,7 +46,8 @@ says 'nor can the one before it be used' "a folder of damaged checkpoints"
 
 rm kept/checkpoint.previous.safetensors
 run --checkpoint kept --resume && fail "resumed from a damaged checkpoint"
-says 'there is no checkpoint before it: put a copy of one in its place, or leave --resume out' "a damaged checkpoint alone"
+says 'there is no checkpoint before it: put a copy of one in its place, or leave --resume out' \
+    "a damaged checkpoint alone"
 
 # metrics that cannot be written
 run --checkpoint kept --metrics /dev/full
@@ -65,9 +65,8 @@ for part in images-idx3 labels-idx1; do cp black/train-$part-ubyte black/t10k-$p
     fail "no plan of workers who run free: $(cat out)"
 kept() { # kept PLAN FILES OPTION...: so many files are written
     rm -rf often
-    mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" "$1" --epochs 4 --data "idx:$PWD/black" --normalise none \
-        --eval off --threads 1 --json --run run.json --checkpoint often "${@:3}" >out 2>err </dev/null ||
-        fail "$1, ${*:3}: $(cat err)"
+    ranks 2 run "$1" --epochs 4 --data "idx:$PWD/black" --normalise none --eval off --threads 1 --json --run run.json \
+        --checkpoint often "${@:3}" || fail "$1, ${*:3}: $(cat err)"
     grep -q "\"files\": $2,*$" run.json || fail "$1, ${*:3}: $(grep '"files"' run.json), not $2 files"
     "$GHP_BIN/ghp-inspect" often 2>&1 | grep -q '32 steps' || fail "$1, ${*:3}: the last checkpoint is not of the end"
 }

@@ -7,7 +7,7 @@ set -u
 model=$GHP_SOURCE/models/lenet5.json
 
 # run N ARGS...: ghp-run by N workers; stdout in out, stderr in err
-run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" >out 2>err </dev/null; }
+run() { ranks "$1" run "${@:2}"; }
 says() { grep -qe "$2" "$1" || { fail "$1 lacks '$2':"; head -30 "$1" >&2; }; }
 value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" out; }
 
@@ -20,11 +20,15 @@ refused() {
     [ ! -s out ] || fail "${*:4}: chatter on stdout"
 }
 
-profile() { "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$1" -o "$2" >/dev/null 2>&1; }
-plan() { "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 12 --strategy "$2" -o "$3" "${@:4}" >/dev/null 2>&1; }
-profile "$model" profile.json || exit 1
-plan 2 data data.json && plan 2 model model.json && plan 2 owt owt.json && plan 3 data data3.json && plan 3 auto auto3.json &&
-    plan 1 data one.json && cp one.json same.json || fail planning
+# plan WORKERS STRATEGY FILE ARGS...: for $model, $profile and $batch
+profile=profile.json batch=12
+plan() {
+    "$GHP_BIN/ghp-plan" "$model" --profile $profile --workers "$1" --batch $batch --strategy "$2" -o "$3" "${@:4}" \
+        >/dev/null 2>&1
+}
+analytic "$model" profile.json
+plan 2 data data.json && plan 2 model model.json && plan 2 owt owt.json && plan 3 data data3.json &&
+    plan 3 auto auto3.json && plan 1 data one.json && cp one.json same.json || fail planning
 
 # the table: a row a plan, the first beside itself, no prediction by another backend's profile, somebody won
 run 2 data.json model.json --compare 4 || fail "a comparison exits $?: $(tail -n 3 err)"
@@ -35,10 +39,15 @@ says out 'interval.* 97.9 %' # ten rounds: docs/formats.md
 grep -q 'images/s' out && fail 'trained without --steps or --epochs'
 
 # the object: three plans, six rounds that are the six orders; medians lie within their rounds
-run 2 data.json model.json owt.json --compare 3 --compare-rounds 6 --compare-warmup 1 --run-dir runs --json || fail "--json exits $?"
-for text in '"format": "ghp.comparison/2"' '"interval_coverage": 0.96875' '"training": null' '"plan": "owt.json"' '"foreign_share"'; do says out "$text"; done
+run 2 data.json model.json owt.json --compare 3 --compare-rounds 6 --compare-warmup 1 --run-dir runs --json ||
+    fail "--json exits $?"
+for text in '"format": "ghp.comparison/2"' '"interval_coverage": 0.96875' '"training": null' '"plan": "owt.json"' \
+    '"foreign_share"'; do
+    says out "$text"
+done
 [ "$(grep -c '"order"' out)" = 6 ] || fail "$(grep -c '"order"' out) rounds"
-[ "$(tr -d ' \n' <out | grep -o '"order":\[[123],[123],[123]\]' | sort -u | wc -l)" = 6 ] || fail 'six rounds are not the six orders'
+[ "$(tr -d ' \n' <out | grep -o '"order":\[[123],[123],[123]\]' | sort -u | wc -l)" = 6 ] ||
+    fail 'six rounds are not the six orders'
 tr -d ' \n' <out | grep -o '"measured_step_s":[^,]*\|"rounds_s":\[[^]]*\]' | tr -d '"]' | tr '[' , | tr : ' ' |
     awk '{ if ($1 == "measured_step_s") { m = $2; next }
            n = split($2, r, ","); below = above = 0
@@ -63,14 +72,18 @@ says out 'backward_weight'
 # training afterwards: the winner's, from the first weights, bit for bit as if it had been run alone
 for more in '--steps 7' '--steps 7 --lr-schedule cosine --warmup 2 --weight-decay 0.01'; do
     # shellcheck disable=SC2086 # words
-    run 2 owt.json model.json data.json --compare 3 --compare-rounds 2 --numerics exact $more --json || fail "--compare with $more exits $?: $(tail -n 3 err)"
+    run 2 owt.json model.json data.json --compare 3 --compare-rounds 2 --numerics exact $more --json ||
+        fail "--compare with $more exits $?: $(tail -n 3 err)"
     winner=$(value winner) hash=$(value weights_hash) loss=$(value final_loss)
     # shellcheck disable=SC2086 # words
     run 2 "$winner" --numerics exact $more --json || fail "'$winner' alone exits $?"
-    [ -n "$hash" ] && [ "$hash" = "$(value weights_hash)" ] || fail "after --compare $hash, alone $(value weights_hash) ($winner, $more)"
-    [ -n "$loss" ] && [ "$loss" = "$(value final_loss)" ] || fail "after --compare $loss, alone $(value final_loss) ($winner, $more)"
+    [ -n "$hash" ] && [ "$hash" = "$(value weights_hash)" ] ||
+        fail "after --compare $hash, alone $(value weights_hash) ($winner, $more)"
+    [ -n "$loss" ] && [ "$loss" = "$(value final_loss)" ] ||
+        fail "after --compare $loss, alone $(value final_loss) ($winner, $more)"
 done
-run 2 data.json model.json --compare 3 --compare-rounds 2 --steps 4 --metrics metrics.jsonl --run run.json || fail "--compare with files exits $?"
+run 2 data.json model.json --compare 3 --compare-rounds 2 --steps 4 --metrics metrics.jsonl --run run.json ||
+    fail "--compare with files exits $?"
 [ "$(grep -c '"loss"' metrics.jsonl)" = 4 ] || fail "metrics.jsonl has not 4 lines"
 says out 'images/s'
 says out 'too few rounds'
@@ -81,9 +94,9 @@ run 1 one.json same.json --compare 2 --compare-rounds 6 || fail "one worker exit
 run 3 data3.json auto3.json --compare 2 --compare-rounds 6 || fail "three workers exit $?: $(tail -n 3 err)"
 
 # a profile of this backend: predictions and errors are shown
-mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 12 --budget 5 -o here.json >/dev/null 2>&1 || fail profiling
+ranks 2 profile --model "$model" --workers 2 --batch 12 --budget 5 -o here.json || fail profiling
 for strategy in data model; do
-    "$GHP_BIN/ghp-plan" "$model" --profile here.json --workers 2 --batch 12 --strategy $strategy -o here.$strategy.json >/dev/null 2>&1 || fail planning
+    profile=here.json plan 2 $strategy here.$strategy.json || fail planning
 done
 run 2 here.data.json here.model.json --compare 4 || fail "measured plans exit $?: $(tail -n 3 err)"
 says out '^here.model.json  *model  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[-+][0-9.]*  *[0-9.]*  [0-9.]*  [0-9.]*$'
@@ -95,14 +108,14 @@ says out '^model.json  *model  *-'
 plan 2 data small.json --memory 1300KiB || fail 'planning with --memory'
 run 2 small.json model.json --compare 2 --compare-rounds 1 || fail "limited plans exit $?: $(tail -n 3 err)"
 says err 'warning: the plans together take .* more than the 1.27 MiB'
-profile "$GHP_SOURCE/models/vgg16.json" vgg16.profile.json
-"$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg16.json" --profile vgg16.profile.json --workers 2 --batch 131072 --strategy data -o huge.json >/dev/null 2>&1
+analytic "$GHP_SOURCE/models/vgg16.json" vgg16.json
+model=$GHP_SOURCE/models/vgg16.json profile=vgg16.json batch=131072 plan 2 data huge.json
 refused 1 'need [0-9.]* TiB a worker at once.*compare fewer' 2 huge.json huge.json --compare 2 --backend reference
 
 # what differs in more than the plan is not compared
-"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 14 --strategy data -o other-batch.json >/dev/null 2>&1
+batch=14 plan 2 data other-batch.json
 sed 's/"name": *"lenet5"/"name": "lenet6"/' "$model" >lenet6.json
-"$GHP_BIN/ghp-plan" lenet6.json --profile profile.json --workers 2 --batch 12 --strategy data -o other-model.json >/dev/null 2>&1
+model=lenet6.json plan 2 data other-model.json
 refused 1 'global batches of 12 and 14' 2 data.json other-batch.json --compare 2
 refused 1 "two models, 'lenet5' and 'lenet6'" 2 data.json other-model.json --compare 2
 refused 1 "'data3.json' is for 3 worker(s), but 2 were started" 2 data.json data3.json --compare 2

@@ -19,7 +19,7 @@ expect() { # CODE PATTERN COMMAND...
 
 expect 1 'use (--backend )?onednn' "$GHP_BIN/ghp-profile" --backend cuda --model "$model" --batch 8 -o p.json
 [ ! -e p.json ] || fail "a profile was written"
-"$GHP_BIN/ghp-profile" --analytic F=1e12,bandwidth=1e10,latency=1e-5 --model "$model" -o p.json >out 2>err || fail "$(cat err)"
+analytic "$model" p.json F=1e12,bandwidth=1e10,latency=1e-5
 "$GHP_BIN/ghp-plan" "$model" --profile p.json --workers 1 --batch 8 -o plan.json >out 2>err || fail "$(cat err)"
 expect 1 'use (--backend )?onednn' "$GHP_BIN/ghp-run" plan.json --backend cuda --steps 1
 expect 2 'backend' "$GHP_BIN/ghp-run" plan.json --backend onednn --precision tf32 --steps 1

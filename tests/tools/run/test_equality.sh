@@ -17,7 +17,7 @@ fail() {
     failures=$((failures + 1))
 }
 
-launch() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" >out 2>err </dev/null; }
+launch() { ranks "$1" run "${@:2}"; }
 
 # verify WORKERS PLAN OPTIONS...: ten steps equal one worker's; prints the two differences. In float a ReLU or max pool
 # within rounding of its threshold may fall the other way in one of the runs, after which they part for good
@@ -55,9 +55,12 @@ verify() {
 
 # resident PLAN FILE: the process grew by what was allocated, within 3 % and 8 MiB (what MPI and oneDNN take meanwhile)
 resident() {
-    awk -v rss="$(number peak_rss_over_base_bytes "$2")" -v arena="$(number allocated_bytes "$2")" 'BEGIN {
+    local rss arena
+    rss=$(number peak_rss_over_base_bytes "$2")
+    arena=$(number allocated_bytes "$2")
+    awk -v rss="$rss" -v arena="$arena" 'BEGIN {
         d = rss - arena; if (d < 0) d = -d; exit !(d <= 0.03 * arena + 8 * 1048576) }' ||
-        fail "$1: resident memory grew by $(number peak_rss_over_base_bytes "$2") bytes, allocated are $(number allocated_bytes "$2")"
+        fail "$1: resident memory grew by $rss bytes, allocated are $arena"
 }
 
 # double on the reference backend
@@ -75,8 +78,7 @@ full && models="$models vgg-a-32" counts="1 2 4"
 for model in $models; do
     batch=8
     [ $model = vgg-a-32 ] && batch=4 # fewer decisions, of which it has many
-    "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$GHP_SOURCE/models/$model.json" \
-        -o $model.profile.json >/dev/null 2>&1 || exit 1
+    analytic "$GHP_SOURCE/models/$model.json" $model.profile.json F=1e11,bandwidth=1e9,latency=2e-5
     for n in $counts; do
         names="data"
         plan $model $n data --strategy data
@@ -118,7 +120,8 @@ caught() {
             return
         fi
     done
-    echo "fault $2: caught, e_w $(number max_relative_difference out), e_g $(number max_relative_gradient_difference out)"
+    echo "fault $2: caught, e_w $(number max_relative_difference out)," \
+        "e_g $(number max_relative_gradient_difference out)"
 }
 caught lenet5-4-data.json drop-reduction
 caught lenet5-4-mixed.json group-scale
@@ -126,5 +129,6 @@ caught lenet5-4-in.json bias-times-k
 caught small-resnet-4-mixed.json rank-masks
 caught small-resnet-4-mixed.json local-statistics
 
-echo "$runs runs, $turned of them with a decision turned by rounding; float: worst e_w $worst_w (limit 1e-5), e_g $worst_g (limit 1e-4); $failures failures"
+echo "$runs runs, $turned of them with a decision turned by rounding; float: worst e_w $worst_w (limit 1e-5)," \
+    "e_g $worst_g (limit 1e-4); $failures failures"
 exit $((failures > 0))

@@ -8,26 +8,29 @@ set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 
-plan() { "$GHP_BIN/ghp-plan" "$model" --profile profile.json "$@" -o plan.json >out 2>err || fail "plan $*: $(head -n 2 err)"; }
+plan() {
+    "$GHP_BIN/ghp-plan" "$model" --profile ${profile:-profile.json} "$@" -o plan.json >out 2>err ||
+        fail "plan $*: $(head -n 2 err)"
+}
 
 # trains NAME WORKERS: ten steps in double equal one worker's, in the memory that was predicted
 trains() {
-    mpirun --oversubscribe --bind-to none -n "$2" "$GHP_BIN/ghp-run" plan.json --verify 10 --lr 0.01 --json --watchdog 200 \
-        --backend reference --precision double >run.json 2>err </dev/null || fail "$1 does not train like one worker: $(head -n 3 err)"
-    [ "$(number allocated_bytes run.json)" = "$(number peak_bytes run.json)" ] || fail "$1: allocated is not predicted memory"
-    echo "$1: e_w $(number max_relative_difference run.json), e_g $(number max_relative_gradient_difference run.json)"
+    ranks "$2" run plan.json --verify 10 --lr 0.01 --json --watchdog 200 --backend reference --precision double ||
+        fail "$1 does not train like one worker: $(head -n 3 err)"
+    [ "$(number allocated_bytes out)" = "$(number peak_bytes out)" ] || fail "$1: allocated is not predicted memory"
+    echo "$1: e_w $(number max_relative_difference out), e_g $(number max_relative_gradient_difference out)"
 }
 
 # sound NAME: the plan holds, and can be shown
 sound() {
-    "$GHP_BIN/ghp-inspect" plan.json --verify --profile profile.json >out 2>err || fail "$1 is not sound: $(head -n 2 err)"
-    "$GHP_BIN/ghp-inspect" plan.json --explain >out 2>err || fail "$1 cannot be explained: $(head -n 2 err)"
-    "$GHP_BIN/ghp-inspect" plan.json --html page.html --trace trace.json >out 2>err || fail "$1 cannot be drawn: $(head -n 2 err)"
-    "$GHP_BIN/ghp-inspect" plan.json >out 2>err || fail "$1 cannot be shown: $(head -n 2 err)"
+    local inspect=("$GHP_BIN/ghp-inspect" plan.json)
+    "${inspect[@]}" --verify --profile profile.json >out 2>err || fail "$1 is not sound: $(head -n 2 err)"
+    "${inspect[@]}" --explain >out 2>err || fail "$1 cannot be explained: $(head -n 2 err)"
+    "${inspect[@]}" --html page.html --trace trace.json >out 2>err || fail "$1 cannot be drawn: $(head -n 2 err)"
+    "${inspect[@]}" >out 2>err || fail "$1 cannot be shown: $(head -n 2 err)"
 }
 
-"$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e11,latency=1e-7 --model "$model" -o profile.json >out 2>err ||
-    fail "profile: $(head -n 2 err)"
+analytic "$model" profile.json F=1e10,bandwidth=1e11,latency=1e-7
 
 # a slow worker
 slow=(--workers 3 --batch 60 --set slow.worker=1 --set slow.factor=2)
@@ -36,8 +39,10 @@ grep -q '"samples_per_worker"' plan.json && fail "equal shares are listed"
 grep -q 'shares are equal, though workers are up to 2 times as fast' out || fail "it is not said that workers differ"
 equal=$(number predicted_step_s plan.json)
 plan "${slow[@]}"
-grep -q '24 on worker 0 (speed 2), 12 on worker 1 (speed 1), 24 on worker 2 (speed 2)' out || fail "not the shares: $(grep samples out)"
-awk -v a="$(number predicted_step_s plan.json)" -v b="$equal" 'BEGIN { exit !(a * 1.3 < b) }' || fail "unequal shares gain too little"
+grep -q '24 on worker 0 (speed 2), 12 on worker 1 (speed 1), 24 on worker 2 (speed 2)' out ||
+    fail "not the shares: $(grep samples out)"
+awk -v a="$(number predicted_step_s plan.json)" -v b="$equal" 'BEGIN { exit !(a * 1.3 < b) }' ||
+    fail "unequal shares gain too little"
 sound "the uneven plan"
 grep -q '24 on worker 0' out || fail "the shares are not shown"
 trains "the uneven plan" 3
@@ -47,7 +52,7 @@ grep -q '"samples_per_worker"' plan.json && fail "workers that are alike have sh
 # a profile that has speeds, and one that cannot be
 sed 's/^\( *\)"rates"/\1"worker_speed": [1, 2.0],\n&/' profile.json >speeds.json
 "$GHP_BIN/ghp-inspect" speeds.json >out 2>err || fail "a profile with speeds cannot be shown: $(head -n 2 err)"
-"$GHP_BIN/ghp-plan" "$model" --profile speeds.json --workers 2 --batch 60 -o plan.json >out 2>err || fail "speeds: $(head -n 2 err)"
+profile=speeds.json plan --workers 2 --batch 60
 grep -q '20 on worker 0 (speed 1), 40 on worker 1 (speed 2)' out || fail "not the shares: $(grep samples out)"
 sed 's/"worker_speed": \[1, 2.0\]/"worker_speed": [2, 3]/' speeds.json >wrong.json
 "$GHP_BIN/ghp-inspect" wrong.json >out 2>err && fail "speeds without a slowest worker are read"
@@ -57,14 +62,14 @@ grep -q 'divide all by 2' err || fail "it is not said what would do: $(cat err)"
 {
     printf '{"format": "ghp.model/1", "name": "chain", "input": {"channels": 3, "height": 12, "width": 12}, "layers": ['
     for i in 1 2 3 4 5 6; do
-        printf '{"name": "c%d", "op": "conv2d", "channels": 8, "kernel": 3, "pad": 1}, {"name": "r%d", "op": "relu"},' $i $i
+        printf '{"name": "c%d", "op": "conv2d", "channels": 8, "kernel": 3, "pad": 1},' $i
+        printf '{"name": "r%d", "op": "relu"},' $i
     done
     printf '{"name": "f", "op": "flatten"}, {"name": "l", "op": "linear", "features": 10}, '
     printf '{"name": "loss", "op": "softmax_cross_entropy"}]}\n'
 } >chain.json
 model=chain.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model chain.json -o profile.json >out 2>err ||
-    fail "profile: $(head -n 2 err)"
+analytic chain.json profile.json F=1e11,bandwidth=1e9,latency=2e-5
 plan --workers 1 --batch 64
 bytes=$(number peak_bytes plan.json)
 limit=$((bytes * 8 / 10))

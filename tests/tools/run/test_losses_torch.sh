@@ -1,21 +1,20 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/run/test_losses_torch.sh - ten steps with label smoothing and with binary cross-entropy, of one label and of
-# several, on two workers, beside PyTorch's cross_entropy(label_smoothing) and
-# binary_cross_entropy_with_logits. Classes that are divided have the smoothed loss of one worker; labels that do not fit
-# are refused. The comparisons are left out where python3 (GHP_PYTHON) has no torch and numpy.
+# tests/tools/run/test_losses_torch.sh - ten steps with label smoothing and with binary cross-entropy, of one label and
+# of several, on two workers, beside PyTorch's cross_entropy(label_smoothing) and binary_cross_entropy_with_logits.
+# Classes that are divided have the smoothed loss of one worker; labels that do not fit are refused. The comparisons are
+# left out where python3 (GHP_PYTHON) has no torch and numpy.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 python=${GHP_PYTHON:-python3}
 script=$GHP_SOURCE/tests/tools/run/losses_torch.py
-analytic=(--analytic F=1e11,bandwidth=1e9,latency=1e-5)
 
-run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" --numerics exact >out 2>err </dev/null; }
+run() { ranks "$1" run "${@:2}" --numerics exact; }
 # planned MODEL WORKERS BATCH OPTION...: plan.json
 planned() {
-    "$GHP_BIN/ghp-profile" "${analytic[@]}" --model "$1" -o profile.json >/dev/null 2>err &&
-        "$GHP_BIN/ghp-plan" "$1" --profile profile.json --workers "$2" --batch "$3" --no-break-even -o plan.json \
-            "${@:4}" >out 2>err || { fail "$*: $(tail -1 err)"; return 1; }
+    analytic "$1" profile.json
+    "$GHP_BIN/ghp-plan" "$1" --profile profile.json --workers "$2" --batch "$3" --no-break-even -o plan.json "${@:4}" \
+        >out 2>err || { fail "$*: $(tail -1 err)"; return 1; }
 }
 
 # ---- classes that are divided ----

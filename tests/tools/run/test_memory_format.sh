@@ -8,10 +8,8 @@ set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/tests/executor/blocks.json
 
-launch() { mpirun --oversubscribe --bind-to none -n 2 "$@" >out 2>err </dev/null; }
-
-launch "$GHP_BIN/ghp-profile" --numerics fast --model "$model" --workers 2 --batch 16 --budget 10 --sample 0.002 \
-    --threads 1 -o measured.json || fail "ghp-profile: $(cat err)"
+ranks 2 profile --numerics fast --model "$model" --workers 2 --batch 16 --budget 10 --sample 0.002 --threads 1 \
+    -o measured.json || fail "ghp-profile: $(cat err)"
 python3 - <<'PY' || fail "the profile cannot be edited"
 import json
 
@@ -60,11 +58,12 @@ PY
     for numerics in exact fast; do
         passed=false
         for seed in 1 2 3 4; do # a decision within rounding of its threshold may fall the other way: docs/exactness.md
-            launch "$GHP_BIN/ghp-run" "$1.json" --verify 2 --numerics $numerics --threads 1 --lr 0.01 --seed $seed --json
-            [ $? = 0 ] && passed=true && break
+            ranks 2 run "$1.json" --verify 2 --numerics $numerics --threads 1 --lr 0.01 --seed $seed --json &&
+                passed=true && break
         done
         $passed || fail "$1, $numerics: e_g $(number max_relative_gradient_difference out): $(head -3 err)"
-        echo "$1, $numerics, seed $seed: e_w $(number max_relative_difference out), e_g $(number max_relative_gradient_difference out)"
+        echo "$1, $numerics, seed $seed: e_w $(number max_relative_difference out)," \
+            "e_g $(number max_relative_gradient_difference out)"
     done
 }
 

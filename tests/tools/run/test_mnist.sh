@@ -13,40 +13,41 @@ if [ ! -r "$data/t10k-images-idx3-ubyte.gz" ]; then
     echo "skipped: no MNIST images in '$data'; set GHP_MNIST to a folder that has them" >&2
     exit 77
 fi
-cd "$(mktemp -d)" || exit 1
-trap 'rm -rf "$PWD"' EXIT
+. "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 
-number() { sed -n "s/^ *\"$1\": *\([-+0-9.eE]*\),*\$/\1/p" "$2" | head -n 1; }
 losses() { sed -n "/\"$1\": \[/,/\]/p" "$2" | sed -n 's/^ *\([0-9][-+0-9.eE]*\),*$/\1/p'; }
 
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >/dev/null 2>&1 || exit 1
+analytic "$model" profile.json F=1e11,bandwidth=1e9,latency=2e-5
 "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 4 --batch 64 --groups 2 --force 'conv*=data,fc*=out:2' \
     -o 4.json >/dev/null 2>&1 || exit 1
 "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 64 -o 1.json >/dev/null 2>&1 || exit 1
 
-train() { # WORKERS SEED OUTPUT OPTIONS...
-    mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "$1.json" --data "idx:$data" --train-fraction 0.8 --threads 1 \
-        --numerics exact --lr 0.02 --weight-decay 0.004 --seed "$2" --json "${@:4}" >"$3" 2>err </dev/null || {
+train() { # WORKERS SEED OPTIONS...
+    ranks "$1" run "$1.json" --data "idx:$data" --train-fraction 0.8 --threads 1 --numerics exact --lr 0.02 \
+        --weight-decay 0.004 --seed "$2" --json "${@:3}" || {
         head -5 err >&2
-        return 1
+        exit 1
     }
 }
 
 for seed in 5 6 7; do
     for workers in 4 1; do
         started=$(date +%s.%N)
-        train $workers $seed run --epochs 15 --lr-schedule cosine || exit 1
-        echo "$workers $seed $(number test_accuracy run) $(echo "$(date +%s.%N) $started" | awk '{ print $1 - $2 }')" >>accuracies
+        train $workers $seed --epochs 15 --lr-schedule cosine
+        took=$(echo "$(date +%s.%N) $started" | awk '{ print $1 - $2 }')
+        echo "$workers $seed $(number test_accuracy out) $took" >>accuracies
     done
-    train 4 $seed run --verify 20 || exit 1
-    paste <(losses losses run) <(losses losses_of_one_worker run) |
+    train 4 $seed --verify 20
+    paste <(losses losses out) <(losses losses_of_one_worker out) |
         awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d; n++ } END { print n, most }' >>differences
 done
 awk '{ printf "%d worker(s), seed %d: %.2f %% in %.1f s\n", $1, $2, 100 * $3, $4 }' accuracies
-awk '{ printf "first %d losses: greatest difference %.1e\n", $1, $2; if ($1 != 20 || $2 > 1e-5) bad = 1 } END { exit bad }' differences ||
-    { echo "FAILED: losses differ" >&2; exit 1; }
+awk '{ printf "first %d losses: greatest difference %.1e\n", $1, $2 }
+    $1 != 20 || $2 > 1e-5 { bad = 1 }
+    END { exit bad }' differences || fail "losses differ"
 awk '{ sum[$1] += $3; n[$1]++ }
     END { a = 100 * sum[4] / n[4]; b = 100 * sum[1] / n[1]; d = a - b; if (d < 0) d = -d
-          printf "means: %.2f %% with 4 workers, %.2f %% with one\n", a, b; exit !(a >= 98.5 && d <= 0.2) }' accuracies ||
-    { echo "FAILED: accuracy" >&2; exit 1; }
+          printf "means: %.2f %% with 4 workers, %.2f %% with one\n", a, b
+          exit !(a >= 98.5 && d <= 0.2) }' accuracies || fail "accuracy"
+[ $failures -eq 0 ]

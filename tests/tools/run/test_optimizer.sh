@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,python3
 # tests/tools/run/test_optimizer.sh - optimizers from the command line: the plan knows its optimizer and what memory it
-# takes, the run takes it from there, clips and follows schedules, says what it refuses, and is resumed with all moments.
-# Scales of batch norms that are fixed stay as they are, however weights are updated.
+# takes, the run takes it from there, clips and follows schedules, says what it refuses, and is resumed with all
+# moments. Scales of batch norms that are fixed stay as they are, however weights are updated.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 
-run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" >out 2>err </dev/null; }
+run() { ranks "$1" run "${@:2}"; }
 plan() { "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 24 -o "${@:2}" >out 2>err; }
 says() { grep -qe "$2" "$1" || { fail "$1 lacks '$2':"; head -20 "$1" >&2; }; }
 value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" "${2:-out}"; }
@@ -17,7 +17,7 @@ refused() { # refused STATUS TEXT COMMAND...
     says err "$2"
 }
 
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >/dev/null 2>&1 || exit 1
+analytic "$model" profile.json
 
 # ---- the plan: one more tensor of the weights' size than sgd, half of two on two workers that share the update ----
 plan 2 sgd.json --strategy data --sync allreduce || fail "planning for sgd: $(cat err)"
@@ -45,7 +45,8 @@ for p in adamw strips; do
     [ "$(value peak_bytes)" = "$(value allocated_bytes)" ] || fail "$p: predicted and allocated bytes differ"
 done
 plan 3 other.json --optimizer adamw --strategy model || fail "planning for three: $(cat err)"
-options=(--precision double --numerics exact --json --lr 0.002 --beta1 0.8 --beta2 0.99 --epsilon 1e-6 --weight-decay 0.1)
+options=(--precision double --numerics exact --json --lr 0.002 --beta1 0.8 --beta2 0.99 --epsilon 1e-6
+    --weight-decay 0.1)
 run 2 adamw.json --steps 8 "${options[@]}" || fail "the whole run"
 whole=$(value final_loss)
 run 2 strips.json --steps 3 "${options[@]}" --checkpoint kept || fail "first part: $(tail -1 err)"
@@ -66,11 +67,12 @@ run 2 clipped.json --steps 1 --clip-norm 2 || fail "another norm is refused: $(t
 # ---- schedules ----
 run 2 clipped.json --steps 6 --metrics rates.jsonl --lr 0.004 --lr-min 0.001 --lr-schedule wsd --warmup-steps 2 \
     --decay-steps 3 || fail "wsd exits $?: $(tail -1 err)"
-[ "$(sed 's/.*"learning_rate":\([0-9.]*\).*/\1/' rates.jsonl | tr '\n' ' ')" = "0.002 0.004 0.004 0.004 0.003 0.002 " ] ||
-    fail "wsd's rates are $(sed 's/.*"learning_rate":\([0-9.]*\).*/\1/' rates.jsonl | tr '\n' ' ')"
+rates=$(sed 's/.*"learning_rate":\([0-9.]*\).*/\1/' rates.jsonl | tr '\n' ' ')
+[ "$rates" = "0.002 0.004 0.004 0.004 0.003 0.002 " ] || fail "wsd's rates are $rates"
 
 # ---- gradients added up over micro-batches, without stages ----
-plan 2 parts.json --force '*=data' --micro-batches 3 --optimizer adamw --clip-norm 0.5 || fail "micro-batches: $(cat err)"
+plan 2 parts.json --force '*=data' --micro-batches 3 --optimizer adamw --clip-norm 0.5 ||
+    fail "micro-batches: $(cat err)"
 run 2 parts.json --verify 3 --precision double || fail "micro-batches: --verify exits $?: $(tail -1 err)"
 
 # ---- learning rates that follow the batch ----
@@ -105,8 +107,7 @@ refused 1 "no worker has the sum" plan 2 none.json --lr-scaling lena --sync loca
 # ---- batch norms that are fixed: weight decay does not reach them, nor do servers or strips of the update ----
 model=fixed.json
 sed 's/"op": "batch_norm"/&, "fixed": true/' "$GHP_SOURCE/models/small-resnet.json" >$model
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >/dev/null 2>err ||
-    fail "fixed: $(tail -1 err)"
+analytic "$model" profile.json
 for way in "2 sharded" "2 allreduce" "3 bsp --servers 1" "3 easgd:2 --servers 1"; do
     # shellcheck disable=SC2086
     plan 2 norms.json --strategy data --sync ${way#* } || { fail "fixed, $way: $(tail -1 err)"; continue; }

@@ -13,10 +13,10 @@ model=$GHP_SOURCE/models/lenet5.json
     echo "skipped: '$python' has no torch; set GHP_PYTHON to one that has"
     exit 77
 }
-run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" --data idx:data --eval off >out 2>err </dev/null; }
+run() { ranks "$1" run "${@:2}" --data idx:data --eval off; }
 
 "$python" "$script" data data || exit 1
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >/dev/null 2>&1 || exit 1
+analytic "$model" profile.json
 
 # trained WORKERS OPTIMIZER CLIP BITS PLAN-OPTION...: by ghp, then by PyTorch from the same weights
 trained() {
@@ -27,7 +27,8 @@ trained() {
     [ "$clip" = 0 ] || clips=(--clip-norm "$clip")
     "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$workers" --batch 16 --no-break-even \
         --optimizer "$optimizer" "${clips[@]}" "$@" -o plan.json >out 2>err || { fail "$*: $(tail -1 err)"; return; }
-    run "$workers" plan.json --steps 1 --lr 0 --checkpoint first "${numbers[@]}" || { fail "$*: $(tail -1 err)"; return; }
+    run "$workers" plan.json --steps 1 --lr 0 --checkpoint first "${numbers[@]}" ||
+        { fail "$*: $(tail -1 err)"; return; }
     run "$workers" plan.json --steps 10 --lr $rate --weight-decay 0.1 --init first/checkpoint.safetensors \
         --checkpoint last --numerics exact "${numbers[@]}" || { fail "$*: $(tail -1 err)"; return; }
     "$python" "$script" check first/checkpoint.safetensors last/checkpoint.safetensors \

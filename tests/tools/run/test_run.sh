@@ -8,32 +8,47 @@ model=$GHP_SOURCE/models/small-resnet.json
 first= second=
 
 # run N ARGS...: ghp-run by N workers; stdout in out, stderr in err
-run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}" >out 2>err </dev/null; }
+run() { ranks "$1" run "${@:2}"; }
 says() { grep -qe "$2" "$1" || { fail "$1 lacks '$2':"; head -20 "$1" >&2; }; }
 value() { sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\)\"\{0,1\},\{0,1\}$/\1/p" out; }
 
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >/dev/null 2>&1 || exit 1
-plan() { "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 12 --strategy "$2" -o "$3" >/dev/null 2>&1; }
-plan 2 auto auto2.json && plan 4 data data4.json && plan 2 model model2.json && plan 3 data data3.json && plan 1 data one.json || fail "planning"
+# plan WORKERS FILE ARGS...: by $profile
+profile=profile.json
+plan() {
+    "$GHP_BIN/ghp-plan" "$model" --profile $profile --workers "$1" --batch 12 -o "$2" "${@:3}" >/dev/null 2>&1 ||
+        fail "planning $2"
+}
+analytic "$model" profile.json
+plan 2 auto2.json
+plan 4 data4.json --strategy data
+plan 2 model2.json --strategy model
+plan 3 data3.json --strategy data
+plan 1 one.json --strategy data
 
 # the report, and the same run as JSON
 run 2 auto2.json --steps 6 || fail "a plain run exits $?"
-for text in 'predicted' 'measured' 'backward_weight' '^step ' 'a.conv1' 'images/s' 'equal to the byte'; do says out "$text"; done
+for text in 'predicted' 'measured' 'backward_weight' '^step ' 'a.conv1' 'images/s' 'equal to the byte'; do
+    says out "$text"
+done
 says err 'numerics fast'
 # an analytic profile does not know kernels' scratch: the plan says so, and the run has both sums
-"$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg-a-32.json" --profile profile.json --workers 2 --batch 4 -o vgg.json >vgg 2>&1 || fail "$(tail -1 vgg)"
+"$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg-a-32.json" --profile profile.json --workers 2 --batch 4 -o vgg.json \
+    >vgg 2>&1 || fail "$(tail -1 vgg)"
 says vgg "memory is without kernels' scratch"
 run 2 vgg.json --steps 1 || fail "vgg-a-32 exits $?"
-says out "predicted $(sed -n 's/^ghp .*  \([0-9.]* [KMG]iB\)  .*/\1/p' vgg) by the plan, with the scratch .* (equal to the byte)"
+planned=$(sed -n 's/^ghp .*  \([0-9.]* [KMG]iB\)  .*/\1/p' vgg)
+says out "predicted $planned by the plan, with the scratch .* (equal to the byte)"
 run 2 auto2.json --steps 6 --json --seed 3 || fail "--json exits $?"
-for key in predicted_step_s measured_step_s images_per_s max_relative_difference max_relative_gradient_difference test_accuracy peak_bytes; do
+for key in predicted_step_s measured_step_s images_per_s max_relative_difference max_relative_gradient_difference \
+    test_accuracy peak_bytes; do
     says out "\"$key\""
 done
 [ "$(value peak_bytes)" = "$(value allocated_bytes)" ] || fail "predicted and allocated bytes differ"
 
 # the program that was costed is the one that runs; a plan that does not name it, or the files that it was made of, is
 # run as it is
-[ "$(value program_hash)" = "$(sed -n 's/^  "program_hash": "\(.*\)",$/\1/p' auto2.json)" ] || fail "another program ran"
+costed=$(sed -n 's/^  "program_hash": "\(.*\)",$/\1/p' auto2.json)
+[ "$(value program_hash)" = "$costed" ] || fail "another program ran"
 sed 's/"program_hash": "...\(.*\)"/"program_hash": "fff\1"/' auto2.json >other.json
 run 2 other.json --steps 1 && fail "another program than the costed one was run"
 says err 'was costed as program fff'
@@ -44,7 +59,7 @@ run 2 silent.json --steps 1 || fail "a plan without program_hash and paths exits
 # steps that a profile of this backend predicted otherwise, and how surely, are said to be so, early and at the end
 sed 's/"backend": "analytic"/"backend": "onednn"/; s/"numerics": "[a-z]*"/"numerics": "fast"/' profile.json |
     python3 -c "import json, sys; p = json.load(sys.stdin); p['disturbed'] = 1e-4; json.dump(p, open('sure.json', 'w'))"
-"$GHP_BIN/ghp-plan" "$model" --profile sure.json --workers 2 --batch 12 --strategy data -o sure.plan.json >/dev/null 2>&1 || fail "planning surely"
+profile=sure.json plan 2 sure.plan.json --strategy data
 run 2 sure.plan.json --steps 40 || fail "a run of 40 steps exits $?"
 says err 'steps take .* predicted were .* +- '
 says out "beyond twice the prediction's own error"
@@ -57,8 +72,7 @@ run 2 auto2.json --steps 6 --json --numerics exact && second=$(value weights_has
 # the thread that reduces changes no bit; plans of several stages need it
 run 2 auto2.json --steps 6 --json --numerics exact --overlap off || fail "--overlap off exits $?"
 [ "$(value weights_hash)" = "$first" ] || fail "without overlap other bits: $first $(value weights_hash)"
-"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 12 --stages 1,fc1:1 -o stages2.json >/dev/null 2>&1 ||
-    fail "planning stages"
+plan 2 stages2.json --stages 1,fc1:1
 run 2 stages2.json --steps 2 --overlap off && fail "--overlap off was taken for two stages"
 says err 'plans of one stage'
 
@@ -80,7 +94,8 @@ run 4 data4.json --steps 6 "${options[@]}" --checkpoint kept --resume || fail "s
 run 3 data3.json --steps 8 "${options[@]}" --checkpoint kept --resume || fail "third part"
 awk -v a="$whole" -v b="$(value final_loss)" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-10 && d > -1e-10) }' ||
     fail "resumed loss $(value final_loss), uninterrupted $whole"
-[ "$(echo $(ls kept))" = "checkpoint.previous.safetensors checkpoint.safetensors" ] || fail "beside the checkpoints: $(ls kept)"
+[ "$(echo $(ls kept))" = "checkpoint.previous.safetensors checkpoint.safetensors" ] ||
+    fail "beside the checkpoints: $(ls kept)"
 run 3 data3.json --steps 8 "${options[@]}" --checkpoint kept --resume || fail "resuming a finished run exits $?"
 says err 'nothing is left to train'
 run 3 data3.json --steps 7 "${options[@]}" --checkpoint kept --resume && fail "resumed behind its end"
@@ -108,8 +123,8 @@ run 2 auto2.json --verify 3 --steps 4
 [ "$(grep -c '^ghp-run:' err)" = 1 ] || fail "a usage error is said $(grep -c '^ghp-run:' err) times"
 
 # a measured profile of this machine: workers go to the cores that the plan names
-mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 12 --budget 8 -o here.json >/dev/null 2>&1 || fail "profiling"
-"$GHP_BIN/ghp-plan" "$model" --profile here.json --workers 2 --batch 12 -o here.plan.json >/dev/null 2>&1 || fail "planning by measurements"
+ranks 2 profile --model "$model" --workers 2 --batch 12 --budget 8 -o here.json || fail "profiling"
+profile=here.json plan 2 here.plan.json
 run 2 here.plan.json --steps 5 --bind require || fail "--bind require exits $?: $(grep ghp-run err)"
 says err 'bound to processor(s) [0-9, -]* memory '
 run 2 here.plan.json --steps 5 --bind none || fail "--bind none exits $?: $(grep ghp-run err)"

@@ -33,8 +33,7 @@ verify() {
     local seed w g code
     for ((seed = 1; seed <= 8 + batch / 4; seed++)); do
         runs=$((runs + 1))
-        mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" plan.json --verify "${steps:-10}" --lr 0.01 --json \
-            --seed $seed --watchdog 300 "${@:2}" >out 2>err </dev/null
+        ranks "$1" run plan.json --verify "${steps:-10}" --lr 0.01 --json --seed $seed --watchdog 300 "${@:2}"
         code=$?
         w=$(number max_relative_difference out)
         g=$(number max_relative_gradient_difference out)
@@ -54,10 +53,11 @@ verify() {
 
 # sound: the plan holds, and every form of it can be made
 sound() {
-    "$GHP_BIN/ghp-inspect" plan.json --verify --profile profile.json >out 2>err || fail "$name is not sound: $(head -n 2 err)"
-    "$GHP_BIN/ghp-inspect" plan.json >out 2>err || fail "$name cannot be shown: $(head -n 2 err)"
-    "$GHP_BIN/ghp-inspect" plan.json --explain >out 2>err || fail "$name cannot be explained: $(head -n 2 err)"
-    "$GHP_BIN/ghp-inspect" plan.json --html page.html --trace trace.json --dot net.dot >out 2>err ||
+    local inspect=("$GHP_BIN/ghp-inspect" plan.json)
+    "${inspect[@]}" --verify --profile profile.json >out 2>err || fail "$name is not sound: $(head -n 2 err)"
+    "${inspect[@]}" >out 2>err || fail "$name cannot be shown: $(head -n 2 err)"
+    "${inspect[@]}" --explain >out 2>err || fail "$name cannot be explained: $(head -n 2 err)"
+    "${inspect[@]}" --html page.html --trace trace.json --dot net.dot >out 2>err ||
         fail "$name cannot be drawn: $(head -n 2 err)"
 }
 
@@ -66,7 +66,11 @@ sound() {
 smallest() {
     awk -v n="$1" -v stages="$2" -v u="$3" -v least="$least" 'BEGIN {
         k = split(stages, stage, ",")
-        for (i = 1; i <= k; i++) { sub(".*:", "", stage[i]); sum += stage[i]; if (stage[i] + 0 > most) most = stage[i] + 0 }
+        for (i = 1; i <= k; i++) {
+            sub(".*:", "", stage[i])
+            sum += stage[i]
+            if (stage[i] + 0 > most) most = stage[i] + 0
+        }
         for (unit = least * u * n / sum * most; (b += unit) % n != 0;) {}
         print b
     }'
@@ -90,8 +94,7 @@ try() {
 # network (docs/exactness.md)
 all() {
     local model=$1 a=$2 b=$3 c=$4
-    "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$model" -o profile.json >out 2>err ||
-        fail "profile of $model: $(head -n 2 err)"
+    analytic "$model" profile.json F=1e11,bandwidth=1e9,latency=2e-5
     if [ -n "${GHP_ALL:-}" ]; then
         for u in ${GHP_MICRO:-1 2 4 8}; do
             for order in ${GHP_PIPELINE:-1f1b fill-drain}; do
@@ -143,7 +146,7 @@ fi
 # accumulation alone, and a search over everything
 batch=48
 cp "$models/lenet5.json" model.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model model.json -o profile.json >out 2>err
+analytic model.json profile.json F=1e11,bandwidth=1e9,latency=2e-5
 name="lenet5 accumulated"
 plan model.json --workers 2 --micro-batches 4 || fail "$name: $(head -n 2 err)"
 verify 2 --backend reference --precision double
@@ -160,10 +163,12 @@ grep -q 'by rules, as asked: the best found takes' plan.json || fail "the rules'
 sound
 
 # refused
-refuse 2 'make them fit' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1:1
-refuse 2 "names layer 'fc9'" "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc9:2
-refuse 2 'leave --stages' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1:2 --pipeline auto
-refuse 1 'cut before a layer' "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages 2,fc1.bias:2
-refuse 1 'local:S' "$GHP_BIN/ghp-plan" "$models/small-resnet.json" --profile profile.json --workers 2 --batch 48 --micro-batches 2
+staged=("$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 4 --batch 48 --stages)
+refuse 2 'make them fit' "${staged[@]}" 2,fc1:1
+refuse 2 "names layer 'fc9'" "${staged[@]}" 2,fc9:2
+refuse 2 'leave --stages' "${staged[@]}" 2,fc1:2 --pipeline auto
+refuse 1 'cut before a layer' "${staged[@]}" 2,fc1.bias:2
+refuse 1 'local:S' "$GHP_BIN/ghp-plan" "$models/small-resnet.json" --profile profile.json --workers 2 --batch 48 \
+    --micro-batches 2
 echo "$runs runs; in float at most e_w $worst_w, e_g $worst_g; in double $double_w, $double_g"
 [ $failures -eq 0 ]

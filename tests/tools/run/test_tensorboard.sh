@@ -7,10 +7,10 @@ python=${GHP_PYTHON:-python3}
 script=$GHP_SOURCE/tests/tools/run/tensorboard_read.py
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --clip-norm 1 -o plan.json >out 2>&1 ||
+analytic "$model" profile.json
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --clip-norm 1 -o plan.json >out 2>&1 ||
     { cat out >&2; exit 1; }
-run() { mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --threads 1 "$@" >out 2>err </dev/null; }
+run() { ranks 2 run plan.json --threads 1 "$@"; }
 
 : >file
 run --steps 2 --tensorboard file && fail "a file as the folder"

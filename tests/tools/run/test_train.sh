@@ -14,10 +14,8 @@ cat >tiny.json <<END
 {"name": "fc", "op": "linear", "features": 12},
 {"name": "loss", "op": "softmax_cross_entropy"}]}
 END
-train() {
-    "$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 8 --backend reference --budget 60 "$@" >out 2>err ||
-        fail "ghp-train: $(cat err)"
-}
+tiny=("$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 8 --backend reference --budget 60)
+train() { "${tiny[@]}" "$@" >out 2>err || fail "ghp-train: $(cat err)"; }
 
 train -- --steps 3 --json
 grep -q '"steps": 3' out || fail "not three steps: $(head -c 400 out)"
@@ -29,16 +27,17 @@ train --folder again --plan-only
 grep -q 'again/plan.json. is made in' err || fail "does not say where the plan is: $(cat err)"
 
 # the last line is its own, whatever mpirun adds
-last() { [ "$(tail -n 1 err)" = "ghp-train: ghp-run ended with exit code $1; what to do is said above" ] || fail "ends with: $(tail -n 1 err)"; }
-train_in() { "$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 8 --backend reference --budget 60 --folder again -- "$@" >out 2>err; }
-train_in --nonsense
+last() {
+    [ "$(tail -n 1 err)" = "ghp-train: ghp-run ended with exit code $1; what to do is said above" ] ||
+        fail "ends with: $(tail -n 1 err)"
+}
+"${tiny[@]}" --folder again -- --nonsense >out 2>err
 [ $? = 2 ] || fail "an option that ghp-run has not: $(cat err)"
 grep -q "^ghp-run: unknown option '--nonsense'" err || fail "not ghp-run's reason: $(cat err)"
 last 2
 endless() {
     rm -rf metrics.jsonl
-    "$GHP_BIN/ghp-train" tiny.json --workers 2 --batch 8 --backend reference --budget 60 --folder again -- \
-        --steps 100000000 --metrics metrics.jsonl >out 2>err </dev/null &
+    "${tiny[@]}" --folder again -- --steps 100000000 --metrics metrics.jsonl >out 2>err </dev/null &
     job=$!
     waits 60 lines 5 || fail "does not train: $(cat err)"
 }

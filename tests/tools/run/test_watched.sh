@@ -6,9 +6,10 @@ set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
 escape=$(printf '\033')
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 8 -o one.json >out 2>&1 || { cat out >&2; exit 1; }
+analytic "$model" profile.json
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 &&
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 8 -o one.json >out 2>&1 ||
+    { cat out >&2; exit 1; }
 mpi="mpirun --oversubscribe --bind-to none -n 2"
 run="$GHP_BIN/ghp-run plan.json --threads 1"
 
@@ -36,11 +37,11 @@ wait $job
 grep -qF "$escape" lines && fail "an escape where no terminal is"
 
 # what is measured, why, and for how long at most
-$mpi "$GHP_BIN/ghp-profile" --cache none --model "$model" --workers 2 --batch 8 --budget 1 -o q.json >out 2>err </dev/null
+measure=(ranks 2 profile --cache none --model "$model" --workers 2 --batch 8 --budget 1 -o q.json)
+"${measure[@]}"
 grep -q 'measuring [0-9]* operations and [0-9]* collectives that plans for lenet5 can ask for.*1.00 s at most' err ||
     fail "ghp-profile: $(cat err)"
-$mpi "$GHP_BIN/ghp-profile" --cache none --model "$model" --workers 2 --batch 8 --budget 1 --progress none -o q.json \
-    >out 2>err </dev/null
+"${measure[@]}" --progress none
 grep -q 'measuring' err && fail "ghp-profile --progress none: $(cat err)"
 
 # Ctrl-C, as the terminal gives it

@@ -6,8 +6,8 @@
     exporters.py read CASE...    whether they are read alone
 
 A + behind a network's name: as torchvision makes it, without MORE. The tools are in GHP_BIN. Weights and biases of all
-modules are drawn, norms' around one and zero. Samples are noise in NumPy arrays. The gradients are the momentum that SGD
-keeps after one step.
+modules are drawn, norms' around one and zero. Samples are noise in NumPy arrays. The gradients are the momentum that
+SGD keeps after one step.
 """
 import contextlib
 import copy
@@ -166,7 +166,8 @@ def check(case, read_only):
 def main():
     torch.set_num_threads(1)
     read_only = sys.argv[1] == "read"
-    print("| network | exporter | opset | read | double | float | PyTorch's own |\n|---|---|---|---|---|---|---|", flush=True)
+    print("| network | exporter | opset | read | double | float | PyTorch's own |")
+    print("|---|---|---|---|---|---|---|", flush=True)
     return all([check(case, read_only) for case in sys.argv[2 if read_only else 1:]])
 
 

@@ -36,12 +36,12 @@ untouched() {
 run() { mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" "${@:2}"; }
 
 law=F=1e12,bandwidth=1e9,latency=1e-5
-"$GHP_BIN/ghp-profile" --analytic $law --model "$models/lenet5.json" -o lenet5.profile.json >/dev/null 2>&1 || exit 1
-"$GHP_BIN/ghp-profile" --analytic $law,memory_bandwidth=1e10 --model "$models/lenet5.json" -o other.profile.json >/dev/null 2>&1 || exit 1
-"$GHP_BIN/ghp-plan" "$models/lenet5.json" --profile lenet5.profile.json --workers 2 --batch 8 -o plan.json >/dev/null 2>&1 || exit 1
+analytic "$models/lenet5.json" lenet5.profile.json $law
+analytic "$models/lenet5.json" other.profile.json $law,memory_bandwidth=1e10
 
 plan() { "$GHP_BIN/ghp-plan" "$@"; }
 profile=(--profile lenet5.profile.json)
+plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 -o plan.json >/dev/null 2>&1 || exit 1
 
 # files that are no JSON, cut off, of another kind, with unknown keys
 echo 'not json' >text.json
@@ -51,8 +51,10 @@ head -c 3000 plan.json >cut.plan.json
 sed 's/"kernel": *5/"kernal": 5/' "$models/lenet5.json" >unknown.json
 refused 1 'text.json:1' plan text.json "${profile[@]}" --workers 2 --batch 8 -o no.json
 refused 1 'cut.json:[0-9]' plan cut.json "${profile[@]}" --workers 2 --batch 8 -o no.json
-refused 1 "unknown.json:[0-9]*:[0-9]*: .*unknown key 'kernal'" plan unknown.json "${profile[@]}" --workers 2 --batch 8 -o no.json
-refused 1 'cut.profile.json:[0-9]' plan "$models/lenet5.json" --profile cut.profile.json --workers 2 --batch 8 -o no.json
+refused 1 "unknown.json:[0-9]*:[0-9]*: .*unknown key 'kernal'" \
+    plan unknown.json "${profile[@]}" --workers 2 --batch 8 -o no.json
+refused 1 'cut.profile.json:[0-9]' \
+    plan "$models/lenet5.json" --profile cut.profile.json --workers 2 --batch 8 -o no.json
 refused 1 'ghp.profile' plan "$models/lenet5.json" --profile plan.json --workers 2 --batch 8 -o no.json
 refused 1 'cut.plan.json:[0-9]' run 2 cut.plan.json --steps 1
 refused 1 'text.json:1' run 2 text.json --steps 1
@@ -99,7 +101,8 @@ refused 2 'easgd' sync no.json --sync easgd:0
 refused 2 'more than the 2 worker' sync no.json --sync bsp --servers 3
 refused 2 'more than the 2 worker' sync no.json --sync easgd:2 --servers 3
 refused 2 'servers' sync no.json --sync allreduce --servers 1
-refused 2 'wants at least 2 workers' plan "$models/lenet5.json" "${profile[@]}" --workers 1 --batch 8 --sync ad-psgd -o no.json
+refused 2 'wants at least 2 workers' plan "$models/lenet5.json" "${profile[@]}" --workers 1 --batch 8 --sync ad-psgd \
+    -o no.json
 refused 1 'more than the 2 worker' sync no.json --sync lsgd:4,2
 refused 1 'fill no grid' sync no.json --sync dgd:torus
 refused 1 'is not connected: no edges lead from worker 0 to worker 2' plan "$models/lenet5.json" "${profile[@]}" \
@@ -108,9 +111,11 @@ untouched no.json
 sync local.json --sync local:2 >/dev/null 2>&1 || exit 1
 sync easgd.json --sync easgd:2 >/dev/null 2>&1 || exit 1
 run 2 local.json --steps 2 --checkpoint averaged >/dev/null 2>&1 </dev/null || exit 1
-refused 1 'is of a training by local:2 over 2 worker(s), .*plan by the same' run 2 plan.json --steps 4 --checkpoint averaged --resume
-refused 1 'is of a training by local:2 over 2 worker(s), .*plan by the same' run 3 easgd.json --steps 4 --checkpoint averaged --resume
-refused 1 '2 worker(s) and 1 server(s), but 2 rank(s) were started; start it with mpirun -n 3' run 2 easgd.json --steps 1
+other='is of a training by local:2 over 2 worker(s), .*plan by the same'
+refused 1 "$other" run 2 plan.json --steps 4 --checkpoint averaged --resume
+refused 1 "$other" run 3 easgd.json --steps 4 --checkpoint averaged --resume
+refused 1 '2 worker(s) and 1 server(s), but 2 rank(s) were started; start it with mpirun -n 3' \
+    run 2 easgd.json --steps 1
 refused 1 'plan with --batch 2' run 2 plan.json --steps 1 --sampler srg
 refused 2 'leave one of them out' run 2 plan.json --steps 1 --sampler srg --shuffle once
 
@@ -126,7 +131,7 @@ refused 2 'data' run 2 plan.json --steps 1 --data tape:data
 
 # transformers
 nano=$models/gpt-nano.json
-"$GHP_BIN/ghp-profile" --analytic $law --model "$nano" -o nano.profile.json >/dev/null 2>&1 || exit 1
+analytic "$nano" nano.profile.json $law
 plan "$nano" --profile nano.profile.json --workers 1 --batch 2 -o nano.json >/dev/null 2>&1 || exit 1
 head -c 1000 "$models/lenet5.json" >text
 run 1 nano.json --steps 1 --data bytes:text --checkpoint nano >/dev/null 2>&1 </dev/null &&
@@ -205,7 +210,8 @@ printable() {
     "$@" >out 2>err </dev/null || got=$?
     [ "$got" = "$code" ] || fail "$(printf '%q ' "$@"): exit $got, not $code: $(head -5 err | cat -v)"
     cat out err | tr -d '\n' | LC_ALL=C grep -q '[[:cntrl:]]' &&
-        fail "$(printf '%q ' "$@"): prints control characters: $(cat out err | LC_ALL=C grep -a '[[:cntrl:]]' | head -2 | cat -v)"
+        fail "$(printf '%q ' "$@"): prints control characters:" \
+            "$(cat out err | LC_ALL=C grep -a '[[:cntrl:]]' | head -2 | cat -v)"
 }
 
 # control characters in files and in their names: in a model's name every other file has it, too

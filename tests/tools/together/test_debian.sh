@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=240 needs=libghp,ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train,cpack,dpkg-deb,dpkg-shlibdeps
+# ghp-test: timeout=240 needs=libghp,ghp-run,ghp-profile,ghp-launch,ghp-train,cpack,dpkg-deb,dpkg-shlibdeps
 # tests/tools/together/test_debian.sh - cpack makes Debian packages: what they depend on, what is in them, and that the
 # tools run from there.
 set -u
@@ -39,9 +39,11 @@ done
 
 cd elsewhere 2>/dev/null || { mkdir elsewhere && cd elsewhere || exit 1; }
 PATH=$root/bin:$PATH
-ghp profile --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$root/share/ghp/models/lenet5.json" -o profile.json >out 2>&1 &&
-    ghp plan "$root/share/ghp/models/lenet5.json" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 &&
-    mpirun --oversubscribe --bind-to none -n 2 ghp run plan.json --steps 2 >out 2>&1 || fail "the tools do not work: $(tail -3 out)"
+model=$root/share/ghp/models/lenet5.json
+ghp profile --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
+    ghp plan "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 &&
+    mpirun --oversubscribe --bind-to none -n 2 ghp run plan.json --steps 2 >out 2>&1 ||
+    fail "the tools do not work: $(tail -3 out)"
 cd ..
 
 if command -v lintian >/dev/null && full; then

@@ -13,8 +13,11 @@ ranks=(mpirun --timeout 60 --oversubscribe --bind-to none -n)
 cmp -s help <(ghp --help) || fail "ghp help is not ghp --help"
 for tool in "$GHP_BIN"/ghp-*; do
     tool=${tool##*/ghp-}
-    case $tool in lab-* | published | chart | loader | primitives | reductions | gpu-floors | counted*) continue ;; esac # of bench/
-    grep -qF "$("$GHP_BIN/ghp-$tool" --help | head -n 1 | sed "s/^ghp-/  /")" help || fail "ghp help does not have $tool's own purpose"
+    case $tool in # of bench/
+    lab-* | published | chart | loader | primitives | reductions | gpu-floors | counted*) continue ;;
+    esac
+    grep -qF "$("$GHP_BIN/ghp-$tool" --help | head -n 1 | sed "s/^ghp-/  /")" help ||
+        fail "ghp help does not have $tool's own purpose"
     cmp -s <(ghp help "$tool") <("$GHP_BIN/ghp-$tool" --help) || fail "ghp help $tool is not its --help"
     cmp -s <(ghp "$tool" --version) <("$GHP_BIN/ghp-$tool" --version) || fail "ghp $tool is not ghp-$tool"
 done

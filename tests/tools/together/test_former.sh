@@ -20,7 +20,7 @@ taken() {
     done
 }
 
-profile --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>err || fail "profile: $(cat err)"
+analytic "$model" profile.json
 plan 1 -o plan.json >out 2>err || fail "plan: $(cat err)"
 
 # ghp-plan
@@ -29,7 +29,8 @@ taken 'bucket-cap=4MiB load-balance=equal mip-gap=0.1 pipeline=off' \
 taken 'pipeline=auto max-stages=2 max-micro-batches=4' plan 2 --roles all --most-stages 2 --most-micro-batches 4
 for names in "--bucket-cap 0|--bucket-bytes 0" "--mip-gap 0.2|--gap 0.2" "--pipeline auto|--roles all"; do
     # shellcheck disable=SC2086 # an option and its value
-    plan 2 ${names%|*} -o new.json >out 2>err && plan 2 ${names#*|} -o former.json >out 2>err || fail "$names: $(cat err)"
+    plan 2 ${names%|*} -o new.json >out 2>err && plan 2 ${names#*|} -o former.json >out 2>err ||
+        fail "$names: $(cat err)"
     cmp <(sed 's/"search_s": .*//' new.json) <(sed 's/"search_s": .*//' former.json) || fail "$names: other plans"
 done
 denied 2 'is given twice' plan 2 --mip-gap 0.1 --gap 0.2
@@ -56,7 +57,8 @@ for kind in machine profile plan run; do
     denied 1 "the format is 'ghp.$kind/1', but this version of ghp reads 'ghp.$kind/2'; make the file anew" \
         "$GHP_BIN/ghp-inspect" $kind.1.json
 done
-denied 1 "reads 'ghp.profile/2'; make the file anew" "$GHP_BIN/ghp-plan" "$model" --profile profile.1.json --workers 2 --batch 8
+denied 1 "reads 'ghp.profile/2'; make the file anew" \
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.1.json --workers 2 --batch 8
 denied 1 "reads 'ghp.machine/2'; make the file anew" plan 2 --machine machine.1.json
 mv plan.1.json plan.json
 denied 1 "reads 'ghp.plan/2'; make the file anew" run --steps 1

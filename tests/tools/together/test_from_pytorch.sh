@@ -50,7 +50,9 @@ while IFS= read -r line; do
     }
     case $text in
     ghp-inspect*net.onnx) [ ! -s err ] || fail "$text says: $(cat err)" ;; # no batch norm is folded
-    'python back.py') grep -qF "['norm.num_batches_tracked']" "out.$commands" || fail "back.py: $(cat "out.$commands")" ;;
+    'python back.py')
+        grep -qF "['norm.num_batches_tracked']" "out.$commands" || fail "back.py: $(cat "out.$commands")"
+        ;;
     torchrun*) [ "$(wc -l <"out.$commands")" = 10 ] || fail "train.py: $(cat "out.$commands")" ;;
     esac
 done <steps

@@ -40,23 +40,25 @@ mkdir -p elsewhere
     fail "mpirun ghp run: $(tail -3 err)"
 
 # a program against the library, which plans as ghp-plan does
-ghp profile --analytic F=1e12,bandwidth=1e8,latency=1e-5 --model "$data/models/vgg-a-32.json" -o profile.json >/dev/null 2>&1
-ghp plan "$data/models/vgg-a-32.json" --profile profile.json --workers 4 --batch 64 -o tool.json >/dev/null 2>&1
+vgg=$data/models/vgg-a-32.json
+ghp profile --analytic F=1e12,bandwidth=1e8,latency=1e-5 --model "$vgg" -o profile.json >/dev/null 2>&1
+ghp plan "$vgg" --profile profile.json --workers 4 --batch 64 -o tool.json >/dev/null 2>&1
 export PKG_CONFIG_PATH=$lib/pkgconfig LD_LIBRARY_PATH=$lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 example=$root/share/doc/ghp/examples
 # shellcheck disable=SC2046
 if ${CC:-cc} -std=c11 -Wall -Wextra -Wpedantic -Werror "$example/plan.c" $(pkg-config --cflags --libs ghp) -o plan; then
-    ./plan "$data/models/vgg-a-32.json" profile.json 4 64 api.json >out 2>err || fail "the example: $(cat err)"
+    ./plan "$vgg" profile.json 4 64 api.json >out 2>err || fail "the example: $(cat err)"
     grep -qE '^conv3 +out:' out || fail "the example plans: $(cat out)"
-    cmp <(grep -v '"profile_path"\|_s"' api.json) <(grep -v '"profile_path"\|_s"' tool.json) || fail "it plans otherwise than ghp-plan"
-    denied 1 'not a multiple of 3' ./plan "$data/models/vgg-a-32.json" profile.json 3 64 no.json
+    cmp <(grep -v '"profile_path"\|_s"' api.json) <(grep -v '"profile_path"\|_s"' tool.json) ||
+        fail "it plans otherwise than ghp-plan"
+    denied 1 'not a multiple of 3' ./plan "$vgg" profile.json 3 64 no.json
     denied 1 'nowhere.json' ./plan nowhere.json profile.json 4 64 no.json
 else
     fail "the example cannot be compiled"
 fi
 cmake -S "$example" -B by-cmake -DCMAKE_PREFIX_PATH="$root" >log 2>&1 && cmake --build by-cmake >>log 2>&1 ||
     fail "by CMake: $(tail -5 log)"
-by-cmake/plan "$data/models/vgg-a-32.json" profile.json 4 64 api.json >out 2>err || fail "by CMake: $(cat err)"
+by-cmake/plan "$vgg" profile.json 4 64 api.json >out 2>err || fail "by CMake: $(cat err)"
 if command -v "${CXX:-c++}" >/dev/null; then
     printf '#include <ghp.h>\nint main() { return ghp_version()[0] == 0; }\n' >main.cpp
     # shellcheck disable=SC2046

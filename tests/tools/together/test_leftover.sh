@@ -5,8 +5,9 @@
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 || { cat out >&2; exit 1; }
+analytic "$model" profile.json
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 ||
+    { cat out >&2; exit 1; }
 cat >rank.sh <<'SH'
 #!/bin/sh
 echo $$ >"$1.$OMPI_COMM_WORLD_RANK"
@@ -19,7 +20,8 @@ chmod +x rank.sh
 segments() { cat "/proc/$(cat "$1.0")/maps" "/proc/$(cat "$1.1")/maps" | grep -o '/dev/shm/[^ ]*' | sort -u; }
 # start NAME STEPS ARGS...: a run in the background that trains when this returns, its mpirun's number in $job
 start() {
-    mpirun --oversubscribe --bind-to none -n 2 ./rank.sh "$1" "$GHP_BIN/ghp-run" plan.json --steps "$2" --metrics "$1.jsonl" "${@:3}" >out 2>err </dev/null &
+    mpirun --oversubscribe --bind-to none -n 2 ./rank.sh "$1" "$GHP_BIN/ghp-run" plan.json --steps "$2" \
+        --metrics "$1.jsonl" "${@:3}" >out 2>err </dev/null &
     job=$!
     for ((i = 0; i < 600; i++)); do
         [ -s "$1.jsonl" ] && return
@@ -42,8 +44,7 @@ kill -9 $job "$(cat killed.0)" "$(cat killed.1)"
 wait $job 2>/dev/null
 sleep 0.5
 compgen -G 'folder/*.tmp-*' >/dev/null || fail "no checkpoint was half-written"
-mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 2 --checkpoint folder >out 2>err </dev/null ||
-    fail "the next run exits $?: $(head -5 err)"
+ranks 2 run plan.json --steps 2 --checkpoint folder || fail "the next run exits $?: $(head -5 err)"
 [ "$(ls folder)" = checkpoint.safetensors ] || fail "beside the checkpoint: $(ls folder)"
 for file in $left; do [ ! -e "$file" ] || fail "$file of the killed run is still there"; done
 for file in $kept; do [ -e "$file" ] || fail "$file of the living run is gone"; done

@@ -11,8 +11,9 @@ cat >model.json <<'JSON'
 {"format": "ghp.model/1", "name": "tiny", "input": {"channels": 4}, "layers": [
   {"name": "fc1", "op": "linear", "features": 3}, {"name": "loss", "op": "softmax_cross_entropy"}]}
 JSON
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model model.json -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 1 --batch 4 -o plan.json >out 2>&1 || { cat out >&2; exit 1; }
+analytic model.json profile.json
+"$GHP_BIN/ghp-plan" model.json --profile profile.json --workers 1 --batch 4 -o plan.json >out 2>&1 ||
+    { cat out >&2; exit 1; }
 "$GHP_BIN/ghp-run" plan.json --steps $steps --lr 0.001 --metrics metrics.jsonl --json >run.json 2>err </dev/null ||
     { cat err >&2; exit 1; }
 [ "$(number steps run.json)" = $steps ] || fail "steps: $(number steps run.json), not $steps"

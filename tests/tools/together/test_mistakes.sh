@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 needs=ghp,ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,ghp-train
-# tests/tools/together/test_mistakes.sh - the commands of docs/mistakes.md answer as the page says: ghp's last line, said
-# once, with that exit code; nothing on stdout, no file, and no control character.
+# tests/tools/together/test_mistakes.sh - the commands of docs/mistakes.md answer as the page says: ghp's last line,
+# said once, with that exit code; nothing on stdout, no file, and no control character.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 models=$GHP_SOURCE/models

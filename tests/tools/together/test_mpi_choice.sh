@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-run,cmake,ninja,mpicc.openmpi,mpicc.mpich,mpirun.openmpi,mpirun.mpich
-# tests/tools/together/test_mpi_choice.sh - a build folder takes another MPI by -DGHP_MPI= whenever it is told, and keeps
-# nothing of the one before: library, launcher and the launcher's options are of one kind.
+# tests/tools/together/test_mpi_choice.sh - a build folder takes another MPI by -DGHP_MPI= whenever it is told, and
+# keeps nothing of the one before: library, launcher and the launcher's options are of one kind.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 cat >CMakeLists.txt <<END

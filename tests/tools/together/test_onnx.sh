@@ -27,7 +27,8 @@ run "$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/lenet5.json" --export-onnx lenet5
 
 # ---- from ONNX to a verified run ----
 run "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model lenet5.onnx -o profile.json
-run "$GHP_BIN/ghp-plan" lenet5.onnx --profile profile.json --workers 2 --batch 16 --force 'conv*=data,fc*=out:2' -o plan.json
+mixed=(--profile profile.json --workers 2 --batch 16 --force 'conv*=data,fc*=out:2')
+run "$GHP_BIN/ghp-plan" lenet5.onnx "${mixed[@]}" -o plan.json
 run mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --verify 2 --threads 1 --checkpoint trained
 run "$GHP_BIN/ghp-inspect" plan.json --export-onnx plan.onnx
 [ "$(hash_of plan.onnx)" = "$(hash_of lenet5.onnx)" ] || fail "the plan's network is another one"
@@ -35,23 +36,23 @@ run "$GHP_BIN/ghp-inspect" plan.json --export-onnx plan.onnx
 # ---- first weights: those of the file that was planned; the same by name; by a checkpoint; drawn where it has none
 # ---- first_loss PLAN OPTION...: the loss of the first step
 first_loss() {
-    run mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" "$@" --threads 1 --steps 1 --lr 0.01 --numerics exact \
-        --metrics metrics.jsonl && sed -n 's/.*"loss": *\([-+0-9.eE]*\).*/\1/p;1q' metrics.jsonl
+    run ranks 2 run "$@" --threads 1 --steps 1 --lr 0.01 --numerics exact --metrics metrics.jsonl &&
+        sed -n 's/.*"loss": *\([-+0-9.eE]*\).*/\1/p;1q' metrics.jsonl
     rm -f metrics.jsonl
 }
 run "$GHP_BIN/ghp-inspect" plan.json --export-onnx own.onnx --weights trained/checkpoint.safetensors
-run "$GHP_BIN/ghp-plan" own.onnx --profile profile.json --workers 2 --batch 16 --force 'conv*=data,fc*=out:2' -o own.json
+run "$GHP_BIN/ghp-plan" own.onnx "${mixed[@]}" -o own.json
 drawn=$(first_loss plan.json)
 own=$(first_loss own.json)
 [ -n "$own" ] && [ "$own" != "$drawn" ] || fail "a file's own weights: first loss $own, drawn ones $drawn"
 [ "$(first_loss plan.json --init own.onnx)" = "$own" ] || fail "--init FILE.onnx is not the file's weights"
-[ "$(first_loss plan.json --init trained/checkpoint.safetensors)" = "$own" ] || fail "the export has other weights than the checkpoint"
+[ "$(first_loss plan.json --init trained/checkpoint.safetensors)" = "$own" ] ||
+    fail "the export has other weights than the checkpoint"
 [ "$(first_loss own.json --init random)" = "$drawn" ] || fail "--init random does not draw"
 mv own.onnx gone.onnx
 [ "$(first_loss own.json)" = "$drawn" ] || fail "a plan whose ONNX file is gone does not draw"
 "$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/cd-dnn-512.json" --export-onnx other.onnx >out 2>err
-mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --threads 1 --steps 1 --init other.onnx >out 2>err &&
-    fail "weights of another network were taken"
+ranks 2 run plan.json --threads 1 --steps 1 --init other.onnx && fail "weights of another network were taken"
 grep -q "has no tensor 'conv1.weight'" err || fail "weights of another network: $(cat err)"
 
 # ---- refusals ----
@@ -61,7 +62,8 @@ grep -q "cut.onnx: this is no ONNX model, or a damaged one" err || fail "a cut f
 "$GHP_BIN/ghp-inspect" lenet5.onnx --weights x >out 2>err
 [ $? -eq 2 ] || fail "--weights alone is no bad usage"
 printf '\010\000\000\000\000\000\000\000{}      ' >empty.safetensors
-"$GHP_BIN/ghp-inspect" lenet5.onnx --export-onnx x.onnx --weights empty.safetensors >out 2>err && fail "weights from nowhere"
+"$GHP_BIN/ghp-inspect" lenet5.onnx --export-onnx x.onnx --weights empty.safetensors >out 2>err &&
+    fail "weights from nowhere"
 grep -q "no tensor 'conv1.weight'" err || fail "a checkpoint without tensors: $(cat err)"
 [ ! -e x.onnx ] || fail "half an export was left behind"
 
@@ -84,8 +86,8 @@ published light_resnet50.onnx 25557032 7700 8300
 # ---- a trained network in another runtime ----
 if [ -r "$mnist/t10k-images-idx3-ubyte.gz" ] && "$python" -c 'import numpy, onnxruntime' 2>/dev/null; then
     run "$GHP_BIN/ghp-plan" lenet5.onnx --profile profile.json --workers 1 --batch 64 -o 1.json
-    run mpirun -n 1 "$GHP_BIN/ghp-run" 1.json --data "idx:$mnist" --train-fraction 0.9744 --epochs 1 --lr 0.02 --threads 1 \
-        --checkpoint mnist --json && cp out run.json
+    run mpirun -n 1 "$GHP_BIN/ghp-run" 1.json --data "idx:$mnist" --train-fraction 0.9744 --epochs 1 --lr 0.02 \
+        --threads 1 --checkpoint mnist --json && cp out run.json
     run "$GHP_BIN/ghp-inspect" 1.json --export-onnx mnist.onnx --weights mnist/checkpoint.safetensors
     other=()
     if "$python" -c 'import torch, safetensors' 2>/dev/null; then
@@ -96,14 +98,15 @@ if [ -r "$mnist/t10k-images-idx3-ubyte.gz" ] && "$python" -c 'import numpy, onnx
     "$python" "$GHP_SOURCE/tests/tools/together/onnx_logits.py" mnist.onnx "$mnist" "${other[@]}" >other ||
         fail "the other runtimes"
     # float sums in another order over 256 samples of 10 logits
-    echo "$(number test_samples run.json) $(number test_loss run.json) $(number test_accuracy run.json) $(sed -n 1p other)" |
+    ours=$(for key in test_samples test_loss test_accuracy; do number $key run.json; done)
+    echo $ours "$(sed -n 1p other)" |
         awk '{ d = $2 - $4; if (d < 0) d = -d
                printf "%d samples: loss %.7f here, %.7f there; right %.4f and %.4f\n", $1, $2, $4, $3, $5
                exit !($1 == 256 && d <= 1e-5 && $3 == $5) }' || fail "another runtime has other results"
     # 1e-5 of the largest logit: a float has 6e-8, and each logit sums some hundred products twice
     [ ${#other[@]} -eq 0 ] || sed -n 2p other |
-        awk '{ printf "logits of two runtimes: %.2g apart, the largest is %.3g\n", $1, $2; exit !(NF == 2 && $1 <= 1e-5 * ($2 > 1 ? $2 : 1)) }' ||
-        fail "PyTorch has other logits than onnxruntime"
+        awk '{ printf "logits of two runtimes: %.2g apart, the largest is %.3g\n", $1, $2
+               exit !(NF == 2 && $1 <= 1e-5 * ($2 > 1 ? $2 : 1)) }' || fail "PyTorch has other logits than onnxruntime"
 else
     echo "left out: MNIST in '$mnist', or onnxruntime and numpy of '$python', are not there" >&2
 fi

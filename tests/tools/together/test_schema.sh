@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/together/test_schema.sh - docs/schema/*.json and what ghp-inspect --layer-schema prints describe the files:
-# the source tree's models and plans, and files that the tools make here, are valid; files with a key too much, too few
-# or of another type are not.
+# tests/tools/together/test_schema.sh - docs/schema/*.json and what ghp-inspect --layer-schema prints describe the
+# files: the source tree's models and plans, and files that the tools make here, are valid; files with a key too much,
+# too few or of another type are not.
 # Skipped where Python's jsonschema (Debian: python3-jsonschema) is not installed.
 set -u
 python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2>/dev/null || {
@@ -14,16 +14,18 @@ trap 'rm -rf "$PWD"' EXIT
 
 model=$GHP_SOURCE/models/lenet5.json
 mkdir layer
+ranks=(mpirun --oversubscribe --bind-to none -n 2)
+plan() { "$GHP_BIN/ghp-plan" "$model" --workers 2 --batch 8 -o "$@"; } # plan FILE ARGS...
 {
     "$GHP_BIN/ghp-inspect" --layer-schema >layer/layer.json &&
         "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o law.json &&
         "$GHP_BIN/ghp-profile" --machine-only --hwloc 'numa:2 core:2 pu:1' -o machine.json &&
-        mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 8 --budget 3 -o measured.json &&
-        "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 2 --batch 8 -o plan.json &&
-        "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 2 --batch 8 --set inter.latency_s=1e-4 -o moved.json &&
-        "$GHP_BIN/ghp-plan" "$model" --profile law.json --workers 2 --batch 8 --force '*=out:max' -o given.json &&
-        mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 3 --run run.json &&
-        mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" given.json --verify 2 --run verified.json
+        "${ranks[@]}" "$GHP_BIN/ghp-profile" --model "$model" --workers 2 --batch 8 --budget 3 -o measured.json &&
+        plan plan.json --profile measured.json &&
+        plan moved.json --profile measured.json --set inter.latency_s=1e-4 &&
+        plan given.json --profile law.json --force '*=out:max' &&
+        "${ranks[@]}" "$GHP_BIN/ghp-run" plan.json --steps 3 --run run.json &&
+        "${ranks[@]}" "$GHP_BIN/ghp-run" given.json --verify 2 --run verified.json
 } >out 2>&1 </dev/null || {
     echo "the tools made no files:" >&2
     tail -n 5 out >&2

@@ -6,8 +6,9 @@
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 || { cat out >&2; exit 1; }
+analytic "$model" profile.json
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 -o plan.json >out 2>&1 ||
+    { cat out >&2; exit 1; }
 
 # once CODE FILE TEXT COMMAND...: two workers exit with CODE and say TEXT once, in FILE (out or err)
 once() {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/together/test_stall.sh - a worker that stops (SIGSTOP), exits or is killed (signal 9) while the others start,
-# compare their weights or end: the run ends within the watchdog's limit and some seconds, and says in which phase, and
-# by which rank. A worker that works alone, as worker 0 does after --verify, is waited for longer than the limit, as
-# long as it lives.
+# tests/tools/together/test_stall.sh - a worker that stops (SIGSTOP), exits or is killed (signal 9) while the others
+# start, compare their weights or end: the run ends within the watchdog's limit and some seconds, and says in which
+# phase, and by which rank. A worker that works alone, as worker 0 does after --verify, is waited for longer than the
+# limit, as long as it lives.
 #
 # Where weights mix, who stopped is named by the server that others wait for, or by who wanted an exchange with it.
 #
@@ -13,8 +13,13 @@ set -u
 . "$(dirname "$0")/../scratch.sh"
 limit=4 most=$((limit + 40)) # the launcher needs some seconds to end a job: once more than 16 beside another test
 model=$GHP_SOURCE/models/lenet5.json
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >out 2>&1 &&
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 3 --batch 12 --strategy data -o plan.json >out 2>&1 || { cat out >&2; exit 1; }
+analytic "$model" profile.json
+# plan WORKERS FILE ARGS...
+plan() {
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch ${batch:-12} -o "$2" "${@:3}" \
+        >out 2>&1 || fail "planning $2 ${*:3}: $(cat out)"
+}
+plan 3 plan.json --strategy data
 
 # What mpirun starts: leaves its process number, which the tool then takes over.
 cat >rank.sh <<'SH'
@@ -31,7 +36,8 @@ ended() { ! alive "$1"; }
 # launch ARGS...: a run of three in the background, its mpirun's number in $job
 launch() {
     rm -f pid.*
-    mpirun --oversubscribe --bind-to none -n 3 ./rank.sh "$GHP_BIN/ghp-run" "${plan:-plan.json}" --steps "${steps:-2}" --watchdog $limit "$@" >out 2>err </dev/null &
+    mpirun --oversubscribe --bind-to none -n 3 ./rank.sh "$GHP_BIN/ghp-run" "${plan:-plan.json}" \
+        --steps "${steps:-2}" --watchdog $limit "$@" >out 2>err </dev/null &
     job=$!
 }
 
@@ -78,7 +84,7 @@ kill -9 "$(cat pid.0)" "$(cat pid.1)" "$(cat pid.2)" 2>/dev/null
 wait $job 2>/dev/null
 
 # ranks 0 and 1 are workers, 2 is a server
-"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 12 --sync bsp --servers 1 -o servers.json >out 2>&1 || fail "planning for servers: $(cat out)"
+plan 2 servers.json --sync bsp --servers 1
 trains() { [ -s metrics.jsonl ] && [ "$(wc -l <metrics.jsonl)" -gt 5 ]; }
 for rank in 2 1; do
     rm -f metrics.jsonl
@@ -93,7 +99,7 @@ for case in 'ssp:2|1|worker' 'ad-psgd|2|rank'; do
     sync=${case%%|*} rank=${case#*|}
     workers=3 who=${rank#*|} rank=${rank%|*}
     [ $sync = ad-psgd ] || workers=2
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers $workers --batch 12 --sync $sync -o mixes.json >out 2>&1 || fail "planning for $sync: $(cat out)"
+    plan $workers mixes.json --sync $sync
     rm -f metrics.jsonl
     plan=mixes.json steps=1000000 launch --metrics metrics.jsonl
     waits 30 trains || fail "$sync: does not train: $(cat err)"
@@ -110,14 +116,14 @@ ended $job && fail "a signal for the server ended the run: $(cat err)"
 kill -TERM "$(cat pid.1)"
 finish "signal for worker 1"
 says "signal for worker 1" "SIGTERM at worker 1: ended after .* --resume goes on"
-mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" servers.json --steps 1 >out 2>err </dev/null && fail "two ranks for two workers and a server"
+ranks 2 run servers.json --steps 1 && fail "two ranks for two workers and a server"
 says "two ranks" "2 worker\(s\) and 1 server\(s\), but 2 .* -n 3"
-mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" servers.json --verify 3 >out 2>err </dev/null || fail "servers: --verify exits $?: $(cat err)"
+ranks 3 run servers.json --verify 3 || fail "servers: --verify exits $?: $(cat err)"
 
 # worker 0 trains alone for longer than the limit
-"$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/small-resnet.json" --profile profile.json --workers 2 --batch 32 --strategy data -o alone.json >out 2>&1 || fail "planning"
+model=$GHP_SOURCE/models/small-resnet.json batch=32 plan 2 alone.json --strategy data
 begin=$SECONDS
-mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" alone.json --verify 12 --backend reference --precision double --watchdog 2.5 >out 2>err </dev/null ||
+ranks 2 run alone.json --verify 12 --backend reference --precision double --watchdog 2.5 ||
     fail "--verify exits $? after $((SECONDS - begin)) s: $(head -c 1500 err)"
 echo "--verify took $((SECONDS - begin)) s"
 exit $((failures > 0))
