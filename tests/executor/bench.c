@@ -3,6 +3,7 @@
 
 #include "core/base/file.h"
 #include "executor/data/data_private.h"
+#include "executor/state/checkpoint.h"
 #include "executor/state/parameters.h"
 #include "tests/check.h"
 #include "tests/executor/cases.h"
@@ -99,16 +100,24 @@ enum ghp_status bench_train_alone(struct bench *b)
     return ghp_verify_alone(&b->exec, &b->work, &b->training_config, BENCH_STEPS, &b->alone);
 }
 
+enum ghp_status bench_open_worker(struct bench *b, const struct ghp_work *work,
+                                  struct ghp_worker **worker)
+{
+    *worker = NULL;
+    GHP_TRY(ghp_worker_open(&b->exec, work, worker));
+    GHP_TRY(ghp_worker_connect(*worker));
+    GHP_TRY(ghp_worker_allocate(*worker));
+    CHECK_EQ(ghp_worker_arena(*worker)->bytes, ghp_worker_program(*worker)->peak_bytes);
+    return ghp_init_weights(*worker, &b->training_config.init);
+}
+
 enum ghp_status bench_worker(struct bench *b, const struct ghp_split *splits,
                              struct ghp_worker **worker)
 {
     struct ghp_work work = b->work;
 
     work.splits = splits;
-    GHP_TRY(ghp_worker_open(&b->exec, &work, worker));
-    GHP_TRY(ghp_worker_connect(*worker));
-    GHP_TRY(ghp_worker_allocate(*worker));
-    return ghp_init_weights(*worker, &b->training_config.init);
+    return bench_open_worker(b, &work, worker);
 }
 
 enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t first, int64_t last)
@@ -119,6 +128,29 @@ enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t 
         GHP_TRY(ghp_worker_step(worker, &step));
     }
     return ghp_worker_flush(worker);
+}
+
+bool bench_trains_like_twin(struct bench *b, struct ghp_worker *worker, const struct ghp_work *like,
+                            int64_t steps)
+{
+    const struct ghp_precision precision = {b->work.element_bytes, false};
+    struct ghp_snapshot plan = {0}, twin = {0};
+    struct ghp_verification v = {0};
+    bool passed;
+
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
+    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &twin), GHP_OK);
+    CHECK_STATUS(ghp_verify_train(worker, &b->training_config, steps, &plan), GHP_OK);
+    CHECK_STATUS(ghp_verify_alone(&b->exec, like, &b->training_config, steps, &twin), GHP_OK);
+    for (int i = 0; i < plan.list.n_params && b->work.rank > 0; i++) /* of the first replica */
+        memcpy(plan.gradients[i], twin.gradients[i],
+               (size_t)plan.list.items[i].param->elements * sizeof(double));
+    CHECK_STATUS(ghp_verify_compare(&plan, &twin, precision, &v), GHP_OK);
+    passed = v.passed;
+    ghp_verification_release(&v);
+    ghp_snapshot_release(&plan);
+    ghp_snapshot_release(&twin);
+    return passed;
 }
 
 /* Goes on with the hash of a whole copy. */
@@ -165,12 +197,53 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
     return hash;
 }
 
-void bench_folder(struct ghp_comm *world, int workers, const char *test, char folder[BENCH_FOLDER])
+struct ghp_comm *bench_workers(struct ghp_transport *transport, int n)
 {
-    long id = (long)getpid();
-    long *ids = ghp_alloc((size_t)workers, sizeof(*ids));
+    struct ghp_comm *comm = NULL;
 
-    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
+    CHECK_STATUS(ghp_collectives_group(transport->host, (struct ghp_ranks){.count = n, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &comm),
+                 GHP_OK);
+    comm->label = "a test";
+    return comm;
+}
+
+double bench_sum(struct ghp_transport *transport, int n, double mine)
+{
+    const struct ghp_word *words;
+    double sum = 0;
+
+    if (n == 1) return mine;
+    CHECK_STATUS(transport->control->ops->tell(transport->control, bench_workers(transport, n),
+                                               (struct ghp_word){.value = mine}, &words),
+                 GHP_OK);
+    for (int i = 0; i < n; i++)
+        sum += words[i].value;
+    return sum;
+}
+
+void bench_make_folder(struct ghp_transport *transport, int n, const char *test,
+                       char folder[BENCH_FOLDER])
+{
+    struct ghp_comm *comm = bench_workers(transport, n);
+    long id = (long)getpid();
+    long *ids = ghp_alloc((size_t)n, sizeof(*ids));
+
+    CHECK_STATUS(comm->ops->all_gather(comm, &id, ids, (int64_t)sizeof(id)), GHP_OK);
     snprintf(folder, BENCH_FOLDER, "/tmp/ghp-test-%s-%ld", test, ids[0]);
     free(ids);
+    if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
+    CHECK_STATUS(ghp_control_barrier(transport->control, comm), GHP_OK);
+}
+
+void bench_remove_folder(struct ghp_transport *transport, int n, const char *folder)
+{
+    char path[2 * BENCH_FOLDER];
+
+    CHECK_STATUS(ghp_control_barrier(transport->control, bench_workers(transport, n)), GHP_OK);
+    if (transport->control->rank > 0) return;
+    snprintf(path, sizeof(path), "%s/checkpoint.previous.safetensors", folder);
+    unlink(path);
+    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+    CHECK(unlink(path) == 0 && rmdir(folder) == 0);
 }

@@ -38,7 +38,9 @@ void bench_ignore(struct bench *bench);
 void bench_close(struct bench *bench);
 enum ghp_status bench_train_alone(struct bench *bench);
 
-/* An allocated worker with fresh weights. */
+/* An allocated worker with fresh weights: by any work, or by the bench's with these splits. */
+enum ghp_status bench_open_worker(struct bench *bench, const struct ghp_work *work,
+                                  struct ghp_worker **worker);
 enum ghp_status bench_worker(struct bench *bench, const struct ghp_split *splits,
                              struct ghp_worker **worker);
 
@@ -46,9 +48,22 @@ enum ghp_status bench_worker(struct bench *bench, const struct ghp_split *splits
 enum ghp_status bench_steps(struct bench *bench, struct ghp_worker *worker, int64_t first,
                             int64_t last);
 
-/* The name of a folder of its own for a test's checkpoints, the same on all workers of the world; nothing is made. */
+/* The first n of all workers, of whom the others may do something else. */
+struct ghp_comm *bench_workers(struct ghp_transport *transport, int n);
+/* Of what each of them says: the sum. Nobody goes on before all have. */
+double bench_sum(struct ghp_transport *transport, int n, double mine);
+
+/* A folder of their own for a test's checkpoints; and its end, with the checkpoints in it, when all have come there.
+ * Nothing else is left in it, and at least one checkpoint. */
 enum { BENCH_FOLDER = 64 };
-void bench_folder(struct ghp_comm *world, int workers, const char *test, char folder[BENCH_FOLDER]);
+void bench_make_folder(struct ghp_transport *transport, int n, const char *test,
+                       char folder[BENCH_FOLDER]);
+void bench_remove_folder(struct ghp_transport *transport, int n, const char *folder);
+
+/* Whether a worker's training has the weights that one process makes that trains all replicas of `like` in turn, and in
+ * worker 0 its gradients. */
+bool bench_trains_like_twin(struct bench *bench, struct ghp_worker *worker,
+                            const struct ghp_work *like, int64_t steps);
 
 /* The fingerprint of all workers' own weights and moments. */
 uint64_t bench_fingerprint_replicas(struct ghp_worker *worker);

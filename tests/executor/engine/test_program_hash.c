@@ -503,15 +503,11 @@ static void check_served(const char *network, int workers, int servers)
 CHECK_TEST(program_hash)
 {
     static const char *const examples[] = {"data", "ghp", "model", "owt"};
-    struct ghp_comm *world = NULL;
+    struct ghp_comm *world;
     int n = check_cases(200);
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    CHECK_STATUS(
-        ghp_collectives_group(transport->host,
-                              (struct ghp_ranks){.count = transport->control->size, .stride = 1},
-                              GHP_STREAM_COMPUTE, &world),
-        GHP_OK);
+    world = bench_workers(transport, transport->control->size);
     if (transport->control->rank < 4) check_example(examples[transport->control->rank]);
     check_sequence(world);
     check_remote(world);

@@ -160,11 +160,7 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, const str
 
     work.splits = splits;
     work.staging = s;
-    if (!CHECK_STATUS(ghp_worker_open(&b->exec, &work, &worker), GHP_OK)) return 0;
-    CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
-    CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
-    CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
-    CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
+    if (!CHECK_STATUS(bench_open_worker(b, &work, &worker), GHP_OK)) return 0;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(

@@ -325,7 +325,6 @@ static void check_leftovers(void)
     CHECK(gethostname(host, sizeof(host) - 1) == 0);
     /* more than Linux counts processes to */
     snprintf(names[0], sizeof(names[0]), "checkpoint.safetensors.tmp-%s-2000000000", host);
-    CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
     for (int i = 0; i < 2; i++) {
         FILE *file;
 
@@ -345,12 +344,8 @@ CHECK_TEST(checkpoint)
     char path[96];
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    CHECK_STATUS(
-        ghp_collectives_group(transport->host,
-                              (struct ghp_ranks){.count = transport->control->size, .stride = 1},
-                              GHP_STREAM_COMPUTE, &world),
-        GHP_OK);
-    bench_folder(world, transport->control->size, "checkpoint", folder);
+    world = bench_workers(transport, transport->control->size);
+    bench_make_folder(transport, transport->control->size, "checkpoint", folder);
     if (is_first()) check_leftovers();
     together();
     check_damage();

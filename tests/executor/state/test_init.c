@@ -12,7 +12,6 @@
 #include "tests/executor/cases.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const char tiny_model[] =
     "{\"format\":\"ghp.model/1\",\"name\":\"tiny\",\"input\":{\"channels\":3},\"layers\":["
@@ -32,7 +31,7 @@ static const char tiny_model[] =
 
 static struct ghp_transport *transport;
 static struct ghp_comm *world;
-static char folder[64], path[128];
+static char folder[BENCH_FOLDER], path[2 * BENCH_FOLDER];
 
 static int rank_of_world(void)
 {
@@ -201,29 +200,17 @@ static void check_parsing(void)
 
 CHECK_TEST(init)
 {
-    long id = (long)getpid(), *ids;
+    int workers;
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    ids = ghp_alloc((size_t)transport->control->size, sizeof(*ids));
-    CHECK_STATUS(
-        ghp_collectives_group(transport->host,
-                              (struct ghp_ranks){.count = transport->control->size, .stride = 1},
-                              GHP_STREAM_COMPUTE, &world),
-        GHP_OK);
-    CHECK_STATUS(world->ops->all_gather(world, &id, ids, (int64_t)sizeof(id)), GHP_OK);
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-init-%ld", ids[0]);
+    workers = transport->control->size;
+    world = bench_workers(transport, workers);
+    bench_make_folder(transport, workers, "init", folder);
     snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
-    if (rank_of_world() == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
     check_parsing();
     check_checkpoint();
     check_file();
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
-    if (rank_of_world() == 0) {
-        CHECK(unlink(path) == 0);
-        CHECK(rmdir(folder) == 0);
-    }
-    free(ids);
+    bench_remove_folder(transport, workers, folder);
     ghp_transport_end(transport);
     return check_end();
 }

@@ -26,15 +26,10 @@ static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_ve
     uint64_t hashes[256];
 
     work.splits = splits;
-    if (work.fault != GHP_FAULT_NONE) {
-        if (ghp_worker_open(&b->exec, &work, &worker) != GHP_OK) return false;
-    } else {
-        CHECK_STATUS(ghp_worker_open(&b->exec, &work, &worker), GHP_OK);
+    if (bench_open_worker(b, &work, &worker) != GHP_OK) {
+        CHECK(work.fault != GHP_FAULT_NONE);
+        return false;
     }
-    CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
-    CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
-    CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
-    CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
     CHECK_STATUS(

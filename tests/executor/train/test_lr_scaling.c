@@ -12,7 +12,6 @@
 #include "tests/executor/cases.h"
 
 #include <math.h>
-#include <unistd.h>
 
 enum { STEPS = 4, MOST_TENSORS = 32 };
 static const double limit = 1e-10;
@@ -190,12 +189,7 @@ static bool open_worker(struct bench *b, const struct run *run, struct ghp_worke
     work.staging = run->staging;
     work.fault = run->fault;
     work.optimizer = b->training_config.optimizer;
-    if (!CHECK_STATUS(ghp_worker_open(&b->exec, &work, worker), GHP_OK)) return false;
-    CHECK_STATUS(ghp_worker_connect(*worker), GHP_OK);
-    CHECK_STATUS(ghp_worker_allocate(*worker), GHP_OK);
-    CHECK_EQ(ghp_worker_arena(*worker)->bytes, ghp_worker_program(*worker)->peak_bytes);
-    CHECK_STATUS(ghp_parameters_init(*worker, BENCH_SEED), GHP_OK);
-    return true;
+    return CHECK_STATUS(bench_open_worker(b, &work, worker), GHP_OK);
 }
 
 /* One worker with a worker batch, whose updates nobody reads. */
@@ -356,26 +350,17 @@ static void check_resume(struct bench *b, struct ghp_comm *world)
 
 CHECK_TEST(lr_scaling)
 {
-    struct ghp_comm *world = NULL;
     struct bench b;
-    char path[96];
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     workers = transport->control->size;
-    CHECK_STATUS(ghp_collectives_group(transport->host,
-                                       (struct ghp_ranks){.count = workers, .stride = 1},
-                                       GHP_STREAM_COMPUTE, &world),
-                 GHP_OK);
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8),
                  GHP_OK);
     check_scalings(&b);
-    bench_folder(world, workers, "lr_scaling", folder);
-    if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
-    check_resume(&b, world);
+    bench_make_folder(transport, workers, "lr_scaling", folder);
+    check_resume(&b, bench_workers(transport, workers));
     bench_close(&b);
-    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
-    if (transport->control->rank == 0) CHECK(unlink(path) == 0 && rmdir(folder) == 0);
+    bench_remove_folder(transport, workers, folder);
     ghp_transport_end(transport);
     return check_end();
 }

@@ -27,7 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 static struct ghp_transport *transport;
 
@@ -70,29 +69,9 @@ static bool serves(struct bench *b, struct run *run, const struct ghp_work *work
 
 /* ---- sums over all workers ---- */
 
-static struct ghp_comm *all_workers(int n)
-{
-    struct ghp_comm *world = NULL;
-
-    CHECK_STATUS(ghp_collectives_group(transport->host, (struct ghp_ranks){.count = n, .stride = 1},
-                                       GHP_STREAM_COMPUTE, &world),
-                 GHP_OK);
-    world->label = "a test";
-    return world;
-}
-
 static double sum_over(int workers, double mine)
 {
-    const struct ghp_word *words;
-    double sum = 0;
-
-    if (workers == 1) return mine;
-    CHECK_STATUS(transport->control->ops->tell(transport->control, all_workers(workers),
-                                               (struct ghp_word){.value = mine}, &words),
-                 GHP_OK);
-    for (int i = 0; i < workers; i++)
-        sum += words[i].value;
-    return sum;
+    return bench_sum(transport, workers, mine);
 }
 
 static const double *weights_of(struct ghp_worker *worker, int64_t *n)
@@ -247,13 +226,9 @@ static bool weights_pass(struct bench *b, struct ghp_worker *worker)
 
 static struct ghp_worker *open_worker(struct bench *b, const struct ghp_work *work)
 {
-    struct ghp_worker *worker = NULL;
+    struct ghp_worker *worker;
 
-    if (!CHECK_STATUS(ghp_worker_open(&b->exec, work, &worker), GHP_OK)) return NULL;
-    CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
-    CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
-    CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
-    return worker;
+    return CHECK_STATUS(bench_open_worker(b, work, &worker), GHP_OK) ? worker : NULL;
 }
 
 static void train(struct bench *b, struct run *run)
@@ -582,7 +557,7 @@ static void check_gosgd_resumed(struct bench *b, int workers)
 {
     const struct ghp_checkpoint now = {.step = 4};
     struct ghp_work work = b->work;
-    char path[BENCH_FOLDER], file[2 * BENCH_FOLDER];
+    char path[BENCH_FOLDER];
     struct ghp_checkpoint_folder folder = {.path = path};
     double whole = 0;
 
@@ -591,8 +566,7 @@ static void check_gosgd_resumed(struct bench *b, int workers)
     work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
     work.mixing = &ghp_mixing;
     CHECK_STATUS(ghp_sync_parse("gosgd:0.5", &work.sync), GHP_OK);
-    bench_folder(all_workers(workers), workers, "mixing", path);
-    if (work.rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(path), GHP_OK);
+    bench_make_folder(transport, workers, "mixing", path);
     for (int resumed = 0; resumed < 2; resumed++) {
         struct ghp_checkpoint found = {0};
         struct ghp_worker *worker = open_worker(b, &work);
@@ -608,9 +582,7 @@ static void check_gosgd_resumed(struct bench *b, int workers)
         whole = weigh(worker);
         ghp_worker_close(worker);
     }
-    sum_over(workers, 0);
-    snprintf(file, sizeof file, "%s/checkpoint.safetensors", path);
-    if (work.rank == 0) CHECK(unlink(file) == 0 && rmdir(path) == 0);
+    bench_remove_folder(transport, workers, path);
     free((void *)(uintptr_t)work.splits);
 }
 

@@ -12,7 +12,6 @@
 #include "tests/executor/cases.h"
 
 #include <math.h>
-#include <unistd.h>
 
 enum { STEPS = 10 };
 
@@ -149,12 +148,7 @@ static bool open_worker(struct bench *b, struct run run, struct ghp_worker **wor
     work.sync = run.sync;
     work.optimizer = b->training_config.optimizer;
     work.clips = b->training_config.hyperparameters.clip_norm > 0;
-    if (!CHECK_STATUS(ghp_worker_open(&b->exec, &work, worker), GHP_OK)) return false;
-    CHECK_STATUS(ghp_worker_connect(*worker), GHP_OK);
-    CHECK_STATUS(ghp_worker_allocate(*worker), GHP_OK);
-    CHECK_EQ(ghp_worker_arena(*worker)->bytes, ghp_worker_program(*worker)->peak_bytes);
-    CHECK_STATUS(ghp_parameters_init(*worker, BENCH_SEED), GHP_OK);
-    return true;
+    return CHECK_STATUS(bench_open_worker(b, &work, worker), GHP_OK);
 }
 
 /* The workers' norm of the last step's gradients. */
@@ -350,15 +344,11 @@ static void check_copies(struct ghp_comm *world)
 
 CHECK_TEST(optimizer)
 {
-    struct ghp_comm *world = NULL;
-    char path[96];
+    struct ghp_comm *world;
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     workers = transport->control->size;
-    CHECK_STATUS(ghp_collectives_group(transport->host,
-                                       (struct ghp_ranks){.count = workers, .stride = 1},
-                                       GHP_STREAM_COMPUTE, &world),
-                 GHP_OK);
+    world = bench_workers(transport, workers);
     check_numbers(GHP_SOURCE_DIR "/models/lenet5.json", "reference", 8);
     check_numbers(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
     check_numbers(GHP_SOURCE_DIR "/tests/executor/tied.json", "reference", 8);
@@ -366,14 +356,10 @@ CHECK_TEST(optimizer)
         check_numbers(GHP_SOURCE_DIR "/tests/executor/tokens.json", "reference", 8);
         check_numbers(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
     }
-    bench_folder(world, workers, "optimizer", folder);
-    if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    bench_make_folder(transport, workers, "optimizer", folder);
     check_copies(world);
     check_checkpoints(world);
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
-    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
-    if (transport->control->rank == 0) CHECK(unlink(path) == 0 && rmdir(folder) == 0);
+    bench_remove_folder(transport, workers, folder);
     ghp_transport_end(transport);
     return check_end();
 }

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static struct ghp_transport *transport;
 static int workers;
@@ -28,21 +27,7 @@ static char folder[BENCH_FOLDER];
 
 static double sum_over_all(double mine)
 {
-    struct ghp_comm *world = NULL;
-    const struct ghp_word *words;
-    double sum = 0;
-
-    CHECK_STATUS(ghp_collectives_group(transport->host,
-                                       (struct ghp_ranks){.count = workers, .stride = 1},
-                                       GHP_STREAM_COMPUTE, &world),
-                 GHP_OK);
-    world->label = "a test";
-    CHECK_STATUS(transport->control->ops->tell(transport->control, world,
-                                               (struct ghp_word){.value = mine}, &words),
-                 GHP_OK);
-    for (int i = 0; i < workers; i++)
-        sum += words[i].value;
-    return sum;
+    return bench_sum(transport, workers, mine);
 }
 
 static double most_over_all(double mine)
@@ -277,21 +262,12 @@ static bool open_worker(struct bench *b, const char *sync, enum ghp_fault fault,
                         struct ghp_worker **worker)
 {
     struct ghp_work work = b->work;
-    bool opened;
 
     work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
     work.mixing = &ghp_mixing;
     work.fault = fault;
     if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &work.sync), GHP_OK);
-    *worker = NULL;
-    opened = CHECK_STATUS(ghp_worker_open(&b->exec, &work, worker), GHP_OK);
-    if (opened) {
-        CHECK_STATUS(ghp_worker_connect(*worker), GHP_OK);
-        CHECK_STATUS(ghp_worker_allocate(*worker), GHP_OK);
-        CHECK_STATUS(ghp_parameters_init(*worker, BENCH_SEED), GHP_OK);
-        CHECK_EQ(ghp_worker_arena(*worker)->bytes, ghp_worker_program(*worker)->peak_bytes);
-    }
-    return opened;
+    return CHECK_STATUS(bench_open_worker(b, &work, worker), GHP_OK);
 }
 
 /* Trains by sgp, and compares with what one process makes of the same. */
@@ -299,28 +275,12 @@ static bool trains_like_twin(struct bench *b, enum ghp_fault fault)
 {
     struct ghp_work like = b->work;
     struct ghp_worker *worker;
-    struct ghp_snapshot plan = {0}, twin = {0};
-    struct ghp_verification v = {0};
     bool passed;
 
     like.splits = case_splits(&b->model, like.problem, CASE_DATA, 0, 1);
     like.sync.ops = &ghp_sync_sgp;
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
-    CHECK_STATUS(ghp_snapshot_init(&b->model, true, &twin), GHP_OK);
-    if (open_worker(b, "sgp", fault, &worker))
-        CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
-    CHECK_STATUS(ghp_verify_alone(&b->exec, &like, &b->training_config, BENCH_STEPS, &twin),
-                 GHP_OK);
-    for (int i = 0; i < plan.list.n_params && b->work.rank > 0; i++) /* of the first replica */
-        memcpy(plan.gradients[i], twin.gradients[i],
-               (size_t)plan.list.items[i].param->elements * sizeof(double));
-    CHECK_STATUS(
-        ghp_verify_compare(&plan, &twin, (struct ghp_precision){b->work.element_bytes, false}, &v),
-        GHP_OK);
-    passed = v.passed;
-    ghp_verification_release(&v);
-    ghp_snapshot_release(&plan);
-    ghp_snapshot_release(&twin);
+    passed = open_worker(b, "sgp", fault, &worker) &&
+             bench_trains_like_twin(b, worker, &like, BENCH_STEPS);
     ghp_worker_close(worker);
     free((void *)(uintptr_t)like.splits);
     return passed;
@@ -392,27 +352,13 @@ CHECK_TEST(push)
 {
     const struct bench_numbers exact = {.ops = &ghp_backend_reference, .element_bytes = 8},
                                fast = {.ops = &ghp_backend_onednn, .element_bytes = 4};
-    struct ghp_comm *world = NULL;
-    char path[96];
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     workers = transport->control->size;
-    CHECK_STATUS(ghp_collectives_group(transport->host,
-                                       (struct ghp_ranks){.count = workers, .stride = 1},
-                                       GHP_STREAM_COMPUTE, &world),
-                 GHP_OK);
-    bench_folder(world, workers, "push", folder);
-    if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
+    bench_make_folder(transport, workers, "push", folder);
     check_training(exact);
     check_training(fast);
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
-    if (transport->control->rank == 0) {
-        snprintf(path, sizeof path, "%s/checkpoint.previous.safetensors", folder);
-        unlink(path);
-        snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
-        CHECK(unlink(path) == 0 && rmdir(folder) == 0);
-    }
+    bench_remove_folder(transport, workers, folder);
     ghp_transport_end(transport);
     return check_end();
 }

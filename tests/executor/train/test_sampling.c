@@ -29,17 +29,14 @@ static void gradients_alone(struct bench *b, const struct ghp_split *data, int64
                             struct ghp_snapshot *of)
 {
     struct ghp_work work = b->work;
-    struct ghp_worker *alone = NULL;
+    struct ghp_worker *alone;
     struct ghp_step step = ghp_training_config_step(&b->training_config, 0);
 
     work.splits = data;
     work.problem = (struct ghp_problem){1, 1};
     work.rank = 0;
     work.optimizer = b->training_config.optimizer;
-    if (!CHECK_STATUS(ghp_worker_open(&b->exec, &work, &alone), GHP_OK)) return;
-    CHECK_STATUS(ghp_worker_connect(alone), GHP_OK);
-    CHECK_STATUS(ghp_worker_allocate(alone), GHP_OK);
-    CHECK_STATUS(ghp_parameters_init(alone, BENCH_SEED), GHP_OK);
+    if (!CHECK_STATUS(bench_open_worker(b, &work, &alone), GHP_OK)) return;
     step.samples = &sample;
     step.valid = 1;
     CHECK_STATUS(ghp_worker_step(alone, &step), GHP_OK);

@@ -13,7 +13,6 @@
 #include "tests/executor/cases.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 static struct ghp_transport *transport;
 static char folder[BENCH_FOLDER];
@@ -55,7 +54,7 @@ static void steps(struct bench *b, const struct run *run, struct ghp_worker *wor
 static uint64_t train(struct bench *b, const struct run *run)
 {
     struct ghp_work work = b->work;
-    struct ghp_worker *worker = NULL;
+    struct ghp_worker *worker;
     struct ghp_split *splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
     uint64_t hash = 0;
 
@@ -68,11 +67,7 @@ static uint64_t train(struct bench *b, const struct run *run)
         free(splits);
         return 0;
     }
-    if (CHECK_STATUS(ghp_worker_open(&b->exec, &work, &worker), GHP_OK)) {
-        CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
-        CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
-        CHECK_STATUS(ghp_parameters_init(worker, BENCH_SEED), GHP_OK);
-        CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
+    if (CHECK_STATUS(bench_open_worker(b, &work, &worker), GHP_OK)) {
         if (run->snapshot != NULL)
             CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, run->snapshot),
                          GHP_OK);
@@ -174,24 +169,16 @@ CHECK_TEST(servers)
                                         .element_bytes = 8,
                                         .batch = 12},
                                fast = {.ops = &ghp_backend_onednn, .element_bytes = 4, .batch = 12};
-    char path[96];
-    struct ghp_comm *world = NULL;
+    int workers;
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    CHECK_STATUS(
-        ghp_collectives_group(transport->host,
-                              (struct ghp_ranks){.count = transport->control->size, .stride = 1},
-                              GHP_STREAM_COMPUTE, &world),
-        GHP_OK);
+    workers = transport->control->size;
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", exact, &ghp_optimizer_sgd, 1);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", fast, &ghp_optimizer_sgd, 2);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", fast, &ghp_optimizer_adamw, 1);
-    bench_folder(world, transport->control->size, "servers", folder);
-    if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
-    check_resume(world, fast);
-    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
-    if (transport->control->rank == 0) CHECK(unlink(path) == 0 && rmdir(folder) == 0);
+    bench_make_folder(transport, workers, "servers", folder);
+    check_resume(bench_workers(transport, workers), fast);
+    bench_remove_folder(transport, workers, folder);
     ghp_transport_end(transport);
     return check_end();
 }

@@ -4,6 +4,7 @@
  * without a signal nobody does; fast boundaries are not all asked at. */
 #include "executor/train/stop.h"
 #include "tests/check.h"
+#include "tests/executor/bench.h"
 
 #include <signal.h>
 #include <time.h>
@@ -84,11 +85,7 @@ CHECK_TEST(stop)
     static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1};
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
-    CHECK_STATUS(
-        ghp_collectives_group(transport->host,
-                              (struct ghp_ranks){.count = transport->control->size, .stride = 1},
-                              GHP_STREAM_COMPUTE, &world),
-        GHP_OK);
+    world = bench_workers(transport, transport->control->size);
     for (int i = 0; i < 3; i++) {
         check_signal(numbers[i], 0, 0);
         check_signal(numbers[i], 37, 0.001);

@@ -16,8 +16,6 @@
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
 
-#include <unistd.h>
-
 static const struct ghp_sync sharded = {.ops = &ghp_sync_sharded},
                              whole = {.ops = &ghp_sync_allreduce};
 static struct ghp_transport *transport;
@@ -69,11 +67,7 @@ static bool open_worker(struct bench *b, struct run run, struct ghp_worker **wor
     work.staging = run.staging;
     work.sync = run.sync;
     work.bucket_bytes = run.bucket_bytes;
-    if (!CHECK_STATUS(ghp_worker_open(&b->exec, &work, worker), GHP_OK)) return false;
-    CHECK_STATUS(ghp_worker_connect(*worker), GHP_OK);
-    CHECK_STATUS(ghp_worker_allocate(*worker), GHP_OK);
-    CHECK_EQ(ghp_worker_arena(*worker)->bytes, ghp_worker_program(*worker)->peak_bytes);
-    CHECK_STATUS(ghp_parameters_init(*worker, BENCH_SEED), GHP_OK);
+    if (!CHECK_STATUS(bench_open_worker(b, &work, worker), GHP_OK)) return false;
     check_momentum(ghp_worker_program(*worker));
     return true;
 }
@@ -441,28 +435,18 @@ CHECK_TEST(sync)
 {
     const struct bench_numbers exact = {.ops = &ghp_backend_reference, .element_bytes = 8},
                                fast = {.ops = &ghp_backend_onednn, .element_bytes = 4};
-    struct ghp_comm *world = NULL;
-    char path[96];
 
     if (!CHECK_STATUS(ghp_transport_start(&argc, &argv, 60, &transport), GHP_OK)) return 1;
     workers = transport->control->size;
-    CHECK_STATUS(ghp_collectives_group(transport->host,
-                                       (struct ghp_ranks){.count = workers, .stride = 1},
-                                       GHP_STREAM_COMPUTE, &world),
-                 GHP_OK);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, exact);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 0, exact);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 2, exact);
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", 0, fast);
-    bench_folder(world, workers, "sync", folder);
-    if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
-    check_resumptions(world);
+    bench_make_folder(transport, workers, "sync", folder);
+    check_resumptions(bench_workers(transport, workers));
     check_local(GHP_SOURCE_DIR "/models/lenet5.json", exact);
     check_local(GHP_SOURCE_DIR "/models/small-resnet.json", fast);
-    CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
-    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
-    if (transport->control->rank == 0) CHECK(unlink(path) == 0 && rmdir(folder) == 0);
+    bench_remove_folder(transport, workers, folder);
     ghp_transport_end(transport);
     return check_end();
 }
