@@ -35,15 +35,6 @@ static bool decays(const struct ghp_worker *w, const struct ghp_instr *instr, in
     return ghp_optimizer_decays(instr->optimizer, &w->work.model->layers[layer], slot);
 }
 
-/* Whether some parameters decay and others do not. */
-static bool decays_apart(const struct ghp_worker *w, const struct ghp_instr *instr)
-{
-    if (instr->optimizer->decay_dims > 0) return true;
-    for (int i = 0; i < w->work.model->n_layers; i++)
-        if (w->work.model->layers[i].norm.fixed) return true;
-    return false;
-}
-
 /* The part of an update in elements `at` of it. */
 static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_update *all,
                                  struct ghp_range at)
@@ -59,13 +50,14 @@ static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_up
     return part;
 }
 
-/* A strip's updates where its parameters decay, or have rates, of their own: each one's piece of it. What pads the
- * parameters stays zero. Returns their number. */
+/* A strip's updates: all of it at once or, where some of its parameters decay and others do not, or have rates of their
+ * own, each one's piece. What pads the parameters stays zero. Returns their number. */
 static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
                       const struct ghp_update *strip, struct ghp_update *updates)
 {
     const struct ghp_buffer *buffers = w->program.buffers, *own = &buffers[instr->at.dw[0]];
     int64_t bytes = ghp_parameter_bytes(w->work.element_bytes);
+    bool apart = ghp_lr_scaling_takes_norms(w->work.scaling), first_decays = true;
     int n = 0;
 
     for (int i = 0; i < w->program.n_buffers; i++) {
@@ -73,15 +65,21 @@ static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
         struct ghp_range at = {(b->storage_offset - own->storage_offset) / bytes, 0};
 
         if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT || b->storage != own->storage) continue;
-        w->update_of[updates - w->updates + n] = i;
         at.end = at.first + b->elements;
         if (at.first < 0) at.first = 0;
         if (at.end > strip->elements) at.end = strip->elements;
         if (at.first >= at.end) continue;
+        w->update_of[updates - w->updates + n] = i;
         updates[n] = part_of(w, strip, at);
-        updates[n++].decays = decays(w, instr, b->layer, b->slot);
+        updates[n].decays = decays(w, instr, b->layer, b->slot);
+        if (n == 0) first_decays = updates[n].decays;
+        if (updates[n].decays != first_decays) apart = true;
+        n++;
     }
-    return n;
+    if (apart) return n;
+    *updates = *strip;
+    updates->decays = first_decays;
+    return 1;
 }
 
 /* An instruction's updates, into a place in w->updates; returns their number. */
@@ -89,21 +87,18 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
                         struct ghp_update *updates)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    bool strip = w->program.buckets[instr->bucket].strip_bytes > 0;
-    bool apart = strip && (decays_apart(w, instr) || ghp_lr_scaling_takes_norms(w->work.scaling));
     int n = 0;
 
+    if (w->program.buckets[instr->bucket].strip_bytes > 0) {
+        struct ghp_update strip = update_of(w, instr, 0, of);
+
+        return list_strip(w, instr, &strip, updates);
+    }
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
         updates[n] = update_of(w, instr, p, of);
-        if (apart) {
-            struct ghp_update all = updates[n];
-
-            return list_strip(w, instr, &all, updates);
-        }
         w->update_of[updates - w->updates + n] = instr->at.dw[p];
-        updates[n].decays = strip || decays(w, instr, instr->layer, p);
-        n++;
+        updates[n++].decays = decays(w, instr, instr->layer, p);
     }
     return n;
 }
