@@ -22,8 +22,8 @@ void ghp_flat_scale(struct ghp_flat to, double by, struct ghp_flat from);
 void ghp_flat_combine(struct ghp_flat x, double of_x, struct ghp_flat y, double of_y);
 /* x += by * y */
 void ghp_flat_add(struct ghp_flat x, double by, struct ghp_flat y);
-/* to = a - b */
-void ghp_flat_subtract(struct ghp_flat to, struct ghp_flat a, struct ghp_flat b);
+/* to = x - y */
+void ghp_flat_subtract(struct ghp_flat to, struct ghp_flat x, struct ghp_flat y);
 /* x += by * (y - x): the bits of x where y is x */
 void ghp_flat_pull(struct ghp_flat x, double by, struct ghp_flat y);
 /* e = by * (x - y); y += e; x -= e: x + y stays */
