@@ -1,20 +1,26 @@
-# tests/tools/run/torch_weights.py - the weights of ghp's checkpoints as PyTorch's tensors, for the tests beside it.
+# tests/tools/run/torch_weights.py - what ghp's checkpoints and other safetensors files hold as PyTorch's tensors, for
+# the tests that compare with PyTorch.
 import json
 import struct
 
 import torch
 
+TYPES = {"F32": torch.float32, "F64": torch.float64}
 
-def read_weights(path):
+
+def read_tensors(path):
     with open(path, "rb") as file:
         data = file.read()
     length = struct.unpack("<Q", data[:8])[0]
-    types = {"F32": torch.float32, "F64": torch.float64}
     tensors = {}
     for name, about in json.loads(data[8 : 8 + length]).items():
-        if name == "__metadata__" or name.startswith(("momentum.", "variance.")):
+        if name == "__metadata__":
             continue
         first, end = about["data_offsets"]
         part = bytearray(data[8 + length + first : 8 + length + end])
-        tensors[name] = torch.frombuffer(part, dtype=types[about["dtype"]]).reshape(about["shape"]).clone()
+        tensors[name] = torch.frombuffer(part, dtype=TYPES[about["dtype"]]).reshape(about["shape"]).clone()
     return tensors
+
+
+def read_weights(path):
+    return {name: x for name, x in read_tensors(path).items() if not name.startswith(("momentum.", "variance."))}

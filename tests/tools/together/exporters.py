@@ -12,9 +12,7 @@ SGD keeps after one step.
 import contextlib
 import copy
 import io
-import json
 import os
-import struct
 import subprocess
 import sys
 import warnings
@@ -22,6 +20,9 @@ import warnings
 import numpy
 import torch
 import torchvision
+
+sys.path.insert(0, os.path.join(sys.path[0], "..", "run"))
+from torch_weights import read_tensors
 
 LIMITS = {32: 2e-5, 64: 1e-10}
 # pixels, samples: of as many as the network takes, and as make norms and the first kernels sound
@@ -88,19 +89,6 @@ def tool(name, *arguments, ranks=0):
     if done.returncode != 0:
         raise RuntimeError("%s: %s" % (name, done.stderr.strip()))
     return done.stderr
-
-
-def read_tensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    length = struct.unpack("<Q", data[:8])[0]
-    tensors = {}
-    for name, about in json.loads(data[8:8 + length]).items():
-        if name != "__metadata__":
-            first, end = about["data_offsets"]
-            kind = {"F32": torch.float32, "F64": torch.float64}[about["dtype"]]
-            tensors[name] = torch.frombuffer(bytearray(data[8 + length + first:8 + length + end]), dtype=kind)
-    return tensors
 
 
 def ours(samples, bits):

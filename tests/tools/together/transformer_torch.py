@@ -21,6 +21,9 @@ import sys
 import torch
 import torch.nn.functional as F
 
+sys.path.insert(0, os.path.join(sys.path[0], "..", "run"))
+from torch_weights import read_tensors
+
 BLOCKS, WIDTH, HEADS, CONTEXT, WINDOWS = 2, 32, 4, 64, 8
 INNER = {"gpt2": 128, "llama": 96}
 NETWORKS = {"gpt": ("gpt2", False, 256), "gpt-tied": ("gpt2", True, 256), "gpt-odd": ("gpt2", True, 257),
@@ -29,23 +32,9 @@ KEYS = {"gpt2": 32, "llama": 16}  # channels of keys and of values
 STEPS, RATE, DECAY, BETAS, CLIP = 10, 0.003, 0.1, (0.9, 0.95), 0.5
 # of a loss, of a norm of all gradients, and of each gradient's tensor in Euclidean norm
 LIMITS = {"32": 1e-5, "64": 1e-10}
-TYPES = {"F32": torch.float32, "F64": torch.float64}
 
 
 # ---- files ----
-
-def read_tensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    length = struct.unpack("<Q", data[:8])[0]
-    tensors = {}
-    for name, about in json.loads(data[8:8 + length]).items():
-        if name != "__metadata__":
-            first, end = about["data_offsets"]
-            part = bytearray(data[8 + length + first:8 + length + end])
-            tensors[name] = torch.frombuffer(part, dtype=TYPES[about["dtype"]]).reshape(about["shape"]).clone()
-    return tensors
-
 
 def write_tensors(path, tensors):
     header, at = {}, 0
