@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 enum { LOOK_MS = 100, CANNOT_RUN = 127 };
-static const double grace_s = 5; /* from a request to end to a kill */
+static const double grace_s = 5;   /* from a request to end to a kill */
+static const double ending_s = 10; /* that mpirun has to end a run that has said why it fails */
 
 /* ---- start ---- */
 
@@ -59,34 +60,49 @@ enum ghp_status ghp_job_start(struct ghp_job *job)
 
 /* ---- what it says ---- */
 
-/* What tells more comes later in this list: any failure that ghp-run or ghp-launch says, that mpirun starts nothing for
- * want of cores, which rank exited before its time or died, the watchdog's sentence, which names worker, layer and
- * instruction, and whom MPI's start lacks, which only workers of one host may see. Of equals the first counts, but for the first kind, since a failure comes after notes. */
-static const char no_slots[] = "not enough slots available";
-static const char exited[] = "has exited due to process rank ";
-static const char *const telling[] = {
-    "ghp-", no_slots, exited, "noticed that process rank", " waited ", "cannot start without rank"};
+/* What tells more comes later in this list: any failure that ghp-run or ghp-launch says; of mpirun, that it starts
+ * nothing for want of cores, lost a host, which rank exited before its time or died; the watchdog's sentence, which
+ * names worker, layer and instruction; and whom MPI's start lacks, which only workers of one host may see. Of equals
+ * the first counts, but for the first kind, since a failure comes after notes. */
+static const struct {
+    const char *words; /* of the line */
+    const char *after; /* which its word of interest stands behind; NULL: none is */
+    const char *say;   /* instead of the line, with that word; NULL: the line itself */
+} telling[] = {
+    {"ghp-", NULL, NULL},
+    {"not enough slots available", NULL,
+     "mpirun has too few slots for the workers; give --mpirun 'mpirun --oversubscribe', or hosts "
+     "with more slots"},
+    {"unable to reliably start one or more daemons", NULL,
+     "mpirun lost a host, or cannot start its daemon on one"},
+    {"Remote daemon: ", " on node ", "mpirun lost host '%.*s'"},
+    {"has exited due to process rank ", "due to process rank ",
+     "process rank %.*s exited before the training's end"},
+    {"noticed that process rank", NULL, NULL},
+    {" waited ", NULL, NULL},
+    {"cannot start without rank", NULL, NULL}};
 
 void ghp_job_hear(struct ghp_job *job, const char *line)
 {
+    const char *word = "";
     int rank = 0;
 
-    for (int i = 0; i < (int)(sizeof(telling) / sizeof(telling[0])); i++)
-        if (strstr(line, telling[i]) != NULL && (i > 0 || line == strstr(line, telling[0])))
-            rank = i + 1;
+    for (int i = 0; i < (int)(sizeof(telling) / sizeof(telling[0])); i++) {
+        const char *found = strstr(line, telling[i].words);
+
+        if (found != NULL && (i > 0 || found == line)) rank = i + 1;
+    }
     if (strstr(line, ": warning: ") != NULL || rank < job->rank_of_said || rank == 0) return;
     if (rank == job->rank_of_said && rank > 1) return;
     job->rank_of_said = rank;
+    if (telling[rank - 1].after != NULL) word = strstr(line, telling[rank - 1].after);
+    if (word != NULL && *word != '\0') word += strlen(telling[rank - 1].after);
     if (strncmp(line, "ghp-run: ", 9) == 0) line += 9;
-    if (strstr(line, no_slots) != NULL)
-        line =
-            "mpirun has too few slots for the workers; give --mpirun 'mpirun --oversubscribe', or "
-            "hosts with more slots";
-    if (strstr(line, exited) != NULL)
-        snprintf(job->said, sizeof(job->said), "process rank %ld exited before the training's end",
-                 strtol(strstr(line, exited) + sizeof(exited) - 1, NULL, 10));
-    else
+    if (telling[rank - 1].say == NULL || word == NULL)
         snprintf(job->said, sizeof(job->said), "%s", line);
+    else
+        snprintf(job->said, sizeof(job->said), telling[rank - 1].say, (int)strcspn(word, " "),
+                 word);
 }
 
 bool ghp_job_tells(const struct ghp_job *job)
@@ -119,6 +135,7 @@ static bool pass_on(struct ghp_job *job)
 
 struct watch {
     double heard_s; /* when the last beat was seen */
+    double told_s;  /* when it said why it fails; 0: it did not */
     double kill_s;  /* when it is killed; 0: not yet decided */
 };
 
@@ -147,9 +164,11 @@ static void look(struct ghp_job *job, struct watch *watch, int requests)
         job->asked++;
     }
     if (watch->kill_s > 0 && now_s > watch->kill_s) ghp_family_kill();
-    if (watch->kill_s > 0 || now_s - watch->heard_s < job->silence_s) return;
-    job->silent = true;
-    ask(job, watch, SIGTERM);
+    if (job->rank_of_said > 1 && watch->told_s <= 0) watch->told_s = now_s;
+    if (watch->kill_s > 0) return;
+    job->silent = watch->told_s <= 0 && now_s - watch->heard_s >= job->silence_s;
+    if (job->silent || (watch->told_s > 0 && now_s - watch->told_s >= ending_s))
+        ask(job, watch, SIGTERM); /* mpirun waits for ever for a host whose link is gone */
 }
 
 void ghp_job_watch(struct ghp_job *job, const volatile sig_atomic_t *stop_requests)

@@ -54,6 +54,11 @@ static void check_words(void)
     job.exit_code = 1;
     CHECK(ghp_job_tells(&job));
     CHECK_TEXT(job.said, "cannot read 'x': no such file; see that it is there");
+    ghp_job_hear(&job, "ORTE was unable to reliably start one or more daemons.");
+    CHECK_TEXT(job.said, "mpirun lost a host, or cannot start its daemon on one");
+    ghp_job_hear(&job, "  HNP daemon   : [[25480,0],0] on node a");
+    ghp_job_hear(&job, "  Remote daemon: [[25480,0],2] on node host2");
+    CHECK_TEXT(job.said, "mpirun lost host 'host2'");
     ghp_job_hear(&job, "mpirun has exited due to process rank 1 with PID 0 on");
     CHECK_TEXT(job.said, "process rank 1 exited before the training's end");
     ghp_job_hear(
@@ -91,6 +96,14 @@ CHECK_TEST(job)
     begin_s = ghp_now_s();
     job = run("trap '' TERM; sleep 1000 & echo $! >%s; kill -STOP $$; wait", 1);
     CHECK(job.silent && ghp_now_s() - begin_s < 30);
+    check_gone();
+
+    begin_s = ghp_now_s(); /* it has said why, and does not end */
+    job = run("trap '' TERM; echo $$ >%s; echo \"ghp-run: worker 0 waited 5 s in 'x'\" >&2; while "
+              ":; do sleep 1; done",
+              1000);
+    CHECK(!job.silent && ghp_now_s() - begin_s < 30);
+    CHECK_TEXT(job.said, "worker 0 waited 5 s in 'x'");
     check_gone();
 
     signal(SIGALRM, raise_request);
