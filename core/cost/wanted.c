@@ -2,13 +2,18 @@
 #include "core/cost/wanted.h"
 
 #include "core/base/json_lines.h"
+#include "core/cost/profile_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define FORMAT "ghp.wanted/1"
 
-enum { MOST_RANKS = 1 << 20 };
+enum {
+    MOST_RANKS = 1 << 20,
+    LONG_BYTES = 1 << 20, /* of a table's last size: the line behind it is the link's rate */
+    LONGER = 4            /* than that size, and costed by the line */
+};
 
 #define MOST_SECONDS 1e9
 
@@ -43,6 +48,18 @@ static bool is_collective(const struct ghp_instr *instr)
            instr->ranks.count > 1 && instr->bytes > 0;
 }
 
+/* Whether a collective is little longer than the longest of its kind that was measured, which was long. */
+static bool follows_table(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                          int workers)
+{
+    const struct ghp_comm_interpolation points =
+        ghp_profile_comm_points(profile, instr->comm, instr->bytes, instr->ranks, workers);
+    const struct ghp_comm_entry *last = points.n == 2 ? points.entry[1] : NULL;
+
+    return points.own && last != NULL && last->source == GHP_SOURCE_MEASURED &&
+           last->bytes >= LONG_BYTES && points.bytes <= LONGER * last->bytes;
+}
+
 static enum ghp_status add_instr(struct ghp_wanted *wanted, const struct ghp_profile *profile,
                                  const struct ghp_instr *instr, int workers)
 {
@@ -60,6 +77,7 @@ static enum ghp_status add_instr(struct ghp_wanted *wanted, const struct ghp_pro
         item.stride = instr->ranks.stride;
         item.bytes = instr->bytes;
         if (cost.source == GHP_SOURCE_INTERPOLATED) return GHP_OK; /* between two sizes */
+        if (follows_table(profile, instr, workers)) return GHP_OK;
     } else {
         return GHP_OK;
     }

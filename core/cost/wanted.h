@@ -30,7 +30,8 @@ struct ghp_wanted {
     struct ghp_wanted_item *items;
 };
 
-/* Adds what a plan's programs are costed by and the profile has by a law.
+/* Adds what a plan's programs are costed by and the profile has by a law. No law is the line through the two longest
+ * collectives of a kind, for what is up to four times as long as the longest, of 1 MiB and more.
  *
  * Returns   GHP_OK; GHP_ERR_MISSING; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_wanted_add(struct ghp_wanted *wanted, const struct ghp_profile *profile,

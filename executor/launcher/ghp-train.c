@@ -1,9 +1,9 @@
 /* executor/launcher/ghp-train.c - the tool for the whole way: from a network to its training, by the other tools.
  *
  * ghp-profile measures what data parallelism needs, which every plan is compared with. Then ghp-plan names what the
- * choice may still change by, and ghp-profile measures that, until there is nothing more. ghp-run trains by the plan.
- * It decides nothing itself, and each command that it starts can be given by hand. It outlives each, so that the last
- * line of what fails is ghp's own, whatever mpirun adds. */
+ * choice may still change by, and ghp-profile measures that, until there is nothing more. ghp-plan makes the plan, and
+ * ghp-run trains by it. It decides nothing itself, and each command that it starts can be given by hand. It outlives
+ * each, so that the last line of what fails is ghp's own, whatever mpirun adds. */
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
@@ -257,7 +257,8 @@ static enum ghp_status profile(struct way *way, const char *wanted, double budge
     return run(&command, code);
 }
 
-static enum ghp_status plan(struct way *way, int *code)
+/* The list of what the choice hangs on, or the plan. */
+static enum ghp_status plan(struct way *way, bool list, int *code)
 {
     struct command command = {.n = 0};
     char path[GHP_TOOL_PATH_BYTES];
@@ -272,8 +273,7 @@ static enum ghp_status plan(struct way *way, int *code)
     add_option(&command, "--batch", command.numbers[1]);
     add_option(&command, "--profile", way->profile);
     add_option(&command, "--optimizer", chosen.optimizer);
-    add_option(&command, "--wanted", way->wanted);
-    add_option(&command, "--output", way->plan);
+    add_option(&command, list ? "--wanted" : "--output", list ? way->wanted : way->plan);
     return run(&command, code);
 }
 
@@ -306,10 +306,10 @@ static enum ghp_status timed_profile(struct way *way, const char *wanted, double
     return status;
 }
 
-static enum ghp_status timed_plan(struct way *way, int *code)
+static enum ghp_status timed_plan(struct way *way, bool list, int *code)
 {
     double began_s = ghp_now_s();
-    enum ghp_status status = plan(way, code);
+    enum ghp_status status = plan(way, list, code);
 
     way->planning_s += ghp_now_s() - began_s;
     return status;
@@ -336,7 +336,7 @@ static enum ghp_status prepare(struct way *way, int *code)
     ghp_note("measuring what data parallelism takes, which all plans are compared with");
     GHP_TRY(timed_profile(way, "data", left_s, code));
     for (; turns < MOST_TURNS && *code == 0; ++turns) {
-        GHP_TRY(timed_plan(way, code));
+        GHP_TRY(timed_plan(way, true, code));
         if (*code != 0) return GHP_OK;
         before = n;
         GHP_TRY(count_wanted(way, &n));
@@ -347,6 +347,7 @@ static enum ghp_status prepare(struct way *way, int *code)
                  n, left_s);
         GHP_TRY(timed_profile(way, way->wanted, left_s, code));
     }
+    if (*code == 0) GHP_TRY(timed_plan(way, false, code));
     if (*code == 0 && n > 0)
         ghp_note("%d operations and collectives that may change the choice are not measured; give "
                  "a larger --budget",

@@ -17,6 +17,7 @@ struct ghp_opbench {
     struct ghp_operand_set set;
     struct ghp_device device;
     char *copies;                       /* of the set's memory, one behind another; NULL: none */
+    bool borrows;                       /* copies lie in the task's memory */
     struct ghp_kernel_arguments *calls; /* on the set, on the first copy, ... */
     int n_calls, next;
     int64_t other_bytes;
@@ -137,6 +138,28 @@ static void unblock(struct ghp_device device, void *block)
         ghp_device_release(device, block);
 }
 
+void ghp_opbench_memory_release(struct ghp_opbench_memory *memory)
+{
+    free(memory->block);
+    *memory = (struct ghp_opbench_memory){0};
+}
+
+/* Room for the copies. */
+static enum ghp_status place_copies(struct ghp_opbench *bench, int64_t bytes,
+                                    struct ghp_opbench_memory *memory)
+{
+    if (memory == NULL || bench->device.ops != NULL)
+        return block(bench->device, bytes, &bench->copies);
+    if (memory->bytes < bytes) {
+        ghp_opbench_memory_release(memory);
+        GHP_TRY(block(bench->device, bytes, &memory->block));
+        memory->bytes = bytes;
+    }
+    bench->copies = memory->block;
+    bench->borrows = true;
+    return GHP_OK;
+}
+
 static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbench_task *task)
 {
     const struct ghp_operand_set *set = &bench->set;
@@ -147,7 +170,7 @@ static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbe
     bench->n_calls = (int)n;
     bench->calls[0] = set->args;
     if (n == 1) return GHP_OK;
-    GHP_TRY(block(bench->device, (n - 1) * set->bytes, &bench->copies));
+    GHP_TRY(place_copies(bench, (n - 1) * set->bytes, task->memory));
     for (int64_t i = 1; i < n; i++) {
         char *copy = bench->copies + (i - 1) * set->bytes;
 
@@ -292,7 +315,7 @@ void ghp_opbench_close(struct ghp_opbench *bench)
     ghp_device_release(bench->device, bench->bias);
     unblock(bench->device, bench->others);
     free(bench->calls);
-    unblock(bench->device, bench->copies);
+    if (!bench->borrows) unblock(bench->device, bench->copies);
     ghp_operand_set_release(&bench->set);
     free(bench);
 }

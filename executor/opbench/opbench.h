@@ -17,12 +17,20 @@
 
 struct ghp_opbench;
 
+/* Host memory that benches, one open at a time, lay their copies in: pages are new to the first one only. */
+struct ghp_opbench_memory { /* zeroed: none yet */
+    char *block;
+    int64_t bytes;
+};
+void ghp_opbench_memory_release(struct ghp_opbench_memory *memory);
+
 /* One pass of an operation, and what surrounds it. */
 struct ghp_opbench_task {
     struct ghp_local local;
     enum ghp_pass pass; /* one that ghp_local_has_pass grants */
     /* memory that passes through the caches between two runs, >= 0; 0: none, all stays where it is */
     int64_t other_bytes;
+    struct ghp_opbench_memory *memory; /* borrowed until close; NULL: the bench's own */
 };
 
 /* Allocates the buffers of one pass, fills them and prepares the kernel.

@@ -65,8 +65,10 @@ struct ghp_plan_request {
     enum ghp_pipeline pipeline; /* with several stages and micro-batches given */
     enum ghp_recompute_mode recompute;
     enum ghp_load_balance_mode load_balance;
-    struct ghp_wanted
-        *wanted; /* receives what plans hang on (planner/build/wanted.h); NULL: not asked */
+    /* receives what the plan, and rivals that take at most rivals_s, hang on (planner/build/wanted.h); NULL: not
+     * asked */
+    struct ghp_wanted *wanted;
+    double rivals_s;
     const struct ghp_overrides *what_if; /* what overrides the profile; borrowed; NULL: nothing */
 };
 

@@ -1,18 +1,19 @@
-/* planner/build/wanted.h - which measurements a plan still hangs on: those that it, the baselines or the fastest plans
- * of the search are costed by and nobody made.
+/* planner/build/wanted.h - which measurements a choice still hangs on: those that the plan, data parallelism or their
+ * rivals are costed by and nobody made.
  *
- * ghp-plan asks twice (planner/build/wanted_find.h): with seconds by laws as they are, and with all of them less by their error,
- * so that a plan which would win if laws are too high for it is among those asked about. A plan that wins by measured
- * seconds alone against such odds stays the choice, whatever is measured.
+ * ghp-plan asks twice. With seconds by laws as they are: about the plan chosen and data parallelism. Then with all of
+ * them less by their error (planner/build/wanted_find.h): about the baselines and the fastest plans of the search that
+ * take less then than the plan chosen does. A plan that does not win even by such odds wins by nothing that can be
+ * measured, and nothing of it is asked about.
  *
- * Tested  tests/core/cost/test_wanted.c, tests/tools/run/test_train.sh */
+ * Tested  tests/core/cost/test_wanted.c, tests/planner/build/test_wanted_find.c, tests/tools/run/test_train.sh */
 #ifndef GHP_PLANNER_BUILD_WANTED_H
 #define GHP_PLANNER_BUILD_WANTED_H
 
 #include "core/cost/wanted.h"
 #include "planner/build/choice.h"
 
-/* Adds what the plan chosen and its rivals hang on.
+/* Adds what the plan chosen and data parallelism hang on; with rivals_s in the request, what takes at most that long.
  *
  * Called by planner/build/build.h */
 enum ghp_status ghp_wanted_collect(const struct ghp_setting *setting,

@@ -1,6 +1,6 @@
 /* planner/build/wanted_find.h - a plan made twice to find out what it hangs on (planner/build/wanted.h).
  *
- * Tested  tests/tools/run/test_train.sh */
+ * Tested  tests/planner/build/test_wanted_find.c, tests/tools/run/test_train.sh */
 #ifndef GHP_PLANNER_BUILD_WANTED_FIND_H
 #define GHP_PLANNER_BUILD_WANTED_FIND_H
 

@@ -359,6 +359,10 @@ static enum ghp_status make_plan(const char *model_path)
     GHP_TRY(read_bucket(&request.bucket_bytes));
     GHP_TRY(read_sync(&request.sync));
     GHP_TRY_GOTO(status, open_profile(&request, &profile, &overrides), done);
+    if (ghp_plan_chosen.wanted != NULL && ghp_plan_chosen.output == NULL) {
+        status = write_wanted(&request, &profile);
+        goto done;
+    }
     GHP_TRY_GOTO(status, ghp_plan_make_synced(&request, &plan), done);
     if (!ghp_plan_chosen.analytic)
         GHP_TRY_GOTO(status, ghp_trust_profile(&profile, ghp_plan_chosen.profile, &plan), done);

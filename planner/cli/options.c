@@ -296,7 +296,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .argument = "FILE",
      .help =
          "write what nobody measured and the choice may change by, for ghp-profile --wanted; an "
-         "empty list where nothing can (of one plan)"},
+         "empty list where nothing can (of one plan). Without --output nothing else is made"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &ghp_plan_chosen.json,

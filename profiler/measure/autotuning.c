@@ -9,9 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRIAL_SAMPLES = 3 };          /* of each algorithm that may be the quickest */
-static const double hopeless = 1.25; /* times the quickest one's seconds in the first sample */
-static const double lost = 4;        /* the same on cold pages and caches */
+/* How an algorithm that may be the quickest is tried. */
+struct trial_rules {
+    int samples;     /* of each that may win, the first included */
+    double hopeless; /* times the quickest one's seconds in the first sample */
+    double lost;     /* the same on cold pages and caches */
+};
+static const struct trial_rules thorough = {3, 1.25, 4};
+/* Where a plan waits. Of runs as long as a trial what is cold counts for less. */
+static const struct trial_rules named_short = {2, 1.1, 4}, named_long = {1, 1.1, 1.35};
 
 /* What else the machine does only adds. */
 static double least(const struct ghp_samples *samples)
@@ -67,18 +73,20 @@ struct ghp_task ghp_autotuning_task(const struct ghp_measure *m, struct ghp_opbe
 }
 
 /* Times the bench's algorithm, and no longer than it takes to see that another one is quicker (best_s; 0: none yet). */
-static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *bench,
+static enum ghp_status try_one(const struct ghp_measure *m, struct ghp_opbench *bench, bool named,
                                double best_s, double *seconds)
 {
     const double trial_s = GHP_AUTOTUNING_SHARE * m->sample_s;
     struct ghp_samples trial = {0};
+    struct trial_rules rules;
 
     GHP_TRY(ghp_measure_cold(m, ghp_autotuning_task(m, bench), seconds));
-    if (best_s > 0 && *seconds > lost * best_s) return GHP_OK;
+    rules = !named ? thorough : *seconds < trial_s ? named_short : named_long;
+    if (best_s > 0 && *seconds > rules.lost * best_s) return GHP_OK;
     GHP_TRY(ghp_measure_warm(m, ghp_autotuning_task(m, bench), trial_s, 1, &trial));
-    if (!(best_s > 0) || least(&trial) < hopeless * best_s)
+    if (!(best_s > 0) || least(&trial) < rules.hopeless * best_s)
         GHP_TRY(
-            ghp_measure_on(m, ghp_autotuning_task(m, bench), trial_s, TRIAL_SAMPLES - 1, &trial));
+            ghp_measure_on(m, ghp_autotuning_task(m, bench), trial_s, rules.samples - 1, &trial));
     *seconds = least(&trial);
     return GHP_OK;
 }
@@ -115,10 +123,11 @@ static enum ghp_status try_all(const struct ghp_measure *m, const struct trying 
         status = ghp_opbench_switch(t->bench, m->backend, list->names[i], memory_formats);
         GHP_TRY(ghp_measure_max(m, status, &late));
         if (late > 0) break;
-        GHP_TRY(try_one(m, t->bench, best_s, &seconds[i]));
+        GHP_TRY(try_one(m, t->bench, t->how.trials != NULL, best_s, &seconds[i]));
         if (i > 0 && seconds[i] >= best_s) continue;
         best_s = t->variant->least_s = seconds[i];
         snprintf(t->variant->algorithm, sizeof t->variant->algorithm, "%s", list->names[i]);
+        snprintf(t->variant->used, sizeof t->variant->used, "%s", ghp_opbench_algorithm(t->bench));
     }
     for (int i = 0; i < list->n && t->how.trials != NULL; i++)
         if (seconds[i] > 0)

@@ -12,6 +12,9 @@
 static const double stays =
     1.5; /* background load, beyond what the operation takes under contention */
 
+/* A spread that moves the sum of data parallelism's operations by less is calm enough. */
+static const double least_doubt = 1e-3;
+
 /* What rank 0 decides about an operation. */
 enum decision { MEASURE, LEAVE };
 
@@ -39,6 +42,8 @@ struct walk {
     struct ghp_profile *profile;
     struct ghp_background_load *background_load; /* NULL: none, nothing is measured among them */
     int unasked;                                 /* operations whose scratch is not known yet */
+    double data_s; /* of data parallelism's operations, each once, as far as they are measured */
+    struct ghp_opbench_memory *memory; /* of one bench after the other */
     double saved_s;
     enum ghp_status own; /* this rank's alone, told to all before the next operation */
 };
@@ -77,14 +82,54 @@ static double contention_of(const struct ghp_worklist_op *op)
     return op->alone.n > 0 && together_s > 0 ? fmax(1 - lone_s / together_s, -1) : 0;
 }
 
-/* Takes samples in one pair of formats by the quickest algorithm: of the first way as many as are wanted; of the
- * others, which are there to decide between formats, one. */
+/* As many as are wanted; fewer where it is enough that two are calm.
+ *
+ * warm   it has just been tried */
+static enum ghp_status sample_first(const struct walk *walk, struct ghp_task task, bool warm,
+                                    struct ghp_samples *samples)
+{
+    const struct ghp_measure *m = walk->m;
+    const int wanted = samples->n + walk->limits->samples;
+    int more = walk->limits->calm > 0 ? 2 : walk->limits->samples;
+
+    GHP_TRY((warm && walk->limits->calm > 0 ? ghp_measure_warm : ghp_measure_more)(
+        m, task, m->sample_s, more, samples));
+    while (samples->n < wanted && samples->n < GHP_MAX_SAMPLES &&
+           ghp_samples_summary(samples).spread >= walk->limits->calm)
+        GHP_TRY(ghp_measure_on(m, task, m->sample_s, 1, samples));
+    return GHP_OK;
+}
+
+/* Takes samples of the first way: as many as are wanted. Of the others, which are there to decide between formats, one;
+ * where what to measure was named the winner's least trial is that one, and formats are compared by trials. */
+static enum ghp_status sample_variant(const struct walk *walk, struct ghp_opbench *bench,
+                                      struct ghp_worklist_op *op, int which)
+{
+    const struct ghp_measure *m = walk->m;
+    const struct ghp_task task = ghp_autotuning_task(m, bench);
+    struct ghp_worklist_variant *variant = &op->variants[which];
+    bool named = walk->limits->trials != NULL, tried = variant->least_s > 0;
+
+    if (which > 0 && named && tried) {
+        variant->samples.values[variant->samples.n++] = variant->least_s;
+        return GHP_OK;
+    }
+    if (which > 0)
+        GHP_TRY(ghp_measure_more(m, task, (named ? GHP_AUTOTUNING_SHARE : 1) * m->sample_s, 1,
+                                 &variant->samples));
+    else
+        GHP_TRY(sample_first(walk, task, tried && variant->samples.n == 0, &variant->samples));
+    snprintf(variant->used, sizeof variant->used, "%s", ghp_opbench_algorithm(bench));
+    if (!named || !tried) ghp_autotuning_note(variant);
+    return GHP_OK;
+}
+
+/* One pair of formats, by the quickest algorithm. */
 static enum ghp_status measure_variant(const struct walk *walk, struct ghp_opbench *bench,
                                        struct ghp_worklist_op *op, int which)
 {
     const struct ghp_measure *m = walk->m;
     const struct ghp_ops_limits *limits = walk->limits;
-    struct ghp_worklist_variant *variant = &op->variants[which];
     double late = which > 0 && m->rank == 0 && ghp_now_s() > limits->deadline_s;
     enum ghp_status status = GHP_OK;
 
@@ -94,11 +139,16 @@ static enum ghp_status measure_variant(const struct walk *walk, struct ghp_opben
         m, bench, op, which,
         (struct ghp_autotuning){.deadline_s = limits->deadline_s, .trials = limits->trials});
     GHP_TRY(ghp_measure_max(m, status, &late));
-    GHP_TRY(ghp_measure_more(m, ghp_autotuning_task(m, bench), m->sample_s,
-                             which == 0 ? limits->samples : 1, &variant->samples));
-    ghp_autotuning_note(variant);
-    snprintf(variant->used, sizeof variant->used, "%s", ghp_opbench_algorithm(bench));
+    GHP_TRY(sample_variant(walk, bench, op, which));
     return which == 0 ? measure_alone(walk, bench, op) : GHP_OK;
+}
+
+/* How many pairs of formats this visit is about: where what to measure was named, those that are known are. */
+static int variants_of(const struct walk *walk, const struct ghp_worklist_op *op)
+{
+    bool known = op->variants[op->n_variants - 1].samples.n > 0;
+
+    return walk->limits->trials != NULL && known ? 1 : ghp_time_estimate_variants(op);
 }
 
 /* Takes samples by the quickest algorithm; *fits: every rank had the memory, else nothing was timed. */
@@ -108,8 +158,10 @@ static enum ghp_status measure_one(const struct walk *walk, struct ghp_worklist_
     struct ghp_opbench *bench = NULL;
     struct ghp_opbench_task task = ghp_measure_op_task(m, op);
     double short_of_memory = 0;
-    enum ghp_status status = ghp_opbench_open(m->backend_ops, m->backend, &task, &bench);
+    enum ghp_status status;
 
+    task.memory = walk->memory;
+    status = ghp_opbench_open(m->backend_ops, m->backend, &task, &bench);
     if (status == GHP_ERR_NO_MEMORY) {
         short_of_memory = 1;
         status = GHP_OK;
@@ -117,7 +169,7 @@ static enum ghp_status measure_one(const struct walk *walk, struct ghp_worklist_
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
     *fits = !(short_of_memory > 0);
     if (!*fits) goto done;
-    for (int w = 0, variants = ghp_time_estimate_variants(op); w < variants; ++w)
+    for (int w = 0, variants = variants_of(walk, op); w < variants; ++w)
         GHP_TRY_GOTO(status, measure_variant(walk, bench, op, w), done);
 done:
     ghp_opbench_close(bench);
@@ -235,6 +287,19 @@ static enum ghp_status take(struct walk *walk, struct ghp_worklist_op *op)
     return GHP_OK;
 }
 
+/* Rank 0's profile knows; the same on all ranks. */
+static enum ghp_status sum_data(struct walk *walk, const struct ghp_worklist *worklist)
+{
+    for (int i = 0; i < worklist->n_ops && walk->m->rank == 0; ++i) {
+        const struct ghp_worklist_op *op = &worklist->ops[i];
+        const struct ghp_op_entry *entry = ghp_profile_find(walk->profile, op->key, op->pass);
+
+        if (op->value == GHP_VALUE_DATA && entry != NULL && entry->source == GHP_SOURCE_MEASURED)
+            walk->data_s += entry->seconds;
+    }
+    return ghp_measure_max(walk->m, GHP_OK, &walk->data_s);
+}
+
 static int count_unasked(const struct ghp_worklist *worklist)
 {
     int n = 0;
@@ -269,7 +334,9 @@ static bool is_done(const struct walk *walk, const struct ghp_worklist_op *op)
     struct ghp_timed timed = ghp_samples_summary(&op->variants[0].samples);
 
     if (op->left) return !ghp_measure_is_fused(walk->m, op);
-    return op->variants[op->n_variants - 1].samples.n > 0 && timed.spread < walk->limits->calm;
+    if (op->variants[op->n_variants - 1].samples.n == 0 || !(walk->limits->calm > 0)) return false;
+    return timed.spread < walk->limits->calm ||
+           timed.spread * timed.seconds < least_doubt * walk->data_s;
 }
 
 static int count_todo(const struct walk *walk, const struct ghp_worklist *worklist)
@@ -295,12 +362,17 @@ static const char *reason_of(const struct ghp_worklist_op *op)
 enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                 const struct ghp_ops_limits *limits, struct ghp_profile *profile)
 {
-    struct walk walk = {
-        .m = m, .limits = limits, .profile = profile, .unasked = count_unasked(worklist)};
+    struct ghp_opbench_memory memory = {0};
+    struct walk walk = {.m = m,
+                        .limits = limits,
+                        .profile = profile,
+                        .unasked = count_unasked(worklist),
+                        .memory = &memory};
     double unused = 0;
     int done = 0;
     enum ghp_status status = GHP_OK;
 
+    GHP_TRY(sum_data(&walk, worklist));
     if (limits->alone)
         GHP_TRY(ghp_background_load_open(m, worklist, limits->memory_bytes, &walk.background_load));
     walk.saved_s = ghp_now_s();
@@ -322,5 +394,6 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_worklist
 done:
     ghp_progress_end();
     ghp_background_load_close(walk.background_load);
+    ghp_opbench_memory_release(&memory);
     return status;
 }

@@ -50,6 +50,7 @@ static enum ghp_status measure_by(struct ghp_profiling *run, measure_fn *measure
     for (int i = 0; i < n && status == GHP_OK; ++i) {
         struct ghp_opbench_task task = ghp_measure_op_task(&run->m, ops[i]);
 
+        task.other_bytes /= n; /* they run in turns */
         status = ghp_opbench_open(run->m.backend_ops, run->m.backend, &task, &benches[i]);
         tasks[i] = (struct ghp_task){
             .run = task_run, .context = benches[i], .clock = ghp_measure_clock(&run->m)};

@@ -26,6 +26,8 @@ enum {
     NAMED_SAMPLES = 3
 };
 static const double calm = 0.03; /* of the spread */
+static const double named_sample =
+    0.5; /* of a sample's length: what waits for a plan is to be short */
 /* of the cores, and of a fixed job's seconds: less is chance */
 static const double least_foreign = 0.03, least_drift = 0.1;
 static const double budget_overrun = 1.1; /* of the budget: more is explained */
@@ -299,6 +301,7 @@ enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
     result->ranks = run.m.size;
     result->workers = request->workers > 0 ? request->workers : run.m.size;
     GHP_TRY_GOTO(status, prepare(&run), done);
+    if (request->wanted != NULL) run.m.sample_s *= named_sample;
     status = measure_all(&run);
 done:
     result->seconds = ghp_now_s() - run.start_s;

@@ -40,6 +40,47 @@ static void open_profile(struct ghp_profile *profile)
     CHECK_STATUS(ghp_profile_finalize(profile), GHP_OK);
 }
 
+/* Whether an all-reduce of so many bytes is wanted, by the table of a profile. */
+static bool is_wanted(const struct ghp_profile *profile, int64_t bytes)
+{
+    struct ghp_instr instr = {.kind = GHP_INSTR_ALL_REDUCE,
+                              .comm = GHP_COMM_ALL_REDUCE,
+                              .bytes = bytes,
+                              .ranks = {.first = 0, .count = 2, .stride = 1}};
+    const struct ghp_program program = {.instrs = &instr, .n_instrs = 1, .problem = {.workers = 2}};
+    struct ghp_wanted wanted = {0};
+    bool is;
+
+    CHECK_STATUS(ghp_wanted_add(&wanted, profile, &program, 1), GHP_OK);
+    is = wanted.n > 0;
+    ghp_wanted_release(&wanted);
+    return is;
+}
+
+CHECK_TEST(wanted_collectives)
+{
+    struct ghp_profile profile = {0};
+
+    open_profile(&profile);
+    for (int64_t bytes = 64 << 10; bytes <= 16 << 20; bytes *= 4) {
+        const struct ghp_comm_entry entry = {.op = GHP_COMM_ALL_REDUCE,
+                                             .count = 2,
+                                             .stride = 1,
+                                             .bytes = bytes,
+                                             .seconds = 1e-9 * (double)bytes,
+                                             .source = GHP_SOURCE_MEASURED};
+
+        CHECK_STATUS(ghp_profile_add_comm(&profile, &entry), GHP_OK);
+        CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+        CHECK(!is_wanted(&profile, bytes));
+        CHECK_EQ(is_wanted(&profile, 2 * bytes), bytes < 1 << 20);
+        CHECK(is_wanted(&profile, 5 * bytes));
+    }
+    CHECK(!is_wanted(&profile, 5 << 20)); /* between two */
+    ghp_profile_release(&profile);
+    return check_end();
+}
+
 CHECK_TEST(wanted)
 {
     struct ghp_instr instrs[] = {compute(1),

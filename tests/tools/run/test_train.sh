@@ -21,6 +21,10 @@ train -- --steps 3 --json
 grep -q '"steps": 3' out || fail "not three steps: $(head -c 400 out)"
 grep -q '"wanted": \[\]' ghp-tiny-n2-b8/wanted.json || fail "still wanted: $(cat ghp-tiny-n2-b8/wanted.json)"
 grep -q 'measuring what data parallelism takes' err || fail "does not say what it measures: $(cat err)"
+"$GHP_BIN/ghp-plan" tiny.json --workers 2 --batch 8 --profile ghp-tiny-n2-b8/profile.json --wanted list.json >out 2>err ||
+    fail "ghp-plan --wanted: $(cat err)"
+[ -s out ] && fail "--wanted alone makes more than the list: $(head -n 3 out)"
+cmp -s list.json ghp-tiny-n2-b8/wanted.json || fail "another list: $(cat list.json)"
 train --folder again --plan-only
 [ -s out ] && fail "chatter on stdout: $(cat out)"
 [ "$(grep -c '^operations  *0 ' err)" = "$(grep -c '^operations' err)" ] || fail "measured again: $(cat err)"
@@ -37,7 +41,7 @@ grep -q "^ghp-run: unknown option '--nonsense'" err || fail "not ghp-run's reaso
 last 2
 endless() {
     rm -rf metrics.jsonl
-    "${tiny[@]}" --folder again -- --steps 100000000 --metrics metrics.jsonl >out 2>err </dev/null &
+    "${tiny[@]}" --folder again -- --steps 100000000 --metrics metrics.jsonl >endless.out 2>err </dev/null &
     job=$!
     waits 60 lines 5 || fail "does not train: $(cat err)"
 }
