@@ -136,8 +136,9 @@ static struct ghp_mix_traffic ssp_traffic(struct ghp_sync sync, int workers)
 {
     double pulls = 1.0 / (sync.argument + 1);
 
-    (void)workers;
-    return (struct ghp_mix_traffic){.out = 1, .in = pulls, .waits = pulls, .beside = 1};
+    (void)workers; /* who pulls waits for his own gradients to be sent first */
+    return (struct ghp_mix_traffic){
+        .out = 1, .in = pulls, .waits = 2 * pulls, .beside = 1 - pulls};
 }
 
 static bool ssp_in_step(struct ghp_sync sync)
