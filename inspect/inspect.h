@@ -75,8 +75,8 @@ enum ghp_status ghp_inspect_run(struct ghp_display *report, const char *path, co
 /* Whether a path is a checkpoint's to show: a folder that has one, or a safetensors file. */
 bool ghp_inspect_names_checkpoint(const char *path);
 
-/* A checkpoint: of a folder both generations, with steps, optimizer, size and whether the checksum holds; then the model
- * and the tensors of the newest that is whole.
+/* A checkpoint: of a folder both generations, with steps, optimizer, size and whether the checksum holds; then the
+ * model and the tensors of the newest that is whole.
  *
  * path   a folder of ghp-run --checkpoint, or a file in it
  *

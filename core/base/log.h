@@ -40,7 +40,8 @@ extern const char *const ghp_progress_names[]; /* by look; NULL-terminated */
 
 struct ghp_progress {
     enum ghp_progress_look look;
-    /* between two lines in the first minute, which then become rarer, up to one a minute; 0: no lines unless asked for */
+    /* between two lines in the first minute, which then become rarer, up to one a minute; 0: no lines unless asked
+     * for */
     double every_s;
     int terminal; /* at the other end of the pipe that stderr is, for its width; -1: none, or stderr is one */
 };
@@ -61,7 +62,8 @@ void ghp_progress_step(int64_t done, const char *fmt, ...) GHP_PRINTF(2, 3);
 void ghp_progress_meanwhile(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Starts a bar over time, for work that ends at the latest after limit_s (> 0) seconds and whose steps nobody can
- * count; label is copied.  Shown by ghp_progress_tick.  A bar that is on already stays: the work is part of a larger one.
+ * count; label is copied.  Shown by ghp_progress_tick.  A bar that is on already stays: the work is part of a larger
+ * one.
  *
  * Returns   whether it began the bar: then the caller ends it */
 bool ghp_progress_clock(const char *label, double limit_s);

@@ -130,7 +130,8 @@ struct ghp_profile {
     struct ghp_rate squares; /* bytes read; bandwidth 0: not known, as an accumulation */
     struct ghp_overlap overlap;
     struct ghp_speed_probe speed_probe;
-    /* share by which other programs, or a machine whose speed changed, may have lengthened what was measured; 0: none */
+    /* share by which other programs, or a machine whose speed changed, may have lengthened what was measured; 0:
+     * none */
     double disturbed;
     /* of the workers that were measured; entries and rates are the slowest's */
     struct ghp_speeds speeds;
@@ -230,8 +231,8 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
 enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
                                      const struct ghp_transfer *transfer, struct ghp_cost *cost);
 
-/* Twice the mean error of the links' model beside the measured collectives of 64 KiB and more, by their seconds; 0: there
- * are none.  Of a finalized profile.  Local.  Tested tests/core/cost/test_profile.c */
+/* Twice the mean error of the links' model beside the measured collectives of 64 KiB and more, by their seconds; 0:
+ * there are none.  Of a finalized profile.  Local.  Tested tests/core/cost/test_profile.c */
 double ghp_profile_comm_spread(const struct ghp_profile *profile);
 
 /* Ring model only, over the slowest link that the ranks cross; groups that share a node share its outer link. */

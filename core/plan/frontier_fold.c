@@ -1,4 +1,5 @@
-/* core/plan/frontier_fold.c - what lies between two nodes in parallel, folded into costs of their pairs (frontier.h). */
+/* core/plan/frontier_fold.c - what lies between two nodes in parallel, folded into costs of their pairs
+ * (frontier.h). */
 #include "core/plan/frontier_private.h"
 
 #include <math.h>

@@ -56,9 +56,9 @@ struct ghp_data;
 
 /* Opens a source and checks it against the model.
  *
- * Returns   GHP_OK; GHP_ERR_USAGE (unknown source, split or options where none are possible); GHP_ERR_IO (missing file);
- *           GHP_ERR_FORMAT (truncated or wrong file); GHP_ERR_INPUT (shape or classes differ from the model's, both
- *           named; fewer training samples than a batch)
+ * Returns   GHP_OK; GHP_ERR_USAGE (unknown source, split or options where none are possible); GHP_ERR_IO (missing
+ *           file); GHP_ERR_FORMAT (truncated or wrong file); GHP_ERR_INPUT (shape or classes differ from the model's,
+ *           both named; fewer training samples than a batch)
  * Local
  * Tested    tests/executor/data/test_data.c */
 enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp_data **data);
@@ -72,8 +72,8 @@ const char *ghp_data_text(const struct ghp_data *data); /* one line: what it is,
 
 /* Writes the images of a batch. Several threads may call it at once.
  *
- * Returns   GHP_OK; GHP_ERR_INTERNAL (a sample that is not in the set); of folders GHP_ERR_IO, GHP_ERR_FORMAT naming the
- *           file that cannot be read, GHP_ERR_NO_MEMORY */
+ * Returns   GHP_OK; GHP_ERR_INTERNAL (a sample that is not in the set); of folders GHP_ERR_IO, GHP_ERR_FORMAT naming
+ *           the file that cannot be read, GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_data_images(struct ghp_data *data, const struct ghp_batch *batch);
 /* Writes the labels of n samples, [n][sample_labels]. */
 enum ghp_status ghp_data_labels(struct ghp_data *data, enum ghp_data_set set,

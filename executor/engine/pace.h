@@ -2,8 +2,8 @@
  *
  * Each instruction of the compute stream that sends nothing lasts its part of the step, in proportion to its cost in
  * the profile: what it does not take is slept. What one takes too long, a sleep's too, is taken off the next ones of
- * the step, so that a step's sum holds where its true computing is shorter; a step that is late is counted, and the next
- * one begins anew. Waiting is left alone.
+ * the step, so that a step's sum holds where its true computing is shorter; a step that is late is counted, and the
+ * next one begins anew. Waiting is left alone.
  *
  * Call order: open -> step, begin, end of each instruction ... -> close. All local.
  * Tested  tests/executor/platform/test_emulation.c */

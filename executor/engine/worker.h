@@ -161,9 +161,9 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *worker);
 /* Finishes reductions of the last step, but not its updates: gradients can be read afterwards. Collective. */
 enum ghp_status ghp_worker_settle(struct ghp_worker *worker);
 
-/* The latest finished result: of the step before the last, or of the last one after flush or settle. Where METRIC_REDUCE
- * has a period (core/program/program.h) results come for some steps at once, and flush, settle or share_results bring
- * those of all steps done. Returns false while there is none. */
+/* The latest finished result: of the step before the last, or of the last one after flush or settle. Where
+ * METRIC_REDUCE has a period (core/program/program.h) results come for some steps at once, and flush, settle or
+ * share_results bring those of all steps done. Returns false while there is none. */
 bool ghp_worker_result(const struct ghp_worker *worker, struct ghp_result *result);
 /* The same of a step: one that came with the latest one, or that itself. */
 bool ghp_worker_result_of(const struct ghp_worker *worker, uint64_t step,

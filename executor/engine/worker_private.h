@@ -56,7 +56,8 @@ struct ghp_worker {
     enum ghp_buffer_kind
         collected;     /* what of strips lies whole among the gradients; KIND_COUNT: nothing */
     int metric_reduce; /* instruction; -1: the metrics are this worker's alone */
-    /* Where it has a period: steps whose metrics lie in the buffer behind the sums, and whether they are being summed. */
+    /* Where it has a period: steps whose metrics lie in the buffer behind the sums, and whether they are being
+     * summed. */
     int kept_metrics;
     uint64_t kept_last; /* the last one */
     bool sums_metrics;

@@ -13,8 +13,9 @@
  * first    the training's first steps are the damaged checkpoint's: there never was another one, so that beginning anew
  *          costs what a death before the first checkpoint does
  *
- * Returns   GHP_OK: one is sound, or why it cannot be read may pass; or `first`, and the damaged file has been put aside
- *           under another name, with a warning, so that there is none; GHP_ERR_FORMAT with the remedy: none is sound
+ * Returns   GHP_OK: one is sound, or why it cannot be read may pass; or `first`, and the damaged file has been put
+ *           aside under another name, with a warning, so that there is none; GHP_ERR_FORMAT with the remedy: none is
+ *           sound
  * Local */
 enum ghp_status ghp_damage_check(const char *folder, bool first);
 

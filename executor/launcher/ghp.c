@@ -139,8 +139,8 @@ static enum ghp_status run(int argc, char **argv)
     return become(name, argv + 1);
 }
 
-/* Whether another process of the same launch says what this one would. Only MPI knows ranks for certain, but to start it
- * for a misspelt word would be dear. */
+/* Whether another process of the same launch says what this one would. Only MPI knows ranks for certain, but to start
+ * it for a misspelt word would be dear. */
 static bool another_speaks(void)
 {
     static const char *const variables[] = {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"};

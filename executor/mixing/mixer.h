@@ -10,7 +10,8 @@
  *     ad-psgd  an active worker begins an exchange with a passive one; what exchanges have moved x by is added
  *     lsgd     every TAU steps x is pulled to the weights of the leader, after each step a little to the last ones
  *     dgd      x becomes the weighted mean of itself and the neighbours'
- *     sgp      half of x goes to one worker, and what comes from another is added: at once, or in a later mix by overlap
+ *     sgp      half of x goes to one worker, and what comes from another is added: at once, or in a later mix by
+ *              overlap
  *
  * Messages that nobody waits for are carried by a thread, from one mix to the next. A message that the last mix sent is
  * waited for by the next that sends one.

@@ -13,7 +13,8 @@ extern char **environ;
 /* Where launchers say how many processes they started on this node. */
 static const char *const here_names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
                                          "PMI_LOCAL_SIZE"};
-/* Which it is, and of how many in all. Slurm's come last: where mpirun starts its daemons by srun, workers have both. */
+/* Which it is, and of how many in all. Slurm's come last: where mpirun starts its daemons by srun, workers have
+ * both. */
 static const char *const rank_names[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
 static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
                                          "SLURM_STEP_NUM_TASKS"};

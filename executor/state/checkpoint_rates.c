@@ -1,5 +1,5 @@
-/* executor/state/checkpoint_rates.c - see checkpoint_private.h: what learning rates by norms have learnt, as one text of
- * the metadata: the scaling's name, then each value in hexadecimal, to the bit. */
+/* executor/state/checkpoint_rates.c - see checkpoint_private.h: what learning rates by norms have learnt, as one text
+ * of the metadata: the scaling's name, then each value in hexadecimal, to the bit. */
 #include "executor/state/checkpoint_private.h"
 
 #include <math.h>

@@ -2,8 +2,8 @@
  * w, w + N, w + 2 N ... by executor/data/sampler.h, and its gradients are weighted by N / (n p): in the mean the sum of
  * all workers' is the gradient of the whole set, whatever their norms.
  *
- * First each worker goes through its samples once, as in an epoch, and measures every norm; a checkpoint has them. Norms
- * are taken of a worker's own gradients, before these are reduced (engine/worker.h).
+ * First each worker goes through its samples once, as in an epoch, and measures every norm; a checkpoint has them.
+ * Norms are taken of a worker's own gradients, before these are reduced (engine/worker.h).
  *
  * Call order: open -> for each step: choose -> ghp_worker_step -> learn ... -> close. */
 #ifndef GHP_EXECUTOR_TRAIN_SAMPLING_H

@@ -1,8 +1,8 @@
 /* profiler/run/run.h - a profile by measuring: all ranks at once, resumed where an earlier run stopped.
  *
  * Order: machine, earlier file or kept measurements, speeds of the workers unless these say them, work list, rates,
- * overlap, collectives, operations, analytic models.  The file is saved now and then while operations are measured, so that an
- * interrupted run loses
+ * overlap, collectives, operations, analytic models.  The file is saved now and then while operations are measured, so
+ * that an interrupted run loses
  * seconds, not hours.  The budget holds to a tenth, or the result says what took longer.
  *
  * Tested  tests/profiler/run/test_run.c, test_budget.c, tests/tools/profile/test_profile_measured.sh */

@@ -39,12 +39,12 @@ enum ghp_status ghp_topology_read(const char *source, int nodes, struct ghp_mach
 enum ghp_status ghp_topology_read_here(const struct ghp_processors *processors, int nodes,
                                        struct ghp_machine *machine);
 
-/* Leaves of a machine's cores those whose processors a batch system allotted this node's workers; all where none is among
- * them. Local. */
+/* Leaves of a machine's cores those whose processors a batch system allotted this node's workers; all where none is
+ * among them. Local. */
 void ghp_topology_allot(const struct ghp_processors *processors, struct ghp_machine *machine);
 
-/* Leaves of a machine's cores and memory what a container does: of processor time the first cores, as none in particular
- * is meant. Local. */
+/* Leaves of a machine's cores and memory what a container does: of processor time the first cores, as none in
+ * particular is meant. Local. */
 void ghp_topology_limit(const struct ghp_limits *limits, struct ghp_machine *machine);
 
 /* Of the first core's caches the most that each of so many workers, spread evenly over this machine, has for itself

@@ -74,7 +74,8 @@ bool ghp_cpu_kernel_is_small_batch(const struct ghp_backend *backend,
                                    const struct ghp_local *local);
 const struct ghp_cpu_kernel *ghp_cpu_kernel_small_batch(enum ghp_pass pass);
 
-/* Of losses, in cpu/softmax.c: a part's metrics, in scratch, whose bytes these are; and all parts' added up in order. */
+/* Of losses, in cpu/softmax.c: a part's metrics, in scratch, whose bytes these are; and all parts' added up in
+ * order. */
 double *ghp_cpu_kernel_part_metrics(const struct ghp_kernel_arguments *args, int part);
 int64_t ghp_cpu_kernel_metric_bytes(const struct ghp_local *local, int parts, int element_bytes);
 void ghp_cpu_kernel_add_metrics(const struct ghp_local *local,

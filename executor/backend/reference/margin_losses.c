@@ -1,7 +1,7 @@
-/* executor/backend/reference/margin_losses.c - losses of outputs with a target of 1 or -1 each: hinge, squared_error and
- * binary_cross_entropy. y is x; dx is the derivative times loss_scale. A row has a label: it is a position of a sample,
- * or where each output has a label of its own (multi_label), one output. Where the label is negative the row is left out,
- * and dx is 0. */
+/* executor/backend/reference/margin_losses.c - losses of outputs with a target of 1 or -1 each: hinge, squared_error
+ * and binary_cross_entropy. y is x; dx is the derivative times loss_scale. A row has a label: it is a position of a
+ * sample, or where each output has a label of its own (multi_label), one output. Where the label is negative the row is
+ * left out, and dx is 0. */
 #include "executor/backend/reference/reference.h"
 
 #include <math.h>

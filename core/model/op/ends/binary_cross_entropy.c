@@ -1,8 +1,8 @@
-/* core/model/op/ends/binary_cross_entropy.c - the loss of outputs that each say yes or no, as logits: log(1 + e^(-t x)),
- * t = 1 of yes and -1 of no, in the mean over the outputs.
+/* core/model/op/ends/binary_cross_entropy.c - the loss of outputs that each say yes or no, as logits: log(1 + e^(-t
+ * x)), t = 1 of yes and -1 of no, in the mean over the outputs.
  *
- * A row's label says yes at its output and no at all others; of one output, no by 0 and yes by 1. With `multi_label` each
- * output of a vector has a label of its own, 0 or 1. A negative label is ignored. */
+ * A row's label says yes at its output and no at all others; of one output, no by 0 and yes by 1. With `multi_label`
+ * each output of a vector has a label of its own, 0 or 1. A negative label is ignored. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"

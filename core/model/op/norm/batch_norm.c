@@ -1,7 +1,7 @@
 /* core/model/op/norm/batch_norm.c - each channel normed over samples and pixels; running statistics for evaluation.
  *
- * `fixed`: scale and shift keep their first values. They are parameters like others, whose gradients are zeros and which
- * do not decay. */
+ * `fixed`: scale and shift keep their first values. They are parameters like others, whose gradients are zeros and
+ * which do not decay. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"

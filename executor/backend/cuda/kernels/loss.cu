@@ -1,9 +1,9 @@
-// executor/backend/cuda/kernels/loss.cu - the losses. Softmax cross-entropy, of whole rows and of rows whose classes are
-// divided: one block a row. Hinge, squared error and binary cross-entropy: a thread a row.
+// executor/backend/cuda/kernels/loss.cu - the losses. Softmax cross-entropy, of whole rows and of rows whose classes
+// are divided: one block a row. Hinge, squared error and binary cross-entropy: a thread a row.
 //
-// The label's own gradient is the negative sum of the others, which keeps its digits; where classes are divided it comes
-// from what all parts said of the row (enum ghp_row). Columns behind the last class are padding: no pass reads them, y
-// and dx are 0 there.
+// The label's own gradient is the negative sum of the others, which keeps its digits; where classes are divided it
+// comes from what all parts said of the row (enum ghp_row). Columns behind the last class are padding: no pass reads
+// them, y and dx are 0 there.
 #include "executor/backend/cuda/kernels/common.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 

@@ -1,5 +1,6 @@
-// executor/backend/cuda/kernels/unary.cu - functions of one element: relu, activation, gelu, silu, hard_swish. A function
-// says its value, and `back`, the gradient of its input: of y and dy where the backward pass reads the output, else of x and dy.
+// executor/backend/cuda/kernels/unary.cu - functions of one element: relu, activation, gelu, silu, hard_swish. A
+// function says its value, and `back`, the gradient of its input: of y and dy where the backward pass reads the output,
+// else of x and dy.
 #include "executor/backend/cuda/kernels/map.cuh"
 #include "executor/backend/cuda/kernels/row.h"
 
