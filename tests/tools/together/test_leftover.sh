@@ -35,10 +35,12 @@ living=$job kept=$(segments living)
 start killed 100000000 --checkpoint folder --checkpoint-every 1
 left=$(segments killed)
 echo "shared memory: living" $kept, killed $left
-for ((i = 0; i < 600; i++)); do # in the middle of a checkpoint
+for ((i = 0; i < 600; i++)); do # in the middle of a checkpoint, once all threads stand: one may be about to rename it
     kill -STOP "$(cat killed.0)"
+    sleep 0.02
     compgen -G 'folder/*.tmp-*' >/dev/null && break
     kill -CONT "$(cat killed.0)"
+    sleep 0.005
 done
 kill -9 $job "$(cat killed.0)" "$(cat killed.1)"
 wait $job 2>/dev/null
