@@ -82,13 +82,14 @@ static double first_mean(int64_t i)
     return sum / workers;
 }
 
+/* In more digits than the values have: so many roundings of a double's sum would come near the limit. */
 static double sum_of(struct ghp_flat x)
 {
-    double sum = 0;
+    long double sum = 0;
 
     for (int64_t i = 0; i < x.n; i++)
         sum += value(x, i);
-    return sum;
+    return (double)sum;
 }
 
 /* No later than TAU steps behind is everything there; and what is sent is counted. */
@@ -128,7 +129,8 @@ static double mix(struct walk *walk, struct ghp_sync sync, struct ghp_mixer *mix
 static void note(struct walk *walk, struct ghp_mixer *mixer, struct ghp_flat z, double taken)
 {
     struct ghp_mix_count count = ghp_mixer_counted(mixer);
-    double first = 0;
+    long double sum = 0;
+    double first;
 
     walk->share = count.share;
     walk->shares = sum_over_all(count.share + count.sent_share - count.taken_share) / workers - 1;
@@ -136,8 +138,9 @@ static void note(struct walk *walk, struct ghp_mixer *mixer, struct ghp_flat z, 
         double mean = first_mean(i);
 
         walk->mean = fmax(walk->mean, fabs(value(z, i) / mean - 1));
-        first += mean;
+        sum += mean;
     }
+    first = (double)sum;
     walk->mean = most_over_all(walk->mean);
     walk->part = count.share * sum_of(z) / first;
     CHECK_STATUS(ghp_mixer_settle(mixer), GHP_OK);
