@@ -48,9 +48,9 @@ static bool note(void *context, const struct ghp_process *p)
 
     snprintf(path, sizeof(path), "/proc/%ld/environ", (long)p->pid);
     if (!ghp_process_lives(p) || ghp_file_read(path, &text, &n) != GHP_OK) return true;
-    for (int i = 0;
-         is_of_launch(m, p, text, n) && rank == NULL && ghp_launched_rank_name(i) != NULL; i++)
-        rank = value_of(text, n, ghp_launched_rank_name(i));
+    if (is_of_launch(m, p, text, n))
+        for (int i = 0; rank == NULL && ghp_launched_rank_name(i) != NULL; i++)
+            rank = value_of(text, n, ghp_launched_rank_name(i));
     if (rank != NULL) {
         long r = strtol(rank, NULL, 10);
 
