@@ -92,8 +92,8 @@ mistake reduction-dropped executor/engine/worker.c \
     's/if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;//' executor/equality:np2
 mistake wrong-scale executor/engine/worker/step.c \
     's/if (w->work.fault == GHP_FAULT_GROUP_SCALE) //' executor/equality:np2
-mistake ignored-counted executor/data/data.c 's/\*labels -= of_sample\[at\] < 0;/*labels -= of_sample[at] < -1;/' executor/equality:np2 \
-    executor/gradients
+mistake ignored-counted executor/data/data.c 's/\*labels -= of_sample\[at\] < 0;/*labels -= of_sample[at] < -1;/' \
+    executor/equality:np2 executor/gradients
 mistake bias-added-twice executor/engine/worker/instr.c \
     's/w->work.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/equality:np2
 mistake masks-by-rank executor/engine/kernel_arguments.c \
@@ -135,21 +135,26 @@ mistake push-not-added executor/engine/server.c \
     's/drops ? 1 : s->workers/1/' executor/servers:np3
 mistake cut-of-another executor/engine/server.c \
     's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/servers:np3
-# samples by norms: weights of other chances, a sum that misses changes, chances without their floor, gradients unweighted
+# samples by norms: weights of other chances, a sum that misses changes, chances without their floor, gradients
+# unweighted
 mistake chances-forget-uniform executor/data/sampler.c 's/ + s->uniform;$/;/' executor/sampler
 mistake sums-miss-changes executor/data/sampler.c 's/node >= 1; node \/= 2)/node >= 1; node \/= 4)/' executor/sampler
-mistake never-uniform executor/data/sampler.c 's/draw(s, step, 0) < s->uniform ||/draw(s, step, 0) < 0 ||/' executor/sampler
+mistake never-uniform executor/data/sampler.c 's/draw(s, step, 0) < s->uniform ||/draw(s, step, 0) < 0 ||/' \
+    executor/sampler
 mistake gradients-unweighted executor/engine/worker/step.c \
     's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/sampling:np3
 mistake shares-not-kept executor/mixing/mix_gossip.c 's/.has_share = true,//' executor/mixing:np3
-# gradients of asp whose age nobody counts, bytes that nobody counts, a matrix of neighbours whose rows sum to less than 1
+# gradients of asp whose age nobody counts, bytes that nobody counts, a matrix of neighbours whose rows sum to less
+# than 1
 mistake step-drawn-too executor/mixing/mix_served.c \
     's/ghp_flat_pull(before,/ghp_flat_pull(x,/; s/ghp_flat_subtract(x, before, .*;/(void)before;/' executor/mixing:np3
 mistake triggers-late executor/mixing/mix_server.c 's/c->count + 1 >= pi/c->count >= pi/' executor/mixing:np3
-mistake staleness-not-counted executor/mixing/mix_server.c 's/(double)(s->count.versions - c->seen)/0/' executor/mixing:np3
+mistake staleness-not-counted executor/mixing/mix_server.c 's/(double)(s->count.versions - c->seen)/0/' \
+    executor/mixing:np3
 mistake bytes-not-counted executor/mixing/mixer.c 's/m->count.sent_bytes += message.bytes;/m->count.sent_bytes = 0;/' \
     executor/mixing:np3
-mistake degree-of-another core/program/graph.c 's/1 - ghp_graph_degree(graph, workers, v) \* share/share + 0 * v/' core/graph
+mistake degree-of-another core/program/graph.c 's/1 - ghp_graph_degree(graph, workers, v) \* share/share + 0 * v/' \
+    core/graph
 # learning rates by norms: ratios that nobody cuts, gains that fall
 mistake ratio-not-cut core/optimizer/lr_scaling.c 's/return \*cut ? n : s;/return s;/' core/lr_scaling
 mistake gains-not-summed core/optimizer/lr_scaling.c 's/gain\[j\] += scaling/gain[j] = scaling/' core/lr_scaling

@@ -9,8 +9,8 @@
     plan.reduce_gradients(module, mesh)       # of the mean over the whole batch
     optimizer.step()
 
-GROUPS x TENSOR_SIZE ranks. Each has its own samples of a batch. The layers of LAYERS are divided over TENSOR_SIZE ranks,
-by columns (their outputs) or rows (their inputs); all others are whole on every rank.
+GROUPS x TENSOR_SIZE ranks. Each has its own samples of a batch. The layers of LAYERS are divided over TENSOR_SIZE
+ranks, by columns (their outputs) or rows (their inputs); all others are whole on every rank.
 """
 import torch.distributed as dist
 from torch import nn

@@ -54,7 +54,7 @@ static void every_vector(struct truth *t, int64_t *shares, int rank, int64_t lef
 {
     int last = t->how.problem.workers - 1;
 
-    if (rank == last) {
+    if (rank == last || rank + 1 == MOST_WORKERS) {
         shares[rank] = left;
         t->least_s = fmin(t->least_s, step_of(t, shares));
         return;

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=1500 label=mpi needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/launch/test_kill.sh - a training that is killed (signal 9) at a random moment, while it computes, reduces or
-# writes one of its many checkpoints: the last checkpoint always loads; the resumed run has the losses, metrics and
-# weights of the uninterrupted one - bit for bit under the same plan (float on oneDNN and double on the reference
-# backend in turn), to rounding under another plan and worker count (double); what the kill left half-written is gone
-# afterwards. 2 kills, in full runs 5; GHP_ALL=1 or GHP_KILLS=N: 50 or N. GHP_SEED repeats a sequence of kills.
+# tests/tools/launch/test_kill.sh - a training that is killed (signal 9) at a random moment, while it computes,
+# reduces or writes one of its many checkpoints: the last checkpoint always loads; the resumed run has the losses,
+# metrics and weights of the uninterrupted one - bit for bit under the same plan (float on oneDNN and double on the
+# reference backend in turn), to rounding under another plan and worker count (double); what the kill left
+# half-written is gone afterwards. 2 kills, in full runs 5; GHP_ALL=1 or GHP_KILLS=N: 50 or N. GHP_SEED repeats a
+# sequence of kills.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 kills=2
@@ -38,8 +39,9 @@ chmod +x rank.sh
 launch() {
     local precision=(--precision float)
     [ "$mode" = double ] && precision=(--precision double --backend reference)
-    mpirun --oversubscribe --bind-to none -n "$1" ./rank.sh "$GHP_BIN/ghp-run" "${@:2}" "${precision[@]}" --steps $steps --numerics exact --lr 0.02 \
-        --json --checkpoint kept --checkpoint-every 1 --metrics metrics.jsonl --watchdog 600 >out 2>err </dev/null
+    mpirun --oversubscribe --bind-to none -n "$1" ./rank.sh "$GHP_BIN/ghp-run" "${@:2}" "${precision[@]}" \
+        --steps $steps --numerics exact --lr 0.02 --json --checkpoint kept --checkpoint-every 1 \
+        --metrics metrics.jsonl --watchdog 600 >out 2>err </dev/null
 }
 clean() { ! ls kept | grep -vxE 'checkpoint(\.previous)?\.safetensors' || fail "beside the checkpoints: $(ls kept)"; }
 curve() { sed 's/"images_per_s":[^,]*,//' "$1"; }
@@ -57,8 +59,11 @@ waits() {
     done
 }
 
-"$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json >/dev/null 2>&1 || exit 1
-plan() { "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 12 "${@:3}" -o "$2" >/dev/null 2>&1 || exit 1; }
+analytic "$model" profile.json
+plan() { # plan WORKERS FILE OPTIONS...
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 12 "${@:3}" -o "$2" >/dev/null 2>&1 ||
+        exit 1
+}
 plan 2 mixed2.json --force '*=in:max,*conv1=out:2'
 plan 1 other1.json --strategy data
 plan 3 other3.json --strategy data
@@ -149,6 +154,7 @@ for ((turn = 1; turn <= kills; turn++)); do
         [ $mode = float ] || check_other $((turn % 4 == 1 ? 3 : 1))
     fi
 done
-echo "$kills kills: $unstarted before the first checkpoint, $finished after the last, $unfinished while one was written;" \
+echo "$kills kills: $unstarted before the first checkpoint, $finished after the last," \
+    "$unfinished while one was written;" \
     "$other resumed by another plan too; $failures failures"
 exit $((failures > 0))

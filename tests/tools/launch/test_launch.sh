@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch
-# tests/tools/launch/test_launch.sh - ghp-launch keeps a training going: a worker that is killed, mpirun that is killed, a
-# worker that hangs, at random steps: it goes on, and ends with the losses and weights of an undisturbed run, to the bit
-# with as many workers, to rounding (of double) with one fewer, so no sample is left out or seen twice. It stops in
-# order, gives up with a reason, as where no checkpoint is sound, and leaves no process behind, even where it is killed
-# itself. GHP_SEED repeats the steps.
+# tests/tools/launch/test_launch.sh - ghp-launch keeps a training going: a worker that is killed, mpirun that is
+# killed, a worker that hangs, at random steps: it goes on, and ends with the losses and weights of an undisturbed
+# run, to the bit with as many workers, to rounding (of double) with one fewer, so no sample is left out or seen
+# twice. It stops in order, gives up with a reason, as where no checkpoint is sound, and leaves no process behind,
+# even where it is killed itself. GHP_SEED repeats the steps.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 RANDOM=${GHP_SEED:-$$}
@@ -87,9 +87,10 @@ says 'with a checkpoint of [0-9]+: worker [0-9] waited 6 s in .*rank\(s\) .*2' '
 [ "$(value out)" = "$(value whole)" ] || fail "other weights than undisturbed"
 curve metrics.jsonl | cmp -s - whole.curve || fail "other losses than undisturbed: a sample was left out or seen twice"
 
-"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 4 --batch 12 --strategy data --elastic 1 -o set.json >out 2>&1 ||
-    fail "--elastic: $(cat out)"
-# one worker fewer from then on, by a file of plans. Sums of another order leave differences of some 1e-13 in double; 1e-10 leaves room.
+"$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 4 --batch 12 --strategy data --elastic 1 -o set.json \
+    >out 2>&1 || fail "--elastic: $(cat out)"
+# one worker fewer from then on, by a file of plans. Sums of another order leave differences of some 1e-13 in double;
+# 1e-10 leaves room.
 anew
 echo 4 >left
 launch set.json --workers-left 'cat left' --
@@ -142,8 +143,9 @@ waits 60 lines 30 || fail "does not train: $(cat err)"
 kill -9 $job
 ends 137 'killed itself'
 
-# The only checkpoint is damaged: the training begins anew, and says so. Where both are, no restart helps: it gives up at
-# once, with the remedy, and so it does where the training was to be gone on with.
+# The only checkpoint is damaged: the training begins anew, and says so. Where both are, no restart helps: it gives up
+# at once, with the remedy, and so it does where the training was to be gone on with.
+checkpoint=kept/checkpoint.safetensors
 damage() { for file; do printf 'x' | dd of="$file" bs=1 seek=2000 conv=notrunc status=none; done; }
 for which in only both resumed; do
     anew
@@ -163,13 +165,15 @@ for which in only both resumed; do
     fi
     if [ $which = only ]; then
         ends 0 $which
-        says "warning: the only checkpoint is damaged, and is 'kept/checkpoint.safetensors.damaged' now: the training begins anew" $which
+        says "warning: the only checkpoint is damaged, and is '$checkpoint.damaged' now: the training begins anew" \
+            $which
         [ -e kept/checkpoint.safetensors.damaged ] || fail "$which: the damaged file is gone"
         [ "$(value out)" = "$(value whole)" ] || fail "$which: other weights than undisturbed"
         continue
     fi
     ends 1 $which
-    last "gave up: no checkpoint in 'kept' is sound.*'kept/checkpoint.*safetensors' is damaged.*; put a copy of one there as 'kept/checkpoint.safetensors' and go on with --resume, or move them away to begin anew without it" $which
+    last "gave up: no checkpoint in 'kept' is sound.*'kept/checkpoint.*safetensors' is damaged.*; put a copy of one\
+ there as '$checkpoint' and go on with --resume, or move them away to begin anew without it" $which
     [ "$(grep -c 'go on by' err)" -le 1 ] || fail "$which: was tried again"
 done
 unset every

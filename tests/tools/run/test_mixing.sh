@@ -10,11 +10,20 @@ set -u
 model=$GHP_SOURCE/models/lenet5.json
 
 plan() { # plan WORKERS SYNC
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 8 --sync "$2" -o plan.json >out 2>err || fail "$2: $(cat err)"
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 8 --sync "$2" -o plan.json >out 2>err ||
+        fail "$2: $(cat err)"
 }
 
 run() { # run RANKS OPTIONS...
     mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" plan.json --lr 0.01 "${@:2}" >out 2>err </dev/null
+}
+
+unplanned() { # unplanned CODE TEXT WORKERS BATCH OPTIONS...: ghp-plan refuses
+    denied "$1" "$2" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$3" --batch "$4" "${@:5}" -o x.json
+}
+
+not_run() { # not_run CODE TEXT RANKS OPTIONS...: ghp-run refuses
+    denied "$1" "$2" mpirun --oversubscribe --bind-to none -n "$3" "$GHP_BIN/ghp-run" plan.json "${@:4}"
 }
 
 "$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json 2>/dev/null
@@ -22,12 +31,12 @@ run() { # run RANKS OPTIONS...
 plan 1 asp
 run 2 --verify 4 || fail "one worker by asp is not SGD: $(head -n 3 err) $(grep -i fail out)"
 plan 1 easgd:2
-denied 2 'draw even one worker' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --verify 4
+not_run 2 'draw even one worker' 2 --verify 4
 plan 1 gosgd:0.5
 run 1 --verify 4 || fail "one worker by gosgd is not SGD: $(head -n 3 err) $(grep -i fail out)"
 plan 2 asp
-denied 2 'chance decides' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --verify 4
-denied 1 '2 worker.s. and 1 server.s.' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --steps 4
+not_run 2 'chance decides' 3 --verify 4
+not_run 1 '2 worker.s. and 1 server.s.' 2 --steps 4
 for sync in ssp:2 aladdin gosgd:0.5 ad-psgd; do # the last two without a server
     rm -rf kept metrics.jsonl
     plan 2 $sync
@@ -36,24 +45,27 @@ for sync in ssp:2 aladdin gosgd:0.5 ad-psgd; do # the last two without a server
     run $ranks --steps 12 --checkpoint kept --metrics metrics.jsonl --run run.json || fail "$sync: $(head -n 3 err)"
     [ "$(number steps run.json)" = 12 ] || fail "$sync: $(number steps run.json) steps of 12"
     steps=$(sed -n 's/.*"step": *\([0-9]*\).*/\1/p' metrics.jsonl)
-    [ "$(tail -n 1 <<<"$steps")" = 11 ] && [ "$steps" = "$(sort -nu <<<"$steps")" ] || fail "$sync: steps of the metrics: $steps"
+    [ "$(tail -n 1 <<<"$steps")" = 11 ] && [ "$steps" = "$(sort -nu <<<"$steps")" ] ||
+        fail "$sync: steps of the metrics: $steps"
     grep -q '"mixing": {.*"sent_bytes": [1-9]' run.json || fail "$sync: the run file does not say what was sent"
     run $ranks --steps 20 --checkpoint kept --resume --run run.json || fail "$sync, resumed: $(head -n 3 err)"
     [ "$(number first_step run.json)" = 12 ] || fail "$sync: resumed at $(number first_step run.json)"
 done
 plan 2 easgd:2
-denied 1 'is of a training by ad-psgd over 2 worker' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 30 --checkpoint kept --resume
+not_run 1 'is of a training by ad-psgd over 2 worker' 3 --lr 0.01 --steps 30 --checkpoint kept --resume
 
 for sync in easgd:2 ssp:2; do # by the second all end after as many steps
     rm -rf kept metrics.jsonl
     plan 2 $sync
-    mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 100000000 --checkpoint kept --metrics metrics.jsonl --heartbeat beat >out 2>err </dev/null &
+    mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 100000000 \
+        --checkpoint kept --metrics metrics.jsonl --heartbeat beat >out 2>err </dev/null &
     waits 60 lines 20 || fail "$sync: no lines of metrics: $(head -n 3 err)"
     pids=($(pgrep -P "$!" ghp-run))
     kill -TERM "${pids[0]}"
     code=0
     wait $! || code=$?
-    grep -q 'SIGTERM at worker' err && [ -e kept/checkpoint.safetensors ] || fail "$sync, a signal: exit $code, $(tail -n 3 err)"
+    grep -q 'SIGTERM at worker' err && [ -e kept/checkpoint.safetensors ] ||
+        fail "$sync, a signal: exit $code, $(tail -n 3 err)"
 done
 
 # seconds that a worker computes, waits and sends: emulated ones, of which none can be less; of lenet5 246824 bytes.
@@ -91,7 +103,7 @@ plan 4 lsgd:1,2
 run 4 --steps 8 --run run.json || fail "lsgd:1,2: $(head -n 3 err)"
 grep -q '"led_most": [1-9]' run.json || fail "lsgd: nobody led"
 while read -r code sync text; do
-    denied "$code" "$text" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 4 --batch 8 --sync "$sync" -o x.json
+    unplanned "$code" "$text" 4 8 --sync "$sync"
 done <<'END'
 1 lsgd:3,2 do not divide 4 workers
 1 lsgd:8,2 more than the 4 worker
@@ -100,11 +112,11 @@ done <<'END'
 1 dgd:0-1,2-3 is not connected: no edges lead from worker 0 to worker 2
 1 dgd:0-1,1-2,2-4 numbered up to 3
 END
-denied 1 "fill no grid" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 3 --batch 9 --sync dgd:torus -o x.json
-denied 2 'more than the 2 worker' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync asp --servers 3 -o x.json
-denied 2 'by --sync ad-psgd there are none' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync ad-psgd --servers 1 -o x.json
-denied 2 'wants at least 2 workers' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 1 --batch 8 --sync ad-psgd -o x.json
-denied 2 'wants a probability P, from' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync gosgd:2 -o x.json
-denied 2 'wants S steps, 0 to' "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync ssp -o x.json
-denied 2 "every layer by data" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 --sync asp --strategy model -o x.json
+unplanned 1 "fill no grid" 3 9 --sync dgd:torus
+unplanned 2 'more than the 2 worker' 2 8 --sync asp --servers 3
+unplanned 2 'by --sync ad-psgd there are none' 2 8 --sync ad-psgd --servers 1
+unplanned 2 'wants at least 2 workers' 1 8 --sync ad-psgd
+unplanned 2 'wants a probability P, from' 2 8 --sync gosgd:2
+unplanned 2 'wants S steps, 0 to' 2 8 --sync ssp
+unplanned 2 "every layer by data" 2 8 --sync asp --strategy model
 [ $failures -eq 0 ]

@@ -9,7 +9,8 @@ set -u
 model=$GHP_SOURCE/models/lenet5.json
 
 plan() { # plan WORKERS SYNC
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 12 --sync "$2" -o plan.json >out 2>err || fail "$2: $(cat err)"
+    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$1" --batch 12 --sync "$2" -o plan.json >out 2>err ||
+        fail "$2: $(cat err)"
 }
 
 run() { # run RANKS OPTIONS...
@@ -18,6 +19,10 @@ run() { # run RANKS OPTIONS...
 
 refused() { # refused CODE TEXT OPTIONS...: by ghp-plan
     denied "$1" "$2" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 "${@:3}" -o x.json
+}
+
+not_run() { # not_run CODE TEXT RANKS ARGS...: by ghp-run
+    denied "$1" "$2" mpirun --oversubscribe --bind-to none -n "$3" "$GHP_BIN/ghp-run" plan.json "${@:4}"
 }
 
 hash() { sed -n 's/^ *"weights_hash": "\(.*\)",*$/\1/p' run.json; }
@@ -30,23 +35,25 @@ run 3 --verify 4 --inject-fault drop-reduction && fail "--verify does not see a 
 plan 1 sgp-overlap:2
 run 1 --verify 4 || fail "one worker by sgp-overlap is not SGD: $(head -n 3 err) $(grep -i fail out)"
 plan 2 sgp-overlap:1
-denied 2 'messages come first' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --verify 4
-denied 1 'compare plans without' mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json plan.json --compare 4
+not_run 2 'messages come first' 2 --verify 4
+not_run 1 'compare plans without' 2 plan.json --compare 4
 
 for sync in sgp sgp-overlap:1; do
     rm -rf kept
     plan 3 $sync
-    run 3 --numerics exact --steps 12 --checkpoint kept --checkpoint-every 6 --run run.json || fail "$sync: $(head -n 3 err)"
+    run 3 --numerics exact --steps 12 --checkpoint kept --checkpoint-every 6 --run run.json ||
+        fail "$sync: $(head -n 3 err)"
     want=$(hash)
     [ "$(sed -n 's/.*"sent_bytes": *\([0-9]*\).*/\1/p' run.json | head -n 1)" = $((12 * (4 * 61760 + 4))) ] ||
         fail "$sync: the run file does not say what was sent: $(grep -A5 mixing run.json)"
     rm -rf kept
     run 3 --numerics exact --steps 6 --checkpoint kept --run run.json || fail "$sync: $(head -n 3 err)"
-    run 3 --numerics exact --steps 12 --checkpoint kept --resume --run run.json || fail "$sync, resumed: $(head -n 3 err)"
+    run 3 --numerics exact --steps 12 --checkpoint kept --resume --run run.json ||
+        fail "$sync, resumed: $(head -n 3 err)"
     [ -n "$want" ] && [ "$(hash)" = "$want" ] || fail "$sync, resumed: other weights than an uninterrupted run"
 done
 plan 3 sgp
-denied 1 'is of a training by sgp-overlap:1 over 3 worker' mpirun --oversubscribe --bind-to none -n 3 "$GHP_BIN/ghp-run" plan.json --lr 0.01 --steps 30 --checkpoint kept --resume
+not_run 1 'is of a training by sgp-overlap:1 over 3 worker' 3 --lr 0.01 --steps 30 --checkpoint kept --resume
 
 refused 2 'wants TAU steps, 1 to' --sync sgp-overlap:0
 refused 2 'takes no argument' --sync sgp:2

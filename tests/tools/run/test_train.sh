@@ -21,8 +21,8 @@ train -- --steps 3 --json
 grep -q '"steps": 3' out || fail "not three steps: $(head -c 400 out)"
 grep -q '"wanted": \[\]' ghp-tiny-n2-b8/wanted.json || fail "still wanted: $(cat ghp-tiny-n2-b8/wanted.json)"
 grep -q 'measuring what data parallelism takes' err || fail "does not say what it measures: $(cat err)"
-"$GHP_BIN/ghp-plan" tiny.json --workers 2 --batch 8 --profile ghp-tiny-n2-b8/profile.json --wanted list.json >out 2>err ||
-    fail "ghp-plan --wanted: $(cat err)"
+"$GHP_BIN/ghp-plan" tiny.json --workers 2 --batch 8 --profile ghp-tiny-n2-b8/profile.json --wanted list.json \
+    >out 2>err || fail "ghp-plan --wanted: $(cat err)"
 [ -s out ] && fail "--wanted alone makes more than the list: $(head -n 3 out)"
 cmp -s list.json ghp-tiny-n2-b8/wanted.json || fail "another list: $(cat list.json)"
 train --folder again --plan-only
