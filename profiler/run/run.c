@@ -89,8 +89,10 @@ static enum ghp_status finish(struct ghp_profiling *run)
     return ghp_measure_max(&run->m, status, &unused);
 }
 
-/* Collectives, then operations, each as far as the time goes. */
-static enum ghp_status measure_round(struct ghp_profiling *run, int round)
+/* Collectives, then operations, each as far as the time goes.
+ *
+ * again    the rounds before were disturbed: nothing is spared */
+static enum ghp_status measure_round(struct ghp_profiling *run, int round, bool again)
 {
     double end_s = run->start_s + run->request->budget_s, now_s = ghp_now_s();
     bool named = run->request->wanted != NULL;
@@ -99,7 +101,7 @@ static enum ghp_status measure_round(struct ghp_profiling *run, int round)
                                           .deadline_s = now_s + comm_share * (end_s - now_s),
                                           .memory_bytes = run->memory_bytes};
     struct ghp_ops_limits ops_limits = {.samples = samples,
-                                        .calm = named ? calm : 0,
+                                        .calm = named && !again ? calm : 0,
                                         .alone = !named,
                                         .deadline_s = end_s,
                                         .memory_bytes = run->memory_bytes,
@@ -108,7 +110,7 @@ static enum ghp_status measure_round(struct ghp_profiling *run, int round)
                                         .save = save,
                                         .context = run};
 
-    if (!named || round == 0)
+    if (!named || round == 0 || again)
         GHP_TRY(ghp_measure_comms(&run->m, &run->worklist, comm_limits, run->profile));
     return ghp_measure_ops(&run->m, &run->worklist, &ops_limits, run->profile);
 }
@@ -167,25 +169,27 @@ static void note_disturbed(struct ghp_profiling *run, double foreign, double dri
                                    fmax(drift > least_drift ? drift : 0, run->profile->disturbed));
 }
 
-/* Once more through everything while it is beside other programs, up to a few times: samples far off then stand beside
- * others. */
+/* Once more through everything while other programs have taken their share of all rounds, up to a few times: samples
+ * far off then stand beside others. */
 static enum ghp_status measure_rounds(struct ghp_profiling *run, struct ghp_host_load *load,
                                       struct ghp_samples speed_probe[GHP_SPEED_PROBE_JOBS])
 {
     double end_s = run->start_s + run->request->budget_s, foreign = 0;
     int rounds = run->request->wanted != NULL ? NAMED_ROUNDS : ROUNDS;
+    struct ghp_cpu_use all = {0};
 
     for (int i = 0; i < rounds; ++i) {
         struct ghp_cpu_use use = {0};
-        double on, share;
+        double on;
 
         GHP_TRY(ghp_host_load_begin(load));
         GHP_TRY(ghp_measure_speed_probe(&run->m, speed_probe));
-        GHP_TRY(measure_round(run, i));
+        GHP_TRY(measure_round(run, i, foreign > least_foreign));
         GHP_TRY(ghp_host_load_use(load, &use));
-        share = ghp_cpu_share(use); /* the same on all ranks, and their clocks are asked below */
-        foreign = fmax(foreign, share);
-        on = share > least_foreign && ghp_now_s() < end_s;
+        all.foreign_s += use.foreign_s;
+        all.capacity_s += use.capacity_s;
+        foreign = ghp_cpu_share(all); /* the same on all ranks, and their clocks are asked below */
+        on = foreign > least_foreign && ghp_now_s() < end_s;
         GHP_TRY(ghp_measure_max(&run->m, GHP_OK, &on));
         if (on > 0 && i == rounds - 1 && rounds < MOST_ROUNDS) ++rounds;
     }
