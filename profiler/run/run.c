@@ -91,7 +91,7 @@ static enum ghp_status finish(struct ghp_profiling *run)
 
 /* Collectives, then operations, each as far as the time goes.
  *
- * again    the rounds before were disturbed: nothing is spared */
+ * again    the rounds before were disturbed: what has no spread that tells of it is measured once more */
 static enum ghp_status measure_round(struct ghp_profiling *run, int round, bool again)
 {
     double end_s = run->start_s + run->request->budget_s, now_s = ghp_now_s();
@@ -101,7 +101,7 @@ static enum ghp_status measure_round(struct ghp_profiling *run, int round, bool 
                                           .deadline_s = now_s + comm_share * (end_s - now_s),
                                           .memory_bytes = run->memory_bytes};
     struct ghp_ops_limits ops_limits = {.samples = samples,
-                                        .calm = named && !again ? calm : 0,
+                                        .calm = named ? calm : 0,
                                         .alone = !named,
                                         .deadline_s = end_s,
                                         .memory_bytes = run->memory_bytes,
