@@ -4,7 +4,7 @@
  * For Open MPI, on this host; mpirun's daemons clean up on others. Where somebody else has said where mpirun's files
  * are (OMPI_MCA_orte_tmpdir_base and such), nothing is made and nothing removed.
  *
- * Tested  tests/executor/launcher/test_scratch.c, bench/faults */
+ * Tested  tests/executor/launcher/test_scratch.c, bench/recovery/faults */
 #ifndef GHP_EXECUTOR_LAUNCHER_SCRATCH_H
 #define GHP_EXECUTOR_LAUNCHER_SCRATCH_H
 

@@ -1,5 +1,5 @@
 /* executor/platform/accident.h - an accident on purpose: at one moment of a run this process stops (SIGSTOP) or exits,
- * so that tests and bench/faults meet a run in each of its phases, and do to it there what they want. Never unless it
+ * so that tests and bench/recovery/faults meet a run in each of its phases, and do to it there what they want. Never unless it
  * was asked for.
  *
  * To add a moment: a row here, and ghp_accident_at where it comes.

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=500 processors=2 full=yes needs=ghp-counted,ghp-run,ghp-profile,ghp-plan,mpirun,python3
-# tests/tools/bench/test_evidence.sh - what steps do beyond the plan's instructions, as bench/cpu_evidence counts it:
+# tests/tools/bench/test_evidence.sh - what steps do beyond the plan's instructions, as bench/cpu/evidence counts it:
 # ghp itself allocates nothing in a step, alone or with others, and locks only to hand reductions to their stream; the
 # counter counts.
 set -u
 . "$(dirname "$0")/../scratch.sh"
-evidence() { env -C "$GHP_SOURCE" GHP_BIN="$GHP_BIN" GHP_BENCH="$here/kept" "$GHP_SOURCE/bench/cpu_evidence" "$@"; }
+evidence() { env -C "$GHP_SOURCE" GHP_BIN="$GHP_BIN" GHP_BENCH="$here/kept" "$GHP_SOURCE/bench/cpu/evidence" "$@"; }
 here=$PWD
 
 denied 2 "neither a plan nor a network" evidence nobody:8
 denied 2 "neither a plan nor a network" evidence lenet5
 mkdir bare
-denied 3 "without sanitizers" env -C "$GHP_SOURCE" GHP_BIN="$PWD/bare" "$GHP_SOURCE/bench/cpu_evidence" lenet5:8
+denied 3 "without sanitizers" env -C "$GHP_SOURCE" GHP_BIN="$PWD/bare" "$GHP_SOURCE/bench/cpu/evidence" lenet5:8
 
 evidence --budget 2 --steps 3 --json lenet5:8 >one.json || fail "no evidence of one worker"
 evidence --budget 2 --steps 3 --workers 2 --json lenet5:8 >two.json || fail "no evidence of two"

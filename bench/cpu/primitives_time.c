@@ -1,5 +1,5 @@
-/* bench/primitives_time.c - see primitives.h. */
-#include "bench/primitives.h"
+/* bench/cpu/primitives_time.c - see primitives.h. */
+#include "bench/cpu/primitives.h"
 #include "executor/backend/backend.h"
 #include "executor/backend/onednn/onednn.h"
 #include "executor/backend/operands.h"

@@ -1,4 +1,4 @@
-/* bench/primitives.h - one pass of a convolution or linear layer by each of oneDNN's primitives, alone. */
+/* bench/cpu/primitives.h - one pass of a convolution or linear layer by each of oneDNN's primitives, alone. */
 #ifndef GHP_BENCH_PRIMITIVES_H
 #define GHP_BENCH_PRIMITIVES_H
 

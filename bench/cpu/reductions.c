@@ -1,4 +1,4 @@
-/* bench/reductions.c - ghp-reductions: sums over workers by ghp's own transport beside MPI's own.
+/* bench/cpu/reductions.c - ghp-reductions: sums over workers by ghp's own transport beside MPI's own.
  *
  * All ranks sum buffers of several sizes: by ghp in rank order (exact numerics), by ghp level by level (fast), the same
  * without shared memory (messages), and by MPI_Allreduce in place; in turns, each turn's time that of the slowest

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""bench/cpu_chart.py - draws what bench/cpu has written: images/s of ghp and of the floor, PyTorch's as one.
+"""bench/cpu/chart.py - draws what bench/cpu/run has written: images/s of ghp and of the floor, PyTorch's as one.
 
 Networks differ by orders of magnitude in images/s, ratios do not: a bar is a ratio to PyTorch of the same row, the line
 on ghp's the least and the most of the pairs.  Light and dark by media query; the same results give the same bytes.
 
-usage: bench/cpu_chart.py RESULT.json CHART.svg
+usage: bench/cpu/chart.py RESULT.json CHART.svg
 Exit codes: 0 done, 1 failed, 2 bad usage.
 """
 import json
@@ -23,7 +23,7 @@ text { font: 13px sans-serif; fill: #222 } .small { font-size: 11px; fill: #666 
 
 
 def fail(code, text):
-    print(f"cpu_chart: {text}", file=sys.stderr)
+    print(f"chart: {text}", file=sys.stderr)
     sys.exit(code)
 
 
@@ -74,13 +74,13 @@ def draw(result):
 
 def main():
     if len(sys.argv) != 3:
-        fail(2, "wants RESULT.json, written by bench/cpu --output, and CHART.svg")
+        fail(2, "wants RESULT.json, written by bench/cpu/run --output, and CHART.svg")
     try:
         result = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8"))
     except (OSError, json.JSONDecodeError) as problem:
         fail(1, f"cannot read '{sys.argv[1]}': {problem}")
     if result.get("format") != "ghp.bench-cpu/1" or not result.get("rows"):
-        fail(1, f"'{sys.argv[1]}' is no result of bench/cpu with a row or more; write one with bench/cpu --output")
+        fail(1, f"'{sys.argv[1]}' is no result of bench/cpu/run with a row or more; write one with its --output")
     pathlib.Path(sys.argv[2]).write_text(draw(result), encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""bench/cpu_torch.py - steps of a ghp.model/1 network by PyTorch in one process; prints one JSON line.
+"""bench/cpu/torch_steps.py - steps of a ghp.model/1 network by PyTorch in one process; prints one JSON line.
 
 The network, optimizer and data are those of bench/lab/ddp.py.  Seconds are given twice: by the wall clock, and of the
 process itself over its threads, which says what the work costs on a machine that others use at the same time.
@@ -11,7 +11,7 @@ import statistics
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lab"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lab"))
 import torch  # noqa: E402
 
 import ddp  # noqa: E402
@@ -53,4 +53,4 @@ if __name__ == "__main__":
     try:
         main()
     except (OSError, ValueError, KeyError, RuntimeError) as problem:
-        sys.exit(f"cpu_torch: {type(problem).__name__}: {problem}")
+        sys.exit(f"torch_steps: {type(problem).__name__}: {problem}")

@@ -1,4 +1,4 @@
-/* bench/counted.c - counts what a program asks of the C library while it runs: allocations and locks, by who asks.
+/* bench/cpu/counted.c - counts what a program asks of the C library while it runs: allocations and locks, by who asks.
  *
  * A shared library for LD_PRELOAD. Every call of malloc and its kin, of pthread_mutex_lock and of sem_post is counted
  * at its return address and handed on; at the end each object of the process (the program, its libraries) gets a line
@@ -6,7 +6,7 @@
  *     OBJECT KIND CALLS BYTES        in the file GHP_COUNTED.PID, kinds: allocation, lock, post
  *
  * and the process one of kind `sleep`: how often a thread of it gave its core away to wait (voluntary context
- * switches). Nothing is printed and no call is changed. See bench/cpu_evidence, which takes the difference of two
+ * switches). Nothing is printed and no call is changed. See bench/cpu/evidence, which takes the difference of two
  * runs. */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* bench/primitives.c - ghp-primitives: the floor of a training step on one worker's cores.
+/* bench/cpu/primitives.c - ghp-primitives: the floor of a training step on one worker's cores.
  *
  * For each pass of each convolution and linear layer, every primitive that oneDNN offers - algorithm, layout,
  * implementation - is timed alone, on tensors that lie as it likes best, without reorders, biases or anything between;
@@ -9,7 +9,7 @@
  * A sample's time is wall clock, or (--clock cpu) the process' own time over its threads: on a machine that others use
  * at the same time the latter says what the work costs, though not what their traffic in caches and memory does to
  * it. */
-#include "bench/primitives.h"
+#include "bench/cpu/primitives.h"
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/program/lower.h"
