@@ -32,7 +32,7 @@ for path, workers in ("one.json", 1), ("two.json", 2):
     assert workers > 1 or "lock" not in own, own
     assert (plan["samples_loaded"] > 0) == (workers > 1), plan
     assert own.get("post", 0) <= 1 and (workers > 1 or "post" not in own), own
-    assert row["primitives"]["times"] > 5 and row["primitives"]["seconds"] > 0, row["primitives"]
+    assert row["primitives"]["times"] > 5, row["primitives"] # their seconds, a difference of runs, are of few steps here
 EOF
 evidence --steps 2 "$PWD/kept/lenet5-b8-w1-t1.plan.json" >out || fail "no evidence of a plan"
 grep -q '^ghp-run *allocation *0\.0' out || fail "no word of ghp's own allocations: $(cat out)"
