@@ -1,6 +1,8 @@
 /* planner/build/choice.c - the rules by which a plan is picked; see build/choice.h. */
 #include "planner/build/choice.h"
 
+#include "planner/build/trust.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +14,12 @@
 static bool stages_lead(const struct ghp_setting *s, const struct ghp_candidates *c,
                         double shared_s)
 {
+    const struct ghp_prediction shared = {.step_s = shared_s};
+
     if (!c->stages.found) return false;
-    return ghp_request_has_stages(s->request) || !s->request->simplify ||
-           shared_s - c->stages_predicted.step_s > c->stages_predicted.error_s;
+    return ghp_request_has_stages(s->request) || !s->request->simplify || isinf(shared_s) ||
+           shared_s - c->stages_predicted.step_s >
+               ghp_trust_margin_error_s(s->request->profile, &c->stages_predicted, &shared);
 }
 
 /* What is proven of plans without trials, the lead being among them. */
@@ -38,8 +43,8 @@ struct ghp_lead ghp_lead_of(const struct ghp_setting *setting,
                             const struct ghp_candidates *candidates)
 {
     const struct ghp_search_result *shared = ghp_candidates_shared(setting, candidates);
-    double margin_s =
-        setting->request->simplify ? candidates->baseline[0].plan.predicted.error_s : 0;
+    const struct ghp_profile *profile = setting->request->profile;
+    double own_s = ghp_trust_own_error_s(profile, &candidates->baseline[0].plan.predicted);
     struct ghp_lead lead = {.step_s = shared->feasible ? shared->kept[0].step_s : INFINITY};
 
     if (stages_lead(setting, candidates, lead.step_s)) {
@@ -49,8 +54,11 @@ struct ghp_lead ghp_lead_of(const struct ghp_setting *setting,
     lead.proven = proven_of(setting, candidates, &lead);
     for (int t = 0; t < GHP_TRIAL_COUNT; ++t) {
         const struct ghp_partition *trial = &candidates->trial[t];
+        double gain_s = lead.step_s - trial->step_s, margin_s = 0;
 
-        if (!trial->found || lead.step_s - trial->step_s <= margin_s) continue;
+        if (setting->request->simplify && isfinite(gain_s))
+            margin_s = own_s + profile->disturbed * fabs(gain_s);
+        if (!trial->found || gain_s <= margin_s) continue;
         lead.staged = trial;
         lead.trial = (enum ghp_trial)t;
         lead.step_s = trial->step_s;
@@ -81,10 +89,11 @@ static enum ghp_status choose_rules(const struct ghp_setting *s, const struct gh
     return set_text(text, &choice->certificate.preferred);
 }
 
-/* What two predictions may both be off by, at least one of them. */
-static double margin_error_s(const struct ghp_candidates *c, const struct ghp_prediction *fastest)
+/* What the fastest plan's margin over data parallelism may be off by. */
+static double margin_error_s(const struct ghp_setting *s, const struct ghp_candidates *c,
+                             const struct ghp_prediction *fastest)
 {
-    return fmax(fastest->error_s, c->baseline[0].plan.predicted.error_s);
+    return ghp_trust_margin_error_s(s->request->profile, fastest, &c->baseline[0].plan.predicted);
 }
 
 static bool has_data(const struct ghp_candidates *c)
@@ -126,7 +135,7 @@ static enum ghp_status choose_fastest(const struct ghp_setting *s, const struct 
 static enum ghp_status simplify(const struct ghp_setting *s, const struct ghp_candidates *c,
                                 struct ghp_choice *choice)
 {
-    double error_s = margin_error_s(c, &choice->fastest), margin_s;
+    double error_s = margin_error_s(s, c, &choice->fastest), margin_s;
     struct ghp_candidate data;
     char text[256];
 
@@ -215,7 +224,7 @@ static const char *margin_verdict(const struct ghp_setting *s, const struct ghp_
                                   const struct ghp_choice *choice)
 {
     bool within = c->baseline[0].plan.predicted.step_s - choice->fastest.step_s <=
-                  margin_error_s(c, &choice->fastest);
+                  margin_error_s(s, c, &choice->fastest);
 
     if (s->request->strategy != GHP_STRATEGY_AUTO || ghp_request_is_given(s->request))
         return "this plan was asked for";
@@ -242,7 +251,7 @@ const char *ghp_choice_margin(const struct ghp_setting *setting,
             "timed, as if independent; analytic models have none; %.0f %% of the time was "
             "measured): %s",
             1e3 * choice->fastest.step_s, 1e3 * data->step_s, 1e3 * margin_s,
-            100 * margin_s / data->step_s, 1e3 * margin_error_s(candidates, &choice->fastest),
+            100 * margin_s / data->step_s, 1e3 * margin_error_s(setting, candidates, &choice->fastest),
             100 * choice->fastest.measured_share, margin_verdict(setting, candidates, choice));
     else
         snprintf(text, GHP_MARGIN_SIZE, "%.6g ms a step; data parallelism is not possible: %.300s",

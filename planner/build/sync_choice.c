@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "planner/build/candidate.h"
+#include "planner/build/trust.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -89,7 +90,8 @@ static enum ghp_status make_sharded(const struct ghp_plan_request *request, cons
 static double margin_s(const struct ghp_plan_request *request, const struct ghp_prediction *plan,
                        const struct ghp_prediction *other)
 {
-    double error_s = request->simplify ? fmax(plan->error_s, other->error_s) : 0;
+    double error_s =
+        request->simplify ? ghp_trust_margin_error_s(request->profile, plan, other) : 0;
 
     return fmax(error_s, least_gain * plan->step_s);
 }

@@ -3,6 +3,8 @@
 
 #include "core/plan/space.h"
 
+#include <math.h>
+
 enum ghp_status ghp_trust_precision(struct ghp_profile *profile, const char *path,
                                     struct ghp_precision wanted)
 {
@@ -55,4 +57,17 @@ enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double share)
                     "%.3g %% of the predicted seconds were measured, less than --strict %g; "
                     "measure longer with ghp-profile --budget, or for these workers and this batch",
                     100 * plan->predicted.measured_share, share);
+}
+
+double ghp_trust_own_error_s(const struct ghp_profile *profile,
+                             const struct ghp_prediction *predicted)
+{
+    return fmax(0, predicted->error_s - profile->disturbed * predicted->step_s);
+}
+
+double ghp_trust_margin_error_s(const struct ghp_profile *profile, const struct ghp_prediction *a,
+                                const struct ghp_prediction *b)
+{
+    return fmax(ghp_trust_own_error_s(profile, a), ghp_trust_own_error_s(profile, b)) +
+           profile->disturbed * fabs(a->step_s - b->step_s);
 }

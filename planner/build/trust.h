@@ -1,4 +1,5 @@
-/* planner/build/trust.h - what of a profile and a plan is refused, because too little of it was measured.
+/* planner/build/trust.h - what of a profile and a plan is refused, because too little of it was measured; and what the
+ * difference of two predictions is worth.
  *
  * Local.  Tested  tests/tools/plan/test_plan.sh */
 #ifndef GHP_PLANNER_BUILD_TRUST_H
@@ -26,5 +27,14 @@ enum ghp_status ghp_trust_profile(const struct ghp_profile *profile, const char 
  *
  * Returns   GHP_OK; GHP_ERR_INFEASIBLE */
 enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double share);
+
+/* A prediction's error, s, by itself: without what a disturbance of the profile did to all predictions together. */
+double ghp_trust_own_error_s(const struct ghp_profile *profile,
+                             const struct ghp_prediction *predicted);
+
+/* What the difference of two predicted steps may be off by, s: the greater of their own errors, and the disturbance's
+ * share of the difference. A machine that was slower for a while has lengthened both. */
+double ghp_trust_margin_error_s(const struct ghp_profile *profile, const struct ghp_prediction *a,
+                                const struct ghp_prediction *b);
 
 #endif

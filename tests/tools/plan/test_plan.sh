@@ -112,6 +112,11 @@ grep -q '^# the machine was disturbed while it was profiled: 7 %' table || fail 
 holds again.json "abs(o['predicted']['error_s'] / o['predicted']['predicted_step_s'] - 0.07) < 1e-6" ||
     fail "what is doubtful is not in the error"
 "$GHP_BIN/ghp-inspect" again.json --verify >/dev/null || fail "a plan by a disturbed profile does not verify"
+# what disturbed all predictions alike does not turn a choice
+python3 -c "import json; json.dump(dict(json.load(open('law.json')), disturbed=0.6), open('disturbed.json', 'w'))"
+plan "$models/vgg16.json" --profile disturbed.json --workers 16 --batch 1024 -o again.json >/dev/null
+holds again.json "o['certificate'].get('preferred') is None and 'beyond the error' in o['certificate']['margin']" ||
+    fail "a disturbed profile's plan is data parallelism, though another one is faster"
 
 # refusals: exit code, what stderr says, nothing on stdout, nothing written
 refused() {
