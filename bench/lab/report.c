@@ -279,7 +279,7 @@ static void put_ratio(struct report *r, const struct entry *other, double limit,
     ghp_table_cell(r->regrets, "%.3f", 1 / other->ratio);
     ghp_table_cell(r->regrets, other->interval ? "%.3f" : "-", 1 / other->high);
     ghp_table_cell(r->regrets, other->interval ? "%.3f" : "-", 1 / other->low);
-    if (1 / other->high > limit) *over = true;
+    if (other->interval && 1 / other->high > limit) *over = true;
 }
 
 static void put_regret(struct report *r, const struct cell *cell, const struct comparison *c,

@@ -53,8 +53,11 @@ grep -q '^1 cell(s) with a regret over the limits$' "$work/out" || fail "count o
 mkdir -p "$work/short/2x1@1gbit/net"
 comparison 2 auto:auto:0.002:0.002:1:1:1 data:data:0.004:0.005:2:1.9:2.1 model:model:0.005:0.004:2:1.9:2.1 \
     owt:owt:0.6:0.6:2:1.9:2.1 >"$work/short/2x1@1gbit/net/all.json"
+# too few pairs for an interval: no regret is sure
+comparison 2 auto:auto:0.002:0.002:1:1:1 data:data:0.004:0.005:2:null:null >"$work/short/2x1@1gbit/net/pairs.json"
 "$report" "$work"/short/*/* >"$work/out" || fail "no report of short steps"
 grep -Eq '^2 +all +4 +11.2 +25.0 +25.0 +0.800$' "$work/out" || fail "rank correlation: $(cat "$work/out")"
+grep -q '^0 cell(s) with a regret over the limits$' "$work/out" || fail "no interval: $(cat "$work/out")"
 grep -Eq '^2 +up to 10 ms +3 +15.0 +25.0 +25.0 +-$' "$work/out" || fail "short steps: $(cat "$work/out")"
 
 # refused EXIT TEXT ARGUMENT...
