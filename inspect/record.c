@@ -193,14 +193,3 @@ enum ghp_status ghp_record_load(const char *path, struct ghp_record *record)
     if (status != GHP_OK) ghp_record_release(record);
     return status;
 }
-
-bool ghp_record_same_plan(const struct ghp_record *a, const struct ghp_record *b)
-{
-    if (a->model_hash != b->model_hash || a->n_layers != b->n_layers ||
-        a->problem.workers != b->problem.workers ||
-        a->problem.global_batch != b->problem.global_batch || a->bucket_bytes != b->bucket_bytes)
-        return false;
-    for (int i = 0; i < a->n_layers; ++i)
-        if (!ghp_split_same(a->layers[i].split, b->layers[i].split)) return false;
-    return true;
-}

@@ -61,7 +61,4 @@ void ghp_record_release(struct ghp_record *record); /* accepts a zeroed one */
 /* Whether a run file says of each instruction what it is. */
 bool ghp_record_is_whole(const struct ghp_json *doc);
 
-/* Whether two runs are of one plan: splits, batch, buckets and workers alike. */
-bool ghp_record_same_plan(const struct ghp_record *a, const struct ghp_record *b);
-
 #endif

@@ -81,11 +81,6 @@ bool ghp_op_needs_output(enum ghp_op op)
     return (ghp_op_backward_reads(op) & GHP_AT_Y) != 0;
 }
 
-bool ghp_pass_reads_input(enum ghp_op op, enum ghp_pass pass)
-{
-    return (ghp_op_of(op)->passes[pass].reads & GHP_AT_X) != 0;
-}
-
 bool ghp_op_in_place(const struct ghp_layer *layer)
 {
     const struct ghp_op_facts *facts = ghp_op_of(layer->op);

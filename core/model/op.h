@@ -216,8 +216,6 @@ bool ghp_op_needs_input(enum ghp_op op);  /* backward reads the forward input */
 bool ghp_op_needs_output(enum ghp_op op); /* backward reads the forward output */
 /* output may overwrite input 0, and dx overwrite dy */
 bool ghp_op_in_place(const struct ghp_layer *layer);
-/* Whether a pass reads the forward input. */
-bool ghp_pass_reads_input(enum ghp_op op, enum ghp_pass pass);
 bool ghp_pass_is_backward(enum ghp_pass pass);
 
 /* Sizes of a parameter of a local operation, and their product; returns the number of dimensions. */

@@ -46,20 +46,6 @@ const struct ghp_lr_scaling *ghp_lr_scaling_at(int index)
     return all[index];
 }
 
-int ghp_lr_scaling_index(const struct ghp_lr_scaling *scaling)
-{
-    int index = 0;
-
-    while (all[index] != scaling)
-        index++;
-    return index;
-}
-
-const char *ghp_lr_scaling_name(const struct ghp_lr_scaling *scaling)
-{
-    return ghp_lr_scaling_names[ghp_lr_scaling_index(scaling)];
-}
-
 enum ghp_status ghp_lr_scaling_check(const struct ghp_lr_scaling *scaling,
                                      const struct ghp_optimizer *optimizer, bool clips)
 {

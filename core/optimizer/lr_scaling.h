@@ -38,8 +38,6 @@ struct ghp_lr_scaling { /* NULL stands for none */
 extern const char *const ghp_lr_scaling_names[];
 
 const struct ghp_lr_scaling *ghp_lr_scaling_at(int index); /* NULL: none */
-int ghp_lr_scaling_index(const struct ghp_lr_scaling *scaling);
-const char *ghp_lr_scaling_name(const struct ghp_lr_scaling *scaling);
 
 /* Whether it reads norms in each step, so that updates wait for all gradients. */
 static inline bool ghp_lr_scaling_takes_norms(const struct ghp_lr_scaling *scaling)

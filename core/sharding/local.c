@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 struct ghp_local ghp_local_of(const struct ghp_model *model, int layer, struct ghp_split split,
                               struct ghp_problem problem)
@@ -140,14 +139,4 @@ static const char *const pass_names[GHP_PASS_COUNT] = {
 const char *ghp_pass_name(enum ghp_pass pass)
 {
     return pass_names[pass];
-}
-
-bool ghp_pass_find(const char *name, enum ghp_pass *pass)
-{
-    for (int i = 0; i < GHP_PASS_COUNT; i++)
-        if (strcmp(name, pass_names[i]) == 0) {
-            *pass = (enum ghp_pass)i;
-            return true;
-        }
-    return false;
 }

@@ -43,6 +43,5 @@ bool ghp_local_has_pass(const struct ghp_local *local, enum ghp_pass pass);
 /* Bytes of what workers reduce between two passes. */
 int64_t ghp_local_stats_bytes(const struct ghp_local *local);
 const char *ghp_pass_name(enum ghp_pass pass);
-bool ghp_pass_find(const char *name, enum ghp_pass *pass);
 
 #endif

@@ -31,11 +31,6 @@ const struct ghp_staging *ghp_staging_or_none(const struct ghp_staging *staging)
     return ghp_staging_trivial(staging) ? NULL : staging;
 }
 
-bool ghp_staging_recomputes(const struct ghp_staging *s, int layer)
-{
-    return s != NULL && s->recompute != NULL && s->recompute[layer];
-}
-
 int ghp_staging_group(const struct ghp_staging *s, int workers)
 {
     int sum = 0;

@@ -93,7 +93,6 @@ int ghp_staging_micro_batches(const struct ghp_staging *staging); /* >= 1 */
 bool ghp_staging_trivial(const struct ghp_staging *staging);      /* as if there were none */
 /* The same one, or NULL for a trivial one: as programs are lowered. */
 const struct ghp_staging *ghp_staging_or_none(const struct ghp_staging *staging);
-bool ghp_staging_recomputes(const struct ghp_staging *staging, int layer);
 int ghp_staging_group(const struct ghp_staging *staging,
                       int workers); /* K; all workers where there is one stage */
 int ghp_stage_of(const struct ghp_staging *staging, int layer);
