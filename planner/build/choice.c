@@ -10,16 +10,22 @@
 
 /* ---- the lead ---- */
 
+/* Whether a gain is sure, beside what one prediction may be off by; any gain, where simpler plans are not preferred. */
+static bool is_sure(const struct ghp_setting *s, double gain_s, const struct ghp_prediction *off)
+{
+    const struct ghp_profile *profile = s->request->profile;
+
+    if (!s->request->simplify || isinf(gain_s)) return gain_s > 0;
+    return gain_s > ghp_trust_own_error_s(profile, off) + profile->disturbed * fabs(gain_s);
+}
+
 /* Whether stages are in the lead: given, or surely faster than the best plan without. */
 static bool stages_lead(const struct ghp_setting *s, const struct ghp_candidates *c,
                         double shared_s)
 {
-    const struct ghp_prediction shared = {.step_s = shared_s};
-
     if (!c->stages.found) return false;
-    return ghp_request_has_stages(s->request) || !s->request->simplify || isinf(shared_s) ||
-           shared_s - c->stages_predicted.step_s >
-               ghp_trust_margin_error_s(s->request->profile, &c->stages_predicted, &shared);
+    return ghp_request_has_stages(s->request) || !s->request->simplify ||
+           is_sure(s, shared_s - c->stages_predicted.step_s, &c->stages_predicted);
 }
 
 /* What is proven of plans without trials, the lead being among them. */
@@ -43,8 +49,7 @@ struct ghp_lead ghp_lead_of(const struct ghp_setting *setting,
                             const struct ghp_candidates *candidates)
 {
     const struct ghp_search_result *shared = ghp_candidates_shared(setting, candidates);
-    const struct ghp_profile *profile = setting->request->profile;
-    double own_s = ghp_trust_own_error_s(profile, &candidates->baseline[0].plan.predicted);
+    const struct ghp_prediction *data = &candidates->baseline[0].plan.predicted;
     struct ghp_lead lead = {.step_s = shared->feasible ? shared->kept[0].step_s : INFINITY};
 
     if (stages_lead(setting, candidates, lead.step_s)) {
@@ -54,11 +59,8 @@ struct ghp_lead ghp_lead_of(const struct ghp_setting *setting,
     lead.proven = proven_of(setting, candidates, &lead);
     for (int t = 0; t < GHP_TRIAL_COUNT; ++t) {
         const struct ghp_partition *trial = &candidates->trial[t];
-        double gain_s = lead.step_s - trial->step_s, margin_s = 0;
 
-        if (setting->request->simplify && isfinite(gain_s))
-            margin_s = own_s + profile->disturbed * fabs(gain_s);
-        if (!trial->found || gain_s <= margin_s) continue;
+        if (!trial->found || !is_sure(setting, lead.step_s - trial->step_s, data)) continue;
         lead.staged = trial;
         lead.trial = (enum ghp_trial)t;
         lead.step_s = trial->step_s;

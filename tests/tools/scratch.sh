@@ -57,6 +57,9 @@ denied() {
     [ ! -s out ] || fail "$*: chatter on stdout"
 }
 
+# not_run CODE TEXT RANKS ARGS...: ghp-run of plan.json by so many processes, denied
+not_run() { denied "$1" "$2" mpirun --oversubscribe --bind-to none -n "$3" "$GHP_BIN/ghp-run" plan.json "${@:4}"; }
+
 # denied_once CODE TEXT COMMAND...: several processes exit with CODE; one of them says TEXT (as it is), within a minute
 denied_once() {
     local code=$1 text=$2 got=0

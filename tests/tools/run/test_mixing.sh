@@ -22,10 +22,6 @@ unplanned() { # unplanned CODE TEXT WORKERS BATCH OPTIONS...: ghp-plan refuses
     denied "$1" "$2" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$3" --batch "$4" "${@:5}" -o x.json
 }
 
-not_run() { # not_run CODE TEXT RANKS OPTIONS...: ghp-run refuses
-    denied "$1" "$2" mpirun --oversubscribe --bind-to none -n "$3" "$GHP_BIN/ghp-run" plan.json "${@:4}"
-}
-
 "$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json 2>/dev/null
 
 plan 1 asp

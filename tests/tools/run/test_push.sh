@@ -21,10 +21,6 @@ refused() { # refused CODE TEXT OPTIONS...: by ghp-plan
     denied "$1" "$2" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 "${@:3}" -o x.json
 }
 
-not_run() { # not_run CODE TEXT RANKS ARGS...: by ghp-run
-    denied "$1" "$2" mpirun --oversubscribe --bind-to none -n "$3" "$GHP_BIN/ghp-run" plan.json "${@:4}"
-}
-
 hash() { sed -n 's/^ *"weights_hash": "\(.*\)",*$/\1/p' run.json; }
 
 "$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json 2>/dev/null
