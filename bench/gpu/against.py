@@ -3,10 +3,10 @@
 The network is built from ghp's own description (models/*.json), layer by layer, so that both sides train the same
 thing: channels_last, bf16 autocast over float weights, cudnn.benchmark, SGD with momentum and weight decay (foreach and
 fused where there is), synthetic samples that already lie on the GPU. Each way of running it (eager, CUDA graph,
-torch.compile, both) is timed; the fastest counts. A line is printed after each way, with the fastest so far: the last
-one counts, also where the time was up before all were timed ("untimed"). Times are CUDA events around --steps steps,
-the median of --rounds; memory is the allocator's peak. `--rates` prints the matmul and copy rates that floors are taken
-from instead.
+torch.compile, its max-autotune, these with a graph) is timed; the fastest counts. A line is printed after each way,
+with the fastest so far: the last one counts, also where the time was up before all were timed ("untimed"). Times are
+CUDA events around --steps steps, the median of --rounds; memory is the allocator's peak. `--rates` prints the matmul
+and copy rates that floors are taken from instead.
 """
 import argparse
 import gc
@@ -19,7 +19,9 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 WARMUP = 15
-WAYS = {"eager": (False, False), "graph": (False, True), "compile": (True, False), "compile+graph": (True, True)}
+# how torch.compile is called, if at all; whether a CUDA graph plays the step
+WAYS = {"eager": (None, False), "graph": (None, True), "compile": ("default", False), "compile+graph": ("default", True),
+        "autotune": ("max-autotune-no-cudagraphs", False), "autotune+graph": ("max-autotune-no-cudagraphs", True)}
 
 
 class Network(nn.Module):
@@ -128,13 +130,13 @@ def timed(args, step):
     return statistics.median(seconds)
 
 
-def make_step(args, compiled):
+def make_step(args, mode):
     torch.manual_seed(1)
     net = Network(args.model).cuda().to(memory_format=torch.channels_last).train()
     x = torch.randn(args.batch, *net.shapes[""], device="cuda").to(memory_format=torch.channels_last)
     labels = torch.randint(0, net.shapes[net.names[-1]][0], (args.batch,), device="cuda")
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
-    run = torch.compile(net) if compiled else net
+    run = torch.compile(net, mode=mode) if mode else net
 
     def step():
         optimizer.zero_grad(set_to_none=True)
@@ -159,13 +161,13 @@ def graphed(step):
     return graph.replay
 
 
-def attempt(args, compiled, graph):
+def attempt(args, mode, graph):
     gc.collect()  # a way that went before leaves nothing that would count
-    if compiled:
+    if mode:
         torch.compiler.reset()
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    step = make_step(args, compiled)
+    step = make_step(args, mode)
     if graph:
         step = graphed(step)
     seconds = timed(args, step)
@@ -189,7 +191,7 @@ def main():
     parser.add_argument("--precision", default="bf16", choices=["bf16", "tf32", "float"])
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--ways", default=" ".join(WAYS), help="of " + ", ".join(WAYS))
+    parser.add_argument("--ways", default="eager graph compile compile+graph", help="of " + ", ".join(WAYS))
     parser.add_argument("--rates", action="store_true")
     parser.add_argument("--describe", action="store_true", help="parameters and classes; needs no GPU")
     args = parser.parse_args()

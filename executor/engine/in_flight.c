@@ -220,6 +220,11 @@ enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *f, int bank, int inst
                                    : ghp_timeline_finish(f->timeline, bank, instr);
 }
 
+void ghp_in_flight_idle(struct ghp_in_flight *f, int instr)
+{
+    ghp_timeline_idle(f->timeline, f->bank, instr);
+}
+
 enum ghp_status ghp_in_flight_posted(struct ghp_in_flight *f, int instr)
 {
     return ghp_timeline_posted(f->timeline, f->bank, instr);

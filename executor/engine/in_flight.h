@@ -58,6 +58,7 @@ enum ghp_status ghp_in_flight_load(struct ghp_in_flight *in_flight, int micro, v
 enum { GHP_WHOLE_STEP = -1 };
 enum ghp_status ghp_in_flight_start(struct ghp_in_flight *in_flight, int bank, int instr);
 enum ghp_status ghp_in_flight_finish(struct ghp_in_flight *in_flight, int bank, int instr);
+void ghp_in_flight_idle(struct ghp_in_flight *in_flight, int instr);
 enum ghp_status ghp_in_flight_posted(struct ghp_in_flight *in_flight, int instr);
 /* The metrics are complete in this stream: on their way to the host. */
 enum ghp_status ghp_in_flight_metrics(struct ghp_in_flight *in_flight, int bank,

@@ -1,7 +1,8 @@
 /* executor/engine/observer.h - sees the tensors of a step as its instructions make them: each layer's output behind its
  * forward pass, and the gradient of that output before its backward pass.
  *
- * In host memory alone. What a kernel does together with others (core/program/fuse.h) has no tensor of its own in
+ * A device's tensors are seen as copies in host memory, and such steps are enqueued one by one. What a kernel does
+ * together with others (core/program/fuse.h) has no tensor of its own in
  * between: of a bias and a ReLU that a convolution's kernel does, the ReLU's output is seen. So two programs of one
  * network may show different tensors, and an observer compares those that both show. It may write what it sees: then
  * the step goes on with that. */

@@ -146,6 +146,11 @@ enum ghp_status ghp_timeline_finish(struct ghp_timeline *t, int b, int i)
     return t->device.ops->record_event(t->device.backend, stream_of(t, i), m->finish);
 }
 
+void ghp_timeline_idle(struct ghp_timeline *t, int b, int i)
+{
+    t->banks[b].ran[t->banks[b].n_ran++] = i;
+}
+
 enum ghp_status ghp_timeline_posted(struct ghp_timeline *t, int b, int i)
 {
     struct bank *bank = &t->banks[b];
@@ -186,14 +191,16 @@ static enum ghp_status take_instr(const struct ghp_timeline *t, const struct ban
 {
     const struct moments *m = &bank->of[i];
     struct ghp_instr_timing timing = {.start_s = *before_s};
+    bool idle = !m->finished && !is_posted(t, i);
     double here_s = 0; /* from when on it kept the compute stream waiting no more */
 
     if (m->started) GHP_TRY(since_begin(t, bank, m->start, &timing.start_s));
     if (m->finished) GHP_TRY(since_begin(t, bank, m->finish, &timing.finish_s));
+    if (idle) timing.finish_s = timing.start_s;
     here_s = timing.start_s;
     if (is_posted(t, i)) GHP_TRY(since_begin(t, bank, m->posted, &here_s));
     ghp_step_timer_wait(timer, i, here_s - *before_s);
-    if (m->finished) ghp_step_timer_record(timer, i, timing);
+    if (m->finished || idle) ghp_step_timer_record(timer, i, timing);
     *before_s = is_posted(t, i) ? here_s : timing.finish_s;
     return GHP_OK;
 }

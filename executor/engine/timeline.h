@@ -31,6 +31,8 @@ void ghp_timeline_again(struct ghp_timeline *timeline, int bank);
  * instructions without anything to wait for need no start. */
 enum ghp_status ghp_timeline_start(struct ghp_timeline *timeline, int bank, int i);
 enum ghp_status ghp_timeline_finish(struct ghp_timeline *timeline, int bank, int i);
+/* In place of finish: compute instruction i had nothing left to do, so it has no event, which takes time of its own. */
+void ghp_timeline_idle(struct ghp_timeline *timeline, int bank, int i);
 /* The compute stream has handed instruction i to another stream. */
 enum ghp_status ghp_timeline_posted(struct ghp_timeline *timeline, int bank, int i);
 

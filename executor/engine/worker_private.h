@@ -80,6 +80,8 @@ static inline const struct ghp_instr *ghp_worker_instr(const struct ghp_worker *
 
 /* Runs instruction i, or hands it to its stream; updates by the rates of `previous`. */
 enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_step *previous);
+/* Whether another instruction's kernel did its work. */
+bool ghp_worker_done_by_another(const struct ghp_worker *w, int i);
 
 /* ---- worker/observe.c ---- */
 

@@ -25,6 +25,8 @@ struct ghp_opbench {
     int64_t scratch_bytes; /* there are */
     void *bias;            /* that the kernel fuses; NULL: none yet */
     char *others;          /* each call's other half of the sum that it fuses; NULL: none */
+    struct ghp_device_event
+        *moment; /* of a device, behind each call, as a step has them; NULL: none */
 };
 
 /* Passes whose results this one reads, bit by bit; they run in the order STATS, FORWARD, BACKWARD_STATS. */
@@ -228,6 +230,9 @@ enum ghp_status ghp_opbench_open(const struct ghp_backend_ops *ops, struct ghp_b
     overlap(&made->set);
     GHP_TRY_GOTO(status, copy_set(made, task), fail);
     GHP_TRY_GOTO(status, place_scratch(made), fail);
+    if (made->device.ops != NULL)
+        GHP_TRY_GOTO(status,
+                     made->device.ops->event_open(made->device.backend, true, &made->moment), fail);
     *bench = made;
     return GHP_OK;
 fail:
@@ -285,6 +290,9 @@ enum ghp_status ghp_opbench_run(struct ghp_opbench *bench, int repeats)
 {
     for (int i = 0; i < repeats; i++) {
         GHP_TRY(bench->ops->run(bench->kernel, &bench->calls[bench->next]));
+        if (bench->moment != NULL)
+            GHP_TRY(bench->device.ops->record_event(bench->device.backend,
+                                                    GHP_DEVICE_STREAM_COMPUTE, bench->moment));
         bench->next = bench->next + 1 < bench->n_calls ? bench->next + 1 : 0;
     }
     return GHP_OK;
@@ -311,6 +319,7 @@ void ghp_opbench_close(struct ghp_opbench *bench)
 {
     if (bench == NULL) return;
     if (bench->kernel != NULL) bench->ops->release(bench->kernel);
+    if (bench->moment != NULL) bench->device.ops->event_close(bench->device.backend, bench->moment);
     unblock(bench->device, bench->scratch);
     ghp_device_release(bench->device, bench->bias);
     unblock(bench->device, bench->others);

@@ -386,10 +386,7 @@ enum ghp_status ghp_layerwise_run(const struct ghp_layerwise_request *request,
     enum ghp_status status;
 
     *r = (struct ghp_layerwise){.verdict = GHP_VERDICT_UNKNOWN};
-    if (!ghp_device_is_host(ghp_exec_context_device(ghp_worker_exec_context(request->worker))))
-        r->why = "tensors on a device are not looked at layer by layer; give --backend onednn, or "
-                 "--backend reference --precision double";
-    else if (ghp_worker_has_replicas(request->worker))
+    if (ghp_worker_has_replicas(request->worker))
         r->why = "workers' weights differ between averages, so one worker cannot follow them layer "
                  "by layer; give --backend reference --precision double";
     if (r->why != NULL) return GHP_OK;

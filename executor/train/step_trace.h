@@ -2,7 +2,7 @@
  * layers, gradients of these and of the parameters, and what the update leaves (weights, statistics, moments).
  *
  * Gathered from all workers of a plan, a trace says what the plan computed, layer by layer; executor/train/layerwise.h
- * holds it against one worker. In host memory alone.
+ * holds it against one worker.
  *
  * Call order: init -> per step: begin, the worker's step with the trace's observer, gather, gather_parameters ->
  * release. */

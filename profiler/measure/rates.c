@@ -10,7 +10,8 @@ enum {
     SMALL_BYTES = 16 << 10,
     LARGE_BYTES = 16 << 20, /* of each tensor */
     WEIGHTS_BYTES =
-        64 << 20, /* of each: beyond what caches keep, as weights are when their update comes */
+        64 << 20,     /* of each: beyond what caches keep, as weights are when their update comes */
+    BEYOND_CACHE = 4, /* so many times a device's cache are its tensors */
     COPY_BLOCK_BYTES = 256, /* 64 channels of a slice */
     COPY_PARTS = 4,
     TENSORS = 2 + GHP_MAX_MOMENTS /* weights, gradients, moments */
@@ -132,11 +133,19 @@ static enum ghp_status measure_memory(struct job *job,
     return GHP_OK;
 }
 
+/* Of a tensor; on a device more than its cache keeps, which holds activations of small batches alone. */
+static int64_t tensor_bytes(const struct ghp_measure *m, int64_t least)
+{
+    int64_t beyond = m->cache_bytes * BEYOND_CACHE / LARGE_BYTES * LARGE_BYTES;
+
+    return ghp_measure_device(m).ops != NULL && beyond > least ? beyond : least;
+}
+
 static enum ghp_status measure_updates(struct job *job, struct ghp_profile *profile)
 {
     for (int i = 0; i < GHP_OPTIMIZERS; ++i) {
         job->optimizer = ghp_optimizer_at(i);
-        GHP_TRY(measure_memory(job, run_update, WEIGHTS_BYTES,
+        GHP_TRY(measure_memory(job, run_update, tensor_bytes(job->m, WEIGHTS_BYTES),
                                (double)ghp_optimizer_written(job->optimizer, 1),
                                &profile->update[i]));
     }
@@ -146,21 +155,21 @@ static enum ghp_status measure_updates(struct job *job, struct ghp_profile *prof
 static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_profile *profile)
 {
     struct job job = {.m = m};
+    int64_t large = tensor_bytes(m, LARGE_BYTES), weights = tensor_bytes(m, WEIGHTS_BYTES);
     void **const tensors[TENSORS] = {&job.a, &job.b, &job.c, &job.d};
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
     for (int i = 0; i < TENSORS && status == GHP_OK; ++i)
-        status = ghp_device_allocate(ghp_measure_device(m), WEIGHTS_BYTES, tensors[i]);
+        status = ghp_device_allocate(ghp_measure_device(m), weights, tensors[i]);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    GHP_TRY_GOTO(status, measure_memory(&job, run_copy, LARGE_BYTES, 1, &profile->copy), done);
+    GHP_TRY_GOTO(status, measure_memory(&job, run_copy, large, 1, &profile->copy), done);
     GHP_TRY_GOTO(status, measure_updates(&job, profile), done);
-    GHP_TRY_GOTO(status, measure_memory(&job, run_square, WEIGHTS_BYTES, 1, &profile->squares),
-                 done);
-    GHP_TRY_GOTO(status, measure_memory(&job, run_accumulate, LARGE_BYTES, 1, &profile->accumulate),
+    GHP_TRY_GOTO(status, measure_memory(&job, run_square, weights, 1, &profile->squares), done);
+    GHP_TRY_GOTO(status, measure_memory(&job, run_accumulate, large, 1, &profile->accumulate),
                  done);
     if (ghp_measure_device(m).ops != NULL)
-        status = measure_memory(&job, run_place, LARGE_BYTES, 1, &profile->load);
+        status = measure_memory(&job, run_place, large, 1, &profile->load);
 done:
     for (int i = 0; i < TENSORS; ++i)
         ghp_device_release(ghp_measure_device(m), *tensors[i]);

@@ -111,6 +111,13 @@ static void take_addition(const struct ghp_worker *w, int i, struct ghp_kernel_a
     args->at.y = w->address[add->y];
 }
 
+bool ghp_worker_done_by_another(const struct ghp_worker *w, int i)
+{
+    int by = ghp_worker_instr(w, i)->fusion.by;
+
+    return by >= 0 && w->prepared[by].fuses;
+}
+
 static enum ghp_status run_compute(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -119,7 +126,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     struct ghp_kernel_arguments args =
         ghp_kernel_arguments_of(&w->work, &w->program.placement, instr, &w->step);
 
-    if (instr->fusion.by >= 0 && w->prepared[instr->fusion.by].fuses) return GHP_OK;
+    if (ghp_worker_done_by_another(w, i)) return GHP_OK;
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
     args.loss_scale = w->loss_scale;
     if (p->fuses && does->bias >= 0)

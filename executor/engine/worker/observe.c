@@ -1,18 +1,11 @@
 /* executor/engine/worker/observe.c - which tensor an instruction shows to the observer (engine/observer.h). */
 #include "executor/engine/worker_private.h"
 
+#include <stdlib.h>
+
 void ghp_worker_observe(struct ghp_worker *w, const struct ghp_observer *observer)
 {
-    GHP_ASSERT(observer == NULL || ghp_device_is_host(ghp_exec_context_device(&w->exec)));
     w->observer = observer;
-}
-
-/* Whether another instruction's kernel did its work. */
-static bool done_by_another(const struct ghp_worker *w, int i)
-{
-    int by = ghp_worker_instr(w, i)->fusion.by;
-
-    return by >= 0 && w->prepared[by].fuses;
 }
 
 /* The last of the layers whose forward passes the instruction's kernel does. */
@@ -28,12 +21,33 @@ static int last_forward(const struct ghp_worker *w, int i)
     return last;
 }
 
+/* A tensor on a device: a copy of it in host memory, and back. */
+static enum ghp_status see_copy(struct ghp_worker *w, struct ghp_observed *o, int64_t bytes)
+{
+    struct ghp_copy copy = {NULL, o->values, bytes, GHP_COPY_TO_HOST};
+    enum ghp_status status = GHP_OK;
+
+    copy.to = ghp_alloc((size_t)bytes, 1);
+    if (copy.to == NULL) return GHP_NO_MEMORY();
+    o->values = copy.to;
+    GHP_TRY_GOTO(status, ghp_device_copy(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, copy), done);
+    GHP_TRY_GOTO(status, ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE), done);
+    GHP_TRY_GOTO(status, w->observer->see(w->observer->context, o), done);
+    copy = (struct ghp_copy){(void *)(uintptr_t)copy.from, copy.to, bytes, GHP_COPY_TO_DEVICE};
+    GHP_TRY_GOTO(status, ghp_device_copy(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, copy), done);
+    status = ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
+done:
+    free(o->values);
+    return status;
+}
+
 static enum ghp_status show(struct ghp_worker *w, const struct ghp_instr *instr, bool gradient)
 {
     int layer = instr->layer, buffer = gradient ? instr->at.dy : instr->at.y;
     const struct ghp_placement *placement = &w->program.placement;
     const struct ghp_shape shape = w->work.model->layers[layer].out;
     struct ghp_layouts layouts = ghp_split_layouts(w->work.splits[layer]);
+    int64_t bytes; /* with padding */
     struct ghp_observed o = {.layer = layer,
                              .gradient = gradient,
                              .shape = shape,
@@ -45,9 +59,11 @@ static enum ghp_status show(struct ghp_worker *w, const struct ghp_instr *instr,
     o.at = ghp_placement_window(placement, o.layout, shape);
     o.at.first_sample += instr->micro * placement->micro_batch;
     o.row = o.at.channels;
+    bytes = ghp_observed_elements(&o) * o.element_bytes;
     if (o.at.first_channel + o.at.channels > shape.c)
         o.at.channels = shape.c > o.at.first_channel ? shape.c - o.at.first_channel : 0;
-    return w->observer->see(w->observer->context, &o);
+    return ghp_device_is_host(w->arena.device) ? w->observer->see(w->observer->context, &o)
+                                               : see_copy(w, &o, bytes);
 }
 
 enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i)
@@ -55,7 +71,7 @@ enum ghp_status ghp_worker_show_output(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     bool loads = instr->kind == GHP_INSTR_LOAD && instr->at.y >= 0;
     bool makes = instr->kind == GHP_INSTR_COMPUTE && instr->pass == GHP_PASS_FORWARD &&
-                 !instr->recompute && instr->at.y >= 0 && !done_by_another(w, i);
+                 !instr->recompute && instr->at.y >= 0 && !ghp_worker_done_by_another(w, i);
 
     if (loads) return show(w, instr, false);
     return makes ? show(w, ghp_worker_instr(w, last_forward(w, i)), false) : GHP_OK;
@@ -71,7 +87,7 @@ static bool begins_backward(const struct ghp_worker *w, int i)
 
         if (before->kind == GHP_INSTR_COMPUTE && before->layer == instr->layer &&
             before->micro == instr->micro && ghp_pass_is_backward(before->pass) &&
-            !done_by_another(w, j))
+            !ghp_worker_done_by_another(w, j))
             return false;
     }
     return true;
@@ -83,7 +99,7 @@ enum ghp_status ghp_worker_show_gradient(struct ghp_worker *w, int i)
     int relu = w->prepared[i].fuses ? instr->fusion.does.relu : -1;
 
     if (instr->kind != GHP_INSTR_COMPUTE || !ghp_pass_is_backward(instr->pass) ||
-        instr->at.dy < 0 || done_by_another(w, i) || !begins_backward(w, i))
+        instr->at.dy < 0 || ghp_worker_done_by_another(w, i) || !begins_backward(w, i))
         return GHP_OK;
     /* a kernel that leaves out what a ReLU behind it does reads the gradient of the ReLU's output */
     return show(w, relu >= 0 ? ghp_worker_instr(w, relu) : instr, true);

@@ -34,10 +34,23 @@ static enum ghp_status enter(struct ghp_worker *w, int i)
     return ghp_in_flight_start(w->in_flight, ghp_in_flight_bank(w->in_flight), i);
 }
 
-static enum ghp_status leave(struct ghp_worker *w, int i)
+/* Whether others have done all of its work: the kernel that fuses it, or the first of the step's updates. */
+static bool is_idle(const struct ghp_worker *w, int i)
+{
+    enum ghp_instr_kind kind = ghp_worker_instr(w, i)->kind;
+
+    return (kind == GHP_INSTR_COMPUTE && ghp_worker_done_by_another(w, i)) ||
+           (kind == GHP_INSTR_UPDATE && w->prepared[i].updated);
+}
+
+static enum ghp_status leave(struct ghp_worker *w, int i, bool idle)
 {
     if (ghp_worker_instr(w, i)->stream != GHP_STREAM_COMPUTE) return GHP_OK;
     ghp_pace_end(w->pace, i);
+    if (idle) {
+        ghp_in_flight_idle(w->in_flight, i);
+        return GHP_OK;
+    }
     return ghp_in_flight_finish(w->in_flight, ghp_in_flight_bank(w->in_flight), i);
 }
 
@@ -62,6 +75,8 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
     ghp_worker_begin_updates(w);
     if (w->mixer != NULL && !w->updates_pending) GHP_TRY(w->work.mixing->start(w->mixer));
     for (int i = 0; i < w->program.n_instrs; i++) {
+        bool idle = is_idle(w, i);
+
         if (skips(w, ghp_worker_instr(w, i), previous)) continue;
         GHP_TRY(enter(w, i));
         if (i == w->metrics_boundary) GHP_TRY(clear_metrics(w));
@@ -69,7 +84,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
         if (w->step.measures && ghp_instr_reduces(ghp_worker_instr(w, i))) ghp_worker_measure(w, i);
         GHP_TRY(ghp_worker_run(w, i, previous));
         if (w->observer != NULL) GHP_TRY(ghp_worker_show_output(w, i));
-        GHP_TRY(leave(w, i));
+        GHP_TRY(leave(w, i, idle));
     }
     if (w->step.measures && w->own_squares < 0) ghp_worker_measure(w, -1);
     return GHP_OK;
@@ -160,7 +175,8 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
     GHP_TRY(scale_loss(w));
     hyperparameters = hyperparameters_of(w, &previous);
     GHP_TRY(ghp_in_flight_begin(w->in_flight, &supply, &hyperparameters));
-    GHP_TRY(ghp_in_flight_run(w->in_flight, w->updates_pending, enqueue_step, &enqueuing));
+    GHP_TRY(ghp_in_flight_run(w->in_flight, w->updates_pending && w->observer == NULL, enqueue_step,
+                              &enqueuing));
     GHP_TRY(collect(w, false));
     w->updates_pending = w->work.lender == NULL;
     return GHP_OK;

@@ -1,12 +1,14 @@
 /* ghp-test: np=2 np_full=4 timeout=300
  *
- * Layer by layer: sound plans come out as rounding, on every network and backend, and every deliberate fault as a
- * defect, in the tensor where it is made. With arguments, PLANS MODEL ..., so many mixed plans of each model drawn by
- * chance, and each fault in all kinds of plans; prints a table (bench/verdicts). */
+ * Layer by layer: sound plans come out as rounding, on every network and backend, on a device too, and every deliberate
+ * fault as a defect, in the tensor where it is made. With arguments, PLANS MODEL ..., so many mixed plans of each model
+ * drawn by chance, and each fault in all kinds of plans; prints a table (bench/verdicts). */
 #include "executor/train/layerwise.h"
+#include "executor/transport/device/staged.h"
 #include "tests/check.h"
 #include "tests/executor/bench.h"
 #include "tests/executor/cases.h"
+#include "tests/executor/locked.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -84,19 +86,40 @@ static bool check_plan(struct bench *b, enum case_kind kind, unsigned seed, enum
 }
 
 /* Each fault by the first kind of plan in which it can act; in full runs by all. */
+static void check_plans(struct bench *b)
+{
+    for (int kind = check_full() ? CASE_DATA : CASE_IN; kind <= CASE_MIXED; kind++)
+        CHECK(check_plan(b, (enum case_kind)kind, 1, GHP_FAULT_NONE));
+    for (int fault = 1; fault < GHP_FAULT_COUNT; fault++) {
+        bool acted = false;
+
+        for (int kind = CASE_DATA; kind <= CASE_MIXED && (check_full() || !acted); kind++)
+            acted = check_plan(b, (enum case_kind)kind, 1, (enum ghp_fault)fault) || acted;
+    }
+}
+
 static void check_model(const char *model, const char *backend, int element_bytes)
 {
     struct bench b;
 
     CHECK_STATUS(bench_open(&b, transport, model, backend, element_bytes), GHP_OK);
-    for (int kind = check_full() ? CASE_DATA : CASE_IN; kind <= CASE_MIXED; kind++)
-        CHECK(check_plan(&b, (enum case_kind)kind, 1, GHP_FAULT_NONE));
-    for (int fault = 1; fault < GHP_FAULT_COUNT; fault++) {
-        bool acted = false;
+    check_plans(&b);
+    bench_close(&b);
+}
 
-        for (int kind = CASE_DATA; kind <= CASE_MIXED && (check_full() || !acted); kind++)
-            acted = check_plan(&b, (enum case_kind)kind, 1, (enum ghp_fault)fault) || acted;
-    }
+/* Tensors that host code cannot touch are seen as copies. */
+static void check_device(const char *model)
+{
+    const struct bench_numbers numbers = {.ops = &locked_backend, .element_bytes = 4};
+    struct ghp_collectives *staged;
+    struct bench b;
+
+    CHECK_STATUS(bench_open_by(&b, transport, model, numbers), GHP_OK);
+    CHECK_STATUS(ghp_staged_open(transport->host, ghp_exec_context_device(&b.exec), &staged),
+                 GHP_OK);
+    b.exec.collectives = staged;
+    check_plans(&b);
+    staged->ops->close(staged);
     bench_close(&b);
 }
 
@@ -131,6 +154,7 @@ CHECK_TEST(layerwise)
         return check_end();
     }
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", "onednn", 4);
+    check_device(GHP_SOURCE_DIR "/models/lenet5.json");
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "onednn", 4);
     check_model(GHP_SOURCE_DIR "/tests/executor/tokens.json", "onednn", 4);
     if (check_full()) check_model(GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8);
