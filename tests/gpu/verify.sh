@@ -54,8 +54,8 @@ shows() {
     esac
 }
 
-# caught N PLAN PRECISION TRANSPORT FAULT: the same verification fails, by its differences. Why they are there is not
-# told of tensors on a device (exit 3), but where replicas differ, too, it is a defect (exit 1).
+# caught N PLAN PRECISION TRANSPORT FAULT: the same verification fails, by its differences; in bf16 it may not be told
+# from rounding layer by layer (exit 3).
 caught() {
     local code
     launch "$1" "$2" --verify "$steps" --lr 0.01 --json --seed 1 --backend cuda --precision "$3" --transport "$4" \
