@@ -434,7 +434,7 @@ enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct
     case GHP_INSTR_ACCUMULATE:
         *cost = rate_cost(&profile->accumulate, instr->bytes);
         /* with the mask of a ReLU it moves four tensors and not three */
-        if (instr->fusion.does.relu >= 0) cost->seconds *= 4.0 / 3.0;
+        if (instr->masks) cost->seconds *= 4.0 / 3.0;
         return GHP_OK;
     case GHP_INSTR_SEND:
         GHP_TRY(ghp_profile_transfer(profile, &instr->transfer, cost));

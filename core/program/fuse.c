@@ -411,14 +411,52 @@ struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int taker,
     return found;
 }
 
-static bool is_read_by(const struct ghp_model *model, int layer, int reader)
+static bool is_alike(const struct ghp_epilogue *x, const struct ghp_epilogue *y)
+{
+    return (x->bias >= 0) == (y->bias >= 0) && (x->relu >= 0) == (y->relu >= 0) &&
+           (x->stats >= 0) == (y->stats >= 0) && (x->add >= 0) == (y->add >= 0);
+}
+
+/* By Boyer and Moore's majority vote. */
+struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer,
+                                   struct ghp_fuse_scope scope)
 {
     const struct ghp_layer *l = &model->layers[layer];
-    bool reads = false;
+    struct ghp_epilogue usual = ghp_fuse_layers(model, layer, scope);
+    int votes = 0;
+
+    if (!fuses(l->op, GHP_FUSES_STATS)) return usual;
+    for (int i = 0; i < model->n_layers; i++) {
+        const struct ghp_layer *other = &model->layers[i];
+        struct ghp_epilogue one;
+
+        if (other->op != l->op || other->out.c != l->out.c || other->out.h != l->out.h ||
+            other->out.w != l->out.w)
+            continue;
+        one = ghp_fuse_layers(model, i, scope);
+        if (votes == 0) usual = one;
+        votes += is_alike(&usual, &one) ? 1 : -1;
+    }
+    return usual;
+}
+
+bool ghp_fuse_sum(const struct ghp_model *model, int edge)
+{
+    int from = model->edges[edge].from;
+    const struct ghp_layer *l = &model->layers[from];
+
+    return is_fused_as(l->op, GHP_FUSES_RELU) && l->n_consumers > 1 &&
+           model->edges[edge].to == from + 1;
+}
+
+static bool is_summed(const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    bool found = false;
 
     for (int i = 0; i < l->n_consumers; i++)
-        reads = reads || model->edges[l->out_edges[i]].to == reader;
-    return reads;
+        found = found || ghp_fuse_sum(model, l->out_edges[i]);
+    return found;
 }
 
 static bool is_fused_away(const struct ghp_model *model, int layer, enum ghp_pass pass,
@@ -432,7 +470,7 @@ static bool is_fused_away(const struct ghp_model *model, int layer, enum ghp_pas
         return pool_behind(model, layer) >= 0 ||
                (fuses(model->layers[l->inputs[0]].op, GHP_FUSES_STATS) &&
                 reader_of(model, l->inputs[0], GHP_FUSES_RELU) == layer) ||
-               (l->n_consumers > 1 && is_read_by(model, layer, layer + 1));
+               is_summed(model, layer);
     for (int i = 0; i < model->n_layers; i++) {
         struct ghp_epilogue epilogue = ghp_fuse_layers(model, i, scope);
 

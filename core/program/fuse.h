@@ -42,6 +42,14 @@ struct ghp_fuse_scope {
 struct ghp_epilogue ghp_fuse_layers(const struct ghp_model *model, int layer,
                                     struct ghp_fuse_scope scope);
 
+/* The same, of a batch norm what most layers of its size do: they share an entry in a profile. */
+struct ghp_epilogue ghp_fuse_usual(const struct ghp_model *model, int layer,
+                                   struct ghp_fuse_scope scope);
+
+/* Whether the gradient that comes by the edge is the last that a ReLU's output gets, and is not its only one: then their
+ * sum takes the ReLU's mask. */
+bool ghp_fuse_sum(const struct ghp_model *model, int edge);
+
 /* Whether the pass of every layer of this one's kind and image size (but for biases and ReLUs forward: and channels)
  * is done by another: all that can share its entry in a profile. */
 bool ghp_fuse_always(const struct ghp_model *model, int layer, enum ghp_pass pass,

@@ -2,6 +2,8 @@
  * gradients. */
 #include "core/program/lower_private.h"
 
+#include "core/program/fuse.h"
+
 /* Bytes exchanged and copied by one step; docs/time-model.md has the table. */
 static void size_step(const struct ghp_emitter *e, struct ghp_shape shape, struct ghp_instr *instr)
 {
@@ -82,6 +84,7 @@ enum ghp_status ghp_emit_addition(const struct ghp_emitter *e, int edge, struct 
                                       .h = ghp_layout_positions(dy, l->out.h),
                                       .w = l->out.w};
     instr->bytes = ghp_local_in_elements(&instr->local) * e->how->element_bytes;
+    instr->masks = ghp_fuse_sum(model, edge);
     return GHP_OK;
 }
 

@@ -158,6 +158,7 @@ struct ghp_instr {
     int micro; /* micro-batch */
     bool backward;
     bool recompute;     /* COMPUTE, RESHARD: recomputed for the backward pass */
+    bool masks;         /* ACCUMULATE: what is summed takes the mask of the ReLU behind it, too */
     enum ghp_pass pass; /* COMPUTE */
     struct ghp_nchw16c nchw16c;
     struct ghp_fusion fusion;

@@ -73,8 +73,7 @@ static enum ghp_status visit_op(void *context, const struct ghp_space_local *ite
                                  .pass = item->pass,
                                  .value = GHP_VALUE_REST,
                                  .n_variants = 1,
-                                 .votes = 1,
-                                 .epilogue = ghp_fuse_layers(c->model, item->layer, scope),
+                                 .epilogue = ghp_fuse_usual(c->model, item->layer, scope),
                                  .fused =
                                      ghp_fuse_always(c->model, item->layer, item->pass, scope)};
 
@@ -155,25 +154,6 @@ static int by_key(const void *a, const void *b)
     return (int)x->value - (int)y->value;
 }
 
-static bool fuses_alike(const struct ghp_epilogue *x, const struct ghp_epilogue *y)
-{
-    return (x->bias >= 0) == (y->bias >= 0) && (x->relu >= 0) == (y->relu >= 0) &&
-           (x->stats >= 0) == (y->stats >= 0) && (x->add >= 0) == (y->add >= 0);
-}
-
-/* Equal operations of several layers are measured with what most of these fuse: Boyer and Moore's majority vote. */
-static void vote(struct ghp_worklist_op *kept, const struct ghp_worklist_op *op)
-{
-    if (fuses_alike(&kept->epilogue, &op->epilogue)) {
-        kept->votes++;
-    } else if (kept->votes > 0) {
-        kept->votes--;
-    } else {
-        kept->epilogue = op->epilogue;
-        kept->votes = 1;
-    }
-}
-
 /* Keeps the most valuable of equal operations. */
 static void merge_ops(struct ghp_worklist *worklist)
 {
@@ -189,7 +169,6 @@ static void merge_ops(struct ghp_worklist *worklist)
             worklist->ops[++kept] = *op;
             continue;
         }
-        vote(last, op);
         last->fused = last->fused && op->fused;
         if (op->step_bytes > last->step_bytes) last->step_bytes = op->step_bytes;
     }

@@ -51,7 +51,6 @@ struct ghp_worklist_op {
     bool named, left;
     int turn;
     struct ghp_epilogue epilogue; /* layers that it fuses (core/program/fuse.h) */
-    int votes;                    /* while operations are collected: for that epilogue */
     bool fused;                   /* others take it along, wherever it is */
     /* rank 0: scratch_bytes is known, of an entry with so many formats */
     bool asked;

@@ -31,11 +31,7 @@ static void unit_profile(struct ghp_profile *profile)
 static struct ghp_instr *put(struct ghp_program *program, enum ghp_instr_kind kind, int seconds)
 {
     struct ghp_instr *instr = &program->instrs[program->n_instrs++];
-    *instr = (struct ghp_instr){.kind = kind,
-                                .bytes = seconds,
-                                .wait = -1,
-                                .bucket = -1,
-                                .fusion = {.by = -1, .with = -1, .does = {-1, -1, -1, -1}}};
+    *instr = (struct ghp_instr){.kind = kind, .bytes = seconds, .wait = -1, .bucket = -1};
     instr->ranks = (struct ghp_ranks){.count = 1, .stride = 1};
     if (kind == GHP_INSTR_NORM_REDUCE) { /* two ranks: 2 (p - 1) / p bytes = bytes */
         instr->comm = GHP_COMM_ALL_REDUCE;

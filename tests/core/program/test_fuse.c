@@ -265,6 +265,26 @@ static void check_masks(struct ghp_split of_pool, int expected)
     release(&l);
 }
 
+/* Sums are priced with the mask where they take it, before any program is fused. */
+static void check_sums(void)
+{
+    const struct ghp_split data = {GHP_SPLIT_DATA, 1};
+    struct lowered l;
+    int sums = 0, masked = 0;
+
+    lower(resnet, (struct ghp_problem){2, 8}, "a.add", data, &l);
+    for (int i = 0; i < l.program.n_instrs; i++) {
+        const struct ghp_instr *sum = &l.program.instrs[i];
+
+        if (sum->kind != GHP_INSTR_ACCUMULATE) continue;
+        CHECK_EQ(sum->masks, sum->fusion.does.relu >= 0);
+        masked += sum->masks;
+        sums++;
+    }
+    CHECK(sums > 0 && masked > 0);
+    release(&l);
+}
+
 /* An addition that is recomputed reads again what the batch norm before it writes. */
 static void check_recomputed(void)
 {
@@ -309,6 +329,7 @@ CHECK_TEST(fuse)
     check_norms((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, false);
     check_own();
     check_recomputed();
+    check_sums();
     check_masks(data, 2);
     check_masks((struct ghp_split){GHP_SPLIT_CHANNEL, 2}, 1);
     return check_end();

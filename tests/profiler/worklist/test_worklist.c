@@ -203,6 +203,30 @@ static void test_draw(void)
     ghp_worklist_release(&worklist);
 }
 
+/* Three of four batch norms of stage 1 add what is added behind them, the first one in the network does not. */
+static void test_majority(void)
+{
+    struct ghp_worklist_request wanted = request();
+    struct ghp_model resnet;
+    struct ghp_worklist worklist = {0};
+    int found = 0;
+
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/resnet50.json", &resnet), GHP_OK);
+    wanted.models = &resnet;
+    wanted.workers = wanted.ranks = 1;
+    CHECK_STATUS(ghp_worklist_collect(&wanted, &worklist), GHP_OK);
+    for (int i = 0; i < worklist.n_ops; ++i) {
+        const struct ghp_worklist_op *op = &worklist.ops[i];
+
+        if (op->pass != GHP_PASS_FORWARD || op->local.op != GHP_OP_BATCH_NORM) continue;
+        if (op->local.h == 56) CHECK_EQ(op->epilogue.add >= 0, op->local.c == 256);
+        found += op->epilogue.add >= 0;
+    }
+    CHECK_EQ(found, 4); /* one of each stage */
+    ghp_worklist_release(&worklist);
+    ghp_model_release(&resnet);
+}
+
 CHECK_TEST(worklist)
 {
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/vgg-a-32.json", &models[0]), GHP_OK);
@@ -216,6 +240,7 @@ CHECK_TEST(worklist)
     test_refusal();
     test_shares();
     test_draw();
+    test_majority();
     ghp_model_release(&models[1]);
     ghp_model_release(&models[0]);
     return check_end();
