@@ -10,6 +10,7 @@
 #include "executor/platform/launch.h"
 #include "executor/platform/limits.h"
 #include "executor/platform/processors.h"
+#include "executor/train/stop.h"
 #include "executor/transport/device/device_transport.h"
 
 #include <signal.h>
@@ -592,6 +593,7 @@ int main(int argc, char **argv)
     if (!ghp_launched() && status != GHP_OK) return report_failure(status, true);
     if (!ghp_launched() && ghp_opts_done()) return 0;
     if (status == GHP_OK && !ghp_opts_done()) wait_passively(argv);
+    if (status == GHP_OK) status = ghp_stop_listen(); /* before MPI has threads */
     ghp_accident_at(GHP_MOMENT_MPI);
     started = ghp_transport_start(&argc, &argv, chosen.watchdog_s, &session.transport);
     return started == GHP_OK ? run(&session, status) : report_failure(started, true);

@@ -3,7 +3,10 @@
 
 #include "core/base/clock.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 /* From one telling to the next, which is a round of small messages. */
 static const double period_s = 0.5;
@@ -17,12 +20,40 @@ static const struct {
                {SIGUSR1, SA_RESTART, "SIGUSR1"}};
 enum { N_SIGNALS = sizeof(signals) / sizeof(signals[0]) };
 
-static volatile sig_atomic_t noted; /* the last one; 0: none */
+static atomic_int noted; /* the last one; 0: none */
 static struct sigaction before[N_SIGNALS];
 
 static void note(int number)
 {
     noted = number;
+}
+
+/* Signals are handled here, amid nothing. The mask is that of the process before it listened. */
+static void *receive(void *mask)
+{
+    pthread_sigmask(SIG_SETMASK, mask, NULL);
+    for (;;)
+        pause();
+    return NULL;
+}
+
+enum ghp_status ghp_stop_listen(void)
+{
+    static sigset_t mask; /* the thread reads it when it comes to it */
+    sigset_t ours;
+    pthread_t thread;
+
+    sigemptyset(&ours);
+    for (int i = 0; i < N_SIGNALS; i++)
+        sigaddset(&ours, signals[i].number);
+    pthread_sigmask(SIG_BLOCK, &ours, &mask);
+    if (pthread_create(&thread, NULL, receive, &mask) == 0) {
+        pthread_detach(thread);
+        return GHP_OK;
+    }
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return GHP_FAIL(GHP_ERR_NO_MEMORY,
+                    "cannot start another thread; raise the limit of processes (ulimit -u)");
 }
 
 static void catch (struct sigaction kept[N_SIGNALS])

@@ -7,7 +7,7 @@
  * evaluation. Not at each: some twice a second, so that it takes no time, by a count that all workers derive from the
  * same numbers.
  *
- * Call order: begin -> check ... check -> end. One at a time in a process.
+ * Call order: listen -> begin -> check ... check -> end. One at a time in a process.
  *
  * Tested  tests/executor/train/test_stop.c, tests/tools/launch/test_signals.sh */
 #ifndef GHP_EXECUTOR_TRAIN_STOP_H
@@ -26,6 +26,15 @@ struct ghp_stop {
     int signal,
         worker; /* what was agreed on: the signal of the first worker who had one; 0: go on */
 };
+
+/* From now on these signals come to a thread that does nothing else, and to no thread amid its work: oneDNN's products
+ * of float matrices for AVX-512 (before 3.11.2) have the stack pointer in the heap, where a handler's frame overwrites
+ * what lies below. Once in a process, before there are other threads, which inherit from this one; those without it get
+ * signals anywhere.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY
+ * Local */
+enum ghp_status ghp_stop_listen(void);
 
 /* Begins to note signals.
  *

@@ -2,7 +2,7 @@
 # ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/launch/test_signals.sh - a signal ends a run in order: to one worker or to mpirun, while it trains or
 # evaluates. All workers end after the same step, with a checkpoint and exit code 4, and the resumed run has the weights
-# of an undisturbed one. A second signal ends a worker at once.
+# of an undisturbed one. A second signal ends a worker at once. No thread that computes takes a signal.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -37,11 +37,21 @@ ends() {
     [ $got = "$1" ] || fail "$2: exit $got, not $1: $(head -c 2000 err)"
 }
 
+# takers PROCESS: how many of its threads take SIGTERM, SIGINT or SIGUSR1
+takers() {
+    local n=0 status
+    for status in "/proc/$1/task/"*/status; do
+        (((16#$(sed -n 's/^SigBlk:[^0-9a-f]*//p' "$status") & 0x4202) == 0x4202)) || n=$((n + 1))
+    done
+    echo $n
+}
+
 for case in 'TERM 1' 'INT 0' 'USR1 2' 'USR1 mpirun'; do
     signal=${case% *} to=${case#* }
     rm -rf kept metrics.jsonl
     launch 100000000 --metrics metrics.jsonl
     waits 60 lines 20 || fail "$case: does not train"
+    [ "$(takers "$(cat pid.0)")" = 1 ] || fail "$case: $(takers "$(cat pid.0)") threads take signals"
     if [ "$to" = mpirun ]; then kill -$signal $job; else kill -$signal "$(cat pid.$to)"; fi
     ends 4 "$case"
     [ "$to" = mpirun ] || grep -q "ghp-run: SIG$signal at worker $to: ended after .*--resume goes on" err ||
