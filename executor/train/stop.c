@@ -139,8 +139,10 @@ void ghp_stop_agree(struct ghp_stop *stop, int signal, int worker)
 
 void ghp_stop_end(struct ghp_stop *stop)
 {
+    bool ends = stop->signal != 0;
+
     for (int i = 0; stop->world != NULL && i < N_SIGNALS; i++)
-        sigaction(signals[i].number, &before[i], NULL);
+        if (!ends || signals[i].number != SIGUSR1) sigaction(signals[i].number, &before[i], NULL);
     stop->world = NULL;
 }
 

@@ -59,7 +59,8 @@ enum ghp_status ghp_stop_check(struct ghp_stop *stop, bool *ends);
 /* Whether the last check told: workers then have waited for each other. Local; the same on all workers. */
 bool ghp_stop_told(const struct ghp_stop *stop);
 
-/* Signals do again what they did before. Local; accepts one that was not begun. */
+/* Signals do again what they did before; but where all end by one, a further SIGUSR1 does nothing, since a checkpoint
+ * may be on its way. Local; accepts one that was not begun. */
 void ghp_stop_end(struct ghp_stop *stop);
 
 /* Of a server, which ends when the workers do: a first signal is not for it. Local. */

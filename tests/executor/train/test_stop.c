@@ -136,6 +136,19 @@ static void check_computing(void)
     signal(SIGUSR1, SIG_DFL);
 }
 
+/* SIGUSR1 once more, when all have agreed to end: the process goes on to its checkpoint. */
+static void check_again(void)
+{
+    struct ghp_exec_context exec = {.transport = transport};
+    struct ghp_stop stop = {0};
+
+    CHECK_STATUS(ghp_stop_begin(&stop, &exec, transport->control->size), GHP_OK);
+    ghp_stop_agree(&stop, SIGUSR1, 0);
+    ghp_stop_end(&stop);
+    CHECK(kill(getpid(), SIGUSR1) == 0);
+    take(0.1);
+}
+
 CHECK_TEST(stop)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1};
@@ -149,6 +162,7 @@ CHECK_TEST(stop)
     }
     check_quiet();
     check_computing();
+    check_again();
     ghp_transport_end(transport);
     return check_end();
 }
