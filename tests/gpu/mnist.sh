@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests/gpu/mnist.sh BIN - lenet5 learns MNIST in bf16 on a GPU: 8 000 of the public 10 000 test images train, 2 000
-# test, as tests/tools/run/test_mnist.sh has it; three seeds, mean accuracy at least 98.5 %. GHP_MNIST names the
+# test, as tests/tools/learn/test_mnist.sh has it; three seeds, mean accuracy at least 98.5 %. GHP_MNIST names the
 # folder of the images; SEEDS (5 6 7), EPOCHS (15) and BAR (98.5) choose. Exit 77 where there are no images, or no GPU.
 set -u
 BIN=$(cd "$1" && pwd) || exit 2

@@ -21,7 +21,7 @@ import numpy
 import torch
 import torchvision
 
-sys.path.insert(0, os.path.join(sys.path[0], "..", "run"))
+sys.path.insert(0, os.path.join(sys.path[0], "..", "learn"))
 from torch_weights import read_tensors
 
 LIMITS = {32: 2e-5, 64: 1e-10}

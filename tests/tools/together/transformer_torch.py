@@ -21,7 +21,7 @@ import sys
 import torch
 import torch.nn.functional as F
 
-sys.path.insert(0, os.path.join(sys.path[0], "..", "run"))
+sys.path.insert(0, os.path.join(sys.path[0], "..", "learn"))
 from torch_weights import read_tensors
 
 BLOCKS, WIDTH, HEADS, CONTEXT, WINDOWS = 2, 32, 4, 64, 8

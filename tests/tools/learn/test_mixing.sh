@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/run/test_mixing.sh - workers that mix their weights with servers' and wait for nobody's step: they end
+# tests/tools/learn/test_mixing.sh - workers that mix their weights with servers' and wait for nobody's step: they end
 # when the samples asked for are used, with a line of metrics a step at most and no step twice; the report says what
 # was sent. One worker alone is SGD, says --verify; of several it is refused. A checkpoint is gone on from by the same
 # synchroniser, and by another it is refused. A signal ends all workers with a checkpoint. What mixes in step, without

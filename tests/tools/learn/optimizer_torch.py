@@ -1,4 +1,4 @@
-# tests/tools/run/optimizer_torch.py - lenet5 trained by PyTorch, for test_optimizer_torch.sh.
+# tests/tools/learn/optimizer_torch.py - lenet5 trained by PyTorch, for test_optimizer_torch.sh.
 #
 #   data FOLDER             writes 16 images and labels as IDX files, for training and for tests
 #   check FIRST LAST OPTIMIZER STEPS LR DECAY CLIP BITS

@@ -1,4 +1,4 @@
-# tests/tools/run/losses_torch.py - a small network trained by PyTorch with one loss or another, for
+# tests/tools/learn/losses_torch.py - a small network trained by PyTorch with one loss or another, for
 # test_losses_torch.sh.
 #
 #   data FOLDER LABELS      images.npy and labels.npy: 16 samples of 12 numbers, with one label of so many, 0: with five

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/run/test_losses_torch.sh - ten steps with label smoothing and with binary cross-entropy, of one label and
-# of several, on two workers, beside PyTorch's cross_entropy(label_smoothing) and binary_cross_entropy_with_logits.
+# tests/tools/learn/test_losses_torch.sh - ten steps with label smoothing and with binary cross-entropy, of one label
+# and of several, on two workers, beside PyTorch's cross_entropy(label_smoothing) and binary_cross_entropy_with_logits.
 # Classes that are divided have the smoothed loss of one worker; labels that do not fit are refused. The comparisons are
 # left out where python3 (GHP_PYTHON) has no torch and numpy.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 python=${GHP_PYTHON:-python3}
-script=$GHP_SOURCE/tests/tools/run/losses_torch.py
+script=$GHP_SOURCE/tests/tools/learn/losses_torch.py
 
 run() { ranks "$1" run "${@:2}" --numerics exact; }
 # planned MODEL WORKERS BATCH OPTION...: plan.json

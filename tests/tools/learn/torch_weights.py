@@ -1,4 +1,4 @@
-# tests/tools/run/torch_weights.py - what ghp's checkpoints and other safetensors files hold as PyTorch's tensors, for
+# tests/tools/learn/torch_weights.py - what ghp's checkpoints and other safetensors files hold as PyTorch's tensors, for
 # the tests that compare with PyTorch.
 import json
 import struct

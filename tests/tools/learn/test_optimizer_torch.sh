@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=400 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/run/test_optimizer_torch.sh - ten steps of lenet5 by PyTorch's SGD, AdamW and clip_grad_norm_, beside
+# tests/tools/learn/test_optimizer_torch.sh - ten steps of lenet5 by PyTorch's SGD, AdamW and clip_grad_norm_, beside
 # ghp-run's on one worker and on four, by data, other splits, strips of the update, two stages and micro-batches.
 # Skipped where python3 (GHP_PYTHON) has no torch.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 python=${GHP_PYTHON:-python3}
-script=$GHP_SOURCE/tests/tools/run/optimizer_torch.py
+script=$GHP_SOURCE/tests/tools/learn/optimizer_torch.py
 model=$GHP_SOURCE/models/lenet5.json
 
 "$python" -c 'import torch' 2>/dev/null || {

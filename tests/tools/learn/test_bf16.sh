@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/run/test_bf16.sh - bfloat16 on processors, through the tools: lenet5 is profiled, planned and trained by
+# tests/tools/learn/test_bf16.sh - bfloat16 on processors, through the tools: lenet5 is profiled, planned and trained by
 # two workers; plans of every kind, stages, micro-batches and ghost batches among them, train like one worker; allocated
 # is predicted memory; faults are caught; evaluation and checkpoints work. Where oneDNN may not use the instructions the
 # tools say so; where the processor has none the test is skipped.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 label=mpi needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/run/test_zero_gradients.sh - a network whose convolutions have a bias before a batch norm, so that its
+# tests/tools/learn/test_zero_gradients.sh - a network whose convolutions have a bias before a batch norm, so that its
 # gradient is zero but for rounding, verifies in double, float and, where the processor has it, bf16; and a fault is
 # still caught.
 set -u

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,python3
-# tests/tools/run/test_optimizer.sh - optimizers from the command line: the plan knows its optimizer and what memory it
-# takes, the run takes it from there, clips and follows schedules, says what it refuses, and is resumed with all
+# tests/tools/learn/test_optimizer.sh - optimizers from the command line: the plan knows its optimizer and what memory
+# it takes, the run takes it from there, clips and follows schedules, says what it refuses, and is resumed with all
 # moments. Scales of batch norms that are fixed stay as they are, however weights are updated.
 set -u
 . "$(dirname "$0")/../scratch.sh"
