@@ -60,6 +60,11 @@ denied() {
 # not_run CODE TEXT RANKS ARGS...: ghp-run of plan.json by so many processes, denied
 not_run() { denied "$1" "$2" mpirun --oversubscribe --bind-to none -n "$3" "$GHP_BIN/ghp-run" plan.json "${@:4}"; }
 
+# not_planned CODE TEXT WORKERS BATCH ARGS...: ghp-plan of $model by profile.json, denied
+not_planned() {
+    denied "$1" "$2" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$3" --batch "$4" "${@:5}" -o x.json
+}
+
 # denied_once CODE TEXT COMMAND...: several processes exit with CODE; one of them says TEXT (as it is), within a minute
 denied_once() {
     local code=$1 text=$2 got=0

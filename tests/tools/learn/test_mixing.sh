@@ -14,13 +14,7 @@ plan() { # plan WORKERS SYNC
         fail "$2: $(cat err)"
 }
 
-run() { # run RANKS OPTIONS...
-    mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" plan.json --lr 0.01 "${@:2}" >out 2>err </dev/null
-}
-
-unplanned() { # unplanned CODE TEXT WORKERS BATCH OPTIONS...: ghp-plan refuses
-    denied "$1" "$2" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers "$3" --batch "$4" "${@:5}" -o x.json
-}
+run() { ranks "$1" run plan.json --lr 0.01 "${@:2}"; } # run RANKS OPTIONS...
 
 "$GHP_BIN/ghp-profile" --analytic F=1e10,bandwidth=1e9,latency=1e-5 --model "$model" -o profile.json 2>/dev/null
 
@@ -99,7 +93,7 @@ plan 4 lsgd:1,2
 run 4 --steps 8 --run run.json || fail "lsgd:1,2: $(head -n 3 err)"
 grep -q '"led_most": [1-9]' run.json || fail "lsgd: nobody led"
 while read -r code sync text; do
-    unplanned "$code" "$text" 4 8 --sync "$sync"
+    not_planned "$code" "$text" 4 8 --sync "$sync"
 done <<'END'
 1 lsgd:3,2 do not divide 4 workers
 1 lsgd:8,2 more than the 4 worker
@@ -108,11 +102,11 @@ done <<'END'
 1 dgd:0-1,2-3 is not connected: no edges lead from worker 0 to worker 2
 1 dgd:0-1,1-2,2-4 numbered up to 3
 END
-unplanned 1 "fill no grid" 3 9 --sync dgd:torus
-unplanned 2 'more than the 2 worker' 2 8 --sync asp --servers 3
-unplanned 2 'by --sync ad-psgd there are none' 2 8 --sync ad-psgd --servers 1
-unplanned 2 'wants at least 2 workers' 1 8 --sync ad-psgd
-unplanned 2 'wants a probability P, from' 2 8 --sync gosgd:2
-unplanned 2 'wants S steps, 0 to' 2 8 --sync ssp
-unplanned 2 "every layer by data" 2 8 --sync asp --strategy model
+not_planned 1 "fill no grid" 3 9 --sync dgd:torus
+not_planned 2 'more than the 2 worker' 2 8 --sync asp --servers 3
+not_planned 2 'by --sync ad-psgd there are none' 2 8 --sync ad-psgd --servers 1
+not_planned 2 'wants at least 2 workers' 1 8 --sync ad-psgd
+not_planned 2 'wants a probability P, from' 2 8 --sync gosgd:2
+not_planned 2 'wants S steps, 0 to' 2 8 --sync ssp
+not_planned 2 "every layer by data" 2 8 --sync asp --strategy model
 [ $failures -eq 0 ]

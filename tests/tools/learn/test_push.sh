@@ -13,13 +13,7 @@ plan() { # plan WORKERS SYNC
         fail "$2: $(cat err)"
 }
 
-run() { # run RANKS OPTIONS...
-    mpirun --oversubscribe --bind-to none -n "$1" "$GHP_BIN/ghp-run" plan.json --lr 0.01 "${@:2}" >out 2>err </dev/null
-}
-
-refused() { # refused CODE TEXT OPTIONS...: by ghp-plan
-    denied "$1" "$2" "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 8 "${@:3}" -o x.json
-}
+run() { ranks "$1" run plan.json --lr 0.01 "${@:2}"; } # run RANKS OPTIONS...
 
 hash() { sed -n 's/^ *"weights_hash": "\(.*\)",*$/\1/p' run.json; }
 
@@ -51,10 +45,10 @@ done
 plan 3 sgp
 not_run 1 'is of a training by sgp-overlap:1 over 3 worker' 3 --lr 0.01 --steps 30 --checkpoint kept --resume
 
-refused 2 'wants TAU steps, 1 to' --sync sgp-overlap:0
-refused 2 'takes no argument' --sync sgp:2
-refused 2 'there are none' --sync sgp --servers 1
-refused 2 'every layer by data' --sync sgp --strategy model
-refused 1 'clip' --sync sgp --clip-norm 1
-refused 1 'micro-batches' --sync sgp --micro-batches 2
+not_planned 2 'wants TAU steps, 1 to' 2 8 --sync sgp-overlap:0
+not_planned 2 'takes no argument' 2 8 --sync sgp:2
+not_planned 2 'there are none' 2 8 --sync sgp --servers 1
+not_planned 2 'every layer by data' 2 8 --sync sgp --strategy model
+not_planned 1 'clip' 2 8 --sync sgp --clip-norm 1
+not_planned 1 'micro-batches' 2 8 --sync sgp --micro-batches 2
 [ $failures -eq 0 ]
