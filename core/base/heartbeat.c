@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 64 };
+enum { TEXT_BYTES = 256 };
 
-/* Numbers of one width, so that each line covers the one before. */
-static const char format[] = "step %20" PRId64 " kept %20" PRId64 "\n";
+/* Numbers of one width, so that each text covers the one before. */
+static const char format[] = "step %20" PRId64 " kept %20" PRId64 " of %20" PRId64 "\n"
+                             "change %10d %11s %10d %12.6g step %12.6g before %12.6g\n";
+static const char *const causes[] = {"other", "slow-worker", "slow-links"};
 
 enum ghp_status ghp_heartbeat_open(const char *path, struct ghp_heartbeat *h)
 {
@@ -25,9 +27,11 @@ enum ghp_status ghp_heartbeat_open(const char *path, struct ghp_heartbeat *h)
 
 void ghp_heartbeat_write(const struct ghp_heartbeat *h)
 {
-    char line[LINE_BYTES];
-    int n = snprintf(line, sizeof(line), format, h->step, h->kept);
-    ssize_t written = h->fd > 0 ? pwrite(h->fd, line, (size_t)n, 0) : 0;
+    const struct ghp_beat_change *c = &h->change;
+    char text[TEXT_BYTES];
+    int n = snprintf(text, sizeof(text), format, h->step, h->kept, h->of, c->number,
+                     causes[c->cause], c->worker, c->times, c->now_s, c->before_s);
+    ssize_t written = h->fd > 0 ? pwrite(h->fd, text, (size_t)n, 0) : 0;
 
     (void)written;
 }
@@ -36,6 +40,20 @@ void ghp_heartbeat_close(struct ghp_heartbeat *h)
 {
     if (h->fd > 0) close(h->fd);
     h->fd = 0;
+}
+
+/* A change of which not all is there, or that is none, is left out. */
+static struct ghp_beat_change read_change(FILE *file)
+{
+    struct ghp_beat_change c = {0};
+    char cause[12] = "";
+
+    if (fscanf(file, " change %d %11s %d %lf step %lf before %lf", &c.number, cause, &c.worker,
+               &c.times, &c.now_s, &c.before_s) != 6)
+        return (struct ghp_beat_change){0};
+    for (int i = 0; i < (int)(sizeof(causes) / sizeof(causes[0])); i++)
+        if (strcmp(cause, causes[i]) == 0) c.cause = (enum ghp_beat_cause)i;
+    return c;
 }
 
 struct ghp_beat ghp_heartbeat_read(const char *path)
@@ -47,8 +65,11 @@ struct ghp_beat ghp_heartbeat_read(const char *path)
     if (file == NULL) return beat;
     if (fstat(fileno(file), &about) == 0)
         beat.changed_s = (double)about.st_mtim.tv_sec + 1e-9 * (double)about.st_mtim.tv_nsec;
-    if (fscanf(file, "step %" SCNd64 " kept %" SCNd64, &beat.step, &beat.kept) != 2)
-        beat.step = beat.kept = 0;
+    if (fscanf(file, "step %" SCNd64 " kept %" SCNd64 " of %" SCNd64, &beat.step, &beat.kept,
+               &beat.of) == 3)
+        beat.change = read_change(file);
+    else
+        beat.step = beat.kept = beat.of = 0;
     fclose(file);
     return beat;
 }

@@ -31,6 +31,7 @@ enum key {
     KEY_SPEED_MEMORY,
     KEY_SLOW_WORKER,
     KEY_SLOW_FACTOR,
+    KEY_SLOW_LINKS,
     KEY_COUNT
 };
 
@@ -64,6 +65,8 @@ static const struct {
     {"speed.memory", "", 1e-6, 1e6, REAL, "copies, updates and loads run this many times as fast"},
     {"slow.worker", "", 0, 1 << 20, WHOLE, "the rank of a worker that is slower, by slow.factor"},
     {"slow.factor", "", 1, GHP_MOST_SPEED, REAL, "it needs this many times as long for its work"},
+    {"slow.links", "", 1, GHP_MOST_SPEED, REAL,
+     "messages between nodes, or of one node its workers, need this many times as long"},
 };
 
 struct values {
@@ -106,7 +109,7 @@ static void read_values(const struct ghp_profile *p, int workers, double *v)
     v[KEY_OVERLAP_COMM] = p->overlap.comm;
     v[KEY_OVERLAP_LINK] = p->overlap.link;
     v[KEY_OVERLAP_QUEUEING_DELAY] = p->overlap.queueing_delay_s;
-    v[KEY_SPEED_COMPUTE] = v[KEY_SPEED_MEMORY] = v[KEY_SLOW_FACTOR] = 1;
+    v[KEY_SPEED_COMPUTE] = v[KEY_SPEED_MEMORY] = v[KEY_SLOW_FACTOR] = v[KEY_SLOW_LINKS] = 1;
     v[KEY_SLOW_WORKER] = -1; /* none */
 }
 
@@ -219,6 +222,15 @@ static enum ghp_status set_cores(struct ghp_machine *m, int cores)
     return GHP_OK;
 }
 
+/* Of the links that workers' messages cross. */
+static void slow_links(struct values *to)
+{
+    bool crossed = to->v[KEY_NODES] > 1;
+
+    to->v[crossed ? KEY_INTER_LATENCY : KEY_INTRA_LATENCY] *= to->v[KEY_SLOW_LINKS];
+    to->v[crossed ? KEY_INTER_BANDWIDTH : KEY_INTRA_BANDWIDTH] /= to->v[KEY_SLOW_LINKS];
+}
+
 static enum ghp_status set_machine(const struct ghp_what_if *w, struct values *to,
                                    struct ghp_machine *m)
 {
@@ -229,6 +241,7 @@ static enum ghp_status set_machine(const struct ghp_what_if *w, struct values *t
     if (per_node > 0) to->v[KEY_NODES] = (w->workers + per_node - 1) / per_node;
     m->nodes = (int)to->v[KEY_NODES];
     m->memory_bytes = (int64_t)to->v[KEY_MEMORY];
+    slow_links(to);
     m->intra = (struct ghp_link){to->v[KEY_INTRA_LATENCY], to->v[KEY_INTRA_BANDWIDTH]};
     m->inter = (struct ghp_link){to->v[KEY_INTER_LATENCY], to->v[KEY_INTER_BANDWIDTH]};
     return (int)to->v[KEY_CORES] != m->cores ? set_cores(m, (int)to->v[KEY_CORES]) : GHP_OK;
@@ -471,8 +484,10 @@ enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profi
     for (int i = 0; i < plan->what_if.n; ++i) {
         const struct ghp_override *e = &plan->what_if.override[i];
 
-        /* the machine, with its nodes, is the plan's */
-        if (strcmp(e->key, "machine") == 0 || strcmp(e->key, keys[KEY_NODES].name) == 0) continue;
+        /* the machine, with its nodes and slower links, is the plan's */
+        if (strcmp(e->key, "machine") == 0 || strcmp(e->key, keys[KEY_NODES].name) == 0 ||
+            strcmp(e->key, keys[KEY_SLOW_LINKS].name) == 0)
+            continue;
         if (w.n_set >= KEY_COUNT)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "the plan names more overrides than there are keys; make it again");

@@ -5,6 +5,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
+#include "core/base/units.h"
 #include "core/model/safetensors.h"
 #include "core/plan/plan_set.h"
 #include "executor/launcher/beside.h"
@@ -12,6 +13,7 @@
 #include "executor/launcher/damage.h"
 #include "executor/launcher/family.h"
 #include "executor/launcher/job.h"
+#include "executor/launcher/replan.h"
 #include "executor/launcher/restart.h"
 #include "executor/launcher/scratch.h"
 
@@ -27,7 +29,7 @@
 enum { MAX_PLANS = GHP_PLAN_SET_MOST, MAX_WORDS = 256, PATH_BYTES = 4096, EXIT_USAGE = 2 };
 
 static struct {
-    const char *checkpoint, *mpirun, *workers_left;
+    const char *checkpoint, *mpirun, *workers_left, *replan;
     bool resume;
     int64_t restarts;
     double pause_s, silence_s, ask_every_s;
@@ -62,6 +64,13 @@ static const struct ghp_opt options[] = {
      .max = 1e6,
      .help = "from one such question to the next; where more workers answer, and a larger plan "
              "makes up for a restart, the run is ended in order and goes on by that plan"},
+    {.name = "replan",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.replan,
+     .argument = "COMMAND",
+     .help = "a call of ghp-plan without --output, for $GHP_WORKERS workers, run by sh when a "
+             "worker or the links become slower, with --set for what is slow; where the plan makes "
+             "up for a restart, the run is ended in order and goes on by it"},
     {.name = "restarts",
      .kind = GHP_OPT_INT,
      .target = &chosen.restarts,
@@ -116,6 +125,13 @@ static void note_request(int number)
     stop_requests++;
 }
 
+/* What is trained by: a plan as given, or one that was made in its place for a machine that has changed. */
+struct choice {
+    int plan;                         /* -1: none */
+    char path[GHP_REPLAN_PATH_BYTES]; /* of the one in its place; "": as given */
+    double step_s;                    /* predicted */
+};
+
 struct launch {
     int n_files;
     const char *files[MAX_PLANS]; /* on the command line */
@@ -129,7 +145,9 @@ struct launch {
     char tool_path[GHP_TOOL_PATH_BYTES], heartbeat[PATH_BYTES];
     struct ghp_restart restart;
     struct ghp_census census;
-    int larger; /* the plan for which an attempt was ended in order; -1: none */
+    struct ghp_replan replan;
+    struct choice replanned; /* holds while its plan is the present one */
+    struct choice next;      /* for which an attempt was ended in order */
     struct stat
         foreign;  /* the checkpoint that was there before, of another training; zeroed: none */
     int64_t kept; /* steps of the newest checkpoint that is to be gone on from; -1: none */
@@ -236,10 +254,27 @@ static enum ghp_status prepare(struct launch *l)
                                       .most_failures = (int)chosen.restarts,
                                       .pause_s = chosen.pause_s};
     l->census = (struct ghp_census){.command = chosen.workers_left, .every_s = chosen.ask_every_s};
+    l->replan = (struct ghp_replan){.command = chosen.replan, .folder = chosen.checkpoint};
+    l->replanned.plan = -1;
     l->kept = chosen.resume ? 0 : -1;
     checkpoint_path(path);
     if (!chosen.resume) (void)!stat(path, &l->foreign);
     return ghp_family_adopt();
+}
+
+static bool is_replanned(const struct launch *l)
+{
+    return l->replanned.plan == l->restart.plan && l->replanned.path[0] != '\0';
+}
+
+static const char *present_path(const struct launch *l)
+{
+    return is_replanned(l) ? l->replanned.path : l->plans[l->restart.plan];
+}
+
+static double present_step_s(const struct launch *l)
+{
+    return is_replanned(l) ? l->replanned.step_s : l->step_s[l->restart.plan];
 }
 
 /* argv of one attempt, into `words`; `text` is cut into and lives as long. */
@@ -255,7 +290,7 @@ static void make_command(struct launch *l, char *text, char number[16], char **w
     words[n++] = (char *)(uintptr_t) "-n";
     words[n++] = number;
     words[n++] = l->tool_path;
-    words[n++] = (char *)(uintptr_t)l->plans[l->restart.plan];
+    words[n++] = (char *)(uintptr_t)present_path(l);
     for (int i = 0; i < l->n_run; i++)
         words[n++] = l->run[i];
     words[n++] = (char *)(uintptr_t) "--checkpoint";
@@ -269,23 +304,87 @@ static void make_command(struct launch *l, char *text, char number[16], char **w
 /* ---- one attempt after the other ---- */
 
 /* Whether more workers answer than train, and a larger plan for them has paid off since this one began to train. */
-static bool enough(void *context, const struct ghp_job *job)
+static bool is_larger_due(struct launch *l, const struct ghp_job *job)
 {
-    struct launch *l = context;
     int left = -1, larger;
 
     if (l->restart.plan == 0 || job->trains_s <= 0 || !ghp_census_look(&l->census, &left))
         return false;
     larger = ghp_restart_larger(&l->restart, left);
     if (larger < 0) return false;
-    if (ghp_now_s() - job->trains_s < ghp_restart_pays_s(l->step_s[l->restart.plan],
-                                                         l->step_s[larger],
+    if (ghp_now_s() - job->trains_s < ghp_restart_pays_s(present_step_s(l), l->step_s[larger],
                                                          job->trains_s - job->begun_s))
         return false;
-    l->larger = larger;
+    l->next = (struct choice){.plan = larger};
     ghp_note("%d workers answer, %d train: the run ends in order and goes on by more", left,
              l->workers[l->restart.plan]);
     return true;
+}
+
+/* Whether another plan makes up for a restart; says so either way. */
+static bool is_better(const struct launch *l, const struct ghp_job *job,
+                      const struct choice *other)
+{
+    const char *path = other->path[0] != '\0' ? other->path : l->plans[other->plan];
+    const struct ghp_beat_change *change = &l->replan.change;
+    double step_s = ghp_replan_step_s(change, present_step_s(l), other->step_s);
+    double restart_s = job->trains_s - job->begun_s;
+    int64_t left = job->beat.of - job->beat.step;
+    bool pays = ghp_replan_pays(change->now_s, step_s, left, restart_s);
+    char now[32], other[32], restart[32];
+
+    ghp_note("by '%s' a step takes about %s, now %s, with %lld left; a restart takes %s: %s", path,
+             ghp_seconds_format(step_s, other, sizeof(other)),
+             ghp_seconds_format(change->now_s, now, sizeof(now)), (long long)left,
+             ghp_seconds_format(restart_s, restart, sizeof(restart)),
+             pays ? "the run ends in order and goes on by it" : "it goes on as it is");
+    return pays;
+}
+
+/* Reads the plan that was made. */
+static enum ghp_status take_other(const struct launch *l, struct choice *other)
+{
+    struct ghp_plan mine = {0}, plan = {0};
+    enum ghp_status status;
+
+    GHP_TRY(ghp_plan_load_for(present_path(l), l->workers[l->restart.plan], &mine));
+    status = ghp_plan_load(l->replan.path, &plan);
+    if (status == GHP_OK) status = ghp_plan_check_alike(&mine, &plan);
+    ghp_plan_release(&mine);
+    if (status == GHP_OK && plan.problem.workers != l->workers[l->restart.plan])
+        status = GHP_FAIL(GHP_ERR_INPUT, "it is for %d workers, not %d; say --workers $GHP_WORKERS",
+                          plan.problem.workers, l->workers[l->restart.plan]);
+    snprintf(other->path, sizeof(other->path), "%s", l->replan.path);
+    other->step_s = plan.predicted.step_s;
+    ghp_plan_release(&plan);
+    return status;
+}
+
+/* Whether the machine has changed, and there is a plan that is worth a restart. */
+static bool is_other_due(struct launch *l, const struct ghp_job *job)
+{
+    struct choice other = {.plan = l->restart.plan, .step_s = l->step_s[l->restart.plan]};
+    enum ghp_status status = GHP_OK;
+
+    if (job->trains_s <= 0) return false;
+    switch (ghp_replan_look(&l->replan, &job->beat)) {
+    case GHP_REPLAN_NOTHING: return false;
+    case GHP_REPLAN_RECOVERED:
+        if (!is_replanned(l)) return false;
+        break;
+    case GHP_REPLAN_MADE: status = take_other(l, &other); break;
+    case GHP_REPLAN_FAILED: status = GHP_FAIL(GHP_ERR_INPUT, "the command failed"); break;
+    }
+    if (status != GHP_OK)
+        ghp_warn("--replan makes no plan, the run goes on as it is: %s", ghp_status_message());
+    if (status != GHP_OK || !is_better(l, job, &other)) return false;
+    l->next = other;
+    return true;
+}
+
+static bool enough(void *context, const struct ghp_job *job)
+{
+    return is_larger_due(context, job) || is_other_due(context, job);
 }
 
 static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
@@ -301,7 +400,8 @@ static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
                             .silence_s = chosen.silence_s,
                             .enough = enough,
                             .context = l};
-    l->larger = -1;
+    l->next.plan = -1;
+    ghp_replan_begin(&l->replan, l->workers[l->restart.plan]);
     ghp_scratch_open(&scratch);
     status = ghp_job_start(job);
     if (status == GHP_OK) ghp_job_watch(job, &stop_requests);
@@ -389,21 +489,21 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     }
     pause_s = ghp_restart_pause_s(&l->restart);
     ghp_note("in %g s %d workers go on by '%s' from step %lld", pause_s,
-             l->workers[l->restart.plan], l->plans[l->restart.plan],
-             (long long)(l->kept > 0 ? l->kept : 0));
+             l->workers[l->restart.plan], present_path(l), (long long)(l->kept > 0 ? l->kept : 0));
     pause = (struct timespec){(time_t)pause_s, (long)((pause_s - (double)(time_t)pause_s) * 1e9)};
     nanosleep(&pause, NULL); /* a signal ends it early */
     return GHP_OK;
 }
 
-/* An attempt was ended for a larger plan, in order: that is no failure. */
+/* An attempt was ended for a larger or another plan, in order: that is no failure. */
 static void go_over(struct launch *l)
 {
     find_kept(l);
-    l->restart.plan = l->larger;
+    l->restart.plan = l->next.plan;
+    l->replanned = l->next;
     l->restart.failures = 0;
     ghp_note("%d workers go on by '%s' from step %lld", l->workers[l->restart.plan],
-             l->plans[l->restart.plan], (long long)(l->kept > 0 ? l->kept : 0));
+             present_path(l), (long long)(l->kept > 0 ? l->kept : 0));
 }
 
 /* ghp-run refused its options: the same again would end as this did. */

@@ -151,6 +151,22 @@ static void say(const struct ghp_drift_finding *f, const struct ghp_model *model
                  1e3 * f->now_s, 1e3 * f->before_s);
 }
 
+/* For whoever watches from outside. A worker is slower than the others by what it grew more than they did. */
+static void tell(const struct ghp_drift_finding *f, struct ghp_heartbeat *heartbeat)
+{
+    struct ghp_beat_change *change = &heartbeat->change;
+    bool worker = f->place == GHP_DRIFT_WORKER;
+
+    change->number++;
+    change->cause = worker                       ? GHP_BEAT_SLOW_WORKER
+                    : f->place == GHP_DRIFT_LINK ? GHP_BEAT_SLOW_LINKS
+                                                 : GHP_BEAT_OTHER;
+    change->worker = f->worker;
+    change->times = times(&f->share) / (worker && f->others_times > 1 ? f->others_times : 1);
+    change->now_s = f->now_s;
+    change->before_s = f->before_s;
+}
+
 /* The present means become the measure. */
 static void measure_anew(struct ghp_drift *d, const double *now_s, double step_s, int n)
 {
@@ -160,13 +176,15 @@ static void measure_anew(struct ghp_drift *d, const double *now_s, double step_s
     d->found = GHP_DRIFT_NONE;
 }
 
-static enum ghp_status look(struct ghp_drift *d, struct ghp_worker *worker, struct ghp_comm *world,
-                            double *now_s, struct ghp_drift_word *words)
+static enum ghp_status look(struct ghp_drift *d, struct ghp_worker *worker,
+                            const struct ghp_stop *stop, double *now_s,
+                            struct ghp_drift_word *words)
 {
     const struct ghp_step_timer *timer = ghp_worker_step_timer(worker);
     int n = ghp_worker_program(worker)->n_instrs, steps = d->steps;
     struct ghp_drift_word mine = {.before_s = d->step_s,
                                   .now_s = ghp_step_timer_recent_s(timer, -1, steps)};
+    struct ghp_comm *world = stop->world;
     struct ghp_drift_finding finding;
 
     for (int i = 0; i < n; i++)
@@ -181,6 +199,7 @@ static enum ghp_status look(struct ghp_drift *d, struct ghp_worker *worker, stru
         measure_anew(d, now_s, mine.now_s, n);
     } else if (finding.place != GHP_DRIFT_NONE && d->found != GHP_DRIFT_NONE) {
         say(&finding, ghp_worker_work(worker)->model);
+        tell(&finding, stop->heartbeat);
         measure_anew(d, now_s, mine.now_s, n);
     } else {
         d->found = finding.place;
@@ -205,7 +224,7 @@ enum ghp_status ghp_drift_look(struct ghp_drift *d, struct ghp_worker *worker,
     now_s = ghp_alloc((size_t)n, sizeof(*now_s));
     words = ghp_alloc((size_t)stop->world->ranks.count, sizeof(*words));
     if (d->before_s == NULL || now_s == NULL || words == NULL) status = GHP_NO_MEMORY();
-    if (status == GHP_OK) status = look(d, worker, stop->world, now_s, words);
+    if (status == GHP_OK) status = look(d, worker, stop, now_s, words);
     free(words);
     free(now_s);
     return status;

@@ -59,7 +59,8 @@ struct ghp_drift {
     enum ghp_drift_place found; /* by the last look */
 };
 
-/* After a step, behind the check of `stop`: looks where it is time, and worker 0 says what it finds.
+/* After a step, behind the check of `stop`: looks where it is time; worker 0 says what it finds, and the next heartbeat
+ * has it.
  *
  * done   steps
  *

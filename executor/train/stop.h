@@ -22,7 +22,7 @@ struct ghp_stop {
     int64_t interval, left; /* boundaries from one telling to the next, and until then */
     double since_s;         /* the last telling */
     double told_s; /* between tellings, in all, of the slowest worker: the same on all workers */
-    const struct ghp_heartbeat *heartbeat; /* NULL, or written whenever all have told: borrowed */
+    struct ghp_heartbeat *heartbeat; /* NULL, or written whenever all have told: borrowed */
     int signal,
         worker; /* what was agreed on: the signal of the first worker who had one; 0: go on */
 };

@@ -323,6 +323,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
 
     if (ghp_training_stop(t) != NULL)
         GHP_TRY(ghp_stop_begin(&t->stop, exec, ghp_worker_work(t->worker)->problem.workers));
+    t->heartbeat.of = t->steps;
     t->stop.heartbeat = &t->heartbeat;
     say_length(t);
     ghp_progress_begin("step", t->first_step, t->steps - t->first_step);

@@ -143,6 +143,26 @@ static void test_links(void)
     ghp_overrides_release(&overrides);
     ghp_profile_release(&p);
 
+    /* links that are slower by a factor, whatever they were: between nodes, or in the one that there is */
+    make_measured(&p);
+    p.overlap.queueing_delay_s = 1e-3;
+    CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);
+    CHECK_STATUS(EDIT(&p, 4, &overrides, "slow.links=4"), GHP_OK);
+    check_entry(&p, 2, 1, 1e-3, GHP_SOURCE_MEASURED);
+    check_entry(&p, 2, 2, 12e-3, GHP_SOURCE_ANALYTIC);
+    CHECK_NEAR(p.machine.inter.bandwidth_Bps, 0.25e9, 0);
+    CHECK_NEAR(p.overlap.queueing_delay_s, 4e-3, 1e-15);
+    CHECK_EQ(overrides.n, 1);
+    CHECK_TEXT(overrides.override[0].key, "slow.links");
+    CHECK_TEXT(overrides.override[0].to, "4");
+    ghp_overrides_release(&overrides);
+    ghp_profile_release(&p);
+    make_measured(&p);
+    CHECK_STATUS(EDIT(&p, 4, NULL, "nodes=1", "slow.links=4"), GHP_OK);
+    CHECK_NEAR(p.machine.intra.bandwidth_Bps, 2e9, 0);
+    CHECK_NEAR(p.machine.inter.bandwidth_Bps, 1e9, 0);
+    ghp_profile_release(&p);
+
     make_measured(&p);
     CHECK_STATUS(EDIT(&p, 4, NULL, "intra.bandwidth_Bps=16e9"), GHP_OK);
     check_entry(&p, 2, 1, 0.5e-3, GHP_SOURCE_ANALYTIC);

@@ -52,6 +52,10 @@ inspect edited.json --verify | grep -q '^sound' || fail "the what-if does not ve
 inspect slow.json --verify >/dev/null || fail "the slow link does not verify"
 ranks 4 run edited.json --steps 1 --bind none --backend reference || fail "$(cat err)"
 grep -q '^# the plan is a what-if.*nodes 2 -> 1' out || fail "ghp-run does not say that its plan is a what-if"
+plan --strategy data --bucket-cap 0 --set slow.links=2 --json -o links.json >after
+inspect links.json --verify >/dev/null || fail "slow links do not verify"
+holds after "abs(o['predicted']['comm_s'] / json.load(open('before'))['predicted']['comm_s'] - 2) < 1e-12" ||
+    fail "reductions do not follow slow links"
 
 # workers_per_node keeps what was measured, and memory_bytes limits a worker to its share
 "$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 16 --batch 64 --set workers_per_node=2 -o many.json \

@@ -1,0 +1,123 @@
+/* executor/launcher/replan.c - see executor/launcher/replan.h. */
+#include "executor/launcher/replan.h"
+
+#include "core/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const double nothing = 1.05; /* times as long: not worth an option */
+
+/* ---- what is slow ---- */
+
+struct ghp_slowdown ghp_slowdown_after(struct ghp_slowdown s, const struct ghp_beat_change *change)
+{
+    bool same_worker = s.worker == change->worker;
+
+    if (change->now_s < change->before_s) return (struct ghp_slowdown){0, 1, 1};
+    if (change->cause == GHP_BEAT_SLOW_LINKS) s.links *= change->times;
+    if (change->cause != GHP_BEAT_SLOW_WORKER) return s;
+    s.factor = same_worker ? s.factor * change->times : change->times;
+    s.worker = change->worker;
+    return s;
+}
+
+const char *ghp_slowdown_say(const struct ghp_slowdown *s, char text[GHP_REPLAN_TEXT_BYTES])
+{
+    char worker[80] = "", links[80] = "";
+
+    if (s->factor > nothing)
+        snprintf(worker, sizeof(worker), "worker %d computes %.3g times as long", s->worker,
+                 s->factor);
+    if (s->links > nothing)
+        snprintf(links, sizeof(links), "exchanges take %.3g times as long", s->links);
+    snprintf(text, GHP_REPLAN_TEXT_BYTES, "%s%s%s", worker,
+             worker[0] != '\0' && links[0] != '\0' ? ", " : "", links);
+    return text;
+}
+
+const char *ghp_slowdown_options(const struct ghp_slowdown *s, char text[GHP_REPLAN_TEXT_BYTES])
+{
+    char worker[100] = "", links[80] = "";
+
+    if (s->factor > nothing)
+        snprintf(worker, sizeof(worker), " --set slow.worker=%d --set slow.factor=%.4g", s->worker,
+                 s->factor);
+    if (s->links > nothing) snprintf(links, sizeof(links), " --set slow.links=%.4g", s->links);
+    snprintf(text, GHP_REPLAN_TEXT_BYTES, "%s%s", worker, links);
+    return text;
+}
+
+/* ---- what another plan gains ---- */
+
+double ghp_replan_step_s(const struct ghp_beat_change *change, double present_s, double other_s)
+{
+    return present_s > 0 && change->before_s > 0 ? other_s * change->before_s / present_s : other_s;
+}
+
+bool ghp_replan_pays(double now_s, double step_s, int64_t steps_left, double restart_s)
+{
+    return (now_s - step_s) * (double)steps_left > restart_s;
+}
+
+/* ---- making it ---- */
+
+void ghp_replan_begin(struct ghp_replan *r, int workers)
+{
+    if (r->out != NULL) pclose(r->out);
+    r->out = NULL;
+    r->workers = workers;
+    r->change = (struct ghp_beat_change){0};
+    if (!(r->slowdown.factor > 0)) r->slowdown = (struct ghp_slowdown){0, 1, 1};
+}
+
+/* Its answer is its end, which is read without waiting. */
+static enum ghp_replan_news start(struct ghp_replan *r)
+{
+    char options[GHP_REPLAN_TEXT_BYTES], workers[16];
+    char *command = NULL;
+
+    snprintf(workers, sizeof(workers), "%d", r->workers);
+    snprintf(r->path, sizeof(r->path), "%s/replanned.%d.json", r->folder, ++r->made);
+    if (setenv("GHP_WORKERS", workers, 1) != 0 || setenv("GHP_REPLANNED", r->path, 1) != 0 ||
+        asprintf(&command, "%s%s --output \"$GHP_REPLANNED\" >/dev/null", r->command,
+                 ghp_slowdown_options(&r->slowdown, options)) < 0)
+        return GHP_REPLAN_FAILED;
+    unlink(r->path);
+    r->out = popen(command, "re");
+    free(command);
+    if (r->out == NULL) return GHP_REPLAN_FAILED;
+    fcntl(fileno(r->out), F_SETFL, O_NONBLOCK);
+    return GHP_REPLAN_NOTHING;
+}
+
+static enum ghp_replan_news take(struct ghp_replan *r, const struct ghp_beat_change *change)
+{
+    bool was_slow = r->slowdown.factor > nothing || r->slowdown.links > nothing;
+    char text[GHP_REPLAN_TEXT_BYTES];
+
+    r->change = *change;
+    r->slowdown = ghp_slowdown_after(r->slowdown, change);
+    if (ghp_slowdown_say(&r->slowdown, text)[0] == '\0')
+        return was_slow ? GHP_REPLAN_RECOVERED : GHP_REPLAN_NOTHING;
+    if (change->cause == GHP_BEAT_OTHER) return GHP_REPLAN_NOTHING;
+    ghp_note("%s: planning anew", text);
+    return start(r);
+}
+
+enum ghp_replan_news ghp_replan_look(struct ghp_replan *r, const struct ghp_beat *beat)
+{
+    FILE *out = r->out;
+    char byte;
+    ssize_t n;
+
+    if (r->command == NULL) return GHP_REPLAN_NOTHING;
+    if (out == NULL && beat->change.number > r->change.number) return take(r, &beat->change);
+    if (out == NULL) return GHP_REPLAN_NOTHING;
+    n = read(fileno(out), &byte, 1);
+    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return GHP_REPLAN_NOTHING;
+    r->out = NULL;
+    return pclose(out) == 0 && access(r->path, R_OK) == 0 ? GHP_REPLAN_MADE : GHP_REPLAN_FAILED;
+}

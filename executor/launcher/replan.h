@@ -1,0 +1,74 @@
+/* executor/launcher/replan.h - another plan for a machine that changes under a training: when a heartbeat tells of a
+ * slower worker or of slower links, a command makes a plan for the machine as it is now, and the training goes over to
+ * it where that makes up for a restart.
+ *
+ * The command is a call of ghp-plan without --output, run by sh with what has changed as further options:
+ *
+ *     COMMAND --set slow.worker=3 --set slow.factor=2.1 --output "$GHP_REPLANNED"
+ *
+ * $GHP_WORKERS is the number of workers. Steps that are shorter again mean that nothing is slow any more.
+ *
+ * Call order: begin, with each attempt -> look, as often as one likes.
+ *
+ * Tested  tests/executor/launcher/test_replan.c, tests/tools/launch/test_replan.sh */
+#ifndef GHP_EXECUTOR_LAUNCHER_REPLAN_H
+#define GHP_EXECUTOR_LAUNCHER_REPLAN_H
+
+#include "core/base/heartbeat.h"
+
+#include <stdio.h>
+
+enum { GHP_REPLAN_PATH_BYTES = 4096, GHP_REPLAN_TEXT_BYTES = 256 };
+
+/* What the machine lacks of the one that was profiled. */
+struct ghp_slowdown {
+    int worker;    /* its rank */
+    double factor; /* it computes so many times as long; 1: none does */
+    double links;  /* exchanges take so many times as long; 1: as profiled */
+};
+
+struct ghp_replan {
+    /* given */
+    const char *command; /* NULL: no plan is ever made */
+    const char *folder;  /* of the plans that are made */
+    int workers;
+    /* found */
+    struct ghp_slowdown slowdown;
+    struct ghp_beat_change change; /* the last that was looked at; its number 0: none of this attempt */
+    int made;                      /* plans so far */
+    FILE *out;                     /* of the command that runs; NULL: none */
+    char path[GHP_REPLAN_PATH_BYTES]; /* of the plan that is made */
+};
+
+enum ghp_replan_news {
+    GHP_REPLAN_NOTHING,
+    GHP_REPLAN_MADE,      /* a plan for the machine as it is, in `path` */
+    GHP_REPLAN_RECOVERED, /* the machine is again as profiled */
+    GHP_REPLAN_FAILED     /* the command, which has said why */
+};
+
+/* Before an attempt: it has not changed yet. Ends the wait for a command. Local. */
+void ghp_replan_begin(struct ghp_replan *replan, int workers);
+
+/* Starts the command where the beat tells of a change, and says so; asks for its end without waiting. What changes
+ * meanwhile is looked at after its end. Local. */
+enum ghp_replan_news ghp_replan_look(struct ghp_replan *replan, const struct ghp_beat *beat);
+
+/* What a change adds to what is known. Of two slow workers the newer one is kept: --set names one. Local; pure. */
+struct ghp_slowdown ghp_slowdown_after(struct ghp_slowdown slowdown,
+                                       const struct ghp_beat_change *change);
+
+/* What is slow, for people, and as options of ghp-plan. Returns text. Local; pure. */
+const char *ghp_slowdown_say(const struct ghp_slowdown *slowdown,
+                             char text[GHP_REPLAN_TEXT_BYTES]);
+const char *ghp_slowdown_options(const struct ghp_slowdown *slowdown,
+                                 char text[GHP_REPLAN_TEXT_BYTES]);
+
+/* A step by another plan, as the present one's prediction is right: before the change it took change->before_s, and
+ * was predicted to take `present_s`. [s] Local; pure. */
+double ghp_replan_step_s(const struct ghp_beat_change *change, double present_s, double other_s);
+
+/* Whether a plan whose step is shorter makes up for a restart in the steps that are left. Local; pure. */
+bool ghp_replan_pays(double now_s, double step_s, int64_t steps_left, double restart_s);
+
+#endif

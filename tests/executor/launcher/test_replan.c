@@ -1,0 +1,56 @@
+/* tests/executor/launcher/test_replan.c - what is slow, as changes add up; its options for ghp-plan; when another plan
+ * makes up for a restart. */
+#include "executor/launcher/replan.h"
+
+#include "tests/check.h"
+
+static struct ghp_beat_change change(enum ghp_beat_cause cause, int worker, double times)
+{
+    return (struct ghp_beat_change){1, cause, worker, times, 0.3, 0.2};
+}
+
+static void check_sum(void)
+{
+    struct ghp_beat_change slow = change(GHP_BEAT_SLOW_WORKER, 2, 1.5),
+                           links = change(GHP_BEAT_SLOW_LINKS, 0, 4),
+                           another = change(GHP_BEAT_SLOW_WORKER, 3, 2),
+                           other = change(GHP_BEAT_OTHER, 0, 0);
+    struct ghp_slowdown s = {0, 1, 1};
+    char text[GHP_REPLAN_TEXT_BYTES];
+
+    CHECK_TEXT(ghp_slowdown_say(&s, text), "");
+    CHECK_TEXT(ghp_slowdown_options(&s, text), "");
+    s = ghp_slowdown_after(s, &slow);
+    CHECK_TEXT(ghp_slowdown_options(&s, text), " --set slow.worker=2 --set slow.factor=1.5");
+    s = ghp_slowdown_after(s, &slow); /* slower still */
+    CHECK_NEAR(s.factor, 2.25, 0);
+    s = ghp_slowdown_after(s, &links);
+    s = ghp_slowdown_after(s, &other);
+    CHECK_TEXT(ghp_slowdown_options(&s, text),
+               " --set slow.worker=2 --set slow.factor=2.25 --set slow.links=4");
+    s = ghp_slowdown_after(s, &another);
+    CHECK_TEXT(ghp_slowdown_say(&s, text),
+               "worker 3 computes 2 times as long, exchanges take 4 times as long");
+    other.now_s = 0.1; /* shorter than before */
+    s = ghp_slowdown_after(s, &other);
+    CHECK_TEXT(ghp_slowdown_options(&s, text), "");
+}
+
+static void check_gain(void)
+{
+    struct ghp_beat_change slow = change(GHP_BEAT_SLOW_WORKER, 2, 1.5);
+
+    /* before it, steps took 0.2 s where 0.1 were predicted: so a plan of 0.11 will take 0.22 */
+    CHECK_NEAR(ghp_replan_step_s(&slow, 0.1, 0.11), 0.22, 1e-16);
+    CHECK_NEAR(ghp_replan_step_s(&slow, 0, 0.11), 0.11, 0); /* nothing was predicted */
+    CHECK(ghp_replan_pays(0.3, 0.22, 101, 8));
+    CHECK(!ghp_replan_pays(0.3, 0.22, 99, 8));
+    CHECK(!ghp_replan_pays(0.3, 0.3, 1000000, 8));
+}
+
+CHECK_TEST(replan)
+{
+    check_sum();
+    check_gain();
+    return check_end();
+}
