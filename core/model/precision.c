@@ -19,6 +19,12 @@ bool ghp_precision_same(struct ghp_precision a, struct ghp_precision b)
     return a.element_bytes == b.element_bytes && a.tf32 == b.tf32;
 }
 
+double ghp_precision_unit(struct ghp_precision precision)
+{
+    if (precision.tf32) return 0x1p-10;
+    return precision.element_bytes == 8 ? 0x1p-52 : precision.element_bytes == 2 ? 0x1p-7 : 0x1p-23;
+}
+
 const char *ghp_precision_name(struct ghp_precision precision)
 {
     for (int i = 0; i < GHP_PRECISIONS; i++)

@@ -31,6 +31,9 @@ struct ghp_precision ghp_precision_of(int index);
 const char *ghp_precision_name(struct ghp_precision precision);
 bool ghp_precision_same(struct ghp_precision a, struct ghp_precision b);
 
+/* The unit in the last place of such a number of about 1: of a network's tensors, or of tf32's products. */
+double ghp_precision_unit(struct ghp_precision precision);
+
 /* Bytes of one number of a weight, a momentum, a statistic or what a normalisation keeps. */
 static inline int ghp_parameter_bytes(int element_bytes)
 {

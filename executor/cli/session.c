@@ -364,14 +364,6 @@ static enum ghp_status compare_with_one(struct parts *p)
     return ghp_verify_compare(&p->mine, &p->alone, s->precision, &p->verification);
 }
 
-/* In the last place, of 1, of what instructions write; in tf32 of the products' factors. */
-static double unit_of(const struct ghp_setup *s)
-{
-    if (s->element_bytes == 8) return 0x1p-52;
-    if (s->element_bytes == 2) return 0x1p-7;
-    return s->precision.tf32 ? 0x1p-10 : 0x1p-23;
-}
-
 /* Beyond the limits: whether that is rounding. *asks: rank 0's, for all. */
 static enum ghp_status compare_layerwise(struct parts *p, bool asks)
 {
@@ -382,7 +374,7 @@ static enum ghp_status compare_layerwise(struct parts *p, bool asks)
     struct ghp_layerwise_request request = {.worker = p->session_plan->worker,
                                             .training_config = &s->training_config,
                                             .steps = p->training.losses.steps,
-                                            .unit = unit_of(s),
+                                            .unit = ghp_precision_unit(s->precision),
                                             .world = s->world};
 
     s->world->label = "comparing with one worker";

@@ -367,7 +367,8 @@ static enum ghp_status open(struct check *c)
     const struct ghp_work *work = ghp_worker_work(request->worker);
     bool first = exec->transport->control->rank == 0;
 
-    c->parameter_unit = work->element_bytes == 8 ? 0x1p-52 : 0x1p-23;
+    c->parameter_unit = ghp_precision_unit(
+        (struct ghp_precision){ghp_parameter_bytes(work->element_bytes), false});
     GHP_TRY(ghp_worker_flush(request->worker));
     GHP_TRY(ghp_init_weights(request->worker, &request->training_config->init));
     GHP_TRY(ghp_step_trace_init(request->worker, first, &c->before));

@@ -3,6 +3,8 @@
 #include "core/model/precision.h"
 #include "tests/check.h"
 
+#include <float.h>
+
 static void check_names(void)
 {
     for (int i = 0; i < GHP_PRECISIONS; i++) {
@@ -14,6 +16,11 @@ static void check_names(void)
     CHECK_EQ(ghp_parameter_bytes(2), 4);
     CHECK_EQ(ghp_parameter_bytes(4), 4);
     CHECK_EQ(ghp_parameter_bytes(8), 8);
+    CHECK_NEAR(ghp_precision_unit((struct ghp_precision){8, false}), DBL_EPSILON, 0);
+    CHECK_NEAR(ghp_precision_unit((struct ghp_precision){4, false}), (double)FLT_EPSILON, 0);
+    CHECK_NEAR(ghp_precision_unit((struct ghp_precision){4, true}), 1.0 / 1024, 0);
+    CHECK(ghp_bf16_value(ghp_bf16_of(1)) < ghp_bf16_value(ghp_bf16_of(1 + 0x1p-7f)));
+    CHECK_NEAR(ghp_precision_unit((struct ghp_precision){2, false}), 0x1p-7, 0);
 }
 
 static float float_of(uint32_t bits)

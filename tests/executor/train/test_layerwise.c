@@ -21,11 +21,10 @@ static bool judge(struct bench *b, const struct ghp_split *splits, struct ghp_la
 {
     struct ghp_work work = b->work;
     struct ghp_worker *worker = NULL;
-    struct ghp_layerwise_request request = {.training_config = &b->training_config,
-                                            .steps = BENCH_STEPS,
-                                            .unit = work.element_bytes == 8   ? 0x1p-52
-                                                    : work.element_bytes == 2 ? 0x1p-7
-                                                                              : 0x1p-23};
+    struct ghp_layerwise_request request = {
+        .training_config = &b->training_config,
+        .steps = BENCH_STEPS,
+        .unit = ghp_precision_unit((struct ghp_precision){work.element_bytes, false})};
 
     work.splits = splits;
     if (ghp_worker_open(&b->exec, &work, &worker) != GHP_OK) return false;
