@@ -331,10 +331,10 @@ static bool is_better(const struct launch *l, const struct ghp_job *job,
     double restart_s = job->trains_s - job->begun_s;
     int64_t left = job->beat.of - job->beat.step;
     bool pays = ghp_replan_pays(change->now_s, step_s, left, restart_s);
-    char now[32], other[32], restart[32];
+    char now[32], then[32], restart[32];
 
     ghp_note("by '%s' a step takes about %s, now %s, with %lld left; a restart takes %s: %s", path,
-             ghp_seconds_format(step_s, other, sizeof(other)),
+             ghp_seconds_format(step_s, then, sizeof(then)),
              ghp_seconds_format(change->now_s, now, sizeof(now)), (long long)left,
              ghp_seconds_format(restart_s, restart, sizeof(restart)),
              pays ? "the run ends in order and goes on by it" : "it goes on as it is");
