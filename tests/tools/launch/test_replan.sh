@@ -6,8 +6,8 @@
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
-analytic "$model" profile.json F=1e9,bandwidth=1e9,latency=1e-5,nodes=4
-plan=("$GHP_BIN/ghp-plan" "$model" --profile profile.json --batch 96 --strategy data --load-balance by-speed)
+analytic "$model" profile.json F=1e9,bandwidth=1e9,latency=1e-5,nodes=4,cores=1
+plan=("$GHP_BIN/ghp-plan" "$model" --profile profile.json --batch 96 --load-balance by-speed)
 "${plan[@]}" --workers 4 -o 4.json >out 2>err || fail "plan: $(cat err)"
 export PLAN="${plan[*]}"
 
@@ -22,7 +22,7 @@ while [ $# -gt 1 ]; do [ "$1" = --heartbeat ] && beat=$2; shift; done
 echo "step 1 kept 0 of 100000" >"$beat"
 sleep 0.5
 cat "beats.$attempt" >"$beat"
-for ((i = 0; i < ${patience:-40}; i++)); do sleep 0.1; done
+for ((i = 0; i < ${patience:-25}; i++)); do sleep 0.1; done
 exit 0
 SH
 chmod +x mpi.sh
@@ -42,7 +42,7 @@ beats() { printf 'step 2 kept 0 of %s\nchange %s\n' "$2" "$3" >"beats.$1"; }
 # slow; slower links, too; as before
 beats 1 100000 '1 slow-worker 1 2.5 step 0.5 before 0.2'
 beats 2 100000 '1 slow-links 0 3 step 0.9 before 0.3'
-beats 3 100000 '1 other 0 1 step 0.2 before 0.9'
+beats 3 100000 '1 other 0 1 step 0.85 before 0.9'
 beats 4 100000 '0 other 0 0 step 0 before 0'
 patience=100 launch 'a machine that changes' --replan "\$PLAN --workers \$GHP_WORKERS"
 trained '4.json kept/replanned.1.json kept/replanned.2.json 4.json' 'a machine that changes'
@@ -58,7 +58,7 @@ holds kept/replanned.2.json "[(w['key'], float(w['to'])) for w in o['what_if']] 
     ('slow.factor', 2.5), ('slow.links', 3)]" || fail "the second plan is not for slow links"
 
 # what is not worth a restart, a command that fails, a plan for others
-beats 1 3 '1 slow-worker 1 2.5 step 0.5 before 0.2'
+beats 1 3 '1 slow-worker 1 2.5 step 0.25 before 0.2'
 launch 'few steps are left' --replan "\$PLAN --workers 4"
 trained 4.json 'few steps are left'
 says 'with 1 left; a restart takes .*: it goes on as it is' 'few steps are left'
