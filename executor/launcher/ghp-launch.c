@@ -129,7 +129,7 @@ static void note_request(int number)
 struct choice {
     int plan;                         /* -1: none */
     char path[GHP_REPLAN_PATH_BYTES]; /* of the one in its place; "": as given */
-    double step_s;                    /* predicted */
+    double step_s;                    /* expected of it, where it is for a changed machine */
 };
 
 struct launch {
@@ -147,6 +147,7 @@ struct launch {
     struct ghp_census census;
     struct ghp_replan replan;
     struct choice replanned; /* holds while its plan is the present one */
+    double as_given_s;       /* a step by the plan as given, before anything was slow; 0: nothing was */
     struct choice next;      /* for which an attempt was ended in order */
     struct stat
         foreign;  /* the checkpoint that was there before, of another training; zeroed: none */
@@ -272,11 +273,6 @@ static const char *present_path(const struct launch *l)
     return is_replanned(l) ? l->replanned.path : l->plans[l->restart.plan];
 }
 
-static double present_step_s(const struct launch *l)
-{
-    return is_replanned(l) ? l->replanned.step_s : l->step_s[l->restart.plan];
-}
-
 /* argv of one attempt, into `words`; `text` is cut into and lives as long. */
 static void make_command(struct launch *l, char *text, char number[16], char **words)
 {
@@ -312,7 +308,7 @@ static bool is_larger_due(struct launch *l, const struct ghp_job *job)
         return false;
     larger = ghp_restart_larger(&l->restart, left);
     if (larger < 0) return false;
-    if (ghp_now_s() - job->trains_s < ghp_restart_pays_s(present_step_s(l), l->step_s[larger],
+    if (ghp_now_s() - job->trains_s < ghp_restart_pays_s(l->step_s[l->restart.plan], l->step_s[larger],
                                                          job->trains_s - job->begun_s))
         return false;
     l->next = (struct choice){.plan = larger};
@@ -326,36 +322,38 @@ static bool is_better(const struct launch *l, const struct ghp_job *job,
                       const struct choice *other)
 {
     const char *path = other->path[0] != '\0' ? other->path : l->plans[other->plan];
-    const struct ghp_beat_change *change = &l->replan.change;
-    double step_s = ghp_replan_step_s(change, present_step_s(l), other->step_s);
-    double restart_s = job->trains_s - job->begun_s;
+    double now_s = l->replan.change.now_s, restart_s = job->trains_s - job->begun_s;
     int64_t left = job->beat.of - job->beat.step;
-    bool pays = ghp_replan_pays(change->now_s, step_s, left, restart_s);
+    bool pays = ghp_replan_pays(now_s, other->step_s, left, restart_s);
     char now[32], then[32], restart[32];
 
     ghp_note("by '%s' a step takes about %s, now %s, with %lld left; a restart takes %s: %s", path,
-             ghp_seconds_format(step_s, then, sizeof(then)),
-             ghp_seconds_format(change->now_s, now, sizeof(now)), (long long)left,
+             ghp_seconds_format(other->step_s, then, sizeof(then)),
+             ghp_seconds_format(now_s, now, sizeof(now)), (long long)left,
              ghp_seconds_format(restart_s, restart, sizeof(restart)),
              pays ? "the run ends in order and goes on by it" : "it goes on as it is");
     return pays;
 }
 
-/* Reads the plan that was made. */
+/* The plan that was made. Its step is to the present one's, as measured now, as their predictions for the machine as it
+ * is. */
 static enum ghp_status take_other(const struct launch *l, struct choice *other)
 {
-    struct ghp_plan mine = {0}, plan = {0};
+    int workers = l->workers[l->restart.plan];
+    struct ghp_plan given = {0}, plan = {0};
+    double present_s = 0;
     enum ghp_status status;
 
-    GHP_TRY(ghp_plan_load_for(present_path(l), l->workers[l->restart.plan], &mine));
+    GHP_TRY(ghp_replan_predict(present_path(l), workers, &l->replan.change, &present_s));
+    GHP_TRY(ghp_plan_load_for(l->plans[other->plan], workers, &given));
     status = ghp_plan_load(l->replan.path, &plan);
-    if (status == GHP_OK) status = ghp_plan_check_alike(&mine, &plan);
-    ghp_plan_release(&mine);
-    if (status == GHP_OK && plan.problem.workers != l->workers[l->restart.plan])
+    if (status == GHP_OK) status = ghp_plan_check_alike(&given, &plan);
+    ghp_plan_release(&given);
+    if (status == GHP_OK && plan.problem.workers != workers)
         status = GHP_FAIL(GHP_ERR_INPUT, "it is for %d workers, not %d; say --workers $GHP_WORKERS",
-                          plan.problem.workers, l->workers[l->restart.plan]);
+                          plan.problem.workers, workers);
     snprintf(other->path, sizeof(other->path), "%s", l->replan.path);
-    other->step_s = plan.predicted.step_s;
+    other->step_s = l->replan.change.now_s * plan.predicted.step_s / present_s;
     ghp_plan_release(&plan);
     return status;
 }
@@ -363,7 +361,7 @@ static enum ghp_status take_other(const struct launch *l, struct choice *other)
 /* Whether the machine has changed, and there is a plan that is worth a restart. */
 static bool is_other_due(struct launch *l, const struct ghp_job *job)
 {
-    struct choice other = {.plan = l->restart.plan, .step_s = l->step_s[l->restart.plan]};
+    struct choice other = {.plan = l->restart.plan, .step_s = l->as_given_s};
     enum ghp_status status = GHP_OK;
 
     if (job->trains_s <= 0) return false;
@@ -378,6 +376,7 @@ static bool is_other_due(struct launch *l, const struct ghp_job *job)
     if (status != GHP_OK)
         ghp_warn("--replan makes no plan, the run goes on as it is: %s", ghp_status_message());
     if (status != GHP_OK || !is_better(l, job, &other)) return false;
+    if (!is_replanned(l)) l->as_given_s = l->replan.change.before_s;
     l->next = other;
     return true;
 }

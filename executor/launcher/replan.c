@@ -2,6 +2,8 @@
 #include "executor/launcher/replan.h"
 
 #include "core/base/log.h"
+#include "core/plan/plan_set.h"
+#include "core/plan/what_if.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,23 +40,44 @@ const char *ghp_slowdown_say(const struct ghp_slowdown *s, char text[GHP_REPLAN_
     return text;
 }
 
-const char *ghp_slowdown_options(const struct ghp_slowdown *s, char text[GHP_REPLAN_TEXT_BYTES])
+int ghp_slowdown_sets(const struct ghp_slowdown *s,
+                      char sets[GHP_SLOWDOWN_SETS][GHP_SLOWDOWN_SET_BYTES])
 {
-    char worker[100] = "", links[80] = "";
+    int n = 0;
 
-    if (s->factor > nothing)
-        snprintf(worker, sizeof(worker), " --set slow.worker=%d --set slow.factor=%.4g", s->worker,
-                 s->factor);
-    if (s->links > nothing) snprintf(links, sizeof(links), " --set slow.links=%.4g", s->links);
-    snprintf(text, GHP_REPLAN_TEXT_BYTES, "%s%s", worker, links);
-    return text;
+    if (s->factor > nothing) {
+        snprintf(sets[n++], GHP_SLOWDOWN_SET_BYTES, "slow.worker=%d", s->worker);
+        snprintf(sets[n++], GHP_SLOWDOWN_SET_BYTES, "slow.factor=%.4g", s->factor);
+    }
+    if (s->links > nothing) snprintf(sets[n++], GHP_SLOWDOWN_SET_BYTES, "slow.links=%.4g", s->links);
+    return n;
 }
 
 /* ---- what another plan gains ---- */
 
-double ghp_replan_step_s(const struct ghp_beat_change *change, double present_s, double other_s)
+enum ghp_status ghp_replan_predict(const char *path, int workers,
+                                   const struct ghp_beat_change *change, double *step_s)
 {
-    return present_s > 0 && change->before_s > 0 ? other_s * change->before_s / present_s : other_s;
+    struct ghp_slowdown slowdown = ghp_slowdown_after((struct ghp_slowdown){0, 1, 1}, change);
+    char sets[GHP_SLOWDOWN_SETS][GHP_SLOWDOWN_SET_BYTES];
+    const char *set[GHP_SLOWDOWN_SETS];
+    struct ghp_what_if what_if = {.set = set, .workers = workers};
+    struct ghp_prediction predicted = {0};
+    struct ghp_lowering how;
+    struct ghp_plan plan;
+    enum ghp_status status;
+
+    what_if.n_set = ghp_slowdown_sets(&slowdown, sets);
+    for (int i = 0; i < what_if.n_set; i++)
+        set[i] = sets[i];
+    GHP_TRY(ghp_plan_load_for(path, workers, &plan));
+    GHP_TRY_GOTO(status, ghp_what_if_apply(&what_if, &plan.profile, NULL), done);
+    how = ghp_plan_lowering(&plan, &plan.profile);
+    status = ghp_plan_predict(&how, plan.splits, &plan.profile, &predicted);
+    *step_s = predicted.step_s;
+done:
+    ghp_plan_release(&plan);
+    return status;
 }
 
 bool ghp_replan_pays(double now_s, double step_s, int64_t steps_left, double restart_s)
@@ -76,14 +99,17 @@ void ghp_replan_begin(struct ghp_replan *r, int workers)
 /* Its answer is its end, which is read without waiting. */
 static enum ghp_replan_news start(struct ghp_replan *r)
 {
-    char options[GHP_REPLAN_TEXT_BYTES], workers[16];
-    char *command = NULL;
+    char sets[GHP_SLOWDOWN_SETS][GHP_SLOWDOWN_SET_BYTES], options[GHP_REPLAN_TEXT_BYTES] = "";
+    int n_sets = ghp_slowdown_sets(&r->slowdown, sets);
+    char *command = NULL, workers[16];
+    size_t used = 0;
 
+    for (int i = 0; i < n_sets; i++)
+        used += (size_t)snprintf(options + used, sizeof(options) - used, " --set %s", sets[i]);
     snprintf(workers, sizeof(workers), "%d", r->workers);
     snprintf(r->path, sizeof(r->path), "%s/replanned.%d.json", r->folder, ++r->made);
     if (setenv("GHP_WORKERS", workers, 1) != 0 || setenv("GHP_REPLANNED", r->path, 1) != 0 ||
-        asprintf(&command, "%s%s --output \"$GHP_REPLANNED\" >/dev/null", r->command,
-                 ghp_slowdown_options(&r->slowdown, options)) < 0)
+        asprintf(&command, "%s%s --output \"$GHP_REPLANNED\" >/dev/null", r->command, options) < 0)
         return GHP_REPLAN_FAILED;
     unlink(r->path);
     r->out = popen(command, "re");

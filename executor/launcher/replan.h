@@ -18,7 +18,12 @@
 
 #include <stdio.h>
 
-enum { GHP_REPLAN_PATH_BYTES = 4096, GHP_REPLAN_TEXT_BYTES = 256 };
+enum {
+    GHP_REPLAN_PATH_BYTES = 4096,
+    GHP_REPLAN_TEXT_BYTES = 256,
+    GHP_SLOWDOWN_SETS = 3,
+    GHP_SLOWDOWN_SET_BYTES = 48
+};
 
 /* What the machine lacks of the one that was profiled. */
 struct ghp_slowdown {
@@ -58,15 +63,21 @@ enum ghp_replan_news ghp_replan_look(struct ghp_replan *replan, const struct ghp
 struct ghp_slowdown ghp_slowdown_after(struct ghp_slowdown slowdown,
                                        const struct ghp_beat_change *change);
 
-/* What is slow, for people, and as options of ghp-plan. Returns text. Local; pure. */
+/* What is slow, for people. Returns text. Local; pure. */
 const char *ghp_slowdown_say(const struct ghp_slowdown *slowdown,
                              char text[GHP_REPLAN_TEXT_BYTES]);
-const char *ghp_slowdown_options(const struct ghp_slowdown *slowdown,
-                                 char text[GHP_REPLAN_TEXT_BYTES]);
+/* As overrides (core/plan/what_if.h). Returns their number. Local; pure. */
+int ghp_slowdown_sets(const struct ghp_slowdown *slowdown,
+                      char sets[GHP_SLOWDOWN_SETS][GHP_SLOWDOWN_SET_BYTES]);
 
-/* A step by another plan, as the present one's prediction is right: before the change it took change->before_s, and
- * was predicted to take `present_s`. [s] Local; pure. */
-double ghp_replan_step_s(const struct ghp_beat_change *change, double present_s, double other_s);
+/* A plan's step, as predicted on a machine that lacks of the plan's own what has changed. [s]
+ *
+ * path   of a plan, or of a set with one for so many workers
+ *
+ * Returns   GHP_OK; as ghp_plan_load_for and ghp_what_if_apply
+ * Local */
+enum ghp_status ghp_replan_predict(const char *path, int workers,
+                                   const struct ghp_beat_change *change, double *step_s);
 
 /* Whether a plan whose step is shorter makes up for a restart in the steps that are left. Local; pure. */
 bool ghp_replan_pays(double now_s, double step_s, int64_t steps_left, double restart_s);
