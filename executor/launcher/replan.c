@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const double nothing = 1.05; /* times as long: not worth an option */
+static const double nothing = 1.05;    /* times as long: not worth an option */
+static const double least_gain = 0.03; /* of a step: predictions are as far off in the mean */
 
 /* ---- what is slow ---- */
 
@@ -82,7 +83,8 @@ done:
 
 bool ghp_replan_pays(double now_s, double step_s, int64_t steps_left, double restart_s)
 {
-    return (now_s - step_s) * (double)steps_left > restart_s;
+    return now_s - step_s > least_gain * now_s &&
+           (now_s - step_s) * (double)steps_left > restart_s;
 }
 
 /* ---- making it ---- */

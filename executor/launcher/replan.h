@@ -79,7 +79,7 @@ int ghp_slowdown_sets(const struct ghp_slowdown *slowdown,
 enum ghp_status ghp_replan_predict(const char *path, int workers,
                                    const struct ghp_beat_change *change, double *step_s);
 
-/* Whether a plan whose step is shorter makes up for a restart in the steps that are left. Local; pure. */
+/* Whether a plan whose step is surely shorter makes up for a restart in the steps that are left. Local; pure. */
 bool ghp_replan_pays(double now_s, double step_s, int64_t steps_left, double restart_s);
 
 #endif

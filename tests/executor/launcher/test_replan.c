@@ -43,6 +43,7 @@ static void check_gain(void)
     CHECK(ghp_replan_pays(0.3, 0.22, 101, 8));
     CHECK(!ghp_replan_pays(0.3, 0.22, 99, 8));
     CHECK(!ghp_replan_pays(0.3, 0.3, 1000000, 8));
+    CHECK(!ghp_replan_pays(0.3, 0.292, 1000000, 8)); /* within what predictions are off */
 }
 
 CHECK_TEST(replan)
