@@ -55,7 +55,7 @@ static enum ghp_status profile_of(const struct ghp_scaling_node *node, struct gh
     profile->analytic.flops_per_s = node->flops_per_s;
     profile->analytic.batch_half = node->batch_half;
     profile->machine.nodes = NODES_MOST;
-    profile->machine.inter = (struct ghp_link){node->latency_s, node->bandwidth_Bps};
+    profile->machine.inter = (struct ghp_link){node->latency_s, node->bandwidth_Bps, 0};
     profile->machine.intra = profile->machine.inter;
     status = ghp_profile_finalize(profile);
     if (status != GHP_OK) ghp_profile_release(profile);

@@ -198,7 +198,9 @@ static void put_keys(struct ghp_sheet *sheet, const struct ghp_profile *profile)
         for (; i < profile->n_ops && strcmp(profile->ops[i].key, key) == 0; ++i) {
             const struct ghp_op_entry *op = &profile->ops[i];
 
-            add_pass(&row, op->pass, (struct ghp_cost){op->seconds, op->spread, op->source, 0},
+            add_pass(&row, op->pass,
+                     (struct ghp_cost){
+                         .seconds = op->seconds, .spread = op->spread, .source = op->source},
                      op->scratch_bytes);
             if (row.algorithm == NULL || op->pass == GHP_PASS_FORWARD) {
                 row.algorithm = op->algorithm;

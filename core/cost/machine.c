@@ -17,8 +17,14 @@ enum { MAX_NODES = 1 << 20, MAX_CORES = 1 << 16 };
 
 static json_t *link_json(const struct ghp_link *link)
 {
-    return json_pack("{s:f, s:f}", "latency_s", link->latency_s, "bandwidth_Bps",
-                     link->bandwidth_Bps);
+    json_t *json =
+        json_pack("{s:f, s:f}", "latency_s", link->latency_s, "bandwidth_Bps", link->bandwidth_Bps);
+
+    if (json == NULL || !(link->asymptotic_Bps > 0) ||
+        json_object_set_new(json, "asymptotic_Bps", json_real(link->asymptotic_Bps)) == 0)
+        return json;
+    json_decref(json);
+    return NULL;
 }
 
 /* Written only where there are any. */
@@ -60,12 +66,14 @@ json_t *ghp_machine_json(const struct ghp_machine *machine)
 
 static enum ghp_status read_link(const struct ghp_node *at, const char *key, struct ghp_link *link)
 {
-    static const char *const keys[] = {"latency_s", "bandwidth_Bps", NULL};
+    static const char *const keys[] = {"latency_s", "bandwidth_Bps", "asymptotic_Bps", NULL};
     struct ghp_node node;
 
     GHP_TRY(ghp_json_get(at, key, &node));
     GHP_TRY(ghp_json_only_keys(&node, keys));
     GHP_TRY(ghp_json_real(&node, "latency_s", 0, 1e6, &link->latency_s));
+    link->asymptotic_Bps = 0;
+    GHP_TRY(ghp_json_opt_real(&node, "asymptotic_Bps", 0, 1e18, &link->asymptotic_Bps));
     return ghp_json_real(&node, "bandwidth_Bps", 0, 1e18, &link->bandwidth_Bps);
 }
 

@@ -13,6 +13,8 @@
 struct ghp_link {         /* seconds for one message = latency_s + bytes / bandwidth_Bps */
     double latency_s;     /* >= 0 */
     double bandwidth_Bps; /* > 0, per direction */
+    double
+        asymptotic_Bps; /* the rate at which long messages grow longer, as measured; 0: unknown */
 };
 
 struct ghp_gpus {         /* of one node */

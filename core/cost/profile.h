@@ -150,6 +150,8 @@ struct ghp_cost {
     double
         /* of the seconds: due to all other workers running it at once, and not others; below 0: these cost more */
         contention_s;
+    bool crosses;  /* a collective's: goes from node to node, and begins when that link is free */
+    double owed_s; /* how long the link is occupied behind it, while nobody waits for that */
 };
 
 /* Who else runs an instruction where it is run. */

@@ -137,6 +137,14 @@ static int members_in_node(enum ghp_comm_op op, const struct ghp_machine *machin
     return op != GHP_COMM_ALL_TO_ALL && fills ? per_node / kind.stride : 1;
 }
 
+/* What each of n that share a link has of it. */
+static struct ghp_link divided(struct ghp_link link, double n)
+{
+    link.bandwidth_Bps /= n;
+    link.asymptotic_Bps /= n;
+    return link;
+}
+
 /* The link that bounds the groups of a kind, with the part of it that one rank's messages to its p - 1 peers get. */
 static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *machine,
                                struct kind kind)
@@ -148,12 +156,9 @@ static struct ghp_link link_of(enum ghp_comm_op op, const struct ghp_machine *ma
     struct ghp_link link = leaving > 0 ? machine->inter : machine->intra;
     double p = kind.count, q = members_in_node(op, machine, kind), inside;
 
-    if (q <= 1) {
-        if (leaving > 0) link.bandwidth_Bps /= (double)leaving / (p - 1);
-        return link;
-    }
+    if (q <= 1) return leaving > 0 ? divided(link, (double)leaving / (p - 1)) : link;
     /* between the nodes each of q members sends p / q - 1 messages, inside its node (q - 1) p / q */
-    link.bandwidth_Bps /= kind.stride * (p - q) / (p - 1);
+    link = divided(link, kind.stride * (p - q) / (p - 1));
     inside = machine->intra.bandwidth_Bps / ((q - 1) * p / q / (p - 1));
     if (inside < link.bandwidth_Bps) link.bandwidth_Bps = inside;
     return link;
@@ -373,12 +378,31 @@ static double launch_overhead_s(const struct ghp_comm_entry *a, const struct ghp
     return a->seconds + part * (b->seconds - a->seconds);
 }
 
-/* Seconds beyond the table's end b: on the straight line through its last two entries, which is the link's rate as it
- * was measured; never less than at the end, never more than in proportion to it. */
-static double beyond_s(const struct ghp_comm_entry *a, const struct ghp_comm_entry *b,
-                       int64_t bytes)
+/* Messages of so many bytes and more take what the link's rate says; shorter ones may pass in a burst. */
+enum { LONG_BYTES = 1 << 20 };
+
+/* Seconds a byte that more bytes take where messages are long; 0: it is not known. */
+static double long_rise(const struct ghp_profile *profile, const struct ghp_comm_entry *entry,
+                        int workers)
 {
-    double rise = (b->seconds - a->seconds) / (double)(b->bytes - a->bytes);
+    struct ghp_link link =
+        link_of(entry->op, &profile->machine, measured_kind(profile, entry, workers));
+
+    link.bandwidth_Bps = link.asymptotic_Bps;
+    return link.asymptotic_Bps > 0 ? per_byte_s(entry->op, entry->count, link) : 0;
+}
+
+/* Seconds beyond the table's end b, behind a: at the rate of long messages where the table has none, else on the
+ * straight line through its last two entries; never less than at the end, nor on that line more than in proportion to
+ * it. NAN: nothing says. */
+static double beyond_s(const struct ghp_profile *profile, const struct ghp_comm_entry *a,
+                       const struct ghp_comm_entry *b, int64_t bytes, int workers)
+{
+    double rise = b->bytes < LONG_BYTES ? long_rise(profile, b, workers) : 0;
+
+    if (rise > 0) return b->seconds + rise * (double)(bytes - b->bytes);
+    if (a == NULL) return NAN;
+    rise = (b->seconds - a->seconds) / (double)(b->bytes - a->bytes);
     double line = b->seconds + rise * (double)(bytes - b->bytes);
 
     return fmin(fmax(line, b->seconds), b->seconds * (double)bytes / (double)b->bytes);
@@ -422,11 +446,16 @@ static double read_table(const struct ghp_profile *profile,
 {
     const struct ghp_comm_entry *a = points->entry[0], *b = points->entry[1];
     struct ghp_link link;
+    double seconds;
 
     if (points->n == 2)
-        return b->bytes < points->bytes ? beyond_s(a, b, points->bytes)
+        return b->bytes < points->bytes ? beyond_s(profile, a, b, points->bytes, workers)
                                         : launch_overhead_s(a, b, points->bytes);
     if (a->bytes == points->bytes) return a->seconds;
+    if (a->bytes < points->bytes) {
+        seconds = beyond_s(profile, NULL, a, points->bytes, workers);
+        if (isfinite(seconds)) return seconds;
+    }
     link = link_of(a->op, &profile->machine, measured_kind(profile, a, workers));
     if (!(link.bandwidth_Bps > 0)) return NAN;
     return a->seconds * analytic_of(a->op, points->bytes, a->count, link) /
@@ -449,6 +478,18 @@ static void cost_by_table(const struct ghp_profile *profile,
         cost->spread = fmax(cost->spread, profile->analytic.comm_spread);
 }
 
+/* What passed between nodes faster than the link's rate allows occupies the link for the rest behind it. */
+static void note_queue(const struct ghp_profile *profile, const struct ghp_comm_entry *entry,
+                       const struct ghp_comm_interpolation *points, int workers,
+                       struct ghp_cost *cost)
+{
+    cost->crosses = leaving_node(&profile->machine, measured_kind(profile, entry, workers)) > 0;
+    if (cost->crosses)
+        cost->owed_s =
+            fmax(0, points->factor * long_rise(profile, entry, workers) * (double)points->bytes -
+                        cost->seconds);
+}
+
 enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_comm_op op,
                                  int64_t bytes, struct ghp_ranks ranks, int workers,
                                  struct ghp_cost *cost)
@@ -464,6 +505,7 @@ enum ghp_status ghp_profile_comm(const struct ghp_profile *profile, enum ghp_com
         seconds = read_table(profile, &points, workers);
         if (!isfinite(seconds)) return fail_link(op, ranks);
         cost_by_table(profile, &points, seconds, cost);
+        note_queue(profile, points.entry[0], &points, workers, cost);
         return GHP_OK;
     }
     cost->source = GHP_SOURCE_ANALYTIC;

@@ -274,9 +274,10 @@ enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struc
     if (points.n == 1) {
         bool exact = points.samples[0] == local->n;
 
-        *cost = (struct ghp_cost){interpolated(&points, local->n, a->seconds, 0),
-                                  exact ? a->spread : fmax(a->spread, profile->analytic.spread),
-                                  exact ? a->source : GHP_SOURCE_ANALYTIC, 0};
+        *cost = (struct ghp_cost){.seconds = interpolated(&points, local->n, a->seconds, 0),
+                                  .spread =
+                                      exact ? a->spread : fmax(a->spread, profile->analytic.spread),
+                                  .source = exact ? a->source : GHP_SOURCE_ANALYTIC};
         cost->contention_s = interpolated_contention(&points, local->n, cost->seconds);
         return GHP_OK;
     }
@@ -284,8 +285,9 @@ enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struc
                                                                           : GHP_SOURCE_ANALYTIC;
     if (a->source > source) source = a->source;
     if (b->source > source) source = b->source;
-    *cost = (struct ghp_cost){interpolated(&points, local->n, a->seconds, b->seconds),
-                              fmax(a->spread, b->spread), source, 0};
+    *cost = (struct ghp_cost){.seconds = interpolated(&points, local->n, a->seconds, b->seconds),
+                              .spread = fmax(a->spread, b->spread),
+                              .source = source};
     if (source == GHP_SOURCE_ANALYTIC) cost->spread = fmax(cost->spread, profile->analytic.spread);
     cost->contention_s = interpolated_contention(&points, local->n, cost->seconds);
     return GHP_OK;
@@ -318,7 +320,9 @@ static struct ghp_cost rate_cost(const struct ghp_rate *rate, int64_t bytes)
 /* One cost after the other; their errors are independent. */
 static struct ghp_cost sum_costs(struct ghp_cost a, struct ghp_cost b)
 {
-    struct ghp_cost sum = {.seconds = a.seconds + b.seconds};
+    struct ghp_cost sum = {.seconds = a.seconds + b.seconds,
+                           .crosses = a.crosses || b.crosses,
+                           .owed_s = a.owed_s + b.owed_s};
 
     if (!(b.seconds > 0)) return a;
     if (!(a.seconds > 0)) return b;
@@ -450,7 +454,10 @@ enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct
         GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, cost));
         if (instr->stream == GHP_STREAM_COMPUTE && cost->seconds > 0)
             cost->seconds += profile->overlap.arrival_delay_s;
-        if (instr->period > 1) cost->seconds /= instr->period;
+        if (instr->period > 1) {
+            cost->seconds /= instr->period;
+            cost->owed_s /= instr->period;
+        }
         if (instr->kind == GHP_INSTR_RESHARD)
             *cost = sum_costs(*cost, rate_cost(&profile->copy, instr->copy_bytes));
         return GHP_OK;

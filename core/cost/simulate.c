@@ -43,10 +43,11 @@ struct actor { /* one worker */
     struct mail mail;
     double step_end_s[MAX_STEPS + SPARE_STEPS]; /* end of the compute stream of each step */
     double step_start_s;                        /* of the recorded step */
-    int *done_step;   /* per instruction: last step in which it finished, -1: none */
-    int *posted_step; /* per send and receive: last step in which it was posted, -1: none */
-    int64_t *turn;    /* per send: when it was posted, among all */
-    int *match;       /* per send: its receive; others -1 */
+    double link_free_s; /* until then the link to other nodes carries what is not waited for */
+    int *done_step;     /* per instruction: last step in which it finished, -1: none */
+    int *posted_step;   /* per send and receive: last step in which it was posted, -1: none */
+    int64_t *turn;      /* per send: when it was posted, among all */
+    int *match;         /* per send: its receive; others -1 */
     int *match_actor;
 };
 
@@ -224,6 +225,18 @@ static void interrupt(const struct machine_state *s, struct actor *a)
     if (compute->running) compute->left_s += s->overlap->launch_delay_s;
 }
 
+/* The stream's next instruction begins; where it is one for the link, as soon as that is free. */
+static void begin(const struct machine_state *s, const struct actor *a,
+                  struct stream_state *stream_state)
+{
+    const struct ghp_cost *cost = &a->times[stream_state->list[stream_state->at]].cost;
+
+    stream_state->running = true;
+    stream_state->left_s = cost->seconds;
+    if (cost->crosses) stream_state->left_s += fmax(0, a->link_free_s - s->now_s);
+    stream_state->start_s = s->now_s;
+}
+
 static void start_ready(struct machine_state *s)
 {
     for (int k = 0; k < s->n_actors; k++) {
@@ -231,9 +244,7 @@ static void start_ready(struct machine_state *s)
         for (int i = 0; i < 2; i++) {
             struct stream_state *stream_state = &a->streams[i];
             if (stream_state->running || !ready(s, a, (enum ghp_stream)i)) continue;
-            stream_state->running = true;
-            stream_state->left_s = a->times[stream_state->list[stream_state->at]].cost.seconds;
-            stream_state->start_s = s->now_s;
+            begin(s, a, stream_state);
             if (i == GHP_STREAM_COMM && stream_state->ended_s < s->now_s) interrupt(s, a);
         }
     }
@@ -253,6 +264,8 @@ static void finish(struct machine_state *s, struct actor *a, struct stream_state
     int index = stream_state->list[stream_state->at];
     stream_state->running = false;
     stream_state->ended_s = s->now_s;
+    if (a->times[index].cost.owed_s > 0)
+        a->link_free_s = fmax(a->link_free_s, s->now_s) + a->times[index].cost.owed_s;
     a->done_step[index] = stream_state->step;
     record(s, a, index, stream_state->start_s);
     stream_state->at++;

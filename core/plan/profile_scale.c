@@ -56,7 +56,8 @@ enum ghp_status ghp_profile_scale_link(struct ghp_profile *profile, enum ghp_lin
     struct ghp_link *link = inter ? &profile->machine.inter : &profile->machine.intra;
     const struct ghp_link old = *link;
     const struct ghp_link new = {old.latency_s * latency_factor,
-                                 old.bandwidth_Bps * bandwidth_factor};
+                                 old.bandwidth_Bps * bandwidth_factor,
+                                 old.asymptotic_Bps * bandwidth_factor};
 
     if (!is_factor(bandwidth_factor) || !(latency_factor >= 0) || !isfinite(latency_factor))
         return GHP_FAIL(GHP_ERR_INPUT,

@@ -231,6 +231,14 @@ static void slow_links(struct values *to)
     to->v[crossed ? KEY_INTER_BANDWIDTH : KEY_INTRA_BANDWIDTH] /= to->v[KEY_SLOW_LINKS];
 }
 
+/* The rate of long messages goes with the bandwidth. */
+static void set_link(struct ghp_link *link, double latency_s, double bandwidth_Bps)
+{
+    link->asymptotic_Bps *= link->bandwidth_Bps > 0 ? bandwidth_Bps / link->bandwidth_Bps : 0;
+    link->latency_s = latency_s;
+    link->bandwidth_Bps = bandwidth_Bps;
+}
+
 static enum ghp_status set_machine(const struct ghp_what_if *w, struct values *to,
                                    struct ghp_machine *m)
 {
@@ -242,8 +250,8 @@ static enum ghp_status set_machine(const struct ghp_what_if *w, struct values *t
     m->nodes = (int)to->v[KEY_NODES];
     m->memory_bytes = (int64_t)to->v[KEY_MEMORY];
     slow_links(to);
-    m->intra = (struct ghp_link){to->v[KEY_INTRA_LATENCY], to->v[KEY_INTRA_BANDWIDTH]};
-    m->inter = (struct ghp_link){to->v[KEY_INTER_LATENCY], to->v[KEY_INTER_BANDWIDTH]};
+    set_link(&m->intra, to->v[KEY_INTRA_LATENCY], to->v[KEY_INTRA_BANDWIDTH]);
+    set_link(&m->inter, to->v[KEY_INTER_LATENCY], to->v[KEY_INTER_BANDWIDTH]);
     return (int)to->v[KEY_CORES] != m->cores ? set_cores(m, (int)to->v[KEY_CORES]) : GHP_OK;
 }
 

@@ -6,6 +6,8 @@
 #include <math.h>
 
 static const double least_share = 0.01; /* of a step: what is wrong by less changes no choice */
+static const double most_s =
+    4; /* of a search: whoever waits for the list waits for a plan besides */
 
 /* Every entry that nobody measured takes less by its error. Returns how many there are. */
 static int lower_laws(struct ghp_profile *profile)
@@ -42,6 +44,7 @@ enum ghp_status ghp_wanted_find(const struct ghp_plan_request *request, struct g
     asking.decision_only = true;
     asking.break_even = false;
     asking.gap = fmax(asking.gap, least_share); /* nearer plans are rivals all the same */
+    asking.time_limit_s = fmin(asking.time_limit_s, most_s);
     status = ask(&asking, &step_s);
     if (status == GHP_OK && lower_laws(profile) > 0) {
         asking.rivals_s = (1 - least_share) * step_s;

@@ -352,8 +352,8 @@ static enum ghp_status describe_machine(void)
 
     GHP_TRY(status);
     if (here) ghp_limits_note();
-    machine.intra = (struct ghp_link){set.intra_latency_s, set.intra_Bps};
-    machine.inter = (struct ghp_link){set.inter_latency_s, set.inter_Bps};
+    machine.intra = (struct ghp_link){set.intra_latency_s, set.intra_Bps, 0};
+    machine.inter = (struct ghp_link){set.inter_latency_s, set.inter_Bps, 0};
     if (set.memory_bytes > 0) machine.memory_bytes = set.memory_bytes;
     status = ghp_machine_save(set.output, &machine);
     if (status == GHP_OK) status = ghp_show_machine(&machine, set.output, set.json);

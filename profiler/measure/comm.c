@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    LEAST_CLEAR_BYTES = 1 << 20,
+    LONG_BYTES = 1 << 20, /* of a collective that says what a link's rate is */
     WORK_BYTES = 4 << 20, /* gone through before a collective: beyond a core's own caches */
     WORK_PIECE_BYTES = 32 << 10
 };
@@ -157,8 +157,8 @@ static bool is_clear(const struct ghp_worklist *worklist, const struct ghp_workl
         const struct ghp_worklist_comm *other = &worklist->comms[i];
 
         if (other->op == what->op && other->count == what->count && other->stride == what->stride &&
-            other->bytes < what->bytes && other->bytes >= LEAST_CLEAR_BYTES &&
-            other->samples.n > 0 && ghp_samples_summary(&other->samples).seconds > clear_s)
+            other->bytes < what->bytes && other->bytes >= LONG_BYTES && other->samples.n > 0 &&
+            ghp_samples_summary(&other->samples).seconds > clear_s)
             return true;
     }
     return false;
@@ -208,6 +208,19 @@ static bool inside_node(const struct ghp_machine *machine, const struct ghp_comm
            ghp_machine_place(machine, workers, last).node;
 }
 
+/* The analytic model's bytes over the link, in seconds of a link of 1 byte/s. */
+static double link_bytes(const struct ghp_machine *machine, const struct ghp_comm_entry *entry,
+                         int workers)
+{
+    struct ghp_machine unit = *machine; /* borrows the names */
+    struct ghp_ranks ranks = ghp_measure_ranks(0, workers, entry->count, entry->stride);
+
+    unit.intra = (struct ghp_link){.latency_s = 0, .bandwidth_Bps = 1};
+    unit.inter = unit.intra;
+    if (!inside_node(machine, entry, workers)) unit.intra.bandwidth_Bps = 1e30;
+    return ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers);
+}
+
 /* One row: the analytic model is linear in (latency, 1 / bandwidth), so unit links give its two coefficients. */
 static void fit_add(struct fit *fit, const struct ghp_machine *machine,
                     const struct ghp_comm_entry *entry, int workers)
@@ -219,10 +232,7 @@ static void fit_add(struct fit *fit, const struct ghp_machine *machine,
     unit.intra = (struct ghp_link){.latency_s = 1, .bandwidth_Bps = 1e30};
     unit.inter = unit.intra;
     a = ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers) / entry->seconds;
-    unit.intra = (struct ghp_link){.latency_s = 0, .bandwidth_Bps = 1};
-    unit.inter = unit.intra;
-    if (!inside_node(machine, entry, workers)) unit.intra.bandwidth_Bps = 1e30;
-    b = ghp_machine_comm_s(&unit, entry->op, entry->bytes, ranks, workers) / entry->seconds;
+    b = link_bytes(machine, entry, workers) / entry->seconds;
     fit->aa += a * a;
     fit->ab += a * b;
     fit->bb += b * b;
@@ -251,9 +261,28 @@ static void fit_solve(const struct fit *fit, struct ghp_link *link)
     link->bandwidth_Bps = 1 / per_byte_s;
 }
 
+/* The two longest collectives of a kind, and what the longer one is ahead by. */
+struct long_pair {
+    int64_t bytes;
+    double link_bytes, seconds;
+};
+
+static void long_pair_add(struct long_pair *pair, const struct ghp_machine *machine,
+                          const struct ghp_comm_entry *a, int workers)
+{
+    const struct ghp_comm_entry *b = a + 1;
+
+    if (a->op != b->op || a->count != b->count || a->stride != b->stride) return;
+    if (a->bytes < LONG_BYTES || b->bytes <= pair->bytes || !(b->seconds > a->seconds)) return;
+    *pair = (struct long_pair){b->bytes,
+                               link_bytes(machine, b, workers) - link_bytes(machine, a, workers),
+                               b->seconds - a->seconds};
+}
+
 void ghp_measure_fit_links(struct ghp_profile *profile, int workers)
 {
     struct fit intra = {0}, inter = {0};
+    struct long_pair far = {0}, near = {0};
     struct ghp_machine *machine = &profile->machine;
 
     for (int i = 0; i < profile->n_comms; ++i) {
@@ -262,7 +291,12 @@ void ghp_measure_fit_links(struct ghp_profile *profile, int workers)
         if (entry->count < 2 || entry->count * entry->stride > workers || !(entry->seconds > 0))
             continue;
         fit_add(inside_node(machine, entry, workers) ? &intra : &inter, machine, entry, workers);
+        if (i + 1 < profile->n_comms)
+            long_pair_add(inside_node(machine, entry, workers) ? &near : &far, machine, entry,
+                          workers);
     }
+    if (near.seconds > 0) machine->intra.asymptotic_Bps = near.link_bytes / near.seconds;
+    if (far.seconds > 0) machine->inter.asymptotic_Bps = far.link_bytes / far.seconds;
     fit_solve(&intra, &machine->intra);
     fit_solve(&inter, &machine->inter);
     profile->analytic.comm_spread = ghp_profile_comm_spread(profile);

@@ -86,20 +86,36 @@ struct filling {
     double spread, sibling_spread; /* of seconds by the laws alone, and through a sibling */
 };
 
-static struct ghp_op_work work_of(const struct ghp_worklist_op *op)
+/* How many times as much is done as was asked for: processors do neighbouring channels of a pixel at once, those of
+ * what an operation writes, and the last of them idle. */
+static double padded(const struct filling *f, const struct ghp_worklist_op *op)
 {
-    return (struct ghp_op_work){op->local.op, op->pass, op->flops, op->bytes};
+    const struct ghp_local *local = &op->local;
+    bool by_outputs = local->op == GHP_OP_CONV2D && op->pass != GHP_PASS_BACKWARD_DATA;
+    int64_t channels = by_outputs ? local->k : local->c, whole;
+
+    if (ghp_measure_device(f->m).ops != NULL || local->op == GHP_OP_LINEAR ||
+        local->h * local->w == 1 || channels == 0)
+        return 1;
+    whole = (channels + GHP_BLOCK_CHANNELS - 1) / GHP_BLOCK_CHANNELS * GHP_BLOCK_CHANNELS;
+    return (double)whole / (double)channels;
 }
 
-static void note_laws(const struct ghp_worklist *worklist, const struct ghp_profile *profile,
-                      struct ghp_analytic_op *laws)
+static struct ghp_op_work work_of(const struct filling *f, const struct ghp_worklist_op *op)
 {
-    for (int i = 0; i < worklist->n_ops; ++i) {
-        const struct ghp_worklist_op *op = &worklist->ops[i];
-        const struct ghp_op_entry *entry = measured_of(profile, op);
-        const struct ghp_op_work work = work_of(op);
+    double times = padded(f, op);
 
-        if (entry != NULL) ghp_analytic_op_add(laws, &work, entry->seconds);
+    return (struct ghp_op_work){op->local.op, op->pass, times * op->flops, times * op->bytes};
+}
+
+static void note_laws(struct filling *f)
+{
+    for (int i = 0; i < f->worklist->n_ops; ++i) {
+        const struct ghp_worklist_op *op = &f->worklist->ops[i];
+        const struct ghp_op_entry *entry = measured_of(f->profile, op);
+        const struct ghp_op_work work = work_of(f, op);
+
+        if (entry != NULL) ghp_analytic_op_add(&f->laws, &work, entry->seconds);
     }
 }
 
@@ -128,12 +144,12 @@ static const struct ghp_worklist_op *sibling_of(const struct ghp_worklist *workl
 static double analytic_s(const struct filling *f, const struct ghp_worklist_op *op,
                          const struct ghp_worklist_op *sibling, double otherwise_s)
 {
-    const struct ghp_op_work work = work_of(op);
+    const struct ghp_op_work work = work_of(f, op);
     double seconds = ghp_analytic_op_seconds(&f->laws, &work), known;
 
     if (!(seconds > 0)) return otherwise_s;
     if (sibling == NULL) return seconds;
-    const struct ghp_op_work sibling_work = work_of(sibling);
+    const struct ghp_op_work sibling_work = work_of(f, sibling);
     known = ghp_analytic_op_seconds(&f->laws, &sibling_work);
     return known > 0
                ? seconds / known * ghp_profile_find(f->profile, sibling->key, op->pass)->seconds
@@ -233,7 +249,7 @@ enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_w
     enum ghp_status status = entries != NULL ? ghp_profile_finalize(profile) : GHP_NO_MEMORY();
     int n = 0;
 
-    if (status == GHP_OK) note_laws(worklist, profile, &f.laws);
+    if (status == GHP_OK) note_laws(&f);
     if (status == GHP_OK) note_spreads(&f);
     /* all prices before the first entry: what is filled in must not become a source itself */
     for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i) {

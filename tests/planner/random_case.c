@@ -235,9 +235,9 @@ static enum ghp_status draw_profile(struct random_source *s, int workers, bool s
     p->analytic = (struct ghp_analytic_model){.flops_per_s = random_between(s, 1e7, 1e11),
                                               .memory_Bps = sometimes_none(s, 1e8, 1e11)};
     p->machine.intra =
-        (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e11)};
-    p->machine.inter =
-        (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e10)};
+        (struct ghp_link){sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e11), 0};
+    p->machine.inter = (struct ghp_link){
+        sometimes_none(s, 1e-7, 1e-4), random_between(s, 1e7, 1e10), sometimes_none(s, 1e7, 1e10)};
     p->copy = some_rate(s);
     p->update[0] = some_rate(s);
     p->load = some_rate(s);
@@ -258,7 +258,8 @@ enum ghp_status analytic_profile(double flops_per_s, double bandwidth_Bps, doubl
 {
     GHP_TRY(base_profile(4096, 1, profile));
     profile->analytic.flops_per_s = flops_per_s;
-    profile->machine.intra = profile->machine.inter = (struct ghp_link){latency_s, bandwidth_Bps};
+    profile->machine.intra = profile->machine.inter =
+        (struct ghp_link){latency_s, bandwidth_Bps, 0};
     return ghp_profile_finalize(profile);
 }
 

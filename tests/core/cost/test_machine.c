@@ -53,11 +53,15 @@ static void test_file(void)
     CHECK_EQ(machine.n_pus, 4);
     CHECK_EQ(machine.pus[3], 6);
     CHECK_NEAR(machine.inter.latency_s, 2e-5, 0);
+    CHECK_NEAR(machine.inter.asymptotic_Bps, 0, 0); /* unknown */
     machine.inter.bandwidth_Bps = 1e10 / 3;
+    machine.inter.asymptotic_Bps = 2e9 / 3;
     CHECK_STATUS(ghp_machine_save(path, &machine), GHP_OK);
     CHECK_STATUS(ghp_machine_load(path, &again), GHP_OK);
     CHECK(again.inter.bandwidth_Bps >= machine.inter.bandwidth_Bps &&
           again.inter.bandwidth_Bps <= machine.inter.bandwidth_Bps);
+    CHECK_NEAR(again.inter.asymptotic_Bps, machine.inter.asymptotic_Bps, 0);
+    CHECK_NEAR(again.intra.asymptotic_Bps, 0, 0);
     CHECK_TEXT(again.name, "two sockets");
     CHECK_STATUS(ghp_machine_hash(&machine, &a), GHP_OK);
     CHECK_STATUS(ghp_machine_hash(&again, &b), GHP_OK);

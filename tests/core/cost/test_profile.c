@@ -22,7 +22,7 @@ static struct ghp_profile empty(void)
 
     CHECK_STATUS(ghp_profile_init(&profile, "onednn", "exact", 4), GHP_OK);
     profile.machine.nodes = 16;
-    profile.machine.intra = profile.machine.inter = (struct ghp_link){20e-6, 1.25e9};
+    profile.machine.intra = profile.machine.inter = (struct ghp_link){20e-6, 1.25e9, 0};
     return profile;
 }
 
@@ -220,6 +220,41 @@ static void test_comms(void)
     ghp_profile_release(&profile);
 }
 
+/* A table of short messages goes on at the rate of long ones, and what a short one has passed faster by is owed. */
+static void test_queue(void)
+{
+    struct ghp_profile profile = empty();
+    const struct ghp_ranks four = {.count = 4, .stride = 1}, two = {.count = 2, .stride = 1};
+    const double rise = 2 * 0.75 / 1e8; /* of a sum over four at 1e8 bytes/s */
+    struct ghp_cost cost;
+
+    add_comm(&profile, four, 1 << 14, 1e-4);
+    add_comm(&profile, four, 1 << 16, 3e-4);
+    profile.machine.inter.asymptotic_Bps = 1e8;
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+    CHECK_NEAR(comm_s(&profile, 1 << 18, four, GHP_SOURCE_ANALYTIC), 3e-4 + rise * 3 * 0x1p16,
+               1e-15);
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, four, 16, &cost), GHP_OK);
+    CHECK(cost.crosses);
+    CHECK_NEAR(cost.seconds + cost.owed_s, rise * 0x1p16, 1e-15);
+    /* as much of a table that stands in: half the exchanges of as many bytes */
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_GATHER, 1 << 16, four, 16, &cost), GHP_OK);
+    CHECK_NEAR(cost.seconds + cost.owed_s, rise * 0x1p16 / 2, 1e-15);
+    /* a table of one entry */
+    add_comm(&profile, two, 1 << 16, 1e-3);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+    CHECK_NEAR(comm_s(&profile, 1 << 17, two, GHP_SOURCE_ANALYTIC), 1e-3 + 0x1p16 / 1e8, 1e-15);
+    /* what takes longer than the rate allows owes nothing, nor does what stays in a node */
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, two, 16, &cost), GHP_OK);
+    CHECK_NEAR(cost.owed_s, 0, 0);
+    profile.machine.nodes = 1;
+    profile.machine.intra.asymptotic_Bps = 1e8;
+    CHECK_STATUS(ghp_profile_comm(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, four, 16, &cost), GHP_OK);
+    CHECK(!cost.crosses);
+    CHECK_NEAR(cost.owed_s, 0, 0);
+    ghp_profile_release(&profile);
+}
+
 /* Without a table of its own an operation is read from the same groups where it exchanges as often, else over other
  * groups that cross the same link; between halves and wholes only where nothing else is near. */
 static void test_stand_ins(void)
@@ -382,7 +417,7 @@ static void test_subset(void)
     CHECK(subset.n_ops > 0 && subset.n_ops < profile.n_ops);
     CHECK(subset.n_comms > 0 && subset.n_comms < profile.n_comms);
     for (int i = 0; i < program.n_instrs; ++i) {
-        struct ghp_cost a = {0}, b = {1, 1, 0, 0};
+        struct ghp_cost a = {0}, b = {.seconds = 1, .spread = 1};
 
         CHECK_STATUS(ghp_profile_cost(&profile, &program.instrs[i], 8, &a), GHP_OK);
         CHECK_STATUS(ghp_profile_cost(&subset, &program.instrs[i], 8, &b), GHP_OK);
@@ -536,6 +571,7 @@ CHECK_TEST(profile)
 {
     test_ops();
     test_comms();
+    test_queue();
     test_stand_ins();
     test_contention();
     test_instructions();

@@ -23,7 +23,7 @@ static void unit_profile(struct ghp_profile *profile)
     profile->copy = profile->update[0] = profile->load = profile->accumulate = rate;
     profile->machine.nodes = 1;
     profile->machine.cores = 2;
-    profile->machine.intra = profile->machine.inter = (struct ghp_link){0.0, 1.0};
+    profile->machine.intra = profile->machine.inter = (struct ghp_link){0.0, 1.0, 0};
     profile->overlap = (struct ghp_overlap){.compute = 1.0, .comm = 1.0, .link = 1.0};
     CHECK_STATUS(ghp_profile_finalize(profile), GHP_OK);
 }
@@ -177,6 +177,38 @@ static void test_slow_worker(void)
         ghp_timing_release(&slow);
     }
     CHECK(hidden > 10); /* the bound is not always the step */
+    ghp_profile_release(&profile);
+}
+
+/* 2 s of computing, 1 s of a collective that leaves 3 s of the link's, 1 s, and a collective of 1 s, which waits for 2
+ * where it needs the link too. */
+static void test_occupied_link(void)
+{
+    struct ghp_profile profile;
+    struct ghp_instr instrs[4];
+    struct ghp_program program = {.instrs = instrs, .max_instrs = 4, .problem = {2, 2}};
+    struct ghp_cost costs[4] = {{.seconds = 2},
+                                {.seconds = 1, .crosses = true, .owed_s = 3},
+                                {.seconds = 1},
+                                {.seconds = 1, .crosses = true}};
+    struct ghp_timing timing;
+
+    unit_profile(&profile);
+    put(&program, GHP_INSTR_ACCUMULATE, 0);
+    put(&program, GHP_INSTR_NORM_REDUCE, 0);
+    put(&program, GHP_INSTR_ACCUMULATE, 0);
+    put(&program, GHP_INSTR_NORM_REDUCE, 0);
+    for (int crosses = 0; crosses < 2; crosses++) {
+        costs[3].crosses = crosses > 0;
+        CHECK_STATUS(ghp_simulate_with_costs(&program, &profile.overlap, costs, &timing), GHP_OK);
+        CHECK_NEAR(timing.step_s, crosses > 0 ? 7 : 5, 1e-12);
+        ghp_timing_release(&timing);
+    }
+    costs[0].seconds = 0; /* the second step's first collective waits for what the first's left */
+    costs[3].owed_s = 4;
+    CHECK_STATUS(ghp_simulate_with_costs(&program, &profile.overlap, costs, &timing), GHP_OK);
+    CHECK_NEAR(timing.step_s, 1 + 3 + 1 + 4, 1e-12);
+    ghp_timing_release(&timing);
     ghp_profile_release(&profile);
 }
 
@@ -462,6 +494,7 @@ CHECK_TEST(simulate)
     test_servers();
     test_norm();
     test_queue();
+    test_occupied_link();
     test_delays();
     test_contention();
     test_long_reduction();

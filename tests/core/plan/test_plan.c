@@ -29,7 +29,7 @@ static struct ghp_profile analytic(void)
 
     CHECK_STATUS(ghp_profile_init(&profile, "analytic", "exact", 4), GHP_OK);
     profile.machine.nodes = 8;
-    profile.machine.intra = profile.machine.inter = (struct ghp_link){20e-6, 1.25e9};
+    profile.machine.intra = profile.machine.inter = (struct ghp_link){20e-6, 1.25e9, 0};
     profile.analytic = (struct ghp_analytic_model){.flops_per_s = 1e9};
     profile.copy = profile.update[0] = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_ANALYTIC};
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);

@@ -3,7 +3,7 @@
 #include "core/plan/profile_scale.h"
 #include "tests/check.h"
 
-static const struct ghp_link intra = {1e-6, 8e9}, inter = {20e-6, 1e9};
+static const struct ghp_link intra = {1e-6, 8e9, 0}, inter = {20e-6, 1e9, 0};
 
 /* Two nodes of two workers; entries of a pair inside a node, of pairs across, of all four; one operation. */
 static struct ghp_profile measured(void)
@@ -57,7 +57,7 @@ static double pair_s(struct ghp_link link, int groups)
 static void test_links(void)
 {
     struct ghp_profile p = measured();
-    struct ghp_link slow = {inter.latency_s * 3, inter.bandwidth_Bps / 4};
+    struct ghp_link slow = {inter.latency_s * 3, inter.bandwidth_Bps / 4, 0};
     double all = comm_s(&p, GHP_COMM_ALL_GATHER, 1 << 22, 4, 1);
     /* two of four ranks in a node: a quarter of each through its link, to the other node */
     double all_analytic = 0.5 * (1 << 22) / inter.bandwidth_Bps + 3 * inter.latency_s;
@@ -81,7 +81,7 @@ static void test_links(void)
     CHECK_NEAR(comm_s(&p, GHP_COMM_ALL_REDUCE, 1 << 20, 2, 2), 4e-3, 1e-16);
     CHECK_STATUS(ghp_profile_scale_link(&p, GHP_LINK_INTRA, 2, 1), GHP_OK);
     CHECK_NEAR(comm_s(&p, GHP_COMM_ALL_REDUCE, 1 << 20, 2, 1),
-               3e-4 * pair_s((struct ghp_link){intra.latency_s, intra.bandwidth_Bps * 2}, 1) /
+               3e-4 * pair_s((struct ghp_link){intra.latency_s, intra.bandwidth_Bps * 2, 0}, 1) /
                    pair_s(intra, 1),
                1e-16);
     CHECK_NEAR(comm_s(&p, GHP_COMM_ALL_REDUCE, 1 << 20, 2, 2), 4e-3, 1e-16);

@@ -153,8 +153,8 @@ static void check_costs(void)
     const double bytes = 16 * 8 * 4;
 
     if (!CHECK_STATUS(ghp_profile_init(&p, "analytic", "exact", 4), GHP_OK)) return;
-    p.machine.intra = (struct ghp_link){1e-6, 1e9};
-    p.machine.inter = (struct ghp_link){1e-5, 1e8};
+    p.machine.intra = (struct ghp_link){1e-6, 1e9, 0};
+    p.machine.inter = (struct ghp_link){1e-5, 1e8, 0};
     p.machine.nodes = 8;
     p.machine.packages = p.machine.cores = p.machine.threads = 1;
     CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);

@@ -170,7 +170,7 @@ static void init_profile(struct ghp_profile *profile, int element_bytes, bool fa
     CHECK_STATUS(ghp_profile_init(profile, element_bytes == 8 ? "reference" : "onednn",
                                   fast ? "fast" : "exact", element_bytes),
                  GHP_OK);
-    profile->machine.intra = profile->machine.inter = (struct ghp_link){20e-6, 1.25e9};
+    profile->machine.intra = profile->machine.inter = (struct ghp_link){20e-6, 1.25e9, 0};
     profile->copy = profile->update[0] = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_ANALYTIC};
     profile->analytic.flops_per_s = 1e11;
     profile->prefetch = draw(2) == 0;

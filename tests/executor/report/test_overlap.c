@@ -69,7 +69,7 @@ static void check_list(const struct ghp_program *program, struct ghp_prediction_
 
 CHECK_TEST(overlap)
 {
-    const struct ghp_link slow = {1e-6, 2e8};
+    const struct ghp_link slow = {1e-6, 2e8, 0};
     struct prediction_case c;
     struct ghp_prediction_errors r;
 

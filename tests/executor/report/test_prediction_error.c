@@ -55,7 +55,7 @@ CHECK_TEST(prediction_error)
     struct ghp_prediction_errors r;
     double predicted_s = 0, measured_s = 0, layers_s = 0, timings_s, exposed_s = 0;
 
-    prediction_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 2, (struct ghp_link){1e-6, 1e9},
+    prediction_case_open(GHP_SOURCE_DIR "/models/lenet5.json", 2, (struct ghp_link){1e-6, 1e9, 0},
                          (struct ghp_overlap){.compute = 1, .comm = 1, .link = 1}, &c);
     timings_s = fill_timings(&c.program, c.timer);
     r = prediction_case_prediction_errors(&c);

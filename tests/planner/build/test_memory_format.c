@@ -52,7 +52,7 @@ static void init_profile(struct ghp_profile *p)
 {
     CHECK_STATUS(ghp_profile_init(p, "onednn", "fast", 4), GHP_OK);
     p->machine.nodes = 2;
-    p->machine.intra = p->machine.inter = (struct ghp_link){1e-6, 1e11};
+    p->machine.intra = p->machine.inter = (struct ghp_link){1e-6, 1e11, 0};
     p->analytic = (struct ghp_analytic_model){.flops_per_s = 1e11, .memory_Bps = 1e10};
     p->copy = p->update[0] = (struct ghp_rate){1e-6, 1e12, 0, GHP_SOURCE_ANALYTIC};
     CHECK_STATUS(ghp_profile_finalize(p), GHP_OK);

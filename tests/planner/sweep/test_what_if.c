@@ -38,8 +38,8 @@ static void make_measured(struct ghp_profile *p)
     p->machine.pus = ghp_alloc(2, sizeof *p->machine.pus);
     if (p->machine.pus != NULL) p->machine.pus[1] = 1;
     p->machine.n_pus = p->machine.cores = p->machine.threads = p->machine.nodes = 2;
-    p->machine.intra = (struct ghp_link){0, 8e9};
-    p->machine.inter = (struct ghp_link){0, 1e9};
+    p->machine.intra = (struct ghp_link){0, 8e9, 0};
+    p->machine.inter = (struct ghp_link){0, 1e9, 0};
     p->machine.memory_bytes = INT64_C(64) << 30;
     p->workers = 4;
     p->analytic = (struct ghp_analytic_model){.flops_per_s = 1e12, .memory_Bps = 1e10};
@@ -176,7 +176,7 @@ static void test_unknown_link(void)
     struct ghp_profile p;
 
     make_measured(&p);
-    p.machine.inter = (struct ghp_link){0, 0};
+    p.machine.inter = (struct ghp_link){0, 0, 0};
     CHECK_STATUS(ghp_profile_finalize(&p), GHP_OK);
     CHECK_STATUS(EDIT(&p, 4, NULL, "inter.bandwidth_Bps=3e9"), GHP_OK);
     check_entry(&p, 4, 1, 2e-3, GHP_SOURCE_MEASURED);
@@ -267,7 +267,7 @@ static void test_machine(void)
 
     make_measured(&p);
     CHECK_STATUS(ghp_machine_copy(&p.machine, &other), GHP_OK);
-    other.intra = (struct ghp_link){0, 0};
+    other.intra = (struct ghp_link){0, 0, 0};
     other.inter.bandwidth_Bps = 2e9;
     CHECK_STATUS(ghp_what_if_apply(&w, &p, &overrides), GHP_OK);
     check_entry(&p, 2, 1, 1e-3, GHP_SOURCE_MEASURED);

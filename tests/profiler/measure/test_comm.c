@@ -28,7 +28,7 @@ static void test_ranks(void)
 /* Entries made by the analytic model of two known links: the fit must give these links back. */
 static void test_fit(void)
 {
-    static const struct ghp_link intra = {2e-6, 8e9}, inter = {30e-6, 1e9};
+    static const struct ghp_link intra = {2e-6, 8e9, 0}, inter = {30e-6, 1e9, 0};
     static const int kinds[][2] = {{2, 1}, {4, 1}, {2, 4}, {8, 1}};
     struct ghp_profile profile = {0};
 
@@ -49,12 +49,37 @@ static void test_fit(void)
             CHECK_STATUS(ghp_profile_add_comm(&profile, &entry), GHP_OK);
         }
     }
-    profile.machine.intra = profile.machine.inter = (struct ghp_link){1, 1};
+    profile.machine.intra = profile.machine.inter = (struct ghp_link){1, 1, 0};
     ghp_measure_fit_links(&profile, 8);
     CHECK_NEAR(profile.machine.intra.latency_s, intra.latency_s, 1e-9);
     CHECK_NEAR(profile.machine.intra.bandwidth_Bps / intra.bandwidth_Bps, 1, 1e-6);
     CHECK_NEAR(profile.machine.inter.latency_s, inter.latency_s, 1e-9);
     CHECK_NEAR(profile.machine.inter.bandwidth_Bps / inter.bandwidth_Bps, 1, 1e-6);
+    CHECK_NEAR(profile.machine.intra.asymptotic_Bps / intra.bandwidth_Bps, 1, 1e-6);
+    CHECK_NEAR(profile.machine.inter.asymptotic_Bps / inter.bandwidth_Bps, 1, 1e-6);
+    ghp_profile_release(&profile);
+}
+
+/* Short messages pass in a burst, at three times the rate: it is the long ones that say what the rate is. */
+static void test_burst(void)
+{
+    struct ghp_profile profile = {0};
+    const double rate_Bps = 1e9;
+
+    CHECK_STATUS(ghp_profile_init(&profile, "reference", "fast", 4), GHP_OK);
+    profile.machine.nodes = 2;
+    for (int64_t bytes = 16 << 10; bytes <= (4 << 20); bytes *= 4) {
+        double burst = fmin(64 << 10, (double)bytes);
+        struct ghp_comm_entry entry = {
+            .op = GHP_COMM_ALL_REDUCE, .count = 2, .stride = 1, .bytes = bytes};
+
+        /* over two ranks a sum sends as many bytes as it has */
+        entry.seconds = (burst / 3 + (double)bytes - burst) / rate_Bps;
+        CHECK_STATUS(ghp_profile_add_comm(&profile, &entry), GHP_OK);
+    }
+    ghp_measure_fit_links(&profile, 2);
+    CHECK_NEAR(profile.machine.inter.asymptotic_Bps / rate_Bps, 1, 1e-9);
+    CHECK(profile.machine.inter.bandwidth_Bps > 1.2 * rate_Bps);
     ghp_profile_release(&profile);
 }
 
@@ -64,10 +89,11 @@ static void test_fit_nothing(void)
     struct ghp_profile profile = {0};
 
     CHECK_STATUS(ghp_profile_init(&profile, "reference", "fast", 4), GHP_OK);
-    profile.machine.intra = (struct ghp_link){1e-6, 5e9};
+    profile.machine.intra = (struct ghp_link){1e-6, 5e9, 0};
     ghp_measure_fit_links(&profile, 4);
     CHECK_NEAR(profile.machine.intra.latency_s, 1e-6, 0);
     CHECK_NEAR(profile.machine.intra.bandwidth_Bps, 5e9, 0);
+    CHECK_NEAR(profile.machine.intra.asymptotic_Bps, 0, 0);
     ghp_profile_release(&profile);
 }
 
@@ -125,6 +151,7 @@ CHECK_TEST(comm)
                  GHP_OK);
     test_ranks();
     test_fit();
+    test_burst();
     test_fit_nothing();
     test_measured();
     ghp_transport_end(m.transport);

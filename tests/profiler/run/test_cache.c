@@ -29,7 +29,7 @@ static void open_profile(struct ghp_profile *profile)
 
     CHECK_STATUS(ghp_profile_init(profile, "reference", "fast", 4), GHP_OK);
     profile->machine.nodes = 1;
-    profile->machine.intra = profile->machine.inter = (struct ghp_link){1e-6, 1e9};
+    profile->machine.intra = profile->machine.inter = (struct ghp_link){1e-6, 1e9, 0};
     profile->machine.memory_bytes = 1 << 30;
     profile->copy = profile->load = profile->accumulate = profile->update[0] = rate;
     profile->overlap = (struct ghp_overlap){.compute = 1.25, .comm = 1, .link = 1};

@@ -10,7 +10,7 @@ static void open_profile(struct ghp_profile *profile)
 {
     CHECK_STATUS(ghp_profile_init(profile, "reference", "fast", 4), GHP_OK);
     profile->workers = 2;
-    profile->machine.intra = profile->machine.inter = (struct ghp_link){1e-6, 1e9};
+    profile->machine.intra = profile->machine.inter = (struct ghp_link){1e-6, 1e9, 0};
     profile->machine.memory_bytes = 1 << 30;
 }
 
