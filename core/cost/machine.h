@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Collectives of so many bytes and more show what a link's rate is; shorter ones may pass in a burst. */
+enum { GHP_LONG_BYTES = 1 << 20 };
+
 struct ghp_link {         /* seconds for one message = latency_s + bytes / bandwidth_Bps */
     double latency_s;     /* >= 0 */
     double bandwidth_Bps; /* > 0, per direction */

@@ -378,9 +378,6 @@ static double launch_overhead_s(const struct ghp_comm_entry *a, const struct ghp
     return a->seconds + part * (b->seconds - a->seconds);
 }
 
-/* Messages of so many bytes and more take what the link's rate says; shorter ones may pass in a burst. */
-enum { LONG_BYTES = 1 << 20 };
-
 /* Seconds a byte that more bytes take where messages are long; 0: it is not known. */
 static double long_rise(const struct ghp_profile *profile, const struct ghp_comm_entry *entry,
                         int workers)
@@ -398,12 +395,12 @@ static double long_rise(const struct ghp_profile *profile, const struct ghp_comm
 static double beyond_s(const struct ghp_profile *profile, const struct ghp_comm_entry *a,
                        const struct ghp_comm_entry *b, int64_t bytes, int workers)
 {
-    double rise = b->bytes < LONG_BYTES ? long_rise(profile, b, workers) : 0;
+    double rise = b->bytes < GHP_LONG_BYTES ? long_rise(profile, b, workers) : 0, line;
 
     if (rise > 0) return b->seconds + rise * (double)(bytes - b->bytes);
     if (a == NULL) return NAN;
     rise = (b->seconds - a->seconds) / (double)(b->bytes - a->bytes);
-    double line = b->seconds + rise * (double)(bytes - b->bytes);
+    line = b->seconds + rise * (double)(bytes - b->bytes);
 
     return fmin(fmax(line, b->seconds), b->seconds * (double)bytes / (double)b->bytes);
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 enum {
-    LONG_BYTES = 1 << 20, /* of a collective that says what a link's rate is */
     WORK_BYTES = 4 << 20, /* gone through before a collective: beyond a core's own caches */
     WORK_PIECE_BYTES = 32 << 10
 };
@@ -157,7 +156,7 @@ static bool is_clear(const struct ghp_worklist *worklist, const struct ghp_workl
         const struct ghp_worklist_comm *other = &worklist->comms[i];
 
         if (other->op == what->op && other->count == what->count && other->stride == what->stride &&
-            other->bytes < what->bytes && other->bytes >= LONG_BYTES && other->samples.n > 0 &&
+            other->bytes < what->bytes && other->bytes >= GHP_LONG_BYTES && other->samples.n > 0 &&
             ghp_samples_summary(&other->samples).seconds > clear_s)
             return true;
     }
@@ -273,7 +272,7 @@ static void long_pair_add(struct long_pair *pair, const struct ghp_machine *mach
     const struct ghp_comm_entry *b = a + 1;
 
     if (a->op != b->op || a->count != b->count || a->stride != b->stride) return;
-    if (a->bytes < LONG_BYTES || b->bytes <= pair->bytes || !(b->seconds > a->seconds)) return;
+    if (a->bytes < GHP_LONG_BYTES || b->bytes <= pair->bytes || !(b->seconds > a->seconds)) return;
     *pair = (struct long_pair){b->bytes,
                                link_bytes(machine, b, workers) - link_bytes(machine, a, workers),
                                b->seconds - a->seconds};
