@@ -260,7 +260,7 @@ static void fit_solve(const struct fit *fit, struct ghp_link *link)
     link->bandwidth_Bps = 1 / per_byte_s;
 }
 
-/* The two longest collectives of a kind, and what the longer one is ahead by. */
+/* The two longest collectives of a kind, the longer one long, and what it is ahead by. */
 struct long_pair {
     int64_t bytes;
     double link_bytes, seconds;
@@ -272,7 +272,7 @@ static void long_pair_add(struct long_pair *pair, const struct ghp_machine *mach
     const struct ghp_comm_entry *b = a + 1;
 
     if (a->op != b->op || a->count != b->count || a->stride != b->stride) return;
-    if (a->bytes < GHP_LONG_BYTES || b->bytes <= pair->bytes || !(b->seconds > a->seconds)) return;
+    if (b->bytes < GHP_LONG_BYTES || b->bytes <= pair->bytes || !(b->seconds > a->seconds)) return;
     *pair = (struct long_pair){b->bytes,
                                link_bytes(machine, b, workers) - link_bytes(machine, a, workers),
                                b->seconds - a->seconds};
