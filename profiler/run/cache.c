@@ -155,11 +155,11 @@ void ghp_cache_op_key(const struct ghp_measure *m, const struct ghp_worklist_op 
     }
 }
 
+/* All but the load's: a network's samples are its own. */
 static void copy_rates(const struct ghp_profile *from, struct ghp_profile *to)
 {
     to->analytic = from->analytic;
     to->copy = from->copy;
-    if (from->data == NULL) to->load = from->load; /* that of some files is theirs alone */
     to->accumulate = from->accumulate;
     memcpy(to->update, from->update, sizeof to->update);
     to->squares = from->squares;

@@ -94,14 +94,14 @@ static enum ghp_status measure_loading(struct ghp_profiling *run, int64_t sample
     return run->request->data == NULL || run->profile->data != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
-static enum ghp_status measure_rates(struct ghp_profiling *run, bool rates)
+static enum ghp_status measure_rates(struct ghp_profiling *run, bool rates, bool slowdowns)
 {
     int64_t samples = run->request->batches[0] / run->result->workers;
 
     ghp_progress_step(0, "%s", "copies, updates and loading");
     if (rates) GHP_TRY(ghp_measure_rates(&run->m, &run->request->models[0], samples, run->profile));
     GHP_TRY(measure_loading(run, samples));
-    return measure_overlap(run);
+    return slowdowns ? measure_overlap(run) : GHP_OK;
 }
 
 enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
@@ -116,7 +116,7 @@ enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
     GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 3));
     if (known[0] && known[1] && known[2]) return GHP_OK;
     ghp_progress_begin("rates", 0, RATES_COUNT);
-    status = measure_rates(run, !known[0]);
+    status = measure_rates(run, !known[0], !known[1]);
     ghp_progress_end();
     return status;
 }

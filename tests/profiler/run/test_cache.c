@@ -70,10 +70,12 @@ static double found(const char *key, struct ghp_worklist_op op, int *comms)
     double seconds;
 
     open_profile(&profile);
-    profile.overlap.compute = 0;
+    profile.overlap.compute = profile.load.bandwidth_Bps = 0;
     CHECK_STATUS(ghp_cache_open(folder, key, &cache), GHP_OK);
     CHECK_STATUS(ghp_cache_take_rates(&cache, &profile), GHP_OK);
     CHECK_NEAR(profile.overlap.compute, cache.known.backend != NULL ? 1.25 : 0, 0);
+    CHECK_NEAR(profile.load.bandwidth_Bps, 0,
+               0); /* another network's samples are another thing to load */
     CHECK_STATUS(ghp_cache_take(&cache, &m, &worklist, &profile), GHP_OK);
     entry = ghp_profile_find(&profile, op.key, op.pass);
     seconds = entry != NULL ? entry->seconds : 0;
