@@ -116,7 +116,7 @@ enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
     GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 3));
     if (known[0] && known[1] && known[2]) return GHP_OK;
     ghp_progress_begin("rates", 0, RATES_COUNT);
-    status = measure_rates(run, !known[0], !known[1]);
+    status = measure_rates(run, !known[0], !known[0] || !known[1]);
     ghp_progress_end();
     return status;
 }

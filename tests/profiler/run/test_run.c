@@ -85,6 +85,9 @@ static void check_file(void)
     CHECK(profile.load.bandwidth_Bps > 0 && profile.accumulate.bandwidth_Bps > 0);
     CHECK_EQ(profile.copy.source, GHP_SOURCE_MEASURED);
     CHECK(profile.overlap.compute >= 1 && profile.overlap.comm >= 1 && profile.overlap.link >= 1);
+    CHECK(size == 1 || profile.overlap.compute > 1 || profile.overlap.comm > 1 ||
+          profile.overlap.link > 1 ||
+          profile.overlap.launch_delay_s > 0); /* not what it began with */
     CHECK(profile.machine.intra.bandwidth_Bps > 0 && profile.machine.cores >= 1);
     CHECK_EQ(profile.n_comms > 0, size > 1);
     for (int i = 0; i < profile.n_ops; ++i)
