@@ -118,7 +118,7 @@ static enum ghp_status time_alone(const struct ghp_measure *m, enum ghp_comm_op 
     struct ghp_worklist_comm what = {
         .op = op, .count = m->size, .stride = 1, .bytes = (int64_t)m->size * SHORT_BYTES};
 
-    GHP_TRY(ghp_measure_comm(m, &what, EXCHANGE_SAMPLES));
+    GHP_TRY(ghp_measure_comm(m, &what, EXCHANGE_SAMPLES, NULL));
     *seconds = ghp_samples_summary(&what.samples).seconds;
     return GHP_OK;
 }

@@ -11,9 +11,10 @@ enum {
     WORK_BYTES = 4 << 20, /* gone through before a collective: beyond a core's own caches */
     WORK_PIECE_BYTES = 32 << 10
 };
-static const double clear_s = 0.1;   /* of one collective */
-static const double least_s = 1e-7;  /* of one collective */
-static const double work_s = 300e-6; /* of computing before each collective, as a layer's is */
+static const double clear_s = 0.1;  /* of one collective */
+static const double least_s = 1e-7; /* of one collective */
+static const double work_s =
+    300e-6; /* of computing before each collective, as a layer's is, and more */
 
 struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
 {
@@ -33,12 +34,13 @@ struct exchange {
     void *in, *out, *scratch;
     int64_t scratch_bytes;
     unsigned char *work; /* NULL: collectives follow each other without a pause */
+    double work_s;       /* that pause */
 };
 
 /* Computes for work_s: when a collective of a step begins, links have come to rest and caches hold other things. */
 static void work(const struct exchange *x)
 {
-    double end_s = ghp_now_s() + work_s;
+    double end_s = ghp_now_s() + x->work_s;
     int64_t at = 0;
 
     while (ghp_now_s() < end_s) {
@@ -114,21 +116,63 @@ static void exchange_close(struct exchange *x)
     ghp_device_release(device, x->in);
 }
 
-enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklist_comm *what,
-                                 int samples)
+/* Seconds of one collective like this one, but of 1 MiB. */
+static enum ghp_status time_long(const struct ghp_measure *m, const struct ghp_worklist_comm *like,
+                                 double *seconds)
 {
-    struct exchange x = {.m = m, .what = what};
+    struct ghp_worklist_comm what = *like;
+    struct exchange x = {.m = m, .what = &what};
+    double began_s;
+    enum ghp_status status;
+
+    what.bytes = GHP_LONG_BYTES;
+    *seconds = 0;
+    status = exchange_open(&x);
+    GHP_TRY_GOTO(status, ghp_measure_max(m, status, seconds), done);
+    began_s = ghp_now_s();
+    status = x.comm != NULL ? exchange_once(&x) : GHP_OK;
+    *seconds = ghp_now_s() - began_s;
+    status = ghp_measure_max(m, status, seconds);
+done:
+    exchange_close(&x);
+    return status;
+}
+
+/* How long the link may be occupied behind a collective, the same on all ranks: what it takes at the rate of a long one,
+ * which is tried once for each kind. */
+static enum ghp_status rest_of(const struct ghp_measure *m, const struct ghp_worklist_comm *what,
+                               struct ghp_comm_rest *rest, double *seconds)
+{
+    *seconds = 0;
+    if (rest == NULL || m->shares_cores || what->bytes >= GHP_LONG_BYTES ||
+        ghp_measure_collectives(m)->ops->enqueues)
+        return GHP_OK;
+    if (rest->op != what->op || rest->count != what->count || rest->stride != what->stride) {
+        *rest = (struct ghp_comm_rest){what->op, what->count, what->stride, 0};
+        GHP_TRY(time_long(m, what, &rest->long_s));
+    }
+    *seconds = rest->long_s * (double)what->bytes / GHP_LONG_BYTES;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklist_comm *what,
+                                 int samples, struct ghp_comm_rest *rest)
+{
+    struct exchange x = {.m = m, .what = what, .work_s = work_s};
     struct ghp_task task = {
         .run = exchange_run, .context = &x, .stream = GHP_DEVICE_STREAM_COMPUTE};
     int before = what->samples.n;
-    double unused = 0;
-    enum ghp_status status = exchange_open(&x);
+    double unused = 0, rest_s;
+    enum ghp_status status;
 
+    GHP_TRY(rest_of(m, what, rest, &rest_s));
+    x.work_s = fmax(work_s, rest_s);
+    status = exchange_open(&x);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     task.clock = x.collectives->ops->enqueues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
     status = ghp_measure_more(m, task, 0.5 * m->sample_s, samples, &what->samples);
     for (int i = before; i < what->samples.n && x.work != NULL; ++i)
-        what->samples.values[i] = fmax(what->samples.values[i] - work_s, least_s);
+        what->samples.values[i] = fmax(what->samples.values[i] - x.work_s, least_s);
 done:
     exchange_close(&x);
     return status;
@@ -168,6 +212,7 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_workli
 {
     enum ghp_status own = GHP_OK,
                     status = GHP_OK; /* own: this rank's alone, told to all before the next */
+    struct ghp_comm_rest rest = {0};
     double unused = 0;
 
     if (worklist->n_comms > 0) ghp_progress_begin("collectives", 0, worklist->n_comms);
@@ -180,7 +225,7 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_workli
         if (what->kept || what->left) continue;
         GHP_TRY_GOTO(status, ghp_measure_share(m, own, &leave, 1), done);
         if (leave) continue;
-        GHP_TRY_GOTO(status, ghp_measure_comm(m, what, limits.samples), done);
+        GHP_TRY_GOTO(status, ghp_measure_comm(m, what, limits.samples, &rest), done);
         if (m->rank == 0) own = enter(what, profile);
     }
     status = ghp_measure_max(m, own, &unused);

@@ -26,9 +26,21 @@ struct ghp_comm_limits {
 enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_worklist *worklist,
                                   struct ghp_comm_limits limits, struct ghp_profile *profile);
 
-/* Takes so many more samples of one collective, whose samples grow.  Collective over m->world */
+/* Seconds of a collective of 1 MiB of the last kind that was measured; zeroed: of none yet. */
+struct ghp_comm_rest {
+    enum ghp_comm_op op;
+    int count, stride;
+    double long_s;
+};
+
+/* Takes so many more samples of one collective, whose samples grow, with a pause between: 0.3 ms, or as long as the
+ * link may be occupied behind each.
+ *
+ * rest   NULL: 0.3 ms
+ *
+ * Collective over m->world */
 enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklist_comm *what,
-                                 int samples);
+                                 int samples, struct ghp_comm_rest *rest);
 
 /* The ranks that this rank makes a group with, when `size` ranks are cut into groups of `count` ranks `stride` apart;
  * itself alone where the rest is too small for another group.  Local. */
