@@ -6,15 +6,16 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     WORK_BYTES = 4 << 20, /* gone through before a collective: beyond a core's own caches */
     WORK_PIECE_BYTES = 32 << 10
 };
-static const double clear_s = 0.1;  /* of one collective */
-static const double least_s = 1e-7; /* of one collective */
-static const double work_s =
-    300e-6; /* of computing before each collective, as a layer's is, and more */
+static const double clear_s = 0.1;     /* of one collective */
+static const double least_s = 1e-7;    /* of one collective */
+static const double work_s = 300e-6;   /* of computing before each collective, as a layer's is */
+static const double most_rest_s = 0.1; /* that a link is waited for besides */
 
 struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride)
 {
@@ -34,15 +35,18 @@ struct exchange {
     void *in, *out, *scratch;
     int64_t scratch_bytes;
     unsigned char *work; /* NULL: collectives follow each other without a pause */
-    double work_s;       /* that pause */
+    double pause_s;      /* that pause, work_s and more */
 };
 
-/* Computes for work_s: when a collective of a step begins, links have come to rest and caches hold other things. */
+/* Waits for the link, and computes for work_s: when a collective of a step begins, links have come to rest and caches
+ * hold other things. Asleep: where ranks share a core, one may not have ended the last collective yet. */
 static void work(const struct exchange *x)
 {
-    double end_s = ghp_now_s() + x->work_s;
+    double end_s = ghp_now_s() + x->pause_s;
     int64_t at = 0;
 
+    if (x->pause_s > work_s)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * (x->pause_s - work_s))}, NULL);
     while (ghp_now_s() < end_s) {
         for (int64_t i = 0; i < WORK_PIECE_BYTES; i += GHP_ALIGN_BYTES)
             ++x->work[at + i];
@@ -158,7 +162,7 @@ static enum ghp_status rest_of(const struct ghp_measure *m, const struct ghp_wor
 enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklist_comm *what,
                                  int samples, struct ghp_comm_rest *rest)
 {
-    struct exchange x = {.m = m, .what = what, .work_s = work_s};
+    struct exchange x = {.m = m, .what = what};
     struct ghp_task task = {
         .run = exchange_run, .context = &x, .stream = GHP_DEVICE_STREAM_COMPUTE};
     int before = what->samples.n;
@@ -166,13 +170,13 @@ enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklis
     enum ghp_status status;
 
     GHP_TRY(rest_of(m, what, rest, &rest_s));
-    x.work_s = fmax(work_s, rest_s);
+    x.pause_s = work_s + fmin(rest_s, most_rest_s);
     status = exchange_open(&x);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     task.clock = x.collectives->ops->enqueues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
     status = ghp_measure_more(m, task, 0.5 * m->sample_s, samples, &what->samples);
     for (int i = before; i < what->samples.n && x.work != NULL; ++i)
-        what->samples.values[i] = fmax(what->samples.values[i] - x.work_s, least_s);
+        what->samples.values[i] = fmax(what->samples.values[i] - x.pause_s, least_s);
 done:
     exchange_close(&x);
     return status;
