@@ -6,7 +6,7 @@
  *     a choice's s = the s of the tied layer's choice that goes with it
  *     t >= sum of coefficient * s + sum of coefficient * pair                every time constraint met so far
  *     sum of bytes * s + sum of bytes * pair <= limit              every memory constraint met so far
- *     sum of s over one plan <= layers - 1                         every plan evaluated
+ *     sum of s over one plan <= layers - 1                         every plan met
  *     t <= best true value found                                   so "no solution" is the proof */
 #include "planner/search/milp.h"
 
@@ -380,9 +380,7 @@ static enum ghp_status enumerate(struct milp *m)
         ghp_accumulated_cost_set(m->job->in, m->choice, &m->accumulated);
         double value = add_its_constraints(m, &fits) / m->unit;
         if (fits && value < cutoff_of(m)) GHP_TRY(evaluate(m, m->choice));
-        if (fits && value <= t * (1 + 1e-7)) forbid_plan(m, m->choice);
-        if (!fits || r->value < INFINITY) continue;
-        forbid_plan(m, m->choice); /* its live bytes fit, but its placement does not */
+        forbid_plan(m, m->choice); /* its constraints alone may leave it within GLPK's tolerance */
     }
     r->proven = outcome != OUT_OF_TIME;
     r->bound = !r->proven               ? bound * m->unit

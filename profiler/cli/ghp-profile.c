@@ -424,8 +424,8 @@ static enum ghp_status measure(struct ghp_transport *transport)
         .libraries = libraries,
         .wanted = set.wanted,
         .data = set.data,
-        .intra = {set.intra_latency_s, set.intra_Bps},
-        .inter = {set.inter_latency_s, set.inter_Bps},
+        .intra = {.latency_s = set.intra_latency_s, .bandwidth_Bps = set.intra_Bps},
+        .inter = {.latency_s = set.inter_latency_s, .bandwidth_Bps = set.inter_Bps},
         .memory_bytes = set.memory_bytes,
         .bucket_bytes = set.bucket_bytes,
     };

@@ -82,8 +82,8 @@ static void test_contention(void)
                                                  .budget_s = 200,
                                                  .fresh = true,
                                                  .output = path,
-                                                 .intra = {1e-6, 1e10},
-                                                 .inter = {2e-5, 1e9},
+                                                 .intra = {.latency_s = 1e-6, .bandwidth_Bps = 1e10},
+                                                 .inter = {.latency_s = 2e-5, .bandwidth_Bps = 1e9},
                                                  .bucket_bytes = 1 << 16};
     struct ghp_profiling_result result = {0};
 

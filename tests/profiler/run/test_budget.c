@@ -72,8 +72,8 @@ static struct ghp_profiling_result measure(double budget_s, const char *named)
                                                  .fresh = true,
                                                  .output = path,
                                                  .wanted = named,
-                                                 .intra = {1e-6, 1e10},
-                                                 .inter = {2e-5, 1e9},
+                                                 .intra = {.latency_s = 1e-6, .bandwidth_Bps = 1e10},
+                                                 .inter = {.latency_s = 2e-5, .bandwidth_Bps = 1e9},
                                                  .bucket_bytes = 1 << 16};
     struct ghp_profiling_result result = {0};
 

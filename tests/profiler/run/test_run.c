@@ -41,8 +41,8 @@ static struct ghp_profiling_request request(void)
                                           .sample_s = 1e-3,
                                           .budget_s = 200,
                                           .output = path,
-                                          .intra = {1e-6, 1e10},
-                                          .inter = {2e-5, 1e9},
+                                          .intra = {.latency_s = 1e-6, .bandwidth_Bps = 1e10},
+                                          .inter = {.latency_s = 2e-5, .bandwidth_Bps = 1e9},
                                           .bucket_bytes = 1 << 16};
 }
 
