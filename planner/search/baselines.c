@@ -44,14 +44,36 @@ static void keep_by(struct ghp_domain *domain, int v, enum rule rule)
     }
 }
 
-static enum ghp_status restrict_layer(enum ghp_strategy strategy, struct ghp_domain *domain, int v)
+/* What a layer computes from, or is. */
+enum reach { REACH_CONV = 1, REACH_LINEAR = 2 };
+
+static enum ghp_status find_reach(const struct ghp_model *model, unsigned **found)
+{
+    unsigned *reach = ghp_alloc((size_t)model->n_layers, sizeof *reach);
+
+    if (reach == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < model->n_layers; ++v) {
+        const struct ghp_layer *layer = &model->layers[v];
+
+        reach[v] = layer->op == GHP_OP_CONV2D   ? REACH_CONV
+                   : layer->op == GHP_OP_LINEAR ? REACH_LINEAR
+                                                : 0;
+        for (int i = 0; i < layer->n_inputs; ++i)
+            reach[v] |= reach[layer->inputs[i]]; /* inputs come before */
+    }
+    *found = reach;
+    return GHP_OK;
+}
+
+static enum ghp_status restrict_layer(enum ghp_strategy strategy, unsigned reach,
+                                      struct ghp_domain *domain, int v)
 {
     const struct ghp_layer *layer = &domain->instance->how->model->layers[v];
+    bool convolutional = layer->op == GHP_OP_CONV2D || reach == REACH_CONV;
     bool divided = strategy == GHP_STRATEGY_MODEL ||
                    (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_LINEAR);
 
-    if (strategy == GHP_STRATEGY_DATA ||
-        (strategy == GHP_STRATEGY_OWT && layer->op == GHP_OP_CONV2D))
+    if (strategy == GHP_STRATEGY_DATA || (strategy == GHP_STRATEGY_OWT && convolutional))
         keep_by(domain, v, RULE_DATA);
     else if (ghp_op_is_weighted(layer->op) && divided && largest_tp_size(domain, v) > 0)
         keep_by(domain, v, RULE_LARGEST);
@@ -69,14 +91,19 @@ static enum ghp_status restrict_layer(enum ghp_strategy strategy, struct ghp_dom
 
 enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_domain *domain)
 {
+    unsigned *reach = NULL;
+    enum ghp_status status = GHP_OK;
+
     if (strategy == GHP_STRATEGY_AUTO) return GHP_OK;
     if (strategy != GHP_STRATEGY_DATA && domain->instance->how->problem.workers == 1)
         return GHP_FAIL(GHP_ERR_INFEASIBLE,
                         "strategy '%s' needs workers to split layers over; use at least 2 workers",
                         ghp_strategy_name(strategy));
-    for (int v = 0; v < domain->instance->n_layers; ++v)
-        GHP_TRY(restrict_layer(strategy, domain, v));
-    return GHP_OK;
+    GHP_TRY(find_reach(domain->instance->how->model, &reach));
+    for (int v = 0; v < domain->instance->n_layers && status == GHP_OK; ++v)
+        status = restrict_layer(strategy, reach[v], domain, v);
+    free(reach);
+    return status;
 }
 
 /* ---- splits by hand ---- */
