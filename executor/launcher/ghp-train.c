@@ -25,11 +25,11 @@ enum { MAX_WORDS = 256, PATH_BYTES = 4096, MOST_TURNS = 8, CANNOT_RUN = 127 };
 static const double least_budget_s = 2; /* of one turn: less than this measures nothing */
 
 static struct {
-    const char *folder, *mpirun, *backend, *precision, *optimizer, *cache, *threads, *bind;
+    const char *folder, *mpirun, *backend, *precision, *optimizer, *cache, *threads, *bind, *gap;
     int64_t workers, batch;
     double budget_s;
     bool plan_only;
-} chosen = {.mpirun = GHP_MPIRUN " " GHP_MPI_SHARES, .budget_s = 120};
+} chosen = {.mpirun = GHP_MPIRUN " " GHP_MPI_SHARES, .budget_s = 120, .gap = "0.0005"};
 
 static const struct ghp_opt options[] = {
     {.name = "workers",
@@ -53,6 +53,11 @@ static const struct ghp_opt options[] = {
      .target = &chosen.folder,
      .argument = "DIR",
      .help = "where profile.json, wanted.json and plan.json go; without it ghp-MODEL-nN-bB"},
+    {.name = "mip-gap",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.gap,
+     .argument = "FRACTION",
+     .help = "as of ghp-plan; 0: the best plan, however long that takes to prove"},
     {.name = "budget",
      .kind = GHP_OPT_REAL,
      .target = &chosen.budget_s,
@@ -273,6 +278,7 @@ static enum ghp_status plan(struct way *way, bool list, int *code)
     add_option(&command, "--batch", command.numbers[1]);
     add_option(&command, "--profile", way->profile);
     add_option(&command, "--optimizer", chosen.optimizer);
+    add_option(&command, "--mip-gap", chosen.gap); /* of a list it is 0.01 at least */
     add_option(&command, list ? "--wanted" : "--output", list ? way->wanted : way->plan);
     return run(&command, code);
 }

@@ -283,12 +283,13 @@ static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *cho
     return status;
 }
 
+/* Where a gap is enough, no other search is worth its time. */
 static enum ghp_status break_ties(struct evaluate *j, const struct ghp_goal *goal,
                                   struct ghp_branch_result *best)
 {
     double step_s = best->value;
 
-    GHP_TRY(fewest_members(j, goal, best));
+    if (!(j->job->gap > 0)) GHP_TRY(fewest_members(j, goal, best));
     return fewest_splits(j, step_s, best->choice);
 }
 
@@ -341,7 +342,7 @@ static enum ghp_status conclude(struct evaluate *j, const struct ghp_goal *goal,
     r->proven = best->proven;
     r->bound_s = best->bound;
     if (!r->feasible) return GHP_OK;
-    if (best->proven && j->job->canonical && !(j->job->gap > 0)) GHP_TRY(break_ties(j, goal, best));
+    if (best->proven && j->job->canonical) GHP_TRY(break_ties(j, goal, best));
     GHP_TRY(place_winner(j, best->choice));
     if (r->proven && !(j->job->gap > 0)) r->bound_s = r->kept[0].step_s;
     return GHP_OK;
