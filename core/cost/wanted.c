@@ -119,7 +119,9 @@ void ghp_wanted_trim(struct ghp_wanted *wanted, double least_s)
 
     if (wanted->n > 0) qsort(wanted->items, (size_t)wanted->n, sizeof *wanted->items, by_seconds);
     while (wanted->n > 0) {
-        dropped_s += GHP_WANTED_LAW_ERROR * wanted->items[wanted->n - 1].seconds;
+        const struct ghp_wanted_item *last = &wanted->items[wanted->n - 1];
+
+        dropped_s += (last->is_comm ? GHP_WANTED_COMM_ERROR : GHP_WANTED_LAW_ERROR) * last->seconds;
         if (dropped_s > least_s) return;
         --wanted->n;
     }

@@ -9,8 +9,10 @@
 
 #include "core/cost/profile.h"
 
-/* So far seconds by a law are mostly from what is measured, as a share of them: docs/time-model.md 3. */
+/* So far seconds by a law, and those of a collective by another kind's table or by the analytic model, are mostly from
+ * what is measured, as a share of them: docs/time-model.md 3. */
 #define GHP_WANTED_LAW_ERROR 0.25
+#define GHP_WANTED_COMM_ERROR 1.0
 
 struct ghp_wanted_item {
     bool is_comm;

@@ -117,7 +117,9 @@ CHECK_TEST(wanted)
     CHECK_EQ(read.items[2].bytes, 1 << 20);
     CHECK_EQ(read.items[2].op, GHP_COMM_ALL_REDUCE);
     ghp_wanted_release(&read);
-    ghp_wanted_trim(&wanted, 0.5 * GHP_WANTED_LAW_ERROR + 0.001); /* the two at the end together */
+    ghp_wanted_trim(&wanted, 0.5 * GHP_WANTED_LAW_ERROR +
+                                 GHP_WANTED_COMM_ERROR * wanted.items[2].seconds +
+                                 0.001); /* the two at the end together */
     CHECK_EQ(wanted.n, 1);
     ghp_wanted_release(&wanted);
     ghp_profile_release(&profile);

@@ -60,6 +60,8 @@ static void check_narrow(void)
     CHECK_TEXT(narrowed(&trials, &other), "winograd direct ");
     other = conv(32, 64, 8, 16); /* three of one size */
     CHECK_TEXT(narrowed(&trials, &other), "direct winograd gemm ");
+    other = conv(32, 64, 64, 8); /* half the side */
+    CHECK_TEXT(narrowed(&trials, &other), "direct winograd gemm ");
     other = same;
     other.pass = GHP_PASS_BACKWARD_DATA;
     CHECK_TEXT(narrowed(&trials, &other), "direct winograd gemm ");
