@@ -73,9 +73,8 @@ static void check_analytic(enum ghp_comm_op op, struct ghp_machine machine, stru
 static void check_kind(int workers, int nodes, int count, int stride)
 {
     /* the inner link takes no time that counts */
-    struct ghp_machine machine = {.nodes = nodes,
-                                  .intra = {.bandwidth_Bps = 1e15},
-                                  .inter = {.bandwidth_Bps = count - 1}};
+    struct ghp_machine machine = {
+        .nodes = nodes, .intra = {.bandwidth_Bps = 1e15}, .inter = {.bandwidth_Bps = count - 1}};
     struct ghp_ranks kind = {.first = 0, .count = count, .stride = stride};
 
     check_analytic(GHP_COMM_ALL_TO_ALL, machine, kind, workers);

@@ -42,7 +42,7 @@ static void test_strategies(const struct ghp_instance *in)
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
     CHECK_STATUS(ghp_strategy_restrict(GHP_STRATEGY_OWT, &domain), GHP_OK);
     CHECK(is_split(only_split(&domain, "conv2"), GHP_SPLIT_DATA, 1));
-    CHECK_EQ(kept(&domain, "fc1"), 2); /* out:4 and in:4 */
+    CHECK_EQ(kept(&domain, "fc1"), 2);                                /* out:4 and in:4 */
     CHECK(is_split(only_split(&domain, "relu1"), GHP_SPLIT_DATA, 1)); /* between convolutions */
     CHECK_EQ(kept(&domain, "relu_fc1"), in->n_choices[ghp_model_find(&model, "relu_fc1")]);
     ghp_domain_release(&domain);
