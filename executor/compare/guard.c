@@ -17,6 +17,8 @@
 /* Of every turn one step warms up; the others are timed: for turn_s, within these limits. */
 enum { PLANS = 2, ROUNDS = 6, LEAST_STEPS = 3, MOST_STEPS = 40, WARM_UP_STEPS = 1 };
 static const double turn_s = 0.3;
+/* Of a profile: its plan and data parallelism may be the other way round, however well either is predicted. */
+static const double doubtful = 0.1;
 
 const char *const ghp_guard_names[] = {"auto", "on", "off", NULL};
 
@@ -274,14 +276,17 @@ enum ghp_status ghp_guard_open(struct ghp_setup *s, struct ghp_session_plan **pl
     enum ghp_guard_choice choice = (enum ghp_guard_choice)s->options->guard;
     enum ghp_status status;
 
-    *g = (struct ghp_guard){
-        .base.act = act, .setup = s, .plan = plan, .always = choice == GHP_GUARD_ON};
+    *g = (struct ghp_guard){.base.act = act,
+                            .setup = s,
+                            .plan = plan,
+                            .always = choice == GHP_GUARD_ON ||
+                                      (*plan)->plan.profile.disturbed > doubtful};
     *active = choice == GHP_GUARD_ON || (choice == GHP_GUARD_AUTO && steps > GHP_GUARD_STEPS &&
                                          !ghp_plan_is_data(&(*plan)->plan));
     if (!*active) return GHP_OK;
     status = check(s, *plan);
     if (status == GHP_OK) return GHP_OK;
-    if (g->always)
+    if (choice == GHP_GUARD_ON)
         return GHP_FAIL(status, "--guard on has nothing to turn to: %s; leave it out",
                         ghp_status_message());
     snprintf(g->why_not, sizeof g->why_not, "%s", ghp_status_message());

@@ -14,8 +14,8 @@
 #include "executor/train/setup.h"
 #include "executor/train/train.h"
 
-/* auto: in trainings of more than GHP_GUARD_STEPS, where the first steps are beyond the prediction's error; on: in any
- * that has steps enough, whatever they take */
+/* auto: in trainings of more than GHP_GUARD_STEPS, where the first steps are beyond the prediction's error or the plan's
+ * profile was disturbed; on: in any that has steps enough, whatever they take */
 enum ghp_guard_choice { GHP_GUARD_AUTO, GHP_GUARD_ON, GHP_GUARD_OFF };
 enum { GHP_GUARD_STEPS = 200, GHP_GUARD_TEXT_BYTES = 512 };
 extern const char *const ghp_guard_names[]; /* NULL behind the last */
