@@ -255,7 +255,7 @@ static const struct ghp_opt options[] = {
      .choices = ghp_guard_names,
      .help = "time data parallelism in turns with the plan after the first steps, and go on with "
              "the faster; auto: in trainings of more than 200 steps, where the first ones are "
-             "beyond the prediction's error; on: in any"},
+             "beyond the prediction's error or the profile was disturbed; on: in any"},
     {.name = "eval",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.evaluate,

@@ -1,5 +1,5 @@
-/* executor/compare/guard.h - data parallelism timed beside a plan whose prediction does not hold, and trained by where
- * it is the faster.
+/* executor/compare/guard.h - data parallelism timed beside a plan whose prediction does not hold or whose profile was
+ * disturbed, and trained by where it is the faster.
  *
  * The training's own steps are the plan's turns, so nothing of it is lost and no bit of it changes where the plan is
  * kept. Data parallelism's turns are steps of a second worker that begins with the training's weights; they are thrown

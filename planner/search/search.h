@@ -39,7 +39,7 @@ struct ghp_search_job {
     int n_start;
     double cutoff_s; /* only plans faster than this count; 0: all */
     enum ghp_solver solver;
-    bool canonical; /* break ties: largest G, then fewest split layers */
+    bool canonical; /* break ties: largest G (where gap is 0), then fewest split layers */
 };
 
 struct ghp_search_plan {

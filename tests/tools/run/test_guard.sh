@@ -3,8 +3,8 @@
 # tests/tools/run/test_guard.sh - ghp-run --guard: on emulated links, where messages take longer than any busy machine,
 # a plan that is slower than data parallelism gives way to it in mid-training and the losses go on as they would have;
 # one that is faster stays, and its weights are to the bit those of a run without guard. auto acts where the first steps
-# are beyond the prediction's error or the profile was disturbed, in trainings of more than 200 steps, and not else; what
-# has no guard is refused.
+# are beyond the prediction's error or the profile was disturbed, in trainings of more than 200 steps, and not else;
+# what has no guard is refused.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -19,8 +19,8 @@ says() { grep -qe "$2" "$1" || { fail "$1 lacks '$2':"; head -30 "$1" >&2; }; }
 lacks() { ! grep -qe "$2" "$1" || { fail "$1 has '$2':"; head -30 "$1" >&2; }; }
 hash() { sed -n 's/^ *"weights_hash": "\([0-9a-f]*\)",*$/\1/p' "$1"; }
 plan() {
-    "$GHP_BIN/ghp-plan" "$model" --profile profile.json --workers 2 --batch 2 "$@" -o plan.json >out 2>err ||
-        fail "$*: $(cat err)"
+    "$GHP_BIN/ghp-plan" "$model" --profile "${profile:-profile.json}" --workers 2 --batch 2 "$@" -o plan.json \
+        >out 2>err || fail "$*: $(cat err)"
 }
 analytic "$model" profile.json F=1e10,bandwidth=1e9,latency=1e-5
 
@@ -75,8 +75,7 @@ predict 1e-9 1000
 run auto.run --steps 201
 lacks err 'timed in turns'
 sed 's/"element_bytes": *[0-9]*,/& "disturbed": 0.2,/' profile.json >disturbed.json
-"$GHP_BIN/ghp-plan" "$model" --profile disturbed.json --workers 2 --batch 2 --strategy owt -o plan.json >out 2>err ||
-    fail "a disturbed profile: $(cat err)"
+profile=disturbed.json plan --strategy owt
 predict 1e-9 1000
 run auto.run --steps 201
 says err 'timed in turns'
