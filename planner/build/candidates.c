@@ -1,6 +1,7 @@
 /* planner/build/candidates.c - one function for each way to find plans; see build/candidates.h. */
 #include "planner/build/candidates.h"
 
+#include "core/base/clock.h"
 #include "core/plan/staging_text.h"
 #include "planner/build/failure.h"
 #include "planner/build/recompute.h"
@@ -59,9 +60,9 @@ void ghp_candidates_release(struct ghp_candidates *candidates)
 
 /* ---- without stages ---- */
 
-/* Searches a domain, from the baselines that there are, till that share of the time limit. */
+/* Searches a domain, from the baselines that there are, till then. */
 static enum ghp_status search(const struct ghp_setting *s, const struct ghp_candidates *before,
-                              const struct ghp_domain *domain, double share,
+                              const struct ghp_domain *domain, double deadline_s,
                               struct ghp_search_result *result)
 {
     size_t layers = (size_t)s->model->n_layers;
@@ -69,7 +70,7 @@ static enum ghp_status search(const struct ghp_setting *s, const struct ghp_cand
     struct ghp_search_job job = {.instance = s->instance,
                                  .domain = domain,
                                  .limit_bytes = s->request->memory_bytes,
-                                 .deadline_s = ghp_setting_deadline(s, share),
+                                 .deadline_s = deadline_s,
                                  .gap = s->request->gap,
                                  .start = start,
                                  .solver = s->request->solver,
@@ -95,6 +96,18 @@ static enum ghp_status note_reason(struct ghp_baseline_found *found, enum ghp_st
     return found->reason == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
+/* When the search for a baseline ends. One that a plan is only compared with needs no proof, and its best plan is found
+ * at once: with 9 s instead of 0.3 s, 34 networks and worker counts had the same, one 7 % slower ones. */
+static double baseline_deadline_s(const struct ghp_setting *setting, int baseline)
+{
+    static const double compared_share = 0.01;
+    double last_s = ghp_setting_deadline(setting, 0.1 * (baseline + 1));
+
+    return ghp_baseline_strategy(baseline) == setting->request->strategy
+               ? last_s
+               : fmin(last_s, ghp_now_s() + compared_share * setting->request->time_limit_s);
+}
+
 enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
                                   const struct ghp_candidates *before, int baseline,
                                   struct ghp_baseline_found *found)
@@ -105,7 +118,7 @@ enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
     GHP_TRY(ghp_domain_init(setting->instance, &domain));
     status = ghp_strategy_restrict(ghp_baseline_strategy(baseline), &domain);
     if (status == GHP_OK)
-        status = search(setting, before, &domain, 0.1 * (baseline + 1), &found->search);
+        status = search(setting, before, &domain, baseline_deadline_s(setting, baseline), &found->search);
     if (status == GHP_OK && !found->search.feasible)
         status = ghp_fail_memory(setting, &found->search);
     if (status == GHP_OK) status = ghp_candidate_of_search(setting, &found->search, &found->plan);
@@ -121,7 +134,7 @@ enum ghp_status ghp_find_shared(const struct ghp_setting *setting,
                    : ghp_request_may_recompute(setting->request)             ? 0.6
                                                                              : 0.8;
 
-    return search(setting, before, &setting->domain, share, found);
+    return search(setting, before, &setting->domain, ghp_setting_deadline(setting, share), found);
 }
 
 /* ---- stages ---- */
