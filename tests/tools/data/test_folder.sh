@@ -73,8 +73,10 @@ for source in folder:folder npy:arrays npy:first npy:arrays/images.npy,first/lab
     rm metrics
 done
 
-# random parts: other losses than without, the same ones again, and two workers as one
-train 1 --data folder:folder --steps 12 --metrics metrics --run run.json || fail "augmented: $(cat err)"
+# random parts: other losses than without, the same ones again, and two workers as one; steps last so long that the next
+# one's samples are made meanwhile on busy cores, too
+train 1 --data folder:folder --steps 12 --metrics metrics --run run.json --emulate step=100ms ||
+    fail "augmented: $(cat err)"
 losses metrics >first_losses
 cmp -s first_losses expected && fail "augmentation changes nothing"
 grep -q 'input: loading took [0-9.]* ms of a step (predicted' out || fail "no time of loading: $(cat out)"

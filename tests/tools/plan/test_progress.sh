@@ -13,7 +13,7 @@ analytic "$GHP_SOURCE/models/vgg16.json" p.json F=6e12,bandwidth=1.25e9,latency=
 
 # whether pure model parallelism fits into this memory is not found out in its share of the time, some seconds
 search=("$GHP_BIN/ghp-plan" "$GHP_SOURCE/models/vgg16.json" --profile p.json --machine m.json --workers 16 --batch 1024
-    --groups 4 --memory 6GiB --time-limit 6)
+    --groups 4 --memory 6GiB --time-limit 6 --strategy model)
 
 on_terminal() { # on_terminal ENVIRONMENT...: what the terminal gets
     env -u NO_COLOR TERM=xterm "$@" script -qec "${search[*]}" /dev/null </dev/null
