@@ -92,7 +92,7 @@ enum ghp_status ghp_mpi_agree(struct ghp_mpi_comm *comm, enum ghp_status status)
     char text[AGREE_TEXT_BYTES] = "";
     int from = 0;
 
-    if (comm->count == 1) return status;
+    if (comm->count == 1 || (status != GHP_OK && comm->broken)) return status;
     GHP_TRY(ghp_mpi_tell(comm, (struct ghp_word){.status = status}, &words));
     while (from < comm->count && words[from].status == GHP_OK)
         from++;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=400 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/together/test_stall.sh - a worker that stops (SIGSTOP), exits or is killed (signal 9) while the others
-# start, compare their weights or end: the run ends within the watchdog's limit and some seconds, and says in which
-# phase, and by which rank. A worker that works alone, as worker 0 does after --verify, is waited for longer than the
-# limit, as long as it lives.
+# start, read a checkpoint, compare their weights or end: the run ends within the watchdog's limit and some seconds, and
+# says in which phase, and by which rank. A worker that works alone, as worker 0 does after --verify, is waited for
+# longer than the limit, as long as it lives.
 #
 # Where weights mix, who stopped is named by the server that others wait for, or by who wanted an exchange with it.
 #
@@ -70,13 +70,16 @@ for deed in stop exit; do
     says "$deed before MPI" "^ghp-run: worker [02] waited $limit s .*starting MPI.*without rank\(s\) 1 $did;$others"
 done
 
+ranks 3 run plan.json --steps 1 --checkpoint begun || fail "no checkpoint: $(cat err)"
+
 # moment, phase that is said
-for case in 'start|reading the plan' 'comparison|comparing replicas' 'end|ending'; do
-    moment=${case%|*} phase=${case#*|}
-    launch --inject-accident "stop@$moment"
+for case in 'start|reading the plan' 'resume|reading a checkpoint' 'comparison|comparing replicas' 'end|ending'; do
+    moment=${case%|*} phase=${case#*|} resumes=()
+    [ "$moment" != resume ] || resumes=(--checkpoint begun --resume)
+    launch --inject-accident "stop@$moment" "${resumes[@]}"
     finish "$moment"
     says "$moment" "^ghp-run: .* waited $limit s in '$phase': .*from rank\(s\) 2"
-    launch --inject-accident "stop@$moment"
+    launch --inject-accident "stop@$moment" "${resumes[@]}"
     waits 60 stopped || fail "$moment: rank 2 does not stop"
     kill -9 "$(cat pid.2)"
     finish "$moment and signal 9"
