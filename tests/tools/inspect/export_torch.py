@@ -4,6 +4,7 @@
     export_torch.py train NETWORK     on each rank of torchrun, by plan.py: the largest difference of ten losses from
                                       those of one process, relative; exits 1 where it is above LIMIT
 """
+import os
 import sys
 
 import torch
@@ -105,4 +106,6 @@ def train(network):
 if sys.argv[1] == "export":
     export(sys.argv[2])
 else:
-    sys.exit(0 if train(sys.argv[2]) else 1)
+    holds = train(sys.argv[2])
+    sys.stdout.flush()
+    os._exit(0 if holds else 1)  # at the interpreter's end PyTorch aborts where busy cores left it threads
