@@ -118,7 +118,8 @@ enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
     GHP_TRY(ghp_domain_init(setting->instance, &domain));
     status = ghp_strategy_restrict(ghp_baseline_strategy(baseline), &domain);
     if (status == GHP_OK)
-        status = search(setting, before, &domain, baseline_deadline_s(setting, baseline), &found->search);
+        status = search(setting, before, &domain, baseline_deadline_s(setting, baseline),
+                        &found->search);
     if (status == GHP_OK && !found->search.feasible)
         status = ghp_fail_memory(setting, &found->search);
     if (status == GHP_OK) status = ghp_candidate_of_search(setting, &found->search, &found->plan);
