@@ -5,6 +5,7 @@
 #include "onnx/read/settle.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,8 +86,12 @@ enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_
         return GHP_OK;
     }
     GHP_TRY(ghp_onnx_values(im, array, &values));
-    for (int k = 0; k < *n; ++k)
+    for (int k = 0; k < *n; ++k) {
+        if (!(rint(values[k]) == values[k])) /* nor a NaN */
+            return ghp_onnx_fail(im, node, "has %g in '%s'; give whole numbers", values[k],
+                                 place.attribute);
         out[k] = whole_number(values[k]);
+    }
     return GHP_OK;
 }
 
