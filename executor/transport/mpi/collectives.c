@@ -85,6 +85,14 @@ static enum ghp_status tell_text(struct ghp_mpi_comm *comm, int from, char text[
     return ghp_mpi_wait(comm, comm->request_set);
 }
 
+/* Whether an exchange has failed and left messages: no other can begin. */
+static bool is_under_way(const struct ghp_mpi_comm *comm)
+{
+    for (int set = 0; set < GHP_MPI_REQUEST_SETS; set++)
+        if (comm->posted[set].n > 0) return true;
+    return false;
+}
+
 enum ghp_status ghp_mpi_agree(struct ghp_mpi_comm *comm, enum ghp_status status)
 {
     const struct ghp_word *words;
@@ -92,7 +100,7 @@ enum ghp_status ghp_mpi_agree(struct ghp_mpi_comm *comm, enum ghp_status status)
     char text[AGREE_TEXT_BYTES] = "";
     int from = 0;
 
-    if (comm->count == 1 || (status != GHP_OK && comm->broken)) return status;
+    if (comm->count == 1 || (status != GHP_OK && is_under_way(comm))) return status;
     GHP_TRY(ghp_mpi_tell(comm, (struct ghp_word){.status = status}, &words));
     while (from < comm->count && words[from].status == GHP_OK)
         from++;

@@ -43,8 +43,7 @@ struct ghp_mpi_comm {
     struct ghp_mpi_posted posted[GHP_MPI_REQUEST_SETS];
     struct ghp_mpi_port *port; /* by which its messages go now; NULL: as quickly as they can */
     int request_set;           /* where the next message is posted */
-    bool broken; /* an exchange failed, whose messages may still be under way: none can begin */
-    struct ghp_word *words; /* [count]: room for what the ranks tell each other */
+    struct ghp_word *words;    /* [count]: room for what the ranks tell each other */
 };
 
 struct ghp_mpi_channel {

@@ -108,8 +108,9 @@ static void sleep_for_ports(const struct ghp_mpi_comm *comm, const struct ghp_mp
     ghp_emulation_sleep_until(due_s);
 }
 
-static enum ghp_status wait_for(struct ghp_mpi_comm *comm, struct ghp_mpi_posted *posted)
+enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set)
 {
+    struct ghp_mpi_posted *posted = &comm->posted[request_set];
     struct ghp_backoff_wait wait = ghp_mpi_backoff_begin(comm);
     double limit_s = ghp_control_limit_s(&comm->transport->control), waited_s;
     int done = 0;
@@ -127,12 +128,4 @@ static enum ghp_status wait_for(struct ghp_mpi_comm *comm, struct ghp_mpi_posted
     if (comm->port != NULL) sleep_for_ports(comm, posted);
     posted->n = 0;
     return GHP_OK;
-}
-
-enum ghp_status ghp_mpi_wait(struct ghp_mpi_comm *comm, int request_set)
-{
-    enum ghp_status status = wait_for(comm, &comm->posted[request_set]);
-
-    comm->broken = comm->broken || status != GHP_OK;
-    return status;
 }
