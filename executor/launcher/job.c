@@ -17,7 +17,7 @@
 
 enum { LOOK_MS = 100, CANNOT_RUN = 127 };
 static const double grace_s = 5;   /* from a request to end to a kill */
-static const double ending_s = 10; /* that mpirun has to end a run that has said why it fails */
+static const double ending_s = 5; /* that mpirun has to end a run that has said why it fails */
 
 /* ---- start ---- */
 
