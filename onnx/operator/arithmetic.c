@@ -109,10 +109,10 @@ static enum ghp_status invert(struct ghp_onnx_import *im, const struct ghp_onnx_
 {
     const struct ghp_onnx_array of = *c;
     int64_t n = ghp_onnx_elements(&of);
-    double *inverse = ghp_onnx_keep(im, (size_t)n, sizeof *inverse);
     const double *values;
+    double *inverse;
 
-    if (inverse == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(ghp_onnx_room(im, n, &inverse));
     GHP_TRY(ghp_onnx_values(im, &of, &values));
     for (int64_t i = 0; i < n; ++i) {
         if (!(values[i] < 0 || values[i] > 0))

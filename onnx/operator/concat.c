@@ -37,8 +37,7 @@ static enum ghp_status concat_constants(struct ghp_onnx_import *im,
         outer *= dims[d];
     for (int d = axis + 1; d < first->n; ++d)
         inner *= dims[d];
-    out = ghp_onnx_keep(im, (size_t)(outer * inner * total), sizeof *out);
-    if (out == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(ghp_onnx_room(im, outer * inner * total, &out));
     for (int i = 0; i < node->n_inputs; ++i) {
         const struct ghp_onnx_array *c = ghp_onnx_in(im, node, i);
         int64_t run = c->dims[axis] * inner;

@@ -19,8 +19,7 @@ static enum ghp_status cast(struct ghp_onnx_import *im, const struct ghp_onnx_no
         return ghp_onnx_fail(im, node, "casts samples to whole numbers; ghp computes in floats");
     if (x->base == NULL || x->base->whole == whole) return ghp_onnx_identity(im, node);
     GHP_TRY(ghp_onnx_values(im, x, &values));
-    out = ghp_onnx_keep(im, (size_t)ghp_onnx_elements(x), sizeof *out);
-    if (out == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(ghp_onnx_room(im, ghp_onnx_elements(x), &out));
     for (int64_t i = 0; i < ghp_onnx_elements(x); ++i)
         out[i] = whole ? trunc(values[i]) : values[i];
     GHP_TRY(ghp_onnx_of_values(im, whole, (struct ghp_onnx_sizes){x->n, x->dims}, out, &made));

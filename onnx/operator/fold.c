@@ -8,6 +8,7 @@
 #include "onnx/operator/unary.h"
 #include "onnx/read/attribute.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ enum ghp_status ghp_onnx_folded(struct ghp_onnx_import *im, const struct ghp_onn
 {
     int64_t kept[GHP_ONNX_MAX_DIMS] = {0}, elements = 1, each;
     struct ghp_onnx_array made;
+    enum ghp_status status;
     double *copy;
     bool same = sizes.n > 0 && sizes.dims[0] == im->batch;
 
@@ -47,10 +49,10 @@ enum ghp_status ghp_onnx_folded(struct ghp_onnx_import *im, const struct ghp_onn
         same = memcmp(values, values + i * each, (size_t)each * sizeof *values) == 0;
     if (same) kept[0] = 1;
     elements = same ? each : elements;
-    copy = ghp_onnx_keep(im, (size_t)elements, sizeof *copy);
-    if (copy != NULL) memcpy(copy, values, (size_t)elements * sizeof *copy);
+    status = ghp_onnx_room(im, elements, &copy);
+    if (status == GHP_OK) memcpy(copy, values, (size_t)elements * sizeof *copy);
     free(values);
-    if (copy == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(status);
     GHP_TRY(ghp_onnx_of_values(im, whole, (struct ghp_onnx_sizes){sizes.n, kept}, copy, &made));
     if (!ghp_onnx_expand(&made, sizes.n, sizes.dims))
         return ghp_onnx_fail(im, node, "makes a constant of no shape; repair the file");
@@ -61,7 +63,10 @@ struct operands { /* of a function: expanded to the same dimensions */
     int n;
     int64_t dims[GHP_ONNX_MAX_DIMS];
     struct ghp_onnx_array *arrays;
-    const double **values;
+    struct cursor {
+        const double *values; /* of the array's base; NULL: its fill */
+        int64_t index[GHP_ONNX_MAX_DIMS], at;
+    } * cursors;
     double *each; /* one element of each */
 };
 
@@ -72,9 +77,9 @@ static enum ghp_status find_operands(struct ghp_onnx_import *im, const struct gh
     size_t n = (size_t)node->n_inputs;
 
     o->arrays = ghp_onnx_keep(im, n, sizeof *o->arrays);
-    o->values = ghp_onnx_keep(im, n, sizeof *o->values);
+    o->cursors = ghp_onnx_keep(im, n, sizeof *o->cursors);
     o->each = ghp_onnx_keep(im, n, sizeof *o->each);
-    if (o->arrays == NULL || o->values == NULL || o->each == NULL) return GHP_NO_MEMORY();
+    if (o->arrays == NULL || o->cursors == NULL || o->each == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < node->n_inputs; ++i) {
         struct ghp_onnx_array *from;
 
@@ -123,13 +128,22 @@ enum ghp_status ghp_onnx_fold(struct ghp_onnx_import *im, const struct ghp_onnx_
     drop_repeats(&o, node->n_inputs, dims);
     for (int d = 0; d < o.n; ++d)
         elements *= o.dims[d];
-    for (int i = 0; i < node->n_inputs; ++i)
-        GHP_TRY(ghp_onnx_values(im, &o.arrays[i], &o.values[i]));
+    if (elements > GHP_ONNX_MAX_FOLDED)
+        return ghp_onnx_fail(
+            im, node, "makes a constant of %" PRId64 " elements; fold it in the file", elements);
+    for (int i = 0; i < node->n_inputs; ++i) {
+        o.cursors[i].at = o.arrays[i].offset;
+        GHP_TRY(ghp_onnx_base_values(im, o.arrays[i].base, &o.cursors[i].values));
+    }
     out = ghp_alloc((size_t)elements, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
     for (int64_t at = 0; at < elements; ++at) {
-        for (int i = 0; i < node->n_inputs; ++i)
-            o.each[i] = o.values[i][at];
+        for (int i = 0; i < node->n_inputs; ++i) {
+            struct cursor *c = &o.cursors[i];
+
+            o.each[i] = c->values != NULL ? c->values[c->at] : o.arrays[i].base->fill;
+            ghp_onnx_next_element(&o.arrays[i], c->index, &c->at);
+        }
         out[at] = function(o.each, node->n_inputs);
     }
     GHP_TRY(ghp_onnx_folded(im, node, whole, (struct ghp_onnx_sizes){o.n, o.dims}, out));

@@ -5,6 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum ghp_status ghp_onnx_room(struct ghp_onnx_import *im, int64_t elements, double **values)
+{
+    if (elements > GHP_ONNX_MAX_FOLDED)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a constant of %" PRId64 " elements is computed with; fold it in the file",
+                        elements);
+    im->folded += elements;
+    if (im->folded > 8 * GHP_ONNX_MAX_FOLDED)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "constants of more than 2^27 elements are computed; fold them in the file");
+    *values = ghp_onnx_keep(im, (size_t)elements, sizeof **values);
+    return *values == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
 enum ghp_status ghp_onnx_of_values(struct ghp_onnx_import *im, bool whole,
                                    struct ghp_onnx_sizes sizes, const double *values,
                                    struct ghp_onnx_array *array)
@@ -67,30 +81,36 @@ static bool is_base(const struct ghp_onnx_array *array)
     return array->offset == 0 && stride == array->base->elements;
 }
 
+enum ghp_status ghp_onnx_base_values(struct ghp_onnx_import *im, const struct ghp_onnx_base *base,
+                                     const double **values)
+{
+    if (base->tensor != NULL && base->elements > GHP_ONNX_MAX_FOLDED)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "a constant of %" PRId64 " elements is computed with; fold it in the file",
+                        base->elements);
+    if (base->values == NULL && base->tensor != NULL) {
+        GHP_TRY(stored_values(im, base, values));
+        ((struct ghp_onnx_base *)(uintptr_t)base)->values = *values;
+    }
+    *values = base->values;
+    return GHP_OK;
+}
+
 enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onnx_array *array,
                                 const double **values)
 {
-    const struct ghp_onnx_base *base = array->base;
     int64_t n = ghp_onnx_elements(array), index[GHP_ONNX_MAX_DIMS] = {0}, at = array->offset;
-    const double *from = base->values;
+    const double *from;
     double *out;
 
-    if (n > GHP_ONNX_MAX_FOLDED || (base->tensor != NULL && base->elements > GHP_ONNX_MAX_FOLDED))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "a constant of %" PRId64 " elements is computed with; fold it in the file",
-                        n > GHP_ONNX_MAX_FOLDED ? n : base->elements);
-    if (from == NULL && base->tensor != NULL) {
-        GHP_TRY(stored_values(im, base, &from));
-        ((struct ghp_onnx_base *)(uintptr_t)base)->values = from;
-    }
+    GHP_TRY(ghp_onnx_base_values(im, array->base, &from));
     if (from != NULL && is_base(array)) {
         *values = from;
         return GHP_OK;
     }
-    out = ghp_onnx_keep(im, (size_t)n, sizeof *out);
-    if (out == NULL) return GHP_NO_MEMORY();
+    GHP_TRY(ghp_onnx_room(im, n, &out));
     for (int64_t i = 0; i < n; ++i) {
-        out[i] = from != NULL ? from[at] : base->fill;
+        out[i] = from != NULL ? from[at] : array->base->fill;
         ghp_onnx_next_element(array, index, &at);
     }
     *values = out;

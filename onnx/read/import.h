@@ -62,6 +62,7 @@ struct ghp_onnx_import {
     int64_t batch;
     struct ghp_onnx_array output; /* the array of the chosen graph output */
     struct ghp_onnx_block *blocks;
+    int64_t folded; /* elements of constants computed so far */
     /* names taken so far: of layers, and of their tensors */
     json_t *layer_names, *tensor_names;
     int serial; /* makes a taken name another */

@@ -5,6 +5,7 @@
 #include "core/base/file.h"
 #include "core/base/log.h"
 #include "onnx/graph.h"
+#include "onnx/read/constant.h"
 #include "tests/check.h"
 #include "tests/onnx_graph.h"
 
@@ -218,6 +219,35 @@ static void check_places(void)
     constant("w", GHP_ONNX_FLOAT, 2, column, floats);
     node("MatMul", "y", "x", "w");
     refused_at("y", "the output 'y' ", "2 to 2^24 classes");
+}
+
+/* A few nodes can ask for any amount of memory: each here makes a constant four times as large as the one before. And
+ * many constants that are small enough each are too much together. */
+static void check_growing(void)
+{
+    enum { LINKS = 13 }; /* 4^13 elements are more than 2^24 */
+    static const int64_t one[1] = {1};
+    char made[LINKS + 1][8];
+    struct ghp_onnx_import import = {0};
+    double *values;
+
+    begin(13, -1, 4, 0, 0);
+    snprintf(made[0], sizeof made[0], "once");
+    constant(made[0], GHP_ONNX_INT64, 1, one, one);
+    for (int i = 0; i < LINKS; i++) {
+        snprintf(made[i + 1], sizeof made[i + 1], "link%d", i);
+        number(node("Concat", made[i + 1], made[i], made[i]), "axis", 0);
+        in_names[i][2] = in_names[i][3] = made[i];
+        nodes[i].n_inputs = 4;
+    }
+    node("Reshape", "y", "x", made[LINKS]);
+    refused_at("y", "node 'link12' (Concat, opset 13) ", "67108864 elements");
+    CHECK_MESSAGE("fold it in the file");
+    for (int i = 0; i < 8; i++)
+        CHECK_STATUS(ghp_onnx_room(&import, GHP_ONNX_MAX_FOLDED, &values), GHP_OK);
+    CHECK_STATUS(ghp_onnx_room(&import, 1, &values), GHP_ERR_INPUT);
+    CHECK_MESSAGE("fold them in the file");
+    ghp_onnx_import_release(&import);
 }
 
 /* A graph's name need be no text. */
@@ -590,6 +620,7 @@ CHECK_TEST(import)
     check_losses();
     check_unsupported();
     check_places();
+    check_growing();
     check_graph_name();
     check_long_location();
     check_graphs();
