@@ -88,8 +88,8 @@ enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_
     GHP_TRY(ghp_onnx_values(im, array, &values));
     for (int k = 0; k < *n; ++k) {
         if (!(rint(values[k]) == values[k])) /* nor a NaN */
-            return ghp_onnx_fail(im, node, "has %g in '%s'; give whole numbers", values[k],
-                                 place.attribute);
+            return ghp_onnx_fail(im, node, "has %g among whole numbers; repair the file",
+                                 values[k]);
         out[k] = whole_number(values[k]);
     }
     return GHP_OK;

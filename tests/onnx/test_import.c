@@ -9,6 +9,7 @@
 #include "tests/check.h"
 #include "tests/onnx_graph.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +216,12 @@ static void check_places(void)
     node("Add", "v", "w", "w");
     node("MatMul", "y", "x", "v");
     refused_at("y", "node 'v' (Add, opset 13) ", "fold it in the file");
+    for (int i = 0; i < 2; i++) { /* numbers that are no sizes */
+        begin(13, -1, 4, 0, 0);
+        constant("sizes", GHP_ONNX_FLOAT, 1, two, i == 0 ? (float[]){NAN, 4} : (float[]){.5f, 4});
+        node("Reshape", "y", "x", "sizes");
+        refused_at("y", "node 'y' (Reshape, opset 13) has ", "among whole numbers");
+    }
     begin(13, -1, 4, 0, 0); /* what is behind the last node */
     constant("w", GHP_ONNX_FLOAT, 2, column, floats);
     node("MatMul", "y", "x", "w");
