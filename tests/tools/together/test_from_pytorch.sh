@@ -35,6 +35,15 @@ awk '
         if (match($0, /`python [a-z]+\.py`/)) print "command " substr($0, RSTART + 1, RLENGTH - 2)
     }' "$GHP_SOURCE/docs/from-pytorch.md" >steps
 
+# Whether torchrun failed by what PyTorch 2.15 does on busy cores: a worker aborts at the interpreter's end, when all is
+# done and printed, since a thread of PyTorch is still there.
+aborted_at_end() {
+    case $text in
+    torchrun*) grep -q '^terminate called without an active exception' err && [ "$(wc -l <"out.$commands")" = 10 ] ;;
+    *) false ;;
+    esac
+}
+
 commands=0
 while IFS= read -r line; do
     kind=${line%% *} text=
@@ -44,7 +53,7 @@ while IFS= read -r line; do
         continue
     fi
     commands=$((commands + 1))
-    bash -c "$text" >"out.$commands" 2>err </dev/null || {
+    bash -c "$text" >"out.$commands" 2>err </dev/null || aborted_at_end || {
         fail "$text: $(tail -n 5 err)"
         break
     }
