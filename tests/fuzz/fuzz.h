@@ -1,8 +1,8 @@
 /* tests/fuzz/fuzz.h - what a fuzzing harness is: a function that reads one input, given as a file.
  *
  * fuzz_NAME.c defines fuzz_read; fuzz.c hands it the inputs that libFuzzer makes up (builds with GHP_FUZZ) or the
- * files of tests/fuzz/seeds/NAME (every build). To add a reader: fuzz_NAME.c, some small files in seeds/NAME, no
- * further line.
+ * files of tests/fuzz/seeds/NAME and of corpus/NAME.tar.xz (every build). To add a reader: fuzz_NAME.c, some small
+ * files in seeds/NAME, no further line.
  *
  * A reader may refuse any input, but must not crash, leak, hang, or take memory that the input's size does not bear
  * out. What it accepts must survive being written and read again. */

@@ -5,8 +5,9 @@
 #   cmake -G Ninja -S . -B build-fuzz -DCMAKE_C_COMPILER=clang -DGHP_FUZZ=ON && ninja -C build-fuzz
 #
 # GHP_FUZZ_BUILD names it where it is elsewhere; what was found interesting is kept in its folder corpus/READER and used
-# by the next run. Prints a line for each reader: inputs tried, coverage reached. Exit code 1: a finding, whose input is
-# kept in findings/READER-*. Once it is fixed, the input becomes a seed (seeds/READER).
+# by the next run, beside what the source tree keeps (tests/fuzz/keep.sh). Prints a line for each reader: inputs tried,
+# coverage reached. Exit code 1: a finding, whose input is kept in findings/READER-*. Once it is fixed, the input
+# becomes a seed (seeds/READER).
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 build=${GHP_FUZZ_BUILD:-$here/../../build-fuzz}
@@ -36,7 +37,9 @@ for reader; do
     fi
     mkdir -p "$build/corpus/$reader" "$build/findings" "$scratch/$reader"
     words=() made=()
-    [ -d "$build/tests/seeds/$reader" ] && made=("$build/tests/seeds/$reader") # seeds that the build makes
+    for folder in seeds corpus; do # seeds that the build makes, and what fuzzing found before
+        [ -d "$build/tests/$folder/$reader" ] && made+=("$build/tests/$folder/$reader")
+    done
     dictionary "$here/seeds/$reader" "${made[@]}" >"$scratch/$reader.dict" && words=(-dict="$scratch/$reader.dict")
     foreign=() nodes=/usr/share/libonnx-testdata/data/node # files of other writers: a graph of one node each
     if [ "$reader" = onnx ] && [ -d $nodes ]; then
