@@ -442,6 +442,9 @@ static void describe(const struct ghp_job *job, char *text, size_t n)
         snprintf(text, n, "%s", job->said);
     else if (job->signal != 0)
         snprintf(text, n, "mpirun ended by signal %d (%s)", job->signal, strsignal(job->signal));
+    else if (job->exit_code > 128 && job->exit_code < 128 + NSIG)
+        snprintf(text, n, "a worker was ended by signal %d (%s); mpirun does not say which",
+                 job->exit_code - 128, strsignal(job->exit_code - 128));
     else
         snprintf(text, n, "mpirun ended with exit code %d", job->exit_code);
 }

@@ -136,6 +136,14 @@ launch 4.json --resume --
 ends 0 'going on'
 [ "$(value out)" = "$(value whole)" ] || fail "stopped and gone on: other weights than undisturbed"
 
+# mpirun that says nothing of a worker's end but its exit code, as one whose worker dies while MPI starts may do
+anew
+printf '#!/bin/sh\nexit 137\n' >silent.sh
+chmod +x silent.sh
+"$GHP_BIN/ghp-launch" 4.json --mpirun ./silent.sh --checkpoint kept --pause 0.1 --restarts 1 -- "${options[@]}" \
+    >out 2>err && fail "a run that never starts ends well"
+says 'a worker was ended by signal 9 \(Killed\); mpirun does not say which' 'a silent mpirun'
+
 # killed itself: mpirun ends, and the workers with it
 anew
 launch 4.json --
