@@ -88,7 +88,7 @@ static void put_file(struct ghp_sheet *sheet, const char *path, const struct ghp
     ghp_sheet_int(sheet, whole ? ghp_safetensors_count(file) : 0);
     ghp_sheet_int(sheet, whole ? bytes_of(file) : 0);
     ghp_sheet_text(sheet, !whole ? why
-                          : ghp_safetensors_metadata(file, "checksum") != NULL
+                          : ghp_safetensors_has_checksum(file)
                               ? "whole: its checksum holds"
                               : "readable; it has no checksum");
 }

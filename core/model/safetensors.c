@@ -14,11 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL /* the header alone, no library */
+#include <xxhash.h>
+
 enum { LENGTH_BYTES = 8, LARGEST_HEADER = 100 << 20, CONVERTED_AT_ONCE = 4096 };
 
 /* The checksum in a header: behind this key, as many digits as this text has. A quote within a text of the header has a
  * backslash before it, so the key is found where it is one. */
-static const char checksum_key[] = "\"checksum\":\"", no_checksum[] = "0000000000000000";
+static const char checksum_name[] = "xxh3", checksum_key[] = "\"xxh3\":\"",
+                  no_checksum[] = "0000000000000000";
 enum { CHECKSUM_DIGITS = sizeof(no_checksum) - 1 };
 
 /* The digits in a header; NULL where it has none. */
@@ -36,10 +40,10 @@ static char *checksum_digits(char *header)
 struct ghp_safetensors_writer {
     FILE *file;
     char *path, *temporary;
-    int n, next;    /* tensors, and the one whose values come next */
-    int64_t *bytes; /* of each */
-    long digits_at; /* of the checksum in the file; 0: it has none */
-    uint64_t sum;   /* of what is written */
+    int n, next;       /* tensors, and the one whose values come next */
+    int64_t *bytes;    /* of each */
+    long digits_at;    /* of the checksum in the file */
+    XXH3_state_t *sum; /* of what is written; NULL: there is no checksum */
 };
 
 /* NULL without memory. */
@@ -70,7 +74,8 @@ static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
         whole = whole && json_object_set_new(metadata, list->metadata[i].key,
                                              json_string(list->metadata[i].value)) == 0;
     if (list->checksum)
-        whole = whole && json_object_set_new(metadata, "checksum", json_string(no_checksum)) == 0;
+        whole =
+            whole && json_object_set_new(metadata, checksum_name, json_string(no_checksum)) == 0;
     whole = json_object_set_new(root, "__metadata__", metadata) == 0 && whole;
     for (int i = 0; i < list->n; i++) {
         struct ghp_safetensor *t = &list->tensors[i];
@@ -105,7 +110,7 @@ static enum ghp_status fail_write(const struct ghp_safetensors_writer *w)
 /* The next bytes of the file. */
 static enum ghp_status put(struct ghp_safetensors_writer *w, const void *bytes, size_t n)
 {
-    if (w->digits_at > 0) w->sum = ghp_hash(bytes, n, w->sum);
+    if (w->sum != NULL) XXH3_64bits_update(w->sum, bytes, n);
     return n == 0 || fwrite(bytes, n, 1, w->file) == 1 ? GHP_OK : fail_write(w);
 }
 
@@ -118,8 +123,14 @@ static enum ghp_status write_header(struct ghp_safetensors_writer *w,
     enum ghp_status status;
 
     if (text == NULL) return GHP_NO_MEMORY();
-    if (list->checksum) w->digits_at = LENGTH_BYTES + (long)(checksum_digits(text) - text);
-    w->sum = GHP_HASH_SEED;
+    if (list->checksum) {
+        w->digits_at = LENGTH_BYTES + (long)(checksum_digits(text) - text);
+        w->sum = XXH3_createState();
+        if (w->sum == NULL || XXH3_64bits_reset(w->sum) != XXH_OK) {
+            free(text);
+            return GHP_NO_MEMORY();
+        }
+    }
     status = put(w, &length, LENGTH_BYTES);
     if (status == GHP_OK) status = put(w, text, bytes);
     free(text);
@@ -129,6 +140,7 @@ static enum ghp_status write_header(struct ghp_safetensors_writer *w,
 static void writer_free(struct ghp_safetensors_writer *w)
 {
     if (w->file != NULL) fclose(w->file);
+    XXH3_freeState(w->sum);
     free(w->bytes);
     free(w->temporary);
     free(w->path);
@@ -185,10 +197,12 @@ enum ghp_status ghp_safetensors_sync(struct ghp_safetensors_writer *w)
     char digits[CHECKSUM_DIGITS + 1];
 
     GHP_ASSERT_EQ(w->next, w->n);
-    ghp_hash_text(w->sum, digits);
-    if (w->digits_at > 0 && (fseek(w->file, w->digits_at, SEEK_SET) != 0 ||
-                             fwrite(digits, CHECKSUM_DIGITS, 1, w->file) != 1))
-        return fail_write(w);
+    if (w->sum != NULL) {
+        ghp_hash_text(XXH3_64bits_digest(w->sum), digits);
+        if (fseek(w->file, w->digits_at, SEEK_SET) != 0 ||
+            fwrite(digits, CHECKSUM_DIGITS, 1, w->file) != 1)
+            return fail_write(w);
+    }
     return fflush(w->file) == 0 && fsync(fileno(w->file)) == 0 ? GHP_OK : fail_write(w);
 }
 
@@ -414,6 +428,16 @@ const char *ghp_safetensors_metadata(const struct ghp_safetensors *f, const char
 
 /* ---- checksum ---- */
 
+uint64_t ghp_safetensors_sum(const void *bytes, size_t n)
+{
+    return XXH3_64bits(bytes, n);
+}
+
+bool ghp_safetensors_has_checksum(const struct ghp_safetensors *f)
+{
+    return ghp_safetensors_metadata(f, checksum_name) != NULL;
+}
+
 /* The hash of all bytes, but of '0' for the digits, which go to `digits`. */
 static enum ghp_status sum_file(struct ghp_safetensors *f, char digits[CHECKSUM_DIGITS + 1],
                                 uint64_t *sum)
@@ -421,21 +445,28 @@ static enum ghp_status sum_file(struct ghp_safetensors *f, char digits[CHECKSUM_
     enum { AT_ONCE = 1 << 16 };
     size_t room = (size_t)f->data_at > AT_ONCE ? (size_t)f->data_at : AT_ONCE, n;
     char *piece = ghp_alloc(room + 1, 1), *at = NULL;
+    XXH3_state_t *state = XXH3_createState();
     bool good;
 
-    if (piece == NULL) return GHP_NO_MEMORY();
+    if (piece == NULL || state == NULL || XXH3_64bits_reset(state) != XXH_OK) {
+        free(piece);
+        XXH3_freeState(state);
+        return GHP_NO_MEMORY();
+    }
     good = fseeko(f->file, 0, SEEK_SET) == 0 && fread(piece, (size_t)f->data_at, 1, f->file) == 1;
     if (good) at = checksum_digits(piece + LENGTH_BYTES);
     if (at != NULL) {
         memcpy(digits, at, CHECKSUM_DIGITS);
         memcpy(at, no_checksum, CHECKSUM_DIGITS);
     }
-    *sum = ghp_hash(piece, (size_t)f->data_at, GHP_HASH_SEED);
+    XXH3_64bits_update(state, piece, (size_t)f->data_at);
     for (int64_t left = f->data_bytes; good && left > 0; left -= (int64_t)n) {
         n = left < (int64_t)room ? (size_t)left : room;
         good = fread(piece, n, 1, f->file) == 1;
-        *sum = ghp_hash(piece, n, *sum);
+        XXH3_64bits_update(state, piece, n);
     }
+    *sum = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
     free(piece);
     if (good) return GHP_OK;
     return GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that the file is complete", f->path,
@@ -447,14 +478,14 @@ enum ghp_status ghp_safetensors_check(struct ghp_safetensors *f)
     char said[CHECKSUM_DIGITS + 1] = "", is[CHECKSUM_DIGITS + 1];
     uint64_t sum = 0;
 
-    if (ghp_safetensors_metadata(f, "checksum") == NULL) return GHP_OK;
+    if (!ghp_safetensors_has_checksum(f)) return GHP_OK;
     GHP_TRY(sum_file(f, said, &sum));
     ghp_hash_text(sum, is);
     if (strcmp(said, is) == 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_FORMAT,
                     "'%s' is damaged: its checksum is %s, and it says %s; use another copy, or "
-                    "leave the checksum out of a file that was changed on purpose",
-                    f->path, is, said[0] != '\0' ? said : "none that can be read");
+                    "leave '%s' out of a file that was changed on purpose",
+                    f->path, is, said[0] != '\0' ? said : "none that can be read", checksum_name);
 }
 
 /* ---- numbers ---- */

@@ -72,11 +72,13 @@ struct view {
     bool nchw16c; /* the part is (weight_blocks.h) */
     void *part;   /* where it lies */
     void *here;
+    void *own; /* the copy's memory, if it is the view's */
     int64_t bytes;
 };
 
+/* room: memory for the copy, if there is to be one; NULL: the view's own. */
 static enum ghp_status view_open(struct ghp_worker *worker, const struct ghp_tensor *t,
-                                 enum ghp_buffer_kind buffer_kind, struct view *v)
+                                 enum ghp_buffer_kind buffer_kind, void *room, struct view *v)
 {
     struct ghp_param_descriptor descriptor = descriptor_of(worker, t);
 
@@ -87,13 +89,14 @@ static enum ghp_status view_open(struct ghp_worker *worker, const struct ghp_ten
                        .bytes = descriptor.elements * descriptor.element_bytes};
     v->here = v->part;
     if (device_of(worker).ops == NULL && !v->nchw16c) return GHP_OK;
-    v->here = ghp_alloc((size_t)v->bytes + 1, 1);
-    return v->here != NULL ? GHP_OK : GHP_NO_MEMORY();
+    if (room == NULL) room = v->own = ghp_alloc((size_t)v->bytes + 1, 1);
+    v->here = room;
+    return room != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
 static void view_close(struct view *v)
 {
-    if (v->here != v->part) free(v->here);
+    free(v->own);
 }
 
 /* From and to where the part lies; nothing where it is itself. */
@@ -177,7 +180,7 @@ static enum ghp_status init_tensor(struct ghp_worker *worker, const struct ghp_t
                                    uint64_t seed)
 {
     struct view v;
-    enum ghp_status status = view_open(worker, t, ghp_tensor_buffer_kind(t), &v);
+    enum ghp_status status = view_open(worker, t, ghp_tensor_buffer_kind(t), NULL, &v);
 
     if (status == GHP_OK) draw(worker, t, seed, v.here);
     if (status == GHP_OK) status = view_write(&v);
@@ -251,14 +254,15 @@ static enum ghp_status gather_here(struct ghp_worker *worker, const struct ghp_t
 {
     struct ghp_shard shard = shard_of(worker, t);
     struct view v;
-    enum ghp_status status = view_open(worker, t, buffer_kind, &v);
+    enum ghp_status status =
+        view_open(worker, t, buffer_kind, shard.tp_size == 1 ? whole : NULL, &v);
 
     GHP_TRY_GOTO(status, status, done);
     GHP_TRY_GOTO(status, view_read(&v), done);
-    if (shard.tp_size == 1)
-        memcpy(whole, v.here, (size_t)v.bytes);
-    else
+    if (shard.tp_size > 1)
         status = gather_parts(worker, shard, &v, whole);
+    else if (v.here != whole)
+        memcpy(whole, v.here, (size_t)v.bytes);
 done:
     view_close(&v);
     return status;
@@ -286,7 +290,7 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
     enum ghp_status status;
 
     if (!ghp_worker_holds(worker, t->layer)) return GHP_OK;
-    status = view_open(worker, t, buffer_kind, &v);
+    status = view_open(worker, t, buffer_kind, NULL, &v);
     if (status == GHP_OK)
         ghp_shard_take(shard_of(worker, t), v.descriptor.element_bytes, whole, v.here);
     if (status == GHP_OK) status = view_write(&v);
@@ -299,7 +303,7 @@ static enum ghp_status hash_part(struct ghp_worker *worker, const struct ghp_ten
                                  enum ghp_buffer_kind buffer_kind, uint64_t *hash)
 {
     struct view v;
-    enum ghp_status status = view_open(worker, t, buffer_kind, &v);
+    enum ghp_status status = view_open(worker, t, buffer_kind, NULL, &v);
 
     if (status == GHP_OK) status = view_read(&v);
     if (status == GHP_OK) *hash = ghp_hash(v.here, (size_t)v.bytes, *hash);

@@ -95,7 +95,10 @@ static enum ghp_status write_bias(struct ghp_onnx_export *ex, int i)
     GHP_TRY(ghp_export_param(ex, &layer->params[0], ex->ranks[i] == 4 ? 2 : 0));
     const char *const inputs[] = {ex->names[from], layer->params[0].name, NULL};
 
-    ghp_export_node(ex, "Add", layer->name, inputs);
+    /* a tensor can be called as its layer: 'fc.bias' of a layer that is not fc's */
+    if (strcmp(layer->params[0].name, layer->name) == 0)
+        ex->names[i] = ghp_export_text(ex, layer->name, ".sum");
+    ghp_export_node(ex, "Add", ex->names[i], inputs);
     return GHP_OK;
 }
 

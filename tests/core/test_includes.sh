@@ -32,7 +32,7 @@ folders_of() {
     dnnl.h | dnnl_*.h | oneapi/* | zlib.h | Random123/*) echo executor ;;
     jpeglib.h | jerror.h | png.h) echo executor/data/image ;;
     protobuf-c/* | onnx.pb-c.h) echo onnx/file ;;
-    jansson.h) echo core ;;
+    jansson.h | xxhash.h) echo core ;;
     *) echo any ;;
     esac
 }

@@ -27,6 +27,18 @@ static void read_tensors(const char *path)
     ghp_onnx_tensors_close(tensors);
 }
 
+/* A few bytes can ask for any number of weights, whose zeros are then written: no more than these. */
+enum { MOST_WRITTEN = 1 << 20 };
+
+static int64_t weights_of(const struct ghp_model *model)
+{
+    int64_t n = 0;
+
+    for (int i = 0; i < model->n_layers; i++)
+        n += ghp_layer_weights(&model->layers[i]);
+    return n;
+}
+
 bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 {
     struct ghp_model model = {0}, again = {0};
@@ -40,7 +52,7 @@ bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     ghp_model_release(&again);
     read_tensors(path);
     fuzz_path("written.onnx", written, sizeof(written));
-    if (ghp_onnx_save(written, &model, NULL) == GHP_OK) {
+    if (weights_of(&model) <= MOST_WRITTEN && ghp_onnx_save(written, &model, NULL) == GHP_OK) {
         GHP_ASSERT_EQ(ghp_onnx_load(written, &again), GHP_OK);
         ghp_model_release(&again);
     }

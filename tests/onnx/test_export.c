@@ -126,7 +126,8 @@ CHECK_TEST(export)
         "models/lenet5.json",       "models/vgg-a-32.json",       "models/resnet50.json",
         "models/small-resnet.json", "models/alexnet.json",        "models/cd-dnn.json",
         "tests/onnx/round.json",    "tests/onnx/round_rows.json", "tests/onnx/round_sequence.json",
-        "tests/onnx/round_tokens.json", "models/svm-mnist.json"};
+        "tests/onnx/round_tokens.json", "tests/onnx/round_bias.json",
+        "models/svm-mnist.json"};
     const struct ghp_onnx_weights weights = {.read = fill};
     char file[512];
 
