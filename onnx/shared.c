@@ -14,6 +14,12 @@ static struct ghp_onnx_source *weight_of(struct ghp_onnx_import *im, int layer)
     return NULL;
 }
 
+/* Of one number that the file says once, however many there are to be: they are not made to be compared. */
+static bool is_fill(const struct ghp_onnx_source *source)
+{
+    return source->array.base->tensor == NULL && source->array.base->values == NULL;
+}
+
 static enum ghp_status values_of(const struct ghp_onnx_source *source, float **values)
 {
     enum ghp_status status;
@@ -43,26 +49,31 @@ static enum ghp_status drop_weight(struct ghp_onnx_import *im, int layer, int ow
     return ghp_model_complete_layer(&im->model, layer);
 }
 
-/* Ties those of the layers behind an embedding that have its values; its tensor itself, where those are one number. */
+/* Ties those of the layers behind an embedding that have its values (NULL: a fill); its tensor itself, where those are
+ * one number. */
 static enum ghp_status tie_to(struct ghp_onnx_import *im, int owner, const float *values)
 {
     const struct ghp_param *table = &im->model.layers[owner].params[0];
-    const struct ghp_onnx_base *base = weight_of(im, owner)->array.base;
-    bool by_chance = is_one_number(values, table->elements);
+    const struct ghp_onnx_source *own = weight_of(im, owner);
+    const struct ghp_onnx_base *base = own->array.base;
+    double scale = own->scale;
+    bool by_chance = values == NULL || is_one_number(values, table->elements);
 
     for (int i = owner + 1; i < im->model.n_layers; ++i) {
         const struct ghp_layer *layer = &im->model.layers[i];
         const struct ghp_onnx_source *source = weight_of(im, i);
         enum ghp_status status;
-        float *others;
+        float *others = NULL;
         bool same;
 
         if (!ghp_op_of(layer->op)->may_tie || layer->tied > 0 || source == NULL ||
             layer->params[0].dims[0] != table->dims[0] ||
             layer->params[0].dims[1] != table->dims[1] || (by_chance && source->array.base != base))
             continue;
-        GHP_TRY(values_of(source, &others));
-        same = memcmp(values, others, (size_t)table->elements * sizeof *values) == 0;
+        if (values != NULL) GHP_TRY(values_of(source, &others));
+        same = values != NULL
+                   ? memcmp(values, others, (size_t)table->elements * sizeof *values) == 0
+                   : memcmp(&source->scale, &scale, sizeof scale) == 0;
         free(others);
         status = same ? drop_weight(im, i, owner) : GHP_OK;
         if (status != GHP_OK) return status;
@@ -76,10 +87,10 @@ static enum ghp_status tie_all(struct ghp_onnx_import *im)
         const struct ghp_layer *layer = &im->model.layers[i];
         const struct ghp_onnx_source *source = weight_of(im, i);
         enum ghp_status status;
-        float *values;
+        float *values = NULL;
 
         if (layer->op != GHP_OP_EMBEDDING || source == NULL) continue;
-        GHP_TRY(values_of(source, &values));
+        if (!is_fill(source)) GHP_TRY(values_of(source, &values));
         status = tie_to(im, i, values);
         free(values);
         GHP_TRY(status);
@@ -93,7 +104,7 @@ static enum ghp_status is_shared(const struct ghp_onnx_source *a, const struct g
 {
     float *values;
 
-    *shared = a->array.offset == b->array.offset; /* else they are parts */
+    *shared = a->array.offset == b->array.offset && !is_fill(b); /* else they are parts */
     if (!*shared) return GHP_OK;
     GHP_TRY(values_of(b, &values));
     *shared = !is_one_number(values, ghp_onnx_elements(&b->array));
