@@ -17,7 +17,8 @@
 
 enum { LOOK_MS = 100, CANNOT_RUN = 127 };
 static const double grace_s = 5;   /* from a request to end to a kill */
-static const double ending_s = 5; /* that mpirun has to end a run that has said why it fails */
+static const double failed_s = 2;  /* the same where the run has failed: mpirun kills its own after one */
+static const double ending_s = 5;  /* that mpirun has to end a run that has said why it fails */
 
 /* ---- start ---- */
 
@@ -140,11 +141,11 @@ struct watch {
 };
 
 /* Asks the command to end, and gives it a while before a kill. */
-static void ask(struct ghp_job *job, struct watch *watch, int number)
+static void ask(struct ghp_job *job, struct watch *watch, int number, double before_kill_s)
 {
     kill(job->pid, number);
     kill(job->pid, SIGCONT);
-    if (number == SIGTERM) watch->kill_s = ghp_now_s() + grace_s;
+    if (number == SIGTERM) watch->kill_s = ghp_now_s() + before_kill_s;
 }
 
 static void look(struct ghp_job *job, struct watch *watch, int requests)
@@ -157,10 +158,10 @@ static void look(struct ghp_job *job, struct watch *watch, int requests)
     if (!job->had_enough && job->asked == 0 && job->enough != NULL &&
         job->enough(job->context, job)) {
         job->had_enough = true;
-        ask(job, watch, SIGUSR1);
+        ask(job, watch, SIGUSR1, grace_s);
     }
     if (job->asked < requests) {
-        ask(job, watch, job->asked == 0 ? SIGUSR1 : SIGTERM);
+        ask(job, watch, job->asked == 0 ? SIGUSR1 : SIGTERM, grace_s);
         job->asked++;
     }
     if (watch->kill_s > 0 && now_s > watch->kill_s) ghp_family_kill();
@@ -168,7 +169,7 @@ static void look(struct ghp_job *job, struct watch *watch, int requests)
     if (watch->kill_s > 0) return;
     job->silent = watch->told_s <= 0 && now_s - watch->heard_s >= job->silence_s;
     if (job->silent || (watch->told_s > 0 && now_s - watch->told_s >= ending_s))
-        ask(job, watch, SIGTERM); /* mpirun waits for ever for a host whose link is gone */
+        ask(job, watch, SIGTERM, failed_s); /* mpirun waits for ever for a host that is gone */
 }
 
 void ghp_job_watch(struct ghp_job *job, const volatile sig_atomic_t *stop_requests)
