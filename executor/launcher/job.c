@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 enum { LOOK_MS = 100, CANNOT_RUN = 127 };
-static const double grace_s = 5; /* from a request to end to a kill */
-static const double failed_s =
-    2; /* the same where the run has failed: mpirun kills its own after one */
+static const double grace_s = 5;  /* from a request to end to a kill */
+static const double failed_s = 2; /* the same of a failed run: mpirun kills its own after one */
 static const double ending_s = 5; /* that mpirun has to end a run that has said why it fails */
 
 /* ---- start ---- */

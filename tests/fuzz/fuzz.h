@@ -32,22 +32,26 @@ void fuzz_write(const char *path, const void *bytes, size_t n);
 /* Both files have the same bytes; ends the program where they differ. */
 void fuzz_equal(const char *path, const char *other);
 
-/* Defines written_again(path, &value) for a struct `name` with name_load, name_save and name_release: false where the
- * reader refuses; else the value, which was written, read and written again to equal bytes, and is the caller's. */
-#define FUZZ_WRITTEN_AGAIN(name)                                                                   \
-    static bool written_again(const char *path, struct name *value)                                \
+/* Defines fuzz_read for a struct `name` with name_load, name_save and name_release: what is accepted is written, read
+ * and written again to equal bytes; `more` is done with it, as `value`. */
+#define FUZZ_WRITTEN_AGAIN(name, more)                                                             \
+    bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)                         \
     {                                                                                              \
-        struct name again = {0};                                                                   \
+        struct name value = {0}, again = {0};                                                      \
         char first[512], second[512];                                                              \
                                                                                                    \
-        if (name##_load(path, value) != GHP_OK) return false;                                      \
+        (void)bytes;                                                                               \
+        (void)n;                                                                                   \
+        if (name##_load(path, &value) != GHP_OK) return false;                                     \
         fuzz_path("first", first, sizeof(first));                                                  \
         fuzz_path("second", second, sizeof(second));                                               \
-        GHP_ASSERT_EQ(name##_save(first, value), GHP_OK);                                          \
+        GHP_ASSERT_EQ(name##_save(first, &value), GHP_OK);                                         \
         GHP_ASSERT_EQ(name##_load(first, &again), GHP_OK);                                         \
         GHP_ASSERT_EQ(name##_save(second, &again), GHP_OK);                                        \
         fuzz_equal(first, second);                                                                 \
+        more;                                                                                      \
         name##_release(&again);                                                                    \
+        name##_release(&value);                                                                    \
         return true;                                                                               \
     }
 

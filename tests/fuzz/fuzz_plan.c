@@ -3,16 +3,4 @@
 #include "core/plan/plan.h"
 #include "tests/fuzz/fuzz.h"
 
-FUZZ_WRITTEN_AGAIN(ghp_plan)
-
-bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
-{
-    struct ghp_plan plan = {0};
-
-    (void)bytes;
-    (void)n;
-    if (!written_again(path, &plan)) return false;
-    (void)ghp_plan_verify(&plan, &plan.profile);
-    ghp_plan_release(&plan);
-    return true;
-}
+FUZZ_WRITTEN_AGAIN(ghp_plan, (void)ghp_plan_verify(&value, &value.profile))

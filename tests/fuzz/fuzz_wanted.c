@@ -3,15 +3,4 @@
 #include "core/cost/wanted.h"
 #include "tests/fuzz/fuzz.h"
 
-FUZZ_WRITTEN_AGAIN(ghp_wanted)
-
-bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
-{
-    struct ghp_wanted wanted = {0};
-
-    (void)bytes;
-    (void)n;
-    if (!written_again(path, &wanted)) return false;
-    ghp_wanted_release(&wanted);
-    return true;
-}
+FUZZ_WRITTEN_AGAIN(ghp_wanted, (void)0)
