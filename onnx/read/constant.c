@@ -5,12 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum ghp_status check_elements(int64_t elements)
+{
+    if (elements <= GHP_ONNX_MAX_FOLDED) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "a constant of %" PRId64 " elements is computed with; fold it in the file",
+                    elements);
+}
+
 enum ghp_status ghp_onnx_room(struct ghp_onnx_import *im, int64_t elements, double **values)
 {
-    if (elements > GHP_ONNX_MAX_FOLDED)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "a constant of %" PRId64 " elements is computed with; fold it in the file",
-                        elements);
+    GHP_TRY(check_elements(elements));
     im->folded += elements;
     if (im->folded > 8 * GHP_ONNX_MAX_FOLDED)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -84,10 +89,7 @@ static bool is_base(const struct ghp_onnx_array *array)
 enum ghp_status ghp_onnx_base_values(struct ghp_onnx_import *im, const struct ghp_onnx_base *base,
                                      const double **values)
 {
-    if (base->tensor != NULL && base->elements > GHP_ONNX_MAX_FOLDED)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "a constant of %" PRId64 " elements is computed with; fold it in the file",
-                        base->elements);
+    if (base->tensor != NULL) GHP_TRY(check_elements(base->elements));
     if (base->values == NULL && base->tensor != NULL) {
         GHP_TRY(stored_values(im, base, values));
         ((struct ghp_onnx_base *)(uintptr_t)base)->values = *values;
