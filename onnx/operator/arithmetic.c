@@ -70,17 +70,6 @@ static enum ghp_status fold(struct ghp_onnx_import *im, const struct ghp_onnx_no
 
 /* ---- a tensor with a constant ---- */
 
-/* Whether the constant has one value for each place on an axis of x, broadcast over everything else. */
-static bool by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_array *c, int axis)
-{
-    int more = x->n - c->n; /* axes of x in front of the constant's */
-
-    if (more < 0 || axis < more || axis < 1 || axis >= x->n) return false;
-    for (int i = 0; i < c->n; ++i)
-        if (c->dims[i] != (i + more == axis ? x->dims[axis] : 1)) return false;
-    return true;
-}
-
 static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               const struct ghp_onnx_array *x, double alpha, double beta)
 {
@@ -210,9 +199,9 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
         if (positions) return ghp_onnx_add_positions(im, node, x, c);
     }
     if (kind != OVER && !(kind == MINUS && constant_first)) {
-        if (by_axis(x, c, 1) && (x->dims[1] > 1 || c->n > 1))
+        if (ghp_onnx_by_axis(x, c, 1) && (x->dims[1] > 1 || c->n > 1))
             return channel_layer(im, node, x, from, kind == TIMES);
-        if (by_axis(x, c, x->n - 1) && x->dims[x->n - 1] > 1)
+        if (ghp_onnx_by_axis(x, c, x->n - 1) && x->dims[x->n - 1] > 1)
             return row_layer(im, node, x, from, kind == TIMES);
     }
     if (ghp_onnx_elements(c) != 1 || c->n > x->n || (kind == OVER && constant_first))

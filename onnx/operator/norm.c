@@ -56,15 +56,59 @@ static enum ghp_status read_lrn(struct ghp_onnx_import *im, const struct ghp_onn
     return ghp_onnx_unary(im, node, &like);
 }
 
-/* Over the last axes, which become the channels: a weight for each element of them, and perhaps a bias. */
+/* The axis that alone is normed where a file has written a norm out (onnx/pattern/norm.c), or NULL. */
+static const struct ghp_onnx_attribute *axis_alone(const struct ghp_onnx_node *node)
+{
+    const struct ghp_onnx_attribute *axes = ghp_onnx_attribute(node, "axes");
+
+    return axes != NULL && axes->kind == GHP_ONNX_INTS && axes->n == 1 ? axes : NULL;
+}
+
+/* Takes axis `from` of n to the last place, or the last one back to it. */
+static void move_axis(struct ghp_onnx_array *array, int from, bool back)
+{
+    int order[GHP_ONNX_MAX_DIMS], n = array->n;
+
+    for (int i = 0; i < n; ++i) {
+        int at = i < from ? i : i + 1 < n ? i + 1 : from;
+
+        order[back ? at : i] = back ? i : at;
+    }
+    ghp_onnx_permute(array, order);
+}
+
+/* x with the axes that are normed as its last one: all from `axis` on, or that one alone. */
+static enum ghp_status rows_of(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                               const struct ghp_onnx_array *w, int axis,
+                               struct ghp_onnx_array *rows)
+{
+    const struct ghp_onnx_array x = *rows;
+    int64_t dims[GHP_ONNX_MAX_DIMS] = {0};
+
+    if (axis == 0) return ghp_onnx_fail(im, node, "norms over samples; ghp never mixes them");
+    if (axis_alone(node) != NULL) {
+        move_axis(rows, axis, false);
+        if (ghp_onnx_by_axis(&x, w, axis)) return GHP_OK;
+        return ghp_onnx_fail(im, node,
+                             "norms axis %d, and then multiplies by something else than one "
+                             "weight for each of the %" PRId64 " places there; give the norm "
+                             "such a weight, and multiply after it",
+                             axis, x.dims[axis]);
+    }
+    for (int i = 0; i < x.n; ++i)
+        dims[i < axis ? i : axis] = i <= axis ? x.dims[i] : dims[axis] * x.dims[i];
+    return ghp_onnx_reshape(im, rows, axis + 1, dims);
+}
+
+/* A norm of rows, which become the channels: a weight for each of their places, and perhaps a bias. */
 static enum ghp_status read_rows(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  enum ghp_op op)
 {
+    const struct ghp_onnx_attribute *alone = axis_alone(node);
     struct ghp_layer like = {
         .op = op, .n_inputs = 1, .norm = {.epsilon = ghp_onnx_real(node, "epsilon", 1e-5)}};
     struct ghp_onnx_source source = {.scale = 1};
     struct ghp_onnx_array *x, *w, rows;
-    int64_t dims[GHP_ONNX_MAX_DIMS] = {0};
     int axis;
 
     for (int i = 1; i < node->n_outputs; ++i)
@@ -72,19 +116,19 @@ static enum ghp_status read_rows(struct ghp_onnx_import *im, const struct ghp_on
             return ghp_onnx_fail(im, node, "hands its statistics on; ghp keeps them in the layer");
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
-    GHP_TRY(ghp_onnx_axis(im, node, ghp_onnx_int(node, "axis", -1), x->n, &axis));
-    if (axis == 0) return ghp_onnx_fail(im, node, "norms over samples; ghp never mixes them");
-    for (int i = 0; i < x->n; ++i)
-        dims[i < axis ? i : axis] = i <= axis ? x->dims[i] : dims[axis] * x->dims[i];
+    GHP_TRY(ghp_onnx_axis(
+        im, node, alone != NULL ? alone->ints[0] : ghp_onnx_int(node, "axis", -1), x->n, &axis));
     rows = *x;
-    GHP_TRY(ghp_onnx_reshape(im, &rows, axis + 1, dims));
+    GHP_TRY(rows_of(im, node, w, axis, &rows));
     GHP_TRY(ghp_onnx_rows_in(im, &rows, &like.inputs[0]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &source.layer));
-    GHP_TRY(ghp_onnx_channel_values(im, node, w, dims[axis], &source.array));
+    GHP_TRY(ghp_onnx_channel_values(im, node, w, rows.dims[rows.n - 1], &source.array));
     GHP_TRY(ghp_onnx_weight_from(im, node, source));
     GHP_TRY(ghp_onnx_bias_in(im, node, 2, &source.layer));
     rows = ghp_onnx_rows_out(im, &rows, source.layer);
-    return ghp_onnx_reshaped(im, node, &rows, x->n, x->dims);
+    if (alone == NULL) return ghp_onnx_reshaped(im, node, &rows, x->n, x->dims);
+    move_axis(&rows, axis, true);
+    return ghp_onnx_define(im, node, 0, &rows);
 }
 
 static enum ghp_status read_layer_norm(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
@@ -184,13 +228,13 @@ const struct ghp_onnx_operator ghp_onnx_norm[] = {
      .write = write_lrn},
     {.name = "LayerNormalization",
      .since = 17,
-     .attributes = "axis epsilon stash_type ",
+     .attributes = "axes axis epsilon stash_type ",
      .read = read_layer_norm,
      .op = GHP_OP_LAYER_NORM,
      .write = write_layer_norm},
     {.name = "RMSNormalization",
      .since = 23,
-     .attributes = "axis epsilon stash_type ",
+     .attributes = "axes axis epsilon stash_type ",
      .read = read_rms_norm,
      .op = GHP_OP_RMS_NORM,
      .write = write_rms_norm},

@@ -49,6 +49,16 @@ bool ghp_onnx_whole_sequence(const struct ghp_onnx_import *im, const struct ghp_
 
 /* ---- rows ---- */
 
+bool ghp_onnx_by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_array *c, int axis)
+{
+    int more = x->n - c->n; /* axes of x in front of the constant's */
+
+    if (more < 0 || axis < more || axis < 1 || axis >= x->n) return false;
+    for (int i = 0; i < c->n; ++i)
+        if (c->dims[i] != (i + more == axis ? x->dims[axis] : 1)) return false;
+    return true;
+}
+
 bool ghp_onnx_are_rows(const struct ghp_onnx_import *im, const struct ghp_onnx_array *x)
 {
     struct ghp_onnx_array parted = *x;

@@ -23,6 +23,9 @@ enum ghp_status ghp_onnx_rows_in(struct ghp_onnx_import *im, const struct ghp_on
 struct ghp_onnx_array ghp_onnx_rows_out(const struct ghp_onnx_import *im,
                                         const struct ghp_onnx_array *x, int layer);
 
+/* Whether the constant has one value for each place on an axis of x, broadcast over everything else. */
+bool ghp_onnx_by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_array *c, int axis);
+
 /* Whether both arrays are all elements of sequences' layers, in the same order, whichever it is. */
 bool ghp_onnx_alike(const struct ghp_onnx_import *im, const struct ghp_onnx_array *a,
                     const struct ghp_onnx_array *b);

@@ -1,5 +1,8 @@
-/* onnx/pattern/norm.c - norms over the last axes with their weights: (x - mean) / sqrt(mean((x - mean)^2) + epsilon),
- * and x / sqrt(mean(x^2) + epsilon). */
+/* onnx/pattern/norm.c - norms over one axis with their weights: (x - mean) / sqrt(mean((x - mean)^2) + epsilon), and
+ * x / sqrt(mean(x^2) + epsilon).
+ *
+ * The operators that take their place norm over all axes from `axis` on. A mean over one axis is therefore handed on as
+ * `axes`, which onnx/operator/norm.c takes as that axis alone. */
 #include "onnx/pattern/pattern.h"
 #include "onnx/pattern/question.h"
 
@@ -119,13 +122,20 @@ static bool is_rms_norm(struct ghp_onnx_import *im, const char *name, struct nor
            ghp_onnx_same(im, squared, norm->x);
 }
 
-static void put_attributes(struct ghp_onnx_found *found, double axis, double epsilon)
+static bool put_attributes(struct ghp_onnx_import *im, struct ghp_onnx_found *found,
+                           const struct norm *norm)
 {
+    int64_t *axes = ghp_onnx_keep(im, 1, sizeof *axes);
+
+    im->failed = im->failed || axes == NULL;
+    if (axes == NULL) return false;
+    *axes = (int64_t)norm->axis;
     found->n_attributes = 2;
     found->attributes[0] =
-        (struct ghp_onnx_attribute){.name = "axis", .kind = GHP_ONNX_INT, .integer = (int64_t)axis};
-    found->attributes[1] =
-        (struct ghp_onnx_attribute){.name = "epsilon", .kind = GHP_ONNX_REAL, .real = epsilon};
+        (struct ghp_onnx_attribute){.name = "axes", .kind = GHP_ONNX_INTS, .n = 1, .ints = axes};
+    found->attributes[1] = (struct ghp_onnx_attribute){
+        .name = "epsilon", .kind = GHP_ONNX_REAL, .real = norm->epsilon};
+    return true;
 }
 
 /* A norm times a constant. */
@@ -140,8 +150,7 @@ static bool match_weighted(struct ghp_onnx_import *im, const struct ghp_onnx_nod
         if (!ghp_onnx_is_constant(im, node->inputs[k]) || !is(im, node->inputs[1 - k], &norm))
             continue;
         *found = (struct ghp_onnx_found){.n_inputs = 2, .inputs = {norm.x, node->inputs[k]}};
-        put_attributes(found, norm.axis, norm.epsilon);
-        return true;
+        return put_attributes(im, found, &norm);
     }
     return false;
 }

@@ -17,16 +17,33 @@ static bool casts_to_float(const struct ghp_onnx_node *node)
            ghp_onnx_type_real((int)node->attributes[0].integer);
 }
 
-/* The tensor behind Identity and casts to floats. */
-static const char *behind(struct ghp_onnx_import *im, const char *name)
+/* Whether a node hands its first input's values on: as they are, or with `axes` also under other ones. */
+static bool hands_on(const struct ghp_onnx_node *node, bool axes)
+{
+    static const char *const regroups[] = {"Reshape", "Unsqueeze", "Squeeze", "Transpose"};
+
+    if (is_op(node, "Identity", 1) || is_op(node, "CastLike", 1) || casts_to_float(node))
+        return true;
+    for (size_t i = 0; axes && i < sizeof regroups / sizeof regroups[0]; ++i)
+        if (is_op(node, regroups[i], 1)) return true;
+    return false;
+}
+
+/* The tensor that such nodes hand on. */
+static const char *handed_on(struct ghp_onnx_import *im, const char *name, bool axes)
 {
     for (int i = 0; i < im->file->n_nodes; ++i) { /* a graph may be a circle */
         const struct ghp_onnx_node *node = ghp_onnx_maker_of(im, name);
 
-        if (!is_op(node, "Identity", 1) && !casts_to_float(node)) break;
+        if (!hands_on(node, axes)) break;
         name = node->inputs[0];
     }
     return name;
+}
+
+static const char *behind(struct ghp_onnx_import *im, const char *name)
+{
+    return handed_on(im, name, false);
 }
 
 const struct ghp_onnx_node *ghp_onnx_made_by(struct ghp_onnx_import *im, const char *name,
@@ -44,7 +61,8 @@ bool ghp_onnx_same(struct ghp_onnx_import *im, const char *a, const char *b)
 
 bool ghp_onnx_is_constant(struct ghp_onnx_import *im, const char *name)
 {
-    return ghp_onnx_named(im, behind(im, name))->base != NULL ||
+    name = handed_on(im, name, true);
+    return ghp_onnx_named(im, name)->base != NULL ||
            ghp_onnx_made_by(im, name, "Constant", 0) != NULL;
 }
 
@@ -69,8 +87,9 @@ static bool value_of(struct ghp_onnx_import *im, const struct ghp_onnx_file *fil
 
 bool ghp_onnx_scalar(struct ghp_onnx_import *im, const char *name, double *value)
 {
-    const struct ghp_onnx_base *base = ghp_onnx_named(im, behind(im, name))->base;
-    const struct ghp_onnx_node *node = ghp_onnx_made_by(im, name, "Constant", 0);
+    const char *constant = handed_on(im, name, true);
+    const struct ghp_onnx_base *base = ghp_onnx_named(im, constant)->base;
+    const struct ghp_onnx_node *node = ghp_onnx_made_by(im, constant, "Constant", 0);
     const struct ghp_onnx_attribute *a =
         node != NULL && node->n_attributes > 0 ? node->attributes : NULL;
 

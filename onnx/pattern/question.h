@@ -1,6 +1,6 @@
 /* onnx/pattern/question.h - what patterns ask of a graph: what made a tensor, of tensors by their names.
  *
- * Identity and casts to floats are looked through. */
+ * Identity and casts to floats are looked through; of constants other axes, too. */
 #ifndef GHP_ONNX_PATTERN_QUESTION_H
 #define GHP_ONNX_PATTERN_QUESTION_H
 

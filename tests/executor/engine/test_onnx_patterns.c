@@ -308,6 +308,109 @@ static void check_norms(void)
     refused(path, "y", GHP_ERR_INPUT, "subtracts a tensor");
 }
 
+/* ---- norms over one axis of several ---- */
+
+enum { SIDE = 2, CUBE = SIDE * SIDE * SIDE };
+
+static const float cube_weights[SIDE] = {3, -0.5f};
+
+/* x over the root of its mean square along an axis of SIDE x SIDE x SIDE values, times `by`. */
+static void begin_cube(int axis, int n_dims, const int64_t *dims, const float *by)
+{
+    static int64_t axes[1];
+
+    axes[0] = axis;
+    begin(13, BATCH, SIDE, SIDE, SIDE);
+    number_of("two", 2);
+    number_of("epsilon", (float)epsilon);
+    constant("n.weight", GHP_ONNX_FLOAT, n_dims, dims, by);
+    node("Pow", "square", "x", "two");
+    list(node("ReduceMean", "variance", "square", NULL), "axes", axes, 1);
+    node("Add", "more", "variance", "epsilon");
+    node("Sqrt", "deviation", "more", NULL);
+    node("Div", "normed", "x", "deviation");
+    node("Mul", "y", "normed", "n.weight");
+}
+
+/* The same along axis 1, as PyTorch's exporter writes it without optimize: constants are given their axes by nodes. */
+static void begin_cube_unfolded(void)
+{
+    static const int64_t one[1] = {1}, any[1] = {-1}, behind[2] = {1, 2};
+
+    begin(18, BATCH, SIDE, SIDE, SIDE);
+    number_of("two", 2);
+    number_of("epsilon", (float)epsilon);
+    constant("n.weight", GHP_ONNX_FLOAT, 1, (int64_t[]){SIDE}, cube_weights);
+    constant("one", GHP_ONNX_INT64, 1, (int64_t[]){1}, one);
+    constant("any", GHP_ONNX_INT64, 1, (int64_t[]){1}, any);
+    constant("behind", GHP_ONNX_INT64, 1, (int64_t[]){2}, behind);
+    node("Reshape", "axes", "one", "any");
+    node("Unsqueeze", "weight", "n.weight", "behind");
+    node("Pow", "square", "x", "two");
+    node("ReduceMean", "variance", "square", "axes");
+    node("Add", "more", "variance", "epsilon");
+    node("Sqrt", "root", "more", NULL);
+    node("Reciprocal", "inverse", "root", NULL);
+    node("Mul", "normed", "x", "inverse");
+    node("CastLike", "typed", "normed", "x");
+    node("Mul", "y", "typed", "weight");
+}
+
+/* Element i of a sample of SIDE x SIDE x SIDE, normed along an axis of which `step` is the stride. */
+static double cube_norm(const float *x, int i, int step)
+{
+    int at = i / step % SIDE, first = i - at * step;
+    double square = 0;
+
+    for (int k = 0; k < SIDE; k++)
+        square += (double)x[first + k * step] * (double)x[first + k * step] / SIDE;
+    return (double)x[i] / sqrt(square + epsilon) * (double)cube_weights[at];
+}
+
+/* The norm that was begun, along an axis, against its definition. */
+static void check_axis(int axis)
+{
+    const struct ghp_onnx_options options = {.output = "y", .open_end = true};
+    float cubes[BATCH * CUBE], *out;
+    struct ghp_onnx_import import = {0};
+    struct ghp_onnx_file file;
+    int step = axis == 1 ? SIDE * SIDE : axis == 2 ? SIDE : 1;
+
+    for (int i = 0; i < BATCH * CUBE; i++)
+        cubes[i] = (float)((i * 37 + 11) % 64 - 32) / 8;
+    save(path, "y");
+    if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return;
+    if (CHECK_STATUS(ghp_onnx_import(&file, &options, &import), GHP_OK)) {
+        out = onnx_pass_run(
+            &(struct onnx_pass){.import = &import, .batch = BATCH, .samples = cubes});
+        for (int i = 0; i < BATCH * CUBE; i++) {
+            double wanted = cube_norm(cubes + i / CUBE * CUBE, i % CUBE, step);
+
+            /* a float has 6e-8, and some ten of them are rounded on the way */
+            CHECK_NEAR((double)out[i], wanted, 1e-6 * (1 + fabs(wanted)));
+        }
+        free(out);
+    }
+    ghp_onnx_import_release(&import);
+    ghp_onnx_file_close(&file);
+}
+
+static void check_norm_axes(void)
+{
+    for (int axis = 1; axis < 4; axis++) {
+        begin_cube(axis, 4 - axis, (int64_t[]){SIDE, 1, 1}, cube_weights);
+        check_axis(axis);
+    }
+    begin_cube_unfolded();
+    check_axis(1);
+    begin_cube(1, 1, (int64_t[]){SIDE}, cube_weights); /* along the last axis, as many */
+    refused(path, "y", GHP_ERR_INPUT, "norms axis 1, and then multiplies by something else than one");
+    begin_cube(-1, 3, (int64_t[]){SIDE, 1, 1}, cube_weights);
+    refused(path, "y", GHP_ERR_INPUT, "norms axis 3, and then");
+    begin_cube(-1, 0, NULL, cube_weights); /* one number */
+    refused(path, "y", GHP_ERR_INPUT, "for each of the 2 places there; give the norm such a weight");
+}
+
 static void check_norm_operators(void)
 {
     for (int rms = 0; rms < 2; rms++) {
@@ -334,6 +437,7 @@ CHECK_TEST(onnx_patterns)
     check_operators();
     check_by_element();
     check_norms();
+    check_norm_axes();
     check_norm_operators();
     unlink(path);
     return check_end();
