@@ -75,6 +75,7 @@ struct ghp_tool {
     int n_opts;
     const char *notes;                    /* further help text, may be NULL */
     void (*libraries)(ghp_opts_say *say); /* says the linked libraries beside core's; may be NULL */
+    bool trains; /* it exits with 4 when a signal has ended a training early */
 };
 
 /* Parses a command line into the targets.

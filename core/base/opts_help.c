@@ -164,6 +164,13 @@ enum ghp_status ghp_opts_printed(void)
     return GHP_FAIL(GHP_ERR_IO, "cannot write to standard output; check where it goes");
 }
 
+const char *ghp_opts_exit_codes(const struct ghp_tool *tool)
+{
+    return tool->trains ? "0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\", "
+                          "4 ended early by a signal."
+                        : "0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\".";
+}
+
 enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool)
 {
     printf("%s - %s\n\nusage: %s\n", tool->name, tool->purpose, tool->usage);
@@ -179,9 +186,9 @@ enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool)
         print_option(&ghp_opts_general[i]);
     if (tool->notes != NULL) printf("\n%s\n", tool->notes);
     printf("\nDefaults are in brackets.\n"
-           "Exit codes: " GHP_OPTS_EXIT_CODES "\n"
+           "Exit codes: %s\n"
            "Example: %s\n",
-           tool->example);
+           ghp_opts_exit_codes(tool), tool->example);
     return ghp_opts_printed();
 }
 

@@ -104,7 +104,7 @@ enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
     }
     put_options(tool);
     printf(".SH \"EXIT STATUS\"\n");
-    put_roff(GHP_OPTS_EXIT_CODES, true);
+    put_roff(ghp_opts_exit_codes(tool), true);
     printf("\n");
     put_lines("EXAMPLES", tool->example);
     printf(".SH \"SEE ALSO\"\n");

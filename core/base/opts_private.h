@@ -10,14 +10,14 @@
 #error "the build defines GHP_VERSION"
 #endif
 
-#define GHP_OPTS_EXIT_CODES                                                                        \
-    "0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\"."
-
 enum {
     GHP_OPTS_VALUE_SIZE = 1024, /* room for ghp_opts_value */
     GHP_OPTS_TEXT_SIZE = 2048,  /* room for ghp_opts_text */
     GHP_OPTS_GENERAL = 2
 };
+
+/* The sentence of the tool's exit codes, for help and manual. */
+const char *ghp_opts_exit_codes(const struct ghp_tool *tool);
 
 /* --help and --version, for texts. */
 extern const struct ghp_opt ghp_opts_general[GHP_OPTS_GENERAL];

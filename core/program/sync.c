@@ -214,7 +214,7 @@ static enum ghp_status check_layer(struct ghp_sync sync, const struct ghp_layer 
     if (ghp_op_of(layer->op)->has_batch_statistics && layer->norm.ghost_batch > 0)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' takes statistics of ghost batches, and by '%s' %s; leave "
-                        "ghost_batch out, or use --sync allreduce",
+                        "\"statistics\" out, or use --sync allreduce",
                         layer->name, ops->name,
                         ops->serves ? "nobody adds them up: servers add gradients alone"
                                     : "each worker takes those of its own samples");

@@ -469,6 +469,7 @@ static const struct ghp_tool tool = {
     .example = "mpirun -n 4 --oversubscribe build/bin/ghp-run plan.json --steps 20",
     .opts = options,
     .n_opts = (int)(sizeof(options) / sizeof(options[0])),
+    .trains = true,
     .libraries = ghp_executor_libraries,
     .notes =
         "An epoch is as many whole global batches as the training set holds; the samples of "

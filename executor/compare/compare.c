@@ -123,7 +123,7 @@ static enum ghp_status note_loss(struct bout *b, int i)
     } while (isfinite(r.loss));
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the loss of '%s' is no finite number after step %lld: the training diverged; "
-                    "lower --lr or add --warmup",
+                    "lower --lr or add --warmup-steps",
                     e->path, (long long)r.step);
 }
 

@@ -104,6 +104,7 @@ static const struct ghp_tool tool = {
     .example = "ghp-launch plans.json --checkpoint kept -- --steps 1000 --checkpoint-every 100",
     .opts = options,
     .n_opts = (int)(sizeof(options) / sizeof(options[0])),
+    .trains = true,
     .notes =
         "PLANS is a file of ghp-plan --elastic. Plans are for one model and one global batch, each "
         "for fewer workers than\n"

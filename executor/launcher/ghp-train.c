@@ -113,6 +113,7 @@ static const struct ghp_tool tool = {
     .example = "ghp-train models/vgg-a-32.json --workers 2 --batch 64 -- --steps 100",
     .opts = options,
     .n_opts = (int)(sizeof options / sizeof options[0]),
+    .trains = true,
     .notes =
         "Only what the choice of the plan may change by is measured, and what was measured before "
         "is not measured again.\n"

@@ -214,7 +214,7 @@ static enum ghp_status verify_plan(struct ghp_display *report, const struct ghp_
     ghp_display_bool(report, "sound", true);
     ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
     ghp_display_int(report, "peak_bytes", plan->predicted.peak_bytes);
-    ghp_display_real(report, "mip-gap", plan->certificate.gap);
+    ghp_display_real(report, "gap", plan->certificate.gap);
     ghp_display_line(report, "sound: step %.6f ms, memory %lld bytes a worker",
                      plan->predicted.step_s * 1e3, (long long)plan->predicted.peak_bytes);
     ghp_display_line(report, "certificate: %s", ghp_certificate_sentence(&plan->certificate, text));

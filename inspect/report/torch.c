@@ -110,7 +110,7 @@ static enum ghp_status check_plan(const struct ghp_plan *plan, int *tp_size)
                         "say; plan with --stages 1 --micro-batches 1");
     if (plan->shares != NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "workers have shares of their own of a batch, which a "
-                                       "device mesh cannot say; plan with --load-balance off");
+                                       "device mesh cannot say; plan with --load-balance equal");
     if (plan->sync.ops != NULL && (plan->sync.ops->replicas || plan->sync.ops->serves))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the plan synchronises by '%s', and PyTorch's file sums gradients; plan "

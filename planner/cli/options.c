@@ -54,7 +54,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .kind = GHP_OPT_LIST,
      .target = &ghp_plan_chosen.overrides,
      .argument = "KEY=VALUE",
-     .help = "what if: overrides values of the profile or its machine (may be repeated)"},
+     .help = "what if: overrides values of the profile or its machine"},
     {.name = "memory",
      .kind = GHP_OPT_BYTES,
      .target = &ghp_plan_chosen.memory_bytes,

@@ -125,7 +125,7 @@ static void check_refusals(void)
     refuse(&l, "stages");
     close(&l);
     open(GHP_SOURCE_DIR "/models/small-resnet.json", "lena", &l);
-    refuse(&l, "ghost_batch");
+    refuse(&l, "\"statistics\": \"local:S\"");
     close(&l);
     open(GHP_SOURCE_DIR "/tests/executor/tied.json", "lena", &l);
     refuse(&l, "shares its weights");

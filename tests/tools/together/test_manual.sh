@@ -17,6 +17,11 @@ for tool in ghp ghp-plan ghp-profile ghp-inspect ghp-run ghp-launch ghp-train; d
         [ "$linked" = "$said" ] || fail "$tool: ${pair%%:*} is linked: $linked, said: $said"
     done
 
+    # exit code 4 is of those that train
+    "$GHP_BIN/$tool" --help | grep -q "^Exit codes: .*, 4 ended early by a signal" && ends=yes || ends=no
+    case $tool in ghp-run | ghp-launch | ghp-train) wanted=yes ;; *) wanted=no ;; esac
+    [ $ends = $wanted ] || fail "$tool: --help names exit code 4: $ends, not $wanted"
+
     # the man page names every option of --help, and groff has nothing to say against it
     "$GHP_BIN/$tool" --help=man >page 2>err || fail "$tool --help=man: $(cat err)"
     "$GHP_BIN/$tool" --help >help
