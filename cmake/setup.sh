@@ -9,6 +9,7 @@ GHP_TEST_PACKAGES="python3-jsonschema libxml2-utils groff-base libonnx-testdata"
 GHP_MPICH_PACKAGES="libmpich-dev mpich" # beside Open MPI, which stays what mpicc and mpirun are
 GHP_SLURM_PACKAGES="slurmctld slurmd slurm-client munge"
 GHP_CLANG_PACKAGES="clang libclang-rt-dev libomp-dev"
+GHP_PYTHON_PACKAGES="python3 python3-venv" # tests/requirements.txt has what PyPI gives
 
 # Everything of MPI that a test machine needs: root in containers, more ranks than cores.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -54,6 +55,22 @@ install_packages() {
     # env: sudo does not pass the variable on
     must as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -q --no-install-recommends "${missing[@]}" </dev/null >&2
+}
+
+# The virtual environment with the packages of tests/requirements.txt, kept between runs and shared by source trees.
+ghp_python_environment=${XDG_CACHE_HOME:-$HOME/.cache}/ghp/python-$(sha256sum <tests/requirements.txt | cut -c1-12)
+
+# install_python: makes that environment if it is not there; needs about 6 GB, as PyPI's PyTorch carries CUDA.
+# A build of PyTorch for CPUs alone is on no index that pip asks by default.
+install_python() {
+    local folder=$ghp_python_environment
+    [ -e "$folder/complete" ] && return
+    say "installing PyTorch and the other packages of tests/requirements.txt into $folder"
+    rm -rf "$folder"
+    must mkdir -p "${folder%/*}"
+    must /usr/bin/python3 -m venv "$folder" >&2
+    must "$folder/bin/pip" install --quiet --disable-pip-version-check -r tests/requirements.txt </dev/null >&2
+    must touch "$folder/complete"
 }
 
 # build FOLDER [-DOPTION=VALUE...] [--target NAME...]: configures (with ninja in a new folder) and builds.
