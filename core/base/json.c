@@ -103,6 +103,10 @@ static enum ghp_status parse_owned(const char *name, const char *format, struct 
     enum ghp_status status = GHP_OK;
     json_error_t error;
 
+    if (doc->n >= 3 && memcmp(doc->text, "\xef\xbb\xbf", 3) == 0) { /* the mark that some editors begin UTF-8 with */
+        doc->n -= 3;
+        memmove(doc->text, doc->text + 3, doc->n + 1);
+    }
     doc->path = strdup(name);
     if (doc->path == NULL) {
         ghp_json_release(doc);

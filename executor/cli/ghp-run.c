@@ -50,7 +50,7 @@ static struct ghp_session_options chosen = {
     .ab_rounds = 10,
     .ab_warmup_steps = 2,
     .threads = GHP_NOT_SET,
-    .ignored_label = GHP_NOT_SET,
+    .ignored_label = GHP_NO_LABEL,
     .watchdog_s = 60,
 };
 
@@ -115,9 +115,10 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_INT,
      .target = &chosen.ignored_label,
      .argument = "L",
-     .min = 0,
+     .min = INT32_MIN,
      .max = INT32_MAX,
-     .help = "samples, or positions, of this label have no loss; it is the mean of all others"},
+     .help = "samples, or positions, of this label, such as -100 or 255, have no loss; it is the "
+             "mean of all others"},
     {.name = "sampler",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.sampler,

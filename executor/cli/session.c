@@ -73,7 +73,7 @@ static enum ghp_status open_sampling(struct parts *p)
                                            .exec = &p->setup.exec,
                                            .samples = config->order.n,
                                            .seed = config->order.seed,
-                                           .ignores = p->options->ignored_label != GHP_NOT_SET};
+                                           .ignores = p->options->ignored_label != GHP_NO_LABEL};
 
     if (p->options->sampler == GHP_SAMPLER_UNIFORM) return GHP_OK;
     if (p->options->verify_steps != GHP_NOT_SET || compares(p))

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- one pair ---- */
 
@@ -67,14 +68,18 @@ static enum ghp_status number_of(const char *path, const struct ghp_npy *a, enum
                     path, a->kind == 'u' ? "unsigned" : "signed", a->item_bytes);
 }
 
-static enum ghp_status read_labels(const char *path, const struct ghp_npy *a, int32_t *labels)
+/* A label that is ignored may be any number, such as -100. */
+static enum ghp_status read_labels(const char *path, const struct ghp_npy *a,
+                                   const struct ghp_data_request *request, int32_t *labels)
 {
     for (int64_t i = 0; i < a->n; i++) {
         int64_t label = -1;
+        bool sound = ghp_npy_integer(a, i, &label) && label >= INT32_MIN && label <= INT32_MAX;
 
-        if (!ghp_npy_integer(a, i, &label) || label < 0 || label > INT32_MAX)
+        if (!sound || (label < 0 && !(request->ignores && label == request->ignored_label)))
             return GHP_FAIL(GHP_ERR_INPUT,
-                            "'%s' has %lld as label %lld; labels are 0 to the classes less one",
+                            "'%s' has %lld as label %lld; labels are 0 to the classes less one, or "
+                            "the one of --ignore-label",
                             path, (long long)label, (long long)i);
         labels[i] = (int32_t)label;
     }
@@ -147,7 +152,7 @@ static enum ghp_status add_pair(const char *images_path, const char *labels_path
         check_labels(labels_path, &labels, images_path, images.dims[0], request->sample_labels),
         done);
     GHP_TRY_GOTO(status, take_images(images_path, &images, request, pictures, &to), done);
-    status = read_labels(labels_path, &labels, to);
+    status = read_labels(labels_path, &labels, request, to);
 done:
     ghp_npy_close(&labels);
     ghp_npy_close(&images);
@@ -234,13 +239,20 @@ static enum ghp_status add_list(const struct ghp_data_request *request, char *na
     return GHP_OK;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 static enum ghp_status npy_open(const struct ghp_data_request *request, const char *rest,
                                 struct ghp_data *data)
 {
     enum ghp_status status;
     char *names;
 
-    if (strchr(rest, ',') != NULL) {
+    if (strchr(rest, ',') != NULL && !is_folder(rest)) {
         names = strdup(rest);
         if (names == NULL) return GHP_NO_MEMORY();
         status = add_list(request, names, data);

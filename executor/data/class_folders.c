@@ -251,12 +251,48 @@ static enum ghp_status list_both(struct ghp_class_folders *f, const char *folder
     return GHP_OK;
 }
 
+static bool names_set(const char *name)
+{
+    return strcmp(name, "train") == 0 || strcmp(name, "val") == 0 || strcmp(name, "test") == 0;
+}
+
+/* Whether a folder holds folders; those with a set's name count only if `sets` do. */
+static enum ghp_status holds_folders(const char *folder, bool sets, bool *holds)
+{
+    struct ghp_class_folders here = {0};
+    struct names names = {0};
+    enum ghp_status status = list(&here, folder, true, &names);
+
+    *holds = false;
+    for (size_t i = 0; i < names.n; i++)
+        *holds = *holds || sets || !names_set(names.at[i]);
+    free(here.one_left_out);
+    names_release(&names);
+    return status;
+}
+
+/* Whether `train` in a folder is a training set. It is a class of that name if it holds no folders and other classes are
+ * next to it. */
+static enum ghp_status find_set(const char *folder, const char *train, bool *is_set)
+{
+    bool has_classes = false, is_among_classes = false;
+
+    *is_set = is_folder(train);
+    if (!*is_set) return GHP_OK;
+    GHP_TRY(holds_folders(train, true, &has_classes));
+    GHP_TRY(holds_folders(folder, false, &is_among_classes));
+    *is_set = has_classes || !is_among_classes;
+    return GHP_OK;
+}
+
 static enum ghp_status list_all(struct ghp_class_folders *f, const char *folder, double split)
 {
     char train[PATH_BYTES];
+    bool is_set;
 
     snprintf(train, sizeof(train), "%s/train", folder);
-    if (is_folder(train)) return list_both(f, folder, train, split);
+    GHP_TRY(find_set(folder, train, &is_set));
+    if (is_set) return list_both(f, folder, train, split);
     GHP_TRY(list_classes(f, folder));
     for (int set = 0; set < (split > 0 ? GHP_DATA_SET_COUNT : GHP_DATA_TEST); set++)
         GHP_TRY(set_init(f, set, folder));

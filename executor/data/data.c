@@ -54,11 +54,27 @@ static enum ghp_status check_labels(const struct ghp_data *data,
             if (data->pictures[i].labels[s] >= request->classes)
                 return GHP_FAIL(GHP_ERR_INPUT,
                                 "sample %lld of '%s' has label %d, but the model has %d classes (0 "
-                                "to %d); use a model with more",
+                                "to %d); use a model with more, or --ignore-label to leave that "
+                                "label out",
                                 (long long)(s / ghp_pictures_count_labels(&data->pictures[i])),
                                 request->spec, data->pictures[i].labels[s], request->classes,
                                 request->classes - 1);
     return GHP_OK;
+}
+
+/* Labels of sets that were read become -1 if they are ignored, before anything else is made of them.
+ * Returns how many are. */
+static int64_t ignore_labels(struct ghp_data *data)
+{
+    int64_t ignored = 0;
+
+    for (int i = 0; data->ignores && i < GHP_DATA_SET_COUNT; i++)
+        for (int64_t s = 0; s < pictures_labels(data, i); s++) {
+            if (data->pictures[i].labels[s] != data->ignored_label) continue;
+            data->pictures[i].labels[s] = -1;
+            ++ignored;
+        }
+    return ignored;
 }
 
 /* Of sets that were read. */
@@ -154,12 +170,20 @@ static enum ghp_status check_data(const struct ghp_data *data,
     return check_labels(data, request);
 }
 
-static void describe(struct ghp_data *data, const char *spec)
+/* ignored   labels of sets that were read */
+static void describe(struct ghp_data *data, const struct ghp_data_request *request, int64_t ignored)
 {
     const char *by = data->normalisation.text;
+    bool can_be = data->ops->has_tokens && request->ignored_label >= 0 &&
+                  request->ignored_label < request->shape.vocabulary;
+    char none[64] = "";
 
-    snprintf(data->text, sizeof(data->text), "%s: %lld training and %lld test samples%s%s%s", spec,
-             (long long)data->count[GHP_DATA_TRAIN], (long long)data->count[GHP_DATA_TEST],
+    if (data->ignores && ignored == 0 && !can_be && data->ops->argument != NULL && data->folder == NULL)
+        snprintf(none, sizeof(none), ", none with the label %lld that is ignored",
+                 (long long)request->ignored_label);
+    snprintf(data->text, sizeof(data->text), "%s: %lld training and %lld test samples%s%s%s%s",
+             request->spec, (long long)data->count[GHP_DATA_TRAIN],
+             (long long)data->count[GHP_DATA_TEST], none,
              data->folder != NULL && ghp_folder_augments(data->folder) ? ", cropped and flipped"
                                                                        : "",
              by != NULL ? ", normalised by " : "", by != NULL ? by : "");
@@ -171,6 +195,7 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     const struct ghp_data_ops *ops = NULL;
     const char *rest = NULL;
     struct ghp_data *data;
+    int64_t ignored;
 
     *result = NULL;
     GHP_TRY(find_source(request->spec, &ops, &rest));
@@ -185,10 +210,11 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
     GHP_TRY_GOTO(status, check_options(ops, request), fail);
     GHP_TRY_GOTO(status, check_kind(ops, request), fail);
     GHP_TRY_GOTO(status, ops->open(request, rest, data), fail);
+    ignored = ignore_labels(data);
     change_labels(data, request->labels);
     GHP_TRY_GOTO(status, check_data(data, request), fail);
     if (has_images(ops)) GHP_TRY_GOTO(status, ghp_normalisation_init(data, request), fail);
-    describe(data, request->spec);
+    describe(data, request, ignored);
     *result = data;
     return GHP_OK;
 fail:

@@ -1,5 +1,5 @@
-/* executor/data/token_windows.c - sources of token ids: windows of files, in their order. Those of files behind "val:"
- * test; where there are none, the last part of the windows may be cut off to test. */
+/* executor/data/token_windows.c - sources of token ids: windows of files, in their order. Files after "val:" test; if
+ * there are none, the last part of the windows may be cut off to test. "type=uint32" says what bare files hold. */
 #include "executor/data/data_private.h"
 #include "executor/data/tokens.h"
 
@@ -8,9 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char test_mark[] = "val:";
+static const char test_mark[] = "val:", type_mark[] = "type=";
 
-/* The names of a list that are marked, or those that are not, without their marks; "" where there are none. */
+static bool begins_with(const char *text, const char *mark)
+{
+    return strncmp(text, mark, strlen(mark)) == 0;
+}
+
+/* The type that a list says, as memory of the caller's; "" if it says none. */
+static char *take_type(const char *files)
+{
+    for (const char *at = files; at != NULL; at = strchr(at, ',')) {
+        if (*at == ',') ++at;
+        if (begins_with(at, type_mark))
+            return strndup(at + strlen(type_mark), strcspn(at + strlen(type_mark), ","));
+    }
+    return strdup("");
+}
+
+/* The names of a list that are marked, or those that are not, without their marks; "" if there are none. */
 static char *take_names(const char *files, bool marked)
 {
     size_t room = strlen(files) + 1, used = 0;
@@ -18,10 +34,10 @@ static char *take_names(const char *files, bool marked)
 
     for (const char *at = files; names != NULL && at != NULL;) {
         const char *comma = strchr(at, ',');
-        bool is_marked = strncmp(at, test_mark, strlen(test_mark)) == 0;
+        bool is_marked = begins_with(at, test_mark), is_type = begins_with(at, type_mark);
 
         if (is_marked) at += strlen(test_mark);
-        if (is_marked == marked)
+        if (is_marked == marked && !is_type)
             used += (size_t)snprintf(names + used, room - used, "%s%.*s", used > 0 ? "," : "",
                                      (int)(comma != NULL ? comma - at : (ptrdiff_t)strlen(at)), at);
         at = comma != NULL ? comma + 1 : NULL;
@@ -32,19 +48,22 @@ static char *take_names(const char *files, bool marked)
 static enum ghp_status open_set(const struct ghp_data_request *request, const char *files,
                                 struct ghp_data *data, enum ghp_data_set set)
 {
-    struct ghp_tokens_request tokens = {.bytes = data->ops == &ghp_data_bytes,
-                                        .positions = request->shape.h,
-                                        .vocabulary = request->shape.vocabulary};
+    struct ghp_tokens_request tokens = {.format = {.bytes = data->ops == &ghp_data_bytes,
+                                                   .vocabulary = request->shape.vocabulary},
+                                        .positions = request->shape.h};
     enum ghp_status status = GHP_OK;
-    char *names = take_names(files, set == GHP_DATA_TEST);
+    char *names = take_names(files, set == GHP_DATA_TEST), *type = take_type(files);
 
-    if (names == NULL) return GHP_NO_MEMORY();
     tokens.files = names;
-    if (names[0] != '\0')
+    if (type != NULL && type[0] != '\0') tokens.format.type = type;
+    if (names == NULL || type == NULL)
+        status = GHP_NO_MEMORY();
+    else if (names[0] != '\0')
         status = ghp_tokens_open(&tokens, &data->tokens[set]);
     else if (set == GHP_DATA_TRAIN)
         status = GHP_FAIL(GHP_ERR_USAGE, "'%s' names no file that trains; name one without '%s'",
                           request->spec, test_mark);
+    free(type);
     free(names);
     return status;
 }

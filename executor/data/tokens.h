@@ -1,36 +1,28 @@
 /* executor/data/tokens.h - files of token ids as windows of a fixed length: inputs, and labels one position ahead.
  *
- *     llm.c's shards   256 int32 {20240520, 1, tokens} then uint16, or {20240801, 7, tokens} then uint32
- *     bare             uint16 alone, as nanoGPT writes them
- *     bytes            any file; each byte is a token
- *
- * All little-endian. Window i of a file holds its tokens [i s, i s + s]: s inputs, and the token behind each is its
- * label; a window's last token is the next one's first. Windows of several files follow each other, and none lies in
- * two files; what is left behind a file's last window is not used.
+ * Window i of a file holds its tokens [i s, i s + s]: s inputs, and the token after each is its label. A window's last
+ * token is the next one's first. Windows of several files follow each other, and none lies in two files. What is left
+ * after a file's last window is not used.
  *
  * Files are mapped, not read: they may be larger than memory. All ids are looked at once, when a file is opened, so
  * that none is refused later. Knows no order, no sets and no workers. */
 #ifndef GHP_EXECUTOR_DATA_TOKENS_H
 #define GHP_EXECUTOR_DATA_TOKENS_H
 
-#include "core/base/status.h"
-
-#include <stdbool.h>
+#include "executor/data/token_file.h"
 
 struct ghp_tokens_request {
-    const char *files;  /* names, separated by commas */
-    bool bytes;         /* each byte is a token, whatever the files hold */
-    int64_t positions;  /* s of a window, >= 1 */
-    int64_t vocabulary; /* ids are 0 .. vocabulary - 1 */
+    const char *files; /* names, separated by commas */
+    struct ghp_token_format format;
+    int64_t positions; /* s of a window, >= 1 */
 };
 
 struct ghp_tokens;
 
 /* Opens the files and looks at all their ids.
  *
- * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (a file that is shorter or longer than its header says, no file of
- *           tokens, half a token at its end); GHP_ERR_INPUT naming file and place (an id outside the vocabulary, a file
- *           shorter than a window); GHP_ERR_USAGE (a list with an empty name); GHP_ERR_NO_MEMORY
+ * Returns   what ghp_token_file_open returns; GHP_ERR_INPUT (a file shorter than a window); GHP_ERR_USAGE (a list with
+ *           an empty name); GHP_ERR_NO_MEMORY
  * Local
  * Tested    tests/executor/data/test_tokens.c, tests/fuzz/fuzz_tokens.c */
 enum ghp_status ghp_tokens_open(const struct ghp_tokens_request *request,

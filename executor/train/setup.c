@@ -298,7 +298,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
                                        .shape = plan->model.layers[0].out,
                                        .sample_labels = ghp_model_labels(&plan->model),
                                        .classes = plan->model.classes,
-                                       .ignores = o->ignored_label != GHP_NOT_SET,
+                                       .ignores = o->ignored_label != GHP_NO_LABEL,
                                        .ignored_label = o->ignored_label,
                                        .labels = (enum ghp_labels)o->labels,
                                        .augment = (enum ghp_augment)o->augment,

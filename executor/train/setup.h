@@ -15,6 +15,9 @@
 #include "executor/platform/emulation.h"
 #include "executor/train/training_config.h"
 
+/* An --ignore-label that was not given: labels have 32 bits. */
+#define GHP_NO_LABEL INT64_MIN
+
 enum { GHP_NOT_SET = -1, GHP_SESSION_PLANS = 16 }; /* most plans of a session */
 
 enum ghp_numerics_choice {
@@ -37,7 +40,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     const char *model_path; /* NULL: no check */
     const char *data;
     double split;          /* 0: none */
-    int64_t ignored_label; /* GHP_NOT_SET: none */
+    int64_t ignored_label; /* GHP_NO_LABEL: none */
     int augment;           /* enum ghp_augment */
     int labels;            /* enum ghp_labels */
     int shuffle;           /* 0: every epoch anew; 1: once */

@@ -49,7 +49,7 @@ static void on_message(j_common_ptr jpeg, int level)
     int code = jpeg->err->msg_code;
 
     if (level >= 0 || code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR ||
-        code == JWRN_ADOBE_XFORM)
+        code == JWRN_ADOBE_XFORM || code == JWRN_NOT_SEQUENTIAL)
         return;
     give_up(jpeg);
 }

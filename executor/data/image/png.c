@@ -7,7 +7,8 @@
 #include <string.h>
 #include <png.h>
 
-enum { WHY_BYTES = 128 };
+/* Colours of 16 bits that stay below this are of a camera of 12 bits or fewer, whose numbers were stored as they are. */
+enum { WHY_BYTES = 192, LEAST_WHITE = 1 << 12 };
 
 struct decoding {
     jmp_buf back;
@@ -18,7 +19,7 @@ struct decoding {
     png_infop info;
     struct ghp_image_size size;
     struct ghp_image *image;
-    unsigned char *rows; /* in colour, of an image that is luminance; owned */
+    unsigned char *rows; /* as the file has them, if the image differs; owned */
     enum ghp_status status;
 };
 
@@ -80,22 +81,21 @@ static void read_header(struct decoding *d)
     d->size.h = png_get_image_height(d->png, d->info);
 }
 
-/* Bytes of 1 or 3 colours, whatever the file has. Returns how many of them. */
+/* Colours of 8 or 16 bits, 1 or 3 of them, whatever the file has. Returns how many. */
 static int choose_colours(struct decoding *d)
 {
     bool coloured = (png_get_color_type(d->png, d->info) & PNG_COLOR_MASK_COLOR) != 0;
 
     png_set_expand(d->png); /* palettes, fewer than 8 bits, transparent colours */
-    png_set_strip_16(d->png);
     png_set_strip_alpha(d->png);
     if (!coloured && d->image->channels == 3) png_set_gray_to_rgb(d->png);
     return coloured ? 3 : d->image->channels;
 }
 
-static void read_rows(struct decoding *d, unsigned char *to, int channels)
+/* to   [h][row_bytes] */
+static void read_rows(struct decoding *d, unsigned char *to, int64_t row_bytes)
 {
     int passes = png_set_interlace_handling(d->png);
-    int64_t row_bytes = d->size.w * channels;
 
     png_read_update_info(d->png, d->info);
     if (png_get_rowbytes(d->png, d->info) != (size_t)row_bytes)
@@ -106,9 +106,25 @@ static void read_rows(struct decoding *d, unsigned char *to, int channels)
     png_read_end(d->png, NULL);
 }
 
+/* Keeps the upper byte of each of n big-endian numbers of 16 bits. */
+static void narrow(struct decoding *d, int64_t n)
+{
+    int most = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        int value = d->rows[2 * i] << 8 | d->rows[2 * i + 1];
+
+        if (value > most) most = value;
+        d->rows[i] = d->rows[2 * i];
+    }
+    if (most > 0 && most < LEAST_WHITE)
+        png_error(d->png, "its 16-bit colours stay below 4096, so it is nearly black; save it with 8 bits a colour, or "
+                          "with colours up to 65535");
+}
+
 static void decode(struct decoding *d)
 {
-    int channels;
+    int channels, bytes;
 
     read_header(d);
     d->image->reduction = 1;
@@ -116,17 +132,22 @@ static void decode(struct decoding *d)
     d->status = ghp_image_reserve(d->image);
     if (d->status != GHP_OK) return;
     channels = choose_colours(d);
-    if (channels == d->image->channels) {
-        read_rows(d, d->image->pixels, channels);
+    bytes = png_get_bit_depth(d->png, d->info) == 16 ? 2 : 1;
+    if (channels == d->image->channels && bytes == 1) {
+        read_rows(d, d->image->pixels, d->size.w * channels);
         return;
     }
-    d->rows = malloc((size_t)(d->size.w * d->size.h * channels));
+    d->rows = malloc((size_t)(d->size.w * d->size.h * channels * bytes));
     if (d->rows == NULL) {
         d->status = GHP_NO_MEMORY();
         return;
     }
-    read_rows(d, d->rows, channels);
-    ghp_image_luminance(d->rows, d->size.w * d->size.h, d->image->pixels);
+    read_rows(d, d->rows, d->size.w * channels * bytes);
+    if (bytes == 2) narrow(d, d->size.w * d->size.h * channels);
+    if (channels == d->image->channels)
+        memcpy(d->image->pixels, d->rows, (size_t)(d->size.w * d->size.h * channels));
+    else
+        ghp_image_luminance(d->rows, d->size.w * d->size.h, d->image->pixels);
 }
 
 static enum ghp_status png_decode(const struct ghp_image_file *file,

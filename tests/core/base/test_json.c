@@ -20,6 +20,20 @@ static const char sample[] = "{\n"
 static struct ghp_json doc;
 static struct ghp_node root;
 
+/* Editors of some systems begin a file of UTF-8 with a mark. */
+static void test_mark(void)
+{
+    struct ghp_json marked;
+    struct ghp_node at;
+    int64_t value = 0;
+
+    CHECK_STATUS(ghp_json_parse("\xef\xbb\xbf{\"value\": 3}", "t", NULL, &marked), GHP_OK);
+    at = ghp_json_root(&marked);
+    CHECK_STATUS(ghp_json_int(&at, "value", 1, 10, &value), GHP_OK);
+    CHECK_EQ(value, 3);
+    ghp_json_release(&marked);
+}
+
 static void test_values(void)
 {
     static const char *const kinds[] = {"a", "b", NULL};
@@ -206,6 +220,7 @@ CHECK_TEST(json)
 {
     CHECK_STATUS(ghp_json_parse(sample, "t.json", "ghp.test/1", &doc), GHP_OK);
     root = ghp_json_root(&doc);
+    test_mark();
     test_values();
     test_places();
     test_deep();

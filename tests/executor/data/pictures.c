@@ -70,7 +70,7 @@ void picture_jpeg(const char *path, const struct picture *p, struct picture_way 
     fclose(file);
 }
 
-void picture_png(const char *path, const struct picture *p, bool interlaced)
+static void write_png(const char *path, const struct picture *p, int bits, bool interlaced)
 {
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
     png_infop info = png_create_info_struct(png);
@@ -78,17 +78,27 @@ void picture_png(const char *path, const struct picture *p, bool interlaced)
 
     GHP_ASSERT(file != NULL);
     png_init_io(png, file);
-    png_set_IHDR(png, info, (png_uint_32)p->w, (png_uint_32)p->h, 8,
+    png_set_IHDR(png, info, (png_uint_32)p->w, (png_uint_32)p->h, bits,
                  p->channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB,
                  interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png, info);
     for (int pass = png_set_interlace_handling(png); pass > 0; pass--)
         for (int y = 0; y < p->h; y++)
-            png_write_row(png, p->pixels + (size_t)(y * p->w * p->channels));
+            png_write_row(png, p->pixels + (size_t)(y * p->w * p->channels * bits / 8));
     png_write_end(png, NULL);
     png_destroy_write_struct(&png, &info);
     fclose(file);
+}
+
+void picture_png(const char *path, const struct picture *p, bool interlaced)
+{
+    write_png(path, p, 8, interlaced);
+}
+
+void picture_wide_png(const char *path, const struct picture *p)
+{
+    write_png(path, p, 16, false);
 }
 
 struct ghp_image_file picture_read(const char *path)

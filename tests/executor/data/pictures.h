@@ -23,6 +23,8 @@ struct picture_way {
 /* Writes a file; 4 channels are inks of a JPEG. */
 void picture_jpeg(const char *path, const struct picture *picture, struct picture_way way);
 void picture_png(const char *path, const struct picture *picture, bool interlaced);
+/* Writes a PNG whose pixels are big-endian numbers of 16 bits. */
+void picture_wide_png(const char *path, const struct picture *picture);
 
 /* Reads a file; its bytes are the caller's to free. */
 struct ghp_image_file picture_read(const char *path);

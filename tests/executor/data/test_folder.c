@@ -117,6 +117,29 @@ static void check_names(void)
     remove_all();
 }
 
+/* A folder that is called "train" is a set if it holds classes, and a class if it holds images and has others next to
+ * it. */
+static void check_class_named_train(void)
+{
+    struct ghp_class_folders f;
+
+    write_class("train", 2, 1);
+    CHECK_STATUS(ghp_class_folders_open(folder, 0, &f), GHP_ERR_IO);
+    CHECK_MESSAGE("train': it has no folders of classes");
+    write_class("bus", 3, 2);
+    CHECK_STATUS(ghp_class_folders_open(folder, 0, &f), GHP_OK);
+    CHECK_EQ(f.n_classes, 2);
+    CHECK_TEXT(f.classes[1], "train");
+    CHECK_EQ(f.sets[GHP_DATA_TRAIN].n, 5);
+    ghp_class_folders_close(&f);
+    write_class("train/cat", 2, 3);
+    CHECK_STATUS(ghp_class_folders_open(folder, 0, &f), GHP_OK);
+    CHECK_EQ(f.n_classes, 1);
+    CHECK_TEXT(f.classes[0], "cat");
+    ghp_class_folders_close(&f);
+    remove_all();
+}
+
 static void check_sets(void)
 {
     struct ghp_data_request request = request_for(GHP_AUGMENT_NONE);
@@ -292,6 +315,7 @@ CHECK_TEST(folder)
     snprintf(folder, sizeof(folder), "/tmp/ghp-test-folder-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
     check_names();
+    check_class_named_train();
     check_sets();
     for (int i = 0; i < CLASSES; i++)
         write_class((const char[2]){(char)('0' + i), '\0'}, FILES, (unsigned)i);

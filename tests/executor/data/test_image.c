@@ -269,6 +269,68 @@ static void check_damage(void)
     picture_release(&p);
 }
 
+/* Where SOS stores the end of the spectral selection, which is 63 in a sequential file; some telephones write 0. */
+static size_t selection_end(const struct ghp_image_file *file)
+{
+    for (size_t i = 2; i + 3 < file->n; i += 2 + (size_t)(file->bytes[i + 2] << 8 | file->bytes[i + 3]))
+        if (file->bytes[i + 1] == 0xda) return i + 2 + (size_t)(file->bytes[i + 2] << 8 | file->bytes[i + 3]) - 2;
+    return 0;
+}
+
+static void check_telephone(void)
+{
+    struct picture p = picture_make(64, 48, 3, 2);
+    struct ghp_image_request request = {.channels = 3, .reduction = 1, .part = {0, 0, 64, 48}};
+    struct ghp_image images[2];
+    struct ghp_image_file file;
+    unsigned char *bytes;
+    size_t at;
+
+    picture_jpeg(path, &p, (struct picture_way){90, false, true});
+    file = picture_read(path);
+    bytes = (unsigned char *)(uintptr_t)file.bytes;
+    at = selection_end(&file);
+    CHECK_EQ(bytes[at], 63);
+    CHECK_STATUS(ghp_image_decode(&file, &request, &images[0]), GHP_OK);
+    bytes[at] = 0;
+    if (CHECK_STATUS(ghp_image_decode(&file, &request, &images[1]), GHP_OK)) {
+        CHECK(memcmp(images[0].pixels, images[1].pixels, 64 * 48 * 3) == 0);
+        ghp_image_release(&images[1]);
+    }
+    ghp_image_release(&images[0]);
+    free(bytes);
+    picture_release(&p);
+}
+
+/* Colours of 16 bits: their upper bytes are the image's. Those of 12 bits, stored as they are, would be nearly black. */
+static void check_wide(void)
+{
+    struct picture p = picture_make(20, 15, 3, 4), wide = {20, 15, 3, malloc(20 * 15 * 3 * 2)};
+    struct ghp_image_request request = {.channels = 3, .reduction = 1, .part = {0, 0, 20, 15}};
+    struct ghp_image image;
+    struct ghp_image_file file;
+
+    for (int i = 0; i < 20 * 15 * 3; i++) {
+        wide.pixels[2 * i] = p.pixels[i];
+        wide.pixels[2 * i + 1] = (unsigned char)(i * 7);
+    }
+    picture_wide_png(path, &wide);
+    file = picture_read(path);
+    if (CHECK_STATUS(ghp_image_decode(&file, &request, &image), GHP_OK)) {
+        CHECK(memcmp(image.pixels, p.pixels, 20 * 15 * 3) == 0);
+        ghp_image_release(&image);
+    }
+    free((void *)(uintptr_t)file.bytes);
+    for (int i = 0; i < 20 * 15 * 3; i++)
+        wide.pixels[2 * i] = p.pixels[i] >> 4;
+    picture_wide_png(path, &wide);
+    file = picture_read(path);
+    check_refused(file.bytes, file.n, "16-bit colours stay below 4096");
+    free((void *)(uintptr_t)file.bytes);
+    picture_release(&wide);
+    picture_release(&p);
+}
+
 CHECK_TEST(image)
 {
     snprintf(folder, sizeof(folder), "/tmp/ghp-test-image-XXXXXX");
@@ -278,6 +340,8 @@ CHECK_TEST(image)
     check_resizing();
     check_crops();
     check_damage();
+    check_telephone();
+    check_wide();
     unlink(path);
     rmdir(folder);
     return check_end();

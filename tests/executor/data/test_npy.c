@@ -4,6 +4,7 @@
 #include "executor/data/npy.h"
 #include "tests/check.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { N = 6, C = 3, H = 4, W = 5 };
@@ -203,6 +204,49 @@ static void check_refused(struct ghp_data_request request, enum ghp_status statu
     ghp_data_close(data);
 }
 
+/* Labels that are ignored may be any number, whatever the classes are; a folder's name may have commas. */
+static void check_ignored(void)
+{
+    unsigned char bytes[N * C * H * W] = {0};
+    int64_t labels[N] = {0, 1, -100, 3, 255, 9};
+    static const int64_t all[N] = {0, 1, 2, 3, 4, 5};
+    struct ghp_data_request request = request_for("a,b");
+    struct ghp_data *data = NULL;
+    int32_t read[N];
+    int64_t n;
+
+    CHECK_EQ(mkdir(path_of("a,b"), 0700), 0);
+    write_npy("a,b/images.npy", "|u1", "6, 4, 5, 3", bytes, sizeof(bytes));
+    write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof(labels));
+    check_refused(request, GHP_ERR_INPUT, "has -100 as label 2; labels are 0 to the classes less one, or the one of "
+                                          "--ignore-label");
+    request.ignores = true;
+    request.ignored_label = -100;
+    check_refused(request, GHP_ERR_INPUT, "sample 4 of");
+    CHECK_MESSAGE("has label 255, but the model has 10 classes (0 to 9); use a model with more, or --ignore-label");
+    labels[4] = -100;
+    write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof(labels));
+    for (int turn = 0; turn < 2; turn++) { /* parity is of the labels that are left */
+        request.labels = turn == 0 ? GHP_LABELS_GIVEN : GHP_LABELS_PARITY;
+        if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) continue;
+        CHECK_STATUS(ghp_data_labels(data, GHP_DATA_TRAIN, all, N, read), GHP_OK);
+        CHECK_EQ(read[2], -1);
+        CHECK_EQ(read[4], -1);
+        CHECK_EQ(read[5], turn == 0 ? 9 : 1);
+        CHECK_STATUS(ghp_data_count_labels(data, GHP_DATA_TRAIN, all, N, &n), GHP_OK);
+        CHECK_EQ(n, N - 2);
+        CHECK(strstr(ghp_data_text(data), "ignored") == NULL);
+        ghp_data_close(data);
+    }
+    labels[2] = labels[4] = 2;
+    write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof(labels));
+    if (CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK))
+        CHECK(strstr(ghp_data_text(data), "none with the label -100 that is ignored") != NULL);
+    ghp_data_close(data);
+    remove_all();
+    rmdir(path_of("a,b"));
+}
+
 static void check_refusals(void)
 {
     unsigned char bytes[N * C * H * W] = {0};
@@ -320,6 +364,7 @@ CHECK_TEST(npy)
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
     check_forms();
     check_files();
+    check_ignored();
     check_refusals();
     check_headers();
     check_integers();

@@ -58,7 +58,9 @@ static size_t write_tokens(const char *name, enum kind kind, int first, int n, s
 static enum ghp_status open_list(const char *files, enum kind kind, struct ghp_tokens **tokens)
 {
     struct ghp_tokens_request request = {
-        .files = files, .bytes = kind == BYTES, .positions = S, .vocabulary = VOCABULARY};
+        .files = files,
+        .format = {.bytes = kind == BYTES, .vocabulary = VOCABULARY},
+        .positions = S};
 
     return ghp_tokens_open(&request, tokens);
 }

@@ -29,7 +29,7 @@ train --data bytes:text --verify 2 || fail "two workers: $(tail -3 out) $(cat er
 
 printf 'abc' >odd
 for bad in 'tokens:odd|odd number of bytes' 'bytes:odd|fewer than one window' 'bytes:absent|cannot read' \
-    'tokens:text|odd number of bytes' 'cifar10:.|no data in|takes|samples of'; do
+    'tokens:text|is text, not token ids' 'cifar10:.|no data in|takes|samples of'; do
     train --data "${bad%%|*}" --steps 1 && fail "${bad%%|*} was taken"
     grep -qE "${bad#*|}" err || fail "${bad%%|*}: $(cat err)"
 done
