@@ -429,6 +429,11 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_FLAG,
      .target = &chosen.resume,
      .help = "go on from the checkpoint in --checkpoint, whatever plan it was made under"},
+    {.name = "overwrite",
+     .kind = GHP_OPT_FLAG,
+     .target = &chosen.overwrite,
+     .help = "begin a training although --checkpoint or --metrics holds one already, which is then "
+             "replaced; without this and --resume it is refused"},
     {.name = "run",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.run_path,

@@ -124,12 +124,26 @@ static enum ghp_status open_run_folder(const char *folder)
                     folder);
 }
 
+/* What a training that is not resumed would write over, unless that was asked for. */
+static enum ghp_status refuse_occupied(const struct parts *p)
+{
+    const struct ghp_session_options *o = p->options;
+    bool resumable = o->checkpoint_folder != NULL && !verifies(p);
+
+    if (o->resume || o->overwrite) return GHP_OK;
+    if (o->checkpoint_folder != NULL)
+        GHP_TRY(ghp_checkpoint_refuse(o->checkpoint_folder, p->session_plan->plan.model.name,
+                                      resumable));
+    return o->metrics_path != NULL ? ghp_metrics_refuse(o->metrics_path, resumable) : GHP_OK;
+}
+
 /* Files that will be written are opened, or at least tried, before the work starts. */
 static enum ghp_status open_outputs(struct parts *p)
 {
     const struct ghp_session_options *o = p->options;
 
     if (p->setup.rank != 0) return GHP_OK;
+    GHP_TRY(refuse_occupied(p));
     if (o->metrics_path != NULL)
         GHP_TRY(ghp_metrics_open(o->metrics_path, o->resume, &p->training.metrics));
     if (o->tensorboard_folder != NULL)

@@ -43,6 +43,9 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
         return GHP_FAIL(GHP_ERR_USAGE, "--verify K trains K steps; leave --steps and --epochs out");
     if (o->verify_steps != GHP_NOT_SET && o->resume)
         return GHP_FAIL(GHP_ERR_USAGE, "--verify starts from fresh weights; leave --resume out");
+    if (o->resume && o->overwrite)
+        return GHP_FAIL(GHP_ERR_USAGE, "--resume continues the training that --overwrite replaces; "
+                                       "give one of them");
     if (o->resume && o->init != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--resume takes the weights from the checkpoint; leave --init out");

@@ -49,6 +49,6 @@ enum ghp_status ghp_damage_check(const char *folder, bool first)
     return GHP_FAIL(
         GHP_ERR_FORMAT,
         "gave up: no checkpoint in '%s' is sound%s: %s; put a copy of one there as '%s' "
-        "and go on with --resume, or move them away to begin anew without it",
+        "and go on with --resume, or begin again with --overwrite",
         folder, two ? "" : ", there is one alone", why, newest);
 }

@@ -30,7 +30,7 @@ enum { MAX_PLANS = GHP_PLAN_SET_MOST, MAX_WORDS = 256, PATH_BYTES = 4096, EXIT_U
 
 static struct {
     const char *checkpoint, *mpirun, *workers_left, *replan;
-    bool resume;
+    bool resume, overwrite;
     int64_t restarts;
     double pause_s, silence_s, ask_every_s;
 } chosen = {.mpirun = GHP_MPIRUN, .restarts = 3, .pause_s = 1, .silence_s = 600, .ask_every_s = 60};
@@ -45,6 +45,11 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_FLAG,
      .target = &chosen.resume,
      .help = "the first start, too, goes on from the checkpoint in --checkpoint"},
+    {.name = "overwrite",
+     .kind = GHP_OPT_FLAG,
+     .target = &chosen.overwrite,
+     .help = "begin a training although --checkpoint, or --metrics behind '--', holds one already, "
+             "which is then replaced; without this and --resume it is refused"},
     {.name = "mpirun",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.mpirun,
@@ -150,8 +155,9 @@ struct launch {
     struct choice replanned; /* holds while its plan is the present one */
     double as_given_s;       /* a step by the plan as given, before anything was slow; 0: nothing was */
     struct choice next;      /* for which an attempt was ended in order */
-    struct stat
-        foreign;  /* the checkpoint that was there before, of another training; zeroed: none */
+    /* the checkpoint that was there before, of another training; zeroed: none */
+    struct stat foreign;
+    bool began;   /* an attempt has opened its outputs: what they hold is this training's */
     int64_t kept; /* steps of the newest checkpoint that is to be gone on from; -1: none */
 };
 
@@ -208,8 +214,8 @@ static enum ghp_status read_plans(struct launch *l)
 /* Options of ghp-run that are ghp-launch's to give, or that make no training that could be gone on with. */
 static enum ghp_status check_run_options(const struct launch *l)
 {
-    static const char *const taken[] = {"--checkpoint", "--resume", "--heartbeat", "--verify",
-                                        "--compare"};
+    static const char *const taken[] = {"--checkpoint", "--resume", "--overwrite",
+                                        "--heartbeat",  "--verify", "--compare"};
 
     for (int i = 0; i < l->n_run; i++) {
         for (size_t t = 0; t < sizeof(taken) / sizeof(taken[0]); t++) {
@@ -217,18 +223,22 @@ static enum ghp_status check_run_options(const struct launch *l)
 
             if (n == strlen(taken[t]) && strncmp(l->run[i], taken[t], n) == 0)
                 return GHP_FAIL(GHP_ERR_USAGE,
-                                "%s behind '--' is not ghp-run's here; give --checkpoint and "
-                                "--resume before '--', and run --verify and --compare without "
-                                "ghp-launch",
+                                "%s behind '--' is not ghp-run's here; give --checkpoint, --resume "
+                                "and --overwrite before '--', and run --verify and --compare "
+                                "without ghp-launch",
                                 taken[t]);
         }
     }
     return GHP_OK;
 }
 
-static void checkpoint_path(char path[PATH_BYTES])
+/* Finds the newest checkpoint; the one before it where a kill has come between its two names. False: there is none. */
+static bool find_checkpoint(char path[PATH_BYTES], struct stat *about)
 {
     snprintf(path, PATH_BYTES, "%s/checkpoint.safetensors", chosen.checkpoint);
+    if (stat(path, about) == 0) return true;
+    snprintf(path, PATH_BYTES, "%s/checkpoint.previous.safetensors", chosen.checkpoint);
+    return stat(path, about) == 0;
 }
 
 static enum ghp_status prepare(struct launch *l)
@@ -259,8 +269,7 @@ static enum ghp_status prepare(struct launch *l)
     l->replan = (struct ghp_replan){.command = chosen.replan, .folder = chosen.checkpoint};
     l->replanned.plan = -1;
     l->kept = chosen.resume ? 0 : -1;
-    checkpoint_path(path);
-    if (!chosen.resume) (void)!stat(path, &l->foreign);
+    if (!chosen.resume && !find_checkpoint(path, &l->foreign)) l->foreign = (struct stat){0};
     return ghp_family_adopt();
 }
 
@@ -294,7 +303,10 @@ static void make_command(struct launch *l, char *text, char number[16], char **w
     words[n++] = (char *)(uintptr_t)chosen.checkpoint;
     words[n++] = (char *)(uintptr_t) "--heartbeat";
     words[n++] = l->heartbeat;
-    if (l->kept >= 0) words[n++] = (char *)(uintptr_t) "--resume";
+    if (l->kept >= 0)
+        words[n++] = (char *)(uintptr_t) "--resume";
+    else if (chosen.overwrite || l->began)
+        words[n++] = (char *)(uintptr_t) "--overwrite";
     words[n] = NULL;
 }
 
@@ -405,6 +417,7 @@ static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
     ghp_scratch_open(&scratch);
     status = ghp_job_start(job);
     if (status == GHP_OK) ghp_job_watch(job, &stop_requests);
+    l->began = l->began || job->beat.changed_s > 0;
     ghp_scratch_close(&scratch);
     job->command = NULL;
     free(text);
@@ -422,8 +435,7 @@ static void find_kept(struct launch *l)
     char path[PATH_BYTES];
     struct stat is;
 
-    checkpoint_path(path);
-    if (stat(path, &is) != 0) return;
+    if (!find_checkpoint(path, &is)) return;
     if (is.st_ino == l->foreign.st_ino && is.st_mtim.tv_sec == l->foreign.st_mtim.tv_sec &&
         is.st_mtim.tv_nsec == l->foreign.st_mtim.tv_nsec)
         return;
@@ -454,12 +466,20 @@ static void describe(const struct ghp_job *job, char *text, size_t n)
 static enum ghp_status check_damage(struct launch *l, const struct ghp_job *job)
 {
     char path[PATH_BYTES];
+    struct stat about;
 
     if (l->kept < 0 || job->trains_s > 0) return GHP_OK;
     GHP_TRY(ghp_damage_check(chosen.checkpoint, !chosen.resume));
-    checkpoint_path(path);
-    if (access(path, F_OK) != 0 && !chosen.resume) l->kept = -1;
+    if (!find_checkpoint(path, &about) && !chosen.resume) l->kept = -1;
     return GHP_OK;
+}
+
+/* What to do after ghp-launch has ended: --resume only where this training has a checkpoint. */
+static const char *how_to_continue(const struct launch *l)
+{
+    if (l->kept >= 0) return "go on with --resume";
+    return l->began ? "start it again with --overwrite, as it has no checkpoint yet"
+                    : "start it again, as it has no checkpoint yet";
 }
 
 /* What follows a failed attempt: says it, sets the plan, and waits. */
@@ -482,13 +502,13 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     case GHP_RESTART_TOO_OFTEN:
         return GHP_FAIL(GHP_ERR_COMM,
                         "gave up: %d failures in a row without a newer checkpoint, the last: %s; "
-                        "see why, then go on with --resume",
-                        l->restart.failures, why);
+                        "see why, then %s",
+                        l->restart.failures, why, how_to_continue(l));
     case GHP_RESTART_TOO_FEW_LEFT:
         return GHP_FAIL(GHP_ERR_COMM,
-                        "gave up: %d workers are left, and the smallest plan is for %d; go on with "
-                        "--resume and a plan for fewer",
-                        left, l->workers[l->n_plans - 1]);
+                        "gave up: %d workers are left, and the smallest plan is for %d; make a "
+                        "plan for fewer, then %s",
+                        left, l->workers[l->n_plans - 1], how_to_continue(l));
     }
     pause_s = ghp_restart_pause_s(&l->restart);
     ghp_note("in %g s %d workers go on by '%s' from step %lld", pause_s,
@@ -523,7 +543,7 @@ static void say_stopped(struct launch *l)
     if (l->kept > 0)
         ghp_note("ended by a signal; --resume goes on from step %lld", (long long)l->kept);
     else
-        ghp_note("ended by a signal, before there was a checkpoint; start it again");
+        ghp_note("ended by a signal, before there was a checkpoint; %s", how_to_continue(l));
 }
 
 static enum ghp_status keep_going(struct launch *l, int *exit_code)

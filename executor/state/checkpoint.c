@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char format[] = "ghp.checkpoint/1";
+static const char format[] = "ghp.checkpoint/1", model_key[] = "model";
 const char ghp_checkpoint_optimizer_key[] = "optimizer", ghp_checkpoint_sync_key[] = "sync",
            ghp_checkpoint_workers_key[] = "workers", ghp_checkpoint_evaluation_key[] = "evaluation",
            ghp_checkpoint_due[] = "due";
@@ -129,6 +129,49 @@ void ghp_checkpoint_path(const char *folder, enum ghp_checkpoint_generation gene
     snprintf(path, GHP_CHECKPOINT_PATH_BYTES, "%s/%s", folder, file_names[generation]);
 }
 
+/* Whose training a checkpoint is, and how far: " of 'NAME' after N steps"; "" where it cannot be read.
+ *
+ * Returns whether it is another model's. */
+static bool describe(const char *path, const char *model, char *text, size_t n)
+{
+    struct ghp_safetensors *file = NULL;
+    const char *of = NULL, *steps = NULL;
+    bool other;
+
+    text[0] = '\0';
+    if (ghp_safetensors_open(path, &file) == GHP_OK) {
+        of = ghp_safetensors_metadata(file, model_key);
+        steps = ghp_safetensors_metadata(file, ghp_checkpoint_number_names[GHP_CHECKPOINT_STEP]);
+    }
+    if (of != NULL && steps != NULL)
+        snprintf(text, n, " of '%.200s' after %.20s steps", of, steps);
+    other = of != NULL && strcmp(of, model) != 0;
+    ghp_safetensors_close(file);
+    return other;
+}
+
+enum ghp_status ghp_checkpoint_refuse(const char *folder, const char *model, bool resumable)
+{
+    char path[GHP_CHECKPOINT_PATH_BYTES], whose[GHP_CHECKPOINT_PATH_BYTES];
+
+    for (int i = GHP_CHECKPOINT_NEWEST; i <= GHP_CHECKPOINT_PREVIOUS; i++) {
+        struct stat about;
+
+        ghp_checkpoint_path(folder, (enum ghp_checkpoint_generation)i, path);
+        if (lstat(path, &about) != 0) continue;
+        if (describe(path, model, whose, sizeof(whose)) || !resumable)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "'%s' holds a training%s; name another folder with --checkpoint, or "
+                            "replace that training with --overwrite",
+                            folder, whose);
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "'%s' holds a training%s; continue it with --resume, replace it with "
+                        "--overwrite, or name another folder with --checkpoint",
+                        folder, whose);
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_checkpoint_prepare(const char *folder)
 {
     char path[GHP_CHECKPOINT_PATH_BYTES];
@@ -154,7 +197,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
                                                       (uint64_t)checkpoint.samples};
     struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 6] = {
         {"format", format},
-        {"model", ghp_worker_work(worker)->model->name},
+        {model_key, ghp_worker_work(worker)->model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
     struct ghp_safetensors_list list = {.n = c->n,
                                         .tensors = c->tensors,

@@ -64,6 +64,16 @@ struct ghp_checkpoint_folder {
     struct ghp_checkpoint_cost cost;
 };
 
+/* Refuses a folder that holds a training already, so that none is lost unsaid.
+ *
+ * model       the name of the model that is to be trained: another one's training cannot be resumed
+ * resumable   whether --resume could be said instead
+ *
+ * Returns   GHP_OK: neither checkpoint is there; GHP_ERR_USAGE with whose training it is, and the options that help
+ * Local: rank 0 does it, of a training that is not resumed
+ * Tested    tests/tools/run/test_overwrite.sh */
+enum ghp_status ghp_checkpoint_refuse(const char *folder, const char *model, bool resumable);
+
 /* Makes the folder where it is missing, and removes what a killed run left half-written in it.
  *
  * Returns   GHP_OK; GHP_ERR_IO (cannot be made or written)

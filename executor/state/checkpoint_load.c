@@ -252,12 +252,14 @@ enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct
         if (access(path, F_OK) == 0)
             return GHP_FAIL(status,
                             "%s; there is no checkpoint before it: put a copy of one in its place, "
-                            "or leave --resume out to begin anew",
+                            "or begin again with --overwrite instead of --resume",
                             why);
         return GHP_FAIL(status,
                         "there is no checkpoint in '%s'; name another folder with --checkpoint, or "
                         "leave --resume out to begin anew",
                         folder->path);
     }
-    return GHP_FAIL(status, "%s; nor can the one before it be used: %s", why, ghp_status_message());
+    return GHP_FAIL(status, "%s; nor can the one before it be used: %s; or begin again with --overwrite instead "
+                            "of --resume",
+                    why, ghp_status_message());
 }

@@ -23,6 +23,17 @@ static enum ghp_status fail_write(const struct ghp_metrics *m)
         strerror(errno));
 }
 
+enum ghp_status ghp_metrics_refuse(const char *path, bool resumable)
+{
+    struct stat about;
+
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "'%s' holds the metrics of a training; %sreplace them with --overwrite, or "
+                    "name another file with --metrics",
+                    path, resumable ? "continue that training with --resume, " : "");
+}
+
 enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metrics **metrics)
 {
     enum ghp_status status = GHP_OK;

@@ -12,6 +12,13 @@
 
 struct ghp_metrics;
 
+/* Refuses a file that has metrics already, so that none are lost unsaid. Pipes and devices hold none.
+ *
+ * resumable   whether --resume could be said instead
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE with the options that help. Local. */
+enum ghp_status ghp_metrics_refuse(const char *path, bool resumable);
+
 /* append: continue an existing file (a resumed run). Returns GHP_OK; GHP_ERR_IO. Local. */
 enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metrics **metrics);
 struct ghp_metrics_from { /* where a resumed run goes on */

@@ -80,6 +80,7 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int async_checkpoint;                        /* 0: on; 1: off */
     int guard;                                   /* enum ghp_guard_choice */
     bool resume, json;
+    bool overwrite; /* a training that is kept already is replaced */
     int fault;            /* enum ghp_fault */
     const char *accident; /* executor/platform/accident.h; NULL: none */
 };

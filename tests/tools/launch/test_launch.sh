@@ -181,7 +181,7 @@ for which in only both resumed; do
     fi
     ends 1 $which
     last "gave up: no checkpoint in 'kept' is sound.*'kept/checkpoint.*safetensors' is damaged.*; put a copy of one\
- there as '$checkpoint' and go on with --resume, or move them away to begin anew without it" $which
+ there as '$checkpoint' and go on with --resume, or begin again with --overwrite" $which
     [ "$(grep -c 'go on by' err)" -le 1 ] || fail "$which: was tried again"
 done
 unset every

@@ -86,7 +86,7 @@ for scaling in linear lars lamb adascale lena; do
     run 2 $scaling.json --steps 3 --json || fail "$scaling exits $?: $(tail -1 err)"
     [ "$(value peak_bytes)" = "$(value allocated_bytes)" ] || fail "$scaling: predicted and allocated bytes differ"
 done
-run 2 linear.json --steps 2 --metrics rates.jsonl --lr 0.004 || fail "linear exits $?: $(tail -1 err)"
+run 2 linear.json --steps 2 --metrics rates.jsonl --overwrite --lr 0.004 || fail "linear exits $?: $(tail -1 err)"
 says rates.jsonl '"learning_rate":0.008'
 options=(--precision double --numerics exact --json --lr 0.01 --lr-schedule exponential)
 run 2 lena.json --steps 6 "${options[@]}" || fail "lena: the whole run"

@@ -46,11 +46,11 @@ says 'nor can the one before it be used' "a folder of damaged checkpoints"
 
 rm kept/checkpoint.previous.safetensors
 run --checkpoint kept --resume && fail "resumed from a damaged checkpoint"
-says 'there is no checkpoint before it: put a copy of one in its place, or leave --resume out' \
+says 'there is no checkpoint before it: put a copy of one in its place, or begin again with --overwrite' \
     "a damaged checkpoint alone"
 
 # metrics that cannot be written
-run --checkpoint kept --metrics /dev/full
+run --checkpoint kept --overwrite --metrics /dev/full
 [ $? = 1 ] || fail "lost metrics: not exit 1"
 says 'warning: no more metrics' 'a run without room for metrics'
 says 'the training is done, but its metrics are kept in part' 'a run without room for metrics'

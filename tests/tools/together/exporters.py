@@ -97,7 +97,7 @@ def ours(samples, bits):
     tool("ghp-plan", "net.onnx", "--profile", "profile", "--workers", 1, "--batch", samples, "--no-break-even",
          "-o", "plan")
     tool("ghp-run", "plan", "--data", "npy:data", "--steps", 1, "--lr", 0, "--momentum", 0.9, "--checkpoint", "first",
-         "--eval", "off", "--numerics", "exact", *by, ranks=1)
+         "--overwrite", "--eval", "off", "--numerics", "exact", *by, ranks=1)
     return read_tensors("first/checkpoint.safetensors")
 
 

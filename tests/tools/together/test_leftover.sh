@@ -46,7 +46,7 @@ kill -9 $job "$(cat killed.0)" "$(cat killed.1)"
 wait $job 2>/dev/null
 sleep 0.5
 compgen -G 'folder/*.tmp-*' >/dev/null || fail "no checkpoint was half-written"
-ranks 2 run plan.json --steps 2 --checkpoint folder || fail "the next run exits $?: $(head -5 err)"
+ranks 2 run plan.json --steps 2 --checkpoint folder --overwrite || fail "the next run exits $?: $(head -5 err)"
 [ "$(ls folder)" = checkpoint.safetensors ] || fail "beside the checkpoint: $(ls folder)"
 for file in $left; do [ ! -e "$file" ] || fail "$file of the killed run is still there"; done
 for file in $kept; do [ -e "$file" ] || fail "$file of the living run is gone"; done
