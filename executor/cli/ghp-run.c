@@ -2,6 +2,7 @@
  * rest. */
 #include "core/base/log.h"
 #include "executor/cli/libraries.h"
+#include "executor/cli/rank.h"
 #include "executor/cli/session.h"
 #include "executor/cli/session_options.h"
 #include "executor/compare/candidates.h"
@@ -14,7 +15,6 @@
 #include "executor/transport/device/device_transport.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -29,8 +29,6 @@ static const char *const optimizer_names[] = {"plan",
 #undef OPTIMIZER_NAME
                                                   NULL};
 static const char *const on_off_names[] = {"on", "off", NULL};
-
-static const double line_s = 5; /* between two lines about a training */
 
 static struct ghp_session_options chosen = {
     .data = "synthetic",
@@ -425,6 +423,12 @@ static const struct ghp_opt options[] = {
      .help =
          "worker 0 keeps an image of the checkpoint in memory, and a thread writes it beside the "
          "steps; off: the steps wait until it is on disk"},
+    {.name = "checkpoint-lock",
+     .kind = GHP_OPT_CHOICE,
+     .target = &chosen.checkpoint_lock,
+     .choices = on_off_names,
+     .help = "refuse a folder into which another job writes checkpoints, as the file "
+             "DIR/checkpoint.lock says; off: who starts ghp-run sees to that, as ghp-launch does"},
     {.name = "resume",
      .kind = GHP_OPT_FLAG,
      .target = &chosen.resume,
@@ -522,70 +526,6 @@ static void wait_passively(char **argv)
     if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);
 }
 
-static int report_failure(enum ghp_status status, bool speaks)
-{
-    ghp_progress_end();
-    if (speaks) fprintf(stderr, "ghp-run: %s\n", ghp_status_message());
-    return ghp_status_exit_code(status);
-}
-
-/* A mistake in any worker's command line ends all. */
-static enum ghp_status agree_on_options(struct ghp_session *session, enum ghp_status status)
-{
-    struct ghp_ranks all = {.count = session->transport->control->size, .stride = 1};
-    struct ghp_comm *world = NULL;
-
-    GHP_TRY(ghp_collectives_group(session->transport->host, all, GHP_STREAM_COMPUTE, &world));
-    world->label = "reading the command line";
-    return ghp_control_agree(session->transport->control, world, status);
-}
-
-/* The one place where a failure of one worker ends all. Rank 0 speaks first; others give it a moment, since all may
- * have seen the same. */
-static int abort_all(struct ghp_session *session, enum ghp_status status)
-{
-    int rank = session->transport->control->rank;
-    int code = ghp_status_exit_code(status);
-
-    if (rank != 0) sleep(1);
-    report_failure(status, true);
-    fflush(NULL);
-    session->transport->control->ops->abort(session->transport->control, code);
-    return code;
-}
-
-/* What a command line without a mistake asks for. */
-static enum ghp_status do_work(struct ghp_session *session, bool speaks)
-{
-    if (!ghp_opts_done()) return ghp_session_run(session);
-    return speaks ? ghp_opts_answer(&tool) : GHP_OK;
-}
-
-/* All workers have started; status is what this one found in its command line. */
-static int run(struct ghp_session *session, enum ghp_status status)
-{
-    bool speaks = session->transport->control->rank == 0;
-    int result = 0;
-
-    ghp_log_open(tool.name, speaks);
-    ghp_progress_open((struct ghp_progress){.look = (enum ghp_progress_look)chosen.progress,
-                                            .every_s = line_s,
-                                            .terminal = ghp_launched_terminal()});
-    if (!speaks && freopen("/dev/null", "w", stdout) == NULL) return 1; /* rank 0 speaks */
-    status = agree_on_options(session, status);
-    if (status == GHP_OK) status = do_work(session, speaks);
-    if (status != GHP_OK && (session->in_loop || !session->transport->control->ops->settled(
-                                                     session->transport->control)))
-        return abort_all(session, status);
-    ghp_accident_at(GHP_MOMENT_END);
-    if (status != GHP_OK)
-        result = report_failure(status, speaks);
-    else
-        result = session->exit_code;
-    ghp_transport_end(session->transport);
-    return result;
-}
-
 int main(int argc, char **argv)
 {
     struct ghp_session session = {.tool = &tool, .options = &chosen};
@@ -597,11 +537,11 @@ int main(int argc, char **argv)
         ghp_opts_read(&tool, argc, argv, chosen.plan_paths, GHP_SESSION_PLANS, &chosen.n_plans);
     if (status == GHP_OK && !ghp_opts_done()) status = ghp_session_options_check(&chosen);
     if (!ghp_launched() && status == GHP_OK && ghp_opts_done()) status = ghp_opts_answer(&tool);
-    if (!ghp_launched() && status != GHP_OK) return report_failure(status, true);
+    if (!ghp_launched() && status != GHP_OK) return ghp_rank_fail(status, true);
     if (!ghp_launched() && ghp_opts_done()) return 0;
     if (status == GHP_OK && !ghp_opts_done()) wait_passively(argv);
     if (status == GHP_OK) status = ghp_stop_listen(); /* before MPI has threads */
     ghp_accident_at(GHP_MOMENT_MPI);
     started = ghp_transport_start(&argc, &argv, chosen.watchdog_s, &session.transport);
-    return started == GHP_OK ? run(&session, status) : report_failure(started, true);
+    return started == GHP_OK ? ghp_rank_run(&session, status) : ghp_rank_fail(started, true);
 }

@@ -6,6 +6,7 @@
 #include "executor/compare/compare_report.h"
 #include "executor/compare/guard.h"
 #include "executor/platform/accident.h"
+#include "executor/platform/folder_lock.h"
 #include "executor/state/checkpoint.h"
 #include "executor/report/run_result.h"
 #include "executor/report/run_file.h"
@@ -30,6 +31,7 @@ struct parts { /* all that a session owns */
     struct ghp_guard guard;
     struct ghp_snapshot mine, alone;
     struct ghp_verification verification;
+    struct ghp_folder_lock *lock; /* of rank 0, on the folder of checkpoints; NULL: none */
 };
 
 /* Several plans are compared; they are also trained by only where steps or epochs are asked for. */
@@ -137,12 +139,29 @@ static enum ghp_status refuse_occupied(const struct parts *p)
     return o->metrics_path != NULL ? ghp_metrics_refuse(o->metrics_path, resumable) : GHP_OK;
 }
 
+/* The folder of checkpoints is there, and no other job's. The others wait for rank 0, perhaps for long. */
+static enum ghp_status take_folder(struct parts *p)
+{
+    const struct ghp_session_options *o = p->options;
+    struct ghp_control *control = p->setup.session->transport->control;
+    enum ghp_status status;
+
+    if (o->checkpoint_folder == NULL) return GHP_OK;
+    GHP_TRY(ghp_checkpoint_prepare(o->checkpoint_folder));
+    if (o->checkpoint_lock != 0) return GHP_OK;
+    control->ops->alone(control, true);
+    status = ghp_folder_lock_take(o->checkpoint_folder, ghp_folder_lock_usual, &p->lock);
+    control->ops->alone(control, false);
+    return status;
+}
+
 /* Files that will be written are opened, or at least tried, before the work starts. */
 static enum ghp_status open_outputs(struct parts *p)
 {
     const struct ghp_session_options *o = p->options;
 
     if (p->setup.rank != 0) return GHP_OK;
+    GHP_TRY(take_folder(p));
     GHP_TRY(refuse_occupied(p));
     if (o->metrics_path != NULL)
         GHP_TRY(ghp_metrics_open(o->metrics_path, o->resume, &p->training.metrics));
@@ -150,7 +169,6 @@ static enum ghp_status open_outputs(struct parts *p)
         GHP_TRY(ghp_event_file_open(o->tensorboard_folder, &p->training.events));
     if (o->heartbeat_path != NULL)
         GHP_TRY(ghp_heartbeat_open(o->heartbeat_path, &p->training.heartbeat));
-    if (o->checkpoint_folder != NULL) GHP_TRY(ghp_checkpoint_prepare(o->checkpoint_folder));
     return open_run_folder(o->run_folder);
 }
 
@@ -457,6 +475,7 @@ static void parts_release(struct parts *p)
     ghp_event_file_close(p->training.events);
     ghp_heartbeat_close(&p->training.heartbeat);
     ghp_checkpoint_release(&p->training.checkpoints);
+    ghp_folder_lock_release(p->lock);
     ghp_compare_release(&p->ab);
     ghp_setup_release(&p->setup);
 }

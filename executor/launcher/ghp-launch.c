@@ -7,15 +7,16 @@
 #include "core/base/opts.h"
 #include "core/base/units.h"
 #include "core/model/safetensors.h"
-#include "core/plan/plan_set.h"
 #include "executor/launcher/beside.h"
 #include "executor/launcher/census.h"
 #include "executor/launcher/damage.h"
 #include "executor/launcher/family.h"
 #include "executor/launcher/job.h"
+#include "executor/launcher/ladder.h"
 #include "executor/launcher/replan.h"
 #include "executor/launcher/restart.h"
 #include "executor/launcher/scratch.h"
+#include "executor/platform/folder_lock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -26,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_PLANS = GHP_PLAN_SET_MOST, MAX_WORDS = 256, PATH_BYTES = 4096, EXIT_USAGE = 2 };
+enum { MAX_WORDS = 256, PATH_BYTES = 4096, EXIT_USAGE = 2 };
 
 static struct {
     const char *checkpoint, *mpirun, *workers_left, *replan;
@@ -140,15 +141,13 @@ struct choice {
 
 struct launch {
     int n_files;
-    const char *files[MAX_PLANS]; /* on the command line */
-    int n_plans;
-    const char *plans[MAX_PLANS]; /* the file of each */
-    int workers[MAX_PLANS];
-    double step_s[MAX_PLANS]; /* predicted */
-    int n_run;                /* ghp-run's options */
+    const char *files[GHP_PLAN_SET_MOST]; /* on the command line */
+    struct ghp_ladder plans;
+    int n_run; /* ghp-run's options */
     char **run;
 
     char tool_path[GHP_TOOL_PATH_BYTES], heartbeat[PATH_BYTES];
+    struct ghp_folder_lock *lock; /* owned; for all attempts */
     struct ghp_restart restart;
     struct ghp_census census;
     struct ghp_replan replan;
@@ -162,54 +161,6 @@ struct launch {
 };
 
 /* ---- what to start ---- */
-
-/* One more plan, of one training with the first and for fewer workers than the last. */
-static enum ghp_status take_plan(struct launch *l, const char *file, const struct ghp_plan *plan,
-                                 const struct ghp_plan *first)
-{
-    int i = l->n_plans, workers = plan->problem.workers;
-
-    if (i == MAX_PLANS)
-        return GHP_FAIL(GHP_ERR_INPUT, "there are more than %d plans; give fewer", MAX_PLANS);
-    if (ghp_plan_check_alike(first, plan) != GHP_OK)
-        return GHP_FAIL(GHP_ERR_INPUT, "plans '%s' and '%s': %s", l->files[0], file,
-                        ghp_status_message());
-    if (i > 0 && workers >= l->workers[i - 1])
-        return GHP_FAIL(
-            GHP_ERR_INPUT,
-            "plan '%s' is for %d workers, and '%s' before it for %d; give plans from the "
-            "most workers to the fewest, one for each number",
-            file, workers, l->plans[i - 1], l->workers[i - 1]);
-    l->plans[i] = file;
-    l->workers[i] = workers;
-    l->step_s[i] = plan->predicted.step_s;
-    l->n_plans++;
-    return GHP_OK;
-}
-
-static enum ghp_status take_file(struct launch *l, const char *file, const struct ghp_plan *first)
-{
-    struct ghp_plan_set *set = ghp_alloc(1, sizeof(*set));
-    enum ghp_status status = set != NULL ? ghp_plan_set_load(file, set) : GHP_NO_MEMORY();
-
-    for (int i = 0; status == GHP_OK && i < set->n; i++)
-        status = take_plan(l, file, &set->plans[i], first);
-    if (set != NULL) ghp_plan_set_release(set);
-    free(set);
-    return status;
-}
-
-static enum ghp_status read_plans(struct launch *l)
-{
-    struct ghp_plan_set *set = ghp_alloc(1, sizeof(*set));
-    enum ghp_status status = set != NULL ? ghp_plan_set_load(l->files[0], set) : GHP_NO_MEMORY();
-
-    for (int i = 0; status == GHP_OK && i < l->n_files; i++)
-        status = take_file(l, l->files[i], &set->plans[0]);
-    if (set != NULL) ghp_plan_set_release(set);
-    free(set);
-    return status;
-}
 
 /* Options of ghp-run that are ghp-launch's to give, or that make no training that could be gone on with. */
 static enum ghp_status check_run_options(const struct launch *l)
@@ -255,14 +206,15 @@ static enum ghp_status prepare(struct launch *l)
         return GHP_FAIL(GHP_ERR_USAGE, "more than %d options for ghp-run; give fewer",
                         MAX_WORDS - 16);
     GHP_TRY(check_run_options(l));
-    GHP_TRY(read_plans(l));
+    GHP_TRY(ghp_ladder_load(l->files, l->n_files, &l->plans));
     if (mkdir(chosen.checkpoint, 0777) != 0 && errno != EEXIST)
         return GHP_FAIL(GHP_ERR_IO, "cannot make '%s': %s; name a folder that may be written",
                         chosen.checkpoint, strerror(errno));
+    GHP_TRY(ghp_folder_lock_take(chosen.checkpoint, ghp_folder_lock_usual, &l->lock));
     snprintf(l->heartbeat, sizeof(l->heartbeat), "%s/heartbeat", chosen.checkpoint);
     ghp_tool_find("ghp-run", l->tool_path);
-    l->restart = (struct ghp_restart){.workers = l->workers,
-                                      .n = l->n_plans,
+    l->restart = (struct ghp_restart){.workers = l->plans.workers,
+                                      .n = l->plans.n,
                                       .most_failures = (int)chosen.restarts,
                                       .pause_s = chosen.pause_s};
     l->census = (struct ghp_census){.command = chosen.workers_left, .every_s = chosen.ask_every_s};
@@ -280,7 +232,7 @@ static bool is_replanned(const struct launch *l)
 
 static const char *present_path(const struct launch *l)
 {
-    return is_replanned(l) ? l->replanned.path : l->plans[l->restart.plan];
+    return is_replanned(l) ? l->replanned.path : l->plans.files[l->restart.plan];
 }
 
 /* argv of one attempt, into `words`; `text` is cut into and lives as long. */
@@ -292,7 +244,7 @@ static void make_command(struct launch *l, char *text, char number[16], char **w
     for (char *word = strtok_r(text, " ", &rest); word != NULL && n < MAX_WORDS / 2;
          word = strtok_r(NULL, " ", &rest))
         words[n++] = word;
-    snprintf(number, 16, "%d", l->workers[l->restart.plan]);
+    snprintf(number, 16, "%d", l->plans.workers[l->restart.plan]);
     words[n++] = (char *)(uintptr_t) "-n";
     words[n++] = number;
     words[n++] = l->tool_path;
@@ -301,6 +253,8 @@ static void make_command(struct launch *l, char *text, char number[16], char **w
         words[n++] = l->run[i];
     words[n++] = (char *)(uintptr_t) "--checkpoint";
     words[n++] = (char *)(uintptr_t)chosen.checkpoint;
+    words[n++] = (char *)(uintptr_t) "--checkpoint-lock"; /* it is ghp-launch's */
+    words[n++] = (char *)(uintptr_t) "off";
     words[n++] = (char *)(uintptr_t) "--heartbeat";
     words[n++] = l->heartbeat;
     if (l->kept >= 0)
@@ -321,12 +275,12 @@ static bool is_larger_due(struct launch *l, const struct ghp_job *job)
         return false;
     larger = ghp_restart_larger(&l->restart, left);
     if (larger < 0) return false;
-    if (ghp_now_s() - job->trains_s < ghp_restart_pays_s(l->step_s[l->restart.plan], l->step_s[larger],
+    if (ghp_now_s() - job->trains_s < ghp_restart_pays_s(l->plans.step_s[l->restart.plan], l->plans.step_s[larger],
                                                          job->trains_s - job->begun_s))
         return false;
     l->next = (struct choice){.plan = larger};
     ghp_note("%d workers answer, %d train: the run ends in order and goes on by more", left,
-             l->workers[l->restart.plan]);
+             l->plans.workers[l->restart.plan]);
     return true;
 }
 
@@ -334,7 +288,7 @@ static bool is_larger_due(struct launch *l, const struct ghp_job *job)
 static bool is_better(const struct launch *l, const struct ghp_job *job,
                       const struct choice *other)
 {
-    const char *path = other->path[0] != '\0' ? other->path : l->plans[other->plan];
+    const char *path = other->path[0] != '\0' ? other->path : l->plans.files[other->plan];
     double now_s = l->replan.change.now_s, restart_s = job->trains_s - job->begun_s;
     int64_t left = job->beat.of - job->beat.step;
     bool pays = ghp_replan_pays(now_s, other->step_s, left, restart_s);
@@ -352,13 +306,13 @@ static bool is_better(const struct launch *l, const struct ghp_job *job,
  * is. */
 static enum ghp_status take_other(const struct launch *l, struct choice *other)
 {
-    int workers = l->workers[l->restart.plan];
+    int workers = l->plans.workers[l->restart.plan];
     struct ghp_plan given = {0}, plan = {0};
     double present_s = 0;
     enum ghp_status status;
 
     GHP_TRY(ghp_replan_predict(present_path(l), workers, &l->replan.change, &present_s));
-    GHP_TRY(ghp_plan_load_for(l->plans[other->plan], workers, &given));
+    GHP_TRY(ghp_plan_load_for(l->plans.files[other->plan], workers, &given));
     status = ghp_plan_load(l->replan.path, &plan);
     if (status == GHP_OK) status = ghp_plan_check_alike(&given, &plan);
     ghp_plan_release(&given);
@@ -413,7 +367,7 @@ static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
                             .enough = enough,
                             .context = l};
     l->next.plan = -1;
-    ghp_replan_begin(&l->replan, l->workers[l->restart.plan]);
+    ghp_replan_begin(&l->replan, l->plans.workers[l->restart.plan]);
     ghp_scratch_open(&scratch);
     status = ghp_job_start(job);
     if (status == GHP_OK) ghp_job_watch(job, &stop_requests);
@@ -486,7 +440,7 @@ static const char *how_to_continue(const struct launch *l)
 static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
 {
     int64_t before = l->kept > 0 ? l->kept : 0;
-    int left = -1, workers = l->workers[l->restart.plan];
+    int left = -1, workers = l->plans.workers[l->restart.plan];
     char why[GHP_JOB_TEXT_BYTES + 64];
     struct timespec pause;
     double pause_s;
@@ -508,11 +462,11 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
         return GHP_FAIL(GHP_ERR_COMM,
                         "gave up: %d workers are left, and the smallest plan is for %d; make a "
                         "plan for fewer, then %s",
-                        left, l->workers[l->n_plans - 1], how_to_continue(l));
+                        left, l->plans.workers[l->plans.n - 1], how_to_continue(l));
     }
     pause_s = ghp_restart_pause_s(&l->restart);
     ghp_note("in %g s %d workers go on by '%s' from step %lld", pause_s,
-             l->workers[l->restart.plan], present_path(l), (long long)(l->kept > 0 ? l->kept : 0));
+             l->plans.workers[l->restart.plan], present_path(l), (long long)(l->kept > 0 ? l->kept : 0));
     pause = (struct timespec){(time_t)pause_s, (long)((pause_s - (double)(time_t)pause_s) * 1e9)};
     nanosleep(&pause, NULL); /* a signal ends it early */
     return GHP_OK;
@@ -525,7 +479,7 @@ static void go_over(struct launch *l)
     l->restart.plan = l->next.plan;
     l->replanned = l->next;
     l->restart.failures = 0;
-    ghp_note("%d workers go on by '%s' from step %lld", l->workers[l->restart.plan],
+    ghp_note("%d workers go on by '%s' from step %lld", l->plans.workers[l->restart.plan],
              present_path(l), (long long)(l->kept > 0 ? l->kept : 0));
 }
 
@@ -587,7 +541,7 @@ int main(int argc, char **argv)
         own++;
     launch.run = own < argc ? argv + own + 1 : NULL;
     launch.n_run = own < argc ? argc - own - 1 : 0;
-    status = ghp_opts_parse(&tool, own, argv, launch.files, MAX_PLANS, &launch.n_files);
+    status = ghp_opts_parse(&tool, own, argv, launch.files, GHP_PLAN_SET_MOST, &launch.n_files);
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK) status = prepare(&launch);
     if (status == GHP_OK) {
@@ -595,6 +549,7 @@ int main(int argc, char **argv)
         status = keep_going(&launch, &exit_code);
         unlink(launch.heartbeat);
     }
+    ghp_folder_lock_release(launch.lock);
     if (status == GHP_OK) return exit_code;
     fprintf(stderr, "ghp-launch: %s\n", ghp_status_message());
     return ghp_status_exit_code(status);

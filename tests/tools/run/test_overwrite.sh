@@ -2,7 +2,8 @@
 # ghp-test: timeout=240 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-launch,ghp-train
 # tests/tools/run/test_overwrite.sh - a training that is kept is never replaced unsaid: a run that is not resumed is
 # refused in a folder with checkpoints, and by a metrics file that is not empty, and names what helps. Nothing of what
-# is there has changed then. --overwrite replaces it. The same holds for ghp-launch and ghp-train.
+# is there has changed then. --overwrite replaces it. The same holds for ghp-launch and ghp-train. Of two jobs in one
+# folder the second is refused and told whose it is; what a job that was killed leaves is cleared, and that is said.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 plan() { # plan NAME FEATURES: a network of that name
@@ -77,4 +78,30 @@ run other.plan --steps 4 --checkpoint kept --metrics metrics.jsonl --overwrite |
 grep -q '20 steps' out || fail "ghp-launch --overwrite: $(cat out)"
 : >empty.jsonl
 run one.plan --steps 3 --metrics empty.jsonl || fail "an empty metrics file: $(cat err)"
+
+# two jobs in one folder
+mkdir two
+(
+    cd two || exit
+    exec mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" ../one.plan --steps 100000000 --threads 1 \
+        --bind none --checkpoint ../busy --checkpoint-every 1000 --metrics metrics.jsonl >out 2>err </dev/null
+) &
+job=$!
+trains() { [ -s two/metrics.jsonl ]; }
+waits 60 trains || fail "does not train: $(cat two/err)"
+process=$(sed -n 's/^process //p' busy/checkpoint.lock)
+in_use="another job trains into 'busy': process $process of host '$(hostname)', since 20.*; wait for its end, or name"
+for how in --resume --overwrite; do
+    denied 1 "$in_use" mpirun --oversubscribe -n 2 "$GHP_BIN/ghp-run" one.plan --steps 9 --checkpoint busy $how
+    denied 1 "$in_use" "$GHP_BIN/ghp-launch" one.plan --checkpoint busy $how -- --steps 9
+done
+alive "$process" && [ -e busy/checkpoint.lock ] || fail "the first job has not gone on: $(cat two/err)"
+kill -9 $(pgrep -P $job) $job
+wait $job 2>/dev/null
+gone() { ! alive "$process"; }
+waits 20 gone || fail "process $process lives on"
+run one.plan --steps 9 --checkpoint busy --overwrite || fail "behind a job that was killed: $(cat err)"
+grep -q "ghp-run: 'busy/checkpoint.lock' is cleared: its job is gone, process $process of host" err ||
+    fail "does not say that it clears a lock: $(cat err)"
+[ "$(echo $(ls busy))" = checkpoint.safetensors ] || fail "what is left: $(ls busy)"
 exit $((failures > 0))
