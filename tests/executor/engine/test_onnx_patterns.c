@@ -229,6 +229,46 @@ static void check_by_element(void)
     refused(path, "y", GHP_ERR_INPUT, "divides by zero");
 }
 
+/* ---- dropout ---- */
+
+static double same(const float *x, int i)
+{
+    return (double)x[i];
+}
+
+/* x times a mask over `kept`, as PyTorch's exporter writes a dropout in place; `shape`: whose shape the mask has. */
+static void begin_dropout(float share, float kept, const char *shape)
+{
+    begin(20, BATCH, WIDE, 0, 0);
+    number_of("zero", 0);
+    number_of("share", share);
+    number_of("kept", kept);
+    node("Shape", "shape", shape, NULL);
+    node("Expand", "empty", "zero", "shape");
+    node("RandomUniformLike", "drawn", "empty", NULL);
+    node("CastLike", "probability", "share", "drawn");
+    node("Less", "sampled", "drawn", "probability");
+    node("CastLike", "mask", "sampled", "empty");
+    node("Div", "scaled", "mask", "kept");
+    node("Mul", "y", "x", "scaled");
+}
+
+static void check_dropout(void)
+{
+    struct ghp_model model;
+
+    begin_dropout(0.7f, 0.7f, "x");
+    means("y", GHP_OP_DROPOUT, 1, same); /* outside of training */
+    if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
+        CHECK_NEAR(model.layers[1].norm.ratio, 0.3, 1e-7); /* 0.7 is a float */
+        ghp_model_release(&model);
+    }
+    begin_dropout(0.7f, 0.6f, "x"); /* not scaled by what is kept */
+    refused(path, "y", GHP_ERR_INPUT, "(RandomUniformLike, opset 20)");
+    begin_dropout(0.7f, 0.7f, "zero"); /* one number for all */
+    refused(path, "y", GHP_ERR_INPUT, "(RandomUniformLike, opset 20)");
+}
+
 /* ---- norms ---- */
 
 static double normed(const float *x, int i, bool centred)
@@ -381,8 +421,8 @@ static void check_axis(int axis)
     save(path, "y");
     if (!CHECK_STATUS(ghp_onnx_file_open(path, &file), GHP_OK)) return;
     if (CHECK_STATUS(ghp_onnx_import(&file, &options, &import), GHP_OK)) {
-        out = onnx_pass_run(
-            &(struct onnx_pass){.import = &import, .batch = BATCH, .samples = cubes});
+        out =
+            onnx_pass_run(&(struct onnx_pass){.import = &import, .batch = BATCH, .samples = cubes});
         for (int i = 0; i < BATCH * CUBE; i++) {
             double wanted = cube_norm(cubes + i / CUBE * CUBE, i % CUBE, step);
 
@@ -404,11 +444,13 @@ static void check_norm_axes(void)
     begin_cube_unfolded();
     check_axis(1);
     begin_cube(1, 1, (int64_t[]){SIDE}, cube_weights); /* along the last axis, as many */
-    refused(path, "y", GHP_ERR_INPUT, "norms axis 1, and then multiplies by something else than one");
+    refused(path, "y", GHP_ERR_INPUT,
+            "norms axis 1, and then multiplies by something else than one");
     begin_cube(-1, 3, (int64_t[]){SIDE, 1, 1}, cube_weights);
     refused(path, "y", GHP_ERR_INPUT, "norms axis 3, and then");
     begin_cube(-1, 0, NULL, cube_weights); /* one number */
-    refused(path, "y", GHP_ERR_INPUT, "for each of the 2 places there; give the norm such a weight");
+    refused(path, "y", GHP_ERR_INPUT,
+            "for each of the 2 places there; give the norm such a weight");
 }
 
 static void check_norm_operators(void)
@@ -436,6 +478,7 @@ CHECK_TEST(onnx_patterns)
     check_tanh();
     check_operators();
     check_by_element();
+    check_dropout();
     check_norms();
     check_norm_axes();
     check_norm_operators();

@@ -8,10 +8,14 @@
 A + behind a network's name: as torchvision makes it, without MORE. The tools are in GHP_BIN. Weights and biases of all
 modules are drawn, norms' around one and zero. Samples are noise in NumPy arrays. The gradients are the momentum that
 SGD keeps after one step.
+
+A network is exported as torchvision makes it. Masks of two programs differ, so its layers, dropouts with their shares
+among them, are what is compared; gradients are those of the same network without dropout.
 """
 import contextlib
 import copy
 import io
+import json
 import os
 import subprocess
 import sys
@@ -38,14 +42,26 @@ BIN = os.environ.get("GHP_BIN", "build/bin")
 def make(network):
     torch.manual_seed(5)
     net = torchvision.models.get_model(network.rstrip("+"), weights=None, **MORE.get(network, {})).train()
-    for module in net.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0  # the masks of two programs differ
     with torch.no_grad():
         for parameter in net.parameters():
             if parameter.dim() == 1:
                 parameter += 0.05 * torch.randn_like(parameter)
     return net
+
+
+def dropouts(net):
+    return [m for m in net.modules() if isinstance(m, torch.nn.Dropout) and m.p > 0]
+
+
+def check_dropouts(shares, layers, without):
+    """Whether ghp read the shares that the modules drop, and nothing else of the network is another for them."""
+    read = [float(layer["window"].split()[-1]) for layer in layers if layer["op"] == "dropout"]
+    others = [[(layer["op"], layer["window"], layer["out"]) for layer in some if layer["op"] != "dropout"]
+              for some in (layers, without)]
+    if sorted(read) == sorted(shares) and others[0] == others[1]:
+        return True
+    print("the modules drop %s, ghp %s of %d and %d other layers" % (shares, read, *map(len, others)), file=sys.stderr)
+    return False
 
 
 def export(net, pixels, samples, exporter, opset):
@@ -82,13 +98,17 @@ def theirs(net, x, labels, bits):
     return {name: tensor.double() for name, tensor in tensors.items()}
 
 
+class Refused(Exception):
+    """What a tool said when it failed."""
+
+
 def tool(name, *arguments, ranks=0):
     command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)] if ranks > 0 else []
     done = subprocess.run(command + [os.path.join(BIN, name), *map(str, arguments)], capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        raise RuntimeError("%s: %s" % (name, done.stderr.strip()))
-    return done.stderr
+        raise Refused("%s: %s" % (name, done.stderr.strip()))
+    return done.stdout, done.stderr
 
 
 def ours(samples, bits):
@@ -116,26 +136,36 @@ def worst(got, wanted):
     return most, which
 
 
+def read(net, pixels, samples, exporter, opset):
+    """The layers of an exported network, and what ghp says of it beside them."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        export(net, pixels, samples, exporter, opset)
+    layers, said = tool("ghp-inspect", "net.onnx", "--json")
+    return json.loads(layers)["layers"], said
+
+
 def check(case, read_only):
     network, exporter, opset, *bits = case.split(".")
     pixels, samples = SIZES.get(network, USUAL)
     net = make(network)
     row = "| %s | %s | %s | " % (network, exporter, opset)
+    shares = [module.p for module in dropouts(net)]
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            export(net, pixels, samples, exporter, int(opset))
+        layers, said = read(net, pixels, samples, exporter, int(opset))
+        for module in dropouts(net):
+            module.p = 0.0
+        good = network not in REFUSED and check_dropouts(
+            shares, layers, read(net, pixels, samples, exporter, int(opset))[0] if shares else layers)
+    except Refused as error:
+        print(row + "no: %s | | | |" % str(error).split("net.onnx: ")[-1].split("; ")[0], flush=True)
+        return REFUSED.get(network, "?") in str(error)
     except Exception as error:  # the exporter's own refusal
         print(row + "not written: %s | | | |" % str(error).strip().splitlines()[0][:160], flush=True)
         return True
-    try:
-        said = tool("ghp-inspect", "net.onnx")
-    except RuntimeError as error:
-        print(row + "no: %s | | | |" % str(error).split("net.onnx: ")[-1].split("; ")[0], flush=True)
-        return REFUSED.get(network, "?") in str(error)
     if said != "":
         print(said, file=sys.stderr)
-    cells, good = {}, network not in REFUSED
+    cells = {}
     x, labels = make_samples(pixels, samples)
     for n in () if read_only else [int(b) for b in bits] or [64, 32]:
         reference, limit = theirs(net, x, labels, n), LIMITS[n]

@@ -12,7 +12,7 @@ python=${GHP_PYTHON:-python3}
     exit 77
 }
 
-cases=(squeezenet1_1.traced.17 resnet18.dynamo.20)
+cases=(squeezenet1_1.traced.17 resnet18.dynamo.20 mobilenet_v3_small.dynamo.20.64)
 if full; then
     cases=()
     for network in alexnet vgg11 vgg11_bn vgg16 resnet18 resnet50 googlenet inception_v3 densenet121 mobilenet_v2 \
