@@ -174,6 +174,25 @@ static enum ghp_status drop_dead(struct ghp_onnx_import *im, int last)
     return GHP_OK;
 }
 
+/* Refuses an output of several axes for a loss of one vector of classes: it would be one softmax over all of them. A
+ * sequence has such a vector at each position. */
+static enum ghp_status check_classes(const struct ghp_onnx_import *im, int last,
+                                     const struct ghp_layer *loss)
+{
+    const struct ghp_onnx_array *output = &im->output;
+    int axes = 0;
+
+    for (int i = 1; i < output->n; ++i)
+        axes += output->dims[i] > 1;
+    if (axes < 2 || loss->loss.multi_label || ghp_onnx_is_sequence(im, last)) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "a sample has %" PRId64 " values on %d axes there, as maps of pixels and lists of boxes "
+        "have; the loss %s is of one vector of classes for each sample, or for each position "
+        "after an attention: pool or flatten it to batch and classes",
+        ghp_onnx_elements(output), axes, ghp_op_name(loss->op));
+}
+
 /* The loss on layer *last, unless a softmax that is the loss is there already. */
 static enum ghp_status put_loss(struct ghp_onnx_import *im, int *last)
 {
@@ -184,6 +203,7 @@ static enum ghp_status put_loss(struct ghp_onnx_import *im, int *last)
     if (status != GHP_OK) ghp_status_prefix("%s", im->file->path);
     GHP_TRY(status);
     like.inputs[0] = *last;
+    if (end->op != GHP_OP_SOFTMAX_CE) GHP_TRY(check_classes(im, *last, &like));
     if (end->op != GHP_OP_SOFTMAX_CE) return ghp_onnx_emit(im, &like, ghp_onnx_called(name), last);
     if (like.op != end->op)
         return GHP_FAIL(GHP_ERR_INPUT,

@@ -44,22 +44,20 @@ static void warn_of_assumed(const struct ghp_onnx_import *import)
                  import->file->path, import->assumed);
 }
 
-/* Of several outputs of vectors, such as those of auxiliary classifiers, one is trained. */
+/* Of several outputs, such as those of auxiliary classifiers and heads, one is trained. Keys and values that a language
+ * model hands to its next call are no head. */
 static void warn_of_outputs(const struct ghp_onnx_import *import)
 {
     const struct ghp_onnx_file *file = import->file;
-    const char *chosen = "";
-    int vectors = 0;
+    int heads = 0;
 
     for (int i = 0; i < file->n_outputs; ++i)
-        if (file->outputs[i].shaped && file->outputs[i].n_dims == 2) {
-            chosen = file->outputs[i].name;
-            ++vectors;
-        }
-    if (vectors > 1)
-        ghp_warn("%s: of %d outputs the last, '%.96s', is trained, and what only others need is "
-                 "left out; export the module with the one that is meant",
-                 file->path, vectors, chosen);
+        heads +=
+            !begins(file->outputs[i].name, "present") && !begins(file->outputs[i].name, "past");
+    if (heads > 1)
+        ghp_warn("%s: of %d outputs '%.96s' is trained, and what only others need is left out; "
+                 "export the module with the one that is meant",
+                 file->path, heads, import->output.name);
 }
 
 /* A tensor that is no module's, by its name: the exporter without dynamo calls what it computed by its node, the one

@@ -37,9 +37,12 @@ static enum ghp_status read_softmax(struct ghp_onnx_import *im, const struct ghp
     for (int i = axis; i < x->n && (i == axis || im->file->opset < 13); ++i)
         summed *= x->dims[i];
     if (axis == 0 || summed != ghp_onnx_elements(x))
-        return ghp_onnx_fail(im, node,
-                             "is over a part of a sample or over several; ghp has softmax only as "
-                             "the loss, over all values of a sample or of a position");
+        return ghp_onnx_fail(
+            im, node,
+            "is over axis %d of %d, a part of a sample or several samples; ghp has "
+            "softmax in attentions and as the loss, of one vector of classes for "
+            "each sample or position: leave it out, or use Sigmoid",
+            axis, x->n);
     flat = *x;
     vector.c = summed;
     GHP_TRY(ghp_onnx_settle(im, &flat, vector, &like.inputs[0]));

@@ -217,7 +217,7 @@ static void check_shared_heads(void)
     node("Expand", "v often", "v among", "wide");
     node("Reshape", "v", "v often", "all");
     node3("Attention", "look", "q", "k", "v");
-    node("Identity", "y", "look", NULL);
+    node("Flatten", "y", "look", NULL);
     save(path, "y");
     if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) return;
     for (int i = 0; i < model.n_layers; i++) {

@@ -107,7 +107,13 @@ static void check_outputs(void)
                                              .dims = {-1, 4}};
     graph.outputs = outputs;
     graph.n_outputs = 2;
-    says("unused", "of 2 outputs the last, 'y', is trained");
+    says("unused", "of 2 outputs 'y' is trained");
+    outputs[0].n_dims = 3; /* a head of another rank */
+    says("unused", "of 2 outputs 'y' is trained");
+    graph.outputs = outputs;
+    outputs[0].name = "present.0.key"; /* no head */
+    nodes[2].outputs[0] = nodes[2].name = "present.0.key";
+    says("unused", NULL);
 }
 
 CHECK_TEST(warn)

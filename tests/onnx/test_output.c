@@ -1,0 +1,72 @@
+/* tests/onnx/test_output.c - which outputs have a loss: vectors of classes, and nothing that would be one softmax over
+ * what are many. */
+#include "tests/check.h"
+#include "tests/onnx_graph.h"
+
+static char path[64];
+
+/* Samples of these axes, whose output they are. */
+static void begin_axes(int n, const int64_t *dims)
+{
+    begin(13, -1, 1, 0, 0);
+    ends[0].n_dims = n + 1;
+    memcpy(ends[0].dims + 1, dims, (size_t)n * sizeof *dims);
+    node("Relu", "y", "x", NULL);
+}
+
+static void taken(int64_t classes)
+{
+    struct ghp_model model;
+
+    save(path, "y");
+    if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) return;
+    CHECK_EQ(model.layers[model.n_layers - 1].out.c, classes);
+    ghp_model_release(&model);
+}
+
+static void check_maps(void)
+{
+    static const int64_t map[3] = {5, 4, 3}, boxes[2] = {6, 4}, pooled[3] = {5, 1, 1},
+                         row[3] = {1, 1, 7};
+
+    begin_axes(3, map); /* of a segmentation */
+    refused(path, "y", GHP_ERR_INPUT,
+            "the output 'y' cannot be the network's: a sample has 60 values on 3 axes");
+    CHECK_MESSAGE("one vector of classes for each sample");
+    CHECK_MESSAGE("pool or flatten it to batch and classes");
+    begin_axes(2, boxes); /* of a detection */
+    refused(path, "y", GHP_ERR_INPUT, "a sample has 24 values on 2 axes");
+    begin_axes(3, pooled);
+    taken(5);
+    begin_axes(3, row);
+    taken(7);
+    begin_axes(3, map); /* as the message says */
+    node("Flatten", "z", "y", NULL);
+    nodes[1].outputs[0] = "y";
+    nodes[0].outputs[0] = nodes[1].inputs[0] = "map";
+    taken(60);
+}
+
+/* Each output has a label of its own: nothing is summed over that is not one. */
+static void check_multi_label(void)
+{
+    static const int64_t map[3] = {5, 4, 3};
+    struct ghp_onnx_text text = {"ghp.loss",
+                                 "{\"op\": \"binary_cross_entropy\", \"multi_label\": true}"};
+
+    begin_axes(3, map);
+    graph.texts = &text;
+    graph.n_texts = 1;
+    taken(60);
+    text.value = "{\"op\": \"hinge\"}";
+    refused(path, "y", GHP_ERR_INPUT, "the loss hinge is of one vector");
+}
+
+CHECK_TEST(output)
+{
+    snprintf(path, sizeof path, "/tmp/ghp-output-%ld.onnx", (long)getpid());
+    check_maps();
+    check_multi_label();
+    unlink(path);
+    return check_end();
+}
