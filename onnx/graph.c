@@ -58,15 +58,26 @@ static bool names_node(const struct ghp_onnx_import *im)
            strncmp(ghp_status_message() + n, ": node '", 8) == 0;
 }
 
+/* Whether a node reads what is computed from samples and is no score of an attention. */
+static bool reads_samples(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    for (int i = 0; i < node->n_inputs; ++i) {
+        const struct ghp_onnx_array *x = ghp_onnx_in(im, node, i);
+
+        if (x != NULL && x->name != NULL && x->base == NULL && x->scores == NULL) return true;
+    }
+    return false;
+}
+
 static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     const struct ghp_onnx_operator *row = ghp_onnx_operator_find(node->op);
     enum ghp_status status;
-    char known[700];
+    char instead[700];
 
     if (row == NULL || (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0))
-        return ghp_onnx_fail(im, node, "is of an operation that ghp has not; it has %s",
-                             ghp_onnx_operator_names(known, sizeof known));
+        return ghp_onnx_fail(im, node, "is of an operation that ghp has not; %s",
+                             ghp_onnx_operator_instead(node->op, instead, sizeof instead));
     for (int i = 0; i < node->n_attributes; ++i)
         if (!ghp_onnx_operator_allows(row, node->attributes[i].name))
             return ghp_onnx_fail(
@@ -78,6 +89,11 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
                                  "reads '%.96s', which no earlier node makes; put the nodes in "
                                  "order, without cycles",
                                  node->inputs[i]);
+    if (row->folds && reads_samples(im, node))
+        return ghp_onnx_fail(im, node,
+                             "is of an operation that ghp has for constants alone, and reads what "
+                             "is computed from samples; %s",
+                             ghp_onnx_operator_instead(node->op, instead, sizeof instead));
     im->now = node;
     status = row->read(im, node);
     im->now = NULL;

@@ -284,7 +284,7 @@ static enum ghp_status read_where(struct ghp_onnx_import *im, const struct ghp_o
             return ghp_onnx_scores_where(im, node, condition, i == 0);
     return ghp_onnx_fail(im, node,
                          "chooses among what is computed from samples; ghp does so of constants, "
-                         "and of the scores of an attention by a mask");
+                         "and of the scores of an attention by a mask: leave it out");
 }
 
 /* ---- others ---- */
@@ -434,7 +434,7 @@ static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct g
 
 #define FUNCTION(op, known)                                                                        \
     {                                                                                              \
-        .name = op, .since = 1, .attributes = known, .read = read_function                         \
+        .name = op, .since = 1, .attributes = known, .folds = true, .read = read_function          \
     }
 
 const struct ghp_onnx_operator ghp_onnx_fold_rows[] = {
@@ -459,10 +459,18 @@ const struct ghp_onnx_operator ghp_onnx_fold_rows[] = {
     FUNCTION("Mod", "fmod "),
     FUNCTION("Max", ""),
     FUNCTION("Min", ""),
-    {.name = "IsNaN", .since = 9, .attributes = "", .read = read_is_nan},
+    {.name = "IsNaN", .since = 9, .attributes = "", .folds = true, .read = read_is_nan},
     {.name = "Where", .since = 9, .attributes = "", .read = read_where},
-    {.name = "Range", .since = 11, .attributes = "", .read = read_range},
-    {.name = "CumSum", .since = 11, .attributes = "exclusive reverse ", .read = read_cumulated},
-    {.name = "Trilu", .since = 14, .attributes = "upper ", .read = read_trilu},
-    {.name = "GatherND", .since = 11, .attributes = "batch_dims ", .read = read_gather_nd},
+    {.name = "Range", .since = 11, .attributes = "", .folds = true, .read = read_range},
+    {.name = "CumSum",
+     .since = 11,
+     .attributes = "exclusive reverse ",
+     .folds = true,
+     .read = read_cumulated},
+    {.name = "Trilu", .since = 14, .attributes = "upper ", .folds = true, .read = read_trilu},
+    {.name = "GatherND",
+     .since = 11,
+     .attributes = "batch_dims ",
+     .folds = true,
+     .read = read_gather_nd},
     {0}};

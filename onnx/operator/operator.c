@@ -44,15 +44,24 @@ bool ghp_onnx_operator_allows(const struct ghp_onnx_operator *row, const char *a
     return false;
 }
 
-const char *ghp_onnx_operator_names(char *text, size_t n)
+const char *ghp_onnx_operator_instead(const char *name, char *text, size_t n)
 {
+    static const char *const drawn[] = {"RandomUniform",    "RandomUniformLike", "RandomNormal",
+                                        "RandomNormalLike", "Bernoulli",         "Multinomial"};
     size_t table, used = 0;
 
-    text[0] = '\0';
+    for (size_t i = 0; i < sizeof drawn / sizeof drawn[0]; ++i) {
+        if (strcmp(name, drawn[i]) != 0) continue;
+        snprintf(text, n,
+                 "use Dropout of single values, whose random numbers are the only ones, and make "
+                 "the module without stochastic depth, noise and dropout of whole channels");
+        return text;
+    }
+    used = (size_t)snprintf(text, n, "use ");
     for (const struct ghp_onnx_operator *row = next_row(NULL, &table); row != NULL;
          row = next_row(row, &table))
-        if (row->read != NULL && used < n)
+        if (row->read != NULL && !row->folds && used < n)
             used +=
-                (size_t)snprintf(text + used, n - used, "%s%s", used > 0 ? ", " : "", row->name);
+                (size_t)snprintf(text + used, n - used, "%s%s", used > 4 ? ", " : "", row->name);
     return text;
 }

@@ -25,6 +25,7 @@ struct ghp_onnx_operator {
     const char *name; /* ONNX's; NULL ends a table */
     int since;        /* the first opset that has it: a file with it is of that one at least */
     const char *attributes; /* that a node may have, each with a blank behind it */
+    bool folds;             /* it computes constants alone, or scores of an attention */
     ghp_onnx_read_fn *read; /* NULL: the operator's row is another one */
     enum ghp_op op;         /* with write: the operation that is written as this operator */
     ghp_onnx_write_fn *write;
@@ -38,7 +39,8 @@ const struct ghp_onnx_operator *ghp_onnx_operator_find(const char *name);
 /* The row that an operation is written by, or NULL. */
 const struct ghp_onnx_operator *ghp_onnx_operator_of(enum ghp_op op);
 bool ghp_onnx_operator_allows(const struct ghp_onnx_operator *row, const char *attribute);
-/* The names of all operators that are read, for messages; cut where n bytes are too few. Returns text. */
-const char *ghp_onnx_operator_names(char *text, size_t n);
+/* What to use in place of an operator that samples cannot go through, for messages; cut where n bytes are too few.
+ * Returns text. */
+const char *ghp_onnx_operator_instead(const char *name, char *text, size_t n);
 
 #endif

@@ -124,10 +124,11 @@ enum ghp_status ghp_onnx_joined_in(struct ghp_onnx_import *im, const struct ghp_
     *array = ghp_onnx_in(im, node, i);
     if (*array == NULL) return ghp_onnx_fail(im, node, "has no input %d; repair the file", i);
     if ((*array)->base != NULL)
-        return ghp_onnx_fail(im, node,
-                             "computes with the constant '%.96s' alone; fold it in the "
-                             "file",
-                             (*array)->name);
+        return ghp_onnx_fail(
+            im, node,
+            "computes with the constant '%.96s' alone; give the network what comes "
+            "of it as a parameter or a buffer",
+            (*array)->name);
     GHP_TRY(ghp_onnx_check_plain(im, node, *array));
     layer = &im->model.layers[(*array)->layer];
     if (layer->op == GHP_OP_SOFTMAX_CE)
@@ -156,7 +157,7 @@ enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct gh
     if ((*array)->base == NULL)
         return ghp_onnx_fail(im, node,
                              "has an input %d ('%.96s') that is computed from samples, where ghp "
-                             "takes constants only; fold it in the file",
+                             "takes constants only; make it a parameter or a buffer",
                              i, (*array)->name);
     return GHP_OK;
 }

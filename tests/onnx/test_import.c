@@ -160,7 +160,15 @@ static void check_unsupported(void)
     node("Erf", "y", "x", NULL);
     refused(path, "y", GHP_ERR_INPUT,
             "node 'y' (Erf, opset 13) is of an operation that ghp has not");
+    CHECK_MESSAGE("; use Relu, ");
     CHECK_MESSAGE("AveragePool");
+    begin(13, -1, 4, 0, 0);
+    node("Abs", "y", "x", NULL);
+    refused(path, "y", GHP_ERR_INPUT, "is of an operation that ghp has for constants alone");
+    CHECK_MESSAGE("; use Relu, ");
+    begin(13, -1, 4, 0, 0);
+    node("Bernoulli", "y", "x", NULL);
+    refused(path, "y", GHP_ERR_INPUT, "use Dropout of single values");
     begin(13, -1, 4, 0, 0);
     number(node("Relu", "y", "x", NULL), "slope", 1);
     refused(path, "y", GHP_ERR_INPUT, "attribute 'slope'");
