@@ -13,6 +13,11 @@ static const struct ghp_split *split_of(const struct ghp_domain *domain, int v, 
     return &domain->instance->choices[domain->instance->first_choice[v] + i];
 }
 
+static bool in_play(const struct ghp_domain *domain, int v, int i)
+{
+    return domain->choice[domain->instance->first_choice[v] + i];
+}
+
 /* The largest TP size in play among the kinds that are not data; 0: none. */
 static int largest_tp_size(const struct ghp_domain *domain, int v)
 {
@@ -20,7 +25,7 @@ static int largest_tp_size(const struct ghp_domain *domain, int v)
     int largest = 0;
 
     for (int i = 0; i < in->n_choices[v]; ++i)
-        if (domain->choice[in->first_choice[v] + i] && split_of(domain, v, i)->tp_size > largest &&
+        if (in_play(domain, v, i) && split_of(domain, v, i)->tp_size > largest &&
             split_of(domain, v, i)->kind != GHP_SPLIT_DATA)
             largest = split_of(domain, v, i)->tp_size;
     return largest;
@@ -108,7 +113,8 @@ enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_dom
 
 /* ---- splits by hand ---- */
 
-/* The choice that a split's text names for a layer, -1: it cannot take it. */
+/* The choice in play that a split's text names for a layer, -1: it cannot take it. A layer that shares its parameters
+ * has only those in play that the layers it shares them with can follow. */
 static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const char *text,
                                    int *choice)
 {
@@ -119,6 +125,7 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
     if (colon == NULL || strcmp(colon, ":max") != 0) {
         GHP_TRY(ghp_split_parse(text, &split));
         *choice = ghp_instance_find(domain->instance, v, split);
+        if (*choice >= 0 && !in_play(domain, v, *choice)) *choice = -1;
         return GHP_OK;
     }
     char kind[16] = {0};
@@ -130,7 +137,7 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
             "position:M, M a number or max",
             text);
     for (int i = 0; i < domain->instance->n_choices[v]; ++i)
-        if (split_of(domain, v, i)->kind == split.kind &&
+        if (in_play(domain, v, i) && split_of(domain, v, i)->kind == split.kind &&
             (*choice < 0 ||
              split_of(domain, v, i)->tp_size > split_of(domain, v, *choice)->tp_size))
             *choice = i;
@@ -145,8 +152,9 @@ static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const 
     for (int i = 0; i < domain->instance->n_choices[v] && used + 24 < sizeof list; ++i) {
         char one[24];
 
+        if (!in_play(domain, v, i)) continue;
         ghp_split_format(*split_of(domain, v, i), one, sizeof one);
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", one);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", one);
     }
     return GHP_FAIL(GHP_ERR_USAGE, "layer '%s' cannot take split '%s'; use one of %s",
                     domain->instance->how->model->layers[v].name, text, list);
@@ -205,7 +213,17 @@ static uint64_t mixed(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* Draws a split for every conv2d and linear layer, all of a layer's splits being as likely. */
+/* The choice of a layer that is number `k` of those in play. */
+static int choice_in_play(const struct ghp_domain *domain, int v, int k)
+{
+    int i = 0;
+
+    while (!in_play(domain, v, i) || k-- > 0)
+        ++i;
+    return i;
+}
+
+/* Draws a split for every conv2d and linear layer, all of a layer's splits in play being as likely. */
 static enum ghp_status draw(const struct ghp_domain *domain, const char *seed_text, int *forced)
 {
     const struct ghp_instance *in = domain->instance;
@@ -219,9 +237,11 @@ static enum ghp_status draw(const struct ghp_domain *domain, const char *seed_te
                         seed_text);
     for (int v = 0; v < in->n_layers; ++v)
         if (ghp_op_is_weighted(in->how->model->layers[v].op))
-            ghp_instance_choose(
-                in, v, (int)(mixed(mixed(seed) + (uint64_t)v) % (uint64_t)in->n_choices[v]),
-                forced);
+            ghp_instance_choose(in, v,
+                                choice_in_play(domain, v,
+                                               (int)(mixed(mixed(seed) + (uint64_t)v) %
+                                                     (uint64_t)ghp_domain_count(domain, v))),
+                                forced);
     return GHP_OK;
 }
 

@@ -156,6 +156,38 @@ static void test_tied(void)
     ghp_model_release(&model);
 }
 
+/* Two layers that share parameters, in stages of unlike size: what one of the stages cannot hold is not offered. */
+static void test_tied_stages(void)
+{
+    static const char *const refused[] = {"out=out:2", "out=in:2", "embed=rows:2", "out=out:max"};
+    struct ghp_staging staging = {.n = 2, .stage = {{.workers = 1}, {.workers = 2}}};
+    struct ghp_lowering how = {
+        .model = &model, .problem = {3, 6}, .element_bytes = 4, .staging = &staging};
+    struct ghp_instance in;
+    struct ghp_domain domain;
+
+    if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/executor/tied.json", &model), GHP_OK))
+        return;
+    staging.stage[1].first_layer = ghp_model_find(&model, "norm");
+    CHECK_STATUS(ghp_instance_init(&how, &profile, 3, &in), GHP_OK);
+    CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
+        CHECK_STATUS(ghp_force_restrict(refused[i], &domain), GHP_ERR_USAGE);
+        CHECK_MESSAGE("use one of data");
+    }
+    CHECK_STATUS(ghp_force_restrict("out=data", &domain), GHP_OK);
+    for (int seed = 0; seed < 16; ++seed) {
+        char text[32];
+
+        snprintf(text, sizeof text, "random:%d", seed);
+        CHECK_STATUS(ghp_force_restrict(text, &domain), GHP_OK);
+        CHECK(is_split(only_split(&domain, "out"), GHP_SPLIT_DATA, 1));
+    }
+    ghp_domain_release(&domain);
+    ghp_instance_release(&in);
+    ghp_model_release(&model);
+}
+
 CHECK_TEST(baselines)
 {
     struct ghp_lowering how = {.model = &model, .problem = {4, 64}, .element_bytes = 4};
@@ -171,6 +203,7 @@ CHECK_TEST(baselines)
     ghp_instance_release(&in);
     ghp_model_release(&model);
     test_tied();
+    test_tied_stages();
     ghp_profile_release(&profile);
     return check_end();
 }
