@@ -98,6 +98,16 @@ struct ghp_lowering ghp_lowering_of(const struct ghp_model *model, struct ghp_pr
 enum ghp_status ghp_plan_predict(const struct ghp_lowering *how, const struct ghp_split *splits,
                                  const struct ghp_profile *profile,
                                  struct ghp_prediction *predicted);
+/* The step and the peak of ghp_plan_predict alone; the step to rounding. With many micro-batches in one stage a few are
+ * simulated, where the others only repeat them.
+ *
+ * step_s, peak_bytes   may be NULL; without peak_bytes nothing is placed, which is quicker
+ *
+ * Tested   tests/planner/search/test_predict_step.c */
+enum ghp_status ghp_plan_predict_step(const struct ghp_lowering *how,
+                                      const struct ghp_split *splits,
+                                      const struct ghp_profile *profile, double *step_s,
+                                      int64_t *peak_bytes);
 /* The same with slow workers among them. Everything in a step waits for the slowest of a stage; a worker that the
  * profile knows to be faster than the slowest has its speed.
  *

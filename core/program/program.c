@@ -1,4 +1,4 @@
-/* core/program/program.c - placement, checks and sums over a program. */
+/* core/program/program.c - checks and sums over a program. */
 #include "core/program/program.h"
 
 #include <inttypes.h>
@@ -24,26 +24,6 @@ double ghp_instr_speed(const struct ghp_instr *instr, double speed)
     return alone && speed > 0 ? speed : 1;
 }
 
-/* Whether a buffer owns memory (is no alias and not a part of another). */
-static bool owns(const struct ghp_program *program, int buffer)
-{
-    return program->buffers[buffer].storage == buffer;
-}
-
-struct order {
-    int buffer;
-    int64_t bytes;
-    int first_point;
-};
-
-static int larger_first(const void *a, const void *b)
-{
-    const struct order *x = a, *y = b;
-    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
-    if (x->first_point != y->first_point) return x->first_point < y->first_point ? -1 : 1;
-    return (x->buffer > y->buffer) - (x->buffer < y->buffer);
-}
-
 int64_t ghp_receive_bytes(int64_t bytes, int ranks)
 {
     int64_t segment = bytes < GHP_COMM_SEGMENT_BYTES ? bytes : GHP_COMM_SEGMENT_BYTES;
@@ -53,94 +33,6 @@ int64_t ghp_receive_bytes(int64_t bytes, int ranks)
     segment = (segment + row - 1) / row * row;
     if (segment < least) segment = least;
     return ghp_align(segment);
-}
-
-static bool overlap_in_time(const struct ghp_buffer *a, const struct ghp_buffer *b)
-{
-    return a->first_point <= b->last_point && b->first_point <= a->last_point;
-}
-
-struct placed { /* what the search for gaps reads of a buffer, close together */
-    int64_t offset, end;
-    int first_point, last_point;
-};
-
-/* Lowest gap that fits among the placed buffers (sorted by offset) that live at a common point. */
-static int64_t find_gap(const struct placed *placed, int n_placed, const struct ghp_buffer *buffer,
-                        int64_t base)
-{
-    int64_t best_at = -1, best_size = INT64_MAX, end = base;
-    for (int i = 0; i < n_placed; i++) {
-        const struct placed *other = &placed[i];
-        if (buffer->first_point > other->last_point || other->first_point > buffer->last_point)
-            continue;
-        int64_t gap = other->offset - end;
-        if (gap >= buffer->bytes && gap < best_size) {
-            best_at = end;
-            best_size = gap;
-        }
-        if (other->end > end) end = other->end;
-    }
-    return best_at >= 0 ? best_at : end;
-}
-
-enum ghp_status ghp_program_place(struct ghp_program *program)
-{
-    int n = program->n_buffers, n_order = 0, n_placed = 0;
-    struct order *order = ghp_alloc((size_t)n + 1, sizeof *order);
-    struct placed *placed = ghp_alloc((size_t)n + 1, sizeof *placed);
-    int64_t *live = ghp_alloc((size_t)program->n_points + 1, sizeof *live);
-    if (order == NULL || placed == NULL || live == NULL) {
-        free(order);
-        free(placed);
-        free(live);
-        return GHP_NO_MEMORY();
-    }
-    int64_t base = 0;
-    for (int i = 0; i < n; i++) {
-        struct ghp_buffer *b = &program->buffers[i];
-        if (!owns(program, i)) continue;
-        if (b->persistent) {
-            b->offset = base;
-            base += b->bytes;
-        } else {
-            order[n_order++] = (struct order){i, b->bytes, b->first_point};
-        }
-    }
-    qsort(order, (size_t)n_order, sizeof *order, larger_first);
-    int64_t peak = base;
-    for (int i = 0; i < n_order; i++) {
-        struct ghp_buffer *b = &program->buffers[order[i].buffer];
-        b->offset = find_gap(placed, n_placed, b, base);
-        if (b->offset + b->bytes > peak) peak = b->offset + b->bytes;
-        int at = n_placed++;
-        for (; at > 0 && placed[at - 1].offset > b->offset; at--)
-            placed[at] = placed[at - 1];
-        placed[at] =
-            (struct placed){b->offset, b->offset + b->bytes, b->first_point, b->last_point};
-    }
-    program->peak_bytes = peak;
-    ghp_program_live(program, live);
-    program->live_bytes = 0;
-    for (int p = 0; p < program->n_points; p++)
-        if (live[p] > program->live_bytes) program->live_bytes = live[p];
-    free(order);
-    free(placed);
-    free(live);
-    return GHP_OK;
-}
-
-void ghp_program_live(const struct ghp_program *program, int64_t *live)
-{
-    memset(live, 0, (size_t)program->n_points * sizeof *live);
-    for (int i = 0; i < program->n_buffers; i++) {
-        const struct ghp_buffer *b = &program->buffers[i];
-        if (!owns(program, i)) continue;
-        live[b->first_point] += b->bytes;
-        if (b->last_point + 1 < program->n_points) live[b->last_point + 1] -= b->bytes;
-    }
-    for (int p = 1; p < program->n_points; p++)
-        live[p] += live[p - 1];
 }
 
 int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer)
@@ -153,28 +45,6 @@ int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer)
         b = &program->buffers[buffer];
     }
     return b->offset + within;
-}
-
-static enum ghp_status check_placement(const struct ghp_program *program)
-{
-    for (int i = 0; i < program->n_buffers; i++) {
-        const struct ghp_buffer *a = &program->buffers[i];
-        if (!owns(program, i)) continue;
-        if (a->offset % GHP_ALIGN_BYTES != 0 || a->offset + a->bytes > program->peak_bytes)
-            return GHP_FAIL(GHP_ERR_INTERNAL,
-                            "buffer %d lies at %" PRId64
-                            ", outside the arena or unaligned; report this",
-                            i, a->offset);
-        for (int j = 0; j < i; j++) {
-            const struct ghp_buffer *b = &program->buffers[j];
-            if (owns(program, j) && overlap_in_time(a, b) && a->offset < b->offset + b->bytes &&
-                b->offset < a->offset + a->bytes)
-                return GHP_FAIL(GHP_ERR_INTERNAL,
-                                "buffers %d and %d share memory while both live; report this", j,
-                                i);
-        }
-    }
-    return GHP_OK;
 }
 
 /* Visits every operand of an instruction: visit(context, buffer, written). */
@@ -239,7 +109,7 @@ static void note_operand(void *context, int buffer, bool writes)
 
 enum ghp_status ghp_program_check(const struct ghp_program *program)
 {
-    GHP_TRY(check_placement(program));
+    GHP_TRY(ghp_program_check_placement(program));
     struct written w = {.program = program, .missing = -1};
     w.is_written = ghp_alloc((size_t)program->n_buffers + 1, sizeof *w.is_written);
     if (w.is_written == NULL) return GHP_NO_MEMORY();

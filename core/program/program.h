@@ -273,6 +273,9 @@ int64_t ghp_receive_bytes(int64_t bytes, int ranks);
  * Greedy by size, best fit. Local. Tested tests/core/program/test_lower.c */
 enum ghp_status ghp_program_place(struct ghp_program *program);
 
+/* That all buffers lie in the arena, and no two that live at a common point overlap: GHP_ERR_INTERNAL if not. */
+enum ghp_status ghp_program_check_placement(const struct ghp_program *program);
+
 /* Every read is written before, no two live buffers overlap, every wait names a reduction: GHP_ERR_INTERNAL if not. */
 enum ghp_status ghp_program_check(const struct ghp_program *program);
 

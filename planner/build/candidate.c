@@ -84,7 +84,7 @@ static enum ghp_status tune_kept(const struct ghp_setting *s, const struct ghp_s
     *bucket_bytes = s->how.bucket_bytes;
     if (s->request->bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
     for (int k = 0; k < r->n_kept; ++k)
-        for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES; ++b) {
+        for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES && !ghp_setting_is_late(s); ++b) {
             double step_s;
             int64_t peak = 0;
 
@@ -118,22 +118,30 @@ enum ghp_status ghp_candidate_of_search(const struct ghp_setting *setting,
     return status;
 }
 
-/* The fastest bucket size: the search's, unless another one tried is faster and fits. */
+/* The fastest bucket size: the search's, unless another one tried in time is faster and fits. */
 static enum ghp_status tune(const struct ghp_setting *s, struct ghp_candidate *c)
 {
-    struct ghp_prediction p;
+    struct ghp_lowering how = s->how;
+    double best_s;
 
     c->bucket_bytes = s->how.bucket_bytes;
     GHP_TRY(predict(s, c, c->bucket_bytes, &c->predicted));
-    for (int b = 0; b < GHP_CANDIDATE_BUCKET_SIZES && s->request->bucket_bytes == GHP_BUCKET_AUTO;
-         ++b) {
-        GHP_TRY(predict(s, c, ghp_candidate_bucket_sizes[b], &p));
-        if (!fits(s, p.peak_bytes) || p.step_s >= c->predicted.step_s * (1 - GHP_BRANCH_SAME))
-            continue;
-        c->predicted = p;
-        c->bucket_bytes = ghp_candidate_bucket_sizes[b];
+    if (s->request->bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
+    best_s = c->predicted.step_s;
+    how.staging = ghp_staging_or_none(&c->staging);
+    for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES && !ghp_setting_is_late(s); ++b) {
+        double step_s;
+        int64_t peak = 0;
+
+        how.bucket_bytes = ghp_candidate_bucket_sizes[b];
+        GHP_TRY(ghp_plan_predict_step(&how, c->splits, s->request->profile, &step_s,
+                                      s->request->memory_bytes > 0 ? &peak : NULL));
+        if (!fits(s, peak) || step_s >= best_s * (1 - GHP_BRANCH_SAME)) continue;
+        best_s = step_s;
+        c->bucket_bytes = how.bucket_bytes;
     }
-    return GHP_OK;
+    return c->bucket_bytes == s->how.bucket_bytes ? GHP_OK
+                                                  : predict(s, c, c->bucket_bytes, &c->predicted);
 }
 
 enum ghp_status ghp_candidate_of_partition(const struct ghp_setting *setting,

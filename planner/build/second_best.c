@@ -96,7 +96,7 @@ enum ghp_status ghp_choice_find_second_best(const struct ghp_setting *setting,
     double share = first_share;
     bool taken = true;
 
-    for (bool late = false; taken && !late; late = ghp_now_s() > ghp_setting_deadline(setting, 1)) {
+    for (bool late = false; taken && !late; late = ghp_setting_is_late(setting)) {
         const struct ghp_alternative *best;
         struct ghp_choice next;
 

@@ -67,6 +67,11 @@ double ghp_setting_deadline(const struct ghp_setting *setting, double share)
     return setting->began_s + share * setting->request->time_limit_s;
 }
 
+bool ghp_setting_is_late(const struct ghp_setting *setting)
+{
+    return ghp_now_s() > ghp_setting_deadline(setting, 1);
+}
+
 struct ghp_partition_job ghp_setting_partition_job(const struct ghp_setting *setting, double share,
                                                    double best_s)
 {

@@ -31,6 +31,9 @@ void ghp_setting_release(struct ghp_setting *setting);
 /* On ghp_now_s's clock: where so much of the time limit has gone. */
 double ghp_setting_deadline(const struct ghp_setting *setting, double share);
 
+/* Whether the time limit has gone: nothing more is tried then, and what is there is finished. */
+bool ghp_setting_is_late(const struct ghp_setting *setting);
+
 /* A search over stages and micro-batches till that share of the time limit, for plans faster than best_s. */
 struct ghp_partition_job ghp_setting_partition_job(const struct ghp_setting *setting, double share,
                                                    double best_s);

@@ -33,35 +33,40 @@ static enum ghp_status predict_by(const struct ghp_plan_request *request,
     return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
 }
 
-/* The plan's splits with all-reduces, in buckets as large as the plan's, or of the best size where it is open. */
+/* The plan's splits with all-reduces, in buckets as large as the plan's, or of the best size where it is open; sizes are
+ * tried till then. */
 static enum ghp_status predict_allreduce(const struct ghp_plan_request *request,
-                                         const struct ghp_plan *plan,
+                                         const struct ghp_plan *plan, double deadline_s,
                                          struct ghp_prediction *predicted)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
-    struct ghp_prediction bucketed;
+    int64_t best_bytes = how.bucket_bytes;
+    double best_s = INFINITY, step_s;
 
-    GHP_TRY(predict_by(request, plan, allreduce, predicted));
-    if (request->bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
     how.sync = allreduce;
-    for (int b = 0; b < GHP_CANDIDATE_BUCKET_SIZES; b++) {
-        how.bucket_bytes = ghp_candidate_bucket_sizes[b];
-        GHP_TRY(ghp_plan_predict(&how, plan->splits, request->profile, &bucketed));
-        if (bucketed.step_s < predicted->step_s) *predicted = bucketed;
+    for (int b = -1; b < GHP_CANDIDATE_BUCKET_SIZES && request->bucket_bytes == GHP_BUCKET_AUTO;
+         b++) {
+        if (b >= 0 && ghp_now_s() > deadline_s) break;
+        if (b >= 0) how.bucket_bytes = ghp_candidate_bucket_sizes[b];
+        GHP_TRY(ghp_plan_predict_step(&how, plan->splits, request->profile, &step_s, NULL));
+        if (step_s >= best_s) continue;
+        best_s = step_s;
+        best_bytes = how.bucket_bytes;
     }
-    return GHP_OK;
+    how.bucket_bytes = best_bytes;
+    return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
 }
 
 /* What the sharded update saves and costs beside an all-reduce of the same splits; `why`: behind it, may be empty. */
-static enum ghp_status note_gain(const struct ghp_plan_request *request, const char *why,
-                                 struct ghp_plan *plan)
+static enum ghp_status note_gain(const struct ghp_plan_request *request, double deadline_s,
+                                 const char *why, struct ghp_plan *plan)
 {
     struct ghp_certificate *c = &plan->certificate;
     struct ghp_prediction all;
     double cost_s, saved;
     char text[512];
 
-    GHP_TRY(predict_allreduce(request, plan, &all));
+    GHP_TRY(predict_allreduce(request, plan, deadline_s, &all));
     cost_s = plan->predicted.step_s - all.step_s;
     saved = (double)(all.peak_bytes - plan->predicted.peak_bytes) / (1 << 20);
     snprintf(text, sizeof text,
@@ -77,11 +82,12 @@ static enum ghp_status make_sharded(const struct ghp_plan_request *request, cons
                                     struct ghp_plan *plan)
 {
     struct ghp_plan_request own = *request;
+    double deadline_s = ghp_now_s() + request->time_limit_s;
     enum ghp_status status;
 
     own.sync = sharded_update;
     GHP_TRY(ghp_plan_make(&own, plan));
-    status = note_gain(request, why, plan);
+    status = note_gain(request, deadline_s, why, plan);
     if (status != GHP_OK) ghp_plan_release(plan);
     return status;
 }

@@ -1,7 +1,6 @@
 /* planner/build/write.c - see build/write.h. */
 #include "planner/build/write.h"
 
-#include "core/base/clock.h"
 #include "planner/alternatives/break_even.h"
 
 #include <stdlib.h>
@@ -113,6 +112,7 @@ static enum ghp_status lower_data(struct ghp_lowering how, const struct ghp_cand
                                   struct ghp_program *program)
 {
     how.staging = NULL;
+    how.unplaced = true;
     how.bucket_bytes = data->bucket_bytes;
     return ghp_lower(&how, data->splits, 0, program);
 }
@@ -127,6 +127,7 @@ static enum ghp_status write_profile(const struct ghp_profile *profile,
     enum ghp_status status = programs == NULL ? GHP_NO_MEMORY() : GHP_OK;
     int n = 0;
 
+    how.unplaced = true;
     for (int r = 0; r < plan->problem.workers && status == GHP_OK; ++r) {
         if (has_twin(plan, r)) continue;
         status = ghp_lower(&how, plan->splits, r, &programs[n]);
@@ -173,7 +174,7 @@ static enum ghp_status write_alternatives(const struct ghp_setting *s, struct gh
                         &plan->break_even_search);
     if (s->request->decision_only) return GHP_OK;
     if (!s->request->break_even) return set_text("off, as asked", &plan->break_even_search);
-    if (ghp_now_s() > ghp_setting_deadline(s, 1))
+    if (ghp_setting_is_late(s))
         return set_text("none: the time limit came first", &plan->break_even_search);
     return write_break_even(s->request->profile, plan);
 }

@@ -207,15 +207,30 @@ done:
 
 /* ---- a first set ---- */
 
-/* Marks by worth until the set fits, then keeps again what it can, the dearest first. */
+/* Marks the first n by worth alone. */
+static enum ghp_status evaluate_first(struct sets *s, int n, int64_t *peak_bytes)
+{
+    for (int i = 0; i < s->n; ++i)
+        s->mark[s->options[i].layer] = i < n;
+    return evaluate(s, peak_bytes);
+}
+
+/* Marks the fewest by worth that fit, found by halving; then keeps again what it can, the dearest first. */
 static enum ghp_status find_first(struct sets *s)
 {
     int64_t peak_bytes = INT64_MAX;
+    int few = 0, enough = s->n; /* those do not fit, these do */
 
-    for (int i = 0; i < s->n && !fits(s, peak_bytes); ++i) {
-        s->mark[s->options[i].layer] = true;
-        GHP_TRY(evaluate(s, &peak_bytes));
+    if (s->n > 0) GHP_TRY(evaluate_first(s, enough, &peak_bytes));
+    while (fits(s, peak_bytes) && few + 1 < enough && ghp_now_s() < s->job->deadline_s) {
+        int n = (few + enough) / 2;
+        int64_t bytes;
+
+        GHP_TRY(evaluate_first(s, n, &bytes));
+        *(fits(s, bytes) ? &enough : &few) = n;
     }
+    for (int i = 0; i < s->n; ++i)
+        s->mark[s->options[i].layer] = i < enough;
     for (int i = s->n - 1; i >= 0 && fits(s, peak_bytes) && ghp_now_s() < s->job->deadline_s; --i) {
         bool *mark = &s->mark[s->options[i].layer];
         int64_t without;

@@ -154,7 +154,8 @@ static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const 
 
         if (!in_play(domain, v, i)) continue;
         ghp_split_format(*split_of(domain, v, i), one, sizeof one);
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", one);
+        used +=
+            (size_t)snprintf(list + used, sizeof list - used, "%s%s", used > 0 ? ", " : "", one);
     }
     return GHP_FAIL(GHP_ERR_USAGE, "layer '%s' cannot take split '%s'; use one of %s",
                     domain->instance->how->model->layers[v].name, text, list);

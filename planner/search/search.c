@@ -4,7 +4,7 @@
 #include "planner/search/memory.h"
 #include "planner/search/milp.h"
 #include "core/base/clock.h"
-#include "core/cost/simulate.h"
+#include "core/plan/plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,36 +15,17 @@ static const double least_share = 0.1; /* of the time then left, for the least m
 
 /* ---- objective ---- */
 
-/* The period of all stages together. */
-static enum ghp_status step_of(const struct ghp_programs *programs,
-                               const struct ghp_profile *profile, double *step_s)
-{
-    struct ghp_timing timings[GHP_MAX_STAGES];
-
-    GHP_TRY(ghp_simulate_all(programs, profile, timings));
-    *step_s = timings[0].step_s;
-    for (int k = 0; k < programs->n; ++k)
-        ghp_timing_release(&timings[k]);
-    return GHP_OK;
-}
-
 enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const int *choice,
                                     int64_t bucket_bytes, double *step_s, int64_t *peak_bytes)
 {
     struct ghp_lowering how = *instance->how;
     struct ghp_split *splits = ghp_alloc((size_t)instance->n_layers, sizeof *splits);
-    struct ghp_programs programs = {0};
     enum ghp_status status;
 
     if (splits == NULL) return GHP_NO_MEMORY();
     how.bucket_bytes = bucket_bytes;
-    how.unplaced = peak_bytes == NULL;
     ghp_instance_splits(instance, choice, splits);
-    GHP_TRY_GOTO(status, ghp_lower_all(&how, splits, &programs), done);
-    if (step_s != NULL) GHP_TRY_GOTO(status, step_of(&programs, instance->profile, step_s), done);
-    if (peak_bytes != NULL) *peak_bytes = ghp_programs_peak_bytes(&programs);
-done:
-    ghp_programs_release(&programs);
+    status = ghp_plan_predict_step(&how, splits, instance->profile, step_s, peak_bytes);
     free(splits);
     return status;
 }
@@ -113,7 +94,8 @@ static enum ghp_status evaluate_plan(void *context, const int *choice, double *v
 
     GHP_TRY(ghp_search_evaluate(in, choice, bucket, &step_s, decides ? &peak : NULL));
     kept = is_of_the_best(j->result, step_s);
-    if (kept && !decides) GHP_TRY(ghp_search_evaluate(in, choice, bucket, NULL, &peak));
+    if (kept && !decides && limit > 0)
+        GHP_TRY(ghp_search_evaluate(in, choice, bucket, NULL, &peak));
     *value = j->bytes ? (double)peak : decides && peak > limit ? INFINITY : step_s;
     if (kept && (limit == 0 || peak <= limit)) GHP_TRY(keep(j, choice, step_s, peak));
     return GHP_OK;
@@ -295,35 +277,28 @@ static enum ghp_status break_ties(struct evaluate *j, const struct ghp_goal *goa
 
 /* ---- the whole ---- */
 
-/* Puts the winner first among the kept plans. */
+/* Puts the winner first among the kept plans, in the last one's place where it is not among them. */
 static enum ghp_status place_winner(struct evaluate *j, const int *choice)
 {
     struct ghp_search_result *r = j->result;
-    double step_s;
-    int64_t peak;
+    size_t bytes = (size_t)j->job->instance->n_layers * sizeof *choice;
+    struct ghp_search_plan winner;
+    int k = 0;
 
-    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes,
-                                &step_s, &peak));
-    for (int k = 0; k < r->n_kept; ++k) {
-        struct ghp_search_plan plan = r->kept[k];
-
-        if (!same_choice(j, plan.choice, choice)) continue;
-        memmove(&r->kept[1], &r->kept[0], (size_t)k * sizeof r->kept[0]);
-        r->kept[0] = plan;
-        return GHP_OK;
-    }
-    struct ghp_search_plan *last = &r->kept[r->n_kept > 0 ? r->n_kept - 1 : 0];
+    while (k < r->n_kept && !same_choice(j, r->kept[k].choice, choice))
+        ++k;
+    if (k == r->n_kept && k > 0) --k;
     if (r->n_kept == 0) {
-        last->choice = ghp_alloc((size_t)j->job->instance->n_layers, sizeof *choice);
-        if (last->choice == NULL) return GHP_NO_MEMORY();
+        r->kept[0].choice = ghp_alloc(bytes, 1);
+        if (r->kept[0].choice == NULL) return GHP_NO_MEMORY();
         r->n_kept = 1;
     }
-    memcpy(last->choice, choice, (size_t)j->job->instance->n_layers * sizeof *choice);
-    last->step_s = step_s;
-    last->peak_bytes = peak;
-    struct ghp_search_plan plan = *last;
-    memmove(&r->kept[1], &r->kept[0], (size_t)(r->n_kept - 1) * sizeof r->kept[0]);
-    r->kept[0] = plan;
+    memcpy(r->kept[k].choice, choice, bytes);
+    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes,
+                                &r->kept[k].step_s, &r->kept[k].peak_bytes));
+    winner = r->kept[k];
+    memmove(&r->kept[1], &r->kept[0], (size_t)k * sizeof r->kept[0]);
+    r->kept[0] = winner;
     return GHP_OK;
 }
 
@@ -409,7 +384,7 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
 
     *result = (struct ghp_search_result){0};
     GHP_TRY_GOTO(status, search_once(&j, goal, limits, &best), done);
-    if (is_found(&j, &best))
+    if (job->limit_bytes > 0 && is_found(&j, &best))
         GHP_TRY_GOTO(status,
                      ghp_search_evaluate(job->instance, best.choice,
                                          job->instance->how->bucket_bytes, NULL, &peak),

@@ -45,7 +45,7 @@ struct ghp_search_job {
 struct ghp_search_plan {
     int *choice; /* owned */
     double step_s;
-    int64_t peak_bytes;
+    int64_t peak_bytes; /* without a limit the winner's alone; else 0 */
 };
 
 struct ghp_search_result {
@@ -66,7 +66,7 @@ void ghp_search_release(struct ghp_search_result *result);
 
 /* The objective about one plan, by a bucket size.
  *
- * step_s, peak_bytes   may be NULL; without peak_bytes nothing is placed, which is quicker */
+ * step_s, peak_bytes   may be NULL; as ghp_plan_predict_step has them */
 enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const int *choice,
                                     int64_t bucket_bytes, double *step_s, int64_t *peak_bytes);
 

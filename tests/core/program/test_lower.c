@@ -116,6 +116,47 @@ static void test_random(const char *name, int rounds)
     ghp_model_release(&model);
 }
 
+/* Buffers lie where they would lie without cells: the same program, its micro-batches taken for one. */
+static void test_cells(void)
+{
+    struct ghp_model model;
+    if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/gpt-nano.json", &model), GHP_OK))
+        return;
+    struct ghp_split *splits = ghp_alloc((size_t)model.n_layers, sizeof *splits);
+    bool *recompute = ghp_alloc((size_t)model.n_layers, sizeof *recompute);
+    for (int i = 0; i < 12; i++) {
+        struct ghp_staging staging = {.micro_batches = 2 + draw(10),
+                                      .pipeline = (enum ghp_pipeline)(i % 2),
+                                      .recompute = i % 3 == 0 ? recompute : NULL};
+        struct ghp_lowering how = {.model = &model,
+                                   .problem = {2, 4LL * staging.micro_batches},
+                                   .element_bytes = 4,
+                                   .staging = &staging};
+        struct ghp_program program;
+        for (int l = 0; l < model.n_layers; l++) {
+            splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+            recompute[l] = ghp_stage_may_recompute(&model.layers[l]) && draw(3) == 0;
+        }
+        if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) break;
+        int64_t peak = program.peak_bytes;
+        int64_t *offset = ghp_alloc((size_t)program.n_buffers, sizeof *offset);
+        CHECK_STATUS(ghp_program_check(&program), GHP_OK);
+        for (int b = 0; b < program.n_buffers; b++)
+            offset[b] = program.buffers[b].offset;
+        for (int k = 0; k < program.n_instrs; k++)
+            program.instrs[k].micro = 0;
+        CHECK_STATUS(ghp_program_place(&program), GHP_OK);
+        CHECK_EQ(program.peak_bytes, peak);
+        for (int b = 0; b < program.n_buffers; b++)
+            CHECK_EQ(program.buffers[b].offset, offset[b]);
+        free(offset);
+        ghp_program_release(&program);
+    }
+    free(recompute);
+    free(splits);
+    ghp_model_release(&model);
+}
+
 static int count_buffer_kind(const struct ghp_program *program, enum ghp_buffer_kind buffer_kind)
 {
     int n = 0;
@@ -274,6 +315,7 @@ static void test_hash(void)
 
 CHECK_TEST(lower)
 {
+    test_cells();
     test_memory_by_hand();
     test_who_reduces();
     test_hash();

@@ -3,6 +3,7 @@
  * step of each search, and the plan says what was not done. Seconds are the processor's, so that a busy machine is no
  * failure. */
 #include "planner/build/build.h"
+#include "planner/build/sync_choice.h"
 #include "tests/check.h"
 #include "tests/planner/inception.h"
 #include "tests/planner/random_case.h"
@@ -46,6 +47,30 @@ static void check_limit(const struct ghp_profile *profile, double limit_s)
     ghp_plan_release(&plan);
 }
 
+/* Many micro-batches of a large network, whose program has a hundred thousand instructions. */
+static void check_micro_batches(const struct ghp_profile *profile, double limit_s)
+{
+    struct ghp_plan_request request = {.model_path = "gpt2-124m",
+                                       .profile_path = "analytic",
+                                       .profile = profile,
+                                       .problem = {8, 512},
+                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .micro_batches = 64,
+                                       .time_limit_s = limit_s,
+                                       .simplify = true};
+    clock_t began = clock();
+    struct ghp_plan plan;
+    double spent_s;
+
+    if (!CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK)) return;
+    spent_s = (double)(clock() - began) / CLOCKS_PER_SEC;
+    printf("64 micro-batches, limit %.1f s: %.2f s\n", limit_s, spent_s);
+    CHECK(spent_s <= limit_s + slack_s);
+    CHECK_EQ(plan.staging.micro_batches, 64);
+    CHECK_STATUS(ghp_plan_verify(&plan, profile), GHP_OK);
+    ghp_plan_release(&plan);
+}
+
 CHECK_TEST(time_limit)
 {
     struct ghp_profile profile;
@@ -59,6 +84,7 @@ CHECK_TEST(time_limit)
     if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK)) return check_end();
     check_limit(&profile, 0.1);
     check_limit(&profile, 1);
+    check_micro_batches(&profile, 1);
     ghp_profile_release(&profile);
     unlink(model_path);
     return check_end();
