@@ -60,11 +60,14 @@ struct ghp_beat ghp_heartbeat_read(const char *path)
 {
     struct ghp_beat beat = {0};
     struct stat about;
-    FILE *file = fopen(path, "re");
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is not waited for */
+    FILE *file = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) ? fdopen(fd, "r") : NULL;
 
-    if (file == NULL) return beat;
-    if (fstat(fileno(file), &about) == 0)
-        beat.changed_s = (double)about.st_mtim.tv_sec + 1e-9 * (double)about.st_mtim.tv_nsec;
+    if (file == NULL) {
+        if (fd >= 0) close(fd);
+        return beat;
+    }
+    beat.changed_s = (double)about.st_mtim.tv_sec + 1e-9 * (double)about.st_mtim.tv_nsec;
     if (fscanf(file, "step %" SCNd64 " kept %" SCNd64 " of %" SCNd64, &beat.step, &beat.kept,
                &beat.of) == 3)
         beat.change = read_change(file);

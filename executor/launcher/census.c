@@ -2,24 +2,46 @@
 #include "executor/launcher/census.h"
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include <time.h>
 
-enum ghp_status ghp_census_count(struct ghp_census *census, int *left)
+static void warn_late(const struct ghp_census *census)
 {
-    FILE *out;
-    int found = 0, ended;
+    ghp_warn("--workers-left '%s' has not answered for %g s and was ended; give a command that "
+             "does, or a larger --ask-limit",
+             census->command, census->limit_s);
+}
+
+/* The number that an answer begins with. */
+static bool parse(const char *text, int *left)
+{
+    char *end = NULL;
+    long value = strtol(text, &end, 10);
+
+    if (end == text || value < 0 || value > 1 << 20) return false;
+    *left = (int)value;
+    return true;
+}
+
+enum ghp_status ghp_census_count(struct ghp_census *census,
+                                 const volatile sig_atomic_t *stop_requests, int *left)
+{
+    const struct timespec moment = {.tv_nsec = 20000000};
+    enum ghp_answer answer = GHP_ANSWER_FAILED;
 
     *left = -1;
     ghp_census_forget(census);
     if (census->command == NULL) return GHP_OK;
-    out = popen(census->command, "re");
-    if (out != NULL) found = fscanf(out, "%d", left);
-    ended = out != NULL ? pclose(out) : -1;
-    if (ended == 0 && found == 1 && *left >= 0) return GHP_OK;
+    if (ghp_question_ask(&census->question, census->command, census->limit_s))
+        while ((answer = ghp_question_hear(&census->question)) == GHP_ANSWER_AWAITED &&
+               *stop_requests == 0)
+            nanosleep(&moment, NULL);
+    if (answer == GHP_ANSWER_LATE) warn_late(census);
+    ghp_census_forget(census);
+    if (answer == GHP_ANSWER_LATE || answer == GHP_ANSWER_AWAITED) return GHP_OK;
+    if (answer == GHP_ANSWER_GIVEN && parse(census->question.text, left)) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "--workers-left '%s' prints no number of workers; give a command that does, "
                     "and exits with 0",
@@ -28,38 +50,22 @@ enum ghp_status ghp_census_count(struct ghp_census *census, int *left)
 
 void ghp_census_forget(struct ghp_census *census)
 {
-    if (census->out != NULL) pclose(census->out);
-    census->out = NULL;
+    ghp_question_drop(&census->question);
     census->next_s = ghp_now_s() + census->every_s;
-}
-
-/* Starts the command, whose answer is read without waiting. */
-static void ask(struct ghp_census *census)
-{
-    census->n = 0;
-    census->out = popen(census->command, "re");
-    if (census->out != NULL) fcntl(fileno(census->out), F_SETFL, O_NONBLOCK);
 }
 
 bool ghp_census_look(struct ghp_census *census, int *left)
 {
-    char *end = NULL;
-    long value;
-    ssize_t n;
+    enum ghp_answer answer;
 
     if (census->command == NULL) return false;
-    if (census->out == NULL) {
-        if (ghp_now_s() < census->next_s) return false;
-        ask(census);
-        if (census->out == NULL) return false;
-    }
-    n = read(fileno(census->out), census->text + census->n, sizeof(census->text) - 1 - census->n);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    if (n > 0) census->n += (size_t)n;
-    if (n > 0 && census->n < sizeof(census->text) - 1) return false;
-    census->text[census->n] = '\0';
+    if (census->question.process == 0 &&
+        (ghp_now_s() < census->next_s ||
+         !ghp_question_ask(&census->question, census->command, census->limit_s)))
+        return false;
+    answer = ghp_question_hear(&census->question);
+    if (answer == GHP_ANSWER_AWAITED) return false;
+    if (answer == GHP_ANSWER_LATE) warn_late(census);
     ghp_census_forget(census);
-    value = strtol(census->text, &end, 10);
-    *left = (int)value;
-    return end != census->text && value >= 0 && value <= 1 << 20;
+    return answer == GHP_ANSWER_GIVEN && parse(census->question.text, left);
 }

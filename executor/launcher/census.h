@@ -1,33 +1,35 @@
 /* executor/launcher/census.h - how many workers there can be: a command counts them, asked when a run has failed, and
  * every so often while one trains by fewer than it could.
  *
- * The command is run by sh; its first word on stdout is the number. */
+ * The command is run by sh; its first word on stdout is the number. One that does not end in time is ended, and that is
+ * said: a connection to a host that has died may never return. */
 #ifndef GHP_EXECUTOR_LAUNCHER_CENSUS_H
 #define GHP_EXECUTOR_LAUNCHER_CENSUS_H
 
 #include "core/base/status.h"
+#include "executor/launcher/question.h"
 
-#include <stdbool.h>
-#include <stdio.h>
+#include <signal.h>
 
 struct ghp_census {
     /* given */
     const char *command; /* NULL: nobody counts */
     double every_s;      /* from one answer to the next question, while a run trains */
-    /* of the question that is open */
-    FILE *out; /* NULL: none */
+    double limit_s;      /* how long it may take */
+    /* found */
+    struct ghp_question question; /* the open one */
     double next_s;
-    char text[32];
-    size_t n;
 };
 
-/* Asks, and waits for the answer.
+/* Asks, and waits for the answer, for as long as nobody asks this process to stop.
  *
- * left   -1 where nobody counts
+ * stop_requests   how often a signal asked it
+ * left            -1 where nobody counts, does so in time, or wants to know any more
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (no number, or a failure of the command)
  * Local */
-enum ghp_status ghp_census_count(struct ghp_census *census, int *left);
+enum ghp_status ghp_census_count(struct ghp_census *census,
+                                 const volatile sig_atomic_t *stop_requests, int *left);
 
 /* Asks when it is time, without waiting. Whether an answer has come; what is no number is no answer.
  *
@@ -35,7 +37,7 @@ enum ghp_status ghp_census_count(struct ghp_census *census, int *left);
  * Tested   tests/executor/launcher/test_restart.c */
 bool ghp_census_look(struct ghp_census *census, int *left);
 
-/* Forgets the question that is open. Local. */
+/* Ends the question that is open. Local. */
 void ghp_census_forget(struct ghp_census *census);
 
 #endif

@@ -27,14 +27,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_WORDS = 256, PATH_BYTES = 4096, EXIT_USAGE = 2 };
+enum { OWN_WORDS = 16, PATH_BYTES = 4096, EXIT_USAGE = 2 };
 
 static struct {
     const char *checkpoint, *mpirun, *workers_left, *replan;
     bool resume, overwrite;
     int64_t restarts;
-    double pause_s, silence_s, ask_every_s;
-} chosen = {.mpirun = GHP_MPIRUN, .restarts = 3, .pause_s = 1, .silence_s = 600, .ask_every_s = 60};
+    double pause_s, silence_s, ask_every_s, ask_limit_s;
+} chosen = {.mpirun = GHP_MPIRUN, .restarts = 3, .pause_s = 1, .silence_s = 600, .ask_every_s = 60, .ask_limit_s = 60};
 
 static const struct ghp_opt options[] = {
     {.name = "checkpoint",
@@ -70,6 +70,14 @@ static const struct ghp_opt options[] = {
      .max = 1e6,
      .help = "from one such question to the next; where more workers answer, and a larger plan "
              "makes up for a restart, the run is ended in order and goes on by that plan"},
+    {.name = "ask-limit",
+     .kind = GHP_OPT_REAL,
+     .target = &chosen.ask_limit_s,
+     .argument = "SECONDS",
+     .min = 0.1,
+     .max = 1e6,
+     .help = "end a --workers-left that has not answered for so long, say so, and choose the plan "
+             "without it"},
     {.name = "replan",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.replan,
@@ -202,9 +210,6 @@ static enum ghp_status prepare(struct launch *l)
     if (chosen.checkpoint == NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "a run is started again from its checkpoints; give "
                                        "--checkpoint DIR");
-    if (l->n_run + 16 > MAX_WORDS)
-        return GHP_FAIL(GHP_ERR_USAGE, "more than %d options for ghp-run; give fewer",
-                        MAX_WORDS - 16);
     GHP_TRY(check_run_options(l));
     GHP_TRY(ghp_ladder_load(l->files, l->n_files, &l->plans));
     if (mkdir(chosen.checkpoint, 0777) != 0 && errno != EEXIST)
@@ -217,7 +222,9 @@ static enum ghp_status prepare(struct launch *l)
                                       .n = l->plans.n,
                                       .most_failures = (int)chosen.restarts,
                                       .pause_s = chosen.pause_s};
-    l->census = (struct ghp_census){.command = chosen.workers_left, .every_s = chosen.ask_every_s};
+    l->census = (struct ghp_census){.command = chosen.workers_left,
+                                   .every_s = chosen.ask_every_s,
+                                   .limit_s = chosen.ask_limit_s};
     l->replan = (struct ghp_replan){.command = chosen.replan, .folder = chosen.checkpoint};
     l->replanned.plan = -1;
     l->kept = chosen.resume ? 0 : -1;
@@ -235,14 +242,14 @@ static const char *present_path(const struct launch *l)
     return is_replanned(l) ? l->replanned.path : l->plans.files[l->restart.plan];
 }
 
-/* argv of one attempt, into `words`; `text` is cut into and lives as long. */
+/* argv of one attempt, into `words`, which has room for those of `text`, ghp-run's and OWN_WORDS. `text` is cut into
+ * and lives as long. */
 static void make_command(struct launch *l, char *text, char number[16], char **words)
 {
     int n = 0;
     char *rest = NULL;
 
-    for (char *word = strtok_r(text, " ", &rest); word != NULL && n < MAX_WORDS / 2;
-         word = strtok_r(NULL, " ", &rest))
+    for (char *word = strtok_r(text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
         words[n++] = word;
     snprintf(number, 16, "%d", l->plans.workers[l->restart.plan]);
     words[n++] = (char *)(uintptr_t) "-n";
@@ -355,11 +362,16 @@ static bool enough(void *context, const struct ghp_job *job)
 
 static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
 {
-    char *text = strdup(chosen.mpirun), number[16], *words[2 * MAX_WORDS];
+    char *text = strdup(chosen.mpirun), number[16];
+    char **words = ghp_alloc(strlen(chosen.mpirun) / 2 + (size_t)l->n_run + OWN_WORDS, sizeof(*words));
     struct ghp_scratch scratch;
     enum ghp_status status;
 
-    if (text == NULL) return GHP_NO_MEMORY();
+    if (text == NULL || words == NULL) {
+        free(words);
+        free(text);
+        return GHP_NO_MEMORY();
+    }
     make_command(l, text, number, words);
     *job = (struct ghp_job){.command = words,
                             .heartbeat = l->heartbeat,
@@ -374,6 +386,7 @@ static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
     l->began = l->began || job->beat.changed_s > 0;
     ghp_scratch_close(&scratch);
     job->command = NULL;
+    free(words);
     free(text);
     if (status == GHP_OK && job->left > 0)
         ghp_warn("%d process(es) of the run cannot be killed", job->left);
@@ -436,6 +449,13 @@ static const char *how_to_continue(const struct launch *l)
                     : "start it again, as it has no checkpoint yet";
 }
 
+/* Says why the training is not tried again. */
+static void say_diverged(struct launch *l, struct ghp_job *job)
+{
+    find_kept(l);
+    ghp_note("gave up, as a restart would end the same: %s; then %s", job->said, how_to_continue(l));
+}
+
 /* What follows a failed attempt: says it, sets the plan, and waits. */
 static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
 {
@@ -450,7 +470,8 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     ghp_note("%d workers failed after %lld steps, with a checkpoint of %lld: %s", workers,
              (long long)job->beat.step, (long long)(l->kept > 0 ? l->kept : 0), why);
     GHP_TRY(check_damage(l, job));
-    GHP_TRY(ghp_census_count(&l->census, &left));
+    GHP_TRY(ghp_census_count(&l->census, &stop_requests, &left));
+    if (stop_requests > 0) return GHP_OK;
     switch (ghp_restart_next(&l->restart, l->kept > before, left)) {
     case GHP_RESTART: break;
     case GHP_RESTART_TOO_OFTEN:
@@ -509,6 +530,11 @@ static enum ghp_status keep_going(struct launch *l, int *exit_code)
         *exit_code = job.exit_code;
         if (job.exit_code == 0) return GHP_OK;
         if (job.exit_code == EXIT_USAGE) return refused(&job);
+        if (ghp_job_diverged(&job) && stop_requests == 0) {
+            say_diverged(l, &job);
+            if (job.exit_code < 0) *exit_code = 1;
+            return GHP_OK;
+        }
         if (job.exit_code == GHP_EXIT_STOPPED && job.had_enough && stop_requests == 0) {
             go_over(l);
             continue;

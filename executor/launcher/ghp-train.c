@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_WORDS = 256, PATH_BYTES = 4096, MOST_TURNS = 8, CANNOT_RUN = 127 };
+enum { PATH_BYTES = 4096, MOST_TURNS = 8, CANNOT_RUN = 127 };
 static const double least_budget_s = 2; /* of one turn: less than this measures nothing */
 
 static struct {
@@ -135,15 +135,26 @@ struct way {
 
 /* A command that grows. */
 struct command {
-    const char *words[MAX_WORDS];
-    int n;
+    const char **words; /* owned; ended by NULL */
+    int n, room;
+    bool lacks_memory; /* for a word */
     bool result; /* its stdout is this tool's; else it goes beside the notes */
     char numbers[3][32];
 };
 
 static void add(struct command *command, const char *word)
 {
-    if (command->n < MAX_WORDS - 1) command->words[command->n++] = word;
+    if (command->n + 1 >= command->room) {
+        int room = 2 * command->room + 64;
+        const char **words = realloc(command->words, (size_t)room * sizeof(*words));
+
+        command->lacks_memory = command->lacks_memory || words == NULL;
+        if (words == NULL) return;
+        command->words = words;
+        command->room = room;
+    }
+    command->words[command->n++] = word;
+    command->words[command->n] = NULL;
 }
 
 /* An option, where it was given. */
@@ -210,7 +221,7 @@ static _Noreturn void become(const struct command *command, pid_t parent)
 }
 
 /* Runs it to its end. *code receives its exit code; of a signal 128 and its number, as shells say. */
-static enum ghp_status run(const struct command *command, int *code)
+static enum ghp_status start_and_wait(const struct command *command, int *code)
 {
     pid_t self = getpid(), child;
     sigset_t held, before;
@@ -236,6 +247,17 @@ static enum ghp_status run(const struct command *command, int *code)
     running = 0;
     *code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
     return GHP_OK;
+}
+
+/* The same, and releases it. */
+static enum ghp_status run(struct command *command, int *code)
+{
+    enum ghp_status status =
+        command->lacks_memory ? GHP_NO_MEMORY() : start_and_wait(command, code);
+
+    free(command->words);
+    command->words = NULL;
+    return status;
 }
 
 /* ---- the tools ---- */
@@ -384,9 +406,6 @@ static enum ghp_status begin(struct way *way, int n_models)
                         tool.usage);
     GHP_TRY(ghp_problem_check(
         (struct ghp_problem){.workers = (int)chosen.workers, .global_batch = chosen.batch}));
-    if (way->n_run + 32 > MAX_WORDS)
-        return GHP_FAIL(GHP_ERR_USAGE, "more than %d options for ghp-run; give fewer",
-                        MAX_WORDS - 32);
     if (chosen.folder != NULL && strlen(chosen.folder) >= sizeof way->folder)
         return GHP_FAIL(GHP_ERR_USAGE, "the name in --folder is too long; shorten it");
     if (chosen.folder != NULL)

@@ -62,9 +62,10 @@ enum ghp_status ghp_job_start(struct ghp_job *job)
 /* ---- what it says ---- */
 
 /* What tells more comes later in this list: any failure that ghp-run or ghp-launch says; of mpirun, that it starts
- * nothing for want of cores, lost a host, which rank exited before its time or died; the watchdog's sentence, which
- * names worker, layer and instruction; and whom MPI's start lacks, which only workers of one host may see. Of equals
- * the first counts, but for the first kind, since a failure comes after notes. */
+ * nothing for want of cores, cannot run the program, lost a host, which rank exited before its time or died; the
+ * watchdog's sentence, which names worker, layer and instruction; whom MPI's start lacks, which only workers of one
+ * host may see; and numbers that are not finite, which the same training would come to again. Of equals the first
+ * counts, but for the first kind, since a failure comes after notes. */
 static const struct {
     const char *words; /* of the line */
     const char *after; /* which its word of interest stands behind; NULL: none is */
@@ -76,19 +77,27 @@ static const struct {
      "with more slots"},
     {"unable to reliably start one or more daemons", NULL,
      "mpirun lost a host, or cannot start its daemon on one"},
+    {"Executable: ", "Executable: ",
+     "mpirun cannot run '%.*s' on a host; install ghp there under the same name, or name another "
+     "program with --mpirun"},
+    {"Application name: ", "Application name: ",
+     "mpirun cannot run '%.*s' on a host; see that it is a program"},
     {"Remote daemon: ", " on node ", "mpirun lost host '%.*s'"},
     {"has exited due to process rank ", "due to process rank ",
      "process rank %.*s exited before the training's end"},
     {"noticed that process rank", NULL, NULL},
     {" waited ", NULL, NULL},
-    {"cannot start without rank", NULL, NULL}};
+    {"cannot start without rank", NULL, NULL},
+    {"not finite", NULL, NULL},
+    {"training diverged", NULL, NULL}};
+enum { N_TELLING = sizeof(telling) / sizeof(telling[0]), REPEATS = 2 /* the last ones */ };
 
 void ghp_job_hear(struct ghp_job *job, const char *line)
 {
     const char *word = "";
     int rank = 0;
 
-    for (int i = 0; i < (int)(sizeof(telling) / sizeof(telling[0])); i++) {
+    for (int i = 0; i < N_TELLING; i++) {
         const char *found = strstr(line, telling[i].words);
 
         if (found != NULL && (i > 0 || found == line)) rank = i + 1;
@@ -98,12 +107,19 @@ void ghp_job_hear(struct ghp_job *job, const char *line)
     job->rank_of_said = rank;
     if (telling[rank - 1].after != NULL) word = strstr(line, telling[rank - 1].after);
     if (word != NULL && *word != '\0') word += strlen(telling[rank - 1].after);
+    while (word != NULL && *word == ' ')
+        word++;
     if (strncmp(line, "ghp-run: ", 9) == 0) line += 9;
     if (telling[rank - 1].say == NULL || word == NULL)
         snprintf(job->said, sizeof(job->said), "%s", line);
     else
         snprintf(job->said, sizeof(job->said), telling[rank - 1].say, (int)strcspn(word, " "),
                  word);
+}
+
+bool ghp_job_diverged(const struct ghp_job *job)
+{
+    return job->rank_of_said > N_TELLING - REPEATS;
 }
 
 bool ghp_job_tells(const struct ghp_job *job)

@@ -52,6 +52,9 @@ void ghp_job_watch(struct ghp_job *job, const volatile sig_atomic_t *stop_reques
  * ended by itself. */
 bool ghp_job_tells(const struct ghp_job *job);
 
+/* Whether numbers that were not finite have ended it: it would end the same again. */
+bool ghp_job_diverged(const struct ghp_job *job);
+
 /* One line of the command's stderr, as far as it tells why it failed. For job.c and its test. */
 void ghp_job_hear(struct ghp_job *job, const char *line);
 

@@ -5,8 +5,8 @@
 #include "core/plan/plan_set.h"
 #include "core/plan/what_if.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -91,8 +91,7 @@ bool ghp_replan_pays(double now_s, double step_s, int64_t steps_left, double res
 
 void ghp_replan_begin(struct ghp_replan *r, int workers)
 {
-    if (r->out != NULL) pclose(r->out);
-    r->out = NULL;
+    ghp_question_drop(&r->question);
     r->workers = workers;
     r->change = (struct ghp_beat_change){0};
     if (!(r->slowdown.factor > 0)) r->slowdown = (struct ghp_slowdown){0, 1, 1};
@@ -105,6 +104,7 @@ static enum ghp_replan_news start(struct ghp_replan *r)
     int n_sets = ghp_slowdown_sets(&r->slowdown, sets);
     char *command = NULL, workers[16];
     size_t used = 0;
+    bool asked;
 
     for (int i = 0; i < n_sets; i++)
         used += (size_t)snprintf(options + used, sizeof(options) - used, " --set %s", sets[i]);
@@ -114,11 +114,9 @@ static enum ghp_replan_news start(struct ghp_replan *r)
         asprintf(&command, "%s%s --output \"$GHP_REPLANNED\" >/dev/null", r->command, options) < 0)
         return GHP_REPLAN_FAILED;
     unlink(r->path);
-    r->out = popen(command, "re");
+    asked = ghp_question_ask(&r->question, command, INFINITY); /* planning has its own limit */
     free(command);
-    if (r->out == NULL) return GHP_REPLAN_FAILED;
-    fcntl(fileno(r->out), F_SETFL, O_NONBLOCK);
-    return GHP_REPLAN_NOTHING;
+    return asked ? GHP_REPLAN_NOTHING : GHP_REPLAN_FAILED;
 }
 
 static enum ghp_replan_news take(struct ghp_replan *r, const struct ghp_beat_change *change)
@@ -137,15 +135,13 @@ static enum ghp_replan_news take(struct ghp_replan *r, const struct ghp_beat_cha
 
 enum ghp_replan_news ghp_replan_look(struct ghp_replan *r, const struct ghp_beat *beat)
 {
-    FILE *out = r->out;
-    char byte;
-    ssize_t n;
+    enum ghp_answer answer;
 
     if (r->command == NULL) return GHP_REPLAN_NOTHING;
-    if (out == NULL && beat->change.number > r->change.number) return take(r, &beat->change);
-    if (out == NULL) return GHP_REPLAN_NOTHING;
-    n = read(fileno(out), &byte, 1);
-    if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return GHP_REPLAN_NOTHING;
-    r->out = NULL;
-    return pclose(out) == 0 && access(r->path, R_OK) == 0 ? GHP_REPLAN_MADE : GHP_REPLAN_FAILED;
+    if (r->question.process == 0)
+        return beat->change.number > r->change.number ? take(r, &beat->change) : GHP_REPLAN_NOTHING;
+    answer = ghp_question_hear(&r->question);
+    if (answer == GHP_ANSWER_AWAITED) return GHP_REPLAN_NOTHING;
+    return answer == GHP_ANSWER_GIVEN && access(r->path, R_OK) == 0 ? GHP_REPLAN_MADE
+                                                                    : GHP_REPLAN_FAILED;
 }

@@ -15,8 +15,7 @@
 #define GHP_EXECUTOR_LAUNCHER_REPLAN_H
 
 #include "core/base/heartbeat.h"
-
-#include <stdio.h>
+#include "executor/launcher/question.h"
 
 enum {
     GHP_REPLAN_PATH_BYTES = 4096,
@@ -41,7 +40,7 @@ struct ghp_replan {
     struct ghp_slowdown slowdown;
     struct ghp_beat_change change; /* the last that was looked at; its number 0: none of this attempt */
     int made;                      /* plans so far */
-    FILE *out;                     /* of the command that runs; NULL: none */
+    struct ghp_question question;  /* the command that runs */
     char path[GHP_REPLAN_PATH_BYTES]; /* of the plan that is made */
 };
 
@@ -52,7 +51,7 @@ enum ghp_replan_news {
     GHP_REPLAN_FAILED     /* the command, which has said why */
 };
 
-/* Before an attempt: it has not changed yet. Ends the wait for a command. Local. */
+/* Before an attempt: it has not changed yet. Ends a command that runs. Local. */
 void ghp_replan_begin(struct ghp_replan *replan, int workers);
 
 /* Starts the command where the beat tells of a change, and says so; asks for its end without waiting. What changes

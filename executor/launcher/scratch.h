@@ -1,6 +1,9 @@
 /* executor/launcher/scratch.h - the folder of one attempt in which mpirun has its own files, so that all of them can be
  * removed when mpirun was killed and could not; and with them its workers' shared memory.
  *
+ * A ghp-launch that is killed leaves its folder, which has its process number in its name and is locked while it lives:
+ * the next one of this user removes it.
+ *
  * For Open MPI, on this host; mpirun's daemons clean up on others. Where somebody else has said where mpirun's files
  * are (OMPI_MCA_orte_tmpdir_base and such), nothing is made and nothing removed.
  *
@@ -13,10 +16,11 @@
 struct ghp_scratch {
     char path[4096]; /* "": none */
     char *before;    /* the value of TMPDIR, owned; NULL: none */
+    int hold;        /* the folder, open and locked */
 };
 
-/* Makes it, in $TMPDIR or /tmp; it is $TMPDIR of what is started from now on. Where it cannot be made there is none.
- * Local. */
+/* Removes what a killed one left, and makes it, in $TMPDIR or /tmp; it is $TMPDIR of what is started from now on. Where
+ * it cannot be made there is none. Local. */
 void ghp_scratch_open(struct ghp_scratch *scratch);
 
 /* Removes it with all in it, and the shared memory of the jobs that it knows. When all processes have ended.

@@ -43,10 +43,13 @@ static bool find_launchers(const char *host, struct launchers *l)
         unsigned job = 0;
         long number = 0;
         FILE *contact;
+        int fd;
 
         if (sscanf(entry->d_name, "pid.%ld", &number) != 1) continue;
         snprintf(file, sizeof(file), "%s/%s/contact.txt", path, entry->d_name);
-        contact = fopen(file, "r");
+        fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is not waited for */
+        contact = fd >= 0 ? fdopen(fd, "r") : NULL;
+        if (contact == NULL && fd >= 0) close(fd);
         if (contact == NULL) continue; /* it has not started anything */
         if (fscanf(contact, "%u.", &job) != 1) job = 0;
         fclose(contact);

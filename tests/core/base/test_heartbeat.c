@@ -4,6 +4,7 @@
 
 #include "tests/check.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 CHECK_TEST(heartbeat)
@@ -50,6 +51,10 @@ CHECK_TEST(heartbeat)
           fclose(file) == 0);
     CHECK_EQ(ghp_heartbeat_read(path).step, 1);
     CHECK_EQ(ghp_heartbeat_read(path).change.number, 0);
+    unlink(path);
+    CHECK(mkfifo(path, 0600) == 0); /* nobody writes: it is not waited for */
+    CHECK_EQ(ghp_heartbeat_read(path).step, 0);
+    CHECK(!(ghp_heartbeat_read(path).changed_s > 0));
     unlink(path);
     CHECK_STATUS(ghp_heartbeat_open("/nowhere/beat", &h), GHP_ERR_IO);
     CHECK_MESSAGE("/nowhere/beat");

@@ -56,6 +56,10 @@ static void check_words(void)
     CHECK_TEXT(job.said, "cannot read 'x': no such file; see that it is there");
     ghp_job_hear(&job, "ORTE was unable to reliably start one or more daemons.");
     CHECK_TEXT(job.said, "mpirun lost a host, or cannot start its daemon on one");
+    ghp_job_hear(&job, "Executable: /opt/ghp-run");
+    CHECK(strstr(job.said, "mpirun cannot run '/opt/ghp-run' on a host; install ghp") == job.said);
+    ghp_job_hear(&job, "  Application name:  ./bad.sh");
+    CHECK(strstr(job.said, "mpirun cannot run './bad.sh' on a host; see") == job.said);
     ghp_job_hear(&job, "  HNP daemon   : [[25480,0],0] on node a");
     ghp_job_hear(&job, "  Remote daemon: [[25480,0],2] on node host2");
     CHECK_TEXT(job.said, "mpirun lost host 'host2'");
@@ -73,6 +77,13 @@ static void check_words(void)
     ghp_job_hear(&job, "ghp-run: worker 2 waited 5 s in 'starting MPI': MPI cannot start without "
                        "rank(s) 3 stopped");
     CHECK(strstr(job.said, "worker 2 waited") == job.said);
+    CHECK(!ghp_job_diverged(&job));
+    ghp_job_hear(&job, "ghp-run: warning: the training diverged"); /* no failure */
+    CHECK(!ghp_job_diverged(&job));
+    ghp_job_hear(&job, "ghp-run: the weights of 'fc' are not finite after step 3: lower --lr");
+    ghp_job_hear(&job, "mpirun has exited due to process rank 1 with PID 0 on");
+    CHECK(ghp_job_diverged(&job));
+    CHECK_TEXT(job.said, "the weights of 'fc' are not finite after step 3: lower --lr");
 }
 
 CHECK_TEST(job)

@@ -1,5 +1,6 @@
 /* tests/executor/launcher/test_restart.c - which plan follows which failure, after which pause, and when it is given
  * up; which larger one is gone back to, and when that pays. */
+#include "core/base/clock.h"
 #include "executor/launcher/census.h"
 #include "executor/launcher/restart.h"
 
@@ -67,13 +68,40 @@ static void check_larger(void)
     CHECK(isinf(ghp_restart_pays_s(3, 3, 10)));
 }
 
+static volatile sig_atomic_t nobody, somebody = 1;
+
+/* A command that never returns is ended, by its limit or by a request to stop; as is what it has started. */
+static void check_endless(void)
+{
+    struct ghp_census census = {.command = "sleep 1000", .limit_s = 0.3};
+    double begin_s = ghp_now_s();
+    int left = 5;
+
+    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_OK);
+    CHECK_EQ(left, -1);
+    CHECK(census.question.process == 0 && ghp_now_s() - begin_s < 20);
+    census.limit_s = 1000;
+    CHECK_STATUS(ghp_census_count(&census, &somebody, &left), GHP_OK);
+    CHECK_EQ(left, -1);
+    census.command = "echo 7; sleep 9 2>/dev/null & exit"; /* its child keeps the pipe */
+    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_OK);
+    CHECK_EQ(left, 7);
+    census = (struct ghp_census){.command = "sleep 1000", .limit_s = 0.1, .every_s = 1000};
+    for (int looks = 0; looks < 100 && !(census.next_s > ghp_now_s()); looks++) {
+        CHECK(!ghp_census_look(&census, &left));
+        usleep(10000);
+    }
+    CHECK(census.question.process == 0 && census.next_s > ghp_now_s());
+    CHECK(ghp_now_s() - begin_s < 30);
+}
+
 /* Asked when it is time, answered without waiting; what is no number is no answer. */
 static void check_census(void)
 {
-    struct ghp_census census = {.command = "echo 7", .every_s = 0};
+    struct ghp_census census = {.command = "echo 7", .every_s = 0, .limit_s = 60};
     int left = -1, looks = 0;
 
-    CHECK_STATUS(ghp_census_count(&census, &left), GHP_OK);
+    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_OK);
     CHECK_EQ(left, 7);
     left = -1;
     while (!ghp_census_look(&census, &left) && looks++ < 1000)
@@ -85,13 +113,13 @@ static void check_census(void)
         usleep(1000);
     }
     ghp_census_forget(&census);
-    CHECK_STATUS(ghp_census_count(&census, &left), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_ERR_INPUT);
     CHECK_MESSAGE("prints no number");
-    census = (struct ghp_census){.command = "echo 7", .every_s = 1000};
+    census = (struct ghp_census){.command = "echo 7", .every_s = 1000, .limit_s = 60};
     ghp_census_forget(&census);
-    CHECK(!ghp_census_look(&census, &left) && census.out == NULL);
+    CHECK(!ghp_census_look(&census, &left) && census.question.process == 0);
     census.command = NULL;
-    CHECK_STATUS(ghp_census_count(&census, &left), GHP_OK);
+    CHECK_STATUS(ghp_census_count(&census, &nobody, &left), GHP_OK);
     CHECK(left == -1 && !ghp_census_look(&census, &left));
 }
 
@@ -104,6 +132,7 @@ CHECK_TEST(restart)
     check_with_count();
     check_larger();
     check_census();
+    check_endless();
     r.failures = 900;
     CHECK_NEAR(ghp_restart_pause_s(&r), 60, 0);
     r.pause_s = 100; /* as asked for, though longer than a minute */
