@@ -61,7 +61,8 @@ struct ghp_beat ghp_heartbeat_read(const char *path)
     struct ghp_beat beat = {0};
     struct stat about;
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is not waited for */
-    FILE *file = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) ? fdopen(fd, "r") : NULL;
+    FILE *file =
+        fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) ? fdopen(fd, "r") : NULL;
 
     if (file == NULL) {
         if (fd >= 0) close(fd);

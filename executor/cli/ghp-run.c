@@ -121,9 +121,10 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.sampler,
      .choices = ghp_sampler_names,
-     .help =
-         "which samples a step takes: uniform (epochs, each shuffled anew), or srg: of plans with one "
-         "sample a worker, more often those whose gradients were long, with weights that keep the mean"},
+     .help = "which samples a step takes: uniform (epochs, each shuffled anew), or srg: of plans "
+             "with one "
+             "sample a worker, more often those whose gradients were long, with weights that keep "
+             "the mean"},
     {.kind = GHP_OPT_HEADING, .help = "Training"},
     {.name = "steps",
      .kind = GHP_OPT_INT,

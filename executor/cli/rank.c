@@ -57,9 +57,10 @@ int ghp_rank_run(struct ghp_session *session, enum ghp_status status)
     int result = 0;
 
     ghp_log_open(session->tool->name, speaks);
-    ghp_progress_open((struct ghp_progress){.look = (enum ghp_progress_look)session->options->progress,
-                                            .every_s = line_s,
-                                            .terminal = ghp_launched_terminal()});
+    ghp_progress_open(
+        (struct ghp_progress){.look = (enum ghp_progress_look)session->options->progress,
+                              .every_s = line_s,
+                              .terminal = ghp_launched_terminal()});
     if (!speaks && freopen("/dev/null", "w", stdout) == NULL) return 1; /* rank 0 speaks */
     status = agree_on_options(session, status);
     if (status == GHP_OK) status = do_work(session, speaks);

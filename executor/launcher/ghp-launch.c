@@ -34,7 +34,12 @@ static struct {
     bool resume, overwrite;
     int64_t restarts;
     double pause_s, silence_s, ask_every_s, ask_limit_s;
-} chosen = {.mpirun = GHP_MPIRUN, .restarts = 3, .pause_s = 1, .silence_s = 600, .ask_every_s = 60, .ask_limit_s = 60};
+} chosen = {.mpirun = GHP_MPIRUN,
+            .restarts = 3,
+            .pause_s = 1,
+            .silence_s = 600,
+            .ask_every_s = 60,
+            .ask_limit_s = 60};
 
 static const struct ghp_opt options[] = {
     {.name = "checkpoint",
@@ -160,8 +165,8 @@ struct launch {
     struct ghp_census census;
     struct ghp_replan replan;
     struct choice replanned; /* holds while its plan is the present one */
-    double as_given_s;       /* a step by the plan as given, before anything was slow; 0: nothing was */
-    struct choice next;      /* for which an attempt was ended in order */
+    double as_given_s;  /* a step by the plan as given, before anything was slow; 0: nothing was */
+    struct choice next; /* for which an attempt was ended in order */
     /* the checkpoint that was there before, of another training; zeroed: none */
     struct stat foreign;
     bool began;   /* an attempt has opened its outputs: what they hold is this training's */
@@ -223,8 +228,8 @@ static enum ghp_status prepare(struct launch *l)
                                       .most_failures = (int)chosen.restarts,
                                       .pause_s = chosen.pause_s};
     l->census = (struct ghp_census){.command = chosen.workers_left,
-                                   .every_s = chosen.ask_every_s,
-                                   .limit_s = chosen.ask_limit_s};
+                                    .every_s = chosen.ask_every_s,
+                                    .limit_s = chosen.ask_limit_s};
     l->replan = (struct ghp_replan){.command = chosen.replan, .folder = chosen.checkpoint};
     l->replanned.plan = -1;
     l->kept = chosen.resume ? 0 : -1;
@@ -282,7 +287,8 @@ static bool is_larger_due(struct launch *l, const struct ghp_job *job)
         return false;
     larger = ghp_restart_larger(&l->restart, left);
     if (larger < 0) return false;
-    if (ghp_now_s() - job->trains_s < ghp_restart_pays_s(l->plans.step_s[l->restart.plan], l->plans.step_s[larger],
+    if (ghp_now_s() - job->trains_s < ghp_restart_pays_s(l->plans.step_s[l->restart.plan],
+                                                         l->plans.step_s[larger],
                                                          job->trains_s - job->begun_s))
         return false;
     l->next = (struct choice){.plan = larger};
@@ -292,8 +298,7 @@ static bool is_larger_due(struct launch *l, const struct ghp_job *job)
 }
 
 /* Whether another plan makes up for a restart; says so either way. */
-static bool is_better(const struct launch *l, const struct ghp_job *job,
-                      const struct choice *other)
+static bool is_better(const struct launch *l, const struct ghp_job *job, const struct choice *other)
 {
     const char *path = other->path[0] != '\0' ? other->path : l->plans.files[other->plan];
     double now_s = l->replan.change.now_s, restart_s = job->trains_s - job->begun_s;
@@ -363,7 +368,8 @@ static bool enough(void *context, const struct ghp_job *job)
 static enum ghp_status attempt(struct launch *l, struct ghp_job *job)
 {
     char *text = strdup(chosen.mpirun), number[16];
-    char **words = ghp_alloc(strlen(chosen.mpirun) / 2 + (size_t)l->n_run + OWN_WORDS, sizeof(*words));
+    char **words =
+        ghp_alloc(strlen(chosen.mpirun) / 2 + (size_t)l->n_run + OWN_WORDS, sizeof(*words));
     struct ghp_scratch scratch;
     enum ghp_status status;
 
@@ -453,7 +459,8 @@ static const char *how_to_continue(const struct launch *l)
 static void say_diverged(struct launch *l, struct ghp_job *job)
 {
     find_kept(l);
-    ghp_note("gave up, as a restart would end the same: %s; then %s", job->said, how_to_continue(l));
+    ghp_note("gave up, as a restart would end the same: %s; then %s", job->said,
+             how_to_continue(l));
 }
 
 /* What follows a failed attempt: says it, sets the plan, and waits. */
@@ -487,7 +494,8 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     }
     pause_s = ghp_restart_pause_s(&l->restart);
     ghp_note("in %g s %d workers go on by '%s' from step %lld", pause_s,
-             l->plans.workers[l->restart.plan], present_path(l), (long long)(l->kept > 0 ? l->kept : 0));
+             l->plans.workers[l->restart.plan], present_path(l),
+             (long long)(l->kept > 0 ? l->kept : 0));
     pause = (struct timespec){(time_t)pause_s, (long)((pause_s - (double)(time_t)pause_s) * 1e9)};
     nanosleep(&pause, NULL); /* a signal ends it early */
     return GHP_OK;

@@ -138,7 +138,7 @@ struct command {
     const char **words; /* owned; ended by NULL */
     int n, room;
     bool lacks_memory; /* for a word */
-    bool result; /* its stdout is this tool's; else it goes beside the notes */
+    bool result;       /* its stdout is this tool's; else it goes beside the notes */
     char numbers[3][32];
 };
 

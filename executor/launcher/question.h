@@ -16,9 +16,9 @@
 enum { GHP_QUESTION_TEXT_BYTES = 64 };
 
 struct ghp_question {
-    pid_t process; /* 0: none is asked */
-    int out;       /* its stdout */
-    double end_s;  /* when it is ended */
+    pid_t process;                      /* 0: none is asked */
+    int out;                            /* its stdout */
+    double end_s;                       /* when it is ended */
     char text[GHP_QUESTION_TEXT_BYTES]; /* what it has printed, as far as there is room */
     size_t n;
 };

@@ -50,7 +50,8 @@ int ghp_slowdown_sets(const struct ghp_slowdown *s,
         snprintf(sets[n++], GHP_SLOWDOWN_SET_BYTES, "slow.worker=%d", s->worker);
         snprintf(sets[n++], GHP_SLOWDOWN_SET_BYTES, "slow.factor=%.4g", s->factor);
     }
-    if (s->links > nothing) snprintf(sets[n++], GHP_SLOWDOWN_SET_BYTES, "slow.links=%.4g", s->links);
+    if (s->links > nothing)
+        snprintf(sets[n++], GHP_SLOWDOWN_SET_BYTES, "slow.links=%.4g", s->links);
     return n;
 }
 
@@ -83,8 +84,7 @@ done:
 
 bool ghp_replan_pays(double now_s, double step_s, int64_t steps_left, double restart_s)
 {
-    return now_s - step_s > least_gain * now_s &&
-           (now_s - step_s) * (double)steps_left > restart_s;
+    return now_s - step_s > least_gain * now_s && (now_s - step_s) * (double)steps_left > restart_s;
 }
 
 /* ---- making it ---- */

@@ -38,9 +38,10 @@ struct ghp_replan {
     int workers;
     /* found */
     struct ghp_slowdown slowdown;
-    struct ghp_beat_change change; /* the last that was looked at; its number 0: none of this attempt */
-    int made;                      /* plans so far */
-    struct ghp_question question;  /* the command that runs */
+    struct ghp_beat_change
+        change; /* the last that was looked at; its number 0: none of this attempt */
+    int made;   /* plans so far */
+    struct ghp_question question;     /* the command that runs */
     char path[GHP_REPLAN_PATH_BYTES]; /* of the plan that is made */
 };
 
@@ -63,8 +64,7 @@ struct ghp_slowdown ghp_slowdown_after(struct ghp_slowdown slowdown,
                                        const struct ghp_beat_change *change);
 
 /* What is slow, for people. Returns text. Local; pure. */
-const char *ghp_slowdown_say(const struct ghp_slowdown *slowdown,
-                             char text[GHP_REPLAN_TEXT_BYTES]);
+const char *ghp_slowdown_say(const struct ghp_slowdown *slowdown, char text[GHP_REPLAN_TEXT_BYTES]);
 /* As overrides (core/plan/what_if.h). Returns their number. Local; pure. */
 int ghp_slowdown_sets(const struct ghp_slowdown *slowdown,
                       char sets[GHP_SLOWDOWN_SETS][GHP_SLOWDOWN_SET_BYTES]);

@@ -77,7 +77,8 @@ static void clean(const char *folder)
         if (strncmp(entry->d_name, begin, sizeof(begin) - 1) != 0 || *number < '0' || *number > '9')
             continue;
         process = strtol(number, &end, 10);
-        if (*end != '-' || process <= 0 || process > INT_MAX || ghp_leftover_lives(process)) continue;
+        if (*end != '-' || process <= 0 || process > INT_MAX || ghp_leftover_lives(process))
+            continue;
         snprintf(path, sizeof(path), "%.4095s/%s", folder, entry->d_name);
         hold = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (hold < 0) continue;

@@ -191,7 +191,8 @@ static enum ghp_status hold(int file, const char *path, double renewal_s,
     pthread_cond_init(&lock->ends, NULL);
     host_name(host);
     if (gmtime_r(&now, &utc) != NULL) strftime(since, sizeof(since), "%F %T UTC", &utc);
-    n = snprintf(text, sizeof(text), "host %s\nprocess %ld\nsince %s\n", host, (long)getpid(), since);
+    n = snprintf(text, sizeof(text), "host %s\nprocess %ld\nsince %s\n", host, (long)getpid(),
+                 since);
     if (ftruncate(file, 0) != 0 || pwrite(file, text, (size_t)n, 0) != n) {
         enum ghp_status status = fail_file(path);
 

@@ -143,8 +143,7 @@ static bool describe(const char *path, const char *model, char *text, size_t n)
         of = ghp_safetensors_metadata(file, model_key);
         steps = ghp_safetensors_metadata(file, ghp_checkpoint_number_names[GHP_CHECKPOINT_STEP]);
     }
-    if (of != NULL && steps != NULL)
-        snprintf(text, n, " of '%.200s' after %.20s steps", of, steps);
+    if (of != NULL && steps != NULL) snprintf(text, n, " of '%.200s' after %.20s steps", of, steps);
     other = of != NULL && strcmp(of, model) != 0;
     ghp_safetensors_close(file);
     return other;

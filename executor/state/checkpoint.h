@@ -56,7 +56,7 @@ struct ghp_checkpoint_norms {
 struct ghp_checkpoint_folder {
     const char *path;
     struct ghp_checkpoint_norms norms; /* saved, and loaded where the file has them */
-    bool beside; /* a thread writes what is saved */
+    bool beside;                       /* a thread writes what is saved */
     /* Which of its two files are whole and of this training: only such a one is kept when a newer one comes. False at
      * first; set by load, save and finish. */
     bool newest, previous;

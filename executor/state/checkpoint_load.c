@@ -259,7 +259,9 @@ enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct
                         "leave --resume out to begin anew",
                         folder->path);
     }
-    return GHP_FAIL(status, "%s; nor can the one before it be used: %s; or begin again with --overwrite instead "
-                            "of --resume",
-                    why, ghp_status_message());
+    return GHP_FAIL(
+        status,
+        "%s; nor can the one before it be used: %s; or begin again with --overwrite instead "
+        "of --resume",
+        why, ghp_status_message());
 }
