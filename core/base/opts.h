@@ -38,6 +38,13 @@ enum ghp_opt_kind {
     GHP_OPT_HEADING /* no option: help is a heading in --help */
 };
 
+/* How an option may differ between the processes that work on one task. */
+enum ghp_opt_alike {
+    GHP_OPT_SAME_VALUE, /* all have one value */
+    GHP_OPT_SAME_GIVEN, /* all are given it or none is: one of them uses the value */
+    GHP_OPT_OWN_VALUE   /* each may have its own: nothing that they do together depends on it */
+};
+
 /* The target of GHP_OPT_LIST. */
 struct ghp_opt_list {
     const char *item[GHP_OPT_LIST_MAX]; /* point into argv */
@@ -60,6 +67,7 @@ struct ghp_opt {
     /* TEXT that names a file or folder to be written: refused where another argument names the same one, or where it
      * is a file of another kind (ghp_file_check_replaced); NULL: an input, or no file */
     const char *writes;
+    enum ghp_opt_alike alike;
 };
 
 /* Takes a library's name and the version that is linked. */
@@ -100,6 +108,12 @@ bool ghp_opts_done(void);
 enum ghp_status ghp_opts_read(const struct ghp_tool *tool, int argc, char **argv,
                               const char **positional, int max_positional, int *n_positional);
 enum ghp_status ghp_opts_answer(const struct ghp_tool *tool);
+
+/* Calls fn for every option in which processes that work together may not differ, with its label ("--name") and what
+ * must be the same: the value as ghp_opts_each gives it, or "given"; NULL for an option that is not set. */
+void ghp_opts_each_alike(const struct ghp_tool *tool,
+                         void (*fn)(const char *label, const char *value_text, void *ctx),
+                         void *ctx);
 
 /* Calls fn for every option with its present value as text: numbers so that they read back alike, flags "true" and
  * "false", a list's items separated by commas; value_text is NULL where a TEXT is NULL. */

@@ -86,16 +86,28 @@ const char *ghp_opts_argument(const struct ghp_opt *opt)
     return "";
 }
 
+static double number_of(const struct ghp_opt *opt)
+{
+    if (opt->kind == GHP_OPT_REAL) return *(const double *)opt->target;
+    if (opt->kind == GHP_OPT_INT || opt->kind == GHP_OPT_BYTES)
+        return (double)*(const int64_t *)opt->target;
+    return 0.0;
+}
+
+/* A default outside of the option's own range says that it is not set. */
+static bool is_set(const struct ghp_opt *opt)
+{
+    if (opt->kind == GHP_OPT_TEXT) return *(const char *const *)opt->target != NULL;
+    return !ghp_opts_bounded(opt) || (number_of(opt) >= opt->min && number_of(opt) <= opt->max);
+}
+
 /* The default as --help shows it, or NULL where there is none to show. */
 static const char *default_of(const struct ghp_opt *opt, char *out, size_t n)
 {
-    double number = 0.0;
+    double number = number_of(opt);
 
     if (opt->kind == GHP_OPT_FLAG && !*(const bool *)opt->target) return NULL;
-    if (opt->kind == GHP_OPT_INT || opt->kind == GHP_OPT_BYTES)
-        number = (double)*(const int64_t *)opt->target;
-    if (opt->kind == GHP_OPT_REAL) number = *(const double *)opt->target;
-    if (ghp_opts_bounded(opt) && (number < opt->min || number > opt->max)) return NULL;
+    if (!is_set(opt)) return NULL;
     if (opt->kind == GHP_OPT_BYTES) {
         if (number < 0.0 || (!ghp_opts_bounded(opt) && !(number > 0.0))) return NULL;
         return ghp_bytes_format(number, out, n);
@@ -214,5 +226,22 @@ void ghp_opts_each(const struct ghp_tool *tool,
 
         if (opt->kind == GHP_OPT_HEADING) continue;
         fn(opt->name != NULL ? opt->name : letter, ghp_opts_value(opt, value, sizeof value), ctx);
+    }
+}
+
+void ghp_opts_each_alike(const struct ghp_tool *tool,
+                         void (*fn)(const char *label, const char *value_text, void *ctx),
+                         void *ctx)
+{
+    for (int i = 0; i < tool->n_opts; ++i) {
+        const struct ghp_opt *opt = &tool->opts[i];
+        char value[GHP_OPTS_VALUE_SIZE], label[64];
+        const char *text = NULL;
+
+        if (opt->kind == GHP_OPT_HEADING || opt->alike == GHP_OPT_OWN_VALUE) continue;
+        if (is_set(opt))
+            text = opt->alike == GHP_OPT_SAME_GIVEN ? "given"
+                                                    : ghp_opts_value(opt, value, sizeof value);
+        fn(ghp_opts_label(opt, label, sizeof label), text, ctx);
     }
 }

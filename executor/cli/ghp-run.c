@@ -9,8 +9,7 @@
 #include "executor/compare/guard.h"
 #include "executor/platform/accident.h"
 #include "executor/platform/launch.h"
-#include "executor/platform/limits.h"
-#include "executor/platform/processors.h"
+#include "executor/platform/wait_policy.h"
 #include "executor/train/stop.h"
 #include "executor/transport/device/device_transport.h"
 
@@ -56,6 +55,7 @@ static const struct ghp_opt options[] = {
     {.kind = GHP_OPT_HEADING, .help = "Data"},
     {.name = "data",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.data,
      .argument = "SOURCE",
      .help = "synthetic, folder:DIR (JPEG and PNG, a folder a class), npy:DIR or "
@@ -243,6 +243,7 @@ static const struct ghp_opt options[] = {
      .help = "of weights, order of samples, augmentation, dropout and synthetic data"},
     {.name = "init",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.init,
      .argument = "SOURCE",
      .help =
@@ -299,6 +300,7 @@ static const struct ghp_opt options[] = {
      .help = "steps of each turn before timing starts"},
     {.name = "run-dir",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_SAME_GIVEN,
      .target = &chosen.run_folder,
      .argument = "DIR",
      .help = "write each compared plan's run into this folder, as --run does"},
@@ -337,6 +339,7 @@ static const struct ghp_opt options[] = {
              "GPU of its own"},
     {.name = "threads",
      .kind = GHP_OPT_INT,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.threads,
      .argument = "N",
      .min = 1,
@@ -344,6 +347,7 @@ static const struct ghp_opt options[] = {
      .help = "of each worker; as many as the plan gives it cores unless given"},
     {.name = "bind",
      .kind = GHP_OPT_CHOICE,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.bind,
      .choices = ghp_bind_names,
      .help =
@@ -365,6 +369,7 @@ static const struct ghp_opt options[] = {
              "workers of one node"},
     {.name = "watchdog",
      .kind = GHP_OPT_REAL,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.watchdog_s,
      .argument = "SECONDS",
      .min = 0.1,
@@ -373,24 +378,28 @@ static const struct ghp_opt options[] = {
              "this"},
     {.name = "model",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.model_path,
      .argument = "MODEL",
      .help = "refuse the plan unless it was made for this model"},
     {.kind = GHP_OPT_HEADING, .help = "Output"},
     {.name = "metrics",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.metrics_path,
      .writes = "{\"step\":",
      .argument = "FILE",
      .help = "JSON lines: loss, top-1, images/s, learning rate of each step; evaluations"},
     {.name = "tensorboard",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.tensorboard_folder,
      .writes = "",
      .argument = "FOLDER",
      .help = "the same numbers as an event file in this folder, as TensorBoard reads it"},
     {.name = "heartbeat",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.heartbeat_path,
      .writes = "",
      .argument = "FILE",
@@ -399,6 +408,7 @@ static const struct ghp_opt options[] = {
          "that another process (ghp-launch) sees that the run lives"},
     {.name = "checkpoint",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_SAME_GIVEN,
      .target = &chosen.checkpoint_folder,
      .argument = "DIR",
      .help = "write DIR/checkpoint.safetensors at the end and as often before as the next two say, "
@@ -441,18 +451,21 @@ static const struct ghp_opt options[] = {
              "replaced; without this and --resume it is refused"},
     {.name = "run",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.run_path,
      .writes = "\"ghp.run/",
      .argument = "FILE",
      .help = "write the run, predicted beside measured for each instruction; ghp-inspect shows it"},
     {.name = "progress",
      .kind = GHP_OPT_CHOICE,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.progress,
      .choices = ghp_progress_names,
      .help = "step, loss, speed, predicted and measured, time left, on stderr: live on one line, "
              "lines every few seconds, none; auto: live on a terminal, else lines"},
     {.name = "json",
      .kind = GHP_OPT_FLAG,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.json,
      .help = "print one JSON object instead of tables"},
     {.kind = GHP_OPT_HEADING, .help = "Testing"},
@@ -464,6 +477,7 @@ static const struct ghp_opt options[] = {
      .help = "make one mistake on purpose, to see --verify find it"},
     {.name = "inject-accident",
      .kind = GHP_OPT_TEXT,
+     .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.accident,
      .argument = "DEED@MOMENT[:TIME[:WORKER]]",
      .help =
@@ -510,23 +524,6 @@ static const struct ghp_tool tool = {
         "rename; evaluation, comparison.",
 };
 
-/* Threads that spin while they wait starve workers that share their cores. The OpenMP library reads its wait policy
- * when it is loaded, so the program starts itself once more with the policy set. */
-static void wait_passively(char **argv)
-{
-    struct ghp_processors ours = ghp_processors_of(0), launchers = ghp_processors_of(getppid());
-    long here = ghp_launched() ? ghp_launched_here() : 1;
-    long threads = chosen.threads == GHP_NOT_SET ? 1 : (long)chosen.threads;
-    char path[4096] = "";
-    ssize_t n;
-
-    if (ghp_launched()) ghp_processors_join(&ours, &launchers); /* it binds workers, not itself */
-    if (here > 0 && here * threads <= ghp_limits_count(&ours)) return;
-    if (getenv("OMP_WAIT_POLICY") != NULL) return;
-    n = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);
-}
-
 int main(int argc, char **argv)
 {
     struct ghp_session session = {.tool = &tool, .options = &chosen};
@@ -540,7 +537,8 @@ int main(int argc, char **argv)
     if (!ghp_launched() && status == GHP_OK && ghp_opts_done()) status = ghp_opts_answer(&tool);
     if (!ghp_launched() && status != GHP_OK) return ghp_rank_fail(status, true);
     if (!ghp_launched() && ghp_opts_done()) return 0;
-    if (status == GHP_OK && !ghp_opts_done()) wait_passively(argv);
+    if (status == GHP_OK && !ghp_opts_done())
+        ghp_wait_passively(chosen.threads == GHP_NOT_SET ? 1 : (long)chosen.threads, argv);
     if (status == GHP_OK) status = ghp_stop_listen(); /* before MPI has threads */
     ghp_accident_at(GHP_MOMENT_MPI);
     started = ghp_transport_start(&argc, &argv, chosen.watchdog_s, &session.transport);

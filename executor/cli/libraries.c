@@ -40,4 +40,5 @@ void ghp_executor_libraries(ghp_opts_say *say)
     say("hwloc", text);
     say("zlib", zlibVersion());
     say("kernels", ghp_kernels_hash);
+    say("sources", ghp_sources_hash);
 }

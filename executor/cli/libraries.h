@@ -6,10 +6,12 @@
 
 #include "core/base/opts.h"
 
-/* Says oneDNN, MPI, hwloc and zlib, and the kernels of this build; fits struct ghp_tool's `libraries`. */
+/* Says oneDNN, MPI, hwloc and zlib, and the kernels and sources of this build; fits struct ghp_tool's `libraries`. */
 void ghp_executor_libraries(ghp_opts_say *say);
 
 /* Of the sources of this build's kernels and transports, and of how they were compiled: 16 digits. */
 extern const char ghp_kernels_hash[];
+/* The same of all sources of core, onnx and executor. */
+extern const char ghp_sources_hash[];
 
 #endif

@@ -6,6 +6,7 @@
 #include "executor/cli/session.h"
 #include "executor/platform/accident.h"
 #include "executor/platform/launch.h"
+#include "executor/train/agreement.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@ int ghp_rank_fail(enum ghp_status status, bool speaks)
     return ghp_status_exit_code(status);
 }
 
-/* A mistake in any worker's command line ends all. */
+/* A mistake in any worker's command line ends all, and so does another command line. */
 static enum ghp_status agree_on_options(struct ghp_session *session, enum ghp_status status)
 {
     struct ghp_ranks all = {.count = session->transport->control->size, .stride = 1};
@@ -27,7 +28,9 @@ static enum ghp_status agree_on_options(struct ghp_session *session, enum ghp_st
 
     GHP_TRY(ghp_collectives_group(session->transport->host, all, GHP_STREAM_COMPUTE, &world));
     world->label = "reading the command line";
-    return ghp_control_agree(session->transport->control, world, status);
+    GHP_TRY(ghp_control_agree(session->transport->control, world, status));
+    return ghp_agree_on_command((struct ghp_agreeing){session->transport->control, world},
+                                session->tool, session->options->n_plans);
 }
 
 /* The one place where a failure of one worker ends all. Rank 0 speaks first; others give it a moment, since all may

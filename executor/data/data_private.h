@@ -7,8 +7,9 @@
 
 enum { GHP_DATA_TEXT_BYTES = 256, GHP_DATA_PATH_BYTES = 4096, GHP_DATA_BYTE_VALUES = 256 };
 
-struct ghp_tokens; /* executor/data/tokens.h */
-struct ghp_folder; /* executor/data/folder.c */
+struct ghp_tokens;      /* executor/data/tokens.h */
+struct ghp_folder;      /* executor/data/folder.c */
+struct ghp_class_files; /* executor/data/class_folders.h */
 
 struct ghp_data_ops {
     const char *name;     /* what stands before the colon of a spec */
@@ -112,6 +113,8 @@ extern const struct ghp_data_ops ghp_data_bytes;
 
 void ghp_folder_close(struct ghp_folder *folder); /* accepts NULL */
 bool ghp_folder_augments(const struct ghp_folder *folder);
+const struct ghp_class_files *ghp_folder_files(const struct ghp_folder *folder,
+                                               enum ghp_data_set set);
 int64_t
 ghp_folder_damaged(const struct ghp_folder *folder); /* files that this worker skipped so far */
 

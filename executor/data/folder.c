@@ -229,6 +229,11 @@ bool ghp_folder_augments(const struct ghp_folder *f)
     return f->augments;
 }
 
+const struct ghp_class_files *ghp_folder_files(const struct ghp_folder *f, enum ghp_data_set set)
+{
+    return &f->listed.sets[set];
+}
+
 int64_t ghp_folder_damaged(const struct ghp_folder *f)
 {
     return f->damaged;

@@ -58,6 +58,16 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
  * Local: workers may see different files */
 struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed);
 
+/* A hash of what a file's tensors are called, of their dimensions, and of the values of smaller ones: equal for equal
+ * files, wherever they lie.
+ *
+ * choice   of a file
+ *
+ * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT, GHP_ERR_NO_MEMORY
+ * Local
+ * Tested    tests/tools/run/test_ranks.sh */
+enum ghp_status ghp_init_hash(const struct ghp_init_choice *choice, uint64_t *hash);
+
 /* Fills the worker's weights and statistics, and zeroes its moments.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT naming a tensor that is missing, too much or of other

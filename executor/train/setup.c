@@ -5,6 +5,7 @@
 #include "core/plan/plan_set.h"
 #include "executor/platform/accident.h"
 #include "executor/platform/limits.h"
+#include "executor/train/agreement.h"
 #include "executor/transport/device/device_transport.h"
 #include "onnx/network.h"
 #include "onnx/onnx.h"
@@ -16,6 +17,11 @@ enum ghp_status ghp_setup_agree(struct ghp_setup *s, enum ghp_status status, con
 {
     s->world->label = what;
     return ghp_control_agree(s->session->transport->control, s->world, status);
+}
+
+static struct ghp_agreeing agreeing(const struct ghp_setup *s)
+{
+    return (struct ghp_agreeing){s->session->transport->control, s->world};
 }
 
 /* ---- the plans, and whether they are for us ---- */
@@ -444,9 +450,16 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
                                   GHP_STREAM_COMPUTE, &s->world));
     ghp_accident_at(GHP_MOMENT_START);
     GHP_TRY(ghp_setup_agree(s, open_plans(s), "reading the plan"));
+    for (int i = 0; i < s->n_session_plans; i++)
+        GHP_TRY(
+            ghp_agree_on_plan(agreeing(s), &s->session_plans[i].plan, s->session_plans[i].path));
     GHP_TRY(part(s));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
     GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));
+    GHP_TRY(ghp_agree_on_backend(agreeing(s),
+                                 (struct ghp_agreed_backend){s->exec.backend_ops->name,
+                                                             ghp_precision_name(s->precision),
+                                                             s->exact ? "exact" : "fast"}));
     if (s->server >= 0) return open_emulation(s);
     GHP_TRY(ghp_setup_agree(
         s,
@@ -456,7 +469,9 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     GHP_TRY(ghp_setup_agree(s, check_overlap(s), "checking options"));
     GHP_TRY(ghp_setup_agree(s, choose_optimizer(s), "checking options"));
     GHP_TRY(ghp_setup_agree(s, open_training_config(s), "opening the data"));
+    GHP_TRY(ghp_agree_on_samples(agreeing(s), s->training_config.data));
     GHP_TRY(choose_init(s));
+    if (!s->options->resume) GHP_TRY(ghp_agree_on_weights(agreeing(s), &s->training_config.init));
     GHP_TRY(open_emulation(s));
     say_setup(s);
     return GHP_OK;

@@ -55,9 +55,14 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &got.output,
      .writes = "\"ghp.plan/|digraph",
+     .alike = GHP_OPT_SAME_GIVEN,
      .argument = "PLAN",
      .help = "where the plan goes"},
-    {.name = "json", .kind = GHP_OPT_FLAG, .target = &got.json, .help = "print one JSON object"},
+    {.name = "json",
+     .kind = GHP_OPT_FLAG,
+     .target = &got.json,
+     .alike = GHP_OPT_OWN_VALUE,
+     .help = "print one JSON object"},
 };
 
 static const struct ghp_tool tool = {.name = "ghp-test",
@@ -249,6 +254,17 @@ static void test_dump(void)
     CHECK_TEXT(text, "steps=100;rate=0.1;mode=fast;memory=-1;model=a,b;output=(null);json=true;");
 }
 
+/* What must be the same of several processes; an option beyond its range is not given. */
+static void test_alike(void)
+{
+    char text[512] = "";
+
+    CHECK_STATUS(parse("--rate 0.1 -o here --json"), GHP_OK);
+    got.steps = -1;
+    ghp_opts_each_alike(&tool, collect, text);
+    CHECK_TEXT(text, "--steps=(null);--rate=0.1;--mode=fast;--memory=-1;--model=;--output=given;");
+}
+
 CHECK_TEST(opts)
 {
     test_values();
@@ -257,5 +273,6 @@ CHECK_TEST(opts)
     test_outputs();
     test_help();
     test_dump();
+    test_alike();
     return check_end();
 }

@@ -1,7 +1,8 @@
 /* Data sources: files made here, their normalisation, cutting, every way in which they can be wrong; and the
  * generator. */
 #include "core/model/precision.h"
-#include "executor/data/data.h"
+#include "executor/data/data_private.h"
+#include "executor/data/fingerprint.h"
 #include "tests/check.h"
 
 #include <sys/stat.h>
@@ -187,6 +188,46 @@ static void check_changes(void)
     ghp_data_close(data);
 }
 
+/* Equal files have equal fingerprints whatever their names and packing; another pixel, or label, has another. */
+static void check_fingerprint(void)
+{
+    struct ghp_data_request request = request_for("idx");
+    struct ghp_data_fingerprint plain = {0}, packed = {0}, parity = {0};
+    struct ghp_data *data = NULL;
+    uint64_t normalised;
+
+    remove_all();
+    write_idx("train", IMAGES, false, 0);
+    write_idx("t10k", 2, false, 0);
+    if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
+    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &plain), GHP_OK);
+    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TEST, &packed), GHP_OK);
+    CHECK(plain.samples != packed.samples && plain.labels != packed.labels);
+    normalised = ghp_data_normalisation_hash(data);
+    ghp_data_close(data);
+    remove_all();
+    write_idx("train", IMAGES, true, 0);
+    write_idx("t10k", 2, true, 0);
+    if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
+    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &packed), GHP_OK);
+    CHECK(memcmp(&plain, &packed, sizeof(plain)) == 0);
+    CHECK(ghp_data_normalisation_hash(data) == normalised);
+    CHECK_TEXT(ghp_data_kind(data), "idx");
+    /* the last pixel of the last image */
+    *(unsigned char *)(uintptr_t)(data->pictures[GHP_DATA_TRAIN].files[0].pixels +
+                                  IMAGES * SIDE * SIDE - 1) ^= 1;
+    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &packed), GHP_OK);
+    CHECK(packed.samples != plain.samples && packed.labels == plain.labels);
+    ghp_data_close(data);
+    request.labels = GHP_LABELS_PARITY;
+    request.normalise = "none";
+    if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
+    CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &parity), GHP_OK);
+    CHECK(parity.samples == plain.samples && parity.labels != plain.labels);
+    CHECK(ghp_data_normalisation_hash(data) != normalised);
+    ghp_data_close(data);
+}
+
 static void check_refusals(void)
 {
     struct ghp_data_request request = request_for("idx");
@@ -358,6 +399,7 @@ CHECK_TEST(data)
     check_idx(false);
     check_idx(true);
     check_changes();
+    check_fingerprint();
     check_refusals();
     check_cifar();
     check_synthetic();

@@ -9,6 +9,7 @@
 #include "executor/platform/task_thread.h"
 #include "executor/transport/mpi/shared_segment.h"
 #include "executor/transport/mpi/communicator.h"
+#include "executor/transport/alike.h"
 #include "tests/check.h"
 
 #include <stdlib.h>
@@ -389,6 +390,49 @@ static void check_agreement(void)
     CHECK(strstr(ghp_status_message(), "the last one cannot") != NULL);
 }
 
+static void tell_alike(struct ghp_alike *alike, bool last_differs)
+{
+    bool differs = last_differs && rank == size - 1;
+
+    *alike = (struct ghp_alike){.status = GHP_ERR_USAGE, .remedy = "do the same"};
+    ghp_alike_add_text(alike, "--lr", "0.1");
+    ghp_alike_add_text(alike, "--backend", differs ? NULL : "onednn");
+    ghp_alike_add(alike, "the labels", "", differs);
+    ghp_alike_add(alike, "the plan", "plan.json", differs);
+    ghp_alike_add_text(alike, "--data",
+                       differs ? "/a/path/that/is/longer/than/what/is/shown/of/a/"
+                                 "value/in/such/a/message/of/a/difference"
+                               : "short");
+}
+
+/* What one worker was told otherwise is named with both values, the same on all; a fourth subject is counted. */
+static void check_alike(void)
+{
+    struct ghp_comm *comm = NULL;
+    struct ghp_alike alike;
+    char wanted[400];
+
+    CHECK_STATUS(ghp_collectives_group(transport->host,
+                                       (struct ghp_ranks){.count = size, .stride = 1},
+                                       GHP_STREAM_COMPUTE, &comm),
+                 GHP_OK);
+    tell_alike(&alike, false);
+    CHECK_STATUS(ghp_alike_agree(&alike, transport->control, comm), GHP_OK);
+    tell_alike(&alike, true);
+    if (size == 1) return;
+    CHECK_STATUS(ghp_alike_agree(&alike, transport->control, comm), GHP_ERR_USAGE);
+    snprintf(
+        wanted, sizeof(wanted),
+        "workers 0 and %d do not train the same: --backend is onednn on worker 0 and not given "
+        "on worker %d, the labels of worker 0 and of worker %d differ, the plan of worker 0 "
+        "and of worker %d differ ('plan.json' on both), and 1 more; do the same",
+        size - 1, size - 1, size - 1, size - 1);
+    CHECK_TEXT(ghp_status_message(), wanted);
+    if (rank == 0) alike.n--;
+    CHECK_STATUS(ghp_alike_agree(&alike, transport->control, comm), GHP_ERR_USAGE);
+    CHECK_MESSAGE("not of the same build");
+}
+
 /* A worker that comes too late is named, with the instruction. Afterwards its messages arrive, so that all can end. */
 static void check_watchdog(void)
 {
@@ -465,6 +509,7 @@ CHECK_TEST(transport)
     check_late();
     check_message_beside_sum();
     check_agreement();
+    check_alike();
     check_watchdog_of_sums();
     check_watchdog();
     ghp_transport_end(transport);
