@@ -163,7 +163,8 @@ always=1 init 'the first weights of worker 0 and of worker 1 differ' 1.safetenso
 # trains A B: told A and B, the ranks train
 trains() {
     local a=$1 b=$2
-    pair || fail "$a | $b: $(grep -v '^-' err | head -5)"
+    rm -f a.jsonl b.jsonl
+    pair || fail "$a | $b: $(grep "^ghp-run" err)"
 }
 trains '8.json --steps 2 --data idx:set --init host1/1.safetensors --progress none' \
     './copy.json --steps 2 --data idx:same --init host2/1.safetensors --bind none --watchdog 50 --model '"$model"
