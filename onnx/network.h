@@ -7,6 +7,7 @@
 #ifndef GHP_ONNX_NETWORK_H
 #define GHP_ONNX_NETWORK_H
 
+#include "core/base/status.h"
 #include "core/model/model.h"
 
 /* Reads a path that ends in .onnx by ghp_onnx_load, a folder or known name by ghp_hf_load, any other by
@@ -18,5 +19,24 @@ enum ghp_status ghp_network_load(const char *path, struct ghp_model *model);
 
 /* Whether a path is a network's though it is no file of ghp's. */
 bool ghp_network_names(const char *path);
+
+/* What a plan notes as its network's path: absolute if the network's files may hold weights (ONNX, a folder), as given
+ * otherwise.
+ *
+ * path   NULL gives NULL
+ * kept   the caller frees it
+ *
+ * Returns   GHP_OK; GHP_ERR_IO (the working directory has no path); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_network_keep(const char *path, char **kept);
+
+/* Where the network of a plan is now: where it was planned, or by its name in the plan's folder.
+ *
+ * kept    as the plan has it, or NULL
+ * found   the caller frees it; NULL if the network is not there and had no weights: a description in JSON, or a known
+ *         name
+ *
+ * Returns   GHP_OK; GHP_ERR_IO (it is in neither place, and may have had weights); GHP_ERR_NO_MEMORY
+ * Local: workers may see different files */
+enum ghp_status ghp_network_find(const char *kept, const char *plan_path, char **found);
 
 #endif

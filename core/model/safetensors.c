@@ -342,6 +342,17 @@ static enum ghp_status read_entries(struct ghp_safetensors *f)
     return check_filled(f);
 }
 
+/* Whether the file is what Git LFS has in its place until it is fetched. Leaves the file at its beginning. */
+static bool is_lfs_pointer(FILE *file)
+{
+    static const char begin[] = "version https://git-lfs";
+    char bytes[sizeof begin] = "";
+    size_t n = fread(bytes, 1, sizeof begin - 1, file);
+
+    rewind(file);
+    return n == sizeof begin - 1 && strcmp(bytes, begin) == 0;
+}
+
 static enum ghp_status read_header(struct ghp_safetensors *f)
 {
     uint64_t length = 0;
@@ -349,6 +360,11 @@ static enum ghp_status read_header(struct ghp_safetensors *f)
     enum ghp_status status;
     char *text;
 
+    if (is_lfs_pointer(f->file))
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "'%s' is a pointer of Git LFS, not the file itself; fetch that by 'git lfs "
+                        "pull' in its folder",
+                        f->path);
     if (fstat(fileno(f->file), &info) != 0 || fread(&length, LENGTH_BYTES, 1, f->file) != 1 ||
         length > LARGEST_HEADER || (int64_t)length > (int64_t)info.st_size - LENGTH_BYTES)
         return GHP_FAIL(GHP_ERR_FORMAT,

@@ -52,7 +52,8 @@ struct ghp_plan {
     struct ghp_profile profile;            /* subset, with the machine */
     struct ghp_overrides what_if;          /* what was overridden in it; none: as measured */
     uint64_t model_hash, profile_hash, machine_hash;
-    char *model_path, *profile_path; /* as given, for messages and --verify */
+    /* The profile as given; the network too, or as an absolute path if its files may hold weights. */
+    char *model_path, *profile_path;
     struct ghp_prediction predicted;
     int n_baselines;
     struct ghp_baseline *baselines;

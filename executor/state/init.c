@@ -1,6 +1,7 @@
 /* executor/state/init.c - see init.h. */
 #include "executor/state/init.h"
 
+#include "core/base/log.h"
 #include "core/base/text.h"
 #include "executor/state/parameters.h"
 
@@ -53,29 +54,20 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
                     known);
 }
 
-static bool has_values(const struct ghp_init_ops *ops, const char *path)
+enum ghp_status ghp_init_usual(const char *model_path, uint64_t seed,
+                               struct ghp_init_choice *choice)
 {
-    void *file;
-    bool found = false;
-
-    if (ops->open(path, &file) != GHP_OK) return false;
-    for (int i = 0; i < ops->count(file) && !found; i++)
-        found = !ops->item(file, i).is_filled;
-    ops->close(file);
-    return found;
-}
-
-struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed)
-{
-    struct ghp_init_choice choice = {.seed = seed};
-
+    *choice = (struct ghp_init_choice){.seed = seed};
     for (size_t i = 0; model_path != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (!kinds[i]->is_model || !kinds[i]->names(model_path)) continue;
-        if (!has_values(kinds[i], model_path)) continue;
-        choice.ops = kinds[i];
-        choice.path = model_path;
+        bool holds = false;
+
+        if (kinds[i]->holds == NULL || !kinds[i]->names(model_path)) continue;
+        GHP_TRY(kinds[i]->holds(model_path, &holds));
+        if (!holds) continue;
+        choice->ops = kinds[i];
+        choice->path = model_path;
     }
-    return choice;
+    return GHP_OK;
 }
 
 /* ---- a file against the model ---- */
@@ -97,6 +89,32 @@ static void match_release(struct match *m)
     m->choice->ops->close(m->file);
 }
 
+/* Whether all names begin with a text. */
+static bool all_begin(const char *const *names, const char *text)
+{
+    for (int i = 0; names[i] != NULL; i++)
+        if (strncmp(names[i], text, strlen(text)) != 0) return false;
+    return names[0] != NULL;
+}
+
+/* Drops what PyTorch puts in front of all names of a wrapped module: DistributedDataParallel, torch.compile. */
+static void drop_wrappers(struct match *m)
+{
+    static const char *const wrappers[] = {"module.", "_orig_mod."};
+
+    for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]);) {
+        if (!all_begin(m->have, wrappers[i]) || all_begin(m->want, wrappers[i])) {
+            i++;
+            continue;
+        }
+        for (int j = 0; m->have[j] != NULL; j++)
+            m->have[j] += strlen(wrappers[i]);
+        ghp_note("'%s': the names of its tensors are read without '%s'", m->choice->path,
+                 wrappers[i]);
+        i = 0; /* one within the other, in either order */
+    }
+}
+
 static enum ghp_status match_open(const struct ghp_worker *worker, struct match *m)
 {
     const struct ghp_init_ops *ops = m->choice->ops;
@@ -113,6 +131,7 @@ static enum ghp_status match_open(const struct ghp_worker *worker, struct match 
         m->have[i] = ops->item(m->file, i).name;
     for (int i = 0; i < m->list.n; i++)
         m->want[i] = m->list.items[i].param->name;
+    drop_wrappers(m);
     return GHP_OK;
 }
 

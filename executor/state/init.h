@@ -23,7 +23,8 @@ struct ghp_init_tensor { /* one entry of a file */
 struct ghp_init_ops { /* a kind of file; `file` is what its open made */
     const char *text; /* what is written of its files in messages, such as "FILE.safetensors" */
     bool (*names)(const char *path); /* whether a path is of one */
-    bool is_model;                   /* its files are networks too, and may hold no values */
+    /* Whether a network's own files hold values; NULL: its files are no networks. As open. */
+    enum ghp_status (*holds)(const char *path, bool *holds);
     /* GHP_ERR_IO, GHP_ERR_FORMAT */
     enum ghp_status (*open)(const char *path, void **file);
     void (*close)(void *file); /* accepts NULL */
@@ -50,13 +51,15 @@ struct ghp_init_choice {            /* which weights; zeroed: drawn from seed 0 
  * Tested    tests/executor/state/test_init.c */
 enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_choice *choice);
 
-/* What a training starts from where --init says nothing: the weights in the file or folder that its network came
- * from, if that can be read and holds values; else they are drawn from the seed.
+/* What a training starts from if --init says nothing: the weights in the file or folder that its network came from.
+ * If that holds none, they are drawn from the seed.
  *
- * model_path   of the plan, of any kind, or NULL; borrowed as long as the choice is used
+ * model_path   where the network is now (onnx/network.h), of any kind, or NULL; borrowed as long as the choice is used
  *
+ * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT, GHP_ERR_INPUT (it cannot be read, so nobody knows what it holds)
  * Local: workers may see different files */
-struct ghp_init_choice ghp_init_usual(const char *model_path, uint64_t seed);
+enum ghp_status ghp_init_usual(const char *model_path, uint64_t seed,
+                               struct ghp_init_choice *choice);
 
 /* A hash of what a file's tensors are called, of their dimensions, and of the values of smaller ones: equal for equal
  * files, wherever they lie.

@@ -8,7 +8,6 @@
 #include "executor/train/agreement.h"
 #include "executor/transport/device/device_transport.h"
 #include "onnx/network.h"
-#include "onnx/onnx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -331,11 +330,23 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
     return ghp_lr_schedule_read_at(o->step_at, &s->training_config.schedule);
 }
 
-/* Without --init all workers take the network's own file, or none does. */
+/* Without --init: the weights in the network's own files. What cannot be read ends the run, never becomes random. */
+static enum ghp_status find_own_weights(struct ghp_setup *s)
+{
+    const struct ghp_session_plan *e = &s->session_plans[0];
+    struct ghp_init_choice *choice = &s->training_config.init;
+    enum ghp_status status;
+
+    GHP_TRY(ghp_network_find(e->plan.model_path, e->path, &s->network_path));
+    status = ghp_init_usual(s->network_path, (uint64_t)s->options->seed, choice);
+    if (status != GHP_ERR_IO && status != GHP_ERR_FORMAT && status != GHP_ERR_INPUT) return status;
+    return GHP_FAIL(status, "%s; --init random draws other weights", ghp_status_message());
+}
+
+/* All workers take the network's own file, or none does. */
 static enum ghp_status choose_init(struct ghp_setup *s)
 {
     const struct ghp_session_options *o = s->options;
-    const char *path = s->session_plans[0].plan.model_path;
     struct ghp_init_choice *choice = &s->training_config.init;
     int64_t scratch_bytes = 2 * (int64_t)sizeof(float) * s->size;
     struct ghp_reduction sum = {
@@ -344,7 +355,7 @@ static enum ghp_status choose_init(struct ghp_setup *s)
     float here;
 
     if (o->init != NULL || o->resume) return GHP_OK;
-    *choice = ghp_init_usual(path, (uint64_t)o->seed);
+    GHP_TRY(ghp_setup_agree(s, find_own_weights(s), "first weights"));
     here = choice->path != NULL ? 1 : 0;
     sum.in = sum.out = &here;
     sum.scratch = ghp_alloc((size_t)scratch_bytes, 1);
@@ -356,7 +367,7 @@ static enum ghp_status choose_init(struct ghp_setup *s)
             GHP_FAIL(GHP_ERR_INPUT,
                      "'%s' has weights for %d of %d workers only; copy it to the same place on "
                      "every node, or give --init random:SEED",
-                     path, (int)here, s->size);
+                     s->network_path, (int)here, s->size);
     return ghp_setup_agree(s, status, "first weights");
 }
 
@@ -413,6 +424,19 @@ static void say_nodes(const struct ghp_setup *s)
              most, machine->nodes);
 }
 
+static void say_first_weights(const struct ghp_setup *s)
+{
+    const char *planned = s->session_plans[0].plan.model_path, *found = s->network_path,
+               *taken = s->training_config.init.path;
+
+    if (taken != NULL && taken == found && strcmp(planned, found) != 0)
+        ghp_note("'%s' is not there: '%s', next to the plan, is taken instead", planned, found);
+    if (taken != NULL)
+        ghp_note("first weights from '%s'", taken);
+    else if (found != NULL && ghp_network_names(found))
+        ghp_note("'%s' holds no weights: they are drawn from the seed", found);
+}
+
 static void say_setup(const struct ghp_setup *s)
 {
     ghp_note("%s: %s, %s, numerics %s, %s, %d thread(s) a worker, %s",
@@ -421,11 +445,7 @@ static void say_setup(const struct ghp_setup *s)
              s->training_config.optimizer->name, s->threads, s->binding.text);
     if (s->exec.collectives != NULL) ghp_note("tensors go by %s", s->exec.collectives->ops->name);
     ghp_note("%s", ghp_data_text(s->training_config.data));
-    if (s->training_config.init.path != NULL)
-        ghp_note("first weights from '%s'", s->training_config.init.path);
-    else if (s->options->init == NULL && ghp_onnx_names(s->session_plans[0].plan.model_path))
-        ghp_note("'%s' is not there or holds no weights: they are drawn from the seed",
-                 s->session_plans[0].plan.model_path);
+    say_first_weights(s);
     if (s->options->emulate != NULL)
         ghp_note("emulated: %s; times are not this machine's", s->options->emulate);
     say_nodes(s);
@@ -488,5 +508,6 @@ void ghp_setup_release(struct ghp_setup *s)
     if (s->exec.backend != NULL) s->exec.backend_ops->close(s->exec.backend);
     for (int i = 0; i < s->n_session_plans; i++)
         ghp_plan_release(&s->session_plans[i].plan);
+    free(s->network_path);
     *s = (struct ghp_setup){0};
 }

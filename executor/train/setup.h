@@ -76,12 +76,12 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     const char *tensorboard_folder; /* or NULL */
     int progress;                   /* enum ghp_progress_look */
     const char *metrics_path, *heartbeat_path, *checkpoint_folder, *run_path; /* or NULL */
-    int64_t checkpoint_epochs, checkpoint_every; /* as in train.h */
-    int async_checkpoint;                        /* 0: on; 1: off */
-    int checkpoint_lock;                         /* the same */
-    int guard;                                   /* enum ghp_guard_choice */
+    int64_t checkpoint_epochs, checkpoint_every;                              /* as in train.h */
+    int async_checkpoint;                                                     /* 0: on; 1: off */
+    int checkpoint_lock;                                                      /* the same */
+    int guard; /* enum ghp_guard_choice */
     bool resume, json;
-    bool overwrite; /* a training that is kept already is replaced */
+    bool overwrite;       /* a training that is kept already is replaced */
     int fault;            /* enum ghp_fault */
     const char *accident; /* executor/platform/accident.h; NULL: none */
 };
@@ -119,6 +119,8 @@ struct ghp_setup {
     int element_bytes; /* of that precision */
     int threads;
     bool exact;
+    char *
+        network_path; /* of the first plan, where it is now; owned; NULL: not there, or not asked */
     struct ghp_training_config training_config; /* its schedule's steps are the session's to set */
     int n_session_plans;
     struct ghp_session_plan session_plans[GHP_SESSION_PLANS];

@@ -15,6 +15,13 @@ bool ghp_hf_names(const char *path)
     return ghp_hf_place_find(path, &place);
 }
 
+bool ghp_hf_is_folder(const char *path)
+{
+    struct ghp_hf_place place;
+
+    return ghp_hf_place_find(path, &place) && place.known == NULL;
+}
+
 /* The description has no file of its own. */
 static void name_place(const void *context, const char *where, char *out, size_t n)
 {

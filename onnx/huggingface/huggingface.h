@@ -1,5 +1,5 @@
 /* onnx/huggingface/huggingface.h - networks in folders of Hugging Face's transformers: config.json and
- * model.safetensors.
+ * model.safetensors, or the several files that model.safetensors.index.json lists.
  *
  *     FOLDER           as transformers' save_pretrained writes it, of model type gpt2 or llama
  *     gpt2-124m        known by name, without weights; also gpt2-355m, gpt2-774m, gpt2-1558m
@@ -17,6 +17,8 @@
 
 /* Whether the path names such a network: by a folder that has a config.json, or by a known name that no file has. */
 bool ghp_hf_names(const char *path);
+/* The same, but for known names: these have no files. */
+bool ghp_hf_is_folder(const char *path);
 
 /* Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT, GHP_ERR_INPUT (a family, key or value that ghp has not, or more
  *           positions than the context has); GHP_ERR_NO_MEMORY
@@ -31,7 +33,10 @@ struct ghp_hf_weight { /* one parameter */
     int64_t dims[GHP_MAX_DIMS];
 };
 
-struct ghp_hf_weights; /* all parameters of a network, in the folder's file */
+/* Whether the path is a folder that has weights, in whichever format and state. */
+bool ghp_hf_has_weights(const char *path);
+
+struct ghp_hf_weights; /* all parameters of a network, in the folder's files */
 
 /* Returns   as ghp_hf_load; GHP_ERR_INPUT naming a tensor that the file lacks, has too much or in another shape, and
  *           a known name, which has no file */

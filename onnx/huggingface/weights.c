@@ -1,5 +1,5 @@
 /* onnx/huggingface/weights.c - the weights of a folder under ghp's names; see huggingface.h. */
-#include "core/model/safetensors.h"
+#include "onnx/huggingface/files.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/huggingface/place.h"
 
@@ -12,26 +12,25 @@ struct item { /* a parameter: a part of a tensor */
 };
 
 struct ghp_hf_weights {
-    char path[PATH_MAX + 32];
     struct ghp_hf_config config;
     struct ghp_hf_network network;
-    struct ghp_safetensors *file;
-    const struct ghp_safetensor **entries; /* per tensor of the network */
+    struct ghp_hf_files *files;
+    int *entries; /* per tensor of the network: its number in the files */
+    bool *used;   /* per tensor of the files: the network has it */
     int n;
     struct item *items;
 };
 
 /* ---- the file against the network ---- */
 
-static const struct ghp_safetensor *find_entry(const struct ghp_hf_weights *w,
-                                               const struct ghp_hf_tensor *t)
+static int find_entry(const struct ghp_hf_weights *w, const struct ghp_hf_tensor *t)
 {
     char name[2 * GHP_HF_NAME];
-    const struct ghp_safetensor *found = NULL;
+    int found = -1;
 
     snprintf(name, sizeof name, "%s%s", ghp_hf_prefix(w->config.family), t->name);
-    if (t->prefixed) found = ghp_safetensors_find(w->file, name);
-    return found != NULL ? found : ghp_safetensors_find(w->file, t->name);
+    if (t->prefixed) found = ghp_hf_files_find(w->files, name);
+    return found >= 0 ? found : ghp_hf_files_find(w->files, t->name);
 }
 
 static const char *dims_text(const int64_t *dims, int n, char out[128])
@@ -47,21 +46,25 @@ static const char *dims_text(const int64_t *dims, int n, char out[128])
 static enum ghp_status find_tensor(struct ghp_hf_weights *w, int i)
 {
     const struct ghp_hf_tensor *t = &w->network.tensors[i];
-    const struct ghp_safetensor *entry = find_entry(w, t);
+    const struct ghp_safetensor *entry;
     char have[128], want[128];
 
-    if (entry == NULL)
+    w->entries[i] = find_entry(w, t);
+    if (w->entries[i] < 0)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "'%s' has no tensor '%s%s'; give the weights of this config.json", w->path,
+                        "'%s' has no tensor '%s%s'; give the weights of this config.json",
+                        ghp_hf_files_path(w->files),
                         t->prefixed ? ghp_hf_prefix(w->config.family) : "", t->name);
-    w->entries[i] = entry;
+    w->used[w->entries[i]] = true;
+    entry = ghp_hf_files_item(w->files, w->entries[i]);
     if (entry->n_dims == t->n_dims &&
         memcmp(entry->dims, t->dims, (size_t)t->n_dims * sizeof *t->dims) == 0)
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s': tensor '%s' is %s, but by config.json it is %s; give the weights of "
                     "this config.json",
-                    w->path, entry->name, dims_text(entry->dims, entry->n_dims, have),
+                    ghp_hf_files_path(w->files), entry->name,
+                    dims_text(entry->dims, entry->n_dims, have),
                     dims_text(t->dims, t->n_dims, want));
 }
 
@@ -77,35 +80,18 @@ static bool is_beside(const struct ghp_hf_weights *w, const char *name)
     return false;
 }
 
-static int compare_pointers(const void *a, const void *b)
-{
-    uintptr_t x = (uintptr_t) * (const void *const *)a, y = (uintptr_t) * (const void *const *)b;
-
-    return (x > y) - (x < y);
-}
-
 static enum ghp_status check_rest(const struct ghp_hf_weights *w)
 {
-    size_t n = (size_t)w->network.n_tensors;
-    const struct ghp_safetensor **sorted = ghp_alloc(n, sizeof *sorted);
-    enum ghp_status status = GHP_OK;
+    for (int i = 0; i < ghp_hf_files_count(w->files); i++) {
+        const char *name = ghp_hf_files_item(w->files, i)->name;
 
-    if (sorted == NULL) return GHP_NO_MEMORY();
-    memcpy(sorted, w->entries, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_pointers);
-    for (int i = 0; i < ghp_safetensors_count(w->file) && status == GHP_OK; i++) {
-        const struct ghp_safetensor *entry = ghp_safetensors_item(w->file, i);
-
-        if (is_beside(w, entry->name) ||
-            bsearch(&entry, sorted, n, sizeof *sorted, compare_pointers) != NULL)
-            continue;
-        status = GHP_FAIL(GHP_ERR_INPUT,
-                          "'%s' has a tensor '%s', which a network of this config.json has not; "
-                          "give the weights of this config.json",
-                          w->path, entry->name);
+        if (w->used[i] || is_beside(w, name)) continue;
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' has a tensor '%s', which a network of this config.json has not; "
+                        "give the weights of this config.json",
+                        ghp_hf_files_path(w->files), name);
     }
-    free(sorted);
-    return status;
+    return GHP_OK;
 }
 
 /* ---- opening ---- */
@@ -129,10 +115,10 @@ static enum ghp_status open_file(struct ghp_hf_weights *w, const char *path)
     if (place.known != NULL)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' is a network without weights; give a folder that has some", path);
-    snprintf(w->path, sizeof w->path, "%s/model.safetensors", place.path);
-    GHP_TRY(ghp_safetensors_open(w->path, &w->file));
+    GHP_TRY(ghp_hf_files_open(place.path, &w->files));
     w->entries = ghp_alloc((size_t)w->network.n_tensors, sizeof *w->entries);
-    if (w->entries == NULL) return GHP_NO_MEMORY();
+    w->used = ghp_alloc((size_t)ghp_hf_files_count(w->files) + 1, sizeof *w->used);
+    if (w->entries == NULL || w->used == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < w->network.n_tensors; i++)
         GHP_TRY(find_tensor(w, i));
     GHP_TRY(check_rest(w));
@@ -157,9 +143,10 @@ enum ghp_status ghp_hf_weights_open(const char *path, struct ghp_hf_weights **we
 void ghp_hf_weights_close(struct ghp_hf_weights *w)
 {
     if (w == NULL) return;
-    ghp_safetensors_close(w->file);
+    ghp_hf_files_close(w->files);
     ghp_hf_network_release(&w->network);
     free(w->entries);
+    free(w->used);
     free(w->items);
     free(w);
 }
@@ -209,7 +196,7 @@ enum ghp_status ghp_hf_weights_read(struct ghp_hf_weights *w, int i, int element
     enum ghp_status status;
 
     if (whole == NULL) return GHP_NO_MEMORY();
-    status = ghp_safetensors_read(w->file, w->entries[item->tensor], element_bytes, whole);
+    status = ghp_hf_files_read(w->files, w->entries[item->tensor], element_bytes, whole);
     if (status == GHP_OK) take_part(t, item->part, element_bytes, whole, values);
     free(whole);
     return status;

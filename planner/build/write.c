@@ -1,6 +1,7 @@
 /* planner/build/write.c - see build/write.h. */
 #include "planner/build/write.h"
 
+#include "onnx/network.h"
 #include "planner/alternatives/break_even.h"
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static enum ghp_status write_request(const struct ghp_setting *s, struct ghp_pla
     plan->memory_limit_bytes = w->memory_bytes;
     plan->model_hash = plan->model.hash;
     plan->profile_hash = w->profile->hash;
-    GHP_TRY(set_text(w->model_path, &plan->model_path));
+    GHP_TRY(ghp_network_keep(w->model_path, &plan->model_path));
     GHP_TRY(set_text(w->profile_path, &plan->profile_path));
     return w->what_if != NULL ? ghp_overrides_copy(w->what_if, &plan->what_if) : GHP_OK;
 }

@@ -33,7 +33,7 @@ run mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --ve
 run "$GHP_BIN/ghp-inspect" plan.json --export-onnx plan.onnx
 [ "$(hash_of plan.onnx)" = "$(hash_of lenet5.onnx)" ] || fail "the plan's network is another one"
 
-# ---- first weights: those of the file that was planned; the same by name; by a checkpoint; drawn where it has none
+# ---- first weights: of the file that was planned; the same by name; by a checkpoint; never drawn in their place
 # ---- first_loss PLAN OPTION...: the loss of the first step
 first_loss() {
     run ranks 2 run "$@" --threads 1 --steps 1 --lr 0.01 --numerics exact --metrics metrics.jsonl &&
@@ -50,7 +50,9 @@ own=$(first_loss own.json)
     fail "the export has other weights than the checkpoint"
 [ "$(first_loss own.json --init random)" = "$drawn" ] || fail "--init random does not draw"
 mv own.onnx gone.onnx
-[ "$(first_loss own.json)" = "$drawn" ] || fail "a plan whose ONNX file is gone does not draw"
+denied 1 "own.onnx', the network of the plan, is not there" mpirun --oversubscribe --bind-to none -n 2 \
+    "$GHP_BIN/ghp-run" own.json --threads 1 --steps 1
+[ "$(first_loss own.json --init random)" = "$drawn" ] || fail "--init random does not draw for a file that is gone"
 "$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/cd-dnn-512.json" --export-onnx other.onnx >out 2>err
 ranks 2 run plan.json --threads 1 --steps 1 --init other.onnx && fail "weights of another network were taken"
 grep -q "has no tensor 'conv1.weight'" err || fail "weights of another network: $(cat err)"
