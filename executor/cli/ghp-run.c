@@ -20,7 +20,6 @@
 static const char *const numerics_names[] = {"auto", "exact", "fast", NULL};
 static const char *const numerics_synonyms[] = {"deterministic", "exact", NULL};
 static const char *const precision_names[] = {"plan", "float", "double", "tf32", "bf16", NULL};
-static const char *const shuffle_names[] = {"epoch", "once", NULL};
 static const char *const evaluate_names[] = {"auto", "on", "off", NULL};
 static const char *const optimizer_names[] = {"plan",
 #define OPTIMIZER_NAME(name) #name,
@@ -87,9 +86,10 @@ static const struct ghp_opt options[] = {
     {.name = "shuffle",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.shuffle,
-     .choices = shuffle_names,
+     .choices = ghp_shuffling_names,
      .help = "of the training set: epoch: every epoch anew; once: all epochs in one order, so that "
-             "by data a worker whose batches are its part of the set keeps its samples"},
+             "by data a worker whose batches are its part of the set keeps its samples; off: in "
+             "the order of the files"},
     {.name = "normalise",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.normalise,
@@ -367,6 +367,11 @@ static const struct ghp_opt options[] = {
              "step=40ms, slow=RANK:FACTOR on a slow worker (may be repeated); messages go through "
              "a port=BYTES_PER_S of each worker and arrive latency=20us later. Any of them; "
              "workers of one node"},
+    {.name = "dry-run",
+     .kind = GHP_OPT_FLAG,
+     .target = &chosen.dry_run,
+     .help = "open plan, data and weights on all workers, and end before the first step; without a "
+             "plan, look at the options alone"},
     {.name = "watchdog",
      .kind = GHP_OPT_REAL,
      .alike = GHP_OPT_OWN_VALUE,
@@ -536,7 +541,7 @@ int main(int argc, char **argv)
     if (status == GHP_OK && !ghp_opts_done()) status = ghp_session_options_check(&chosen);
     if (!ghp_launched() && status == GHP_OK && ghp_opts_done()) status = ghp_opts_answer(&tool);
     if (!ghp_launched() && status != GHP_OK) return ghp_rank_fail(status, true);
-    if (!ghp_launched() && ghp_opts_done()) return 0;
+    if (!ghp_launched() && (ghp_opts_done() || (chosen.dry_run && chosen.n_plans == 0))) return 0;
     if (status == GHP_OK && !ghp_opts_done())
         ghp_wait_passively(chosen.threads == GHP_NOT_SET ? 1 : (long)chosen.threads, argv);
     if (status == GHP_OK) status = ghp_stop_listen(); /* before MPI has threads */

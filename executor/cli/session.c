@@ -83,9 +83,11 @@ static enum ghp_status open_sampling(struct parts *p)
             GHP_ERR_USAGE,
             "--sampler srg trains by other samples than any other plan, so --verify and "
             "--compare have nothing to compare with; leave it out");
-    if (p->options->shuffle == 1)
-        return GHP_FAIL(GHP_ERR_USAGE, "--sampler srg draws each sample, so there is no order that "
-                                       "--shuffle once would keep; leave one of them out");
+    if (p->options->shuffle != GHP_SHUFFLE_EPOCH)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--sampler srg draws each sample, so there is no order that --shuffle %s "
+                        "would keep; leave one of them out",
+                        ghp_shuffling_names[p->options->shuffle]);
     if (p->options->checkpoint_folder != NULL && request.samples > GHP_CHECKPOINT_NORMS_MOST)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by --sampler srg a checkpoint has norms of at most %d samples, and there "
@@ -163,6 +165,7 @@ static enum ghp_status open_outputs(struct parts *p)
     if (p->setup.rank != 0) return GHP_OK;
     GHP_TRY(take_folder(p));
     GHP_TRY(refuse_occupied(p));
+    if (o->dry_run) return open_run_folder(o->run_folder);
     if (o->metrics_path != NULL)
         GHP_TRY(ghp_metrics_open(o->metrics_path, o->resume, &p->training.metrics));
     if (o->tensorboard_folder != NULL)
@@ -496,6 +499,10 @@ enum ghp_status ghp_session_run(struct ghp_session *session)
     bool resumed_at_end;
 
     GHP_TRY_GOTO(status, open_all(&p, session), done);
+    if (p.options->dry_run) {
+        ghp_note("all is there: a dry run ends here");
+        goto done;
+    }
     if (p.setup.server >= 0) {
         status = serve(&p);
         goto done;

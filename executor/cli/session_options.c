@@ -1,6 +1,7 @@
 /* executor/cli/session_options.c - see session_options.h. */
 #include "executor/cli/session_options.h"
 
+#include "executor/data/data.h"
 #include "executor/platform/accident.h"
 
 /* Several plans and what goes with them. */
@@ -33,7 +34,7 @@ static enum ghp_status check_comparison(const struct ghp_session_options *o)
 
 enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
 {
-    if (o->n_plans < 1)
+    if (o->n_plans < 1 && !o->dry_run)
         return GHP_FAIL(GHP_ERR_USAGE, "no plan was given; name one: mpirun -n N ghp-run PLAN");
     GHP_TRY(check_comparison(o));
     if (o->accident != NULL) GHP_TRY(ghp_accident_ask(o->accident));
@@ -54,5 +55,5 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--resume, --checkpoint-every and --checkpoint-epochs need to know where "
                         "checkpoints are; give --checkpoint DIR");
-    return GHP_OK;
+    return ghp_data_check_files(o->data);
 }

@@ -3,9 +3,11 @@
 #include "executor/data/data_private.h"
 #include "executor/data/tokens.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const ghp_augment_names[] = {"auto", "none", "crop-flip", NULL};
 const char *const ghp_labels_names[] = {"given", "parity", NULL};
@@ -38,6 +40,31 @@ static enum ghp_status find_source(const char *spec, const struct ghp_data_ops *
                                  sources[i]->name, sources[i]->argument != NULL ? ":" : "",
                                  sources[i]->argument != NULL ? sources[i]->argument : "");
     return GHP_FAIL(GHP_ERR_USAGE, "unknown data '%s'; use one of %s", spec, known);
+}
+
+enum ghp_status ghp_data_check_files(const char *spec)
+{
+    const struct ghp_data_ops *ops = NULL;
+    const char *rest = NULL;
+
+    GHP_TRY(find_source(spec, &ops, &rest));
+    if (rest == NULL || access(rest, F_OK) == 0) return GHP_OK;
+    if (ops->files != NULL && strchr(rest, ',') == NULL)
+        return GHP_FAIL(GHP_ERR_IO, "no data in '%s'; it must hold %s", rest, ops->files);
+    for (const char *at = rest; *at != '\0'; at += *at == ',') {
+        size_t n = strcspn(at, ",");
+        char name[GHP_DATA_PATH_BYTES];
+        const char *file = name;
+
+        snprintf(name, sizeof(name), "%.*s", (int)n, at);
+        at += n;
+        if (ops->has_tokens && strncmp(name, "type=", 5) == 0) continue;
+        if (ops->has_tokens && strncmp(name, "val:", 4) == 0) file += 4;
+        if (*file != '\0' && access(file, F_OK) != 0)
+            return GHP_FAIL(GHP_ERR_IO, "cannot read '%s' of --data %s: %s; see that it is there",
+                            file, spec, strerror(errno));
+    }
+    return GHP_OK;
 }
 
 /* Labels of all pictures of a set. */

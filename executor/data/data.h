@@ -54,6 +54,13 @@ struct ghp_batch { /* samples wanted by one worker */
 
 struct ghp_data;
 
+/* Whether a source is known, and the files or the folder that it names are there.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE (unknown source); GHP_ERR_IO naming what is missing
+ * Local
+ * Tested    tests/executor/data/test_data.c */
+enum ghp_status ghp_data_check_files(const char *spec);
+
 /* Opens a source and checks it against the model.
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (unknown source, split or options where none are possible); GHP_ERR_IO (missing

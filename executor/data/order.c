@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 enum { STREAM_SHUFFLE = 0x73687566 };
+const char *const ghp_shuffling_names[] = {"epoch", "once", "off", NULL};
 
 enum ghp_status ghp_order_init(struct ghp_order *order, int64_t n, int64_t global_batch,
                                uint64_t seed)
@@ -42,7 +43,7 @@ int64_t ghp_order_epoch(const struct ghp_order *order, int64_t step)
 /* A number in [0, bound) with all values equally likely to 2^-64 bound. */
 static int64_t draw(const struct ghp_order *order, int64_t epoch, int64_t place, int64_t bound)
 {
-    uint64_t stream = ((uint64_t)STREAM_SHUFFLE << 32) ^ (uint64_t)(order->once ? 0 : epoch);
+    uint64_t stream = ((uint64_t)STREAM_SHUFFLE << 32) ^ (uint64_t)(order->shuffling == GHP_SHUFFLE_ONCE ? 0 : epoch);
 
     return (int64_t)(ghp_random_u64(order->seed, stream, (uint64_t)place) % (uint64_t)bound);
 }
@@ -56,7 +57,7 @@ static const int64_t *shuffle(struct ghp_order *order, int64_t epoch, int64_t le
         for (int64_t i = 0; i < order->n; i++)
             s->samples[i] = i;
         s->epoch = epoch;
-        s->left = order->n - 1;
+        s->left = order->shuffling == GHP_SHUFFLE_OFF ? 0 : order->n - 1;
     }
     for (; s->left > left; s->left--) {
         int64_t j = draw(order, epoch, s->left, s->left + 1), kept = s->samples[s->left];

@@ -1,5 +1,5 @@
-/* executor/data/order.h - which sample comes when: one shuffle an epoch, or one for all of them; the same for every
- * plan and worker count.
+/* executor/data/order.h - which sample comes when: one shuffle an epoch, one for all of them, or none; the same for
+ * every plan and worker count.
  *
  * An epoch is floor(n / B) steps: the last partial batch is left out of that epoch (another shuffle takes other samples
  * next time). Step t is batch t mod steps of epoch t / steps.
@@ -11,7 +11,12 @@
 
 #include "core/base/status.h"
 
-#include <stdbool.h>
+enum ghp_shuffling {
+    GHP_SHUFFLE_EPOCH, /* every epoch has a shuffle of its own */
+    GHP_SHUFFLE_ONCE,  /* every epoch has the first one's */
+    GHP_SHUFFLE_OFF    /* samples come in the order of the files */
+};
+extern const char *const ghp_shuffling_names[]; /* ends with NULL */
 
 struct ghp_shuffle {  /* of one epoch */
     int64_t epoch;    /* -1: none yet */
@@ -22,7 +27,7 @@ struct ghp_shuffle {  /* of one epoch */
 struct ghp_order {
     int64_t n, global_batch;
     uint64_t seed;
-    bool once; /* set before the first batch: every epoch has the first one's shuffle */
+    enum ghp_shuffling shuffling;   /* set before the first batch */
     struct ghp_shuffle shuffles[2]; /* of even epochs, of odd ones */
 };
 

@@ -21,12 +21,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, MOST_TURNS = 8, CANNOT_RUN = 127 };
+/* Options that ghp-plan alone takes, as they were given; NULL: not. */
+enum { CLIP_NORM, MICRO_BATCHES, MEMORY, SYNC, RECOMPUTE, PIPELINE, PLAN_OPTIONS };
+static const char *const plan_options[PLAN_OPTIONS] = {
+    "--clip-norm", "--micro-batches", "--memory", "--sync", "--recompute", "--pipeline"};
+
+enum { PATH_BYTES = 4096, MOST_TURNS = 8, NO_PLAN = 3, CANNOT_RUN = 127 };
 static const double least_budget_s = 2; /* of one turn: less than this measures nothing */
 
 static struct {
     const char *folder, *mpirun, *backend, *precision, *optimizer, *cache, *threads, *bind, *gap;
     int64_t workers, batch;
+    const char *plan[PLAN_OPTIONS];
     double budget_s;
     bool plan_only;
 } chosen = {.mpirun = GHP_MPIRUN " " GHP_MPI_SHARES, .budget_s = 120, .gap = "0.0005"};
@@ -90,6 +96,36 @@ static const struct ghp_opt options[] = {
      .target = &chosen.optimizer,
      .argument = "NAME",
      .help = "as of ghp-plan"},
+    {.name = "clip-norm",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.plan[CLIP_NORM],
+     .argument = "X",
+     .help = "as of ghp-plan"},
+    {.name = "micro-batches",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.plan[MICRO_BATCHES],
+     .argument = "U",
+     .help = "of a step, whose gradients are accumulated; as of ghp-plan"},
+    {.name = "memory",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.plan[MEMORY],
+     .argument = "SIZE",
+     .help = "limit on one worker's arena, as of ghp-plan"},
+    {.name = "sync",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.plan[SYNC],
+     .argument = "auto|SYNC",
+     .help = "how workers combine their updates, as of ghp-plan"},
+    {.name = "recompute",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.plan[RECOMPUTE],
+     .argument = "NAME",
+     .help = "whether layers may be recomputed, as of ghp-plan"},
+    {.name = "pipeline",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.plan[PIPELINE],
+     .argument = "NAME",
+     .help = "whether stages are searched, as of ghp-plan"},
     {.name = "cache",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.cache,
@@ -138,7 +174,8 @@ struct command {
     const char **words; /* owned; ended by NULL */
     int n, room;
     bool lacks_memory; /* for a word */
-    bool result;       /* its stdout is this tool's; else it goes beside the notes */
+    bool result;       /* its stdout is this tool's; else it is written to stderr */
+    bool quiet;        /* it has no stdout */
     char numbers[3][32];
 };
 
@@ -212,8 +249,9 @@ static void listen(void)
 /* The command in this process; only a failure returns. */
 static _Noreturn void become(const struct command *command, pid_t parent)
 {
+    if (command->quiet && freopen("/dev/null", "w", stdout) == NULL) _exit(CANNOT_RUN);
     prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
-    if (getppid() == parent && (command->result || dup2(2, 1) >= 0))
+    if (getppid() == parent && (command->result || command->quiet || dup2(2, 1) >= 0))
         execvp(command->words[0], (char **)(uintptr_t)command->words);
     ghp_log_failure("cannot run '%s': %s; install it, or see --mpirun", command->words[0],
                     strerror(errno));
@@ -285,22 +323,30 @@ static enum ghp_status profile(struct way *way, const char *wanted, double budge
     return run(&command, code);
 }
 
+/* The command of a plan by this profile, without its output. path   room for the tool's, as long as the command is */
+static void add_plan(struct command *command, struct way *way, const char *profile, char *path)
+{
+    way->tool = "ghp-plan";
+    ghp_tool_find(way->tool, path);
+    add(command, path);
+    add(command, way->model);
+    snprintf(command->numbers[0], sizeof command->numbers[0], "%lld", (long long)chosen.workers);
+    snprintf(command->numbers[1], sizeof command->numbers[1], "%lld", (long long)chosen.batch);
+    add_option(command, "--workers", command->numbers[0]);
+    add_option(command, "--batch", command->numbers[1]);
+    add_option(command, "--profile", profile);
+    add_option(command, "--optimizer", chosen.optimizer);
+    for (int i = 0; i < PLAN_OPTIONS; ++i)
+        add_option(command, plan_options[i], chosen.plan[i]);
+}
+
 /* The list of what the choice hangs on, or the plan. */
 static enum ghp_status plan(struct way *way, bool list, int *code)
 {
     struct command command = {.n = 0};
     char path[GHP_TOOL_PATH_BYTES];
 
-    way->tool = "ghp-plan";
-    ghp_tool_find(way->tool, path);
-    add(&command, path);
-    add(&command, way->model);
-    snprintf(command.numbers[0], sizeof command.numbers[0], "%lld", (long long)chosen.workers);
-    snprintf(command.numbers[1], sizeof command.numbers[1], "%lld", (long long)chosen.batch);
-    add_option(&command, "--workers", command.numbers[0]);
-    add_option(&command, "--batch", command.numbers[1]);
-    add_option(&command, "--profile", way->profile);
-    add_option(&command, "--optimizer", chosen.optimizer);
+    add_plan(&command, way, way->profile, path);
     add_option(&command, "--mip-gap", chosen.gap); /* of a list it is 0.01 at least */
     add_option(&command, list ? "--wanted" : "--output", list ? way->wanted : way->plan);
     return run(&command, code);
@@ -321,6 +367,59 @@ static enum ghp_status train(struct way *way, int *code)
         add(&command, way->run[i]);
     listen();
     return run(&command, code);
+}
+
+/* ---- before anything is measured ---- */
+
+/* Whether ghp-run takes its options. It looks at them alone, as there is no plan yet. */
+static enum ghp_status check_run(struct way *way, int *code)
+{
+    struct command command = {.quiet = true};
+    char path[GHP_TOOL_PATH_BYTES];
+
+    way->tool = "ghp-run";
+    ghp_tool_find(way->tool, path);
+    add(&command, path);
+    add(&command, "--dry-run");
+    for (int i = 0; i < way->n_run; ++i)
+        add(&command, way->run[i]);
+    return run(&command, code);
+}
+
+/* Whether ghp-plan takes its options, tried by a profile of formulas. That no such plan fits is not known before the
+ * machine is measured. */
+static enum ghp_status check_plan(struct way *way, int *code)
+{
+    struct command profile = {.quiet = true}, command = {.quiet = true};
+    char path[GHP_TOOL_PATH_BYTES], plan_path[GHP_TOOL_PATH_BYTES];
+    enum ghp_status status;
+
+    way->tool = "ghp-profile";
+    ghp_tool_find(way->tool, path);
+    add(&profile, path);
+    add_option(&profile, "--analytic", "F=1e11,bandwidth=1e9,latency=1e-5");
+    add_option(&profile, "--model", way->model);
+    add_option(&profile, "--output", way->profile);
+    GHP_TRY(run(&profile, code));
+    if (*code != 0) return GHP_OK;
+    add_plan(&command, way, way->profile, plan_path);
+    add_option(&command, "--strategy", "data");
+    add_option(&command, "--time-limit", "1");
+    status = run(&command, code);
+    unlink(way->profile);
+    if (*code == NO_PLAN) *code = 0;
+    return status;
+}
+
+static enum ghp_status check(struct way *way, int *code)
+{
+    bool given = chosen.optimizer != NULL;
+
+    for (int i = 0; i < PLAN_OPTIONS; ++i)
+        given = given || chosen.plan[i] != NULL;
+    if (!chosen.plan_only) GHP_TRY(check_run(way, code));
+    if (*code == 0 && given) GHP_TRY(check_plan(way, code));
+    return GHP_OK;
 }
 
 /* ---- the way ---- */
@@ -441,7 +540,8 @@ int main(int argc, char **argv)
     if (status == GHP_OK && ghp_opts_done()) return 0;
     way.model = models[0];
     if (status == GHP_OK) status = begin(&way, n_models);
-    if (status == GHP_OK) status = prepare(&way, &code);
+    if (status == GHP_OK) status = check(&way, &code);
+    if (status == GHP_OK && code == 0) status = prepare(&way, &code);
     if (status == GHP_OK && code == 0 && !chosen.plan_only) status = train(&way, &code);
     free(way.mpirun);
     if (status == GHP_OK && code != 0) /* mpirun has spoken since, or alone */

@@ -316,7 +316,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
     GHP_TRY(ghp_order_init(&s->training_config.order,
                            ghp_data_count(s->training_config.data, GHP_DATA_TRAIN),
                            request.global_batch, request.seed));
-    s->training_config.order.once = o->shuffle == 1;
+    s->training_config.order.shuffling = (enum ghp_shuffling)o->shuffle;
     s->training_config.batches =
         plan->problem.workers * ghp_staging_micro_batches(ghp_staging_or_none(&plan->staging));
     whole = ghp_lr_scaling_whole(plan->scaling, s->training_config.batches);

@@ -37,13 +37,14 @@ enum ghp_overlap_choice { GHP_OVERLAP_ON, GHP_OVERLAP_OFF };
 struct ghp_session_options { /* as the command line says; defaults are ghp-run.c's */
     const char *plan_paths[GHP_SESSION_PLANS];
     int n_plans;            /* >= 1; several are compared */
+    bool dry_run;           /* ends before the first step */
     const char *model_path; /* NULL: no check */
     const char *data;
     double split;          /* 0: none */
     int64_t ignored_label; /* GHP_NO_LABEL: none */
     int augment;           /* enum ghp_augment */
     int labels;            /* enum ghp_labels */
-    int shuffle;           /* 0: every epoch anew; 1: once */
+    int shuffle;           /* enum ghp_shuffling */
     int sampler;           /* enum ghp_sampler_choice */
     const char *step_at;   /* NULL: as is usual for --lr-schedule step */
     const char *normalise; /* NULL: as is usual for the source */

@@ -1,5 +1,5 @@
 /* Shuffles: permutations, the same for the same seed, others for other epochs and seeds; the last partial batch is
- * left out. Shuffled once, every epoch has the first one's. */
+ * left out. Shuffled once, every epoch has the first one's; not shuffled, the order of the files. */
 #include "executor/data/order.h"
 #include "tests/check.h"
 
@@ -40,11 +40,17 @@ CHECK_TEST(order)
     CHECK_EQ(ghp_order_batch(&a, 0)[0],
              ghp_order_batch(&b, 0)[0]); /* back to an earlier epoch, as a resumed run does */
     other.seed = 3;
-    other.once = true;
+    other.shuffling = GHP_SHUFFLE_ONCE;
     for (int s = 0; s < 30; s++)
         CHECK_EQ(ghp_order_batch(&other, s)[3], ghp_order_batch(&a, s % 10)[3]);
     CHECK(ghp_order_batch(&a, 10)[3] != ghp_order_batch(&other, 10)[3] ||
           ghp_order_batch(&a, 11)[3] != ghp_order_batch(&other, 11)[3]);
+    ghp_order_release(&other);
+    CHECK_STATUS(ghp_order_init(&other, N, BATCH, 3), GHP_OK);
+    other.shuffling = GHP_SHUFFLE_OFF;
+    for (int s = 0; s < 30; s++)
+        for (int i = 0; i < BATCH; i++)
+            CHECK_EQ(ghp_order_batch(&other, s)[i], s % 10 * BATCH + i);
     ghp_order_release(&a);
     ghp_order_release(&b);
     ghp_order_release(&other);

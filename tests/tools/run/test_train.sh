@@ -36,10 +36,29 @@ last() {
     [ "$(tail -n 1 err)" = "ghp-train: ghp-run ended with exit code $1; what to do is said above" ] ||
         fail "ends with: $(tail -n 1 err)"
 }
-"${tiny[@]}" --folder again -- --nonsense >out 2>err
-[ $? = 2 ] || fail "an option that ghp-run has not: $(cat err)"
-grep -q "^ghp-run: unknown option '--nonsense'" err || fail "not ghp-run's reason: $(cat err)"
+# what ghp-run or ghp-plan would refuse is refused before anything is measured
+early() { # early CODE TEXT ARGS...
+    "${tiny[@]}" --folder fresh "${@:3}" >out 2>err
+    [ $? = "$1" ] || fail "${*:3}: exit code not $1: $(cat err)"
+    grep -q "$2" err || fail "${*:3}: not the reason: $(cat err)"
+    grep -q 'measuring' err && fail "${*:3}: refused only after measuring"
+    [ -e fresh/profile.json ] && fail "${*:3}: leaves a profile"
+    [ -s out ] && fail "${*:3}: chatter on stdout"
+}
+early 2 "^ghp-run: unknown option '--nonsense'" -- --nonsense
 last 2
+early 2 'both --steps and --epochs' -- --steps 3 --epochs 2
+early 1 "^ghp-run: no data in 'nowhere'" -- --data idx:nowhere
+early 1 "^ghp-run: cannot read 'gone'" -- --data tokens:tiny.json,val:gone,type=uint32
+early 2 "there is no synchroniser 'none'" --sync none
+early 2 "bad value 'much' for '--clip-norm'" --clip-norm much -- --steps 3
+# options of ghp-plan reach the plan, and no plan within the memory is no bad option
+train --folder again --clip-norm 1 --micro-batches 2 --plan-only
+grep -q '"clip_norm": *1' again/plan.json || fail "no --clip-norm in the plan"
+grep -q '"micro_batches": *2' again/plan.json || fail "no --micro-batches in the plan"
+"${tiny[@]}" --folder again --memory 1KiB --plan-only >out 2>err
+[ $? = 3 ] || fail "--memory 1KiB: $(cat err)"
+grep -q measuring err || fail "--memory 1KiB is refused unmeasured: $(cat err)"
 endless() {
     rm -rf metrics.jsonl
     "${tiny[@]}" --folder again -- --steps 100000000 --metrics metrics.jsonl >endless.out 2>err </dev/null &
