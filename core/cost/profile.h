@@ -262,6 +262,10 @@ static inline struct ghp_precision ghp_profile_precision(const struct ghp_profil
  * 0: no such limit. */
 int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers);
 
+/* A worker's share of the memory of its node, or by the analytic model of its GPU where the machine has any [bytes];
+ * 0: unknown, else at least 1. */
+int64_t ghp_profile_memory_share(const struct ghp_profile *profile, int workers);
+
 /* The same of several programs together. */
 enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,
                                       const struct ghp_program *programs, int n,

@@ -37,6 +37,7 @@ enum ghp_status ghp_speeds_slow(struct ghp_speeds *speeds, int n, int rank, doub
     for (int r = 0; r < n; ++r)
         speeds->of[r] = fmin(speeds->of[r] / least, GHP_MOST_SPEED);
     *slower = 1 / least;
+    if (n == 1) ghp_speeds_release(speeds); /* it is compared with nobody */
     return GHP_OK;
 }
 

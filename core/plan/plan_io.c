@@ -166,8 +166,32 @@ static bool all_finite(const struct ghp_plan *plan)
     return isfinite(sum + ghp_plan_alternatives_sum(plan));
 }
 
+/* That the file about to be written will be read. */
+static enum ghp_status check_readable(json_t *root)
+{
+    struct ghp_plan plan;
+    struct ghp_node at;
+    struct ghp_json doc;
+    char *text = NULL;
+    enum ghp_status status = ghp_json_text_of(root, &text);
+
+    if (status == GHP_OK) status = ghp_json_parse(text, "the plan", FORMAT, &doc);
+    free(text);
+    GHP_TRY(status);
+    at = ghp_json_root(&doc);
+    status = ghp_plan_read(&at, &plan);
+    if (status == GHP_OK) ghp_plan_release(&plan);
+    ghp_json_release(&doc);
+    if (status != GHP_OK && status != GHP_ERR_NO_MEMORY)
+        return GHP_FAIL(GHP_ERR_INTERNAL,
+                        "the plan made could not be read back, so it is not written: %s; report this",
+                        ghp_status_message());
+    return status;
+}
+
 enum ghp_status ghp_plan_write(const struct ghp_plan *plan, json_t **root)
 {
+    enum ghp_status status;
     uint64_t machine_hash = 0;
 
     *root = NULL;
@@ -176,7 +200,11 @@ enum ghp_status ghp_plan_write(const struct ghp_plan *plan, json_t **root)
                         "the plan holds an endless number or no model text; report this");
     GHP_TRY(ghp_machine_hash(&plan->profile.machine, &machine_hash));
     *root = plan_json(plan, machine_hash);
-    return *root != NULL ? GHP_OK : GHP_NO_MEMORY();
+    if (*root == NULL) return GHP_NO_MEMORY();
+    status = check_readable(*root);
+    if (status != GHP_OK) json_decref(*root);
+    if (status != GHP_OK) *root = NULL;
+    return status;
 }
 
 enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan)

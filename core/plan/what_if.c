@@ -507,19 +507,30 @@ enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profi
     return plan->what_if.n > 0 ? ghp_what_if_apply(&w, profile, NULL) : GHP_OK;
 }
 
-int ghp_what_if_workers_per_node(const struct ghp_profile *profile)
+int ghp_what_if_workers_per_node(const struct ghp_profile *profile,
+                                 const struct ghp_machine *machine, int workers)
 {
-    return profile->workers > 0 ? ghp_machine_workers_per_node(&profile->machine, profile->workers)
-                                : 0;
+    const struct ghp_machine *m = machine != NULL ? machine : &profile->machine;
+    int measured = profile->workers > 0
+                       ? ghp_machine_workers_per_node(&profile->machine, profile->workers)
+                       : 0;
+    int room = m->gpus.count > 0 ? m->gpus.count : m->cores;
+
+    if (measured > 0 && (machine == NULL || m->gpus.count == 0)) room = measured;
+    if (measured == 0 && ghp_machine_workers_per_node(m, workers) == room) return 0; /* they do */
+    /* another machine has so many nodes and no more */
+    return machine != NULL && (int64_t)room * m->nodes < workers
+               ? ghp_machine_workers_per_node(m, workers)
+               : room;
 }
 
 int64_t ghp_what_if_memory(const struct ghp_what_if *what_if, const struct ghp_profile *profile)
 {
     static const char key[] = "memory_bytes=";
+    int64_t share = profile->machine.memory_bytes /
+                    ghp_machine_workers_per_node(&profile->machine, what_if->workers);
 
     for (int i = 0; i < what_if->n_set; ++i)
-        if (strncmp(what_if->set[i], key, sizeof key - 1) == 0)
-            return profile->machine.memory_bytes /
-                   ghp_machine_workers_per_node(&profile->machine, what_if->workers);
+        if (strncmp(what_if->set[i], key, sizeof key - 1) == 0) return share > 0 ? share : 1;
     return 0;
 }

@@ -48,11 +48,15 @@ enum ghp_status ghp_what_if_apply(const struct ghp_what_if *what_if, struct ghp_
 /* Applies what a plan was made with: its record and its machine, on the profile as it was measured. */
 enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profile *profile);
 
-/* Workers a node of the machine that the profile was measured on; 0 for a profile by the analytic model, which does
- * not know. */
-int ghp_what_if_workers_per_node(const struct ghp_profile *profile);
+/* Workers that fill a node before the next one has any: as many as the profile was measured with, else a GPU or a core
+ * for each; 0: they lie so already.
+ *
+ * machine   in place of the profile's: its GPUs count first, and its nodes take all `workers`; NULL: the profile's, as
+ *           many nodes as there have to be */
+int ghp_what_if_workers_per_node(const struct ghp_profile *profile,
+                                 const struct ghp_machine *machine, int workers);
 
-/* A worker's share of a node's memory where `memory_bytes` is among the overrides, else 0 [bytes].
+/* A worker's share of a node's memory where `memory_bytes` is among the overrides, at least 1; else 0 [bytes].
  *
  * profile   after ghp_what_if_apply */
 int64_t ghp_what_if_memory(const struct ghp_what_if *what_if, const struct ghp_profile *profile);

@@ -3,6 +3,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/units.h"
 #include "core/plan/memory_format.h"
 #include "planner/build/failure.h"
 #include "planner/build/formats.h"
@@ -13,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double least_share = 0.05; /* of the time limit, for a plan made again */
+/* Of the time limit, at least: for a plan made again in other formats, and within the machine's memory. */
+static const double least_share = 0.05, again_share = 0.5;
 
 /* One way through the steps. */
 struct attempt {
@@ -214,4 +216,35 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
         ghp_model_release(&model);
     attempt_release(&a);
     return status;
+}
+
+/* Whether the plan, or a baseline that it is compared with, needs more. */
+static bool needs_more(const struct ghp_plan *plan, int64_t bytes)
+{
+    bool more = plan->predicted.peak_bytes > bytes;
+
+    for (int b = 0; b < plan->n_baselines; ++b)
+        more = more || (plan->baselines[b].feasible && plan->baselines[b].predicted.peak_bytes > bytes);
+    return more;
+}
+
+enum ghp_status ghp_plan_make_within(ghp_plan_maker *make, const struct ghp_plan_request *request,
+                                     struct ghp_plan *plan)
+{
+    struct ghp_plan_request limited = *request;
+    double began_s = ghp_now_s();
+    char share[32];
+
+    GHP_TRY(make(request, plan));
+    if (request->memory_bytes > 0 || request->share_bytes == 0 ||
+        !needs_more(plan, request->share_bytes))
+        return GHP_OK;
+    ghp_plan_release(plan);
+    ghp_note("the machine has %s of memory for each worker, which is the limit; --memory SIZE gives "
+             "another one",
+             ghp_bytes_format((double)request->share_bytes, share, sizeof share));
+    limited.memory_bytes = request->share_bytes;
+    limited.time_limit_s = fmax(request->time_limit_s - (ghp_now_s() - began_s),
+                                again_share * request->time_limit_s);
+    return make(&limited, plan);
 }

@@ -29,4 +29,15 @@
  *           model, profile and lowering */
 enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp_plan *plan);
 
+typedef enum ghp_status ghp_plan_maker(const struct ghp_plan_request *request,
+                                       struct ghp_plan *plan);
+
+/* The maker's plan. Where no limit on the memory was given, and the plan or a baseline needs more than share_bytes, it
+ * is made again with share_bytes as the limit.
+ *
+ * Returns   as the maker
+ * Tested    tests/planner/build/test_build.c */
+enum ghp_status ghp_plan_make_within(ghp_plan_maker *make, const struct ghp_plan_request *request,
+                                     struct ghp_plan *plan);
+
 #endif

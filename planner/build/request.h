@@ -46,6 +46,7 @@ struct ghp_plan_request {
     const char *force;    /* planner/search/baselines.h; NULL: nothing */
     int groups;           /* 0: any */
     int64_t memory_bytes; /* 0: no limit */
+    int64_t share_bytes;  /* without one: what the machine has for a worker; 0: unknown */
     int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
     struct ghp_sync sync; /* zeroed: all-reduce; build/sync_choice.h: the one to choose */
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */

@@ -268,11 +268,16 @@ static enum ghp_status make_by_data(const struct ghp_plan_request *request, stru
     return ghp_plan_make(&own, plan);
 }
 
-enum ghp_status ghp_plan_make_synced(const struct ghp_plan_request *request, struct ghp_plan *plan)
+static enum ghp_status make_synced(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
     if (request->sync.ops == &ghp_sync_sharded) return make_sharded(request, "", plan);
     if (ghp_sync_wants_data(request->sync)) return make_by_data(request, plan);
     if (request->sync.ops != NULL || request->problem.workers == 1)
         return ghp_plan_make(request, plan);
     return choose(request, plan);
+}
+
+enum ghp_status ghp_plan_make_synced(const struct ghp_plan_request *request, struct ghp_plan *plan)
+{
+    return ghp_plan_make_within(make_synced, request, plan);
 }

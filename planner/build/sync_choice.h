@@ -10,7 +10,7 @@
 
 #include "planner/build/build.h"
 
-/* ghp_plan_make (build.h) by request->sync, or where that is NULL by the choice above. What a sharded update saves and
+/* ghp_plan_make_within (build.h) by request->sync, or where that is NULL by the choice above. What a sharded update saves and
  * costs is in the plan's certificate.
  *
  * Returns   as ghp_plan_make; infeasible only where neither fits

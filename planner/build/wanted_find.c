@@ -26,7 +26,7 @@ static enum ghp_status ask(const struct ghp_plan_request *asking, double *step_s
 {
     struct ghp_plan plan;
 
-    GHP_TRY(ghp_plan_make(asking, &plan));
+    GHP_TRY(ghp_plan_make_within(ghp_plan_make, asking, &plan));
     *step_s = plan.predicted.step_s;
     ghp_plan_release(&plan);
     return GHP_OK;

@@ -208,6 +208,18 @@ static enum ghp_status read_sync(struct ghp_sync *sync)
                     ghp_plan_chosen.sync);
 }
 
+/* The limit as given, by --memory or --set memory_bytes, or of the GPUs that were measured; and what the machine has. */
+static void set_memory(struct ghp_plan_request *request, const struct ghp_what_if *what_if,
+                       const struct ghp_profile *profile)
+{
+    int workers = request->problem.workers;
+
+    request->share_bytes = ghp_profile_memory_share(profile, workers);
+    if (request->memory_bytes == 0)
+        request->memory_bytes = ghp_profile_device_limit(profile, workers);
+    if (request->memory_bytes == 0) request->memory_bytes = ghp_what_if_memory(what_if, profile);
+}
+
 static enum ghp_status open_profile(struct ghp_plan_request *request, struct ghp_profile *profile,
                                     struct ghp_overrides *overrides)
 {
@@ -222,21 +234,19 @@ static enum ghp_status open_profile(struct ghp_plan_request *request, struct ghp
     if (ghp_plan_chosen.precision > 0)
         GHP_TRY(ghp_trust_precision(profile, ghp_plan_chosen.profile,
                                     ghp_precision_of(ghp_plan_chosen.precision - 1)));
-    if (ghp_plan_chosen.sweep != NULL && ghp_plan_chosen.machine == NULL)
-        what_if.workers_per_node = ghp_what_if_workers_per_node(profile);
-    if (request->memory_bytes == 0)
-        request->memory_bytes = ghp_profile_device_limit(profile, request->problem.workers);
-    if (ghp_plan_chosen.machine == NULL && ghp_plan_chosen.overrides.n == 0 &&
-        what_if.workers_per_node == 0)
-        return GHP_OK;
     if (ghp_plan_chosen.machine != NULL) {
         GHP_TRY(ghp_machine_load(ghp_plan_chosen.machine, &machine));
         what_if.machine = &machine;
     }
-    status = ghp_what_if_apply(&what_if, profile, overrides);
+    if (ghp_plan_chosen.sweep != NULL)
+        what_if.workers_per_node =
+            ghp_what_if_workers_per_node(profile, what_if.machine, what_if.workers);
+    if (what_if.machine != NULL || what_if.n_set > 0 || what_if.workers_per_node > 0) {
+        status = ghp_what_if_apply(&what_if, profile, overrides);
+        request->what_if = overrides;
+    }
     ghp_machine_release(&machine);
-    request->what_if = overrides;
-    if (request->memory_bytes == 0) request->memory_bytes = ghp_what_if_memory(&what_if, profile);
+    if (status == GHP_OK) set_memory(request, &what_if, profile);
     return status;
 }
 

@@ -61,7 +61,8 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .argument = "SIZE",
      .min = 1,
      .max = 1LL << 60,
-     .help = "limit on one worker's arena, such as 4GiB; without it none"},
+     .help = "limit on one worker's arena, such as 4GiB; without it what the "
+             "machine has"},
     {.kind = GHP_OPT_HEADING, .help = "A sweep over worker counts, in place of one plan"},
     {.name = "sweep",
      .kind = GHP_OPT_TEXT,

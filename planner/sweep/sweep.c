@@ -265,7 +265,7 @@ static enum ghp_status make_point(const struct ghp_sweep_job *job, struct ghp_sw
     if (ghp_problem_check(request.problem) != GHP_OK) return fail_point(point);
     GHP_TRY_GOTO(status, job->open(&request, &profile, &overrides), done);
     point->nodes = profile.machine.nodes;
-    status = ghp_plan_make(&request, &plan);
+    status = ghp_plan_make_within(ghp_plan_make, &request, &plan);
     if (is_answer(status)) {
         status = fail_point(point);
         goto done;

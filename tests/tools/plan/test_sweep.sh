@@ -77,6 +77,17 @@ PY
 "$GHP_BIN/ghp-plan" "$model" --profile measured.json --sweep workers=4,16 --batch 512 --set nodes=2 --json >object
 holds object "[p['nodes'] for p in o['points']] == [2, 2]" || fail "--set nodes in a sweep"
 
+# by the analytic model, too, and on another machine: a node is full before the next one has workers
+analytic "$model" hosts.json F=6e12,bandwidth=1.25e9,latency=20e-6,intra_bandwidth=1e11,intra_latency=1e-6,nodes=2,cores=8
+"$GHP_BIN/ghp-plan" "$model" --profile hosts.json --sweep workers=4,8,16 --batch 512 --json >object
+holds object "[p['nodes'] for p in o['points']] == [1, 1, 2]" || fail "a sweep does not fill nodes"
+"$GHP_BIN/ghp-plan" "$model" --profile hosts.json --workers 4 --batch 512 --set nodes=1 --json >one
+holds one "o['predicted']['predicted_step_s'] == json.load(open('object'))['points'][0]['ghp']['predicted']['predicted_step_s']" ||
+    fail "4 workers of a sweep are not on one node"
+python3 -c 'import json; json.dump(json.load(open("hosts.json"))["machine"], open("machine.json", "w"))'
+"$GHP_BIN/ghp-plan" "$model" --profile hosts.json --machine machine.json --sweep workers=4,16,32 --batch 512 --json >object
+holds object "[p['nodes'] for p in o['points']] == [1, 2, 2]" || fail "a sweep does not fill another machine's nodes"
+
 refused() {
     local code=$1 text=$2 got=0
     shift 2

@@ -67,6 +67,35 @@ holds one "o['memory_limit_bytes'] == 32 << 20" || fail "memory_bytes is no limi
 plan --set memory_bytes=64MiB --memory 1GiB --json >one
 holds one "o['memory_limit_bytes'] == 1 << 30" || fail "--memory does not win"
 
+# a share below a byte is a limit, too
+got=0
+plan --set memory_bytes=3 -o no.json >out 2>err || got=$?
+[ $got = 3 ] && grep -q 'memory binds' err || fail "memory_bytes=3 of four workers: exit $got: $(cat err)"
+
+# without --memory the machine's own memory is the limit, shared by the workers of a node, and that is said
+analytic "$model" small.json F=1e11,bandwidth=1e9,latency=0,nodes=1,cores=4,memory=4MiB
+within() { "$GHP_BIN/ghp-plan" "$model" --profile small.json --batch 64 --json "$@" >one 2>err; }
+within --workers 4 || fail "$(cat err)"
+holds one "o['memory_limit_bytes'] == 1 << 20 and o['predicted']['peak_bytes'] <= 1 << 20" ||
+    fail "the machine's memory limits nothing: $(cat err)"
+grep -q 'the machine has 1.00 MiB of memory for each worker' err || fail "it is not said: $(cat err)"
+within --workers 4 --memory 1GiB || fail "$(cat err)"
+holds one "o['memory_limit_bytes'] == 1 << 30" || fail "--memory does not win over the machine"
+python3 - <<'PY'
+import json
+m = json.load(open("small.json"))["machine"]
+m["gpus"] = {"count": 4, "name": "card", "memory_bytes": 1 << 20, "nvlink_Bps": 0, "pcie_Bps": 0}
+m["memory_bytes"] = 1 << 40
+json.dump(m, open("cards.json", "w"))
+PY
+within --workers 4 --machine cards.json || fail "$(cat err)"
+holds one "o['memory_limit_bytes'] == 1 << 20" || fail "the cards' memory limits nothing: $(cat err)"
+
+# one worker that is slower than nobody: its plan can be read
+"$GHP_BIN/ghp-plan" "$model" --profile measured.json --workers 1 --batch 64 --set slow.worker=0 --set slow.factor=3 \
+    -o lone.json >/dev/null || fail "no plan for one slow worker"
+inspect lone.json --verify >/dev/null || fail "the plan for one slow worker is not read"
+
 # another machine; its unknown link keeps the profile's figures
 "$GHP_BIN/ghp-profile" --machine-only --hwloc 'package:1 core:2 pu:1' --nodes 2 --inter-bandwidth 2e9 \
     --inter-latency 0 -o machine.json >/dev/null 2>&1
