@@ -49,14 +49,19 @@ const char *ghp_certificate_sentence(const struct ghp_certificate *c, char *text
         snprintf(text, GHP_CERTIFICATE_SENTENCE_SIZE,
                  "optimal: the best plan%s takes %.3f ms a step, and none takes less%s", searched,
                  step_ms, tried);
+    else if (!(c->bound_s > 0))
+        snprintf(text, GHP_CERTIFICATE_SENTENCE_SIZE,
+                 "the time limit came first: the best plan found%s takes %.3f ms a step, and no "
+                 "bound on others is known%s",
+                 searched, step_ms, tried);
     else
         snprintf(
             text, GHP_CERTIFICATE_SENTENCE_SIZE,
             "%s: the best plan found%s takes %.3f ms a step, and none takes less than %.3f ms, "
-            "which is %.2g %% less%s",
+            "which is %.*g %% less%s",
             c->proof == GHP_PROOF_TIME_LIMIT ? "the time limit came first"
                                              : "within the gap that was asked for",
-            searched, step_ms, bound_ms, 100 * c->gap, tried);
+            searched, step_ms, bound_ms, c->gap < 0.995 ? 2 : 3, 100 * c->gap, tried);
     return text;
 }
 

@@ -183,9 +183,10 @@ static enum ghp_status check_readable(json_t *root)
     if (status == GHP_OK) ghp_plan_release(&plan);
     ghp_json_release(&doc);
     if (status != GHP_OK && status != GHP_ERR_NO_MEMORY)
-        return GHP_FAIL(GHP_ERR_INTERNAL,
-                        "the plan made could not be read back, so it is not written: %s; report this",
-                        ghp_status_message());
+        return GHP_FAIL(
+            GHP_ERR_INTERNAL,
+            "the plan made could not be read back, so it is not written: %s; report this",
+            ghp_status_message());
     return status;
 }
 

@@ -79,7 +79,8 @@ static enum ghp_status find_candidates(const struct ghp_setting *s, struct ghp_c
     GHP_TRY(ghp_find_shared(s, c, &c->shared));
     if (s->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO) {
         c->stages_searched = true;
-        GHP_TRY(ghp_find_stages(s, ghp_lead_of(s, c).step_s, &c->stages, &c->stages_predicted));
+        GHP_TRY(ghp_find_stages(s, &c->shared, ghp_lead_of(s, c).step_s, &c->stages,
+                                &c->stages_predicted));
     }
     GHP_TRY(find_by_trial(s, c));
     return find_rules(s, c);
@@ -218,14 +219,13 @@ enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp
     return status;
 }
 
-/* Whether the plan, or a baseline that it is compared with, needs more. */
+/* Whether the plan, or the data parallelism that ghp-run may turn to, needs more. */
 static bool needs_more(const struct ghp_plan *plan, int64_t bytes)
 {
-    bool more = plan->predicted.peak_bytes > bytes;
+    const struct ghp_baseline *data = &plan->baselines[0];
 
-    for (int b = 0; b < plan->n_baselines; ++b)
-        more = more || (plan->baselines[b].feasible && plan->baselines[b].predicted.peak_bytes > bytes);
-    return more;
+    return plan->predicted.peak_bytes > bytes ||
+           (data->feasible && data->predicted.peak_bytes > bytes);
 }
 
 enum ghp_status ghp_plan_make_within(ghp_plan_maker *make, const struct ghp_plan_request *request,
@@ -240,11 +240,12 @@ enum ghp_status ghp_plan_make_within(ghp_plan_maker *make, const struct ghp_plan
         !needs_more(plan, request->share_bytes))
         return GHP_OK;
     ghp_plan_release(plan);
-    ghp_note("the machine has %s of memory for each worker, which is the limit; --memory SIZE gives "
-             "another one",
-             ghp_bytes_format((double)request->share_bytes, share, sizeof share));
+    ghp_note(
+        "the machine has %s of memory for each worker, which is the limit; --memory SIZE gives "
+        "another one",
+        ghp_bytes_format((double)request->share_bytes, share, sizeof share));
     limited.memory_bytes = request->share_bytes;
-    limited.time_limit_s = fmax(request->time_limit_s - (ghp_now_s() - began_s),
-                                again_share * request->time_limit_s);
+    limited.time_limit_s =
+        fmax(request->time_limit_s - (ghp_now_s() - began_s), again_share * request->time_limit_s);
     return make(&limited, plan);
 }

@@ -181,14 +181,23 @@ static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_par
     return ghp_plan_predict(&how, found->splits, s->request->profile, predicted);
 }
 
-enum ghp_status ghp_find_stages(const struct ghp_setting *setting, double best_s,
+enum ghp_status ghp_find_stages(const struct ghp_setting *setting,
+                                const struct ghp_search_result *shared, double best_s,
                                 struct ghp_partition *found, struct ghp_prediction *predicted)
 {
     double share = ghp_request_may_recompute(setting->request) ? 0.7 : 0.9;
     struct ghp_partition_job job = ghp_setting_partition_job(setting, share, best_s);
+    struct ghp_split *start = ghp_alloc((size_t)setting->model->n_layers, sizeof *start);
+    enum ghp_status status;
 
-    GHP_TRY(ghp_partition_compute(&job, found));
-    return predict(setting, found, predicted);
+    if (start == NULL) return GHP_NO_MEMORY();
+    if (shared->n_kept > 0) {
+        ghp_instance_splits(setting->instance, shared->kept[0].choice, start);
+        job.start = start;
+    }
+    status = ghp_partition_compute(&job, found);
+    free(start);
+    return status == GHP_OK ? predict(setting, found, predicted) : status;
 }
 
 /* ---- by trial, and by rules ---- */

@@ -15,9 +15,11 @@
 /* ---- first bounds ---- */
 
 static const double list_share = 0.5; /* of the time, for listing outer choices */
+enum { MOST_CANDIDATES = 1 << 18 };   /* more are never searched; the less promising half goes */
 
 struct candidate { /* an outer choice that its first bound does not rule out */
     double bound_s;
+    bool done;
     int micro_batches;
     unsigned char n, pipeline;
     int first_layer[GHP_PARTITION_STAGES], workers[GHP_PARTITION_STAGES],
@@ -37,6 +39,7 @@ struct partition_search {
     double list_until_s; /* on ghp_now_s's clock */
     int64_t looked;      /* stages bounded so far */
     bool cut;            /* the time came before all were listed */
+    double dropped_s;    /* the least bound of candidates that went; INFINITY: none has */
 };
 
 static double between(const double *prefix, int first, int end)
@@ -92,6 +95,26 @@ static enum ghp_status lone_bound(struct partition_search *a, const struct ghp_s
     return GHP_OK;
 }
 
+/* Least bound first; of equals fewer stages, then fewer micro-batches. */
+static int by_bound(const void *x, const void *y)
+{
+    const struct candidate *a = x, *b = y;
+
+    if (a->bound_s < b->bound_s || a->bound_s > b->bound_s) return a->bound_s < b->bound_s ? -1 : 1;
+    if (a->n != b->n) return a->n - b->n;
+    if (a->micro_batches != b->micro_batches) return a->micro_batches - b->micro_batches;
+    return memcmp(a->first_layer, b->first_layer,
+                  sizeof *a - (size_t)((const char *)a->first_layer - (const char *)a));
+}
+
+/* Keeps the half with the least bounds. */
+static void drop_half(struct partition_search *a)
+{
+    qsort(a->candidates, (size_t)a->n, sizeof *a->candidates, by_bound);
+    a->n /= 2;
+    a->dropped_s = a->candidates[a->n].bound_s;
+}
+
 static enum ghp_status note(void *context, const struct ghp_staging *s)
 {
     struct partition_search *a = context;
@@ -102,6 +125,8 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
     ++a->result->outer;
     if (s->n < 2) GHP_TRY(lone_bound(a, s, &bound_s));
     if (bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME)) return GHP_OK;
+    if (bound_s >= a->dropped_s) return GHP_OK;
+    if (a->n == MOST_CANDIDATES) drop_half(a);
     if (a->n == a->max) {
         int64_t max = a->max > 0 ? 2 * a->max : 1024;
         struct candidate *grown = realloc(a->candidates, (size_t)max * sizeof *grown);
@@ -122,18 +147,6 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
     }
     ghp_progress_tick("%" PRId64 " allocations", a->result->outer);
     return GHP_OK;
-}
-
-/* Least bound first; of equals fewer stages, then fewer micro-batches. */
-static int by_bound(const void *x, const void *y)
-{
-    const struct candidate *a = x, *b = y;
-
-    if (a->bound_s < b->bound_s || a->bound_s > b->bound_s) return a->bound_s < b->bound_s ? -1 : 1;
-    if (a->n != b->n) return a->n - b->n;
-    if (a->micro_batches != b->micro_batches) return a->micro_batches - b->micro_batches;
-    return memcmp(a->first_layer, b->first_layer,
-                  sizeof *a - (size_t)((const char *)a->first_layer - (const char *)a));
 }
 
 static struct ghp_staging staging_of(const struct candidate *c)
@@ -172,10 +185,27 @@ static void trial_close(struct trial *t)
     ghp_instance_release(&t->instance);
 }
 
-/* Searches the splits of the trial's staging. */
-static enum ghp_status trial_run(struct trial *t, const char *force, double cutoff_s,
-                                 double deadline_s)
+/* The splits of another plan, where the trial's layers can take them, else by data. Returns whether that is a plan. */
+static bool start_from(const struct trial *t, const struct ghp_split *splits, int *choice)
 {
+    for (int v = 0; v < t->instance.n_layers; ++v)
+        choice[v] = 0;
+    for (int v = 0; v < t->instance.n_layers && splits != NULL; ++v) {
+        int i = ghp_instance_find(&t->instance, v, splits[v]);
+
+        if (i >= 0) choice[v] = i;
+    }
+    return splits != NULL && ghp_domain_has(&t->domain, choice);
+}
+
+/* Searches the splits of the trial's staging.
+ *
+ * start   splits of a plan to begin with; NULL: there is none */
+static enum ghp_status trial_run(struct trial *t, const char *force, const struct ghp_split *start,
+                                 double cutoff_s, double deadline_s)
+{
+    int *choice;
+    enum ghp_status status;
     struct ghp_search_job job = {.instance = &t->instance,
                                  .domain = &t->domain,
                                  .limit_bytes = t->job->limit_bytes,
@@ -189,9 +219,17 @@ static enum ghp_status trial_run(struct trial *t, const char *force, double cuto
     GHP_TRY(ghp_instance_init(&t->how, t->job->profile, t->how.problem.workers, &t->instance));
     GHP_TRY(ghp_domain_init(&t->instance, &t->domain));
     if (force != NULL) GHP_TRY(ghp_force_restrict(force, &t->domain));
-    if (has_choices(&t->instance)) return ghp_search_run(&job, &t->result);
-    t->result = (struct ghp_search_result){.proven = true, .bound_s = INFINITY};
-    return GHP_OK;
+    if (!has_choices(&t->instance)) {
+        t->result = (struct ghp_search_result){.proven = true, .bound_s = INFINITY};
+        return GHP_OK;
+    }
+    choice = ghp_alloc((size_t)t->instance.n_layers, sizeof *choice);
+    if (choice == NULL) return GHP_NO_MEMORY();
+    job.start = choice;
+    job.n_start = start_from(t, start, choice);
+    status = ghp_search_run(&job, &t->result);
+    free(choice);
+    return status;
 }
 
 /* Keeps the trial's plan as the best. */
@@ -225,7 +263,8 @@ static enum ghp_status try_candidate(struct partition_search *a, const struct ca
 {
     struct ghp_partition *r = a->result;
     struct trial t = {.job = a->job, .staging = staging_of(c)};
-    enum ghp_status status = trial_run(&t, NULL, best_s, deadline_s);
+    enum ghp_status status =
+        trial_run(&t, NULL, r->found ? r->splits : a->job->start, best_s, deadline_s);
 
     if (status == GHP_OK) {
         ++r->searched;
@@ -242,28 +281,59 @@ static enum ghp_status try_candidate(struct partition_search *a, const struct ca
     return status;
 }
 
+/* Of the time left, what the search of one candidate may take. */
+static double slice_end_s(const struct partition_search *a)
+{
+    double now_s = ghp_now_s(), left_s = a->job->deadline_s - now_s;
+
+    return fmin(a->job->deadline_s, now_s + fmax(0.5, 0.2 * left_s));
+}
+
+static double best_of(const struct partition_search *a)
+{
+    return a->result->found ? a->result->step_s : a->job->best_s;
+}
+
+/* Micro-batches alone first: they are few, next to the plan without, and need the least memory. Each is done then. */
+static enum ghp_status try_lone(struct partition_search *a)
+{
+    for (int64_t k = 0; k < a->n; ++k) {
+        struct candidate *c = &a->candidates[k];
+
+        if (c->n >= 2 || c->bound_s >= best_of(a) || ghp_now_s() > a->job->deadline_s) continue;
+        GHP_TRY(try_candidate(a, c, best_of(a), slice_end_s(a)));
+        c->done = true;
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status try_all(struct partition_search *a)
 {
     struct ghp_partition *r = a->result;
     double same = fmax(GHP_BRANCH_SAME, a->job->gap);
 
     if (a->n > 0) qsort(a->candidates, (size_t)a->n, sizeof *a->candidates, by_bound);
+    GHP_TRY(try_lone(a));
     for (int64_t k = 0; k < a->n; ++k) {
         const struct candidate *c = &a->candidates[k];
-        double best_s = r->found ? r->step_s : a->job->best_s, now_s = ghp_now_s();
-        double slice_s = fmax(0.5, 0.2 * (a->job->deadline_s - now_s));
+        double best_s = best_of(a);
 
         if (c->bound_s >= best_s * (1 - same)) {
             if (a->job->gap > 0) r->bound_s = fmin(r->bound_s, c->bound_s);
             break;
         }
-        if (now_s > a->job->deadline_s) {
+        if (c->done) continue;
+        if (ghp_now_s() > a->job->deadline_s) {
             r->proven = false;
             r->bound_s = fmin(r->bound_s, c->bound_s);
             break;
         }
-        GHP_TRY(try_candidate(a, c, best_s, fmin(a->job->deadline_s, now_s + slice_s)));
+        GHP_TRY(try_candidate(a, c, best_s, slice_end_s(a)));
         ghp_progress_tick("%" PRId64 " of %" PRId64 " allocations", k + 1, a->n);
+    }
+    if (a->dropped_s < best_of(a) * (1 - same)) {
+        r->proven = false;
+        r->bound_s = fmin(r->bound_s, a->dropped_s);
     }
     return GHP_OK;
 }
@@ -295,6 +365,7 @@ enum ghp_status ghp_partition_compute(const struct ghp_partition_job *job,
     if (a == NULL) return GHP_NO_MEMORY();
     a->job = job;
     a->result = result;
+    a->dropped_s = INFINITY;
     a->lower_bounds.how = job->how;
     a->lower_bounds.profile = job->profile;
     a->list_until_s = ghp_now_s() + list_share * fmax(0, job->deadline_s - ghp_now_s());
@@ -325,7 +396,7 @@ enum ghp_status ghp_partition_one(const struct ghp_partition_job *job,
 
     *result = (struct ghp_partition){.outer = 1, .searched = 1};
     GHP_TRY(ghp_staging_check(staging, job->how->model, job->how->problem));
-    status = trial_run(&t, force, 0, job->deadline_s);
+    status = trial_run(&t, force, NULL, 0, job->deadline_s);
     if (status == GHP_OK) {
         result->plans = t.result.plans;
         result->nodes = t.result.nodes;

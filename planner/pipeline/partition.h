@@ -61,6 +61,7 @@ struct ghp_partition_job {
     double gap;
     enum ghp_solver solver;
     double best_s; /* of a plan that is there: only faster ones are looked for; INFINITY: none is */
+    const struct ghp_split *start; /* its splits, which searches start from; borrowed; NULL: none */
 };
 
 struct ghp_partition {

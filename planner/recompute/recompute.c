@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_FIRST = 64 }; /* sets that the first one is looked for among, before it is halved */
+
 struct option { /* a layer that may be recomputed */
     int layer, stage;
     /* its forward passes of a step: the set's step grows by no less where computation binds */
@@ -215,16 +217,21 @@ static enum ghp_status evaluate_first(struct sets *s, int n, int64_t *peak_bytes
     return evaluate(s, peak_bytes);
 }
 
-/* Marks the fewest by worth that fit, found by halving; then keeps again what it can, the dearest first. */
+/* Marks by worth until the set fits, some layers at a time where there are many, and takes back those of the last ones
+ * that need not be; then keeps again what it can, the dearest first. More layers marked may need more memory: a long
+ * run of them is recomputed at once. */
 static enum ghp_status find_first(struct sets *s)
 {
-    int64_t peak_bytes = INT64_MAX;
-    int few = 0, enough = s->n; /* those do not fit, these do */
+    int64_t peak_bytes = INT64_MAX, bytes;
+    int few = 0, enough = 0, step = (s->n + MOST_FIRST - 1) / MOST_FIRST;
 
-    if (s->n > 0) GHP_TRY(evaluate_first(s, enough, &peak_bytes));
+    while (enough < s->n && !fits(s, peak_bytes) && ghp_now_s() < s->job->deadline_s) {
+        few = enough;
+        enough = enough + step < s->n ? enough + step : s->n;
+        GHP_TRY(evaluate_first(s, enough, &peak_bytes));
+    }
     while (fits(s, peak_bytes) && few + 1 < enough && ghp_now_s() < s->job->deadline_s) {
         int n = (few + enough) / 2;
-        int64_t bytes;
 
         GHP_TRY(evaluate_first(s, n, &bytes));
         *(fits(s, bytes) ? &enough : &few) = n;
