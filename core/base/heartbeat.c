@@ -1,7 +1,8 @@
 /* core/base/heartbeat.c - see base/heartbeat.h. */
 #include "core/base/heartbeat.h"
 
-#include <errno.h>
+#include "core/base/file.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,11 +19,14 @@ static const char *const causes[] = {"other", "slow-worker", "slow-links"};
 
 enum ghp_status ghp_heartbeat_open(const char *path, struct ghp_heartbeat *h)
 {
-    *h = (struct ghp_heartbeat){.fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-    if (h->fd >= 0) return GHP_OK;
-    h->fd = 0;
-    return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': %s; name a file that may be written", path,
-                    strerror(errno));
+    int fd;
+
+    *h = (struct ghp_heartbeat){.fd = 0};
+    GHP_TRY(ghp_file_open_output(path, false, &fd));
+    /* lines are written over themselves, not one after another */
+    (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_APPEND);
+    h->fd = fd;
+    return GHP_OK;
 }
 
 void ghp_heartbeat_write(const struct ghp_heartbeat *h)
@@ -60,15 +64,17 @@ struct ghp_beat ghp_heartbeat_read(const char *path)
 {
     struct ghp_beat beat = {0};
     struct stat about;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is not waited for */
-    FILE *file =
-        fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) ? fdopen(fd, "r") : NULL;
+    FILE *file;
+    int fd;
 
+    if (ghp_file_open(path, &fd) != GHP_OK) return beat;
+    file = fdopen(fd, "r");
     if (file == NULL) {
-        if (fd >= 0) close(fd);
+        close(fd);
         return beat;
     }
-    beat.changed_s = (double)about.st_mtim.tv_sec + 1e-9 * (double)about.st_mtim.tv_nsec;
+    if (fstat(fileno(file), &about) == 0)
+        beat.changed_s = (double)about.st_mtim.tv_sec + 1e-9 * (double)about.st_mtim.tv_nsec;
     if (fscanf(file, "step %" SCNd64 " kept %" SCNd64 " of %" SCNd64, &beat.step, &beat.kept,
                &beat.of) == 3)
         beat.change = read_change(file);

@@ -80,6 +80,7 @@ static void clean_folder(DIR *folder, const char *prefix)
         if (strncmp(file->d_name, prefix, n) != 0 || *number < '0' || *number > '9') continue;
         errno = 0;
         writer = strtol(number, &end, 10);
+        if (*end == '-' && end[1] != '\0') end += 1 + strspn(end + 1, "0123456789");
         if (*end != '\0' || errno == ERANGE || writer > INT_MAX) continue;
         if (is_dead(dirfd(folder), file->d_name, writer))
             (void)unlinkat(dirfd(folder), file->d_name, 0);

@@ -100,11 +100,7 @@ static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
 
 static enum ghp_status fail_write(const struct ghp_safetensors_writer *w)
 {
-    if (errno == ENOMEM) return GHP_NO_MEMORY();
-    return GHP_FAIL(
-        GHP_ERR_IO,
-        "cannot write '%s': %s; see that the folder exists, may be written and has room", w->path,
-        strerror(errno));
+    return ghp_file_fail_write(w->path, errno);
 }
 
 /* The next bytes of the file. */
@@ -159,7 +155,9 @@ enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safeten
 {
     enum ghp_status status = GHP_OK;
     struct ghp_safetensors_writer *w = ghp_alloc(1, sizeof(*w));
-    size_t room = (size_t)ghp_leftover_name(path, NULL, 0) + 1;
+    enum { COUNTER_BYTES = 8 };
+    size_t room = (size_t)ghp_leftover_name(path, NULL, 0) + COUNTER_BYTES;
+    int fd;
 
     *writer = NULL;
     if (w == NULL) return GHP_NO_MEMORY();
@@ -169,10 +167,14 @@ enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safeten
     w->bytes = ghp_alloc((size_t)list->n + 1, sizeof(*w->bytes));
     if (w->path == NULL || w->temporary == NULL || w->bytes == NULL)
         GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    ghp_leftover_name(path, w->temporary, room);
-    w->file = fopen(w->temporary, "wb");
-    if (w->file == NULL) GHP_TRY_GOTO(status, fail_write(w), fail);
-    ghp_leftover_hold(fileno(w->file));
+    fd = ghp_file_open_temporary(path, w->temporary, room);
+    if (fd < 0) GHP_TRY_GOTO(status, fail_write(w), fail);
+    w->file = fdopen(fd, "wb");
+    if (w->file == NULL) {
+        close(fd);
+        unlink(w->temporary);
+        GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    }
     GHP_TRY_GOTO(status, write_header(w, list), fail);
     for (int i = 0; i < list->n; i++)
         w->bytes[i] = list->tensors[i].bytes;
@@ -390,18 +392,18 @@ enum ghp_status ghp_safetensors_open(const char *path, struct ghp_safetensors **
 {
     enum ghp_status status = GHP_OK;
     struct ghp_safetensors *f = ghp_alloc(1, sizeof(*f));
+    int fd;
 
     *file = NULL;
     if (f == NULL) return GHP_NO_MEMORY();
     f->path = strdup(path);
     if (f->path == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    f->file = fopen(path, "rb");
-    if (f->file == NULL && errno == ENOMEM) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    if (f->file == NULL)
-        GHP_TRY_GOTO(status,
-                     GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that it is there", path,
-                              strerror(errno)),
-                     fail);
+    GHP_TRY_GOTO(status, ghp_file_open(path, &fd), fail);
+    f->file = fdopen(fd, "rb");
+    if (f->file == NULL) {
+        close(fd);
+        GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    }
     GHP_TRY_GOTO(status, read_header(f), fail);
     *file = f;
     return GHP_OK;

@@ -406,7 +406,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.heartbeat_path,
-     .writes = "",
+     .writes = "step ",
      .argument = "FILE",
      .help =
          "write steps done and steps of the newest checkpoint into this file, over and over, so "

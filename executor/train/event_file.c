@@ -2,6 +2,7 @@
 #include "executor/train/event_file.h"
 
 #include "core/base/crc32c.h"
+#include "core/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,14 +119,6 @@ static void put_scalar(struct message *summary, const char *tag, double value)
     put_field_bytes(summary, 1, scalar.bytes, scalar.n);
 }
 
-static enum ghp_status fail_write(const char *path)
-{
-    return GHP_FAIL(
-        GHP_ERR_IO,
-        "cannot write '%s': %s; see that the folder exists, may be written and has room", path,
-        strerror(errno));
-}
-
 static enum ghp_status write_event(struct ghp_event_file *file, const struct message *event)
 {
     struct message length = {.n = 0}, check = {.n = 0};
@@ -137,7 +130,7 @@ static enum ghp_status write_event(struct ghp_event_file *file, const struct mes
         fwrite(event->bytes, 1, event->n, file->file) == event->n &&
         fwrite(check.bytes, 1, check.n, file->file) == check.n && fflush(file->file) == 0)
         return GHP_OK;
-    return fail_write(file->path);
+    return ghp_file_fail_write(file->path, errno);
 }
 
 static enum ghp_status write_summary(struct ghp_event_file *file, int64_t step,
@@ -166,7 +159,7 @@ static enum ghp_status create(const char *folder, struct ghp_event_file *file)
             return GHP_FAIL(GHP_ERR_IO, "the name of a folder is too long; shorten '%.64s...'",
                             folder);
         fd = open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST) return fail_write(file->path);
+        if (fd < 0 && errno != EEXIST) return ghp_file_fail_write(file->path, errno);
     }
     file->file = fdopen(fd, "w");
     if (file->file != NULL) return GHP_OK;

@@ -1,6 +1,7 @@
 /* executor/train/metrics.c - see metrics.h. */
 #include "executor/train/metrics.h"
 
+#include "core/base/file.h"
 #include "core/base/json_lines.h"
 
 #include <errno.h>
@@ -17,10 +18,7 @@ struct ghp_metrics {
 
 static enum ghp_status fail_write(const struct ghp_metrics *m)
 {
-    return GHP_FAIL(
-        GHP_ERR_IO,
-        "cannot write '%s': %s; see that the folder exists, may be written and has room", m->path,
-        strerror(errno));
+    return ghp_file_fail_write(m->path, errno);
 }
 
 enum ghp_status ghp_metrics_refuse(const char *path, bool resumable)
@@ -38,13 +36,18 @@ enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metri
 {
     enum ghp_status status = GHP_OK;
     struct ghp_metrics *m = ghp_alloc(1, sizeof(*m));
+    int fd;
 
     *metrics = NULL;
     if (m == NULL) return GHP_NO_MEMORY();
     m->path = strdup(path);
     if (m->path == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    m->file = fopen(path, append ? "a+" : "w");
-    if (m->file == NULL) GHP_TRY_GOTO(status, fail_write(m), fail);
+    GHP_TRY_GOTO(status, ghp_file_open_output(path, append, &fd), fail);
+    m->file = fdopen(fd, "a");
+    if (m->file == NULL) {
+        close(fd);
+        GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
+    }
     *metrics = m;
     return GHP_OK;
 fail:
@@ -72,26 +75,44 @@ static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text,
         m->path);
 }
 
-enum ghp_status ghp_metrics_resume(struct ghp_metrics *m, struct ghp_metrics_from from)
+/* Finds where the lines that are kept end. */
+static enum ghp_status find_end(const struct ghp_metrics *m, FILE *file,
+                                struct ghp_metrics_from from, off_t *end)
 {
     enum ghp_status status = GHP_OK;
     char *line = NULL;
     size_t room = 0;
     ssize_t n;
-    off_t end = 0;
     bool kept = true;
+
+    while (kept && status == GHP_OK && (n = getline(&line, &room, file)) > 0) {
+        if (line[n - 1] != '\n') break; /* cut by a kill */
+        status = judge_line(m, line, from, &kept);
+        if (kept) *end += n;
+    }
+    free(line);
+    return status;
+}
+
+enum ghp_status ghp_metrics_resume(struct ghp_metrics *m, struct ghp_metrics_from from)
+{
+    enum ghp_status status;
+    FILE *file;
+    off_t end = 0;
     struct stat about;
+    int fd;
 
     if (fstat(fileno(m->file), &about) != 0) return fail_write(m);
     if (!S_ISREG(about.st_mode)) return GHP_OK;
-    rewind(m->file);
-    while (kept && status == GHP_OK && (n = getline(&line, &room, m->file)) > 0) {
-        if (line[n - 1] != '\n') break; /* cut by a kill */
-        status = judge_line(m, line, from, &kept);
-        if (kept) end += n;
+    GHP_TRY(ghp_file_open(m->path, &fd));
+    file = fdopen(fd, "r");
+    if (file == NULL) {
+        close(fd);
+        return GHP_NO_MEMORY();
     }
-    free(line);
-    if (status != GHP_OK) return status;
+    status = find_end(m, file, from, &end);
+    fclose(file);
+    GHP_TRY(status);
     return ftruncate(fileno(m->file), end) == 0 ? GHP_OK : fail_write(m);
 }
 
