@@ -97,6 +97,16 @@ static void *take(size_t n)
     return memory;
 }
 
+/* Refuses what ghp-inspect prints of a file, which has not all that the file has. */
+static enum ghp_status check_whole(const struct ghp_json *doc)
+{
+    struct ghp_node root = ghp_json_root(doc);
+
+    if (!json_is_object(doc->root) || !ghp_json_has(&root, "summary_of")) return GHP_OK;
+    return ghp_json_fail(&root, GHP_ERR_FORMAT,
+                         "this is what ghp-inspect --json prints of a file; give that file");
+}
+
 /* Parses doc->text, which doc owns already; releases doc on failure. */
 static enum ghp_status parse_owned(const char *name, const char *format, struct ghp_json *doc)
 {
@@ -125,8 +135,9 @@ static enum ghp_status parse_owned(const char *name, const char *format, struct 
         status = GHP_NO_MEMORY();
     else if (doc->root == NULL)
         status = fail_syntax(name, &error);
-    else if (format != NULL)
-        status = check_format(doc, format);
+    else
+        status = check_whole(doc);
+    if (status == GHP_OK && format != NULL) status = check_format(doc, format);
     if (status != GHP_OK) ghp_json_release(doc);
     return status;
 }

@@ -501,7 +501,7 @@ static enum ghp_status run(const char *const *files, int n)
     GHP_TRY(are_runs(files, n, &runs));
     if (!runs) GHP_TRY(choose(files[0], files[1], &kind));
     ghp_display_begin(&report, set.json);
-    if (!runs) ghp_display_text(&report, "format", kind->format);
+    if (!runs) ghp_display_text(&report, "summary_of", kind->format);
     status = runs ? show_runs(&report, files, n) : kind->show(&report, files[0], files[1]);
     if (status == GHP_OK) return ghp_display_end(&report);
     snprintf(message, sizeof message, "%s", ghp_status_message());

@@ -93,6 +93,11 @@ says 'older ghp-run wrote this' run.json
 says '^peak_bytes +1\.000 +MiB' run.json
 says '"format": "ghp.run/2"' run.json --json
 
+# a summary is no file of what it sums up
+says '"summary_of": "ghp.model/1"' "$models/lenet5.json" --json
+"$GHP_BIN/ghp-inspect" "$models/lenet5.json" --json >summary.json || fail "a model's summary"
+refused 1 'what ghp-inspect --json prints of a file; give that file' summary.json
+
 # bad usage
 refused 2 'no file is named'
 refused 2 'give a plan' "$models/lenet5.json" --verify
