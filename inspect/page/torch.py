@@ -10,8 +10,12 @@
     optimizer.step()
 
 GROUPS x TENSOR_SIZE ranks. Each has its own samples of a batch. The layers of LAYERS are divided over TENSOR_SIZE
-ranks, by columns (their outputs) or rows (their inputs); all others are whole on every rank.
+ranks, by columns (their outputs) or rows (their inputs); all others are whole on every rank. Batch norms take the
+statistics of all ranks' samples if GLOBAL_NORMS says so.
 """
+import types
+
+import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
@@ -39,9 +43,46 @@ def find_linear(module, name, features):
         raise ValueError("'%s' is no Linear of %d by %d features, as the plan of %s has it" % (name, *features, NAME))
 
 
+class SumOfRanks(torch.autograd.Function):
+    """The sum of a tensor over all ranks; the gradient is summed as well, since every rank uses the sum."""
+
+    @staticmethod
+    def forward(context, tensor):
+        total = tensor.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(context, gradient):
+        total = gradient.clone()
+        dist.all_reduce(total)
+        return total
+
+
+def normalise(norm, x):
+    """The forward pass of a batch norm by the statistics of all ranks, which have equally many samples."""
+    if not norm.training:
+        return type(norm).forward(norm, x)
+    axes, shape, ranks = [0, *range(2, x.dim())], [1, -1] + [1] * (x.dim() - 2), dist.get_world_size()
+    mean = SumOfRanks.apply(x.mean(axes)) / ranks
+    centred = x - mean.view(shape)
+    variance = SumOfRanks.apply(centred.square().mean(axes)) / ranks
+    if norm.track_running_stats:
+        values = ranks * x.numel() // x.shape[1]
+        norm.num_batches_tracked += 1
+        share = 1 / norm.num_batches_tracked.item() if norm.momentum is None else norm.momentum
+        norm.running_mean.lerp_(mean.detach(), share)
+        norm.running_var.lerp_(variance.detach() * values / (values - 1), share)
+    y = centred * torch.rsqrt(variance + norm.eps).view(shape)
+    return y * norm.weight.view(shape) + norm.bias.view(shape) if norm.affine else y
+
+
 def divide(module, mesh):
     """Divides the parameters of LAYERS over the mesh's second dimension, in place."""
     styles = {}
+    for norm in module.modules():
+        if GLOBAL_NORMS and isinstance(norm, nn.modules.batchnorm._BatchNorm):
+            norm.forward = types.MethodType(normalise, norm)
     for name, way, comes, goes, *features in LAYERS:
         find_linear(module, name, tuple(features))
         style = ColwiseParallel if way == "column" else RowwiseParallel

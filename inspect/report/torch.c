@@ -72,13 +72,12 @@ static enum ghp_status check_layer(const struct ghp_plan *plan, int layer, int *
     struct ghp_split split = plan->splits[layer];
     char text[64];
 
-    if (l->op == GHP_OP_BATCH_NORM && !(l->norm.local_stats && split.kind == GHP_SPLIT_DATA) &&
-        plan->problem.workers > 1)
+    if (l->op == GHP_OP_BATCH_NORM && l->norm.ghost_batch > 0)
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' (batch_norm) takes statistics of other workers' samples, and "
-                        "PyTorch's of a rank's; plan with \"statistics\": \"local\" and split it "
-                        "by data",
-                        l->name);
+                        "layer '%s' (batch_norm) takes statistics of %lld samples at a time, and "
+                        "PyTorch's of all that a rank has; give it the statistics \"local\" or "
+                        "\"global\"",
+                        l->name, (long long)l->norm.ghost_batch);
     if (split.kind == GHP_SPLIT_DATA || split.kind == GHP_SPLIT_FULL) return GHP_OK;
     if (split.kind == GHP_SPLIT_CHANNEL && l->n_params == 0 && l->op != GHP_OP_ATTENTION)
         return GHP_OK;
@@ -97,6 +96,28 @@ static enum ghp_status check_layer(const struct ghp_plan *plan, int layer, int *
     *tp_size = split.tp_size;
     *first = l->name;
     return GHP_OK;
+}
+
+/* Whether batch norms take the statistics of all workers' samples. */
+static enum ghp_status find_global_norms(const struct ghp_plan *plan, bool *global)
+{
+    const char *local = NULL, *others = NULL;
+
+    for (int i = 0; i < plan->model.n_layers && plan->problem.workers > 1; ++i) {
+        const struct ghp_layer *l = &plan->model.layers[i];
+
+        if (l->op != GHP_OP_BATCH_NORM) continue;
+        if (l->norm.local_stats && plan->splits[i].kind == GHP_SPLIT_DATA)
+            local = l->name;
+        else
+            others = l->name;
+    }
+    *global = others != NULL;
+    if (local == NULL || others == NULL) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "the batch norm '%s' takes statistics of a worker's samples and '%s' of all "
+                    "workers'; give them the same \"statistics\" and split both by data",
+                    local, others);
 }
 
 static enum ghp_status check_plan(const struct ghp_plan *plan, int *tp_size)
@@ -144,16 +165,18 @@ enum ghp_status ghp_report_save_torch(const struct ghp_report *report, const cha
     struct ghp_page page = {0};
     enum ghp_status status;
     int tp_size;
-    bool *parts;
+    bool *parts, global;
 
     GHP_TRY(check_plan(plan, &tp_size));
+    GHP_TRY(find_global_norms(plan, &global));
     parts = ghp_alloc((size_t)plan->model.n_layers, sizeof *parts);
     if (parts == NULL) return GHP_NO_MEMORY();
     find_parts(plan, parts);
     ghp_page_add(&page, "%s\nNAME = \"", ghp_torch_py);
     ghp_page_quote(&page, plan->model.name);
-    ghp_page_add(&page, "\"\nGROUPS, TENSOR_SIZE, BATCH = %d, %d, %lld\nLAYERS = [\n",
-                 plan->problem.workers / tp_size, tp_size, (long long)plan->problem.global_batch);
+    ghp_page_add(&page, "\"\nGROUPS, TENSOR_SIZE, BATCH, GLOBAL_NORMS = %d, %d, %lld, %s\nLAYERS = [\n",
+                 plan->problem.workers / tp_size, tp_size, (long long)plan->problem.global_batch,
+                 global ? "True" : "False");
     for (int i = 0; i < plan->model.n_layers; ++i)
         if (is_linear(plan, i, GHP_SPLIT_OUT) || is_linear(plan, i, GHP_SPLIT_IN))
             put_layer(&page, plan, i, parts);

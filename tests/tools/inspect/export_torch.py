@@ -44,6 +44,10 @@ def make(network):
         return nn.Sequential(nn.Conv2d(3, 8, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3), nn.ReLU(),
                              nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 9, 64), nn.ReLU(), nn.Linear(64, 64),
                              nn.ReLU(), nn.Linear(64, 10))
+    if network == "normed":
+        return nn.Sequential(nn.Conv2d(3, 8, 5, padding=2, bias=False), nn.BatchNorm2d(8), nn.Sigmoid(),
+                             nn.AvgPool2d(4), nn.Flatten(), nn.Linear(128, 32), nn.BatchNorm1d(32), nn.Sigmoid(),
+                             nn.Linear(32, 10))
     return Block()
 
 
@@ -51,7 +55,7 @@ def draw(network, n):
     if network == "block":
         ids = torch.randint(WORDS, (n, POSITIONS + 1))
         return ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
-    if network == "cnn":
+    if network in ("cnn", "normed"):
         return torch.randn(n, 3, 16, 16), torch.randint(10, (n,))
     return torch.randn(n, 48), torch.randint(12, (n,))
 
@@ -96,6 +100,8 @@ def train(network):
         loss = loss.detach()
         dist.all_reduce(loss)
         worst = max(worst, abs(loss.item() / dist.get_world_size() - wanted.item()) / wanted.item())
+    for (name, buffer), kept in zip(module.named_buffers(), alone.buffers()):
+        assert (buffer - kept).double().norm() <= LIMIT * kept.double().norm(), name
     if dist.get_rank() == 0:
         print("%s: %d layers over %d of %d ranks, losses off by %.1e" %
               (network, len(plan.LAYERS), plan.TENSOR_SIZE, dist.get_world_size(), worst))
