@@ -60,6 +60,14 @@ static void warn_of_outputs(const struct ghp_onnx_import *import)
                  file->path, heads, import->output.name);
 }
 
+static void warn_of_detached(const struct ghp_onnx_import *import)
+{
+    if (import->detached != NULL)
+        ghp_warn("%s: node '%.96s' is a detach() of the module, which hands no gradient back; ghp "
+                 "trains through it: leave detach() out, or train the module without ghp",
+                 import->file->path, ghp_onnx_node_name(import->detached));
+}
+
 /* A tensor that is no module's, by its name: the exporter without dynamo calls what it computed by its node, the one
  * with dynamo calls a bias that it made by the weight. */
 static bool is_made_bias(const char *name)
@@ -122,6 +130,7 @@ void ghp_onnx_warn(const struct ghp_onnx_import *import)
     warn_of_shared(import);
     warn_of_assumed(import);
     warn_of_outputs(import);
+    warn_of_detached(import);
     if (strcmp(import->file->producer, "pytorch") != 0) return;
     warn_of_folded_norms(import);
     warn_of_constant_scales(import);

@@ -1,6 +1,8 @@
 /* onnx/pattern/question.c - what made a tensor. */
 #include "onnx/pattern/question.h"
 
+#include "onnx/read/attribute.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -18,12 +20,12 @@ static bool casts_to_float(const struct ghp_onnx_node *node)
 }
 
 /* Whether a node hands its first input's values on: as they are, or with `axes` also under other ones. */
-static bool hands_on(const struct ghp_onnx_node *node, bool axes)
+static bool hands_on(const struct ghp_onnx_import *im, const struct ghp_onnx_node *node, bool axes)
 {
     static const char *const regroups[] = {"Reshape", "Unsqueeze", "Squeeze", "Transpose"};
 
-    if (is_op(node, "Identity", 1) || is_op(node, "CastLike", 1) || casts_to_float(node))
-        return true;
+    if (is_op(node, "Identity", 1)) return !ghp_onnx_detaches(im->file, node);
+    if (is_op(node, "CastLike", 1) || casts_to_float(node)) return true;
     for (size_t i = 0; axes && i < sizeof regroups / sizeof regroups[0]; ++i)
         if (is_op(node, regroups[i], 1)) return true;
     return false;
@@ -35,7 +37,7 @@ static const char *handed_on(struct ghp_onnx_import *im, const char *name, bool 
     for (int i = 0; i < im->file->n_nodes; ++i) { /* a graph may be a circle */
         const struct ghp_onnx_node *node = ghp_onnx_maker_of(im, name);
 
-        if (!hands_on(node, axes)) break;
+        if (!hands_on(im, node, axes)) break;
         name = node->inputs[0];
     }
     return name;

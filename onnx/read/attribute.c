@@ -171,3 +171,8 @@ bool ghp_onnx_has_fixed_scale(const struct ghp_onnx_file *file, const struct ghp
     n = strlen(node->inputs[1]);
     return n < sizeof end - 1 || strcmp(node->inputs[1] + n - (sizeof end - 1), end) != 0;
 }
+
+bool ghp_onnx_detaches(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node)
+{
+    return strcmp(file->producer, "pytorch") == 0 && strncmp(node->name, "node_detach", 11) == 0;
+}

@@ -40,6 +40,8 @@ enum ghp_status ghp_onnx_check_plain(const struct ghp_onnx_import *im,
 /* Whether the scale of a batch norm is no weight of the module that PyTorch's exporters wrote (affine=False), by its
  * name. */
 bool ghp_onnx_has_fixed_scale(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node);
+/* Whether an Identity is a detach() of the module: PyTorch's exporter leaves the name alone of it. */
+bool ghp_onnx_detaches(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node);
 enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                      int i, struct ghp_onnx_array **array);
 

@@ -59,6 +59,7 @@ struct ghp_onnx_import {
     struct ghp_onnx_source *sources;
     struct ghp_onnx_shared shared;
     const char *assumed; /* an input that is taken as a constant (onnx/input.h), or NULL */
+    const struct ghp_onnx_node *detached; /* the first that keeps gradients from samples, or NULL */
     int64_t batch;
     struct ghp_onnx_array output; /* the array of the chosen graph output */
     struct ghp_onnx_block *blocks;

@@ -92,6 +92,19 @@ static void check_scales(void)
     }
 }
 
+/* What PyTorch's exporter leaves of detach(): the name of an Identity. */
+static void check_detached(void)
+{
+    for (int pytorch = 0; pytorch < 2; pytorch++) {
+        begin_network(pytorch ? "pytorch" : "someone");
+        node("Identity", "node_detach", "x", NULL);
+        node("Sigmoid", "gate", "node_detach", NULL);
+        node("Mul", "gated", "x", "gate");
+        end_network("gated");
+        says("y", pytorch ? "node 'node_detach' is a detach() of the module" : NULL);
+    }
+}
+
 static void check_outputs(void)
 {
     struct ghp_onnx_value outputs[2];
@@ -122,6 +135,7 @@ CHECK_TEST(warn)
     check_folded();
     check_uncertain();
     check_scales();
+    check_detached();
     check_outputs();
     unlink(path);
     return check_end();
