@@ -20,9 +20,10 @@
 enum { LENGTH_BYTES = 8, LARGEST_HEADER = 100 << 20, CONVERTED_AT_ONCE = 4096 };
 
 /* The checksum in a header: behind this key, as many digits as this text has. A quote within a text of the header has a
- * backslash before it, so the key is found where it is one. */
-static const char checksum_name[] = "xxh3", checksum_key[] = "\"xxh3\":\"",
-                  no_checksum[] = "0000000000000000";
+ * backslash before it, so the key is found where it is one. Another key says that there is a checksum, so that a file in
+ * which one of the two is damaged is not taken for a file without checksum. */
+static const char checksum_kind[] = "checksum", checksum_name[] = "xxh3",
+                  checksum_key[] = "\"xxh3\":\"", no_checksum[] = "0000000000000000";
 enum { CHECKSUM_DIGITS = sizeof(no_checksum) - 1 };
 
 /* The digits in a header; NULL where it has none. */
@@ -74,8 +75,9 @@ static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
         whole = whole && json_object_set_new(metadata, list->metadata[i].key,
                                              json_string(list->metadata[i].value)) == 0;
     if (list->checksum)
-        whole =
-            whole && json_object_set_new(metadata, checksum_name, json_string(no_checksum)) == 0;
+        whole = whole &&
+                json_object_set_new(metadata, checksum_kind, json_string(checksum_name)) == 0 &&
+                json_object_set_new(metadata, checksum_name, json_string(no_checksum)) == 0;
     whole = json_object_set_new(root, "__metadata__", metadata) == 0 && whole;
     for (int i = 0; i < list->n; i++) {
         struct ghp_safetensor *t = &list->tensors[i];
@@ -496,14 +498,16 @@ enum ghp_status ghp_safetensors_check(struct ghp_safetensors *f)
     char said[CHECKSUM_DIGITS + 1] = "", is[CHECKSUM_DIGITS + 1];
     uint64_t sum = 0;
 
-    if (!ghp_safetensors_has_checksum(f)) return GHP_OK;
+    if (!ghp_safetensors_has_checksum(f) && ghp_safetensors_metadata(f, checksum_kind) == NULL)
+        return GHP_OK;
     GHP_TRY(sum_file(f, said, &sum));
     ghp_hash_text(sum, is);
     if (strcmp(said, is) == 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_FORMAT,
                     "'%s' is damaged: its checksum is %s, and it says %s; use another copy, or "
-                    "leave '%s' out of a file that was changed on purpose",
-                    f->path, is, said[0] != '\0' ? said : "none that can be read", checksum_name);
+                    "leave '%s' and '%s' out of a file that was changed on purpose",
+                    f->path, is, said[0] != '\0' ? said : "none that can be read", checksum_kind,
+                    checksum_name);
 }
 
 /* ---- numbers ---- */

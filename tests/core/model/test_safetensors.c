@@ -104,8 +104,8 @@ static void check_round_trip(int element_bytes)
     CHECK(access(path, F_OK) != 0);
 }
 
-/* A file that names its content: whichever of its bytes is changed, the file does not open, or its check fails, or the
- * change is in the key of the checksum, and nothing else is different. */
+/* A file that names its content: whichever of its bits is changed, the file does not open, or its check fails. Files of
+ * before, without a word that they have a checksum, are checked all the same. */
 static void check_checksum(void)
 {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
@@ -115,7 +115,8 @@ static void check_checksum(void)
         .n = 1, .tensors = &tensor, .n_metadata = 1, .metadata = &text, .checksum = true};
     struct ghp_safetensors_writer *writer = NULL;
     struct ghp_safetensors *file = NULL;
-    long bytes, unnoticed = 0;
+    long bytes, unnoticed = 0, checksum_at = -1;
+    char header[256] = "", *found;
     FILE *raw;
 
     CHECK_EQ(ghp_safetensors_sum("", 0), (int64_t)UINT64_C(0x2d06800538d394c2)); /* as published */
@@ -131,22 +132,31 @@ static void check_checksum(void)
     raw = fopen(path, "r+b");
     CHECK(raw != NULL && fseek(raw, 0, SEEK_END) == 0);
     bytes = ftell(raw);
-    for (long at = 0; at < bytes; at++) {
+    for (long bit = 0; bit < 8 * bytes; bit++) {
         int byte;
 
-        CHECK(fseek(raw, at, SEEK_SET) == 0);
+        CHECK(fseek(raw, bit / 8, SEEK_SET) == 0);
         byte = fgetc(raw);
-        CHECK(fseek(raw, at, SEEK_SET) == 0 && fputc(byte ^ 1, raw) != EOF && fflush(raw) == 0);
-        if (ghp_safetensors_open(path, &file) == GHP_OK && ghp_safetensors_check(file) == GHP_OK) {
+        CHECK(fseek(raw, bit / 8, SEEK_SET) == 0 && fputc(byte ^ 1 << bit % 8, raw) != EOF &&
+              fflush(raw) == 0);
+        if (ghp_safetensors_open(path, &file) == GHP_OK && ghp_safetensors_check(file) == GHP_OK)
             unnoticed++;
-            CHECK(!ghp_safetensors_has_checksum(file));
-            CHECK_TEXT(ghp_safetensors_metadata(file, "step"), text.value);
-        }
         ghp_safetensors_close(file);
-        CHECK(fseek(raw, at, SEEK_SET) == 0 && fputc(byte, raw) != EOF);
+        CHECK(fseek(raw, bit / 8, SEEK_SET) == 0 && fputc(byte, raw) != EOF);
     }
+    CHECK_EQ(unnoticed, 0);
+    /* another word in its place: the file's sum is another one, and is looked at */
+    CHECK(fflush(raw) == 0 && fseek(raw, 8, SEEK_SET) == 0);
+    CHECK(fread(header, 1, sizeof(header) - 1, raw) > 0);
+    found = strstr(header, "\"checksum\":");
+    if (CHECK(found != NULL)) checksum_at = 8 + (found - header) + 1;
+    CHECK(fseek(raw, checksum_at, SEEK_SET) == 0 && fputs("formerly", raw) != EOF);
     fclose(raw);
-    CHECK_EQ(unnoticed, (long)strlen("xxh3"));
+    CHECK_STATUS(ghp_safetensors_open(path, &file), GHP_OK);
+    CHECK(ghp_safetensors_has_checksum(file) && ghp_safetensors_metadata(file, "checksum") == NULL);
+    CHECK_STATUS(ghp_safetensors_check(file), GHP_ERR_FORMAT);
+    CHECK_MESSAGE("use another copy");
+    ghp_safetensors_close(file);
     unlink(path);
 }
 

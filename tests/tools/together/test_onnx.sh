@@ -49,6 +49,9 @@ own=$(first_loss own.json)
 [ "$(first_loss plan.json --init trained/checkpoint.safetensors)" = "$own" ] ||
     fail "the export has other weights than the checkpoint"
 [ "$(first_loss own.json --init random)" = "$drawn" ] || fail "--init random does not draw"
+run ranks 2 run own.json --threads 1 --steps 2 --checkpoint resumed
+run ranks 2 run own.json --threads 1 --steps 3 --checkpoint resumed --resume
+grep -qE 'first weights|drawn' err && fail "a resumed run speaks of first weights: $(cat err)"
 mv own.onnx gone.onnx
 denied 1 "own.onnx', the network of the plan, is not there" mpirun --oversubscribe --bind-to none -n 2 \
     "$GHP_BIN/ghp-run" own.json --threads 1 --steps 1
