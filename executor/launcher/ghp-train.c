@@ -12,6 +12,7 @@
 #include "executor/launcher/beside.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,9 +154,10 @@ static const struct ghp_tool tool = {
     .notes =
         "Only what the choice of the plan may change by is measured, and what was measured before "
         "is not measured again.\n"
-        "Exit codes are those of the tool that fails, or of ghp-run. Signals during the training "
-        "are "
-        "passed on to mpirun."};
+        "Exit codes are those of the tool that fails, or of ghp-run. The first signal ends the "
+        "training in order, with\n"
+        "exit code 4, and with a checkpoint where ghp-run has --checkpoint; a second one ends it "
+        "at once."};
 
 /* One way through. */
 struct way {
@@ -225,31 +227,41 @@ static void add_ranks(struct command *command, struct way *way)
 static const int passed_on[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
 enum { N_PASSED_ON = sizeof passed_on / sizeof passed_on[0] };
 
-static volatile sig_atomic_t running; /* the process of the command; 0: none */
+static volatile sig_atomic_t running;  /* the process of the command; 0: none */
+static volatile sig_atomic_t requests; /* to end the training */
 
-/* What the terminal sends reaches the command by itself, which is of the same process group. */
-static void pass_on(int number, siginfo_t *info, void *context)
+/* The first one is SIGUSR1 to mpirun, which ends the training in order: after SIGTERM or SIGINT mpirun kills workers one
+ * second later. A second one ends it at once. */
+static void pass_on(int number)
 {
     int before = errno;
 
-    (void)context;
-    if (running > 0 && info->si_code != SI_KERNEL) kill((pid_t)running, number);
+    (void)number;
+    if (running > 0) kill((pid_t)running, requests == 0 ? SIGUSR1 : SIGTERM);
+    requests++;
     errno = before;
 }
 
 /* From now on signals end the command in order, and not this process. */
 static void listen(void)
 {
-    struct sigaction action = {.sa_sigaction = pass_on, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_handler = pass_on};
 
     for (int i = 0; i < N_PASSED_ON; ++i)
         sigaction(passed_on[i], &action, NULL);
 }
 
-/* The command in this process; only a failure returns. */
+/* The command in this process; only a failure returns. The training is out of reach of the terminal, whose Ctrl-C is
+ * passed on. */
 static _Noreturn void become(const struct command *command, pid_t parent)
 {
     if (command->quiet && freopen("/dev/null", "w", stdout) == NULL) _exit(CANNOT_RUN);
+    if (command->result) {
+        int null = open("/dev/null", O_RDONLY);
+
+        setpgid(0, 0);
+        if (null >= 0) dup2(null, 0);
+    }
     prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
     if (getppid() == parent && (command->result || command->quiet || dup2(2, 1) >= 0))
         execvp(command->words[0], (char **)(uintptr_t)command->words);
@@ -524,6 +536,20 @@ static enum ghp_status begin(struct way *way, int n_models)
     return GHP_OK;
 }
 
+/* What has failed, or that a signal ended the training. mpirun has spoken since, or alone. */
+static void say_end(const struct way *way, int *code)
+{
+    bool in_order = *code == GHP_EXIT_STOPPED;
+
+    if (requests == 0) {
+        ghp_note("%s ended with exit code %d; what to do is said above", way->tool, *code);
+        return;
+    }
+    *code = GHP_EXIT_STOPPED;
+    ghp_note(in_order ? "ended by a signal; ghp-run says above what it kept"
+                      : "ended by a signal, before ghp-run could end in order");
+}
+
 int main(int argc, char **argv)
 {
     struct way way = {.n_run = 0};
@@ -544,8 +570,7 @@ int main(int argc, char **argv)
     if (status == GHP_OK && code == 0) status = prepare(&way, &code);
     if (status == GHP_OK && code == 0 && !chosen.plan_only) status = train(&way, &code);
     free(way.mpirun);
-    if (status == GHP_OK && code != 0) /* mpirun has spoken since, or alone */
-        ghp_note("%s ended with exit code %d; what to do is said above", way.tool, code);
+    if (status == GHP_OK && code != 0) say_end(&way, &code);
     if (status == GHP_OK) return code;
     fprintf(stderr, "ghp-train: %s\n", ghp_status_message());
     return ghp_status_exit_code(status);

@@ -70,7 +70,28 @@ kill -USR1 $job
 wait $job
 [ $? = 4 ] || fail "SIGUSR1: $(cat err)"
 grep -q '^ghp-run: .*ended after' err || fail "SIGUSR1 does not reach the training: $(cat err)"
-last 4
+[ "$(tail -n 1 err)" = 'ghp-train: ended by a signal; ghp-run says above what it kept' ] ||
+    fail "SIGUSR1: ends with: $(tail -n 1 err)"
+
+# Ctrl-C, as the terminal gives it: in order, with a checkpoint that is gone on from
+rm -f metrics.jsonl
+mkfifo keys
+kept='--checkpoint kept --metrics metrics.jsonl'
+TERM=xterm script -qec "${tiny[*]} --folder again -- --steps 100000000 $kept" /dev/null >shown <keys &
+job=$!
+exec 7>keys
+waits 60 lines 5 || fail "does not train: $(cat shown)"
+printf '\003' >&7
+ended() { ! kill -0 $job 2>/dev/null; }
+waits 60 ended || { fail "Ctrl-C does not end it"; kill $job; }
+exec 7>&-
+wait $job
+[ $? = 4 ] || fail "Ctrl-C: not exit 4: $(tail -c 1000 shown)"
+tail -n 1 shown | grep -q '^ghp-train: ended by a signal; ghp-run says above' || fail "Ctrl-C: $(tail -c 1000 shown)"
+steps=$(sed -n 's/.*ghp-run: SIG[A-Z0-9]* at worker .: ended after \([0-9]*\) of .*--resume goes on.*/\1/p' shown)
+[ -n "$steps" ] || fail "Ctrl-C: ghp-run does not say what it kept: $(tail -c 1000 shown)"
+# shellcheck disable=SC2086
+train --folder again -- --steps $((steps + 1)) $kept --resume
 endless
 kill -9 $job
 wait $job 2>/dev/null
