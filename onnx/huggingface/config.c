@@ -78,17 +78,65 @@ static const struct family {
                       llama_keys,
                       {"rope_parameters", "attention_dropout", "pretraining_tp", NULL}}};
 
-/* Keys of every family that change nothing: names, kinds of numbers, special tokens, what a task wants. */
+/* Keys of every family that another value than this one would change the network by. */
+static const struct key common_keys[] = {{"is_encoder_decoder", MUST, 0, 0, "false"},
+                                         {"is_causal", MUST, 0, 0, "true"},
+                                         {"use_bidirectional_attention", MUST, 0, 0, "false"},
+                                         {"quantization_config", MUST, 0, 0, "null"},
+                                         {"auto_map", MUST, 0, 0, "null"},
+                                         {"pruned_heads", MUST, 0, 0, "{}"},
+                                         {NULL, SIZE, 0, 0, NULL}};
+
+/* Keys of every family that change nothing; '*' stands for any letters. They say where the file comes from, which
+ * classes and numbers read it, what calls return, how text is generated, or what a classifier on top has. */
 static const char *const harmless[] = {
-    "architectures",        "model_type",   "_name_or_path", "transformers_version",   "dtype",
-    "torch_dtype",          "bos_token_id", "eos_token_id",  "pad_token_id",           "use_cache",
-    "task_specific_params", "id2label",     "label2id",      "gradient_checkpointing", NULL};
+    /* origin and classes */
+    "_*", "architectures", "model_type", "name", "name_or_path", "is_*_config", "*_version",
+    "*version*", "unsloth_*", "tokenizer_*", "*_class", "prefix", "finetuning_task",
+    "task_specific_params", "license", "tags", "language", "*_date",
+    /* numbers and how they are computed */
+    "dtype", "torch_dtype", "torchscript", "use_bfloat16", "tf_*", "use_cache", "*_cache",
+    "cache_*", "attn_implementation", "*gradient_checkpointing*", "chunk_size_feed_forward",
+    "*_memory",
+    /* what calls return */
+    "output_*", "return_*", "use_return_dict", "remove_invalid_values",
+    /* what is not this network: other tasks' outputs, an encoder */
+    "num_labels", "id2label", "label2id", "problem_type", "is_decoder", "classifier_*",
+    "cross_attention_hidden_size", "tie_encoder_decoder",
+    /* tokens and generation */
+    "*_token_id", "*_token_ids", "*_token", "*_tokens", "bad_words_ids", "force_words_ids",
+    "max_length", "min_length", "model_max_length", "max_new_tokens", "min_new_tokens", "do_sample",
+    "early_stopping", "num_beams", "num_beam_groups", "num_return_sequences", "temperature",
+    "top_k", "top_p", "min_p", "typical_p", "*_penalty", "*_ngram_size", "generation_*",
+    "*_schedule", NULL};
+
+/* Whether a name is the pattern's: each '*' of it stands for any letters. */
+static bool matches(const char *name, const char *pattern)
+{
+    if (*pattern == '\0') return *name == '\0';
+    if (*pattern != '*') return *name == *pattern && matches(name + 1, pattern + 1);
+    return matches(name, pattern + 1) || (*name != '\0' && matches(name + 1, pattern));
+}
 
 static bool listed(const char *name, const char *const *list)
 {
     for (; *list != NULL; list++)
-        if (strcmp(name, *list) == 0) return true;
+        if (matches(name, *list)) return true;
     return false;
+}
+
+static bool has_key(const struct key *keys, const char *name)
+{
+    for (; keys->name != NULL; keys++)
+        if (strcmp(keys->name, name) == 0) return true;
+    return false;
+}
+
+/* null, {} and [] ask for nothing. */
+static bool is_empty(const json_t *value)
+{
+    return json_is_null(value) || (json_is_object(value) && json_object_size(value) == 0) ||
+           (json_is_array(value) && json_array_size(value) == 0);
 }
 
 static enum ghp_status check_keys(const struct ghp_node *root, const struct family *family)
@@ -98,12 +146,10 @@ static enum ghp_status check_keys(const struct ghp_node *root, const struct fami
 
     json_object_foreach(root->value, name, value)
     {
-        const struct key *key = family->keys;
         struct ghp_node at;
 
-        while (key->name != NULL && strcmp(key->name, name) != 0)
-            key++;
-        if (key->name != NULL || listed(name, family->own) || listed(name, harmless)) continue;
+        if (has_key(family->keys, name) || has_key(common_keys, name)) continue;
+        if (listed(name, family->own) || listed(name, harmless) || is_empty(value)) continue;
         GHP_TRY(ghp_json_get(root, name, &at));
         return ghp_json_fail(&at, GHP_ERR_FORMAT,
                              "ghp does not know this key of a %s; remove it if it does not change "
@@ -243,6 +289,8 @@ static enum ghp_status read_config(const struct ghp_node *root, struct ghp_hf_co
     config->family = (enum ghp_hf_family)chosen;
     for (const struct key *key = family->keys; key->name != NULL; key++)
         GHP_TRY(read_key(root, key, config));
+    for (const struct key *key = common_keys; key->name != NULL; key++)
+        GHP_TRY(check_must(root, key));
     if (config->family == GHP_HF_GPT2)
         GHP_TRY(read_activation(root, config));
     else

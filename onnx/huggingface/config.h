@@ -1,8 +1,8 @@
 /* onnx/huggingface/config.h - what a config.json of transformers says of a network, for the families that ghp has.
  *
- * Every key is known: one that changes what the network computes is read, or refused by its name where its value is
- * none that ghp has; of the others it is known that they change nothing. A key in neither list is refused, since nobody
- * can say which of the two it is. */
+ * A key that changes what the network computes is read, or refused by its name if its value is none that ghp has. Other
+ * keys change nothing if a pattern says so (tokens, generation, versions, classes), or if they are empty. Any further
+ * key is refused, since nobody can say which of the two it is. */
 #ifndef GHP_ONNX_HUGGINGFACE_CONFIG_H
 #define GHP_ONNX_HUGGINGFACE_CONFIG_H
 

@@ -81,6 +81,58 @@ static void check_refusals(void)
                   "", GHP_ERR_INPUT, "'rope_parameters.rope_type': ghp has no \"yarn\"");
 }
 
+/* What transformers writes of every network, and others add: none of it changes what is computed. */
+static void check_harmless(void)
+{
+    static const char *const keys[] = {"\"_num_labels\": 2",
+                                       "\"output_attentions\": true",
+                                       "\"output_hidden_states\": false",
+                                       "\"is_llama_config\": true",
+                                       "\"tokenizer_class\": \"LlamaTokenizer\"",
+                                       "\"return_dict\": true",
+                                       "\"torchscript\": false",
+                                       "\"use_bfloat16\": false",
+                                       "\"pruned_heads\": {}",
+                                       "\"is_decoder\": false",
+                                       "\"is_encoder_decoder\": false",
+                                       "\"max_length\": 20",
+                                       "\"do_sample\": false",
+                                       "\"num_beams\": 1",
+                                       "\"temperature\": 1.0",
+                                       "\"repetition_penalty\": 1.0",
+                                       "\"decoder_start_token_id\": null",
+                                       "\"prefix\": null",
+                                       "\"no_repeat_ngram_size\": 0",
+                                       "\"chunk_size_feed_forward\": 0",
+                                       "\"problem_type\": null",
+                                       "\"_attn_implementation\": \"sdpa\"",
+                                       "\"unsloth_version\": \"2025.3\"",
+                                       "\"tf_legacy_loss\": false",
+                                       "\"suppress_tokens\": [1]",
+                                       "\"use_holography\": null",
+                                       "\"quantization_config\": null",
+                                       "\"transformers.js_config\": {}",
+                                       "\"rope_interleaved\": null",
+                                       "\"_name_or_path\": \"x\""};
+    struct ghp_hf_config c;
+    char more[128];
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        snprintf(more, sizeof(more), "%s, ", keys[i]);
+        CHECK_STATUS(load(gpt2_config, more, &c), GHP_OK);
+        CHECK_STATUS(load(llama_config, more, &c), GHP_OK);
+    }
+    check_refused(gpt2_config, "\"is_encoder_decoder\": true, ", GHP_ERR_INPUT,
+                  "'is_encoder_decoder': ghp has no true");
+    check_refused(llama_config, "\"quantization_config\": {\"bits\": 4}, ", GHP_ERR_INPUT,
+                  "'quantization_config'");
+    check_refused(llama_config, "\"auto_map\": {\"AutoModel\": \"m.M\"}, ", GHP_ERR_INPUT,
+                  "'auto_map'");
+    check_refused(gpt2_config, "\"pruned_heads\": {\"0\": [1]}, ", GHP_ERR_INPUT, "'pruned_heads'");
+    check_refused(llama_config, "\"use_qk_norm\": true, ", GHP_ERR_FORMAT, "'use_qk_norm'");
+    check_refused(llama_config, "\"logit_scale\": 2, ", GHP_ERR_FORMAT, "'logit_scale'");
+}
+
 static void check_same(const struct ghp_hf_config *a, const struct ghp_hf_config *b)
 {
     CHECK(a->family == b->family && a->vocabulary == b->vocabulary && a->context == b->context);
@@ -111,6 +163,7 @@ CHECK_TEST(config)
 
     check_values();
     check_refusals();
+    check_harmless();
     CHECK(ghp_hf_config_find("gpt2-9m") == NULL);
     if (CHECK(ghp_hf_config_find("gpt2-1558m") != NULL)) {
         CHECK_EQ(ghp_hf_config_find("gpt2-1558m")->head_width, 64);
