@@ -9,10 +9,79 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* ---- what users give in place of a network ---- */
+
+static bool ends(const char *path, const char *end)
+{
+    size_t n = strlen(path), m = strlen(end);
+
+    return n > m && strcmp(path + n - m, end) == 0;
+}
+
+/* PyTorch's files: an object of Python, or the code that makes one. Neither can be read without PyTorch. */
+static bool is_pytorch(const char *path)
+{
+    static const char *const names[] = {".pt", ".pth", ".pt2", ".ckpt", ".pkl", ".bin", ".py"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (ends(path, names[i])) return true;
+    return false;
+}
+
+/* Hugging Face's names of the known networks, without the account. */
+static const char *known_name(const char *path)
+{
+    static const char *const names[][2] = {{"gpt2", "gpt2-124m"},
+                                           {"gpt2-small", "gpt2-124m"},
+                                           {"gpt2-medium", "gpt2-355m"},
+                                           {"gpt2-large", "gpt2-774m"},
+                                           {"gpt2-xl", "gpt2-1558m"}};
+    const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+    size_t n = strcspn(base, "@");
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i][0]) == n && strncmp(names[i][0], base, n) == 0) return names[i][1];
+    return NULL;
+}
+
+enum ghp_status ghp_network_check_name(const char *path)
+{
+    struct stat info;
+    bool there = stat(path, &info) == 0;
+
+    if (ghp_network_names(path)) return GHP_OK;
+    if (there && S_ISDIR(info.st_mode))
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' is a folder without a config.json; give a file, or a folder that "
+                        "save_pretrained of transformers wrote",
+                        path);
+    if (there && S_ISREG(info.st_mode) && is_pytorch(path))
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "'%s' is PyTorch's, which ghp does not read; export the module to ONNX with "
+            "torch.onnx.export, as docs/from-pytorch.md does, and give that file",
+            path);
+    if (there && S_ISREG(info.st_mode) && ends(path, ".safetensors"))
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "'%s' has weights, and no network; give the folder with its config.json, or "
+            "a network's file, and this to ghp-run --init",
+            path);
+    if (!there && known_name(path) != NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' is not there; give '%s' for that network without weights, or the "
+                        "folder that save_pretrained of transformers wrote",
+                        path, known_name(path));
+    return GHP_OK;
+}
 
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)
 {
+    *model = (struct ghp_model){0};
+    GHP_TRY(ghp_network_check_name(path));
     if (ghp_onnx_names(path)) return ghp_onnx_load(path, model);
     return ghp_hf_names(path) ? ghp_hf_load(path, model) : ghp_model_load(path, model);
 }

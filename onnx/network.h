@@ -13,9 +13,16 @@
 /* Reads a path that ends in .onnx by ghp_onnx_load, a folder or known name by ghp_hf_load, any other by
  * ghp_model_load.
  *
- * Returns   as the three
+ * Returns   as the three, and ghp_network_check_name
  * Local */
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model);
+
+/* Refuses what users give in place of a network, with what to do: PyTorch's files and code, weights alone, a folder
+ * without a config.json, and a known network by another name.
+ *
+ * Returns   GHP_OK (also if there is nothing to say); GHP_ERR_INPUT
+ * Tested    tests/tools/together/test_mistakes.sh */
+enum ghp_status ghp_network_check_name(const char *path);
 
 /* Whether a path is a network's though it is no file of ghp's. */
 bool ghp_network_names(const char *path);

@@ -202,12 +202,38 @@ static int option_of(const struct ghp_tool *tool, int answer)
     return answer == 'h' ? tool->n_opts : -1;
 }
 
+/* The longest name that the given one continues: "batch" of "batch-size". NULL: there is none. */
+static const char *shorter_name(const char *name, const char *const *names)
+{
+    const char *found = NULL;
+
+    for (int i = 0; names[i] != NULL; i++) {
+        size_t n = strlen(names[i]);
+
+        if (strncmp(name, names[i], n) == 0 && name[n] == '-' &&
+            (found == NULL || n > strlen(found)))
+            found = names[i];
+    }
+    return found;
+}
+
+/* What the tool says of an option that it does not have: its row, or the end of the list; NULL: it has no hints. */
+static const struct ghp_opts_hint *hint_of(const struct ghp_tool *tool, const char *name)
+{
+    const struct ghp_opts_hint *hint = tool->hints;
+
+    while (hint != NULL && hint->name != NULL && strcmp(hint->name, name) != 0)
+        hint++;
+    return hint;
+}
+
 /* The failure of an argument that getopt_long did not know. */
 static enum ghp_status fail_unknown(const struct ghp_tool *tool, const struct forms *forms,
                                     const char *argument)
 {
     char name[64];
     const char *nearest;
+    const struct ghp_opts_hint *hint;
     int known = optopt != 0 ? option_of(tool, optopt) : -1;
 
     if (known >= 0)
@@ -216,6 +242,10 @@ static enum ghp_status fail_unknown(const struct ghp_tool *tool, const struct fo
         return GHP_FAIL(GHP_ERR_USAGE, "unknown option '-%c'; see '%s --help'", optopt, tool->name);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
     nearest = ghp_text_nearest(name, forms->names);
+    if (nearest == NULL) nearest = shorter_name(name, forms->names);
+    hint = hint_of(tool, name);
+    if (hint != NULL && hint->remedy != NULL && (hint->name != NULL || nearest == NULL))
+        return GHP_FAIL(GHP_ERR_USAGE, "unknown option '--%s'; %s", name, hint->remedy);
     if (nearest != NULL)
         return GHP_FAIL(GHP_ERR_USAGE, "unknown option '--%s'; did you mean '--%s'?", name,
                         nearest);

@@ -73,6 +73,12 @@ struct ghp_opt {
 /* Takes a library's name and the version that is linked. */
 typedef void ghp_opts_say(const char *name, const char *version);
 
+/* What to say of an option that a tool does not have. */
+struct ghp_opts_hint {
+    const char *name;   /* NULL ends the list */
+    const char *remedy; /* of the end: for any other option; may be NULL */
+};
+
 /* A tool's command line. */
 struct ghp_tool {
     const char *name;           /* "ghp-plan" */
@@ -83,6 +89,7 @@ struct ghp_tool {
     int n_opts;
     const char *notes;                    /* further help text, may be NULL */
     void (*libraries)(ghp_opts_say *say); /* says the linked libraries beside core's; may be NULL */
+    const struct ghp_opts_hint *hints;    /* of options that users look for here; may be NULL */
     bool trains; /* it exits with 4 when a signal has ended a training early */
 };
 

@@ -490,8 +490,31 @@ static const struct ghp_opt options[] = {
          "the TIME-th time, to see the others end: stop@update:3:0"},
 };
 
+#define PLANNED "a plan decides it: give it to ghp-plan, and run the new plan"
+
+static const struct ghp_opts_hint hints[] = {
+    {"batch", PLANNED},
+    {"batch-size", PLANNED},
+    {"workers", PLANNED},
+    {"micro-batches", PLANNED},
+    {"max-micro-batches", PLANNED},
+    {"stages", PLANNED},
+    {"pipeline", PLANNED},
+    {"recompute", PLANNED},
+    {"strategy", PLANNED},
+    {"sync", PLANNED},
+    {"servers", PLANNED},
+    {"memory", PLANNED},
+    {"lr-scaling", PLANNED},
+    {"groups", PLANNED},
+    {"force", PLANNED},
+    {"weights", "first weights are --init's: FILE.safetensors, FILE.onnx or a FOLDER"},
+    {"learning-rate", "did you mean '--lr'?"},
+    {NULL, NULL}};
+
 static const struct ghp_tool tool = {
     .name = "ghp-run",
+    .hints = hints,
     .purpose =
         "trains a network by a plan, one worker a process, and prints predicted beside measured",
     .usage = "mpirun -n N ghp-run PLAN [options]\n"

@@ -143,8 +143,14 @@ static const struct ghp_opt options[] = {
      .help = "make the plan, and do not train"},
 };
 
+static const struct ghp_opts_hint hints[] = {
+    {NULL,
+     "options of the training, such as --epochs and --lr, follow '--' (ghp-run --help has them); "
+     "others: see 'ghp-train --help'"}};
+
 static const struct ghp_tool tool = {
     .name = "ghp-train",
+    .hints = hints,
     .purpose = "measures, plans and trains a network with one command",
     .usage = "ghp-train MODEL --workers N --batch B [options] -- [ghp-run's options]",
     .example = "ghp-train models/vgg-a-32.json --workers 2 --batch 64 -- --steps 100",

@@ -114,7 +114,8 @@ static const struct ghp_tool tool = {
         "       ghp-inspect MODEL|PLAN --export-onnx FILE.onnx [--weights CHECKPOINT]\n"
         "       ghp-inspect MODEL|PLAN --export-hf FOLDER --weights CHECKPOINT\n"
         "       ghp-inspect PLAN --export-torch FILE.py     the plan for a PyTorch module\n"
-        "       ghp-inspect CHECKPOINT [--json]             a folder of ghp-run --checkpoint, or its "
+        "       ghp-inspect CHECKPOINT [--json]             a folder of ghp-run --checkpoint, or "
+        "its "
         "file\n"
         "       ghp-inspect --layer-schema",
     .example = "ghp-inspect models/lenet5.json",
@@ -139,6 +140,7 @@ static enum ghp_status format_of(const char *path, char *text, size_t n)
         snprintf(text, n, "ghp.model/1");
         return GHP_OK;
     }
+    GHP_TRY(ghp_network_check_name(path));
     GHP_TRY(ghp_json_load(path, NULL, &doc));
     root = ghp_json_root(&doc);
     status = ghp_json_text_n(&root, "format", text, n);

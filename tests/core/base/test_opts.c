@@ -133,6 +133,7 @@ static void test_refusals(void)
         const char *line, *message;
     } bad[] = {
         {"--stesp 5", "unknown option '--stesp'; did you mean '--steps'?"},
+        {"--steps-done 5", "unknown option '--steps-done'; did you mean '--steps'?"},
         {"--colour=red", "unknown option '--colour'; see 'ghp-test --help'"},
         {"-x", "unknown option '-x'; see 'ghp-test --help'"},
         {"--steps 0", "bad value '0' for '--steps'; give a whole number from 1 to 1000"},

@@ -19,6 +19,9 @@ plan --workers 2 --batch 8 -o plan.json
 plan --workers 64 --batch 64 -o plan64.json
 : >empty.json
 mkdir folder
+printf 'PK\003\004\000' >net.pt
+echo 'import torch' >net.py
+: >weights.safetensors
 sed 's/"kernel": *5\([^}]*\)}/"kernel": 5\1,}/' lenet5.json >comma.json
 sed 's/"kernel": *5/"kernal": 5/' lenet5.json >kernal.json
 sed 's/"kernel": *5/"\\u001b[2Jkernel": 5/' lenet5.json >escape.json
