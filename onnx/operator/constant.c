@@ -7,6 +7,13 @@
 
 #include <math.h>
 
+/* Whether a whole number comes of a batch that the file leaves open: a multiple of its stand-in, or a few more or less. */
+static bool is_of_batch(const struct ghp_onnx_import *im, double value)
+{
+    return im->batch == GHP_ONNX_BATCH && fabs(value) > GHP_ONNX_BATCH / 2 &&
+           fabs(remainder(value, GHP_ONNX_BATCH)) <= 8;
+}
+
 static enum ghp_status cast(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                             bool whole)
 {
@@ -20,8 +27,13 @@ static enum ghp_status cast(struct ghp_onnx_import *im, const struct ghp_onnx_no
     if (x->base == NULL || x->base->whole == whole) return ghp_onnx_identity(im, node);
     GHP_TRY(ghp_onnx_values(im, x, &values));
     GHP_TRY(ghp_onnx_room(im, ghp_onnx_elements(x), &out));
-    for (int64_t i = 0; i < ghp_onnx_elements(x); ++i)
+    for (int64_t i = 0; i < ghp_onnx_elements(x); ++i) {
         out[i] = whole ? trunc(values[i]) : values[i];
+        if (!whole && is_of_batch(im, values[i]))
+            return ghp_onnx_fail(im, node,
+                                 "computes with the number of samples, which the file leaves open; "
+                                 "leave that out of the module");
+    }
     GHP_TRY(ghp_onnx_of_values(im, whole, (struct ghp_onnx_sizes){x->n, x->dims}, out, &made));
     return ghp_onnx_define(im, node, 0, &made);
 }

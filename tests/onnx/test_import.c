@@ -154,6 +154,20 @@ static void check_losses(void)
         }
 }
 
+/* The number of samples is known in no file that leaves it open. */
+static void check_batch_size(void)
+{
+    static const int64_t zero[1] = {0};
+
+    begin(13, -1, 4, 0, 0);
+    constant("zero", GHP_ONNX_INT64, 1, (int64_t[]){1}, zero);
+    node("Shape", "shape", "x", NULL);
+    node("Gather", "samples", "shape", "zero");
+    number(node("Cast", "number", "samples", NULL), "to", GHP_ONNX_FLOAT);
+    node("Mul", "y", "x", "number");
+    refused(path, "y", GHP_ERR_INPUT, "computes with the number of samples");
+}
+
 static void check_unsupported(void)
 {
     begin(13, -1, 4, 0, 0);
@@ -633,6 +647,7 @@ CHECK_TEST(import)
     check_shape_arithmetic();
     check_shuffle();
     check_losses();
+    check_batch_size();
     check_unsupported();
     check_places();
     check_growing();
