@@ -346,7 +346,7 @@ static void check_long_location(void)
     CHECK_STATUS(ghp_file_write_atomic(short_path, two, sizeof two), GHP_OK);
     if (CHECK_STATUS(ghp_onnx_file_open_tensor(tensor_path, &file), GHP_OK)) {
         CHECK_STATUS(ghp_onnx_tensor_floats(&file, file.tensors, values), GHP_ERR_IO);
-        CHECK_MESSAGE("cannot open");
+        CHECK_MESSAGE("cannot read");
         ghp_onnx_file_close(&file);
     }
     unlink(tensor_path);
