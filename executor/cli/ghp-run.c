@@ -263,6 +263,13 @@ static const struct ghp_opt options[] = {
      .choices = evaluate_names,
      .help = "evaluate on the test set after each epoch and at the end; auto: where data comes "
              "from files"},
+    {.name = "eval-every",
+     .kind = GHP_OPT_INT,
+     .target = &chosen.evaluate_every,
+     .argument = "S",
+     .min = 0,
+     .max = 1e12,
+     .help = "evaluate after every S steps too, whatever the data; 0: not"},
     {.kind = GHP_OPT_HEADING, .help = "Comparing plans"},
     {.name = "compare",
      .former = "ab",

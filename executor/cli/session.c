@@ -102,14 +102,14 @@ static enum ghp_status plan_training(struct parts *p)
     const struct ghp_session_options *o = p->options;
     const struct ghp_data *data = p->setup.training_config.data;
 
-    p->training.evaluates = o->evaluate == GHP_EVALUATE_ON ||
+    p->training.evaluates = o->evaluate == GHP_EVALUATE_ON || o->evaluate_every > 0 ||
                             (o->evaluate == GHP_EVALUATE_AUTO && ghp_data_from_files(data));
     if (p->training.evaluates && ghp_data_count(data, GHP_DATA_TEST) == 0) {
-        if (o->evaluate == GHP_EVALUATE_ON)
+        if (o->evaluate == GHP_EVALUATE_ON || o->evaluate_every > 0)
             return GHP_FAIL(
                 GHP_ERR_INPUT,
                 "'%s' has no test samples to evaluate; cut some off with --train-fraction F, or "
-                "give --eval off",
+                "give --eval off and leave --eval-every out",
                 o->data);
         p->training.evaluates = false;
     }
@@ -330,6 +330,7 @@ static enum ghp_status train(struct parts *p)
 
     t->worker = p->session_plan->worker;
     t->training_config = &p->setup.training_config;
+    t->evaluate_every = p->options->evaluate_every;
     t->checkpoint_epochs = p->options->checkpoint_epochs;
     t->checkpoint_every = p->options->checkpoint_every;
     t->asynchronous = p->options->async_checkpoint == 0;

@@ -44,6 +44,9 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
         return GHP_FAIL(GHP_ERR_USAGE, "--verify K trains K steps; leave --steps and --epochs out");
     if (o->verify_steps != GHP_NOT_SET && o->resume)
         return GHP_FAIL(GHP_ERR_USAGE, "--verify starts from fresh weights; leave --resume out");
+    if (o->evaluate == GHP_EVALUATE_OFF && o->evaluate_every > 0)
+        return GHP_FAIL(GHP_ERR_USAGE, "--eval off and --eval-every were both given; leave one of "
+                                       "them out");
     if (o->resume && o->overwrite)
         return GHP_FAIL(GHP_ERR_USAGE, "--resume continues the training that --overwrite replaces; "
                                        "give one of them");

@@ -206,7 +206,8 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     if (!last && t->snapshot == NULL) GHP_TRY(ghp_drift_look(&t->drift, t->worker, &t->stop, done));
     saves =
         (t->checkpoints.path != NULL && (last || *ends)) || ghp_training_saves(t, done - 1, done);
-    t->owes_evaluation = t->evaluates && (last || epoch);
+    t->owes_evaluation =
+        t->evaluates && (last || epoch || passes(t->evaluate_every, done - 1, done));
     evaluates = t->owes_evaluation && !*ends;
     if (saves || evaluates || last || *ends) GHP_TRY(ghp_worker_flush(t->worker));
     t->seconds += ghp_now_s() - begin_s; /* others may be slow, and are waited for here, too */

@@ -41,6 +41,7 @@ struct ghp_training {
     struct ghp_training_config *training_config;
     int64_t first_step, steps; /* first_step .. steps - 1 are trained */
     bool evaluates;            /* on the test set, after each epoch and at the end */
+    int64_t evaluate_every;    /* and after so many steps; 0: not */
     bool owes_evaluation;      /* of the state at first; later: of `done`, cut short by a signal */
     struct ghp_checkpoint_folder checkpoints; /* path NULL: none; else at the end, */
     int64_t checkpoint_epochs;                /* after every so many epochs, */

@@ -53,7 +53,7 @@ static int64_t next_due(const struct free_run *f)
     int64_t due = t->steps, epoch = ghp_order_steps(&t->training_config->order);
     bool keeps = t->checkpoints.path != NULL;
 
-    if (t->evaluates) due = sooner(due, epoch, f->done);
+    if (t->evaluates) due = sooner(sooner(due, epoch, f->done), t->evaluate_every, f->done);
     if (keeps) due = sooner(due, epoch * t->checkpoint_epochs, f->done);
     return keeps ? sooner(due, t->checkpoint_every, f->done) : due;
 }
@@ -196,7 +196,8 @@ static void agree_on_signal(struct free_run *f)
 static enum ghp_status between_steps(struct free_run *f, bool *ends)
 {
     struct ghp_training *t = f->t;
-    int64_t epoch = ghp_order_steps(&t->training_config->order), before = f->done;
+    int64_t epoch = ghp_order_steps(&t->training_config->order), before = f->done,
+            every = t->evaluate_every;
     bool last, saves, evaluates, ended;
     double begin_s = ghp_now_s();
 
@@ -208,7 +209,7 @@ static enum ghp_status between_steps(struct free_run *f, bool *ends)
     f->done = t->done = steps_of(f, ghp_others_all(f->peers).steps);
     agree_on_signal(f);
     last = f->done == t->steps;
-    ended = f->done / epoch > before / epoch;
+    ended = f->done / epoch > before / epoch || (every > 0 && f->done / every > before / every);
     *ends = last || t->stop.signal != 0;
     t->heartbeat.step = f->done;
     ghp_training_finish_save(t);

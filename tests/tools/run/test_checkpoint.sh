@@ -2,7 +2,7 @@
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/run/test_checkpoint.sh - what checkpoints survive: a newest one that is damaged or cut gives way to the
 # one before it, which is named; a full disk costs checkpoints and metrics, each said, but not the run, which exits 1.
-# They are as many as --checkpoint-epochs and --checkpoint-every say.
+# They are as many as --checkpoint-epochs and --checkpoint-every say, and evaluations come as --eval-every says.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 model=$GHP_SOURCE/models/lenet5.json
@@ -77,6 +77,23 @@ for how in plan.json free.json; do
     kept $how 4 --checkpoint-epochs 0 --checkpoint-every 10
     kept $how 5 --checkpoint-epochs 2 --checkpoint-every 10
 done
+
+# evaluations of 32 steps, 8 an epoch: after each epoch, and after every so many steps
+evaluated() { # evaluated PLAN WANT OPTION...: after which steps
+    rm -f lines
+    ranks 2 run "$1" --epochs 4 --data "idx:$PWD/black" --normalise none --threads 1 --metrics lines "${@:3}" ||
+        fail "$1, ${*:3}: $(cat err)"
+    got=$(echo $(sed -n 's/.*"step":\([0-9]*\),.*"test_loss".*/\1/p' lines))
+    [ "$got" = "$2" ] || fail "$1, ${*:3}: evaluated after '$got', not '$2'"
+}
+for how in plan.json free.json; do
+    evaluated $how '8 16 24 32'
+    evaluated $how '5 8 10 15 16 20 24 25 30 32' --eval-every 5
+done
+run --eval-every 3 --eval off && fail "--eval off with --eval-every"
+says 'leave one of them out' "--eval off with --eval-every"
+run --eval-every 3 --checkpoint evaluated --metrics synthetic.lines || fail "--eval-every of synthetic data: $(cat err)"
+[ "$(grep -c test_loss synthetic.lines)" = 3 ] || fail "--eval-every of synthetic data: $(cat synthetic.lines)"
 
 # a disk with room for one checkpoint of half a megabyte
 mkdir full
