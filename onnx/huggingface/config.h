@@ -22,9 +22,11 @@ struct ghp_hf_config {
     double epsilon;     /* of the norms */
     double theta;       /* llama: of the rotary positions */
     bool tied;          /* the output layer's weights are the embedding's */
-    bool by_erf;        /* gpt2: gelu by erf, not by its approximation with tanh */
-    double deviation;   /* of the first weights */
-    double dropout;     /* the largest probability that it asks for; ghp trains it without */
+    bool
+        own_head; /* config.json says tied, but the weights have another output layer: it is not tied */
+    bool by_erf;      /* gpt2: gelu by erf, not by its approximation with tanh */
+    double deviation; /* of the first weights */
+    double dropout;   /* the largest probability that it asks for; ghp trains it without */
 };
 
 /* Reads FOLDER/config.json.

@@ -41,6 +41,10 @@ enum ghp_status ghp_hf_load(const char *path, struct ghp_model *model)
     GHP_TRY(ghp_hf_place_open(path, &config, &network));
     status = ghp_json_compact(network.model, &text);
     if (status == GHP_OK) status = ghp_model_parse_from(text, path, &origin, model);
+    if (status == GHP_OK && config.own_head)
+        ghp_warn("%s: config.json ties the output layer to the embedding, but the weights have "
+                 "another lm_head.weight: that one is taken, and trained by itself",
+                 path);
     if (status == GHP_OK && config.dropout > 0)
         ghp_warn("%s: the network asks for dropout of %g; ghp trains it without", path,
                  config.dropout);

@@ -94,6 +94,11 @@ const char *ghp_hf_prefix(enum ghp_hf_family family)
     return families[family].prefix;
 }
 
+const char *ghp_hf_embedding(enum ghp_hf_family family)
+{
+    return families[family].begin[0].name;
+}
+
 /* ---- making one ---- */
 
 struct maker {

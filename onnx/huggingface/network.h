@@ -44,6 +44,7 @@ enum ghp_status ghp_hf_network_make(const struct ghp_hf_config *config,
                                     struct ghp_hf_network *network);
 void ghp_hf_network_release(struct ghp_hf_network *network); /* accepts a zeroed one */
 
-const char *ghp_hf_prefix(enum ghp_hf_family family); /* "transformer." */
+const char *ghp_hf_prefix(enum ghp_hf_family family);    /* "transformer." */
+const char *ghp_hf_embedding(enum ghp_hf_family family); /* "wte" */
 
 #endif

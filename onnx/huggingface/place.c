@@ -2,6 +2,8 @@
 #include "onnx/huggingface/place.h"
 
 #include "core/base/status.h"
+#include "onnx/huggingface/files.h"
+#include "onnx/huggingface/huggingface.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,6 +45,51 @@ static const char *base_name(char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+/* Whether two tensors of a folder have other dimensions or values. */
+static enum ghp_status differ(const struct ghp_hf_files *files, int a, int b, bool *differ)
+{
+    const struct ghp_safetensor *x = ghp_hf_files_item(files, a), *y = ghp_hf_files_item(files, b);
+    enum ghp_status status = GHP_OK;
+    size_t n = (size_t)(x->bytes / x->element_bytes);
+    float *values[2];
+
+    *differ = x->n_dims != y->n_dims || memcmp(x->dims, y->dims, sizeof x->dims) != 0;
+    if (*differ) return GHP_OK;
+    values[0] = ghp_alloc(n + 1, sizeof **values);
+    values[1] = ghp_alloc(n + 1, sizeof **values);
+    if (values[0] == NULL || values[1] == NULL) status = GHP_NO_MEMORY();
+    if (status == GHP_OK) status = ghp_hf_files_read(files, a, sizeof **values, values[0]);
+    if (status == GHP_OK) status = ghp_hf_files_read(files, b, sizeof **values, values[1]);
+    if (status == GHP_OK) *differ = memcmp(values[0], values[1], n * sizeof **values) != 0;
+    free(values[0]);
+    free(values[1]);
+    return status;
+}
+
+/* What the files hold counts: an output layer that is not the embedding's is one of its own, whatever config.json says.
+ * Weights that cannot be opened say nothing here. Whoever loads them says why. */
+static enum ghp_status check_tied(const char *folder, struct ghp_hf_config *config)
+{
+    struct ghp_hf_files *files = NULL;
+    enum ghp_status status;
+    char name[2 * GHP_HF_NAME];
+    int head, embedding;
+
+    if (!config->tied || !ghp_hf_has_weights(folder)) return GHP_OK;
+    status = ghp_hf_files_open(folder, &files);
+    if (status != GHP_OK) return status == GHP_ERR_NO_MEMORY ? status : GHP_OK;
+    head = ghp_hf_files_find(files, "lm_head.weight");
+    snprintf(name, sizeof name, "%s%s.weight", ghp_hf_prefix(config->family),
+             ghp_hf_embedding(config->family));
+    embedding = ghp_hf_files_find(files, name);
+    if (embedding < 0)
+        embedding = ghp_hf_files_find(files, name + strlen(ghp_hf_prefix(config->family)));
+    if (head >= 0 && embedding >= 0) status = differ(files, head, embedding, &config->own_head);
+    if (config->own_head) config->tied = false;
+    ghp_hf_files_close(files);
+    return status;
+}
+
 enum ghp_status ghp_hf_place_open(const char *path, struct ghp_hf_config *config,
                                   struct ghp_hf_network *network)
 {
@@ -53,8 +100,10 @@ enum ghp_status ghp_hf_place_open(const char *path, struct ghp_hf_config *config
         return GHP_FAIL(GHP_ERR_IO, "'%s' is no folder with a config.json; check the name", path);
     if (place.known != NULL)
         *config = *place.known;
-    else
+    else {
         GHP_TRY(ghp_hf_config_load(place.path, config));
+        GHP_TRY(check_tied(place.path, config));
+    }
     if (place.positions > config->context)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' asks for %" PRId64

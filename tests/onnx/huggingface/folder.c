@@ -140,6 +140,7 @@ void folder_write_tensors(const struct entry *entries, struct folder_change chan
             if (change.without == NULL || strcmp(change.without, e->name) != 0)
                 add(&list, e, change.prefix, block);
     if (change.extra != NULL) add(&list, change.extra, change.prefix, 0);
+    if (change.extra_is != NULL) snprintf(list.own[list.n - 1], NAME, "%s", change.extra_is);
     all.n = list.n;
     snprintf(path, sizeof(path), "%s/model.safetensors", folder_path());
     if (!CHECK_STATUS(ghp_safetensors_begin(path, &all, &writer), GHP_OK)) return;

@@ -28,6 +28,7 @@ void folder_write_config(const char *text);
 struct folder_change {
     const char *prefix, *without;
     const struct entry *extra;
+    const char *extra_is; /* whose values the extra one has; NULL: its own */
 };
 void folder_write_tensors(const struct entry *entries, struct folder_change change);
 /* Value i of a tensor; name without "@". */

@@ -138,7 +138,8 @@ CHECK_TEST(save)
     struct ghp_model model;
 
     snprintf(untied, sizeof(untied), "{\"tie_word_embeddings\": false, %s", gpt2_config + 1);
-    check_round(untied, gpt2_entries, (struct folder_change){"transformer.", NULL, &head});
+    check_round(untied, gpt2_entries,
+                (struct folder_change){.prefix = "transformer.", .extra = &head});
     check_round(gpt2_config, gpt2_entries, (struct folder_change){.prefix = "transformer."});
     check_round(llama_config, llama_entries, (struct folder_change){.prefix = "model."});
     check_model(

@@ -87,6 +87,18 @@ static void check_refused(const char *path, enum ghp_status status, const char *
     CHECK_MESSAGE(message);
 }
 
+static const struct expected own_head[] = {{"lm_head.weight", 7, 4, "lm_head.weight", 0, 0},
+                                           {NULL, 0, 0, NULL, 0, 0}};
+
+static void check_head(bool tied)
+{
+    struct ghp_model model = {0};
+
+    if (!CHECK_STATUS(ghp_hf_load(folder_path(), &model), GHP_OK)) return;
+    CHECK_EQ(model.layers[ghp_model_find(&model, "lm_head")].tied > 0, tied);
+    ghp_model_release(&model);
+}
+
 static void check_families(void)
 {
     static const struct entry mask = {"@h.0.attn.bias", 4, {1, 1, 5, 5}},
@@ -98,8 +110,15 @@ static void check_families(void)
     check_all(gpt2, 2 + BLOCKS * (12 + 4) + 2);
     folder_write_tensors(gpt2_entries, (struct folder_change){.prefix = "", .extra = &mask});
     check_all(gpt2, 2 + BLOCKS * (12 + 4) + 2);
-    folder_write_tensors(gpt2_entries, (struct folder_change){.prefix = "", .extra = &head});
+    folder_write_tensors(gpt2_entries, (struct folder_change){
+                                           .prefix = "", .extra = &head, .extra_is = "wte.weight"});
     check_all(gpt2, 2 + BLOCKS * (12 + 4) + 2);
+    check_head(true);
+    /* config.json says tied, and the file has another output layer */
+    folder_write_tensors(gpt2_entries, (struct folder_change){.prefix = "", .extra = &head});
+    check_all(gpt2, 2 + BLOCKS * (12 + 4) + 2 + 1);
+    check_all(own_head, 2 + BLOCKS * (12 + 4) + 2 + 1);
+    check_head(false);
     folder_write_config(llama_config);
     folder_write_tensors(llama_entries,
                          (struct folder_change){.prefix = "model.", .extra = &table});
@@ -113,16 +132,22 @@ static void check_others(void)
                               further = {"@h.2.ln_1.weight", 1, {4}};
 
     folder_write_config(gpt2_config);
-    folder_write_tensors(gpt2_entries, (struct folder_change){"transformer.", "@wpe.weight", NULL});
+    folder_write_tensors(
+        gpt2_entries, (struct folder_change){.prefix = "transformer.", .without = "@wpe.weight"});
     check_refused(folder_path(), GHP_ERR_INPUT,
                   "/model.safetensors' has no tensor 'transformer.wpe.weight'");
-    folder_write_tensors(gpt2_entries, (struct folder_change){"", "@ln_f.weight", &wide});
+    folder_write_tensors(
+        gpt2_entries,
+        (struct folder_change){.prefix = "", .without = "@ln_f.weight", .extra = &wide});
     check_refused(folder_path(), GHP_ERR_INPUT,
                   "tensor 'ln_f.weight' is [5], but by config.json it is [4]");
-    folder_write_tensors(gpt2_entries, (struct folder_change){"", "@h.%d.mlp.c_fc.weight", &flat});
+    folder_write_tensors(
+        gpt2_entries,
+        (struct folder_change){.prefix = "", .without = "@h.%d.mlp.c_fc.weight", .extra = &flat});
     check_refused(folder_path(), GHP_ERR_INPUT,
                   "tensor 'h.0.mlp.c_fc.weight' is [16][4], but by config.json it is [4][16]");
-    folder_write_tensors(gpt2_entries, (struct folder_change){"transformer.", NULL, &further});
+    folder_write_tensors(gpt2_entries,
+                         (struct folder_change){.prefix = "transformer.", .extra = &further});
     check_refused(folder_path(), GHP_ERR_INPUT,
                   "has a tensor 'transformer.h.2.ln_1.weight', which");
     folder_write_config(llama_config);
