@@ -100,7 +100,7 @@ static void check_verifies(const struct ghp_plan *plan)
     CHECK_STATUS(ghp_plan_verify(plan, &plan->profile), GHP_OK);
 }
 
-/* Saved and loaded it is the same; with the key removed its costs are others. */
+/* Saved and loaded it is the same; with the key removed its costs are others; an unsound one is not saved. */
 static void check_file(const struct ghp_plan *plan)
 {
     char path[64];
@@ -118,10 +118,10 @@ static void check_file(const struct ghp_plan *plan)
     CHECK_STATUS(ghp_plan_verify(&loaded, &loaded.profile), GHP_ERR_INPUT);
     loaded.nchw16c = ghp_alloc((size_t)plan->model.n_layers, sizeof *loaded.nchw16c);
     loaded.nchw16c[0] = true; /* what is loaded is plain */
-    CHECK_STATUS(ghp_plan_save(path, &loaded), GHP_OK);
-    ghp_plan_release(&loaded);
-    CHECK_STATUS(ghp_plan_load(path, &loaded), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_plan_save(path, &loaded),
+                 GHP_ERR_INTERNAL); /* what cannot be read is not written */
     CHECK_MESSAGE("cannot lie blocked");
+    ghp_plan_release(&loaded);
     unlink(path);
 }
 
