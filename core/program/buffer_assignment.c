@@ -196,8 +196,9 @@ static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_ins
 
 static void assign_states(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    bool stats_deltas = ghp_layer_has_stats_delta(&k->how->model->layers[instr->layer]) &&
-                        instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
+    bool stats_deltas =
+        ghp_lowering_has_stats_delta(k->how, &k->how->model->layers[instr->layer]) &&
+        instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
     if ((ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_STATE) == 0) return;
     for (int s = 0; s < GHP_MAX_STATES; s++) {
         instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
@@ -227,7 +228,7 @@ static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp
         for (int m = 0; m < instr->optimizer->n_moments; m++)
             instr->at.moment[m][p] = k->moments[m][at];
     }
-    for (int s = 0; ghp_layer_has_stats_delta(l) && s < l->n_states; s++) {
+    for (int s = 0; ghp_lowering_has_stats_delta(k->how, l) && s < l->n_states; s++) {
         instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
         instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
     }

@@ -253,7 +253,7 @@ static enum ghp_status carve_layer(struct ghp_buffer_assignment *k, int layer, i
                                                                elements),
                       p, filled));
     }
-    for (int s = 0; ghp_layer_has_stats_delta(l) && s < l->n_states; s++)
+    for (int s = 0; ghp_lowering_has_stats_delta(k->how, l) && s < l->n_states; s++)
         GHP_TRY(carve(
             k, &k->stats_deltas[layer * GHP_MAX_STATES + s],
             ghp_buffer_assignment_describe_parameter(k, GHP_BUFFER_STATS_DELTA, layer, local.c), s,

@@ -99,8 +99,11 @@ int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *how, int layer, stru
 int64_t ghp_labels_bytes(const struct ghp_model *model, struct ghp_split split,
                          struct ghp_problem problem);
 
-/* Whether the layer's running statistics move by sums over ghost batches, which travel with its gradients. */
+/* Whether the layer's running statistics move by sums over ghost batches, or over all workers' own batches, which
+ * travel with its gradients. */
 bool ghp_layer_has_stats_delta(const struct ghp_layer *layer);
+/* The same of a plan: not where workers' weights differ, each of which has running statistics of its own. */
+bool ghp_lowering_has_stats_delta(const struct ghp_lowering *how, const struct ghp_layer *layer);
 
 /* Whether a gradient flows into a layer's output (it or something before it has parameters). */
 bool ghp_lower_needs_gradient(const struct ghp_lowering *how, int layer);

@@ -9,7 +9,7 @@ int64_t ghp_lower_gradient_bytes(const struct ghp_lowering *how, int layer, stru
 {
     const struct ghp_layer *l = &how->model->layers[layer];
     struct ghp_local local = ghp_local_of(how->model, layer, split, how->problem);
-    bool states = ghp_layer_has_stats_delta(l) || ghp_lowering_averages(how);
+    bool states = ghp_lowering_has_stats_delta(how, l) || ghp_lowering_averages(how);
     int bytes = ghp_parameter_bytes(how->element_bytes);
     int64_t sum = (states ? l->n_states : 0) * ghp_align(local.c * bytes);
     for (int p = 0; p < l->n_params; p++)

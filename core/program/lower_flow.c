@@ -154,5 +154,11 @@ bool ghp_lower_gradient_alias(const struct ghp_lowering *how, int layer, int inp
 
 bool ghp_layer_has_stats_delta(const struct ghp_layer *layer)
 {
-    return ghp_op_of(layer->op)->has_batch_statistics && layer->norm.ghost_batch > 0;
+    return ghp_op_of(layer->op)->has_batch_statistics &&
+           (layer->norm.ghost_batch > 0 || layer->norm.local_stats);
+}
+
+bool ghp_lowering_has_stats_delta(const struct ghp_lowering *how, const struct ghp_layer *layer)
+{
+    return ghp_layer_has_stats_delta(layer) && !ghp_lowering_differs(how);
 }

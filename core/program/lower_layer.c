@@ -251,7 +251,8 @@ enum ghp_status ghp_emit_layer_backward(const struct ghp_emitter *e, int layer,
     if (ghp_op_of(l->op)->is_input || !ghp_lower_needs_gradient(e->how, layer)) return GHP_OK;
     struct ghp_local local = ghp_local_of(e->how->model, layer, split, e->placement.problem);
     bool statistics = ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_STATS);
-    bool own_sums = ghp_layer_has_stats_delta(l); /* its weight gradients are of its own samples */
+    bool own_sums =
+        ghp_lowering_has_stats_delta(e->how, l); /* its weight gradients are of its own samples */
     if (statistics) GHP_TRY(emit_stats(e, layer, split, true));
     if (statistics && !own_sums) GHP_TRY(emit_stat_reduce(e, layer, split, true));
     if (ghp_op_has_pass(l->op, GHP_PASS_BACKWARD_WEIGHT)) {

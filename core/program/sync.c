@@ -211,11 +211,15 @@ static enum ghp_status check_layer(struct ghp_sync sync, const struct ghp_layer 
     const struct ghp_sync_ops *ops = ghp_sync_ops_of(sync);
     char text[32];
 
-    if (ghp_op_of(layer->op)->has_batch_statistics && layer->norm.ghost_batch > 0)
+    if (ghp_op_of(layer->op)->has_batch_statistics &&
+        (layer->norm.ghost_batch > 0 ||
+         (layer->norm.local_stats && ops->serves && ops->mixing == NULL)))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' takes statistics of ghost batches, and by '%s' %s; leave "
+                        "layer '%s' takes statistics of %s, and by '%s' %s; leave "
                         "\"statistics\" out, or use --sync allreduce",
-                        layer->name, ops->name,
+                        layer->name,
+                        layer->norm.local_stats ? "each worker's own samples" : "ghost batches",
+                        ops->name,
                         ops->serves ? "nobody adds them up: servers add gradients alone"
                                     : "each worker takes those of its own samples");
     if (split == NULL || (split->kind == GHP_SPLIT_DATA && split->tp_size == 1)) return GHP_OK;

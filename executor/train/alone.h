@@ -7,14 +7,18 @@
 #include "executor/state/init.h"
 
 /* One worker, on this process, with first weights: what `like` does, but by itself and without its fault; where
- * workers' weights differ, of one replica's batch. Stays where it is until it is closed.
+ * workers' weights differ, of one replica's batch. A batch norm over each worker's own samples is one over as many
+ * consecutive samples here. Stays where it is until it is closed.
  *
- * Returns   GHP_OK; the failures of opening a worker and of first weights
+ * Returns   GHP_OK; GHP_ERR_INPUT (such a batch norm of workers with unequal shares); the failures of opening a worker
+ *           and of first weights
  * Local
  * Tested   tests/executor/train/test_equality.c */
 struct ghp_alone {
     struct ghp_worker *worker;
     struct ghp_split *splits; /* the worker's */
+    struct ghp_model
+        model; /* the worker's: its layers are its own, all else is that of the plan's */
     struct ghp_staging
         batches; /* the plan's worker batches one by one, where rates follow their norms */
 };

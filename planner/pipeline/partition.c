@@ -350,7 +350,7 @@ static enum ghp_status find_readers(struct partition_search *a)
         a->first_reader[v] =
             l->learns && l->n_consumers > 0 ? model->edges[l->out_edges[0]].to : -1;
         a->lower_bounds.ghost_batches =
-            a->lower_bounds.ghost_batches || ghp_layer_has_stats_delta(l);
+            a->lower_bounds.ghost_batches || (ghp_layer_has_stats_delta(l) && !l->norm.local_stats);
     }
     return GHP_OK;
 }

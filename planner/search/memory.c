@@ -205,8 +205,8 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
     }
     if (layer->n_states > 0)
         GHP_TRY(add_lasting(m, spans,
-                            (ghp_layer_has_stats_delta(layer) ? 2 : 1) * layer->n_states *
-                                ghp_align(local->c * bytes)));
+                            (ghp_lowering_has_stats_delta(m->in->how, layer) ? 2 : 1) *
+                                layer->n_states * ghp_align(local->c * bytes)));
     if (v == m->in->route[m->stage].first_layer)
         GHP_TRY(add_lasting(m, spans, GHP_METRIC_COUNT * (int64_t)sizeof(double)));
     return GHP_OK;
