@@ -1,8 +1,10 @@
 /* inspect/checkpoint.c - see inspect.h: what a training left on disk, and whether it can be gone on from.
  *
- * Reads the file's own words (docs/formats.md, ghp.checkpoint/1); values are read for the checksum alone. */
+ * Reads the file's own words (docs/formats.md, ghp.checkpoint/1); values are read for the checksum, and for whether they
+ * are finite. */
 #include "inspect/inspect.h"
 
+#include "core/base/finite.h"
 #include "core/model/safetensors.h"
 
 #include <inttypes.h>
@@ -11,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, MESSAGE_BYTES = 1024, DIMS_BYTES = 128 };
+enum { PATH_BYTES = 4096, MESSAGE_BYTES = 1024, DIMS_BYTES = 128, STATE_BYTES = 1024 };
 
 static const char *const generations[] = {"checkpoint.safetensors",
                                           "checkpoint.previous.safetensors"};
@@ -75,11 +77,49 @@ static int64_t bytes_of(const struct ghp_safetensors *file)
     return sum;
 }
 
+/* How many tensors have a number that is not finite, and the name of the first; those that are no floating-point
+ * numbers, or cannot be read, have none. */
+static int count_not_finite(struct ghp_safetensors *file, const char **first)
+{
+    int count = 0;
+
+    for (int i = 0; i < ghp_safetensors_count(file); ++i) {
+        const struct ghp_safetensor *t = ghp_safetensors_item(file, i);
+        int64_t n = 1;
+        void *values;
+
+        for (int d = 0; d < t->n_dims; ++d)
+            n *= t->dims[d];
+        values = ghp_alloc((size_t)n, sizeof(double));
+        if (values != NULL && ghp_safetensors_read(file, t, sizeof(double), values) == GHP_OK &&
+            !ghp_are_finite(values, n, sizeof(double)) && count++ == 0)
+            *first = t->name;
+        free(values);
+    }
+    return count;
+}
+
+/* Of a whole file. */
+static const char *state_of(struct ghp_safetensors *file, char text[STATE_BYTES])
+{
+    const char *first = NULL,
+               *state = ghp_safetensors_has_checksum(file) ? "whole: its checksum holds"
+                                                           : "readable; it has no checksum";
+    int count = count_not_finite(file, &first);
+
+    snprintf(text, STATE_BYTES, "%s", state);
+    if (count > 0)
+        snprintf(text, STATE_BYTES, "%s; not finite: %d of %d tensors, the first '%s'", state,
+                 count, ghp_safetensors_count(file), first);
+    return text;
+}
+
 /* A row of the table of files. why: NULL, or what is wrong with it. */
-static void put_file(struct ghp_sheet *sheet, const char *path, const struct ghp_safetensors *file,
+static void put_file(struct ghp_sheet *sheet, const char *path, struct ghp_safetensors *file,
                      const char *why)
 {
     bool whole = why == NULL;
+    char state[STATE_BYTES];
 
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, path);
@@ -87,10 +127,7 @@ static void put_file(struct ghp_sheet *sheet, const char *path, const struct ghp
     ghp_sheet_text(sheet, whole ? word_of(file, "optimizer", "sgd") : NULL);
     ghp_sheet_int(sheet, whole ? ghp_safetensors_count(file) : 0);
     ghp_sheet_int(sheet, whole ? bytes_of(file) : 0);
-    ghp_sheet_text(sheet, !whole ? why
-                          : ghp_safetensors_has_checksum(file)
-                              ? "whole: its checksum holds"
-                              : "readable; it has no checksum");
+    ghp_sheet_text(sheet, whole ? state_of(file, state) : why);
 }
 
 static const char *type_of(const struct ghp_safetensor *t)

@@ -28,7 +28,11 @@
     X(GHP_ERR_INFEASIBLE, 7, 3, "no feasible plan") /* sound question, answer "no" */              \
     X(GHP_ERR_COMM, 8, 1, "communication failed")                                                  \
     X(GHP_ERR_BACKEND, 9, 1, "backend failed")                                                     \
-    X(GHP_ERR_INTERNAL, 10, 1, "internal error")
+    X(GHP_ERR_INTERNAL, 10, 1, "internal error")                                                   \
+    X(GHP_ERR_DIVERGED, 11, GHP_EXIT_DIVERGED, "training diverged") /* would again */
+
+/* The exit code of a training whose numbers are not finite any more: the same again ends the same. */
+enum { GHP_EXIT_DIVERGED = 5 };
 
 /* The exit code of a training that a signal ended in order, with a checkpoint: no failure, but not done. */
 enum { GHP_EXIT_STOPPED = 4 };

@@ -28,7 +28,32 @@ struct ghp_step_hyperparameters {
     uint64_t step;                     /* as ghp_kernel_arguments.step */
     double loss_scale;                 /* as ghp_kernel_arguments.loss_scale */
     struct ghp_hyperparameters update; /* of the updates that run in the step */
+    uint64_t update_step;              /* whose gradients those take */
 };
+
+/* What updates find in what they write: where the tensors lie. Updates only ever lower `first`. */
+struct ghp_not_finite {
+    double poison;  /* 0, or NaN once a number was not finite: a sum that takes it carries the word */
+    uint64_t first; /* ghp_not_finite_key of the first of these; GHP_ALL_FINITE: none */
+};
+
+#define GHP_ALL_FINITE UINT64_MAX
+
+/* The step whose gradients the update takes, then the layer. */
+static inline uint64_t ghp_not_finite_key(uint64_t step, int layer)
+{
+    return step << 24 | (uint64_t)(unsigned)layer;
+}
+static inline uint64_t ghp_not_finite_step(uint64_t key)
+{
+    return key >> 24;
+}
+static inline int ghp_not_finite_layer(uint64_t key)
+{
+    return (int)(key & 0xffffff);
+}
+/* In host memory, from any thread: a number of the layer is not finite. Accepts NULL. */
+void ghp_not_finite_note(struct ghp_not_finite *found, uint64_t step, int layer);
 
 struct ghp_tensors { /* NULL where the pass does not use it */
     const void *x[GHP_MAX_INPUTS];
@@ -83,6 +108,10 @@ struct ghp_update { /* core/optimizer/optimizer.h has the formulas */
     double scale;
     bool decays; /* false: without weight decay */
     struct ghp_hyperparameters given;
+    /* Told of weights or moments that are not finite any more, as of this layer and step; NULL: nobody asks. */
+    struct ghp_not_finite *not_finite;
+    int layer;
+    uint64_t step; /* on a device: hyperparameters->update_step is in its place */
     const struct ghp_step_hyperparameters
         *hyperparameters; /* in device memory, in place of those given; or NULL */
 };

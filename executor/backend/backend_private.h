@@ -25,12 +25,16 @@ struct ghp_kernel {              /* first member of a backend's own kernel, wher
 
 struct ghp_range; /* executor/platform/parallel.h */
 
-/* An optimizer's update on a processor; NULL where the backend has no such numbers. */
+/* An optimizer's update on a processor; NULL where the backend has no such numbers. Returns 0, or NaN where a weight or
+ * a moment is not finite afterwards: x - x summed over them, which costs less than a comparison each. */
 struct ghp_update_kernel {
     const struct ghp_optimizer *optimizer; /* NULL ends a table */
-    void (*run_float)(const struct ghp_update *update, struct ghp_range at);
-    void (*run_double)(const struct ghp_update *update, struct ghp_range at);
+    float (*run_float)(const struct ghp_update *update, struct ghp_range at);
+    double (*run_double)(const struct ghp_update *update, struct ghp_range at);
 };
+
+/* Passes on what a kernel of an update returned, from any thread. */
+void ghp_update_judge(const struct ghp_update *update, double sum);
 
 /* What an update on a processor multiplies its gradients by: what it says or, at most 1, what brings their norm down to
  * what is given. */

@@ -23,6 +23,24 @@ double ghp_update_scale(const struct ghp_update *update)
     return scale < 1 ? scale : 1;
 }
 
+void ghp_update_judge(const struct ghp_update *update, double sum)
+{
+    if (sum != 0) ghp_not_finite_note(update->not_finite, update->step, update->layer);
+}
+
+void ghp_not_finite_note(struct ghp_not_finite *found, uint64_t step, int layer)
+{
+    static const double nan = NAN;
+    uint64_t key = ghp_not_finite_key(step, layer), first;
+
+    if (found == NULL) return;
+    first = __atomic_load_n(&found->first, __ATOMIC_RELAXED);
+    while (key < first && !__atomic_compare_exchange_n(&found->first, &first, key, true,
+                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+    __atomic_store(&found->poison, &nan, __ATOMIC_RELAXED);
+}
+
 enum ghp_status ghp_update_kernel_find(const struct ghp_update_kernel *const *tables,
                                        const struct ghp_update *update,
                                        const struct ghp_update_kernel **kernel)

@@ -532,6 +532,8 @@ static const struct ghp_tool tool = {
     .trains = true,
     .libraries = ghp_executor_libraries,
     .notes =
+        "Exit code 5: weights or the loss are not finite any more; the layer and the step are "
+        "named.\n"
         "An epoch is as many whole global batches as the training set holds; the samples of "
         "the last partial batch\n"
         "are left out of that epoch, and every epoch is shuffled anew, the same for every "

@@ -121,9 +121,9 @@ static enum ghp_status note_loss(struct bout *b, int i)
         if (!ghp_worker_result_of(e->worker, (uint64_t)t->losses.steps, &r)) return GHP_OK;
         ghp_losses_add(&t->losses, r.loss);
     } while (isfinite(r.loss));
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "the loss of '%s' is no finite number after step %lld: the training diverged; "
-                    "lower --lr or add --warmup-steps",
+    return GHP_FAIL(GHP_ERR_DIVERGED,
+                    "by '%s' the loss or the weights are not finite after step %lld: the training "
+                    "diverged; lower --lr or add --warmup-steps",
                     e->path, (long long)r.step);
 }
 

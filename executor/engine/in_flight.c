@@ -30,6 +30,7 @@ struct ghp_in_flight {
     /* [GHP_BANKS + 1], pinned: of each bank, and of ghp_in_flight_set */
     struct ghp_step_hyperparameters *given;
     struct ghp_step_hyperparameters *hyperparameters; /* device */
+    struct ghp_not_finite *not_finite;                /* device */
     bool captures, recording;
 };
 
@@ -38,7 +39,8 @@ struct ghp_in_flight {
 static enum ghp_status open_memory(struct ghp_in_flight *f)
 {
     struct ghp_device d = f->device;
-    void *metrics = NULL, *given = NULL, *hyperparameters = NULL;
+    const struct ghp_not_finite none = {.first = GHP_ALL_FINITE};
+    void *metrics = NULL, *given = NULL, *hyperparameters = NULL, *not_finite = NULL;
     enum ghp_status status;
 
     status =
@@ -52,7 +54,9 @@ static enum ghp_status open_memory(struct ghp_in_flight *f)
     if (status == GHP_OK)
         status = d.ops->allocate(d.backend, (int64_t)sizeof(*f->hyperparameters), &hyperparameters);
     f->hyperparameters = hyperparameters;
-    return status;
+    if (status == GHP_OK) status = d.ops->allocate(d.backend, (int64_t)sizeof(none), &not_finite);
+    f->not_finite = not_finite;
+    return status == GHP_OK ? ghp_device_write(d, not_finite, &none, (int64_t)sizeof(none)) : status;
 }
 
 static enum ghp_status open_loader(struct ghp_in_flight *f)
@@ -105,6 +109,7 @@ void ghp_in_flight_close(struct ghp_in_flight *f)
     if (f->plan.lender == NULL || f->loader != f->plan.lender->loader) ghp_loader_close(f->loader);
     ghp_timeline_close(f->timeline);
     d.ops->release(d.backend, f->hyperparameters);
+    d.ops->release(d.backend, f->not_finite);
     d.ops->release_host(d.backend, f->given);
     d.ops->release_host(d.backend, f->metrics);
     free(f);
@@ -115,6 +120,17 @@ void ghp_in_flight_close(struct ghp_in_flight *f)
 const struct ghp_step_hyperparameters *ghp_in_flight_hyperparameters(const struct ghp_in_flight *f)
 {
     return f->hyperparameters;
+}
+
+struct ghp_not_finite *ghp_in_flight_not_finite(const struct ghp_in_flight *f)
+{
+    return f->not_finite;
+}
+
+enum ghp_status ghp_in_flight_read_not_finite(const struct ghp_in_flight *f,
+                                              struct ghp_not_finite *found)
+{
+    return ghp_device_read(f->device, found, f->not_finite, (int64_t)sizeof(*found));
 }
 
 static enum ghp_status send_hyperparameters(struct ghp_in_flight *f, int slot,

@@ -33,6 +33,10 @@ void ghp_in_flight_close(struct ghp_in_flight *in_flight); /* accepts NULL */
 /* Numbers of a step where the device reads them, for calls and updates. */
 const struct ghp_step_hyperparameters *
 ghp_in_flight_hyperparameters(const struct ghp_in_flight *in_flight);
+/* What updates have found not finite, where they tell it; and a copy of it, when all that was enqueued is done. */
+struct ghp_not_finite *ghp_in_flight_not_finite(const struct ghp_in_flight *in_flight);
+enum ghp_status ghp_in_flight_read_not_finite(const struct ghp_in_flight *in_flight,
+                                              struct ghp_not_finite *found);
 /* Sets them in the compute stream, outside of a step; waits. */
 enum ghp_status ghp_in_flight_set(struct ghp_in_flight *in_flight,
                                   const struct ghp_step_hyperparameters *hyperparameters);

@@ -171,6 +171,11 @@ bool ghp_worker_result_of(const struct ghp_worker *worker, uint64_t step,
 /* Between steps: sums what workers have kept of their results. Collective. */
 enum ghp_status ghp_worker_share_results(struct ghp_worker *worker);
 
+/* What updates so far have found not finite in the weights and moments that they wrote, or in running statistics; from
+ * then on the losses of steps are NaN, on all workers that sum them. Waits for what is enqueued. Local. */
+enum ghp_status ghp_worker_not_finite(const struct ghp_worker *worker,
+                                      struct ghp_not_finite *found);
+
 /* Of a step that measures: the norm of the gradients of this worker's samples, before they were weighted and summed
  * over workers. */
 double ghp_worker_own_norm(const struct ghp_worker *worker);

@@ -134,7 +134,8 @@ static const struct ghp_tool tool = {
         "SIGTERM, SIGINT or SIGUSR1 ends the run with a checkpoint, and exit code 4; --resume goes "
         "on. A second one\n"
         "kills it. Exit code 1: given up, with the reason; 2 also where ghp-run refuses its "
-        "options.\n"
+        "options; 5: the\n"
+        "training diverged, and would again.\n"
         "See docs/recovery.md."};
 
 static volatile sig_atomic_t stop_requests;

@@ -1,6 +1,7 @@
 /* executor/state/checkpoint_load.c - see checkpoint.h: a checkpoint read into the workers. */
 #include "executor/state/checkpoint_private.h"
 
+#include "core/base/finite.h"
 #include "core/base/log.h"
 #include "executor/state/parameters.h"
 
@@ -132,7 +133,24 @@ static bool ends_moment(const struct ghp_checkpoint_contents *c, int i)
            (i + 1 == c->n || c->entries[i + 1].buffer_kind != kind);
 }
 
-static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safetensors *file,
+/* Files before ghp looked for it may be of a training that had diverged. */
+static enum ghp_status check_finite(const char *path, const struct ghp_safetensor *t,
+                                    int element_bytes, const void *whole)
+{
+    int64_t n = 1;
+
+    for (int d = 0; d < t->n_dims; d++)
+        n *= t->dims[d];
+    if (ghp_are_finite(whole, n, element_bytes)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_FORMAT,
+                    "'%s' is of a training that diverged: %lld of %lld numbers of '%s' are not "
+                    "finite",
+                    path, (long long)ghp_count_not_finite(whole, n, element_bytes), (long long)n,
+                    t->name);
+}
+
+static enum ghp_status scatter_all(const char *path, struct ghp_worker *worker,
+                                   struct ghp_safetensors *file,
                                    const struct ghp_checkpoint_contents *c)
 {
     int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
@@ -147,6 +165,7 @@ static enum ghp_status scatter_all(struct ghp_worker *worker, struct ghp_safeten
         if (c->entries[i].worker >= 0 && c->entries[i].worker != ghp_worker_work(worker)->rank)
             continue;
         GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);
+        GHP_TRY_GOTO(status, check_finite(path, t, element_bytes, whole), done);
         GHP_TRY_GOTO(
             status,
             ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].buffer_kind, whole),
@@ -178,7 +197,7 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, ghp_checkpoint_read_mixing(path, file, worker), done);
     if (checkpoint->samples == norms->samples) /* else it is refused by whoever knows them */
         GHP_TRY_GOTO(status, ghp_checkpoint_read_norms(path, file, norms), done);
-    status = scatter_all(worker, file, &c);
+    status = scatter_all(path, worker, file, &c);
 done:
     ghp_safetensors_close(file);
     ghp_checkpoint_contents_release(&c);

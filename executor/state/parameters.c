@@ -1,6 +1,7 @@
 /* executor/state/parameters.c - see parameters.h. */
 #include "executor/state/parameters.h"
 
+#include "core/base/finite.h"
 #include "core/base/file.h"
 #include "executor/platform/random.h"
 #include "executor/state/broadcast.h"
@@ -326,6 +327,43 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
             GHP_TRY(hash_part(worker, t, ghp_moment_kind(m), &hashes[i]));
     }
     return GHP_OK;
+}
+
+static enum ghp_status is_part_finite(struct ghp_worker *worker, const struct ghp_tensor *t,
+                                      enum ghp_buffer_kind buffer_kind, bool *finite)
+{
+    struct view v;
+    enum ghp_status status = view_open(worker, t, buffer_kind, NULL, &v);
+
+    if (status == GHP_OK) status = view_read(&v);
+    if (status == GHP_OK)
+        *finite = *finite && ghp_are_finite(v.here, v.bytes / v.descriptor.element_bytes,
+                                            v.descriptor.element_bytes);
+    view_close(&v);
+    return status;
+}
+
+enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
+{
+    struct ghp_tensors_list list;
+    enum ghp_status status;
+
+    *layer = -1;
+    GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &list));
+    status = GHP_OK;
+    for (int i = 0; i < list.n && status == GHP_OK; i++) {
+        const struct ghp_tensor *t = &list.items[i];
+        int moments = t->is_state || ghp_worker_has_strip(worker, t->layer) ? 0 : moments_of(worker);
+        bool finite = true;
+
+        if (!ghp_worker_holds(worker, t->layer)) continue;
+        status = is_part_finite(worker, t, ghp_tensor_buffer_kind(t), &finite);
+        for (int m = 0; m < moments && status == GHP_OK; m++)
+            status = is_part_finite(worker, t, ghp_moment_kind(m), &finite);
+        if (!finite && (*layer < 0 || t->layer < *layer)) *layer = t->layer;
+    }
+    ghp_tensors_release(&list);
+    return status;
 }
 
 /* Goes on with the hash of a whole tensor: its own copy, which may be most of a network, only where nobody has all of

@@ -38,6 +38,10 @@ enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct g
 enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
                                     uint64_t *hashes);
 
+/* The first layer of the network of which this worker holds a weight, moment (unless in strips) or statistic that is not
+ * finite; -1: none. Local. */
+enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer);
+
 /* Hash of all whole tensors, or where workers' weights differ of each one's: the same under every plan that gives the
  * same bits. Collective over all workers. */
 enum ghp_status ghp_parameters_fingerprint(struct ghp_worker *worker,

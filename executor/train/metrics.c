@@ -5,6 +5,7 @@
 #include "core/base/json_lines.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,19 +138,25 @@ static enum ghp_status write_line(struct ghp_metrics *m, json_t *line)
     return written ? GHP_OK : fail_write(m);
 }
 
+/* JSON has no NaN and no infinity. */
+static json_t *real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 /* The line with one more number, where there is one; NULL without memory. */
 static json_t *with(json_t *line, const char *key, double value)
 {
-    if (!(value > 0) || json_object_set_new(line, key, json_real(value)) == 0) return line;
+    if (value <= 0 || json_object_set_new(line, key, real(value)) == 0) return line;
     json_decref(line);
     return NULL;
 }
 
 enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics_step *s)
 {
-    json_t *line = json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "step", (json_int_t)s->step, "epoch",
-                             (json_int_t)s->epoch, "loss", s->loss, "top1", s->top1, "images_per_s",
-                             s->images_per_s, "learning_rate", s->learning_rate);
+    json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:f, s:f}", "step", (json_int_t)s->step, "epoch",
+                             (json_int_t)s->epoch, "loss", real(s->loss), "top1", real(s->top1),
+                             "images_per_s", s->images_per_s, "learning_rate", s->learning_rate);
 
     line = with(line, "gradient_norm", s->gradient_norm);
     return write_line(m, with(line, "tokens_per_s", s->tokens_per_s));
@@ -158,8 +165,9 @@ enum ghp_status ghp_metrics_step(struct ghp_metrics *m, const struct ghp_metrics
 enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int64_t epoch,
                                        const struct ghp_evaluation *e)
 {
-    json_t *line = json_pack("{s:I, s:I, s:f, s:f, s:I}", "step", (json_int_t)step, "epoch",
-                             (json_int_t)epoch, "test_loss", e->loss, "test_top1", e->accuracy,
+    json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:I}", "step", (json_int_t)step, "epoch",
+                             (json_int_t)epoch, "test_loss", real(e->loss), "test_top1",
+                             real(e->accuracy),
                              "test_samples", (json_int_t)e->samples);
 
     return write_line(m, with(line, "test_perplexity", e->perplexity));

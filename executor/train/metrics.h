@@ -4,6 +4,7 @@
  *     {"step": 12, "epoch": 0, "loss": 1.93, "top1": 0.41, "images_per_s": 812.4, "learning_rate": 0.01}
  *     {"step": 125, "epoch": 1, "test_loss": 0.31, "test_top1": 0.912, "test_samples": 2000}
  *
+ * A number that is not finite is null: the loss of a step whose labels are all ignored, a perplexity beyond 1e308.
  * Where the network's input are tokens, a step has "tokens_per_s" besides, and an evaluation "test_perplexity". */
 #ifndef GHP_EXECUTOR_TRAIN_METRICS_H
 #define GHP_EXECUTOR_TRAIN_METRICS_H

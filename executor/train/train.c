@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/units.h"
+#include "executor/train/divergence.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -95,12 +96,9 @@ static enum ghp_status note_result(struct ghp_training *t, struct ghp_result r)
     double step_s = ghp_step_timer_step_s(timer);
     struct ghp_metrics_step line;
 
+    if (!isfinite(r.loss)) return ghp_divergence_fail(t, (int64_t)r.step);
+    if (r.samples <= 0) r.loss = NAN; /* all labels are ignored: there is no mean */
     ghp_losses_add(&t->losses, r.loss);
-    if (!isfinite(r.loss))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "the loss is no finite number after step %lld: the training diverged; "
-                        "lower --lr, add --warmup-steps or plan with --clip-norm",
-                        (long long)r.step);
     line = (struct ghp_metrics_step){
         .step = (int64_t)r.step,
         .epoch = ghp_order_epoch(&t->training_config->order, (int64_t)r.step),
@@ -213,6 +211,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     t->seconds += ghp_now_s() - begin_s; /* others may be slow, and are waited for here, too */
     if (!saves && !evaluates && !last && !*ends) return GHP_OK;
     GHP_TRY(note_results(t));
+    GHP_TRY(ghp_divergence_look(t, done, saves || last || *ends));
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);
     if (evaluates) GHP_TRY(ghp_training_evaluate(t, done));
@@ -324,6 +323,10 @@ enum ghp_status ghp_train(struct ghp_training *t)
 
     if (ghp_training_stop(t) != NULL)
         GHP_TRY(ghp_stop_begin(&t->stop, exec, ghp_worker_work(t->worker)->problem.workers));
+    GHP_TRY(ghp_collectives_group(
+        exec->transport->host,
+        (struct ghp_ranks){.count = ghp_worker_work(t->worker)->problem.workers, .stride = 1},
+        GHP_STREAM_COMPUTE, &t->world));
     t->heartbeat.of = t->steps;
     t->stop.heartbeat = &t->heartbeat;
     say_length(t);

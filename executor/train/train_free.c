@@ -9,6 +9,7 @@
 #include "executor/train/train_private.h"
 
 #include "core/base/clock.h"
+#include "executor/train/divergence.h"
 #include "executor/train/others.h"
 
 #include <math.h>
@@ -78,11 +79,7 @@ static enum ghp_status note_own(struct free_run *f)
     mine->loss += r.loss * r.samples;
     mine->correct += r.correct;
     mine->samples += r.samples;
-    if (isfinite(r.loss)) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "the loss is no finite number after step %lld of a worker: the training "
-                    "diverged; lower --lr or add --warmup-steps",
-                    (long long)r.step);
+    return isfinite(r.loss) ? GHP_OK : ghp_divergence_fail(f->t, (int64_t)r.step);
 }
 
 /* A line of what became known, when that makes another step of the training. */
@@ -99,8 +96,8 @@ static void show(struct free_run *f)
     line = (struct ghp_metrics_step){
         .step = t->first_step + steps - 1,
         .epoch = ghp_order_epoch(order, t->first_step + steps - 1),
-        .loss = samples > 0 ? (all.loss - f->shown.loss) / samples : 0,
-        .top1 = samples > 0 ? (all.correct - f->shown.correct) / samples : 0,
+        .loss = (all.loss - f->shown.loss) / samples, /* NaN: all labels are ignored */
+        .top1 = (all.correct - f->shown.correct) / samples,
         .images_per_s = t->seconds > 0 ? (double)(steps * order->global_batch) / t->seconds : 0,
         .learning_rate =
             ghp_lr_schedule_rate(t->training_config->schedule, t->first_step + steps - 1)};
@@ -216,6 +213,7 @@ static enum ghp_status between_steps(struct free_run *f, bool *ends)
     saves = (t->checkpoints.path != NULL && *ends) || ghp_training_saves(t, before, f->done);
     t->owes_evaluation = t->evaluates && (last || ended);
     evaluates = t->owes_evaluation && t->stop.signal == 0;
+    GHP_TRY(ghp_divergence_look(t, f->done, saves || *ends));
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);
     if (evaluates) GHP_TRY(ghp_training_evaluate(t, f->done));

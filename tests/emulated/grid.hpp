@@ -66,6 +66,15 @@ template <typename T> inline T __shfl_down_sync(unsigned, T value, int offset)
     return value;
 }
 
+// One thread runs at a time.
+inline unsigned long long atomicMin(unsigned long long *at, unsigned long long value)
+{
+    unsigned long long before = *at;
+
+    if (value < before) *at = value;
+    return before;
+}
+
 inline float __int_as_float(unsigned bits)
 {
     float value;

@@ -95,7 +95,8 @@ struct update_job { /* weights and all that belongs to them are float */
 static void update_part(void *context, struct ghp_share share)
 {
     const struct update_job *job = context;
-    job->kernel->run_float(job->update, ghp_share_of(share, job->update->elements, UPDATE_GRAIN));
+    struct ghp_range at = ghp_share_of(share, job->update->elements, UPDATE_GRAIN);
+    ghp_update_judge(job->update, (double)job->kernel->run_float(job->update, at));
 }
 
 enum ghp_status ghp_cpu_kernel_update(struct ghp_backend *backend, const struct ghp_update *update)

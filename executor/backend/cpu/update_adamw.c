@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-static void update_float(const struct ghp_update *update, struct ghp_range at)
+static float update_float(const struct ghp_update *update, struct ghp_range at)
 {
     const struct ghp_hyperparameters *h = &update->given;
     const double decay = update->decays ? h->weight_decay : 0;
@@ -17,16 +17,19 @@ static void update_float(const struct ghp_update *update, struct ghp_range at)
     float kept = (float)(1 - h->learning_rate * decay);
     float length = (float)(h->learning_rate / h->correction1);
     float stretch = (float)(1 / sqrt(h->correction2)), epsilon = (float)h->epsilon;
-    float scale = (float)ghp_update_scale(update);
-#pragma omp simd
+    float scale = (float)ghp_update_scale(update), off = 0;
+#pragma omp simd reduction(+ : off)
     for (int64_t i = at.first; i < at.end; i++) {
         float d = scale * dw[i];
         float first = beta1 * m[i] + rest1 * d;
         float second = beta2 * v[i] + rest2 * d * d;
         m[i] = first;
         v[i] = second;
-        w[i] = kept * w[i] - length * (first / (sqrtf(second) * stretch + epsilon));
+        float moved = kept * w[i] - length * (first / (sqrtf(second) * stretch + epsilon));
+        w[i] = moved;
+        off += (moved - moved) + (second - second);
     }
+    return off;
 }
 
 const struct ghp_update_kernel ghp_cpu_update_adamw[] = {{&ghp_optimizer_adamw, update_float, NULL},

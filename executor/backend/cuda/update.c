@@ -30,7 +30,8 @@ static enum ghp_status find(const struct ghp_optimizer *optimizer, ghp_launch_up
 static struct ghp_update_tensor tensor_of(const struct ghp_update *update)
 {
     struct ghp_update_tensor t = {
-        .w = update->w, .dw = update->dw, .n = update->elements, .decays = update->decays};
+        .w = update->w, .dw = update->dw, .n = update->elements, .decays = update->decays,
+        .layer = update->layer};
 
     for (int m = 0; m < GHP_MAX_MOMENTS; m++)
         t.moment[m] = update->moment[m];
@@ -52,9 +53,15 @@ enum ghp_status ghp_cuda_update_all(struct ghp_backend *backend, const struct gh
         struct ghp_update_tensor tensors[UPDATES];
         int count = n - done < UPDATES ? n - done : UPDATES;
 
-        const struct ghp_update_numbers numbers = {first->given, at != NULL ? &at->update : NULL,
-                                                   first->squares};
+        struct ghp_update_numbers numbers = {.given = first->given,
+                                             .given_at = at != NULL ? &at->update : NULL,
+                                             .squares = first->squares};
 
+        if (at != NULL && first->not_finite != NULL) {
+            numbers.poison = &first->not_finite->poison;
+            numbers.first = &first->not_finite->first;
+            numbers.step_at = &at->update_step;
+        }
         for (int i = 0; i < count; i++)
             tensors[i] = tensor_of(&first[i]);
         GHP_TRY(ghp_cuda_status(launch(stream, tensors, count, &numbers), "update"));

@@ -10,7 +10,9 @@ enum ghp_status ghp_reference_update(struct ghp_backend *backend, const struct g
     const struct ghp_update_kernel *kernel;
 
     GHP_TRY(ghp_update_kernel_find(ghp_reference_updates, update, &kernel));
-    (backend->config.element_bytes == 4 ? kernel->run_float : kernel->run_double)(update, all);
+    ghp_update_judge(update, backend->config.element_bytes == 4
+                                 ? (double)kernel->run_float(update, all)
+                                 : kernel->run_double(update, all));
     return GHP_OK;
 }
 

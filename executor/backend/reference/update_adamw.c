@@ -5,7 +5,7 @@
 #include <math.h>
 
 #define UPDATE(number, root)                                                                       \
-    static void update_##number(const struct ghp_update *update, struct ghp_range at)              \
+    static number update_##number(const struct ghp_update *update, struct ghp_range at)            \
     {                                                                                              \
         const struct ghp_hyperparameters *h = &update->given;                                      \
         const double decay = update->decays ? h->weight_decay : 0;                                 \
@@ -16,7 +16,7 @@
         number kept = (number)(1 - h->learning_rate * decay);                                      \
         number length = (number)(h->learning_rate / h->correction1);                               \
         number stretch = (number)(1 / sqrt(h->correction2)), epsilon = (number)h->epsilon;         \
-        number scale = (number)ghp_update_scale(update);                                           \
+        number scale = (number)ghp_update_scale(update), off = 0;                                  \
                                                                                                    \
         for (int64_t i = at.first; i < at.end; i++) {                                              \
             number d = scale * dw[i];                                                              \
@@ -24,7 +24,9 @@
             m[i] = beta1 * m[i] + rest1 * d;                                                       \
             v[i] = beta2 * v[i] + rest2 * d * d;                                                   \
             w[i] = kept * w[i] - length * (m[i] / (root(v[i]) * stretch + epsilon));               \
+            off += (w[i] - w[i]) + (m[i] - m[i]) + (v[i] - v[i]);                                  \
         }                                                                                          \
+        return off;                                                                                \
     }
 UPDATE(float, sqrtf)
 UPDATE(double, sqrt)

@@ -43,12 +43,24 @@ static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kerne
     return GHP_OK;
 }
 
+/* Updates of the step before have found a number that is not finite: the loss says it, to all who sum it. */
+static enum ghp_status take_poison(struct ghp_worker *w)
+{
+    double *loss = (double *)w->address[w->metrics] + GHP_METRIC_LOSS;
+
+    if (w->work.lender != NULL) return GHP_OK;
+    return w->exec.backend_ops->accumulate(w->exec.backend, loss,
+                                           &ghp_in_flight_not_finite(w->in_flight)->poison,
+                                           (struct ghp_buffer_extent){1, sizeof(double)});
+}
+
 /* Without a reduction of the metrics they are complete behind the loss. */
 static enum ghp_status run_loss(struct ghp_worker *w, int i,
                                 const struct ghp_kernel_arguments *args)
 {
     GHP_TRY(w->exec.backend_ops->run(w->prepared[i].kernel, args));
     if (w->metric_reduce >= 0) return GHP_OK;
+    GHP_TRY(take_poison(w));
     return ghp_in_flight_metrics(w->in_flight, ghp_in_flight_bank(w->in_flight),
                                  GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics]);
 }
@@ -267,6 +279,7 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_METRIC_REDUCE:
         if (w->mixer != NULL) w->work.mixing->note(w->mixer, w->address[w->metrics]);
         GHP_TRY(one_counts(w));
+        GHP_TRY(take_poison(w));
         if (ghp_worker_keeps_metrics(w) && !ghp_worker_keep_metrics(w))
             return GHP_OK; /* fall through */
     case GHP_INSTR_ALL_REDUCE:

@@ -26,10 +26,16 @@ void ghp_worker_take_result(struct ghp_worker *w, uint64_t step, const double *m
 {
     w->results[w->n_results++ % w->most_results] = (struct ghp_result){
         .step = step,
-        .loss = m[GHP_METRIC_SAMPLES] > 0 ? m[GHP_METRIC_LOSS] / m[GHP_METRIC_SAMPLES] : 0,
+        .loss = m[GHP_METRIC_SAMPLES] > 0 ? m[GHP_METRIC_LOSS] / m[GHP_METRIC_SAMPLES]
+                                          : m[GHP_METRIC_LOSS],
         .correct = m[GHP_METRIC_CORRECT],
         .samples = m[GHP_METRIC_SAMPLES],
         .gradient_norm = sqrt(squares)};
+}
+
+enum ghp_status ghp_worker_not_finite(const struct ghp_worker *w, struct ghp_not_finite *found)
+{
+    return ghp_in_flight_read_not_finite(w->in_flight, found);
 }
 
 bool ghp_worker_result(const struct ghp_worker *w, struct ghp_result *result)

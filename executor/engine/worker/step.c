@@ -122,7 +122,8 @@ static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_
 static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worker *w,
                                                           const struct ghp_step *update)
 {
-    return (struct ghp_step_hyperparameters){w->step.index, w->loss_scale, update->hyperparameters};
+    return (struct ghp_step_hyperparameters){w->step.index, w->loss_scale, update->hyperparameters,
+                                             update->index};
 }
 
 /* The loss is the mean over all labels of the step that are not ignored, whoever has them; where workers' weights

@@ -6,6 +6,7 @@
  * with all other updates, by the same direction again. */
 #include "executor/engine/worker_private.h"
 
+#include "core/base/finite.h"
 #include "core/model/precision.h"
 
 #include <math.h>
@@ -23,6 +24,9 @@ static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_
                                 .squares = instr->at.x[0] >= 0 ? w->address[instr->at.x[0]] : NULL,
                                 .decays = true,
                                 .given = of->hyperparameters,
+                                .not_finite = ghp_in_flight_not_finite(w->in_flight),
+                                .layer = instr->layer,
+                                .step = of->index,
                                 .hyperparameters = ghp_in_flight_hyperparameters(w->in_flight)};
 
     for (int m = 0; m < instr->optimizer->n_moments; m++)
@@ -50,14 +54,12 @@ static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_up
     return part;
 }
 
-/* A strip's updates: all of it at once or, where some of its parameters decay and others do not, or have rates of their
- * own, each one's piece. What pads the parameters stays zero. Returns their number. */
+/* A strip's updates: each parameter's piece. What pads the parameters stays zero. Returns their number. */
 static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
                       const struct ghp_update *strip, struct ghp_update *updates)
 {
     const struct ghp_buffer *buffers = w->program.buffers, *own = &buffers[instr->at.dw[0]];
     int64_t bytes = ghp_parameter_bytes(w->work.element_bytes);
-    bool apart = ghp_lr_scaling_takes_norms(w->work.scaling), first_decays = true;
     int n = 0;
 
     for (int i = 0; i < w->program.n_buffers; i++) {
@@ -72,14 +74,9 @@ static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
         w->update_of[updates - w->updates + n] = i;
         updates[n] = part_of(w, strip, at);
         updates[n].decays = decays(w, instr, b->layer, b->slot);
-        if (n == 0) first_decays = updates[n].decays;
-        if (updates[n].decays != first_decays) apart = true;
-        n++;
+        updates[n++].layer = b->layer;
     }
-    if (apart) return n;
-    *updates = *strip;
-    updates->decays = first_decays;
-    return 1;
+    return n;
 }
 
 /* An instruction's updates, into a place in w->updates; returns their number. */
@@ -157,12 +154,17 @@ const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *w)
             v[i] = beta2 * v[i] + (1 - beta2) * d[i] * d[i];                                       \
         }                                                                                          \
     }                                                                                              \
-    static void move_##number(const struct ghp_update *u)                                          \
+    /* Returns 0, or NaN where a weight or a moment is not finite. */                             \
+    static number move_##number(const struct ghp_update *u)                                        \
     {                                                                                              \
-        number *w = u->w, rate = (number)u->given.learning_rate;                                   \
+        number *w = u->w, rate = (number)u->given.learning_rate, off = 0;                          \
+        const number *m = u->moment[0], *v = u->moment[1];                                         \
                                                                                                    \
-        for (int64_t i = 0; i < u->elements; i++)                                                  \
+        for (int64_t i = 0; i < u->elements; i++) {                                                \
             w[i] -= rate * direction_##number(u, i);                                               \
+            off += (w[i] - w[i]) + (m[i] - m[i]) + (v[i] - v[i]);                                  \
+        }                                                                                          \
+        return off;                                                                                \
     }                                                                                              \
     static void square_##number(const struct ghp_update *u, struct ghp_norm_share at,              \
                                 double *directions, double *weights)                               \
@@ -315,10 +317,9 @@ static void scale_update(const struct ghp_worker *w, int buffer, struct ghp_upda
 /* lamb's, when its moments have moved. */
 static void move_weights(const struct ghp_worker *w, const struct ghp_update *update)
 {
-    if (parameter_bytes(w) == 8)
-        move_double(update);
-    else
-        move_float(update);
+    double off = parameter_bytes(w) == 8 ? move_double(update) : (double)move_float(update);
+
+    if (off != 0) ghp_not_finite_note(update->not_finite, update->step, update->layer);
 }
 
 /* ---- updates ---- */
@@ -336,15 +337,27 @@ struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int b
                                       ghp_parameter_bytes(w->work.element_bytes)};
 }
 
+/* On a processor: running statistics that are not finite any more. A few numbers a channel. */
+static void look_at_state(struct ghp_worker *w, int buffer, const struct ghp_step *of)
+{
+    const struct ghp_buffer *state = &w->program.buffers[buffer];
+
+    if (ghp_device_is_host(w->arena.device) &&
+        !ghp_are_finite(w->address[buffer], state->elements, (int)parameter_bytes(w)))
+        ghp_not_finite_note(ghp_in_flight_not_finite(w->in_flight), of->index, state->layer);
+}
+
 /* Running statistics that moved apart come together. */
-static enum ghp_status add_stats_deltas(struct ghp_worker *w, int i)
+static enum ghp_status add_stats_deltas(struct ghp_worker *w, int i, const struct ghp_step *of)
 {
     const struct ghp_operands *at = &ghp_worker_instr(w, i)->at;
 
-    for (int s = 0; s < GHP_MAX_STATES; s++)
+    for (int s = 0; s < GHP_MAX_STATES; s++) {
         if (at->stats_delta[s] >= 0)
             GHP_TRY(ghp_worker_accumulate(w, at->state[s], at->stats_delta[s],
                                           ghp_worker_parameters(w, at->state[s])));
+        if (at->state[s] >= 0) look_at_state(w, at->state[s], of);
+    }
     return GHP_OK;
 }
 
@@ -364,7 +377,7 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
             continue;
         w->prepared[j].updated = true;
         n += list_updates(w, j, of, w->updates + n);
-        GHP_TRY(add_stats_deltas(w, j));
+        GHP_TRY(add_stats_deltas(w, j, of));
     }
     return w->exec.backend_ops->update_all(w->exec.backend, w->updates, n);
 }
@@ -448,5 +461,5 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
         else
             GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));
     }
-    return add_stats_deltas(w, i);
+    return add_stats_deltas(w, i, of);
 }

@@ -4,6 +4,7 @@
 #include "executor/train/metrics.h"
 #include "tests/check.h"
 
+#include <math.h>
 #include <unistd.h>
 
 static char path[80];
@@ -55,6 +56,27 @@ static void check_digits(void)
     free(text);
 }
 
+/* JSON has no NaN: null. The line is written, and a resumed run goes on with it. */
+static void check_not_finite(void)
+{
+    const struct ghp_metrics_step line = {.loss = NAN, .top1 = NAN, .gradient_norm = INFINITY};
+    const struct ghp_evaluation evaluation = {.loss = NAN, .accuracy = 0.5, .perplexity = INFINITY};
+    struct ghp_metrics *m = NULL;
+    char *text = NULL;
+
+    CHECK_STATUS(ghp_metrics_open(path, false, &m), GHP_OK);
+    CHECK_STATUS(ghp_metrics_step(m, &line), GHP_OK);
+    CHECK_STATUS(ghp_metrics_evaluation(m, 1, 0, &evaluation), GHP_OK);
+    ghp_metrics_close(m);
+    CHECK_STATUS(ghp_file_read(path, &text, NULL), GHP_OK);
+    CHECK(text != NULL && strstr(text, "\"loss\":null,\"top1\":null,") != NULL);
+    CHECK(text != NULL && strstr(text, "\"gradient_norm\":null}") != NULL);
+    CHECK(text != NULL && strstr(text, "\"test_loss\":null,\"test_top1\":0.5,") != NULL);
+    CHECK(text != NULL && strstr(text, "\"test_perplexity\":null}") != NULL);
+    check_resume(text, (struct ghp_metrics_from){.step = 1}, GHP_OK, text);
+    free(text);
+}
+
 CHECK_TEST(metrics)
 {
 #define STEP(n) "{\"step\":" n ",\"loss\":1.5}\n"
@@ -74,6 +96,7 @@ CHECK_TEST(metrics)
     CHECK_MESSAGE(path);
     check_append();
     check_digits();
+    check_not_finite();
     unlink(path);
     return check_end();
 }

@@ -119,7 +119,7 @@ model=lenet6.json plan 2 data other-model.json
 refused 1 'global batches of 12 and 14' 2 data.json other-batch.json --compare 2
 refused 1 "two models, 'lenet5' and 'lenet6'" 2 data.json other-model.json --compare 2
 refused 1 "'data3.json' is for 3 worker(s), but 2 were started" 2 data.json data3.json --compare 2
-refused 1 'diverged; lower --lr' 2 data.json model.json --compare 5 --lr 1e6
+refused 5 'diverged; lower --lr' 2 data.json model.json --compare 5 --lr 1e6
 
 # usage
 refused 2 'give one, or --compare STEPS' 2 data.json model.json

@@ -78,6 +78,7 @@ struct ghp_update_tensor {
     const float *dw;
     int64_t n;
     int decays; /* 0: without weight decay */
+    int layer;
 };
 /* given_at in device memory, in place of `given`; or NULL. squares there too: the sum of the squares of all gradients,
  * which are scaled down to clip_norm; or NULL. */
@@ -85,6 +86,10 @@ struct ghp_update_numbers {
     struct ghp_hyperparameters given;
     const struct ghp_hyperparameters *given_at;
     const double *squares;
+    /* There too: told of what is not finite any more; step_at: whose gradients these are. All NULL: nobody asks. */
+    double *poison;
+    uint64_t *first;
+    const uint64_t *step_at;
 };
 typedef cudaError_t ghp_launch_update_fn(cudaStream_t stream,
                                          const struct ghp_update_tensor *tensors, int n,

@@ -63,11 +63,32 @@ __device__ float scale_of(const ghp_hyperparameters &h, const double *squares)
     return scale < 1 ? (float)scale : 1;
 }
 
+// 0, or NaN where one of them is not finite.
+template <int n> __device__ float off_of(float w, const float (&moment)[n])
+{
+    float off = w - w;
+
+#pragma unroll
+    for (int m = 0; m < n; m++)
+        off += moment[m] - moment[m];
+    return off;
+}
+
+// The key is executor/backend/backend.h's.
+__device__ void note(const ghp_update_numbers &numbers, int layer)
+{
+    unsigned long long key = (unsigned long long)*numbers.step_at << 24 | (unsigned)layer;
+
+    atomicMin((unsigned long long *)numbers.first, key);
+    *numbers.poison = nan("");
+}
+
 template <typename Rule>
 __global__ void update_kernel(update_list list, ghp_update_numbers numbers)
 {
     const ghp_hyperparameters &h = numbers.given_at != nullptr ? *numbers.given_at : numbers.given;
     const float scale = scale_of(h, numbers.squares);
+    float off = 0;
     int low = 0, high = list.n - 1;
 
     while (low < high) { // the last tensor that begins at this block or before
@@ -99,6 +120,7 @@ __global__ void update_kernel(update_list list, ghp_update_numbers numbers)
             for (int m = 0; m < Rule::kMoments; m++)
                 moment[m] = moments[m][j];
             rule.apply(rounded_product(scale, d[j]), w[j], moment);
+            off += off_of(w[j], moment);
             for (int m = 0; m < Rule::kMoments; m++)
                 moments[m][j] = moment[m];
         }
@@ -113,9 +135,11 @@ __global__ void update_kernel(update_list list, ghp_update_numbers numbers)
         for (int m = 0; m < Rule::kMoments; m++)
             moment[m] = t.moment[m][i];
         rule.apply(rounded_product(scale, t.dw[i]), t.w[i], moment);
+        off += off_of(t.w[i], moment);
         for (int m = 0; m < Rule::kMoments; m++)
             t.moment[m][i] = moment[m];
     }
+    if (off != 0 && numbers.first != nullptr) note(numbers, t.layer);
 }
 
 template <typename Rule>
