@@ -107,7 +107,8 @@ size = struct.unpack('<Q', data[:8])[0]
 head = json.loads(data[8:8 + size])
 at = 8 + size + head['conv2.weight']['data_offsets'][0]
 data[at:at + 4] = struct.pack('<f', float('nan'))
-head['__metadata__'].pop('xxh3', None)
+for key in ('checksum', 'xxh3'):
+    head['__metadata__'].pop(key, None)
 text = json.dumps(head).encode()
 open('bad/checkpoint.safetensors', 'wb').write(struct.pack('<Q', len(text)) + text + data[8 + size:])
 PY
