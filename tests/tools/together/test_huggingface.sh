@@ -49,7 +49,7 @@ check() {
     # what was written is read again: the loss goes on where it was
     run "$GHP_BIN/ghp-plan" "$name.ours" --profile "$name.profile" --workers 1 --batch "$batch" -o again.json || return
     run mpirun -n 1 "$GHP_BIN/ghp-run" again.json --data "$data" --steps 1 --threads 1 --numerics exact \
-        --metrics again || return
+        --metrics again --overwrite || return
     run "$python" "$program" train "$name" "${data#*:}" "$steps" || return
     cp out "$name.theirs"
     cat "$name.metrics" again >ours
