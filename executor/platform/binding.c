@@ -7,6 +7,7 @@
 
 #include <hwloc.h>
 #include <stdio.h>
+#include <unistd.h>
 
 const char *const ghp_bind_names[GHP_BIND_COUNT + 1] = {"auto", "require", "none", NULL};
 
@@ -26,6 +27,7 @@ struct node { /* as it is for its workers together */
     hwloc_topology_t topology;
     const struct ghp_processors *processors; /* NULL: all of it */
     struct ghp_limits limits;
+    struct ghp_processors ours; /* that a worker may be bound to, where `processors` are known */
     int cores; /* as a profile of these workers counts them, less what a limit of processor time takes */
     int usable; /* cores that its workers keep busy, >= 1 */
     bool quota; /* less than there are, by a limit of processor time */
@@ -48,10 +50,23 @@ static int cores_here(hwloc_topology_t topology, const struct ghp_processors *pr
     return n < 1 ? 1 : n;
 }
 
+/* What workers may use together; and under mpirun, which binds each of them by itself, also what it may use itself. */
+static void find_ours(struct node *node)
+{
+    struct ghp_processors launchers;
+
+    if (node->processors == NULL) return;
+    node->ours = *node->processors;
+    if (!ghp_launched() || ghp_launched_allotted()) return;
+    launchers = ghp_processors_of(getppid());
+    ghp_processors_join(&node->ours, &launchers);
+}
+
 static void find_node(struct node *node, hwloc_bitmap_t scratch)
 {
     int n = cores_here(node->topology, node->processors, scratch);
 
+    find_ours(node);
     ghp_limits_read("", &node->limits);
     node->usable = ghp_limits_cores(&node->limits, n);
     node->quota = node->usable < n;
@@ -59,11 +74,10 @@ static void find_node(struct node *node, hwloc_bitmap_t scratch)
         ghp_launched_allotted() ? n : hwloc_get_nbobjs_by_type(node->topology, HWLOC_OBJ_CORE);
 }
 
-/* Whether a processor is the workers' to use: a launcher's own binding of them is no limit, an allotment is. */
-static bool is_ours(hwloc_topology_t topology, const struct ghp_processors *processors, int pu)
+static bool is_ours(const struct node *node, int pu)
 {
-    return hwloc_bitmap_isset(hwloc_topology_get_allowed_cpuset(topology), (unsigned)pu) &&
-           (processors == NULL || !ghp_launched_allotted() || ghp_processors_has(processors, pu));
+    return hwloc_bitmap_isset(hwloc_topology_get_allowed_cpuset(node->topology), (unsigned)pu) &&
+           (node->processors == NULL || ghp_processors_has(&node->ours, pu));
 }
 
 /* The place's hardware threads; false (with the reason in binding->text) where this node has not got them. */
@@ -90,7 +104,7 @@ static bool find_cores(const struct node *node, const struct ghp_machine *machin
     for (int i = 0; i < place.n_cores; i++) {
         int pu = machine->pus[place.first_core + i];
 
-        if (!is_ours(node->topology, node->processors, pu)) {
+        if (!is_ours(node, pu)) {
             snprintf(binding->text, sizeof(binding->text),
                      "not bound: processor %d of the plan may not be used here", pu);
             return false;

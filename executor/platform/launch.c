@@ -21,9 +21,12 @@ static const char *const size_names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
 
 bool ghp_launched(void)
 {
-    for (char **at = environ; at != NULL && *at != NULL; at++)
-        if (strncmp(*at, "PMI", 3) == 0) return true;
-    return false;
+    static bool known, launched; /* MPI sets such variables itself where nobody launched it */
+
+    for (char **at = environ; !known && at != NULL && *at != NULL; at++)
+        launched = launched || strncmp(*at, "PMI", 3) == 0;
+    known = true;
+    return launched;
 }
 
 /* The first of these variables as a number, 0 where there is none. */

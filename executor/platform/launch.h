@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 /* Whether a launcher (mpirun, srun ...) started this process: then even --help waits for MPI, so that rank 0 alone
- * answers.
+ * answers. The first call is before MPI starts; later ones answer the same.
  *
  * Local
  * Tested   tests/tools/together/test_speaks.sh */

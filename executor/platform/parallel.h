@@ -6,6 +6,8 @@
 #ifndef GHP_EXECUTOR_PLATFORM_PARALLEL_H
 #define GHP_EXECUTOR_PLATFORM_PARALLEL_H
 
+#include "core/base/status.h"
+
 #include <stdint.h>
 
 struct ghp_share { /* part 0 <= part < parts */
@@ -22,6 +24,14 @@ void ghp_parallel(int parts, void (*body)(void *context, struct ghp_share share)
 /* The part's piece of 0 .. total - 1, cut at multiples of `grain` >= 1; empty where there are more parts than
  * grains. */
 struct ghp_range ghp_share_of(struct ghp_share share, int64_t total, int64_t grain);
+
+/* Whether OpenMP gives a region so many threads, as libraries of kernels take for granted: one that gets fewer waits
+ * for the others for ever.
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT naming the variable that forbids it
+ * Local
+ * Tested    tests/tools/run/test_affinity.sh */
+enum ghp_status ghp_parallel_check(int threads);
 
 /* OpenMP threads of whatever this thread calls from now on (oneDNN's primitives keep the number they were made
  * with). */

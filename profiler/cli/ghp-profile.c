@@ -528,10 +528,10 @@ int main(int argc, char **argv)
 {
     int way = GHP_WAY_MEASURING;
     enum ghp_status status = parse(argc, argv, &way);
-    bool ends = status != GHP_OK || ghp_opts_done(),
+    bool launched = ghp_launched(), ends = status != GHP_OK || ghp_opts_done(),
          measures = way == GHP_WAY_MEASURING || way == GHP_WAY_HELD_OUT;
 
-    if (ends ? ghp_launched() : measures) return run_together(argc, argv, way, status);
+    if (ends ? launched : measures) return run_together(argc, argv, way, status);
     ghp_log_open(tool.name, true);
     if (status == GHP_OK)
         status = ghp_opts_done()           ? ghp_opts_answer(&tool)

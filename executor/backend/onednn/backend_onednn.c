@@ -53,6 +53,7 @@ static enum ghp_status onednn_open(const struct ghp_backend_config *config,
     if (config->threads < 1)
         return GHP_FAIL(GHP_ERR_INPUT, "cannot compute on %d threads; use 1 or more",
                         config->threads);
+    GHP_TRY(ghp_parallel_check(config->threads));
     enum ghp_status status = GHP_OK;
     struct ghp_onednn *library = ghp_alloc(1, sizeof *library);
     struct ghp_backend *opened = ghp_alloc(1, sizeof *opened);
