@@ -8,6 +8,7 @@
 #include "onnx/pattern/pattern.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
+#include "onnx/read/role.h"
 #include "onnx/read/settle.h"
 #include "onnx/shared.h"
 
@@ -46,7 +47,7 @@ static enum ghp_status add_constant(struct ghp_onnx_import *im, const struct ghp
     GHP_TRY(ghp_onnx_of_tensor(im, file, tensor, &made));
     *array = made;
     array->name = name;
-    return GHP_OK;
+    return ghp_onnx_role_of_tensor(im, array);
 }
 
 /* Whether the last failure was made by ghp_onnx_fail. */

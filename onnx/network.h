@@ -24,6 +24,19 @@ enum ghp_status ghp_network_load(const char *path, struct ghp_model *model);
  * Tested    tests/tools/together/test_mistakes.sh */
 enum ghp_status ghp_network_check_name(const char *path);
 
+/* Whether files are taken whose batch norms PyTorch's exporter folded away; else they are refused. A tool's option sets
+ * it before anything is loaded. */
+extern bool ghp_network_takes_folded_norms;
+
+/* The row of a tool's option table that sets it. */
+#define GHP_NETWORK_OPTION                                                                         \
+    {                                                                                              \
+        .name = "folded-batch-norm", .kind = GHP_OPT_FLAG,                                         \
+        .target = &ghp_network_takes_folded_norms,                                                 \
+        .help = "take an ONNX file whose batch norms PyTorch's exporter folded away; the network " \
+                "trains without them"                                                              \
+    }
+
 /* Whether a path is a network's though it is no file of ghp's. */
 bool ghp_network_names(const char *path);
 

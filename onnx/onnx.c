@@ -1,6 +1,7 @@
 /* onnx/onnx.c - ONNX files as models, and their tensors under ghp's names. */
 #include "onnx/onnx.h"
 
+#include "onnx/folded.h"
 #include "onnx/graph.h"
 #include "onnx/read/constant.h"
 #include "onnx/warn.h"
@@ -100,6 +101,7 @@ enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model)
 
     *model = (struct ghp_model){0};
     status = import_place(path, &file, &import);
+    if (status == GHP_OK) status = ghp_onnx_check_folded(&file);
     if (status == GHP_OK) status = make_model(&import, model);
     if (status == GHP_OK) ghp_onnx_warn(&import);
     ghp_onnx_import_release(&import);

@@ -12,13 +12,6 @@ static bool begins(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-static bool ends(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 /* Tensors that nodes share are copied: what is trained then is not the file's network. */
 static void warn_of_shared(const struct ghp_onnx_import *import)
 {
@@ -68,44 +61,48 @@ static void warn_of_detached(const struct ghp_onnx_import *import)
                  import->file->path, ghp_onnx_node_name(import->detached));
 }
 
-/* A tensor that is no module's, by its name: the exporter without dynamo calls what it computed by its node, the one
- * with dynamo calls a bias that it made by the weight. */
-static bool is_made_bias(const char *name)
+/* Tensors of which the file does not say whether they are parameters. */
+static void warn_of_unsure(const struct ghp_onnx_import *import)
 {
-    return begins(name, "onnx::") || ends(name, "_bias");
+    const struct ghp_onnx_unsure *unsure = &import->unsure;
+
+    if (unsure->n == 0) return;
+    if (unsure->made)
+        ghp_warn("%s: the exporter computed '%.96s' and %d more tensors, and does not say from "
+                 "what; ghp trains them as they are: export with optimize=False (dynamo=True) or "
+                 "do_constant_folding=False (dynamo=False)",
+                 import->file->path, unsure->tensor, unsure->n - 1);
+    else
+        ghp_warn("%s: the file does not say whether '%.96s' and %d more tensors are parameters; "
+                 "ghp trains them: export with dynamo=True, or name the parameters in the metadata "
+                 "'ghp.parameters' (docs/from-pytorch.md)",
+                 import->file->path, unsure->tensor, unsure->n - 1);
 }
 
-static void warn_of_folded_norms(const struct ghp_onnx_import *import)
+/* Batch norms that the file has in evaluation mode are trained over the batch's own statistics. */
+static void warn_of_evaluation(const struct ghp_onnx_import *import)
 {
     const struct ghp_onnx_file *file = import->file;
-    int norms = 0, convolutions = 0, biases = 0, folded = 0;
     const char *first = "";
-    bool dynamo = file->n_nodes > 0 && begins(file->nodes[0].name, "node_");
+    int n = 0;
 
     for (int i = 0; i < file->n_nodes; ++i) {
         const struct ghp_onnx_node *node = &file->nodes[i];
-        bool convolution = strcmp(node->op, "Conv") == 0;
-        bool biased = convolution && node->n_inputs > 2 && node->inputs[2][0] != '\0';
 
-        norms += strcmp(node->op, "BatchNormalization") == 0;
-        convolutions += convolution;
-        biases += biased;
-        if (!biased || !is_made_bias(node->inputs[2])) continue;
-        if (folded++ == 0) first = ghp_onnx_node_name(node);
+        if (strcmp(node->op, "BatchNormalization") != 0 || file->opset < 14 ||
+            ghp_onnx_int(node, "training_mode", 0) != 0)
+            continue;
+        if (n++ == 0) first = ghp_onnx_node_name(node);
     }
-    if (folded > 0)
-        ghp_warn("%s: PyTorch's exporter folded batch norms into %d convolutions, the first '%.96s'; "
-                 "ghp trains the network without them: export it with optimize=False "
-                 "(dynamo=True) or training=TrainingMode.TRAINING (dynamo=False)",
-                 file->path, folded, first);
-    else if (dynamo && norms == 0 && convolutions > 1 && biases == convolutions)
-        ghp_warn("%s: no batch norm, and a bias for each convolution: if the module has batch "
-                 "norms, PyTorch's exporter folded them, and ghp trains without; then export it "
-                 "with optimize=False",
-                 file->path);
+    if (n > 0)
+        ghp_warn("%s: %d batch norms, the first '%.96s', are in evaluation mode; ghp trains them "
+                 "with the batch's statistics: export after module.train(), or use "
+                 "torchvision.ops.FrozenBatchNorm2d for those that are to keep theirs",
+                 file->path, n, first);
 }
 
-/* A scale that is no parameter (affine=False) is not trained (onnx/operator/norm.c). */
+/* A scale that seems to be no parameter (affine=False), where the file does not say: it is not trained
+ * (onnx/operator/norm.c). */
 static void warn_of_constant_scales(const struct ghp_onnx_import *import)
 {
     const struct ghp_onnx_file *file = import->file;
@@ -132,6 +129,8 @@ void ghp_onnx_warn(const struct ghp_onnx_import *import)
     warn_of_outputs(import);
     warn_of_detached(import);
     if (strcmp(import->file->producer, "pytorch") != 0) return;
-    warn_of_folded_norms(import);
-    warn_of_constant_scales(import);
+    warn_of_unsure(import);
+    warn_of_evaluation(import);
+    if (import->file->signature[0] == '\0' && import->parameters == NULL)
+        warn_of_constant_scales(import);
 }

@@ -45,6 +45,12 @@ struct ghp_attribute {
                   struct ghp_json_object at);
 };
 
+/* Of an operation with parameters: whether they keep their first values. */
+#define GHP_ATTRIBUTE_FIXED                                                                        \
+    {                                                                                              \
+        .key = "fixed", .kind = GHP_ATTRIBUTE_BOOL, .at = { offsetof(struct ghp_layer, fixed) }    \
+    }
+
 /* An object being written; without memory `whole` turns false, and what is written then is thrown away. */
 struct ghp_json_object {
     json_t *json;

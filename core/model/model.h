@@ -126,7 +126,6 @@ struct ghp_norm {    /* batch_norm, lrn, dropout, gelu: what they need beside sh
     double momentum; /* batch_norm: running = (1 - momentum) running + momentum batch */
     /* batch_norm: statistics over this worker's samples only (the plan then changes the result) */
     bool local_stats;
-    bool fixed; /* batch_norm: scale and shift keep their first values */
     /* batch_norm: statistics over each so many global samples; 0: over the whole batch */
     int64_t ghost_batch;
     int64_t size;          /* lrn: channels in the window, odd */
@@ -222,6 +221,7 @@ struct ghp_layer {
     struct ghp_shape out;       /* per sample */
     GHP_ATTRIBUTES_MEMBERS
     double deviation; /* of its first weights; 0: as the operation has it */
+    bool fixed;       /* its parameters keep their first values: no gradients, no decay */
     int tied;         /* 1 + the layer whose parameters it uses in place of its own; 0: none */
     bool shared;      /* a later layer uses its parameters too */
     bool logits;      /* the loss of a sequence, or what it alone reads: its channels are classes */

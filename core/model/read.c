@@ -143,6 +143,7 @@ static enum ghp_status add_bias(const struct ghp_node *at, struct reader *reader
                              name);
     GHP_TRY(add_layer(reader, name, &layer));
     layer->op = GHP_OP_BIAS;
+    layer->fixed = reader->model->layers[owner].fixed;
     layer->n_inputs = 1;
     layer->inputs[0] = owner;
     reader->heads[owner] = owner + 1;

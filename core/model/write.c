@@ -24,7 +24,7 @@ static bool own_bias(const struct ghp_model *model, int i)
 
     if (i < 1 || i >= model->n_layers || bias->op != GHP_OP_BIAS || bias->inputs[0] != i - 1)
         return false;
-    if (!ghp_op_of(maker->op)->has_bias) return false;
+    if (!ghp_op_of(maker->op)->has_bias || bias->fixed != maker->fixed) return false;
     n = strlen(maker->name);
     if (strncmp(bias->name, maker->name, n) != 0 || strcmp(bias->name + n, ".bias") != 0)
         return false;

@@ -35,7 +35,7 @@ static struct {
     int64_t workers, batch;
     const char *plan[PLAN_OPTIONS];
     double budget_s;
-    bool plan_only;
+    bool plan_only, folded_batch_norm;
 } chosen = {.mpirun = GHP_MPIRUN " " GHP_MPI_SHARES, .budget_s = 120, .gap = "0.0005"};
 
 static const struct ghp_opt options[] = {
@@ -137,6 +137,10 @@ static const struct ghp_opt options[] = {
      .target = &chosen.mpirun,
      .argument = "COMMAND",
      .help = "what starts the workers, with its options, divided by blanks; -n N follows"},
+    {.name = "folded-batch-norm",
+     .kind = GHP_OPT_FLAG,
+     .target = &chosen.folded_batch_norm,
+     .help = "as of ghp-profile and ghp-plan"},
     {.name = "plan-only",
      .kind = GHP_OPT_FLAG,
      .target = &chosen.plan_only,
@@ -337,6 +341,7 @@ static enum ghp_status profile(struct way *way, const char *wanted, double budge
     add_option(&command, "--precision", chosen.precision);
     add_option(&command, "--cache", chosen.cache);
     add_place(&command);
+    if (chosen.folded_batch_norm) add(&command, "--folded-batch-norm");
     add_option(&command, "--output", way->profile);
     return run(&command, code);
 }
@@ -354,6 +359,7 @@ static void add_plan(struct command *command, struct way *way, const char *profi
     add_option(command, "--batch", command->numbers[1]);
     add_option(command, "--profile", profile);
     add_option(command, "--optimizer", chosen.optimizer);
+    if (chosen.folded_batch_norm) add(command, "--folded-batch-norm");
     for (int i = 0; i < PLAN_OPTIONS; ++i)
         add_option(command, plan_options[i], chosen.plan[i]);
 }

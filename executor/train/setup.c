@@ -31,6 +31,7 @@ static enum ghp_status check_model(const struct ghp_setup *s, const struct ghp_s
     enum ghp_status status = GHP_OK;
 
     if (s->options->model_path == NULL) return GHP_OK;
+    ghp_network_takes_folded_norms = true; /* the plan was made of it */
     GHP_TRY(ghp_network_load(s->options->model_path, &model));
     if (model.hash != e->plan.model_hash)
         status = GHP_FAIL(

@@ -86,6 +86,7 @@ static const struct ghp_opt options[] = {
      .help =
          "with --export-onnx and --export-hf: the weights, in safetensors; without it ONNX gets "
          "ones and zeros"},
+    GHP_NETWORK_OPTION,
     {.name = "layer-schema",
      .kind = GHP_OPT_FLAG,
      .target = &set.layer_schema,

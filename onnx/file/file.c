@@ -11,7 +11,11 @@
 enum {
     MAX_DEPTH = 24,       /* messages inside messages; plain graphs have 7 */
     MEMORY_PER_BYTE = 24, /* of the parsed message, by the file's size; int64 of one byte take 8 */
-    MEMORY_AT_LEAST = 16 << 20 /* bytes */
+    MEMORY_AT_LEAST = 16 << 20, /* bytes */
+    /* the format's numbers of what onnx/file/metadata.c reads */
+    NODE_METADATA = 9,
+    GRAPH_METADATA = 16,
+    VALUE_METADATA = 4
 };
 
 /* Everything that one open file owns: blocks in a chain, and the library's messages. */
@@ -145,6 +149,25 @@ static bool shallow(const uint8_t *at, const uint8_t *end,
 
 /* ---- nodes and values ---- */
 
+/* What a key of a message's metadata says, "" where nothing (onnx/file/metadata.c); the file owns it. */
+static enum ghp_status read_metadata(struct owner *owner, const void *message, unsigned field,
+                                     const char *key, const char **out)
+{
+    enum ghp_status status = GHP_OK;
+    char *value = NULL, *copy;
+
+    *out = "";
+    GHP_TRY(ghp_onnx_metadata_find(message, field, key, &value));
+    if (value == NULL) return GHP_OK;
+    copy = array(owner, strlen(value) + 1, 1);
+    if (copy != NULL)
+        *out = memcpy(copy, value, strlen(value));
+    else
+        status = GHP_NO_MEMORY();
+    free(value);
+    return status;
+}
+
 static enum ghp_status read_attribute(struct owner *owner, const Onnx__AttributeProto *a,
                                       struct ghp_onnx_attribute *out)
 {
@@ -203,6 +226,8 @@ static enum ghp_status read_node(struct owner *owner, const Onnx__NodeProto *nod
     out->name = ghp_onnx_text_of(node->name);
     out->op = ghp_onnx_text_of(node->op_type);
     out->domain = ghp_onnx_text_of(node->domain);
+    GHP_TRY(read_metadata(owner, node, NODE_METADATA, "pkg.onnxscript.rewriter.rule_name",
+                          &out->rules));
     if (node->n_input > INT32_MAX || node->n_output > INT32_MAX || node->n_attribute > INT32_MAX)
         return GHP_FAIL(GHP_ERR_FORMAT, "node '%s' is too large; the file is damaged", out->name);
     GHP_TRY(read_names(owner, node->input, node->n_input, &out->n_inputs, &out->inputs));
@@ -241,6 +266,25 @@ static enum ghp_status read_value(const Onnx__ValueInfoProto *value, struct ghp_
     return GHP_OK;
 }
 
+/* What PyTorch's exporter says of tensors: which are parameters, and of what computed ones are made. */
+static enum ghp_status read_tensors_of(struct owner *owner, const Onnx__GraphProto *graph,
+                                       struct ghp_onnx_file *file)
+{
+    GHP_TRY(read_metadata(owner, graph, GRAPH_METADATA,
+                          "pkg.torch.export.ExportedProgram.graph_signature", &file->signature));
+    file->folded = array(owner, graph->n_value_info, sizeof *file->folded);
+    if (file->folded == NULL) return GHP_NO_MEMORY();
+    for (size_t i = 0; i < graph->n_value_info && i < INT32_MAX; ++i) {
+        struct ghp_onnx_text *folded = &file->folded[file->n_folded];
+
+        folded->key = ghp_onnx_text_of(graph->value_info[i]->name);
+        GHP_TRY(read_metadata(owner, graph->value_info[i], VALUE_METADATA,
+                              "pkg.onnxscript.optimizer.folded_from", &folded->value));
+        if (folded->value[0] != '\0') file->n_folded++;
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status read_graph(struct owner *owner, const Onnx__GraphProto *graph,
                                   struct ghp_onnx_file *file)
 {
@@ -268,7 +312,7 @@ static enum ghp_status read_graph(struct owner *owner, const Onnx__GraphProto *g
         GHP_TRY(read_value(graph->input[i], &file->inputs[i]));
     for (int i = 0; i < file->n_outputs; ++i)
         GHP_TRY(read_value(graph->output[i], &file->outputs[i]));
-    return GHP_OK;
+    return read_tensors_of(owner, graph, file);
 }
 
 static enum ghp_status read_model(struct owner *owner, struct ghp_onnx_file *file)
@@ -335,7 +379,7 @@ static enum ghp_status open_file(const char *path, bool tensor, struct ghp_onnx_
     struct owner *owner;
     char *copy;
 
-    *file = (struct ghp_onnx_file){.path = path};
+    *file = (struct ghp_onnx_file){.path = path, .signature = ""};
     GHP_TRY_GOTO(status, unpack(file, tensor), fail);
     owner = file->owned;
     copy = array(owner, strlen(path) + 1, 1);

@@ -65,6 +65,7 @@ struct ghp_onnx_attribute {
 
 struct ghp_onnx_node {
     const char *name, *op, *domain; /* "" where not given */
+    const char *rules;              /* reading: by which an optimizer made it, "" where not said */
     int n_inputs, n_outputs;
     const char **inputs, **outputs; /* "": left out */
     int n_attributes;
@@ -84,16 +85,20 @@ struct ghp_onnx_text { /* metadata */
 };
 
 struct ghp_onnx_file {
-    const char *path; /* reading: owned */
+    const char *path;     /* reading: owned */
     const char *name;     /* of the graph */
     const char *producer; /* the program that wrote it, "" where not said; writing: NULL for ghp */
-    int64_t opset;    /* of ONNX's own operations */
+    int64_t opset;        /* of ONNX's own operations */
     int n_nodes, n_tensors, n_inputs, n_outputs, n_texts;
     struct ghp_onnx_node *nodes;
     struct ghp_onnx_tensor *tensors; /* the graph's constants */
     struct ghp_onnx_value *inputs, *outputs;
     struct ghp_onnx_text *texts;
-    void *owned; /* reading */
+    /* reading, of PyTorch's exporter; "" where not said: its list of parameters and buffers */
+    const char *signature;
+    int n_folded;
+    struct ghp_onnx_text *folded; /* reading: tensors that an optimizer computed, and of which */
+    void *owned;                  /* reading */
 };
 
 /* Reads a model file.

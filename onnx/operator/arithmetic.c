@@ -10,6 +10,7 @@
 #include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
+#include "onnx/read/role.h"
 #include "onnx/read/settle.h"
 
 #include <string.h>
@@ -110,6 +111,7 @@ static enum ghp_status invert(struct ghp_onnx_import *im, const struct ghp_onnx_
     }
     GHP_TRY(ghp_onnx_of_values(im, false, (struct ghp_onnx_sizes){of.n, of.dims}, inverse, c));
     c->name = of.name;
+    ghp_onnx_role_hand_on(&of, c);
     return GHP_OK;
 }
 
@@ -155,9 +157,36 @@ static enum ghp_status row_layer(struct ghp_onnx_import *im, const struct ghp_on
     return ghp_onnx_define(im, node, 0, &made);
 }
 
+/* A parameter of one value: that of the only channel of an image of all elements. */
+static enum ghp_status one_value(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                 const struct ghp_onnx_array *x, struct ghp_onnx_source from,
+                                 enum kind kind)
+{
+    struct ghp_layer like = layer_of(1, kind == TIMES);
+    struct ghp_onnx_array settled = *x, made;
+    struct ghp_shape all = {.c = 1, .h = 1, .w = 1};
+
+    if (kind == OVER || (kind == MINUS && ghp_onnx_in(im, node, 0)->base != NULL))
+        return ghp_onnx_fail(im, node,
+                             "divides by the parameter '%.96s', or subtracts from it; ghp adds "
+                             "parameters and multiplies by them: write it so in the module",
+                             from.array.name);
+    GHP_TRY(ghp_onnx_part_axes(im, &settled));
+    if (settled.n > 1) all.h = settled.dims[1];
+    all.w = ghp_onnx_elements(&settled) / all.h;
+    GHP_TRY(ghp_onnx_settle(im, &settled, all, &like.inputs[0]));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &from.array), &from.layer));
+    GHP_TRY(ghp_onnx_weight_from(im, node, from));
+    made = ghp_onnx_of_layer(im, from.layer, settled.n, settled.dims);
+    return ghp_onnx_define(im, node, 0, &made);
+}
+
 static enum ghp_status with_scores(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                    enum kind kind, int at)
 {
+    const struct ghp_onnx_array *c = ghp_onnx_in(im, node, 1 - at);
+
+    GHP_TRY(ghp_onnx_role_check_number(im, node, c));
     if (kind == TIMES) return ghp_onnx_scores_times(im, node, at);
     if (kind == PLUS) return ghp_onnx_scores_plus(im, node, at, 1);
     if (kind == MINUS && at == 0) return ghp_onnx_scores_plus(im, node, at, -1);
@@ -181,6 +210,9 @@ static enum ghp_status with_constant(struct ghp_onnx_import *im, const struct gh
     GHP_TRY(ghp_onnx_joined_in(im, node, constant_first ? 1 : 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, constant_first ? 0 : 1, &c));
     from.array = *c;
+    if (ghp_onnx_elements(c) == 1 && c->n <= x->n && ghp_onnx_role_may_train(c))
+        return one_value(im, node, x, from, kind);
+    if (ghp_onnx_elements(c) == 1) GHP_TRY(ghp_onnx_role_check_number(im, node, c));
     if (kind == OVER && !constant_first && ghp_onnx_elements(c) > 1) {
         GHP_TRY(invert(im, node, &from.array));
         kind = TIMES;

@@ -23,7 +23,7 @@ static enum ghp_status read_batch_norm(struct ghp_onnx_import *im, const struct 
     for (int i = 1; i < node->n_outputs; ++i)
         if (ghp_onnx_wanted(im, node, i))
             return ghp_onnx_fail(im, node, "hands its statistics on; ghp keeps them in the layer");
-    like.norm.fixed = ghp_onnx_has_fixed_scale(im->file, node);
+    like.fixed = ghp_onnx_has_fixed_scale(im->file, node);
     like.norm.epsilon = ghp_onnx_real(node, "epsilon", 1e-5);
     like.norm.momentum = ghp_onnx_tidy(1 - kept);
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));

@@ -14,6 +14,15 @@
 #include "core/model/model.h"
 #include "onnx/file/file.h"
 
+/* What a constant is in training (onnx/read/role.h); of what is computed from several, the last counts. */
+enum ghp_onnx_role {
+    GHP_ONNX_AS_USED,   /* nothing is known */
+    GHP_ONNX_FIXED,     /* a buffer or a number */
+    GHP_ONNX_UNKNOWN,   /* the file does not say */
+    GHP_ONNX_PARAMETER, /* trained */
+    GHP_ONNX_COMPUTED   /* from a parameter, and none itself */
+};
+
 struct ghp_onnx_base { /* a constant's elements, in order */
     bool whole;        /* whole numbers */
     int64_t elements;
@@ -21,6 +30,8 @@ struct ghp_onnx_base { /* a constant's elements, in order */
     const struct ghp_onnx_tensor *tensor;
     const double *values; /* else these, or where NULL: all are `fill` */
     double fill;
+    enum ghp_onnx_role role;
+    const char *of; /* the tensor of the file that has the role, or NULL */
     int trained_by; /* 1 + the first source that has it (onnx/shared.h); 0: none */
 };
 

@@ -26,6 +26,13 @@ struct ghp_onnx_shared { /* tensors that are weights of more than one node */
     const struct ghp_onnx_node *nodes[2];
 };
 
+struct
+    ghp_onnx_unsure { /* tensors that are trained, though the file does not say that they are to be */
+    int n;
+    const char *tensor; /* the first */
+    bool made;          /* the exporter made it */
+};
+
 /* A graph input that is to be a constant: the tensor of its own file. */
 struct ghp_onnx_binding {
     const char *input;
@@ -58,6 +65,8 @@ struct ghp_onnx_import {
     int n_sources, max_sources;
     struct ghp_onnx_source *sources;
     struct ghp_onnx_shared shared;
+    struct ghp_onnx_unsure unsure;
+    json_t *parameters;  /* the metadata 'ghp.parameters', or NULL */
     const char *assumed; /* an input that is taken as a constant (onnx/input.h), or NULL */
     const struct ghp_onnx_node *detached; /* the first that keeps gradients from samples, or NULL */
     int64_t batch;

@@ -1,6 +1,8 @@
 /* onnx/read/layer.c - layers that an ONNX graph becomes: their names, and where their weights are. */
 #include "onnx/read/layer.h"
 
+#include "onnx/read/role.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +155,7 @@ enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct gh
         im->max_sources = max;
     }
     im->sources[im->n_sources++] = source;
-    return GHP_OK;
+    return ghp_onnx_role_apply(im, node, &source);
 }
 
 struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_node *node,

@@ -2,6 +2,7 @@
 #include "planner/cli/options.h"
 
 #include "core/plan/plan_set.h"
+#include "onnx/network.h"
 
 const char *const ghp_plan_strategy_names[] = {
 #define STRATEGY_TEXT(id, text, shown) text,
@@ -298,6 +299,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .help =
          "write what nobody measured and the choice may change by, for ghp-profile --wanted; an "
          "empty list where nothing can (of one plan). Without --output nothing else is made"},
+    GHP_NETWORK_OPTION,
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &ghp_plan_chosen.json,

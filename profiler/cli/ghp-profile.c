@@ -240,6 +240,7 @@ static const struct ghp_opt options[] = {
      .choices = ghp_progress_names,
      .help = "what is measured and how long it may take, on stderr: live on one line, lines every "
              "few seconds, none; auto: live on a terminal, else lines"},
+    GHP_NETWORK_OPTION,
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,

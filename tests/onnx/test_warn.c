@@ -1,4 +1,5 @@
 /* tests/onnx/test_warn.c - what is said of files in which PyTorch's exporters left something of a module out. */
+#include "onnx/network.h"
 #include "tests/check.h"
 #include "tests/onnx_graph.h"
 
@@ -37,39 +38,121 @@ static void end_network(const char *from)
     node("Flatten", "y", "pooled", NULL);
 }
 
+/* A file is refused whose exporter folded batch norms into convolutions: by the optimizer's own word, or by a bias that no
+ * module has; taken where that is said to be meant. */
 static void check_folded(void)
 {
-    begin_network("pytorch"); /* by the exporter with dynamo: a bias called as the weight */
-    convolution("node_a", "x", "a.weight", "a.weight_bias");
-    end_network("node_a");
-    says("y", "folded batch norms into 1 convolutions, the first 'node_a'");
-    begin_network("pytorch"); /* by the other one */
-    convolution("a", "x", "onnx::Conv_12", "onnx::Conv_13");
-    convolution("b", "a", "onnx::Conv_14", "onnx::Conv_15");
+    static const char *const tensors_of[][3] = {{"pytorch", "a.weight", "a.weight_bias"},
+                                                {"pytorch", "onnx::Conv_12", "onnx::Conv_13"},
+                                                {"pytorch", "a.weight", "a.bias"},
+                                                {"someone", "a.weight", "a.weight_bias"}};
+
+    for (int i = 0; i < 4; i++) {
+        struct ghp_model model;
+
+        begin_network(tensors_of[i][0]);
+        convolution("node_a", "x", tensors_of[i][1], tensors_of[i][2]);
+        end_network("node_a");
+        save(path, "y");
+        if (CHECK_STATUS(ghp_onnx_load(path, &model), i < 2 ? GHP_ERR_INPUT : GHP_OK) && i >= 2)
+            ghp_model_release(&model);
+        if (i >= 2) continue;
+        CHECK(strstr(ghp_status_message(), "folded batch norms into 1 nodes, the first 'node_a'") !=
+              NULL);
+        CHECK(strstr(ghp_status_message(), "--folded-batch-norm") != NULL);
+        ghp_network_takes_folded_norms = true;
+        if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) ghp_model_release(&model);
+        ghp_network_takes_folded_norms = false;
+    }
+}
+
+/* A network that never had a batch norm is read without a word. */
+static void check_without_norms(void)
+{
+    begin_network("pytorch");
+    convolution("node_a", "x", "a.weight", "a.bias");
+    convolution("b", "node_a", "b.weight", "b.bias");
     end_network("b");
-    says("y", "folded batch norms into 2 convolutions, the first 'a'");
-    begin_network("someone"); /* whose names mean nothing */
-    convolution("node_a", "x", "a.weight", "a.weight_bias");
-    end_network("node_a");
     says("y", NULL);
 }
 
-/* Biases of their own: only the exporter with dynamo keeps these names where it folds. */
-static void check_uncertain(void)
+/* A scale and a shift of four channels, as constants of these names. */
+static void scale_and_shift(const char *scale, const char *shift)
 {
-    for (int dynamo = 0; dynamo < 2; dynamo++) {
+    begin_network("pytorch");
+    constant(scale, GHP_ONNX_FLOAT, 3, (int64_t[]){4, 1, 1}, floats);
+    constant(shift, GHP_ONNX_FLOAT, 3, (int64_t[]){4, 1, 1}, floats);
+    node("Mul", "m", "x", scale);
+    node("Add", "a", "m", shift);
+    end_network("a");
+}
+
+/* What the metadata names is trained, all else keeps its values, and nothing is unsure. */
+static void check_listed(void)
+{
+    struct ghp_onnx_text list = {"ghp.parameters", "[\"gain\"]"};
+    struct ghp_model model;
+
+    scale_and_shift("gain", "mean");
+    says("y", "does not say whether 'gain' and 1 more tensors are parameters");
+    scale_and_shift("gain", "mean");
+    graph.texts = &list;
+    graph.n_texts = 1;
+    save(path, "y");
+    if (CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) {
+        CHECK_EQ(model.layers[1].fixed, false);
+        CHECK_EQ(model.layers[2].fixed, true);
+        ghp_model_release(&model);
+    }
+    says("y", NULL);
+    list.value = "gain";
+    save(path, "y");
+    CHECK_STATUS(ghp_onnx_load(path, &model), GHP_ERR_INPUT);
+    CHECK(strstr(ghp_status_message(), "is not a list of names") != NULL);
+}
+
+/* A parameter of one value is trained as one; what is computed from a parameter is refused. */
+static void check_single(void)
+{
+    struct ghp_onnx_text list = {"ghp.parameters", "[\"gain\"]"};
+    static const int64_t shape[] = {4, 1, 1};
+    static const char *const said[] = {NULL, "computes from the parameter 'gain'",
+                                       "divides by the parameter 'gain'"};
+
+    for (int way = 0; way < 3; way++) {
+        struct ghp_model model;
+
         begin_network("pytorch");
-        convolution(dynamo ? "node_a" : "/a", "x", "a.weight", "a.bias");
-        convolution("b", dynamo ? "node_a" : "/a", "b.weight", "b.bias");
-        end_network("b");
-        says("y", dynamo ? "if the module has batch norms" : NULL);
+        constant("gain", GHP_ONNX_FLOAT, 1, (int64_t[]){way == 1 ? 4 : 1}, floats);
+        if (way == 1) {
+            constant("shape", GHP_ONNX_INT64, 1, (int64_t[]){3}, shape);
+            node("Abs", "gain_abs", "gain", NULL);
+            node("Reshape", "gain_of", "gain_abs", "shape");
+        }
+        node(way == 2 ? "Div" : "Mul", "m", "x", way == 1 ? "gain_of" : "gain");
+        end_network("m");
+        graph.texts = &list;
+        graph.n_texts = 1;
+        save(path, "y");
+        if (!CHECK_STATUS(ghp_onnx_load(path, &model), said[way] != NULL ? GHP_ERR_INPUT : GHP_OK))
+            continue;
+        if (said[way] != NULL) {
+            if (!CHECK(strstr(ghp_status_message(), said[way]) != NULL))
+                fprintf(stderr, "  it says: %s\n", ghp_status_message());
+            continue;
+        }
+        CHECK_EQ(model.layers[2].op, GHP_OP_CONV2D);
+        CHECK_EQ(model.layers[2].params[0].elements, 1);
+        CHECK_EQ(model.layers[2].fixed, false);
+        ghp_model_release(&model);
     }
 }
 
 /* Such a scale is not trained, and a warning says so. */
 static void check_scales(void)
 {
-    static const char *const scales[] = {"n.weight", "val_3"};
+    static const char *const scales[] = {"n.weight", "val_3"}, *const shifts[] = {"n.bias",
+                                                                                  "val_4"};
 
     for (int constant_scale = 0; constant_scale < 2; constant_scale++) {
         struct ghp_onnx_node *at;
@@ -77,17 +160,18 @@ static void check_scales(void)
 
         begin_network("pytorch");
         constant(scales[constant_scale], GHP_ONNX_FLOAT, 1, (int64_t[]){4}, floats);
-        constant("n.bias", GHP_ONNX_FLOAT, 1, (int64_t[]){4}, floats);
+        constant(shifts[constant_scale], GHP_ONNX_FLOAT, 1, (int64_t[]){4}, floats);
         constant("mean", GHP_ONNX_FLOAT, 1, (int64_t[]){4}, floats);
         constant("variance", GHP_ONNX_FLOAT, 1, (int64_t[]){4}, floats);
-        at = node3("BatchNormalization", "n", "x", scales[constant_scale], "n.bias");
+        at = node3("BatchNormalization", "n", "x", scales[constant_scale], shifts[constant_scale]);
+        number(at, "training_mode", 1);
         in_names[0][3] = "mean";
         in_names[0][4] = "variance";
         at->n_inputs = 5;
         end_network("n");
         says("y", constant_scale ? "have a scale that is no weight of the module" : NULL);
         if (!CHECK_STATUS(ghp_onnx_load(path, &model), GHP_OK)) continue;
-        CHECK_EQ(model.layers[1].norm.fixed, constant_scale == 1);
+        CHECK_EQ(model.layers[1].fixed, constant_scale == 1);
         ghp_model_release(&model);
     }
 }
@@ -133,7 +217,9 @@ CHECK_TEST(warn)
 {
     snprintf(path, sizeof path, "/tmp/ghp-warn-%ld.onnx", (long)getpid());
     check_folded();
-    check_uncertain();
+    check_without_norms();
+    check_listed();
+    check_single();
     check_scales();
     check_detached();
     check_outputs();

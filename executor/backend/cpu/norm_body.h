@@ -222,8 +222,8 @@ static void KERNEL(norm_weight)(const struct ghp_local *local,
     struct ghp_range channels = ghp_share_of(share, local->c, 16);
     float *dgamma = args->at.dw[0], *dbeta = args->at.dw[1];
     for (int64_t i = channels.first; i < channels.end; i++) {
-        dgamma[i] = local->norm.fixed ? 0 : (float)args->at.stats[local->c + i];
-        dbeta[i] = local->norm.fixed ? 0 : (float)args->at.stats[i];
+        dgamma[i] = (float)args->at.stats[local->c + i];
+        dbeta[i] = (float)args->at.stats[i];
     }
 }
 

@@ -3,7 +3,7 @@
  *     STATS            stats = sum of d, sum of d d                  d = x - running mean, which all workers share
  *     FORWARD          y = gamma xhat + beta                         xhat = (x - mean) / sqrt(variance + epsilon)
  *     BACKWARD_STATS   stats = sum of dy, sum of dy xhat
- *     BACKWARD_WEIGHT  dgamma = sum of dy xhat, dbeta = sum of dy; zeros where these are fixed
+ *     BACKWARD_WEIGHT  dgamma = sum of dy xhat, dbeta = sum of dy
  *     BACKWARD_DATA    dx = gamma inverse (dy - mean of dy - xhat mean of dy xhat)
  *
  * Sums and means are over `stat_count` values of a channel. Saved: each channel's mean, then each channel's inverse
@@ -96,8 +96,8 @@ static void backward_weight(const struct ghp_local *local, const struct ghp_kern
     double *dgamma = args->at.dw[0], *dbeta = args->at.dw[1];
 
     for (int64_t c = 0; c < local->c; c++) {
-        dgamma[c] = local->norm.fixed ? 0 : args->at.stats[local->c + c];
-        dbeta[c] = local->norm.fixed ? 0 : args->at.stats[c];
+        dgamma[c] = args->at.stats[local->c + c];
+        dbeta[c] = args->at.stats[c];
     }
 }
 

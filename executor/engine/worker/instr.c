@@ -130,6 +130,30 @@ bool ghp_worker_done_by_another(const struct ghp_worker *w, int i)
     return by >= 0 && w->prepared[by].fuses;
 }
 
+/* Whether an instruction computes gradients of parameters that keep their first values. */
+static bool is_for_fixed(const struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    const struct ghp_model *model = w->work.model;
+
+    return instr->pass == GHP_PASS_BACKWARD_WEIGHT &&
+           model->layers[ghp_model_owner(model, instr->layer)].fixed;
+}
+
+/* All gradients of an instruction become zeros. */
+static enum ghp_status clear_gradients(struct ghp_worker *w, const struct ghp_instr *instr)
+{
+    int element_bytes = ghp_parameter_bytes(w->work.element_bytes);
+
+    for (int i = 0; i < GHP_MAX_PARAMS; i++) {
+        int buffer = instr->at.dw[i];
+
+        if (buffer < 0) continue;
+        GHP_TRY(ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[buffer],
+                                 w->program.buffers[buffer].elements * element_bytes));
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status run_compute(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -139,6 +163,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
         ghp_kernel_arguments_of(&w->work, &w->program.placement, instr, &w->step);
 
     if (ghp_worker_done_by_another(w, i)) return GHP_OK;
+    if (is_for_fixed(w, instr)) return clear_gradients(w, instr);
     args.at = ghp_kernel_arguments_tensors(instr, w->address);
     args.loss_scale = w->loss_scale;
     if (p->fuses && does->bias >= 0)
@@ -154,9 +179,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
         GHP_TRY(repeat_bias(w, i, &args));
     if (w->work.fault == GHP_FAULT_NO_BIAS_GRADIENT && instr->pass == GHP_PASS_BACKWARD_WEIGHT &&
         instr->local.op == GHP_OP_BIAS)
-        return ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, args.at.dw[0],
-                                w->program.buffers[instr->at.dw[0]].elements *
-                                    ghp_parameter_bytes(w->work.element_bytes));
+        return clear_gradients(w, instr);
     return GHP_OK;
 }
 

@@ -21,7 +21,7 @@ static const struct op_keys {
      ",\"channels\":8,\"kernel\":[3,2],\"stride\":2,\"pad\":[1,0,2,1],\"dilation\":[1,2],"
      "\"groups\":2,\"bias\":false"},
     {GHP_OP_RANDOM_FEATURES, ",\"features\":5,\"sigma\":0.25,\"seed\":3"},
-    {GHP_OP_LINEAR, ",\"features\":5,\"deviation\":0.25,\"bias\":false"},
+    {GHP_OP_LINEAR, ",\"features\":5,\"deviation\":0.25,\"fixed\":true,\"bias\":false"},
     {GHP_OP_MAX_POOL, ",\"kernel\":3,\"stride\":[1,2],\"pad\":1,\"dilation\":[2,1]"},
     {GHP_OP_AVG_POOL, ",\"kernel\":[3,2],\"pad\":[0,0,1,1],\"count_pad\":false"},
     {GHP_OP_BATCH_NORM, ",\"epsilon\":0.25,\"momentum\":0.5,\"fixed\":true,\"statistics\":\"local:4\""},

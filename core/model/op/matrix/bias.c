@@ -1,8 +1,12 @@
 /* core/model/op/matrix/bias.c - one number a channel, added. */
+#include "core/model/attributes.h"
 #include "core/model/op.h"
+
+static const struct ghp_attribute attributes[] = {GHP_ATTRIBUTE_FIXED, {0}};
 
 const struct ghp_op_facts ghp_op_facts_bias = {
     .name = "bias",
+    .attributes = attributes,
     .least_inputs = 1,
     .most_inputs = 1,
     .params = {{"bias", GHP_INIT_ZERO, {GHP_DIM_CHANNEL}}},

@@ -21,6 +21,7 @@ static const struct ghp_attribute attributes[] = {{.key = "channels",
                                                    .most = GHP_MODEL_CHANNELS,
                                                    .usual = 1,
                                                    .at = {GHP_WINDOW_AT(groups)}},
+                                                  GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)

@@ -16,6 +16,7 @@ static const struct ghp_attribute attributes[] = {{.key = "features",
                                                    .kind = GHP_ATTRIBUTE_REAL,
                                                    .most = 1e3,
                                                    .at = {offsetof(struct ghp_layer, deviation)}},
+                                                  GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)

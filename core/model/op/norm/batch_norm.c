@@ -1,7 +1,5 @@
 /* core/model/op/norm/batch_norm.c - each channel normed over samples and pixels; running statistics for evaluation.
- *
- * `fixed`: scale and shift keep their first values. They are parameters like others, whose gradients are zeros and
- * which do not decay. */
+ */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
@@ -61,7 +59,7 @@ static const struct ghp_attribute attributes[] = {
      .usual = 1e-5,
      .at = {AT(epsilon)}},
     {.key = "momentum", .kind = GHP_ATTRIBUTE_REAL, .most = 1, .usual = 0.1, .at = {AT(momentum)}},
-    {.key = "fixed", .kind = GHP_ATTRIBUTE_BOOL, .at = {AT(fixed)}},
+    GHP_ATTRIBUTE_FIXED,
     {.key = "statistics",
      .kind = GHP_ATTRIBUTE_OTHER,
      .pattern = "^(global|local(:[1-9][0-9]*)?)$",

@@ -11,6 +11,7 @@ static const struct ghp_attribute attributes[] = {
      .most = 1,
      .usual = 1e-5,
      .at = {offsetof(struct ghp_layer, norm.epsilon)}},
+    GHP_ATTRIBUTE_FIXED,
     {0}};
 
 /* Inverse deviation and mean of each pixel; no less exact than weights. */

@@ -21,6 +21,7 @@ static const struct ghp_attribute attributes[] = {{.key = "channels",
                                                    .most = 1e3,
                                                    .usual = 0.02,
                                                    .at = {offsetof(struct ghp_layer, deviation)}},
+                                                  GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 
 static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *layer)

@@ -8,6 +8,7 @@ static const struct ghp_attribute attributes[] = {{.key = "deviation",
                                                    .most = 1e3,
                                                    .usual = 0.02,
                                                    .at = {offsetof(struct ghp_layer, deviation)}},
+                                                  GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 
 const struct ghp_op_facts ghp_op_facts_position_embedding = {

@@ -1,0 +1,49 @@
+/* onnx/folded.c - see folded.h. */
+#include "onnx/folded.h"
+
+#include "onnx/network.h"
+
+#include <string.h>
+
+bool ghp_network_takes_folded_norms;
+
+static bool begins(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+static bool ends(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+/* Whether a node is a convolution or product that a batch norm went into: by what its optimizer wrote, or by tensors
+ * that are no module's. The exporter without dynamo calls what it computed by its node. The one with dynamo calls a
+ * bias that it made by the weight. */
+static bool is_folded(const struct ghp_onnx_node *node)
+{
+    if (node->rules != NULL && strstr(node->rules, "FuseBatchNorm") != NULL) return true;
+    if (strcmp(node->op, "Conv") != 0 || node->n_inputs < 3) return false;
+    return (begins(node->inputs[1], "onnx::") && begins(node->inputs[2], "onnx::")) ||
+           ends(node->inputs[2], "_bias");
+}
+
+enum ghp_status ghp_onnx_check_folded(const struct ghp_onnx_file *file)
+{
+    const struct ghp_onnx_node *first = NULL;
+    int n = 0;
+
+    if (ghp_network_takes_folded_norms || strcmp(file->producer, "pytorch") != 0) return GHP_OK;
+    for (int i = 0; i < file->n_nodes; ++i)
+        if (is_folded(&file->nodes[i]) && n++ == 0) first = &file->nodes[i];
+    if (n == 0) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "%s: PyTorch's exporter folded batch norms into %d nodes, the first '%.96s', so "
+        "that the network would train without them; export it after module.train() "
+        "with optimize=False (dynamo=True) or training=TrainingMode.TRAINING "
+        "(dynamo=False), or give --folded-batch-norm to train it so",
+        file->path, n, first->name);
+}

@@ -1,0 +1,36 @@
+/* onnx/read/role.h - which constants of a file are trained: its *roles*.
+ *
+ * PyTorch's exporter with dynamo lists the parameters and buffers of a module. The one without says nothing; there a
+ * name that ends in .weight or .bias is taken as a parameter's. The metadata 'ghp.parameters', a list of names as JSON,
+ * comes before both. Of other files nothing is known: arrays are trained, single values are not.
+ *
+ * Tested  tests/onnx/test_warn.c, tests/tools/together/test_parameters.sh */
+#ifndef GHP_ONNX_READ_ROLE_H
+#define GHP_ONNX_READ_ROLE_H
+
+#include "onnx/read/import.h"
+
+/* Sets the role of a constant that the file holds. Returns GHP_OK; GHP_ERR_INPUT (a list that is none);
+ * GHP_ERR_NO_MEMORY. */
+enum ghp_status ghp_onnx_role_of_tensor(struct ghp_onnx_import *im,
+                                        const struct ghp_onnx_array *array);
+/* Sets the role of a constant that a node makes, by what it is made of. */
+void ghp_onnx_role_of_made(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                           const struct ghp_onnx_array *array);
+/* Hands the role of one constant to another that is computed from it. */
+void ghp_onnx_role_hand_on(const struct ghp_onnx_array *from, const struct ghp_onnx_array *to);
+
+/* Whether a constant is a number that nobody trains, such as an epsilon. */
+bool ghp_onnx_role_is_number(const struct ghp_onnx_array *array);
+/* Whether a constant is a parameter itself, or may be one. */
+bool ghp_onnx_role_may_train(const struct ghp_onnx_array *array);
+
+/* Refuses a constant that depends on a parameter where ghp takes a number. */
+enum ghp_status ghp_onnx_role_check_number(const struct ghp_onnx_import *im,
+                                           const struct ghp_onnx_node *node,
+                                           const struct ghp_onnx_array *array);
+/* What a layer does with its source's values by their role: trains them, keeps them, or refuses. */
+enum ghp_status ghp_onnx_role_apply(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
+                                    const struct ghp_onnx_source *source);
+
+#endif
