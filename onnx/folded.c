@@ -1,7 +1,7 @@
 /* onnx/folded.c - see folded.h. */
 #include "onnx/folded.h"
 
-#include "onnx/network.h"
+#include "onnx/file/file.h"
 
 #include <string.h>
 

@@ -4,9 +4,17 @@
 #ifndef GHP_ONNX_FOLDED_H
 #define GHP_ONNX_FOLDED_H
 
-#include "onnx/file/file.h"
+#include "core/base/status.h"
 
-/* Refuses such a file, unless ghp_network_takes_folded_norms (onnx/network.h) says that it is meant.
+#include <stdbool.h>
+
+struct ghp_onnx_file;
+
+/* Whether files are taken whose batch norms PyTorch's exporter folded away; else they are refused. A tool's option sets
+ * it before anything is loaded. */
+extern bool ghp_network_takes_folded_norms;
+
+/* Refuses such a file, unless ghp_network_takes_folded_norms says that it is meant.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT
  * Tested    tests/onnx/test_warn.c, tests/tools/together/test_parameters.sh */

@@ -98,6 +98,9 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
     im->now = node;
     status = row->read(im, node);
     im->now = NULL;
+    for (int i = 0; status == GHP_OK && i < node->n_outputs; ++i)
+        if (node->outputs[i][0] != '\0')
+            ghp_onnx_role_of_made(im, node, ghp_onnx_named(im, node->outputs[i]));
     if (status == GHP_OK || status == GHP_ERR_NO_MEMORY || names_node(im)) return status;
     ghp_onnx_fail(im, node, "cannot be read: %s", ghp_status_message());
     return status;

@@ -9,6 +9,7 @@
 
 #include "core/base/status.h"
 #include "core/model/model.h"
+#include "onnx/folded.h"
 
 /* Reads a path that ends in .onnx by ghp_onnx_load, a folder or known name by ghp_hf_load, any other by
  * ghp_model_load.
@@ -23,10 +24,6 @@ enum ghp_status ghp_network_load(const char *path, struct ghp_model *model);
  * Returns   GHP_OK (also if there is nothing to say); GHP_ERR_INPUT
  * Tested    tests/tools/together/test_mistakes.sh */
 enum ghp_status ghp_network_check_name(const char *path);
-
-/* Whether files are taken whose batch norms PyTorch's exporter folded away; else they are refused. A tool's option sets
- * it before anything is loaded. */
-extern bool ghp_network_takes_folded_norms;
 
 /* The row of a tool's option table that sets it. */
 #define GHP_NETWORK_OPTION                                                                         \

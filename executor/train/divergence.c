@@ -1,6 +1,14 @@
-/* executor/train/divergence.c - see train/divergence.h. */
-#include "executor/train/divergence.h"
-
+/* executor/train/divergence.c - a training whose numbers are not finite any more: how that is seen, and what is said.
+ *
+ * A ReLU turns NaN into 0, so a loss may look well long after the weights are gone. Every update therefore looks at
+ * what it writes (struct ghp_not_finite); what it finds is in the next step's loss, which all workers that sum it
+ * check. Before weights are saved, and at the end, all of them are looked at.
+ *
+ * The failure names the first step, by its number from 0, whose update wrote such a number, and the first layer in the
+ * network's order that it wrote one in; a sample that was not finite before it was trained on is told apart from a
+ * training that diverged.
+ *
+ * Tested   tests/tools/learn/test_divergence.sh */
 #include "core/base/finite.h"
 #include "executor/state/parameters.h"
 #include "executor/train/train_private.h"

@@ -4,7 +4,6 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/units.h"
-#include "executor/train/divergence.h"
 
 #include <math.h>
 #include <stdio.h>

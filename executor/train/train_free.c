@@ -9,7 +9,6 @@
 #include "executor/train/train_private.h"
 
 #include "core/base/clock.h"
-#include "executor/train/divergence.h"
 #include "executor/train/others.h"
 
 #include <math.h>

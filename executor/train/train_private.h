@@ -22,4 +22,21 @@ enum ghp_status ghp_training_keep_gradients(struct ghp_training *t, int64_t step
 /* The loop of workers that wait for nobody's step (train_free.c). */
 enum ghp_status ghp_training_run_free(struct ghp_training *t);
 
+/* ---- divergence.c ---- */
+
+/* The loss of a step is not finite, or that of the step before an update that found something: makes the failure.
+ *
+ * Returns   GHP_ERR_DIVERGED; GHP_ERR_INPUT: a sample is not finite
+ * Workers whose losses are all summed tell each other what they found; one that none answers says its own */
+enum ghp_status ghp_divergence_fail(struct ghp_training *training, int64_t step);
+
+/* After a flush: whether updates found anything, and (all) whether all weights, moments and running statistics that
+ * this worker holds are finite.
+ *
+ * done      steps so far
+ *
+ * Returns   GHP_OK; as ghp_divergence_fail, the same on all workers
+ * Collective over all workers */
+enum ghp_status ghp_divergence_look(struct ghp_training *training, int64_t done, bool all);
+
 #endif

@@ -2,8 +2,6 @@
 #include "onnx/huggingface/files.h"
 
 #include "core/base/json.h"
-#include "onnx/huggingface/huggingface.h"
-#include "onnx/huggingface/place.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -58,13 +56,11 @@ static void find_weights(const char *folder, char name[NAME_MAX + 1])
     closedir(list);
 }
 
-bool ghp_hf_has_weights(const char *path)
+bool ghp_hf_files_exist(const char *folder)
 {
-    struct ghp_hf_place place;
     char name[NAME_MAX + 1];
 
-    if (!ghp_hf_place_find(path, &place) || place.known != NULL) return false;
-    find_weights(place.path, name);
+    find_weights(folder, name);
     return name[0] != '\0';
 }
 

@@ -9,6 +9,9 @@
 
 struct ghp_hf_files;
 
+/* Whether a folder holds weights, in whatever format. */
+bool ghp_hf_files_exist(const char *folder);
+
 /* Opens all files and checks that they hold what the index lists.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_INPUT (no weights that ghp reads; a file without a tensor that

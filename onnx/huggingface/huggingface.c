@@ -4,6 +4,7 @@
 #include "core/base/json_lines.h"
 #include "core/base/log.h"
 #include "core/model/model_private.h"
+#include "onnx/huggingface/files.h"
 #include "onnx/huggingface/place.h"
 
 #include <stdlib.h>
@@ -13,6 +14,13 @@ bool ghp_hf_names(const char *path)
     struct ghp_hf_place place;
 
     return ghp_hf_place_find(path, &place);
+}
+
+bool ghp_hf_has_weights(const char *path)
+{
+    struct ghp_hf_place place;
+
+    return ghp_hf_place_find(path, &place) && place.known == NULL && ghp_hf_files_exist(place.path);
 }
 
 bool ghp_hf_is_folder(const char *path)

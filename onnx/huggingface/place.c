@@ -3,7 +3,6 @@
 
 #include "core/base/status.h"
 #include "onnx/huggingface/files.h"
-#include "onnx/huggingface/huggingface.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -75,7 +74,7 @@ static enum ghp_status check_tied(const char *folder, struct ghp_hf_config *conf
     char name[2 * GHP_HF_NAME];
     int head, embedding;
 
-    if (!config->tied || !ghp_hf_has_weights(folder)) return GHP_OK;
+    if (!config->tied || !ghp_hf_files_exist(folder)) return GHP_OK;
     status = ghp_hf_files_open(folder, &files);
     if (status != GHP_OK) return status == GHP_ERR_NO_MEMORY ? status : GHP_OK;
     head = ghp_hf_files_find(files, "lm_head.weight");

@@ -2,7 +2,6 @@
 #include "onnx/read/import.h"
 
 #include "core/base/hash.h"
-#include "onnx/read/role.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -158,7 +157,6 @@ enum ghp_status ghp_onnx_define(struct ghp_onnx_import *im, const struct ghp_onn
     if (array->base == NULL && !ghp_onnx_sized(array->n - 1, array->dims + 1))
         return ghp_onnx_fail(im, node, "makes more than 2^40 values a sample; use smaller sizes");
     *out = *array;
-    ghp_onnx_role_of_made(im, node, out);
     out->name = node->outputs[i];
     return GHP_OK;
 }

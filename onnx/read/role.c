@@ -1,7 +1,7 @@
 /* onnx/read/role.c - see role.h. */
 #include "onnx/read/role.h"
 
-#include <jansson.h>
+#include "core/base/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -109,7 +109,7 @@ plan 2 data small.json --memory 1300KiB || fail 'planning with --memory'
 run 2 small.json model.json --compare 2 --compare-rounds 1 || fail "limited plans exit $?: $(tail -n 3 err)"
 says err 'warning: the plans together take .* more than the 1.27 MiB'
 analytic "$GHP_SOURCE/models/vgg16.json" vgg16.json
-model=$GHP_SOURCE/models/vgg16.json profile=vgg16.json batch=131072 plan 2 data huge.json
+model=$GHP_SOURCE/models/vgg16.json profile=vgg16.json batch=131072 plan 2 data huge.json --memory 1024TiB
 refused 1 'need [0-9.]* TiB a worker at once.*compare fewer' 2 huge.json huge.json --compare 2 --backend reference
 
 # what differs in more than the plan is not compared

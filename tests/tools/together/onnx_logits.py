@@ -26,7 +26,7 @@ def in_pytorch(model, checkpoint, pixels):
     import safetensors.torch
     import torch
 
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "lab"))
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench" / "lab"))
     from ddp import Network
 
     network = Network(json.loads(pathlib.Path(model).read_text())).eval()
