@@ -162,7 +162,8 @@ static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
     int worst = -1;
 
     ghp_display_real(report, "predicted_step_s", plan->predicted.step_s);
-    ghp_display_real(report, "error_s", plan->predicted.error_s);
+    ghp_display_real(report, "error_s",
+                     plan->predicted.error_s > 0 ? plan->predicted.error_s : NAN);
     ghp_display_text(report, "margin", c->margin);
     ghp_display_text(report, "preferred", c->preferred);
     if (c->margin != NULL) ghp_display_line(report, "margin: %s", c->margin);

@@ -204,7 +204,7 @@ static void put_prediction(struct ghp_sheet *sheet, const char *strategy,
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, strategy);
     ghp_sheet_real(sheet, p->step_s);
-    ghp_sheet_real(sheet, p->error_s);
+    ghp_sheet_real(sheet, p->error_s > 0 ? p->error_s : NAN);
     ghp_sheet_real(sheet, best_s > 0 ? p->step_s / best_s : NAN);
     ghp_sheet_real(sheet, p->compute_s);
     ghp_sheet_real(sheet, p->comm_s);

@@ -46,13 +46,13 @@ static double images_per_s(const struct ghp_plan *plan, const struct ghp_predict
 static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, const char *name,
                            const struct ghp_prediction *p)
 {
-    char memory[32], sent[32];
+    char memory[32], sent[32], error[GHP_ERROR_TEXT_SIZE];
     int64_t tokens = ghp_model_tokens(&plan->model);
 
     ghp_table_row(t);
     ghp_table_cell(t, "%s", name);
     ghp_table_cell(t, "%.3f", 1e3 * p->step_s);
-    ghp_table_cell(t, "%.2f", 1e3 * p->error_s);
+    ghp_table_cell(t, "%s", ghp_prediction_error_format(p, error));
     ghp_table_cell(t, "%.0f", 100 * p->measured_share);
     ghp_table_cell(t, "%.1f", images_per_s(plan, p));
     if (tokens > 0) ghp_table_cell(t, "%.0f", images_per_s(plan, p) * (double)tokens);
@@ -90,8 +90,13 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                            ? "any size"
                            : ghp_bytes_format((double)plan->bucket_bytes, bucket, sizeof bucket));
     }
-    ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3f ms",
-                   100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
+    if (plan->predicted.error_s > 0)
+        ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3g ms",
+                       100 * plan->predicted.measured_share, 1e3 * plan->predicted.error_s);
+    else
+        ghp_table_note(
+            t, "%.0f %% of the predicted time was measured; the error of the step is not known",
+            100 * plan->predicted.measured_share);
     if (plan->profile.n_ops == 0)
         ghp_table_note(
             t, "memory is without kernels' scratch, which an analytic profile does not know");
@@ -209,6 +214,8 @@ static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
                     "# what binds: computation, then %.3f ms of waiting for reductions that "
                     "nothing hides\n",
                     1e3 * p->exposed_s);
+    if (n >= 0 && plan->certificate.margin != NULL)
+        n = fprintf(out, "# verdict: %s\n", plan->certificate.margin);
     if (n >= 0 && plan->memory_limit_bytes > 0)
         n = fprintf(out, "# memory: %s of the %s allowed\n",
                     ghp_bytes_format((double)p->peak_bytes, peak, sizeof peak),

@@ -158,6 +158,18 @@ static double measured_share(const struct ghp_timing *timings, int n)
     return all_s > 0 ? measured_s / all_s : 0;
 }
 
+const char *ghp_prediction_error_format(const struct ghp_prediction *p,
+                                        char text[GHP_ERROR_TEXT_SIZE])
+{
+    double ms = 1e3 * p->error_s;
+
+    if (ms > 0)
+        snprintf(text, GHP_ERROR_TEXT_SIZE, ms < 0.01 ? "%.1g" : "%.2f", ms);
+    else
+        snprintf(text, GHP_ERROR_TEXT_SIZE, "?");
+    return text;
+}
+
 /* disturbed   of the profile: all that it has may be off by so much, together */
 static void fill_prediction(const struct ghp_programs *programs, const struct ghp_timing *timings,
                             double disturbed, struct ghp_prediction *p)

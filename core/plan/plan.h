@@ -14,7 +14,8 @@
 #include "core/cost/stragglers.h"
 
 struct ghp_prediction {
-    double step_s, compute_s, comm_s, exposed_s, error_s;
+    double step_s, compute_s, comm_s, exposed_s;
+    double error_s; /* 0: not known, as nothing of it was measured more than once */
     double measured_share;
     int64_t peak_bytes;   /* arena of the worker that needs most */
     int64_t sent_bytes;   /* per worker and step */
@@ -22,6 +23,11 @@ struct ghp_prediction {
     uint64_t
         program_hash; /* of the lists that this is the prediction of, one a stage, and a server's; 0: not said */
 };
+
+/* The error in milliseconds for a table, or "?" where it is not known. Returns text. */
+enum { GHP_ERROR_TEXT_SIZE = 32 };
+const char *ghp_prediction_error_format(const struct ghp_prediction *p,
+                                        char text[GHP_ERROR_TEXT_SIZE]);
 
 struct ghp_baseline {           /* what the plan is compared with */
     enum ghp_strategy strategy; /* any but AUTO */

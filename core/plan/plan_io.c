@@ -36,11 +36,11 @@ static void put_text(json_t *object, const char *key, const char *text, int *fai
 
 json_t *ghp_plan_prediction_json(const struct ghp_prediction *p)
 {
-    json_t *object =
-        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I}", "predicted_step_s", p->step_s,
-                  "compute_s", p->compute_s, "comm_s", p->comm_s, "exposed_s", p->exposed_s,
-                  "error_s", p->error_s, "measured_share", p->measured_share, "peak_bytes",
-                  (json_int_t)p->peak_bytes, "sent_bytes", (json_int_t)p->sent_bytes);
+    json_t *object = json_pack(
+        "{s:f, s:f, s:f, s:f, s:o, s:f, s:I, s:I}", "predicted_step_s", p->step_s, "compute_s",
+        p->compute_s, "comm_s", p->comm_s, "exposed_s", p->exposed_s, "error_s",
+        p->error_s > 0 ? json_real(p->error_s) : json_null(), "measured_share", p->measured_share,
+        "peak_bytes", (json_int_t)p->peak_bytes, "sent_bytes", (json_int_t)p->sent_bytes);
 
     if (p->server_bytes == 0 ||
         json_object_set_new(object, "server_bytes", json_integer(p->server_bytes)) == 0)
@@ -218,6 +218,17 @@ enum ghp_status ghp_plan_save(const char *path, const struct ghp_plan *plan)
 
 /* ---- loading ---- */
 
+/* null: not known, as 0 is. */
+static enum ghp_status read_error(const struct ghp_node *at, double *error_s)
+{
+    struct ghp_node node;
+
+    GHP_TRY(ghp_json_get(at, "error_s", &node));
+    if (!json_is_null(node.value)) return ghp_json_real(at, "error_s", 0, MAX_SECONDS, error_s);
+    *error_s = 0;
+    return GHP_OK;
+}
+
 static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_prediction *p)
 {
     static const char *const keys[] = {
@@ -229,7 +240,7 @@ static enum ghp_status read_prediction(const struct ghp_node *at, struct ghp_pre
     GHP_TRY(ghp_json_real(at, "compute_s", 0, MAX_SECONDS, &p->compute_s));
     GHP_TRY(ghp_json_real(at, "comm_s", 0, MAX_SECONDS, &p->comm_s));
     GHP_TRY(ghp_json_real(at, "exposed_s", 0, MAX_SECONDS, &p->exposed_s));
-    GHP_TRY(ghp_json_real(at, "error_s", 0, MAX_SECONDS, &p->error_s));
+    GHP_TRY(read_error(at, &p->error_s));
     GHP_TRY(ghp_json_real(at, "measured_share", 0, 1 + 1e-9, &p->measured_share));
     GHP_TRY(ghp_json_int(at, "peak_bytes", 0, INT64_MAX, &p->peak_bytes));
     GHP_TRY(ghp_json_opt_int(at, "server_bytes", 1, INT64_MAX, &p->server_bytes));

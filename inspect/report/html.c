@@ -42,10 +42,11 @@ static void put_step_figures(struct ghp_page *page, const struct ghp_report *rep
 {
     const struct ghp_plan *plan = report->plan;
     double step_s = plan->predicted.step_s;
-    char value[64], more[128];
+    char value[64], more[128], error[GHP_ERROR_TEXT_SIZE];
 
     ghp_seconds_format(step_s, value, sizeof value);
-    snprintf(more, sizeof more, "\xc2\xb1 %.2g ms; %.0f %% measured", plan->predicted.error_s * 1e3,
+    snprintf(more, sizeof more, "\xc2\xb1 %s ms; %.0f %% measured",
+             ghp_prediction_error_format(&plan->predicted, error),
              100 * plan->predicted.measured_share);
     ghp_report_put_figure(page, "predicted step", value, more);
     if (report->measured_timings != NULL) {
@@ -152,7 +153,7 @@ static void put_strategy(struct ghp_page *page, const char *class, const struct 
 {
     double scale = 100 / bars.most_s, shown_s = fmin(p->step_s, bars.most_s);
     double compute_s = fmin(fmax(p->step_s - p->exposed_s, 0), shown_s);
-    char memory[32], sent[32];
+    char memory[32], sent[32], error[GHP_ERROR_TEXT_SIZE];
 
     ghp_bytes_format((double)p->peak_bytes, memory, sizeof memory);
     ghp_bytes_format((double)p->sent_bytes, sent, sizeof sent);
@@ -162,10 +163,10 @@ static void put_strategy(struct ghp_page *page, const char *class, const struct 
                  class, p->step_s > shown_s ? " cut" : "", compute_s * scale,
                  (shown_s - compute_s) * scale);
     ghp_page_add(page,
-                 "<p><b>%.3f ms</b> \xc2\xb1 %.2g (%.3g\xc3\x97 the plan) \xc2\xb7 compute and "
+                 "<p><b>%.3f ms</b> \xc2\xb1 %s (%.3g\xc3\x97 the plan) \xc2\xb7 compute and "
                  "reshards %.3f \xc2\xb7 waiting %.3f \xc2\xb7 reductions %.3f \xc2\xb7 memory "
                  "%s \xc2\xb7 sent %s</p></li>\n",
-                 p->step_s * 1e3, p->error_s * 1e3, p->step_s / bars.own_s,
+                 p->step_s * 1e3, ghp_prediction_error_format(p, error), p->step_s / bars.own_s,
                  (p->step_s - p->exposed_s) * 1e3, p->exposed_s * 1e3, p->comm_s * 1e3, memory,
                  sent);
 }

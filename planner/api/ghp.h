@@ -69,8 +69,9 @@ struct ghp_planning {
 
 /* One training step by a plan, as predicted. */
 struct ghp_step_cost {
-    double step_s;    /* the whole step */
-    double error_s;   /* by how much that may be wrong, from the spread of the measurements */
+    double step_s; /* the whole step */
+    double
+        error_s; /* by how much that may be wrong, from the spread of measurements; 0: not known */
     double compute_s; /* of the worker that computes longest */
     double comm_s;    /* gradient reductions, most of which hide behind computing */
     double exposed_s; /* what computing waits for them */

@@ -16,7 +16,7 @@ static bool is_sure(const struct ghp_setting *s, double gain_s, const struct ghp
     const struct ghp_profile *profile = s->request->profile;
 
     if (!s->request->simplify || isinf(gain_s)) return gain_s > 0;
-    return gain_s > ghp_trust_own_error_s(profile, off) + profile->disturbed * fabs(gain_s);
+    return gain_s > ghp_trust_own_error_s(profile, off) + ghp_trust_doubtful_s(profile, gain_s);
 }
 
 /* Whether stages are in the lead: given, or surely faster than the best plan without. */
@@ -221,6 +221,11 @@ void ghp_choice_release(struct ghp_choice *choice)
 
 /* ---- the margin ---- */
 
+static bool error_is_known(const struct ghp_candidates *c, const struct ghp_choice *choice)
+{
+    return choice->fastest.error_s > 0 || c->baseline[0].plan.predicted.error_s > 0;
+}
+
 /* Which of the two was taken, and why. */
 static const char *margin_verdict(const struct ghp_setting *s, const struct ghp_candidates *c,
                                   const struct ghp_choice *choice)
@@ -234,6 +239,8 @@ static const char *margin_verdict(const struct ghp_setting *s, const struct ghp_
         return "within the error, so the simpler plan was taken: data parallelism";
     if (ghp_candidate_split_layers(s, &choice->plan) == 0 && !choice->staged)
         return "the fastest plan is data parallelism";
+    if (!error_is_known(c, choice))
+        return "the error is not known, so the plan that is faster by the profile was taken";
     return !within ? "beyond the error, so the faster plan was taken"
                    : "within the error, but the faster plan was asked for";
 }
@@ -244,17 +251,21 @@ const char *ghp_choice_margin(const struct ghp_setting *setting,
 {
     const struct ghp_prediction *data = &candidates->baseline[0].plan.predicted;
     double margin_s = data->step_s - choice->fastest.step_s;
+    char error[32] = "not known";
 
+    if (error_is_known(candidates, choice))
+        snprintf(error, sizeof error, "%.3g ms",
+                 1e3 * margin_error_s(setting, candidates, &choice->fastest));
     if (has_data(candidates))
         snprintf(
             text, GHP_MARGIN_SIZE,
             "%.6g ms a step against %.6g ms by data parallelism: %.4g ms (%.2f %%) less; error "
-            "of a prediction %.3g ms (half the interquartile range of each entry that was "
+            "of a prediction %s (half the interquartile range of each entry that was "
             "timed, as if independent; analytic models have none; %.0f %% of the time was "
             "measured): %s",
             1e3 * choice->fastest.step_s, 1e3 * data->step_s, 1e3 * margin_s,
-            100 * margin_s / data->step_s, 1e3 * margin_error_s(setting, candidates, &choice->fastest),
-            100 * choice->fastest.measured_share, margin_verdict(setting, candidates, choice));
+            100 * margin_s / data->step_s, error, 100 * choice->fastest.measured_share,
+            margin_verdict(setting, candidates, choice));
     else
         snprintf(text, GHP_MARGIN_SIZE, "%.6g ms a step; data parallelism is not possible: %.300s",
                  1e3 * choice->fastest.step_s, candidates->baseline[0].reason);

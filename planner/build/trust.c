@@ -65,9 +65,14 @@ double ghp_trust_own_error_s(const struct ghp_profile *profile,
     return fmax(0, predicted->error_s - profile->disturbed * predicted->step_s);
 }
 
+double ghp_trust_doubtful_s(const struct ghp_profile *profile, double gain_s)
+{
+    return profile->disturbed / (1 + profile->disturbed) * fabs(gain_s);
+}
+
 double ghp_trust_margin_error_s(const struct ghp_profile *profile, const struct ghp_prediction *a,
                                 const struct ghp_prediction *b)
 {
     return fmax(ghp_trust_own_error_s(profile, a), ghp_trust_own_error_s(profile, b)) +
-           profile->disturbed * fabs(a->step_s - b->step_s);
+           ghp_trust_doubtful_s(profile, a->step_s - b->step_s);
 }

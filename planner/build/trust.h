@@ -32,8 +32,12 @@ enum ghp_status ghp_trust_plan(const struct ghp_plan *plan, double share);
 double ghp_trust_own_error_s(const struct ghp_profile *profile,
                              const struct ghp_prediction *predicted);
 
+/* The part of a difference of two predicted steps, s, that a disturbance of the profile may have made. It lengthened
+ * both, by the same factor at most, so it makes a part of the difference and never all of it. */
+double ghp_trust_doubtful_s(const struct ghp_profile *profile, double gain_s);
+
 /* What the difference of two predicted steps may be off by, s: the greater of their own errors, and the disturbance's
- * share of the difference. A machine that was slower for a while has lengthened both. */
+ * part of the difference. */
 double ghp_trust_margin_error_s(const struct ghp_profile *profile, const struct ghp_prediction *a,
                                 const struct ghp_prediction *b);
 

@@ -105,6 +105,16 @@ plan "${foreign[@]}" --analytic --strategy data --json >one
 holds one "abs(o['predicted']['error_s'] / (o['predicted']['compute_s'] + o['predicted']['comm_s']) - 0.25) < 1e-6" ||
     fail "the error of a law is not the prediction's"
 
+# an error that is not known is not zero
+plan "$models/vgg16.json" --profile law.json --workers 16 --batch 1024 -o unknown.json >table
+grep -q '^data  *[0-9.]*  *?  *0 ' table || fail "an error that is not known is in the table: $(cat table)"
+grep -q '^# .*; the error of the step is not known$' table || fail "it is not said that the error is not known"
+grep -q '^# verdict: .* error of a prediction not known .*: the error is not known, so the plan ' table ||
+    fail "no verdict under the table, or a gain is beyond an error that is not known: $(tail -n 3 table)"
+holds unknown.json "o['predicted']['error_s'] is None" || fail "an error that is not known is not null"
+"$GHP_BIN/ghp-inspect" unknown.json --json >one
+holds one "not any('error_s' in s for s in o['strategies'])" || fail "ghp-inspect has an error that is not known"
+
 # a profile that was disturbed: its share of the step is the prediction's error
 python3 -c "import json; json.dump(dict(json.load(open('law.json')), disturbed=0.07), open('disturbed.json', 'w'))"
 plan "$models/vgg16.json" --profile disturbed.json --workers 16 --batch 1024 --strategy data -o again.json >table
@@ -112,11 +122,13 @@ grep -q '^# the machine was disturbed while it was profiled: 7 %' table || fail 
 holds again.json "abs(o['predicted']['error_s'] / o['predicted']['predicted_step_s'] - 0.07) < 1e-6" ||
     fail "what is doubtful is not in the error"
 "$GHP_BIN/ghp-inspect" again.json --verify >/dev/null || fail "a plan by a disturbed profile does not verify"
-# what disturbed all predictions alike does not turn a choice
-python3 -c "import json; json.dump(dict(json.load(open('law.json')), disturbed=0.6), open('disturbed.json', 'w'))"
-plan "$models/vgg16.json" --profile disturbed.json --workers 16 --batch 1024 -o again.json >/dev/null
-holds again.json "o['certificate'].get('preferred') is None and 'beyond the error' in o['certificate']['margin']" ||
-    fail "a disturbed profile's plan is data parallelism, though another one is faster"
+# what disturbed all predictions alike does not turn a choice, however long it made them
+for disturbed in 0.6 2.4; do
+    python3 -c "import json; json.dump(dict(json.load(open('law.json')), disturbed=$disturbed), open('disturbed.json', 'w'))"
+    plan "$models/vgg16.json" --profile disturbed.json --workers 16 --batch 1024 -o again.json >/dev/null
+    holds again.json "o['certificate'].get('preferred') is None and 'beyond the error' in o['certificate']['margin']" ||
+        fail "disturbed by $disturbed: the plan is data parallelism, though another one is faster"
+done
 
 # refusals: exit code, what stderr says, nothing on stdout, nothing written
 refused() {

@@ -61,7 +61,7 @@ plan --strategy owt
 predict() { # predict STEP ERROR: the plan's own prediction, which stands before all others
     awk -v step="$1" -v error="$2" '/"predicted": *\{/ { own++ }
         own == 1 { sub(/"predicted_step_s": *[-0-9.e+]*/, "\"predicted_step_s\": " step)
-                   sub(/"error_s": *[-0-9.e+]*/, "\"error_s\": " error) }
+                   sub(/"error_s": *[-0-9.e+nul]*/, "\"error_s\": " error) }
         { print }' plan.json >edited && mv edited plan.json
 }
 predict 1e-9 1e-10
