@@ -12,6 +12,7 @@
 #include "tests/executor/cases.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char tiny_model[] =
     "{\"format\":\"ghp.model/1\",\"name\":\"tiny\",\"input\":{\"channels\":3},\"layers\":["
@@ -123,19 +124,22 @@ static void check_file(void)
     struct ghp_split *splits;
     struct ghp_worker *worker = NULL;
     struct bench b;
+    char model[2 * BENCH_FOLDER];
 
+    snprintf(model, sizeof(model), "%s/tiny.json", folder);
     if (rank_of_world() == 0) {
-        FILE *file = fopen(path, "w");
+        FILE *file = fopen(model, "w");
 
         CHECK(file != NULL && fputs(tiny_model, file) >= 0 && fclose(file) == 0);
     }
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
-    if (!CHECK_STATUS(bench_open(&b, transport, path, "reference", 8), GHP_OK)) return;
+    if (!CHECK_STATUS(bench_open(&b, transport, model, "reference", 8), GHP_OK)) return;
     splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     CHECK_STATUS(ghp_init_parse(path, 1, &choice), GHP_OK);
     check_foreign(worker, &choice);
     check_refusals(worker, &choice);
+    if (rank_of_world() == 0) CHECK_EQ(unlink(model), 0);
     ghp_worker_close(worker);
     free(splits);
     bench_close(&b);
