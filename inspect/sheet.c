@@ -1,6 +1,7 @@
 /* inspect/sheet.c - tables and JSON rows from the same values. */
 #include "inspect/sheet.h"
 
+#include "core/base/file.h"
 #include "core/base/json_lines.h"
 #include "core/base/table.h"
 #include "core/base/text.h"
@@ -205,9 +206,5 @@ enum ghp_status ghp_display_end(struct ghp_display *report)
     free(text);
     json_decref(report->root);
     report->root = NULL;
-    if (status == GHP_OK && (fflush(report->out) != 0 || ferror(report->out)))
-        status = GHP_FAIL(
-            GHP_ERR_IO,
-            "cannot write the result; make room, or give another place");
-    return status;
+    return status == GHP_OK ? ghp_file_flush(report->out, "the result") : status;
 }

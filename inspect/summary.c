@@ -1,6 +1,7 @@
 /* inspect/summary.c - tables and the object of summary.h. */
 #include "inspect/summary.h"
 
+#include "core/base/file.h"
 #include "core/base/table.h"
 #include "core/base/units.h"
 #include "core/plan/plan_json.h"
@@ -199,36 +200,33 @@ static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
 {
     const struct ghp_prediction *p = &plan->predicted;
     char peak[32], limit[32];
-    int n;
 
     if (p->exposed_s < 0.005 * p->step_s)
-        n = fprintf(out, "# what binds: the compute stream; reductions (%.3f ms) hide behind it\n",
-                    1e3 * p->comm_s);
+        fprintf(out, "# what binds: the compute stream; reductions (%.3f ms) hide behind it\n",
+                1e3 * p->comm_s);
     else if (p->comm_s > 0.995 * p->step_s)
-        n = fprintf(
+        fprintf(
             out,
             "# what binds: the gradient reductions, %.3f ms; computation waits %.3f ms for them\n",
             1e3 * p->comm_s, 1e3 * p->exposed_s);
     else
-        n = fprintf(out,
-                    "# what binds: computation, then %.3f ms of waiting for reductions that "
-                    "nothing hides\n",
-                    1e3 * p->exposed_s);
-    if (n >= 0 && plan->certificate.margin != NULL)
-        n = fprintf(out, "# verdict: %s\n", plan->certificate.margin);
-    if (n >= 0 && plan->memory_limit_bytes > 0)
-        n = fprintf(out, "# memory: %s of the %s allowed\n",
-                    ghp_bytes_format((double)p->peak_bytes, peak, sizeof peak),
-                    ghp_bytes_format((double)plan->memory_limit_bytes, limit, sizeof limit));
-    return n < 0 ? GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes")
-                 : GHP_OK;
+        fprintf(out,
+                "# what binds: computation, then %.3f ms of waiting for reductions that "
+                "nothing hides\n",
+                1e3 * p->exposed_s);
+    if (plan->certificate.margin != NULL)
+        fprintf(out, "# verdict: %s\n", plan->certificate.margin);
+    if (plan->memory_limit_bytes > 0)
+        fprintf(out, "# memory: %s of the %s allowed\n",
+                ghp_bytes_format((double)p->peak_bytes, peak, sizeof peak),
+                ghp_bytes_format((double)plan->memory_limit_bytes, limit, sizeof limit));
+    return ghp_file_flush(out, "the table");
 }
 
 enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out)
 {
     GHP_TRY(print_comparison(plan, out));
-    if (fputc('\n', out) == EOF)
-        return GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes");
+    fputc('\n', out);
     GHP_TRY(print_splits(plan, out));
     return print_binding(plan, out);
 }

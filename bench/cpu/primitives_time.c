@@ -307,7 +307,7 @@ enum ghp_status ghp_primitive_update(int64_t weights, struct ghp_primitive_timin
         fill(w, (size_t)bytes);
         memset(v, 0, (size_t)bytes);
         memset(dw, 0, (size_t)bytes);
-        for (int i = 0; i <= how.repeats; i++) {
+        for (int i = 0; i <= how.repeats && status == GHP_OK; i++) {
             struct ghp_update update = {.optimizer = &ghp_optimizer_sgd,
                                         .w = w,
                                         .moment = {v},

@@ -57,7 +57,8 @@ enum ghp_status ghp_file_try_write(const char *path);
 enum ghp_status ghp_file_flush(FILE *out, const char *what);
 
 /* Opens whichever of the descriptors 0 to 2 are closed, so that no file becomes one of them: messages would be written
- * into it. What is printed there fails as before. */
+ * into it. What is printed there fails as before. A write beyond a limit of sizes fails from then on, as one to a full
+ * disk does. */
 void ghp_file_guard_standard(void);
 
 /* Reads a whole file of at most 4 GiB, or a pipe of this process's own: /dev/stdin and /dev/fd/N, as the shell's

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -176,6 +177,7 @@ int ghp_file_open_temporary(const char *path, char *name, size_t n)
 
 void ghp_file_guard_standard(void)
 {
+    signal(SIGXFSZ, SIG_IGN);
     for (int fd = 0; fd <= 2; ++fd)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
             (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* the lowest: fd */

@@ -107,13 +107,31 @@ static enum ghp_status check_whole(const struct ghp_json *doc)
                          "this is what ghp-inspect --json prints of a file; give that file");
 }
 
+static void watch_memory(void)
+{
+    if (!atomic_exchange(&memory_watched, true)) json_set_alloc_funcs(take, free);
+    short_of_memory = false;
+}
+
+json_t *ghp_json_value_of(const char *text)
+{
+    json_t *value;
+
+    watch_memory();
+    value = json_loads(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+    if (!short_of_memory) return value;
+    json_decref(value);
+    return NULL;
+}
+
 /* Parses doc->text, which doc owns already; releases doc on failure. */
 static enum ghp_status parse_owned(const char *name, const char *format, struct ghp_json *doc)
 {
     enum ghp_status status = GHP_OK;
     json_error_t error;
 
-    if (doc->n >= 3 && memcmp(doc->text, "\xef\xbb\xbf", 3) == 0) { /* the mark that some editors begin UTF-8 with */
+    if (doc->n >= 3 && memcmp(doc->text, "\xef\xbb\xbf", 3) ==
+                           0) { /* the mark that some editors begin UTF-8 with */
         doc->n -= 3;
         memmove(doc->text, doc->text + 3, doc->n + 1);
     }
@@ -128,8 +146,7 @@ static enum ghp_status parse_owned(const char *name, const char *format, struct 
         return GHP_FAIL(GHP_ERR_FORMAT,
                         "%s:1:1: there is a zero byte in the file; store it as UTF-8", name);
     }
-    if (!atomic_exchange(&memory_watched, true)) json_set_alloc_funcs(take, free);
-    short_of_memory = false;
+    watch_memory();
     doc->root = json_loadb(doc->text, doc->n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (short_of_memory)
         status = GHP_NO_MEMORY();
@@ -468,8 +485,10 @@ enum ghp_status ghp_json_print(json_t *root, FILE *out)
     char *text = NULL;
     enum ghp_status status = root != NULL ? ghp_json_text_of(root, &text) : GHP_NO_MEMORY();
 
-    if (status == GHP_OK && (fputs(text, out) == EOF || fflush(out) != 0))
-        status = GHP_FAIL(GHP_ERR_IO, "cannot write the result; make room, or see where it goes");
+    if (status == GHP_OK) {
+        fputs(text, out);
+        status = ghp_file_flush(out, "the result");
+    }
     free(text);
     json_decref(root);
     return status;

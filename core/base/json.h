@@ -60,6 +60,10 @@ enum ghp_status ghp_json_load(const char *path, const char *format, struct ghp_j
 enum ghp_status ghp_json_parse(const char *text, const char *name, const char *format,
                                struct ghp_json *doc);
 
+/* The value of a text, owned by the caller; NULL if it is no JSON, or memory is short. Jansson itself would drop parts
+ * of texts then. */
+json_t *ghp_json_value_of(const char *text);
+
 /* Frees the document; accepts a zeroed one and NULL. */
 void ghp_json_release(struct ghp_json *doc);
 

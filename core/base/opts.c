@@ -1,6 +1,7 @@
 /* core/base/opts.c - command lines: the parser.  --help is printed by opts_help.c and opts_manual.c. */
 #include "core/base/opts.h"
 
+#include "core/base/file.h"
 #include "core/base/opts_private.h"
 #include "core/base/text.h"
 #include "core/base/units.h"
@@ -116,6 +117,13 @@ static enum ghp_status set_item(const struct ghp_opt *opt, const char *text)
     return GHP_OK;
 }
 
+/* Names go into files that are UTF-8, such as plans and runs. */
+static enum ghp_status check_text(const char *text)
+{
+    if (ghp_text_is_utf8(text)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE, "'%s' is not UTF-8; rename the file, or correct the text", text);
+}
+
 /* Sets the target of an option that occurred; text is its value, NULL for a flag. */
 static enum ghp_status set_target(const struct ghp_opt *opt, const char *text, bool *seen)
 {
@@ -125,6 +133,7 @@ static enum ghp_status set_target(const struct ghp_opt *opt, const char *text, b
         return GHP_FAIL(GHP_ERR_USAGE, "option '%s' is given twice; give it once",
                         ghp_opts_label(opt, label, sizeof label));
     *seen = true;
+    if (text != NULL) GHP_TRY(check_text(text));
     switch (opt->kind) {
     case GHP_OPT_FLAG: *(bool *)opt->target = true; break;
     case GHP_OPT_INT: return set_int(opt, text);
@@ -298,8 +307,10 @@ static enum ghp_status take_positional(const struct ghp_tool *tool, int argc, ch
     if (n > max_positional)
         return GHP_FAIL(GHP_ERR_USAGE, "too many arguments at '%s'; see '%s --help'",
                         argv[optind + max_positional], tool->name);
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; ++i) {
+        GHP_TRY(check_text(argv[optind + i]));
         positional[i] = argv[optind + i];
+    }
     return GHP_OK;
 }
 
@@ -309,6 +320,7 @@ enum ghp_status ghp_opts_read(const struct ghp_tool *tool, int argc, char **argv
     enum ghp_status status;
     struct forms forms = {0};
 
+    ghp_file_guard_standard();
     done = false;
     if (n_positional != NULL) *n_positional = 0;
     GHP_TRY_GOTO(status, forms_init(tool, &forms), out);
@@ -332,5 +344,5 @@ enum ghp_status ghp_opts_parse(const struct ghp_tool *tool, int argc, char **arg
                                const char **positional, int max_positional, int *n_positional)
 {
     GHP_TRY(ghp_opts_read(tool, argc, argv, positional, max_positional, n_positional));
-    return done ? ghp_opts_answer(tool) : GHP_OK;
+    return done ? ghp_opts_answer(tool) : ghp_opts_try_outputs(tool);
 }

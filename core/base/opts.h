@@ -67,6 +67,7 @@ struct ghp_opt {
     /* TEXT that names a file or folder to be written: refused where another argument names the same one, or where it
      * is a file of another kind (ghp_file_check_replaced); NULL: an input, or no file */
     const char *writes;
+    bool writes_folder; /* with `writes`: it names a folder */
     enum ghp_opt_alike alike;
 };
 
@@ -115,6 +116,15 @@ bool ghp_opts_done(void);
 enum ghp_status ghp_opts_read(const struct ghp_tool *tool, int argc, char **argv,
                               const char **positional, int max_positional, int *n_positional);
 enum ghp_status ghp_opts_answer(const struct ghp_tool *tool);
+
+/* Tries every file that the tool is to write, before its work; ghp_opts_parse does so too. One process calls it: files
+ * are looked for where it runs.
+ *
+ * Returns   GHP_OK; GHP_ERR_IO, with what to do */
+enum ghp_status ghp_opts_try_outputs(const struct ghp_tool *tool);
+
+/* Flushes stdout, at a tool's end. Returns GHP_OK; GHP_ERR_IO if not all that was printed could be written */
+enum ghp_status ghp_opts_printed(void);
 
 /* Calls fn for every option in which processes that work together may not differ, with its label ("--name") and what
  * must be the same: the value as ghp_opts_each gives it, or "given"; NULL for an option that is not set. */

@@ -2,6 +2,7 @@
  * configuration, from the option table. */
 #include "core/base/opts.h"
 
+#include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/opts_private.h"
 #include "core/base/text.h"
@@ -172,15 +173,15 @@ static void print_option(const struct ghp_opt *opt)
 
 enum ghp_status ghp_opts_printed(void)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout)) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_IO, "cannot write to standard output; check where it goes");
+    return ghp_file_flush(stdout, "to standard output");
 }
 
 const char *ghp_opts_exit_codes(const struct ghp_tool *tool)
 {
-    return tool->trains ? "0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\", "
-                          "4 ended early by a signal."
-                        : "0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\".";
+    return tool->trains
+               ? "0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\", "
+                 "4 ended early by a signal."
+               : "0 done, 1 tried and failed, 2 bad usage, 3 sound question, answer \"no\".";
 }
 
 enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool)

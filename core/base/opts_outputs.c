@@ -67,3 +67,15 @@ enum ghp_status ghp_opts_check_outputs(const struct ghp_tool *tool, const char *
     }
     return GHP_OK;
 }
+
+enum ghp_status ghp_opts_try_outputs(const struct ghp_tool *tool)
+{
+    for (int i = 0; i < tool->n_opts; ++i) {
+        const struct ghp_opt *output = &tool->opts[i];
+
+        if (output->writes != NULL && !output->writes_folder &&
+            *(const char **)output->target != NULL)
+            GHP_TRY(ghp_file_try_write(*(const char **)output->target));
+    }
+    return GHP_OK;
+}

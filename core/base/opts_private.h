@@ -49,7 +49,4 @@ enum ghp_status ghp_opts_print_bash(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_check_outputs(const struct ghp_tool *tool, const char *const *positional,
                                        int n_positional);
 
-/* Flushes stdout.  Returns GHP_OK; GHP_ERR_IO */
-enum ghp_status ghp_opts_printed(void);
-
 #endif

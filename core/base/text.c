@@ -113,6 +113,25 @@ static int following(unsigned char first)
     return first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
 }
 
+bool ghp_text_is_utf8(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+
+    while (*at != '\0') {
+        int more = following(*at);
+
+        if (*at >= 0x80 && more == 0) return false;
+        /* written longer than it need be, half of a pair, or beyond the last character */
+        if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) ||
+            (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f))
+            return false;
+        for (int i = 1; i <= more; ++i)
+            if ((at[i] & 0xc0) != 0x80) return false;
+        at += 1 + more;
+    }
+    return true;
+}
+
 void ghp_text_printable(char *text)
 {
     for (char *at = text; *at != '\0'; ++at) {

@@ -6,6 +6,7 @@
 #ifndef GHP_CORE_BASE_TEXT_H
 #define GHP_CORE_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The shortest decimal that reads back as the same double; writes at most n bytes (32 are enough), returns out. */
@@ -21,6 +22,9 @@ const char *ghp_text_nearest(const char *text, const char *const *names);
 
 /* Names joined by ", ", cut with "..." where they do not fit into n bytes; returns out. */
 char *ghp_text_join(const char *const *names, char *out, size_t n);
+
+/* Whether the bytes are UTF-8, as JSON files want their texts. */
+bool ghp_text_is_utf8(const char *text);
 
 /* Makes a text from a file safe to print: control characters (C0, DEL, C1) and bytes that are no UTF-8 become '?', in
  * place. A terminal takes them for commands, and a line break would make one message look like two. */

@@ -103,7 +103,7 @@ void ghp_plan_put_result(json_t *object, const struct ghp_plan *plan, int *faile
 /* The embedded model, from its own text. */
 static json_t *model_json(const struct ghp_model *model)
 {
-    return model->text != NULL ? json_loads(model->text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    return model->text != NULL ? ghp_json_value_of(model->text) : NULL;
 }
 
 static json_t *hash_json(uint64_t hash)

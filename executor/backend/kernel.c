@@ -30,7 +30,7 @@ void ghp_update_judge(const struct ghp_update *update, double sum)
 
 void ghp_not_finite_note(struct ghp_not_finite *found, uint64_t step, int layer)
 {
-    static const double nan = NAN;
+    double nan = NAN;
     uint64_t key = ghp_not_finite_key(step, layer), first;
 
     if (found == NULL) return;

@@ -407,6 +407,7 @@ static const struct ghp_opt options[] = {
      .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.tensorboard_folder,
      .writes = "",
+     .writes_folder = true,
      .argument = "FOLDER",
      .help = "the same numbers as an event file in this folder, as TensorBoard reads it"},
     {.name = "heartbeat",

@@ -2,6 +2,7 @@
 #include "executor/cli/session.h"
 
 #include "core/base/log.h"
+#include "core/base/opts.h"
 #include "executor/compare/compare.h"
 #include "executor/compare/compare_report.h"
 #include "executor/compare/guard.h"
@@ -163,6 +164,7 @@ static enum ghp_status open_outputs(struct parts *p)
     const struct ghp_session_options *o = p->options;
 
     if (p->setup.rank != 0) return GHP_OK;
+    GHP_TRY(ghp_opts_try_outputs(p->setup.session->tool));
     GHP_TRY(take_folder(p));
     GHP_TRY(refuse_occupied(p));
     if (o->dry_run) return open_run_folder(o->run_folder);
@@ -186,12 +188,6 @@ static enum ghp_status open_all(struct parts *p, struct ghp_session *session)
 
 /* ---- several plans ---- */
 
-static enum ghp_status flush_stdout(void)
-{
-    return fflush(stdout) == 0 ? GHP_OK
-                               : GHP_FAIL(GHP_ERR_IO, "cannot write to stdout; see where it goes");
-}
-
 static enum ghp_status print_comparison(const struct parts *p)
 {
     if (!p->options->json) {
@@ -200,7 +196,7 @@ static enum ghp_status print_comparison(const struct parts *p)
     } else if (!trains(p)) {
         GHP_TRY(ghp_json_print(ghp_compare_json(&p->ab, &p->setup, NULL), stdout));
     }
-    return flush_stdout();
+    return ghp_opts_printed();
 }
 
 /* The winner is trained from the first weights, by a new worker: as if its plan had been run alone. */
@@ -381,7 +377,7 @@ static enum ghp_status print_all(const struct parts *p, const struct ghp_run *ru
             GHP_TRY(ghp_report_verification(run, stdout));
         }
     }
-    return flush_stdout();
+    return ghp_opts_printed();
 }
 
 /* ---- verifying ---- */

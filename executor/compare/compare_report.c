@@ -1,6 +1,7 @@
 /* executor/compare/compare_report.c - see compare/compare_report.h. */
 #include "executor/compare/compare_report.h"
 
+#include "core/base/file.h"
 #include "core/base/table.h"
 #include "core/base/units.h"
 #include "executor/opbench/speed_probe.h"
@@ -166,8 +167,7 @@ enum ghp_status ghp_compare_report(const struct ghp_comparison *ab, const struct
             c->certain                            ? ""
             : c->standings[0].ratio.coverage <= 0 ? ", by median alone: too few rounds to be sure"
                                                   : ", by median alone: too close to be sure");
-    return ferror(out) ? GHP_FAIL(GHP_ERR_IO, "cannot write the table; see where stdout goes")
-                       : GHP_OK;
+    return ghp_file_flush(out, "the table");
 }
 
 /* ---- for programs ---- */

@@ -38,7 +38,9 @@ static enum ghp_status names_add(struct names *names, const char *name)
         names->room = room;
     }
     names->at[names->n] = strdup(name);
-    return names->at[names->n++] != NULL ? GHP_OK : GHP_NO_MEMORY();
+    if (names->at[names->n] == NULL) return GHP_NO_MEMORY();
+    names->n++;
+    return GHP_OK;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -199,10 +201,12 @@ static enum ghp_status add_set(struct ghp_class_folders *f, int set, double spli
 static enum ghp_status list_classes(struct ghp_class_folders *f, const char *folder)
 {
     struct names names = {0};
+    enum ghp_status status = list(f, folder, true, &names);
 
-    GHP_TRY(list(f, folder, true, &names));
-    f->classes = names.at;
+    f->classes =
+        names.at; /* what was listed before a failure, too: all of it is released with `f` */
     f->n_classes = (int)names.n;
+    GHP_TRY(status);
     if (f->n_classes > 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_IO,
                     "no data in '%s': it has no folders of classes; put the images of each class "

@@ -1,8 +1,9 @@
 /* executor/data/npy.c - see npy.h. */
 #include "executor/data/npy.h"
 
+#include "core/base/file.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -151,24 +152,23 @@ static enum ghp_status read_header(struct reading *r)
 static enum ghp_status map_file(const char *path, struct ghp_npy *npy)
 {
     struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC), error;
     void *at = MAP_FAILED;
-    bool is_file;
+    int fd, error;
 
-    is_file = fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
-    if (is_file && about.st_size >= FIRST_BYTES)
+    GHP_TRY(ghp_file_open(path, &fd));
+    about.st_size = 0;
+    error = fstat(fd, &about) != 0 ? errno : 0;
+    if (error == 0 && about.st_size >= FIRST_BYTES) {
         at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    error = errno;
-    if (fd >= 0) close(fd);
-    if (at != MAP_FAILED) {
-        npy->memory = at;
-        npy->mapped_bytes = (size_t)about.st_size;
-        return GHP_OK;
+        error = at == MAP_FAILED ? errno : 0;
     }
-    if (is_file && about.st_size < FIRST_BYTES)
+    close(fd);
+    if (error != 0) return ghp_file_fail_read(path, error);
+    if (at == MAP_FAILED)
         return GHP_FAIL(GHP_ERR_FORMAT, "'%s' is cut short or no .npy file; save it again", path);
-    return GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that it is a file and may be read", path,
-                    fd >= 0 && !is_file ? "it is no regular file" : strerror(error));
+    npy->memory = at;
+    npy->mapped_bytes = (size_t)about.st_size;
+    return GHP_OK;
 }
 
 static enum ghp_status read_file(const char *path, struct ghp_npy *npy)

@@ -1,9 +1,10 @@
 /* executor/data/token_file.c - see token_file.h. */
 #include "executor/data/token_file.h"
+
+#include "core/base/file.h"
 #include "executor/data/npy.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,31 +24,21 @@ static const struct token_type {
 } types[] = {{"uint16", 2, false}, {"int16", 2, true},   {"uint32", 4, false},
              {"int32", 4, true},   {"uint64", 8, false}, {"int64", 8, true}};
 
-static enum ghp_status fail_read(const struct ghp_token_file *f)
-{
-    return GHP_FAIL(GHP_ERR_IO, "cannot read '%s': %s; see that the file is there and may be read",
-                    f->path, strerror(errno));
-}
-
 static enum ghp_status map_file(struct ghp_token_file *f)
 {
-    enum ghp_status status = GHP_OK;
     struct stat about;
     void *at = NULL;
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    int fd, error;
 
-    if (fd < 0 || fstat(fd, &about) != 0) GHP_TRY_GOTO(status, fail_read(f), done);
-    if (!S_ISREG(about.st_mode))
-        GHP_TRY_GOTO(
-            status, GHP_FAIL(GHP_ERR_IO, "'%s' is no regular file; name a file of tokens", f->path),
-            done);
-    f->bytes = about.st_size;
+    GHP_TRY(ghp_file_open(f->path, &fd));
+    error = fstat(fd, &about) != 0 ? errno : 0;
+    if (error == 0) f->bytes = about.st_size;
     if (f->bytes > 0) at = mmap(NULL, (size_t)f->bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED) GHP_TRY_GOTO(status, fail_read(f), done);
+    if (at == MAP_FAILED) error = errno;
+    close(fd);
+    if (error != 0) return ghp_file_fail_read(f->path, error);
     f->file = at;
-done:
-    if (fd >= 0) close(fd);
-    return status;
+    return GHP_OK;
 }
 
 int64_t ghp_token_file_at(const struct ghp_token_file *f, int64_t i)
@@ -59,9 +50,7 @@ int64_t ghp_token_file_at(const struct ghp_token_file *f, int64_t i)
 
     switch (f->token_bytes) {
     case 1: return f->is_signed ? (int8_t)*at : *at;
-    case 2:
-        memcpy(&two, at, sizeof(two));
-        return f->is_signed ? (int16_t)two : two;
+    case 2: memcpy(&two, at, sizeof(two)); return f->is_signed ? (int16_t)two : two;
     case 4:
         memcpy(&four, at, sizeof(four));
         return f->is_signed ? (int64_t)(int32_t)four : (int64_t)four;
@@ -114,8 +103,8 @@ static enum ghp_status read_shard(struct ghp_token_file *f)
     if (magic < first_date || magic > last_date) return GHP_OK;
     return GHP_FAIL(GHP_ERR_FORMAT,
                     "'%s' begins with %" PRId64 ", version %" PRId64
-                    ": no tokens; give a file that begins with %" PRId64
-                    ", version 1, or %" PRId64 ", version 7, a .npy file, or bare 16-bit tokens",
+                    ": no tokens; give a file that begins with %" PRId64 ", version 1, or %" PRId64
+                    ", version 7, a .npy file, or bare 16-bit tokens",
                     f->path, magic, version, magic16, magic32);
 }
 

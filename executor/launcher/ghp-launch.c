@@ -585,6 +585,7 @@ int main(int argc, char **argv)
         unlink(launch.heartbeat);
     }
     ghp_folder_lock_release(launch.lock);
+    if (status == GHP_OK) status = ghp_opts_printed();
     if (status == GHP_OK) return exit_code;
     fprintf(stderr, "ghp-launch: %s\n", ghp_status_message());
     return ghp_status_exit_code(status);

@@ -583,6 +583,7 @@ int main(int argc, char **argv)
     if (status == GHP_OK && code == 0 && !chosen.plan_only) status = train(&way, &code);
     free(way.mpirun);
     if (status == GHP_OK && code != 0) say_end(&way, &code);
+    if (status == GHP_OK) status = ghp_opts_printed();
     if (status == GHP_OK) return code;
     fprintf(stderr, "ghp-train: %s\n", ghp_status_message());
     return ghp_status_exit_code(status);

@@ -3,6 +3,7 @@
  * It becomes the tool beside it, in the same process, so a tool under mpirun, its signals and its exit code are what
  * they are without it. It knows nothing of what the tools do; a new tool is a row of TOOL_LIST. */
 #include "core/base/opts.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "executor/launcher/beside.h"
 
@@ -72,8 +73,7 @@ static enum ghp_status print_completions(void)
         used += (size_t)snprintf(words + used, sizeof words - used, "%s ", names[i]);
     GHP_ASSERT(used < sizeof words);
     printf(completions, words);
-    if (fflush(stdout) == 0) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_IO, "cannot write to standard output; check where it goes");
+    return ghp_opts_printed();
 }
 
 /* The tool of a word, which may be its whole name ("ghp-plan"); NULL: there is none. */
@@ -160,6 +160,7 @@ int main(int argc, char **argv)
     bool silent = !becomes && another_speaks();
     enum ghp_status status;
 
+    ghp_file_guard_standard();
     if (silent &&
         (freopen("/dev/null", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL))
         return 1;

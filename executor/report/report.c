@@ -1,6 +1,7 @@
 /* executor/report/report.c - see report.h. */
 #include "executor/report/report.h"
 
+#include "core/base/file.h"
 #include "core/base/table.h"
 #include "core/base/units.h"
 
@@ -282,8 +283,7 @@ enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
     print_memory(run, out);
     print_checkpoints(run, out);
     if (run->has_accuracy) print_test(run, out);
-    return ferror(out) ? GHP_FAIL(GHP_ERR_IO, "cannot write the report; see where stdout goes")
-                       : GHP_OK;
+    return ghp_file_flush(out, "the report");
 }
 
 /* What a verification compared with. */
@@ -410,6 +410,5 @@ enum ghp_status ghp_report_verification(const struct ghp_run *run, FILE *out)
             head_of(run), v->weight_difference, v->weight_limit, v->gradient_difference,
             v->gradient_limit, v->gradient_rms, v->gradient_rms_limit);
     print_layerwise(&v->layerwise, out);
-    return ferror(out) ? GHP_FAIL(GHP_ERR_IO, "cannot write the report; see where stdout goes")
-                       : GHP_OK;
+    return ghp_file_flush(out, "the report");
 }

@@ -60,8 +60,7 @@ fail:
 static enum ghp_status judge_line(const struct ghp_metrics *m, const char *text,
                                   struct ghp_metrics_from from, bool *kept)
 {
-    json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL),
-           *at = json_object_get(line, "step");
+    json_t *line = ghp_json_value_of(text), *at = json_object_get(line, "step");
     bool is_step = json_object_get(line, "loss") != NULL, good = json_is_integer(at);
 
     /* a step's line counts it from 0, an evaluation's says how many were done */

@@ -76,6 +76,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.export_hf,
      .writes = "",
+     .writes_folder = true,
      .argument = "FOLDER",
      .help = "write the network of a model or plan, a gpt2 or llama, as a folder of Hugging Face's "
              "transformers; wants --weights"},
@@ -546,6 +547,7 @@ int main(int argc, char **argv)
         files[1] = layer;
     }
     if (status == GHP_OK) status = set.layer_schema ? print_layer_schema(n) : run(files, n);
+    if (status == GHP_OK) status = ghp_opts_printed();
     if (status != GHP_OK) fprintf(stderr, "ghp-inspect: %s\n", ghp_status_message());
     return ghp_status_exit_code(status);
 }

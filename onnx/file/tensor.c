@@ -5,10 +5,13 @@
 
 #include <onnx.pb-c.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 bool ghp_onnx_type_whole(int type)
 {
@@ -98,6 +101,69 @@ enum ghp_status ghp_onnx_tensor_read(const void *message, struct ghp_onnx_tensor
     return GHP_OK;
 }
 
+/* Reads the tensor's part of the open file. */
+static enum ghp_status read_range(int fd, const char *path, const struct ghp_onnx_tensor *tensor,
+                                  char **owned)
+{
+    size_t bytes = (size_t)(tensor->elements * type_bytes(tensor->type)), n = 0;
+    struct stat about;
+
+    if (fstat(fd, &about) != 0) return ghp_file_fail_read(path, errno);
+    if ((int64_t)about.st_size < (int64_t)bytes ||
+        tensor->location_offset > (int64_t)about.st_size - (int64_t)bytes)
+        return GHP_FAIL(GHP_ERR_FORMAT,
+                        "%s: has not the values of tensor '%s'; put the file that belongs to the "
+                        "model there",
+                        path, tensor->name);
+    *owned = ghp_alloc(bytes, 1);
+    if (*owned == NULL) return GHP_NO_MEMORY();
+    while (n < bytes) {
+        ssize_t got =
+            pread(fd, *owned + n, bytes - n, (off_t)(tensor->location_offset + (int64_t)n));
+
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) {
+            free(*owned);
+            *owned = NULL;
+            return ghp_file_fail_read(path, got < 0 ? errno : EIO);
+        }
+        n += (size_t)got;
+    }
+    return GHP_OK;
+}
+
+/* Whether one file is in the folder of the other, or below; both as the system resolves them. */
+static bool is_below(const char *file, const char *folder_of)
+{
+    const char *slash = strrchr(folder_of, '/');
+    size_t n = slash != NULL ? (size_t)(slash - folder_of) + 1 : 0;
+
+    return strncmp(file, folder_of, n) == 0;
+}
+
+/* Refuses a link that leads out of the model's folder: a model of somebody else would read any file. The folder that
+ * the model's own name is a link into counts, too, as in the cache of Hugging Face's hub. */
+static enum ghp_status check_place(const char *model, const char *path)
+{
+    char *real = realpath(path, NULL), *of_model = realpath(model, NULL), *folder = NULL;
+    const char *slash = strrchr(model, '/');
+    char *name = slash != NULL ? strndup(model, (size_t)(slash - model) + 1) : strdup(".");
+    bool inside;
+
+    folder = name != NULL ? realpath(name, NULL) : NULL;
+    inside = real == NULL || /* opening says why */
+             (of_model != NULL && is_below(real, of_model)) ||
+             (folder != NULL && strncmp(real, folder, strlen(folder)) == 0 &&
+              real[strlen(folder)] == '/');
+    free(real);
+    free(of_model);
+    free(name);
+    free(folder);
+    if (inside) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' is a link out of the model's folder; put the file itself there", path);
+}
+
 /* Raw values of a tensor, from the message or from the file beside the model (then *owned is to be freed); NULL where
  * they are in a typed field. */
 static enum ghp_status raw_values(const struct ghp_onnx_file *file,
@@ -105,12 +171,12 @@ static enum ghp_status raw_values(const struct ghp_onnx_file *file,
                                   char **owned)
 {
     const Onnx__TensorProto *t = tensor->message;
-    int64_t bytes = tensor->elements * type_bytes(tensor->type);
     const char *slash = strrchr(file->path, '/');
     int folder = slash == NULL ? 0 : (int)(slash - file->path) + 1;
     enum ghp_status status;
-    size_t room, n = 0;
+    size_t room;
     char *path;
+    int fd = -1;
 
     *owned = NULL;
     *raw = t->has_raw_data ? t->raw_data.data : NULL;
@@ -119,17 +185,12 @@ static enum ghp_status raw_values(const struct ghp_onnx_file *file,
     path = ghp_alloc(room, 1); /* whole: a path that is cut names another file */
     if (path == NULL) return GHP_NO_MEMORY();
     snprintf(path, room, "%.*s%s", folder, file->path, tensor->location);
-    status = ghp_file_read(path, owned, &n);
-    if (status == GHP_OK && ((int64_t)n < bytes || tensor->location_offset > (int64_t)n - bytes)) {
-        free(*owned);
-        *owned = NULL;
-        status = GHP_FAIL(GHP_ERR_FORMAT,
-                          "%s: has not the values of tensor '%s'; put the file that belongs to the "
-                          "model there",
-                          path, tensor->name);
-    }
+    status = check_place(file->path, path);
+    if (status == GHP_OK) status = ghp_file_open(path, &fd);
+    if (status == GHP_OK) status = read_range(fd, path, tensor, owned);
+    if (fd >= 0) close(fd);
     free(path);
-    if (status == GHP_OK) *raw = (const unsigned char *)*owned + tensor->location_offset;
+    *raw = (const unsigned char *)*owned;
     return status;
 }
 

@@ -167,7 +167,7 @@ static bool has(const struct ghp_node *root, const char *name)
 
 static bool equal(const json_t *value, const char *text)
 {
-    json_t *right = json_loads(text, JSON_DECODE_ANY, NULL);
+    json_t *right = ghp_json_value_of(text);
     bool same = json_is_number(value) && json_is_number(right)
                     ? json_number_value(value) == json_number_value(right)
                     : json_equal(value, right);

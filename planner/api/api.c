@@ -9,6 +9,7 @@
 #include "planner/build/trust.h"
 #include "planner/search/dual.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,17 @@ struct open_profile {
     char path[];
 };
 
-static int result_of(enum ghp_status status)
+/* Numbers are read and written with a decimal point, whatever the caller's locale has. Returns the caller's, of this
+ * thread. */
+static locale_t enter(void)
 {
+    return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0)); /* a constant of the C library's */
+}
+
+/* Gives the caller its locale back. */
+static int leave(locale_t callers, enum ghp_status status)
+{
+    uselocale(callers);
     return ghp_status_exit_code(status);
 }
 
@@ -45,19 +55,20 @@ const char *ghp_error(void)
 
 int ghp_model_open(const char *path, struct ghp_model **model)
 {
+    const locale_t callers = enter();
     size_t bytes = strlen(path) + 1;
     struct open_model *opened = ghp_alloc(1, sizeof *opened + bytes);
     enum ghp_status status;
 
     *model = NULL;
-    if (opened == NULL) return result_of(GHP_NO_MEMORY());
+    if (opened == NULL) return leave(callers, GHP_NO_MEMORY());
     memcpy(opened->path, path, bytes);
     status = ghp_network_load(path, &opened->model);
     if (status == GHP_OK)
         *model = &opened->model;
     else
         free(opened);
-    return result_of(status);
+    return leave(callers, status);
 }
 
 void ghp_model_close(struct ghp_model *model)
@@ -68,19 +79,20 @@ void ghp_model_close(struct ghp_model *model)
 
 int ghp_profile_open(const char *path, struct ghp_profile **profile)
 {
+    const locale_t callers = enter();
     size_t bytes = strlen(path) + 1;
     struct open_profile *opened = ghp_alloc(1, sizeof *opened + bytes);
     enum ghp_status status;
 
     *profile = NULL;
-    if (opened == NULL) return result_of(GHP_NO_MEMORY());
+    if (opened == NULL) return leave(callers, GHP_NO_MEMORY());
     memcpy(opened->path, path, bytes);
     status = ghp_profile_load(path, &opened->profile);
     if (status == GHP_OK)
         *profile = &opened->profile;
     else
         free(opened);
-    return result_of(status);
+    return leave(callers, status);
 }
 
 void ghp_profile_close(struct ghp_profile *profile)
@@ -91,6 +103,7 @@ void ghp_profile_close(struct ghp_profile *profile)
 
 int ghp_plan_open(const char *path, struct ghp_plan **plan)
 {
+    const locale_t callers = enter();
     struct ghp_plan *opened = ghp_alloc(1, sizeof *opened);
     enum ghp_status status = opened != NULL ? ghp_plan_load(path, opened) : GHP_NO_MEMORY();
 
@@ -99,12 +112,14 @@ int ghp_plan_open(const char *path, struct ghp_plan **plan)
         *plan = opened;
     else
         free(opened);
-    return result_of(status);
+    return leave(callers, status);
 }
 
 int ghp_plan_store(const struct ghp_plan *plan, const char *path)
 {
-    return result_of(ghp_plan_save(path, plan));
+    const locale_t callers = enter();
+
+    return leave(callers, ghp_plan_save(path, plan));
 }
 
 void ghp_plan_close(struct ghp_plan *plan)
@@ -168,6 +183,7 @@ static enum ghp_status compute(const struct ghp_plan_request *request, struct gh
 int ghp_plan_compute(const struct ghp_model *model, const struct ghp_profile *profile,
                      const struct ghp_planning *wanted, struct ghp_plan **plan)
 {
+    const locale_t callers = enter();
     struct ghp_plan_request request = {
         .model_path = ((const struct open_model *)model)->path,
         .model = model,
@@ -185,7 +201,7 @@ int ghp_plan_compute(const struct ghp_model *model, const struct ghp_profile *pr
 
     *plan = NULL;
     if (status == GHP_OK) status = check(wanted, request.strategy);
-    if (status != GHP_OK) return result_of(status);
+    if (status != GHP_OK) return leave(callers, status);
     if (request.memory_bytes == 0)
         request.memory_bytes = ghp_profile_device_limit(profile, wanted->workers);
     request.share_bytes = ghp_profile_memory_share(profile, wanted->workers);
@@ -195,7 +211,7 @@ int ghp_plan_compute(const struct ghp_model *model, const struct ghp_profile *pr
         *plan = made;
     else
         free(made);
-    return result_of(status);
+    return leave(callers, status);
 }
 
 /* ---- what a plan says ---- */
@@ -203,6 +219,7 @@ int ghp_plan_compute(const struct ghp_model *model, const struct ghp_profile *pr
 int ghp_plan_cost(const struct ghp_plan *plan, const struct ghp_profile *profile,
                   struct ghp_step_cost *cost)
 {
+    const locale_t callers = enter();
     struct ghp_prediction predicted = plan->predicted;
     enum ghp_status status = GHP_OK;
 
@@ -212,7 +229,7 @@ int ghp_plan_cost(const struct ghp_plan *plan, const struct ghp_profile *profile
 
         status = ghp_plan_predict(&how, plan->splits, profile, &predicted);
     }
-    if (status != GHP_OK) return result_of(status);
+    if (status != GHP_OK) return leave(callers, status);
     *cost = (struct ghp_step_cost){.step_s = predicted.step_s,
                                    .error_s = predicted.error_s,
                                    .compute_s = predicted.compute_s,
@@ -221,11 +238,12 @@ int ghp_plan_cost(const struct ghp_plan *plan, const struct ghp_profile *profile
                                    .measured_share = predicted.measured_share,
                                    .peak_bytes = predicted.peak_bytes,
                                    .sent_bytes = predicted.sent_bytes};
-    return 0;
+    return leave(callers, GHP_OK);
 }
 
 int ghp_plan_explain(const struct ghp_plan *plan, const char *layer, char **text)
 {
+    const locale_t callers = enter();
     struct ghp_display display;
     enum ghp_status status, ended;
     size_t n = 0;
@@ -233,17 +251,17 @@ int ghp_plan_explain(const struct ghp_plan *plan, const char *layer, char **text
 
     *text = NULL;
     out = open_memstream(text, &n);
-    if (out == NULL) return result_of(GHP_NO_MEMORY());
+    if (out == NULL) return leave(callers, GHP_NO_MEMORY());
     ghp_display_begin(&display, false);
     display.out = out;
     status = ghp_inspect_explain(&display, plan, layer);
     ended = status == GHP_OK ? ghp_display_end(&display) : GHP_OK;
     if (fclose(out) != 0 && status == GHP_OK && ended == GHP_OK) ended = GHP_NO_MEMORY();
     if (status == GHP_OK) status = ended;
-    if (status == GHP_OK) return 0;
+    if (status == GHP_OK) return leave(callers, GHP_OK);
     free(*text);
     *text = NULL;
-    return result_of(status);
+    return leave(callers, status);
 }
 
 int ghp_plan_layers(const struct ghp_plan *plan)

@@ -434,6 +434,7 @@ int main(int argc, char **argv)
     if (status == GHP_OK && ghp_opts_done()) return 0;
     if (status == GHP_OK) status = check_options(files, n_files);
     if (status == GHP_OK) status = make(files[0]);
+    if (status == GHP_OK) status = ghp_opts_printed();
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     return ghp_status_exit_code(status);
 }

@@ -1,6 +1,7 @@
 /* planner/schemes/schemes_show.c - schemes as a table and as an object. */
 #include "planner/schemes/schemes.h"
 
+#include "core/base/file.h"
 #include "core/base/table.h"
 #include "core/base/units.h"
 #include "core/plan/plan_json.h"
@@ -105,13 +106,12 @@ static void add_scheme(struct ghp_table *t, const struct ghp_schemes *s,
 /* Where the plan is of which the table is about many. */
 static enum ghp_status print_where(const char *path, FILE *out)
 {
-    int n = path != NULL
-                ? fprintf(out, "# %s has the plan chosen; --sync NAME makes another\n", path)
-                : fprintf(out, "# no plan was written: -o PLAN writes the one chosen, --sync NAME "
-                               "-o PLAN another\n");
-
-    return n < 0 ? GHP_FAIL(GHP_ERR_IO, "cannot write the table; free space or close fewer pipes")
-                 : GHP_OK;
+    if (path != NULL)
+        fprintf(out, "# %s has the plan chosen; --sync NAME makes another\n", path);
+    else
+        fprintf(out, "# no plan was written: -o PLAN writes the one chosen, --sync NAME -o PLAN "
+                     "another\n");
+    return ghp_file_flush(out, "the table");
 }
 
 enum ghp_status ghp_schemes_print(const struct ghp_schemes *schemes, const char *path, FILE *out)

@@ -1,6 +1,7 @@
 /* planner/sweep/crossover.c - see sweep/crossover.h. */
 #include "planner/sweep/crossover.h"
 
+#include "core/base/file.h"
 #include "planner/build/sync_choice.h"
 
 #include <inttypes.h>
@@ -102,20 +103,19 @@ enum ghp_status ghp_crossovers_find(const struct ghp_plan_request *request,
 enum ghp_status ghp_crossovers_print(const struct ghp_crossovers *c, FILE *out)
 {
     static const char *const names[] = {"blocks", "embedding and output layer"};
-    int n = 0;
 
-    for (int part = 0; part < GHP_PART_COUNT && n >= 0; ++part) {
+    for (int part = 0; part < GHP_PART_COUNT; ++part) {
         int64_t split = c->of[part].split * c->tokens, data = c->of[part].data * c->tokens;
 
         if (split == 0)
-            n = fprintf(out, "# %s: by data whatever the batch\n", names[part]);
+            fprintf(out, "# %s: by data whatever the batch\n", names[part]);
         else if (data == 0)
-            n = fprintf(out, "# %s: split up to %" PRId64 " tokens a step, and no end in sight\n",
-                        names[part], split);
+            fprintf(out, "# %s: split up to %" PRId64 " tokens a step, and no end in sight\n",
+                    names[part], split);
         else
-            n = fprintf(
-                out, "# %s: split up to %" PRId64 " tokens a step, by data from %" PRId64 " on\n",
-                names[part], split, data);
+            fprintf(out,
+                    "# %s: split up to %" PRId64 " tokens a step, by data from %" PRId64 " on\n",
+                    names[part], split, data);
     }
-    return n < 0 ? GHP_FAIL(GHP_ERR_IO, "cannot write; free space or close fewer pipes") : GHP_OK;
+    return ghp_file_flush(out, "the table");
 }

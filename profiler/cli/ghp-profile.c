@@ -444,6 +444,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
     if (status == GHP_OK) {
         if (transport->control->rank == 0)
             status = ghp_show_measured(&result, set.output, set.json);
+        if (status == GHP_OK) status = ghp_opts_printed(); /* on other ranks nothing was */
         status = ghp_profiling_agree(transport, status);
     }
     ghp_profile_release(&result.profile);
@@ -466,6 +467,7 @@ static enum ghp_status try_held_out(struct ghp_transport *transport)
         if (transport->control->rank == 0)
             status = set.json ? ghp_json_print(ghp_validation_json(&result, set.held_out), stdout)
                               : ghp_validation_print(&result, set.held_out, stdout);
+        if (status == GHP_OK) status = ghp_opts_printed(); /* on other ranks nothing was */
         status = ghp_profiling_agree(transport, status);
     }
     ghp_validation_release(&result.validation);
@@ -534,9 +536,11 @@ int main(int argc, char **argv)
 
     if (ends ? launched : measures) return run_together(argc, argv, way, status);
     ghp_log_open(tool.name, true);
+    if (status == GHP_OK && !ghp_opts_done()) status = ghp_opts_try_outputs(&tool);
     if (status == GHP_OK)
         status = ghp_opts_done()           ? ghp_opts_answer(&tool)
                  : way == GHP_WAY_ANALYTIC ? write_analytic()
                                            : describe_machine();
+    if (status == GHP_OK) status = ghp_opts_printed();
     return status == GHP_OK ? 0 : fail(status);
 }

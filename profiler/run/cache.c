@@ -15,9 +15,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FORMAT "ghp.measurements/1"
+
+enum { LOCK_WAIT_S = 10 };
 
 /* ---- the folder ---- */
 
@@ -266,16 +269,37 @@ static enum ghp_status write_file(const struct ghp_cache *cache, const struct gh
     return ghp_json_lines_save(cache->path, root);
 }
 
-/* Locks the file's neighbour, since the file itself is replaced. Returns a descriptor to close; -1: cannot. */
+/* Waits for the lock of an open file, and says so. Returns whether it was got in time. */
+static bool wait_for(int fd, const char *name)
+{
+    const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
+
+    for (int tenths = 0; tenths < 10 * LOCK_WAIT_S; ++tenths) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+        if (errno != EWOULDBLOCK && errno != EINTR) return false;
+        if (tenths == 10)
+            ghp_note("another process holds '%s'; waiting for up to %d s", name, LOCK_WAIT_S);
+        nanosleep(&pause, NULL);
+    }
+    errno = EWOULDBLOCK;
+    return false;
+}
+
+/* Locks the file's neighbour, since the file itself is replaced. Returns a descriptor to close; -1 with errno: cannot.
+ */
 static int lock(const char *path)
 {
     char *name = joined(path, ".lock");
-    int fd = name != NULL ? open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0666) : -1;
+    int error, fd = name != NULL
+                        ? open(name, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)
+                        : -1;
+    bool locked = fd >= 0 && wait_for(fd, name);
 
+    error = errno;
     free(name);
-    if (fd < 0 || flock(fd, LOCK_EX) == 0) return fd;
-    close(fd);
-    return -1;
+    if (fd >= 0 && !locked) close(fd);
+    errno = error;
+    return locked ? fd : -1;
 }
 
 enum ghp_status ghp_cache_keep(struct ghp_cache *cache, const struct ghp_measure *m,
@@ -289,7 +313,7 @@ enum ghp_status ghp_cache_keep(struct ghp_cache *cache, const struct ghp_measure
     if (cache->path == NULL) return GHP_OK;
     fd = lock(cache->path);
     if (fd < 0) {
-        give_up(cache, strerror(errno));
+        give_up(cache, errno == EWOULDBLOCK ? "another process holds its lock" : strerror(errno));
         return GHP_OK;
     }
     load(cache, &kept); /* what others kept meanwhile stays */

@@ -2,10 +2,10 @@
  * transport. */
 #include "profiler/run/run_private.h"
 
+#include "core/base/file.h"
 #include "executor/platform/launch.h"
 #include "profiler/run/topology.h"
 
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,27 +14,6 @@
 
 /* of a node's or a device's memory: what measuring may take */
 static const double memory_share = 0.5;
-
-/* The folder is looked at before hours are spent on what goes there. */
-static enum ghp_status check_output(const char *path)
-{
-    char copy[PATH_MAX];
-    const char *folder = NULL;
-
-    if (strlen(path) >= sizeof copy)
-        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': the name is too long; shorten it", path);
-    memcpy(copy, path, strlen(path) + 1);
-    folder = dirname(copy);
-    if (access(folder, F_OK) != 0)
-        return GHP_FAIL(GHP_ERR_IO,
-                        "cannot write '%s': there is no folder '%s'; make it, or give "
-                        "another -o",
-                        path, folder);
-    if (access(folder, W_OK) != 0)
-        return GHP_FAIL(GHP_ERR_IO, "cannot write '%s': folder '%s' is read-only; give another -o",
-                        path, folder);
-    return GHP_OK;
-}
 
 /* Before anything is measured. */
 static enum ghp_status check_operations(const struct ghp_profiling_request *request)
@@ -78,7 +57,7 @@ enum ghp_status ghp_profiling_check(const struct ghp_profiling *run)
                         : request->precision.element_bytes == 2 ? "onednn or cuda"
                                                                 : "cuda");
     GHP_TRY(check_operations(request));
-    return run->m.rank == 0 ? check_output(request->output) : GHP_OK;
+    return run->m.rank == 0 ? ghp_file_try_write(request->output) : GHP_OK;
 }
 
 enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes)

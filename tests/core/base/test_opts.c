@@ -194,6 +194,7 @@ static void test_outputs(void)
     CHECK_MESSAGE("'--output' and '--model' name the same file");
     for (size_t i = 0; i < sizeof made / sizeof made[0]; ++i)
         CHECK_EQ(unlink(made[i]), 0);
+    CHECK_EQ(chdir("/tmp"), 0);
     CHECK_EQ(rmdir(folder), 0);
 }
 

@@ -155,7 +155,7 @@ static void check_files(void)
     }
     write_file("bad", "", 0);
     check_refused(path, BARE, GHP_ERR_INPUT, "has 0 tokens");
-    check_refused(folder, BARE, GHP_ERR_IO, "no regular file");
+    check_refused(folder, BARE, GHP_ERR_IO, "this is a folder");
     check_refused(path_of("absent"), BARE, GHP_ERR_IO, "absent");
     write_tokens("good", BARE, 0, 20, 0);
     snprintf(list, sizeof(list), "%s,,%s", path_of("good"), path_of("good"));
