@@ -34,6 +34,7 @@ static int team_of(int threads)
 {
     int team = 1;
 
+    (void)threads; /* a compiler without OpenMP has one */
 #pragma omp parallel num_threads(threads)
 #pragma omp master
     team = omp_get_num_threads();

@@ -112,12 +112,13 @@ static void check_elsewhere(void)
     CHECK(ghp_now_s() - begin_s >= quick.patience_s);
     of_elsewhere();
     child = fork();
-    for (int i = 0; child == 0; i++) {
-        struct timespec now[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
+    if (child == 0)
+        for (int i = 0;; i++) {
+            struct timespec now[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
 
-        utimensat(AT_FDCWD, path, now, 0);
-        pause_s(0.05);
-    }
+            utimensat(AT_FDCWD, path, now, 0);
+            pause_s(0.05);
+        }
     pause_s(0.2);
     refused("process 1 of host 'else.where', since 2020-01-01 00:00:00 UTC; wait for its end");
     kill(child, SIGKILL);
