@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,python3
+# ghp-test: timeout=1200 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect,ghp-launch,python3
 # tests/tools/learn/test_divergence.sh - trainings that diverge, drawn by rate and seed over networks, optimizers,
 # precisions, synchronisers, clipped or not: none ends with exit code 0 and a number in its checkpoint that is not
 # finite. Where one ends with 5, the named step is right: a checkpoint of that many steps is there and finite, and a run
 # by the same plan that ends there, once more, is done; the step after it ends the same way, with the same layer. NaN in
 # a sample, in weights and by a rate of 0 are told apart. ghp-launch does not start such a run again. 6 draws, in full
-# runs 50. GHP_SEED repeats them.
+# runs 20; GHP_DRAWS=50 takes more, GHP_SEED repeats them.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 draws=6
-full && draws=50
+full && draws=20
+draws=${GHP_DRAWS:-$draws}
 RANDOM=${GHP_SEED:-$$}
 echo "GHP_SEED=${GHP_SEED:-$$}, $draws draws"
 networks=(lenet5 vgg-a-32 small-resnet cifar10-quick gpt-nano llama-nano)
