@@ -4,6 +4,7 @@
  * are finite. */
 #include "inspect/inspect.h"
 
+#include "core/base/file.h"
 #include "core/base/finite.h"
 #include "core/model/safetensors.h"
 
@@ -19,13 +20,6 @@ static const char *const generations[] = {"checkpoint.safetensors",
                                           "checkpoint.previous.safetensors"};
 enum { GENERATIONS = sizeof generations / sizeof generations[0] };
 
-static bool is_folder(const char *path)
-{
-    struct stat about;
-
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
 /* False where the name is too long for a file. */
 static bool name_file(const char *folder, int generation, char path[PATH_BYTES])
 {
@@ -40,7 +34,7 @@ bool ghp_inspect_names_checkpoint(const char *path)
     size_t n = strlen(path), m = sizeof ending - 1;
     char file[PATH_BYTES];
 
-    if (!is_folder(path)) return n > m && strcmp(path + n - m, ending) == 0;
+    if (!ghp_file_is_folder(path)) return n > m && strcmp(path + n - m, ending) == 0;
     for (int i = 0; i < GENERATIONS; ++i)
         if (name_file(path, i, file) && access(file, F_OK) == 0) return true;
     return false;
@@ -102,9 +96,9 @@ static int count_not_finite(struct ghp_safetensors *file, const char **first)
 /* Of a whole file. */
 static const char *state_of(struct ghp_safetensors *file, char text[STATE_BYTES])
 {
-    const char *first = NULL,
-               *state = ghp_safetensors_has_checksum(file) ? "whole: its checksum holds"
-                                                           : "readable; it has no checksum";
+    const char *first = NULL, *state = ghp_safetensors_has_checksum(file)
+                                           ? "whole: its checksum holds"
+                                           : "readable; it has no checksum";
     int count = count_not_finite(file, &first);
 
     snprintf(text, STATE_BYTES, "%s", state);
@@ -243,7 +237,7 @@ enum ghp_status ghp_inspect_checkpoint(struct ghp_display *report, const char *p
     struct ghp_sheet *sheet;
     int n = 0;
 
-    if (is_folder(path)) {
+    if (ghp_file_is_folder(path)) {
         for (int i = 0; i < GENERATIONS; ++i)
             if (name_file(path, i, files[n]) && access(files[n], F_OK) == 0) n++;
     } else if (strlen(path) < PATH_BYTES) {

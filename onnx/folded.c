@@ -1,23 +1,12 @@
 /* onnx/folded.c - see folded.h. */
 #include "onnx/folded.h"
 
+#include "core/base/text.h"
 #include "onnx/file/file.h"
 
 #include <string.h>
 
 bool ghp_network_takes_folded_norms;
-
-static bool begins(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-static bool ends(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
 
 /* Whether a node is a convolution or product that a batch norm went into: by what its optimizer wrote, or by tensors
  * that are no module's. The exporter without dynamo calls what it computed by its node. The one with dynamo calls a
@@ -26,8 +15,9 @@ static bool is_folded(const struct ghp_onnx_node *node)
 {
     if (node->rules != NULL && strstr(node->rules, "FuseBatchNorm") != NULL) return true;
     if (strcmp(node->op, "Conv") != 0 || node->n_inputs < 3) return false;
-    return (begins(node->inputs[1], "onnx::") && begins(node->inputs[2], "onnx::")) ||
-           ends(node->inputs[2], "_bias");
+    return (ghp_text_begins(node->inputs[1], "onnx::") &&
+            ghp_text_begins(node->inputs[2], "onnx::")) ||
+           ghp_text_ends(node->inputs[2], "_bias");
 }
 
 enum ghp_status ghp_onnx_check_folded(const struct ghp_onnx_file *file)

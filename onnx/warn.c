@@ -2,15 +2,11 @@
 #include "onnx/warn.h"
 
 #include "core/base/log.h"
+#include "core/base/text.h"
 #include "onnx/read/attribute.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static bool begins(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
 
 /* Tensors that nodes share are copied: what is trained then is not the file's network. */
 static void warn_of_shared(const struct ghp_onnx_import *import)
@@ -45,8 +41,8 @@ static void warn_of_outputs(const struct ghp_onnx_import *import)
     int heads = 0;
 
     for (int i = 0; i < file->n_outputs; ++i)
-        heads +=
-            !begins(file->outputs[i].name, "present") && !begins(file->outputs[i].name, "past");
+        heads += !ghp_text_begins(file->outputs[i].name, "present") &&
+                 !ghp_text_begins(file->outputs[i].name, "past");
     if (heads > 1)
         ghp_warn("%s: of %d outputs '%.96s' is trained, and what only others need is left out; "
                  "export the module with the one that is meant",

@@ -21,12 +21,23 @@
 enum ghp_status ghp_file_fail_write(const char *path, int error);
 enum ghp_status ghp_file_fail_read(const char *path, int error);
 
+/* Whether a name is that of a folder, or of a link to one. */
+bool ghp_file_is_folder(const char *path);
+
 /* Opens a regular file for reading. Pipes, devices, folders and sockets are refused at once, without waiting.
  *
  * fd   receives the descriptor, which the caller closes; -1 on failure
  *
  * Returns   GHP_OK; GHP_ERR_IO */
 enum ghp_status ghp_file_open(const char *path, int *fd);
+
+/* Maps a regular file into memory, read-only; munmap ends that.
+ *
+ * memory   receives it; NULL if the file is empty
+ * bytes    receives its size
+ *
+ * Returns   as ghp_file_open; GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_file_map(const char *path, void **memory, size_t *bytes);
 
 /* Opens a file that is written to again and again, at its end; it is made if it is not there. A link is followed only
  * if it belongs to this user or to root, so that nobody else chooses what is written over. A pipe that nobody reads is

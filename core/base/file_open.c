@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -112,6 +113,13 @@ static enum ghp_status open_checked(const char *path, bool takes_pipe, int *fd)
                     path, kind_of(about.st_mode));
 }
 
+bool ghp_file_is_folder(const char *path)
+{
+    struct stat about;
+
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
 enum ghp_status ghp_file_open(const char *path, int *fd)
 {
     return open_checked(path, false, fd);
@@ -120,6 +128,27 @@ enum ghp_status ghp_file_open(const char *path, int *fd)
 enum ghp_status ghp_file_open_whole(const char *path, int *fd)
 {
     return open_checked(path, true, fd);
+}
+
+enum ghp_status ghp_file_map(const char *path, void **memory, size_t *bytes)
+{
+    struct stat about;
+    void *at = NULL;
+    int fd, error;
+
+    *memory = NULL;
+    *bytes = 0;
+    GHP_TRY(ghp_file_open(path, &fd));
+    error = fstat(fd, &about) != 0 ? errno : 0;
+    if (error == 0 && about.st_size > 0) {
+        at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, fd, 0);
+        if (at == MAP_FAILED) error = errno;
+    }
+    close(fd);
+    if (error != 0) return ghp_file_fail_read(path, error);
+    *memory = at;
+    *bytes = (size_t)about.st_size;
+    return GHP_OK;
 }
 
 /* ---- writing ---- */

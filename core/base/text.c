@@ -113,6 +113,18 @@ static int following(unsigned char first)
     return first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
 }
 
+bool ghp_text_begins(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+bool ghp_text_ends(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
 bool ghp_text_is_utf8(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;

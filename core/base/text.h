@@ -23,6 +23,10 @@ const char *ghp_text_nearest(const char *text, const char *const *names);
 /* Names joined by ", ", cut with "..." where they do not fit into n bytes; returns out. */
 char *ghp_text_join(const char *const *names, char *out, size_t n);
 
+/* Whether a text begins, or ends, with another; every text does with "". */
+bool ghp_text_begins(const char *text, const char *start);
+bool ghp_text_ends(const char *text, const char *end);
+
 /* Whether the bytes are UTF-8, as JSON files want their texts. */
 bool ghp_text_is_utf8(const char *text);
 

@@ -7,6 +7,7 @@
  * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first where it
  * takes both); of one channel [N][H][W]; vectors [N][C]. Labels are integers, [N] or [N][1]; [N][L] of a model
  * that takes L labels of a sample. */
+#include "core/base/file.h"
 #include "executor/data/data_private.h"
 #include "executor/data/npy.h"
 
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- one pair ---- */
 
@@ -239,20 +239,13 @@ static enum ghp_status add_list(const struct ghp_data_request *request, char *na
     return GHP_OK;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat about;
-
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
 static enum ghp_status npy_open(const struct ghp_data_request *request, const char *rest,
                                 struct ghp_data *data)
 {
     enum ghp_status status;
     char *names;
 
-    if (strchr(rest, ',') != NULL && !is_folder(rest)) {
+    if (strchr(rest, ',') != NULL && !ghp_file_is_folder(rest)) {
         names = strdup(rest);
         if (names == NULL) return GHP_NO_MEMORY();
         status = add_list(request, names, data);

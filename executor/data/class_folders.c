@@ -1,6 +1,8 @@
 /* executor/data/class_folders.c - see class_folders.h. */
 #include "executor/data/class_folders.h"
 
+#include "core/base/file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -8,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 enum { PATH_BYTES = 4096, LEAST_ROOM = 64 };
 
@@ -48,13 +49,6 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat about;
-
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
 /* Of what a folder holds. */
 static bool entry_is_folder(const char *folder, const struct dirent *entry)
 {
@@ -62,7 +56,7 @@ static bool entry_is_folder(const char *folder, const struct dirent *entry)
 
     if (entry->d_type == DT_DIR || entry->d_type == DT_REG) return entry->d_type == DT_DIR;
     snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-    return is_folder(path);
+    return ghp_file_is_folder(path);
 }
 
 static bool names_image(const char *name)
@@ -163,7 +157,7 @@ static enum ghp_status add_class(struct ghp_class_folders *f, int set, int label
 
     files->first[label] = files->n;
     snprintf(path, sizeof(path), "%s/%s", files->folder, name);
-    if (set == GHP_DATA_TRAIN || is_folder(path)) status = list(f, path, false, &names);
+    if (set == GHP_DATA_TRAIN || ghp_file_is_folder(path)) status = list(f, path, false, &names);
     if (status == GHP_OK && names.n == 0 && set == GHP_DATA_TRAIN)
         status = GHP_FAIL(GHP_ERR_IO,
                           "'%s' has no .jpg, .jpeg or .png files; add the class's images or "
@@ -247,7 +241,7 @@ static enum ghp_status list_both(struct ghp_class_folders *f, const char *folder
     GHP_TRY(add_set(f, GHP_DATA_TRAIN, 0));
     for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s", folder, tests[i]);
-        if (!is_folder(path)) continue;
+        if (!ghp_file_is_folder(path)) continue;
         GHP_TRY(check_classes(f, path));
         GHP_TRY(set_init(f, GHP_DATA_TEST, path));
         return add_set(f, GHP_DATA_TEST, 0);
@@ -281,7 +275,7 @@ static enum ghp_status find_set(const char *folder, const char *train, bool *is_
 {
     bool has_classes = false, is_among_classes = false;
 
-    *is_set = is_folder(train);
+    *is_set = ghp_file_is_folder(train);
     if (!*is_set) return GHP_OK;
     GHP_TRY(holds_folders(train, true, &has_classes));
     GHP_TRY(holds_folders(folder, false, &is_among_classes));

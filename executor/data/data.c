@@ -58,9 +58,8 @@ enum ghp_status ghp_data_check_files(const char *spec)
 
         snprintf(name, sizeof(name), "%.*s", (int)n, at);
         at += n;
-        if (ops->has_tokens && strncmp(name, "type=", 5) == 0) continue;
-        if (ops->has_tokens && strncmp(name, "val:", 4) == 0) file += 4;
-        if (*file != '\0' && access(file, F_OK) != 0)
+        if (ops->has_tokens) file = ghp_token_list_file(name);
+        if (file != NULL && *file != '\0' && access(file, F_OK) != 0)
             return GHP_FAIL(GHP_ERR_IO, "cannot read '%s' of --data %s: %s; see that it is there",
                             file, spec, strerror(errno));
     }
@@ -205,7 +204,8 @@ static void describe(struct ghp_data *data, const struct ghp_data_request *reque
                   request->ignored_label < request->shape.vocabulary;
     char none[64] = "";
 
-    if (data->ignores && ignored == 0 && !can_be && data->ops->argument != NULL && data->folder == NULL)
+    if (data->ignores && ignored == 0 && !can_be && data->ops->argument != NULL &&
+        data->folder == NULL)
         snprintf(none, sizeof(none), ", none with the label %lld that is ignored",
                  (long long)request->ignored_label);
     snprintf(data->text, sizeof(data->text), "%s: %lld training and %lld test samples%s%s%s%s",

@@ -11,6 +11,9 @@ struct ghp_tokens;      /* executor/data/tokens.h */
 struct ghp_folder;      /* executor/data/folder.c */
 struct ghp_class_files; /* executor/data/class_folders.h */
 
+/* The file that an item of a list of token files names, without its mark; NULL if it names none ("type=uint32"). */
+const char *ghp_token_list_file(const char *item);
+
 struct ghp_data_ops {
     const char *name;     /* what stands before the colon of a spec */
     const char *argument; /* what stands behind it, for messages; NULL: nothing, it has no files */

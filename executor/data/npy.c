@@ -3,12 +3,9 @@
 
 #include "core/base/file.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { HEADER_MOST = 1 << 16, FIRST_BYTES = 10, LONG_FIRST_BYTES = 12 };
 
@@ -149,34 +146,15 @@ static enum ghp_status read_header(struct reading *r)
 
 /* ---- the file ---- */
 
-static enum ghp_status map_file(const char *path, struct ghp_npy *npy)
-{
-    struct stat about;
-    void *at = MAP_FAILED;
-    int fd, error;
-
-    GHP_TRY(ghp_file_open(path, &fd));
-    about.st_size = 0;
-    error = fstat(fd, &about) != 0 ? errno : 0;
-    if (error == 0 && about.st_size >= FIRST_BYTES) {
-        at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, fd, 0);
-        error = at == MAP_FAILED ? errno : 0;
-    }
-    close(fd);
-    if (error != 0) return ghp_file_fail_read(path, error);
-    if (at == MAP_FAILED)
-        return GHP_FAIL(GHP_ERR_FORMAT, "'%s' is cut short or no .npy file; save it again", path);
-    npy->memory = at;
-    npy->mapped_bytes = (size_t)about.st_size;
-    return GHP_OK;
-}
-
 static enum ghp_status read_file(const char *path, struct ghp_npy *npy)
 {
     const unsigned char *b = npy->memory;
-    int64_t first = b[6] >= 2 ? LONG_FIRST_BYTES : FIRST_BYTES, header, whole;
+    int64_t first, header, whole;
     struct reading r = {.path = path, .npy = npy};
 
+    if (npy->mapped_bytes < FIRST_BYTES)
+        return GHP_FAIL(GHP_ERR_FORMAT, "'%s' is cut short or no .npy file; save it again", path);
+    first = b[6] >= 2 ? LONG_FIRST_BYTES : FIRST_BYTES;
     if (memcmp(b, "\x93NUMPY", 6) != 0 || b[6] < 1 || b[6] > 3)
         return GHP_FAIL(GHP_ERR_FORMAT,
                         "'%s' is no .npy file of version 1 to 3; save the array with numpy.save",
@@ -202,7 +180,7 @@ enum ghp_status ghp_npy_open(const char *path, struct ghp_npy *npy)
     enum ghp_status status;
 
     *npy = (struct ghp_npy){0};
-    GHP_TRY(map_file(path, npy));
+    GHP_TRY(ghp_file_map(path, &npy->memory, &npy->mapped_bytes));
     status = read_file(path, npy);
     if (status != GHP_OK) ghp_npy_close(npy);
     return status;

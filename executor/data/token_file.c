@@ -4,12 +4,9 @@
 #include "core/base/file.h"
 #include "executor/data/npy.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { HEADER_NUMBERS = 256, HEADER_BYTES = 4 * HEADER_NUMBERS };
 
@@ -26,18 +23,12 @@ static const struct token_type {
 
 static enum ghp_status map_file(struct ghp_token_file *f)
 {
-    struct stat about;
-    void *at = NULL;
-    int fd, error;
+    void *memory;
+    size_t bytes;
 
-    GHP_TRY(ghp_file_open(f->path, &fd));
-    error = fstat(fd, &about) != 0 ? errno : 0;
-    if (error == 0) f->bytes = about.st_size;
-    if (f->bytes > 0) at = mmap(NULL, (size_t)f->bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (at == MAP_FAILED) error = errno;
-    close(fd);
-    if (error != 0) return ghp_file_fail_read(f->path, error);
-    f->file = at;
+    GHP_TRY(ghp_file_map(f->path, &memory, &bytes));
+    f->file = memory;
+    f->bytes = (int64_t)bytes;
     return GHP_OK;
 }
 

@@ -1,5 +1,6 @@
 /* executor/data/token_windows.c - sources of token ids: windows of files, in their order. Files after "val:" test; if
  * there are none, the last part of the windows may be cut off to test. "type=uint32" says what bare files hold. */
+#include "core/base/text.h"
 #include "executor/data/data_private.h"
 #include "executor/data/tokens.h"
 
@@ -10,9 +11,10 @@
 
 static const char test_mark[] = "val:", type_mark[] = "type=";
 
-static bool begins_with(const char *text, const char *mark)
+const char *ghp_token_list_file(const char *item)
 {
-    return strncmp(text, mark, strlen(mark)) == 0;
+    if (ghp_text_begins(item, type_mark)) return NULL;
+    return ghp_text_begins(item, test_mark) ? item + strlen(test_mark) : item;
 }
 
 /* The type that a list says, as memory of the caller's; "" if it says none. */
@@ -20,7 +22,7 @@ static char *take_type(const char *files)
 {
     for (const char *at = files; at != NULL; at = strchr(at, ',')) {
         if (*at == ',') ++at;
-        if (begins_with(at, type_mark))
+        if (ghp_text_begins(at, type_mark))
             return strndup(at + strlen(type_mark), strcspn(at + strlen(type_mark), ","));
     }
     return strdup("");
@@ -34,12 +36,12 @@ static char *take_names(const char *files, bool marked)
 
     for (const char *at = files; names != NULL && at != NULL;) {
         const char *comma = strchr(at, ',');
-        bool is_marked = begins_with(at, test_mark), is_type = begins_with(at, type_mark);
+        const char *file = ghp_token_list_file(at);
 
-        if (is_marked) at += strlen(test_mark);
-        if (is_marked == marked && !is_type)
+        if (file != NULL && (file != at) == marked)
             used += (size_t)snprintf(names + used, room - used, "%s%.*s", used > 0 ? "," : "",
-                                     (int)(comma != NULL ? comma - at : (ptrdiff_t)strlen(at)), at);
+                                     (int)(comma != NULL ? comma - file : (ptrdiff_t)strlen(file)),
+                                     file);
         at = comma != NULL ? comma + 1 : NULL;
     }
     return names;
@@ -48,9 +50,9 @@ static char *take_names(const char *files, bool marked)
 static enum ghp_status open_set(const struct ghp_data_request *request, const char *files,
                                 struct ghp_data *data, enum ghp_data_set set)
 {
-    struct ghp_tokens_request tokens = {.format = {.bytes = data->ops == &ghp_data_bytes,
-                                                   .vocabulary = request->shape.vocabulary},
-                                        .positions = request->shape.h};
+    struct ghp_tokens_request tokens = {
+        .format = {.bytes = data->ops == &ghp_data_bytes, .vocabulary = request->shape.vocabulary},
+        .positions = request->shape.h};
     enum ghp_status status = GHP_OK;
     char *names = take_names(files, set == GHP_DATA_TEST), *type = take_type(files);
 

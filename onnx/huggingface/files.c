@@ -2,6 +2,7 @@
 #include "onnx/huggingface/files.h"
 
 #include "core/base/json.h"
+#include "core/base/text.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -23,24 +24,13 @@ struct ghp_hf_files {
 
 /* ---- what a folder has ---- */
 
-static bool ends(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
-
-static bool begins(const char *name, const char *begin)
-{
-    return strncmp(name, begin, strlen(begin)) == 0;
-}
-
 /* A file of weights that transformers or others write. */
 static bool is_weights(const char *name)
 {
-    return ends(name, ".safetensors") || ends(name, ".safetensors.index.json") ||
-           begins(name, "pytorch_model") || begins(name, "tf_model") ||
-           begins(name, "flax_model") || begins(name, "consolidated.") || ends(name, ".gguf");
+    return ghp_text_ends(name, ".safetensors") || ghp_text_ends(name, ".safetensors.index.json") ||
+           ghp_text_begins(name, "pytorch_model") || ghp_text_begins(name, "tf_model") ||
+           ghp_text_begins(name, "flax_model") || ghp_text_begins(name, "consolidated.") ||
+           ghp_text_ends(name, ".gguf");
 }
 
 /* The name of some file of weights; "" if there is none. */
@@ -74,7 +64,7 @@ static enum ghp_status fail_other(const char *folder)
                         "'%s' has no weights; put its model.safetensors there, or give another "
                         "folder",
                         folder);
-    if (!begins(name, "pytorch_model"))
+    if (!ghp_text_begins(name, "pytorch_model"))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s/%s': ghp reads the weights of a folder from model.safetensors; write "
                         "that with save_pretrained of transformers",
@@ -122,7 +112,7 @@ static enum ghp_status open_listed(struct ghp_hf_files *f, const char *folder,
     int i;
 
     GHP_TRY(ghp_json_get(map, tensor, &at));
-    if (name == NULL || strchr(name, '/') != NULL || !ends(name, ".safetensors"))
+    if (name == NULL || strchr(name, '/') != NULL || !ghp_text_ends(name, ".safetensors"))
         return ghp_json_fail(
             &at, GHP_ERR_FORMAT,
             "no name of a safetensors file in this folder; write the folder again");

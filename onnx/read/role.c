@@ -2,22 +2,11 @@
 #include "onnx/read/role.h"
 
 #include "core/base/json.h"
+#include "core/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool begins(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-static bool ends(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
 
 static struct ghp_onnx_base *base_of(const struct ghp_onnx_array *array)
 {
@@ -102,7 +91,7 @@ static enum ghp_onnx_role of_folded(const struct ghp_onnx_file *file, const char
 
 static bool is_made_by_exporter(const char *name)
 {
-    return begins(name, "onnx::");
+    return ghp_text_begins(name, "onnx::");
 }
 
 static enum ghp_onnx_role role_of_name(const struct ghp_onnx_import *im, const char *name)
@@ -115,7 +104,8 @@ static enum ghp_onnx_role role_of_name(const struct ghp_onnx_import *im, const c
     if (im->parameters != NULL && (listed ? role != GHP_ONNX_UNKNOWN : !is_made_by_exporter(name)))
         return GHP_ONNX_FIXED;
     if (listed) return role != GHP_ONNX_UNKNOWN ? role : of_folded(file, name);
-    return ends(name, ".weight") || ends(name, ".bias") ? GHP_ONNX_PARAMETER : GHP_ONNX_UNKNOWN;
+    return ghp_text_ends(name, ".weight") || ghp_text_ends(name, ".bias") ? GHP_ONNX_PARAMETER
+                                                                          : GHP_ONNX_UNKNOWN;
 }
 
 enum ghp_status ghp_onnx_role_of_tensor(struct ghp_onnx_import *im,

@@ -100,6 +100,16 @@ static void test_printable(void)
     }
 }
 
+static void check_ends(void)
+{
+    CHECK(ghp_text_begins("onnx::Conv_1", "onnx::") && ghp_text_begins("a", "a"));
+    CHECK(ghp_text_begins("a", "") && !ghp_text_begins("on", "onnx::") &&
+          !ghp_text_begins("", "a"));
+    CHECK(ghp_text_ends("fc.weight", ".weight") && ghp_text_ends("a", "a") &&
+          ghp_text_ends("a", ""));
+    CHECK(!ghp_text_ends("weight", ".weight") && !ghp_text_ends("fc.weights", ".weight"));
+}
+
 CHECK_TEST(units)
 {
     test_printable();
@@ -107,5 +117,6 @@ CHECK_TEST(units)
     test_parse();
     test_refusals();
     test_messages();
+    check_ends();
     return check_end();
 }

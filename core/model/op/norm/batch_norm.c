@@ -1,5 +1,4 @@
-/* core/model/op/norm/batch_norm.c - each channel normed over samples and pixels; running statistics for evaluation.
- */
+/* core/model/op/norm/batch_norm.c - each channel normed over samples and pixels; running statistics for evaluation. */
 #include "core/model/attributes.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
