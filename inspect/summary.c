@@ -214,8 +214,7 @@ static enum ghp_status print_binding(const struct ghp_plan *plan, FILE *out)
                 "# what binds: computation, then %.3f ms of waiting for reductions that "
                 "nothing hides\n",
                 1e3 * p->exposed_s);
-    if (plan->certificate.margin != NULL)
-        fprintf(out, "# verdict: %s\n", plan->certificate.margin);
+    if (plan->certificate.margin != NULL) fprintf(out, "# verdict: %s\n", plan->certificate.margin);
     if (plan->memory_limit_bytes > 0)
         fprintf(out, "# memory: %s of the %s allowed\n",
                 ghp_bytes_format((double)p->peak_bytes, peak, sizeof peak),

@@ -25,11 +25,12 @@ static enum ghp_status check_batches_layer(const struct ghp_lowering *how, int l
     }
     if (l->n_params > 0 && how->problem.workers > 1 &&
         ghp_layer_reduce_tp_size(how, layer, (struct ghp_split){GHP_SPLIT_DATA, 1}) == 0)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' takes statistics of the global batch, so no worker has a "
-                        "gradient of its own samples for --lr-scaling %s; give it "
-                        "\"statistics\": \"local:S\" of S samples, or use --lr-scaling linear or lars",
-                        l->name, name);
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "layer '%s' takes statistics of the global batch, so no worker has a "
+            "gradient of its own samples for --lr-scaling %s; give it "
+            "\"statistics\": \"local:S\" of S samples, or use --lr-scaling linear or lars",
+            l->name, name);
     return GHP_OK;
 }
 

@@ -33,7 +33,8 @@ struct ghp_step_hyperparameters {
 
 /* What updates find in what they write: where the tensors lie. Updates only ever lower `first`. */
 struct ghp_not_finite {
-    double poison;  /* 0, or NaN once a number was not finite: a sum that takes it carries the word */
+    double
+        poison; /* 0, or NaN once a number was not finite: a sum that takes it carries the word */
     uint64_t first; /* ghp_not_finite_key of the first of these; GHP_ALL_FINITE: none */
 };
 

@@ -43,7 +43,8 @@ int64_t ghp_order_epoch(const struct ghp_order *order, int64_t step)
 /* A number in [0, bound) with all values equally likely to 2^-64 bound. */
 static int64_t draw(const struct ghp_order *order, int64_t epoch, int64_t place, int64_t bound)
 {
-    uint64_t stream = ((uint64_t)STREAM_SHUFFLE << 32) ^ (uint64_t)(order->shuffling == GHP_SHUFFLE_ONCE ? 0 : epoch);
+    uint64_t stream = ((uint64_t)STREAM_SHUFFLE << 32) ^
+                      (uint64_t)(order->shuffling == GHP_SHUFFLE_ONCE ? 0 : epoch);
 
     return (int64_t)(ghp_random_u64(order->seed, stream, (uint64_t)place) % (uint64_t)bound);
 }

@@ -56,7 +56,8 @@ static enum ghp_status open_memory(struct ghp_in_flight *f)
     f->hyperparameters = hyperparameters;
     if (status == GHP_OK) status = d.ops->allocate(d.backend, (int64_t)sizeof(none), &not_finite);
     f->not_finite = not_finite;
-    return status == GHP_OK ? ghp_device_write(d, not_finite, &none, (int64_t)sizeof(none)) : status;
+    return status == GHP_OK ? ghp_device_write(d, not_finite, &none, (int64_t)sizeof(none))
+                            : status;
 }
 
 static enum ghp_status open_loader(struct ghp_in_flight *f)

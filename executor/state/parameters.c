@@ -353,7 +353,8 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
     status = GHP_OK;
     for (int i = 0; i < list.n && status == GHP_OK; i++) {
         const struct ghp_tensor *t = &list.items[i];
-        int moments = t->is_state || ghp_worker_has_strip(worker, t->layer) ? 0 : moments_of(worker);
+        int moments =
+            t->is_state || ghp_worker_has_strip(worker, t->layer) ? 0 : moments_of(worker);
         bool finite = true;
 
         if (!ghp_worker_holds(worker, t->layer)) continue;

@@ -43,7 +43,8 @@ static void ask_others(const struct ghp_training *t, uint64_t *first)
     double patience = control->patience;
 
     if (ghp_sync_runs_free(ghp_worker_work(t->worker)->sync)) return;
-    if (control->watchdog_s * patience > answer_s) control->patience = answer_s / control->watchdog_s;
+    if (control->watchdog_s * patience > answer_s)
+        control->patience = answer_s / control->watchdog_s;
     (void)first_of_all(t, first);
     control->patience = patience;
 }
@@ -114,8 +115,7 @@ static enum ghp_status fail(struct ghp_training *t, int64_t step, uint64_t first
                         "%lld trains on it; correct it or leave it out",
                         (long long)sample, (long long)step);
     if (known)
-        return GHP_FAIL(GHP_ERR_DIVERGED,
-                        "the weights of '%s' are not finite after step %lld: %s",
+        return GHP_FAIL(GHP_ERR_DIVERGED, "the weights of '%s' are not finite after step %lld: %s",
                         model->layers[layer].name, (long long)step, remedy_of(t, step));
     return GHP_FAIL(GHP_ERR_DIVERGED, "the loss of '%s' is not finite in step %lld: %s",
                     model->layers[layer].name, (long long)step, remedy_of(t, step));

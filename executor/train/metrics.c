@@ -166,8 +166,7 @@ enum ghp_status ghp_metrics_evaluation(struct ghp_metrics *m, int64_t step, int6
 {
     json_t *line = json_pack("{s:I, s:I, s:o, s:o, s:I}", "step", (json_int_t)step, "epoch",
                              (json_int_t)epoch, "test_loss", real(e->loss), "test_top1",
-                             real(e->accuracy),
-                             "test_samples", (json_int_t)e->samples);
+                             real(e->accuracy), "test_samples", (json_int_t)e->samples);
 
     return write_line(m, with(line, "test_perplexity", e->perplexity));
 }

@@ -57,7 +57,7 @@ struct ghp_training {
     double predicted_step_s, predicted_error_s;
     struct ghp_training_guard *guard; /* NULL: nobody */
     /* found */
-    struct ghp_comm *world; /* all workers */
+    struct ghp_comm *world;   /* all workers */
     int64_t done;             /* steps, from 0 on: `steps`, or fewer where a signal ended it */
     struct ghp_stop stop;     /* says which signal */
     struct ghp_drift drift;   /* whether steps have become slower */

@@ -18,9 +18,9 @@ static bool is_linear(const struct ghp_plan *plan, int layer, enum ghp_split_kin
 /* Whether it works element by element, so that it may be done on channels as well as on samples. */
 static bool is_each(const struct ghp_plan *plan, int layer)
 {
-    static const enum ghp_op each[] = {GHP_OP_BIAS, GHP_OP_RELU,       GHP_OP_ACTIVATION,
-                                       GHP_OP_GELU, GHP_OP_SILU,       GHP_OP_HARD_SWISH,
-                                       GHP_OP_MUL,  GHP_OP_ADD,        GHP_OP_DROPOUT};
+    static const enum ghp_op each[] = {GHP_OP_BIAS, GHP_OP_RELU, GHP_OP_ACTIVATION,
+                                       GHP_OP_GELU, GHP_OP_SILU, GHP_OP_HARD_SWISH,
+                                       GHP_OP_MUL,  GHP_OP_ADD,  GHP_OP_DROPOUT};
 
     for (size_t i = 0; i < sizeof each / sizeof each[0]; ++i)
         if (plan->model.layers[layer].op == each[i]) return true;
@@ -39,7 +39,8 @@ static bool may_stay(const struct ghp_plan *plan, int layer, const bool *parts)
     for (int i = 0; i < l->n_consumers; ++i) {
         int to = plan->model.edges[l->out_edges[i]].to;
 
-        if (!is_linear(plan, to, GHP_SPLIT_IN) && (is_linear(plan, to, GHP_SPLIT_OUT) || !parts[to]))
+        if (!is_linear(plan, to, GHP_SPLIT_IN) &&
+            (is_linear(plan, to, GHP_SPLIT_OUT) || !parts[to]))
             return false;
     }
     return l->n_consumers > 0;
@@ -174,7 +175,8 @@ enum ghp_status ghp_report_save_torch(const struct ghp_report *report, const cha
     find_parts(plan, parts);
     ghp_page_add(&page, "%s\nNAME = \"", ghp_torch_py);
     ghp_page_quote(&page, plan->model.name);
-    ghp_page_add(&page, "\"\nGROUPS, TENSOR_SIZE, BATCH, GLOBAL_NORMS = %d, %d, %lld, %s\nLAYERS = [\n",
+    ghp_page_add(&page,
+                 "\"\nGROUPS, TENSOR_SIZE, BATCH, GLOBAL_NORMS = %d, %d, %lld, %s\nLAYERS = [\n",
                  plan->problem.workers / tp_size, tp_size, (long long)plan->problem.global_batch,
                  global ? "True" : "False");
     for (int i = 0; i < plan->model.n_layers; ++i)

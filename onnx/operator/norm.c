@@ -116,8 +116,8 @@ static enum ghp_status read_rows(struct ghp_onnx_import *im, const struct ghp_on
             return ghp_onnx_fail(im, node, "hands its statistics on; ghp keeps them in the layer");
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &w));
-    GHP_TRY(ghp_onnx_axis(
-        im, node, alone != NULL ? alone->ints[0] : ghp_onnx_int(node, "axis", -1), x->n, &axis));
+    GHP_TRY(ghp_onnx_axis(im, node, alone != NULL ? alone->ints[0] : ghp_onnx_int(node, "axis", -1),
+                          x->n, &axis));
     rows = *x;
     GHP_TRY(rows_of(im, node, w, axis, &rows));
     GHP_TRY(ghp_onnx_rows_in(im, &rows, &like.inputs[0]));

@@ -7,10 +7,9 @@ enum { POSITIONS = 3, VOCABULARY = 256 };
 
 static bool read_as(const char *path, bool bytes)
 {
-    struct ghp_tokens_request request = {
-        .files = path,
-        .format = {.bytes = bytes, .vocabulary = VOCABULARY},
-        .positions = POSITIONS};
+    struct ghp_tokens_request request = {.files = path,
+                                         .format = {.bytes = bytes, .vocabulary = VOCABULARY},
+                                         .positions = POSITIONS};
     struct ghp_tokens *tokens = NULL;
     int32_t ids[POSITIONS], labels[POSITIONS];
 

@@ -68,9 +68,10 @@ static void check_turned(void)
     list(node("Transpose", "turned", "fc.weight", NULL), "perm", turn, 2);
     node("MatMul", "first", "x", "turned");
     node("MatMul", "y", "first", "turned");
-    reads_as("y", "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":8,\"bias\":false},{\"name\":\"y\","
-                  "\"op\":\"linear\",\"features\":8,\"bias\":false},{\"name\":\"loss\",\"op\":"
-                  "\"softmax_cross_entropy\"}]}");
+    reads_as("y",
+             "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":8,\"bias\":false},{\"name\":\"y\","
+             "\"op\":\"linear\",\"features\":8,\"bias\":false},{\"name\":\"loss\",\"op\":"
+             "\"softmax_cross_entropy\"}]}");
 }
 
 /* A bias of zeros that is spread, as PyTorch's exporter gives convolutions without one, is none; one that the file
@@ -88,11 +89,14 @@ static void check_no_bias(void)
         node("Expand", "spread", "zero", "two");
         node3("Conv", "c", "x", "w", held ? "b" : "spread");
         node("Flatten", "y", "c", NULL);
-        reads_as("y", held ? "[{\"name\":\"c\",\"op\":\"conv2d\",\"channels\":2,\"kernel\":1},{\"name\":"
-                             "\"y\",\"op\":\"flatten\"},{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}"
-                           : "[{\"name\":\"c\",\"op\":\"conv2d\",\"channels\":2,\"kernel\":1,\"bias\":false},"
-                             "{\"name\":\"y\",\"op\":\"flatten\"},{\"name\":\"loss\",\"op\":"
-                             "\"softmax_cross_entropy\"}]}");
+        reads_as(
+            "y",
+            held
+                ? "[{\"name\":\"c\",\"op\":\"conv2d\",\"channels\":2,\"kernel\":1},{\"name\":"
+                  "\"y\",\"op\":\"flatten\"},{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}"
+                : "[{\"name\":\"c\",\"op\":\"conv2d\",\"channels\":2,\"kernel\":1,\"bias\":false},"
+                  "{\"name\":\"y\",\"op\":\"flatten\"},{\"name\":\"loss\",\"op\":"
+                  "\"softmax_cross_entropy\"}]}");
     }
 }
 
@@ -122,15 +126,14 @@ static void check_losses(void)
     static const struct {
         const char *value, *loss; /* as it is read; NULL: it is refused, and said */
         const char *said;
-    } cases[] = {
-        {"end", "{\"name\":\"end\",\"op\":\"softmax_cross_entropy\"}", NULL},
-        {"{\"op\": \"softmax_cross_entropy\", \"smoothing\": 0.5}",
-         "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"smoothing\":0.5}", NULL},
-        {"{\"op\": \"binary_cross_entropy\", \"name\": \"yes\", \"multi_label\": true}",
-         "{\"name\":\"yes\",\"op\":\"binary_cross_entropy\",\"multi_label\":true}", NULL},
-        {"{\"op\": \"relu\"}", NULL, "unknown name 'relu'; use one of"},
-        {"{\"op\": \"hinge\", \"smoothing\": 0.5}", NULL, "unknown key 'smoothing'"},
-        {"{\"op\": ", NULL, "ghp.loss"}};
+    } cases[] = {{"end", "{\"name\":\"end\",\"op\":\"softmax_cross_entropy\"}", NULL},
+                 {"{\"op\": \"softmax_cross_entropy\", \"smoothing\": 0.5}",
+                  "{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\",\"smoothing\":0.5}", NULL},
+                 {"{\"op\": \"binary_cross_entropy\", \"name\": \"yes\", \"multi_label\": true}",
+                  "{\"name\":\"yes\",\"op\":\"binary_cross_entropy\",\"multi_label\":true}", NULL},
+                 {"{\"op\": \"relu\"}", NULL, "unknown name 'relu'; use one of"},
+                 {"{\"op\": \"hinge\", \"smoothing\": 0.5}", NULL, "unknown key 'smoothing'"},
+                 {"{\"op\": ", NULL, "ghp.loss"}};
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int softmax = 0; softmax < 2; softmax++) {

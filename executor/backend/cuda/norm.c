@@ -98,8 +98,8 @@ static enum ghp_status run_norm_weight(struct ghp_cuda_kernel *kernel,
     const struct ghp_local *l = &kernel->base.local;
 
     return ghp_cuda_native_status(ghp_launch_norm_weight(ghp_cuda_native_stream(kernel), l->c,
-                                                         args->at.stats,
-                                                         args->at.dw[0], args->at.dw[1]),
+                                                         args->at.stats, args->at.dw[0],
+                                                         args->at.dw[1]),
                                   kernel);
 }
 

@@ -29,9 +29,11 @@ static enum ghp_status find(const struct ghp_optimizer *optimizer, ghp_launch_up
 
 static struct ghp_update_tensor tensor_of(const struct ghp_update *update)
 {
-    struct ghp_update_tensor t = {
-        .w = update->w, .dw = update->dw, .n = update->elements, .decays = update->decays,
-        .layer = update->layer};
+    struct ghp_update_tensor t = {.w = update->w,
+                                  .dw = update->dw,
+                                  .n = update->elements,
+                                  .decays = update->decays,
+                                  .layer = update->layer};
 
     for (int m = 0; m < GHP_MAX_MOMENTS; m++)
         t.moment[m] = update->moment[m];

@@ -118,7 +118,8 @@ static void narrow(struct decoding *d, int64_t n)
         d->rows[i] = d->rows[2 * i];
     }
     if (most > 0 && most < LEAST_WHITE)
-        png_error(d->png, "its 16-bit colours stay below 4096, so it is nearly black; save it with 8 bits a colour, or "
+        png_error(d->png, "its 16-bit colours stay below 4096, so it is nearly black; save it with "
+                          "8 bits a colour, or "
                           "with colours up to 65535");
 }
 

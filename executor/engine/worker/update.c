@@ -154,7 +154,7 @@ const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *w)
             v[i] = beta2 * v[i] + (1 - beta2) * d[i] * d[i];                                       \
         }                                                                                          \
     }                                                                                              \
-    /* Returns 0, or NaN where a weight or a moment is not finite. */                             \
+    /* Returns 0, or NaN where a weight or a moment is not finite. */                              \
     static number move_##number(const struct ghp_update *u)                                        \
     {                                                                                              \
         number *w = u->w, rate = (number)u->given.learning_rate, off = 0;                          \

@@ -398,7 +398,8 @@ static void test_sentences(void)
          "the time limit came first: the best plan found takes 4.000 ms a step, and no bound on "
          "others is known"},
         {{0.004, 0.00001, 0.9975, .proof = GHP_PROOF_TIME_LIMIT},
-         "the time limit came first: the best plan found takes 4.000 ms a step, and none takes less "
+         "the time limit came first: the best plan found takes 4.000 ms a step, and none takes "
+         "less "
          "than 0.010 ms, which is 99.8 % less"},
         {{0.004, 0, 1, .proof = GHP_PROOF_NOTHING_FITS, .trial = GHP_TRIAL_RECOMPUTE},
          "no plan that fits was found with all layers kept, so no bound is known; the layers to "

@@ -204,7 +204,7 @@ static void check_crops(void)
         mirrored += crop.mirrored;
     }
     /* uniform from 0.08 to 1, less what does not fit into 4:3: drawn 200 000 times by another program, 0.433 */
-    CHECK_NEAR(area / n, 0.433, 0.02); /* five deviations of 4000 */
+    CHECK_NEAR(area / n, 0.433, 0.02);           /* five deviations of 4000 */
     CHECK_NEAR((double)mirrored / n, 0.5, 0.04); /* five deviations */
     crop = ghp_crop_random(picture, (struct ghp_crop_key){7, 2, 11});
     other = ghp_crop_random(picture, (struct ghp_crop_key){7, 2, 11});
@@ -272,8 +272,10 @@ static void check_damage(void)
 /* Where SOS stores the end of the spectral selection, which is 63 in a sequential file; some telephones write 0. */
 static size_t selection_end(const struct ghp_image_file *file)
 {
-    for (size_t i = 2; i + 3 < file->n; i += 2 + (size_t)(file->bytes[i + 2] << 8 | file->bytes[i + 3]))
-        if (file->bytes[i + 1] == 0xda) return i + 2 + (size_t)(file->bytes[i + 2] << 8 | file->bytes[i + 3]) - 2;
+    for (size_t i = 2; i + 3 < file->n;
+         i += 2 + (size_t)(file->bytes[i + 2] << 8 | file->bytes[i + 3]))
+        if (file->bytes[i + 1] == 0xda)
+            return i + 2 + (size_t)(file->bytes[i + 2] << 8 | file->bytes[i + 3]) - 2;
     return 0;
 }
 

@@ -218,12 +218,14 @@ static void check_ignored(void)
     CHECK_EQ(mkdir(path_of("a,b"), 0700), 0);
     write_npy("a,b/images.npy", "|u1", "6, 4, 5, 3", bytes, sizeof(bytes));
     write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof(labels));
-    check_refused(request, GHP_ERR_INPUT, "has -100 as label 2; labels are 0 to the classes less one, or the one of "
-                                          "--ignore-label");
+    check_refused(request, GHP_ERR_INPUT,
+                  "has -100 as label 2; labels are 0 to the classes less one, or the one of "
+                  "--ignore-label");
     request.ignores = true;
     request.ignored_label = -100;
     check_refused(request, GHP_ERR_INPUT, "sample 4 of");
-    CHECK_MESSAGE("has label 255, but the model has 10 classes (0 to 9); use a model with more, or --ignore-label");
+    CHECK_MESSAGE("has label 255, but the model has 10 classes (0 to 9); use a model with more, or "
+                  "--ignore-label");
     labels[4] = -100;
     write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof(labels));
     for (int turn = 0; turn < 2; turn++) { /* parity is of the labels that are left */

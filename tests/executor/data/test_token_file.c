@@ -43,8 +43,8 @@ static void write_text(const char *text, size_t n)
 /* A header of .npy for integers of this kind and width, and a shape. */
 static size_t write_npy(const char *descr, const char *shape, char *head, size_t room)
 {
-    int n = snprintf(head + 10, room - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", descr,
-                     shape);
+    int n = snprintf(head + 10, room - 10,
+                     "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", descr, shape);
 
     memcpy(head, "\x93NUMPY\x01\x00", 8);
     head[8] = (char)n;
@@ -64,7 +64,8 @@ static void check_taken(const char *type)
     ghp_token_file_close(&file);
 }
 
-static void check_refused(struct ghp_token_format format, enum ghp_status status, const char *message)
+static void check_refused(struct ghp_token_format format, enum ghp_status status,
+                          const char *message)
 {
     struct ghp_token_file file = {.path = path};
 
@@ -80,19 +81,24 @@ static void check_bare(void)
     check_taken(NULL);
     check_taken("uint16");
     check_refused((struct ghp_token_format){.type = "int16"}, GHP_ERR_INPUT, "has the id -");
-    check_refused((struct ghp_token_format){.type = "uint8"}, GHP_ERR_USAGE, "unknown type of tokens 'uint8'");
-    check_refused((struct ghp_token_format){.type = "uint16", .bytes = true}, GHP_ERR_USAGE, "leave type=uint16 out");
+    check_refused((struct ghp_token_format){.type = "uint8"}, GHP_ERR_USAGE,
+                  "unknown type of tokens 'uint8'");
+    check_refused((struct ghp_token_format){.type = "uint16", .bytes = true}, GHP_ERR_USAGE,
+                  "leave type=uint16 out");
     write_ids("", 0, 4);
     check_taken("uint32");
     check_taken("int32");
     check_refused((struct ghp_token_format){0}, GHP_ERR_FORMAT, "type=uint32");
-    check_refused((struct ghp_token_format){.vocabulary = LARGE_VOCABULARY}, GHP_ERR_FORMAT, "type=uint32");
+    check_refused((struct ghp_token_format){.vocabulary = LARGE_VOCABULARY}, GHP_ERR_FORMAT,
+                  "type=uint32");
     write_ids("", 0, 8);
     check_taken("int64");
     check_refused((struct ghp_token_format){0}, GHP_ERR_FORMAT, "type=int64");
-    check_refused((struct ghp_token_format){.vocabulary = LARGE_VOCABULARY}, GHP_ERR_FORMAT, "type=int64");
+    check_refused((struct ghp_token_format){.vocabulary = LARGE_VOCABULARY}, GHP_ERR_FORMAT,
+                  "type=int64");
     write_ids("\0\0", 2, 4);
-    check_refused((struct ghp_token_format){.type = "int32"}, GHP_ERR_FORMAT, "not a multiple of int32's 4");
+    check_refused((struct ghp_token_format){.type = "int32"}, GHP_ERR_FORMAT,
+                  "not a multiple of int32's 4");
 }
 
 static void check_numpy(void)
@@ -104,7 +110,8 @@ static void check_numpy(void)
     for (size_t i = 0; i < sizeof(width) / sizeof(width[0]); ++i) {
         write_ids(head, write_npy(descr[i], "40,", head, sizeof(head)), width[i]);
         check_taken(NULL);
-        check_refused((struct ghp_token_format){.type = "uint32"}, GHP_ERR_USAGE, "says its type itself");
+        check_refused((struct ghp_token_format){.type = "uint32"}, GHP_ERR_USAGE,
+                      "says its type itself");
     }
     write_ids(head, write_npy("<i2", "40,", head, sizeof(head)), 2);
     check_refused((struct ghp_token_format){0}, GHP_ERR_INPUT, "has the id -");
@@ -116,11 +123,13 @@ static void check_numpy(void)
 
 static void check_others(void)
 {
-    static const char text[] = "To be, or not to be: that is the question.\nWhether 'tis nobler in the mind to suffer";
+    static const char text[] =
+        "To be, or not to be: that is the question.\nWhether 'tis nobler in the mind to suffer";
 
     write_text(text, 80);
-    check_refused((struct ghp_token_format){0}, GHP_ERR_FORMAT, "is text, not token ids; write its ids with a "
-                                                                "tokenizer, or take its bytes as tokens with bytes:");
+    check_refused((struct ghp_token_format){0}, GHP_ERR_FORMAT,
+                  "is text, not token ids; write its ids with a "
+                  "tokenizer, or take its bytes as tokens with bytes:");
     write_text("PK\x03\x04 and more", 13);
     check_refused((struct ghp_token_format){0}, GHP_ERR_FORMAT, "a zip archive");
     write_text("\x1f\x8b\x08 and more.", 14);

@@ -9,8 +9,8 @@
 
 static char path[80];
 
-static void check_resume(const char *before, struct ghp_metrics_from from,
-                         enum ghp_status expected, const char *after)
+static void check_resume(const char *before, struct ghp_metrics_from from, enum ghp_status expected,
+                         const char *after)
 {
     struct ghp_metrics *m = NULL;
     char *text = NULL;
