@@ -118,7 +118,7 @@ enum ghp_status ghp_network_keep(const char *path, char **kept)
 
 static bool is_there(const char *path)
 {
-    return access(path, F_OK) == 0 || ghp_hf_is_folder(path);
+    return access(path, F_OK) == 0 || ghp_onnx_is_there(path) || ghp_hf_is_folder(path);
 }
 
 /* The path's last part. Slashes at its end belong to it. */

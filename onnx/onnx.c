@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A file, and how many positions its samples are to have where it leaves that open (0: not said). */
 struct place {
@@ -41,6 +42,13 @@ bool ghp_onnx_names(const char *path)
     struct place place;
 
     return find_place(path, &place);
+}
+
+bool ghp_onnx_is_there(const char *path)
+{
+    struct place place;
+
+    return find_place(path, &place) && access(place.path, F_OK) == 0;
 }
 
 /* Opens a file that a path names, and imports it; both are to be released, also on failure. */

@@ -13,6 +13,9 @@
 /* Whether the path, or NULL, ends in .onnx; "@S" behind it asks for samples of S positions. */
 bool ghp_onnx_names(const char *path);
 
+/* Whether such a file is there, as `FILE.onnx` or `FILE.onnx@S`. */
+bool ghp_onnx_is_there(const char *path);
+
 /* Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_FORMAT (damaged file); GHP_ERR_INPUT (an operation, attribute or shape that ghp
  *           has not, naming the node); GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_onnx_load(const char *path, struct ghp_model *model);

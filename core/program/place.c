@@ -113,8 +113,10 @@ static const struct placed *walk_next(struct walk *w)
     const struct placed *least = NULL;
     int from = 0;
     for (int c = 0; c < w->n; c++) {
-        const struct placed *head = &w->cells[c].placed[w->at[c]];
-        if (w->at[c] == w->cells[c].n || (least != NULL && head->offset >= least->offset)) continue;
+        const struct placed *head;
+        if (w->at[c] == w->cells[c].n) continue; /* an empty cell has no array */
+        head = &w->cells[c].placed[w->at[c]];
+        if (least != NULL && head->offset >= least->offset) continue;
         least = head;
         from = c;
     }

@@ -29,15 +29,16 @@ void ghp_parallel_threads(int threads)
     if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
 }
 
-/* The team that a region gets. */
+/* The team that a region gets. Without OpenMP's regions (cmake/GhpPackages.cmake) it cannot be asked for: the threads. */
 static int team_of(int threads)
 {
-    int team = 1;
+    int team = threads;
 
-    (void)threads; /* a compiler without OpenMP has one */
+#ifdef _OPENMP
 #pragma omp parallel num_threads(threads)
 #pragma omp master
     team = omp_get_num_threads();
+#endif
     return team;
 }
 

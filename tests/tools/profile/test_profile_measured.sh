@@ -52,7 +52,7 @@ denied_once 1 "ranks 2, not 1" "$profile" "${quick[@]}" -o p.json
 denied_once 1 "use mpirun -n 2" "${run[@]}" 3 "$profile" "${quick[@]}" -o q.json
 denied_once 1 "multiple of" "${run[@]}" 2 "$profile" --model "$model" --workers 3 --batch 16 -o q.json
 denied_once 1 "no-such.json" "${run[@]}" 2 "$profile" --model no-such.json --batch 16 -o q.json
-denied_once 1 "no folder" "${run[@]}" 2 "$profile" "${quick[@]}" -o no/such/q.json
+denied_once 1 "create its folder first" "${run[@]}" 2 "$profile" "${quick[@]}" -o no/such/q.json
 denied_once 2 "unknown option" "${run[@]}" 2 "$profile" "${quick[@]}" --no-such-option -o q.json
 cmp p.json before.json || fail "a refusal changed the profile"
 [ -e q.json ] && fail "a refusal left a file"
