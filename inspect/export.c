@@ -2,11 +2,14 @@
  * weights of a checkpoint. */
 #include "inspect/inspect.h"
 
-#include "onnx/huggingface/huggingface.h"
-#include "onnx/onnx.h"
+#include "core/base/log.h"
 #include "core/model/safetensors.h"
+#include "onnx/huggingface/huggingface.h"
+#include "onnx/network.h"
+#include "onnx/onnx.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static enum ghp_status read_weight(void *context, const struct ghp_param *param, float *values)
@@ -58,7 +61,8 @@ enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_
 }
 
 enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct ghp_model *model,
-                                      const char *folder, const char *checkpoint)
+                                      const char *origin, const char *folder,
+                                      const char *checkpoint)
 {
     struct ghp_safetensors *file = NULL;
     struct ghp_hf_source source = {.read = read_weight};
@@ -66,7 +70,43 @@ enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct g
 
     GHP_TRY(ghp_safetensors_open(checkpoint, &file));
     source.context = file;
-    status = ghp_hf_save(folder, model, &source);
+    status = ghp_hf_save(folder, model, origin, &source);
     ghp_safetensors_close(file);
     return end(report, status, model, folder, checkpoint);
+}
+
+/* What the plan was made of, if that is a folder or a known name; the caller frees it. */
+static enum ghp_status find_origin(const struct ghp_plan *plan, const char *plan_path,
+                                   char **origin)
+{
+    enum ghp_status status = ghp_network_find(plan->model_path, plan_path, origin);
+
+    if (status == GHP_ERR_IO)
+        ghp_warn("'%s', the network of the plan, is neither there nor next to the plan: if it is a "
+                 "folder of transformers, the new one has none of its token ids, generation "
+                 "config, tokenizer and context; put it there and export again",
+                 plan->model_path);
+    else if (status != GHP_OK)
+        return status;
+    if (*origin == NULL && plan->model_path != NULL && ghp_hf_names(plan->model_path)) {
+        *origin = strdup(plan->model_path);
+        return *origin != NULL ? GHP_OK : GHP_NO_MEMORY();
+    }
+    if (*origin == NULL || ghp_hf_names(*origin)) return GHP_OK;
+    free(*origin);
+    *origin = NULL;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_inspect_export_hf_plan(struct ghp_display *report, const struct ghp_plan *plan,
+                                           const char *plan_path, const char *folder,
+                                           const char *checkpoint)
+{
+    char *origin = NULL;
+    enum ghp_status status = find_origin(plan, plan_path, &origin);
+
+    if (status == GHP_OK)
+        status = ghp_inspect_export_hf(report, &plan->model, origin, folder, checkpoint);
+    free(origin);
+    return status;
 }

@@ -118,11 +118,17 @@ enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_
 
 /* Writes a network as a folder of transformers (onnx/huggingface/huggingface.h).
  *
+ * origin       what the model was read from, if transformers has it (ghp_hf_save); else NULL
  * checkpoint   safetensors with a tensor for each parameter
  *
- * Returns   as ghp_inspect_export; GHP_ERR_INPUT also where the network is of no family that transformers has
+ * Returns   as ghp_inspect_export; GHP_ERR_INPUT also if the network is of no family that transformers has
  * Tested    tests/tools/together/test_huggingface.sh */
 enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct ghp_model *model,
-                                      const char *folder, const char *checkpoint);
+                                      const char *origin, const char *folder,
+                                      const char *checkpoint);
+/* The same for a plan's network. Its origin is what the plan was made of, where ghp_network_find sees it. */
+enum ghp_status ghp_inspect_export_hf_plan(struct ghp_display *report, const struct ghp_plan *plan,
+                                           const char *plan_path, const char *folder,
+                                           const char *checkpoint);
 
 #endif

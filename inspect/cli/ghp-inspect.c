@@ -7,6 +7,7 @@
 #include "core/model/schema.h"
 #include "inspect/inspect.h"
 #include "inspect/report/report.h"
+#include "onnx/huggingface/huggingface.h"
 #include "onnx/network.h"
 
 #include <stdio.h>
@@ -155,11 +156,21 @@ static bool exports(void)
     return set.export_onnx != NULL || set.export_hf != NULL;
 }
 
-static enum ghp_status export_model(struct ghp_display *report, const struct ghp_model *model)
+static enum ghp_status export_model(struct ghp_display *report, const struct ghp_model *model,
+                                    const char *path)
 {
     if (set.export_onnx != NULL)
         return ghp_inspect_export(report, model, set.export_onnx, set.weights);
-    return ghp_inspect_export_hf(report, model, set.export_hf, set.weights);
+    return ghp_inspect_export_hf(report, model, ghp_hf_names(path) ? path : NULL, set.export_hf,
+                                 set.weights);
+}
+
+static enum ghp_status export_plan(struct ghp_display *report, const struct ghp_plan *plan,
+                                   const char *path)
+{
+    if (set.export_onnx != NULL)
+        return ghp_inspect_export(report, &plan->model, set.export_onnx, set.weights);
+    return ghp_inspect_export_hf_plan(report, plan, path, set.export_hf, set.weights);
 }
 
 static enum ghp_status show_model(struct ghp_display *report, const char *path, const char *path2)
@@ -170,7 +181,7 @@ static enum ghp_status show_model(struct ghp_display *report, const char *path, 
     (void)path2;
     GHP_TRY(ghp_network_load(path, &model));
     if (exports())
-        status = export_model(report, &model);
+        status = export_model(report, &model, path);
     else
         ghp_inspect_model(report, &model);
     ghp_model_release(&model);
@@ -299,7 +310,7 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
 
     GHP_TRY(ghp_plan_load(path, &plan));
     if (exports())
-        status = export_model(report, &plan.model);
+        status = export_plan(report, &plan, path);
     else if (wants_files())
         status = write_files(report, &plan);
     else if (set.verify)

@@ -338,13 +338,17 @@ const struct ghp_hf_config *ghp_hf_config_find(const char *name)
     return NULL;
 }
 
-json_t *ghp_hf_config_json(const struct ghp_hf_config *config)
+json_t *ghp_hf_config_json(const struct ghp_hf_config *config, const json_t *origin)
 {
     const struct family *family = &families[config->family];
     bool failed = false;
-    json_t *root = json_pack("{s:[s], s:s, s:s}", "architectures", family->architecture,
-                             "model_type", family->name, "dtype", "float32");
+    json_t *root = origin != NULL ? json_deep_copy(origin) : json_object();
 
+    if (root == NULL) return NULL;
+    json_object_del(root, "torch_dtype"); /* the older name of dtype */
+    ghp_json_put(root, "architectures", json_pack("[s]", family->architecture), &failed);
+    ghp_json_put(root, "model_type", json_string(family->name), &failed);
+    ghp_json_put(root, "dtype", json_string("float32"), &failed);
     for (const struct key *key = family->keys; key->name != NULL; key++) {
         const void *field = (const char *)config + key->at;
 

@@ -38,7 +38,9 @@ enum ghp_status ghp_hf_config_load(const char *folder, struct ghp_hf_config *con
 /* The config of a network that is known by its name (gpt2-124m and its larger ones), or NULL. */
 const struct ghp_hf_config *ghp_hf_config_find(const char *name);
 
-/* The same as a document that transformers reads; NULL without memory. */
-json_t *ghp_hf_config_json(const struct ghp_hf_config *config);
+/* The same as a document that transformers reads, owned by the caller; NULL without memory.
+ *
+ * origin   a config.json whose other keys it has too, or NULL */
+json_t *ghp_hf_config_json(const struct ghp_hf_config *config, const json_t *origin);
 
 #endif

@@ -61,11 +61,15 @@ struct ghp_hf_source {
 /* Writes config.json and model.safetensors, in float, under the names that transformers reads. The folder is made where
  * it is not there.
  *
- * model   any that is of a family's layers, also one that was read from JSON
+ * model    any that is of a family's layers, also one that was read from JSON
+ * origin   the path that it was read from, if ghp_hf_load takes it; else NULL. What ghp does not write itself is the
+ *          same as there: all other keys of config.json, the context with its positions, generation_config.json and the
+ *          tokenizer's files
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a network of no family); GHP_ERR_IO; GHP_ERR_NO_MEMORY; what source->read returned
+ * Returns   GHP_OK; GHP_ERR_INPUT (a network of no family); GHP_ERR_USAGE (the folder is the origin); GHP_ERR_IO;
+ *           GHP_ERR_NO_MEMORY; what ghp_hf_load returns for the origin; what source->read returned
  * Local */
-enum ghp_status ghp_hf_save(const char *folder, const struct ghp_model *model,
+enum ghp_status ghp_hf_save(const char *folder, const struct ghp_model *model, const char *origin,
                             const struct ghp_hf_source *source);
 
 #endif

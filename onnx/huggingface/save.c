@@ -3,15 +3,23 @@
  * Whether a network is of a family is not asked layer by layer: the config that its sizes suggest is made into a
  * network again, and the two must be the same. */
 #include "core/base/json_lines.h"
+#include "core/base/log.h"
 #include "core/model/model_private.h"
 #include "core/model/safetensors.h"
 #include "onnx/huggingface/huggingface.h"
-#include "onnx/huggingface/place.h"
+#include "onnx/huggingface/origin.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+struct saving {
+    const struct ghp_model *model;
+    const struct ghp_hf_source *source;
+    const struct ghp_hf_network *network;
+    struct ghp_hf_origin *origin; /* zeroed: none */
+};
 
 /* ---- which network it is ---- */
 
@@ -106,6 +114,51 @@ static enum ghp_status recognise(const struct ghp_model *model, struct ghp_hf_co
                     model->name);
 }
 
+/* ---- what the folder that it came from has besides ---- */
+
+/* What is written into a folder for good must not be what it was made of. */
+static enum ghp_status check_apart(const char *folder, const struct ghp_hf_origin *origin)
+{
+    struct stat a, b;
+
+    if (stat(folder, &a) != 0 || stat(origin->place.path, &b) != 0) return GHP_OK;
+    if (a.st_dev != b.st_dev || a.st_ino != b.st_ino) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "cannot write over '%s', the folder that the network came from; choose another "
+                    "folder",
+                    folder);
+}
+
+/* Takes the context and the first weights' deviation of the folder, which the layers do not say. A gpt2 has weights for
+ * each position: its context is longer than a sample only if the folder has those. */
+static enum ghp_status take_context(const struct saving *s, struct ghp_hf_config *config,
+                                    struct ghp_hf_network *network)
+{
+    const struct ghp_hf_config *whole = &s->origin->config;
+    struct ghp_hf_named named = {.name = s->model->name, .positions = s->model->layers[0].out.h};
+
+    config->deviation = whole->deviation;
+    if (config->context == whole->context) return GHP_OK;
+    if (config->family == GHP_HF_GPT2 && !ghp_hf_origin_has_weights(s->origin)) return GHP_OK;
+    config->context = whole->context;
+    ghp_hf_network_release(network);
+    return ghp_hf_network_make(config, &named, network);
+}
+
+/* Opens the folder, if it is this network's. */
+static enum ghp_status open_origin(const char *folder, const char *path, struct saving *s,
+                                   struct ghp_hf_config *config, struct ghp_hf_network *network)
+{
+    GHP_TRY(ghp_hf_origin_open(path, s->origin));
+    GHP_TRY(check_apart(folder, s->origin));
+    if (ghp_hf_origin_is(s->origin, config)) return take_context(s, config, network);
+    ghp_warn("'%s' is another network than '%s' now: the new folder has none of its token ids, "
+             "generation config and tokenizer; put the network back and export again",
+             path, s->model->name);
+    ghp_hf_origin_release(s->origin);
+    return GHP_OK;
+}
+
 /* ---- writing ---- */
 
 static const struct ghp_param *param_of(const struct ghp_model *model, const char *name)
@@ -116,12 +169,6 @@ static const struct ghp_param *param_of(const struct ghp_model *model, const cha
                 return &model->layers[i].params[j];
     return NULL;
 }
-
-struct saving {
-    const struct ghp_model *model;
-    const struct ghp_hf_source *source;
-    const struct ghp_hf_network *network;
-};
 
 /* The tensor's values in the order of the file: [out][in], or [in][out].
  *
@@ -150,6 +197,19 @@ static int64_t elements_of(const struct ghp_hf_tensor *t)
     return t->dims[0] * (t->n_dims == 2 ? t->dims[1] : 1);
 }
 
+/* Positions that no sample had are those of the folder that the network came from. */
+static enum ghp_status fill(const struct saving *s, const struct ghp_hf_tensor *t, float *part,
+                            float *whole)
+{
+    int64_t rows = 0;
+
+    for (int i = 0; i < t->n_parts; i++)
+        rows += t->parts[i].rows;
+    if (rows < t->dims[t->transposed])
+        GHP_TRY(ghp_hf_origin_read(s->origin, t->parts[0].param, whole));
+    return join(s, t, part, whole);
+}
+
 static enum ghp_status append_all(const struct saving *s, struct ghp_safetensors_writer *writer)
 {
     enum ghp_status status = GHP_OK;
@@ -165,7 +225,7 @@ static enum ghp_status append_all(const struct saving *s, struct ghp_safetensors
     for (int i = 0; i < s->network->n_tensors && status == GHP_OK; i++) {
         const struct ghp_hf_tensor *t = &s->network->tensors[i];
 
-        status = join(s, t, part, whole);
+        status = fill(s, t, part, whole);
         if (status == GHP_OK)
             status = ghp_safetensors_append(writer, whole, elements_of(t) * (int64_t)sizeof *whole);
     }
@@ -207,31 +267,49 @@ static enum ghp_status save_weights(const char *path, const struct saving *s,
     return status;
 }
 
-static enum ghp_status save_config(const char *path, const struct ghp_hf_config *config)
+/* Without the folder that it came from, nobody knows the ids of tokens: transformers' own would be another network's. */
+static enum ghp_status save_config(const char *path, const struct ghp_hf_config *config,
+                                   const json_t *origin, bool named)
 {
-    json_t *root = ghp_hf_config_json(config);
-    enum ghp_status status = root != NULL ? ghp_json_save(path, root) : GHP_NO_MEMORY();
+    json_t *root = ghp_hf_config_json(config, origin);
+    bool failed = root == NULL;
+    enum ghp_status status;
 
+    if (!failed && !named) ghp_json_put(root, "bos_token_id", json_null(), &failed);
+    if (!failed && !named) ghp_json_put(root, "eos_token_id", json_null(), &failed);
+    status = failed ? GHP_NO_MEMORY() : ghp_json_save(path, root);
     json_decref(root);
     return status;
 }
 
-enum ghp_status ghp_hf_save(const char *folder, const struct ghp_model *model,
+static enum ghp_status save(const char *folder, const struct saving *s,
+                            const struct ghp_hf_config *config)
+{
+    char path[PATH_MAX];
+
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return GHP_FAIL(GHP_ERR_IO, "cannot make the folder '%s': %s; choose another place", folder,
+                        strerror(errno));
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    GHP_TRY(save_weights(path, s, config->family));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    GHP_TRY(save_config(path, config, s->origin->document, s->origin->place.path[0] != '\0'));
+    return ghp_hf_origin_copy(s->origin, folder);
+}
+
+enum ghp_status ghp_hf_save(const char *folder, const struct ghp_model *model, const char *origin,
                             const struct ghp_hf_source *source)
 {
     struct ghp_hf_network network = {0};
-    struct saving saving = {.model = model, .source = source, .network = &network};
+    struct ghp_hf_origin from = {0};
+    struct saving saving = {.model = model, .source = source, .network = &network, .origin = &from};
     struct ghp_hf_config config;
-    char path[PATH_MAX];
     enum ghp_status status = recognise(model, &config, &network);
 
-    if (status == GHP_OK && mkdir(folder, 0777) != 0 && errno != EEXIST)
-        status = GHP_FAIL(GHP_ERR_IO, "cannot make the folder '%s': %s; choose another place",
-                          folder, strerror(errno));
-    snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    if (status == GHP_OK) status = save_weights(path, &saving, config.family);
-    snprintf(path, sizeof path, "%s/config.json", folder);
-    if (status == GHP_OK) status = save_config(path, &config);
+    if (status == GHP_OK && origin != NULL)
+        status = open_origin(folder, origin, &saving, &config, &network);
+    if (status == GHP_OK) status = save(folder, &saving, &config);
+    ghp_hf_origin_release(&from);
     ghp_hf_network_release(&network);
     return status;
 }

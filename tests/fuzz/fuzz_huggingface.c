@@ -19,7 +19,7 @@ static enum ghp_status read_config(const void *bytes, size_t n, struct ghp_hf_co
 static void check_back(const struct ghp_hf_config *config)
 {
     struct ghp_hf_config back;
-    json_t *root = ghp_hf_config_json(config);
+    json_t *root = ghp_hf_config_json(config, NULL);
     char *text = NULL;
 
     GHP_ASSERT_EQ(ghp_json_text_of(root, &text), GHP_OK);

@@ -147,7 +147,7 @@ static void check_written(const struct ghp_hf_config *config)
 {
     struct ghp_hf_config back;
     char *text = NULL;
-    json_t *root = ghp_hf_config_json(config);
+    json_t *root = ghp_hf_config_json(config, NULL);
 
     CHECK(root != NULL);
     CHECK_STATUS(ghp_json_text_of(root, &text), GHP_OK);

@@ -1,5 +1,6 @@
 /* Networks as folders: what is written is what was read, tensor by tensor; the networks of models/ are those of their
  * configs; and what is of no family is refused. */
+#include "core/base/file.h"
 #include "core/model/model_private.h"
 #include "core/model/safetensors.h"
 #include "onnx/huggingface/huggingface.h"
@@ -59,13 +60,88 @@ static void check_round(const char *config, const struct entry *entries,
     if (!CHECK_STATUS(ghp_hf_load(folder_path(), &model), GHP_OK)) return;
     if (!CHECK_STATUS(ghp_hf_weights_open(folder_path(), &weights), GHP_OK)) return;
     source.context = weights;
-    CHECK_STATUS(ghp_hf_save(saved, &model, &source), GHP_OK);
+    CHECK_STATUS(ghp_hf_save(saved, &model, NULL, &source), GHP_OK);
     check_file(theirs, ours);
     if (CHECK_STATUS(ghp_hf_load(saved, &again), GHP_OK)) {
         CHECK_EQ(again.n_layers, model.n_layers);
-        CHECK_STATUS(ghp_hf_save(saved, &again, &source), GHP_OK); /* it is of the family, too */
+        CHECK_STATUS(ghp_hf_save(saved, &again, NULL, &source),
+                     GHP_OK); /* it is of the family, too */
         ghp_model_release(&again);
     }
+    ghp_hf_weights_close(weights);
+    ghp_model_release(&model);
+}
+
+static void write_beside(const char *folder, const char *name, const char *text)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    CHECK_STATUS(ghp_file_write_atomic(path, text, strlen(text)), GHP_OK);
+}
+
+static void check_beside(const char *folder, const char *name, const char *text)
+{
+    char path[PATH_MAX], *found = NULL;
+
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    if (CHECK_STATUS(ghp_file_read(path, &found, NULL), GHP_OK)) CHECK_TEXT(found, text);
+    free(found);
+}
+
+/* The keys of `want` are in FOLDER/config.json, with the same values; null stands for null alone. */
+static void check_keys(const char *folder, const char *want)
+{
+    json_t *keys = json_loads(want, 0, NULL), *value, *got;
+    char path[PATH_MAX];
+    const char *key;
+
+    snprintf(path, sizeof(path), "%s/config.json", folder);
+    got = json_load_file(path, 0, NULL);
+    CHECK(got != NULL && json_object_get(got, "torch_dtype") == NULL);
+    json_object_foreach(keys, key, value) if (!CHECK(json_equal(json_object_get(got, key), value)))
+        fprintf(stderr, "the key is '%s'\n", key);
+    json_decref(keys);
+    json_decref(got);
+}
+
+/* A folder that was trained in samples of 3 positions comes back with its context of 5, and what ghp has no use for. */
+static void check_origin(const char *config, const struct entry *entries, const char *prefix,
+                         const char *context)
+{
+    static const char keys[] =
+        "\"bos_token_id\": 1, \"eos_token_id\": [2, 3], \"pad_token_id\": 0, "
+        "\"initializer_range\": 0.01, \"transformers_version\": \"4.40.0\"";
+    char path[PATH_MAX], saved[PATH_MAX], ours[PATH_MAX], theirs[PATH_MAX], text[1024];
+    struct ghp_hf_source source = {.read = read_param};
+    struct ghp_hf_weights *weights = NULL;
+    struct ghp_model model;
+
+    snprintf(text, sizeof(text), "{%s, \"torch_dtype\": \"float16\", %s", keys, config + 1);
+    folder_write_config(text);
+    folder_write_tensors(entries, (struct folder_change){.prefix = prefix});
+    write_beside(folder_path(), "generation_config.json", "{\"top_k\": 7}\n");
+    write_beside(folder_path(), "tokenizer.json", "{}\n");
+    snprintf(path, sizeof(path), "%s@3", folder_path());
+    snprintf(saved, sizeof(saved), "%s/saved", folder_path());
+    snprintf(ours, sizeof(ours), "%.200s/model.safetensors", saved);
+    snprintf(theirs, sizeof(theirs), "%s/model.safetensors", folder_path());
+    if (!CHECK_STATUS(ghp_hf_load(path, &model), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_hf_weights_open(path, &weights), GHP_OK)) return;
+    source.context = weights;
+    CHECK_STATUS(ghp_hf_save(saved, &model, path, &source), GHP_OK);
+    check_file(theirs, ours);
+    snprintf(text, sizeof(text), "{%s, \"%s\": 5, \"dtype\": \"float32\"}", keys, context);
+    check_keys(saved, text);
+    check_beside(saved, "generation_config.json", "{\"top_k\": 7}\n");
+    check_beside(saved, "tokenizer.json", "{}\n");
+    CHECK_STATUS(ghp_hf_save(folder_path(), &model, path, &source), GHP_ERR_USAGE);
+    CHECK_MESSAGE("the folder that the network came from; choose another folder");
+    /* nobody knows the ids */
+    CHECK_STATUS(ghp_hf_save(saved, &model, NULL, &source), GHP_OK);
+    snprintf(text, sizeof(text), "{\"bos_token_id\": null, \"eos_token_id\": null, \"%s\": 3}",
+             context);
+    check_keys(saved, text);
     ghp_hf_weights_close(weights);
     ghp_model_release(&model);
 }
@@ -142,6 +218,8 @@ CHECK_TEST(save)
                 (struct folder_change){.prefix = "transformer.", .extra = &head});
     check_round(gpt2_config, gpt2_entries, (struct folder_change){.prefix = "transformer."});
     check_round(llama_config, llama_entries, (struct folder_change){.prefix = "model."});
+    check_origin(gpt2_config, gpt2_entries, "transformer.", "n_positions");
+    check_origin(llama_config, llama_entries, "model.", "max_position_embeddings");
     check_model(
         "gpt-nano.json",
         "{\"model_type\": \"gpt2\", \"vocab_size\": 256, \"n_positions\": 64, \"n_embd\": 32, "
@@ -157,7 +235,7 @@ CHECK_TEST(save)
             "\"layers\": [{\"name\": \"loss\", \"op\": \"softmax_cross_entropy\"}]}",
             "other", &model),
         GHP_OK);
-    CHECK_STATUS(ghp_hf_save(folder_path(), &model, &source), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_hf_save(folder_path(), &model, NULL, &source), GHP_ERR_INPUT);
     CHECK_MESSAGE("'other' is no gpt2 and no llama");
     ghp_model_release(&model);
     folder_remove();

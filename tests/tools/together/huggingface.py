@@ -7,6 +7,7 @@
     huggingface.py export FOLDER HOW OPSET     the same network as FOLDER.onnx, by torch's exporter 'traced' or 'dynamo'
     huggingface.py logits FOLDER FILE.onnx TEXT the largest difference of the logits of TEXT's windows, here and in
                                                 onnxruntime, relative to the largest
+    huggingface.py generate FOLDER OTHER        whether OTHER generates what FOLDER is told to, over its whole context
     huggingface.py differ FOLDER OTHER          the largest difference of any weight, relative to its tensor's
 
 A text is bytes, or, named *.ids, numbers of 16 bits; its windows are as ghp's: inputs, and the token behind each.
@@ -27,15 +28,17 @@ def make_one(family, tied):
     if family == "gpt":
         config = transformers.GPT2Config(
             vocab_size=256, n_positions=64, n_embd=32, n_layer=2, n_head=4, attn_pdrop=0, embd_pdrop=0, resid_pdrop=0,
-            tie_word_embeddings=tied, bos_token_id=None, eos_token_id=None)
+            tie_word_embeddings=tied, bos_token_id=1, eos_token_id=2, pad_token_id=3)
         network = transformers.GPT2LMHeadModel(config)
     else:
         config = transformers.LlamaConfig(
             vocab_size=256, max_position_embeddings=64, hidden_size=32, intermediate_size=96, num_hidden_layers=2,
-            num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=tied)
+            num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=tied, bos_token_id=1, eos_token_id=2,
+            pad_token_id=3)
         network = transformers.LlamaForCausalLM(config)
     for parameter in network.parameters():  # norms and biases too: what is one or zero hides mistakes
         parameter.data += 0.05 * torch.randn_like(parameter)
+    network.generation_config.update(do_sample=True, top_k=7, max_new_tokens=9)
     network.save_pretrained(family + ("-tied" if tied else "-nano"))
 
 
@@ -122,6 +125,23 @@ def logits(folder, file, text):
     print("%.3g" % ((ours - theirs).abs().max() / theirs.abs().max()).item())
 
 
+def generate(folder, other):
+    origin, network = (transformers.AutoModelForCausalLM.from_pretrained(name) for name in (folder, other))
+    for name in "bos_token_id", "eos_token_id", "pad_token_id", "do_sample", "top_k", "max_new_tokens":
+        theirs, ours = getattr(origin.generation_config, name), getattr(network.generation_config, name)
+        assert theirs == ours and theirs is not None, (name, theirs, ours)
+    for name in "bos_token_id", "eos_token_id", "pad_token_id", "max_position_embeddings", "initializer_range":
+        theirs, ours = getattr(origin.config, name), getattr(network.config, name)
+        assert theirs == ours and theirs is not None, (name, theirs, ours)
+    context = network.config.max_position_embeddings
+    text = network.generate(torch.full((2, context - 4), 5), max_new_tokens=4, eos_token_id=[])
+    assert text.shape == (2, context), text.shape
+    table = getattr(network.base_model, "wpe", None)
+    if table is not None:  # positions that no sample of 32 had
+        assert torch.equal(table.weight[32:], origin.base_model.wpe.weight[32:])
+        assert not torch.equal(table.weight[:32], origin.base_model.wpe.weight[:32])
+
+
 def differ(folder, other):
     theirs = transformers.AutoModelForCausalLM.from_pretrained(other).state_dict()
     worst = 0
@@ -132,5 +152,5 @@ def differ(folder, other):
 
 
 COMMANDS = {"make": make, "make-gpt2": make_gpt2, "train": train, "loss": loss, "export": export, "logits": logits,
-            "differ": differ}
+            "generate": generate, "differ": differ}
 COMMANDS[sys.argv[1]](*sys.argv[2:])

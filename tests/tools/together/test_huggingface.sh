@@ -61,6 +61,17 @@ check gpt-nano 10
 check llama-nano 10
 check gpt-tied 10
 check llama-tied 10
+# trained in samples of half the context, a folder comes back with the whole, and generates as it was told
+shorter() { # NAME
+    run "$GHP_BIN/ghp-profile" --analytic F=1e11,bandwidth=1e9,latency=2e-5 --model "$1@32" -o "$1.profile32" || return
+    run "$GHP_BIN/ghp-plan" "$1@32" --profile "$1.profile32" --workers 1 --batch 16 -o "$1.json" || return
+    run mpirun -n 1 "$GHP_BIN/ghp-run" "$1.json" --data bytes:text --steps 1 --lr 0.1 --threads 1 \
+        --checkpoint "$1.shorter" || return
+    run "$GHP_BIN/ghp-inspect" "$1.json" --export-hf "$1.whole" --weights "$1.shorter/checkpoint.safetensors" || return
+    run "$python" "$program" generate "$1" "$1.whole"
+}
+shorter gpt-nano
+shorter llama-tied
 # 124 million weights and 50257 ids, in 6 GB; what ghp wrote has the same loss in transformers
 if full && run "$python" "$program" make-gpt2 && check gpt2 1 tokens:gpt2.ids 1 &&
     run "$python" "$program" loss gpt2.ours gpt2.ids; then
