@@ -142,6 +142,12 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                    ghp_machine_workers_per_node(machine, plan->problem.workers), place.n_cores,
                    place.n_cores == 1 ? "" : "s",
                    place.oversubscribed ? ", cores shared with others" : "");
+    if (plan->profile.threads > 0 && plan->profile.threads != place.n_cores)
+        ghp_sheet_note(sheet,
+                       "measured with %d thread%s a worker, and these have %d core%s; profile with "
+                       "--threads %d, and plan again",
+                       plan->profile.threads, plan->profile.threads == 1 ? "" : "s", place.n_cores,
+                       place.n_cores == 1 ? "" : "s", place.n_cores);
     if (plan->what_if.n > 0) {
         char overrides[1024];
 

@@ -115,6 +115,7 @@ struct ghp_profile {
     /* Which operations the backend computes, by enum ghp_op; without knows_has: not known. */
     bool knows_has, has[GHP_OP_COUNT];
     int workers; /* ranks that ran at once while measuring; 0: analytic */
+    int threads; /* of each of them; 0: not known */
     /* of a device's memory that a worker takes beside its arena; 0: none, or unknown */
     int64_t reserved_bytes;
     /* workers make the next samples while a step runs, in memory of their own (GHP_BUFFER_PREFETCH) */

@@ -12,7 +12,7 @@
 
 #define FORMAT "ghp.profile/2"
 
-enum { MAX_WORKERS = 1 << 20 };
+enum { MAX_WORKERS = 1 << 20, MAX_THREADS = 1 << 16 };
 
 #define MAX_SECONDS 1e9
 #define MAX_RATE 1e18
@@ -200,6 +200,8 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
     if (profile->tf32) failed |= json_object_set_new(root, "tf32", json_true());
     if (profile->knows_has)
         failed |= json_object_set_new(root, "backend_operations", has_json(profile));
+    if (profile->threads > 0)
+        failed |= json_object_set_new(root, "threads", json_integer(profile->threads));
     if (profile->prefetch) failed |= json_object_set_new(root, "prefetch", json_true());
     if (profile->data != NULL)
         failed |= json_object_set_new(root, "data", json_string(profile->data));
@@ -503,8 +505,8 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
         "workers",  "created",    "host",        "reserved_bytes", "machine",
         "analytic", "overlap",    "speed_probe", "disturbed",      "worker_speed",
         "rates",    "operations", "collectives", "prefetch",       "backend_operations",
-        "data",     NULL};
-    int64_t element_bytes = 0, workers = 0;
+        "data",     "threads",    NULL};
+    int64_t element_bytes = 0, workers = 0, threads = 0;
     struct ghp_node node;
 
     GHP_TRY(ghp_json_only_keys(at, keys));
@@ -529,8 +531,10 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     GHP_TRY(ghp_json_opt_text(at, "data", &profile->data));
     GHP_TRY(read_has(at, profile));
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));
+    GHP_TRY(ghp_json_opt_int(at, "threads", 1, MAX_THREADS, &threads));
     profile->element_bytes = (int)element_bytes;
     profile->workers = (int)workers;
+    profile->threads = (int)threads;
     GHP_TRY(ghp_json_text(at, "created", &profile->created));
     GHP_TRY(ghp_json_text(at, "host", &profile->host));
     GHP_TRY(ghp_json_get(at, "machine", &node));

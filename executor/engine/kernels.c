@@ -137,14 +137,13 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
     return GHP_OK;
 }
 
+/* The most that a kernel asks for in any format, and as much as was planned at least. */
 static enum ghp_status scratch_bytes(void *context, const struct ghp_local *local,
                                      enum ghp_pass pass, int64_t *bytes)
 {
     struct ghp_kernels *kernels = context;
     struct ghp_kernel *kernel = NULL;
     int64_t profiled = 0;
-    char key[GHP_KEY_BYTES];
-
     struct ghp_memory_format likely =
         ghp_memory_format_likely(kernels->ops, kernels->backend, local);
     bool fuses = ghp_memory_format_fuses(kernels->ops, kernels->backend, local->op, pass);
@@ -162,18 +161,8 @@ static enum ghp_status scratch_bytes(void *context, const struct ghp_local *loca
     }
     if (kernels->profile == NULL) return GHP_OK;
     GHP_TRY(ghp_profile_scratch(kernels->profile, local, pass, &profiled));
-    if (profiled == *bytes) return GHP_OK;
-    ghp_local_key(local, key);
-    if (ghp_profile_find(kernels->profile, key, pass) == NULL) { /* priced by its neighbours */
-        if (profiled > *bytes) *bytes = profiled;
-        return GHP_OK;
-    }
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "the plan's profile gives '%s' (%s) %lld bytes of scratch, but %s asks for "
-                    "%lld here: the plan's memory "
-                    "would not hold; profile this machine again with ghp-profile and plan anew",
-                    key, ghp_pass_name(pass), (long long)profiled, kernels->ops->name,
-                    (long long)*bytes);
+    if (profiled > *bytes) *bytes = profiled;
+    return GHP_OK;
 }
 
 struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels)

@@ -29,8 +29,7 @@ enum ghp_status ghp_kernels_find(struct ghp_kernels *kernels, const struct ghp_l
                                  enum ghp_pass pass, struct ghp_memory_format memory_formats,
                                  struct ghp_kernel **kernel);
 
-/* For struct ghp_lowering; borrows `kernels`.
- * Its calls return GHP_ERR_INPUT where a profile says other bytes than the backend: profile again. */
+/* For struct ghp_lowering; borrows `kernels`. What the backend asks for, or what was profiled if that is more. */
 struct ghp_scratch_source ghp_kernels_scratch(struct ghp_kernels *kernels);
 
 /* For struct ghp_lowering too: what the backend can do with blocked tensors; borrows `kernels`. */

@@ -81,7 +81,7 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
     const bool
         *nchw16c; /* one a layer: whether its output lies blocked; NULL: the executor's own rule */
-    /* scratch bytes as profiled, each checked against the backend; NULL: ask it */
+    /* whose scratch bytes are taken if the backend asks for fewer; NULL: ask it alone */
     const struct ghp_profile *profile;
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
     int threads;               /* that make samples; 0: one */
@@ -119,8 +119,8 @@ struct ghp_result { /* of one step, over the whole global batch */
 /* Lowers and prepares kernels. Memory comes with ghp_worker_allocate, so that a caller can read the process's memory in
  * between.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile whose scratch bytes differ, or that calls
- *           fused what the backend never fuses); the backend's failures
+ * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile that calls fused what the backend
+ *           never fuses); the backend's failures
  * Local
  * Tested    tests/executor/engine/test_worker.c */
 enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struct ghp_work *work,

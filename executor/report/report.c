@@ -205,7 +205,7 @@ static void print_memory(const struct ghp_run *run, FILE *out)
             ghp_bytes_format((double)run->peak_bytes, predicted, sizeof(predicted)),
             ghp_bytes_format((double)run->allocated_bytes, allocated, sizeof(allocated)),
             run->peak_bytes == run->allocated_bytes ? "equal to the byte"
-            : run->comparable                       ? "not equal"
+            : run->comparable ? "not equal: kernels here take other scratch than was profiled"
                               : "not equal: the plan is for another backend or numerics");
     if (run->peak_rss_over_base_bytes >= 0)
         fprintf(out, ", resident peak less base %s%s",

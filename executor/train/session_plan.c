@@ -2,10 +2,12 @@
 #include "executor/train/session_plan.h"
 
 #include "core/base/hash.h"
+#include "core/base/log.h"
 #include "core/base/units.h"
 #include "executor/mixing/mixer.h"
 #include "executor/platform/limits.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *profile)
@@ -87,9 +89,27 @@ void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_pla
         .profile = e->comparable ? &e->plan.profile : NULL};
 }
 
+/* ", measured with 2 threads a worker, and these have 1"; "" if the numbers are equal, or not known. */
+static const char *other_threads(const struct ghp_setup *s, const struct ghp_session_plan *e,
+                                 char *text, size_t bytes)
+{
+    int measured = e->plan.profile.threads;
+
+    *text = '\0';
+    if (e->comparable && measured > 0 && measured != s->threads)
+        snprintf(text, bytes, ", measured with %d thread%s a worker, and these have %d", measured,
+                 measured == 1 ? "" : "s", s->threads);
+    return text;
+}
+
 enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_plan *e)
 {
+    char threads[96];
+
     ghp_session_plan_describe(s, e);
+    if (*other_threads(s, e, threads, sizeof(threads)) != '\0')
+        ghp_note("'%s' was%s: its times are of others; profile with --threads %d and plan again",
+                 e->path, threads + 1, s->threads);
     GHP_TRY(
         ghp_setup_agree(s, ghp_worker_open(&s->exec, &e->work, &e->worker), "preparing kernels"));
     GHP_TRY(ghp_setup_agree(s, check_program(s, e), "checking the program"));
@@ -117,11 +137,29 @@ static enum ghp_status check_limit(const struct ghp_setup *s, const struct ghp_s
                     e->path, need, limits.memory_by, have, s->here, share);
 }
 
+/* Kernels may ask for more scratch than was planned, but not for more than the plan's limit. */
+static enum ghp_status check_planned(const struct ghp_setup *s, const struct ghp_session_plan *e)
+{
+    int64_t bytes = ghp_worker_program(e->worker)->peak_bytes, most = e->plan.memory_limit_bytes;
+    char need[32], limit[32], threads[96];
+
+    if (!e->comparable || most == 0 || bytes <= most) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' needs %s a worker with the scratch of the kernels here, but its limit is "
+                    "%s%s; plan with a larger --memory, or profile this machine again with "
+                    "--threads %d and plan again",
+                    e->path, ghp_bytes_format((double)bytes, need, sizeof(need)),
+                    ghp_bytes_format((double)most, limit, sizeof(limit)),
+                    other_threads(s, e, threads, sizeof(threads)), s->threads);
+}
+
 enum ghp_status ghp_session_plan_allocate(struct ghp_setup *s, struct ghp_session_plan *e)
 {
     enum ghp_status status;
 
-    GHP_TRY(ghp_setup_agree(s, check_limit(s, e), "counting memory"));
+    status = check_planned(s, e);
+    if (status == GHP_OK) status = check_limit(s, e);
+    GHP_TRY(ghp_setup_agree(s, status, "counting memory"));
     status = ghp_worker_allocate(e->worker);
 
     GHP_TRY(ghp_setup_agree(s, status, "allocating"));

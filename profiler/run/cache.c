@@ -232,6 +232,7 @@ static enum ghp_status begin(const struct ghp_profile *profile, struct ghp_profi
     GHP_TRY(ghp_profile_init(kept, profile->backend, profile->numerics, profile->element_bytes));
     kept->tf32 = profile->tf32;
     kept->workers = profile->workers;
+    kept->threads = profile->threads;
     ghp_machine_release(&kept->machine);
     copy_rates(profile, kept);
     return ghp_machine_copy(&profile->machine, &kept->machine);

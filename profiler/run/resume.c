@@ -9,8 +9,8 @@
 static enum ghp_status differs(const char *path, const char *what, const char *was, const char *is)
 {
     return GHP_FAIL(GHP_ERR_INPUT,
-                    "cannot continue '%s': it was measured with %s %s, not %s; give another -o, or "
-                    "--fresh to measure it anew",
+                    "cannot continue '%s': it was measured with %s %s, not %s; remove it, or give "
+                    "another -o or --fresh, to measure again",
                     path, what, was, is);
 }
 
@@ -35,6 +35,8 @@ static enum ghp_status check_same(const char *path, const struct ghp_profile *ol
                        ghp_precision_name(ghp_profile_precision(fresh)));
     if (old->workers != fresh->workers)
         return differs_in_count(path, "ranks", old->workers, fresh->workers);
+    if (old->threads > 0 && old->threads != fresh->threads)
+        return differs_in_count(path, "threads a rank", old->threads, fresh->threads);
     if (fresh->machine.nodes > 0 && old->machine.nodes != fresh->machine.nodes)
         return differs_in_count(path, "nodes", old->machine.nodes, fresh->machine.nodes);
     if (old->machine.cores != fresh->machine.cores)

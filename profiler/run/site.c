@@ -125,10 +125,12 @@ enum ghp_status ghp_profiling_settle(struct ghp_profiling *run)
                                         .exact = run->request->exact,
                                         .local_rank = run->m.rank % run->ranks_per_node};
     struct ghp_binding binding = {0};
+    int planned = /* of a plan for so many workers, which more ranks than measure may be */
+        ghp_machine_place(&run->profile->machine, run->result->workers, 0).n_cores;
 
     GHP_TRY(ghp_binding_set(&run->profile->machine, request, run->request->bind, &binding));
-    if (config.threads == 0) config.threads = binding.n_cores;
-    run->result->threads = run->m.threads = config.threads;
+    if (config.threads == 0) config.threads = binding.n_cores < planned ? binding.n_cores : planned;
+    run->result->threads = run->m.threads = run->profile->threads = config.threads;
     snprintf(run->result->binding, sizeof run->result->binding, "%s", binding.text);
     run->m.backend_ops = run->request->backend_ops;
     run->m.element_bytes = config.element_bytes;
