@@ -387,7 +387,7 @@ static const struct ghp_opt options[] = {
      .min = 0.1,
      .max = 1e6,
      .help = "end the run where an exchange, the start or the end of all workers takes longer than "
-             "this"},
+             "this, and say so where a worker's own instruction does"},
     {.name = "model",
      .kind = GHP_OPT_TEXT,
      .alike = GHP_OPT_OWN_VALUE,
@@ -493,9 +493,9 @@ static const struct ghp_opt options[] = {
      .alike = GHP_OPT_OWN_VALUE,
      .target = &chosen.accident,
      .argument = "DEED@MOMENT[:TIME[:WORKER]]",
-     .help =
-         "one worker, the last unless given, stops (SIGSTOP) or exits when the moment comes for "
-         "the TIME-th time, to see the others end: stop@update:3:0"},
+     .help = "one worker, the last unless given, stops (SIGSTOP), exits or hangs when the moment "
+             "comes for "
+             "the TIME-th time, to see the others end: stop@update:3:0"},
 };
 
 #define PLANNED "a plan decides it: give it to ghp-plan, and run the new plan"

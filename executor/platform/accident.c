@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const names[GHP_MOMENT_COUNT] = {
 #define GHP_MOMENT_NAME(id, text) text,
@@ -17,7 +18,7 @@ static const char *const names[GHP_MOMENT_COUNT] = {
 /* Set before any thread is started; a moment comes on one thread at a time. */
 static struct {
     enum ghp_moment moment; /* GHP_MOMENT_COUNT: none is asked for */
-    bool exits;
+    bool exits, hangs;
     long left; /* times that it comes until then */
 } asked = {.moment = GHP_MOMENT_COUNT};
 
@@ -48,20 +49,23 @@ static enum ghp_moment find_moment(const char **text)
 
 enum ghp_status ghp_accident_ask(const char *text)
 {
-    bool stops = strncmp(text, "stop@", 5) == 0, exits = strncmp(text, "exit@", 5) == 0;
+    bool stops = strncmp(text, "stop@", 5) == 0, exits = strncmp(text, "exit@", 5) == 0,
+         hangs = strncmp(text, "hang@", 5) == 0;
     const char *at = text + 5;
     long time = 1, worker = ghp_launched_size() > 0 ? ghp_launched_size() - 1 : 0;
-    enum ghp_moment moment = stops || exits ? find_moment(&at) : GHP_MOMENT_COUNT;
+    enum ghp_moment moment = stops || exits || hangs ? find_moment(&at) : GHP_MOMENT_COUNT;
 
     if (moment == GHP_MOMENT_COUNT || !take_number(&at, 1, &time) ||
         !take_number(&at, 0, &worker) || *at != '\0')
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "bad value '%s' for '--inject-accident'; use stop or exit, '@', a moment "
-                        "that --help lists, and where wanted :TIME:WORKER, as in stop@forward:3:0",
-                        text);
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "bad value '%s' for '--inject-accident'; use stop, exit or hang, '@', a moment "
+            "that --help lists, and where wanted :TIME:WORKER, as in stop@forward:3:0",
+            text);
     if (worker != ghp_launched_rank()) return GHP_OK;
     asked.moment = moment;
     asked.exits = exits;
+    asked.hangs = hangs;
     asked.left = time;
     return GHP_OK;
 }
@@ -70,5 +74,7 @@ void ghp_accident_at(enum ghp_moment moment)
 {
     if (moment != asked.moment || --asked.left != 0) return;
     if (asked.exits) exit(0);
+    while (asked.hangs)
+        pause();
     raise(SIGSTOP);
 }

@@ -1,4 +1,4 @@
-/* executor/platform/accident.h - an accident on purpose: at one moment of a run this process stops (SIGSTOP) or exits,
+/* executor/platform/accident.h - an accident on purpose: at one moment of a run this process stops (SIGSTOP), exits or hangs,
  * so that tests and bench/recovery/faults meet a run in each of its phases, and do to it there what they want. Never unless it
  * was asked for.
  *
@@ -42,7 +42,7 @@ enum ghp_moment {
         GHP_MOMENT_COUNT
 };
 
-/* Asks for one, of the form DEED@MOMENT[:TIME[:WORKER]]: `stop` or `exit`, a name of the list, the TIME-th time that it
+/* Asks for one, of the form DEED@MOMENT[:TIME[:WORKER]]: `stop`, `exit` or `hang`, a name of the list, the TIME-th time that it
  * comes in this process [1], and the worker as the launcher counts [the last].
  *
  * Returns   GHP_OK; GHP_ERR_USAGE

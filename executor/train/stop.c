@@ -2,6 +2,7 @@
 #include "executor/train/stop.h"
 
 #include "core/base/clock.h"
+#include "executor/platform/activity.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -26,6 +27,7 @@ static struct sigaction before[N_SIGNALS];
 static void note(int number)
 {
     noted = number;
+    ghp_activity_interrupt(number);
 }
 
 /* Signals are handled here, amid nothing. The mask is that of the process before it listened. */

@@ -6,6 +6,8 @@
  * enqueued work is done at once. */
 #include "executor/engine/worker_private.h"
 
+#include "executor/platform/activity.h"
+
 /* The compute stream goes on when the reduction that the instruction waits for is done. A graph begins with all of them
  * done. */
 static enum ghp_status wait_for(struct ghp_worker *w, int i)
@@ -20,6 +22,13 @@ static enum ghp_status clear_metrics(struct ghp_worker *w)
 {
     return ghp_device_clear(w->arena.device, GHP_DEVICE_STREAM_COMPUTE, w->address[w->metrics],
                             GHP_METRIC_COUNT * sizeof(double));
+}
+
+/* Whether it waits for no other worker, so that nothing but the watchdog's thread ends or names it. */
+static bool is_local(enum ghp_instr_kind kind)
+{
+    return kind == GHP_INSTR_LOAD || kind == GHP_INSTR_COMPUTE || kind == GHP_INSTR_ACCUMULATE ||
+           kind == GHP_INSTR_UPDATE;
 }
 
 /* Waits for what the instruction waits for. */
@@ -76,13 +85,18 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
     if (w->mixer != NULL && !w->updates_pending) GHP_TRY(w->work.mixing->start(w->mixer));
     for (int i = 0; i < w->program.n_instrs; i++) {
         bool idle = is_idle(w, i);
+        enum ghp_status status;
 
         if (skips(w, ghp_worker_instr(w, i), previous)) continue;
         GHP_TRY(enter(w, i));
         if (i == w->metrics_boundary) GHP_TRY(clear_metrics(w));
         if (w->observer != NULL) GHP_TRY(ghp_worker_show_gradient(w, i));
         if (w->step.measures && ghp_instr_reduces(ghp_worker_instr(w, i))) ghp_worker_measure(w, i);
-        GHP_TRY(ghp_worker_run(w, i, previous));
+        if (is_local(ghp_worker_instr(w, i)->kind))
+            ghp_activity_begin(w->prepared[i].label, w->step.index);
+        status = ghp_worker_run(w, i, previous);
+        ghp_activity_end();
+        GHP_TRY(status);
         if (w->observer != NULL) GHP_TRY(ghp_worker_show_output(w, i));
         GHP_TRY(leave(w, i, idle));
     }

@@ -1,5 +1,5 @@
 /* executor/transport/mpi/guard.c - a thread that ends this process where MPI itself does not return, and that says for
- * a thread at work alone that this process lives.
+ * a thread at work alone that this process lives, and names a kernel that does not return.
  *
  * Most waits are ghp's own and end with a failure (wait.c). MPI's start, its communicators, its end and its
  * abort cannot be left, so there no failure can reach main: this is the one place below it that says it itself. */
@@ -7,6 +7,7 @@
 #include "core/base/clock.h"
 
 #include "core/base/log.h"
+#include "executor/platform/activity.h"
 #include "executor/platform/launch.h"
 #include "executor/platform/mates.h"
 #include "executor/platform/step_timer.h"
@@ -32,6 +33,10 @@ static struct {
     int exit_code, rank, size; /* rank -1: not known yet */
     double beat_s, next_beat_s;
     bool beats;
+    double watchdog_s;
+    struct ghp_activity activity; /* the one that was seen last */
+    double spent_s, seen_s; /* of it, without what this process stood still; when it was seen */
+    bool said;
 } guard = {.mutex = PTHREAD_MUTEX_INITIALIZER, .rank = -1};
 
 /* MPI has not started, so that it knows no one: /proc shows who of this host stopped or exited. Of each host the lowest
@@ -78,16 +83,45 @@ static void beat(void)
     }
 }
 
+/* A kernel that does not return within the watchdog's limit is named. It may only be slow, so nothing but a signal ends
+ * the process then; without this thread nobody would look at the signal. */
+static void look_at_activity(double now_s)
+{
+    struct ghp_activity now = ghp_activity_now();
+    double passed_s = now_s - guard.seen_s;
+
+    guard.seen_s = now_s;
+    if (now.what == NULL || now.number != guard.activity.number) {
+        guard.activity = now;
+        guard.spent_s = 0;
+        guard.said = false;
+        return;
+    }
+    guard.spent_s += passed_s < 2 * guard.beat_s ? passed_s : 2 * guard.beat_s;
+    if (guard.spent_s < guard.watchdog_s) return;
+    if (!guard.said)
+        ghp_log_failure("worker %d has been in '%s' of step %llu for %.0f s: if it is not only "
+                        "slow, end the run by SIGTERM or Ctrl-C; --watchdog is this time",
+                        guard.rank > 0 ? guard.rank : 0, now.what, (unsigned long long)now.step,
+                        guard.spent_s);
+    guard.said = true;
+    if (ghp_activity_interrupted() == 0) return;
+    ghp_log_failure("worker %d is ended in '%s' of step %llu, without a checkpoint of that step",
+                    guard.rank > 0 ? guard.rank : 0, now.what, (unsigned long long)now.step);
+    _exit(guard.exit_code);
+}
+
 static void *run(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&guard.mutex);
     while (guard.runs) {
-        double now_s = ghp_now_s(), wake_s = now_s + 3600;
+        double now_s = ghp_now_s(), wake_s = now_s + guard.beat_s;
         struct timespec wake;
 
         if (guard.what != NULL && now_s >= guard.until_s) end();
-        if (guard.what != NULL) wake_s = guard.until_s;
+        look_at_activity(now_s);
+        if (guard.what != NULL && guard.until_s < wake_s) wake_s = guard.until_s;
         if (guard.beats && now_s >= guard.next_beat_s) {
             beat();
             guard.next_beat_s = now_s + guard.beat_s;
@@ -113,6 +147,7 @@ enum ghp_status ghp_mpi_guard_open(double watchdog_s)
     pthread_condattr_destroy(&attributes);
     guard.runs = true;
     guard.exit_code = ghp_status_exit_code(GHP_ERR_COMM);
+    guard.watchdog_s = watchdog_s;
     guard.beat_s = watchdog_s / 4 < most_beat_s ? watchdog_s / 4 : most_beat_s;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the others */

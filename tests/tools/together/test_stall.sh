@@ -132,6 +132,25 @@ ranks 2 run servers.json --steps 1 && fail "two ranks for two workers and a serv
 says "two ranks" "2 worker\(s\) and 1 server\(s\), but 2 .* -n 3"
 ranks 3 run servers.json --verify 3 || fail "servers: --verify exits $?: $(cat err)"
 
+# a kernel that does not return is named, and SIGTERM ends the run then; one that stood still was not slow
+plan 1 one.json
+single() { "$GHP_BIN/ghp-run" one.json --steps 40 --watchdog 2 --checkpoint kept-alone --overwrite "$@" >out 2>err </dev/null & job=$!; }
+single --inject-accident hang@forward:30
+named() { grep -q "^ghp-run: worker 0 has been in 'forward of [a-z0-9.]*' of step [0-9]* for 2 s" err; }
+waits 20 named || fail "a kernel that hangs is not named: $(cat err)"
+ended $job && fail "a kernel that may only be slow ends the run"
+kill -TERM $job
+waits 5 ended $job || fail "SIGTERM does not end a run with a kernel that hangs"
+wait $job && fail "a kernel that hangs: exit 0"
+says "SIGTERM" "^ghp-run: worker 0 is ended in 'forward of [a-z0-9.]*' of step [0-9]*, without a checkpoint"
+single --inject-accident stop@forward:30
+standing() { [ "$(ps -o stat= -p $job | cut -c1)" = T ]; }
+waits 20 standing || fail "the run does not stop"
+sleep 4
+kill -CONT $job
+wait $job || fail "a run that stood still: exit $?: $(cat err)"
+grep -q 'has been in' err && fail "a run that stood still counts as slow: $(cat err)"
+
 # worker 0 trains alone for longer than the limit
 model=$GHP_SOURCE/models/small-resnet.json batch=32 plan 2 alone.json --strategy data
 begin=$SECONDS
