@@ -80,6 +80,7 @@ function(ghp_add_test name processors full)
   math(EXPR seconds "${marker_TIMEOUT} * ${GHP_TEST_SLOWDOWN}")
   add_test(NAME ${name} ${configurations} COMMAND ${arg_COMMAND})
   set_tests_properties(${name} PROPERTIES LABELS "${marker_LABEL}" TIMEOUT ${seconds} PROCESSORS ${processors}
+                       COST ${marker_TIMEOUT} # long ones start first, so that no core waits for the last
                        SKIP_RETURN_CODE 77 ENVIRONMENT "${GHP_TEST_ENVIRONMENT};ASAN_OPTIONS=${asan}")
 endfunction()
 

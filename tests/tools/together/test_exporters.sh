@@ -2,7 +2,7 @@
 # ghp-test: timeout=3600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/together/test_exporters.sh - networks of torchvision as both of PyTorch's exporters write them: read, and
 # their gradients after one step beside PyTorch's, in double and float. Prints the table of docs/from-pytorch.md,
-# which has more opsets (GHP_TEST_FULL=1 GHP_EXPORTERS=all).
+# each network in all four ways by GHP_TEST_FULL=1 GHP_EXPORTERS=all, else full runs take one way a network in turn.
 # Wants a python3 (GHP_PYTHON) that has torch, torchvision, onnx and onnxscript.
 set -u
 python=${GHP_PYTHON:-python3}
@@ -15,11 +15,14 @@ python=${GHP_PYTHON:-python3}
 
 cases=(squeezenet1_1.traced.17 resnet18.dynamo.20 mobilenet_v3_small.dynamo.20.64)
 if full; then
-    cases=()
+    cases=() ways=(traced.20 dynamo.18 traced.13 dynamo.22) at=0
     for network in alexnet vgg11 vgg11_bn vgg16 resnet18 resnet50 googlenet inception_v3 densenet121 mobilenet_v2 \
         mobilenet_v3_large mobilenet_v3_small squeezenet1_1 shufflenet_v2_x1_0 efficientnet_b0 efficientnet_b0+; do
-        cases+=($network.traced.20 $network.dynamo.18)
-        [ -z "${GHP_EXPORTERS-}" ] || cases+=($network.traced.13 $network.dynamo.22)
+        if [ "${GHP_EXPORTERS-}" = all ]; then
+            cases+=("${ways[@]/#/$network.}")
+        else
+            cases+=("$network.${ways[at++ % 4]}")
+        fi
     done
 fi
 "$python" "$GHP_SOURCE/tests/tools/together/exporters.py" "${cases[@]}" || fail "ghp's are not PyTorch's"
