@@ -236,6 +236,7 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
         {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "strategies", columns);
     const char *mine = ghp_strategy_show(plan->strategy);
+    char name[GHP_BASELINE_TEXT_SIZE];
 
     ghp_sheet_note(sheet, "a step; compute: the compute stream alone, reshards included; reduce: "
                           "the communication stream "
@@ -245,6 +246,9 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
             ghp_sheet_note(
                 sheet, "%s is not feasible: %s", ghp_strategy_name(plan->baselines[i].strategy),
                 plan->baselines[i].reason != NULL ? plan->baselines[i].reason : "no reason given");
+    for (int i = 0; i < plan->n_baselines; ++i)
+        if (plan->baselines[i].sync.ops != NULL || plan->baselines[i].recompute != NULL)
+            ghp_sheet_note(sheet, "%s", ghp_baseline_format(plan, &plan->baselines[i], name));
     put_prediction(sheet, mine, &plan->predicted, plan->predicted.step_s);
     for (int i = 0; i < plan->n_baselines; ++i)
         if (plan->baselines[i].feasible)

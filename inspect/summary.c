@@ -145,9 +145,10 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
     add_prediction(t, plan, ghp_strategy_show(plan->strategy), &plan->predicted);
     for (int b = 0; b < plan->n_baselines; ++b) {
         const struct ghp_baseline *base = &plan->baselines[b];
+        char name[GHP_BASELINE_TEXT_SIZE];
 
         if (base->feasible && base->strategy != plan->strategy)
-            add_prediction(t, plan, ghp_strategy_show(base->strategy), &base->predicted);
+            add_prediction(t, plan, ghp_baseline_format(plan, base, name), &base->predicted);
     }
     status = ghp_table_print(t, out);
     ghp_table_close(t);

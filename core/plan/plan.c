@@ -22,8 +22,10 @@ void ghp_plan_release(struct ghp_plan *plan)
     ghp_model_release(&plan->model);
     ghp_profile_release(&plan->profile);
     ghp_overrides_release(&plan->what_if);
-    for (int i = 0; i < plan->n_baselines; ++i)
+    for (int i = 0; i < plan->n_baselines; ++i) {
         free(plan->baselines[i].reason);
+        free(plan->baselines[i].recompute);
+    }
     free(plan->baselines);
     for (int i = 0; i < plan->n_alternatives; ++i)
         ghp_alternative_release(&plan->alternatives[i]);

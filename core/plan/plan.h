@@ -35,6 +35,8 @@ struct ghp_baseline {           /* what the plan is compared with */
     char *reason; /* why not; NULL if feasible */
     struct ghp_prediction predicted;
     int64_t bucket_bytes; /* of a feasible one's plan; -1: not said */
+    struct ghp_sync sync; /* of its plan; zeroed: as of the plan that it is compared with */
+    bool *recompute;      /* layers recomputed by its plan, one a layer, or NULL; owned */
 };
 
 struct ghp_plan {
@@ -77,16 +79,22 @@ void ghp_plan_release(struct ghp_plan *plan);
 int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_split *splits,
                               struct ghp_problem problem);
 
-/* Turns the plan into the data-parallel one that it was compared with: no stages, nothing recomputed, the baseline's
- * buckets and prediction, memory formats as they are. The profile has what that one asks for, too, where ghp-plan wrote
- * the plan. Synchroniser, optimizer and clipping stay.
+/* Turns the plan into the data-parallel one that it was compared with: no stages, the baseline's synchroniser, layers
+ * recomputed, buckets and prediction, memory formats as they are. The profile has what that one asks for, too, where
+ * ghp-plan wrote the plan. Optimizer and clipping stay.
  *
  * Returns   GHP_OK; GHP_ERR_INFEASIBLE (there is no such baseline, or it cannot be: says why; the plan is unchanged)
  * Local
  * Tested    tests/core/plan/test_plan.c */
 enum ghp_status ghp_plan_make_data(struct ghp_plan *plan);
-/* Whether it is that already: every layer by data, without stages. */
+/* Whether it is that already: every layer by data, without stages and micro-batches, shares alike. */
 bool ghp_plan_is_data(const struct ghp_plan *plan);
+
+/* What a table calls a baseline: its strategy, and how it updates and recomputes, such as "data, sharded update".
+ * Returns text. */
+enum { GHP_BASELINE_TEXT_SIZE = 96 };
+const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_baseline *baseline,
+                                char text[GHP_BASELINE_TEXT_SIZE]);
 
 /* Structural soundness: N = G K, stages and micro-batches, TP sizes divide K (or their stage's workers), every split
  * fits its layer. */

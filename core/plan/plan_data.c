@@ -1,13 +1,17 @@
 /* core/plan/plan_data.c - see plan.h: the data-parallel plan that a plan was compared with, out of the plan itself. */
 #include "core/plan/plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool ghp_plan_is_data(const struct ghp_plan *plan)
 {
+    const struct ghp_staging *s = &plan->staging;
+
     for (int i = 0; i < plan->model.n_layers; ++i)
         if (plan->splits[i].kind != GHP_SPLIT_DATA) return false;
-    return ghp_staging_trivial(ghp_staging_or_none(&plan->staging));
+    return ghp_staging_stages(s) == 1 && ghp_staging_micro_batches(s) == 1 && plan->shares == NULL;
 }
 
 static const struct ghp_baseline *data_baseline(const struct ghp_plan *plan)
@@ -17,24 +21,59 @@ static const struct ghp_baseline *data_baseline(const struct ghp_plan *plan)
     return NULL;
 }
 
+const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_baseline *baseline,
+                                char text[GHP_BASELINE_TEXT_SIZE])
+{
+    const struct ghp_sync_ops *own = ghp_sync_ops_of(plan->sync);
+    const struct ghp_sync_ops *ops = baseline->sync.ops != NULL ? baseline->sync.ops : own;
+    int recomputed = 0, used;
+
+    for (int v = 0; baseline->recompute != NULL && v < plan->model.n_layers; ++v)
+        recomputed += baseline->recompute[v];
+    used = snprintf(text, GHP_BASELINE_TEXT_SIZE, "%s%s", ghp_strategy_show(baseline->strategy),
+                    ops == &ghp_sync_sharded ? ", sharded update"
+                    : ops != own             ? ", all-reduce"
+                                             : "");
+    if (recomputed > 0)
+        snprintf(text + used, GHP_BASELINE_TEXT_SIZE - (size_t)used, ", %d layer%s recomputed",
+                 recomputed, recomputed == 1 ? "" : "s");
+    return text;
+}
+
+/* A copy of the layers that a baseline recomputes; NULL of none. */
+static enum ghp_status copy_recompute(const struct ghp_plan *plan, const bool *from, bool **to)
+{
+    size_t layers = (size_t)plan->model.n_layers;
+
+    *to = NULL;
+    if (from == NULL) return GHP_OK;
+    *to = ghp_alloc(layers, sizeof **to);
+    if (*to == NULL) return GHP_NO_MEMORY();
+    memcpy(*to, from, layers * sizeof **to);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_plan_make_data(struct ghp_plan *plan)
 {
     const struct ghp_baseline *baseline = data_baseline(plan);
+    bool *recompute;
 
     if (baseline == NULL || !baseline->feasible)
         return GHP_FAIL(GHP_ERR_INFEASIBLE, "the plan has no data-parallel one beside it: %s",
                         baseline == NULL || baseline->reason == NULL ? "none was tried"
                                                                      : baseline->reason);
+    GHP_TRY(copy_recompute(plan, baseline->recompute, &recompute));
     for (int i = 0; i < plan->model.n_layers; ++i)
         plan->splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     free(plan->shares);
     free(plan->recompute);
     plan->shares = NULL;
-    plan->recompute = NULL;
-    plan->staging = (struct ghp_staging){0};
+    plan->recompute = recompute;
+    plan->staging = (struct ghp_staging){.recompute = recompute};
     plan->groups = plan->problem.workers;
     plan->group_size = 1;
     plan->strategy = GHP_STRATEGY_DATA;
+    if (baseline->sync.ops != NULL) plan->sync = baseline->sync;
     if (baseline->bucket_bytes >= 0) plan->bucket_bytes = baseline->bucket_bytes;
     plan->predicted = baseline->predicted;
     return GHP_OK;

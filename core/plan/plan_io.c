@@ -71,6 +71,9 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
         if (b->feasible) put(item, "predicted", ghp_plan_prediction_json(&b->predicted), failed);
         if (b->feasible && b->bucket_bytes >= 0)
             put(item, "bucket_cap_bytes", json_integer(b->bucket_bytes), failed);
+        if (b->sync.ops != NULL) put_text(item, "sync", b->sync.ops->name, failed);
+        if (b->recompute != NULL)
+            put(item, "recompute", ghp_plan_marked_json(plan, b->recompute, failed), failed);
         *failed |= json_array_append_new(array, item);
     }
     return array;
@@ -299,10 +302,27 @@ static enum ghp_status read_strategy(const struct ghp_node *at, enum ghp_strateg
     return GHP_OK;
 }
 
+/* How a baseline's plan differs from the plan; it has been read which layers there are. */
+static enum ghp_status read_baseline_plan(const struct ghp_node *item,
+                                          const struct ghp_model *model, struct ghp_baseline *b)
+{
+    static const struct ghp_sync_ops *const ops[] = {&ghp_sync_allreduce, &ghp_sync_sharded};
+    const char *const names[] = {ops[0]->name, ops[1]->name, NULL};
+    int choice = 0;
+
+    b->bucket_bytes = -1;
+    GHP_TRY(ghp_json_opt_int(item, "bucket_cap_bytes", 0, INT64_MAX, &b->bucket_bytes));
+    if (ghp_json_has(item, "sync")) {
+        GHP_TRY(ghp_json_choice(item, "sync", names, &choice));
+        b->sync = (struct ghp_sync){.ops = ops[choice]};
+    }
+    return ghp_plan_read_marked(item, "recompute", model, &b->recompute);
+}
+
 static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    static const char *const keys[] = {"strategy",  "feasible",         "reason",
-                                       "predicted", "bucket_cap_bytes", NULL};
+    static const char *const keys[] = {"strategy",         "feasible", "reason",    "predicted",
+                                       "bucket_cap_bytes", "sync",     "recompute", NULL};
     struct ghp_node array, item, predicted;
     size_t n;
 
@@ -321,8 +341,7 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
         if (!b->feasible) continue;
         GHP_TRY(ghp_json_get(&item, "predicted", &predicted));
         GHP_TRY(read_prediction(&predicted, &b->predicted));
-        b->bucket_bytes = -1;
-        GHP_TRY(ghp_json_opt_int(&item, "bucket_cap_bytes", 0, INT64_MAX, &b->bucket_bytes));
+        GHP_TRY(read_baseline_plan(&item, &plan->model, b));
     }
     return GHP_OK;
 }

@@ -23,6 +23,13 @@ enum ghp_status ghp_plan_read_staging(const struct ghp_node *root, struct ghp_pl
 void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, int *failed);
 enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct ghp_plan *plan);
 
+/* A list of layers by their names, as a value and from one; without the key *mark stays as it is.
+ *
+ * mark   one a layer; the caller frees what is read */
+json_t *ghp_plan_marked_json(const struct ghp_plan *plan, const bool *mark, int *failed);
+enum ghp_status ghp_plan_read_marked(const struct ghp_node *root, const char *key,
+                                     const struct ghp_model *model, bool **mark);
+
 /* Whether the layer can take the split in its stage, or in the plan's group. */
 enum ghp_status ghp_plan_check_split(const struct ghp_plan *plan, int layer,
                                      struct ghp_split split);

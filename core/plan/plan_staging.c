@@ -31,7 +31,7 @@ static json_t *stages_json(const struct ghp_plan *plan, int *failed)
 }
 
 /* The names of the layers that are marked. */
-static json_t *marked_json(const struct ghp_plan *plan, const bool *mark, int *failed)
+json_t *ghp_plan_marked_json(const struct ghp_plan *plan, const bool *mark, int *failed)
 {
     json_t *array = json_array();
 
@@ -60,13 +60,13 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
         put(root, "pipeline_schedule", json_string(ghp_pipeline_names[s->pipeline]), failed);
     if (plan->shares != NULL) put(root, "samples_per_worker", shares_json(plan, failed), failed);
     if (plan->recompute != NULL)
-        put(root, "recompute", marked_json(plan, plan->recompute, failed), failed);
+        put(root, "recompute", ghp_plan_marked_json(plan, plan->recompute, failed), failed);
 }
 
 void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, int *failed)
 {
     if (plan->nchw16c != NULL)
-        put(root, "nChw16c", marked_json(plan, plan->nchw16c, failed), failed);
+        put(root, "nChw16c", ghp_plan_marked_json(plan, plan->nchw16c, failed), failed);
 }
 
 /* ---- loading ---- */
@@ -143,8 +143,8 @@ static enum ghp_status read_shares(const struct ghp_node *root, struct ghp_plan 
 }
 
 /* The layers that a key names, as marks; NULL where it is not there. */
-static enum ghp_status read_marked(const struct ghp_node *root, const char *key,
-                                   const struct ghp_model *model, bool **mark)
+enum ghp_status ghp_plan_read_marked(const struct ghp_node *root, const char *key,
+                                     const struct ghp_model *model, bool **mark)
 {
     struct ghp_node array, item;
     size_t n;
@@ -164,7 +164,7 @@ static enum ghp_status read_marked(const struct ghp_node *root, const char *key,
 
 static enum ghp_status read_recompute(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    GHP_TRY(read_marked(root, "recompute", &plan->model, &plan->recompute));
+    GHP_TRY(ghp_plan_read_marked(root, "recompute", &plan->model, &plan->recompute));
     plan->staging.recompute = plan->recompute;
     return GHP_OK;
 }
@@ -175,7 +175,7 @@ enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct 
     struct ghp_node array;
     size_t n;
 
-    GHP_TRY(read_marked(root, "nChw16c", &plan->model, &plan->nchw16c));
+    GHP_TRY(ghp_plan_read_marked(root, "nChw16c", &plan->model, &plan->nchw16c));
     if (plan->nchw16c == NULL || ghp_memory_format_holds(&how, plan->nchw16c)) return GHP_OK;
     GHP_TRY(ghp_json_array(root, "nChw16c", &array, &n));
     return ghp_json_fail(&array, GHP_ERR_INPUT,

@@ -200,11 +200,14 @@ void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *r
     put_strategy(page, "own", &plan->predicted, bars);
     for (int i = 0; i < plan->n_baselines; ++i) {
         const struct ghp_baseline *b = &plan->baselines[i];
+        char name[GHP_BASELINE_TEXT_SIZE];
 
         ghp_page_add(page, "<li><h3>");
         put_strategy_name(page, b->strategy);
         ghp_page_add(page, "</h3>");
         if (b->feasible) {
+            if (b->sync.ops != NULL || b->recompute != NULL)
+                ghp_page_add(page, "<p>%s</p>", ghp_baseline_format(plan, b, name));
             put_strategy(page, "other", &b->predicted, bars);
             continue;
         }

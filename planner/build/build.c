@@ -38,6 +38,9 @@ static enum ghp_status find_baselines(const struct ghp_setting *s, struct ghp_ca
         if (s->request->strategy == ghp_baseline_strategy(b) && found.reason != NULL &&
             !ghp_request_has_stages(s->request))
             return GHP_FAIL(GHP_ERR_INFEASIBLE, "%s", found.reason);
+        if (s->request->strategy != ghp_baseline_strategy(b)) continue;
+        c->trial[GHP_TRIAL_RECOMPUTE] = found.recomputed; /* the plan asked for */
+        c->baseline[b].recomputed = (struct ghp_partition){0};
     }
     return GHP_OK;
 }
@@ -50,6 +53,7 @@ static enum ghp_status find_by_trial(const struct ghp_setting *s, struct ghp_can
 
     if (ghp_request_may_recompute(s->request))
         GHP_TRY(ghp_find_recomputed(s, ghp_lead_of(s, c).step_s, recomputed));
+    GHP_TRY(ghp_better_data(s, recomputed, &c->baseline[0]));
     if (!isfinite(ghp_lead_of(s, c).step_s))
         return ghp_fail_all(s, &c->shared, &c->stages, recomputed);
     return ghp_request_may_try(s->request)
@@ -106,7 +110,8 @@ static enum ghp_status attempt_run(struct attempt *a, const struct ghp_model *mo
 
     if (status == GHP_OK) status = find_candidates(&a->setting, &a->candidates);
     if (status == GHP_OK) status = ghp_choice_make(&a->setting, &a->candidates, &a->choice);
-    if (status == GHP_OK && !a->choice.staged && !a->request.decision_only)
+    if (status == GHP_OK && !a->choice.staged && a->choice.plan.sync.ops == NULL &&
+        !a->request.decision_only)
         status = ghp_choice_find_second_best(&a->setting, &a->candidates, &a->choice);
     if (shows) ghp_progress_end();
     if (status != GHP_OK) attempt_release(a);

@@ -9,9 +9,9 @@ const int64_t ghp_candidate_bucket_sizes[GHP_CANDIDATE_BUCKET_SIZES] = {
     0,       1 << 18, 1 << 19, 1 << 20, 1 << 21,         1 << 22,
     1 << 23, 1 << 24, 1 << 25, 1 << 26, (int64_t)1 << 50};
 
-static bool fits(const struct ghp_setting *s, int64_t peak_bytes)
+bool ghp_candidate_fits(const struct ghp_setting *setting, int64_t peak_bytes)
 {
-    return s->request->memory_bytes == 0 || peak_bytes <= s->request->memory_bytes;
+    return setting->request->memory_bytes == 0 || peak_bytes <= setting->request->memory_bytes;
 }
 
 /* A copy of a list of n items of so many bytes; NULL of NULL. */
@@ -91,7 +91,7 @@ static enum ghp_status tune_kept(const struct ghp_setting *s, const struct ghp_s
             GHP_TRY(ghp_search_evaluate(s->instance, r->kept[k].choice,
                                         ghp_candidate_bucket_sizes[b], &step_s,
                                         s->request->memory_bytes > 0 ? &peak : NULL));
-            if (!fits(s, peak) || step_s >= best_s * (1 - GHP_BRANCH_SAME)) continue;
+            if (!ghp_candidate_fits(s, peak) || step_s >= best_s * (1 - GHP_BRANCH_SAME)) continue;
             best_s = step_s;
             *kept = k;
             *bucket_bytes = ghp_candidate_bucket_sizes[b];
@@ -136,7 +136,7 @@ static enum ghp_status tune(const struct ghp_setting *s, struct ghp_candidate *c
         how.bucket_bytes = ghp_candidate_bucket_sizes[b];
         GHP_TRY(ghp_plan_predict_step(&how, c->splits, s->request->profile, &step_s,
                                       s->request->memory_bytes > 0 ? &peak : NULL));
-        if (!fits(s, peak) || step_s >= best_s * (1 - GHP_BRANCH_SAME)) continue;
+        if (!ghp_candidate_fits(s, peak) || step_s >= best_s * (1 - GHP_BRANCH_SAME)) continue;
         best_s = step_s;
         c->bucket_bytes = how.bucket_bytes;
     }
@@ -161,6 +161,7 @@ enum ghp_status ghp_candidate_copy(const struct ghp_setting *setting,
     enum ghp_status status = copy_plan(setting, from->splits, &from->staging, to);
 
     to->bucket_bytes = from->bucket_bytes;
+    to->sync = from->sync;
     to->predicted = from->predicted;
     if (status != GHP_OK) ghp_candidate_release(to);
     return status;

@@ -14,6 +14,7 @@ struct ghp_candidate {
     bool *recompute;            /* one a layer, or NULL; owned */
     int groups;
     int64_t bucket_bytes;
+    struct ghp_sync sync; /* zeroed: the request's */
     struct ghp_prediction predicted;
 };
 
@@ -49,6 +50,9 @@ void ghp_candidate_release(struct ghp_candidate *candidate); /* accepts a zeroed
 /* Whether its bucket size was tried on top of a search with another. */
 bool ghp_candidate_is_tuned(const struct ghp_setting *setting,
                             const struct ghp_candidate *candidate);
+
+/* Whether a worker's arena is within the limit, if there is one. */
+bool ghp_candidate_fits(const struct ghp_setting *setting, int64_t peak_bytes);
 
 /* Layers that are not split by data. */
 int ghp_candidate_split_layers(const struct ghp_setting *setting,

@@ -5,6 +5,7 @@
 #include "core/plan/staging_text.h"
 #include "planner/build/failure.h"
 #include "planner/build/recompute.h"
+#include "planner/build/trust.h"
 #include "planner/pipeline/heuristic.h"
 #include "planner/pipeline/load_balance.h"
 
@@ -47,6 +48,7 @@ void ghp_candidates_release(struct ghp_candidates *candidates)
 {
     for (int b = 0; b < GHP_BASELINES; ++b) {
         ghp_search_release(&candidates->baseline[b].search);
+        ghp_partition_release(&candidates->baseline[b].recomputed);
         ghp_candidate_release(&candidates->baseline[b].plan);
         free(candidates->baseline[b].reason);
     }
@@ -96,16 +98,108 @@ static enum ghp_status note_reason(struct ghp_baseline_found *found, enum ghp_st
     return found->reason == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
+/* Of the time limit, for a baseline that a plan is only compared with: its search, and what to recompute. */
+static const double compared_share = 0.01, recomputed_share = 0.05;
+
 /* When the search for a baseline ends. One that a plan is only compared with needs no proof, and its best plan is found
  * at once: with 9 s instead of 0.3 s, 34 networks and worker counts had the same, one 7 % slower ones. */
 static double baseline_deadline_s(const struct ghp_setting *setting, int baseline)
 {
-    static const double compared_share = 0.01;
     double last_s = ghp_setting_deadline(setting, 0.1 * (baseline + 1));
 
     return ghp_baseline_strategy(baseline) == setting->request->strategy
                ? last_s
                : fmin(last_s, ghp_now_s() + compared_share * setting->request->time_limit_s);
+}
+
+/* The fastest plan of a domain with layers recomputed.
+ *
+ * share   of the time limit, at whose end the search ends */
+static enum ghp_status find_recomputed(const struct ghp_setting *s, const struct ghp_domain *domain,
+                                       double share, double best_s, bool search_stages,
+                                       struct ghp_partition *found)
+{
+    const struct ghp_partition_job job = ghp_setting_partition_job(s, share, best_s);
+    const struct ghp_recompute_job recomputed = {.partition = &job,
+                                                 .instance = s->instance,
+                                                 .domain = domain,
+                                                 .search_stages = search_stages};
+
+    return ghp_recompute_plan_compute(&recomputed, found);
+}
+
+/* The best plan of a baseline's domain that fits, with layers recomputed if none does without. */
+static enum ghp_status find_within(const struct ghp_setting *s, const struct ghp_candidates *before,
+                                   const struct ghp_domain *domain, int baseline,
+                                   struct ghp_baseline_found *found)
+{
+    bool asked = ghp_baseline_strategy(baseline) == s->request->strategy;
+    double now = (ghp_now_s() - s->began_s) / s->request->time_limit_s;
+    double share = asked ? 0.9 : now + recomputed_share;
+    struct ghp_search_result all;
+
+    GHP_TRY(search(s, before, domain, baseline_deadline_s(s, baseline), &found->search));
+    if (found->search.feasible) return ghp_candidate_of_search(s, &found->search, &found->plan);
+    if (ghp_request_may_recompute(s->request))
+        GHP_TRY(find_recomputed(s, domain, share, INFINITY, false, &found->recomputed));
+    if (found->recomputed.found)
+        return ghp_candidate_of_partition(s, &found->recomputed, &found->plan);
+    all = found->search;
+    if (found->recomputed.least_bytes > 0 && found->recomputed.least_bytes < all.least_bytes) {
+        all.least_proven = false;
+        all.least_bytes = found->recomputed.least_bytes;
+    }
+    return ghp_fail_memory(s, &all);
+}
+
+static bool takes_data(const struct ghp_setting *s)
+{
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+
+    for (int v = 0; v < s->model->n_layers; ++v)
+        if (ghp_instance_find(s->instance, v, data) < 0) return false;
+    return true;
+}
+
+/* Data parallelism by the request's other synchroniser. */
+static enum ghp_status find_other_data(const struct ghp_setting *s, struct ghp_candidate *other)
+{
+    struct ghp_setting own = *s;
+    struct ghp_partition data = {.splits =
+                                     ghp_alloc((size_t)s->model->n_layers, sizeof *data.splits)};
+    enum ghp_status status;
+
+    if (data.splits == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < s->model->n_layers; ++v)
+        data.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    own.how.sync = s->request->data_sync;
+    status = ghp_candidate_of_partition(&own, &data, other);
+    other->sync = own.how.sync;
+    free(data.splits);
+    return status;
+}
+
+/* The better of data parallelism as found and by the request's other synchroniser. */
+static enum ghp_status take_better_data(const struct ghp_setting *s,
+                                        struct ghp_baseline_found *found)
+{
+    const struct ghp_plan_request *w = s->request;
+    struct ghp_candidate other = {0};
+
+    if (w->data_sync.ops == NULL || !takes_data(s)) return GHP_OK;
+    GHP_TRY(find_other_data(s, &other));
+    if (!ghp_candidate_fits(s, other.predicted.peak_bytes) ||
+        (found->reason == NULL &&
+         !ghp_trust_sync_gains(w->profile, w->simplify, &found->plan.predicted,
+                               &other.predicted))) {
+        ghp_candidate_release(&other);
+        return GHP_OK;
+    }
+    ghp_candidate_release(&found->plan);
+    found->plan = other;
+    free(found->reason);
+    found->reason = NULL;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
@@ -117,14 +211,11 @@ enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
 
     GHP_TRY(ghp_domain_init(setting->instance, &domain));
     status = ghp_strategy_restrict(ghp_baseline_strategy(baseline), &domain);
-    if (status == GHP_OK)
-        status = search(setting, before, &domain, baseline_deadline_s(setting, baseline),
-                        &found->search);
-    if (status == GHP_OK && !found->search.feasible)
-        status = ghp_fail_memory(setting, &found->search);
-    if (status == GHP_OK) status = ghp_candidate_of_search(setting, &found->search, &found->plan);
+    if (status == GHP_OK) status = find_within(setting, before, &domain, baseline, found);
     ghp_domain_release(&domain);
-    return status == GHP_OK ? GHP_OK : note_reason(found, status);
+    if (status != GHP_OK) GHP_TRY(note_reason(found, status));
+    return ghp_baseline_strategy(baseline) == GHP_STRATEGY_DATA ? take_better_data(setting, found)
+                                                                : GHP_OK;
 }
 
 enum ghp_status ghp_find_shared(const struct ghp_setting *setting,
@@ -205,14 +296,29 @@ enum ghp_status ghp_find_stages(const struct ghp_setting *setting,
 enum ghp_status ghp_find_recomputed(const struct ghp_setting *setting, double best_s,
                                     struct ghp_partition *found)
 {
-    const struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.95, best_s);
-    const struct ghp_recompute_job recomputed = {.partition = &job,
-                                                 .instance = setting->instance,
-                                                 .domain = &setting->domain,
-                                                 .search_stages = setting->request->pipeline_mode ==
-                                                                  GHP_PIPELINE_MODE_AUTO};
+    return find_recomputed(setting, &setting->domain, 0.95, best_s,
+                           setting->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO, found);
+}
 
-    return ghp_recompute_plan_compute(&recomputed, found);
+enum ghp_status ghp_better_data(const struct ghp_setting *setting,
+                                const struct ghp_partition *recomputed,
+                                struct ghp_baseline_found *data)
+{
+    const struct ghp_staging *staging = &recomputed->staging;
+    struct ghp_candidate candidate;
+
+    if (!recomputed->found || ghp_staging_stages(staging) > 1 ||
+        ghp_staging_micro_batches(staging) > 1 ||
+        (data->reason == NULL && data->plan.predicted.step_s <= recomputed->step_s))
+        return GHP_OK;
+    for (int v = 0; v < setting->model->n_layers; ++v)
+        if (recomputed->splits[v].kind != GHP_SPLIT_DATA) return GHP_OK;
+    GHP_TRY(ghp_candidate_of_partition(setting, recomputed, &candidate));
+    ghp_candidate_release(&data->plan);
+    data->plan = candidate;
+    free(data->reason);
+    data->reason = NULL;
+    return GHP_OK;
 }
 
 enum ghp_status ghp_find_load_balance(const struct ghp_setting *setting, double best_s,

@@ -15,6 +15,7 @@ enum { GHP_BASELINES = 3 };
 
 struct ghp_baseline_found {
     struct ghp_search_result search; /* its plans start later searches */
+    struct ghp_partition recomputed; /* where none of them fits; zeroed: not tried */
     struct ghp_candidate plan;       /* the fastest of them, with its bucket size */
     char *reason;                    /* why there is none; NULL: there is */
 };
@@ -51,7 +52,9 @@ void ghp_candidates_release(struct ghp_candidates *candidates);
  * Each returns   GHP_OK (also where there is no such plan); GHP_ERR_USAGE; errors of lowering and costing;
  *                GHP_ERR_NO_MEMORY */
 
-/* A baseline, from those before it; one that cannot be has its reason. */
+/* A baseline, from those before it; one that cannot be has its reason. Layers are recomputed where the request allows
+ * it and nothing fits without. Data parallelism is by the request's data_sync where that is surely faster or alone
+ * fits. */
 enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
                                   const struct ghp_candidates *before, int baseline,
                                   struct ghp_baseline_found *found);
@@ -69,6 +72,11 @@ enum ghp_status ghp_find_stages(const struct ghp_setting *setting,
 /* Layers recomputed, where the memory keeps a faster plan away. */
 enum ghp_status ghp_find_recomputed(const struct ghp_setting *setting, double best_s,
                                     struct ghp_partition *found);
+/* Makes that plan the data-parallel baseline if it is data parallelism, and faster or the only one that fits: it was
+ * searched for longer. */
+enum ghp_status ghp_better_data(const struct ghp_setting *setting,
+                                const struct ghp_partition *recomputed,
+                                struct ghp_baseline_found *data);
 /* Unequal shares for workers that are not equally fast. */
 enum ghp_status ghp_find_load_balance(const struct ghp_setting *setting, double best_s,
                                       struct ghp_partition *found);

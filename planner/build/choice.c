@@ -251,6 +251,7 @@ const char *ghp_choice_margin(const struct ghp_setting *setting,
 {
     const struct ghp_prediction *data = &candidates->baseline[0].plan.predicted;
     double margin_s = data->step_s - choice->fastest.step_s;
+    bool sharded = candidates->baseline[0].plan.sync.ops == &ghp_sync_sharded;
     char error[32] = "not known";
 
     if (error_is_known(candidates, choice))
@@ -259,12 +260,13 @@ const char *ghp_choice_margin(const struct ghp_setting *setting,
     if (has_data(candidates))
         snprintf(
             text, GHP_MARGIN_SIZE,
-            "%.6g ms a step against %.6g ms by data parallelism: %.4g ms (%.2f %%) less; error "
+            "%.6g ms a step against %.6g ms by data parallelism%s: %.4g ms (%.2f %%) less; error "
             "of a prediction %s (half the interquartile range of each entry that was "
             "timed, as if independent; analytic models have none; %.0f %% of the time was "
             "measured): %s",
-            1e3 * choice->fastest.step_s, 1e3 * data->step_s, 1e3 * margin_s,
-            100 * margin_s / data->step_s, error, 100 * choice->fastest.measured_share,
+            1e3 * choice->fastest.step_s, 1e3 * data->step_s,
+            sharded ? " with a sharded update" : "", 1e3 * margin_s, 100 * margin_s / data->step_s,
+            error, 100 * choice->fastest.measured_share,
             margin_verdict(setting, candidates, choice));
     else
         snprintf(text, GHP_MARGIN_SIZE, "%.6g ms a step; data parallelism is not possible: %.300s",

@@ -51,7 +51,7 @@ enum ghp_status ghp_choice_find_second_best(const struct ghp_setting *setting,
                                             const struct ghp_candidates *candidates,
                                             struct ghp_choice *choice);
 
-enum { GHP_MARGIN_SIZE = 512 };
+enum { GHP_MARGIN_SIZE = 544 };
 
 /* The margin over data parallelism, what it is worth beside the error, and what followed.
  *

@@ -109,6 +109,22 @@ static bool is_data(const struct recompute_search *r)
     return true;
 }
 
+/* Sets every split to data, and says whether that may be chosen. */
+static bool choose_data(struct recompute_search *r)
+{
+    const struct ghp_instance *in = r->job->instance;
+    bool offered = true;
+
+    for (int v = 0; v < r->layers; ++v) {
+        int choice;
+
+        r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+        choice = ghp_instance_find(in, v, r->splits[v]);
+        offered = offered && choice >= 0 && r->job->domain->choice[in->first_choice[v] + choice];
+    }
+    return offered;
+}
+
 /* Plans without stages, the fastest first. */
 static enum ghp_status look_at_kept(struct recompute_search *r,
                                     const struct ghp_search_result *result)
@@ -120,12 +136,7 @@ static enum ghp_status look_at_kept(struct recompute_search *r,
         data = data || is_data(r);
         GHP_TRY(look_at_all(r));
     }
-    for (int v = 0; v < r->layers && !data; ++v) {
-        r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-        data = ghp_instance_find(r->job->instance, v, r->splits[v]) <
-               0; /* not offered: no such plan */
-    }
-    return data ? GHP_OK : look_at_all(r);
+    return data || !choose_data(r) ? GHP_OK : look_at_all(r);
 }
 
 static enum ghp_status look_at_shared(struct recompute_search *r)

@@ -49,6 +49,8 @@ struct ghp_plan_request {
     int64_t share_bytes;  /* without one: what the machine has for a worker; 0: unknown */
     int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
     struct ghp_sync sync; /* zeroed: all-reduce; build/sync_choice.h: the one to choose */
+    /* by which data parallelism, as a baseline, may be too if that is surely faster or alone fits; zeroed: none */
+    struct ghp_sync data_sync;
     const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
     double clip_norm;                      /* 0: gradients are not clipped */
     const struct ghp_lr_scaling *scaling;  /* NULL: learning rates are as given */

@@ -15,9 +15,8 @@ static const double first_share =
 static const double likely_share =
     0.3; /* the same where the sharded update is likely to replace it */
 static const double least_share = 0.1;             /* for each later search */
-static const int64_t usual_bucket_bytes = 1 << 24; /* for a first estimate */
-static const double least_gain =
-    0.01; /* of a step: less is no reason to leave the simpler all-reduce */
+static const int64_t usual_bucket_bytes = 1 << 24; /* tried first */
+static const double guess_share = 0.05;            /* for the best buckets of data parallelism */
 
 static const struct ghp_sync allreduce = {.ops = &ghp_sync_allreduce},
                              sharded_update = {.ops = &ghp_sync_sharded};
@@ -33,27 +32,36 @@ static enum ghp_status predict_by(const struct ghp_plan_request *request,
     return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
 }
 
-/* The plan's splits with all-reduces, in buckets as large as the plan's, or of the best size where it is open; sizes are
- * tried till then. */
+/* Gives a lowering of these splits the fastest bucket size: its own, or one of those tried till then. */
+static enum ghp_status find_bucket(struct ghp_lowering *how, const struct ghp_split *splits,
+                                   const struct ghp_profile *profile, double deadline_s)
+{
+    int64_t best_bytes = how->bucket_bytes;
+    double best_s = INFINITY, step_s;
+
+    for (int b = -1; b < GHP_CANDIDATE_BUCKET_SIZES; b++) {
+        if (b >= 0 && ghp_now_s() > deadline_s) break;
+        if (b >= 0) how->bucket_bytes = ghp_candidate_bucket_sizes[b];
+        GHP_TRY(ghp_plan_predict_step(how, splits, profile, &step_s, NULL));
+        if (step_s >= best_s) continue;
+        best_s = step_s;
+        best_bytes = how->bucket_bytes;
+    }
+    how->bucket_bytes = best_bytes;
+    return GHP_OK;
+}
+
+/* The plan's splits with all-reduces, in buckets as large as the plan's, or of the best size if the request leaves it
+ * open. */
 static enum ghp_status predict_allreduce(const struct ghp_plan_request *request,
                                          const struct ghp_plan *plan, double deadline_s,
                                          struct ghp_prediction *predicted)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
-    int64_t best_bytes = how.bucket_bytes;
-    double best_s = INFINITY, step_s;
 
     how.sync = allreduce;
-    for (int b = -1; b < GHP_CANDIDATE_BUCKET_SIZES && request->bucket_bytes == GHP_BUCKET_AUTO;
-         b++) {
-        if (b >= 0 && ghp_now_s() > deadline_s) break;
-        if (b >= 0) how.bucket_bytes = ghp_candidate_bucket_sizes[b];
-        GHP_TRY(ghp_plan_predict_step(&how, plan->splits, request->profile, &step_s, NULL));
-        if (step_s >= best_s) continue;
-        best_s = step_s;
-        best_bytes = how.bucket_bytes;
-    }
-    how.bucket_bytes = best_bytes;
+    if (request->bucket_bytes == GHP_BUCKET_AUTO)
+        GHP_TRY(find_bucket(&how, plan->splits, request->profile, deadline_s));
     return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
 }
 
@@ -86,26 +94,34 @@ static enum ghp_status make_sharded(const struct ghp_plan_request *request, cons
     enum ghp_status status;
 
     own.sync = sharded_update;
+    if (request->sync.ops == NULL) own.data_sync = allreduce;
     GHP_TRY(ghp_plan_make(&own, plan));
     status = note_gain(request, deadline_s, why, plan);
     if (status != GHP_OK) ghp_plan_release(plan);
     return status;
 }
 
-/* What `other` has to be faster by. */
-static double margin_s(const struct ghp_plan_request *request, const struct ghp_prediction *plan,
-                       const struct ghp_prediction *other)
-{
-    double error_s =
-        request->simplify ? ghp_trust_margin_error_s(request->profile, plan, other) : 0;
-
-    return fmax(error_s, least_gain * plan->step_s);
-}
-
 static bool is_faster(const struct ghp_plan_request *request, const struct ghp_prediction *plan,
                       const struct ghp_prediction *other)
 {
-    return plan->step_s - other->step_s > margin_s(request, plan, other);
+    return ghp_trust_sync_gains(request->profile, request->simplify, plan, other);
+}
+
+/* Whether data parallelism is better with the sharded update, and a plan with all-reduce that was not compared with it
+ * is not surely faster. */
+static bool data_is_better(const struct ghp_plan_request *request, const struct ghp_plan *plan,
+                           const struct ghp_plan *sharded)
+{
+    const struct ghp_baseline *all = &plan->baselines[0], *data = &sharded->baselines[0];
+    double error_s = 0;
+
+    if (!ghp_request_is_free(request) || !data->feasible || data->sync.ops != NULL ||
+        all->sync.ops != NULL ||
+        (all->feasible && !is_faster(request, &all->predicted, &data->predicted)))
+        return false;
+    if (request->simplify)
+        error_s = ghp_trust_margin_error_s(request->profile, &plan->predicted, &data->predicted);
+    return data->predicted.step_s - plan->predicted.step_s <= error_s;
 }
 
 /* Whether plans with a sharded update are worth a search: its decision alone, where the memory may bind. */
@@ -138,7 +154,7 @@ static double left_s(const struct ghp_plan_request *request, double began_s)
                 least_share * request->time_limit_s);
 }
 
-/* In place of a plan with all-reduce, where it is surely faster. */
+/* In place of a plan with all-reduce where it is surely faster, or data parallelism is better with it. */
 static enum ghp_status replace(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
     struct ghp_plan sharded;
@@ -151,7 +167,8 @@ static enum ghp_status replace(const struct ghp_plan_request *request, struct gh
     status = make_sharded(request, why, &sharded);
     if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
     GHP_TRY(status);
-    if (!is_faster(request, &plan->predicted, &sharded.predicted)) {
+    if (!is_faster(request, &plan->predicted, &sharded.predicted) && plan->sync.ops == NULL &&
+        !data_is_better(request, plan, &sharded)) {
         ghp_plan_release(&sharded);
         return GHP_OK;
     }
@@ -163,21 +180,24 @@ static enum ghp_status replace(const struct ghp_plan_request *request, struct gh
 /* All layers by data. */
 static enum ghp_status predict_data(const struct ghp_plan_request *request,
                                     const struct ghp_model *model, struct ghp_sync sync,
-                                    struct ghp_prediction *predicted)
+                                    double deadline_s, struct ghp_prediction *predicted)
 {
     struct ghp_lowering how = ghp_lowering_of(model, request->problem, request->profile);
     struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
-    enum ghp_status status;
+    enum ghp_status status = GHP_OK;
 
     if (splits == NULL) return GHP_NO_MEMORY();
     for (int v = 0; v < model->n_layers; ++v)
         splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    how.bucket_bytes = usual_bucket_bytes;
     how.optimizer = request->optimizer;
     how.clips = request->clip_norm > 0;
     how.scaling = request->scaling;
     how.sync = sync;
-    status = ghp_plan_predict(&how, splits, request->profile, predicted);
+    how.bucket_bytes =
+        request->bucket_bytes == GHP_BUCKET_AUTO ? usual_bucket_bytes : request->bucket_bytes;
+    if (request->bucket_bytes == GHP_BUCKET_AUTO)
+        status = find_bucket(&how, splits, request->profile, deadline_s);
+    if (status == GHP_OK) status = ghp_plan_predict(&how, splits, request->profile, predicted);
     free(splits);
     return status;
 }
@@ -185,6 +205,7 @@ static enum ghp_status predict_data(const struct ghp_plan_request *request,
 /* Whether data parallelism is faster with the sharded update: then so is the best plan, most often. */
 static enum ghp_status guess_sharded(const struct ghp_plan_request *request, bool *likely)
 {
+    double deadline_s = ghp_now_s() + guess_share * request->time_limit_s;
     struct ghp_model model;
     struct ghp_prediction all, sharded;
     enum ghp_status status;
@@ -193,8 +214,9 @@ static enum ghp_status guess_sharded(const struct ghp_plan_request *request, boo
     GHP_TRY(ghp_request_open_model(request, &model));
     status = ghp_request_check(request);
     if (status == GHP_OK) status = ghp_profile_check_model(request->profile, &model);
-    if (status == GHP_OK) status = predict_data(request, &model, allreduce, &all);
-    if (status == GHP_OK) status = predict_data(request, &model, sharded_update, &sharded);
+    if (status == GHP_OK) status = predict_data(request, &model, allreduce, deadline_s, &all);
+    if (status == GHP_OK)
+        status = predict_data(request, &model, sharded_update, deadline_s, &sharded);
     if (status == GHP_OK) *likely = is_faster(request, &all, &sharded);
     ghp_model_release(&model);
     return GHP_OK; /* what is wrong with the request the search itself will say */
@@ -206,6 +228,7 @@ static enum ghp_status make_allreduce(const struct ghp_plan_request *request, bo
 {
     struct ghp_plan_request own = *request;
 
+    if (!likely && request->strategy == GHP_STRATEGY_AUTO) own.data_sync = sharded_update;
     own.decision_only = own.decision_only || likely;
     if (likely)
         own.time_limit_s *= likely_share;
@@ -227,7 +250,7 @@ static enum ghp_status choose(const struct ghp_plan_request *request, struct ghp
     if (status == GHP_ERR_INFEASIBLE && request->memory_bytes > 0)
         return make_sharded(&own, "; no plan with all-reduce fits the memory", plan);
     if (status != GHP_OK || request->strategy != GHP_STRATEGY_AUTO) return status;
-    if (likely)
+    if (likely || plan->sync.ops != NULL)
         worth = true;
     else
         status = try_sharded(&own, plan, &worth);
@@ -236,6 +259,7 @@ static enum ghp_status choose(const struct ghp_plan_request *request, struct ghp
     if (status != GHP_OK) ghp_plan_release(plan);
     if (status != GHP_OK || !likely || plan->sync.ops == &ghp_sync_sharded) return status;
     ghp_plan_release(plan); /* the guess was wrong */
+    own.data_sync = sharded_update;
     own.time_limit_s = left_s(request, began_s);
     return ghp_plan_make(&own, plan);
 }

@@ -76,3 +76,12 @@ double ghp_trust_margin_error_s(const struct ghp_profile *profile, const struct 
     return fmax(ghp_trust_own_error_s(profile, a), ghp_trust_own_error_s(profile, b)) +
            ghp_trust_doubtful_s(profile, a->step_s - b->step_s);
 }
+
+bool ghp_trust_sync_gains(const struct ghp_profile *profile, bool simplify,
+                          const struct ghp_prediction *plan, const struct ghp_prediction *other)
+{
+    static const double least_gain = 0.01;
+    double error_s = simplify ? ghp_trust_margin_error_s(profile, plan, other) : 0;
+
+    return plan->step_s - other->step_s > fmax(error_s, least_gain * plan->step_s);
+}

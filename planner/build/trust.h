@@ -41,4 +41,9 @@ double ghp_trust_doubtful_s(const struct ghp_profile *profile, double gain_s);
 double ghp_trust_margin_error_s(const struct ghp_profile *profile, const struct ghp_prediction *a,
                                 const struct ghp_prediction *b);
 
+/* Whether a plan by another synchroniser is faster by enough to leave the plan's own: by more than 1 % of the step and,
+ * if simpler plans are preferred, than the difference may be off by. */
+bool ghp_trust_sync_gains(const struct ghp_profile *profile, bool simplify,
+                          const struct ghp_prediction *plan, const struct ghp_prediction *other);
+
 #endif

@@ -47,6 +47,7 @@ static enum ghp_status write_decision(const struct ghp_setting *s, struct ghp_ca
     plan->recompute = c->recompute;
     plan->bucket_bytes = c->bucket_bytes;
     plan->predicted = c->predicted;
+    if (c->sync.ops != NULL) plan->sync = c->sync;
     *c = (struct ghp_candidate){0};
     if (s->nchw16c == NULL) return GHP_OK;
     plan->nchw16c = ghp_alloc(layers, sizeof *plan->nchw16c);
@@ -55,18 +56,35 @@ static enum ghp_status write_decision(const struct ghp_setting *s, struct ghp_ca
     return GHP_OK;
 }
 
-static enum ghp_status write_baselines(const struct ghp_candidates *c, struct ghp_plan *plan)
+/* A baseline's plan: what of it is not as in the plan. */
+static enum ghp_status write_baseline_plan(const struct ghp_setting *s,
+                                           const struct ghp_candidate *c,
+                                           const struct ghp_plan *plan, struct ghp_baseline *b)
+{
+    struct ghp_sync sync = c->sync.ops != NULL ? c->sync : s->request->sync;
+    size_t layers = (size_t)plan->model.n_layers;
+
+    b->predicted = c->predicted;
+    b->bucket_bytes = c->bucket_bytes;
+    if (ghp_sync_ops_of(sync) != ghp_sync_ops_of(plan->sync)) b->sync.ops = ghp_sync_ops_of(sync);
+    if (c->recompute == NULL) return GHP_OK;
+    b->recompute = ghp_alloc(layers, sizeof *b->recompute);
+    if (b->recompute == NULL) return GHP_NO_MEMORY();
+    memcpy(b->recompute, c->recompute, layers * sizeof *b->recompute);
+    return GHP_OK;
+}
+
+static enum ghp_status write_baselines(const struct ghp_setting *s, const struct ghp_candidates *c,
+                                       struct ghp_plan *plan)
 {
     plan->baselines = ghp_alloc(GHP_BASELINES + 1, sizeof *plan->baselines);
     if (plan->baselines == NULL) return GHP_NO_MEMORY();
     for (int b = 0; b < GHP_BASELINES; ++b) {
         const struct ghp_baseline_found *found = &c->baseline[b];
 
-        plan->baselines[plan->n_baselines++] =
-            (struct ghp_baseline){.strategy = ghp_baseline_strategy(b),
-                                  .feasible = found->reason == NULL,
-                                  .predicted = found->plan.predicted,
-                                  .bucket_bytes = found->plan.bucket_bytes};
+        plan->baselines[plan->n_baselines++] = (struct ghp_baseline){
+            .strategy = ghp_baseline_strategy(b), .feasible = found->reason == NULL};
+        GHP_TRY(write_baseline_plan(s, &found->plan, plan, &plan->baselines[b]));
         GHP_TRY(set_text(found->reason, &plan->baselines[b].reason));
     }
     if (!c->rules_tried) return GHP_OK;
@@ -112,9 +130,10 @@ static bool has_twin(const struct ghp_plan *plan, int rank)
 static enum ghp_status lower_data(struct ghp_lowering how, const struct ghp_candidate *data,
                                   struct ghp_program *program)
 {
-    how.staging = NULL;
+    how.staging = ghp_staging_or_none(&data->staging);
     how.unplaced = true;
     how.bucket_bytes = data->bucket_bytes;
+    if (data->sync.ops != NULL) how.sync = data->sync;
     return ghp_lower(&how, data->splits, 0, program);
 }
 
@@ -134,7 +153,7 @@ static enum ghp_status write_profile(const struct ghp_profile *profile,
         status = ghp_lower(&how, plan->splits, r, &programs[n]);
         n += status == GHP_OK;
     }
-    if (status == GHP_OK && data != NULL && !ghp_plan_is_data(plan)) {
+    if (status == GHP_OK && data != NULL && (!ghp_plan_is_data(plan) || data->sync.ops != NULL)) {
         status = lower_data(how, data, &programs[n]);
         n += status == GHP_OK;
     }
@@ -191,7 +210,7 @@ enum ghp_status ghp_write_plan(const struct ghp_setting *setting,
     GHP_TRY_GOTO(status, write_request(setting, plan), done);
     GHP_TRY_GOTO(status, write_certificate(setting, candidates, choice, plan), done);
     GHP_TRY_GOTO(status, write_decision(setting, &choice->plan, plan), done);
-    GHP_TRY_GOTO(status, write_baselines(candidates, plan), done);
+    GHP_TRY_GOTO(status, write_baselines(setting, candidates, plan), done);
     GHP_TRY_GOTO(status, ghp_plan_check(plan), done);
     data = candidates->baseline[0].reason == NULL ? &candidates->baseline[0].plan : NULL;
     GHP_TRY_GOTO(status, write_profile(setting->request->profile, data, plan), done);

@@ -13,7 +13,7 @@ vgg=("$models/vgg16.json" --profile law.json --workers 16 --batch 1024)
 # tables on stdout, nothing on stderr; the best plan and its baselines, a row for each weighted layer
 plan "${vgg[@]}" -o best.json >table 2>noise
 [ ! -s noise ] || fail "chatter on stderr: $(cat noise)"
-for word in '^# vgg16, 16 workers' '^ghp ' '^data ' '^model ' '^OWT ' '^conv13 ' '^fc6 ' '# what binds'; do
+for word in '^# vgg16, 16 workers' '^ghp ' '^data, sharded update ' '^model ' '^OWT ' '^conv13 ' '^fc6 ' '# what binds'; do
     grep -q "$word" table || fail "the table has no '$word'"
 done
 grep -q '^# optimal: the best plan.* takes .* ms a step, and none takes less' table || fail "the plan is not optimal"
@@ -107,7 +107,7 @@ holds one "abs(o['predicted']['error_s'] / (o['predicted']['compute_s'] + o['pre
 
 # an error that is not known is not zero
 plan "$models/vgg16.json" --profile law.json --workers 16 --batch 1024 -o unknown.json >table
-grep -q '^data  *[0-9.]*  *?  *0 ' table || fail "an error that is not known is in the table: $(cat table)"
+grep -q '^data, sharded update  *[0-9.]*  *?  *0 ' table || fail "an error that is not known is in the table: $(cat table)"
 grep -q '^# .*; the error of the step is not known$' table || fail "it is not said that the error is not known"
 grep -q '^# verdict: .* error of a prediction not known .*: the error is not known, so the plan ' table ||
     fail "no verdict under the table, or a gain is beyond an error that is not known: $(tail -n 3 table)"
