@@ -493,16 +493,27 @@ static enum ghp_status sum_file(struct ghp_safetensors *f, char digits[CHECKSUM_
                     strerror(errno));
 }
 
+/* Whether a file says that it has a checksum, by either of the two keys. */
+static bool says_checksum(const struct ghp_safetensors *f)
+{
+    return ghp_safetensors_has_checksum(f) || ghp_safetensors_metadata(f, checksum_kind) != NULL;
+}
+
 enum ghp_status ghp_safetensors_check(struct ghp_safetensors *f)
 {
-    char said[CHECKSUM_DIGITS + 1] = "", is[CHECKSUM_DIGITS + 1];
-    uint64_t sum = 0;
+    uint64_t unused;
 
-    if (!ghp_safetensors_has_checksum(f) && ghp_safetensors_metadata(f, checksum_kind) == NULL)
-        return GHP_OK;
-    GHP_TRY(sum_file(f, said, &sum));
-    ghp_hash_text(sum, is);
-    if (strcmp(said, is) == 0) return GHP_OK;
+    return says_checksum(f) ? ghp_safetensors_check_sum(f, &unused) : GHP_OK;
+}
+
+enum ghp_status ghp_safetensors_check_sum(struct ghp_safetensors *f, uint64_t *sum)
+{
+    char said[CHECKSUM_DIGITS + 1] = "", is[CHECKSUM_DIGITS + 1];
+
+    *sum = 0;
+    GHP_TRY(sum_file(f, said, sum));
+    ghp_hash_text(*sum, is);
+    if (!says_checksum(f) || strcmp(said, is) == 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_FORMAT,
                     "'%s' is damaged: its checksum is %s, and it says %s; use another copy, or "
                     "leave '%s' and '%s' out of a file that was changed on purpose",

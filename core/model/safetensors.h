@@ -91,6 +91,8 @@ uint64_t ghp_safetensors_sum(const void *bytes, size_t n);
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT (another content than was written); GHP_ERR_IO; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_safetensors_check(struct ghp_safetensors *file);
+/* The same, and a number by which the contents of two files are told apart: the checksum, or what it would be. */
+enum ghp_status ghp_safetensors_check_sum(struct ghp_safetensors *file, uint64_t *sum);
 /* All values of a tensor as element_bytes (4 or 8) floating-point numbers, whatever the file has.
  *
  * Returns   GHP_OK; GHP_ERR_IO; GHP_ERR_INPUT (no floating-point numbers) */

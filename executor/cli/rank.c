@@ -29,8 +29,9 @@ static enum ghp_status agree_on_options(struct ghp_session *session, enum ghp_st
     GHP_TRY(ghp_collectives_group(session->transport->host, all, GHP_STREAM_COMPUTE, &world));
     world->label = "reading the command line";
     GHP_TRY(ghp_control_agree(session->transport->control, world, status));
-    return ghp_agree_on_command((struct ghp_agreeing){session->transport->control, world},
-                                session->tool, session->options->n_plans);
+    return ghp_agree_on_command(
+        (struct ghp_agreeing){.control = session->transport->control, .comm = world}, session->tool,
+        session->options->n_plans);
 }
 
 /* The one place where a failure of one worker ends all. Rank 0 speaks first; others give it a moment, since all may

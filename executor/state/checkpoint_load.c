@@ -4,6 +4,7 @@
 #include "core/base/finite.h"
 #include "core/base/log.h"
 #include "executor/state/parameters.h"
+#include "executor/transport/alike.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -178,9 +179,10 @@ done:
     return status;
 }
 
+/* content: set to a number of the file's own */
 static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
                                  const struct ghp_checkpoint_norms *norms,
-                                 struct ghp_checkpoint *checkpoint)
+                                 struct ghp_checkpoint *checkpoint, uint64_t *content)
 {
     struct ghp_safetensors *file = NULL;
     struct ghp_checkpoint_contents c = {0};
@@ -188,7 +190,7 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
 
     if (status != GHP_OK) goto done;
     GHP_TRY_GOTO(status, ghp_safetensors_open(path, &file), done);
-    GHP_TRY_GOTO(status, ghp_safetensors_check(file), done);
+    GHP_TRY_GOTO(status, ghp_safetensors_check_sum(file, content), done);
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
     GHP_TRY_GOTO(status, check_optimizer(path, file, ghp_worker_program(worker)->optimizer), done);
     GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_work(worker)), done);
@@ -204,15 +206,13 @@ done:
     return status;
 }
 
-/* What all workers together make of the file that each has read, `mine`: its step, and how the reading ended.
+/* What all workers together make of the file that each has read; `mine` is how the reading ended.
  * *damaged: some could not read it, and nobody found anything else wrong; the same on every worker. */
-static enum ghp_status agree_on_file(struct ghp_worker *worker, struct ghp_comm *world,
-                                     struct ghp_word mine, bool *damaged)
+static enum ghp_status agree_on_reading(struct ghp_control *control, struct ghp_comm *world,
+                                        enum ghp_status end, bool *damaged)
 {
-    struct ghp_control *control = ghp_worker_exec_context(worker)->transport->control;
-    const struct ghp_word *words = &mine;
+    const struct ghp_word mine = {.status = end}, *words = &mine;
     int unread = 0, wrong = 0;
-    bool apart = false;
 
     if (world->ranks.count > 1) GHP_TRY(control->ops->tell(control, world, mine, &words));
     for (int i = 0; i < world->ranks.count; i++) {
@@ -222,20 +222,34 @@ static enum ghp_status agree_on_file(struct ghp_worker *worker, struct ghp_comm 
             unread++;
         else if (status != GHP_OK)
             wrong++;
-        apart = apart || words[i].value != words[0].value;
     }
     *damaged = unread > 0 && wrong == 0;
-    GHP_TRY(ghp_control_agree(control, world, (enum ghp_status)mine.status));
-    if (!apart) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_INPUT, "workers see checkpoints of different steps; name a folder on a "
-                                   "file system that all nodes share");
+    return ghp_control_agree(control, world, end);
+}
+
+/* All workers have read the same file, wherever each has its own. */
+static enum ghp_status agree_on_content(struct ghp_control *control, struct ghp_comm *world,
+                                        int64_t step, uint64_t content)
+{
+    struct ghp_alike alike = {.status = GHP_ERR_INPUT,
+                              .remedy = "give all of them the same checkpoint, such as in a folder "
+                                        "that all nodes share"};
+    char text[32];
+
+    if (world->ranks.count == 1) return GHP_OK;
+    snprintf(text, sizeof(text), "%" PRId64, step);
+    ghp_alike_add_text(&alike, "the checkpoint's step", text);
+    ghp_alike_add(&alike, "the checkpoint", "", content);
+    return ghp_alike_agree(&alike, control, world);
 }
 
 static enum ghp_status load(const struct ghp_checkpoint_folder *folder,
                             enum ghp_checkpoint_generation generation, struct ghp_worker *worker,
                             struct ghp_checkpoint *checkpoint, bool *damaged)
 {
+    struct ghp_control *control = ghp_worker_exec_context(worker)->transport->control;
     struct ghp_comm *world = NULL;
+    uint64_t content = 0;
     enum ghp_status status;
     char path[GHP_CHECKPOINT_PATH_BYTES];
 
@@ -243,10 +257,9 @@ static enum ghp_status load(const struct ghp_checkpoint_folder *folder,
     GHP_TRY(ghp_checkpoint_world(worker, &world));
     world->label = "reading a checkpoint";
     ghp_checkpoint_path(folder->path, generation, path);
-    status = read_file(path, worker, &folder->norms, checkpoint);
-    return agree_on_file(worker, world,
-                         (struct ghp_word){status == GHP_OK ? (double)checkpoint->step : 0, status},
-                         damaged);
+    status = read_file(path, worker, &folder->norms, checkpoint, &content);
+    GHP_TRY(agree_on_reading(control, world, status, damaged));
+    return agree_on_content(control, world, checkpoint->step, content);
 }
 
 enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,

@@ -35,7 +35,8 @@ static void add_library(const char *name, const char *version)
 
 static enum ghp_status agree_on_build(struct ghp_agreeing who, const struct ghp_tool *tool)
 {
-    struct ghp_alike alike = {.status = GHP_ERR_INPUT,
+    struct ghp_alike alike = {.doing = who.doing,
+                              .status = GHP_ERR_INPUT,
                               .remedy = "install the same build of ghp on every node"};
 
     ghp_alike_add_text(&alike, "the program", tool->name);
@@ -56,7 +57,8 @@ static void add_option(const char *label, const char *value, void *context)
 enum ghp_status ghp_agree_on_command(struct ghp_agreeing who, const struct ghp_tool *tool,
                                      int arguments)
 {
-    struct ghp_alike alike = {.status = GHP_ERR_USAGE, .remedy = "start all with the same command"};
+    struct ghp_alike alike = {
+        .doing = who.doing, .status = GHP_ERR_USAGE, .remedy = "start all with the same command"};
 
     if (who.control->size == 1) return GHP_OK;
     GHP_TRY(agree_on_build(who, tool));
@@ -79,6 +81,20 @@ static enum ghp_status hash_file(const char *path, uint64_t *hash)
     *hash = ghp_hash(bytes, n, GHP_HASH_SEED);
     free(bytes);
     return GHP_OK;
+}
+
+enum ghp_status ghp_agree_on_models(struct ghp_agreeing who, const struct ghp_model *models, int n)
+{
+    struct ghp_alike alike = {
+        .doing = who.doing, .status = GHP_ERR_INPUT, .remedy = "give all of them the same network"};
+    uint64_t hash = GHP_HASH_SEED;
+
+    if (who.control->size == 1) return GHP_OK;
+    for (int i = 0; i < n; i++)
+        hash = ghp_hash(&models[i].hash, sizeof(models[i].hash), hash);
+    add_number(&alike, "the number of models", n);
+    ghp_alike_add(&alike, "the model", n == 1 ? models[0].name : "", hash);
+    return ghp_alike_agree(&alike, who.control, who.comm);
 }
 
 enum ghp_status ghp_agree_on_plan(struct ghp_agreeing who, const struct ghp_plan *plan,

@@ -20,12 +20,15 @@
 struct ghp_agreeing { /* ranks that agree */
     struct ghp_control *control;
     struct ghp_comm *comm; /* in host memory */
+    const char *doing;     /* struct ghp_alike's; of a command and of models */
 };
 
 /* The build and its libraries, then the options, the number of other arguments, and the variables that change what is
  * computed. */
 enum ghp_status ghp_agree_on_command(struct ghp_agreeing who, const struct ghp_tool *tool,
                                      int arguments);
+/* The networks that a profile is of. */
+enum ghp_status ghp_agree_on_models(struct ghp_agreeing who, const struct ghp_model *models, int n);
 /* A plan that was read from `path`. */
 enum ghp_status ghp_agree_on_plan(struct ghp_agreeing who, const struct ghp_plan *plan,
                                   const char *path);

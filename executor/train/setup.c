@@ -20,7 +20,7 @@ enum ghp_status ghp_setup_agree(struct ghp_setup *s, enum ghp_status status, con
 
 static struct ghp_agreeing agreeing(const struct ghp_setup *s)
 {
-    return (struct ghp_agreeing){s->session->transport->control, s->world};
+    return (struct ghp_agreeing){.control = s->session->transport->control, .comm = s->world};
 }
 
 /* ---- the plans, and whether they are for us ---- */
@@ -460,6 +460,8 @@ static void say_setup(const struct ghp_setup *s)
 
 enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
 {
+    struct ghp_agreeing all;
+
     s->session = session;
     s->options = session->options;
     s->rank = session->transport->control->rank;
@@ -474,13 +476,13 @@ enum ghp_status ghp_setup_open(struct ghp_session *session, struct ghp_setup *s)
     for (int i = 0; i < s->n_session_plans; i++)
         GHP_TRY(
             ghp_agree_on_plan(agreeing(s), &s->session_plans[i].plan, s->session_plans[i].path));
+    all = agreeing(s);
     GHP_TRY(part(s));
     GHP_TRY(ghp_setup_agree(s, bind(s), "binding"));
     GHP_TRY(ghp_setup_agree(s, open_backend(s), "opening the backend"));
-    GHP_TRY(ghp_agree_on_backend(agreeing(s),
-                                 (struct ghp_agreed_backend){s->exec.backend_ops->name,
-                                                             ghp_precision_name(s->precision),
-                                                             s->exact ? "exact" : "fast"}));
+    GHP_TRY(ghp_agree_on_backend(all, (struct ghp_agreed_backend){s->exec.backend_ops->name,
+                                                                  ghp_precision_name(s->precision),
+                                                                  s->exact ? "exact" : "fast"}));
     if (s->server >= 0) return open_emulation(s);
     GHP_TRY(ghp_setup_agree(
         s,

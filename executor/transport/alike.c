@@ -124,9 +124,9 @@ static enum ghp_status fail(const struct ghp_alike *alike, struct ghp_control *c
             say(&alike->subjects[i], &texts, comm->ranks, other, said + used, sizeof(said) - used);
     }
     if (more > 0) snprintf(said + used, sizeof(said) - used, ", and %d more", more);
-    return GHP_FAIL(alike->status, "workers %d and %d do not train the same: %s; %s",
-                    ghp_ranks_at(comm->ranks, 0), ghp_ranks_at(comm->ranks, first), said,
-                    alike->remedy);
+    return GHP_FAIL(alike->status, "workers %d and %d do not %s the same: %s; %s",
+                    ghp_ranks_at(comm->ranks, 0), ghp_ranks_at(comm->ranks, first),
+                    alike->doing != NULL ? alike->doing : "train", said, alike->remedy);
 }
 
 enum ghp_status ghp_alike_agree(const struct ghp_alike *alike, struct ghp_control *control,

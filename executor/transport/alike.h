@@ -20,6 +20,7 @@ struct ghp_alike_subject {
 };
 
 struct ghp_alike {
+    const char *doing;      /* what they are to do alike, such as "measure"; NULL: "train" */
     const char *remedy;     /* what to do about a difference; borrowed */
     enum ghp_status status; /* of the failure */
     int n;

@@ -14,9 +14,11 @@
 #include "profiler/run/run.h"
 #include "profiler/cli/show.h"
 #include "profiler/cli/way.h"
+#include "profiler/run/participants.h"
 #include "profiler/run/topology.h"
 #include "onnx/network.h"
 #include "executor/platform/launch.h"
+#include "executor/train/agreement.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -52,6 +54,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_LIST,
      .target = &set.models,
      .argument = "MODEL",
+     .alike = GHP_OPT_SAME_GIVEN,
      .help = "network whose operations and collectives are wanted"},
     {.name = "workers",
      .letter = 'n',
@@ -70,12 +73,14 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.wanted,
      .argument = "FILE|data",
+     .alike = GHP_OPT_SAME_GIVEN,
      .help = "measure only what this file of ghp-plan --wanted names; data: what data parallelism "
              "needs, to begin with"},
     {.name = "data",
      .kind = GHP_OPT_TEXT,
      .target = &set.data,
      .argument = "SOURCE",
+     .alike = GHP_OPT_SAME_GIVEN,
      .help = "loading is measured of these samples, as ghp-run --data takes them; without it of "
              "generated ones"},
     {.kind = GHP_OPT_HEADING, .help = "How to measure"},
@@ -137,6 +142,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.like,
      .argument = "PROFILE",
+     .alike = GHP_OPT_SAME_GIVEN,
      .help = "take operations over from a profile of the same processors, ranks and threads; only "
              "what crosses links "
              "is measured"},
@@ -154,6 +160,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.cache,
      .argument = "FOLDER|none",
+     .alike = GHP_OPT_SAME_GIVEN,
      .help = "where this machine's measurements are kept for other networks and runs; without it "
              "$XDG_CACHE_HOME/ghp, or ~/.cache/ghp"},
     {.name = "watchdog",
@@ -162,6 +169,7 @@ static const struct ghp_opt options[] = {
      .min = 1,
      .max = 1e6,
      .argument = "SECONDS",
+     .alike = GHP_OPT_OWN_VALUE,
      .help = "longest wait for another rank"},
     {.kind = GHP_OPT_HEADING, .help = "Trying a profile"},
     {.name = "validate",
@@ -169,6 +177,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_TEXT,
      .target = &set.held_out,
      .argument = "PROFILE",
+     .alike = GHP_OPT_SAME_GIVEN,
      .help =
          "measure collectives that it does not have, beside its costs for them; writes no file"},
     {.kind = GHP_OPT_HEADING, .help = "Without measuring"},
@@ -233,17 +242,20 @@ static const struct ghp_opt options[] = {
      .target = &set.output,
      .writes = "",
      .argument = "FILE",
+     .alike = GHP_OPT_SAME_GIVEN,
      .help = "profile or machine file; an earlier profile is continued"},
     {.name = "progress",
      .kind = GHP_OPT_CHOICE,
      .target = &set.progress,
      .choices = ghp_progress_names,
+     .alike = GHP_OPT_OWN_VALUE,
      .help = "what is measured and how long it may take, on stderr: live on one line, lines every "
              "few seconds, none; auto: live on a terminal, else lines"},
     GHP_NETWORK_OPTION,
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,
+     .alike = GHP_OPT_OWN_VALUE,
      .help = "print the summary as a JSON object"},
 };
 
@@ -399,6 +411,26 @@ static void add_library(const char *name, const char *version)
     snprintf(libraries + n, sizeof libraries - n, "%s%s %s", n > 0 ? ", " : "", name, version);
 }
 
+/* All ranks, to agree on what they measure. Every one of them has this comm. */
+static enum ghp_status find_all(struct ghp_transport *transport, struct ghp_agreeing *all)
+{
+    struct ghp_measure m;
+
+    GHP_TRY(ghp_participants_ranks(transport, &m));
+    *all =
+        (struct ghp_agreeing){.control = transport->control, .comm = m.world, .doing = "measure"};
+    return GHP_OK;
+}
+
+static enum ghp_status agree_on_models(struct ghp_transport *transport,
+                                       const struct ghp_model *models)
+{
+    struct ghp_agreeing all;
+
+    GHP_TRY(find_all(transport, &all));
+    return ghp_agree_on_models(all, models, set.models.n);
+}
+
 /* Measuring, once the transport is there. */
 static enum ghp_status measure(struct ghp_transport *transport)
 {
@@ -440,6 +472,7 @@ static enum ghp_status measure(struct ghp_transport *transport)
     if (status == GHP_OK && request.backend_ops == NULL)
         status = ghp_backend_fail_unknown(backend_names[set.backend]);
     status = ghp_profiling_agree(transport, status);
+    if (status == GHP_OK) status = agree_on_models(transport, models);
     if (status == GHP_OK) status = ghp_profiling_run(&request, transport, &result);
     if (status == GHP_OK) {
         if (transport->control->rank == 0)
@@ -509,6 +542,14 @@ static enum ghp_status do_work(struct ghp_transport *transport, int way)
     return transport->control->rank == 0 ? ghp_opts_answer(&tool) : GHP_OK;
 }
 
+static enum ghp_status agree_on_command(struct ghp_transport *transport)
+{
+    struct ghp_agreeing all;
+
+    GHP_TRY(find_all(transport, &all));
+    return ghp_agree_on_command(all, &tool, 0);
+}
+
 /* status: what this rank found in its command line. */
 static int run_together(int argc, char **argv, int way, enum ghp_status status)
 {
@@ -521,6 +562,7 @@ static int run_together(int argc, char **argv, int way, enum ghp_status status)
                                             .every_s = line_s,
                                             .terminal = ghp_launched_terminal()});
     status = ghp_profiling_agree(transport, status);
+    if (status == GHP_OK) status = agree_on_command(transport);
     if (status == GHP_OK) status = do_work(transport, way);
     if (status != GHP_OK) return fail_together(transport, status);
     ghp_transport_end(transport);

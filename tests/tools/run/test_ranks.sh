@@ -157,6 +157,83 @@ init 'their seed is 1 on worker 0 and 2 on worker 1' random random:2
 init 'the kind of first weights is random on worker 0 and FILE.safetensors on worker 1' random 1.safetensors
 always=1 init 'the first weights of worker 0 and of worker 1 differ' 1.safetensors 2.safetensors
 
+# ---- checkpoints: other weights of the same step, another step, another file without a checksum ----
+kept() { ranks 2 run 8.json --steps "$2" --lr "$3" --threads 1 --checkpoint "$1" || { cat err >&2 && exit 1; }; }
+kept later 2 0
+kept trained 1 0.5
+bare() { # FOLDER: its checkpoint without what names its content
+    python3 - "$1" <<'PYTHON'
+import json, struct, sys
+path = sys.argv[1] + "/checkpoint.safetensors"
+content = open(path, "rb").read()
+n, = struct.unpack("<Q", content[:8])
+header = json.loads(content[8:8 + n])
+for key in "xxh3", "checksum": del header["__metadata__"][key]
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open(path, "wb").write(struct.pack("<Q", len(text)) + text + content[8 + n:])
+PYTHON
+}
+resume() { differs "$1" "8.json --steps 3 --resume --checkpoint $2" "8.json --steps 3 --resume --checkpoint $3"; }
+always=1 resume 'the checkpoint of worker 0 and of worker 1 differ' kept1 trained
+always=1 resume "the checkpoint's step is 1 on worker 0 and 2 on worker 1" kept1 later
+cp -r kept1 bare && cp -r trained bare2 && bare bare && bare bare2
+resume 'the checkpoint of worker 0 and of worker 1 differ' bare bare2
+
+# ---- a parameter server, which is the last rank ----
+served() { # TEXT WORKER WORKER SERVER: the options of each
+    local code=0
+    rm -f a.jsonl
+    timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$GHP_BIN/ghp-run" $2 --threads 1 --metrics a.jsonl : \
+        -n 1 "$GHP_BIN/ghp-run" $3 --threads 1 : -n 1 "$GHP_BIN/ghp-run" $4 --threads 1 >out 2>err </dev/null || code=$?
+    [ $code = 1 ] || [ $code = 2 ] || fail "$2 | $3 | $4: exit $code: $(head -5 err)"
+    [ "$(grep -cE "^ghp-run: workers 0 and [12] do not train the same: $1" err)" = 1 ] ||
+        fail "$2 | $3 | $4: does not say once '$1', but: $(grep -v '^-' err | head -5)"
+    [ ! -s a.jsonl ] || fail "$2 | $3 | $4: trains a step"
+}
+plan ps.json "$model" --batch 8 --sync bsp --servers 1
+plan ps-clip.json "$model" --batch 8 --sync bsp --servers 1 --bucket-cap 1MiB
+same="ps.json --steps 2 --data idx:set"
+served '--lr is .* on worker 0 and 0.2 on worker 2' "$same" "$same" "$same --lr 0.2"
+if full; then
+    served 'the plan is ps.json on worker 0 and ps-clip.json on worker 2' "$same" "$same" "ps-clip.json ${same#* }"
+    served 'the training labels of worker 0 and of worker 1 differ' "$same" "${same/set/reversed}" "$same"
+    served '--backend is onednn on worker 0 and reference on worker 2' "$same --backend onednn" \
+        "$same --backend onednn" "$same --backend reference"
+    served 'the first weights of worker 0 and of worker 1 differ' "$same --init 1.safetensors" \
+        "$same --init 2.safetensors" "$same --init 1.safetensors"
+fi
+
+# ---- ghp-profile ----
+# measured TEXT A B: told A and B, the ranks say TEXT once, and measure nothing
+measured() {
+    local code=0 usual="--batch 8 --budget 5 -o p.json"
+    timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$GHP_BIN/ghp-profile" $usual $2 : -n 1 env ${eb:-A=1} \
+        "${bin_b:-$GHP_BIN/ghp-profile}" $usual $3 >out 2>err </dev/null || code=$?
+    [ $code = 1 ] || [ $code = 2 ] || fail "ghp-profile $2 | $3: exit $code: $(head -5 err)"
+    [ "$(grep -cE "^ghp-profile: workers 0 and 1 do not measure the same: .*$1" err)" = 1 ] ||
+        fail "ghp-profile $2 | $3: does not say once '$1', but: $(grep -v '^-' err | head -5)"
+    [ ! -e p.json ] || fail "ghp-profile $2 | $3: writes a profile"
+}
+measured "the model of worker 0 and of worker 1 differ \('lenet5' on both\)" "--model $model" '--model gelu.json'
+measured '--numerics is fast on worker 0 and exact on worker 1' "--model $model" "--model $model --numerics exact"
+if full; then
+    measured '--backend is onednn on worker 0 and reference on worker 1' "--model $model" \
+        "--model $model --backend reference"
+    measured 'the number of models is 1 on worker 0 and 2 on worker 1' "--model $model" "--model $model --model gelu.json"
+    measured '--wanted is given on worker 0 and not given on worker 1' "--model $model --wanted data" "--model $model"
+    eb=ONEDNN_DEFAULT_FPMATH_MODE=BF16 measured 'ONEDNN_DEFAULT_FPMATH_MODE is not given on worker 0' \
+        "--model $model" "--model $model"
+    sed "s/$sources/0123456789abcdef/" "$GHP_BIN/ghp-profile" >other-profile && chmod +x other-profile
+    bin_b=$PWD/other-profile measured "sources is $sources on worker 0 and 0123456789abcdef on worker 1" \
+        "--model $model" "--model $model"
+    cp "$model" elsewhere.json
+    timeout 60 mpirun --oversubscribe --bind-to none -n 1 "$GHP_BIN/ghp-profile" --model "$model" --batch 8 --budget 1 \
+        --cache none -o p.json : -n 1 "$GHP_BIN/ghp-profile" --model elsewhere.json --batch 8 --budget 1 --cache other \
+        -o q.json --progress none --json >out 2>err </dev/null && [ -s p.json ] && [ ! -e q.json ] ||
+        fail "what may differ does for ghp-profile: $(cat err)"
+fi
+
 [ $ways -ge 40 ] || fail "only $ways ways to differ"
 
 # ---- what may differ ----
