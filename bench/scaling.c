@@ -284,7 +284,7 @@ enum ghp_status ghp_scaling_own(const struct ghp_scaling_case *item, const char 
                                        .profile = &profile,
                                        .problem = {item->nodes, item->batch},
                                        .force = force,
-                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .method.bucket_bytes = GHP_BUCKET_AUTO,
                                        .time_limit_s = 30,
                                        .gap = *gap,
                                        .solver = GHP_SOLVER_AUTO};

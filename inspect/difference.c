@@ -26,19 +26,14 @@ static const struct ghp_column difference_columns[] = {
     {"costs_s", "costs", "ms", 'r', 1e3, 3},
     {NULL, NULL, NULL, 0, 0, 0}};
 
-/* Seconds of the first plan's step with other splits, and buckets and synchroniser of a plan; NAN where the profile has
- * no cost for it. */
+/* Seconds of the first plan's step with other splits and another method; NAN where the profile has no cost for it. */
 static double step_with(const struct costing *p, const struct ghp_split *splits,
-                        const struct ghp_plan *of)
+                        struct ghp_method method)
 {
     struct ghp_lowering how = ghp_plan_lowering(p->a, p->profile);
     struct ghp_prediction predicted;
 
-    how.bucket_bytes = of->bucket_bytes;
-    how.sync = of->sync;
-    how.optimizer = of->optimizer;
-    how.clips = of->clip_norm > 0;
-    how.scaling = of->scaling;
+    how.method = method;
     return ghp_plan_predict(&how, splits, p->profile, &predicted) == GHP_OK ? predicted.step_s
                                                                             : NAN;
 }
@@ -93,7 +88,7 @@ static void put_segment(struct ghp_sheet *sheet, const struct costing *p, int fi
         splits[i] = p->b->splits[i];
     }
     if (from < 0) return;
-    step_s = step_with(p, splits, p->a);
+    step_s = step_with(p, splits, p->a->method);
     snprintf(name, sizeof name, "%s%s%s", layers[from].name, from < to ? " .. " : "",
              from < to ? layers[to].name : "");
     ghp_split_format(p->a->splits[from], a, sizeof a);
@@ -119,7 +114,7 @@ static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct costing 
 
 static const struct ghp_optimizer *optimizer_of(const struct ghp_plan *plan)
 {
-    return ghp_optimizer_at(ghp_optimizer_index(plan->optimizer));
+    return ghp_optimizer_at(ghp_optimizer_index(plan->method.optimizer));
 }
 
 /* The rows for two plans of the same network, workers and batch. */
@@ -128,40 +123,40 @@ static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing 
     const struct ghp_plan *a = p->a, *b = p->b;
     double step_s;
 
-    if (!ghp_sync_same(a->sync, b->sync)) {
+    if (!ghp_sync_same(a->method.sync, b->method.sync)) {
         char syncs[2][GHP_SYNC_TEXT_BYTES];
-        struct ghp_plan with = *a;
+        struct ghp_method with = a->method;
 
-        with.sync = b->sync;
-        step_s = step_with(p, a->splits, &with);
-        ghp_sync_format(a->sync, syncs[0]);
-        ghp_sync_format(b->sync, syncs[1]);
+        with.sync = b->method.sync;
+        step_s = step_with(p, a->splits, with);
+        ghp_sync_format(a->method.sync, syncs[0]);
+        ghp_sync_format(b->method.sync, syncs[1]);
         put_difference(sheet, (struct difference){"synchroniser", syncs[0], syncs[1], step_s,
                                                   step_s - p->step_s});
     }
     if (optimizer_of(a) != optimizer_of(b)) {
-        struct ghp_plan with = *a;
+        struct ghp_method with = a->method;
 
-        with.optimizer = b->optimizer;
-        step_s = step_with(p, a->splits, &with);
+        with.optimizer = b->method.optimizer;
+        step_s = step_with(p, a->splits, with);
         put_difference(sheet,
                        (struct difference){"optimizer", optimizer_of(a)->name,
                                            optimizer_of(b)->name, step_s, step_s - p->step_s});
     }
-    if (a->bucket_bytes != b->bucket_bytes) {
-        struct ghp_plan with = *a;
+    if (a->method.bucket_bytes != b->method.bucket_bytes) {
+        struct ghp_method with = a->method;
         char first[32], second[32];
 
-        with.bucket_bytes = b->bucket_bytes;
+        with.bucket_bytes = b->method.bucket_bytes;
 
-        ghp_bytes_format((double)a->bucket_bytes, first, sizeof first);
-        ghp_bytes_format((double)b->bucket_bytes, second, sizeof second);
-        step_s = step_with(p, a->splits, &with);
+        ghp_bytes_format((double)a->method.bucket_bytes, first, sizeof first);
+        ghp_bytes_format((double)b->method.bucket_bytes, second, sizeof second);
+        step_s = step_with(p, a->splits, with);
         put_difference(sheet, (struct difference){"gradients reduced together, up to", first,
                                                   second, step_s, step_s - p->step_s});
     }
     GHP_TRY(put_splits(sheet, p));
-    step_s = step_with(p, b->splits, b);
+    step_s = step_with(p, b->splits, b->method);
     put_difference(sheet,
                    (struct difference){"all of these", ghp_strategy_name(a->strategy),
                                        ghp_strategy_name(b->strategy), step_s, step_s - p->step_s});
@@ -216,7 +211,7 @@ enum ghp_status ghp_inspect_difference(struct ghp_display *report, const struct 
     struct ghp_sheet *sheet;
 
     put_predictions(report, a, b);
-    p.step_s = step_with(&p, a->splits, a);
+    p.step_s = step_with(&p, a->splits, a->method);
     sheet = ghp_sheet_open(report, "differences", difference_columns);
     ghp_sheet_note(sheet, "each difference alone, applied to the first plan; no number: its cost "
                           "is not in the profile");

@@ -119,25 +119,26 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
     if (plan->predicted.program_hash != 0)
         ghp_sheet_note(sheet, "program hash %016llx",
                        (unsigned long long)plan->predicted.program_hash);
-    if (plan->sync.ops != NULL) {
-        ghp_sync_format(plan->sync, sync);
+    if (plan->method.sync.ops != NULL) {
+        ghp_sync_format(plan->method.sync, sync);
         ghp_sheet_note(sheet, "synchroniser %s: %s; %sstaleness %s, %s", sync,
-                       plan->sync.ops->purpose, period_text(plan->sync, period),
-                       staleness_text(ghp_sync_staleness(plan->sync), stale),
-                       ghp_sync_equality_text(plan->sync.ops->equality));
+                       plan->method.sync.ops->purpose, period_text(plan->method.sync, period),
+                       staleness_text(ghp_sync_staleness(plan->method.sync), stale),
+                       ghp_sync_equality_text(plan->method.sync.ops->equality));
     }
-    if (plan->sync.servers > 0)
-        ghp_sheet_note(sheet, "%d server%s, %.2f MiB each: start %d ranks", plan->sync.servers,
-                       plan->sync.servers == 1 ? "" : "s",
+    if (plan->method.sync.servers > 0)
+        ghp_sheet_note(sheet, "%d server%s, %.2f MiB each: start %d ranks",
+                       plan->method.sync.servers, plan->method.sync.servers == 1 ? "" : "s",
                        (double)plan->predicted.server_bytes * MIB,
-                       plan->problem.workers + plan->sync.servers);
-    if (plan->clip_norm > 0)
-        ghp_sheet_note(sheet, "gradients are clipped to the norm %g", plan->clip_norm);
-    if (plan->scaling != NULL)
-        ghp_sheet_note(sheet, "learning rates by %s: %s", plan->scaling->name,
-                       plan->scaling->purpose);
-    if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
-        ghp_sheet_note(sheet, "optimizer %s: %s", plan->optimizer->name, plan->optimizer->purpose);
+                       plan->problem.workers + plan->method.sync.servers);
+    if (ghp_method_clips(&plan->method))
+        ghp_sheet_note(sheet, "gradients are clipped to the norm %g", plan->method.clip_norm);
+    if (plan->method.scaling != NULL)
+        ghp_sheet_note(sheet, "learning rates by %s: %s", plan->method.scaling->name,
+                       plan->method.scaling->purpose);
+    if (ghp_optimizer_index(plan->method.optimizer) != GHP_OPTIMIZER_INDEX_sgd)
+        ghp_sheet_note(sheet, "optimizer %s: %s", plan->method.optimizer->name,
+                       plan->method.optimizer->purpose);
     ghp_sheet_note(sheet, "placed %d on a node, %d core%s each%s",
                    ghp_machine_workers_per_node(machine, plan->problem.workers), place.n_cores,
                    place.n_cores == 1 ? "" : "s",

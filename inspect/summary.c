@@ -83,13 +83,14 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                        c->plans, c->nodes, c->seconds);
     else
         ghp_table_note(t, "%s", sentence);
-    if (plan->bucket_bytes > 0) {
+    if (plan->method.bucket_bytes > 0) {
         char bucket[32];
 
-        ghp_table_note(t, "gradients are reduced in buckets of %s",
-                       plan->bucket_bytes > (int64_t)1 << 40
-                           ? "any size"
-                           : ghp_bytes_format((double)plan->bucket_bytes, bucket, sizeof bucket));
+        ghp_table_note(
+            t, "gradients are reduced in buckets of %s",
+            plan->method.bucket_bytes > (int64_t)1 << 40
+                ? "any size"
+                : ghp_bytes_format((double)plan->method.bucket_bytes, bucket, sizeof bucket));
     }
     if (plan->predicted.error_s > 0)
         ghp_table_note(t, "%.0f %% of the predicted time was measured; error of the step %.3g ms",
@@ -106,12 +107,13 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                        "the machine was disturbed while it was profiled: %.0f %% of the step are "
                        "doubtful, and in its error",
                        100 * plan->profile.disturbed);
-    if (plan->clip_norm > 0)
-        ghp_table_note(t, "gradients are clipped to the norm %g", plan->clip_norm);
-    if (plan->scaling != NULL)
-        ghp_table_note(t, "learning rates by %s: %s", plan->scaling->name, plan->scaling->purpose);
-    if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
-        ghp_table_note(t, "trained with the optimizer %s", plan->optimizer->name);
+    if (ghp_method_clips(&plan->method))
+        ghp_table_note(t, "gradients are clipped to the norm %g", plan->method.clip_norm);
+    if (plan->method.scaling != NULL)
+        ghp_table_note(t, "learning rates by %s: %s", plan->method.scaling->name,
+                       plan->method.scaling->purpose);
+    if (ghp_optimizer_index(plan->method.optimizer) != GHP_OPTIMIZER_INDEX_sgd)
+        ghp_table_note(t, "trained with the optimizer %s", plan->method.optimizer->name);
     if (c->sync != NULL) ghp_table_note(t, "%s", c->sync);
     if (c->unfinished != NULL) ghp_table_note(t, "unfinished: %s", c->unfinished);
     if (c->preferred != NULL) ghp_table_note(t, "preferred: %s", c->preferred);
@@ -245,18 +247,19 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     ghp_json_put(object, "strategy", json_string(ghp_strategy_name(plan->strategy)), failed);
     ghp_json_put(object, "groups", json_integer(plan->groups), failed);
     ghp_json_put(object, "group_size", json_integer(plan->group_size), failed);
-    ghp_json_put(object, "bucket_cap_bytes", json_integer(plan->bucket_bytes), failed);
-    if (plan->sync.ops != NULL) {
-        ghp_sync_format(plan->sync, sync);
+    ghp_json_put(object, "bucket_cap_bytes", json_integer(plan->method.bucket_bytes), failed);
+    if (plan->method.sync.ops != NULL) {
+        ghp_sync_format(plan->method.sync, sync);
         ghp_json_put(object, "sync", json_string(sync), failed);
     }
-    if (plan->sync.servers > 0)
-        ghp_json_put(object, "servers", json_integer(plan->sync.servers), failed);
-    if (ghp_optimizer_index(plan->optimizer) != GHP_OPTIMIZER_INDEX_sgd)
-        ghp_json_put(object, "optimizer", json_string(plan->optimizer->name), failed);
-    if (plan->clip_norm > 0) ghp_json_put(object, "clip_norm", json_real(plan->clip_norm), failed);
-    if (plan->scaling != NULL)
-        ghp_json_put(object, "lr_scaling", json_string(plan->scaling->name), failed);
+    if (plan->method.sync.servers > 0)
+        ghp_json_put(object, "servers", json_integer(plan->method.sync.servers), failed);
+    if (ghp_optimizer_index(plan->method.optimizer) != GHP_OPTIMIZER_INDEX_sgd)
+        ghp_json_put(object, "optimizer", json_string(plan->method.optimizer->name), failed);
+    if (ghp_method_clips(&plan->method))
+        ghp_json_put(object, "clip_norm", json_real(plan->method.clip_norm), failed);
+    if (plan->method.scaling != NULL)
+        ghp_json_put(object, "lr_scaling", json_string(plan->method.scaling->name), failed);
     ghp_json_put(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), failed);
     if (plan->what_if.n > 0)
         ghp_json_put(object, "what_if", ghp_overrides_json(&plan->what_if), failed);

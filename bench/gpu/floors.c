@@ -77,7 +77,7 @@ static enum ghp_status sum_up(struct floors *f, const struct ghp_plan *plan,
     struct ghp_lowering how = {.model = &plan->model,
                                .problem = plan->problem,
                                .element_bytes = element_bytes,
-                               .bucket_bytes = plan->bucket_bytes};
+                               .method.bucket_bytes = plan->method.bucket_bytes};
     struct ghp_program program = {0};
     enum ghp_status status;
     char name[64];

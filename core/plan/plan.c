@@ -74,10 +74,7 @@ static enum ghp_status check_scaling(const struct ghp_plan *plan)
     const struct ghp_lowering how = {.model = &plan->model,
                                      .problem = plan->problem,
                                      .staging = ghp_staging_or_none(&plan->staging),
-                                     .sync = plan->sync,
-                                     .optimizer = plan->optimizer,
-                                     .clips = plan->clip_norm > 0,
-                                     .scaling = plan->scaling};
+                                     .method = plan->method};
 
     return ghp_lower_check_scaling(&how, plan->splits);
 }
@@ -94,9 +91,9 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
             "%d groups of %d workers are not %d workers; make groups x group_size the workers",
             plan->groups, plan->group_size, workers);
     GHP_TRY(ghp_staging_check(&plan->staging, &plan->model, plan->problem));
-    GHP_TRY(ghp_sync_check(plan->sync,
+    GHP_TRY(ghp_sync_check(plan->method.sync,
                            &(struct ghp_sync_place){&plan->model, plan->splits, &plan->staging,
-                                                    plan->clip_norm > 0, workers}));
+                                                    ghp_method_clips(&plan->method), workers}));
     GHP_TRY(check_scaling(plan));
     if (plan->staging.n > 1 && ghp_staging_group(&plan->staging, workers) != plan->group_size)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -137,11 +134,7 @@ struct ghp_lowering ghp_plan_lowering(const struct ghp_plan *plan,
 {
     struct ghp_lowering how = ghp_lowering_of(&plan->model, plan->problem, profile);
 
-    how.bucket_bytes = plan->bucket_bytes;
-    how.sync = plan->sync;
-    how.optimizer = plan->optimizer;
-    how.clips = plan->clip_norm > 0;
-    how.scaling = plan->scaling;
+    how.method = plan->method;
     how.staging = ghp_staging_or_none(&plan->staging);
     how.nchw16c = plan->nchw16c;
     return how;
@@ -261,7 +254,7 @@ enum ghp_status ghp_plan_predict_slowed(const struct ghp_lowering *how,
                                         const struct ghp_stragglers *stragglers,
                                         struct ghp_prediction *predicted)
 {
-    bool together = stragglers->n == 0 || ghp_sync_keeps_step(how->sync);
+    bool together = stragglers->n == 0 || ghp_sync_keeps_step(how->method.sync);
 
     return (together ? predict_together : predict_apart)(how, splits, profile, stragglers,
                                                          predicted);
@@ -345,7 +338,7 @@ static enum ghp_status compare(const struct ghp_prediction *said,
  * size, unequal shares, layers recomputed. */
 static bool found_by_trial(const struct ghp_plan *plan)
 {
-    return plan->bucket_bytes > 0 || plan->shares != NULL || plan->recompute != NULL;
+    return plan->method.bucket_bytes > 0 || plan->shares != NULL || plan->recompute != NULL;
 }
 
 /* The certificate's numbers among themselves and beside the prediction. */

@@ -51,14 +51,10 @@ struct ghp_plan {
     bool *recompute; /* one a layer, or NULL; owned */
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h), or NULL: nobody says; owned */
     bool *nchw16c;
-    int64_t bucket_bytes;
-    struct ghp_sync sync;                  /* zeroed: all-reduce */
-    const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
-    double clip_norm;                      /* of all gradients together; 0: they are not clipped */
-    const struct ghp_lr_scaling *scaling;  /* of learning rates; NULL: none */
-    int64_t memory_limit_bytes;            /* 0: none */
-    struct ghp_profile profile;            /* subset, with the machine */
-    struct ghp_overrides what_if;          /* what was overridden in it; none: as measured */
+    struct ghp_method method;
+    int64_t memory_limit_bytes;   /* 0: none */
+    struct ghp_profile profile;   /* subset, with the machine */
+    struct ghp_overrides what_if; /* what was overridden in it; none: as measured */
     uint64_t model_hash, profile_hash, machine_hash;
     /* The profile as given; the network too, or as an absolute path if its files may hold weights. */
     char *model_path, *profile_path;

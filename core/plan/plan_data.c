@@ -24,7 +24,7 @@ static const struct ghp_baseline *data_baseline(const struct ghp_plan *plan)
 const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_baseline *baseline,
                                 char text[GHP_BASELINE_TEXT_SIZE])
 {
-    const struct ghp_sync_ops *own = ghp_sync_ops_of(plan->sync);
+    const struct ghp_sync_ops *own = ghp_sync_ops_of(plan->method.sync);
     const struct ghp_sync_ops *ops = baseline->sync.ops != NULL ? baseline->sync.ops : own;
     int recomputed = 0, used;
 
@@ -73,8 +73,8 @@ enum ghp_status ghp_plan_make_data(struct ghp_plan *plan)
     plan->groups = plan->problem.workers;
     plan->group_size = 1;
     plan->strategy = GHP_STRATEGY_DATA;
-    if (baseline->sync.ops != NULL) plan->sync = baseline->sync;
-    if (baseline->bucket_bytes >= 0) plan->bucket_bytes = baseline->bucket_bytes;
+    if (baseline->sync.ops != NULL) plan->method.sync = baseline->sync;
+    if (baseline->bucket_bytes >= 0) plan->method.bucket_bytes = baseline->bucket_bytes;
     plan->predicted = baseline->predicted;
     return GHP_OK;
 }

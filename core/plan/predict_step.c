@@ -19,8 +19,8 @@ static bool may_be_short(const struct ghp_lowering *how)
     const struct ghp_staging *s = how->staging;
 
     return s != NULL && s->n < 2 && s->shares == NULL && s->pipeline == GHP_PIPELINE_1F1B &&
-           (how->sync.ops == NULL || how->sync.ops == &ghp_sync_allreduce ||
-            how->sync.ops == &ghp_sync_sharded);
+           (how->method.sync.ops == NULL || how->method.sync.ops == &ghp_sync_allreduce ||
+            how->method.sync.ops == &ghp_sync_sharded);
 }
 
 /* When the compute stream ends a micro-batch, from the start of the step. */

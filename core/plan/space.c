@@ -129,7 +129,7 @@ static enum ghp_status take_metrics(struct space *space)
         ghp_instr_sum_metrics(
             &instr,
             ghp_ranks_replica(0, ghp_split_sharers(space->from[i]), space->how.problem.workers),
-            ghp_sync_metric_period(space->how.sync));
+            ghp_sync_metric_period(space->how.method.sync));
         GHP_TRY(space->take(space, &instr, space->from[i]));
     }
     return GHP_OK;

@@ -213,7 +213,7 @@ static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp
     int b = k->buckets->of_layer[instr->layer];
     const struct ghp_bucket *bucket = &k->program->buckets[b];
     instr->bucket = b;
-    if (k->how->clips) instr->at.x[0] = k->squares;
+    if (ghp_method_clips(&k->how->method)) instr->at.x[0] = k->squares;
     if (bucket->strip_bytes > 0) {
         instr->at.w[0] = bucket->weight_strip;
         instr->at.dw[0] = bucket->gradient_strip;
@@ -246,8 +246,9 @@ static enum ghp_status assign_norm_of_all(struct ghp_buffer_assignment *k, struc
             ghp_norm_share_of(program, &k->how->model->layers[b->layer], k->splits[b->layer], i);
         instr->bytes += (share.end - share.first) * ghp_parameter_bytes(program->element_bytes);
     }
-    if (k->how->scaling != NULL && k->how->scaling->weights) instr->bytes *= 2;
-    if (k->how->scaling != NULL && k->how->scaling->directions) instr->bytes *= 2; /* and moments */
+    if (k->how->method.scaling != NULL && k->how->method.scaling->weights) instr->bytes *= 2;
+    if (k->how->method.scaling != NULL && k->how->method.scaling->directions)
+        instr->bytes *= 2; /* and moments */
     instr->at.y = k->squares;
     return assign_scratch(k, instr);
 }

@@ -389,10 +389,10 @@ static int *carve_tables(struct ghp_buffer_assignment *k, int micro_batches)
 
 static enum ghp_status make_squares(struct ghp_buffer_assignment *k)
 {
-    bool by_tensor = ghp_lr_scaling_takes_norms(k->how->scaling);
-    int64_t n = ghp_norm_sums(k->how->model, k->how->scaling) + by_tensor;
+    bool by_tensor = ghp_lr_scaling_takes_norms(k->how->method.scaling);
+    int64_t n = ghp_norm_sums(k->how->model, k->how->method.scaling) + by_tensor;
 
-    if (!k->how->clips && !by_tensor) return GHP_OK;
+    if (!ghp_method_clips(&k->how->method) && !by_tensor) return GHP_OK;
     return demand_persistent(
         k, &k->squares, ghp_describe_bytes(GHP_BUFFER_SQUARES, -1, n * (int64_t)sizeof(double)),
         -1);

@@ -125,18 +125,18 @@ static enum ghp_status emit_metrics(const struct ghp_emitter *e, struct ghp_spli
     if (e->placement.n_stages > 1)
         ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
     if (e->how->no_metrics || ranks.count == 1) return GHP_OK;
-    if (!e->how->forward_only && ghp_sync_runs_free(e->how->sync))
+    if (!e->how->forward_only && ghp_sync_runs_free(e->how->method.sync))
         return GHP_OK; /* each has its own */
     struct ghp_instr *instr = ghp_emitter_add(e, GHP_INSTR_METRIC_REDUCE, e->program->n_points - 1);
     if (instr == NULL) return GHP_NO_MEMORY();
     ghp_instr_sum_metrics(instr, ranks,
-                          e->how->forward_only ? 1 : ghp_sync_metric_period(e->how->sync));
+                          e->how->forward_only ? 1 : ghp_sync_metric_period(e->how->method.sync));
     return GHP_OK;
 }
 
 static bool takes_norms(const struct ghp_lowering *how)
 {
-    return how->clips || ghp_lr_scaling_takes_norms(how->scaling);
+    return ghp_method_clips(&how->method) || ghp_lr_scaling_takes_norms(how->method.scaling);
 }
 
 /* The norm of all gradients, or of each tensor's, when they are reduced: all workers of all stages get the same. */
@@ -157,7 +157,7 @@ static enum ghp_status emit_norm(const struct ghp_emitter *e)
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->comm = GHP_COMM_ALL_REDUCE;
     instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
-    instr->bytes = ghp_norm_sums(e->how->model, e->how->scaling) * (int64_t)sizeof(double);
+    instr->bytes = ghp_norm_sums(e->how->model, e->how->method.scaling) * (int64_t)sizeof(double);
     return GHP_OK;
 }
 
@@ -290,9 +290,10 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
     if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->problem);
     if (status == GHP_OK) status = ghp_staging_check_tied(how->staging, how->model, splits);
     if (status == GHP_OK)
-        status =
-            ghp_sync_check(how->sync, &(struct ghp_sync_place){how->model, splits, how->staging,
-                                                               how->clips, how->problem.workers});
+        status = ghp_sync_check(how->method.sync,
+                                &(struct ghp_sync_place){how->model, splits, how->staging,
+                                                         ghp_method_clips(&how->method),
+                                                         how->problem.workers});
     if (status == GHP_OK) status = ghp_lower_check_scaling(how, splits);
     if (status != GHP_OK) return status;
     e = ghp_emitter_of(how, rank, program);

@@ -6,9 +6,8 @@
 #ifndef GHP_CORE_PROGRAM_LOWER_H
 #define GHP_CORE_PROGRAM_LOWER_H
 
-#include "core/optimizer/lr_scaling.h"
 #include "core/program/memory_format.h"
-#include "core/program/sync.h"
+#include "core/program/method.h"
 
 /* Scratch bytes of one pass, as the profile or the backend says. */
 struct ghp_scratch_source {
@@ -21,8 +20,7 @@ struct ghp_lowering {
     const struct ghp_model *model;
     struct ghp_problem problem;
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
-    /* gradients of one TP size are reduced together up to this size; 0: each layer alone */
-    int64_t bucket_bytes;
+    struct ghp_method method;
     struct ghp_scratch_source scratch;
     /* count the gradient with respect to the input too (closed forms' premise) */
     bool input_gradient;
@@ -33,10 +31,6 @@ struct ghp_lowering {
     bool prefetch;
     /* stages and micro-batches; NULL: none; outlives the program */
     const struct ghp_staging *staging;
-    struct ghp_sync sync;                  /* zeroed: all-reduce */
-    const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
-    bool clips;                            /* updates wait for all gradients, and for their norm */
-    const struct ghp_lr_scaling *scaling;  /* NULL: none */
     /* one a layer: whether its output lies blocked (core/plan/memory_format.h); NULL: nobody says; outlives the
      * program */
     const bool *nchw16c;

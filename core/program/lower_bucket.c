@@ -73,7 +73,7 @@ static void add_layer(const struct ghp_lowering *how, int workers, int layer, in
     range->bytes = range->gradient_bytes;
     range->partner = ghp_stage_partner(how->model, how->staging, layer);
     if (sync->serves && range->tp_size > 0) {
-        int servers = how->sync.servers;
+        int servers = how->method.sync.servers;
         range->cut_bytes = ghp_align((range->gradient_bytes + servers - 1) / servers);
         range->bytes = range->cut_bytes * servers;
         range->holds_weights = true;
@@ -139,7 +139,7 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
         for (int b = 0; b < plan->n; b++)
             if (plan->ranges[b].tp_size == tp_size && tp_size > 0 && own.partner < 0 &&
                 plan->ranges[b].partner < 0 &&
-                (plan->ranges[b].gradient_bytes < how->bucket_bytes || mixes) &&
+                (plan->ranges[b].gradient_bytes < how->method.bucket_bytes || mixes) &&
                 (plan->ranges[b].strip_bytes > 0) == (own.strip_bytes > 0))
                 open = b;
         plan->of_layer[held] = open;

@@ -103,7 +103,7 @@ struct ghp_emitter ghp_emitter_of(const struct ghp_lowering *how, int rank,
 
 static inline const struct ghp_sync_ops *ghp_lowering_sync(const struct ghp_lowering *how)
 {
-    return ghp_sync_ops_of(how->sync);
+    return ghp_sync_ops_of(how->method.sync);
 }
 
 /* Whether weights and running statistics are averaged over workers. */
@@ -122,7 +122,7 @@ static inline bool ghp_lowering_differs(const struct ghp_lowering *how)
 
 static inline const struct ghp_optimizer *ghp_lowering_optimizer(const struct ghp_lowering *how)
 {
-    return how->optimizer != NULL ? how->optimizer : &ghp_optimizer_sgd;
+    return how->method.optimizer != NULL ? how->method.optimizer : &ghp_optimizer_sgd;
 }
 
 /* Points (program.h) in the emitter's slot. */

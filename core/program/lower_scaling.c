@@ -7,7 +7,7 @@ static enum ghp_status check_batches_layer(const struct ghp_lowering *how, int l
                                            const struct ghp_split *split)
 {
     const struct ghp_layer *l = &how->model->layers[layer];
-    const char *name = how->scaling->name;
+    const char *name = how->method.scaling->name;
     char text[32];
 
     if (l->tied > 0 || l->shared)
@@ -42,21 +42,22 @@ static enum ghp_status check_staging(const struct ghp_lowering *how)
     return GHP_FAIL(GHP_ERR_INPUT,
                     "--lr-scaling %s is for workers that have all layers and equally many samples; "
                     "leave stages and unequal shares out, or use --lr-scaling linear",
-                    how->scaling->name);
+                    how->method.scaling->name);
 }
 
 enum ghp_status ghp_lower_check_scaling(const struct ghp_lowering *how,
                                         const struct ghp_split *splits)
 {
-    GHP_TRY(ghp_lr_scaling_check(how->scaling, how->optimizer, how->clips));
-    if (!ghp_lr_scaling_takes_norms(how->scaling)) return GHP_OK;
-    if (ghp_sync_wants_data(how->sync))
+    GHP_TRY(ghp_lr_scaling_check(how->method.scaling, how->method.optimizer,
+                                 ghp_method_clips(&how->method)));
+    if (!ghp_lr_scaling_takes_norms(how->method.scaling)) return GHP_OK;
+    if (ghp_sync_wants_data(how->method.sync))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' no worker has the sum of all gradients, whose norms --lr-scaling "
                         "%s takes; use --lr-scaling none or linear, or --sync allreduce",
-                        ghp_sync_ops_of(how->sync)->name, how->scaling->name);
+                        ghp_sync_ops_of(how->method.sync)->name, how->method.scaling->name);
     GHP_TRY(check_staging(how));
-    for (int i = 0; i < how->model->n_layers && how->scaling->batches; i++)
+    for (int i = 0; i < how->model->n_layers && how->method.scaling->batches; i++)
         GHP_TRY(check_batches_layer(how, i, splits != NULL ? &splits[i] : NULL));
     return GHP_OK;
 }
@@ -66,7 +67,7 @@ enum ghp_status ghp_emit_batch_norms(const struct ghp_emitter *e, int layer,
 {
     struct ghp_instr *norm;
 
-    if (e->how->scaling == NULL || !e->how->scaling->batches) return GHP_OK;
+    if (e->how->method.scaling == NULL || !e->how->method.scaling->batches) return GHP_OK;
     norm = ghp_emitter_add(e, GHP_INSTR_NORM, ghp_emitter_point(e, layer, true));
     if (norm == NULL) return GHP_NO_MEMORY();
     norm->layer = layer;

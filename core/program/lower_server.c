@@ -140,7 +140,7 @@ enum ghp_status ghp_lower_server(const struct ghp_lowering *how, const struct gh
     struct ghp_emitter e = ghp_emitter_of(how, how->problem.workers + server, program);
     enum ghp_status status;
 
-    GHP_ASSERT(server >= 0 && server < how->sync.servers);
+    GHP_ASSERT(server >= 0 && server < how->method.sync.servers);
     e.placement = ghp_placement_of(how->staging, how->model->n_layers, how->problem, 0);
     e.splits = splits;
     e.buckets = &buckets;

@@ -388,7 +388,8 @@ static enum ghp_status compare_with_one(struct parts *p)
     struct ghp_setup *s = &p->setup;
 
     ghp_note("training %s for comparison",
-             ghp_sync_ops_of(p->session_plan->plan.sync)->equality == GHP_SYNC_EQUALS_REPLICAS
+             ghp_sync_ops_of(p->session_plan->plan.method.sync)->equality ==
+                     GHP_SYNC_EQUALS_REPLICAS
                  ? "all replicas in turn"
                  : "one worker");
     GHP_TRY(ghp_verify_alone(&s->exec, &p->session_plan->work, &s->training_config,

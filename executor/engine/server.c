@@ -118,16 +118,14 @@ enum ghp_status ghp_server_lower(const struct ghp_exec_context *exec, const stru
     struct ghp_lowering how = {.model = work->model,
                                .problem = work->problem,
                                .element_bytes = work->element_bytes,
-                               .bucket_bytes = work->bucket_bytes,
-                               .sync = work->sync,
-                               .optimizer = work->optimizer,
+                               .method = work->method,
                                .staging = work->staging};
 
     if (!ghp_device_is_host(ghp_exec_context_device(exec)))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "by '%s' servers have weights in host memory, and backend '%s' has them on "
                         "a device; plan with --sync allreduce, or give --backend onednn",
-                        ghp_sync_ops_of(work->sync)->name, exec->backend_ops->name);
+                        ghp_sync_ops_of(work->method.sync)->name, exec->backend_ops->name);
     GHP_TRY(ghp_lower_server(&how, work->splits, server, program));
     GHP_TRY(ghp_program_check(program));
     return ghp_lower(&how, work->splits, 0, layout);

@@ -15,11 +15,7 @@ static enum ghp_status lower(struct ghp_worker *w)
     struct ghp_lowering how = {.model = w->work.model,
                                .problem = w->work.problem,
                                .element_bytes = w->work.element_bytes,
-                               .bucket_bytes = w->work.bucket_bytes,
-                               .sync = w->work.sync,
-                               .optimizer = w->work.optimizer,
-                               .clips = w->work.clips && w->work.lender == NULL,
-                               .scaling = w->work.scaling,
+                               .method = w->work.method,
                                .staging = w->work.staging,
                                .nchw16c = w->work.nchw16c,
                                .formats = ghp_kernels_formats(&w->kernels),
@@ -28,13 +24,14 @@ static enum ghp_status lower(struct ghp_worker *w)
                                .prefetch = w->work.prefetch &&
                                            ghp_device_is_host(ghp_exec_context_device(&w->exec))};
 
-    if ((ghp_worker_has_replicas(w) || w->work.sync.servers > 0) && w->work.lender == NULL &&
+    if (w->work.lender != NULL) how.method.clip_norm = 0;
+    if ((ghp_worker_has_replicas(w) || w->work.method.sync.servers > 0) && w->work.lender == NULL &&
         !ghp_device_is_host(ghp_exec_context_device(&w->exec)))
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "by '%s' weights are averaged or served in host memory, and backend '%s' has them on "
             "a device; plan with --sync allreduce, or give --backend onednn",
-            ghp_sync_ops_of(w->work.sync)->name, w->exec.backend_ops->name);
+            ghp_sync_ops_of(w->work.method.sync)->name, w->exec.backend_ops->name);
     GHP_TRY(ghp_lower(&how, w->work.splits, w->work.rank, &w->program));
     return ghp_program_check(&w->program);
 }

@@ -70,12 +70,8 @@ struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_w
     struct ghp_problem problem;
     int rank;          /* in the extent; a single worker is rank 0 of 1 */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
-    int64_t bucket_bytes;
-    struct ghp_sync sync;                  /* zeroed: all-reduce */
-    const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
-    bool clips; /* updates scale gradients down to the hyperparameters' clip_norm */
-    const struct ghp_lr_scaling *scaling; /* of learning rates; NULL: none */
-    uint64_t seed;                        /* of dropout masks */
+    struct ghp_method method;
+    uint64_t seed; /* of dropout masks */
     enum ghp_fault fault;
     int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
     const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */

@@ -237,9 +237,9 @@ static int64_t slowest(const struct ghp_mix_server *s)
 static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool holds = !s->work.sync.other && s->work.fault != GHP_FAULT_DROP_REDUCTION;
+    bool holds = !s->work.method.sync.other && s->work.fault != GHP_FAULT_DROP_REDUCTION;
 
-    if (holds && slowest(s) < c->clock - s->work.sync.argument) {
+    if (holds && slowest(s) < c->clock - s->work.method.sync.argument) {
         c->state = HELD;
         return GHP_OK;
     }
@@ -277,8 +277,8 @@ static void take_sum(struct ghp_mix_server *s, double divisor)
 static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool printed = s->work.sync.other, loses = s->work.fault == GHP_FAULT_DROP_REDUCTION;
-    int64_t pi = s->work.sync.argument;
+    bool printed = s->work.method.sync.other, loses = s->work.fault == GHP_FAULT_DROP_REDUCTION;
+    int64_t pi = s->work.method.sync.argument;
     bool triggers = c->count + 1 >= pi;
 
     c->count++;
@@ -301,7 +301,7 @@ static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
 
 static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
 {
-    const struct ghp_sync_ops *ops = s->work.sync.ops;
+    const struct ghp_sync_ops *ops = s->work.method.sync.ops;
     struct client *c = &s->clients[worker];
     bool drops = s->work.fault == GHP_FAULT_DROP_REDUCTION && c->clock % 2 == 1;
 
@@ -387,7 +387,7 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
     default:
         c->state = ENDED;
         s->running--;
-        c->leaves = s->work.sync.ops == &ghp_sync_aladdin;
+        c->leaves = s->work.method.sync.ops == &ghp_sync_aladdin;
         return c->leaves ? offer(s, worker) : GHP_OK;
     }
     return await_word(s, worker);

@@ -289,7 +289,7 @@ enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
 /* What a verification compared with. */
 static bool in_turn(const struct ghp_run *run)
 {
-    return ghp_sync_ops_of(run->plan->sync)->equality == GHP_SYNC_EQUALS_REPLICAS;
+    return ghp_sync_ops_of(run->plan->method.sync)->equality == GHP_SYNC_EQUALS_REPLICAS;
 }
 
 static enum ghp_status print_tensors(const struct ghp_run *run, FILE *out)

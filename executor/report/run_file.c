@@ -67,7 +67,7 @@ static void put_what(json_t *o, const struct ghp_run *run)
     put(o, "groups", json_integer(plan->groups));
     put(o, "group_size", json_integer(plan->group_size));
     put(o, "global_batch", json_integer(plan->problem.global_batch));
-    put(o, "bucket_cap_bytes", json_integer(plan->bucket_bytes));
+    put(o, "bucket_cap_bytes", json_integer(plan->method.bucket_bytes));
     put(o, "backend", json_string(run->backend));
     put(o, "precision", json_string(ghp_precision_name(run->precision)));
     put(o, "numerics", json_string(run->numerics));

@@ -53,7 +53,8 @@ static void fill_run(const struct ghp_setup *s, const struct ghp_session_plan *e
     run->tokens_per_s = run->images_per_s * (double)ghp_model_tokens(&e->plan.model);
     run->seconds = t->seconds;
     run->mixed = ghp_worker_mixed(e->worker);
-    if (ghp_sync_runs_free(e->plan.sync) && t->seconds > 0) { /* by the steps of all workers */
+    if (ghp_sync_runs_free(e->plan.method.sync) &&
+        t->seconds > 0) { /* by the steps of all workers */
         run->images_per_s = (double)(e->plan.problem.global_batch * t->losses.steps) / t->seconds;
         run->tokens_per_s = run->images_per_s * (double)ghp_model_tokens(&e->plan.model);
     }

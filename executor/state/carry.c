@@ -7,8 +7,9 @@
 
 bool ghp_state_can_carry(const struct ghp_work *work)
 {
-    return ghp_sync_replicas(work->sync, work->problem.workers) == 1 && work->sync.servers == 0 &&
-           !ghp_sync_runs_free(work->sync) && work->scaling == NULL;
+    return ghp_sync_replicas(work->method.sync, work->problem.workers) == 1 &&
+           work->method.sync.servers == 0 && !ghp_sync_runs_free(work->method.sync) &&
+           work->method.scaling == NULL;
 }
 
 struct carrying {

@@ -91,9 +91,9 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
     char moment[GHP_CHECKPOINT_NUMBER_BYTES];
     size_t most;
 
-    *c = (struct ghp_checkpoint_contents){.element_bytes = ghp_parameter_bytes(work->element_bytes),
-                                          .replicas =
-                                              ghp_sync_replicas(work->sync, work->problem.workers)};
+    *c = (struct ghp_checkpoint_contents){
+        .element_bytes = ghp_parameter_bytes(work->element_bytes),
+        .replicas = ghp_sync_replicas(work->method.sync, work->problem.workers)};
     GHP_TRY(ghp_tensors_list(work->model, &c->list));
     most = (1 + (1 + GHP_MAX_MOMENTS + KEPT_MOST) * (size_t)c->replicas) * (size_t)c->list.n + 1;
     c->entries = ghp_alloc(most, sizeof(*c->entries));
@@ -112,7 +112,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
         for (int i = 0; i < c->list.n_params; i++)
             GHP_TRY(add_each(c, &c->list.items[i], moment, ghp_moment_kind(m)));
     }
-    return c->replicas > 1 ? add_kept(work->sync, c) : GHP_OK;
+    return c->replicas > 1 ? add_kept(work->method.sync, c) : GHP_OK;
 }
 
 int64_t ghp_checkpoint_entry_bytes(const struct ghp_checkpoint_contents *c, int i)
@@ -213,7 +213,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
         snprintf(texts[i], sizeof(texts[i]), "%" PRIu64, numbers[i]);
         metadata[3 + i] = (struct ghp_metadatum){ghp_checkpoint_number_names[i], texts[i]};
     }
-    ghp_sync_format(ghp_worker_work(worker)->sync, sync);
+    ghp_sync_format(ghp_worker_work(worker)->method.sync, sync);
     snprintf(workers, sizeof(workers), "%d", c->replicas);
     metadata[3 + GHP_CHECKPOINT_NUMBERS] = (struct ghp_metadatum){ghp_checkpoint_sync_key, sync};
     metadata[4 + GHP_CHECKPOINT_NUMBERS] =

@@ -67,11 +67,11 @@ static enum ghp_status check_sync(const char *path, const struct ghp_safetensors
 {
     const char *made_by = ghp_safetensors_metadata(file, ghp_checkpoint_sync_key),
                *over = ghp_safetensors_metadata(file, ghp_checkpoint_workers_key);
-    bool differ = ghp_sync_replicas(work->sync, work->problem.workers) > 1;
+    bool differ = ghp_sync_replicas(work->method.sync, work->problem.workers) > 1;
     char sync[GHP_SYNC_TEXT_BYTES], workers[GHP_CHECKPOINT_NUMBER_BYTES];
 
     if (made_by == NULL && !differ) return GHP_OK;
-    ghp_sync_format(work->sync, sync);
+    ghp_sync_format(work->method.sync, sync);
     snprintf(workers, sizeof(workers), "%d", work->problem.workers);
     if (made_by != NULL && over != NULL && strcmp(made_by, sync) == 0 && strcmp(over, workers) == 0)
         return GHP_OK;

@@ -9,7 +9,7 @@ static enum ghp_status own_model(const struct ghp_work *like, struct ghp_alone *
 {
     const struct ghp_model *model = like->model;
     size_t bytes = (size_t)model->n_layers * sizeof(*model->layers);
-    bool replicas = ghp_sync_replicas(like->sync, like->problem.workers) > 1;
+    bool replicas = ghp_sync_replicas(like->method.sync, like->problem.workers) > 1;
 
     alone->model = *model;
     alone->model.layers = ghp_alloc((size_t)model->n_layers, sizeof(*model->layers));
@@ -40,7 +40,7 @@ enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec, const struct
 {
     enum ghp_status status = GHP_OK;
     struct ghp_work work = *like;
-    int replicas = ghp_sync_replicas(like->sync, like->problem.workers);
+    int replicas = ghp_sync_replicas(like->method.sync, like->problem.workers);
 
     *alone = (struct ghp_alone){
         .splits = ghp_alloc((size_t)like->model->n_layers, sizeof(*alone->splits))};
@@ -51,13 +51,13 @@ enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec, const struct
         alone->splits[i] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     work.splits = alone->splits;
     work.staging = NULL;
-    if (ghp_lr_scaling_takes_norms(like->scaling) && like->scaling->batches) {
+    if (ghp_lr_scaling_takes_norms(like->method.scaling) && like->method.scaling->batches) {
         alone->batches.micro_batches =
             like->problem.workers * ghp_staging_micro_batches(like->staging);
         work.staging = &alone->batches;
     }
     work.nchw16c = NULL;
-    work.sync = (struct ghp_sync){0};
+    work.method.sync = (struct ghp_sync){0};
     work.problem.workers = 1;
     work.problem.global_batch /= replicas;
     work.rank = 0;

@@ -42,7 +42,7 @@ static void ask_others(const struct ghp_training *t, uint64_t *first)
     struct ghp_control *control = ghp_worker_exec_context(t->worker)->transport->control;
     double patience = control->patience;
 
-    if (ghp_sync_runs_free(ghp_worker_work(t->worker)->sync)) return;
+    if (ghp_sync_runs_free(ghp_worker_work(t->worker)->method.sync)) return;
     if (control->watchdog_s * patience > answer_s)
         control->patience = answer_s / control->watchdog_s;
     (void)first_of_all(t, first);
@@ -94,7 +94,7 @@ static const char *remedy_of(const struct ghp_training *t, int64_t step)
     if (step == t->first_step)
         return "the training diverged in its first step; lower --lr or, if that changes nothing, "
                "give other weights with --init or smaller samples with --normalise";
-    return ghp_worker_work(t->worker)->clips
+    return ghp_worker_work(t->worker)->method.clip_norm > 0
                ? "the training diverged; lower --lr, add --warmup-steps or lower --clip-norm"
                : "the training diverged; lower --lr, add --warmup-steps or plan with --clip-norm";
 }

@@ -55,21 +55,21 @@ static enum ghp_status check(const struct ghp_sampling_request *r)
                         "--sampler srg takes norms in host memory, and backend '%s' has gradients "
                         "on a device; leave it out, or give --backend onednn",
                         r->exec->backend_ops->name);
-    if (ghp_sync_ops_of(work->sync)->equality != GHP_SYNC_EQUALS_ONE_WORKER)
+    if (ghp_sync_ops_of(work->method.sync)->equality != GHP_SYNC_EQUALS_ONE_WORKER)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg is for gradients that are summed over all workers, and by "
                         "'%s' they are not; plan with --sync allreduce",
-                        ghp_sync_ops_of(work->sync)->name);
+                        ghp_sync_ops_of(work->method.sync)->name);
     if (problem->global_batch != problem->workers)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg takes the norm of each sample's gradient, so it trains one "
                         "sample a worker in a step, not %" PRId64 " over %d; plan with --batch %d",
                         problem->global_batch, problem->workers, problem->workers);
-    if (work->scaling != NULL && work->scaling->batches)
+    if (work->method.scaling != NULL && work->method.scaling->batches)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg weights gradients, whose norms --lr-scaling %s compares; "
                         "plan with --lr-scaling none",
-                        work->scaling->name);
+                        work->method.scaling->name);
     if (r->ignores)
         return GHP_FAIL(
             GHP_ERR_INPUT,

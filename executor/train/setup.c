@@ -54,7 +54,7 @@ static enum ghp_status check_alike(const struct ghp_session_plan *first,
 /* What chance decides cannot be compared with another training. */
 static enum ghp_status check_verify(const struct ghp_setup *s, const struct ghp_session_plan *e)
 {
-    const struct ghp_sync_ops *ops = ghp_sync_ops_of(e->plan.sync);
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(e->plan.method.sync);
     bool alone = e->plan.problem.workers == 1;
 
     if (s->options->verify_steps == GHP_NOT_SET || ops->equality != GHP_SYNC_EQUALS_NOTHING ||
@@ -74,9 +74,10 @@ static enum ghp_status check_verify(const struct ghp_setup *s, const struct ghp_
 /* With servers: as many ranks as both together, and no other plan, which would want other servers, or take messages. */
 static enum ghp_status check_servers(const struct ghp_setup *s, const struct ghp_session_plan *e)
 {
-    const struct ghp_sync_ops *ops = ghp_sync_ops_of(e->plan.sync);
-    int workers = e->plan.problem.workers, servers = e->plan.sync.servers;
-    bool beside = ops->mixing != NULL && ops->mixing->traffic(e->plan.sync, workers).beside > 0;
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(e->plan.method.sync);
+    int workers = e->plan.problem.workers, servers = e->plan.method.sync.servers;
+    bool beside =
+        ops->mixing != NULL && ops->mixing->traffic(e->plan.method.sync, workers).beside > 0;
 
     if ((servers > 0 || beside) && s->n_session_plans > 1)
         return GHP_FAIL(GHP_ERR_INPUT,
@@ -95,7 +96,7 @@ static enum ghp_status open_plan(const struct ghp_setup *s, struct ghp_session_p
     GHP_TRY(ghp_plan_load_for(e->path, s->size, &e->plan));
     GHP_TRY(check_servers(s, e));
     GHP_TRY(check_verify(s, e));
-    if (e->plan.sync.servers == 0 && s->size != e->plan.problem.workers)
+    if (e->plan.method.sync.servers == 0 && s->size != e->plan.problem.workers)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' is for %d worker(s), but %d were started; start it with mpirun -n "
                         "%d, or plan for %d",
@@ -124,11 +125,11 @@ static enum ghp_status part(struct ghp_setup *s)
     struct ghp_ranks mine = {.count = plan->problem.workers, .stride = 1};
 
     s->server = -1;
-    if (plan->sync.servers == 0) return GHP_OK;
+    if (plan->method.sync.servers == 0) return GHP_OK;
     if (s->rank >= plan->problem.workers) {
         s->server = s->rank - plan->problem.workers;
         mine.first = plan->problem.workers;
-        mine.count = plan->sync.servers;
+        mine.count = plan->method.sync.servers;
     }
     s->size = mine.count;
     return ghp_collectives_group(s->session->transport->host, mine, GHP_STREAM_COMPUTE, &s->world);
@@ -258,7 +259,7 @@ static enum ghp_status choose_optimizer(struct ghp_setup *s)
     const struct ghp_plan *plan = &s->session_plans[0].plan;
     struct ghp_hyperparameters given = o->given;
 
-    config->optimizer = ghp_optimizer_at(ghp_optimizer_index(plan->optimizer));
+    config->optimizer = ghp_optimizer_at(ghp_optimizer_index(plan->method.optimizer));
     if (o->optimizer > 0 && ghp_optimizer_at(o->optimizer - 1) != config->optimizer)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--optimizer %s was given, and '%s' is for %s, whose memory it counts; "
@@ -267,8 +268,9 @@ static enum ghp_status choose_optimizer(struct ghp_setup *s)
                         config->optimizer->name, ghp_optimizer_at(o->optimizer - 1)->name);
     config->hyperparameters = ghp_optimizer_usual(config->optimizer);
     if (given.learning_rate >= 0) config->hyperparameters.learning_rate = given.learning_rate;
-    config->hyperparameters.clip_norm = given.clip_norm > 0 ? given.clip_norm : plan->clip_norm;
-    if (given.clip_norm > 0 && !(plan->clip_norm > 0))
+    config->hyperparameters.clip_norm =
+        given.clip_norm > 0 ? given.clip_norm : plan->method.clip_norm;
+    if (given.clip_norm > 0 && !ghp_method_clips(&plan->method))
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--clip-norm was given, and in '%s' updates do not wait for all gradients; "
                         "plan with ghp-plan --clip-norm %g",
@@ -320,7 +322,7 @@ static enum ghp_status open_training_config(struct ghp_setup *s)
     s->training_config.order.shuffling = (enum ghp_shuffling)o->shuffle;
     s->training_config.batches =
         plan->problem.workers * ghp_staging_micro_batches(ghp_staging_or_none(&plan->staging));
-    whole = ghp_lr_scaling_whole(plan->scaling, s->training_config.batches);
+    whole = ghp_lr_scaling_whole(plan->method.scaling, s->training_config.batches);
     s->training_config.schedule =
         (struct ghp_lr_schedule){.kind = (enum ghp_lr_schedule_kind)o->schedule,
                                  .base = whole * s->training_config.hyperparameters.learning_rate,

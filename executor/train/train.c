@@ -333,14 +333,15 @@ enum ghp_status ghp_train(struct ghp_training *t)
     t->done = t->first_step;
     status = make_up(t, &ends);
     if (status == GHP_OK && !ends && t->done < t->steps)
-        status = ghp_sync_runs_free(ghp_worker_work(t->worker)->sync) ? ghp_training_run_free(t)
-                                                                      : run_steps(t);
+        status = ghp_sync_runs_free(ghp_worker_work(t->worker)->method.sync)
+                     ? ghp_training_run_free(t)
+                     : run_steps(t);
     ghp_stop_end(&t->stop);
     ghp_drift_release(&t->drift);
     GHP_TRY(status);
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(t->worker));
-    if (!ghp_sync_runs_free(ghp_worker_work(t->worker)->sync)) GHP_TRY(note_results(t));
+    if (!ghp_sync_runs_free(ghp_worker_work(t->worker)->method.sync)) GHP_TRY(note_results(t));
     if (t->snapshot == NULL) return GHP_OK;
     ghp_memory_pause(t->memory);
     t->snapshot->losses = t->losses;

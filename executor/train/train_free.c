@@ -142,7 +142,7 @@ static int64_t steps_to_end(const struct free_run *f)
 static void note_signal(struct free_run *f)
 {
     struct ghp_other_word *mine = ghp_others_mine(f->peers);
-    int ahead = f->in_step ? ghp_sync_staleness(ghp_worker_work(f->t->worker)->sync) : 0;
+    int ahead = f->in_step ? ghp_sync_staleness(ghp_worker_work(f->t->worker)->method.sync) : 0;
 
     if (ghp_training_stop(f->t) == NULL || ghp_stop_noted() == 0 || mine->signal != 0) return;
     mine->signal = ghp_stop_noted();
@@ -227,7 +227,7 @@ enum ghp_status ghp_training_run_free(struct ghp_training *t)
     const struct ghp_work *work = ghp_worker_work(t->worker);
     struct free_run f = {.t = t,
                          .workers = work->problem.workers,
-                         .in_step = ghp_sync_keeps_step(work->sync),
+                         .in_step = ghp_sync_keeps_step(work->method.sync),
                          .own = t->first_step,
                          .noted = t->first_step,
                          .done = t->first_step,

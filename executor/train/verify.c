@@ -129,8 +129,8 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const stru
                                  struct ghp_snapshot *snapshot)
 {
     enum ghp_status status;
-    const struct ghp_replicas_how how = {ghp_sync_replicas(like->sync, like->problem.workers),
-                                         like->sync};
+    const struct ghp_replicas_how how = {
+        ghp_sync_replicas(like->method.sync, like->problem.workers), like->method.sync};
     struct ghp_alone alone;
 
     GHP_TRY(ghp_alone_open(exec, like, &training_config->init, &alone));

@@ -102,9 +102,10 @@ void ghp_report_put_head(struct ghp_page *page, const struct ghp_report *report)
                  ghp_strategy_name(plan->strategy), plan->groups, plan->groups == 1 ? "" : "s",
                  plan->group_size, (long long)plan->problem.global_batch);
     ghp_page_add(page,
-                 plan->bucket_bytes > 0 ? "gradients reduced together up to %lld bytes.</p>\n"
-                                        : "each layer's gradient reduced alone.</p>\n",
-                 (long long)plan->bucket_bytes);
+                 plan->method.bucket_bytes > 0
+                     ? "gradients reduced together up to %lld bytes.</p>\n"
+                     : "each layer's gradient reduced alone.</p>\n",
+                 (long long)plan->method.bucket_bytes);
     if (plan->certificate.sync != NULL) {
         ghp_page_add(page, "<p>");
         ghp_page_text(page, plan->certificate.sync);

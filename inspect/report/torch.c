@@ -133,11 +133,12 @@ static enum ghp_status check_plan(const struct ghp_plan *plan, int *tp_size)
     if (plan->shares != NULL)
         return GHP_FAIL(GHP_ERR_INPUT, "workers have shares of their own of a batch, which a "
                                        "device mesh cannot say; plan with --load-balance equal");
-    if (plan->sync.ops != NULL && (plan->sync.ops->replicas || plan->sync.ops->serves))
+    if (plan->method.sync.ops != NULL &&
+        (plan->method.sync.ops->replicas || plan->method.sync.ops->serves))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the plan synchronises by '%s', and PyTorch's file sums gradients; plan "
                         "with --sync allreduce",
-                        plan->sync.ops->name);
+                        plan->method.sync.ops->name);
     for (int i = 0; i < plan->model.n_layers; ++i)
         GHP_TRY(check_layer(plan, i, tp_size, &first));
     return GHP_OK;

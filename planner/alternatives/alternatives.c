@@ -99,7 +99,7 @@ static enum ghp_status play(struct second_best *r, const int *choice, struct ghp
     const struct ghp_instance *in = r->job->instance;
     struct ghp_lowering how = *in->how;
 
-    how.bucket_bytes = r->job->bucket_bytes;
+    how.method.bucket_bytes = r->job->bucket_bytes;
     ghp_instance_splits(in, choice, r->splits);
     GHP_TRY(ghp_lower(&how, r->splits, 0, program));
     GHP_TRY(ghp_simulate(program, in->profile, timing));

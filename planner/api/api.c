@@ -192,7 +192,7 @@ int ghp_plan_compute(const struct ghp_model *model, const struct ghp_profile *pr
         .problem = {.workers = wanted->workers, .global_batch = wanted->batch},
         .force = wanted->force,
         .memory_bytes = wanted->memory_bytes,
-        .bucket_bytes = GHP_BUCKET_AUTO,
+        .method.bucket_bytes = GHP_BUCKET_AUTO,
         .time_limit_s = wanted->time_limit_s > 0 ? wanted->time_limit_s : usual_time_limit_s,
         .simplify = true,
         .break_even = true};

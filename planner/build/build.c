@@ -140,7 +140,7 @@ static enum ghp_status next_formats(const struct attempt *a, int attempt, bool *
 
     free(*nchw16c);
     *nchw16c = NULL;
-    how.bucket_bytes = plan->bucket_bytes;
+    how.method.bucket_bytes = plan->bucket_bytes;
     how.staging = ghp_staging_or_none(&plan->staging);
     if (attempt == 0) GHP_TRY(ghp_formats_decide(&how, plan->splits, a->request.profile, nchw16c));
     if (*nchw16c == NULL)

@@ -172,9 +172,9 @@ static enum ghp_status find_other_data(const struct ghp_setting *s, struct ghp_c
     if (data.splits == NULL) return GHP_NO_MEMORY();
     for (int v = 0; v < s->model->n_layers; ++v)
         data.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    own.how.sync = s->request->data_sync;
+    own.how.method.sync = s->request->data_sync;
     status = ghp_candidate_of_partition(&own, &data, other);
-    other->sync = own.how.sync;
+    other->sync = own.how.method.sync;
     free(data.splits);
     return status;
 }

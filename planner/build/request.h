@@ -47,13 +47,10 @@ struct ghp_plan_request {
     int groups;           /* 0: any */
     int64_t memory_bytes; /* 0: no limit */
     int64_t share_bytes;  /* without one: what the machine has for a worker; 0: unknown */
-    int64_t bucket_bytes; /* or GHP_BUCKET_AUTO */
-    struct ghp_sync sync; /* zeroed: all-reduce; build/sync_choice.h: the one to choose */
+    /* its buckets may be GHP_BUCKET_AUTO, its synchroniser build/sync_choice.h's one to choose */
+    struct ghp_method method;
     /* by which data parallelism, as a baseline, may be too if that is surely faster or alone fits; zeroed: none */
     struct ghp_sync data_sync;
-    const struct ghp_optimizer *optimizer; /* NULL: ghp_optimizer_sgd */
-    double clip_norm;                      /* 0: gradients are not clipped */
-    const struct ghp_lr_scaling *scaling;  /* NULL: learning rates are as given */
     double time_limit_s; /* of all that makes the plan; what is begun then is finished */
     double gap;          /* relative; a plan this near to the bound will do; 0: the best */
     bool simplify; /* data parallelism where the best plan is not faster by more than its error */

@@ -25,11 +25,8 @@ static enum ghp_status fill(const bool *nchw16c, struct ghp_setting *s)
     int workers = w->problem.workers;
 
     s->how = ghp_lowering_of(s->model, w->problem, w->profile);
-    s->how.bucket_bytes = w->bucket_bytes == GHP_BUCKET_AUTO ? 0 : w->bucket_bytes;
-    s->how.sync = w->sync;
-    s->how.optimizer = w->optimizer;
-    s->how.clips = w->clip_norm > 0;
-    s->how.scaling = w->scaling;
+    s->how.method = w->method;
+    if (w->method.bucket_bytes == GHP_BUCKET_AUTO) s->how.method.bucket_bytes = 0;
     GHP_TRY(set_formats(nchw16c, s));
     s->how.nchw16c = s->nchw16c;
     s->instance = ghp_alloc(1, sizeof *s->instance);

@@ -28,7 +28,7 @@ static enum ghp_status predict_by(const struct ghp_plan_request *request,
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
 
-    how.sync = sync;
+    how.method.sync = sync;
     return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
 }
 
@@ -36,18 +36,18 @@ static enum ghp_status predict_by(const struct ghp_plan_request *request,
 static enum ghp_status find_bucket(struct ghp_lowering *how, const struct ghp_split *splits,
                                    const struct ghp_profile *profile, double deadline_s)
 {
-    int64_t best_bytes = how->bucket_bytes;
+    int64_t best_bytes = how->method.bucket_bytes;
     double best_s = INFINITY, step_s;
 
     for (int b = -1; b < GHP_CANDIDATE_BUCKET_SIZES; b++) {
         if (b >= 0 && ghp_now_s() > deadline_s) break;
-        if (b >= 0) how->bucket_bytes = ghp_candidate_bucket_sizes[b];
+        if (b >= 0) how->method.bucket_bytes = ghp_candidate_bucket_sizes[b];
         GHP_TRY(ghp_plan_predict_step(how, splits, profile, &step_s, NULL));
         if (step_s >= best_s) continue;
         best_s = step_s;
-        best_bytes = how->bucket_bytes;
+        best_bytes = how->method.bucket_bytes;
     }
-    how->bucket_bytes = best_bytes;
+    how->method.bucket_bytes = best_bytes;
     return GHP_OK;
 }
 
@@ -59,8 +59,8 @@ static enum ghp_status predict_allreduce(const struct ghp_plan_request *request,
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, request->profile);
 
-    how.sync = allreduce;
-    if (request->bucket_bytes == GHP_BUCKET_AUTO)
+    how.method.sync = allreduce;
+    if (request->method.bucket_bytes == GHP_BUCKET_AUTO)
         GHP_TRY(find_bucket(&how, plan->splits, request->profile, deadline_s));
     return ghp_plan_predict(&how, plan->splits, request->profile, predicted);
 }
@@ -93,8 +93,8 @@ static enum ghp_status make_sharded(const struct ghp_plan_request *request, cons
     double deadline_s = ghp_now_s() + request->time_limit_s;
     enum ghp_status status;
 
-    own.sync = sharded_update;
-    if (request->sync.ops == NULL) own.data_sync = allreduce;
+    own.method.sync = sharded_update;
+    if (request->method.sync.ops == NULL) own.data_sync = allreduce;
     GHP_TRY(ghp_plan_make(&own, plan));
     status = note_gain(request, deadline_s, why, plan);
     if (status != GHP_OK) ghp_plan_release(plan);
@@ -136,7 +136,7 @@ static enum ghp_status try_sharded(const struct ghp_plan_request *request,
     GHP_TRY(predict_by(request, plan, sharded_update, &sharded));
     *worth = is_faster(request, &plan->predicted, &sharded);
     if (*worth || request->memory_bytes == 0) return GHP_OK;
-    own.sync = sharded_update;
+    own.method.sync = sharded_update;
     own.decision_only = true;
     own.time_limit_s = least_share * request->time_limit_s;
     status = ghp_plan_make(&own, &trial);
@@ -167,8 +167,8 @@ static enum ghp_status replace(const struct ghp_plan_request *request, struct gh
     status = make_sharded(request, why, &sharded);
     if (status == GHP_ERR_INFEASIBLE) return GHP_OK;
     GHP_TRY(status);
-    if (!is_faster(request, &plan->predicted, &sharded.predicted) && plan->sync.ops == NULL &&
-        !data_is_better(request, plan, &sharded)) {
+    if (!is_faster(request, &plan->predicted, &sharded.predicted) &&
+        plan->method.sync.ops == NULL && !data_is_better(request, plan, &sharded)) {
         ghp_plan_release(&sharded);
         return GHP_OK;
     }
@@ -189,13 +189,11 @@ static enum ghp_status predict_data(const struct ghp_plan_request *request,
     if (splits == NULL) return GHP_NO_MEMORY();
     for (int v = 0; v < model->n_layers; ++v)
         splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    how.optimizer = request->optimizer;
-    how.clips = request->clip_norm > 0;
-    how.scaling = request->scaling;
-    how.sync = sync;
-    how.bucket_bytes =
-        request->bucket_bytes == GHP_BUCKET_AUTO ? usual_bucket_bytes : request->bucket_bytes;
-    if (request->bucket_bytes == GHP_BUCKET_AUTO)
+    how.method = request->method;
+    how.method.sync = sync;
+    if (request->method.bucket_bytes == GHP_BUCKET_AUTO)
+        how.method.bucket_bytes = usual_bucket_bytes;
+    if (request->method.bucket_bytes == GHP_BUCKET_AUTO)
         status = find_bucket(&how, splits, request->profile, deadline_s);
     if (status == GHP_OK) status = ghp_plan_predict(&how, splits, request->profile, predicted);
     free(splits);
@@ -250,14 +248,14 @@ static enum ghp_status choose(const struct ghp_plan_request *request, struct ghp
     if (status == GHP_ERR_INFEASIBLE && request->memory_bytes > 0)
         return make_sharded(&own, "; no plan with all-reduce fits the memory", plan);
     if (status != GHP_OK || request->strategy != GHP_STRATEGY_AUTO) return status;
-    if (likely || plan->sync.ops != NULL)
+    if (likely || plan->method.sync.ops != NULL)
         worth = true;
     else
         status = try_sharded(&own, plan, &worth);
     own.time_limit_s = left_s(request, began_s);
     if (status == GHP_OK && worth) status = replace(&own, plan);
     if (status != GHP_OK) ghp_plan_release(plan);
-    if (status != GHP_OK || !likely || plan->sync.ops == &ghp_sync_sharded) return status;
+    if (status != GHP_OK || !likely || plan->method.sync.ops == &ghp_sync_sharded) return status;
     ghp_plan_release(plan); /* the guess was wrong */
     own.data_sync = sharded_update;
     own.time_limit_s = left_s(request, began_s);
@@ -270,7 +268,7 @@ static enum ghp_status make_by_data(const struct ghp_plan_request *request, stru
     struct ghp_plan_request own = *request;
     char text[GHP_SYNC_TEXT_BYTES];
 
-    ghp_sync_format(request->sync, text);
+    ghp_sync_format(request->method.sync, text);
     if (request->pipeline_mode != GHP_PIPELINE_MODE_OFF || request->stages != NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--sync %s wants every layer on each worker; leave --stages and --pipeline "
@@ -281,12 +279,13 @@ static enum ghp_status make_by_data(const struct ghp_plan_request *request, stru
                         "--sync %s wants every layer by data; use --strategy data, or --sync "
                         "allreduce",
                         text);
-    if (request->problem.workers < ghp_sync_ops_of(request->sync)->least_workers)
+    if (request->problem.workers < ghp_sync_ops_of(request->method.sync)->least_workers)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--sync %s wants at least %d workers, who meet each other, and there is "
                         "%d; give --workers %d or more, or use --sync allreduce",
-                        text, ghp_sync_ops_of(request->sync)->least_workers,
-                        request->problem.workers, ghp_sync_ops_of(request->sync)->least_workers);
+                        text, ghp_sync_ops_of(request->method.sync)->least_workers,
+                        request->problem.workers,
+                        ghp_sync_ops_of(request->method.sync)->least_workers);
     if (request->force == NULL) own.strategy = GHP_STRATEGY_DATA;
     own.load_balance = GHP_LOAD_BALANCE_MODE_EQUAL;
     return ghp_plan_make(&own, plan);
@@ -294,9 +293,9 @@ static enum ghp_status make_by_data(const struct ghp_plan_request *request, stru
 
 static enum ghp_status make_synced(const struct ghp_plan_request *request, struct ghp_plan *plan)
 {
-    if (request->sync.ops == &ghp_sync_sharded) return make_sharded(request, "", plan);
-    if (ghp_sync_wants_data(request->sync)) return make_by_data(request, plan);
-    if (request->sync.ops != NULL || request->problem.workers == 1)
+    if (request->method.sync.ops == &ghp_sync_sharded) return make_sharded(request, "", plan);
+    if (ghp_sync_wants_data(request->method.sync)) return make_by_data(request, plan);
+    if (request->method.sync.ops != NULL || request->problem.workers == 1)
         return ghp_plan_make(request, plan);
     return choose(request, plan);
 }

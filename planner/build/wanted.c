@@ -15,9 +15,9 @@ static enum ghp_status add_plan(const struct ghp_setting *s, const struct ghp_ca
     struct ghp_prediction predicted;
     enum ghp_status status;
 
-    how.bucket_bytes = plan->bucket_bytes;
+    how.method.bucket_bytes = plan->bucket_bytes;
     how.staging = ghp_staging_or_none(&plan->staging);
-    if (plan->sync.ops != NULL) how.sync = plan->sync;
+    if (plan->sync.ops != NULL) how.method.sync = plan->sync;
     if (most_s < INFINITY) {
         GHP_TRY(ghp_plan_predict(&how, plan->splits, s->request->profile, &predicted));
         if (predicted.step_s > most_s) return GHP_OK;

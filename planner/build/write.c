@@ -21,10 +21,7 @@ static enum ghp_status write_request(const struct ghp_setting *s, struct ghp_pla
 
     plan->strategy = ghp_request_is_given(w) ? GHP_STRATEGY_GIVEN : w->strategy;
     plan->problem = w->problem;
-    plan->sync = w->sync;
-    plan->optimizer = w->optimizer;
-    plan->clip_norm = w->clip_norm;
-    plan->scaling = w->scaling;
+    plan->method = w->method; /* its buckets come with the decision */
     plan->memory_limit_bytes = w->memory_bytes;
     plan->model_hash = plan->model.hash;
     plan->profile_hash = w->profile->hash;
@@ -45,9 +42,9 @@ static enum ghp_status write_decision(const struct ghp_setting *s, struct ghp_ca
     plan->staging = c->staging;
     plan->shares = c->shares;
     plan->recompute = c->recompute;
-    plan->bucket_bytes = c->bucket_bytes;
+    plan->method.bucket_bytes = c->bucket_bytes;
     plan->predicted = c->predicted;
-    if (c->sync.ops != NULL) plan->sync = c->sync;
+    if (c->sync.ops != NULL) plan->method.sync = c->sync;
     *c = (struct ghp_candidate){0};
     if (s->nchw16c == NULL) return GHP_OK;
     plan->nchw16c = ghp_alloc(layers, sizeof *plan->nchw16c);
@@ -61,12 +58,13 @@ static enum ghp_status write_baseline_plan(const struct ghp_setting *s,
                                            const struct ghp_candidate *c,
                                            const struct ghp_plan *plan, struct ghp_baseline *b)
 {
-    struct ghp_sync sync = c->sync.ops != NULL ? c->sync : s->request->sync;
+    struct ghp_sync sync = c->sync.ops != NULL ? c->sync : s->request->method.sync;
     size_t layers = (size_t)plan->model.n_layers;
 
     b->predicted = c->predicted;
     b->bucket_bytes = c->bucket_bytes;
-    if (ghp_sync_ops_of(sync) != ghp_sync_ops_of(plan->sync)) b->sync.ops = ghp_sync_ops_of(sync);
+    if (ghp_sync_ops_of(sync) != ghp_sync_ops_of(plan->method.sync))
+        b->sync.ops = ghp_sync_ops_of(sync);
     if (c->recompute == NULL) return GHP_OK;
     b->recompute = ghp_alloc(layers, sizeof *b->recompute);
     if (b->recompute == NULL) return GHP_NO_MEMORY();
@@ -132,8 +130,8 @@ static enum ghp_status lower_data(struct ghp_lowering how, const struct ghp_cand
 {
     how.staging = ghp_staging_or_none(&data->staging);
     how.unplaced = true;
-    how.bucket_bytes = data->bucket_bytes;
-    if (data->sync.ops != NULL) how.sync = data->sync;
+    how.method.bucket_bytes = data->bucket_bytes;
+    if (data->sync.ops != NULL) how.method.sync = data->sync;
     return ghp_lower(&how, data->splits, 0, program);
 }
 

@@ -298,9 +298,9 @@ static struct ghp_plan_request read_request(const char *model_path)
         .break_even = !ghp_plan_chosen.no_break_even,
         .solver = (enum ghp_solver)ghp_plan_chosen.solver,
         .pipeline_mode = (enum ghp_pipeline_mode)ghp_plan_chosen.pipeline,
-        .optimizer = ghp_optimizer_at(ghp_plan_chosen.optimizer),
-        .clip_norm = ghp_plan_chosen.clip_norm,
-        .scaling = ghp_lr_scaling_at(ghp_plan_chosen.scaling),
+        .method = {.optimizer = ghp_optimizer_at(ghp_plan_chosen.optimizer),
+                   .clip_norm = ghp_plan_chosen.clip_norm,
+                   .scaling = ghp_lr_scaling_at(ghp_plan_chosen.scaling)},
         .recompute = ghp_plan_chosen.sweep != NULL
                          ? GHP_RECOMPUTE_MODE_NEVER
                          : (enum ghp_recompute_mode)ghp_plan_chosen.recompute,
@@ -330,8 +330,8 @@ static enum ghp_status make_sweep(const char *model_path)
     json_t *config = NULL;
     enum ghp_status status;
 
-    GHP_TRY(read_bucket(&request.bucket_bytes));
-    GHP_TRY(read_sync(&request.sync));
+    GHP_TRY(read_bucket(&request.method.bucket_bytes));
+    GHP_TRY(read_sync(&request.method.sync));
     GHP_TRY(ghp_sweep_parse(ghp_plan_chosen.sweep, &range));
     GHP_TRY(ghp_sweep_run(&job, &sweep));
     status = ghp_plan_chosen.svg != NULL ? ghp_sweep_chart(ghp_plan_chosen.svg, &sweep) : GHP_OK;
@@ -366,8 +366,8 @@ static enum ghp_status make_plan(const char *model_path)
     enum ghp_status status;
 
     request.profile = &profile;
-    GHP_TRY(read_bucket(&request.bucket_bytes));
-    GHP_TRY(read_sync(&request.sync));
+    GHP_TRY(read_bucket(&request.method.bucket_bytes));
+    GHP_TRY(read_sync(&request.method.sync));
     GHP_TRY_GOTO(status, open_profile(&request, &profile, &overrides), done);
     if (ghp_plan_chosen.wanted != NULL && ghp_plan_chosen.output == NULL) {
         status = write_wanted(&request, &profile);
@@ -401,8 +401,8 @@ static enum ghp_status make_set(const char *model_path)
     struct ghp_display display;
     enum ghp_status status;
 
-    GHP_TRY(read_bucket(&request.bucket_bytes));
-    GHP_TRY(read_sync(&request.sync));
+    GHP_TRY(read_bucket(&request.method.bucket_bytes));
+    GHP_TRY(read_sync(&request.method.sync));
     GHP_TRY(ghp_elastic_make(&job, &set));
     status = ghp_plan_set_save(ghp_plan_chosen.output, &set);
     if (status == GHP_OK) {

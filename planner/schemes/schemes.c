@@ -14,7 +14,7 @@ static enum ghp_status fill(const struct ghp_schemes_job *job, const struct ghp_
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, job->request->profile);
 
-    scheme->sync = plan->sync;
+    scheme->sync = plan->method.sync;
     scheme->strategy = plan->strategy;
     scheme->predicted = scheme->slowed = plan->predicted;
     if (job->stragglers.n == 0) return GHP_OK;
@@ -48,7 +48,7 @@ static enum ghp_status add(const struct ghp_schemes_job *job, struct ghp_sync sy
     enum ghp_status status;
 
     GHP_ASSERT(s->n < GHP_SCHEMES_MOST);
-    own.sync = sync;
+    own.method.sync = sync;
     own.strategy = strategy;
     own.decision_only = true;
     own.time_limit_s *= later_share;
@@ -80,8 +80,9 @@ static enum ghp_status add_searched(const struct ghp_schemes_job *job, struct gh
 {
     bool free = ghp_request_is_free(job->request) && !ghp_request_is_given(job->request);
 
-    GHP_TRY(ghp_sync_same(sync, job->plan->sync) ? add_chosen(job, s)
-                                                 : add(job, sync, job->request->strategy, s));
+    GHP_TRY(ghp_sync_same(sync, job->plan->method.sync)
+                ? add_chosen(job, s)
+                : add(job, sync, job->request->strategy, s));
     return free ? add(job, sync, GHP_STRATEGY_DATA, s) : GHP_OK;
 }
 
@@ -110,14 +111,14 @@ static enum ghp_status add_all(const struct ghp_schemes_job *job, struct ghp_sch
 static enum ghp_status add_baselines(const struct ghp_schemes_job *job, struct ghp_schemes *s)
 {
     GHP_TRY(add_chosen(job, s));
-    if (ghp_sync_wants_data(job->plan->sync)) return GHP_OK; /* by data, all of them */
+    if (ghp_sync_wants_data(job->plan->method.sync)) return GHP_OK; /* by data, all of them */
     for (int b = 0; b < job->plan->n_baselines; ++b) {
         enum ghp_strategy strategy = job->plan->baselines[b].strategy;
 
         if (job->plan->baselines[b].feasible && strategy != job->plan->strategy &&
             strategy != GHP_STRATEGY_HEURISTIC && ghp_request_is_free(job->request) &&
             !ghp_request_is_given(job->request))
-            GHP_TRY(add(job, job->plan->sync, strategy, s));
+            GHP_TRY(add(job, job->plan->method.sync, strategy, s));
     }
     return GHP_OK;
 }

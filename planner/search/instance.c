@@ -118,8 +118,8 @@ static void place_routes(struct ghp_instance *in)
 /* Whether the layer may be split over so many; where each worker has all weights it is not split at all. */
 static bool takes(const struct ghp_instance *in, int v, int tp_size, int tp_sizes)
 {
-    if (tp_size > 1 && (ghp_sync_wants_data(in->how->sync) ||
-                        (in->how->scaling != NULL && in->how->scaling->batches)))
+    if (tp_size > 1 && (ghp_sync_wants_data(in->how->method.sync) ||
+                        (in->how->method.scaling != NULL && in->how->method.scaling->batches)))
         return false;
     if (in->how->staging == NULL) return tp_sizes % tp_size == 0;
     return ghp_stage_takes_tp_size(in->how->staging, in->stage[v], in->how->problem, tp_size) &&
@@ -268,7 +268,7 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
 {
     struct ghp_layer_cost *p = &in->layer[flat];
     int64_t bytes = ghp_lower_gradient_bytes(in->how, v, in->choices[flat]);
-    int replicas = ghp_sync_replicas(in->how->sync, in->how->problem.workers);
+    int replicas = ghp_sync_replicas(in->how->method.sync, in->how->problem.workers);
     struct ghp_cost cost;
 
     piece->n_instrs = 0;
@@ -321,10 +321,10 @@ static enum ghp_status cost_metrics(const struct ghp_instance *in)
             &instr,
             ghp_ranks_replica(0, ghp_split_sharers(in->choices[in->first_choice[last] + i]),
                               in->how->problem.workers),
-            ghp_sync_metric_period(in->how->sync));
+            ghp_sync_metric_period(in->how->method.sync));
         in->metric_s[i] = 0;
         if (in->how->no_metrics || instr.ranks.count == 1 || in->n_stages > 1 ||
-            ghp_sync_runs_free(in->how->sync))
+            ghp_sync_runs_free(in->how->method.sync))
             continue;
         GHP_TRY(ghp_profile_cost(in->profile, &instr, in->how->problem.workers, &cost));
         in->metric_s[i] = cost.seconds;
@@ -433,10 +433,10 @@ enum ghp_status ghp_instance_init(const struct ghp_lowering *how, const struct g
                                       .n_layers = how->model->n_layers,
                                       .n_edges = how->model->n_edges,
                                       .edges = how->model->edges,
-                                      .alone = how->bucket_bytes == 0};
+                                      .alone = how->method.bucket_bytes == 0};
     instance->n_points = ghp_point_count(how->model);
-    instance->n_items =
-        instance->n_layers + 1 + (ghp_sync_ops_of(how->sync)->gathers ? instance->n_layers : 0);
+    instance->n_items = instance->n_layers + 1 +
+                        (ghp_sync_ops_of(how->method.sync)->gathers ? instance->n_layers : 0);
     if (how->staging == NULL) GHP_TRY_GOTO(status, ghp_problem_check(how->problem), done);
     GHP_TRY_GOTO(status, ghp_staging_check(how->staging, how->model, how->problem), done);
     GHP_TRY_GOTO(status, allocate(instance), done);

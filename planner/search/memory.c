@@ -177,7 +177,7 @@ static enum ghp_status parameter_spans(struct maker *m, int64_t all)
     struct ghp_spans *spans = &m->in->layer_spans;
     const struct ghp_instr *gather = instr_of(m, GHP_INSTR_ALL_GATHER),
                            *pull = instr_of(m, GHP_INSTR_PULL);
-    int moments = ghp_optimizer_at(ghp_optimizer_index(m->in->how->optimizer))->n_moments;
+    int moments = ghp_optimizer_at(ghp_optimizer_index(m->in->how->method.optimizer))->n_moments;
 
     if (pull != NULL) return add_lasting(m, spans, 2 * (m->in->alone ? pull->bytes : all));
     if (gather == NULL) return add_lasting(m, spans, (2 + moments) * all);

@@ -23,7 +23,7 @@ enum ghp_status ghp_search_evaluate(const struct ghp_instance *instance, const i
     enum ghp_status status;
 
     if (splits == NULL) return GHP_NO_MEMORY();
-    how.bucket_bytes = bucket_bytes;
+    how.method.bucket_bytes = bucket_bytes;
     ghp_instance_splits(instance, choice, splits);
     status = ghp_plan_predict_step(&how, splits, instance->profile, step_s, peak_bytes);
     free(splits);
@@ -88,7 +88,7 @@ static enum ghp_status evaluate_plan(void *context, const int *choice, double *v
 {
     struct evaluate *j = context;
     const struct ghp_instance *in = j->job->instance;
-    int64_t limit = j->job->limit_bytes, bucket = in->how->bucket_bytes, peak = 0;
+    int64_t limit = j->job->limit_bytes, bucket = in->how->method.bucket_bytes, peak = 0;
     bool decides = j->bytes || (!j->unlimited && limit > 0), kept;
     double step_s = 0;
 
@@ -294,8 +294,9 @@ static enum ghp_status place_winner(struct evaluate *j, const int *choice)
         r->n_kept = 1;
     }
     memcpy(r->kept[k].choice, choice, bytes);
-    GHP_TRY(ghp_search_evaluate(j->job->instance, choice, j->job->instance->how->bucket_bytes,
-                                &r->kept[k].step_s, &r->kept[k].peak_bytes));
+    GHP_TRY(ghp_search_evaluate(j->job->instance, choice,
+                                j->job->instance->how->method.bucket_bytes, &r->kept[k].step_s,
+                                &r->kept[k].peak_bytes));
     winner = r->kept[k];
     memmove(&r->kept[1], &r->kept[0], (size_t)k * sizeof r->kept[0]);
     r->kept[0] = winner;
@@ -387,7 +388,7 @@ enum ghp_status ghp_search_run(const struct ghp_search_job *job, struct ghp_sear
     if (job->limit_bytes > 0 && is_found(&j, &best))
         GHP_TRY_GOTO(status,
                      ghp_search_evaluate(job->instance, best.choice,
-                                         job->instance->how->bucket_bytes, NULL, &peak),
+                                         job->instance->how->method.bucket_bytes, NULL, &peak),
                      done);
     j.unlimited = false;
     if (job->limit_bytes > 0 && peak > job->limit_bytes)

@@ -48,7 +48,7 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
                                 .problem = {.workers = workers, .global_batch = batch},
                                 .rank = transport->control->rank,
                                 .element_bytes = element_bytes,
-                                .bucket_bytes = 20000,
+                                .method.bucket_bytes = 20000,
                                 .seed = BENCH_SEED,
                                 .groups = workers};
     return ghp_order_init(&b->training_config.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch,

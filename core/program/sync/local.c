@@ -21,7 +21,7 @@ static enum ghp_status emit_average(const struct ghp_emitter *e, struct ghp_buck
     average->comm = GHP_COMM_ALL_REDUCE;
     average->ranks = ghp_emitter_holders(e, range.tp_size);
     average->bytes = range.bytes;
-    average->period = ghp_sync_period(e->how->sync);
+    average->period = ghp_sync_period(e->how->method.sync);
     return GHP_OK;
 }
 

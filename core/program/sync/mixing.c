@@ -45,12 +45,12 @@ static enum ghp_status emit_mix(const struct ghp_emitter *e)
         instr->stream = kinds[i] == GHP_INSTR_CARRY ? GHP_STREAM_COMM : GHP_STREAM_COMPUTE;
         instr->bucket = bucket;
         instr->bytes = e->buckets->ranges[bucket].bytes;
-        instr->servers = e->how->sync.servers;
-        instr->rule = rule_of(e->how->sync);
+        instr->servers = e->how->method.sync.servers;
+        instr->rule = rule_of(e->how->method.sync);
         instr->optimizer = ghp_lowering_optimizer(e->how);
         instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
-        instr->traffic =
-            ghp_lowering_sync(e->how)->mixing->traffic(e->how->sync, e->how->problem.workers);
+        instr->traffic = ghp_lowering_sync(e->how)->mixing->traffic(e->how->method.sync,
+                                                                    e->how->problem.workers);
     }
     return GHP_OK;
 }
@@ -137,8 +137,7 @@ static struct ghp_mix_traffic ssp_traffic(struct ghp_sync sync, int workers)
     double pulls = 1.0 / (sync.argument + 1);
 
     (void)workers; /* who pulls waits for his own gradients to be sent first */
-    return (struct ghp_mix_traffic){
-        .out = 1, .in = pulls, .waits = 2 * pulls, .beside = 1 - pulls};
+    return (struct ghp_mix_traffic){.out = 1, .in = pulls, .waits = 2 * pulls, .beside = 1 - pulls};
 }
 
 static bool ssp_in_step(struct ghp_sync sync)

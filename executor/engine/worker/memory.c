@@ -87,7 +87,8 @@ static enum ghp_status open_in_flight(struct ghp_worker *w)
         .lender = work->lender != NULL ? work->lender->in_flight : NULL,
         .captures = work->lender == NULL && work->staging == NULL &&
                     work->fault == GHP_FAULT_NONE && !work->no_graph && enqueues(w) &&
-                    !ghp_worker_has_replicas(w) && w->work.sync.servers == 0, /* steps differ */
+                    !ghp_worker_has_replicas(w) &&
+                    w->work.method.sync.servers == 0, /* steps differ */
         .label = label_of,
         .context = w};
 

@@ -14,7 +14,8 @@ bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *o
 
 bool ghp_worker_has_replicas(const struct ghp_worker *w)
 {
-    return ghp_sync_replicas(w->work.sync, w->work.problem.workers) > 1 && w->work.lender == NULL;
+    return ghp_sync_replicas(w->work.method.sync, w->work.problem.workers) > 1 &&
+           w->work.lender == NULL;
 }
 
 /* In host memory: a device's worker with replicas is not opened. */

@@ -145,7 +145,7 @@ static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worke
 static enum ghp_status scale_loss(struct ghp_worker *w)
 {
     const struct ghp_step *step = &w->step;
-    int replicas = ghp_sync_replicas(w->work.sync, w->work.problem.workers);
+    int replicas = ghp_sync_replicas(w->work.method.sync, w->work.problem.workers);
     int64_t labels, own = w->work.problem.global_batch / replicas;
 
     if (w->work.lender != NULL) return GHP_OK; /* no gradients */

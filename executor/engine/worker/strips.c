@@ -55,7 +55,7 @@ enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip,
 /* Whether the servers with whom it mixes have its moments. */
 static bool has_moments_apart(const struct ghp_worker *w)
 {
-    return w->mixer != NULL && w->work.sync.ops->mixing->server_moments;
+    return w->mixer != NULL && w->work.method.sync.ops->mixing->server_moments;
 }
 
 enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind)
@@ -66,7 +66,8 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     if ((!moments && kind != GHP_BUFFER_WEIGHT_GRADIENT) || w->collected == kind) return GHP_OK;
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
-    if (moments && has_moments_apart(w) && !w->work.sync.ops->mixing->updates) /* else its own */
+    if (moments && has_moments_apart(w) &&
+        !w->work.method.sync.ops->mixing->updates) /* else its own */
         GHP_TRY(w->work.mixing->read(w->mixer, kind));
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
@@ -120,13 +121,14 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
 
 bool ghp_worker_is_served(const struct ghp_worker *w)
 {
-    return w->work.sync.servers > 0 && w->work.sync.ops->mixing == NULL && w->work.lender == NULL;
+    return w->work.method.sync.servers > 0 && w->work.method.sync.ops->mixing == NULL &&
+           w->work.lender == NULL;
 }
 
 enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
 {
     struct ghp_p2p *p2p = w->exec.transport->p2p;
-    size_t n = (size_t)w->work.sync.servers;
+    size_t n = (size_t)w->work.method.sync.servers;
 
     if (!ghp_worker_is_served(w)) return GHP_OK;
     w->server_messages = ghp_alloc(n, sizeof(*w->server_messages));
@@ -160,19 +162,19 @@ static struct ghp_p2p_message cut_of(const struct ghp_worker *w, struct ghp_p2p_
 
 static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_word word)
 {
-    for (int s = 0; s < w->work.sync.servers; s++)
+    for (int s = 0; s < w->work.method.sync.servers; s++)
         w->server_messages[s] = (struct ghp_p2p_message){.data = &word,
                                                          .bytes = sizeof(word),
                                                          .peer = w->work.problem.workers + s,
                                                          .tag = ghp_server_word_tag(&w->program)};
-    return carry(w, w->work.sync.servers, "telling the servers");
+    return carry(w, w->work.method.sync.servers, "telling the servers");
 }
 
 /* All buckets of weights, or of what lies in the gradients' place. A server serves one worker after the other, so every
  * worker is done with one server before it turns to the next: else each of two could wait for the other's server. */
 static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool receives)
 {
-    for (int s = 0; s < w->work.sync.servers; s++)
+    for (int s = 0; s < w->work.method.sync.servers; s++)
         for (int b = 0; b < w->program.n_buckets; b++) {
             const struct ghp_bucket *bucket = &w->program.buckets[b];
             struct ghp_p2p_message all = {
@@ -233,9 +235,9 @@ enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i)
                                         .receives = pulls};
 
     if (i == w->first_push) GHP_TRY(begin(w));
-    for (int s = 0; s < w->work.sync.servers; s++)
+    for (int s = 0; s < w->work.method.sync.servers; s++)
         w->server_messages[s] = cut_of(w, all, s);
-    return carry(w, w->work.sync.servers, w->prepared[i].label);
+    return carry(w, w->work.method.sync.servers, w->prepared[i].label);
 }
 
 void ghp_worker_close_servers(struct ghp_worker *w)

@@ -114,20 +114,20 @@ static int64_t parameter_bytes(const struct ghp_worker *w)
 
 enum ghp_status ghp_worker_open_rates(struct ghp_worker *w)
 {
-    if (w->work.lender != NULL) w->work.scaling = NULL;
-    if (!ghp_lr_scaling_takes_norms(w->work.scaling)) return GHP_OK;
+    if (w->work.lender != NULL) w->work.method.scaling = NULL;
+    if (!ghp_lr_scaling_takes_norms(w->work.method.scaling)) return GHP_OK;
     if (ghp_device_is_host(ghp_exec_context_device(&w->exec)))
         return ghp_lr_scaling_open(ghp_norm_place(w->work.model, w->work.model->n_layers, 0),
                                    &w->rates);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "--lr-scaling %s takes norms in host memory, and backend '%s' has gradients on "
                     "a device; plan with --lr-scaling none or linear, or give --backend onednn",
-                    w->work.scaling->name, w->exec.backend_ops->name);
+                    w->work.method.scaling->name, w->exec.backend_ops->name);
 }
 
 const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *w)
 {
-    return ghp_lr_scaling_takes_norms(w->work.scaling) ? &w->rates : NULL;
+    return ghp_lr_scaling_takes_norms(w->work.method.scaling) ? &w->rates : NULL;
 }
 
 /* lamb */
@@ -263,7 +263,7 @@ static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_inst
         of = (struct ghp_squares){(char *)w->address[b] + at.first * bytes,
                                   {at.end - at.first, (int)bytes}};
         GHP_TRY(add_squares(w, instr, of, &sums[place]));
-        if (!w->work.scaling->weights) continue;
+        if (!w->work.method.scaling->weights) continue;
         of.of = (char *)ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, buffer->layer, buffer->slot, NULL) +
                 at.first * bytes;
         GHP_TRY(add_squares(w, instr, of, &sums[place + w->rates.tensors]));
@@ -276,12 +276,12 @@ static enum ghp_status square_tensors(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     double *sums = w->address[instr->at.y];
-    int zeroed = w->work.scaling->weights ? 2 * w->rates.tensors : w->rates.tensors;
+    int zeroed = w->work.method.scaling->weights ? 2 * w->rates.tensors : w->rates.tensors;
 
     if (instr->layer >= 0) return square_batch(w, instr, sums);
     for (int j = 0; j < zeroed; j++)
         sums[j] = 0;
-    if (!w->work.scaling->directions) return square_shares(w, instr, sums);
+    if (!w->work.method.scaling->directions) return square_shares(w, instr, sums);
     square_directions(w, sums);
     return GHP_OK;
 }
@@ -291,10 +291,11 @@ const double *ghp_worker_advance_rates(struct ghp_worker *w, double *sums)
     int tensors = w->rates.tensors;
     double *all = &sums[2 * (int64_t)tensors];
 
-    ghp_lr_scaling_advance(w->work.scaling, &w->rates, batches_of(w), &w->step.hyperparameters,
+    ghp_lr_scaling_advance(w->work.method.scaling, &w->rates, batches_of(w),
+                           &w->step.hyperparameters,
                            &(struct ghp_lr_scaling_norms){sums, sums + tensors});
     *all = 0;
-    for (int j = 0; j < tensors && !w->work.scaling->directions; j++)
+    for (int j = 0; j < tensors && !w->work.method.scaling->directions; j++)
         *all += sums[j];
     return all;
 }
@@ -304,7 +305,7 @@ static void scale_update(const struct ghp_worker *w, int buffer, struct ghp_upda
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
     struct ghp_hyperparameters *h = &update->given;
-    bool by_sgd = w->work.scaling->weights && !w->work.scaling->directions;
+    bool by_sgd = w->work.method.scaling->weights && !w->work.method.scaling->directions;
 
     h->learning_rate *= w->rates.factors[ghp_norm_place(w->work.model, b->layer, b->slot)];
     if (!by_sgd) return;
@@ -456,7 +457,7 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
     n = list_updates(w, i, of, w->updates);
     for (int p = 0; p < n; p++) {
         if (w->rates.tensors > 0) scale_update(w, w->update_of[p], &w->updates[p]);
-        if (w->rates.tensors > 0 && w->work.scaling->directions)
+        if (w->rates.tensors > 0 && w->work.method.scaling->directions)
             move_weights(w, &w->updates[p]);
         else
             GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));

@@ -97,7 +97,7 @@ static void check_alternative(const struct ghp_plan *plan)
 static struct ghp_plan make_plan(void)
 {
     struct ghp_plan plan = {
-        .problem = {4, 16}, .groups = 2, .group_size = 2, .bucket_bytes = 1 << 20};
+        .problem = {4, 16}, .groups = 2, .group_size = 2, .method.bucket_bytes = 1 << 20};
     struct ghp_lowering how;
     struct ghp_program program;
     struct ghp_profile whole = analytic();
@@ -189,7 +189,7 @@ static void test_data(void)
     CHECK(ghp_plan_is_data(&plan));
     CHECK_EQ(plan.groups, 4);
     CHECK_EQ(plan.group_size, 1);
-    CHECK_EQ(plan.bucket_bytes, 4096);
+    CHECK_EQ(plan.method.bucket_bytes, 4096);
     CHECK_NEAR(plan.predicted.step_s, plan.baselines[0].predicted.step_s, 0);
     CHECK_STATUS(ghp_plan_check(&plan), GHP_OK);
     plan.splits[ghp_model_find(&plan.model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 2};
@@ -239,11 +239,11 @@ static void test_set(void)
     CHECK_MESSAGE("but for 4, 2");
     CHECK_STATUS(ghp_plan_load(path, &one), GHP_ERR_FORMAT);
     /* not one training, not in order */
-    set.plans[1].clip_norm = 1;
+    set.plans[1].method.clip_norm = 1;
     CHECK_STATUS(ghp_plan_set_save(path, &set), GHP_OK);
     CHECK_STATUS(ghp_plan_set_load(path, &again), GHP_ERR_INPUT);
     CHECK_MESSAGE("clip");
-    set.plans[1].clip_norm = 0;
+    set.plans[1].method.clip_norm = 0;
     set.plans[0].problem.workers = 2;
     set.plans[0].groups = 1;
     CHECK_STATUS(ghp_plan_set_save(path, &set), GHP_OK);

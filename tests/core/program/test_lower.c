@@ -94,7 +94,7 @@ static void test_random(const char *name, int rounds)
         struct ghp_lowering how = {.model = &model,
                                    .problem = {n, n * (1 + draw(3))},
                                    .element_bytes = 4,
-                                   .sync = ghp_sync_at(i % 2)};
+                                   .method.sync = ghp_sync_at(i % 2)};
         random_splits(&model, how.problem, splits);
         struct ghp_program program;
         if (!CHECK_STATUS(ghp_lower(&how, splits, draw(n), &program), GHP_OK)) break;
@@ -103,7 +103,7 @@ static void test_random(const char *name, int rounds)
         check_order(&program);
         check_pieces(&how, splits, &program);
         ghp_program_release(&program);
-        how.bucket_bytes = 100000;
+        how.method.bucket_bytes = 100000;
         if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) break;
         CHECK_STATUS(ghp_program_check(&program), GHP_OK);
         ghp_program_release(&program);

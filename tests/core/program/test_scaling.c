@@ -30,8 +30,10 @@ static void open(const char *path, const char *scaling, struct lowered *l)
 {
     *l = (struct lowered){0};
     CHECK_STATUS(ghp_model_load(path, &l->model), GHP_OK);
-    l->how = (struct ghp_lowering){
-        .model = &l->model, .problem = {2, 16}, .element_bytes = 4, .scaling = named(scaling)};
+    l->how = (struct ghp_lowering){.model = &l->model,
+                                   .problem = {2, 16},
+                                   .element_bytes = 4,
+                                   .method.scaling = named(scaling)};
     l->splits = ghp_alloc((size_t)l->model.n_layers, sizeof *l->splits);
     for (int i = 0; i < l->model.n_layers; i++)
         l->splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
@@ -74,7 +76,7 @@ static void check_norms(const struct lowered *l, int micro_batches)
         for (int p = 0; p < l->model.layers[instr->layer].n_params; p++)
             CHECK(instr->at.dw[p] >= 0 && instr->at.dw[p] == l->program.instrs[i - 1].at.dw[p]);
     }
-    CHECK_EQ(own, l->how.scaling->batches ? micro_batches * learning : 0);
+    CHECK_EQ(own, l->how.method.scaling->batches ? micro_batches * learning : 0);
     CHECK_EQ(all, 1);
 }
 
@@ -108,15 +110,15 @@ static void check_refusals(void)
     struct lowered l;
 
     open(GHP_SOURCE_DIR "/models/lenet5.json", "adascale", &l);
-    l.how.optimizer = &ghp_optimizer_adamw;
+    l.how.method.optimizer = &ghp_optimizer_adamw;
     refuse(&l, "--optimizer sgd");
-    l.how.optimizer = NULL;
-    l.how.sync = (struct ghp_sync){.ops = &ghp_sync_local, .argument = 4};
+    l.how.method.optimizer = NULL;
+    l.how.method.sync = (struct ghp_sync){.ops = &ghp_sync_local, .argument = 4};
     refuse(&l, "'local'");
-    l.how.sync = (struct ghp_sync){0};
+    l.how.method.sync = (struct ghp_sync){0};
     l.splits[1] = (struct ghp_split){GHP_SPLIT_OUT, 2};
     refuse(&l, l.model.layers[1].name);
-    l.how.scaling = named("lars");
+    l.how.method.scaling = named("lars");
     CHECK_STATUS(lower(&l), GHP_OK);
     l.splits[1] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     stages.stage[0].workers = stages.stage[1].workers = 1;

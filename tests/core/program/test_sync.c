@@ -118,8 +118,8 @@ static void open(const char *path, int workers, struct lowered *l)
     l->how = (struct ghp_lowering){.model = &l->model,
                                    .problem = {workers, 8 * workers},
                                    .element_bytes = 4,
-                                   .bucket_bytes = 20000,
-                                   .sync = local(4)};
+                                   .method.bucket_bytes = 20000,
+                                   .method.sync = local(4)};
     l->splits = ghp_alloc((size_t)l->model.n_layers, sizeof *l->splits);
     for (int i = 0; i < l->model.n_layers; i++)
         l->splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
@@ -141,11 +141,11 @@ static void check_refusals(struct ghp_sync sync)
     struct lowered l;
 
     open(GHP_SOURCE_DIR "/models/small-resnet.json", 2, &l);
-    l.how.sync = sync;
-    l.how.clips = true;
+    l.how.method.sync = sync;
+    l.how.method.clip_norm = 1;
     CHECK_STATUS(lower(&l), GHP_ERR_INPUT);
     CHECK(strstr(ghp_status_message(), "--clip-norm") != NULL);
-    l.how.clips = false;
+    l.how.method.clip_norm = 0;
     l.how.staging = &staging;
     CHECK_STATUS(lower(&l), GHP_ERR_INPUT);
     CHECK(strstr(ghp_status_message(), "micro-batches") != NULL);
@@ -204,7 +204,8 @@ static void check_program(const char *path)
 
         CHECK(!ghp_instr_reduces(instr) && instr->kind != GHP_INSTR_STAT_REDUCE);
         if (instr->kind == GHP_INSTR_METRIC_REDUCE) metrics += ghp_instr_sent_bytes(instr);
-        if (instr->kind == GHP_INSTR_METRIC_REDUCE) CHECK_EQ(instr->bytes, 4 * 3 * 8); /* of 4 steps */
+        if (instr->kind == GHP_INSTR_METRIC_REDUCE)
+            CHECK_EQ(instr->bytes, 4 * 3 * 8); /* of 4 steps */
         if (instr->kind != GHP_INSTR_AVERAGE) continue;
         CHECK_EQ(instr->ranks.count, 3);
         CHECK_EQ(ghp_instr_sent_bytes(instr), 2 * (instr->bytes * 2 / 3) / 4);
@@ -251,7 +252,7 @@ static void check_bucket(const struct lowered *l, const struct ghp_program *serv
     int update = -1, push = -1, pull = -1, wait = -1, unused;
 
     CHECK_EQ(cut->strip_bytes, bucket->cut_bytes);
-    CHECK_EQ(bucket->cut_bytes * l->how.sync.servers, bucket->bytes);
+    CHECK_EQ(bucket->cut_bytes * l->how.method.sync.servers, bucket->bytes);
     CHECK(find(&l->program, GHP_INSTR_UPDATE, b, &unused) == NULL);
     if (!CHECK(find(&l->program, GHP_INSTR_PUSH, b, &push) != NULL &&
                find(&l->program, GHP_INSTR_PULL, b, &pull) != NULL))
@@ -281,7 +282,7 @@ static void check_servers(const char *path, int workers, int servers)
     struct lowered l;
 
     open(path, workers, &l);
-    l.how.sync = bsp(servers);
+    l.how.method.sync = bsp(servers);
     CHECK_STATUS(lower(&l), GHP_OK);
     CHECK_STATUS(ghp_program_check(&l.program), GHP_OK);
     CHECK_STATUS(ghp_lower_server(&l.how, l.splits, servers - 1, &server), GHP_OK);
@@ -314,17 +315,17 @@ static void check_mixing(void)
 
     open(GHP_SOURCE_DIR "/models/lenet5.json", 4, &l);
     for (int i = 0; i < TEXTS; i++) {
-        CHECK_STATUS(ghp_sync_parse(texts[i], &l.how.sync), GHP_OK);
+        CHECK_STATUS(ghp_sync_parse(texts[i], &l.how.method.sync), GHP_OK);
         CHECK_STATUS(lower(&l), GHP_OK);
         CHECK_STATUS(ghp_program_check(&l.program), GHP_OK);
         hash[i] = ghp_program_hash(&l.program, 1);
         for (int j = 0; j < i; j++)
             CHECK(hash[j] != hash[i]);
-        if (l.how.sync.servers > 0) continue;
-        if (ghp_sync_runs_free(l.how.sync)) /* else metrics are sent, too */
+        if (l.how.method.sync.servers > 0) continue;
+        if (ghp_sync_runs_free(l.how.method.sync)) /* else metrics are sent, too */
             CHECK_EQ(ghp_program_sent_bytes(&l.program),
-                     l.how.sync.argument > 0
-                         ? l.program.buckets[0].bytes * l.how.sync.argument / GHP_SYNC_SURE
+                     l.how.method.sync.argument > 0
+                         ? l.program.buckets[0].bytes * l.how.method.sync.argument / GHP_SYNC_SURE
                          : l.program.buckets[0].bytes);
         l.how.problem = (struct ghp_problem){1, 8};
         CHECK_STATUS(lower(&l), GHP_OK);

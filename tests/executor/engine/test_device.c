@@ -191,7 +191,8 @@ static void check_model(const char *model, int element_bytes, int ghost_batch, i
         struct ghp_split *splits =
             case_splits(&host.model, host.work.problem, (enum case_kind)kind, 5, workers);
 
-        device.work.sync = ghp_sync_at(kind % 2); /* sharded gives the host's all-reduced bits */
+        device.work.method.sync =
+            ghp_sync_at(kind % 2); /* sharded gives the host's all-reduced bits */
         check_case(&host, &device, &carriers, splits);
         free(splits);
     }

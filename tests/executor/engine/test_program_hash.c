@@ -50,7 +50,7 @@ static uint64_t hash_opened(const struct ghp_plan *plan, struct ghp_exec_context
                                   .problem = plan->problem,
                                   .rank = rank,
                                   .element_bytes = plan->profile.element_bytes,
-                                  .bucket_bytes = plan->bucket_bytes,
+                                  .method.bucket_bytes = plan->method.bucket_bytes,
                                   .groups = plan->groups,
                                   .threads = 1,
                                   .prefetch = plan->profile.prefetch,
@@ -186,7 +186,7 @@ static struct ghp_plan draw_plan(const char *network)
     struct ghp_plan plan = {.problem = {workers, BATCH},
                             .groups = 1 + draw(2),
                             .strategy = GHP_STRATEGY_DATA,
-                            .sync = ghp_sync_at(draw(2))};
+                            .method.sync = ghp_sync_at(draw(2))};
     struct ghp_lowering how;
     bool fast = draw(2) == 0;
 
@@ -195,7 +195,7 @@ static struct ghp_plan draw_plan(const char *network)
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
     plan.recompute = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.recompute);
     plan.shares = ghp_alloc((size_t)workers, sizeof *plan.shares);
-    plan.bucket_bytes = buckets[draw(3)];
+    plan.method.bucket_bytes = buckets[draw(3)];
     init_profile(&plan.profile, element_bytes, fast);
     do
         draw_staging(&plan);
@@ -238,7 +238,7 @@ static void count(const struct ghp_plan *plan)
     seen.recomputed += plan->recompute != NULL;
     seen.grouped += plan->groups > 1;
     seen.uneven += plan->shares != NULL;
-    seen.sharded += plan->sync.ops == &ghp_sync_sharded;
+    seen.sharded += plan->method.sync.ops == &ghp_sync_sharded;
     seen.nchw16c += any(plan->nchw16c, plan->model.n_layers);
     seen.bf16 += plan->profile.element_bytes == 2;
 }
@@ -363,8 +363,8 @@ static void check_drawn(struct ghp_comm *world, int number)
     CHECK_STATUS(ghp_plan_verify(&plan, &plan.profile), GHP_OK);
     CHECK_STATUS(bench_open_by(&b, transport, network, numbers), GHP_OK);
     b.work.splits = plan.splits;
-    b.work.bucket_bytes = plan.bucket_bytes;
-    b.work.sync = plan.sync;
+    b.work.method.bucket_bytes = plan.method.bucket_bytes;
+    b.work.method.sync = plan.method.sync;
     b.work.groups = plan.groups;
     b.work.threads = 1;
     b.work.prefetch = plan.profile.prefetch;
@@ -458,8 +458,8 @@ static void check_served(const char *network, int workers, int servers)
                             .groups = workers,
                             .group_size = 1,
                             .strategy = GHP_STRATEGY_DATA,
-                            .bucket_bytes = 20000,
-                            .sync = {.ops = &ghp_sync_bsp, .servers = servers}};
+                            .method.bucket_bytes = 20000,
+                            .method.sync = {.ops = &ghp_sync_bsp, .servers = servers}};
     unsigned before = state; /* the other ranks draw nothing here */
     struct ghp_lowering how;
     struct ghp_programs costed;
@@ -476,13 +476,13 @@ static void check_served(const char *network, int workers, int servers)
     how = ghp_plan_lowering(&plan, &plan.profile);
     CHECK_STATUS(ghp_plan_predict(&how, plan.splits, &plan.profile, &plan.predicted), GHP_OK);
     through_file(&plan);
-    CHECK_EQ(plan.sync.servers, servers);
+    CHECK_EQ(plan.method.sync.servers, servers);
     CHECK_STATUS(ghp_plan_verify(&plan, &plan.profile), GHP_OK);
     how = ghp_plan_lowering(&plan, &plan.profile);
     CHECK_STATUS(ghp_lower_all(&how, plan.splits, &costed), GHP_OK);
     b.work.problem = plan.problem;
     b.work.splits = plan.splits;
-    b.work.sync = plan.sync;
+    b.work.method.sync = plan.method.sync;
     b.work.prefetch = plan.profile.prefetch;
     b.work.rank = 0;
     if (CHECK_STATUS(ghp_worker_open(&b.exec, &b.work, &worker), GHP_OK))

@@ -23,7 +23,7 @@ static void check_carry(const char *sync)
         bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
         GHP_OK);
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
-    CHECK_STATUS(ghp_sync_parse(sync, &b.work.sync), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse(sync, &b.work.method.sync), GHP_OK);
     before = case_splits(&b.model, b.work.problem, CASE_OUT, 0, b.work.problem.workers);
     after = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, before, &from), GHP_OK);
@@ -62,9 +62,9 @@ static void check_cannot(void)
     struct ghp_work work = {.problem = {.workers = 2, .global_batch = 8}};
 
     CHECK(ghp_state_can_carry(&work));
-    CHECK_STATUS(ghp_sync_parse("local:2", &work.sync), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse("local:2", &work.method.sync), GHP_OK);
     CHECK(!ghp_state_can_carry(&work));
-    CHECK_STATUS(ghp_sync_parse("asp", &work.sync), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse("asp", &work.method.sync), GHP_OK);
     CHECK(!ghp_state_can_carry(&work));
 }
 

@@ -31,8 +31,8 @@ static struct ghp_worker *open(struct bench *b, const char *sync, enum ghp_fault
 {
     struct ghp_worker *worker;
 
-    b->work.sync = (struct ghp_sync){0};
-    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &b->work.sync), GHP_OK);
+    b->work.method.sync = (struct ghp_sync){0};
+    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &b->work.method.sync), GHP_OK);
     b->work.fault = fault;
     b->work.mixing = &ghp_mixing;
     *splits = case_splits(&b->model, b->work.problem, CASE_DATA, 0, 1);
@@ -45,7 +45,7 @@ static void end(struct bench *b, struct ghp_worker *worker, struct ghp_split *sp
 {
     ghp_worker_close(worker);
     free(splits);
-    b->work.sync = (struct ghp_sync){0};
+    b->work.method.sync = (struct ghp_sync){0};
     b->work.fault = GHP_FAULT_NONE;
 }
 
@@ -113,7 +113,8 @@ static bool follow_one(struct ghp_worker *worker, enum ghp_buffer_kind kind, int
 
 static void check_leaders(struct bench *b, enum ghp_fault fault)
 {
-    int groups = workers == 4 ? 2 : 1, size = workers / groups; /* alone in a group a worker shows nothing */
+    int groups = workers == 4 ? 2 : 1,
+        size = workers / groups; /* alone in a group a worker shows nothing */
     char sync[32];
     struct ghp_split *splits;
     struct ghp_worker *worker;
@@ -191,7 +192,7 @@ static void check_sum(struct bench *b, const char *sync, enum ghp_fault fault)
     struct ghp_split *splits;
     struct ghp_worker *worker = open(b, sync, fault, &splits);
     struct ghp_mix_count count;
-    struct ghp_graph graph = b->work.sync.graph;
+    struct ghp_graph graph = b->work.method.sync.graph;
     double before, after;
 
     CHECK_STATUS(bench_steps(b, worker, 0, 3), GHP_OK);

@@ -185,10 +185,10 @@ static bool open_worker(struct bench *b, const struct run *run, struct ghp_worke
     struct ghp_work work = b->work;
 
     work.splits = run->splits;
-    work.sync = run->sync;
+    work.method.sync = run->sync;
     work.staging = run->staging;
     work.fault = run->fault;
-    work.optimizer = b->training_config.optimizer;
+    work.method.optimizer = b->training_config.optimizer;
     return CHECK_STATUS(bench_open_worker(b, &work, worker), GHP_OK);
 }
 
@@ -202,7 +202,7 @@ static bool open_alone(struct bench *b, const struct ghp_split *data, int batche
 
     b->work.problem = (struct ghp_problem){1, b->work.problem.global_batch / batches};
     b->work.rank = 0;
-    b->work.scaling = NULL;
+    b->work.method.scaling = NULL;
     opened = open_worker(b, &run, worker);
     b->work = work;
     return opened;
@@ -214,7 +214,7 @@ static double train(struct bench *b, struct run run, bool forgets)
     struct ghp_worker *worker = NULL, *alone = NULL;
     struct ghp_snapshot now = {0}, by_hand = {0};
     struct ghp_split *data = case_splits(&b->model, b->work.problem, CASE_DATA, 0, 1);
-    struct hand hand = {.name = b->work.scaling->name,
+    struct hand hand = {.name = b->work.method.scaling->name,
                         .batches = workers * ghp_staging_micro_batches(run.staging),
                         .forgets = forgets};
     double difference = 0;
@@ -257,7 +257,7 @@ static void check_same(struct bench *b, struct run run)
     double difference = train(b, run, false);
 
     if (!CHECK(difference <= limit))
-        fprintf(stderr, "%s, %s, %s: difference %.3g\n", b->work.scaling->name, run.what,
+        fprintf(stderr, "%s, %s, %s: difference %.3g\n", b->work.method.scaling->name, run.what,
                 ghp_sync_ops_of(run.sync)->name, difference);
 }
 
@@ -270,9 +270,10 @@ static const struct ghp_lr_scaling *named(const char *name)
 
 static void choose(struct bench *b, const char *name)
 {
-    b->work.scaling = named(name);
-    b->training_config.optimizer =
-        b->work.scaling->optimizer != NULL ? b->work.scaling->optimizer : &ghp_optimizer_sgd;
+    b->work.method.scaling = named(name);
+    b->training_config.optimizer = b->work.method.scaling->optimizer != NULL
+                                       ? b->work.method.scaling->optimizer
+                                       : &ghp_optimizer_sgd;
     b->training_config.hyperparameters = ghp_optimizer_usual(b->training_config.optimizer);
     b->training_config.hyperparameters.weight_decay = 0.1;
     b->training_config.schedule = (struct ghp_lr_schedule){
@@ -292,10 +293,10 @@ static void check_scalings(struct bench *b)
         check_same(b, run);
         check_same(b, (struct run){.what = "data", .splits = data, .sync = ghp_sync_at(1)});
         check_same(b, (struct run){.what = "micro-batches", .splits = data, .staging = &parts});
-        if (b->work.scaling->weights)
+        if (b->work.method.scaling->weights)
             check_same(
                 b, (struct run){.what = "mixed splits", .splits = mixed, .sync = ghp_sync_at(1)});
-        if (b->work.scaling->batches && workers > 1) CHECK(train(b, run, true) > limit);
+        if (b->work.method.scaling->batches && workers > 1) CHECK(train(b, run, true) > limit);
     }
     run.fault = GHP_FAULT_DROP_REDUCTION;
     if (workers > 1) CHECK(train(b, run, false) > limit);
@@ -338,7 +339,7 @@ static void check_resume(struct bench *b, struct ghp_comm *world)
         CHECK(bench_fingerprint(worker) != whole);
         ghp_worker_close(worker);
     }
-    b->work.scaling = NULL;
+    b->work.method.scaling = NULL;
     if (open_worker(b, &run, &worker)) {
         CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_ERR_INPUT);
         CHECK(strstr(ghp_status_message(), "--lr-scaling lena") != NULL);

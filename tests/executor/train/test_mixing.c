@@ -243,8 +243,8 @@ static void train(struct bench *b, struct run *run)
     work.fault = run->fault;
     if (run->slow_s > 0)
         work.emulated_step_s = work.rank == run->workers - 1 ? run->slow_s : run->slow_s / 10;
-    if (run->sync != NULL) CHECK_STATUS(ghp_sync_parse(run->sync, &work.sync), GHP_OK);
-    if (run->servers > 0) work.sync.servers = run->servers;
+    if (run->sync != NULL) CHECK_STATUS(ghp_sync_parse(run->sync, &work.method.sync), GHP_OK);
+    if (run->servers > 0) work.method.sync.servers = run->servers;
     work.mixing = &ghp_mixing;
     if (serves(b, run, &work)) {
         free(splits);
@@ -516,12 +516,12 @@ static void check_walk(struct bench *b, int workers, enum ghp_fault fault)
     if (work.rank >= workers) return;
     work.problem.workers = workers;
     work.fault = fault;
-    CHECK_STATUS(ghp_sync_parse("ad-psgd", &work.sync), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse("ad-psgd", &work.method.sync), GHP_OK);
     work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = work.model,
                                                   .problem = work.problem,
                                                   .element_bytes = 8,
-                                                  .sync = work.sync},
+                                                  .method.sync = work.method.sync},
                            work.splits, work.rank, &program),
                  GHP_OK);
     CHECK_STATUS(ghp_arena_open(ghp_exec_context_device(&b->exec), &program, NULL, &arena), GHP_OK);
@@ -565,7 +565,7 @@ static void check_gosgd_resumed(struct bench *b, int workers)
     work.problem.workers = work.groups = workers;
     work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
     work.mixing = &ghp_mixing;
-    CHECK_STATUS(ghp_sync_parse("gosgd:0.5", &work.sync), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse("gosgd:0.5", &work.method.sync), GHP_OK);
     bench_make_folder(transport, workers, "mixing", path);
     for (int resumed = 0; resumed < 2; resumed++) {
         struct ghp_checkpoint found = {0};

@@ -145,9 +145,9 @@ static bool open_worker(struct bench *b, struct run run, struct ghp_worker **wor
 
     work.splits = run.splits;
     work.staging = run.staging;
-    work.sync = run.sync;
-    work.optimizer = b->training_config.optimizer;
-    work.clips = b->training_config.hyperparameters.clip_norm > 0;
+    work.method.sync = run.sync;
+    work.method.optimizer = b->training_config.optimizer;
+    work.method.clip_norm = b->training_config.hyperparameters.clip_norm;
     return CHECK_STATUS(bench_open_worker(b, &work, worker), GHP_OK);
 }
 

@@ -171,7 +171,7 @@ static void use_mixer(const struct bench *b, struct walk *walk, const struct ghp
                  GHP_OK);
     CHECK_STATUS(ghp_mixer_connect(mixer), GHP_OK);
     CHECK_STATUS(ghp_mixer_begin(mixer, address), GHP_OK);
-    note(walk, mixer, z, mix(walk, work->sync, mixer, z));
+    note(walk, mixer, z, mix(walk, work->method.sync, mixer, z));
     ghp_mixer_close(mixer);
     ghp_arena_close(&arena);
 }
@@ -185,11 +185,11 @@ static void go(const struct bench *b, struct walk *walk)
     work.splits = splits;
     work.fault = walk->fault;
     walk->element_bytes = work.element_bytes;
-    CHECK_STATUS(ghp_sync_parse(walk->sync, &work.sync), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse(walk->sync, &work.method.sync), GHP_OK);
     CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = work.model,
                                                   .problem = work.problem,
                                                   .element_bytes = work.element_bytes,
-                                                  .sync = work.sync},
+                                                  .method.sync = work.method.sync},
                            splits, work.rank, &program),
                  GHP_OK);
     use_mixer(b, walk, &work, &program);
@@ -269,7 +269,7 @@ static bool open_worker(struct bench *b, const char *sync, enum ghp_fault fault,
     work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
     work.mixing = &ghp_mixing;
     work.fault = fault;
-    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &work.sync), GHP_OK);
+    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &work.method.sync), GHP_OK);
     return CHECK_STATUS(bench_open_worker(b, &work, worker), GHP_OK);
 }
 
@@ -281,7 +281,7 @@ static bool trains_like_twin(struct bench *b, enum ghp_fault fault)
     bool passed;
 
     like.splits = case_splits(&b->model, like.problem, CASE_DATA, 0, 1);
-    like.sync.ops = &ghp_sync_sgp;
+    like.method.sync.ops = &ghp_sync_sgp;
     passed = open_worker(b, "sgp", fault, &worker) &&
              bench_trains_like_twin(b, worker, &like, BENCH_STEPS);
     ghp_worker_close(worker);

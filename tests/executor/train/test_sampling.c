@@ -35,7 +35,7 @@ static void gradients_alone(struct bench *b, const struct ghp_split *data, int64
     work.splits = data;
     work.problem = (struct ghp_problem){1, 1};
     work.rank = 0;
-    work.optimizer = b->training_config.optimizer;
+    work.method.optimizer = b->training_config.optimizer;
     if (!CHECK_STATUS(bench_open_worker(b, &work, &alone), GHP_OK)) return;
     step.samples = &sample;
     step.valid = 1;
@@ -53,7 +53,7 @@ static void check_step(struct bench *b, const struct ghp_split *data, struct ghp
     struct ghp_snapshot own = {0}, all = {0}, mean = {0};
     double off = 0;
 
-    b->work.sync = sync;
+    b->work.method.sync = sync;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &own), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &all), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &mean), GHP_OK);
@@ -63,7 +63,7 @@ static void check_step(struct bench *b, const struct ghp_split *data, struct ghp
         CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
         CHECK_STATUS(ghp_worker_settle(worker), GHP_OK);
         CHECK_STATUS(ghp_snapshot_gradients(&all, worker), GHP_OK);
-        b->work.sync = (struct ghp_sync){0};
+        b->work.method.sync = (struct ghp_sync){0};
         for (int i = 0; i < workers; i++) {
             gradients_alone(b, data, step.samples[i], &own);
             if (i == rank)
@@ -139,7 +139,7 @@ CHECK_TEST(sampling)
     b.work.splits = data;
     check_step(&b, data, (struct ghp_sync){0});
     check_step(&b, data, (struct ghp_sync){.ops = &ghp_sync_sharded});
-    b.work.sync = (struct ghp_sync){0};
+    b.work.method.sync = (struct ghp_sync){0};
     check_choice(&b);
     free(data);
     bench_close(&b);

@@ -59,9 +59,9 @@ static uint64_t train(struct bench *b, const struct run *run)
     uint64_t hash = 0;
 
     work.splits = splits;
-    work.bucket_bytes = run->bucket_bytes;
+    work.method.bucket_bytes = run->bucket_bytes;
     if (run->servers > 0)
-        work.sync = (struct ghp_sync){.ops = &ghp_sync_bsp, .servers = run->servers};
+        work.method.sync = (struct ghp_sync){.ops = &ghp_sync_bsp, .servers = run->servers};
     if (work.rank >= work.problem.workers) {
         if (work.rank < work.problem.workers + run->servers) serve(b, &work);
         free(splits);
@@ -114,7 +114,7 @@ static void check_model(const char *path, struct bench_numbers numbers,
     struct bench b;
 
     if (!CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK)) return;
-    b.training_config.optimizer = b.work.optimizer = optimizer;
+    b.training_config.optimizer = b.work.method.optimizer = optimizer;
     b.training_config.hyperparameters = ghp_optimizer_usual(optimizer);
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
     for (int n = 1; n < size; n++) {

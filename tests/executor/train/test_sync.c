@@ -65,8 +65,8 @@ static bool open_worker(struct bench *b, struct run run, struct ghp_worker **wor
 
     work.splits = run.splits;
     work.staging = run.staging;
-    work.sync = run.sync;
-    work.bucket_bytes = run.bucket_bytes;
+    work.method.sync = run.sync;
+    work.method.bucket_bytes = run.bucket_bytes;
     if (!CHECK_STATUS(bench_open_worker(b, &work, worker), GHP_OK)) return false;
     check_momentum(ghp_worker_program(*worker));
     return true;
@@ -312,7 +312,7 @@ static bool trains_like_twin(struct bench *b, int period, enum ghp_fault fault)
     struct ghp_verification v = {0};
     bool passed;
 
-    b->work.sync = local(period);
+    b->work.method.sync = local(period);
     b->work.fault = fault;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &twin), GHP_OK);
@@ -335,7 +335,7 @@ static bool trains_like_twin(struct bench *b, int period, enum ghp_fault fault)
     ghp_snapshot_release(&twin);
     ghp_worker_close(worker);
     free(splits);
-    b->work.sync = (struct ghp_sync){0};
+    b->work.method.sync = (struct ghp_sync){0};
     b->work.fault = GHP_FAULT_NONE;
     return passed;
 }

@@ -131,7 +131,7 @@ static void test_plan(void)
                                        .profile_path = "analytic",
                                        .profile = &profile,
                                        .problem = {16, 1024},
-                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .method.bucket_bytes = GHP_BUCKET_AUTO,
                                        .time_limit_s = 30,
                                        .simplify = true,
                                        .break_even = true};
@@ -192,7 +192,7 @@ static void test_terms(void)
         struct ghp_lowering how = {.model = &c.model,
                                    .problem = c.problem,
                                    .element_bytes = 4,
-                                   .bucket_bytes = seed % 2 == 0 ? 1 << 12 : 0};
+                                   .method.bucket_bytes = seed % 2 == 0 ? 1 << 12 : 0};
         CHECK(c.model.n_layers <= 32);
         for (int v = 0; v < c.model.n_layers; ++v) {
             struct ghp_split all[GHP_MAX_CHOICES];

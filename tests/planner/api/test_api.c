@@ -49,7 +49,7 @@ static void test_compute(void)
                                        .profile_path = profile_path,
                                        .profile = profile,
                                        .problem = {4, 64},
-                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .method.bucket_bytes = GHP_BUCKET_AUTO,
                                        .time_limit_s = 30,
                                        .simplify = true,
                                        .break_even = true};

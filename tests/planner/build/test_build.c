@@ -59,10 +59,10 @@ static void test_networks(void)
         struct ghp_plan plan;
 
         if (!check_full() && cases[k].seconds > 2) continue;
-        request.bucket_bytes = k % 2 == 0 ? 0 : GHP_BUCKET_AUTO;
+        request.method.bucket_bytes = k % 2 == 0 ? 0 : GHP_BUCKET_AUTO;
         if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) continue;
         check_plan(&plan);
-        if (request.bucket_bytes == 0) CHECK_EQ(plan.certificate.proof, GHP_PROOF_OPTIMAL);
+        if (request.method.bucket_bytes == 0) CHECK_EQ(plan.certificate.proof, GHP_PROOF_OPTIMAL);
         if (!CHECK(plan.certificate.seconds < slack * cases[k].seconds))
             fprintf(stderr, "%s: %.2f s\n", cases[k].path, plan.certificate.seconds);
         printf("%s, %d workers: %.3f ms, %.3f s\n", plan.model.name, cases[k].workers,
@@ -81,7 +81,7 @@ static void test_bucketed_baselines(void)
 
     if (!CHECK_STATUS(analytic_profile(6e12, 12.5e9, 2e-6, &fast), GHP_OK)) return;
     request.profile = &fast;
-    request.bucket_bytes = GHP_BUCKET_AUTO;
+    request.method.bucket_bytes = GHP_BUCKET_AUTO;
     request.time_limit_s = 5;
     request.decision_only = true;
     if (CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) {
@@ -227,14 +227,14 @@ static void test_costly_reductions(void)
     const struct ghp_machine machine = profile.machine;
     struct ghp_plan plan;
 
-    request.bucket_bytes = GHP_BUCKET_AUTO;
+    request.method.bucket_bytes = GHP_BUCKET_AUTO;
     profile.machine.intra.latency_s = profile.machine.inter.latency_s = 2e-3;
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     for (int simplify = 0; simplify < 2; ++simplify) {
         request.simplify = simplify == 1;
         if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) continue;
         check_plan(&plan);
-        CHECK(plan.bucket_bytes > 0);
+        CHECK(plan.method.bucket_bytes > 0);
         ghp_plan_release(&plan);
     }
     profile.machine = machine;
@@ -251,14 +251,14 @@ static void test_gap(void)
     profile.overlap = (struct ghp_overlap){.compute = 1.3, .comm = 1.4, .link = 1.8};
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     for (int k = 0; k < 2; ++k) {
-        request.bucket_bytes = k == 0 ? 0 : 1 << 20;
+        request.method.bucket_bytes = k == 0 ? 0 : 1 << 20;
         if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) continue;
         CHECK(plan.certificate.bound_s <= plan.certificate.step_s);
         CHECK(plan.certificate.gap >= 0 && plan.certificate.gap < 0.5);
         CHECK_STATUS(ghp_plan_verify(&plan, &profile), GHP_OK);
         ghp_plan_release(&plan);
     }
-    request.bucket_bytes = 0;
+    request.method.bucket_bytes = 0;
     request.gap = 0.05;
     if (CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) {
         CHECK_EQ(plan.certificate.proof, GHP_PROOF_WITHIN_GAP);

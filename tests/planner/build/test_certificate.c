@@ -100,7 +100,7 @@ static void check_case(const struct random_case *c, uint64_t seed, double best_s
                                        .profile = &c->profile,
                                        .problem = c->problem,
                                        .recompute = GHP_RECOMPUTE_MODE_NEVER,
-                                       .bucket_bytes = seed % 2 == 0 ? GHP_BUCKET_AUTO : 0,
+                                       .method.bucket_bytes = seed % 2 == 0 ? GHP_BUCKET_AUTO : 0,
                                        .time_limit_s = limits_s[seed / 2 % 4],
                                        .gap = seed % 5 == 0 ? 0.05 : 0,
                                        .simplify = seed % 3 == 0,

@@ -14,7 +14,7 @@ static struct ghp_plan_request request_of(const char *model_path, const struct g
                                      .profile_path = "analytic",
                                      .profile = profile,
                                      .problem = {workers, batch},
-                                     .bucket_bytes = GHP_BUCKET_AUTO,
+                                     .method.bucket_bytes = GHP_BUCKET_AUTO,
                                      .time_limit_s = 2,
                                      .simplify = true,
                                      .decision_only = true};
@@ -92,15 +92,15 @@ static void test_sharded(void)
     CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK);
     request = request_of(GHP_SOURCE_DIR "/models/vgg16.json", &profile, 4, 128);
     request.strategy = GHP_STRATEGY_DATA;
-    request.sync = (struct ghp_sync){.ops = &ghp_sync_sharded};
+    request.method.sync = (struct ghp_sync){.ops = &ghp_sync_sharded};
     if (CHECK_STATUS(ghp_plan_make_synced(&request, &data), GHP_OK)) {
         step_s = data.predicted.step_s;
         ghp_plan_release(&data);
     }
     request.strategy = GHP_STRATEGY_AUTO;
-    request.sync = (struct ghp_sync){0};
+    request.method.sync = (struct ghp_sync){0};
     if (CHECK_STATUS(ghp_plan_make_synced(&request, &chosen), GHP_OK)) {
-        CHECK(chosen.sync.ops == NULL);
+        CHECK(chosen.method.sync.ops == NULL);
         CHECK(chosen.baselines[0].sync.ops == &ghp_sync_sharded);
         CHECK_NEAR(chosen.baselines[0].predicted.step_s, step_s, 1e-9 * step_s);
         CHECK(strstr(chosen.certificate.margin, "665.") != NULL);
@@ -108,7 +108,7 @@ static void test_sharded(void)
         check_baseline_holds(&chosen);
         ghp_plan_release(&chosen);
     }
-    request.sync = (struct ghp_sync){
+    request.method.sync = (struct ghp_sync){
         .ops = &ghp_sync_allreduce}; /* as asked: so is what it is compared with */
     if (CHECK_STATUS(ghp_plan_make_synced(&request, &chosen), GHP_OK)) {
         CHECK(chosen.baselines[0].sync.ops == NULL);

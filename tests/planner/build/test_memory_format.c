@@ -80,7 +80,7 @@ static struct ghp_plan_request request(const char *force)
                                      .profile = &profile,
                                      .problem = {WORKERS, BATCH},
                                      .time_limit_s = 30,
-                                     .bucket_bytes = GHP_BUCKET_AUTO,
+                                     .method.bucket_bytes = GHP_BUCKET_AUTO,
                                      .force = force,
                                      .simplify = true};
 }

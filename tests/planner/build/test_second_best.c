@@ -17,7 +17,7 @@ static void check_network(const struct ghp_profile *profile, int blocks, bool no
         .profile_path = "analytic",
         .profile = profile,
         .problem = {workers, 256},
-        .bucket_bytes = GHP_BUCKET_AUTO,
+        .method.bucket_bytes = GHP_BUCKET_AUTO,
         .time_limit_s = 30,
         .gap = 0.3, /* what is there before second-best choices is soon found */
         .simplify = true};

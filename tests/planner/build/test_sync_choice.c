@@ -20,8 +20,8 @@ static struct ghp_plan_request request_of(const struct ghp_profile *profile, str
                                      .profile = profile,
                                      .problem = {4, 64},
                                      .force = "*=data",
-                                     .bucket_bytes = 0,
-                                     .sync = sync,
+                                     .method.bucket_bytes = 0,
+                                     .method.sync = sync,
                                      .recompute = GHP_RECOMPUTE_MODE_NEVER,
                                      .time_limit_s = 1,
                                      .simplify = true,
@@ -62,10 +62,10 @@ static void check_file(const struct ghp_plan *plan)
     close(fd);
     CHECK_STATUS(ghp_plan_save(path, plan), GHP_OK);
     if (CHECK_STATUS(ghp_plan_load(path, &loaded), GHP_OK)) {
-        CHECK(ghp_sync_same(loaded.sync, plan->sync));
+        CHECK(ghp_sync_same(loaded.method.sync, plan->method.sync));
         CHECK(strcmp(loaded.certificate.sync, plan->certificate.sync) == 0);
         CHECK_STATUS(ghp_plan_verify(&loaded, &loaded.profile), GHP_OK);
-        loaded.sync = allreduce; /* another step, other memory */
+        loaded.method.sync = allreduce; /* another step, other memory */
         CHECK_STATUS(ghp_plan_verify(&loaded, &loaded.profile), GHP_ERR_INPUT);
         ghp_plan_release(&loaded);
     }
@@ -89,16 +89,16 @@ static void check_needed(const struct ghp_profile *profile)
     struct ghp_plan all, sharded, plan;
 
     CHECK_STATUS(ghp_plan_make_synced(&request, &all), GHP_OK);
-    request.sync = strip_update;
+    request.method.sync = strip_update;
     CHECK_STATUS(ghp_plan_make_synced(&request, &sharded), GHP_OK);
     CHECK(sharded.predicted.peak_bytes < all.predicted.peak_bytes);
     check_momentum(&sharded);
     request.memory_bytes = sharded.predicted.peak_bytes;
-    request.sync = allreduce;
+    request.method.sync = allreduce;
     CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_ERR_INFEASIBLE);
-    request.sync = (struct ghp_sync){0};
+    request.method.sync = (struct ghp_sync){0};
     if (CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK)) {
-        CHECK(plan.sync.ops == &ghp_sync_sharded);
+        CHECK(plan.method.sync.ops == &ghp_sync_sharded);
         CHECK(plan.predicted.peak_bytes <= request.memory_bytes);
         if (!CHECK(strstr(plan.certificate.sync, "no plan with all-reduce fits the memory") !=
                    NULL))
@@ -123,7 +123,7 @@ static void check_speed(double bandwidth_Bps, bool gains)
     CHECK_STATUS(analytic_profile(1e12, bandwidth_Bps, 1e-6, &profile), GHP_OK);
     request = request_of(&profile, (struct ghp_sync){0});
     if (CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK)) {
-        CHECK((plan.sync.ops == &ghp_sync_sharded) == gains);
+        CHECK((plan.method.sync.ops == &ghp_sync_sharded) == gains);
         CHECK((plan.certificate.sync != NULL) == gains);
         ghp_plan_release(&plan);
     }
@@ -144,9 +144,9 @@ static void check_gain(void)
     request = request_of(&profile, strip_update);
     request.model_path = GHP_SOURCE_DIR "/models/resnet50.json";
     request.problem = (struct ghp_problem){64, 1024};
-    request.bucket_bytes = GHP_BUCKET_AUTO;
+    request.method.bucket_bytes = GHP_BUCKET_AUTO;
     CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK);
-    request.sync = allreduce;
+    request.method.sync = allreduce;
     CHECK_STATUS(ghp_plan_make_synced(&request, &all), GHP_OK);
     at = strstr(plan.certificate.sync,
                 plan.predicted.step_s < all.predicted.step_s ? "worker and " : "worker but costs ");

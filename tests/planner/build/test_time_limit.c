@@ -26,7 +26,7 @@ static void check_limit(const struct ghp_profile *profile, double limit_s)
                                        .profile_path = "analytic",
                                        .profile = profile,
                                        .problem = {64, 256},
-                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .method.bucket_bytes = GHP_BUCKET_AUTO,
                                        .time_limit_s = limit_s,
                                        .break_even = true,
                                        .simplify = true};
@@ -54,7 +54,7 @@ static void check_micro_batches(const struct ghp_profile *profile, double limit_
                                        .profile_path = "analytic",
                                        .profile = profile,
                                        .problem = {8, 512},
-                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .method.bucket_bytes = GHP_BUCKET_AUTO,
                                        .micro_batches = 64,
                                        .time_limit_s = limit_s,
                                        .simplify = true};

@@ -45,7 +45,7 @@ static void find(bool data_measured, double others, struct ghp_wanted *wanted)
                                        .profile_path = "entries",
                                        .profile = &profile,
                                        .problem = problem,
-                                       .bucket_bytes = GHP_BUCKET_AUTO,
+                                       .method.bucket_bytes = GHP_BUCKET_AUTO,
                                        .recompute = GHP_RECOMPUTE_MODE_NEVER,
                                        .time_limit_s = 30,
                                        .simplify = true};

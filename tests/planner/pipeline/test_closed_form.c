@@ -199,7 +199,7 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
     CHECK_NEAR(timing.serial_s, front + rear + boundary + activations + front_reduce + rear_reduce,
                1e-9);
     ghp_timing_release(&timing);
-    how.bucket_bytes = (int64_t)1 << 40; /* one message a TP size, as the table has it */
+    how.method.bucket_bytes = (int64_t)1 << 40; /* one message a TP size, as the table has it */
     if (!CHECK_STATUS((ghp_program_release(&program), ghp_lower(&how, splits, 0, &program)),
                       GHP_OK))
         return;
@@ -244,7 +244,7 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
     struct ghp_lowering how = {.model = model,
                                .problem = {row->workers, (int64_t)row->batch},
                                .element_bytes = 4,
-                               .bucket_bytes = (int64_t)1 << 40,
+                               .method.bucket_bytes = (int64_t)1 << 40,
                                .input_gradient = true,
                                .no_metrics = true,
                                .staging = &staging};
@@ -317,7 +317,7 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
     struct ghp_lowering how = {.model = plain,
                                .problem = {best->workers, (int64_t)best->batch},
                                .element_bytes = 4,
-                               .bucket_bytes = (int64_t)1 << 40,
+                               .method.bucket_bytes = (int64_t)1 << 40,
                                .input_gradient = true,
                                .no_metrics = true};
     struct ghp_split splits[64];

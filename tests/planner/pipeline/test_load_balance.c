@@ -140,7 +140,7 @@ static enum ghp_status make(const struct random_case *c, bool even, struct ghp_p
                                              .profile_path = "none",
                                              .profile = &c->profile,
                                              .problem = c->problem,
-                                             .bucket_bytes = 0,
+                                             .method.bucket_bytes = 0,
                                              .time_limit_s = 60,
                                              .load_balance = even ? GHP_LOAD_BALANCE_MODE_EQUAL
                                                                   : GHP_LOAD_BALANCE_MODE_BY_SPEED};

@@ -17,7 +17,7 @@ static struct ghp_plan_request request_of(const struct ghp_profile *profile)
                                      .profile_path = "analytic",
                                      .profile = profile,
                                      .problem = {4, 64},
-                                     .bucket_bytes = GHP_BUCKET_AUTO,
+                                     .method.bucket_bytes = GHP_BUCKET_AUTO,
                                      .recompute = GHP_RECOMPUTE_MODE_NEVER,
                                      .time_limit_s = 5,
                                      .simplify = true,
@@ -56,7 +56,7 @@ static void check_row(const struct ghp_plan_request *request, const struct ghp_s
     struct ghp_plan_request own = *request;
     struct ghp_plan plan;
 
-    own.sync = scheme->sync;
+    own.method.sync = scheme->sync;
     own.strategy = scheme->strategy;
     if (!CHECK_STATUS(ghp_plan_make_synced(&own, &plan), GHP_OK)) return;
     CHECK_NEAR(scheme->predicted.step_s, plan.predicted.step_s, 0);
@@ -121,10 +121,10 @@ static void test_alone(const struct ghp_profile *profile)
     struct ghp_plan plan;
 
     request.problem = (struct ghp_problem){1, 16};
-    CHECK_STATUS(ghp_sync_parse("ad-psgd", &request.sync), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse("ad-psgd", &request.method.sync), GHP_OK);
     CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_ERR_USAGE);
     CHECK(strstr(ghp_status_message(), "--workers 2") != NULL);
-    CHECK_STATUS(ghp_sync_parse("gosgd:0.1", &request.sync), GHP_OK);
+    CHECK_STATUS(ghp_sync_parse("gosgd:0.1", &request.method.sync), GHP_OK);
     if (CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK)) ghp_plan_release(&plan);
 }
 
@@ -134,7 +134,7 @@ static void test_refusals(const struct ghp_profile *profile)
     const struct ghp_scheme *local;
     struct ghp_schemes s;
 
-    request.clip_norm = 1;
+    request.method.clip_norm = 1;
     s = all_of(&request, "0:1");
     local = find(&s, "local:8", GHP_STRATEGY_DATA);
     if (CHECK(local != NULL && local->reason != NULL))

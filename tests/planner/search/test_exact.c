@@ -29,7 +29,7 @@ static struct ghp_sync sync_of(uint64_t seed)
 /* Every combination, in mixed radix. */
 static void simulate_all(const struct random_case *c, struct ghp_sync sync, struct truth *truth)
 {
-    struct ghp_plan shell = {.model = c->model, .problem = c->problem, .sync = sync};
+    struct ghp_plan shell = {.model = c->model, .problem = c->problem, .method.sync = sync};
     struct ghp_lowering how = ghp_plan_lowering(&shell, &c->profile);
     struct ghp_split choices[16][64], splits[16];
     int n[16], at[16] = {0}, layers = c->model.n_layers;
@@ -118,7 +118,7 @@ static void check_case(uint64_t seed, const struct random_case *c, const struct 
                                        .profile = &c->profile,
                                        .problem = c->problem,
                                        .memory_bytes = limit,
-                                       .sync = sync_of(seed),
+                                       .method.sync = sync_of(seed),
                                        .recompute = GHP_RECOMPUTE_MODE_NEVER,
                                        .time_limit_s = 60,
                                        .simplify = true};

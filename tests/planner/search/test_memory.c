@@ -63,8 +63,9 @@ static void check_model(const struct ghp_model *model, const struct ghp_profile 
                                .element_bytes = random_below(s, 2) == 0 ? 4 : 8,
                                .scratch = {.bytes = some_scratch},
                                .input_gradient = input_gradient,
-                               .sync = ghp_sync_at(random_below(s, 2)),
-                               .optimizer = ghp_optimizer_at(random_below(s, GHP_OPTIMIZERS)),
+                               .method.sync = ghp_sync_at(random_below(s, 2)),
+                               .method.optimizer =
+                                   ghp_optimizer_at(random_below(s, GHP_OPTIMIZERS)),
                                .prefetch = random_below(s, 2) == 0};
     struct ghp_instance in;
     struct ghp_accumulated_cost load;

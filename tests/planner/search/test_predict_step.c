@@ -53,8 +53,8 @@ static void check_network(const char *path, const struct ghp_profile *profile)
             ghp_lowering_of(&model, (struct ghp_problem){4, 8LL * u}, profile);
 
         how.staging = &staging;
-        how.sync = (struct ghp_sync){.ops = k % 2 ? &ghp_sync_sharded : &ghp_sync_allreduce};
-        how.bucket_bytes = k % 4 < 2 ? 0 : 1 << 16;
+        how.method.sync = (struct ghp_sync){.ops = k % 2 ? &ghp_sync_sharded : &ghp_sync_allreduce};
+        how.method.bucket_bytes = k % 4 < 2 ? 0 : 1 << 16;
         if (!make_splits((struct ghp_problem){4, 8}, k)) break;
         check_step(how, profile);
     }
