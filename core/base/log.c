@@ -67,6 +67,11 @@ void ghp_log_open(const char *tool, bool speaks)
     speaks_here = speaks;
 }
 
+const char *ghp_log_tool(void)
+{
+    return tool_name;
+}
+
 void ghp_note(const char *fmt, ...)
 {
     va_list arguments;

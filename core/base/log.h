@@ -15,6 +15,7 @@
 
 /* Names the tool in front of each line; tool is borrowed.  speaks: whether this process prints (rank 0). */
 void ghp_log_open(const char *tool, bool speaks);
+const char *ghp_log_tool(void); /* the name that lines begin with */
 
 /* Prints one line on stderr: `tool: text`. */
 void ghp_note(const char *fmt, ...) GHP_PRINTF(1, 2);

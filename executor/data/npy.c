@@ -1,11 +1,10 @@
 /* executor/data/npy.c - see npy.h. */
 #include "executor/data/npy.h"
 
-#include "core/base/file.h"
+#include "executor/data/mapped_file.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { HEADER_MOST = 1 << 16, FIRST_BYTES = 10, LONG_FIRST_BYTES = 12 };
 
@@ -175,12 +174,18 @@ static enum ghp_status read_file(const char *path, struct ghp_npy *npy)
                     (int64_t)npy->mapped_bytes < whole ? "cut short" : "too long");
 }
 
+enum ghp_status ghp_npy_read(const char *path, void *memory, size_t bytes, struct ghp_npy *npy)
+{
+    *npy = (struct ghp_npy){.memory = memory, .mapped_bytes = bytes};
+    return read_file(path, npy);
+}
+
 enum ghp_status ghp_npy_open(const char *path, struct ghp_npy *npy)
 {
     enum ghp_status status;
 
     *npy = (struct ghp_npy){0};
-    GHP_TRY(ghp_file_map(path, &npy->memory, &npy->mapped_bytes));
+    GHP_TRY(ghp_mapped_file_open(path, &npy->memory, &npy->mapped_bytes));
     status = read_file(path, npy);
     if (status != GHP_OK) ghp_npy_close(npy);
     return status;
@@ -188,7 +193,7 @@ enum ghp_status ghp_npy_open(const char *path, struct ghp_npy *npy)
 
 void ghp_npy_close(struct ghp_npy *npy)
 {
-    if (npy->memory != NULL) munmap(npy->memory, npy->mapped_bytes);
+    ghp_mapped_file_close(npy->memory, npy->mapped_bytes);
     *npy = (struct ghp_npy){0};
 }
 

@@ -32,6 +32,8 @@ struct ghp_npy {
  * Local
  * Tested    tests/executor/data/test_npy.c, tests/fuzz/fuzz_npy.c */
 enum ghp_status ghp_npy_open(const char *path, struct ghp_npy *npy);
+/* The same of a file that is mapped already; memory stays the caller's, and there is nothing to close. */
+enum ghp_status ghp_npy_read(const char *path, void *memory, size_t bytes, struct ghp_npy *npy);
 void ghp_npy_close(struct ghp_npy *npy); /* accepts a zeroed one */
 
 /* Number i of integers.

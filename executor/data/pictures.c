@@ -1,10 +1,10 @@
 /* executor/data/pictures.c - samples of a fixed size in files: which train and which test, and reading them. */
 #include "executor/data/data_private.h"
+#include "executor/data/mapped_file.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum ghp_status ghp_pictures_share(struct ghp_data *data, const struct ghp_data_request *request,
                                    const char *folder)
@@ -173,7 +173,7 @@ void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int
 static void release_file(struct ghp_picture_file *file)
 {
     if (file->mapped_bytes > 0)
-        munmap(file->memory, file->mapped_bytes);
+        ghp_mapped_file_close(file->memory, file->mapped_bytes);
     else
         free(file->memory);
 }

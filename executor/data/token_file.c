@@ -1,12 +1,11 @@
 /* executor/data/token_file.c - see token_file.h. */
 #include "executor/data/token_file.h"
 
-#include "core/base/file.h"
+#include "executor/data/mapped_file.h"
 #include "executor/data/npy.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { HEADER_NUMBERS = 256, HEADER_BYTES = 4 * HEADER_NUMBERS };
 
@@ -26,7 +25,7 @@ static enum ghp_status map_file(struct ghp_token_file *f)
     void *memory;
     size_t bytes;
 
-    GHP_TRY(ghp_file_map(f->path, &memory, &bytes));
+    GHP_TRY(ghp_mapped_file_open(f->path, &memory, &bytes));
     f->file = memory;
     f->bytes = (int64_t)bytes;
     return GHP_OK;
@@ -109,13 +108,12 @@ static enum ghp_status read_numpy(struct ghp_token_file *f)
     struct ghp_npy npy;
     bool is_list;
 
-    GHP_TRY(ghp_npy_open(f->path, &npy));
+    GHP_TRY(ghp_npy_read(f->path, (void *)(uintptr_t)f->file, (size_t)f->bytes, &npy));
     f->begin = npy.items - (const unsigned char *)npy.memory;
     f->token_bytes = npy.item_bytes;
     f->is_signed = npy.kind == 'i';
     f->tokens = npy.n;
-    is_list = npy.kind != 'f' && npy.n_dims == 1 && (int64_t)npy.mapped_bytes == f->bytes;
-    ghp_npy_close(&npy);
+    is_list = npy.kind != 'f' && npy.n_dims == 1;
     if (is_list) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' is not a list of token ids, which are integers of one dimension; save "
@@ -281,6 +279,6 @@ enum ghp_status ghp_token_file_open(const struct ghp_token_format *format, struc
 
 void ghp_token_file_close(struct ghp_token_file *f)
 {
-    if (f->file != NULL) munmap((void *)(uintptr_t)f->file, (size_t)f->bytes);
+    ghp_mapped_file_close((void *)(uintptr_t)f->file, (size_t)f->bytes);
     f->file = NULL;
 }

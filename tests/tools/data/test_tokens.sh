@@ -27,6 +27,29 @@ awk -v i="$(number images_per_s run.json)" -v t="$(number tokens_per_s run.json)
 
 train --data bytes:text --verify 2 || fail "two workers: $(tail -3 out) $(cat err)"
 
+# a file that becomes shorter while it is trained on ends the run with a sentence, whatever its format
+python3 - <<'PY'
+import struct
+n = 1 << 20
+open('cut.bin', 'wb').write(struct.pack('<H', 7) * n)
+head = "{'descr': '<u2', 'fortran_order': False, 'shape': (%d,), }" % n
+head += ' ' * (63 - (10 + len(head)) % 64) + '\n'
+open('cut.npy', 'wb').write(b'\x93NUMPY\x01\x00' + struct.pack('<H', len(head)) + head.encode() + struct.pack('<H', 7) * n)
+PY
+trains() { [ -s "$1" ]; }
+for file in cut.bin cut.npy; do
+    mpirun --oversubscribe --bind-to none -n 2 "$GHP_BIN/ghp-run" plan.json --threads 1 --data tokens:$file \
+        --steps 1000000 --metrics $file.jsonl >out 2>err </dev/null &
+    job=$!
+    waits 30 trains $file.jsonl || fail "$file: does not train: $(cat err)"
+    truncate -s 1000 $file
+    wait $job
+    code=$?
+    [ $code = 1 ] || fail "$file cut: exit $code: $(cat err)"
+    grep -qE "^ghp-run: cannot read '$file' any more: it became shorter, .* by --resume$" err ||
+        fail "$file cut: $(cat err)"
+done
+
 printf 'abc' >odd
 for bad in 'tokens:odd|odd number of bytes' 'bytes:odd|fewer than one window' 'bytes:absent|cannot read' \
     'tokens:text|is text, not token ids' 'cifar10:.|no data in|takes|samples of'; do
