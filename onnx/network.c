@@ -86,6 +86,35 @@ enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)
     return ghp_hf_names(path) ? ghp_hf_load(path, model) : ghp_model_load(path, model);
 }
 
+/* Tensors may lie in files of their own, which only reading them opens. */
+static enum ghp_status read_tensors(const char *path)
+{
+    struct ghp_onnx_tensors *tensors = NULL;
+    enum ghp_status status = ghp_onnx_tensors_open(path, &tensors);
+    int n = status == GHP_OK ? ghp_onnx_tensors_count(tensors) : 0;
+
+    for (int i = 0; i < n && status == GHP_OK; i++) {
+        struct ghp_onnx_weight weight = ghp_onnx_tensors_item(tensors, i);
+        float *values = ghp_alloc((size_t)weight.elements, sizeof *values);
+
+        status = values != NULL ? ghp_onnx_tensors_read(tensors, i, values) : GHP_NO_MEMORY();
+        free(values);
+    }
+    ghp_onnx_tensors_close(tensors);
+    return status;
+}
+
+enum ghp_status ghp_network_check_weights(const char *path)
+{
+    struct ghp_hf_weights *weights = NULL;
+    enum ghp_status status = GHP_OK;
+
+    if (ghp_onnx_names(path)) return read_tensors(path);
+    if (ghp_hf_has_weights(path)) status = ghp_hf_weights_open(path, &weights);
+    ghp_hf_weights_close(weights);
+    return status;
+}
+
 bool ghp_network_names(const char *path)
 {
     return ghp_onnx_names(path) || ghp_hf_names(path);

@@ -378,7 +378,7 @@ static const struct ghp_opt options[] = {
      .kind = GHP_OPT_FLAG,
      .target = &chosen.dry_run,
      .help = "open plan, data and weights on all workers, and end before the first step; without a "
-             "plan, look at the options alone"},
+             "plan, look at the options, and with --model at the first weights"},
     {.name = "watchdog",
      .kind = GHP_OPT_REAL,
      .alike = GHP_OPT_OWN_VALUE,

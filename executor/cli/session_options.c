@@ -3,6 +3,8 @@
 
 #include "executor/data/data.h"
 #include "executor/platform/accident.h"
+#include "executor/state/init.h"
+#include "onnx/network.h"
 
 /* Several plans and what goes with them. */
 static enum ghp_status check_comparison(const struct ghp_session_options *o)
@@ -32,6 +34,28 @@ static enum ghp_status check_comparison(const struct ghp_session_options *o)
     return GHP_OK;
 }
 
+/* A dry run without a plan: the weights that a training of this network would begin with, all of them. */
+static enum ghp_status try_weights(const struct ghp_session_options *o)
+{
+    struct ghp_init_choice choice = {0};
+    struct ghp_model model = {0};
+    enum ghp_status status;
+
+    if (!o->dry_run || o->n_plans > 0 || o->model_path == NULL || o->resume) return GHP_OK;
+    status = o->init != NULL ? ghp_init_parse(o->init, (uint64_t)o->seed, &choice)
+                             : ghp_init_usual(o->model_path, (uint64_t)o->seed, &choice);
+    if (status == GHP_OK && choice.path != NULL) {
+        ghp_network_takes_folded_norms = true; /* ghp-plan asks for the option */
+        status = ghp_network_load(o->model_path, &model);
+        if (status == GHP_OK) status = ghp_init_try(&model, &choice);
+        ghp_model_release(&model);
+    }
+    if (o->init != NULL ||
+        (status != GHP_ERR_IO && status != GHP_ERR_FORMAT && status != GHP_ERR_INPUT))
+        return status;
+    return GHP_FAIL(status, "%s; --init random draws other weights", ghp_status_message());
+}
+
 enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
 {
     if (o->n_plans < 1 && !o->dry_run)
@@ -58,5 +82,6 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--resume, --checkpoint-every and --checkpoint-epochs need to know where "
                         "checkpoints are; give --checkpoint DIR");
-    return ghp_data_check_files(o->data);
+    GHP_TRY(ghp_data_check_files(o->data));
+    return try_weights(o);
 }

@@ -395,7 +395,7 @@ static enum ghp_status train(struct way *way, int *code)
 
 /* ---- before anything is measured ---- */
 
-/* Whether ghp-run takes its options. It looks at them alone, as there is no plan yet. */
+/* Whether ghp-run takes its options, and the first weights, which it looks at without a plan. */
 static enum ghp_status check_run(struct way *way, int *code)
 {
     struct command command = {.quiet = true};
@@ -405,6 +405,7 @@ static enum ghp_status check_run(struct way *way, int *code)
     ghp_tool_find(way->tool, path);
     add(&command, path);
     add(&command, "--dry-run");
+    add_option(&command, "--model", way->model);
     for (int i = 0; i < way->n_run; ++i)
         add(&command, way->run[i]);
     return run(&command, code);

@@ -116,13 +116,13 @@ static void drop_wrappers(struct match *m)
     }
 }
 
-static enum ghp_status match_open(const struct ghp_worker *worker, struct match *m)
+static enum ghp_status match_open(const struct ghp_model *model, struct match *m)
 {
     const struct ghp_init_ops *ops = m->choice->ops;
     int n;
 
     GHP_TRY(ops->open(m->choice->path, &m->file));
-    GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &m->list));
+    GHP_TRY(ghp_tensors_list(model, &m->list));
     n = ops->count(m->file);
     m->have = ghp_alloc((size_t)n + 1, sizeof(*m->have));
     m->want = ghp_alloc((size_t)m->list.n + 1, sizeof(*m->want));
@@ -223,9 +223,9 @@ static enum ghp_status check_finite(const struct match *m, const struct ghp_para
                     m->choice->path, (long long)count, (long long)param->elements, param->name);
 }
 
-static enum ghp_status take_values(struct match *m, struct ghp_worker *worker)
+/* worker: NULL, if the values are only looked at */
+static enum ghp_status take_values(struct match *m, struct ghp_worker *worker, int element_bytes)
 {
-    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
     enum ghp_status status = GHP_OK;
     int64_t largest = 1;
     void *whole;
@@ -239,6 +239,7 @@ static enum ghp_status take_values(struct match *m, struct ghp_worker *worker)
 
         GHP_TRY_GOTO(status, m->choice->ops->read(m->file, m->item[i], element_bytes, whole), done);
         GHP_TRY_GOTO(status, check_finite(m, t->param, element_bytes, whole), done);
+        if (worker == NULL) continue;
         GHP_TRY_GOTO(status, ghp_parameters_scatter(worker, t, ghp_tensor_buffer_kind(t), whole),
                      done);
     }
@@ -254,9 +255,24 @@ enum ghp_status ghp_init_weights(struct ghp_worker *worker, const struct ghp_ini
 
     GHP_TRY(ghp_parameters_init(worker, choice->seed)); /* moments too */
     if (choice->path == NULL) return GHP_OK;
-    status = match_open(worker, &m);
+    status = match_open(ghp_worker_work(worker)->model, &m);
     if (status == GHP_OK) status = match_names(&m);
-    if (status == GHP_OK) status = take_values(&m, worker);
+    if (status == GHP_OK)
+        status =
+            take_values(&m, worker, ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes));
+    match_release(&m);
+    return status;
+}
+
+enum ghp_status ghp_init_try(const struct ghp_model *model, const struct ghp_init_choice *choice)
+{
+    struct match m = {.choice = choice};
+    enum ghp_status status;
+
+    if (choice->path == NULL) return GHP_OK;
+    status = match_open(model, &m);
+    if (status == GHP_OK) status = match_names(&m);
+    if (status == GHP_OK) status = take_values(&m, NULL, (int)sizeof(float));
     match_release(&m);
     return status;
 }

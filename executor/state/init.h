@@ -78,4 +78,11 @@ enum ghp_status ghp_init_hash(const struct ghp_init_choice *choice, uint64_t *ha
  * Local: every worker reads the file */
 enum ghp_status ghp_init_weights(struct ghp_worker *worker, const struct ghp_init_choice *choice);
 
+/* Whether ghp_init_weights would take the weights: reads them all, and keeps none.
+ *
+ * Returns   as ghp_init_weights
+ * Local
+ * Tested    tests/tools/run/test_train.sh */
+enum ghp_status ghp_init_try(const struct ghp_model *model, const struct ghp_init_choice *choice);
+
 #endif

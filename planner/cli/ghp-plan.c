@@ -6,6 +6,7 @@
 #include "inspect/inspect.h"
 #include "planner/search/milp.h"
 #include "inspect/summary.h"
+#include "onnx/network.h"
 #include "planner/build/trust.h"
 #include "planner/build/elastic.h"
 #include "planner/build/sync_choice.h"
@@ -414,9 +415,19 @@ static enum ghp_status make_set(const char *model_path)
     return status;
 }
 
+/* A plan does not depend on the weights, and --init may give others: this is a warning. */
+static void try_weights(const char *model_path)
+{
+    if (ghp_network_check_weights(model_path) == GHP_OK) return;
+    ghp_warn("%s; the plan does not depend on it, but ghp-run refuses to train these weights: mend "
+             "them, or give ghp-run --init FILE or --init random",
+             ghp_status_message());
+}
+
 /* What the options ask for. */
 static enum ghp_status make(const char *model_path)
 {
+    try_weights(model_path);
     if (ghp_plan_chosen.sweep != NULL) return make_sweep(model_path);
     return ghp_plan_chosen.elastic > 0 ? make_set(model_path) : make_plan(model_path);
 }

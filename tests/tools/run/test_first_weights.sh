@@ -109,6 +109,16 @@ damaged_init wide "is \[4\]\[16\], but by config.json it is \[4\]\[8\]" \
     "sed -i 's/\"n_layer\": 1/\"n_layer\": 1, \"n_inner\": 8/' config.json"
 damaged_init missing "has no tensor 'transformer.ln_f.bias'" "sed -i 's/\"ln_f.bias\"/\"ln_f.axis\"/' model.safetensors"
 
+# ---- ghp-plan warns of them before it searches: the plan does not depend on weights
+cp -r net missing
+sed -i 's/"ln_f.bias"/"ln_f.axis"/' missing/model.safetensors
+"$GHP_BIN/ghp-plan" missing --profile "$top/profile" --workers 1 --batch 8 -o missing.plan >out 2>err ||
+    fail "no plan for weights that --init may replace: $(cat err)"
+grep -q "missing/model.safetensors' has no tensor .*the plan does not depend on it, but ghp-run refuses" err ||
+    fail "ghp-plan does not warn: $(cat err)"
+"$GHP_BIN/ghp-plan" net --profile "$top/profile" --workers 1 --batch 8 -o again.plan >out 2>err
+[ -s err ] && fail "ghp-plan warns of a sound folder: $(cat err)"
+
 # ---- a network without weights is drawn, which is said
 mkdir bare
 cp net/config.json bare

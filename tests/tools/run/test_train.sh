@@ -50,6 +50,20 @@ last 2
 early 2 'both --steps and --epochs' -- --steps 3 --epochs 2
 early 1 "^ghp-run: no data in 'nowhere'" -- --data idx:nowhere
 early 1 "^ghp-run: cannot read 'gone'" -- --data tokens:tiny.json,val:gone,type=uint32
+# the network's own weights, and those of --init, are tried before anything is measured
+python3 - <<'END'
+import json, os, struct
+os.makedirs("net")
+json.dump({"model_type": "gpt2", "vocab_size": 256, "n_positions": 8, "n_embd": 4, "n_layer": 1, "n_head": 2},
+          open("net/config.json", "w"))
+open("net/model.safetensors", "wb").write(struct.pack("<Q", 2) + b"{}")
+END
+tiny[1]=net
+early 1 "^ghp-run: 'net/model.safetensors' has no tensor .*--init random draws other weights" -- --data bytes:tiny.json
+early 1 "^ghp-run: 'net/model.safetensors' has no tensor" -- --data bytes:tiny.json --init net
+printf 'version https://git-lfs' >net/model.safetensors
+early 1 "^ghp-run: 'net/model.safetensors'.*Git LFS" -- --data bytes:tiny.json
+tiny[1]=tiny.json
 early 2 "there is no synchroniser 'none'" --sync none
 early 2 "bad value 'much' for '--clip-norm'" --clip-norm much -- --steps 3
 # options of ghp-plan reach the plan, and no plan within the memory is no bad option
