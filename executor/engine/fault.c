@@ -109,6 +109,7 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
     case GHP_FAULT_WRONG_PART: return slices(program);
     case GHP_FAULT_NO_BIAS_GRADIENT: return has_bias(program);
     case GHP_FAULT_NONE:
+    case GHP_FAULT_OVERLOOK:
     case GHP_FAULT_GROUP_SCALE:
     case GHP_FAULT_COUNT: break;
     }

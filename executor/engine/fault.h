@@ -2,7 +2,8 @@
  * usually goes wrong: they prove that verification sees what it should see. Never on unless asked for by name.
  * Workers that stop are executor/platform/accident.h's.
  *
- * To add one: a row here, and its place in engine/worker/ or engine/kernel_arguments.c. */
+ * To add one: a row here, and its place in engine/worker/ or engine/kernel_arguments.c. The last one, overlook, computes
+ * nothing wrong: nobody looks whether numbers are finite, so that a checkpoint shows those that are not. */
 #ifndef GHP_EXECUTOR_ENGINE_FAULT_H
 #define GHP_EXECUTOR_ENGINE_FAULT_H
 
@@ -23,7 +24,8 @@
     X(NO_BIAS_GRADIENT, "no-bias-gradient", "a bias")                                              \
     X(NO_MIXING, "no-mixing",                                                                      \
       "workers that are drawn to servers' or other workers' weights without waiting for them")     \
-    X(ROUNDED_PULL, "rounded-pull", "workers that are pulled to leaders")
+    X(ROUNDED_PULL, "rounded-pull", "workers that are pulled to leaders")                          \
+    X(OVERLOOK, "overlook", "")
 
 enum ghp_fault {
 #define GHP_FAULT_ENUM(id, text, needs) GHP_FAULT_##id,

@@ -5,6 +5,7 @@
 #include "executor/platform/backoff.h"
 #include "executor/transport/summands.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,6 +247,21 @@ static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_
     return update;
 }
 
+enum ghp_status ghp_server_update(const struct ghp_exec_context *exec, struct ghp_update *update,
+                                  int element_bytes)
+{
+    struct ghp_not_finite found = {.first = GHP_ALL_FINITE};
+
+    update->not_finite = &found;
+    GHP_TRY(exec->backend_ops->update(exec->backend, update));
+    if (found.first == GHP_ALL_FINITE) return GHP_OK;
+    if (element_bytes == 8)
+        *(double *)update->w = NAN;
+    else
+        *(float *)update->w = NAN;
+    return GHP_OK;
+}
+
 static enum ghp_status update_all(struct ghp_server *s, int bucket)
 {
     for (int i = 0; i < s->layout.n_buffers; i++) {
@@ -256,7 +272,9 @@ static enum ghp_status update_all(struct ghp_server *s, int bucket)
             parameter->storage != s->layout.buckets[bucket].buffer)
             continue;
         update = update_of(s, &s->program.buckets[bucket], parameter);
-        if (update.elements > 0) GHP_TRY(s->exec.backend_ops->update(s->exec.backend, &update));
+        if (update.elements > 0)
+            GHP_TRY(
+                ghp_server_update(&s->exec, &update, ghp_parameter_bytes(s->work.element_bytes)));
     }
     return GHP_OK;
 }

@@ -58,6 +58,11 @@ struct ghp_server_messages {
 enum ghp_status ghp_server_carry(const struct ghp_server_messages *how,
                                  const struct ghp_p2p_message *messages, int n);
 
+/* An update. Where weights or moments are not finite after it, a weight is NaN: workers see it in the weights that they
+ * get, with the layer, and no message is needed. */
+enum ghp_status ghp_server_update(const struct ghp_exec_context *exec, struct ghp_update *update,
+                                  int element_bytes);
+
 /* Of a server's opening: its own program, and a worker's, whose buffers say where parameters lie in buckets. Both are
  * the caller's to release, whatever is returned.
  *

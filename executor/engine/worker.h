@@ -208,6 +208,10 @@ void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_k
  * whole only when they have been collected, a moment in place of the gradients, which are then gone. Local. */
 bool ghp_worker_has_strip(const struct ghp_worker *worker, int layer);
 
+/* In host memory: the first layer with a moment in this worker's strips that is not finite; -1: there is none. Flush
+ * first. Local. */
+int ghp_worker_strip_not_finite(struct ghp_worker *worker);
+
 /* Makes all WEIGHT_GRADIENTs, or all of a moment, whole where they lie in strips; nothing otherwise. Settle first; of
  * moments flush first. Collective over the workers of a stage. */
 enum ghp_status ghp_worker_collect(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind);

@@ -63,6 +63,7 @@ struct ghp_worker {
     bool sums_metrics;
     bool updates_pending;
     struct ghp_step step; /* whose updates or result are pending, or that runs */
+    uint64_t updating;    /* the step by whose gradients weights are updated now */
     double loss_scale;    /* of that step, weight / its labels that are not ignored; 0: none is */
     double own_squares;   /* of that step, of this worker's own gradients; below 0: not taken */
     struct ghp_result *results; /* [most_results], of the latest steps, in turn */
@@ -115,6 +116,8 @@ void ghp_worker_measure(struct ghp_worker *w, int i);
 /* An UPDATE, by the rates of the step whose gradient it is. */
 enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_step *of);
 /* A NORM: the sum of the squares of this worker's share of all gradients. */
+/* Notes weights from servers that are not finite, whose updates no worker has seen: a bucket's, or (-1) all. */
+void ghp_worker_look_at_pulled(struct ghp_worker *w, int bucket);
 enum ghp_status ghp_worker_square(struct ghp_worker *w, int i);
 /* Memory for learning rates by norms. Returns also GHP_ERR_INPUT: on a device. */
 enum ghp_status ghp_worker_open_rates(struct ghp_worker *w);
@@ -145,6 +148,8 @@ enum ghp_status ghp_worker_open_servers(struct ghp_worker *w);
 void ghp_worker_close_servers(struct ghp_worker *w); /* they end when all workers have */
 /* A PUSH or PULL; noted on the step's thread when it is posted. */
 enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i);
+/* A MIX, after the step `of`. */
+enum ghp_status ghp_worker_mix(struct ghp_worker *w, const struct ghp_step *of);
 void ghp_worker_note_push(struct ghp_worker *w, int i);
 /* A tensor of the servers' into its place (a moment into the gradients'), and back: all workers write the same, so each
  * reads what it has written. Between steps. Collective. */

@@ -169,7 +169,9 @@ static enum ghp_status apply(struct ghp_mix_server *s, int i)
 
         if (parameter->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
         update = update_of(s, i, parameter);
-        if (update.elements > 0) GHP_TRY(s->exec.backend_ops->update(s->exec.backend, &update));
+        if (update.elements > 0)
+            GHP_TRY(
+                ghp_server_update(&s->exec, &update, ghp_parameter_bytes(s->work.element_bytes)));
     }
     s->count.versions++;
     return GHP_OK;

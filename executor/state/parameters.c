@@ -348,7 +348,7 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
     struct ghp_tensors_list list;
     enum ghp_status status;
 
-    *layer = -1;
+    *layer = ghp_worker_strip_not_finite(worker);
     GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &list));
     status = GHP_OK;
     for (int i = 0; i < list.n && status == GHP_OK; i++) {

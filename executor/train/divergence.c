@@ -130,11 +130,17 @@ enum ghp_status ghp_divergence_fail(struct ghp_training *t, int64_t step)
     return fail(t, step, found.first);
 }
 
+bool ghp_divergence_overlooked(const struct ghp_training *t)
+{
+    return ghp_worker_work(t->worker)->fault == GHP_FAULT_OVERLOOK;
+}
+
 enum ghp_status ghp_divergence_look(struct ghp_training *t, int64_t done, bool all)
 {
     struct ghp_not_finite found = {.first = GHP_ALL_FINITE};
     int layer = -1;
 
+    if (ghp_divergence_overlooked(t)) return GHP_OK;
     GHP_TRY(ghp_worker_not_finite(t->worker, &found));
     if (all && found.first == GHP_ALL_FINITE) GHP_TRY(ghp_parameters_not_finite(t->worker, &layer));
     if (layer >= 0) found.first = ghp_not_finite_key((uint64_t)(done - 1), layer);

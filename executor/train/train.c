@@ -95,7 +95,8 @@ static enum ghp_status note_result(struct ghp_training *t, struct ghp_result r)
     double step_s = ghp_step_timer_step_s(timer);
     struct ghp_metrics_step line;
 
-    if (!isfinite(r.loss)) return ghp_divergence_fail(t, (int64_t)r.step);
+    if (!isfinite(r.loss) && !ghp_divergence_overlooked(t))
+        return ghp_divergence_fail(t, (int64_t)r.step);
     if (r.samples <= 0) r.loss = NAN; /* all labels are ignored: there is no mean */
     ghp_losses_add(&t->losses, r.loss);
     line = (struct ghp_metrics_step){

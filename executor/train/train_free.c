@@ -78,7 +78,9 @@ static enum ghp_status note_own(struct free_run *f)
     mine->loss += r.loss * r.samples;
     mine->correct += r.correct;
     mine->samples += r.samples;
-    return isfinite(r.loss) ? GHP_OK : ghp_divergence_fail(f->t, (int64_t)r.step);
+    return isfinite(r.loss) || ghp_divergence_overlooked(f->t)
+               ? GHP_OK
+               : ghp_divergence_fail(f->t, (int64_t)r.step);
 }
 
 /* A line of what became known, when that makes another step of the training. */

@@ -30,6 +30,9 @@ enum ghp_status ghp_training_run_free(struct ghp_training *t);
  * Workers whose losses are all summed tell each other what they found; one that none answers says its own */
 enum ghp_status ghp_divergence_fail(struct ghp_training *training, int64_t step);
 
+/* Whether nobody is to look: --inject-fault overlook. */
+bool ghp_divergence_overlooked(const struct ghp_training *training);
+
 /* After a flush: whether updates found anything, and (all) whether all weights, moments and running statistics that
  * this worker holds are finite.
  *

@@ -313,7 +313,7 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_PULL:
     case GHP_INSTR_SEND:
     case GHP_INSTR_RECEIVE: return ghp_worker_post(w, i);
-    case GHP_INSTR_MIX: return w->work.mixing->mix(w->mixer, previous);
+    case GHP_INSTR_MIX: return ghp_worker_mix(w, previous);
     case GHP_INSTR_CARRY: return GHP_OK; /* the mixer's thread does it */
     case GHP_INSTR_WAIT:
         if (ghp_worker_instr(w, instr->after)->stream == GHP_STREAM_COMM)

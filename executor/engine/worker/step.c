@@ -81,6 +81,7 @@ static bool skips(const struct ghp_worker *w, const struct ghp_instr *instr,
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
 {
     w->collected = GHP_BUFFER_KIND_COUNT;
+    w->updating = previous->index;
     ghp_worker_begin_updates(w);
     if (w->mixer != NULL && !w->updates_pending) GHP_TRY(w->work.mixing->start(w->mixer));
     for (int i = 0; i < w->program.n_instrs; i++) {
@@ -254,6 +255,7 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
     GHP_TRY(ghp_worker_settle(w));
     if (!w->updates_pending) return GHP_OK;
     GHP_TRY(ghp_in_flight_set(w->in_flight, &hyperparameters));
+    w->updating = of.index;
     ghp_worker_begin_updates(w);
     for (int i = 0; i < w->program.n_instrs; i++)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_UPDATE) GHP_TRY(ghp_worker_update(w, i, &of));
@@ -264,7 +266,7 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
 
         if (instr->kind == GHP_INSTR_ALL_GATHER)
             GHP_TRY(ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y));
-        if (instr->kind == GHP_INSTR_MIX) GHP_TRY(w->work.mixing->mix(w->mixer, &of));
+        if (instr->kind == GHP_INSTR_MIX) GHP_TRY(ghp_worker_mix(w, &of));
         if (instr->kind == GHP_INSTR_PULL) GHP_TRY(ghp_worker_exchange(w, i));
         if (instr->kind == GHP_INSTR_AVERAGE && ghp_worker_averages(instr, &w->step))
             GHP_TRY(ghp_worker_average(w, i));

@@ -237,7 +237,16 @@ enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i)
     if (i == w->first_push) GHP_TRY(begin(w));
     for (int s = 0; s < w->work.method.sync.servers; s++)
         w->server_messages[s] = cut_of(w, all, s);
-    return carry(w, w->work.method.sync.servers, w->prepared[i].label);
+    GHP_TRY(carry(w, w->work.method.sync.servers, w->prepared[i].label));
+    if (pulls) ghp_worker_look_at_pulled(w, instr->bucket);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_worker_mix(struct ghp_worker *w, const struct ghp_step *of)
+{
+    GHP_TRY(w->work.mixing->mix(w->mixer, of));
+    if (w->work.method.sync.servers > 0) ghp_worker_look_at_pulled(w, -1);
+    return GHP_OK;
 }
 
 void ghp_worker_close_servers(struct ghp_worker *w)

@@ -338,18 +338,51 @@ struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int b
                                       ghp_parameter_bytes(w->work.element_bytes)};
 }
 
-/* On a processor: running statistics that are not finite any more. A few numbers a channel. */
-static void look_at_state(struct ghp_worker *w, int buffer, const struct ghp_step *of)
+/* On a processor: notes numbers that are not finite. */
+static void look_at(struct ghp_worker *w, int buffer)
 {
-    const struct ghp_buffer *state = &w->program.buffers[buffer];
+    const struct ghp_buffer *b = &w->program.buffers[buffer];
 
     if (ghp_device_is_host(w->arena.device) &&
-        !ghp_are_finite(w->address[buffer], state->elements, (int)parameter_bytes(w)))
-        ghp_not_finite_note(ghp_in_flight_not_finite(w->in_flight), of->index, state->layer);
+        !ghp_are_finite(w->address[buffer], b->elements, (int)parameter_bytes(w)))
+        ghp_not_finite_note(ghp_in_flight_not_finite(w->in_flight), w->updating, b->layer);
 }
 
-/* Running statistics that moved apart come together. */
-static enum ghp_status add_stats_deltas(struct ghp_worker *w, int i, const struct ghp_step *of)
+int ghp_worker_strip_not_finite(struct ghp_worker *w)
+{
+    int least = -1;
+
+    for (int i = 0; i < w->program.n_instrs && ghp_device_is_host(w->arena.device); i++) {
+        const struct ghp_instr *instr = ghp_worker_instr(w, i);
+        int n = instr->kind == GHP_INSTR_UPDATE && w->program.buckets[instr->bucket].strip_bytes > 0
+                    ? list_updates(w, i, &w->step, w->updates)
+                    : 0;
+
+        for (int p = 0; p < n; p++)
+            for (int m = 0; m < instr->optimizer->n_moments; m++) {
+                const struct ghp_update *update = &w->updates[p];
+                int layer = w->program.buffers[w->update_of[p]].layer;
+
+                if ((least < 0 || layer < least) &&
+                    !ghp_are_finite(update->moment[m], update->elements, (int)parameter_bytes(w)))
+                    least = layer;
+            }
+    }
+    return least;
+}
+
+void ghp_worker_look_at_pulled(struct ghp_worker *w, int bucket)
+{
+    const struct ghp_buffer *buffers = w->program.buffers;
+
+    for (int i = 0; i < w->program.n_buffers; i++)
+        if (buffers[i].buffer_kind == GHP_BUFFER_WEIGHT &&
+            (bucket < 0 || buffers[i].storage == w->program.buckets[bucket].weights))
+            look_at(w, i);
+}
+
+/* Running statistics that moved apart come together; a few numbers a channel, which are looked at. */
+static enum ghp_status add_stats_deltas(struct ghp_worker *w, int i)
 {
     const struct ghp_operands *at = &ghp_worker_instr(w, i)->at;
 
@@ -357,7 +390,7 @@ static enum ghp_status add_stats_deltas(struct ghp_worker *w, int i, const struc
         if (at->stats_delta[s] >= 0)
             GHP_TRY(ghp_worker_accumulate(w, at->state[s], at->stats_delta[s],
                                           ghp_worker_parameters(w, at->state[s])));
-        if (at->state[s] >= 0) look_at_state(w, at->state[s], of);
+        if (at->state[s] >= 0) look_at(w, at->state[s]);
     }
     return GHP_OK;
 }
@@ -378,7 +411,7 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
             continue;
         w->prepared[j].updated = true;
         n += list_updates(w, j, of, w->updates + n);
-        GHP_TRY(add_stats_deltas(w, j, of));
+        GHP_TRY(add_stats_deltas(w, j));
     }
     return w->exec.backend_ops->update_all(w->exec.backend, w->updates, n);
 }
@@ -462,5 +495,5 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
         else
             GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));
     }
-    return add_stats_deltas(w, i, of);
+    return add_stats_deltas(w, i);
 }

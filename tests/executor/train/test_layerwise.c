@@ -89,7 +89,7 @@ static void check_plans(struct bench *b)
 {
     for (int kind = check_full() ? CASE_DATA : CASE_IN; kind <= CASE_MIXED; kind++)
         CHECK(check_plan(b, (enum case_kind)kind, 1, GHP_FAULT_NONE));
-    for (int fault = 1; fault < GHP_FAULT_COUNT; fault++) {
+    for (int fault = 1; fault < GHP_FAULT_OVERLOOK; fault++) {
         bool acted = false;
 
         for (int kind = CASE_DATA; kind <= CASE_MIXED && (check_full() || !acted); kind++)
@@ -133,7 +133,7 @@ static void tabulate(const char *model, int plans)
     CHECK_STATUS(bench_open(&b, transport, model, "onednn", 4), GHP_OK);
     for (int seed = 1; seed <= plans; seed++)
         check_plan(&b, CASE_MIXED, (unsigned)seed, GHP_FAULT_NONE);
-    for (int fault = 1; fault < GHP_FAULT_COUNT; fault++)
+    for (int fault = 1; fault < GHP_FAULT_OVERLOOK; fault++)
         for (int kind = CASE_DATA; kind <= CASE_MIXED; kind++)
             check_plan(&b, (enum case_kind)kind, 1, (enum ghp_fault)fault);
     if (transport->control->rank == 0)

@@ -3,8 +3,9 @@
 # tests/tools/learn/test_divergence.sh - trainings that diverge, drawn by rate and seed over networks, optimizers,
 # precisions, synchronisers, clipped or not: none ends with exit code 0 and a number in its checkpoint that is not
 # finite. Where one ends with 5, the named step is right: a checkpoint of that many steps is there and finite, and a run
-# by the same plan that ends there, once more, is done; the step after it ends the same way, with the same layer. NaN in
-# a sample, in weights and by a rate of 0 are told apart. ghp-launch does not start such a run again. 6 draws, in full
+# by the same plan that ends there, once more, is done; the step after it ends the same way, with the same layer. That
+# layer is the first, in the order of the network, that the checkpoint of a run with --inject-fault overlook has not
+# finite, which Python reads. NaN in a sample, in weights and by a rate of 0 are told apart. ghp-launch does not start such a run again. 6 draws, in full
 # runs 20; GHP_DRAWS=50 takes more, GHP_SEED repeats them.
 set -u
 . "$(dirname "$0")/../scratch.sh"
@@ -14,7 +15,7 @@ draws=${GHP_DRAWS:-$draws}
 RANDOM=${GHP_SEED:-$$}
 echo "GHP_SEED=${GHP_SEED:-$$}, $draws draws"
 networks=(lenet5 vgg-a-32 small-resnet cifar10-quick gpt-nano llama-nano)
-codes=''
+codes='' seen=0
 
 # one WORDS...: a word drawn
 one() { local words=("$@"); echo "${words[RANDOM % $#]}"; }
@@ -25,20 +26,29 @@ f = open(sys.argv[1], 'rb')
 head = json.loads(f.read(struct.unpack('<Q', f.read(8))[0]))
 base = f.tell()
 kind = {'F32': 'f', 'F64': 'd'}
-for name, t in head.items():
-    if name == '__metadata__': continue
+metadata = head.pop('__metadata__')
+order = [name for name, t in sorted(head.items(), key=lambda item: item[1]['data_offsets'])]
+bad = []
+for name in order:
+    t = head[name]
     a, b = t['data_offsets']
     f.seek(base + a)
     n = (b - a) // struct.calcsize(kind[t['dtype']])
     if not all(map(math.isfinite, struct.unpack('<%d%s' % (n, kind[t['dtype']]), f.read(b - a)))):
-        sys.exit('not finite: ' + name)
-print(head['__metadata__']['step'])
+        bad.append(name)
+if len(sys.argv) > 2: # the first parameter whose layer has anything, by the order of parameters
+    bare = [next(p for p in order if name == p or name.endswith('.' + p) and name[:-len(p) - 1] in ('momentum', 'variance'))
+            for name in bad]
+    print(min(bare, key=order.index) if bare else '')
+    sys.exit()
+if bad: sys.exit('not finite: ' + bad[0])
+print(metadata['step'])
 PY
 
 # train ARGS...: by the drawn plan
 train() {
-    if [ "$workers" = 1 ]; then "$GHP_BIN/ghp-run" plan.json --seed "$seed" --lr "$rate" "$@" >out 2>err </dev/null
-    else ranks "$workers" run plan.json --seed "$seed" --lr "$rate" "$@"; fi
+    if [ "$ranks" = 1 ]; then "$GHP_BIN/ghp-run" plan.json --seed "$seed" --lr "$rate" "$@" >out 2>err </dev/null
+    else ranks "$ranks" run plan.json --seed "$seed" --lr "$rate" "$@"; fi
 }
 
 # named: "layer step", as the run said it
@@ -57,6 +67,18 @@ check_named() {
     [ "$step" = 0 ] || train --steps "$step" || fail "$what: $step steps alone: exit $?: $(cat err)"
     train --steps $((step + 1)) && fail "$what: $((step + 1)) steps alone: exit 0"
     [ "$(named)" = "$said" ] || fail "$what: $said, and then $(named)"
+    # nobody looks: what the step left, and the loss with which it began
+    rm -rf seen metrics
+    train --steps $((step + 1)) --inject-fault overlook --checkpoint seen --checkpoint-epochs 0 --metrics metrics ||
+        fail "$what: overlooked: $(cat err)"
+    if grep -q 'the loss of' first; then
+        sed -n "$((step + 1))p" metrics | grep -q '"loss": *null' || fail "$what: $said, and the loss was $(tail -n 1 metrics)"
+    else
+        kept=$(python3 finite.py seen/checkpoint.safetensors first 2>&1)
+        case $kept in "$layer" | "$layer".*) ;; *) fail "$what: named '$layer', and the first not finite is '$kept'" ;; esac
+    fi
+    [ "$step" = 0 ] || head -n "$step" metrics | grep -q '"loss": *null' && fail "$what: a loss before step $step is not finite"
+    seen=$((seen + 1))
 }
 
 for draw in $(seq "$draws"); do
@@ -64,11 +86,15 @@ for draw in $(seq "$draws"); do
     optimizer=$(one sgd sgd adamw) workers=$(one 1 1 2) seed=$RANDOM options=() clips=no
     rate=$(one 0.5 2 3 10 100 1e4 1e6)
     [ "$optimizer" = adamw ] && rate=$(one 3 30 1e3 1e5 1e6)
-    [ "$(one yes no no)" = yes ] && clips=yes && options+=(--clip-norm "$(one 1 100)")
+    scaling=none
+    [ "$optimizer" = sgd ] && scaling=$(one none none lars)
+    [ "$optimizer" = adamw ] && scaling=$(one none lamb lamb)
+    [ $scaling = none ] && [ "$(one yes no no)" = yes ] && clips=yes && options+=(--clip-norm "$(one 1 100)")
     [ "$(one yes no no)" = yes ] && options+=(--precision bf16)
-    sync=$(one allreduce sharded local:2)
-    [ "$sync$clips" = local:2yes ] && sync=sharded # no worker has the norm
-    [ "$workers" = 2 ] && options+=(--sync "$sync")
+    sync=$(one allreduce sharded local:2 bsp) ranks=$workers
+    [ $scaling = none ] || { sync=$(one allreduce sharded) options+=(--lr-scaling $scaling); }
+    [ "$sync$clips" = local:2yes ] || [ "$sync$clips" = bspyes ] && sync=sharded # no worker has the norm
+    [ "$workers" = 2 ] && options+=(--sync "$sync") && [ $sync = bsp ] && ranks=3 options+=(--servers 1)
     what="draw $draw: $network $optimizer workers $workers rate $rate seed $seed ${options[*]-}"
     model=$GHP_SOURCE/models/$network.json
     analytic "$model" profile.json
@@ -79,12 +105,12 @@ for draw in $(seq "$draws"); do
     train --steps 12 --checkpoint kept --checkpoint-every 1 || code=$?
     case $code in
     0) python3 finite.py kept/checkpoint.safetensors >out 2>&1 || fail "$what: exit 0, and $(cat out)" ;;
-    5) check_named "$(named)" ;;
+    5) cp err first && check_named "$(named)" ;;
     *) fail "$what: exit $code: $(cat err)" ;;
     esac
     codes="$codes $code"
 done
-echo "exit codes:$codes"
+echo "exit codes:$codes; $seen layers and steps looked at"
 case $codes in *5*) ;; *) fail "none diverged" ;; esac
 
 # a divergence is no reason for ghp-launch to start again; nor is there a checkpoint that is not finite
@@ -98,7 +124,7 @@ denied 5 "gave up, as a restart would end the same: the weights of '[a-z0-9]*' a
 [ "$(grep -c 'synthetic: ' err)" = 1 ] || fail "not one attempt: $(cat err)"
 
 # weights that are not finite are refused by --init, and shown by ghp-inspect; by a rate of 0 "lower --lr" is no remedy
-workers=1 seed=1 rate=0.01
+ranks=1 seed=1 rate=0.01
 train --steps 2 --checkpoint good || fail "$(cat err)"
 mkdir bad
 python3 - <<'PY'
