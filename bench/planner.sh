@@ -76,8 +76,11 @@ else
         echo "1024_workers $(grep -c '"op"' "$work/mlp-$blocks.json") $user" >>"$work/layers"
     done
     [ -z "$folder" ] && exit
-    "$bin/ghp-chart" -o "$folder/workers.svg" --title 'Cost of a search over the workers' --x workers --log-x --log-y \
-        --subtitle 'vgg16, 64 samples a worker' --y 'processor time of ghp-plan [s]' <"$work/workers" &&
-        "$bin/ghp-chart" -o "$folder/layers.svg" --title 'Cost of a search over the layers' --x layers --log-x --log-y \
-            --subtitle 'chains of repeated blocks of six layers' --y 'processor time of ghp-plan [s]' <"$work/layers"
+    draw() { # CHART X TITLE NAME: the numbers of $work/CHART (Debian package gnuplot-nox)
+        gnuplot -e "set terminal svg size 700,420 font 'sans,13' background 'white'; set output '$folder/$1.svg';
+            set title '$3'; set logscale xy; set xlabel '$2'; set ylabel 'processor time of ghp-plan [s]'; set grid;
+            plot '$work/$1' using 2:3 with linespoints title '$4'"
+    }
+    draw workers workers 'Cost of a search over the workers' 'vgg16, 64 samples a worker'
+    draw layers layers 'Cost of a search over the layers' '1024 workers, chains of blocks of six layers'
 fi

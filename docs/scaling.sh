@@ -4,7 +4,7 @@
 #
 #   docs/scaling.sh [BIN [FOLDER]]      BIN: the tools [build/bin]; FOLDER: where to [docs/scaling]
 #
-# Every figure of the machine is here. SECONDS_A_POINT bounds the search for one worker count: where it binds, the table
+# Charts are drawn by gnuplot (Debian package gnuplot-nox). Every figure of the machine is here. SECONDS_A_POINT bounds the search for one worker count: where it binds, the table
 # says `time limit`, and another machine may find a slightly other plan.
 set -eu
 cd "$(dirname "$0")/.."
@@ -27,7 +27,9 @@ sweep() {
     shift 2
     echo "$name" >&2
     "$bin/ghp-plan" "models/$model.json" --profile "$work/$model.json" --sweep "$workers" --time-limit "$seconds" "$@" \
-        --svg "$folder/$name.svg" >"$folder/$name.txt"
+        >"$folder/$name.txt"
+    gnuplot -c docs/scaling.gp "$folder/$name.txt" "$model, $(sed -n '1s/.*, \(.* scaling: [^,]*\),.*/\1/p' "$folder/$name.txt")" \
+        "$folder/$name.svg"
 }
 
 for model in vgg16 resnet50; do

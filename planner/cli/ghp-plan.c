@@ -91,9 +91,9 @@ static enum ghp_status check_stages(void)
 static enum ghp_status check_sweep(void)
 {
     if (ghp_plan_chosen.sweep == NULL) {
-        if (ghp_plan_chosen.svg != NULL || ghp_plan_chosen.batch_per_worker > 0)
-            return GHP_FAIL(GHP_ERR_USAGE, "--%s is for sweeps; add --sweep workers=1,2,4,...,N",
-                            ghp_plan_chosen.svg != NULL ? "svg" : "batch-per-worker");
+        if (ghp_plan_chosen.batch_per_worker > 0)
+            return GHP_FAIL(GHP_ERR_USAGE,
+                            "--batch-per-worker is for sweeps; add --sweep workers=1,2,4,...,N");
         return GHP_OK;
     }
     if (ghp_plan_chosen.workers > 0 || ghp_plan_chosen.output != NULL ||
@@ -335,11 +335,10 @@ static enum ghp_status make_sweep(const char *model_path)
     GHP_TRY(read_sync(&request.method.sync));
     GHP_TRY(ghp_sweep_parse(ghp_plan_chosen.sweep, &range));
     GHP_TRY(ghp_sweep_run(&job, &sweep));
-    status = ghp_plan_chosen.svg != NULL ? ghp_sweep_chart(ghp_plan_chosen.svg, &sweep) : GHP_OK;
-    if (status == GHP_OK && ghp_plan_chosen.json) {
+    if (ghp_plan_chosen.json) {
         status = config_object(&config);
         if (status == GHP_OK) status = ghp_sweep_json(&sweep, config, stdout);
-    } else if (status == GHP_OK)
+    } else
         status = ghp_sweep_print(&sweep, stdout);
     ghp_sweep_release(&sweep);
     return status;

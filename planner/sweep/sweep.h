@@ -84,7 +84,5 @@ void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n);
 enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out);
 /* options   taken over (may be NULL) */
 enum ghp_status ghp_sweep_json(const struct ghp_sweep *sweep, json_t *options, FILE *out);
-/* The speed-up curves. */
-enum ghp_status ghp_sweep_chart(const char *path, const struct ghp_sweep *sweep);
 
 #endif

@@ -1,7 +1,6 @@
-/* planner/sweep/sweep_show.c - a sweep as a table, as an object and as a chart. */
+/* planner/sweep/sweep_show.c - a sweep as a table and as an object. */
 #include "planner/sweep/sweep.h"
 
-#include "core/base/chart.h"
 #include "core/base/table.h"
 #include "core/plan/plan_json.h"
 
@@ -9,8 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const double least_shown = 0.1; /* speed-up at which the chart ends below */
 
 /* What speeds are told in: tokens of sequences, or images. */
 static const char *speed_unit(const struct ghp_sweep *sweep)
@@ -187,66 +184,4 @@ enum ghp_status ghp_sweep_json(const struct ghp_sweep *sweep, json_t *options, F
     ghp_json_put(object, "points", points, &failed);
     if (options != NULL) ghp_json_put(object, "options", options, &failed);
     return ghp_json_print_whole(object, failed, out);
-}
-
-/* ---- the chart ---- */
-
-/* x and y of all lines: the ideal one first. */
-static void fill_lines(const struct ghp_sweep *sweep, double *x, double *y)
-{
-    for (int i = 0; i < sweep->n; ++i) {
-        const struct ghp_sweep_point *point = &sweep->point[i];
-
-        x[i] = point->workers;
-        for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
-            y[k * sweep->n + i] = point->plan[k].feasible ? point->plan[k].speedup : NAN;
-        y[GHP_SWEEP_PLANS * sweep->n + i] = point->workers;
-    }
-}
-
-/* From a tenth, or the least speed-up where that is more, to the most workers. */
-static void set_range(const struct ghp_sweep *sweep, const double *y, struct ghp_chart_axis *axis)
-{
-    double least = INFINITY;
-
-    for (int i = 0; i < GHP_SWEEP_PLANS * sweep->n; ++i)
-        if (y[i] > 0) least = fmin(least, y[i]);
-    axis->min = fmax(least_shown, fmin(1, least));
-    axis->max = fmax(10, sweep->point[sweep->n - 1].workers);
-}
-
-enum ghp_status ghp_sweep_chart(const char *path, const struct ghp_sweep *sweep)
-{
-    size_t n = (size_t)sweep->n;
-    double *x = ghp_alloc(n, sizeof *x), *y = ghp_alloc((GHP_SWEEP_PLANS + 1) * n, sizeof *y);
-    char title[256], subtitle[256];
-    struct ghp_chart chart = {
-        .title = title,
-        .subtitle = subtitle,
-        .x = {.label = "workers", .log = true, .base = 2},
-        .y = {.label = "predicted speed-up over one worker [x]", .log = true, .base = 10},
-        .n_series = GHP_SWEEP_PLANS + 1};
-    enum ghp_status status = GHP_NO_MEMORY();
-
-    if (x != NULL && y != NULL) {
-        fill_lines(sweep, x, y);
-        set_range(sweep, y, &chart.y);
-        snprintf(title, sizeof title, "%s: %s scaling", sweep->model,
-                 sweep->weak ? "weak" : "strong");
-        snprintf(subtitle, sizeof subtitle,
-                 sweep->weak ? "%" PRId64 " samples a worker; one worker: %.4g %s"
-                             : "global batch %" PRId64 "; one worker: %.4g %s",
-                 sweep->batch, speed_of(sweep, sweep->one_images_per_s), speed_unit(sweep));
-        for (int k = 0; k <= GHP_SWEEP_PLANS; ++k)
-            chart.series[k] = (struct ghp_chart_series){
-                .name = k < GHP_SWEEP_PLANS ? ghp_strategy_show(ghp_sweep_strategy(k)) : "ideal",
-                .x = x,
-                .y = y + (size_t)k * n,
-                .n = sweep->n,
-                .ideal = k == GHP_SWEEP_PLANS};
-        status = ghp_chart_save(path, &chart);
-    }
-    free(x);
-    free(y);
-    return status;
 }

@@ -176,7 +176,6 @@ cp model.json model.onnx plan.json lenet5.profile.json machine.json kept
 refused 2 'over the input' plan model.json "${profile[@]}" --workers 2 --batch 8 -o model.json
 refused 2 'same file' plan model.json "${profile[@]}" --workers 2 --batch 8 -o lenet5.profile.json
 refused 2 'another kind' plan "$models/lenet5.json" "${profile[@]}" --workers 2 --batch 8 -o machine.json
-refused 2 'another kind' plan "$models/lenet5.json" "${profile[@]}" --batch 8 --sweep workers=1,2 --svg model.json
 refused 2 'another kind' "$GHP_BIN/ghp-profile" --machine-only -o lenet5.profile.json
 refused 2 'another kind' "$GHP_BIN/ghp-profile" --analytic $law --model "$models/lenet5.json" -o machine.json
 refused 2 'over the input' run 2 plan.json --steps 1 --run plan.json
