@@ -440,6 +440,13 @@ static const struct ghp_opt options[] = {
      .min = 0,
      .max = 1e12,
      .help = "after every S steps; 0: not"},
+    {.name = "keep",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.keep,
+     .argument = "last:K|best:K",
+     .help =
+         "keep the K last checkpoints too, or those with the least test loss of all evaluations, "
+         "as DIR/checkpoint.step-N.safetensors"},
     {.name = "async-checkpoint",
      .kind = GHP_OPT_CHOICE,
      .target = &chosen.async_checkpoint,

@@ -3,6 +3,7 @@
 
 #include "core/base/log.h"
 #include "core/base/opts.h"
+#include "core/base/text.h"
 #include "executor/compare/compare.h"
 #include "executor/compare/compare_report.h"
 #include "executor/compare/guard.h"
@@ -114,6 +115,12 @@ static enum ghp_status plan_training(struct parts *p)
                 o->data);
         p->training.evaluates = false;
     }
+    if (!p->training.evaluates && o->keep != NULL && ghp_text_begins(o->keep, "best"))
+        return GHP_FAIL(
+            GHP_ERR_INPUT,
+            "--keep %s goes by the test loss, and nothing is evaluated; give --eval on, "
+            "or --keep last:K",
+            o->keep);
     GHP_TRY(open_sampling(p));
     return count_steps(p);
 }
@@ -244,6 +251,8 @@ static enum ghp_status load_weights(struct parts *p)
     struct ghp_training *t = &p->training;
 
     t->checkpoints.path = p->options->checkpoint_folder;
+    if (p->options->keep != NULL)
+        GHP_TRY(ghp_checkpoint_keep_parse(p->options->keep, &t->checkpoints.keep));
     t->checkpoints.norms = ghp_sampling_norms(p->setup.training_config.sampling);
     if (!p->options->resume) return GHP_OK;
     ghp_accident_at(GHP_MOMENT_RESUME);

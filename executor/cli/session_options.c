@@ -3,6 +3,7 @@
 
 #include "executor/data/data.h"
 #include "executor/platform/accident.h"
+#include "executor/state/checkpoint.h"
 #include "executor/state/init.h"
 #include "onnx/network.h"
 
@@ -82,6 +83,11 @@ enum ghp_status ghp_session_options_check(const struct ghp_session_options *o)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "--resume, --checkpoint-every and --checkpoint-epochs need to know where "
                         "checkpoints are; give --checkpoint DIR");
+    if (o->keep != NULL && o->checkpoint_folder == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE, "--keep keeps checkpoints, and none are written; give "
+                                       "--checkpoint DIR");
+    if (o->keep != NULL)
+        GHP_TRY(ghp_checkpoint_keep_parse(o->keep, &(struct ghp_checkpoint_keep){0}));
     GHP_TRY(ghp_data_check_files(o->data));
     return try_weights(o);
 }

@@ -14,7 +14,7 @@
 static const char format[] = "ghp.checkpoint/1", model_key[] = "model";
 const char ghp_checkpoint_optimizer_key[] = "optimizer", ghp_checkpoint_sync_key[] = "sync",
            ghp_checkpoint_workers_key[] = "workers", ghp_checkpoint_evaluation_key[] = "evaluation",
-           ghp_checkpoint_due[] = "due";
+           ghp_checkpoint_due[] = "due", ghp_checkpoint_loss_key[] = "test_loss";
 
 enum { KEPT_MOST = 2 }; /* copies of all weights: struct ghp_mixing */
 
@@ -149,26 +149,35 @@ static bool describe(const char *path, const char *model, char *text, size_t n)
     return other;
 }
 
+/* The checkpoint that shows whose training a folder holds: the newest, or the one before it. */
+static bool find_any(const char *folder, char path[GHP_CHECKPOINT_PATH_BYTES])
+{
+    struct stat about;
+
+    for (int i = GHP_CHECKPOINT_NEWEST; i <= GHP_CHECKPOINT_PREVIOUS; i++) {
+        ghp_checkpoint_path(folder, (enum ghp_checkpoint_generation)i, path);
+        if (lstat(path, &about) == 0) return true;
+    }
+    return false;
+}
+
 enum ghp_status ghp_checkpoint_refuse(const char *folder, const char *model, bool resumable)
 {
     char path[GHP_CHECKPOINT_PATH_BYTES], whose[GHP_CHECKPOINT_PATH_BYTES];
 
-    for (int i = GHP_CHECKPOINT_NEWEST; i <= GHP_CHECKPOINT_PREVIOUS; i++) {
-        struct stat about;
-
-        ghp_checkpoint_path(folder, (enum ghp_checkpoint_generation)i, path);
-        if (lstat(path, &about) != 0) continue;
-        if (describe(path, model, whose, sizeof(whose)) || !resumable)
-            return GHP_FAIL(GHP_ERR_USAGE,
-                            "'%s' holds a training%s; name another folder with --checkpoint, or "
-                            "replace that training with --overwrite",
-                            folder, whose);
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "'%s' holds a training%s; continue it with --resume, replace it with "
-                        "--overwrite, or name another folder with --checkpoint",
-                        folder, whose);
+    if (!find_any(folder, path)) {
+        if (!ghp_checkpoint_any_kept(folder, path)) return GHP_OK;
+        resumable = false; /* --resume takes one of the other two */
     }
-    return GHP_OK;
+    if (describe(path, model, whose, sizeof(whose)) || !resumable)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "'%s' holds a training%s; name another folder with --checkpoint, or "
+                        "replace that training with --overwrite",
+                        folder, whose);
+    return GHP_FAIL(GHP_ERR_USAGE,
+                    "'%s' holds a training%s; continue it with --resume, replace it with "
+                    "--overwrite, or name another folder with --checkpoint",
+                    folder, whose);
 }
 
 enum ghp_status ghp_checkpoint_prepare(const char *folder)
@@ -194,7 +203,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     const uint64_t numbers[GHP_CHECKPOINT_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
                                                       (uint64_t)checkpoint.global_batch,
                                                       (uint64_t)checkpoint.samples};
-    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 6] = {
+    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 7] = {
         {"format", format},
         {model_key, ghp_worker_work(worker)->model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
@@ -206,7 +215,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
                                         .checksum = true};
     char path[GHP_CHECKPOINT_PATH_BYTES],
         texts[GHP_CHECKPOINT_NUMBERS][GHP_CHECKPOINT_NUMBER_BYTES],
-        workers[GHP_CHECKPOINT_NUMBER_BYTES];
+        workers[GHP_CHECKPOINT_NUMBER_BYTES], loss[2 * GHP_CHECKPOINT_NUMBER_BYTES];
     char sync[GHP_SYNC_TEXT_BYTES];
 
     for (int i = 0; i < GHP_CHECKPOINT_NUMBERS; i++) {
@@ -227,6 +236,9 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     if (checkpoint.owes_evaluation)
         metadata[list.n_metadata++] =
             (struct ghp_metadatum){ghp_checkpoint_evaluation_key, ghp_checkpoint_due};
+    snprintf(loss, sizeof(loss), "%.17g", checkpoint.test_loss);
+    if (checkpoint.evaluated)
+        metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_loss_key, loss};
     ghp_checkpoint_path(folder, GHP_CHECKPOINT_NEWEST, path);
     return ghp_safetensors_begin(path, &list, writer);
 }

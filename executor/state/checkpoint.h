@@ -1,5 +1,6 @@
 /* executor/state/checkpoint.h - a training on disk: DIR/checkpoint.safetensors with whole tensors under the model's
- * names, and the checkpoint before it as DIR/checkpoint.previous.safetensors.
+ * names, and the checkpoint before it as DIR/checkpoint.previous.safetensors. Those that are to be kept for longer have
+ * a further name, DIR/checkpoint.step-N.safetensors after N steps, which is a hard link and takes no writing.
  *
  * Nothing in it depends on the plan, so a run resumes under another plan, worker count or precision. But where workers'
  * weights differ (core/program/sync.h) it has their mean and, as "replica.<rank>.<name>", each worker's weights,
@@ -26,7 +27,19 @@ struct ghp_checkpoint {            /* with these, every later batch is what it w
     uint64_t seed;                 /* of order and masks */
     int64_t global_batch, samples; /* B, and the training samples that the order is of */
     bool owes_evaluation; /* one that was due after these steps was left out, or cut short */
+    bool evaluated;       /* one was made after these steps, */
+    double test_loss;     /* with this loss; a load does not read it */
 };
+
+/* Which checkpoints stay besides the two newest. */
+enum { GHP_CHECKPOINT_KEEP_MOST = 1000 };
+struct ghp_checkpoint_keep {
+    int most;  /* 0: none */
+    bool best; /* those with the least test loss; else the last */
+};
+
+/* "last:K" or "best:K". Returns GHP_OK; GHP_ERR_USAGE. Local. */
+enum ghp_status ghp_checkpoint_keep_parse(const char *text, struct ghp_checkpoint_keep *keep);
 
 struct ghp_checkpoint_image; /* executor/state/checkpoint_save.c */
 
@@ -56,7 +69,8 @@ struct ghp_checkpoint_norms {
 struct ghp_checkpoint_folder {
     const char *path;
     struct ghp_checkpoint_norms norms; /* saved, and loaded where the file has them */
-    bool beside;                       /* a thread writes what is saved */
+    struct ghp_checkpoint_keep keep;
+    bool beside; /* a thread writes what is saved */
     /* Which of its two files are whole and of this training: only such a one is kept when a newer one comes. False at
      * first; set by load, save and finish. */
     bool newest, previous;

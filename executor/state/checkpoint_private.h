@@ -10,9 +10,10 @@
 enum { GHP_CHECKPOINT_PATH_BYTES = 4096, GHP_CHECKPOINT_NUMBER_BYTES = 24 };
 
 /* Keys of the metadata; sync and workers only where workers' weights differ: by which synchroniser, over how many;
- * evaluation only where one is owed, and then with this value. */
+ * evaluation only where one is owed, and then with this value; the test loss where one was made. */
 extern const char ghp_checkpoint_optimizer_key[], ghp_checkpoint_sync_key[],
-    ghp_checkpoint_workers_key[], ghp_checkpoint_evaluation_key[], ghp_checkpoint_due[];
+    ghp_checkpoint_workers_key[], ghp_checkpoint_evaluation_key[], ghp_checkpoint_due[],
+    ghp_checkpoint_loss_key[];
 
 /* The whole numbers of the metadata, as texts: a seed is beyond what JSON readers hold exactly. */
 enum ghp_checkpoint_number {
@@ -91,6 +92,13 @@ enum ghp_status ghp_checkpoint_read_norms(const char *path, const struct ghp_saf
 enum ghp_checkpoint_generation { GHP_CHECKPOINT_NEWEST, GHP_CHECKPOINT_PREVIOUS };
 void ghp_checkpoint_path(const char *folder, enum ghp_checkpoint_generation generation,
                          char path[GHP_CHECKPOINT_PATH_BYTES]);
+
+/* Rank 0: the newest file is there, and gets a further name if it is to be kept; the ones that are not to be kept any
+ * more go. A failure is a warning. Local. */
+void ghp_checkpoint_keep(const struct ghp_checkpoint_folder *folder,
+                         struct ghp_checkpoint checkpoint);
+/* Whether the folder has one that was kept, and its path. Local. */
+bool ghp_checkpoint_any_kept(const char *folder, char path[GHP_CHECKPOINT_PATH_BYTES]);
 
 /* All workers of the worker's run, in host memory. Collective over them. */
 enum ghp_status ghp_checkpoint_world(struct ghp_worker *worker, struct ghp_comm **world);

@@ -30,6 +30,7 @@ static void keep_previous(const struct ghp_checkpoint_folder *folder)
 
 /* Rank 0: the file is complete. Frees the writer. */
 static enum ghp_status appear(const struct ghp_checkpoint_folder *folder,
+                              struct ghp_checkpoint checkpoint,
                               struct ghp_safetensors_writer *writer)
 {
     enum ghp_status status = ghp_safetensors_sync(writer);
@@ -40,7 +41,9 @@ static enum ghp_status appear(const struct ghp_checkpoint_folder *folder,
     }
     keep_previous(folder);
     ghp_accident_at(GHP_MOMENT_RENAME);
-    return ghp_safetensors_finish(writer);
+    GHP_TRY(ghp_safetensors_finish(writer));
+    ghp_checkpoint_keep(folder, checkpoint);
+    return GHP_OK;
 }
 
 static void note_saved(struct ghp_checkpoint_folder *folder)
@@ -83,7 +86,7 @@ static enum ghp_status write_image(struct ghp_checkpoint_image *image)
         ghp_safetensors_abandon(writer);
         return status;
     }
-    return appear(image->folder, writer);
+    return appear(image->folder, image->checkpoint, writer);
 }
 
 static enum ghp_status write_on_thread(void *context, int job)
@@ -279,14 +282,15 @@ static enum ghp_status prepare(struct ghp_checkpoint_folder *folder, struct ghp_
 }
 
 /* Rank 0: all values are there. */
-static enum ghp_status complete(struct ghp_checkpoint_folder *folder, struct saving *to)
+static enum ghp_status complete(struct ghp_checkpoint_folder *folder,
+                                struct ghp_checkpoint checkpoint, struct saving *to)
 {
     struct ghp_safetensors_writer *writer = to->writer;
 
     if (to->image != NULL) return write_beside(folder->image);
     if (writer == NULL || to->written != GHP_OK) return to->written;
     to->writer = NULL;
-    return appear(folder, writer);
+    return appear(folder, checkpoint, writer);
 }
 
 enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct ghp_worker *worker,
@@ -305,7 +309,7 @@ enum ghp_status ghp_checkpoint_save(struct ghp_checkpoint_folder *folder, struct
     GHP_TRY_GOTO(status, agree(worker, to.world, prepare(folder, worker, checkpoint, &to)), done);
     ghp_accident_at(GHP_MOMENT_GATHER);
     GHP_TRY_GOTO(status, gather_all(worker, &to), done);
-    GHP_TRY_GOTO(status, agree(worker, to.world, complete(folder, &to)), done);
+    GHP_TRY_GOTO(status, agree(worker, to.world, complete(folder, checkpoint, &to)), done);
     if (!ghp_checkpoint_under_way(folder)) note_saved(folder);
     folder->cost.bytes = to.contents.bytes;
     folder->cost.saves++;

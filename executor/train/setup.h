@@ -79,9 +79,10 @@ struct ghp_session_options { /* as the command line says; defaults are ghp-run.c
     int progress;                   /* enum ghp_progress_look */
     const char *metrics_path, *heartbeat_path, *checkpoint_folder, *run_path; /* or NULL */
     int64_t checkpoint_epochs, checkpoint_every;                              /* as in train.h */
-    int async_checkpoint;                                                     /* 0: on; 1: off */
-    int checkpoint_lock;                                                      /* the same */
-    int guard; /* enum ghp_guard_choice */
+    const char *keep;     /* "last:K" or "best:K"; NULL: neither */
+    int async_checkpoint; /* 0: on; 1: off */
+    int checkpoint_lock;  /* the same */
+    int guard;            /* enum ghp_guard_choice */
     bool resume, json;
     bool overwrite;       /* a training that is kept already is replaced */
     int fault;            /* enum ghp_fault */

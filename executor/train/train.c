@@ -135,6 +135,7 @@ enum ghp_status ghp_training_evaluate(struct ghp_training *t, int64_t done)
     if (!evaluation.complete) return GHP_OK;
     t->evaluation = evaluation;
     t->has_evaluation = true;
+    t->evaluated = done;
     if (t->metrics != NULL)
         keep_metrics(t, ghp_metrics_evaluation(t->metrics, done, epoch, &t->evaluation));
     if (t->events != NULL)
@@ -161,7 +162,9 @@ enum ghp_status ghp_training_save(struct ghp_training *t, int64_t done, bool las
                                         .seed = order->seed,
                                         .global_batch = order->global_batch,
                                         .samples = order->n,
-                                        .owes_evaluation = t->owes_evaluation};
+                                        .owes_evaluation = t->owes_evaluation,
+                                        .evaluated = t->has_evaluation && t->evaluated == done,
+                                        .test_loss = t->evaluation.loss};
     enum ghp_status status;
 
     ghp_training_finish_save(t);
@@ -207,6 +210,7 @@ static enum ghp_status between_steps(struct ghp_training *t, int64_t done, bool 
     t->owes_evaluation =
         t->evaluates && (last || epoch || passes(t->evaluate_every, done - 1, done));
     evaluates = t->owes_evaluation && !*ends;
+    saves = saves || (evaluates && t->checkpoints.keep.best);
     if (saves || evaluates || last || *ends) GHP_TRY(ghp_worker_flush(t->worker));
     t->seconds += ghp_now_s() - begin_s; /* others may be slow, and are waited for here, too */
     if (!saves && !evaluates && !last && !*ends) return GHP_OK;

@@ -64,6 +64,7 @@ struct ghp_training {
     struct ghp_losses losses; /* of steps first_step ... */
     double seconds;           /* of steps and flushes, without evaluations and checkpoints */
     bool has_evaluation;
+    int64_t evaluated;                /* steps done before it */
     struct ghp_evaluation evaluation; /* the last one */
     bool checkpoint_lost;             /* the last one could not be written */
     bool metrics_lost;                /* its file, or that of events, ends early */

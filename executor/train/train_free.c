@@ -214,6 +214,7 @@ static enum ghp_status between_steps(struct free_run *f, bool *ends)
     saves = (t->checkpoints.path != NULL && *ends) || ghp_training_saves(t, before, f->done);
     t->owes_evaluation = t->evaluates && (last || ended);
     evaluates = t->owes_evaluation && t->stop.signal == 0;
+    saves = saves || (evaluates && t->checkpoints.keep.best);
     GHP_TRY(ghp_divergence_look(t, f->done, saves || *ends));
     if (!saves && !evaluates) return GHP_OK;
     ghp_memory_pause(t->memory);
