@@ -5,11 +5,11 @@
 # finite. Where one ends with 5, the named step is right: a checkpoint of that many steps is there and finite, and a run
 # by the same plan that ends there, once more, is done; the step after it ends the same way, with the same layer. That
 # layer is the first, in the order of the network, that the checkpoint of a run with --inject-fault overlook has not
-# finite, which Python reads. NaN in a sample, in weights and by a rate of 0 are told apart. ghp-launch does not start such a run again. 6 draws, in full
+# finite, which Python reads. NaN in a sample, in weights and by a rate of 0 are told apart. ghp-launch does not start such a run again. 4 draws, in full
 # runs 20; GHP_DRAWS=50 takes more, GHP_SEED repeats them.
 set -u
 . "$(dirname "$0")/../scratch.sh"
-draws=6
+draws=4
 full && draws=20
 draws=${GHP_DRAWS:-$draws}
 RANDOM=${GHP_SEED:-$$}
