@@ -1,6 +1,6 @@
-/* core/base/units.h - quantities as people read them, and sizes as people write them.
+/* core/base/units.h - quantities as people read them, sizes as people write them, and products of sizes.
  *
- * For tables and messages only: files hold plain numbers in the unit their key names.
+ * Texts are for tables and messages only: files hold plain numbers in the unit their key names.
  * Each *_text writes at most n bytes into out, always NUL-terminated, and returns out.
  *
  * Tested  tests/core/base/test_units.c */
@@ -9,6 +9,7 @@
 
 #include "core/base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,5 +29,11 @@ char *ghp_count_format(double count, char *out, size_t n);
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (not a size, negative, or beyond 2^63 - 1) */
 enum ghp_status ghp_bytes_parse(const char *text, int64_t *out);
+
+/* Whether the product of two sizes, neither of them negative, is at most `most`. It does not overflow. */
+static inline bool ghp_product_fits(int64_t a, int64_t b, int64_t most)
+{
+    return a == 0 || b <= most / a;
+}
 
 #endif

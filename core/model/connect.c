@@ -182,6 +182,7 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
     if (status == GHP_OK) status = make_consumers(model);
     if (status == GHP_OK) mark_logits(model);
     if (status == GHP_OK) status = count_classes(model, wrong);
+    if (status == GHP_OK) status = ghp_model_check_sizes(model, 1, 1);
     return status;
 }
 

@@ -264,6 +264,16 @@ void ghp_model_release(struct ghp_model *model);
  * Returns GHP_ERR_INPUT naming the layer and what would fit. */
 enum ghp_status ghp_model_complete(struct ghp_model *model);
 
+/* Whether all sizes, and sums of sizes, that follow from a network, a batch and a number of workers fit in 64 bits.
+ * Code that takes a batch from a file or an option asks before counting anything.
+ *
+ * batch     samples of all workers together, >= 1
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT naming the largest batch that fits
+ * Tested    tests/core/model/test_model.c, tests/tools/together/test_huge_sizes.sh */
+enum ghp_status ghp_model_check_sizes(const struct ghp_model *model, int64_t batch,
+                                      int64_t workers);
+
 int ghp_model_find(const struct ghp_model *model,
                    const char *layer); /* index, or -1; of a complete model */
 const char *ghp_function_name(enum ghp_function function);

@@ -4,6 +4,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/leftover.h"
+#include "core/base/units.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -254,7 +255,7 @@ static enum ghp_status read_dims(const struct ghp_node *entry, struct ghp_safete
     for (size_t i = 0; i < n; i++) {
         json_int_t d = json_integer_value(json_array_get(shape.value, i));
 
-        if (d < 1 || d > INT64_MAX / t->bytes)
+        if (d < 1 || !ghp_product_fits(t->bytes, d, INT64_MAX))
             return ghp_json_fail(&shape, GHP_ERR_FORMAT,
                                  "dimension %zu is no usable size; the file is damaged", i);
         t->dims[i] = d;

@@ -1,5 +1,6 @@
 /* core/model/shape.c - what follows for one layer from what a reader fills in: its shapes, and its parameters. The
  * rules are the operations' own (model/op.h). */
+#include "core/base/units.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 
@@ -8,7 +9,7 @@
 #include <string.h>
 
 /* Elements of one tensor, and channels of one layer, stay below these, so that products fit in 64 bits. */
-#define MAX_ELEMENTS (INT64_C(1) << 40)
+#define MAX_ELEMENTS (INT64_C(1) << 39)
 #define MAX_FLOPS (INT64_C(1) << 60)
 
 /* ---- shapes ---- */
@@ -46,8 +47,8 @@ enum ghp_status ghp_shape_join(const struct ghp_model *model, struct ghp_layer *
 
 static bool is_indexable(struct ghp_shape s)
 {
-    return s.c >= 1 && s.h >= 1 && s.w >= 1 && s.c <= GHP_MAX_INDEXED &&
-           s.h <= GHP_MAX_INDEXED / s.c && s.w <= GHP_MAX_INDEXED / (s.c * s.h);
+    return s.c >= 1 && s.h >= 1 && s.w >= 1 && ghp_product_fits(s.c, s.h, GHP_MAX_INDEXED) &&
+           ghp_product_fits(s.c * s.h, s.w, GHP_MAX_INDEXED);
 }
 
 enum ghp_status ghp_shape_check_indexed(const struct ghp_layer *layer)
@@ -141,8 +142,9 @@ static enum ghp_status check_size(const struct ghp_layer *layer)
 
     if (out.c < 1 || out.h < 1 || out.w < 1)
         return ghp_model_fail(layer, "has no output; give sizes of at least 1");
-    if (out.c > MAX_ELEMENTS / out.h || out.c * out.h > MAX_ELEMENTS / out.w)
-        return ghp_model_fail(layer, "has more than 2^40 outputs a sample; use smaller sizes");
+    if (!ghp_product_fits(out.c, out.h, MAX_ELEMENTS) ||
+        !ghp_product_fits(out.c * out.h, out.w, MAX_ELEMENTS))
+        return ghp_model_fail(layer, "has more than 2^39 outputs a sample; use smaller sizes");
     return GHP_OK;
 }
 
@@ -158,8 +160,8 @@ static enum ghp_status make_param(const struct ghp_layer *layer, const char *par
 
     param->elements = 1;
     for (int i = 0; i < param->n_dims; ++i) {
-        if (param->elements > MAX_ELEMENTS / param->dims[i])
-            return ghp_model_fail(layer, "has more than 2^40 weights; use smaller sizes");
+        if (!ghp_product_fits(param->elements, param->dims[i], MAX_ELEMENTS))
+            return ghp_model_fail(layer, "has more than 2^39 weights; use smaller sizes");
         param->elements *= param->dims[i];
     }
     if (param->init >= GHP_INIT_NORMAL && layer->deviation > 0) {
@@ -221,6 +223,16 @@ static enum ghp_status check_tied(struct ghp_model *model, const struct ghp_laye
 
 /* ---- a layer ---- */
 
+/* A multiplication and an addition for each weight and pixel, whether the weights are the layer's or tied. Attention has
+ * its own limit; the other operations' counts cannot overflow. */
+static bool flops_fit(const struct ghp_layer *layer)
+{
+    const struct ghp_local whole = ghp_local_whole(layer);
+
+    return ghp_product_fits(layer->out.h * layer->out.w, ghp_local_weight_elements(&whole),
+                            MAX_FLOPS / 2);
+}
+
 enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
 {
     struct ghp_layer *layer = &model->layers[index];
@@ -244,8 +256,7 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
     layer->learns = layer->n_params > 0 || layer->tied > 0;
     for (int i = 0; i < layer->n_inputs; ++i)
         layer->learns = layer->learns || model->layers[layer->inputs[i]].learns;
-    if (layer->n_params > 0 &&
-        layer->params[0].elements > MAX_FLOPS / 2 / (layer->out.h * layer->out.w))
+    if (!flops_fit(layer))
         return ghp_model_fail(layer, "takes more than 2^60 operations a sample; use smaller sizes");
     return GHP_OK;
 }

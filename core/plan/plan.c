@@ -84,6 +84,7 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
     int workers = plan->problem.workers;
 
     if (plan->staging.n < 2 && plan->shares == NULL) GHP_TRY(ghp_problem_check(plan->problem));
+    GHP_TRY(ghp_model_check_sizes(&plan->model, plan->problem.global_batch, workers));
     if (plan->groups < 1 || plan->group_size < 1 || workers % plan->groups != 0 ||
         workers / plan->groups != plan->group_size)
         return GHP_FAIL(

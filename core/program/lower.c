@@ -287,6 +287,8 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
 
     *program = (struct ghp_program){0};
     if (ghp_staging_trivial(how->staging)) status = ghp_problem_check(how->problem);
+    if (status == GHP_OK)
+        status = ghp_model_check_sizes(how->model, how->problem.global_batch, how->problem.workers);
     if (status == GHP_OK) status = ghp_staging_check(how->staging, how->model, how->problem);
     if (status == GHP_OK) status = ghp_staging_check_tied(how->staging, how->model, splits);
     if (status == GHP_OK)

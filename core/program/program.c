@@ -163,7 +163,7 @@ int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
         return (int64_t)llround(instr->traffic.out *
                                 (double)(instr->bytes + instr->traffic.word_bytes));
     if (p <= 1) return 0;
-    int64_t part = instr->bytes * (p - 1) / p;
+    int64_t part = instr->bytes - ghp_part_of(instr->bytes, (int)p);
     switch (instr->comm) {
     case GHP_COMM_ALL_REDUCE: return 2 * part / (instr->period > 1 ? instr->period : 1);
     case GHP_COMM_ALL_GATHER:

@@ -290,7 +290,7 @@ enum ghp_status ghp_problem_check(struct ghp_problem problem)
     int below = n, above = n;
     while (below > 1 && (b < below || b % below != 0))
         below--;
-    while (above <= b && b % above != 0)
+    while (above <= b && above < GHP_MAX_WORKERS && b % above != 0)
         above++;
     int64_t up = (b / n + 1) * n;
     if (b >= n)
@@ -298,7 +298,7 @@ enum ghp_status ghp_problem_check(struct ghp_problem problem)
                         "cannot use %d workers: global batch %" PRId64
                         " is not a multiple of %d; use %d or %d workers, or batch %" PRId64
                         " or %" PRId64,
-                        n, b, n, below, above <= b ? above : below, up - n, up);
+                        n, b, n, below, b % above == 0 ? above : below, up - n, up);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "cannot use %d workers: global batch %" PRId64
                     " is less than one sample a worker; use at most %d workers, or batch %" PRId64,
@@ -382,8 +382,8 @@ enum ghp_status ghp_split_parse(const char *text, struct ghp_split *split)
     char *end = NULL;
     long tp_size = text[length] == ':' ? strtol(text + length + 1, &end, 10) : 1;
     bool sound = end == NULL || (*end == '\0' && end != text + length + 1);
-    if (!ghp_split_kind_find(name, &split->kind) || !sound || tp_size < 1 || tp_size > 1 << 20 ||
-        (split->kind == GHP_SPLIT_DATA) != (tp_size == 1))
+    if (!ghp_split_kind_find(name, &split->kind) || !sound || tp_size < 1 ||
+        tp_size > GHP_MAX_WORKERS || (split->kind == GHP_SPLIT_DATA) != (tp_size == 1))
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M, rows:M or "

@@ -47,9 +47,11 @@ struct ghp_layouts { /* of a layer's tensors under a split */
     struct ghp_layout x, y, dy, dx;
 };
 
+enum { GHP_MAX_WORKERS = 1 << 20 };
+
 /* N workers over a global batch: what a split is checked against. */
 struct ghp_problem {
-    int workers;          /* N >= 1 */
+    int workers;          /* N >= 1, at most GHP_MAX_WORKERS */
     int64_t global_batch; /* B, a multiple of N */
 };
 

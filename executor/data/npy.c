@@ -1,6 +1,7 @@
 /* executor/data/npy.c - see npy.h. */
 #include "executor/data/npy.h"
 
+#include "core/base/units.h"
 #include "executor/data/mapped_file.h"
 
 #include <stdlib.h>
@@ -103,7 +104,7 @@ static enum ghp_status read_shape(struct reading *r)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "'%s' has more than %d dimensions; reshape it and save it again",
                             r->path, GHP_NPY_DIMENSIONS);
-        if (dim < 1 || dim > items_most / npy->n)
+        if (dim < 1 || !ghp_product_fits(npy->n, dim, items_most))
             return GHP_FAIL(GHP_ERR_INPUT,
                             "'%s' has %lld as a dimension; save an array that has numbers, fewer "
                             "than 2^46",

@@ -2,6 +2,7 @@
 #include "onnx/file/file_private.h"
 
 #include "core/base/file.h"
+#include "core/base/units.h"
 
 #include <onnx.pb-c.h>
 
@@ -80,8 +81,7 @@ enum ghp_status ghp_onnx_tensor_read(const void *message, struct ghp_onnx_tensor
     out->n_dims = (int)t->n_dims;
     for (int i = 0; i < out->n_dims; ++i) {
         out->dims[i] = t->dims[i];
-        if (out->dims[i] < 0 ||
-            (out->dims[i] > 0 && out->elements > (INT64_C(1) << 40) / out->dims[i]))
+        if (out->dims[i] < 0 || !ghp_product_fits(out->elements, out->dims[i], INT64_C(1) << 40))
             return GHP_FAIL(GHP_ERR_FORMAT,
                             "dimension %d of tensor '%s' is %" PRId64
                             ", which is no size of a tensor of at most 2^40 elements; repair it",

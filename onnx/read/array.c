@@ -1,5 +1,6 @@
 /* onnx/read/array.c - arrays: sizes and strides over elements that lie in order somewhere. */
 #include "onnx/read/array.h"
+#include "core/base/units.h"
 
 #define MAX_ELEMENTS (INT64_C(1) << 40)
 
@@ -22,7 +23,7 @@ bool ghp_onnx_sized(int n, const int64_t *dims)
     int64_t elements = 1;
 
     for (int i = 0; i < n; ++i) {
-        if (dims[i] < 0 || (dims[i] > 0 && elements > MAX_ELEMENTS / dims[i])) return false;
+        if (dims[i] < 0 || !ghp_product_fits(elements, dims[i], MAX_ELEMENTS)) return false;
         if (dims[i] > 0) elements *= dims[i]; /* what a 0 hides is bounded too */
     }
     return true;

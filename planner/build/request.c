@@ -20,8 +20,16 @@ enum ghp_status ghp_request_check(const struct ghp_plan_request *w)
 enum ghp_status ghp_request_open_model(const struct ghp_plan_request *request,
                                        struct ghp_model *model)
 {
-    if (request->model == NULL) return ghp_network_load(request->model_path, model);
-    return ghp_model_parse(request->model->text, request->model_path, model);
+    struct ghp_problem problem = request->problem;
+    enum ghp_status status;
+
+    if (request->model == NULL)
+        GHP_TRY(ghp_network_load(request->model_path, model));
+    else
+        GHP_TRY(ghp_model_parse(request->model->text, request->model_path, model));
+    status = ghp_model_check_sizes(model, problem.global_batch, problem.workers);
+    if (status != GHP_OK) ghp_model_release(model);
+    return status;
 }
 
 bool ghp_request_has_stages(const struct ghp_plan_request *w)

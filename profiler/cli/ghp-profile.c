@@ -388,6 +388,11 @@ static enum ghp_status write_analytic(void)
     for (int i = 0; i < n_batches && set.workers > 0; ++i)
         GHP_TRY(ghp_problem_check((struct ghp_problem){(int)set.workers, batches[i]}));
     GHP_TRY_GOTO(status, load_models(models), done);
+    for (int i = 0; i < n_batches * set.models.n; ++i)
+        GHP_TRY_GOTO(status,
+                     ghp_model_check_sizes(&models[i % set.models.n], batches[i / set.models.n],
+                                           set.workers > 0 ? set.workers : 1),
+                     done);
     GHP_TRY_GOTO(status,
                  ghp_analytic_profile(&analytic, numerics_names[set.numerics],
                                       precision().element_bytes, &profile),

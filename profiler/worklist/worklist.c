@@ -361,6 +361,9 @@ static enum ghp_status collect(const struct ghp_worklist_request *request,
         c.problem.global_batch = request->batches[b];
         c.problem.workers = request->workers;
         GHP_TRY(ghp_problem_check(c.problem));
+        for (int i = 0; i < request->n_models; ++i)
+            GHP_TRY(
+                ghp_model_check_sizes(&request->models[i], request->batches[b], request->workers));
         for (int n = 1; n <= request->workers; ++n) {
             c.problem.workers = n;
             if (request->batches[b] % n == 0) GHP_TRY(collect_problem(&c));

@@ -1,5 +1,6 @@
 /* tests/core/model/test_model.c - networks: published weights and FLOPs, shapes, names, and what the reader refuses. */
 #include "core/base/json_lines.h"
+#include "core/base/units.h"
 #include "core/model/model_private.h"
 #include "core/model/op.h"
 #include "tests/check.h"
@@ -382,8 +383,36 @@ static void test_largest(void)
     free(text);
 }
 
+/* 2^27 outputs a sample in the convolution, and as many inputs of the next layer, and few besides. */
+static void test_sizes(void)
+{
+    struct ghp_model model;
+    const char *text =
+        "{\"format\":\"ghp.model/1\",\"name\":\"wide\",\"input\":{\"channels\":1,\"height\":2048,"
+        "\"width\":2048},\"layers\":[{\"name\":\"c\",\"op\":\"conv2d\",\"channels\":32,\"kernel\":"
+        "1},"
+        "{\"name\":\"g\",\"op\":\"global_avg_pool\"},{\"name\":\"f\",\"op\":\"flatten\"},"
+        "{\"name\":\"l\",\"op\":\"softmax_cross_entropy\"}]}";
+
+    if (!CHECK_STATUS(ghp_model_parse(text, "wide.json", &model), GHP_OK)) return;
+    CHECK_STATUS(ghp_model_check_sizes(&model, 1 << 20, 1), GHP_OK);
+    CHECK_STATUS(ghp_model_check_sizes(&model, 1 << 25, 1), GHP_ERR_INPUT);
+    CHECK(strstr(ghp_status_message(), "2^53 values") != NULL);
+    /* beyond what 64 bits hold, even at 4 bytes a value, where the product is 0 */
+    CHECK_STATUS(ghp_model_check_sizes(&model, INT64_C(1) << 35, 1), GHP_ERR_INPUT);
+    CHECK(strstr(ghp_status_message(), "2^30 samples") != NULL);
+    CHECK_STATUS(ghp_model_check_sizes(&model, INT64_MAX, 1), GHP_ERR_INPUT);
+    CHECK_STATUS(ghp_model_check_sizes(&model, 1, INT64_MAX), GHP_ERR_INPUT);
+    CHECK(strstr(ghp_status_message(), "workers") != NULL);
+    ghp_model_release(&model);
+    CHECK(ghp_product_fits(INT64_MAX, 1, INT64_MAX));
+    CHECK(ghp_product_fits(0, INT64_MAX, 1));
+    CHECK(!ghp_product_fits(INT64_C(1) << 32, INT64_C(1) << 32, INT64_MAX));
+}
+
 CHECK_TEST(model)
 {
+    test_sizes();
     test_published();
     test_lenet5();
     test_residual();
