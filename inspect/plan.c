@@ -253,7 +253,10 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
     put_prediction(sheet, mine, &plan->predicted, plan->predicted.step_s);
     for (int i = 0; i < plan->n_baselines; ++i)
         if (plan->baselines[i].feasible)
-            put_prediction(sheet, ghp_strategy_name(plan->baselines[i].strategy),
+            put_prediction(sheet,
+                           plan->baselines[i].local_statistics
+                               ? "data, local statistics"
+                               : ghp_strategy_name(plan->baselines[i].strategy),
                            &plan->baselines[i].predicted, plan->predicted.step_s);
     ghp_display_sheet(report, sheet);
 }

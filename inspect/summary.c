@@ -4,6 +4,7 @@
 #include "core/base/file.h"
 #include "core/base/table.h"
 #include "core/base/units.h"
+#include "core/model/statistics.h"
 #include "core/plan/plan_json.h"
 #include "core/plan/staging_text.h"
 
@@ -64,6 +65,19 @@ static void add_prediction(struct ghp_table *t, const struct ghp_plan *plan, con
     ghp_table_cell(t, "%s", ghp_bytes_format((double)p->sent_bytes, sent, sizeof sent));
 }
 
+/* Whose samples the batch norms' statistics are of, unless they are of the whole batch. */
+static void note_statistics(struct ghp_table *t, const struct ghp_model *model)
+{
+    const struct ghp_layer *norm = ghp_model_batch_norm(model);
+
+    if (norm == NULL || ghp_model_has_global_statistics(model)) return;
+    if (norm->norm.local_stats)
+        ghp_table_note(t, "batch norms take the statistics of each worker's own samples");
+    else if (norm->norm.ghost_batch > 0)
+        ghp_table_note(t, "batch norms take the statistics of each %" PRId64 " samples",
+                       norm->norm.ghost_batch);
+}
+
 static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
 {
     const struct ghp_certificate *c = &plan->certificate;
@@ -107,6 +121,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
                        "the machine was disturbed while it was profiled: %.0f %% of the step are "
                        "doubtful, and in its error",
                        100 * plan->profile.disturbed);
+    note_statistics(t, &plan->model);
     if (ghp_method_clips(&plan->method))
         ghp_table_note(t, "gradients are clipped to the norm %g", plan->method.clip_norm);
     if (plan->method.scaling != NULL)
@@ -124,6 +139,21 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
         if (!plan->baselines[b].feasible)
             ghp_table_note(t, "no %s plan: %s", ghp_strategy_name(plan->baselines[b].strategy),
                            plan->baselines[b].reason);
+}
+
+/* The baselines of a strategy that the plan is not itself. */
+static void add_baselines(struct ghp_table *t, const struct ghp_plan *plan,
+                          enum ghp_strategy strategy)
+{
+    char name[GHP_BASELINE_TEXT_SIZE];
+
+    for (int b = 0; b < plan->n_baselines; ++b) {
+        const struct ghp_baseline *base = &plan->baselines[b];
+
+        if (base->feasible && base->strategy == strategy &&
+            (strategy != plan->strategy || base->local_statistics))
+            add_prediction(t, plan, ghp_baseline_format(plan, base, name), &base->predicted);
+    }
 }
 
 static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
@@ -145,13 +175,8 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
     ghp_table_column(t, "memory", "a worker", 'r');
     ghp_table_column(t, "sent", "a worker", 'r');
     add_prediction(t, plan, ghp_strategy_show(plan->strategy), &plan->predicted);
-    for (int b = 0; b < plan->n_baselines; ++b) {
-        const struct ghp_baseline *base = &plan->baselines[b];
-        char name[GHP_BASELINE_TEXT_SIZE];
-
-        if (base->feasible && base->strategy != plan->strategy)
-            add_prediction(t, plan, ghp_baseline_format(plan, base, name), &base->predicted);
-    }
+    for (int s = 0; s < GHP_STRATEGY_COUNT; ++s)
+        add_baselines(t, plan, (enum ghp_strategy)s);
     status = ghp_table_print(t, out);
     ghp_table_close(t);
     return status;

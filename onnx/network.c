@@ -1,6 +1,7 @@
 /* onnx/network.c - see network.h. */
 #include "onnx/network.h"
 
+#include "core/model/statistics.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/onnx.h"
 
@@ -78,12 +79,39 @@ enum ghp_status ghp_network_check_name(const char *path)
     return GHP_OK;
 }
 
-enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)
+/* ---- loading ---- */
+
+const char *ghp_network_batch_norm;
+
+static enum ghp_status set_statistics(const char *path, const char *option, struct ghp_model *model)
 {
-    *model = (struct ghp_model){0};
-    GHP_TRY(ghp_network_check_name(path));
+    char text[GHP_STATISTICS_TEXT_SIZE];
+
+    if (ghp_statistics_parse(option, text) != GHP_OK)
+        return GHP_FAIL(GHP_ERR_USAGE, "--batch-norm: %s", ghp_status_message());
+    if (ghp_model_batch_norm(model) == NULL)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--batch-norm was given, and '%s' has no batch norm; leave it out", path);
+    return ghp_model_set_statistics(model, text);
+}
+
+static enum ghp_status load(const char *path, struct ghp_model *model)
+{
     if (ghp_onnx_names(path)) return ghp_onnx_load(path, model);
     return ghp_hf_names(path) ? ghp_hf_load(path, model) : ghp_model_load(path, model);
+}
+
+enum ghp_status ghp_network_load(const char *path, struct ghp_model *model)
+{
+    enum ghp_status status;
+
+    *model = (struct ghp_model){0};
+    GHP_TRY(ghp_network_check_name(path));
+    GHP_TRY(load(path, model));
+    if (ghp_network_batch_norm == NULL) return GHP_OK;
+    status = set_statistics(path, ghp_network_batch_norm, model);
+    if (status != GHP_OK) ghp_model_release(model);
+    return status;
 }
 
 /* Tensors may lie in files of their own, which only reading them opens. */

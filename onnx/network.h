@@ -12,9 +12,9 @@
 #include "onnx/folded.h"
 
 /* Reads a path that ends in .onnx by ghp_onnx_load, a folder or known name by ghp_hf_load, any other by
- * ghp_model_load.
+ * ghp_model_load. Then gives its batch norms the statistics of ghp_network_batch_norm.
  *
- * Returns   as the three, and ghp_network_check_name
+ * Returns   as the three, and ghp_network_check_name; GHP_ERR_USAGE (no such statistics, or no batch norm)
  * Local */
 enum ghp_status ghp_network_load(const char *path, struct ghp_model *model);
 
@@ -39,6 +39,21 @@ enum ghp_status ghp_network_check_name(const char *path);
         .target = &ghp_network_takes_folded_norms,                                                 \
         .help = "take an ONNX file whose batch norms PyTorch's exporter folded away; the network " \
                 "trains without them"                                                              \
+    }
+
+/* What all batch norms of the networks loaded take their statistics of, as the option below gives it; NULL: as the
+ * files say. */
+extern const char *ghp_network_batch_norm;
+
+/* The row of a tool's option table that sets it. */
+#define GHP_BATCH_NORM_OPTION                                                                      \
+    {                                                                                              \
+        .name = "batch-norm", .kind = GHP_OPT_TEXT, .target = &ghp_network_batch_norm,             \
+        .argument = "local|global|S",                                                              \
+        .help =                                                                                    \
+            "statistics of all batch norms: local: of each worker's own samples, as PyTorch's "    \
+            "DDP takes them; global: of the whole batch; S: of each S samples. Without it as "     \
+            "the network's file says, or else global"                                              \
     }
 
 /* Whether a path is a network's though it is no file of ghp's. */

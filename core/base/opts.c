@@ -226,6 +226,19 @@ static const char *shorter_name(const char *name, const char *const *names)
     return found;
 }
 
+/* The name that was meant most likely, or NULL. What follows a name that the given one continues is compared by itself:
+ * "batch-size" is no "batch-norm". */
+static const char *nearest_name(const char *name, const char *const *names)
+{
+    const char *nearest = ghp_text_nearest(name, names), *shorter = shorter_name(name, names);
+    const char *rest[] = {NULL, NULL};
+
+    if (nearest == NULL || shorter == NULL) return nearest != NULL ? nearest : shorter;
+    if (!ghp_text_begins(nearest, shorter)) return nearest;
+    rest[0] = nearest + strlen(shorter);
+    return ghp_text_nearest(name + strlen(shorter), rest) != NULL ? nearest : shorter;
+}
+
 /* What the tool says of an option that it does not have: its row, or the end of the list; NULL: it has no hints. */
 static const struct ghp_opts_hint *hint_of(const struct ghp_tool *tool, const char *name)
 {
@@ -250,8 +263,7 @@ static enum ghp_status fail_unknown(const struct ghp_tool *tool, const struct fo
     if (optopt != 0)
         return GHP_FAIL(GHP_ERR_USAGE, "unknown option '-%c'; see '%s --help'", optopt, tool->name);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(argument + 2, "="), argument + 2);
-    nearest = ghp_text_nearest(name, forms->names);
-    if (nearest == NULL) nearest = shorter_name(name, forms->names);
+    nearest = nearest_name(name, forms->names);
     hint = hint_of(tool, name);
     if (hint != NULL && hint->remedy != NULL && (hint->name != NULL || nearest == NULL))
         return GHP_FAIL(GHP_ERR_USAGE, "unknown option '--%s'; %s", name, hint->remedy);

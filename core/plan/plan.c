@@ -379,7 +379,7 @@ static enum ghp_status check_baselines(const struct ghp_plan *plan)
     for (int i = 0; i < plan->n_baselines; ++i) {
         const struct ghp_baseline *b = &plan->baselines[i];
 
-        if (!b->feasible || b->strategy != GHP_STRATEGY_DATA ||
+        if (!b->feasible || b->strategy != GHP_STRATEGY_DATA || b->local_statistics ||
             plan->predicted.step_s <= b->predicted.step_s ||
             same(plan->predicted.step_s, b->predicted.step_s, b->predicted.step_s))
             continue;

@@ -17,7 +17,9 @@ bool ghp_plan_is_data(const struct ghp_plan *plan)
 static const struct ghp_baseline *data_baseline(const struct ghp_plan *plan)
 {
     for (int i = 0; i < plan->n_baselines; ++i)
-        if (plan->baselines[i].strategy == GHP_STRATEGY_DATA) return &plan->baselines[i];
+        if (plan->baselines[i].strategy == GHP_STRATEGY_DATA &&
+            !plan->baselines[i].local_statistics)
+            return &plan->baselines[i];
     return NULL;
 }
 
@@ -30,7 +32,8 @@ const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_ba
 
     for (int v = 0; baseline->recompute != NULL && v < plan->model.n_layers; ++v)
         recomputed += baseline->recompute[v];
-    used = snprintf(text, GHP_BASELINE_TEXT_SIZE, "%s%s", ghp_strategy_show(baseline->strategy),
+    used = snprintf(text, GHP_BASELINE_TEXT_SIZE, "%s%s%s", ghp_strategy_show(baseline->strategy),
+                    baseline->local_statistics ? ", local statistics" : "",
                     ops == &ghp_sync_sharded ? ", sharded update"
                     : ops != own             ? ", all-reduce"
                                              : "");

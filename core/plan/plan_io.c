@@ -71,6 +71,7 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
         if (b->feasible) put(item, "predicted", ghp_plan_prediction_json(&b->predicted), failed);
         if (b->feasible && b->bucket_bytes >= 0)
             put(item, "bucket_cap_bytes", json_integer(b->bucket_bytes), failed);
+        if (b->local_statistics) put_text(item, "statistics", "local", failed);
         if (b->sync.ops != NULL) put_text(item, "sync", b->sync.ops->name, failed);
         if (b->recompute != NULL)
             put(item, "recompute", ghp_plan_marked_json(plan, b->recompute, failed), failed);
@@ -310,11 +311,14 @@ static enum ghp_status read_baseline_plan(const struct ghp_node *item,
                                           const struct ghp_model *model, struct ghp_baseline *b)
 {
     static const struct ghp_sync_ops *const ops[] = {&ghp_sync_allreduce, &ghp_sync_sharded};
+    static const char *const statistics[] = {"global", "local", NULL};
     const char *const names[] = {ops[0]->name, ops[1]->name, NULL};
     int choice = 0;
 
     b->bucket_bytes = -1;
     GHP_TRY(ghp_json_opt_int(item, "bucket_cap_bytes", 0, INT64_MAX, &b->bucket_bytes));
+    GHP_TRY(ghp_json_opt_choice(item, "statistics", statistics, &choice));
+    b->local_statistics = choice == 1;
     if (ghp_json_has(item, "sync")) {
         GHP_TRY(ghp_json_choice(item, "sync", names, &choice));
         b->sync = (struct ghp_sync){.ops = ops[choice]};
@@ -324,8 +328,9 @@ static enum ghp_status read_baseline_plan(const struct ghp_node *item,
 
 static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_plan *plan)
 {
-    static const char *const keys[] = {"strategy",         "feasible", "reason",    "predicted",
-                                       "bucket_cap_bytes", "sync",     "recompute", NULL};
+    static const char *const keys[] = {"strategy",  "feasible",         "reason",
+                                       "predicted", "bucket_cap_bytes", "sync",
+                                       "recompute", "statistics",       NULL};
     struct ghp_node array, item, predicted;
     size_t n;
 

@@ -28,8 +28,9 @@ static enum ghp_status check_batches_layer(const struct ghp_lowering *how, int l
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "layer '%s' takes statistics of the global batch, so no worker has a "
-            "gradient of its own samples for --lr-scaling %s; give it "
-            "\"statistics\": \"local:S\" of S samples, or use --lr-scaling linear or lars",
+            "gradient of its own samples for --lr-scaling %s; give ghp-plan --batch-norm local, or "
+            "the layer \"statistics\": \"local:S\" of S samples, or use --lr-scaling linear or "
+            "lars",
             l->name, name);
     return GHP_OK;
 }

@@ -215,7 +215,7 @@ static enum ghp_status check_layer(struct ghp_sync sync, const struct ghp_layer 
         (layer->norm.ghost_batch > 0 ||
          (layer->norm.local_stats && ops->serves && ops->mixing == NULL)))
         return GHP_FAIL(GHP_ERR_INPUT,
-                        "layer '%s' takes statistics of %s, and by '%s' %s; leave "
+                        "layer '%s' takes statistics of %s, and by '%s' %s; leave --batch-norm and "
                         "\"statistics\" out, or use --sync allreduce",
                         layer->name,
                         layer->norm.local_stats ? "each worker's own samples" : "ghost batches",

@@ -22,10 +22,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Options that ghp-plan alone takes, as they were given; NULL: not. */
-enum { CLIP_NORM, MICRO_BATCHES, MEMORY, SYNC, RECOMPUTE, PIPELINE, PLAN_OPTIONS };
+/* Options of ghp-plan as they were given; NULL: not. The last one is ghp-profile's too. */
+enum { CLIP_NORM, MICRO_BATCHES, MEMORY, SYNC, RECOMPUTE, PIPELINE, BATCH_NORM, PLAN_OPTIONS };
 static const char *const plan_options[PLAN_OPTIONS] = {
-    "--clip-norm", "--micro-batches", "--memory", "--sync", "--recompute", "--pipeline"};
+    "--clip-norm", "--micro-batches", "--memory",    "--sync",
+    "--recompute", "--pipeline",      "--batch-norm"};
 
 enum { PATH_BYTES = 4096, MOST_TURNS = 8, NO_PLAN = 3, CANNOT_RUN = 127 };
 static const double least_budget_s = 2; /* of one turn: less than this measures nothing */
@@ -127,6 +128,11 @@ static const struct ghp_opt options[] = {
      .target = &chosen.plan[PIPELINE],
      .argument = "NAME",
      .help = "whether stages are searched, as of ghp-plan"},
+    {.name = "batch-norm",
+     .kind = GHP_OPT_TEXT,
+     .target = &chosen.plan[BATCH_NORM],
+     .argument = "local|global|S",
+     .help = "whose samples a batch norm's statistics are of, as of ghp-profile and ghp-plan"},
     {.name = "cache",
      .kind = GHP_OPT_TEXT,
      .target = &chosen.cache,
@@ -342,6 +348,7 @@ static enum ghp_status profile(struct way *way, const char *wanted, double budge
     add_option(&command, "--cache", chosen.cache);
     add_place(&command);
     if (chosen.folded_batch_norm) add(&command, "--folded-batch-norm");
+    add_option(&command, "--batch-norm", chosen.plan[BATCH_NORM]);
     add_option(&command, "--output", way->profile);
     return run(&command, code);
 }

@@ -2,6 +2,7 @@
 #include "executor/train/setup.h"
 
 #include "core/base/log.h"
+#include "core/model/statistics.h"
 #include "core/plan/plan_set.h"
 #include "executor/platform/accident.h"
 #include "executor/platform/limits.h"
@@ -25,6 +26,16 @@ static struct ghp_agreeing agreeing(const struct ghp_setup *s)
 
 /* ---- the plans, and whether they are for us ---- */
 
+/* Gives a network the statistics that the plan's batch norms have, which an option of ghp-plan may have changed. */
+static enum ghp_status take_statistics(const struct ghp_model *planned, struct ghp_model *model)
+{
+    const struct ghp_layer *norm = ghp_model_batch_norm(planned);
+    char text[GHP_STATISTICS_TEXT_SIZE];
+
+    return norm == NULL ? GHP_OK
+                        : ghp_model_set_statistics(model, ghp_statistics_format(norm, text));
+}
+
 static enum ghp_status check_model(const struct ghp_setup *s, const struct ghp_session_plan *e)
 {
     struct ghp_model model = {0};
@@ -33,7 +44,8 @@ static enum ghp_status check_model(const struct ghp_setup *s, const struct ghp_s
     if (s->options->model_path == NULL) return GHP_OK;
     ghp_network_takes_folded_norms = true; /* the plan was made of it */
     GHP_TRY(ghp_network_load(s->options->model_path, &model));
-    if (model.hash != e->plan.model_hash)
+    if (model.hash != e->plan.model_hash) status = take_statistics(&e->plan.model, &model);
+    if (status == GHP_OK && model.hash != e->plan.model_hash)
         status = GHP_FAIL(
             GHP_ERR_INPUT,
             "'%s' was made for another model ('%s') than '%s'; plan that model with ghp-plan",

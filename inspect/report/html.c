@@ -33,7 +33,8 @@ void ghp_report_put_rate(struct ghp_page *page, double samples_per_s, const char
 static const struct ghp_prediction *data_of(const struct ghp_plan *plan)
 {
     for (int i = 0; i < plan->n_baselines; ++i)
-        if (plan->baselines[i].feasible && plan->baselines[i].strategy == GHP_STRATEGY_DATA)
+        if (plan->baselines[i].feasible && plan->baselines[i].strategy == GHP_STRATEGY_DATA &&
+            !plan->baselines[i].local_statistics)
             return &plan->baselines[i].predicted;
     return NULL;
 }
@@ -207,7 +208,7 @@ void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *r
         put_strategy_name(page, b->strategy);
         ghp_page_add(page, "</h3>");
         if (b->feasible) {
-            if (b->sync.ops != NULL || b->recompute != NULL)
+            if (b->sync.ops != NULL || b->recompute != NULL || b->local_statistics)
                 ghp_page_add(page, "<p>%s</p>", ghp_baseline_format(plan, b, name));
             put_strategy(page, "other", &b->predicted, bars);
             continue;

@@ -73,6 +73,7 @@ static enum ghp_status find_rules(const struct ghp_setting *s, struct ghp_candid
 static enum ghp_status find_candidates(const struct ghp_setting *s, struct ghp_candidates *c)
 {
     GHP_TRY(find_baselines(s, c));
+    GHP_TRY(ghp_find_local_data(s, &c->local_data));
     if (ghp_request_has_stages(s->request)) {
         c->stages_searched = true;
         GHP_TRY(ghp_find_given_stages(s, &c->stages));

@@ -2,6 +2,7 @@
 #include "planner/build/candidates.h"
 
 #include "core/base/clock.h"
+#include "core/model/statistics.h"
 #include "core/plan/staging_text.h"
 #include "planner/build/failure.h"
 #include "planner/build/recompute.h"
@@ -52,6 +53,7 @@ void ghp_candidates_release(struct ghp_candidates *candidates)
         ghp_candidate_release(&candidates->baseline[b].plan);
         free(candidates->baseline[b].reason);
     }
+    ghp_candidate_release(&candidates->local_data);
     ghp_search_release(&candidates->shared);
     ghp_partition_release(&candidates->stages);
     for (int t = 0; t < GHP_TRIAL_COUNT; ++t)
@@ -161,8 +163,9 @@ static bool takes_data(const struct ghp_setting *s)
     return true;
 }
 
-/* Data parallelism by the request's other synchroniser. */
-static enum ghp_status find_other_data(const struct ghp_setting *s, struct ghp_candidate *other)
+/* Data parallelism of a network by a synchroniser. */
+static enum ghp_status find_data(const struct ghp_setting *s, const struct ghp_model *model,
+                                 struct ghp_sync sync, struct ghp_candidate *found)
 {
     struct ghp_setting own = *s;
     struct ghp_partition data = {.splits =
@@ -172,9 +175,10 @@ static enum ghp_status find_other_data(const struct ghp_setting *s, struct ghp_c
     if (data.splits == NULL) return GHP_NO_MEMORY();
     for (int v = 0; v < s->model->n_layers; ++v)
         data.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
-    own.how.method.sync = s->request->data_sync;
-    status = ghp_candidate_of_partition(&own, &data, other);
-    other->sync = own.how.method.sync;
+    own.how.model = model;
+    own.how.method.sync = sync;
+    status = ghp_candidate_of_partition(&own, &data, found);
+    found->sync = sync;
     free(data.splits);
     return status;
 }
@@ -184,10 +188,10 @@ static enum ghp_status take_better_data(const struct ghp_setting *s,
                                         struct ghp_baseline_found *found)
 {
     const struct ghp_plan_request *w = s->request;
-    struct ghp_candidate other = {0};
+    struct ghp_candidate other;
 
     if (w->data_sync.ops == NULL || !takes_data(s)) return GHP_OK;
-    GHP_TRY(find_other_data(s, &other));
+    GHP_TRY(find_data(s, s->model, w->data_sync, &other));
     if (!ghp_candidate_fits(s, other.predicted.peak_bytes) ||
         (found->reason == NULL &&
          !ghp_trust_sync_gains(w->profile, w->simplify, &found->plan.predicted,
@@ -216,6 +220,56 @@ enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
     if (status != GHP_OK) GHP_TRY(note_reason(found, status));
     return ghp_baseline_strategy(baseline) == GHP_STRATEGY_DATA ? take_better_data(setting, found)
                                                                 : GHP_OK;
+}
+
+/* The better of two, which is the first one afterwards. The other is zeroed. */
+static void keep_better(const struct ghp_setting *s, struct ghp_candidate *first,
+                        struct ghp_candidate *second)
+{
+    const struct ghp_plan_request *w = s->request;
+    struct ghp_candidate given = *first;
+
+    if (ghp_candidate_fits(s, second->predicted.peak_bytes) &&
+        (!ghp_candidate_fits(s, given.predicted.peak_bytes) ||
+         ghp_trust_sync_gains(w->profile, w->simplify, &given.predicted, &second->predicted))) {
+        *first = *second;
+        *second = given;
+    }
+    ghp_candidate_release(second);
+}
+
+/* Of the network with local statistics. */
+static enum ghp_status find_local(const struct ghp_setting *s, const struct ghp_model *local,
+                                  struct ghp_candidate *found)
+{
+    struct ghp_sync other = s->request->data_sync;
+    struct ghp_candidate second;
+
+    GHP_TRY(find_data(s, local, s->request->method.sync, found));
+    if (other.ops != NULL) {
+        GHP_TRY(find_data(s, local, other, &second));
+        keep_better(s, found, &second);
+    }
+    if (!ghp_candidate_fits(s, found->predicted.peak_bytes)) ghp_candidate_release(found);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_find_local_data(const struct ghp_setting *setting, struct ghp_candidate *found)
+{
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(setting->request->method.sync);
+    struct ghp_model local;
+    enum ghp_status status;
+
+    *found = (struct ghp_candidate){0};
+    if (setting->request->decision_only || setting->request->problem.workers == 1 ||
+        (ops != &ghp_sync_allreduce && ops != &ghp_sync_sharded) || !takes_data(setting) ||
+        !ghp_model_has_global_statistics(setting->model))
+        return GHP_OK;
+    GHP_TRY(ghp_model_parse(setting->model->text, setting->model->name, &local));
+    status = ghp_model_set_statistics(&local, "local");
+    if (status == GHP_OK) status = find_local(setting, &local, found);
+    ghp_model_release(&local);
+    return status;
 }
 
 enum ghp_status ghp_find_shared(const struct ghp_setting *setting,

@@ -22,6 +22,8 @@ struct ghp_baseline_found {
 
 struct ghp_candidates {
     struct ghp_baseline_found baseline[GHP_BASELINES]; /* data, model, owt */
+    /* data parallelism whose batch norms take each worker's own samples; no splits: it is no question */
+    struct ghp_candidate local_data;
     struct ghp_search_result shared; /* of plans without stages; zeroed: not searched */
     struct ghp_partition stages;     /* those given, or the best of all */
     bool stages_searched;
@@ -72,6 +74,9 @@ enum ghp_status ghp_find_stages(const struct ghp_setting *setting,
 /* Layers recomputed, where the memory keeps a faster plan away. */
 enum ghp_status ghp_find_recomputed(const struct ghp_setting *setting, double best_s,
                                     struct ghp_partition *found);
+/* Data parallelism with local statistics, by the better of the request's synchronisers, of a network whose statistics
+ * are global; none otherwise, and none that does not fit. */
+enum ghp_status ghp_find_local_data(const struct ghp_setting *setting, struct ghp_candidate *found);
 /* Makes that plan the data-parallel baseline if it is data parallelism, and faster or the only one that fits: it was
  * searched for longer. */
 enum ghp_status ghp_better_data(const struct ghp_setting *setting,

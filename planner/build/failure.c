@@ -5,6 +5,18 @@
 
 #include <inttypes.h>
 
+/* Where a layer can take no split at all: why it cannot be split by data. GHP_OK: each can. */
+static enum ghp_status fail_splits(const struct ghp_setting *s)
+{
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+
+    for (int v = 0; v < s->model->n_layers; ++v) {
+        if (s->instance->n_choices[v] > 0) continue;
+        GHP_TRY(ghp_split_check(&s->model->layers[v], data, s->how.problem));
+    }
+    return GHP_OK;
+}
+
 enum ghp_status ghp_fail_memory(const struct ghp_setting *s, const struct ghp_search_result *r)
 {
     const struct ghp_problem *problem = &s->how.problem;
@@ -12,6 +24,9 @@ enum ghp_status ghp_fail_memory(const struct ghp_setting *s, const struct ghp_se
 
     ghp_bytes_format((double)s->request->memory_bytes, limit, sizeof limit);
     ghp_bytes_format((double)r->least_bytes, least, sizeof least);
+    if (fail_splits(s) != GHP_OK)
+        return GHP_FAIL(GHP_ERR_INFEASIBLE, "no plan of '%s': %s", s->model->name,
+                        ghp_status_message());
     if (!r->proven)
         return GHP_FAIL(
             GHP_ERR_INFEASIBLE,

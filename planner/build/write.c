@@ -75,7 +75,9 @@ static enum ghp_status write_baseline_plan(const struct ghp_setting *s,
 static enum ghp_status write_baselines(const struct ghp_setting *s, const struct ghp_candidates *c,
                                        struct ghp_plan *plan)
 {
-    plan->baselines = ghp_alloc(GHP_BASELINES + 1, sizeof *plan->baselines);
+    struct ghp_baseline *local;
+
+    plan->baselines = ghp_alloc(GHP_BASELINES + 2, sizeof *plan->baselines);
     if (plan->baselines == NULL) return GHP_NO_MEMORY();
     for (int b = 0; b < GHP_BASELINES; ++b) {
         const struct ghp_baseline_found *found = &c->baseline[b];
@@ -85,6 +87,12 @@ static enum ghp_status write_baselines(const struct ghp_setting *s, const struct
         GHP_TRY(write_baseline_plan(s, &found->plan, plan, &plan->baselines[b]));
         GHP_TRY(set_text(found->reason, &plan->baselines[b].reason));
     }
+    if (c->local_data.splits != NULL) {
+        local = &plan->baselines[plan->n_baselines++];
+        *local = (struct ghp_baseline){
+            .strategy = GHP_STRATEGY_DATA, .feasible = true, .local_statistics = true};
+        GHP_TRY(write_baseline_plan(s, &c->local_data, plan, local));
+    }
     if (!c->rules_tried) return GHP_OK;
     plan->baselines[plan->n_baselines++] = (struct ghp_baseline){.strategy = GHP_STRATEGY_HEURISTIC,
                                                                  .feasible = c->rules.found,
@@ -92,7 +100,7 @@ static enum ghp_status write_baselines(const struct ghp_setting *s, const struct
                                                                  .bucket_bytes = -1};
     return c->rules.found ? GHP_OK
                           : set_text("none of its plans fits the memory",
-                                     &plan->baselines[GHP_BASELINES].reason);
+                                     &plan->baselines[plan->n_baselines - 1].reason);
 }
 
 static enum ghp_status write_certificate(const struct ghp_setting *s,

@@ -294,6 +294,7 @@ const struct ghp_opt ghp_plan_option_table[] = {
          "write what nobody measured and the choice may change by, for ghp-profile --wanted; an "
          "empty list where nothing can (of one plan). Without --output nothing else is made"},
     GHP_NETWORK_OPTION,
+    GHP_BATCH_NORM_OPTION,
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &ghp_plan_chosen.json,

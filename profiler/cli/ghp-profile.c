@@ -252,6 +252,7 @@ static const struct ghp_opt options[] = {
      .help = "what is measured and how long it may take, on stderr: live on one line, lines every "
              "few seconds, none; auto: live on a terminal, else lines"},
     GHP_NETWORK_OPTION,
+    GHP_BATCH_NORM_OPTION,
     {.name = "json",
      .kind = GHP_OPT_FLAG,
      .target = &set.json,

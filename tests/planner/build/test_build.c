@@ -2,6 +2,7 @@
  * tests/planner/build/test_build.c - whole plans: speed and gap of the networks in models/, buckets, memory, groups,
  * ties, data parallelism where nothing is surely faster, second-best choices, and slowdowns. */
 #include "planner/build/build.h"
+#include "core/model/statistics.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 
@@ -32,9 +33,9 @@ static void check_plan(const struct ghp_plan *plan)
     CHECK(plan->certificate.gap <= 0);
     CHECK_STATUS(ghp_plan_verify(plan, &profile), GHP_OK);
     CHECK_STATUS(ghp_plan_verify(plan, &plan->profile), GHP_OK);
-    CHECK_EQ(plan->n_baselines, 3);
+    CHECK_EQ(plan->n_baselines, 3 + ghp_model_has_global_statistics(&plan->model));
     for (int b = 0; b < plan->n_baselines; ++b)
-        CHECK(!plan->baselines[b].feasible ||
+        CHECK(!plan->baselines[b].feasible || plan->baselines[b].local_statistics ||
               plan->predicted.step_s <= plan->baselines[b].predicted.step_s * (1 + 1e-9));
 }
 
