@@ -61,6 +61,23 @@ static enum ghp_status find_by_trial(const struct ghp_setting *s, struct ghp_can
                : GHP_OK;
 }
 
+/* Plans of the stages and micro-batches given. */
+static enum ghp_status find_given(const struct ghp_setting *s, struct ghp_candidates *c)
+{
+    struct ghp_partition *recomputed = &c->trial[GHP_TRIAL_RECOMPUTE];
+
+    c->stages_searched = true;
+    GHP_TRY(ghp_find_given_stages(s, &c->stages));
+    if (ghp_request_may_recompute_given(s->request))
+        GHP_TRY(ghp_find_given_recomputed(s, ghp_lead_of(s, c).step_s, recomputed));
+    if (c->stages.found || recomputed->found) return GHP_OK;
+    if (recomputed->least_bytes > 0 && recomputed->least_bytes < c->stages.least_bytes) {
+        c->stages.least_bytes = recomputed->least_bytes;
+        c->stages.least_proven = false;
+    }
+    return ghp_fail_given_stages(s, &c->stages);
+}
+
 static enum ghp_status find_rules(const struct ghp_setting *s, struct ghp_candidates *c)
 {
     if (s->request->pipeline_mode != GHP_PIPELINE_MODE_AUTO &&
@@ -75,9 +92,7 @@ static enum ghp_status find_candidates(const struct ghp_setting *s, struct ghp_c
     GHP_TRY(find_baselines(s, c));
     GHP_TRY(ghp_find_local_data(s, &c->local_data));
     if (ghp_request_has_stages(s->request)) {
-        c->stages_searched = true;
-        GHP_TRY(ghp_find_given_stages(s, &c->stages));
-        if (!c->stages.found) return ghp_fail_given_stages(s, &c->stages);
+        GHP_TRY(find_given(s, c));
         return find_rules(s, c);
     }
     if (s->request->strategy != GHP_STRATEGY_AUTO) return find_rules(s, c);

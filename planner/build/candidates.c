@@ -9,6 +9,7 @@
 #include "planner/build/trust.h"
 #include "planner/pipeline/heuristic.h"
 #include "planner/pipeline/load_balance.h"
+#include "planner/recompute/recompute.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -309,11 +310,53 @@ static enum ghp_status read_staging(const struct ghp_plan_request *request,
 enum ghp_status ghp_find_given_stages(const struct ghp_setting *setting,
                                       struct ghp_partition *found)
 {
-    struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.9, INFINITY);
+    double share = ghp_request_may_recompute_given(setting->request) ? 0.4 : 0.9;
+    struct ghp_partition_job job = ghp_setting_partition_job(setting, share, INFINITY);
     struct ghp_staging staging;
 
     GHP_TRY(read_staging(setting->request, setting->model, &staging));
     return ghp_partition_one(&job, &staging, setting->request->force, found);
+}
+
+/* A plan with the layers to recompute in it, both handed over. */
+static void take_recomputed(struct ghp_partition *plan, struct ghp_recompute *recomputed,
+                            struct ghp_partition *found)
+{
+    *found = *plan;
+    *plan = (struct ghp_partition){0};
+    found->recompute = recomputed->recompute;
+    recomputed->recompute = NULL;
+    found->staging.recompute = found->recompute;
+    found->step_s = recomputed->step_s;
+    found->peak_bytes = recomputed->peak_bytes;
+}
+
+enum ghp_status ghp_find_given_recomputed(const struct ghp_setting *setting, double best_s,
+                                          struct ghp_partition *found)
+{
+    struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.6, best_s);
+    struct ghp_recompute recomputed = {0};
+    struct ghp_partition plan;
+    struct ghp_staging staging;
+    enum ghp_status status;
+
+    *found = (struct ghp_partition){.bound_s = INFINITY};
+    GHP_TRY(read_staging(setting->request, setting->model, &staging));
+    job.limit_bytes = 0;
+    GHP_TRY(ghp_partition_one(&job, &staging, setting->request->force, &plan));
+    if (!plan.found || plan.step_s >= best_s) {
+        ghp_partition_release(&plan);
+        return GHP_OK;
+    }
+    job = ghp_setting_partition_job(setting, 0.9, best_s);
+    status =
+        ghp_recompute_compute(&job, &plan.staging, plan.splits, GHP_RECOMPUTE_ALL, &recomputed);
+    if (status == GHP_OK && recomputed.found) take_recomputed(&plan, &recomputed, found);
+    found->plans += recomputed.plans;
+    found->least_bytes = recomputed.least_bytes;
+    ghp_recompute_release(&recomputed);
+    ghp_partition_release(&plan);
+    return status;
 }
 
 static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_partition *found,

@@ -67,6 +67,9 @@ enum ghp_status ghp_find_shared(const struct ghp_setting *setting,
 /* The best plan of the stages given. */
 enum ghp_status ghp_find_given_stages(const struct ghp_setting *setting,
                                       struct ghp_partition *found);
+/* The same with layers recomputed, if that fits and takes less than best_s. */
+enum ghp_status ghp_find_given_recomputed(const struct ghp_setting *setting, double best_s,
+                                          struct ghp_partition *found);
 /* The best plan of all stages and micro-batches, from the best without, and what it is predicted to take. */
 enum ghp_status ghp_find_stages(const struct ghp_setting *setting,
                                 const struct ghp_search_result *shared, double best_s,

@@ -58,3 +58,9 @@ bool ghp_request_may_recompute(const struct ghp_plan_request *w)
 {
     return w->memory_bytes > 0 && w->recompute == GHP_RECOMPUTE_MODE_AUTO && ghp_request_may_try(w);
 }
+
+bool ghp_request_may_recompute_given(const struct ghp_plan_request *w)
+{
+    return w->memory_bytes > 0 && w->recompute == GHP_RECOMPUTE_MODE_AUTO &&
+           w->solver != GHP_SOLVER_HEURISTIC && strcmp(w->profile->backend, "cuda") != 0;
+}

@@ -95,7 +95,9 @@ bool ghp_request_is_free(const struct ghp_plan_request *request);
 /* Whether anything may be found by trial: only where no splits or groups were asked for, and not on GPUs. */
 bool ghp_request_may_try(const struct ghp_plan_request *request);
 
-/* Whether layers recomputed in the backward pass are looked for. */
+/* Whether layers recomputed in the backward pass are looked for; the same with stages or micro-batches given, whose
+ * splits may be given too. */
 bool ghp_request_may_recompute(const struct ghp_plan_request *request);
+bool ghp_request_may_recompute_given(const struct ghp_plan_request *request);
 
 #endif

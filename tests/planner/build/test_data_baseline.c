@@ -77,6 +77,31 @@ static void test_recomputed(void)
     ghp_profile_release(&profile);
 }
 
+/* Micro-batches that are given leave layers to recompute, of splits that are given too. */
+static void test_micro_batches(const char *force)
+{
+    struct ghp_profile profile;
+    struct ghp_plan_request request;
+    struct ghp_plan plan;
+
+    CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK);
+    request = request_of("gpt2-124m@256", &profile, 1, 32);
+    request.micro_batches = 4;
+    request.force = force;
+    request.memory_bytes = (int64_t)2600 << 20;
+    if (CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK)) {
+        CHECK(plan.recompute != NULL);
+        CHECK_EQ(plan.staging.micro_batches, 4);
+        CHECK_EQ(plan.certificate.trial, GHP_TRIAL_RECOMPUTE);
+        CHECK(plan.predicted.peak_bytes <= request.memory_bytes);
+        CHECK_STATUS(ghp_plan_verify(&plan, &profile), GHP_OK);
+        ghp_plan_release(&plan);
+    }
+    request.recompute = GHP_RECOMPUTE_MODE_NEVER;
+    CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_ERR_INFEASIBLE);
+    ghp_profile_release(&profile);
+}
+
 /* Gathers of weights hide behind the forward pass, which sums of gradients cannot: that is the data parallelism to
  * beat, whatever the plan's own synchroniser. */
 static void test_sharded(void)
@@ -118,6 +143,8 @@ static void test_sharded(void)
 CHECK_TEST(data_baseline)
 {
     test_recomputed();
+    test_micro_batches(NULL);
+    test_micro_batches("*=data");
     test_sharded();
     return check_end();
 }
