@@ -112,7 +112,7 @@ enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (a layer that ONNX cannot say; a tensor that is missing or of another size);
  *           GHP_ERR_IO; GHP_ERR_FORMAT; GHP_ERR_NO_MEMORY
- * Tested    tests/tools/together/test_onnx.sh */
+ * Tested    tests/tools/networks/test_onnx.sh */
 enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_model *model,
                                    const char *path, const char *checkpoint);
 
@@ -122,7 +122,7 @@ enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_
  * checkpoint   safetensors with a tensor for each parameter
  *
  * Returns   as ghp_inspect_export; GHP_ERR_INPUT also if the network is of no family that transformers has
- * Tested    tests/tools/together/test_huggingface.sh */
+ * Tested    tests/tools/networks/test_huggingface.sh */
 enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct ghp_model *model,
                                       const char *origin, const char *folder,
                                       const char *checkpoint);

@@ -17,7 +17,7 @@ extern bool ghp_network_takes_folded_norms;
 /* Refuses such a file, unless ghp_network_takes_folded_norms says that it is meant.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT
- * Tested    tests/onnx/test_warn.c, tests/tools/together/test_parameters.sh */
+ * Tested    tests/onnx/test_warn.c, tests/tools/networks/test_parameters.sh */
 enum ghp_status ghp_onnx_check_folded(const struct ghp_onnx_file *file);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * core/model reads descriptions and knows neither of the others; every tool opens networks here.
  *
- * Tested  tests/onnx/test_export.c, tests/tools/together/test_onnx.sh */
+ * Tested  tests/onnx/test_export.c, tests/tools/networks/test_onnx.sh */
 #ifndef GHP_ONNX_NETWORK_H
 #define GHP_ONNX_NETWORK_H
 

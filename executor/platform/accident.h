@@ -47,7 +47,7 @@ enum ghp_moment {
  *
  * Returns   GHP_OK; GHP_ERR_USAGE
  * Local
- * Tested   tests/executor/platform/test_accident.c, tests/tools/together/test_stall.sh */
+ * Tested   tests/executor/platform/test_accident.c, tests/tools/hardship/test_stall.sh */
 enum ghp_status ghp_accident_ask(const char *text);
 
 /* The moment has come: the accident happens where it was asked for. Local. */

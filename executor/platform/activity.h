@@ -4,7 +4,7 @@
  * One thread computes, and says what it begins and that it has ended; a wait for other workers has a limit of its own
  * and is no activity. A handler of signals says that the run is to end. Any thread may ask.
  *
- * Tested   tests/tools/together/test_stall.sh */
+ * Tested   tests/tools/hardship/test_stall.sh */
 #ifndef GHP_EXECUTOR_PLATFORM_ACTIVITY_H
 #define GHP_EXECUTOR_PLATFORM_ACTIVITY_H
 

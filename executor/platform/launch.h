@@ -11,7 +11,7 @@
  * answers. The first call is before MPI starts; later ones answer the same.
  *
  * Local
- * Tested   tests/tools/together/test_speaks.sh */
+ * Tested   tests/tools/hardship/test_speaks.sh */
 bool ghp_launched(void);
 
 /* How many processes the launcher started on this node, and in all; 0 where it does not say. */

@@ -3,7 +3,7 @@
  *
  * By /proc: those whose variables name this launch (Open MPI's namespace), or with this one's parent, and a rank.
  *
- * Tested   tests/tools/together/test_stall.sh */
+ * Tested   tests/tools/hardship/test_stall.sh */
 #ifndef GHP_EXECUTOR_PLATFORM_MATES_H
 #define GHP_EXECUTOR_PLATFORM_MATES_H
 

@@ -9,7 +9,7 @@
  * what, and what is refused: docs/huggingface.md.
  *
  * Tested  tests/onnx/huggingface/test_weights.c, tests/onnx/huggingface/test_save.c,
- * tests/tools/together/test_huggingface.sh */
+ * tests/tools/networks/test_huggingface.sh */
 #ifndef GHP_ONNX_HUGGINGFACE_HUGGINGFACE_H
 #define GHP_ONNX_HUGGINGFACE_HUGGINGFACE_H
 

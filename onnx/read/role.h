@@ -4,7 +4,7 @@
  * name that ends in .weight or .bias is taken as a parameter's. The metadata 'ghp.parameters', a list of names as JSON,
  * comes before both. Of other files nothing is known: arrays are trained, single values are not.
  *
- * Tested  tests/onnx/test_warn.c, tests/tools/together/test_parameters.sh */
+ * Tested  tests/onnx/test_warn.c, tests/tools/networks/test_parameters.sh */
 #ifndef GHP_ONNX_READ_ROLE_H
 #define GHP_ONNX_READ_ROLE_H
 

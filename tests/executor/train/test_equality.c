@@ -121,7 +121,7 @@ static void check_ignored(void)
 }
 
 /* The faults that change results; what mixes weights is test_mixing.c's, those that stop a worker are
- * tests/tools/together/test_stall.sh's. */
+ * tests/tools/hardship/test_stall.sh's. */
 enum { FAULTS = GHP_FAULT_NO_MIXING };
 
 /* Each fault, in some plan where it can act, is caught; and each acts somewhere. In full runs every plan is tried, else

@@ -3,7 +3,7 @@
 # tests/tools/launch/test_faults.sh - a sample of bench/recovery/faults: each fault at some of the moments, drawn by
 # chance, and some kills at any time. No run hangs, loses or repeats a sample, or leaves anything behind. GHP_SEED
 # repeats a draw. What proves single faults fast is tests/tools/launch/test_launch.sh and
-# tests/tools/together/test_stall.sh.
+# tests/tools/hardship/test_stall.sh.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 seed=${GHP_SEED:-$$}

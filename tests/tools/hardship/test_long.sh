@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/together/test_long.sh - a long training: what it keeps of its losses is bounded and evenly spaced, and
+# tests/tools/hardship/test_long.sh - a long training: what it keeps of its losses is bounded and evenly spaced, and
 # each is the one that the metrics file has for that step; the first, the last and the number of steps are true however
 # long it is.
 set -u

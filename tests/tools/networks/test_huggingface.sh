@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/together/test_huggingface.sh - folders of transformers through the tools: small networks of both families
+# tests/tools/networks/test_huggingface.sh - folders of transformers through the tools: small networks of both families
 # with random weights are planned and trained by ghp and by PyTorch, and come back as folders; the same networks in ONNX
 # (all cases), as torch's exporters write them. Wants a python3 (GHP_PYTHON) that has torch and transformers.
 set -u
 python=${GHP_PYTHON:-python3}
-program="$GHP_SOURCE/tests/tools/together/huggingface.py"
+program="$GHP_SOURCE/tests/tools/networks/huggingface.py"
 export HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error OMP_NUM_THREADS=1
 . "$(dirname "$0")/../scratch.sh"
 

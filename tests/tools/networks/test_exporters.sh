@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=3600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/together/test_exporters.sh - networks of torchvision as both of PyTorch's exporters write them: read, and
+# tests/tools/networks/test_exporters.sh - networks of torchvision as both of PyTorch's exporters write them: read, and
 # their gradients after one step beside PyTorch's, in double and float. Prints the table of docs/from-pytorch.md,
 # each network in all four ways by GHP_TEST_FULL=1 GHP_EXPORTERS=all, else full runs take one way a network in turn.
 # Wants a python3 (GHP_PYTHON) that has torch, torchvision, onnx and onnxscript.
@@ -25,5 +25,5 @@ if full; then
         fi
     done
 fi
-"$python" "$GHP_SOURCE/tests/tools/together/exporters.py" "${cases[@]}" || fail "ghp's are not PyTorch's"
+"$python" "$GHP_SOURCE/tests/tools/networks/exporters.py" "${cases[@]}" || fail "ghp's are not PyTorch's"
 [ $failures -eq 0 ]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=240 needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/together/test_bad_input.sh - bad input of every kind: the exit code, a message that names the remedy,
+# tests/tools/hardship/test_bad_input.sh - bad input of every kind: the exit code, a message that names the remedy,
 # nothing half-written.
 set -u
 . "$(dirname "$0")/../scratch.sh"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/together/test_transformer_torch.sh - transformers trained by ghp are PyTorch's: losses, the norm of all
+# tests/tools/networks/test_transformer_torch.sh - transformers trained by ghp are PyTorch's: losses, the norm of all
 # gradients and every gradient tensor, in float and double, on one worker and on four, by each way to divide them.
 # Wants a python3 (GHP_PYTHON) that has torch.
 set -u
 . "$(dirname "$0")/../scratch.sh"
 python=${GHP_PYTHON:-python3}
-script=$GHP_SOURCE/tests/tools/together/transformer_torch.py
+script=$GHP_SOURCE/tests/tools/networks/transformer_torch.py
 
 "$python" -c 'import torch' 2>/dev/null || {
     echo "skipped: '$python' has no torch; set GHP_PYTHON to one that has"

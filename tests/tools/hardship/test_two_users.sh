@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,python3
-# tests/tools/together/test_two_users.sh - in a folder that two users share, nothing of one is overwritten by the other.
+# tests/tools/hardship/test_two_users.sh - in a folder that two users share, nothing of one is overwritten by the other.
 # The other user makes links to the victim's file under every name that a tool will open or write. The file stays as it
 # is, and each run either succeeds or names the link. Needs root, to be two users.
 set -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/together/test_speaks.sh - one of several workers speaks, whatever the launcher says: MPI's rank 0 does.
+# tests/tools/hardship/test_speaks.sh - one of several workers speaks, whatever the launcher says: MPI's rank 0 does.
 # Open MPI's variable with the rank is taken away, as under another launcher, or names another rank. Without a launcher
 # help, version and usage errors need no MPI.
 set -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=900 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/together/test_parameters.sh - what of a PyTorch module is trained: parameters, and neither buffers nor
+# tests/tools/networks/test_parameters.sh - what of a PyTorch module is trained: parameters, and neither buffers nor
 # constants, as both exporters write them. Wants a python3 (GHP_PYTHON) that has torch, onnx and onnxscript.
 set -u
 python=${GHP_PYTHON:-python3}
@@ -11,5 +11,6 @@ export OMP_NUM_THREADS=1
     echo "skipped: '$python' lacks torch, onnx or onnxscript; set GHP_PYTHON to one that has them" >&2
     exit 77
 }
-"$python" -W ignore "$GHP_SOURCE/tests/tools/together/parameters.py" 2>err || fail "ghp trains otherwise: $(tail -n 5 err)"
+"$python" -W ignore "$GHP_SOURCE/tests/tools/networks/parameters.py" 2>err ||
+    fail "ghp trains otherwise: $(tail -n 5 err)"
 [ $failures -eq 0 ]

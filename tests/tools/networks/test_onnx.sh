@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=300 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/together/test_onnx.sh - ONNX through the tools: out of ghp and back with the same hash; inspected,
+# tests/tools/networks/test_onnx.sh - ONNX through the tools: out of ghp and back with the same hash; inspected,
 # profiled, planned and trained from ONNX; published networks by their published sizes; a trained network in another
 # runtime. Two parts need what is not in this tree, and are left out, saying so, where it is not there: the networks of
 # GHP_ONNX (by default shared/data/onnx beside the source tree), and MNIST (GHP_MNIST) with a python3 (GHP_PYTHON) that
@@ -100,7 +100,7 @@ if [ -r "$mnist/t10k-images-idx3-ubyte.gz" ] && "$python" -c 'import numpy, onnx
     else
         echo "left out: torch and safetensors of '$python' are not there" >&2
     fi
-    "$python" "$GHP_SOURCE/tests/tools/together/onnx_logits.py" mnist.onnx "$mnist" "${other[@]}" >other ||
+    "$python" "$GHP_SOURCE/tests/tools/networks/onnx_logits.py" mnist.onnx "$mnist" "${other[@]}" >other ||
         fail "the other runtimes"
     # float sums in another order over 256 samples of 10 logits
     ours=$(for key in test_samples test_loss test_accuracy; do number $key run.json; done)

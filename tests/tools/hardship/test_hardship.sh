@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,cc
-# tests/tools/together/test_hardship.sh - tools that run short of memory, disk or descriptors, or are given what is no
+# tests/tools/hardship/test_hardship.sh - tools that run short of memory, disk or descriptors, or are given what is no
 # regular file, end in time with a sentence and a failure, or do all that was asked. It counts runs, and of these the
 # crashes, hangs and silent successes, of which there are none. Full runs fail more allocations than fast ones; GHP_EVERY=1
 # fails each.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=600 processors=2 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
-# tests/tools/together/test_from_pytorch.sh - docs/from-pytorch.md: its files are written and its commands run, in the
+# tests/tools/networks/test_from_pytorch.sh - docs/from-pytorch.md: its files are written and its commands run, in the
 # order of the page. Wants a python3 (GHP_PYTHON) that has torch, onnx, onnxscript and safetensors.
 set -u
 python=$(command -v "${GHP_PYTHON:-python3}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 needs=ghp-plan,ghp-run,ghp-profile
-# tests/tools/together/test_leftover.sh - mpirun and its workers are killed (signal 9) while they train: what they leave
+# tests/tools/hardship/test_leftover.sh - mpirun and its workers are killed (signal 9) while they train: what they leave
 # in the checkpoint's folder and in shared memory goes with the next run, and what a living run has stays.
 set -u
 . "$(dirname "$0")/../scratch.sh"
