@@ -270,7 +270,7 @@ enum ghp_status ghp_model_complete(struct ghp_model *model);
  * batch     samples of all workers together, >= 1
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming the largest batch that fits
- * Tested    tests/core/model/test_model.c, tests/tools/together/test_huge_sizes.sh */
+ * Tested    tests/core/model/test_model.c, tests/tools/hardship/test_huge_sizes.sh */
 enum ghp_status ghp_model_check_sizes(const struct ghp_model *model, int64_t batch,
                                       int64_t workers);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=120 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile
-# tests/tools/together/test_huge_sizes.sh - networks, plans and batches whose sizes do not fit in 64 bits are refused by
+# tests/tools/hardship/test_huge_sizes.sh - networks, plans and batches whose sizes do not fit in 64 bits are refused by
 # each tool with a sentence that names a batch that fits. Networks of large sizes that do fit are planned.
 set -u
 . "$(dirname "$0")/../scratch.sh"
