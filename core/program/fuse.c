@@ -230,6 +230,14 @@ static void move(struct fusing *f, int from, int to)
     f->order[to] = from;
 }
 
+/* A buffer, or what it lies in, lives from the point on if it did not yet. */
+static void begin_by(struct ghp_program *program, int buffer, int point)
+{
+    struct ghp_buffer *b = &program->buffers[place_of(program, buffer).storage];
+
+    if (!b->persistent && point < b->first_point) b->first_point = point;
+}
+
 /* The bias was reduced before the weights of the product were, whose update waited for both. */
 static void fuse_forward(struct fusing *f, int i)
 {
@@ -241,6 +249,7 @@ static void fuse_forward(struct fusing *f, int i)
     if (first->fusion.by >= 0) return; /* an addition whose batch norm has the ReLU too */
     does = find_forward(f->program, f->model, i, &update);
     note(f, i, does);
+    if (does.add >= 0) begin_by(f->program, f->program->instrs[does.add].at.y, first->point);
     if (update < 0) return;
     f->program->instrs[update].point = first->point;
     move(f, update, i);

@@ -119,10 +119,12 @@ void ghp_message_pack(const struct ghp_message *message)
 {
     for (int i = 0; i < message->n; i++) {
         const struct ghp_message_piece *p = &message->pieces[i];
-        const char *from = message->tensor + p->offset;
-        char *to = message->scratch + p->scratch;
+        const char *from;
+        char *to;
 
         if (p->scratch < 0) continue;
+        from = message->tensor + p->offset;
+        to = message->scratch + p->scratch;
         for (int64_t row = 0; row < p->rows; row++)
             memcpy(to + row * p->block_bytes, from + row * p->stride, (size_t)p->block_bytes);
     }

@@ -47,9 +47,27 @@ static void release(struct lowered *l)
     ghp_model_release(&l->model);
 }
 
+/* What a forward kernel writes in place of another instruction lives where that kernel runs. */
+static void check_lifetimes(const struct ghp_program *program)
+{
+    for (int i = 0; i < program->n_instrs; i++) {
+        const struct ghp_instr *done = &program->instrs[i];
+        int buffer = done->at.y, point;
+
+        if (done->fusion.by < 0 || done->backward || buffer < 0) continue;
+        point = program->instrs[done->fusion.by].point;
+        while (program->buffers[buffer].storage != buffer)
+            buffer = program->buffers[buffer].storage;
+        CHECK(program->buffers[buffer].persistent ||
+              (program->buffers[buffer].first_point <= point &&
+               point <= program->buffers[buffer].last_point));
+    }
+}
+
 /* Who does whose work is said at both ends. */
 static void check_names(const struct ghp_program *program)
 {
+    check_lifetimes(program);
     for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_fusion *fusion = &program->instrs[i].fusion;
         const int done[] = {fusion->does.bias, fusion->does.relu, fusion->does.stats,
