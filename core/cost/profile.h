@@ -108,7 +108,8 @@ struct ghp_analytic_model { /* flops_per_s 0: no analytic model for computation 
 };
 
 struct ghp_profile {
-    char *backend;     /* "onednn", "reference", "analytic" */
+    char *backend;     /* "onednn", "reference", "cuda", "analytic" */
+    bool on_device;    /* it computes in the memory of a device, not in the host's */
     char *numerics;    /* "exact", "fast" */
     int element_bytes; /* 2, 4 or 8: core/model/precision.h */
     bool tf32;         /* products of numbers rounded to 10 bits; element_bytes 4 */

@@ -203,6 +203,7 @@ json_t *ghp_profile_json(const struct ghp_profile *profile)
     if (profile->threads > 0)
         failed |= json_object_set_new(root, "threads", json_integer(profile->threads));
     if (profile->prefetch) failed |= json_object_set_new(root, "prefetch", json_true());
+    if (profile->on_device) failed |= json_object_set_new(root, "on_device", json_true());
     if (profile->data != NULL)
         failed |= json_object_set_new(root, "data", json_string(profile->data));
     if (profile->reserved_bytes > 0)
@@ -504,7 +505,7 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
         "format",   "backend",    "numerics",    "element_bytes",  "tf32",
         "workers",  "created",    "host",        "reserved_bytes", "machine",
         "analytic", "overlap",    "speed_probe", "disturbed",      "worker_speed",
-        "rates",    "operations", "collectives", "prefetch",       "backend_operations",
+        "rates",    "operations", "collectives", "prefetch", "on_device",       "backend_operations",
         "data",     "threads",    NULL};
     int64_t element_bytes = 0, workers = 0, threads = 0;
     struct ghp_node node;
@@ -528,6 +529,8 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile
     }
     GHP_TRY(ghp_json_opt_int(at, "reserved_bytes", 0, INT64_MAX, &profile->reserved_bytes));
     GHP_TRY(ghp_json_opt_bool(at, "prefetch", &profile->prefetch));
+    profile->on_device = strcmp(profile->backend, "cuda") == 0; /* files from before the key */
+    GHP_TRY(ghp_json_opt_bool(at, "on_device", &profile->on_device));
     GHP_TRY(ghp_json_opt_text(at, "data", &profile->data));
     GHP_TRY(read_has(at, profile));
     GHP_TRY(ghp_json_int(at, "workers", 0, MAX_WORKERS, &workers));

@@ -196,7 +196,7 @@ static const struct ghp_backend_ops *choose_backend(const struct ghp_setup *s,
 
     if (s->options->backend != NULL) return ghp_backend_find(s->options->backend);
     /* a plan for GPUs is not trained by processors unless it is asked for */
-    if (strcmp(e->plan.profile.backend, "cuda") == 0) return ghp_backend_find("cuda");
+    if (e->plan.profile.on_device) return ghp_backend_find(e->plan.profile.backend);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (able(names[i], precision) != NULL) return able(names[i], precision);
     return ghp_backend_find("reference"); /* which then says what it has not */

@@ -51,7 +51,7 @@ bool ghp_request_is_free(const struct ghp_plan_request *w)
 bool ghp_request_may_try(const struct ghp_plan_request *w)
 {
     return w->solver != GHP_SOLVER_HEURISTIC && w->force == NULL && w->groups == 0 &&
-           strcmp(w->profile->backend, "cuda") != 0;
+           !w->profile->on_device;
 }
 
 bool ghp_request_may_recompute(const struct ghp_plan_request *w)

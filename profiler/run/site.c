@@ -103,6 +103,7 @@ static enum ghp_status note_device(struct ghp_profiling *run)
 
     run->memory_bytes =
         (int64_t)(memory_share * (double)run->profile->machine.memory_bytes) / run->ranks_per_node;
+    run->profile->on_device = device.ops != NULL;
     run->profile->prefetch = device.ops == NULL && run->m.size > 1;
     if (device.ops == NULL) return GHP_OK;
     device.ops->about(device.backend, &about);

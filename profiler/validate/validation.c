@@ -267,7 +267,7 @@ static enum ghp_status check_profile(const struct run *run, const struct ghp_pro
                         "cannot try '%s': it has no measured collectives; give a "
                         "profile that two ranks or more have measured",
                         path);
-    if (strcmp(profile->backend, "cuda") == 0)
+    if (profile->on_device)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "cannot try '%s': its collectives are between GPUs; give a "
                         "profile of processors",
