@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,cc
+# ghp-test: timeout=600 label=mpi needs=ghp-plan,ghp-run,ghp-inspect,ghp-profile,ghp-train,ghp-launch,cc
 # tests/tools/hardship/test_hardship.sh - tools that run short of memory, disk or descriptors, or are given what is no
 # regular file, end in time with a sentence and a failure, or do all that was asked. It counts runs, and of these the
 # crashes, hangs and silent successes, of which there are none. Full runs fail more allocations than fast ones; GHP_EVERY=1
@@ -66,6 +66,10 @@ for where in nowhere/x /dev/full . model.json/x; do
     for option in html trace dot; do hard "inspect --$option $where" "${inspect[@]}" --$option "$where"; done
     for option in run metrics; do hard "run --$option $where" "${run[@]}" --$option "$where"; done
 done
+for where in nowhere/x /dev/full model.json/x; do
+    hard "train --folder $where" "$GHP_BIN/ghp-train" model.json --workers 1 --batch 8 --folder "$where"
+    hard "launch --checkpoint $where" "$GHP_BIN/ghp-launch" plan.json --checkpoint "$where" -- --steps 1 --bind none
+done
 # before the work: nothing was trained
 hard 'run --run nowhere/r' "${run[@]}" --run nowhere/r --metrics before.jsonl
 [ ! -s before.jsonl ] || fail 'the run file was tried after the training'
@@ -103,6 +107,8 @@ for what in pipe /dev/zero /dev/tty folder empty cut nowhere; do
         hard "--data $data" "${run[@]}" --data "$data"
     done
     hard "--init $what" "${run[@]}" --init $what
+    hard "trained model $what" "$GHP_BIN/ghp-train" $what --workers 1 --batch 8 --folder made
+    hard "launched plan $what" "$GHP_BIN/ghp-launch" $what --checkpoint kept
 done
 # a command's output is taken
 "$GHP_BIN/ghp-plan" <(cat model.json) --profile <(cat profile.json) --workers 1 --batch 8 >out 2>err ||
