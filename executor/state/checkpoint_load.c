@@ -1,7 +1,6 @@
 /* executor/state/checkpoint_load.c - see checkpoint.h: a checkpoint read into the workers. */
 #include "executor/state/checkpoint_private.h"
 
-#include "core/base/finite.h"
 #include "core/base/log.h"
 #include "executor/state/parameters.h"
 #include "executor/transport/alike.h"
@@ -134,22 +133,6 @@ static bool ends_moment(const struct ghp_checkpoint_contents *c, int i)
            (i + 1 == c->n || c->entries[i + 1].buffer_kind != kind);
 }
 
-/* Files before ghp looked for it may be of a training that had diverged. */
-static enum ghp_status check_finite(const char *path, const struct ghp_safetensor *t,
-                                    int element_bytes, const void *whole)
-{
-    int64_t n = 1;
-
-    for (int d = 0; d < t->n_dims; d++)
-        n *= t->dims[d];
-    if (ghp_are_finite(whole, n, element_bytes)) return GHP_OK;
-    return GHP_FAIL(GHP_ERR_FORMAT,
-                    "'%s' is of a training that diverged: %lld of %lld numbers of '%s' are not "
-                    "finite",
-                    path, (long long)ghp_count_not_finite(whole, n, element_bytes), (long long)n,
-                    t->name);
-}
-
 static enum ghp_status scatter_all(const char *path, struct ghp_worker *worker,
                                    struct ghp_safetensors *file,
                                    const struct ghp_checkpoint_contents *c)
@@ -166,7 +149,10 @@ static enum ghp_status scatter_all(const char *path, struct ghp_worker *worker,
         if (c->entries[i].worker >= 0 && c->entries[i].worker != ghp_worker_work(worker)->rank)
             continue;
         GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);
-        GHP_TRY_GOTO(status, check_finite(path, t, element_bytes, whole), done);
+        GHP_TRY_GOTO(status,
+                     ghp_tensors_check_finite(path, t->name, c->entries[i].tensor->param->elements,
+                                              element_bytes, whole),
+                     done);
         GHP_TRY_GOTO(
             status,
             ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].buffer_kind, whole),

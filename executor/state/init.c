@@ -1,7 +1,6 @@
 /* executor/state/init.c - see init.h. */
 #include "executor/state/init.h"
 
-#include "core/base/finite.h"
 #include "core/base/log.h"
 #include "core/base/text.h"
 #include "executor/state/parameters.h"
@@ -210,20 +209,6 @@ static enum ghp_status match_names(struct match *m)
     return GHP_OK;
 }
 
-static enum ghp_status check_finite(const struct match *m, const struct ghp_param *param,
-                                    int element_bytes, const void *whole)
-{
-    int64_t count;
-
-    if (ghp_are_finite(whole, param->elements, element_bytes)) return GHP_OK;
-    count = ghp_count_not_finite(whole, param->elements, element_bytes);
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "'%s': %lld of %lld numbers of tensor '%s' are not finite; give weights of a "
-                    "training that did not diverge",
-                    m->choice->path, (long long)count, (long long)param->elements, param->name);
-}
-
-/* worker: NULL, if the values are only looked at */
 static enum ghp_status take_values(struct match *m, struct ghp_worker *worker, int element_bytes)
 {
     enum ghp_status status = GHP_OK;
@@ -238,7 +223,10 @@ static enum ghp_status take_values(struct match *m, struct ghp_worker *worker, i
         const struct ghp_tensor *t = &m->list.items[i];
 
         GHP_TRY_GOTO(status, m->choice->ops->read(m->file, m->item[i], element_bytes, whole), done);
-        GHP_TRY_GOTO(status, check_finite(m, t->param, element_bytes, whole), done);
+        GHP_TRY_GOTO(status,
+                     ghp_tensors_check_finite(m->choice->path, t->param->name, t->param->elements,
+                                              element_bytes, whole),
+                     done);
         if (worker == NULL) continue;
         GHP_TRY_GOTO(status, ghp_parameters_scatter(worker, t, ghp_tensor_buffer_kind(t), whole),
                      done);

@@ -1,6 +1,8 @@
 /* executor/state/tensors.c - see tensors.h. */
 #include "executor/state/tensors.h"
 
+#include "core/base/finite.h"
+
 #include <stdlib.h>
 
 enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tensors_list *list)
@@ -42,4 +44,14 @@ void ghp_tensors_release(struct ghp_tensors_list *list)
     if (list == NULL) return;
     free(list->items);
     *list = (struct ghp_tensors_list){0};
+}
+
+enum ghp_status ghp_tensors_check_finite(const char *path, const char *name, int64_t n, int bytes,
+                                         const void *whole)
+{
+    if (ghp_are_finite(whole, n, bytes)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_FORMAT,
+                    "'%s' is of a training that diverged: %lld of %lld numbers of tensor '%s' are "
+                    "not finite; take another checkpoint, or other weights",
+                    path, (long long)ghp_count_not_finite(whole, n, bytes), (long long)n, name);
 }

@@ -23,4 +23,13 @@ enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tenso
 enum ghp_buffer_kind ghp_tensor_buffer_kind(const struct ghp_tensor *tensor);
 void ghp_tensors_release(struct ghp_tensors_list *list); /* accepts a zeroed one */
 
+/* Refuses numbers of a file's tensor that are not finite: a training before ghp looked may have diverged.
+ *
+ * n   of so many bytes each, whole
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT naming file and tensor
+ * Local */
+enum ghp_status ghp_tensors_check_finite(const char *path, const char *name, int64_t n, int bytes,
+                                         const void *whole);
+
 #endif

@@ -1,6 +1,7 @@
 /* executor/train/verify.c - see verify.h. */
 #include "executor/train/verify.h"
 
+#include "core/base/finite.h"
 #include "core/base/log.h"
 #include "executor/state/parameters.h"
 #include "executor/train/alone.h"
@@ -142,6 +143,28 @@ enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const stru
 
 /* ---- comparing ---- */
 
+/* The first tensor with weights or statistics that are not finite; NULL: all are. */
+static const char *not_finite(const struct ghp_snapshot *s)
+{
+    for (int i = 0; i < s->list.n; i++)
+        if (!ghp_are_finite(s->weights[i], s->list.items[i].param->elements, sizeof(double)))
+            return s->list.items[i].param->name;
+    return NULL;
+}
+
+static enum ghp_status check_finite(const struct ghp_snapshot *plan,
+                                    const struct ghp_snapshot *alone)
+{
+    const char *name = not_finite(alone);
+
+    if (name == NULL) return GHP_OK; /* what is not finite by the plan alone is a defect */
+    return GHP_FAIL(GHP_ERR_DIVERGED,
+                    "there is nothing to compare: '%s' is not finite after %lld steps by one "
+                    "worker%s; the training diverged: lower --lr, or verify fewer steps",
+                    name, (long long)alone->losses.steps,
+                    not_finite(plan) != NULL ? ", nor are the plan's weights" : "");
+}
+
 struct limits {
     double weights, gradients, gradients_rms;
     double zero; /* of all gradients: a tensor's gradient up to this is zero but for rounding */
@@ -223,6 +246,8 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
     struct limits limits = limits_of(precision, alone->optimizer);
     double largest_weight = 0, all_gradients = 0, squares = 0;
 
+    *v = (struct ghp_verification){0};
+    GHP_TRY(check_finite(plan, alone));
     *v = (struct ghp_verification){.n = plan->list.n,
                                    .weight_limit = limits.weights,
                                    .gradient_limit = limits.gradients,

@@ -123,6 +123,10 @@ denied 5 "gave up, as a restart would end the same: the weights of '[a-z0-9]*' a
     --steps 20 --lr 1e6
 [ "$(grep -c 'synthetic: ' err)" = 1 ] || fail "not one attempt: $(cat err)"
 
+# where neither the plan's weights are finite nor one worker's, nothing is said of a defect
+denied 5 "nothing to compare: 'conv1.weight' is not finite after 6 steps by one worker, nor are the plan's weights; the" \
+    "$GHP_BIN/ghp-run" plan.json --verify 6 --lr 1e6 --inject-fault overlook
+
 # weights that are not finite are refused by --init, and shown by ghp-inspect; by a rate of 0 "lower --lr" is no remedy
 ranks=1 seed=1 rate=0.01
 train --steps 2 --checkpoint good || fail "$(cat err)"
