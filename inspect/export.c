@@ -3,7 +3,7 @@
 #include "inspect/inspect.h"
 
 #include "core/base/log.h"
-#include "core/model/safetensors.h"
+#include "core/model/orientation.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/network.h"
 #include "onnx/onnx.h"
@@ -28,7 +28,9 @@ static enum ghp_status read_weight(void *context, const struct ghp_param *param,
                         "'%s' has %" PRId64 " values in the checkpoint and %" PRId64
                         " in the network; give a checkpoint of this network",
                         param->name, elements, param->elements);
-    return ghp_safetensors_read(file, tensor, (int)sizeof *values, values);
+    GHP_TRY(ghp_safetensors_read(file, tensor, (int)sizeof *values, values));
+    return ghp_file_is_oriented(file) ? ghp_param_from_file(param, (int)sizeof *values, values)
+                                      : GHP_OK;
 }
 
 /* What was exported where, or the failure, which names the checkpoint where it is about that. */

@@ -45,6 +45,7 @@ static enum ghp_status drop_weight(struct ghp_onnx_import *im, int layer, int ow
     struct ghp_onnx_source *source = weight_of(im, layer);
 
     im->model.layers[layer].tied = 1 + owner;
+    im->model.layers[layer].transposed = false;
     *source = im->sources[--im->n_sources];
     return ghp_model_complete_layer(&im->model, layer);
 }

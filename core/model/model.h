@@ -205,6 +205,7 @@ struct ghp_param {
     char *name; /* checkpoint name, e.g. "conv1.weight" */
     int n_dims;
     int64_t dims[GHP_MAX_DIMS]; /* conv2d [K][C/groups][R][S], linear [K][C], others [C] */
+    bool transposed;            /* files of tensors hold it as [C][K] (model/orientation.h) */
     int64_t elements;
     int64_t fan_in;   /* KAIMING */
     double deviation; /* NORMAL */
@@ -222,6 +223,7 @@ struct ghp_layer {
     GHP_ATTRIBUTES_MEMBERS
     double deviation; /* of its first weights; 0: as the operation has it */
     bool fixed;       /* its parameters keep their first values: no gradients, no decay */
+    bool transposed;  /* its module's weight is [C][K]: x @ weight */
     int tied;         /* 1 + the layer whose parameters it uses in place of its own; 0: none */
     bool shared;      /* a later layer uses its parameters too */
     bool logits;      /* the loss of a sequence, or what it alone reads: its channels are classes */

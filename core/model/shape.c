@@ -188,6 +188,7 @@ static enum ghp_status make_params(const struct ghp_layer *layer, const struct g
 
         param->init = list[*n].init;
         param->n_dims = ghp_local_param_dims(&whole, &list[*n], param->dims);
+        param->transposed = layer->transposed && param->n_dims == 2;
         GHP_TRY(make_param(layer, list[*n].part, param));
     }
     return GHP_OK;
@@ -204,6 +205,8 @@ static enum ghp_status check_tied(struct ghp_model *model, const struct ghp_laye
     if (!facts->may_tie || owner >= layer || !ghp_op_of(owner->op)->takes_ids)
         return ghp_model_fail(layer, "is tied to a layer that is no embedding before it; tie a "
                                      "linear layer to an embedding");
+    if (layer->transposed)
+        return ghp_model_fail(layer, "is tied and has no weight of its own; leave transposed out");
     ghp_local_param_dims(&whole, &facts->params[0], dims);
     if (dims[0] != owner->params[0].dims[0] || dims[1] != owner->params[0].dims[1])
         return GHP_FAIL(GHP_ERR_INPUT,

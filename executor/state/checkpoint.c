@@ -3,6 +3,7 @@
 #include "executor/state/checkpoint_private.h"
 
 #include "core/base/file.h"
+#include "core/model/orientation.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,7 +54,8 @@ static enum ghp_status add_entry(struct ghp_checkpoint_contents *c,
         snprintf(name, room, "%s%d.%s%s", replica_prefix, entry.worker, moment, t->param->name);
     *s = (struct ghp_safetensor){
         .name = name, .element_bytes = c->element_bytes, .n_dims = t->param->n_dims};
-    memcpy(s->dims, t->param->dims, sizeof(s->dims));
+    ghp_param_file_dims(t->param, s->dims);
+    c->transposed = c->transposed || t->param->transposed;
     c->entries[c->n++] = entry;
     if (t->param->elements > c->largest) c->largest = t->param->elements;
     c->bytes += t->param->elements * c->element_bytes;
@@ -203,7 +205,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     const uint64_t numbers[GHP_CHECKPOINT_NUMBERS] = {(uint64_t)checkpoint.step, checkpoint.seed,
                                                       (uint64_t)checkpoint.global_batch,
                                                       (uint64_t)checkpoint.samples};
-    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 7] = {
+    struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 8] = {
         {"format", format},
         {model_key, ghp_worker_work(worker)->model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
@@ -233,6 +235,8 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
         metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_mixing_key, c->mixing};
     if (c->norms != NULL)
         metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_norms_key, c->norms};
+    if (c->transposed)
+        metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_transposed_key, "true"};
     if (checkpoint.owes_evaluation)
         metadata[list.n_metadata++] =
             (struct ghp_metadatum){ghp_checkpoint_evaluation_key, ghp_checkpoint_due};

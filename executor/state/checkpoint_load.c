@@ -2,6 +2,7 @@
 #include "executor/state/checkpoint_private.h"
 
 #include "core/base/log.h"
+#include "core/model/orientation.h"
 #include "executor/state/parameters.h"
 #include "executor/transport/alike.h"
 
@@ -18,6 +19,8 @@ static enum ghp_status check_contents(const char *path, const struct ghp_safeten
     for (int i = 0; i < c->n; i++) {
         const struct ghp_safetensor *want = &c->tensors[i],
                                     *have = ghp_safetensors_find(file, want->name);
+        const int64_t *dims =
+            ghp_file_is_oriented(file) ? want->dims : c->entries[i].tensor->param->dims;
 
         if (have == NULL)
             return GHP_FAIL(
@@ -25,7 +28,7 @@ static enum ghp_status check_contents(const char *path, const struct ghp_safeten
                 "'%s' has no tensor '%s': it is of another model; resume with the plan's own model",
                 path, want->name);
         if (have->n_dims != want->n_dims ||
-            memcmp(have->dims, want->dims, (size_t)want->n_dims * sizeof(*want->dims)) != 0)
+            memcmp(have->dims, dims, (size_t)want->n_dims * sizeof(*dims)) != 0)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "'%s': tensor '%s' has other dimensions than the model's; resume with "
                             "the plan's own model",
@@ -153,6 +156,10 @@ static enum ghp_status scatter_all(const char *path, struct ghp_worker *worker,
                      ghp_tensors_check_finite(path, t->name, c->entries[i].tensor->param->elements,
                                               element_bytes, whole),
                      done);
+        if (ghp_file_is_oriented(file))
+            GHP_TRY_GOTO(status,
+                         ghp_param_from_file(c->entries[i].tensor->param, element_bytes, whole),
+                         done);
         GHP_TRY_GOTO(
             status,
             ghp_parameters_scatter(worker, c->entries[i].tensor, c->entries[i].buffer_kind, whole),

@@ -39,10 +39,11 @@ struct ghp_checkpoint_contents { /* all entries, in file order; owned */
     int64_t largest;                /* elements */
     int64_t bytes;                  /* of all values */
     int element_bytes;
-    int replicas; /* whose weights differ; 1: none */
-    char *mixing; /* owned: numbers of each worker's mixes; NULL: they have none */
-    char *rates;  /* owned: what learning rates by norms have learnt; NULL: they follow none */
-    char *norms;  /* owned: what importance sampling has learnt; NULL: there is none */
+    bool transposed; /* some parameters are (model/orientation.h) */
+    int replicas;    /* whose weights differ; 1: none */
+    char *mixing;    /* owned: numbers of each worker's mixes; NULL: they have none */
+    char *rates;     /* owned: what learning rates by norms have learnt; NULL: they follow none */
+    char *norms;     /* owned: what importance sampling has learnt; NULL: there is none */
 };
 
 /* Returns GHP_OK; GHP_ERR_NO_MEMORY, and may be released. Local. */

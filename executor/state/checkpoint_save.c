@@ -4,6 +4,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/model/orientation.h"
 #include "executor/platform/accident.h"
 #include "executor/platform/memory.h"
 #include "executor/platform/task_thread.h"
@@ -192,6 +193,15 @@ struct saving {
     enum ghp_status written; /* a write that fails does not stop the gathering, in which all are */
 };
 
+/* Rank 0: entry i's values where they lie, as files hold them. */
+static void orient(struct saving *to, int i, void *values)
+{
+    const struct ghp_checkpoint_contents *c = &to->contents;
+
+    if ((to->image == NULL && to->writer == NULL) || to->written != GHP_OK) return;
+    to->written = ghp_param_to_file(c->entries[i].tensor->param, c->element_bytes, values);
+}
+
 /* One tensor's values, of rank 0. */
 static void put(struct saving *to, const void *values, int64_t bytes)
 {
@@ -214,13 +224,16 @@ static enum ghp_status gather_entry(struct ghp_worker *worker, struct saving *to
     if (e->worker > 0) return GHP_OK;
     if (e->worker < 0 && to->image != NULL) {
         GHP_TRY(ghp_parameters_gather(worker, e->tensor, e->buffer_kind, to->image));
+        orient(to, i, to->image);
         to->image += bytes;
         return GHP_OK;
     }
     GHP_TRY(ghp_parameters_gather(worker, e->tensor, e->buffer_kind, to->whole));
     if (e->worker == 0) GHP_TRY(to->world->ops->all_gather(to->world, to->whole, all, bytes));
-    for (int k = 0; k < (e->worker < 0 ? 1 : to->contents.replicas); k++)
+    for (int k = 0; k < (e->worker < 0 ? 1 : to->contents.replicas); k++) {
+        orient(to, i, all + k * bytes);
         put(to, all + k * bytes, bytes);
+    }
     return GHP_OK;
 }
 
@@ -287,8 +300,9 @@ static enum ghp_status complete(struct ghp_checkpoint_folder *folder,
 {
     struct ghp_safetensors_writer *writer = to->writer;
 
+    if (to->written != GHP_OK) return to->written;
     if (to->image != NULL) return write_beside(folder->image);
-    if (writer == NULL || to->written != GHP_OK) return to->written;
+    if (writer == NULL) return GHP_OK;
     to->writer = NULL;
     return appear(folder, checkpoint, writer);
 }

@@ -2,6 +2,7 @@
 #include "executor/state/init.h"
 
 #include "core/base/log.h"
+#include "core/model/orientation.h"
 #include "core/base/text.h"
 #include "executor/state/parameters.h"
 
@@ -183,18 +184,26 @@ static enum ghp_status fail_extra(const struct match *m, const char *name)
                     m->choice->path, name, nearest_text(name, m->want, nearest, sizeof(nearest)));
 }
 
+static bool is_oriented(const struct match *m)
+{
+    return m->choice->ops->oriented != NULL && m->choice->ops->oriented(m->file);
+}
+
 static enum ghp_status check_dims(const struct match *m, const struct ghp_param *want, int item)
 {
     struct ghp_init_tensor have = m->choice->ops->item(m->file, item);
+    int64_t dims[GHP_MAX_DIMS];
     char theirs[TEXT_BYTES], ours[TEXT_BYTES];
 
+    memcpy(dims, want->dims, sizeof(dims));
+    if (is_oriented(m)) ghp_param_file_dims(want, dims);
     if (have.n_dims == want->n_dims &&
-        memcmp(have.dims, want->dims, (size_t)want->n_dims * sizeof(*want->dims)) == 0)
+        memcmp(have.dims, dims, (size_t)want->n_dims * sizeof(*dims)) == 0)
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s': tensor '%s' is %s, but the model's is %s; give weights of this model",
                     m->choice->path, want->name, dims_text(have.n_dims, have.dims, theirs),
-                    dims_text(want->n_dims, want->dims, ours));
+                    dims_text(want->n_dims, dims, ours));
 }
 
 static enum ghp_status match_names(struct match *m)
@@ -228,6 +237,8 @@ static enum ghp_status take_values(struct match *m, struct ghp_worker *worker, i
                                               element_bytes, whole),
                      done);
         if (worker == NULL) continue;
+        if (is_oriented(m))
+            GHP_TRY_GOTO(status, ghp_param_from_file(t->param, element_bytes, whole), done);
         GHP_TRY_GOTO(status, ghp_parameters_scatter(worker, t, ghp_tensor_buffer_kind(t), whole),
                      done);
     }

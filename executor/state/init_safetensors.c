@@ -5,7 +5,7 @@
  * statistics (NAME.num_batches_tracked), which no result of ghp depends on. */
 #include "executor/state/checkpoint.h"
 #include "executor/state/init.h"
-#include "core/model/safetensors.h"
+#include "core/model/orientation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,10 +91,18 @@ static enum ghp_status read_item(void *file, int i, int element_bytes, void *val
     return ghp_safetensors_read(f->file, f->items[i], element_bytes, values);
 }
 
+static bool is_oriented(const void *file)
+{
+    const struct shown *f = file;
+
+    return ghp_file_is_oriented(f->file);
+}
+
 const struct ghp_init_ops ghp_init_safetensors = {.text = "FILE.safetensors",
                                                   .names = is_named,
                                                   .open = open_file,
                                                   .close = close_file,
                                                   .count = count_items,
                                                   .item = item_of,
+                                                  .oriented = is_oriented,
                                                   .read = read_item};

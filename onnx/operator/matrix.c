@@ -25,12 +25,23 @@ static struct ghp_onnx_hint hint_of(const struct ghp_onnx_import *im,
     return ghp_onnx_hint(node, &named);
 }
 
+/* Whether the layer is called as a tensor of the file that is [C][K], where w is [K][C]. */
+static bool is_transposed(struct ghp_onnx_hint hint, const struct ghp_onnx_array *w)
+{
+    const struct ghp_onnx_tensor *tensor = w->base->tensor;
+
+    return tensor != NULL && hint.text == tensor->name && tensor->n_dims == 2 &&
+           tensor->dims[0] == w->dims[1] && tensor->dims[1] == w->dims[0] && w->offset == 0 &&
+           (w->dims[0] == 1 || w->strides[0] == 1);
+}
+
 /* linear, and its bias where there is one. x has two dimensions, w is [K][C]. */
 static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                                  struct ghp_onnx_array *x, struct ghp_onnx_source *w, int *layer)
 {
     struct ghp_layer like = {
         .op = GHP_OP_LINEAR, .n_inputs = 1, .out = ghp_shape_image(w->array.dims[0], 1, 1)};
+    struct ghp_onnx_hint hint = hint_of(im, node, &w->array);
 
     GHP_TRY(ghp_onnx_part_axes(im, x));
     if (x->n != 2 || w->array.n != 2 || w->array.dims[1] != x->dims[1] || w->array.dims[0] < 1 ||
@@ -40,7 +51,8 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
                              " features with a matrix of other size; make them fit",
                              x->n > 1 ? x->dims[1] : 0);
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, hint_of(im, node, &w->array), layer));
+    like.transposed = is_transposed(hint, &w->array);
+    GHP_TRY(ghp_onnx_emit(im, &like, hint, layer));
     w->layer = *layer;
     w->slot = 0;
     return ghp_onnx_weight_from(im, node, *w);
@@ -53,6 +65,7 @@ static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_o
 {
     struct ghp_layer like = {
         .op = GHP_OP_CONV2D, .n_inputs = 1, .window = {1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1, true}};
+    struct ghp_onnx_hint hint;
 
     if (!ghp_onnx_are_rows(im, x)) GHP_TRY(ghp_onnx_part_axes(im, x));
     if (w->array.n != 2 || x->n < 2 || w->array.dims[1] != x->dims[x->n - 1])
@@ -64,7 +77,9 @@ static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_o
     if (ghp_onnx_is_sequence(im, like.inputs[0]))
         like = (struct ghp_layer){.op = GHP_OP_LINEAR, .n_inputs = 1, .inputs = {like.inputs[0]}};
     like.out.c = w->array.dims[0];
-    GHP_TRY(ghp_onnx_emit(im, &like, hint_of(im, node, &w->array), layer));
+    hint = hint_of(im, node, &w->array);
+    like.transposed = like.op == GHP_OP_LINEAR && is_transposed(hint, &w->array);
+    GHP_TRY(ghp_onnx_emit(im, &like, hint, layer));
     w->layer = *layer;
     return ghp_onnx_weight_from(im, node, *w);
 }
@@ -127,7 +142,7 @@ static enum ghp_status read_matmul(struct ghp_onnx_import *im, const struct ghp_
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-/* The weight of a linear layer, which another may have written already. */
+/* The weight of a linear layer, which another may have written already. A transposed one is [C][K] in the file. */
 static enum ghp_status put_weight(struct ghp_onnx_export *ex, int i, const char **name)
 {
     const struct ghp_layer *layer = &ex->model->layers[i];
@@ -147,8 +162,10 @@ static enum ghp_status write_at_positions(struct ghp_onnx_export *ex, int i)
     const char *inputs[3] = {ex->names[layer->inputs[0]]}, *weight;
 
     GHP_TRY(put_weight(ex, i, &weight));
-    inputs[1] = ghp_export_turned(ex, ghp_export_text(ex, layer->name, ".weight.turned"), weight,
-                                  turned, 2);
+    inputs[1] = layer->transposed
+                    ? weight
+                    : ghp_export_turned(ex, ghp_export_text(ex, layer->name, ".weight.turned"),
+                                        weight, turned, 2);
     ghp_export_node(ex, "MatMul", name, inputs)->name = layer->name;
     if (bias == NULL) return GHP_OK;
     GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
@@ -167,7 +184,8 @@ static enum ghp_status write_vector(struct ghp_onnx_export *ex, int i)
 
     GHP_TRY(put_weight(ex, i, &inputs[1]));
     if (bias != NULL) GHP_TRY(ghp_export_param(ex, &bias->params[0], 0));
-    ghp_export_int(ex, ghp_export_node(ex, "Gemm", layer->name, inputs), "transB", 1);
+    ghp_export_int(ex, ghp_export_node(ex, "Gemm", layer->name, inputs), "transB",
+                   layer->transposed ? 0 : 1);
     ex->ranks[i] = 2;
     return GHP_OK;
 }

@@ -1,6 +1,8 @@
 /* onnx/write/export.c - parts of a graph that is being written: nodes, attributes, constants. */
 #include "onnx/write/export.h"
 
+#include "core/model/orientation.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,9 +143,11 @@ enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_pa
                                      .n_dims = param->n_dims + spread,
                                      .dims = {1, 1, 1, 1},
                                      .elements = param->elements};
+    int64_t dims[GHP_MAX_DIMS];
     float *values;
 
-    memcpy(tensor.dims, param->dims, (size_t)param->n_dims * sizeof *param->dims);
+    ghp_param_file_dims(param, dims);
+    memcpy(tensor.dims, dims, (size_t)param->n_dims * sizeof *dims);
     if (ex->weights == NULL) {
         const char *shape = ghp_export_numbers(ex, ghp_export_text(ex, param->name, ".shape"),
                                                tensor.dims, tensor.n_dims);
@@ -168,7 +172,8 @@ enum ghp_status ghp_export_param(struct ghp_onnx_export *ex, const struct ghp_pa
     if (values == NULL) return GHP_NO_MEMORY();
     tensor.values = values;
     put_constant(ex, tensor);
-    return ex->weights->read(ex->weights->context, param, values);
+    GHP_TRY(ex->weights->read(ex->weights->context, param, values));
+    return ghp_param_to_file(param, (int)sizeof *values, values);
 }
 
 const char *ghp_export_ranked(struct ghp_onnx_export *ex, int from, int rank, const char *reader)

@@ -42,8 +42,8 @@ static void check_fusions(void)
     constant("fc.bias", GHP_ONNX_FLOAT, 1, three, floats);
     node("MatMul", "product", "x", "fc.weight");
     node("Add", "y", "product", "fc.bias");
-    reads_as("y", "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":3},{\"name\":\"loss\",\"op\":"
-                  "\"softmax_cross_entropy\"}]}");
+    reads_as("y", "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":3,"
+                  "\"transposed\":true},{\"name\":\"loss\",\"op\":\"softmax_cross_entropy\"}]}");
     begin(13, 5, 2, 4,
           4); /* a pad of zeros goes into the convolution; a fixed batch is the batch */
     constant("pads", GHP_ONNX_INT64, 1, (int64_t[]){8}, pads);
@@ -617,9 +617,10 @@ static void check_shared(void)
     node("MatMul", "second", "first", "fc.weight");
     node("MatMul", "third", "second", "fc.weight");
     layers_are("third",
-               "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":"
-               "\"fc_1\",\"op\":\"linear\",\"features\":4,\"bias\":false},{\"name\":\"fc_2\","
-               "\"op\":\"linear\",\"features\":4,\"bias\":false},");
+               "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":4,\"transposed\":true,"
+               "\"bias\":false},{\"name\":\"fc_1\",\"op\":\"linear\",\"features\":4,"
+               "\"transposed\":true,\"bias\":false},{\"name\":\"fc_2\",\"op\":\"linear\","
+               "\"features\":4,\"transposed\":true,\"bias\":false},");
     said_reading(path, "third", said, sizeof said);
     snprintf(expected, sizeof expected,
              "test: warning: %s: nodes 'first' and 'second' share the tensor 'fc.weight', and 1 "

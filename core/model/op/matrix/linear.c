@@ -16,6 +16,9 @@ static const struct ghp_attribute attributes[] = {{.key = "features",
                                                    .kind = GHP_ATTRIBUTE_REAL,
                                                    .most = 1e3,
                                                    .at = {offsetof(struct ghp_layer, deviation)}},
+                                                  {.key = "transposed",
+                                                   .kind = GHP_ATTRIBUTE_BOOL,
+                                                   .at = {offsetof(struct ghp_layer, transposed)}},
                                                   GHP_ATTRIBUTE_FIXED,
                                                   {0}};
 
