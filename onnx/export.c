@@ -1,4 +1,5 @@
 /* onnx/export.c - writes a network as an ONNX graph: a node for each layer, called as the layer. */
+#include "core/base/json.h"
 #include "core/model/op.h"
 #include "onnx/loss.h"
 #include "onnx/onnx.h"
@@ -56,10 +57,37 @@ static enum ghp_status make_room(struct ghp_onnx_export *ex)
     ex->file.nodes = ghp_export_keep(ex, (size_t)ex->max_nodes, sizeof *ex->file.nodes);
     ex->file.tensors = ghp_export_keep(ex, (size_t)ex->max_tensors, sizeof *ex->file.tensors);
     ex->file.inputs = ghp_export_keep(ex, 2, sizeof *ex->file.inputs);
-    ex->file.texts = ghp_export_keep(ex, 1, sizeof *ex->file.texts);
+    ex->file.texts = ghp_export_keep(ex, 2, sizeof *ex->file.texts);
     ex->names = ghp_export_keep(ex, layers, sizeof *ex->names);
     ex->ranks = ghp_export_keep(ex, layers, sizeof *ex->ranks);
     return ex->failed ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+static bool has_fixed(const struct ghp_model *model)
+{
+    for (int i = 0; i < model->n_layers; ++i)
+        if (model->layers[i].fixed && model->layers[i].n_params > 0) return true;
+    return false;
+}
+
+/* The names of what is trained, as JSON in the metadata, if some layers are fixed. A file without weights has no tensors
+ * that could be named. */
+static enum ghp_status put_parameters(struct ghp_onnx_export *ex, char **text)
+{
+    const struct ghp_model *model = ex->model;
+    json_t *names;
+    bool failed = false;
+
+    if (ex->weights == NULL || !has_fixed(model)) return GHP_OK;
+    names = json_array();
+    for (int i = 0; i < model->n_layers; ++i)
+        for (int k = 0; k < model->layers[i].n_params && !model->layers[i].fixed; ++k)
+            ghp_json_append(names, json_string(model->layers[i].params[k].name), &failed);
+    *text = json_dumps(names, JSON_COMPACT);
+    json_decref(names);
+    if (*text == NULL || failed) return GHP_NO_MEMORY();
+    ex->file.texts[ex->file.n_texts++] = (struct ghp_onnx_text){"ghp.parameters", *text};
+    return GHP_OK;
 }
 
 /* text: of the file's metadata, the loss */
@@ -82,15 +110,17 @@ enum ghp_status ghp_onnx_save(const char *path, const struct ghp_model *model,
     struct ghp_onnx_export ex = {
         .model = model, .weights = weights, .file = {.name = model->name, .opset = OPSET}};
     enum ghp_status status = make_room(&ex);
-    char *loss = NULL;
+    char *loss = NULL, *parameters = NULL;
 
     for (int i = 0; status == GHP_OK && i < model->n_layers; ++i)
         status = put_layer(&ex, i);
     if (status == GHP_OK) status = ghp_onnx_loss_write(&model->layers[model->n_layers - 1], &loss);
     if (status == GHP_OK) put_ends(&ex, loss);
+    if (status == GHP_OK) status = put_parameters(&ex, &parameters);
     if (status == GHP_OK && ex.failed) status = GHP_NO_MEMORY();
     if (status == GHP_OK) status = ghp_onnx_file_save(path, &ex.file);
     free(loss);
+    free(parameters);
     while (ex.blocks != NULL) {
         struct export_block *next = ex.blocks->next;
 

@@ -3,6 +3,7 @@
 
 #include "core/base/text.h"
 #include "onnx/file/file.h"
+#include "onnx/read/attribute.h"
 
 #include <string.h>
 
@@ -20,12 +21,35 @@ static bool is_folded(const struct ghp_onnx_node *node)
            ghp_text_ends(node->inputs[2], "_bias");
 }
 
+/* A module in training with some of its batch norms in evaluation mode: ghp has one mode for all. */
+static enum ghp_status check_modes(const struct ghp_onnx_file *file)
+{
+    const struct ghp_onnx_node *evaluated = NULL;
+    bool trains = false;
+
+    for (int i = 0; i < file->n_nodes; ++i) {
+        enum ghp_onnx_mode mode = ghp_onnx_mode(file, &file->nodes[i]);
+
+        trains = trains || mode == GHP_ONNX_TRAINING;
+        if (mode == GHP_ONNX_EVALUATION && evaluated == NULL) evaluated = &file->nodes[i];
+    }
+    if (!trains || evaluated == NULL) return GHP_OK;
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "%s: the batch norm '%.96s' is in evaluation mode, and others are in training mode; ghp "
+        "trains all by the batch's statistics: export after module.train(), or make those that "
+        "keep theirs torchvision.ops.FrozenBatchNorm2d",
+        file->path, ghp_onnx_node_name(evaluated));
+}
+
 enum ghp_status ghp_onnx_check_folded(const struct ghp_onnx_file *file)
 {
     const struct ghp_onnx_node *first = NULL;
     int n = 0;
 
-    if (ghp_network_takes_folded_norms || strcmp(file->producer, "pytorch") != 0) return GHP_OK;
+    if (strcmp(file->producer, "pytorch") != 0) return GHP_OK;
+    GHP_TRY(check_modes(file));
+    if (ghp_network_takes_folded_norms) return GHP_OK;
     for (int i = 0; i < file->n_nodes; ++i)
         if (is_folded(&file->nodes[i]) && n++ == 0) first = &file->nodes[i];
     if (n == 0) return GHP_OK;

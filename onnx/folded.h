@@ -14,7 +14,8 @@ struct ghp_onnx_file;
  * it before anything is loaded. */
 extern bool ghp_network_takes_folded_norms;
 
-/* Refuses such a file, unless ghp_network_takes_folded_norms says that it is meant.
+/* Refuses such a file, unless ghp_network_takes_folded_norms says that it is meant; and one that has batch norms of
+ * both modes.
  *
  * Returns   GHP_OK; GHP_ERR_INPUT
  * Tested    tests/onnx/test_warn.c, tests/tools/networks/test_parameters.sh */

@@ -83,14 +83,8 @@ static void warn_of_evaluation(const struct ghp_onnx_import *import)
     int n = 0;
 
     for (int i = 0; i < file->n_nodes; ++i) {
-        const struct ghp_onnx_node *node = &file->nodes[i];
-
-        if (strcmp(node->op, "BatchNormalization") != 0 || file->opset < 14 ||
-            ghp_onnx_int(node, "training_mode", 0) != 0)
-            continue;
-        /* the exporter with dynamo leaves the attribute out, and says it by the name of PyTorch's operator */
-        if (strstr(ghp_onnx_node_name(node), "legit_functional") != NULL) continue;
-        if (n++ == 0) first = ghp_onnx_node_name(node);
+        if (ghp_onnx_mode(file, &file->nodes[i]) == GHP_ONNX_EVALUATION && n++ == 0)
+            first = ghp_onnx_node_name(&file->nodes[i]);
     }
     if (n > 0)
         ghp_warn("%s: %d batch norms, the first '%.96s', are in evaluation mode; ghp trains them "
@@ -120,6 +114,19 @@ static void warn_of_constant_scales(const struct ghp_onnx_import *import)
                  file->path, n, first);
 }
 
+/* What neither exporter writes, and only the metadata can say in part. */
+static void note_unsaid(const struct ghp_onnx_import *import)
+{
+    if (import->parameters != NULL) return;
+    ghp_note("%s: ghp trains all parameters through all operations, since PyTorch's exporter does "
+             "not write requires_grad=False and torch.no_grad()%s; name what is trained in the "
+             "metadata 'ghp.parameters' (docs/from-pytorch.md)",
+             import->file->path,
+             import->file->signature[0] != '\0'
+                 ? ""
+                 : ", nor detach(), divisor_override and momentum=None");
+}
+
 void ghp_onnx_warn(const struct ghp_onnx_import *import)
 {
     warn_of_shared(import);
@@ -129,6 +136,7 @@ void ghp_onnx_warn(const struct ghp_onnx_import *import)
     if (strcmp(import->file->producer, "pytorch") != 0) return;
     warn_of_unsure(import);
     warn_of_evaluation(import);
+    note_unsaid(import);
     if (import->file->signature[0] == '\0' && import->parameters == NULL)
         warn_of_constant_scales(import);
 }

@@ -228,6 +228,9 @@ static enum ghp_status read_node(struct owner *owner, const Onnx__NodeProto *nod
     out->domain = ghp_onnx_text_of(node->domain);
     GHP_TRY(read_metadata(owner, node, NODE_METADATA, "pkg.onnxscript.rewriter.rule_name",
                           &out->rules));
+    out->call = "";
+    if (strcmp(out->op, "AveragePool") == 0)
+        GHP_TRY(read_metadata(owner, node, NODE_METADATA, "pkg.torch.onnx.fx_node", &out->call));
     if (node->n_input > INT32_MAX || node->n_output > INT32_MAX || node->n_attribute > INT32_MAX)
         return GHP_FAIL(GHP_ERR_FORMAT, "node '%s' is too large; the file is damaged", out->name);
     GHP_TRY(read_names(owner, node->input, node->n_input, &out->n_inputs, &out->inputs));

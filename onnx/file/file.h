@@ -66,6 +66,7 @@ struct ghp_onnx_attribute {
 struct ghp_onnx_node {
     const char *name, *op, *domain; /* "" where not given */
     const char *rules;              /* reading: by which an optimizer made it, "" where not said */
+    const char *call; /* reading, of an AveragePool: PyTorch's call that it comes from, or "" */
     int n_inputs, n_outputs;
     const char **inputs, **outputs; /* "": left out */
     int n_attributes;

@@ -7,6 +7,8 @@
 #include "onnx/read/layer.h"
 #include "onnx/read/settle.h"
 
+#include <string.h>
+
 /* Padding that ceil_mode adds behind; true where it adds any. */
 static bool read_ceil(const struct ghp_onnx_node *node, struct ghp_onnx_pixels *p)
 {
@@ -37,6 +39,24 @@ static enum ghp_status read_max_pool(struct ghp_onnx_import *im, const struct gh
     return ghp_onnx_window_define(im, node, layer, x->n);
 }
 
+/* Whether a call such as "... args = (%x, [3, 3], [2, 2], [1, 1], False, True, 5), ..." has a divisor, its seventh
+ * argument, or the one that is named so. */
+static bool has_divisor(const char *call)
+{
+    const char *at = strstr(call, "args = ("), *named = strstr(call, "divisor_override: ");
+    int depth = 0, commas = 0;
+
+    if (named != NULL) return strncmp(named + strlen("divisor_override: "), "None", 4) != 0;
+    if (at == NULL) return false;
+    for (at += strlen("args = ("); *at != '\0' && (depth > 0 || *at != ')'); ++at) {
+        depth += *at == '[' || *at == '(';
+        depth -= *at == ']' || *at == ')';
+        commas += depth == 0 && *at == ',';
+        if (commas == 6) return strncmp(at, ", None", 6) != 0;
+    }
+    return false;
+}
+
 static enum ghp_status read_average_pool(struct ghp_onnx_import *im,
                                          const struct ghp_onnx_node *node)
 {
@@ -46,6 +66,10 @@ static enum ghp_status read_average_pool(struct ghp_onnx_import *im,
     struct ghp_onnx_array *x;
     int layer;
 
+    if (node->call != NULL && has_divisor(node->call))
+        return ghp_onnx_fail(im, node,
+                             "has a divisor_override in the module, which ONNX has not; leave it "
+                             "out, and multiply the pool's output by window / divisor");
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_window_read(im, node, x, &p));
     plain = p;
@@ -150,11 +174,10 @@ static enum ghp_status layers_of(struct ghp_onnx_import *im, const struct ghp_on
         like.window = (struct ghp_window){shape.h, shape.w, 1, 1, 0, 0, 0, 0, 1, 1, 1, true};
     GHP_TRY(ghp_onnx_emit(im, &like, how.sum ? ghp_onnx_part(hint, ".mean") : hint, layer));
     if (!how.sum) return GHP_OK;
-    like = (struct ghp_layer){
-        .op = GHP_OP_ACTIVATION,
-        .n_inputs = 1,
-        .inputs = {*layer},
-        .activation = {GHP_FUNCTION_AFFINE, (double)(shape.h * shape.w), 0}};
+    like = (struct ghp_layer){.op = GHP_OP_ACTIVATION,
+                              .n_inputs = 1,
+                              .inputs = {*layer},
+                              .activation = {GHP_FUNCTION_AFFINE, (double)(shape.h * shape.w), 0}};
     return ghp_onnx_emit(im, &like, hint, layer);
 }
 

@@ -162,6 +162,16 @@ enum ghp_status ghp_onnx_constant_in(struct ghp_onnx_import *im, const struct gh
     return GHP_OK;
 }
 
+enum ghp_onnx_mode ghp_onnx_mode(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node)
+{
+    if (strcmp(node->op, "BatchNormalization") != 0 || file->opset < 14) return GHP_ONNX_NO_MODE;
+    /* the exporter with dynamo leaves the attribute out, and says it by the name of PyTorch's operator */
+    return ghp_onnx_int(node, "training_mode", 0) != 0 ||
+                   strstr(ghp_onnx_node_name(node), "legit_functional") != NULL
+               ? GHP_ONNX_TRAINING
+               : GHP_ONNX_EVALUATION;
+}
+
 bool ghp_onnx_has_fixed_scale(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node)
 {
     static const char end[] = "weight";

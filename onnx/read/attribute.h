@@ -37,6 +37,10 @@ enum ghp_status ghp_onnx_joined_in(struct ghp_onnx_import *im, const struct ghp_
 enum ghp_status ghp_onnx_check_plain(const struct ghp_onnx_import *im,
                                      const struct ghp_onnx_node *node,
                                      const struct ghp_onnx_array *array);
+enum ghp_onnx_mode { GHP_ONNX_NO_MODE, GHP_ONNX_TRAINING, GHP_ONNX_EVALUATION };
+/* Of a batch norm; before opset 14 files do not say it. */
+enum ghp_onnx_mode ghp_onnx_mode(const struct ghp_onnx_file *file,
+                                 const struct ghp_onnx_node *node);
 /* Whether the scale of a batch norm is no weight of the module that PyTorch's exporters wrote (affine=False), by its
  * name. */
 bool ghp_onnx_has_fixed_scale(const struct ghp_onnx_file *file, const struct ghp_onnx_node *node);

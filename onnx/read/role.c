@@ -211,6 +211,12 @@ static enum ghp_status fail_computed(const struct ghp_onnx_import *im,
                                      const struct ghp_onnx_node *node,
                                      const struct ghp_onnx_array *array)
 {
+    if (strcmp(node->op, "Div") == 0 || strcmp(node->op, "Sub") == 0)
+        return ghp_onnx_fail(
+            im, node,
+            "%s the parameter '%.96s'; ghp adds parameters and multiplies by them: write it so in "
+            "the module",
+            node->op[0] == 'D' ? "divides by" : "subtracts", name_of(array));
     return ghp_onnx_fail(
         im, node,
         "takes values that the file computes from the parameter '%.96s'; ghp "

@@ -140,6 +140,7 @@ CHECK_TEST(export)
     check_model(GHP_SOURCE_DIR "/models/lenet5.json", &weights);
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/onnx/round.json", &weights);
+    check_model(GHP_SOURCE_DIR "/tests/onnx/round_fixed.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_rows.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_sequence.json", &weights);
     check_model(GHP_SOURCE_DIR "/tests/onnx/round_tokens.json", &weights);

@@ -6,12 +6,26 @@
 static char path[64];
 static float floats[256];
 
+static const char unsaid[] = "ghp trains all parameters";
+
+/* Takes the line out that is said of each file of PyTorch's without a list of parameters. */
+static void drop_unsaid(char *said)
+{
+    char *at = strstr(said, unsaid), *end = at != NULL ? strchr(at, '\n') : NULL;
+
+    if (end == NULL) return;
+    while (at > said && at[-1] != '\n')
+        --at;
+    memmove(at, end + 1, strlen(end + 1) + 1);
+}
+
 /* Reading the graph says so, or where NULL nothing. */
 static void says(const char *output, const char *wanted)
 {
-    char said[600];
+    char said[1600];
 
     said_reading(path, output, said, sizeof said);
+    drop_unsaid(said);
     if (wanted == NULL)
         CHECK_TEXT(said, "");
     else if (!CHECK(strstr(said, wanted) != NULL))
@@ -74,6 +88,60 @@ static void check_without_norms(void)
     convolution("b", "node_a", "b.weight", "b.bias");
     end_network("b");
     says("y", NULL);
+}
+
+/* What no exporter writes is said once, unless the file lists what is trained. */
+static void check_unsaid(void)
+{
+    struct ghp_onnx_text list = {"ghp.parameters", "[\"a.weight\", \"a.bias\"]"};
+    char said[1600];
+
+    for (int way = 0; way < 3; way++) {
+        begin_network(way == 2 ? "someone" : "pytorch");
+        convolution("node_a", "x", "a.weight", "a.bias");
+        end_network("node_a");
+        graph.texts = &list;
+        graph.n_texts = way == 1;
+        said_reading(path, "y", said, sizeof said);
+        CHECK_EQ(strstr(said, unsaid) != NULL, way == 0);
+    }
+}
+
+/* A batch norm of four channels. */
+static void batch_norm(const char *name, const char *from, bool trains)
+{
+    static const char *const parts[] = {"weight", "bias", "mean", "var"};
+    static char names[2][4][16];
+    int k = trains;
+    struct ghp_onnx_node *at;
+
+    for (int i = 0; i < 4; i++) {
+        snprintf(names[k][i], sizeof names[k][i], "%s.%s", name, parts[i]);
+        constant(names[k][i], GHP_ONNX_FLOAT, 1, (int64_t[]){4}, floats);
+    }
+    at = node3("BatchNormalization", name, from, names[k][0], names[k][1]);
+    number(at, "training_mode", trains);
+    at->inputs[3] = names[k][2];
+    at->inputs[4] = names[k][3];
+    at->n_inputs = 5;
+}
+
+/* Batch norms of both modes are refused: ghp has one for all. */
+static void check_modes(void)
+{
+    struct ghp_model model;
+
+    begin_network("pytorch");
+    batch_norm("still", "x", false);
+    end_network("still");
+    says("y", "are in evaluation mode");
+    begin_network("pytorch");
+    batch_norm("still", "x", false);
+    batch_norm("n", "still", true);
+    end_network("n");
+    save(path, "y");
+    CHECK_STATUS(ghp_onnx_load(path, &model), GHP_ERR_INPUT);
+    CHECK(strstr(ghp_status_message(), "'still' is in evaluation mode, and others") != NULL);
 }
 
 /* A scale and a shift of four channels, as constants of these names. */
@@ -218,6 +286,8 @@ CHECK_TEST(warn)
     snprintf(path, sizeof path, "/tmp/ghp-warn-%ld.onnx", (long)getpid());
     check_folded();
     check_without_norms();
+    check_unsaid();
+    check_modes();
     check_listed();
     check_single();
     check_scales();
