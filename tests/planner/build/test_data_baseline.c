@@ -16,7 +16,7 @@ static struct ghp_plan_request request_of(const char *model_path, const struct g
         .profile = profile,
         .problem = {workers, batch},
         .method.bucket_bytes = GHP_BUCKET_AUTO,
-        .time_limit_s = 30, /* never reached: a busy machine is not to change what is best */
+        .time_limit_s = 4,
         .simplify = true,
         .decision_only = true};
 }
