@@ -89,8 +89,7 @@ int64_t ghp_profile_device_limit(const struct ghp_profile *profile, int workers)
     int here = ghp_machine_workers_per_node(&profile->machine, workers), sharing;
     int64_t least = 1;
 
-    if (!profile->on_device || gpus->count == 0 || gpus->memory_bytes == 0)
-        return 0;
+    if (!profile->on_device || gpus->count == 0 || gpus->memory_bytes == 0) return 0;
     sharing = (here + gpus->count - 1) / gpus->count;
     if (gpus->memory_bytes / sharing - profile->reserved_bytes < least) return least;
     return gpus->memory_bytes / sharing - profile->reserved_bytes;

@@ -501,12 +501,14 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
 
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_profile *profile)
 {
-    static const char *const keys[] = {
-        "format",   "backend",    "numerics",    "element_bytes",  "tf32",
-        "workers",  "created",    "host",        "reserved_bytes", "machine",
-        "analytic", "overlap",    "speed_probe", "disturbed",      "worker_speed",
-        "rates",    "operations", "collectives", "prefetch", "on_device",       "backend_operations",
-        "data",     "threads",    NULL};
+    static const char *const keys[] = {"format",        "backend",    "numerics",
+                                       "element_bytes", "tf32",       "workers",
+                                       "created",       "host",       "reserved_bytes",
+                                       "machine",       "analytic",   "overlap",
+                                       "speed_probe",   "disturbed",  "worker_speed",
+                                       "rates",         "operations", "collectives",
+                                       "prefetch",      "on_device",  "backend_operations",
+                                       "data",          "threads",    NULL};
     int64_t element_bytes = 0, workers = 0, threads = 0;
     struct ghp_node node;
 

@@ -10,6 +10,7 @@
 #include "core/cost/wanted.h"
 #include "core/plan/plan.h"
 #include "executor/launcher/beside.h"
+#include "executor/launcher/relay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -269,7 +270,7 @@ static void listen(void)
 
 /* The command in this process; only a failure returns. The training is out of reach of the terminal, whose Ctrl-C is
  * passed on. */
-static _Noreturn void become(const struct command *command, pid_t parent)
+static _Noreturn void become(const struct command *command, int out, pid_t parent)
 {
     if (command->quiet && freopen("/dev/null", "w", stdout) == NULL) _exit(CANNOT_RUN);
     if (command->result) {
@@ -279,7 +280,7 @@ static _Noreturn void become(const struct command *command, pid_t parent)
         if (null >= 0) dup2(null, 0);
     }
     prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
-    if (getppid() == parent && (command->result || command->quiet || dup2(2, 1) >= 0))
+    if (getppid() == parent && (command->quiet || dup2(command->result ? out : 2, 1) >= 0))
         execvp(command->words[0], (char **)(uintptr_t)command->words);
     ghp_log_failure("cannot run '%s': %s; install it, or see --mpirun", command->words[0],
                     strerror(errno));
@@ -291,8 +292,9 @@ static enum ghp_status start_and_wait(const struct command *command, int *code)
 {
     pid_t self = getpid(), child;
     sigset_t held, before;
-    int ended = 0;
+    int ended = 0, out[2] = {-1, -1};
 
+    if (command->result) GHP_TRY(ghp_relay_open(out));
     fflush(NULL);
     sigemptyset(&held);
     for (int i = 0; i < N_PASSED_ON; ++i)
@@ -301,11 +303,17 @@ static enum ghp_status start_and_wait(const struct command *command, int *code)
     child = fork();
     if (child > 0) running = child;
     sigprocmask(SIG_SETMASK, &before, NULL);
-    if (child == 0) become(command, self);
+    if (child == 0) become(command, out[1], self);
     if (child < 0)
         return GHP_FAIL(GHP_ERR_INTERNAL,
                         "cannot start a process: %s; raise the limit of processes",
                         strerror(errno));
+    if (command->result) {
+        close(out[1]);
+        while (ghp_relay_pass(out[0])) {
+        }
+        close(out[0]);
+    }
     while (waitpid(child, &ended, 0) < 0)
         if (errno != EINTR)
             return GHP_FAIL(GHP_ERR_INTERNAL, "lost '%s': %s; report this", command->words[0],

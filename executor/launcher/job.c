@@ -4,6 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "executor/launcher/family.h"
+#include "executor/launcher/relay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,14 +23,15 @@ static const double ending_s = 5; /* that mpirun has to end a run that has said 
 
 /* ---- start ---- */
 
-/* In the child, up to the command: stderr into the pipe, no terminal to read from, dead when ghp-launch dies. */
-static _Noreturn void become(char **command, int pipe, pid_t parent)
+/* In the child, up to the command: stdout and stderr into pipes, no terminal to read from, dead when ghp-launch dies. */
+static _Noreturn void become(char **command, int out, int pipe, pid_t parent)
 {
     int null = open("/dev/null", O_RDONLY);
 
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, (long)SIGTERM, 0L, 0L, 0L);
-    if (getppid() != parent || null < 0 || dup2(null, 0) < 0 || dup2(pipe, 2) < 0)
+    if (getppid() != parent || null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 ||
+        dup2(pipe, 2) < 0)
         _exit(CANNOT_RUN);
     execvp(command[0], command);
     ghp_log_failure("cannot run '%s': %s; name another one with --mpirun", command[0],
@@ -40,20 +42,21 @@ static _Noreturn void become(char **command, int pipe, pid_t parent)
 enum ghp_status ghp_job_start(struct ghp_job *job)
 {
     pid_t self = getpid();
-    int ends[2];
+    int out[2], ends[2];
 
     unlink(job->heartbeat);
-    if (pipe(ends) != 0 || fcntl(ends[0], F_SETFD, FD_CLOEXEC) != 0 ||
-        fcntl(ends[1], F_SETFD, FD_CLOEXEC) != 0)
-        return GHP_FAIL(GHP_ERR_INTERNAL, "cannot make a pipe: %s; raise the limit of open files",
-                        strerror(errno));
+    GHP_TRY(ghp_relay_open(out));
+    GHP_TRY(ghp_relay_open(ends));
     fflush(NULL);
     job->begun_s = ghp_now_s();
     job->pid = fork();
-    if (job->pid == 0) become(job->command, ends[1], self);
+    if (job->pid == 0) become(job->command, out[1], ends[1], self);
+    close(out[1]);
     close(ends[1]);
+    job->out = out[0];
     job->pipe = ends[0];
     if (job->pid > 0) return GHP_OK;
+    close(out[0]);
     close(ends[0]);
     return GHP_FAIL(GHP_ERR_INTERNAL, "cannot start a process: %s; raise the limit of processes",
                     strerror(errno));
@@ -191,12 +194,16 @@ static void look(struct ghp_job *job, struct watch *watch, int requests)
 void ghp_job_watch(struct ghp_job *job, const volatile sig_atomic_t *stop_requests)
 {
     struct watch watch = {.heard_s = ghp_now_s()};
-    struct pollfd stream = {.fd = job->pipe, .events = POLLIN};
+    struct pollfd streams[2] = {{.fd = job->pipe, .events = POLLIN},
+                                {.fd = job->out, .events = POLLIN}};
     int ended = 0;
     pid_t pid = 0;
 
     while (pid != job->pid) {
-        if (poll(&stream, 1, LOOK_MS) > 0 && !pass_on(job)) stream.fd = -1;
+        if (poll(streams, 2, LOOK_MS) > 0) {
+            if (streams[0].revents != 0 && !pass_on(job)) streams[0].fd = -1;
+            if (streams[1].revents != 0 && !ghp_relay_pass(job->out)) streams[1].fd = -1;
+        }
         look(job, &watch, *stop_requests);
         pid = waitpid(job->pid, &ended, WNOHANG);
         if (pid < 0 && errno != EINTR) break; /* ghp_family_kill has seen its end */
@@ -205,8 +212,11 @@ void ghp_job_watch(struct ghp_job *job, const volatile sig_atomic_t *stop_reques
     job->signal = pid > 0 && WIFSIGNALED(ended) ? WTERMSIG(ended) : SIGKILL;
     if (job->exit_code >= 0) job->signal = 0;
     job->left = ghp_family_kill();
-    while (stream.fd >= 0 && pass_on(job)) {
+    while (streams[0].fd >= 0 && pass_on(job)) {
+    }
+    while (streams[1].fd >= 0 && ghp_relay_pass(job->out)) {
     }
     close(job->pipe);
+    close(job->out);
     job->beat = ghp_heartbeat_read(job->heartbeat);
 }

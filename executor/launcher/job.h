@@ -1,7 +1,7 @@
 /* executor/launcher/job.h - one attempt: a command that is started, watched and ended.
  *
- * The command runs in a process group of its own, so that the terminal's Ctrl-C reaches ghp-launch alone, and its
- * stderr goes through this process, which keeps the sentence that says why it failed. What it leaves behind when it
+ * The command runs in a process group of its own, so that the terminal's Ctrl-C reaches ghp-launch alone. Its stdout and
+ * stderr go through this process, which keeps the sentence that says why it failed. What it leaves behind when it
  * ends is killed (executor/launcher/family.h).
  *
  * Call order: start -> watch. */
@@ -25,7 +25,7 @@ struct ghp_job {
     void *context;
     /* found */
     pid_t pid;
-    int pipe;        /* its stderr; -1: closed */
+    int out, pipe;   /* its stdout and stderr */
     int exit_code;   /* -1: it was killed, see `signal` */
     int signal;      /* that killed it; 0: none */
     bool silent;     /* it was ended because its heart stood still */

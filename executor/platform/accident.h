@@ -11,10 +11,10 @@
 #include "core/base/status.h"
 
 #define GHP_MOMENT_LIST(X)                                                                         \
-    X(MPI, "mpi")                /* before MPI starts */                                           \
-    X(START, "start")            /* before the plan is read */                                     \
-    X(RESUME, "resume")          /* before a checkpoint is read */                                 \
-    X(SAMPLES, "samples")        /* the first of an instruction: */                                \
+    X(MPI, "mpi")         /* before MPI starts */                                                  \
+    X(START, "start")     /* before the plan is read */                                            \
+    X(RESUME, "resume")   /* before a checkpoint is read */                                        \
+    X(SAMPLES, "samples") /* the first of an instruction: */                                       \
     X(FORWARD, "forward")                                                                          \
     X(BACKWARD, "backward")                                                                        \
     X(RESHARD, "reshard")                                                                          \
@@ -28,12 +28,12 @@
     X(SEND, "send")                                                                                \
     X(RECEIVE, "receive")                                                                          \
     X(UPDATE, "update")                                                                            \
-    X(GATHER, "gather")          /* before a checkpoint is gathered */                             \
-    X(WRITE, "write")            /* a checkpoint is half-written; worker 0 */                      \
-    X(RENAME, "rename")          /* it is on disk, under no name of a checkpoint; worker 0 */      \
-    X(EVALUATION, "evaluation")  /* before a batch of it */                                        \
-    X(COMPARISON, "comparison")  /* of the replicas, after the last step */                        \
-    X(END, "end")                /* before MPI ends */
+    X(GATHER, "gather")         /* before a checkpoint is gathered */                              \
+    X(WRITE, "write")           /* a checkpoint is half-written; worker 0 */                       \
+    X(RENAME, "rename")         /* it is on disk, under no name of a checkpoint; worker 0 */       \
+    X(EVALUATION, "evaluation") /* before a batch of it */                                         \
+    X(COMPARISON, "comparison") /* of the replicas, after the last step */                         \
+    X(END, "end")               /* before MPI ends */
 
 enum ghp_moment {
 #define GHP_MOMENT_ENUM(id, text) GHP_MOMENT_##id,

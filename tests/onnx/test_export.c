@@ -122,12 +122,18 @@ static void check_refusals(void)
 
 CHECK_TEST(export)
 {
-    static const char *const models[] = {
-        "models/lenet5.json",       "models/vgg-a-32.json",       "models/resnet50.json",
-        "models/small-resnet.json", "models/alexnet.json",        "models/cd-dnn.json",
-        "tests/onnx/round.json",    "tests/onnx/round_rows.json", "tests/onnx/round_sequence.json",
-        "tests/onnx/round_tokens.json", "tests/onnx/round_bias.json",
-        "models/svm-mnist.json"};
+    static const char *const models[] = {"models/lenet5.json",
+                                         "models/vgg-a-32.json",
+                                         "models/resnet50.json",
+                                         "models/small-resnet.json",
+                                         "models/alexnet.json",
+                                         "models/cd-dnn.json",
+                                         "tests/onnx/round.json",
+                                         "tests/onnx/round_rows.json",
+                                         "tests/onnx/round_sequence.json",
+                                         "tests/onnx/round_tokens.json",
+                                         "tests/onnx/round_bias.json",
+                                         "models/svm-mnist.json"};
     const struct ghp_onnx_weights weights = {.read = fill};
     char file[512];
 

@@ -616,11 +616,10 @@ static void check_shared(void)
     node("MatMul", "first", "x", "fc.weight");
     node("MatMul", "second", "first", "fc.weight");
     node("MatMul", "third", "second", "fc.weight");
-    layers_are("third",
-               "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":4,\"transposed\":true,"
-               "\"bias\":false},{\"name\":\"fc_1\",\"op\":\"linear\",\"features\":4,"
-               "\"transposed\":true,\"bias\":false},{\"name\":\"fc_2\",\"op\":\"linear\","
-               "\"features\":4,\"transposed\":true,\"bias\":false},");
+    layers_are("third", "[{\"name\":\"fc\",\"op\":\"linear\",\"features\":4,\"transposed\":true,"
+                        "\"bias\":false},{\"name\":\"fc_1\",\"op\":\"linear\",\"features\":4,"
+                        "\"transposed\":true,\"bias\":false},{\"name\":\"fc_2\",\"op\":\"linear\","
+                        "\"features\":4,\"transposed\":true,\"bias\":false},");
     said_reading(path, "third", said, sizeof said);
     snprintf(expected, sizeof expected,
              "test: warning: %s: nodes 'first' and 'second' share the tensor 'fc.weight', and 1 "

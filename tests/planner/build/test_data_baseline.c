@@ -10,15 +10,14 @@
 static struct ghp_plan_request request_of(const char *model_path, const struct ghp_profile *profile,
                                           int workers, int64_t batch)
 {
-    return (struct ghp_plan_request){
-        .model_path = model_path,
-        .profile_path = "analytic",
-        .profile = profile,
-        .problem = {workers, batch},
-        .method.bucket_bytes = GHP_BUCKET_AUTO,
-        .time_limit_s = 4,
-        .simplify = true,
-        .decision_only = true};
+    return (struct ghp_plan_request){.model_path = model_path,
+                                     .profile_path = "analytic",
+                                     .profile = profile,
+                                     .problem = {workers, batch},
+                                     .method.bucket_bytes = GHP_BUCKET_AUTO,
+                                     .time_limit_s = 4,
+                                     .simplify = true,
+                                     .decision_only = true};
 }
 
 /* A plan made from the baseline is what was predicted of it, read from its file too. */

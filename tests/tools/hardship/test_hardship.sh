@@ -70,6 +70,11 @@ for where in nowhere/x /dev/full model.json/x; do
     hard "train --folder $where" "$GHP_BIN/ghp-train" model.json --workers 1 --batch 8 --folder "$where"
     hard "launch --checkpoint $where" "$GHP_BIN/ghp-launch" plan.json --checkpoint "$where" -- --steps 1 --bind none
 done
+# what ghp-run prints passes through mpirun, which does not say that it could not be written
+for way in full_stdout no_stdout; do
+    within $way - "$GHP_BIN/ghp-train" model.json --workers 1 --batch 8 --budget 1 --folder made -- --steps 1 --bind none
+    within $way - "$GHP_BIN/ghp-launch" plan.json --checkpoint kept --overwrite -- --steps 1 --threads 1 --bind none
+done
 # before the work: nothing was trained
 hard 'run --run nowhere/r' "${run[@]}" --run nowhere/r --metrics before.jsonl
 [ ! -s before.jsonl ] || fail 'the run file was tried after the training'
