@@ -47,7 +47,7 @@ check() {
     run "$GHP_BIN/ghp-inspect" "$name.json" --export-hf "$name.ours" \
         --weights "$name.checkpoint/checkpoint.safetensors" || return
     # what was written is read again: the loss goes on where it was
-    run "$GHP_BIN/ghp-plan" "$name.ours" --profile "$name.profile" --workers 1 --batch "$batch" -o again.json || return
+    run "$GHP_BIN/ghp-plan" "$name.ours@64" --profile "$name.profile" --workers 1 --batch "$batch" -o again.json || return
     run mpirun -n 1 "$GHP_BIN/ghp-run" again.json --data "$data" --steps 1 --threads 1 --numerics exact \
         --metrics again --overwrite || return
     run "$python" "$program" train "$name" "${data#*:}" "$steps" || return
