@@ -1,15 +1,15 @@
 /* core/program/place.c - where buffers lie in the arena, and whether they lie apart.
  *
- * The time of a step is cut into cells, one for each micro-batch where buffers live no longer than a few. Each cell
- * lists the buffers that live in it, so that the time for u micro-batches is u times that for one. The offsets are the
- * same for any number of cells. */
+ * Larger buffers are placed first, each into the smallest gap that fits while it lives. What is taken when stands in a
+ * tree over the points of a step, whose nodes have unions of ranges: buffers that lie one above the other are one range.
+ * So a search reads a few ranges and the buffers that begin or end near its own ends, however many live at once. */
 #include "core/program/program.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CELLS_OF_ONE = 4 }; /* a buffer that lives in more makes cells too dear */
+enum { POINTS = 32 }; /* of a cell: more make searches longer, fewer make more nodes */
 
 /* Whether a buffer owns memory (is no alias and not a part of another). */
 static bool owns(const struct ghp_program *program, int buffer)
@@ -31,127 +31,246 @@ static int larger_first(const void *a, const void *b)
     return (x->buffer > y->buffer) - (x->buffer < y->buffer);
 }
 
-/* ---- cells ---- */
+/* ---- ranges of bytes ---- */
 
-struct placed { /* what the search for gaps reads of a buffer, close together */
-    int64_t offset, end;
-    int first_point, last_point;
+struct span {
+    int64_t begin, end;
 };
 
-struct cell { /* the placed buffers that live in it, by their offsets */
-    struct placed *placed;
+/* Disjoint and ascending, and none touches the next, if they are made by spans_add. */
+struct spans {
+    struct span *of;
     int n, max;
 };
 
-struct cells {
-    int n, points; /* of one cell; the last has what is left */
-    struct cell *of;
+static enum ghp_status spans_grow(struct spans *s)
+{
+    int max = s->max > 0 ? 2 * s->max : 4;
+    struct span *grown;
+    if (s->n < s->max) return GHP_OK;
+    grown = realloc(s->of, (size_t)max * sizeof *grown);
+    if (grown == NULL) return GHP_NO_MEMORY();
+    s->of = grown;
+    s->max = max;
+    return GHP_OK;
+}
+
+static enum ghp_status spans_append(struct spans *s, struct span span)
+{
+    GHP_TRY(spans_grow(s));
+    s->of[s->n++] = span;
+    return GHP_OK;
+}
+
+/* The union with one more range. */
+static enum ghp_status spans_add(struct spans *s, struct span add)
+{
+    int first = 0, end = s->n;
+    while (first < end) {
+        int middle = (first + end) / 2;
+        if (s->of[middle].end < add.begin)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    while (end < s->n && s->of[end].begin <= add.end)
+        end++;
+    if (end == first) { /* it touches none */
+        GHP_TRY(spans_grow(s));
+        memmove(&s->of[first + 1], &s->of[first], (size_t)(s->n - first) * sizeof *s->of);
+        s->of[first] = add;
+        s->n++;
+        return GHP_OK;
+    }
+    if (add.begin < s->of[first].begin) s->of[first].begin = add.begin;
+    s->of[first].end = s->of[end - 1].end > add.end ? s->of[end - 1].end : add.end;
+    memmove(&s->of[first + 1], &s->of[end], (size_t)(s->n - end) * sizeof *s->of);
+    s->n -= end - first - 1;
+    return GHP_OK;
+}
+
+/* ---- what is taken when ---- */
+
+/* A stretch of time: a cell of POINTS points, or two halves. */
+struct node {
+    struct spans whole; /* of buffers that live at all its points */
+    struct spans part;  /* of buffers that live at some of them */
 };
 
-static int cell_at(const struct cells *cells, int point)
+struct lived {
+    struct span span;
+    int first_point, last_point;
+};
+
+struct cell { /* the buffers that begin or end to live within it */
+    struct lived *of;
+    int n, max;
+};
+
+/* Cells are a power of two; node 1 is the whole step, nodes 2 v and 2 v + 1 the halves of node v, and node `cells` + c
+ * is cell c. */
+struct calendar {
+    int cells;
+    struct node *node;
+    struct cell *cell;
+    struct spans found; /* by the last search */
+};
+
+static enum ghp_status calendar_open(int n_points, struct calendar *calendar)
 {
-    int at = point / cells->points;
-    return at < cells->n ? at : cells->n - 1;
+    size_t cells = 1;
+    while ((int64_t)cells * POINTS <= n_points)
+        cells *= 2;
+    *calendar = (struct calendar){.cells = (int)cells,
+                                  .node = ghp_alloc(2 * cells, sizeof *calendar->node),
+                                  .cell = ghp_alloc(cells, sizeof *calendar->cell)};
+    return calendar->node == NULL || calendar->cell == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 
-/* The most cells, up to one a micro-batch, with which no passing buffer lives in more than a few. */
-static enum ghp_status cells_open(const struct ghp_program *program, struct cells *cells)
+static void calendar_close(struct calendar *calendar)
 {
-    int n = 1;
-    for (int i = 0; i < program->n_instrs; i++)
-        if (program->instrs[i].micro >= n) n = program->instrs[i].micro + 1;
-    if (n > program->n_points) n = 1;
-    *cells =
-        (struct cells){.n = n, .points = n > 1 ? program->n_points / n : program->n_points + 1};
-    for (int i = 0; i < program->n_buffers && cells->n > 1; i++) {
-        const struct ghp_buffer *b = &program->buffers[i];
-        if (!owns(program, i) || b->persistent || b->last_point < b->first_point) continue;
-        while (cells->n > 1 && cell_at(cells, b->last_point) - cell_at(cells, b->first_point) >=
-                                   MOST_CELLS_OF_ONE) {
-            cells->n = (cells->n + 1) / 2;
-            cells->points = 2 * cells->points;
-        }
+    for (int v = 0; calendar->node != NULL && v < 2 * calendar->cells; v++) {
+        free(calendar->node[v].whole.of);
+        free(calendar->node[v].part.of);
     }
-    cells->of = ghp_alloc((size_t)cells->n, sizeof *cells->of);
-    return cells->of == NULL ? GHP_NO_MEMORY() : GHP_OK;
+    for (int c = 0; calendar->cell != NULL && c < calendar->cells; c++)
+        free(calendar->cell[c].of);
+    free(calendar->node);
+    free(calendar->cell);
+    free(calendar->found.of);
 }
 
-static void cells_close(struct cells *cells)
+/* Cells that a buffer lives through, first .. end - 1, and those in which it begins or ends to live, or -1. */
+struct cover {
+    int first, end, parts[2];
+};
+
+static struct cover cover_of(const struct ghp_buffer *b)
 {
-    for (int c = 0; cells->of != NULL && c < cells->n; c++)
-        free(cells->of[c].placed);
-    free(cells->of);
+    int first = b->first_point / POINTS, last = b->last_point / POINTS;
+    bool begins = b->first_point % POINTS != 0, ends = (b->last_point + 1) % POINTS != 0;
+    if (first == last && (begins || ends)) return (struct cover){.parts = {first, -1}};
+    return (struct cover){.first = first + begins,
+                          .end = last + !ends,
+                          .parts = {begins ? first : -1, ends ? last : -1}};
 }
 
-static enum ghp_status cell_add(struct cell *cell, struct placed placed)
+static enum ghp_status add_above(struct calendar *calendar, int v, struct span span)
 {
-    int at = cell->n;
+    for (; v >= 1; v /= 2)
+        GHP_TRY(spans_add(&calendar->node[v].part, span));
+    return GHP_OK;
+}
+
+static enum ghp_status add_to_cell(struct calendar *calendar, int c, struct lived lived)
+{
+    struct cell *cell = &calendar->cell[c];
     if (cell->n == cell->max) {
-        int max = cell->max > 0 ? 2 * cell->max : 64;
-        struct placed *grown = realloc(cell->placed, (size_t)max * sizeof *grown);
+        int max = cell->max > 0 ? 2 * cell->max : 16;
+        struct lived *grown = realloc(cell->of, (size_t)max * sizeof *grown);
         if (grown == NULL) return GHP_NO_MEMORY();
-        cell->placed = grown;
+        cell->of = grown;
         cell->max = max;
     }
-    for (; at > 0 && cell->placed[at - 1].offset > placed.offset; at--)
-        cell->placed[at] = cell->placed[at - 1];
-    cell->placed[at] = placed;
-    cell->n++;
+    cell->of[cell->n++] = lived;
+    return add_above(calendar, calendar->cells + c, lived.span);
+}
+
+static enum ghp_status calendar_add(struct calendar *calendar, const struct ghp_buffer *b)
+{
+    struct lived lived = {{b->offset, b->offset + b->bytes}, b->first_point, b->last_point};
+    struct cover cover = cover_of(b);
+    int low = cover.first + calendar->cells, high = cover.end + calendar->cells;
+    for (int k = 0; k < 2; k++)
+        if (cover.parts[k] >= 0) GHP_TRY(add_to_cell(calendar, cover.parts[k], lived));
+    for (; low < high; low /= 2, high /= 2) {
+        const int nodes[2] = {low % 2 == 1 ? low++ : 0, high % 2 == 1 ? --high : 0};
+        for (int k = 0; k < 2; k++) {
+            if (nodes[k] == 0) continue;
+            GHP_TRY(spans_add(&calendar->node[nodes[k]].whole, lived.span));
+            GHP_TRY(add_above(calendar, nodes[k] / 2, lived.span));
+        }
+    }
+    return GHP_OK;
+}
+
+static enum ghp_status take(struct calendar *calendar, const struct spans *spans)
+{
+    for (int i = 0; i < spans->n; i++)
+        GHP_TRY(spans_append(&calendar->found, spans->of[i]));
+    return GHP_OK;
+}
+
+/* What is taken all through a node's time. */
+static enum ghp_status take_whole(struct calendar *calendar, int v)
+{
+    for (; v >= 1; v /= 2)
+        GHP_TRY(take(calendar, &calendar->node[v].whole));
+    return GHP_OK;
+}
+
+static enum ghp_status take_of_cell(struct calendar *calendar, int c, const struct ghp_buffer *b)
+{
+    const struct cell *cell = &calendar->cell[c];
+    for (int i = 0; i < cell->n; i++)
+        if (b->first_point <= cell->of[i].last_point && cell->of[i].first_point <= b->last_point)
+            GHP_TRY(spans_append(&calendar->found, cell->of[i].span));
+    return take_whole(calendar, calendar->cells + c);
+}
+
+static int lower_first(const void *a, const void *b)
+{
+    const struct span *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* `found` becomes what is taken while the buffer lives, ascending; ranges may overlap. */
+static enum ghp_status calendar_find(struct calendar *calendar, const struct ghp_buffer *b)
+{
+    struct cover cover = cover_of(b);
+    int low = cover.first + calendar->cells, high = cover.end + calendar->cells;
+    calendar->found.n = 0;
+    for (int k = 0; k < 2; k++)
+        if (cover.parts[k] >= 0) GHP_TRY(take_of_cell(calendar, cover.parts[k], b));
+    for (; low < high; low /= 2, high /= 2) {
+        const int nodes[2] = {low % 2 == 1 ? low++ : 0, high % 2 == 1 ? --high : 0};
+        for (int k = 0; k < 2; k++) {
+            if (nodes[k] == 0) continue;
+            GHP_TRY(take(calendar, &calendar->node[nodes[k]].part));
+            GHP_TRY(take_whole(calendar, nodes[k]));
+        }
+    }
+    if (calendar->found.n > 1)
+        qsort(calendar->found.of, (size_t)calendar->found.n, sizeof *calendar->found.of,
+              lower_first);
     return GHP_OK;
 }
 
 /* ---- gaps ---- */
 
-/* A walk over the buffers of cells first .. end - 1 by their offsets; one of several cells comes once for each. */
-struct walk {
-    const struct cell *cells;
-    int n, at[MOST_CELLS_OF_ONE + 1];
-};
-
-static const struct placed *walk_next(struct walk *w)
+/* Lowest of the smallest gaps that fit between ranges that are taken, from `base` on. */
+static int64_t find_gap(const struct spans *taken, int64_t bytes, int64_t base)
 {
-    const struct placed *least = NULL;
-    int from = 0;
-    for (int c = 0; c < w->n; c++) {
-        const struct placed *head;
-        if (w->at[c] == w->cells[c].n) continue; /* an empty cell has no array */
-        head = &w->cells[c].placed[w->at[c]];
-        if (least != NULL && head->offset >= least->offset) continue;
-        least = head;
-        from = c;
-    }
-    w->at[from]++;
-    return least;
-}
-
-/* Lowest of the smallest gaps that fit among the placed buffers that live at a common point. */
-static int64_t find_gap(const struct cells *cells, const struct ghp_buffer *buffer, int64_t base)
-{
-    int first = cell_at(cells, buffer->first_point), last = cell_at(cells, buffer->last_point);
-    struct walk walk = {.cells = &cells->of[first], .n = last >= first ? last - first + 1 : 0};
     int64_t best_at = -1, best_size = INT64_MAX, end = base;
-    for (const struct placed *other = walk_next(&walk); other != NULL; other = walk_next(&walk)) {
-        if (buffer->first_point > other->last_point || other->first_point > buffer->last_point)
-            continue;
-        int64_t gap = other->offset - end;
-        if (gap >= buffer->bytes && gap < best_size) {
+    for (int i = 0; i < taken->n; i++) {
+        int64_t gap = taken->of[i].begin - end;
+        if (gap >= bytes && gap < best_size) {
             best_at = end;
             best_size = gap;
         }
-        if (other->end > end) end = other->end;
+        if (taken->of[i].end > end) end = taken->of[i].end;
     }
     return best_at >= 0 ? best_at : end;
 }
 
-static enum ghp_status place_one(struct cells *cells, struct ghp_buffer *b, int64_t base)
+/* A buffer that never lives takes nothing. */
+static enum ghp_status place_one(struct calendar *calendar, struct ghp_buffer *b, int64_t base)
 {
-    enum ghp_status status = GHP_OK;
-    b->offset = find_gap(cells, b, base);
-    for (int c = cell_at(cells, b->first_point); c <= cell_at(cells, b->last_point); c++)
-        if (status == GHP_OK)
-            status = cell_add(&cells->of[c], (struct placed){b->offset, b->offset + b->bytes,
-                                                             b->first_point, b->last_point});
-    return status;
+    b->offset = base;
+    if (b->last_point < b->first_point) return GHP_OK;
+    GHP_TRY(calendar_find(calendar, b));
+    b->offset = find_gap(&calendar->found, b->bytes, base);
+    return calendar_add(calendar, b);
 }
 
 /* ---- the whole ---- */
@@ -171,8 +290,9 @@ static enum ghp_status sum_live(struct ghp_program *program)
 enum ghp_status ghp_program_place(struct ghp_program *program)
 {
     struct order *order = ghp_alloc((size_t)program->n_buffers + 1, sizeof *order);
-    struct cells cells = {0};
-    enum ghp_status status = order == NULL ? GHP_NO_MEMORY() : cells_open(program, &cells);
+    struct calendar calendar = {0};
+    enum ghp_status status =
+        order == NULL ? GHP_NO_MEMORY() : calendar_open(program->n_points, &calendar);
     int64_t base = 0;
     int n = 0;
     for (int i = 0; i < program->n_buffers && status == GHP_OK; i++) {
@@ -189,11 +309,11 @@ enum ghp_status ghp_program_place(struct ghp_program *program)
     program->peak_bytes = base;
     for (int i = 0; i < n && status == GHP_OK; i++) {
         struct ghp_buffer *b = &program->buffers[order[i].buffer];
-        status = place_one(&cells, b, base);
+        status = place_one(&calendar, b, base);
         if (b->offset + b->bytes > program->peak_bytes) program->peak_bytes = b->offset + b->bytes;
     }
     if (status == GHP_OK) status = sum_live(program);
-    cells_close(&cells);
+    calendar_close(&calendar);
     free(order);
     return status;
 }

@@ -116,8 +116,70 @@ static void test_random(const char *name, int rounds)
     ghp_model_release(&model);
 }
 
-/* Buffers lie where they would lie without cells: the same program, its micro-batches taken for one. */
-static void test_cells(void)
+static const struct ghp_program *sorted;
+
+static int as_placed(const void *a, const void *b)
+{
+    const struct ghp_buffer *x = &sorted->buffers[*(const int *)a],
+                            *y = &sorted->buffers[*(const int *)b];
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    if (x->first_point != y->first_point) return x->first_point < y->first_point ? -1 : 1;
+    return *(const int *)a < *(const int *)b ? -1 : 1;
+}
+
+static bool live_together(const struct ghp_buffer *a, const struct ghp_buffer *b)
+{
+    return a->first_point <= b->last_point && b->first_point <= a->last_point;
+}
+
+/* The smallest gap that fits a buffer, the lowest of several, by trying every end of those that were placed before and
+ * live while it does. */
+static int64_t find_slowly(const struct ghp_program *program, const int *order, int placed,
+                           int64_t base)
+{
+    const struct ghp_buffer *b = &program->buffers[order[placed]];
+    int64_t best = -1, best_size = INT64_MAX, top = base;
+    for (int i = -1; i < placed; i++) {
+        int64_t at = base, next = INT64_MAX;
+        if (i >= 0 && !live_together(b, &program->buffers[order[i]])) continue;
+        if (i >= 0) at = program->buffers[order[i]].offset + program->buffers[order[i]].bytes;
+        for (int j = 0; j < placed; j++) {
+            const struct ghp_buffer *o = &program->buffers[order[j]];
+            if (!live_together(b, o)) continue;
+            if (o->offset + o->bytes > top) top = o->offset + o->bytes;
+            if (o->offset < at + 1 && o->offset + o->bytes > at) next = at; /* taken there */
+            if (o->offset >= at && o->offset < next) next = o->offset;
+        }
+        if (next == INT64_MAX || next - at < b->bytes || next - at > best_size) continue;
+        if (next - at == best_size && best < at) continue;
+        best = at;
+        best_size = next - at;
+    }
+    return best >= 0 ? best : top;
+}
+
+static void check_placed(const struct ghp_program *program)
+{
+    int *order = ghp_alloc((size_t)program->n_buffers + 1, sizeof *order), n = 0;
+    int64_t base = 0;
+    for (int i = 0; i < program->n_buffers; i++) {
+        const struct ghp_buffer *b = &program->buffers[i];
+        if (b->storage != i) continue;
+        CHECK(b->last_point >= b->first_point);
+        if (b->persistent)
+            base += b->bytes;
+        else
+            order[n++] = i;
+    }
+    sorted = program;
+    qsort(order, (size_t)n, sizeof *order, as_placed);
+    for (int i = 0; i < n; i++)
+        CHECK_EQ(program->buffers[order[i]].offset, find_slowly(program, order, i, base));
+    free(order);
+}
+
+/* Buffers lie where a slow search puts them, at a few micro-batches and at many. */
+static void test_placement(void)
 {
     struct ghp_model model;
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/gpt-nano.json", &model), GHP_OK))
@@ -138,18 +200,8 @@ static void test_cells(void)
             recompute[l] = ghp_stage_may_recompute(&model.layers[l]) && draw(3) == 0;
         }
         if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) break;
-        int64_t peak = program.peak_bytes;
-        int64_t *offset = ghp_alloc((size_t)program.n_buffers, sizeof *offset);
         CHECK_STATUS(ghp_program_check(&program), GHP_OK);
-        for (int b = 0; b < program.n_buffers; b++)
-            offset[b] = program.buffers[b].offset;
-        for (int k = 0; k < program.n_instrs; k++)
-            program.instrs[k].micro = 0;
-        CHECK_STATUS(ghp_program_place(&program), GHP_OK);
-        CHECK_EQ(program.peak_bytes, peak);
-        for (int b = 0; b < program.n_buffers; b++)
-            CHECK_EQ(program.buffers[b].offset, offset[b]);
-        free(offset);
+        check_placed(&program);
         ghp_program_release(&program);
     }
     free(recompute);
@@ -315,7 +367,7 @@ static void test_hash(void)
 
 CHECK_TEST(lower)
 {
-    test_cells();
+    test_placement();
     test_memory_by_hand();
     test_who_reduces();
     test_hash();

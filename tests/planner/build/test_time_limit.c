@@ -47,8 +47,10 @@ static void check_limit(const struct ghp_profile *profile, double limit_s)
     ghp_plan_release(&plan);
 }
 
-/* Many micro-batches of a large network, whose program has a hundred thousand instructions. */
-static void check_micro_batches(const struct ghp_profile *profile, double limit_s)
+/* Many micro-batches of a large network, whose program has a hundred thousand instructions; by fill-drain all their
+ * activations live at once. */
+static void check_micro_batches(const struct ghp_profile *profile, double limit_s,
+                                const char *stages, enum ghp_pipeline pipeline)
 {
     struct ghp_plan_request request = {.model_path = "gpt2-124m",
                                        .profile_path = "analytic",
@@ -56,6 +58,8 @@ static void check_micro_batches(const struct ghp_profile *profile, double limit_
                                        .problem = {8, 512},
                                        .method.bucket_bytes = GHP_BUCKET_AUTO,
                                        .micro_batches = 64,
+                                       .stages = stages,
+                                       .pipeline = pipeline,
                                        .time_limit_s = limit_s,
                                        .simplify = true};
     clock_t began = clock();
@@ -65,7 +69,8 @@ static void check_micro_batches(const struct ghp_profile *profile, double limit_
     if (!CHECK_STATUS(ghp_plan_make_synced(&request, &plan), GHP_OK)) return;
     spent_s = (double)(clock() - began) / CLOCKS_PER_SEC;
     printf("64 micro-batches, limit %.1f s: %.2f s\n", limit_s, spent_s);
-    CHECK(spent_s <= limit_s + slack_s);
+    /* a program of all micro-batches is lowered and played for each of the last trials */
+    CHECK(spent_s <= limit_s + (stages != NULL ? 3 * slack_s : slack_s));
     CHECK_EQ(plan.staging.micro_batches, 64);
     CHECK_STATUS(ghp_plan_verify(&plan, profile), GHP_OK);
     ghp_plan_release(&plan);
@@ -84,7 +89,8 @@ CHECK_TEST(time_limit)
     if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK)) return check_end();
     check_limit(&profile, 0.1);
     check_limit(&profile, 1);
-    check_micro_batches(&profile, 1);
+    check_micro_batches(&profile, 1, NULL, GHP_PIPELINE_1F1B);
+    check_micro_batches(&profile, 1, "4,h.6.ln_1:4", GHP_PIPELINE_FILL_DRAIN);
     ghp_profile_release(&profile);
     unlink(model_path);
     return check_end();
