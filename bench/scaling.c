@@ -2,7 +2,7 @@
 #include "bench/scaling.h"
 
 #include "core/plan/plan.h"
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 #include "onnx/network.h"
 
 #include <math.h>

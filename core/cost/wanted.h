@@ -1,7 +1,7 @@
 /* core/cost/wanted.h - what plans cost by laws because nobody measured it: ghp-plan names it, ghp-profile measures it.
  *
  * `ghp.wanted/1`: operations and collectives, those first that the most seconds of a plan's step hang on. An empty list
- * says that nothing unmeasured can change which plan is chosen (planner/build/wanted.h).
+ * says that nothing unmeasured can change which plan is chosen (planner/make/wanted.h).
  *
  * Tested  tests/core/cost/test_wanted.c */
 #ifndef GHP_CORE_COST_WANTED_H

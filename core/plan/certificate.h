@@ -3,7 +3,7 @@
  * The three numbers are of one search. What was found by trial on top of it is not in its bound, and the status says
  * so (docs/planner.md 2, Buckets).
  *
- * Tested  tests/core/plan/test_plan.c, tests/planner/build/test_certificate.c */
+ * Tested  tests/core/plan/test_plan.c, tests/planner/make/test_certificate.c */
 #ifndef GHP_CORE_PLAN_CERTIFICATE_H
 #define GHP_CORE_PLAN_CERTIFICATE_H
 

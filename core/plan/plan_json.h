@@ -1,6 +1,6 @@
 /* core/plan/plan_json.h - parts of the plan file that other JSON objects hold too, under the same keys.
  *
- * Tested  tests/core/plan/test_plan.c, tests/planner/build/test_summary.c */
+ * Tested  tests/core/plan/test_plan.c, tests/planner/make/test_summary.c */
 #ifndef GHP_CORE_PLAN_PLAN_JSON_H
 #define GHP_CORE_PLAN_PLAN_JSON_H
 

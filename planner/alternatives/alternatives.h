@@ -8,7 +8,7 @@
  * changes along is listed, and only where it makes the second best faster.  Each number is a simulated step with the
  * plan's bucket size: a second best, not a proof.
  *
- * Tested  tests/planner/build/test_build.c, test_break_even.c */
+ * Tested  tests/planner/make/test_make.c, test_break_even.c */
 #ifndef GHP_PLANNER_ALTERNATIVES_ALTERNATIVES_H
 #define GHP_PLANNER_ALTERNATIVES_ALTERNATIVES_H
 

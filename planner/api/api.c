@@ -5,8 +5,8 @@
 
 #include "inspect/inspect.h"
 #include "onnx/network.h"
-#include "planner/build/sync_choice.h"
-#include "planner/build/trust.h"
+#include "planner/make/sync_choice.h"
+#include "planner/make/trust.h"
 #include "planner/search/dual.h"
 
 #include <locale.h>

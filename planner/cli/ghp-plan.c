@@ -1,16 +1,16 @@
 /* planner/cli/ghp-plan.c - the tool: reads a model and a profile, makes a plan, prints it beside the baselines.
  *
- * Only options, files and exit codes; the build is planner/build/build.h. */
+ * Only options, files and exit codes; plans are made by planner/make/make.h. */
 #include "core/base/log.h"
 #include "core/base/units.h"
 #include "inspect/inspect.h"
 #include "planner/search/milp.h"
 #include "inspect/summary.h"
 #include "onnx/network.h"
-#include "planner/build/trust.h"
-#include "planner/build/elastic.h"
-#include "planner/build/sync_choice.h"
-#include "planner/build/wanted_find.h"
+#include "planner/make/trust.h"
+#include "planner/make/elastic.h"
+#include "planner/make/sync_choice.h"
+#include "planner/make/wanted_find.h"
 #include "planner/cli/options.h"
 #include "planner/sweep/crossover.h"
 #include "planner/sweep/sweep.h"

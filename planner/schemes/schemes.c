@@ -1,7 +1,7 @@
 /* planner/schemes/schemes.c - see schemes.h. */
 #include "planner/schemes/schemes.h"
 
-#include "planner/build/sync_choice.h"
+#include "planner/make/sync_choice.h"
 
 #include <stdlib.h>
 #include <string.h>

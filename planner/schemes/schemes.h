@@ -8,7 +8,7 @@
 #ifndef GHP_PLANNER_SCHEMES_SCHEMES_H
 #define GHP_PLANNER_SCHEMES_SCHEMES_H
 
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include "planner/sweep/crossover.h"
 
 #include "core/base/file.h"
-#include "planner/build/sync_choice.h"
+#include "planner/make/sync_choice.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef GHP_PLANNER_SWEEP_CROSSOVER_H
 #define GHP_PLANNER_SWEEP_CROSSOVER_H
 
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 
 #include <stdio.h>
 

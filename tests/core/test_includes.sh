@@ -46,7 +46,7 @@ orders=(
     "onnx/file onnx/write onnx/operator"
     "executor/platform executor/backend executor/transport executor/data/image executor/data executor/opbench
      executor/engine executor/state executor/train executor/report executor/compare executor/cli"
-    "planner/search planner/pipeline planner/build planner/sweep planner/cli"
+    "planner/search planner/pipeline planner/make planner/sweep planner/cli"
     "profiler/worklist profiler/measure profiler/run profiler/cli"
 )
 nouns_most=25 # of a folder; a source and its headers are one

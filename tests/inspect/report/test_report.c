@@ -2,7 +2,7 @@
  * the streams' work. */
 #include "inspect/report/report.h"
 
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 #include "inspect/report/blocks.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"

@@ -3,7 +3,7 @@
  * what a plan says of other splits against a simulation of each; terms against the sums of the streams. */
 #include "core/plan/profile_scale.h"
 #include "planner/alternatives/break_even.h"
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 #include "planner/alternatives/quantity.h"
 #include "core/cost/terms.h"
 #include "tests/check.h"

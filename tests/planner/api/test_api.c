@@ -4,7 +4,7 @@
 #include "planner/api/ghp.h"
 #include "core/base/file.h"
 #include "onnx/network.h"
-#include "planner/build/sync_choice.h"
+#include "planner/make/sync_choice.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -5,7 +5,7 @@
  * are alike; of many samples shares are in fours. */
 #include "core/cost/simulate.h"
 #include "core/cost/speeds.h"
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 #include "planner/pipeline/load_balance.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"

@@ -10,7 +10,7 @@
 #include "planner/pipeline/partition.h"
 #include "core/plan/staging_text.h"
 #include "planner/pipeline/heuristic.h"
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -3,7 +3,7 @@
  * limits the set found is as fast as the best of all sets; a whole plan is no slower than with all layers kept, fits,
  * holds when it is read again, and a plan that is refused for its memory names an arena that would do. */
 #include "core/cost/simulate.h"
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 #include "planner/recompute/recompute.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"

@@ -3,7 +3,7 @@
  * step, or runs free. */
 #include "planner/schemes/schemes.h"
 
-#include "planner/build/sync_choice.h"
+#include "planner/make/sync_choice.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -3,7 +3,7 @@
  * lowered and simulated, and nothing is faster, with and without a limit on memory.  A plan that was edited is
  * refused by ghp_plan_verify. */
 #include "core/cost/simulate.h"
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

@@ -1,7 +1,7 @@
 /* ghp-test: timeout=240
  * tests/planner/search/test_milp.c - branch and bound and its slow twin, GLPK's, find plans of one cost, with and
  * without a limit on memory; and the bounds of both hold. */
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 #include "core/base/clock.h"
 #include "planner/search/search.h"
 #include "tests/check.h"

@@ -4,7 +4,7 @@
  * The measured profile here has 4 workers on 2 nodes; latencies are 0 where ratios are to be exact powers of two. */
 #include "core/plan/what_if.h"
 
-#include "planner/build/build.h"
+#include "planner/make/make.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"
 

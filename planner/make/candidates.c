@@ -1,0 +1,440 @@
+/* planner/make/candidates.c - one function for each way to find plans; see make/candidates.h. */
+#include "planner/make/candidates.h"
+
+#include "core/base/clock.h"
+#include "core/model/statistics.h"
+#include "core/plan/staging_text.h"
+#include "planner/make/failure.h"
+#include "planner/make/recompute.h"
+#include "planner/make/trust.h"
+#include "planner/pipeline/heuristic.h"
+#include "planner/pipeline/load_balance.h"
+#include "planner/recompute/recompute.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum ghp_strategy ghp_baseline_strategy(int baseline)
+{
+    static const enum ghp_strategy strategies[GHP_BASELINES] = {
+        GHP_STRATEGY_DATA, GHP_STRATEGY_MODEL, GHP_STRATEGY_OWT};
+
+    return strategies[baseline];
+}
+
+const struct ghp_search_result *ghp_candidates_shared(const struct ghp_setting *setting,
+                                                      const struct ghp_candidates *candidates)
+{
+    if (!ghp_request_has_stages(setting->request))
+        for (int b = 0; b < GHP_BASELINES; ++b)
+            if (ghp_baseline_strategy(b) == setting->request->strategy)
+                return &candidates->baseline[b].search;
+    return &candidates->shared;
+}
+
+void ghp_candidates_count(const struct ghp_setting *setting,
+                          const struct ghp_candidates *candidates, int64_t *plans, int64_t *nodes)
+{
+    const struct ghp_search_result *shared = ghp_candidates_shared(setting, candidates);
+
+    *plans = shared->plans + candidates->stages.plans;
+    *nodes = shared->nodes + candidates->stages.nodes;
+    for (int t = 0; t < GHP_TRIAL_COUNT; ++t) {
+        *plans += candidates->trial[t].plans;
+        *nodes += candidates->trial[t].nodes;
+    }
+}
+
+void ghp_candidates_release(struct ghp_candidates *candidates)
+{
+    for (int b = 0; b < GHP_BASELINES; ++b) {
+        ghp_search_release(&candidates->baseline[b].search);
+        ghp_partition_release(&candidates->baseline[b].recomputed);
+        ghp_candidate_release(&candidates->baseline[b].plan);
+        free(candidates->baseline[b].reason);
+    }
+    ghp_candidate_release(&candidates->local_data);
+    ghp_search_release(&candidates->shared);
+    ghp_partition_release(&candidates->stages);
+    for (int t = 0; t < GHP_TRIAL_COUNT; ++t)
+        ghp_partition_release(&candidates->trial[t]);
+    ghp_partition_release(&candidates->rules);
+    *candidates = (struct ghp_candidates){0};
+}
+
+/* ---- without stages ---- */
+
+/* Searches a domain, from the baselines that there are, till then. */
+static enum ghp_status search(const struct ghp_setting *s, const struct ghp_candidates *before,
+                              const struct ghp_domain *domain, double deadline_s,
+                              struct ghp_search_result *result)
+{
+    size_t layers = (size_t)s->model->n_layers;
+    int *start = ghp_alloc(GHP_BASELINES * layers, sizeof *start), n = 0;
+    struct ghp_search_job job = {.instance = s->instance,
+                                 .domain = domain,
+                                 .limit_bytes = s->request->memory_bytes,
+                                 .deadline_s = deadline_s,
+                                 .gap = s->request->gap,
+                                 .start = start,
+                                 .solver = s->request->solver,
+                                 .canonical = true};
+    enum ghp_status status;
+
+    if (start == NULL) return GHP_NO_MEMORY();
+    for (int b = 0; b < GHP_BASELINES; ++b)
+        if (before->baseline[b].search.feasible)
+            memcpy(start + (size_t)n++ * layers, before->baseline[b].search.kept[0].choice,
+                   layers * sizeof *start);
+    job.n_start = n;
+    status = ghp_search_run(&job, result);
+    free(start);
+    return status;
+}
+
+/* Notes why a baseline is not there; other failures pass. */
+static enum ghp_status note_reason(struct ghp_baseline_found *found, enum ghp_status status)
+{
+    if (status != GHP_ERR_INFEASIBLE) return status;
+    found->reason = strdup(ghp_status_message());
+    return found->reason == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+/* Of the time limit, for a baseline that a plan is only compared with: its search, and what to recompute. */
+static const double compared_share = 0.01, recomputed_share = 0.05;
+
+/* When the search for a baseline ends. One that a plan is only compared with needs no proof, and its best plan is found
+ * at once: with 9 s instead of 0.3 s, 34 networks and worker counts had the same, one 7 % slower ones. */
+static double baseline_deadline_s(const struct ghp_setting *setting, int baseline)
+{
+    double last_s = ghp_setting_deadline(setting, 0.1 * (baseline + 1));
+
+    return ghp_baseline_strategy(baseline) == setting->request->strategy
+               ? last_s
+               : fmin(last_s, ghp_now_s() + compared_share * setting->request->time_limit_s);
+}
+
+/* The fastest plan of a domain with layers recomputed.
+ *
+ * share   of the time limit, at whose end the search ends */
+static enum ghp_status find_recomputed(const struct ghp_setting *s, const struct ghp_domain *domain,
+                                       double share, double best_s, bool search_stages,
+                                       struct ghp_partition *found)
+{
+    const struct ghp_partition_job job = ghp_setting_partition_job(s, share, best_s);
+    const struct ghp_recompute_job recomputed = {.partition = &job,
+                                                 .instance = s->instance,
+                                                 .domain = domain,
+                                                 .search_stages = search_stages};
+
+    return ghp_recompute_plan_compute(&recomputed, found);
+}
+
+/* The best plan of a baseline's domain that fits, with layers recomputed if none does without. */
+static enum ghp_status find_within(const struct ghp_setting *s, const struct ghp_candidates *before,
+                                   const struct ghp_domain *domain, int baseline,
+                                   struct ghp_baseline_found *found)
+{
+    bool asked = ghp_baseline_strategy(baseline) == s->request->strategy;
+    double now = (ghp_now_s() - s->began_s) / s->request->time_limit_s;
+    double share = asked ? 0.9 : now + recomputed_share;
+    struct ghp_search_result all;
+
+    GHP_TRY(search(s, before, domain, baseline_deadline_s(s, baseline), &found->search));
+    if (found->search.feasible) return ghp_candidate_of_search(s, &found->search, &found->plan);
+    if (ghp_request_may_recompute(s->request))
+        GHP_TRY(find_recomputed(s, domain, share, INFINITY, false, &found->recomputed));
+    if (found->recomputed.found)
+        return ghp_candidate_of_partition(s, &found->recomputed, &found->plan);
+    all = found->search;
+    if (found->recomputed.least_bytes > 0 && found->recomputed.least_bytes < all.least_bytes) {
+        all.least_proven = false;
+        all.least_bytes = found->recomputed.least_bytes;
+    }
+    return ghp_fail_memory(s, &all);
+}
+
+static bool takes_data(const struct ghp_setting *s)
+{
+    const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
+
+    for (int v = 0; v < s->model->n_layers; ++v)
+        if (ghp_instance_find(s->instance, v, data) < 0) return false;
+    return true;
+}
+
+/* Data parallelism of a network by a synchroniser. */
+static enum ghp_status find_data(const struct ghp_setting *s, const struct ghp_model *model,
+                                 struct ghp_sync sync, struct ghp_candidate *found)
+{
+    struct ghp_setting own = *s;
+    struct ghp_partition data = {.splits =
+                                     ghp_alloc((size_t)s->model->n_layers, sizeof *data.splits)};
+    enum ghp_status status;
+
+    if (data.splits == NULL) return GHP_NO_MEMORY();
+    for (int v = 0; v < s->model->n_layers; ++v)
+        data.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
+    own.how.model = model;
+    own.how.method.sync = sync;
+    status = ghp_candidate_of_partition(&own, &data, found);
+    found->sync = sync;
+    free(data.splits);
+    return status;
+}
+
+/* The better of data parallelism as found and by the request's other synchroniser. */
+static enum ghp_status take_better_data(const struct ghp_setting *s,
+                                        struct ghp_baseline_found *found)
+{
+    const struct ghp_plan_request *w = s->request;
+    struct ghp_candidate other;
+
+    if (w->data_sync.ops == NULL || !takes_data(s)) return GHP_OK;
+    GHP_TRY(find_data(s, s->model, w->data_sync, &other));
+    if (!ghp_candidate_fits(s, other.predicted.peak_bytes) ||
+        (found->reason == NULL &&
+         !ghp_trust_sync_gains(w->profile, w->simplify, &found->plan.predicted,
+                               &other.predicted))) {
+        ghp_candidate_release(&other);
+        return GHP_OK;
+    }
+    ghp_candidate_release(&found->plan);
+    found->plan = other;
+    free(found->reason);
+    found->reason = NULL;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_find_baseline(const struct ghp_setting *setting,
+                                  const struct ghp_candidates *before, int baseline,
+                                  struct ghp_baseline_found *found)
+{
+    struct ghp_domain domain = {0};
+    enum ghp_status status;
+
+    GHP_TRY(ghp_domain_init(setting->instance, &domain));
+    status = ghp_strategy_restrict(ghp_baseline_strategy(baseline), &domain);
+    if (status == GHP_OK) status = find_within(setting, before, &domain, baseline, found);
+    ghp_domain_release(&domain);
+    if (status != GHP_OK) GHP_TRY(note_reason(found, status));
+    return ghp_baseline_strategy(baseline) == GHP_STRATEGY_DATA ? take_better_data(setting, found)
+                                                                : GHP_OK;
+}
+
+/* The better of two, which is the first one afterwards. The other is zeroed. */
+static void keep_better(const struct ghp_setting *s, struct ghp_candidate *first,
+                        struct ghp_candidate *second)
+{
+    const struct ghp_plan_request *w = s->request;
+    struct ghp_candidate given = *first;
+
+    if (ghp_candidate_fits(s, second->predicted.peak_bytes) &&
+        (!ghp_candidate_fits(s, given.predicted.peak_bytes) ||
+         ghp_trust_sync_gains(w->profile, w->simplify, &given.predicted, &second->predicted))) {
+        *first = *second;
+        *second = given;
+    }
+    ghp_candidate_release(second);
+}
+
+/* Of the network with local statistics. */
+static enum ghp_status find_local(const struct ghp_setting *s, const struct ghp_model *local,
+                                  struct ghp_candidate *found)
+{
+    struct ghp_sync other = s->request->data_sync;
+    struct ghp_candidate second;
+
+    GHP_TRY(find_data(s, local, s->request->method.sync, found));
+    if (other.ops != NULL) {
+        GHP_TRY(find_data(s, local, other, &second));
+        keep_better(s, found, &second);
+    }
+    if (!ghp_candidate_fits(s, found->predicted.peak_bytes)) ghp_candidate_release(found);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_find_local_data(const struct ghp_setting *setting, struct ghp_candidate *found)
+{
+    const struct ghp_sync_ops *ops = ghp_sync_ops_of(setting->request->method.sync);
+    struct ghp_model local;
+    enum ghp_status status;
+
+    *found = (struct ghp_candidate){0};
+    if (setting->request->decision_only || setting->request->problem.workers == 1 ||
+        (ops != &ghp_sync_allreduce && ops != &ghp_sync_sharded) || !takes_data(setting) ||
+        !ghp_model_has_global_statistics(setting->model))
+        return GHP_OK;
+    GHP_TRY(ghp_model_parse(setting->model->text, setting->model->name, &local));
+    status = ghp_model_set_statistics(&local, "local");
+    if (status == GHP_OK) status = find_local(setting, &local, found);
+    ghp_model_release(&local);
+    return status;
+}
+
+enum ghp_status ghp_find_shared(const struct ghp_setting *setting,
+                                const struct ghp_candidates *before,
+                                struct ghp_search_result *found)
+{
+    double share = setting->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO ? 0.4
+                   : ghp_request_may_recompute(setting->request)             ? 0.6
+                                                                             : 0.8;
+
+    return search(setting, before, &setting->domain, ghp_setting_deadline(setting, share), found);
+}
+
+/* ---- stages ---- */
+
+/* The staging that the request gives; n and micro_batches 0: none. */
+static enum ghp_status read_staging(const struct ghp_plan_request *request,
+                                    const struct ghp_model *model, struct ghp_staging *staging)
+{
+    int workers = request->problem.workers, group;
+
+    *staging = (struct ghp_staging){.micro_batches = request->micro_batches,
+                                    .pipeline = request->pipeline};
+    if (request->stages == NULL) return GHP_OK;
+    GHP_TRY(ghp_staging_parse(request->stages, model, staging));
+    group = ghp_staging_group(staging, workers);
+    if (staging->n == 1 && staging->stage[0].workers != workers) group = staging->stage[0].workers;
+    if (workers % group != 0 || (request->groups > 0 && request->groups * group != workers))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--stages '%s' has groups of %d workers, but there are %d workers%s; make "
+                        "them fit",
+                        request->stages, group, workers,
+                        request->groups > 0 ? " and another number of --groups" : "");
+    return GHP_OK;
+}
+
+enum ghp_status ghp_find_given_stages(const struct ghp_setting *setting,
+                                      struct ghp_partition *found)
+{
+    double share = ghp_request_may_recompute_given(setting->request) ? 0.4 : 0.9;
+    struct ghp_partition_job job = ghp_setting_partition_job(setting, share, INFINITY);
+    struct ghp_staging staging;
+
+    GHP_TRY(read_staging(setting->request, setting->model, &staging));
+    return ghp_partition_one(&job, &staging, setting->request->force, found);
+}
+
+/* A plan with the layers to recompute in it, both handed over. */
+static void take_recomputed(struct ghp_partition *plan, struct ghp_recompute *recomputed,
+                            struct ghp_partition *found)
+{
+    *found = *plan;
+    *plan = (struct ghp_partition){0};
+    found->recompute = recomputed->recompute;
+    recomputed->recompute = NULL;
+    found->staging.recompute = found->recompute;
+    found->step_s = recomputed->step_s;
+    found->peak_bytes = recomputed->peak_bytes;
+}
+
+enum ghp_status ghp_find_given_recomputed(const struct ghp_setting *setting, double best_s,
+                                          struct ghp_partition *found)
+{
+    struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.6, best_s);
+    struct ghp_recompute recomputed = {0};
+    struct ghp_partition plan;
+    struct ghp_staging staging;
+    enum ghp_status status;
+
+    *found = (struct ghp_partition){.bound_s = INFINITY};
+    GHP_TRY(read_staging(setting->request, setting->model, &staging));
+    job.limit_bytes = 0;
+    GHP_TRY(ghp_partition_one(&job, &staging, setting->request->force, &plan));
+    if (!plan.found || plan.step_s >= best_s) {
+        ghp_partition_release(&plan);
+        return GHP_OK;
+    }
+    job = ghp_setting_partition_job(setting, 0.9, best_s);
+    status =
+        ghp_recompute_compute(&job, &plan.staging, plan.splits, GHP_RECOMPUTE_ALL, &recomputed);
+    if (status == GHP_OK && recomputed.found) take_recomputed(&plan, &recomputed, found);
+    found->plans += recomputed.plans;
+    found->least_bytes = recomputed.least_bytes;
+    ghp_recompute_release(&recomputed);
+    ghp_partition_release(&plan);
+    return status;
+}
+
+static enum ghp_status predict(const struct ghp_setting *s, const struct ghp_partition *found,
+                               struct ghp_prediction *predicted)
+{
+    struct ghp_lowering how = s->how;
+
+    if (!found->found) return GHP_OK;
+    how.staging = ghp_staging_or_none(&found->staging);
+    return ghp_plan_predict(&how, found->splits, s->request->profile, predicted);
+}
+
+enum ghp_status ghp_find_stages(const struct ghp_setting *setting,
+                                const struct ghp_search_result *shared, double best_s,
+                                struct ghp_partition *found, struct ghp_prediction *predicted)
+{
+    double share = ghp_request_may_recompute(setting->request) ? 0.7 : 0.9;
+    struct ghp_partition_job job = ghp_setting_partition_job(setting, share, best_s);
+    struct ghp_split *start = ghp_alloc((size_t)setting->model->n_layers, sizeof *start);
+    enum ghp_status status;
+
+    if (start == NULL) return GHP_NO_MEMORY();
+    if (shared->n_kept > 0) {
+        ghp_instance_splits(setting->instance, shared->kept[0].choice, start);
+        job.start = start;
+    }
+    status = ghp_partition_compute(&job, found);
+    free(start);
+    return status == GHP_OK ? predict(setting, found, predicted) : status;
+}
+
+/* ---- by trial, and by rules ---- */
+
+enum ghp_status ghp_find_recomputed(const struct ghp_setting *setting, double best_s,
+                                    struct ghp_partition *found)
+{
+    return find_recomputed(setting, &setting->domain, 0.95, best_s,
+                           setting->request->pipeline_mode == GHP_PIPELINE_MODE_AUTO, found);
+}
+
+enum ghp_status ghp_better_data(const struct ghp_setting *setting,
+                                const struct ghp_partition *recomputed,
+                                struct ghp_baseline_found *data)
+{
+    const struct ghp_staging *staging = &recomputed->staging;
+    struct ghp_candidate candidate;
+
+    if (!recomputed->found || ghp_staging_stages(staging) > 1 ||
+        ghp_staging_micro_batches(staging) > 1 ||
+        (data->reason == NULL && data->plan.predicted.step_s <= recomputed->step_s))
+        return GHP_OK;
+    for (int v = 0; v < setting->model->n_layers; ++v)
+        if (recomputed->splits[v].kind != GHP_SPLIT_DATA) return GHP_OK;
+    GHP_TRY(ghp_candidate_of_partition(setting, recomputed, &candidate));
+    ghp_candidate_release(&data->plan);
+    data->plan = candidate;
+    free(data->reason);
+    data->reason = NULL;
+    return GHP_OK;
+}
+
+enum ghp_status ghp_find_load_balance(const struct ghp_setting *setting, double best_s,
+                                      struct ghp_partition *found)
+{
+    const struct ghp_plan_request *w = setting->request;
+    const double *speed = ghp_speeds_of(&w->profile->speeds, w->problem.workers);
+    const struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.95, best_s);
+
+    if (speed == NULL || w->load_balance == GHP_LOAD_BALANCE_MODE_EQUAL) return GHP_OK;
+    return ghp_load_balance_compute(&job, speed, found);
+}
+
+enum ghp_status ghp_find_rules(const struct ghp_setting *setting, struct ghp_partition *found,
+                               struct ghp_prediction *predicted)
+{
+    /* the rest of the time is for telling */
+    const struct ghp_partition_job job = ghp_setting_partition_job(setting, 0.97, INFINITY);
+
+    GHP_TRY(ghp_heuristic(&job, found));
+    return predict(setting, found, predicted);
+}

@@ -1,0 +1,25 @@
+/* planner/make/failure.h - why no plan fits, and what would.
+ *
+ * Called by planner/make/make.h alone.  Tested  tests/tools/plan/test_plan.sh */
+#ifndef GHP_PLANNER_MAKE_FAILURE_H
+#define GHP_PLANNER_MAKE_FAILURE_H
+
+#include "planner/make/setting.h"
+
+/* GHP_ERR_INFEASIBLE, of a search without stages. */
+enum ghp_status ghp_fail_memory(const struct ghp_setting *setting,
+                                const struct ghp_search_result *result);
+
+/* GHP_ERR_INFEASIBLE, of the stages that were asked for. */
+enum ghp_status ghp_fail_given_stages(const struct ghp_setting *setting,
+                                      const struct ghp_partition *stages);
+
+/* GHP_ERR_INFEASIBLE, of all that was searched.
+ *
+ * stages, recomputed   zeroed where they were not searched */
+enum ghp_status ghp_fail_all(const struct ghp_setting *setting,
+                             const struct ghp_search_result *shared,
+                             const struct ghp_partition *stages,
+                             const struct ghp_partition *recomputed);
+
+#endif

@@ -1,0 +1,43 @@
+/* planner/make/make.h - from a model, a profile and a request to a whole plan, in steps that read what earlier steps
+ * made and change none of it.
+ *
+ *     request       what is asked for, checked                                             make/request.h
+ *     setting       model, costs of every piece, what is left open                         make/setting.h
+ *     candidates    the three baselines; the search from their plans; stages; layers
+ *                   recomputed; shares by the workers' speeds; the plan by rules           make/candidates.h
+ *     choice        which of them, with which buckets, and why: margin over data
+ *                   parallelism, the second best of each conv2d and linear layer           make/choice.h
+ *     plan          the one place that writes it; break-even values                        make/write.h
+ *
+ * Where a network's tensors may lie blocked, the setting has formats for data parallelism; if the choice cannot keep to
+ * them, the steps are taken again with formats for its stages, then with none.
+ *
+ * The certificate speaks of the splits, each layer reduced alone (bucket_bytes 0), where the bucket size is tried
+ * afterwards: its status then says so.
+ *
+ * Tested  tests/planner/make/test_make.c, tests/tools/plan/test_plan.sh */
+#ifndef GHP_PLANNER_MAKE_MAKE_H
+#define GHP_PLANNER_MAKE_MAKE_H
+
+#include "planner/make/request.h"
+
+/* Makes the plan.
+ *
+ * plan   filled on success and released by the caller; zeroed on failure
+ *
+ * Returns   GHP_OK; GHP_ERR_INFEASIBLE (says what binds and what would do); GHP_ERR_USAGE (force, groups); errors of
+ *           model, profile and lowering */
+enum ghp_status ghp_plan_make(const struct ghp_plan_request *request, struct ghp_plan *plan);
+
+typedef enum ghp_status ghp_plan_maker(const struct ghp_plan_request *request,
+                                       struct ghp_plan *plan);
+
+/* The maker's plan. Where no limit on the memory was given, and the plan or data parallelism needs more than share_bytes, it
+ * is made again with share_bytes as the limit.
+ *
+ * Returns   as the maker
+ * Tested    tests/planner/make/test_make.c */
+enum ghp_status ghp_plan_make_within(ghp_plan_maker *make, const struct ghp_plan_request *request,
+                                     struct ghp_plan *plan);
+
+#endif

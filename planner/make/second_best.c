@@ -1,0 +1,113 @@
+/* planner/make/second_best.c - each layer's second best, and the plan that one of them makes where it is faster
+ * under buckets. */
+#include "planner/make/choice.h"
+
+#include "core/base/clock.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* of the time limit, for the second-best choices of the plan and of each one that takes its place */
+static const double first_share = 0.06, next_share = 0.03;
+
+/* share   of the time limit that the searches may take */
+static enum ghp_status find(const struct ghp_setting *s, const struct ghp_candidate *plan,
+                            double share, struct ghp_alternatives *found)
+{
+    const double end_s = ghp_setting_deadline(s, 1);
+    const struct ghp_alternatives_job job = {
+        .instance = s->instance,
+        .splits = plan->splits,
+        .bucket_bytes = plan->bucket_bytes,
+        .limit_bytes = s->request->memory_bytes,
+        .deadline_s = fmin(end_s, ghp_now_s() + share * s->request->time_limit_s),
+        .end_s = end_s,
+        .quick = s->request->strategy != GHP_STRATEGY_AUTO};
+
+    return ghp_alternatives_compute(&job, found);
+}
+
+/* The fastest that is faster than the plan; NULL: there is none, or the plan was asked for. The proof is about layers
+ * reduced alone; with buckets a second best may be faster than the plan. */
+static const struct ghp_alternative *faster(const struct ghp_setting *s,
+                                            const struct ghp_choice *choice)
+{
+    const struct ghp_alternative *best = NULL;
+
+    if (!ghp_request_is_free(s->request) || choice->certificate.preferred != NULL) return NULL;
+    for (int i = 0; i < choice->alternatives.n; ++i) {
+        const struct ghp_alternative *a = &choice->alternatives.of[i];
+
+        if (a->step_s < choice->plan.predicted.step_s * (1 - GHP_BRANCH_SAME) &&
+            (best == NULL || a->step_s < best->step_s))
+            best = a;
+    }
+    return best;
+}
+
+/* The choice of an alternative in the plan's place. */
+static enum ghp_status choose(const struct ghp_setting *s, const struct ghp_candidates *c,
+                              const struct ghp_candidate *plan, const struct ghp_alternative *best,
+                              struct ghp_choice *next)
+{
+    const struct ghp_lead lead = ghp_lead_of(s, c);
+    size_t layers = (size_t)s->model->n_layers;
+    struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
+    enum ghp_status status;
+
+    *next = (struct ghp_choice){0};
+    if (splits == NULL) return GHP_NO_MEMORY();
+    ghp_alternative_splits(best, plan->splits, layers, splits);
+    status = ghp_candidate_of_splits(s, splits, plan->bucket_bytes, &next->plan);
+    free(splits);
+    GHP_TRY(status);
+    next->fastest = next->plan.predicted;
+    next->certificate = ghp_certify(s, &lead.proven, lead.trial, &next->plan);
+    return GHP_OK;
+}
+
+static enum ghp_status note_unfinished(bool taken, struct ghp_choice *choice)
+{
+    char text[128];
+
+    if (!taken && choice->alternatives.left_out == 0 && choice->alternatives.passed_over == 0)
+        return GHP_OK;
+    if (taken) /* those found were the plan's that it has replaced */
+        snprintf(text, sizeof text,
+                 "the time limit came before the second best of the plan taken last");
+    else if (choice->alternatives.left_out == 0)
+        snprintf(text, sizeof text,
+                 "second best of %d layer%s left out, which promise less: the strategy was given",
+                 choice->alternatives.passed_over,
+                 choice->alternatives.passed_over == 1 ? "" : "s");
+    else
+        snprintf(text, sizeof text, "the time limit came before the second best of %d layer%s",
+                 choice->alternatives.left_out, choice->alternatives.left_out == 1 ? "" : "s");
+    choice->certificate.unfinished = strdup(text);
+    return choice->certificate.unfinished == NULL ? GHP_NO_MEMORY() : GHP_OK;
+}
+
+enum ghp_status ghp_choice_find_second_best(const struct ghp_setting *setting,
+                                            const struct ghp_candidates *candidates,
+                                            struct ghp_choice *choice)
+{
+    double share = first_share;
+    bool taken = true;
+
+    for (bool late = false; taken && !late; late = ghp_setting_is_late(setting)) {
+        const struct ghp_alternative *best;
+        struct ghp_choice next;
+
+        GHP_TRY(find(setting, &choice->plan, share, &choice->alternatives));
+        best = faster(setting, choice);
+        taken = best != NULL;
+        share = next_share;
+        if (!taken) continue;
+        GHP_TRY(choose(setting, candidates, &choice->plan, best, &next));
+        ghp_choice_release(choice);
+        *choice = next;
+    }
+    return note_unfinished(taken, choice);
+}

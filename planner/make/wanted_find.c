@@ -1,0 +1,59 @@
+/* planner/make/wanted_find.c - see planner/make/wanted_find.h. */
+#include "planner/make/wanted_find.h"
+
+#include "planner/make/make.h"
+
+#include <math.h>
+
+static const double least_share = 0.01; /* of a step: what is wrong by less changes no choice */
+static const double most_s =
+    4; /* of a search: whoever waits for the list waits for a plan besides */
+
+/* Every entry that nobody measured takes less by its error. Returns how many there are. */
+static int lower_laws(struct ghp_profile *profile)
+{
+    int n = 0;
+
+    for (int i = 0; i < profile->n_ops; ++i) {
+        if (profile->ops[i].source == GHP_SOURCE_MEASURED) continue;
+        ghp_op_entry_scale(&profile->ops[i], 1 - GHP_WANTED_LAW_ERROR);
+        ++n;
+    }
+    return n;
+}
+
+static enum ghp_status ask(const struct ghp_plan_request *asking, double *step_s)
+{
+    struct ghp_plan plan;
+
+    GHP_TRY(ghp_plan_make_within(ghp_plan_make, asking, &plan));
+    *step_s = plan.predicted.step_s;
+    ghp_plan_release(&plan);
+    return GHP_OK;
+}
+
+enum ghp_status ghp_wanted_find(const struct ghp_plan_request *request, struct ghp_profile *profile,
+                                struct ghp_wanted *wanted)
+{
+    struct ghp_plan_request asking = *request;
+    double step_s = 0, lowered_s;
+    enum ghp_status status;
+
+    *wanted = (struct ghp_wanted){0};
+    asking.wanted = wanted;
+    asking.decision_only = true;
+    asking.break_even = false;
+    asking.gap = fmax(asking.gap, least_share); /* nearer plans are rivals all the same */
+    asking.time_limit_s = fmin(asking.time_limit_s, most_s);
+    status = ask(&asking, &step_s);
+    if (status == GHP_OK && lower_laws(profile) > 0) {
+        asking.rivals_s = (1 - least_share) * step_s;
+        status = ghp_profile_finalize(profile);
+        if (status == GHP_OK) status = ask(&asking, &lowered_s);
+    }
+    if (status == GHP_OK)
+        ghp_wanted_trim(wanted, least_share * step_s);
+    else
+        ghp_wanted_release(wanted);
+    return status;
+}

@@ -1,0 +1,89 @@
+/* tests/planner/make/test_wanted_find.c - what a choice hangs on: nothing unmeasured of rivals that lose even where
+ * laws are too high by their error, and nothing but what is unmeasured of those that then win; what the plan itself is
+ * costed by in any case. */
+#include "planner/make/wanted_find.h"
+#include "core/plan/space.h"
+#include "tests/check.h"
+#include "tests/planner/random_case.h"
+
+#include <string.h>
+
+static const char model_path[] = GHP_SOURCE_DIR "/models/lenet5.json";
+static const struct ghp_problem problem = {2, 64};
+
+/* How the entries of a profile are made. */
+struct entries {
+    struct ghp_profile *profile;
+    bool data_measured;
+    double
+        others; /* seconds of splits that are not `data`, beside those of as many FLOPs by data */
+};
+
+static enum ghp_status add_entry(void *context, const struct ghp_space_local *item)
+{
+    const struct entries *e = context;
+    char key[GHP_KEY_BYTES];
+    bool data = item->split.kind == GHP_SPLIT_DATA;
+    struct ghp_op_entry entry = {.key = key,
+                                 .pass = item->pass,
+                                 .seconds = (data ? 1 : e->others) * 1e-9 *
+                                            (double)ghp_local_flops(&item->local, item->pass),
+                                 .source = data && e->data_measured ? GHP_SOURCE_MEASURED
+                                                                    : GHP_SOURCE_ANALYTIC};
+
+    ghp_local_key(&item->local, key);
+    return ghp_profile_add_op(e->profile, &entry);
+}
+
+/* What is wanted by such a profile, on links that cost nothing. */
+static void find(bool data_measured, double others, struct ghp_wanted *wanted)
+{
+    struct ghp_profile profile;
+    struct ghp_model model;
+    struct entries entries = {&profile, data_measured, others};
+    struct ghp_plan_request request = {.model_path = model_path,
+                                       .profile_path = "entries",
+                                       .profile = &profile,
+                                       .problem = problem,
+                                       .method.bucket_bytes = GHP_BUCKET_AUTO,
+                                       .recompute = GHP_RECOMPUTE_MODE_NEVER,
+                                       .time_limit_s = 30,
+                                       .simplify = true};
+
+    *wanted = (struct ghp_wanted){0};
+    if (!CHECK_STATUS(analytic_profile(1e12, 1e15, 1e-12, &profile), GHP_OK)) return;
+    if (CHECK_STATUS(ghp_model_load(model_path, &model), GHP_OK)) {
+        CHECK_STATUS(ghp_space_locals(&model, problem, add_entry, &entries), GHP_OK);
+        CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+        CHECK_STATUS(ghp_wanted_find(&request, &profile, wanted), GHP_OK);
+        ghp_model_release(&model);
+    }
+    ghp_profile_release(&profile);
+}
+
+static int count(const struct ghp_wanted *wanted, const char *samples)
+{
+    int n = 0;
+
+    for (int i = 0; i < wanted->n; ++i)
+        n += !wanted->items[i].is_comm && strstr(wanted->items[i].key, samples) != NULL;
+    return n;
+}
+
+CHECK_TEST(wanted_find)
+{
+    struct ghp_wanted wanted;
+
+    find(true, 2, &wanted); /* 1.5 times as long by the lowest laws */
+    CHECK_EQ(wanted.n, 0);
+    ghp_wanted_release(&wanted);
+    find(true, 1.1, &wanted); /* 0.83 times */
+    CHECK(wanted.n > 0);
+    CHECK_EQ(count(&wanted, " n32 "), 0); /* data parallelism's, which were measured */
+    CHECK(count(&wanted, " n64 ") > 0);
+    ghp_wanted_release(&wanted);
+    find(false, 2, &wanted);
+    CHECK(count(&wanted, " n32 ") > 0); /* the plan's own */
+    ghp_wanted_release(&wanted);
+    return check_end();
+}
