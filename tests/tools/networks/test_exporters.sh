@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=3600 label=mpi needs=ghp-plan,ghp-run,ghp-profile,ghp-inspect
 # tests/tools/networks/test_exporters.sh - networks of torchvision as both of PyTorch's exporters write them: read, and
-# their gradients after one step beside PyTorch's, in double and float. Prints the table of docs/from-pytorch.md,
-# each network in all four ways by GHP_TEST_FULL=1 GHP_EXPORTERS=all, else full runs take one way a network in turn.
+# their gradients after one step beside PyTorch's, in double and float. Full runs take a network of each kind once;
+# GHP_EXPORTERS=all takes each in four ways and prints the table of docs/from-pytorch.md.
 # Wants a python3 (GHP_PYTHON) that has torch, torchvision, onnx and onnxscript.
 set -u
 python=${GHP_PYTHON:-python3}
@@ -15,14 +15,15 @@ python=${GHP_PYTHON:-python3}
 
 cases=(squeezenet1_1.traced.17 resnet18.dynamo.20 mobilenet_v3_small.dynamo.20.64)
 if full; then
-    cases=() ways=(traced.20 dynamo.18 traced.13 dynamo.22) at=0
+    cases=(alexnet.traced.20 vgg11_bn.traced.13 resnet18.traced.20 resnet50.dynamo.18 googlenet.traced.13
+        inception_v3.dynamo.22 densenet121.traced.20 mobilenet_v3_large.traced.13 squeezenet1_1.traced.20
+        shufflenet_v2_x1_0.dynamo.18 efficientnet_b0.traced.13 efficientnet_b0+.dynamo.22)
+fi
+if [ "${GHP_EXPORTERS-}" = all ]; then
+    cases=()
     for network in alexnet vgg11 vgg11_bn vgg16 resnet18 resnet50 googlenet inception_v3 densenet121 mobilenet_v2 \
         mobilenet_v3_large mobilenet_v3_small squeezenet1_1 shufflenet_v2_x1_0 efficientnet_b0 efficientnet_b0+; do
-        if [ "${GHP_EXPORTERS-}" = all ]; then
-            cases+=("${ways[@]/#/$network.}")
-        else
-            cases+=("$network.${ways[at++ % 4]}")
-        fi
+        for way in traced.13 traced.20 dynamo.18 dynamo.22; do cases+=($network.$way); done
     done
 fi
 "$python" "$GHP_SOURCE/tests/tools/networks/exporters.py" "${cases[@]}" || fail "ghp's are not PyTorch's"
