@@ -228,7 +228,8 @@ static enum ghp_status walk(struct pair *p, enum ghp_quantity quantity, bool up,
 
 /* ---- batch ---- */
 
-/* Seconds of a step of these splits at another batch; NAN: they cannot have it, as ghost batches do not fit. */
+/* Seconds of a step of these splits at another batch; NAN: they cannot have it, as ghost batches do not fit, or nobody
+ * could count it. */
 static enum ghp_status step_of_batch(const struct pair *p, const struct ghp_split *splits,
                                      int64_t batch, double *step_s)
 {
@@ -240,6 +241,7 @@ static enum ghp_status step_of_batch(const struct pair *p, const struct ghp_spli
     how.problem.global_batch = batch;
     how.unplaced = true;
     *step_s = NAN;
+    if (ghp_model_check_sizes(how.model, batch, how.problem.workers) != GHP_OK) return GHP_OK;
     for (int v = 0; v < how.model->n_layers; ++v)
         if (ghp_split_check(&how.model->layers[v], splits[v], how.problem) != GHP_OK) return GHP_OK;
     GHP_TRY(ghp_lower(&how, splits, 0, &program));
