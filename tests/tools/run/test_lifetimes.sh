@@ -13,14 +13,15 @@ analytic "${networks[0]}" profile.json
 
 # trained NAME WORKERS PLANNING...: a plan by these options runs a step
 trained() {
-    "$GHP_BIN/ghp-plan" "$network" --profile profile.json --workers "$2" --batch 4 --time-limit 2 "${@:3}" -o plan.json \
+    "$GHP_BIN/ghp-plan" "$network" --profile profile.json --workers "$2" --batch 4 --time-limit 1 --no-break-even \
+        --sync allreduce --load-balance equal "${@:3}" -o plan.json \
         >out 2>err || { fail "$1: cannot be planned: $(tail -n 2 err)" && return; }
     ranks "$2" run plan.json --steps 1 --eval off --threads 1 --bind none ||
         fail "$1: $(grep -m 3 -E 'ERROR|runtime error|ghp-run:' err)"
 }
 for network in "${networks[@]}"; do
     name=$(basename "$network" .json)
-    trained "$name, one worker" 1
+    trained "$name, one worker" 1 --strategy data
     trained "$name, two workers" 2 --strategy data
     # tensors go from one worker to the other
     [ "$name" != small-resnet ] || trained "$name, two stages" 2 --stages 1,b.bn1:1
