@@ -2,7 +2,7 @@
  * and by which rates.
  *
  * One value. A plan, the request for one, a lowering and a run have it whole, so that another choice of training is
- * another member here, and whoever hands a method on hands all of it on. */
+ * another member here, and no copy leaves a member out. */
 #ifndef GHP_CORE_PROGRAM_METHOD_H
 #define GHP_CORE_PROGRAM_METHOD_H
 
