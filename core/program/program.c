@@ -10,6 +10,7 @@ void ghp_program_release(struct ghp_program *program)
 {
     if (program == NULL) return;
     free(program->instrs);
+    free(program->flush);
     free(program->buffers);
     free(program->buckets);
     memset(program, 0, sizeof *program);

@@ -8,8 +8,9 @@
  * weight gathers in list order beside it; *transfer* carries tensors between stages, in any order. An instruction of
  * another stream may start when all compute instructions before it in the list are done. An UPDATE waits for the
  * reduction of its bucket (`wait`) *of the previous step*: updates stand before their layers' forward pass
- * (program/sync.h says where), so the list is the steady state of a loop. In the first step updates are skipped; a
- * flush runs them alone (before evaluation, a checkpoint or the end).
+ * (program/sync.h says where), so the list is the steady state of a loop. The first step skips updates and what takes
+ * updated weights to others; a *flush* (before evaluation, a checkpoint or the end) runs these alone, in the order of
+ * `flush`.
  *
  * A *point* is a place in the step's order that depends on the model only, not on the splits: forward: every in-edge of
  * layer 0, layer 0, every in-edge of layer 1, layer 1, ...; backward: the last layer, its in-edges, and so on down.
@@ -255,6 +256,7 @@ struct ghp_program {
     int n_points;
     int n_instrs, max_instrs;
     struct ghp_instr *instrs;
+    int n_flush, *flush; /* instructions that finish the step before: updates, then the others */
     int n_buffers, max_buffers;
     struct ghp_buffer *buffers;
     int n_buckets, max_buckets;

@@ -55,6 +55,8 @@ static enum ghp_status make_tables(struct ghp_worker *w)
         return GHP_NO_MEMORY();
     for (int i = 0; i < w->program.n_instrs; i++)
         w->prepared[i] = (struct ghp_prepared_instr){.message = -1};
+    for (int k = 0; k < w->program.n_flush; k++)
+        w->prepared[w->program.flush[k]].flushes = true;
     return ghp_step_timer_open(w->program.n_instrs, &w->timer);
 }
 

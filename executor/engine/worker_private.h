@@ -14,6 +14,7 @@ enum { GHP_WORKER_LABEL_BYTES = 96 };
 
 struct ghp_prepared_instr { /* what a worker has for an instruction of its program */
     bool fuses;   /* its kernel does the work of those that it names (core/program/fuse.h) */
+    bool flushes; /* it finishes the step before: it is among the program's flush */
     bool updated; /* of an UPDATE: done in this step */
     int message;  /* of a SEND or RECEIVE, else -1 */
     struct ghp_kernel *kernel;          /* of a COMPUTE, else NULL */
@@ -160,6 +161,8 @@ enum ghp_status ghp_worker_write_servers(struct ghp_worker *w, enum ghp_buffer_k
 
 /* Hands an instruction to the stream that runs it. */
 enum ghp_status ghp_worker_post(struct ghp_worker *w, int i);
+/* Between steps: the same as ghp_worker_run, but that another stream's is done when it returns. */
+enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp_step *previous);
 /* The communication stream's job: on its thread, or at once where the device transport enqueues. */
 enum ghp_status ghp_worker_reduce(void *worker, int i);
 /* Sums `bytes` of buffer `data`, or at an address, over the ranks of instruction i. */

@@ -58,6 +58,12 @@ static enum ghp_status reduce(struct ghp_worker *w, int i)
                                                      : GHP_OK;
 }
 
+enum ghp_status ghp_worker_run_now(struct ghp_worker *w, int i, const struct ghp_step *previous)
+{
+    return ghp_worker_instr(w, i)->stream == GHP_STREAM_COMM ? reduce(w, i)
+                                                             : ghp_worker_run(w, i, previous);
+}
+
 /* On the communication stream: on its thread, or at once where the device transport enqueues. */
 enum ghp_status ghp_worker_reduce(void *context, int i)
 {

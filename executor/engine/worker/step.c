@@ -63,19 +63,14 @@ static enum ghp_status leave(struct ghp_worker *w, int i, bool idle)
     return ghp_in_flight_finish(w->in_flight, ghp_in_flight_bank(w->in_flight), i);
 }
 
-/* Whether it is left out of a step: what belongs to the updates by the step before, where none are pending; an average
- * that is not due. */
-static bool skips(const struct ghp_worker *w, const struct ghp_instr *instr,
-                  const struct ghp_step *previous)
+/* Whether it is left out: what finishes a step where nothing is pending; an average that is not due. */
+static bool skips(const struct ghp_worker *w, int i, const struct ghp_step *previous)
 {
-    switch (instr->kind) {
-    case GHP_INSTR_UPDATE:
-    case GHP_INSTR_PULL:
-    case GHP_INSTR_MIX:
-    case GHP_INSTR_ALL_GATHER: return !w->updates_pending;
-    case GHP_INSTR_AVERAGE: return !w->updates_pending || !ghp_worker_averages(instr, previous);
-    default: return false;
-    }
+    const struct ghp_instr *instr = ghp_worker_instr(w, i);
+
+    return w->prepared[i].flushes &&
+           (!w->updates_pending ||
+            (instr->kind == GHP_INSTR_AVERAGE && !ghp_worker_averages(instr, previous)));
 }
 
 static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *previous)
@@ -88,7 +83,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
         bool idle = is_idle(w, i);
         enum ghp_status status;
 
-        if (skips(w, ghp_worker_instr(w, i), previous)) continue;
+        if (skips(w, i, previous)) continue;
         GHP_TRY(enter(w, i));
         if (i == w->metrics_boundary) GHP_TRY(clear_metrics(w));
         if (w->observer != NULL) GHP_TRY(ghp_worker_show_gradient(w, i));
@@ -257,19 +252,14 @@ enum ghp_status ghp_worker_flush(struct ghp_worker *w)
     GHP_TRY(ghp_in_flight_set(w->in_flight, &hyperparameters));
     w->updating = of.index;
     ghp_worker_begin_updates(w);
-    for (int i = 0; i < w->program.n_instrs; i++)
-        if (ghp_worker_instr(w, i)->kind == GHP_INSTR_UPDATE) GHP_TRY(ghp_worker_update(w, i, &of));
+    for (int k = 0; k < w->program.n_flush; k++) {
+        int i = w->program.flush[k];
+
+        if (ghp_worker_instr(w, i)->kind != GHP_INSTR_UPDATE) /* what others get is there */
+            GHP_TRY(ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE));
+        if (!skips(w, i, &of)) GHP_TRY(ghp_worker_run_now(w, i, &of));
+    }
     w->updates_pending = false;
     GHP_TRY(ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE));
-    for (int i = 0; i < w->program.n_instrs; i++) {
-        const struct ghp_instr *instr = ghp_worker_instr(w, i);
-
-        if (instr->kind == GHP_INSTR_ALL_GATHER)
-            GHP_TRY(ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y));
-        if (instr->kind == GHP_INSTR_MIX) GHP_TRY(ghp_worker_mix(w, &of));
-        if (instr->kind == GHP_INSTR_PULL) GHP_TRY(ghp_worker_exchange(w, i));
-        if (instr->kind == GHP_INSTR_AVERAGE && ghp_worker_averages(instr, &w->step))
-            GHP_TRY(ghp_worker_average(w, i));
-    }
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMM);
 }

@@ -193,6 +193,48 @@ static void check_average(const struct ghp_program *program, int i)
     }
 }
 
+/* A flush has each instruction of these kinds once: all updates before the others. Returns how many it has. */
+static int check_flush(const struct ghp_program *program)
+{
+    static const bool flushed[GHP_INSTR_COUNT] = {[GHP_INSTR_UPDATE] = true,
+                                                  [GHP_INSTR_ALL_GATHER] = true,
+                                                  [GHP_INSTR_MIX] = true,
+                                                  [GHP_INSTR_AVERAGE] = true,
+                                                  [GHP_INSTR_PULL] = true};
+    int n = 0;
+    bool spread = false;
+
+    for (int i = 0; i < program->n_instrs; i++)
+        n += flushed[program->instrs[i].kind];
+    CHECK_EQ(program->n_flush, n);
+    for (int k = 0; k < program->n_flush; k++) {
+        bool update = program->instrs[program->flush[k]].kind == GHP_INSTR_UPDATE;
+
+        CHECK(flushed[program->instrs[program->flush[k]].kind] && !(update && spread));
+        spread = spread || !update;
+        for (int j = 0; j < k; j++)
+            CHECK(program->flush[j] != program->flush[k]);
+    }
+    return n;
+}
+
+static void check_flushes(void)
+{
+    static const char *const texts[] = {"allreduce", "sharded", "local:4", "bsp", "easgd:2", "sgp"};
+    struct lowered l;
+
+    open(GHP_SOURCE_DIR "/models/lenet5.json", 2, &l);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        CHECK_STATUS(ghp_sync_parse(texts[i], &l.how.method.sync), GHP_OK);
+        CHECK_STATUS(lower(&l), GHP_OK);
+        CHECK(check_flush(&l.program) > 0);
+    }
+    l.how.forward_only = true;
+    CHECK_STATUS(lower(&l), GHP_OK);
+    CHECK_EQ(l.program.n_flush, 0);
+    close(&l);
+}
+
 static void check_program(const char *path)
 {
     int64_t bytes = 0, metrics = 0;
@@ -345,6 +387,7 @@ CHECK_TEST(sync)
     check_refusals((struct ghp_sync){.ops = &ghp_sync_sgp});
     check_refusals((struct ghp_sync){.ops = &ghp_sync_gosgd, .argument = 1});
     check_mixing();
+    check_flushes();
     check_program(GHP_SOURCE_DIR "/models/lenet5.json");
     check_program(GHP_SOURCE_DIR "/models/small-resnet.json");
     check_servers(GHP_SOURCE_DIR "/models/lenet5.json", 3, 2);
