@@ -12,10 +12,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct weights { /* of a checkpoint */
+    struct ghp_safetensors *file;
+    bool oriented; /* as their module has them (model/orientation.h) */
+};
+
+/* Opens the checkpoint; the caller closes it after GHP_OK. */
+static enum ghp_status open_weights(const char *checkpoint, const struct ghp_model *model,
+                                    struct weights *weights)
+{
+    enum ghp_status status;
+
+    GHP_TRY(ghp_safetensors_open(checkpoint, &weights->file));
+    status = ghp_file_orientation(checkpoint, weights->file, model, &weights->oriented);
+    if (status != GHP_OK) ghp_safetensors_close(weights->file);
+    return status;
+}
+
 static enum ghp_status read_weight(void *context, const struct ghp_param *param, float *values)
 {
-    struct ghp_safetensors *file = context;
-    const struct ghp_safetensor *tensor = ghp_safetensors_find(file, param->name);
+    const struct weights *weights = context;
+    const struct ghp_safetensor *tensor = ghp_safetensors_find(weights->file, param->name);
     int64_t elements = 1;
 
     if (tensor == NULL)
@@ -28,9 +45,8 @@ static enum ghp_status read_weight(void *context, const struct ghp_param *param,
                         "'%s' has %" PRId64 " values in the checkpoint and %" PRId64
                         " in the network; give a checkpoint of this network",
                         param->name, elements, param->elements);
-    GHP_TRY(ghp_safetensors_read(file, tensor, (int)sizeof *values, values));
-    return ghp_file_is_oriented(file) ? ghp_param_from_file(param, (int)sizeof *values, values)
-                                      : GHP_OK;
+    GHP_TRY(ghp_safetensors_read(weights->file, tensor, (int)sizeof *values, values));
+    return weights->oriented ? ghp_param_from_file(param, (int)sizeof *values, values) : GHP_OK;
 }
 
 /* What was exported where, or the failure, which names the checkpoint where it is about that. */
@@ -51,14 +67,13 @@ static enum ghp_status end(struct ghp_display *report, enum ghp_status status,
 enum ghp_status ghp_inspect_export(struct ghp_display *report, const struct ghp_model *model,
                                    const char *path, const char *checkpoint)
 {
-    struct ghp_safetensors *file = NULL;
-    struct ghp_onnx_weights weights = {.read = read_weight};
+    struct weights of_file = {0};
+    struct ghp_onnx_weights weights = {.context = &of_file, .read = read_weight};
     enum ghp_status status = GHP_OK;
 
-    if (checkpoint != NULL) GHP_TRY(ghp_safetensors_open(checkpoint, &file));
-    weights.context = file;
+    if (checkpoint != NULL) GHP_TRY(open_weights(checkpoint, model, &of_file));
     status = ghp_onnx_save(path, model, checkpoint != NULL ? &weights : NULL);
-    ghp_safetensors_close(file);
+    ghp_safetensors_close(of_file.file);
     return end(report, status, model, path, checkpoint);
 }
 
@@ -66,14 +81,13 @@ enum ghp_status ghp_inspect_export_hf(struct ghp_display *report, const struct g
                                       const char *origin, const char *folder,
                                       const char *checkpoint)
 {
-    struct ghp_safetensors *file = NULL;
-    struct ghp_hf_source source = {.read = read_weight};
+    struct weights of_file = {0};
+    struct ghp_hf_source source = {.context = &of_file, .read = read_weight};
     enum ghp_status status;
 
-    GHP_TRY(ghp_safetensors_open(checkpoint, &file));
-    source.context = file;
+    GHP_TRY(open_weights(checkpoint, model, &of_file));
     status = ghp_hf_save(folder, model, origin, &source);
-    ghp_safetensors_close(file);
+    ghp_safetensors_close(of_file.file);
     return end(report, status, model, folder, checkpoint);
 }
 

@@ -6,12 +6,27 @@
 
 const char ghp_transposed_key[] = "transposed";
 
-bool ghp_file_is_oriented(const struct ghp_safetensors *file)
+static bool has_transposed(const struct ghp_model *model)
+{
+    for (int i = 0; i < model->n_layers; i++)
+        if (model->layers[i].transposed) return true;
+    return false;
+}
+
+enum ghp_status ghp_file_orientation(const char *path, const struct ghp_safetensors *file,
+                                     const struct ghp_model *model, bool *oriented)
 {
     const char *format = ghp_safetensors_metadata(file, "format");
+    bool is_ours = format != NULL && strncmp(format, "ghp.", 4) == 0,
+         says_so = ghp_safetensors_metadata(file, ghp_transposed_key) != NULL;
 
-    return format == NULL || strncmp(format, "ghp.", 4) != 0 ||
-           ghp_safetensors_metadata(file, ghp_transposed_key) != NULL;
+    *oriented = !is_ours || says_so;
+    if (!is_ours || !says_so || has_transposed(model)) return GHP_OK;
+    return GHP_FAIL(GHP_ERR_INPUT,
+                    "'%s' has weights of x @ weight as their module has them, and this network "
+                    "does not say which those are: it is another one, or of an older version; use "
+                    "the plan that the file was trained by",
+                    path);
 }
 
 void ghp_param_file_dims(const struct ghp_param *param, int64_t dims[GHP_MAX_DIMS])

@@ -13,8 +13,15 @@
 /* Of a checkpoint's metadata, if its model has transposed parameters. Checkpoints of older versions lack it: there they
  * are in ghp's order. */
 extern const char ghp_transposed_key[];
-/* Whether a file has transposed parameters as their module has them: any file but such a checkpoint. */
-bool ghp_file_is_oriented(const struct ghp_safetensors *file);
+/* Whether a file has transposed parameters as their module has them: any file but such a checkpoint.
+ *
+ * path    of the file, for the message
+ * model   whose parameters it is read for
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT: the file is a checkpoint of transposed parameters, and the model has none. It is then
+ *           of an older plan of the same network. */
+enum ghp_status ghp_file_orientation(const char *path, const struct ghp_safetensors *file,
+                                     const struct ghp_model *model, bool *oriented);
 
 /* The parameter's dimensions in files. */
 void ghp_param_file_dims(const struct ghp_param *param, int64_t dims[GHP_MAX_DIMS]);

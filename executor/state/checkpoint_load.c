@@ -14,13 +14,12 @@
 #include <unistd.h>
 
 static enum ghp_status check_contents(const char *path, const struct ghp_safetensors *file,
-                                      const struct ghp_checkpoint_contents *c)
+                                      const struct ghp_checkpoint_contents *c, bool oriented)
 {
     for (int i = 0; i < c->n; i++) {
         const struct ghp_safetensor *want = &c->tensors[i],
                                     *have = ghp_safetensors_find(file, want->name);
-        const int64_t *dims =
-            ghp_file_is_oriented(file) ? want->dims : c->entries[i].tensor->param->dims;
+        const int64_t *dims = oriented ? want->dims : c->entries[i].tensor->param->dims;
 
         if (have == NULL)
             return GHP_FAIL(
@@ -138,7 +137,7 @@ static bool ends_moment(const struct ghp_checkpoint_contents *c, int i)
 
 static enum ghp_status scatter_all(const char *path, struct ghp_worker *worker,
                                    struct ghp_safetensors *file,
-                                   const struct ghp_checkpoint_contents *c)
+                                   const struct ghp_checkpoint_contents *c, bool oriented)
 {
     int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
     enum ghp_status status = GHP_OK;
@@ -156,7 +155,7 @@ static enum ghp_status scatter_all(const char *path, struct ghp_worker *worker,
                      ghp_tensors_check_finite(path, t->name, c->entries[i].tensor->param->elements,
                                               element_bytes, whole),
                      done);
-        if (ghp_file_is_oriented(file))
+        if (oriented)
             GHP_TRY_GOTO(status,
                          ghp_param_from_file(c->entries[i].tensor->param, element_bytes, whole),
                          done);
@@ -179,6 +178,7 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
 {
     struct ghp_safetensors *file = NULL;
     struct ghp_checkpoint_contents c = {0};
+    bool oriented = false;
     enum ghp_status status = ghp_checkpoint_contents_init(worker, &c);
 
     if (status != GHP_OK) goto done;
@@ -187,12 +187,14 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
     GHP_TRY_GOTO(status, check_optimizer(path, file, ghp_worker_program(worker)->optimizer), done);
     GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_work(worker)), done);
-    GHP_TRY_GOTO(status, check_contents(path, file, &c), done);
+    GHP_TRY_GOTO(status,
+                 ghp_file_orientation(path, file, ghp_worker_work(worker)->model, &oriented), done);
+    GHP_TRY_GOTO(status, check_contents(path, file, &c, oriented), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_rates(path, file, worker), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_mixing(path, file, worker), done);
     if (checkpoint->samples == norms->samples) /* else it is refused by whoever knows them */
         GHP_TRY_GOTO(status, ghp_checkpoint_read_norms(path, file, norms), done);
-    status = scatter_all(path, worker, file, &c);
+    status = scatter_all(path, worker, file, &c, oriented);
 done:
     ghp_safetensors_close(file);
     ghp_checkpoint_contents_release(&c);

@@ -79,6 +79,7 @@ struct match { /* one file and the model's list; owned but for the choice */
     struct ghp_tensors_list list;
     const char **have, **want; /* NULL-terminated names of the file, of the model */
     int *item;                 /* the file's item of each of the model's tensors */
+    bool oriented;             /* the file's tensors are as their module has them */
 };
 
 static void match_release(struct match *m)
@@ -122,6 +123,8 @@ static enum ghp_status match_open(const struct ghp_model *model, struct match *m
     int n;
 
     GHP_TRY(ops->open(m->choice->path, &m->file));
+    if (ops->orientation != NULL)
+        GHP_TRY(ops->orientation(m->choice->path, m->file, model, &m->oriented));
     GHP_TRY(ghp_tensors_list(model, &m->list));
     n = ops->count(m->file);
     m->have = ghp_alloc((size_t)n + 1, sizeof(*m->have));
@@ -184,11 +187,6 @@ static enum ghp_status fail_extra(const struct match *m, const char *name)
                     m->choice->path, name, nearest_text(name, m->want, nearest, sizeof(nearest)));
 }
 
-static bool is_oriented(const struct match *m)
-{
-    return m->choice->ops->oriented != NULL && m->choice->ops->oriented(m->file);
-}
-
 static enum ghp_status check_dims(const struct match *m, const struct ghp_param *want, int item)
 {
     struct ghp_init_tensor have = m->choice->ops->item(m->file, item);
@@ -196,7 +194,7 @@ static enum ghp_status check_dims(const struct match *m, const struct ghp_param 
     char theirs[TEXT_BYTES], ours[TEXT_BYTES];
 
     memcpy(dims, want->dims, sizeof(dims));
-    if (is_oriented(m)) ghp_param_file_dims(want, dims);
+    if (m->oriented) ghp_param_file_dims(want, dims);
     if (have.n_dims == want->n_dims &&
         memcmp(have.dims, dims, (size_t)want->n_dims * sizeof(*dims)) == 0)
         return GHP_OK;
@@ -237,7 +235,7 @@ static enum ghp_status take_values(struct match *m, struct ghp_worker *worker, i
                                               element_bytes, whole),
                      done);
         if (worker == NULL) continue;
-        if (is_oriented(m))
+        if (m->oriented)
             GHP_TRY_GOTO(status, ghp_param_from_file(t->param, element_bytes, whole), done);
         GHP_TRY_GOTO(status, ghp_parameters_scatter(worker, t, ghp_tensor_buffer_kind(t), whole),
                      done);

@@ -30,8 +30,9 @@ struct ghp_init_ops { /* a kind of file; `file` is what its open made */
     void (*close)(void *file); /* accepts NULL */
     int (*count)(const void *file);
     struct ghp_init_tensor (*item)(const void *file, int i);
-    /* Whether its tensors are as their module has them (model/orientation.h); NULL: they are in ghp's order. */
-    bool (*oriented)(const void *file);
+    /* As ghp_file_orientation (model/orientation.h); NULL: its tensors are in ghp's order. */
+    enum ghp_status (*orientation)(const char *path, const void *file,
+                                   const struct ghp_model *model, bool *oriented);
     /* all values of item i in C order, as element_bytes (4 or 8) numbers; may fail where they are no such numbers */
     enum ghp_status (*read)(void *file, int i, int element_bytes, void *values);
 };

@@ -91,11 +91,12 @@ static enum ghp_status read_item(void *file, int i, int element_bytes, void *val
     return ghp_safetensors_read(f->file, f->items[i], element_bytes, values);
 }
 
-static bool is_oriented(const void *file)
+static enum ghp_status orientation(const char *path, const void *file,
+                                   const struct ghp_model *model, bool *oriented)
 {
     const struct shown *f = file;
 
-    return ghp_file_is_oriented(f->file);
+    return ghp_file_orientation(path, f->file, model, oriented);
 }
 
 const struct ghp_init_ops ghp_init_safetensors = {.text = "FILE.safetensors",
@@ -104,5 +105,5 @@ const struct ghp_init_ops ghp_init_safetensors = {.text = "FILE.safetensors",
                                                   .close = close_file,
                                                   .count = count_items,
                                                   .item = item_of,
-                                                  .oriented = is_oriented,
+                                                  .orientation = orientation,
                                                   .read = read_item};

@@ -161,6 +161,12 @@ static double deviation(const struct ghp_hf_config *c, const struct row *row)
     return ends_branch ? c->deviation / sqrt(2.0 * (double)c->blocks) : c->deviation;
 }
 
+/* Whether files have its weight as [in][out]. */
+static bool is_transposed(const struct maker *m, const struct row *row)
+{
+    return m->family->transposed && has_bias(m, row) && row->in != NONE;
+}
+
 /* The keys of a layer's operation. */
 static void put_attributes(struct maker *m, const struct row *row, json_t *layer)
 {
@@ -174,6 +180,7 @@ static void put_attributes(struct maker *m, const struct row *row, json_t *layer
         ghp_json_put(layer, "tied", json_string(m->family->begin[0].name), failed);
     else if (row->in != NONE)
         ghp_json_put(layer, "deviation", json_real(deviation(c, row)), failed);
+    if (is_transposed(m, row)) ghp_json_put(layer, "transposed", json_true(), failed);
     if (is_norm(row)) ghp_json_put(layer, "epsilon", json_real(c->epsilon), failed);
     if (is(row, "gelu") && !c->by_erf)
         ghp_json_put(layer, "approximate", json_string("tanh"), failed);
@@ -241,7 +248,7 @@ static void add_tensor(struct maker *m, const struct row *row, const char *part)
         t = &m->network->tensors[m->network->n_tensors++];
         snprintf(t->name, sizeof t->name, "%s", name);
         t->prefixed = !is_head(row);
-        t->transposed = weight && m->family->transposed && has_bias(m, row) && row->in != NONE;
+        t->transposed = weight && is_transposed(m, row);
         t->n_dims = weight && row->in != NONE ? 2 : 1;
         t->dims[t->transposed] = 0;
         if (t->n_dims == 2) t->dims[!t->transposed] = size_of(m->config, row->in);

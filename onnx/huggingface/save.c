@@ -71,7 +71,7 @@ static struct ghp_hf_config guess(const struct ghp_model *model)
     return config;
 }
 
-/* Whether the description is the model's, as it would be written. */
+/* Whether the description is the model's, as it would be written, whatever the model says of how files hold it. */
 static enum ghp_status is_same(const struct ghp_hf_network *network, const struct ghp_model *model,
                                bool *same)
 {
@@ -85,8 +85,10 @@ static enum ghp_status is_same(const struct ghp_hf_network *network, const struc
     free(text);
     if (status == GHP_ERR_NO_MEMORY) return status;
     if (status != GHP_OK) return GHP_OK; /* a nonsense */
-    for (int i = 0; i < model->n_layers && i < other.n_layers; i++)
+    for (int i = 0; i < model->n_layers && i < other.n_layers; i++) {
         other.layers[i].deviation = model->layers[i].deviation;
+        other.layers[i].transposed = model->layers[i].transposed; /* older networks do not say */
+    }
     status = ghp_model_write(&other, &a);
     if (status == GHP_OK) status = ghp_model_write(model, &b);
     *same = status == GHP_OK && strcmp(a, b) == 0;

@@ -8,6 +8,8 @@
     huggingface.py logits FOLDER FILE.onnx TEXT the largest difference of the logits of TEXT's windows, here and in
                                                 onnxruntime, relative to the largest
     huggingface.py generate FOLDER OTHER        whether OTHER generates what FOLDER is told to, over its whole context
+    huggingface.py back FOLDER CHECKPOINT TEXT  whether the tensors of ghp's CHECKPOINT are those of FOLDER as they are; the
+                                                loss of TEXT with them
     huggingface.py differ FOLDER OTHER          the largest difference of any weight, relative to its tensor's
 
 A text is bytes, or, named *.ids, numbers of 16 bits; its windows are as ghp's: inputs, and the token behind each.
@@ -17,6 +19,7 @@ import array
 import random
 import sys
 
+import safetensors.torch
 import torch
 import transformers
 
@@ -64,12 +67,31 @@ def windows(text, positions):
     return (tokens[:n * positions].view(n, positions), tokens[1:n * positions + 1].view(n, positions))
 
 
-def loss(folder, text):
-    network = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
+def print_loss(network, text):
     inputs, labels = windows(text, 64)
     with torch.no_grad():
         logits = network.eval()(inputs).logits
     print("%.9g" % torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten()).item())
+
+
+def loss(folder, text):
+    print_loss(transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager"), text)
+
+
+def back(folder, checkpoint, text):
+    network = transformers.AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
+    prefix = network.base_model_prefix + "."
+    state, trained = network.state_dict(), safetensors.torch.load_file(checkpoint)
+    for name in [name for name in trained if ".attn.q." in name]: # c_attn has its outputs in three parts
+        parts = [trained.pop(name.replace(".q.", part)) for part in (".q.", ".k.", ".v.")]
+        trained[name.replace(".q.", ".c_attn.")] = torch.cat(parts, -1)
+    trained = {name if name in state else prefix + name: value for name, value in trained.items()
+               if not name.startswith("momentum.")}
+    trained.update((name, state[name]) for name in state if name == "lm_head.weight" and name not in trained) # tied
+    for name, value in state.items():
+        assert torch.equal(trained[name], value), name
+    network.load_state_dict(trained, strict=True)
+    print_loss(network, text)
 
 
 def train(folder, text, steps):
@@ -151,6 +173,6 @@ def differ(folder, other):
     print("%.3g" % worst)
 
 
-COMMANDS = {"make": make, "make-gpt2": make_gpt2, "train": train, "loss": loss, "export": export, "logits": logits,
+COMMANDS = {"make": make, "make-gpt2": make_gpt2, "train": train, "loss": loss, "export": export, "logits": logits, "back": back,
             "generate": generate, "differ": differ}
 COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -46,6 +46,9 @@ check() {
         --threads 1 --numerics exact --metrics "$name.metrics" --checkpoint "$name.checkpoint" || return
     run "$GHP_BIN/ghp-inspect" "$name.json" --export-hf "$name.ours" \
         --weights "$name.checkpoint/checkpoint.safetensors" || return
+    # the checkpoint itself has transformers' names and shapes
+    run "$python" "$program" back "$name.ours" "$name.checkpoint/checkpoint.safetensors" "${data#*:}" || return
+    cp out "$name.back"
     # what was written is read again: the loss goes on where it was
     run "$GHP_BIN/ghp-plan" "$name.ours@64" --profile "$name.profile" --workers 1 --batch "$batch" -o again.json || return
     run mpirun -n 1 "$GHP_BIN/ghp-run" again.json --data "$data" --steps 1 --threads 1 --numerics exact \
@@ -53,6 +56,8 @@ check() {
     run "$python" "$program" train "$name" "${data#*:}" "$steps" || return
     cp out "$name.theirs"
     cat "$name.metrics" again >ours
+    paste "$name.back" <(tail -n 1 "$name.theirs") | awk '{ d = $1 - $2; exit !(d <= 1e-5 * $2 && -d <= 1e-5 * $2) }' ||
+        fail "$name: the loss with the checkpoint's tensors is $(cat "$name.back"), not $(tail -n 1 "$name.theirs")"
     same_losses "$name" ours "$name.theirs"
     run "$python" "$program" differ "$name.trained" "$name.ours" || return
     awk '{ exit !($1 <= 1e-5) }' out || fail "$name: weights differ from PyTorch's by $(cat out) of the largest"
@@ -113,6 +118,6 @@ mkdir mistral && sed 's/"model_type": "llama"/"model_type": "mistral"/' llama-na
 denied 1 "'model_type': unknown name 'mistral'; use one of gpt2, llama" "$GHP_BIN/ghp-inspect" mistral
 denied 1 'asks for 65 positions' "$GHP_BIN/ghp-inspect" gpt-nano@65
 denied 1 'is no gpt2 and no llama' "$GHP_BIN/ghp-inspect" "$GHP_SOURCE/models/lenet5.json" --export-hf x \
-    --weights gpt-nano.checkpoint/checkpoint.safetensors
+    --weights llama-nano.checkpoint/checkpoint.safetensors
 denied 2 'export-hf' "$GHP_BIN/ghp-inspect" gpt-nano --export-hf x
 [ $failures -eq 0 ]
