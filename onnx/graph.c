@@ -6,6 +6,7 @@
 #include "onnx/operator/operator.h"
 #include "onnx/operator/rows.h"
 #include "onnx/pattern/pattern.h"
+#include "onnx/read/attribute.h"
 #include "onnx/read/constant.h"
 #include "onnx/read/layer.h"
 #include "onnx/read/role.h"
@@ -70,6 +71,40 @@ static bool reads_samples(struct ghp_onnx_import *im, const struct ghp_onnx_node
     return false;
 }
 
+/* Whether a layer's output depends on parameters that are trained. */
+static enum ghp_status depends_on_trained(const struct ghp_model *model, int layer, bool *depends)
+{
+    bool *of = ghp_alloc((size_t)model->n_layers, sizeof *of);
+
+    if (of == NULL) return GHP_NO_MEMORY();
+    for (int i = 0; i <= layer; ++i) { /* inputs come before */
+        const struct ghp_layer *l = &model->layers[i];
+
+        of[i] = (l->n_params > 0 && !l->fixed) || l->tied > 0;
+        for (int k = 0; k < l->n_inputs; ++k)
+            of[i] = of[i] || of[l->inputs[k]];
+    }
+    *depends = of[layer];
+    free(of);
+    return GHP_OK;
+}
+
+/* Keeps the first node that hands no gradient back to what is trained. */
+static enum ghp_status note_detached(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
+{
+    if (!node->apart && !ghp_onnx_detaches(im->file, node)) return GHP_OK;
+    for (int i = 0; i < node->n_outputs && im->detached == NULL; ++i) {
+        const struct ghp_onnx_array *y =
+            node->outputs[i][0] != '\0' ? ghp_onnx_named(im, node->outputs[i]) : NULL;
+        bool loses = false;
+
+        if (y == NULL || y->name == NULL || y->base != NULL || y->scores != NULL) continue;
+        GHP_TRY(depends_on_trained(&im->model, y->layer, &loses));
+        if (loses) im->detached = node;
+    }
+    return GHP_OK;
+}
+
 static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     const struct ghp_onnx_operator *row = ghp_onnx_operator_find(node->op);
@@ -101,6 +136,7 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
     for (int i = 0; status == GHP_OK && i < node->n_outputs; ++i)
         if (node->outputs[i][0] != '\0')
             ghp_onnx_role_of_made(im, node, ghp_onnx_named(im, node->outputs[i]));
+    if (status == GHP_OK) status = note_detached(im, node);
     if (status == GHP_OK || status == GHP_ERR_NO_MEMORY || names_node(im)) return status;
     ghp_onnx_fail(im, node, "cannot be read: %s", ghp_status_message());
     return status;

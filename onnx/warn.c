@@ -5,6 +5,7 @@
 #include "core/base/text.h"
 #include "onnx/read/attribute.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +52,13 @@ static void warn_of_outputs(const struct ghp_onnx_import *import)
 
 static void warn_of_detached(const struct ghp_onnx_import *import)
 {
-    if (import->detached != NULL)
+    if (import->detached == NULL) return;
+    if (import->detached->apart)
+        ghp_warn("%s: node '%.96s' runs without gradients, or under autocast, in the module; ghp "
+                 "trains through it: take it out of torch.no_grad() and torch.autocast(), or train "
+                 "the module without ghp",
+                 import->file->path, ghp_onnx_node_name(import->detached));
+    else
         ghp_warn("%s: node '%.96s' is a detach() of the module, which hands no gradient back; ghp "
                  "trains through it: leave detach() out, or train the module without ghp",
                  import->file->path, ghp_onnx_node_name(import->detached));
@@ -93,6 +100,34 @@ static void warn_of_evaluation(const struct ghp_onnx_import *import)
                  file->path, n, first);
 }
 
+/* Whether a batch norm has the momentum that the exporter without dynamo writes of momentum=None: 1 - 1/k in the k-th
+ * batch of the module. Others than 1, 1/2 and short decimals are no one's choice. */
+static bool has_counted_momentum(const struct ghp_onnx_node *node)
+{
+    double factor = 1 - ghp_onnx_real(node, "momentum", 0.9), batches = 1 / factor,
+           digits = 1e4 * factor; /* a whole number: somebody may have written it */
+
+    if (factor < 1e-3) return false; /* a float does not tell such numbers of batches apart */
+    if (fabs(batches - round(batches)) > 1e-7 * batches * batches) return false;
+    return batches < 3 || fabs(digits - round(digits)) > 1e-3; /* a float has 6e-8 */
+}
+
+static void warn_of_counted(const struct ghp_onnx_import *import)
+{
+    const struct ghp_onnx_file *file = import->file;
+
+    for (int i = 0; i < file->n_nodes; ++i) {
+        const struct ghp_onnx_node *node = &file->nodes[i];
+
+        if (ghp_onnx_mode(file, node) != GHP_ONNX_TRAINING || !has_counted_momentum(node)) continue;
+        ghp_warn("%s: batch norm '%.96s' has the momentum %.4g, as momentum=None is written in a "
+                 "module's first batches; ghp keeps it, and its running statistics are no means of "
+                 "all batches: give the module a momentum",
+                 file->path, ghp_onnx_node_name(node), 1 - ghp_onnx_real(node, "momentum", 0.9));
+        return;
+    }
+}
+
 /* A scale that seems to be no parameter (affine=False), where the file does not say: it is not trained
  * (onnx/operator/norm.c). */
 static void warn_of_constant_scales(const struct ghp_onnx_import *import)
@@ -114,17 +149,21 @@ static void warn_of_constant_scales(const struct ghp_onnx_import *import)
                  file->path, n, first);
 }
 
-/* What neither exporter writes, and only the metadata can say in part. */
+/* What the exporter does not write, and how the file says it. */
 static void note_unsaid(const struct ghp_onnx_import *import)
 {
+    bool dynamo = import->file->signature[0] != '\0';
+
     if (import->parameters != NULL) return;
-    ghp_note("%s: ghp trains all parameters through all operations, since PyTorch's exporter does "
-             "not write requires_grad=False and torch.no_grad()%s; name what is trained in the "
-             "metadata 'ghp.parameters' (docs/from-pytorch.md)",
+    ghp_note("%s: ghp trains all parameters, since PyTorch's exporter does not write "
+             "requires_grad=False%s; before you save the program, set "
+             "program.model.metadata_props[\"ghp.parameters\"] = json.dumps([n for n, p in "
+             "module.named_parameters(remove_duplicate=False) if p.requires_grad]) "
+             "(docs/from-pytorch.md)",
              import->file->path,
-             import->file->signature[0] != '\0'
-                 ? ""
-                 : ", nor detach(), divisor_override and momentum=None");
+             dynamo ? ""
+                    : ", nor with dynamo=False torch.no_grad(), detach(), divisor_override and "
+                      "momentum=None; export with dynamo=True");
 }
 
 void ghp_onnx_warn(const struct ghp_onnx_import *import)
@@ -137,6 +176,7 @@ void ghp_onnx_warn(const struct ghp_onnx_import *import)
     warn_of_unsure(import);
     warn_of_evaluation(import);
     note_unsaid(import);
-    if (import->file->signature[0] == '\0' && import->parameters == NULL)
-        warn_of_constant_scales(import);
+    if (import->file->signature[0] != '\0' || import->parameters != NULL) return;
+    warn_of_constant_scales(import);
+    warn_of_counted(import);
 }

@@ -220,6 +220,18 @@ static enum ghp_status read_names(struct owner *owner, char *const *names, size_
     return GHP_OK;
 }
 
+/* A part that PyTorch ran in a graph of its own has that graph's code as the outermost line of its stack. */
+static enum ghp_status read_apart(const Onnx__NodeProto *node, bool *apart)
+{
+    static const char code[] = "File \"<eval_with_key>";
+    char *stack = NULL;
+
+    GHP_TRY(ghp_onnx_metadata_find(node, NODE_METADATA, "pkg.torch.onnx.stack_trace", &stack));
+    *apart = stack != NULL && strncmp(stack, code, sizeof code - 1) == 0;
+    free(stack);
+    return GHP_OK;
+}
+
 static enum ghp_status read_node(struct owner *owner, const Onnx__NodeProto *node,
                                  struct ghp_onnx_node *out)
 {
@@ -231,6 +243,7 @@ static enum ghp_status read_node(struct owner *owner, const Onnx__NodeProto *nod
     out->call = "";
     if (strcmp(out->op, "AveragePool") == 0)
         GHP_TRY(read_metadata(owner, node, NODE_METADATA, "pkg.torch.onnx.fx_node", &out->call));
+    GHP_TRY(read_apart(node, &out->apart));
     if (node->n_input > INT32_MAX || node->n_output > INT32_MAX || node->n_attribute > INT32_MAX)
         return GHP_FAIL(GHP_ERR_FORMAT, "node '%s' is too large; the file is damaged", out->name);
     GHP_TRY(read_names(owner, node->input, node->n_input, &out->n_inputs, &out->inputs));

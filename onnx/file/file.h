@@ -67,6 +67,8 @@ struct ghp_onnx_node {
     const char *name, *op, *domain; /* "" where not given */
     const char *rules;              /* reading: by which an optimizer made it, "" where not said */
     const char *call; /* reading, of an AveragePool: PyTorch's call that it comes from, or "" */
+    bool
+        apart; /* reading: PyTorch ran it in a graph of its own: under torch.no_grad(), torch.autocast() */
     int n_inputs, n_outputs;
     const char **inputs, **outputs; /* "": left out */
     int n_attributes;

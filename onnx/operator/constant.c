@@ -126,17 +126,8 @@ static enum ghp_status read_constant_of_shape(struct ghp_onnx_import *im,
     return ghp_onnx_define(im, node, 0, &made);
 }
 
-static enum ghp_status read_identity(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
-{
-    const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
-
-    if (x != NULL && x->base == NULL && im->detached == NULL && ghp_onnx_detaches(im->file, node))
-        im->detached = node;
-    return ghp_onnx_identity(im, node);
-}
-
 const struct ghp_onnx_operator ghp_onnx_constant[] = {
-    {.name = "Identity", .since = 1, .attributes = "", .read = read_identity},
+    {.name = "Identity", .since = 1, .attributes = "", .read = ghp_onnx_identity},
     {.name = "Cast", .since = 1, .attributes = "to saturate ", .read = read_cast},
     {.name = "CastLike", .since = 15, .attributes = "saturate ", .read = read_cast_like},
     {.name = "Constant",

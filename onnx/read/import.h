@@ -68,7 +68,8 @@ struct ghp_onnx_import {
     struct ghp_onnx_unsure unsure;
     json_t *parameters;  /* the metadata 'ghp.parameters', or NULL */
     const char *assumed; /* an input that is taken as a constant (onnx/input.h), or NULL */
-    const struct ghp_onnx_node *detached; /* the first that keeps gradients from samples, or NULL */
+    /* the first that hands no gradient back to what is trained, or NULL */
+    const struct ghp_onnx_node *detached;
     int64_t batch;
     struct ghp_onnx_array output; /* the array of the chosen graph output */
     struct ghp_onnx_block *blocks;

@@ -244,16 +244,48 @@ static void check_scales(void)
     }
 }
 
-/* What PyTorch's exporter leaves of detach(): the name of an Identity. */
+/* What PyTorch's exporter leaves of detach(): the name of an Identity. Of the network's input none is missed. */
 static void check_detached(void)
 {
-    for (int pytorch = 0; pytorch < 2; pytorch++) {
-        begin_network(pytorch ? "pytorch" : "someone");
-        node("Identity", "node_detach", "x", NULL);
+    for (int way = 0; way < 3; way++) {
+        const char *from = way < 2 ? "node_a" : "x";
+
+        begin_network(way > 0 ? "pytorch" : "someone");
+        if (way < 2) convolution("node_a", "x", "a.weight", "a.bias");
+        node("Identity", "node_detach", from, NULL);
         node("Sigmoid", "gate", "node_detach", NULL);
-        node("Mul", "gated", "x", "gate");
+        node("Mul", "gated", from, "gate");
         end_network("gated");
-        says("y", pytorch ? "node 'node_detach' is a detach() of the module" : NULL);
+        says("y", way == 1 ? "node 'node_detach' is a detach() of the module" : NULL);
+    }
+}
+
+/* momentum=None is written as that of the k-th batch. */
+static void check_counted(void)
+{
+    static const struct {
+        float momentum;
+        const char *says;
+    } cases[] = {{0, "has the momentum 1, as momentum=None"},
+                 {0.5f, "has the momentum 0.5, as"},
+                 {1 - 1.0f / 3, "has the momentum 0.3333, as"},
+                 {1 - 1.0f / 701, "has the momentum 0.001426, as"},
+                 {0.9f, NULL},
+                 {0.99f, NULL},
+                 {0.997f, NULL},
+                 {0.995f, NULL},
+                 {1 - 1e-4f, NULL}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct ghp_onnx_node *at;
+
+        begin_network("pytorch");
+        batch_norm("n", "x", true);
+        at = &nodes[graph.n_nodes - 1];
+        at->attributes[at->n_attributes++] = (struct ghp_onnx_attribute){
+            .name = "momentum", .kind = GHP_ONNX_REAL, .real = cases[i].momentum};
+        end_network("n");
+        says("y", cases[i].says);
     }
 }
 
@@ -292,6 +324,7 @@ CHECK_TEST(warn)
     check_single();
     check_scales();
     check_detached();
+    check_counted();
     check_outputs();
     unlink(path);
     return check_end();
