@@ -392,7 +392,7 @@ static enum ghp_status message_cost(const struct ghp_profile *profile,
 static enum ghp_status mix_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
                                 int workers, struct ghp_cost *cost)
 {
-    const struct ghp_mix_traffic *t = &instr->traffic;
+    const struct ghp_mix_traffic *t = &instr->mix.traffic;
     struct ghp_cost update = rate_cost(ghp_profile_update(profile, instr->optimizer), instr->bytes);
     struct ghp_instr word = *instr;
     struct ghp_cost few;
@@ -402,7 +402,7 @@ static enum ghp_status mix_cost(const struct ghp_profile *profile, const struct 
     GHP_TRY(message_cost(profile, instr, workers, cost));
     each_s = cost->seconds;
     update.seconds /= instr->servers > 0 ? instr->servers : 1;
-    if (instr->kind == GHP_INSTR_MIX) {
+    if (ghp_kind_of(instr)->cost == GHP_COST_MIX) {
         cost->seconds = t->waits * each_s + t->applies * update.seconds;
         if (t->latencies == 0) return GHP_OK;
         GHP_TRY(message_cost(profile, &word, workers, &few));
@@ -417,50 +417,67 @@ static enum ghp_status mix_cost(const struct ghp_profile *profile, const struct 
     return GHP_OK;
 }
 
+static enum ghp_status kernel_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
+                                   struct ghp_cost *cost)
+{
+    GHP_TRY(ghp_profile_op_in(profile, &instr->local, instr->pass, instr->nchw16c, cost));
+    cost->seconds *= runs_of(instr);
+    cost->contention_s *= runs_of(instr);
+    return GHP_OK;
+}
+
+static enum ghp_status collective_cost(const struct ghp_profile *profile,
+                                       const struct ghp_instr *instr, int workers,
+                                       struct ghp_cost *cost)
+{
+    GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, cost));
+    if (instr->stream == GHP_STREAM_COMPUTE && cost->seconds > 0)
+        cost->seconds += profile->overlap.arrival_delay_s;
+    if (instr->period > 1) {
+        cost->seconds /= instr->period;
+        cost->owed_s /= instr->period;
+    }
+    *cost = sum_costs(*cost, rate_cost(&profile->copy, instr->copy_bytes));
+    return GHP_OK;
+}
+
+/* What moves bytes at a rate. */
+static struct ghp_cost moving_cost(const struct ghp_profile *profile, const struct ghp_instr *instr)
+{
+    struct ghp_cost cost;
+
+    switch (ghp_kind_of(instr)->cost) {
+    case GHP_COST_LOAD: return rate_cost(&profile->load, instr->bytes);
+    case GHP_COST_UPDATE:
+        return rate_cost(ghp_profile_update(profile, instr->optimizer), instr->bytes);
+    case GHP_COST_SQUARES:
+        return rate_cost(profile->squares.bandwidth_Bps > 0 ? &profile->squares
+                                                            : &profile->accumulate,
+                         instr->bytes);
+    case GHP_COST_ACCUMULATE:
+        cost = rate_cost(&profile->accumulate, instr->bytes);
+        /* with the mask of a ReLU it moves four tensors and not three */
+        if (instr->masks) cost.seconds *= 4.0 / 3.0;
+        return cost;
+    case GHP_COST_COPY: return rate_cost(&profile->copy, instr->copy_bytes);
+    default: return (struct ghp_cost){0};
+    }
+}
+
 enum ghp_status ghp_profile_cost(const struct ghp_profile *profile, const struct ghp_instr *instr,
                                  int workers, struct ghp_cost *cost)
 {
-    switch (instr->kind) {
-    case GHP_INSTR_COMPUTE:
-        GHP_TRY(ghp_profile_op_in(profile, &instr->local, instr->pass, instr->nchw16c, cost));
-        cost->seconds *= runs_of(instr);
-        cost->contention_s *= runs_of(instr);
-        return GHP_OK;
-    case GHP_INSTR_LOAD: *cost = rate_cost(&profile->load, instr->bytes); return GHP_OK;
-    case GHP_INSTR_UPDATE:
-        *cost = rate_cost(ghp_profile_update(profile, instr->optimizer), instr->bytes);
-        return GHP_OK;
-    case GHP_INSTR_NORM:
-        *cost =
-            rate_cost(profile->squares.bandwidth_Bps > 0 ? &profile->squares : &profile->accumulate,
-                      instr->bytes);
-        return GHP_OK;
-    case GHP_INSTR_ACCUMULATE:
-        *cost = rate_cost(&profile->accumulate, instr->bytes);
-        /* with the mask of a ReLU it moves four tensors and not three */
-        if (instr->masks) cost->seconds *= 4.0 / 3.0;
-        return GHP_OK;
-    case GHP_INSTR_SEND:
+    switch (ghp_kind_of(instr)->cost) {
+    case GHP_COST_KERNEL: return kernel_cost(profile, instr, cost);
+    case GHP_COST_COLLECTIVE: return collective_cost(profile, instr, workers, cost);
+    case GHP_COST_TRANSFER:
         GHP_TRY(ghp_profile_transfer(profile, &instr->transfer, cost));
         *cost = sum_costs(*cost, rate_cost(&profile->copy, instr->copy_bytes));
         return GHP_OK;
-    case GHP_INSTR_RECEIVE: *cost = rate_cost(&profile->copy, instr->copy_bytes); return GHP_OK;
-    case GHP_INSTR_WAIT: *cost = (struct ghp_cost){0}; return GHP_OK;
-    case GHP_INSTR_PUSH:
-    case GHP_INSTR_PULL: return exchange_cost(profile, instr, workers, cost);
-    case GHP_INSTR_MIX:
-    case GHP_INSTR_CARRY: return mix_cost(profile, instr, workers, cost);
-    default:
-        GHP_TRY(ghp_profile_comm(profile, instr->comm, instr->bytes, instr->ranks, workers, cost));
-        if (instr->stream == GHP_STREAM_COMPUTE && cost->seconds > 0)
-            cost->seconds += profile->overlap.arrival_delay_s;
-        if (instr->period > 1) {
-            cost->seconds /= instr->period;
-            cost->owed_s /= instr->period;
-        }
-        if (instr->kind == GHP_INSTR_RESHARD)
-            *cost = sum_costs(*cost, rate_cost(&profile->copy, instr->copy_bytes));
-        return GHP_OK;
+    case GHP_COST_EXCHANGE: return exchange_cost(profile, instr, workers, cost);
+    case GHP_COST_MIX:
+    case GHP_COST_CARRY: return mix_cost(profile, instr, workers, cost);
+    default: *cost = moving_cost(profile, instr); return GHP_OK;
     }
 }
 

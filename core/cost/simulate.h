@@ -6,17 +6,6 @@
 #include "core/program/lower.h"
 #include "core/cost/profile.h"
 
-enum ghp_phase { /* where a step's seconds go; they sum to the step */
-                 GHP_PHASE_FORWARD,
-                 GHP_PHASE_BACKWARD_DATA,
-                 GHP_PHASE_BACKWARD_WEIGHT,
-                 GHP_PHASE_RESHARD, /* blocking reshards and their packing, batch_norm sums included */
-                 GHP_PHASE_UPDATE,
-                 GHP_PHASE_LOAD,
-                 GHP_PHASE_EXPOSED, /* compute stream waits for reductions, or for other stages */
-                 GHP_PHASE_COUNT
-};
-
 struct ghp_instr_time { /* in one steady step; seconds from that step's start */
     double start_s, finish_s;
     struct ghp_cost cost; /* without slowdown */
@@ -69,7 +58,5 @@ enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
                                             const struct ghp_cost *const *costs,
                                             struct ghp_timing *timings);
 void ghp_timing_release(struct ghp_timing *timing);
-enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr);
-const char *ghp_phase_name(enum ghp_phase phase);
 
 #endif

@@ -25,7 +25,7 @@ static void slow_down(const struct ghp_program *program, double slow, struct ghp
 {
     for (int i = 0; i < program->n_instrs; i++)
         if (program->instrs[i].stream == GHP_STREAM_COMPUTE &&
-            !ghp_instr_sends(&program->instrs[i]) && program->instrs[i].kind != GHP_INSTR_MIX)
+            !ghp_instr_sends(&program->instrs[i]) && !ghp_kind_of(&program->instrs[i])->waits)
             costs[i].seconds *= slow;
 }
 

@@ -1,46 +1,9 @@
-/* core/cost/simulate_timing.c - what a simulation says: the phases of instructions, and sums over them. */
+/* core/cost/simulate_timing.c - what a simulation says: sums over phases and streams. */
 #include "core/cost/simulate_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *ghp_phase_name(enum ghp_phase phase)
-{
-    static const char *const names[GHP_PHASE_COUNT] = {
-        "forward", "backward_data", "backward_weight", "reshard", "update", "load", "exposed"};
-    return names[phase];
-}
-
-enum ghp_phase ghp_instr_phase(const struct ghp_instr *instr)
-{
-    switch (instr->kind) {
-    case GHP_INSTR_LOAD: return GHP_PHASE_LOAD;
-    case GHP_INSTR_UPDATE:
-    case GHP_INSTR_NORM:
-    case GHP_INSTR_NORM_REDUCE: return GHP_PHASE_UPDATE;
-    case GHP_INSTR_RESHARD:
-    case GHP_INSTR_STAT_REDUCE: return GHP_PHASE_RESHARD;
-    case GHP_INSTR_ALL_REDUCE:
-    case GHP_INSTR_REDUCE_SCATTER:
-    case GHP_INSTR_ALL_GATHER:
-    case GHP_INSTR_AVERAGE:
-    case GHP_INSTR_PUSH:
-    case GHP_INSTR_PULL:
-    case GHP_INSTR_METRIC_REDUCE:
-    case GHP_INSTR_MIX:
-    case GHP_INSTR_CARRY:
-    case GHP_INSTR_SEND:
-    case GHP_INSTR_RECEIVE:
-    case GHP_INSTR_WAIT: return GHP_PHASE_EXPOSED;
-    case GHP_INSTR_ACCUMULATE:
-        return instr->edge < 0 ? GHP_PHASE_BACKWARD_WEIGHT : GHP_PHASE_BACKWARD_DATA;
-    case GHP_INSTR_COMPUTE:
-    case GHP_INSTR_COUNT: break;
-    }
-    if (instr->pass == GHP_PASS_BACKWARD_WEIGHT) return GHP_PHASE_BACKWARD_WEIGHT;
-    return instr->backward ? GHP_PHASE_BACKWARD_DATA : GHP_PHASE_FORWARD;
-}
 
 void ghp_timing_release(struct ghp_timing *timing)
 {
@@ -80,7 +43,7 @@ void ghp_timing_sum_phases(const struct ghp_program *program, double start_s,
         t->start_s -= start_s;
         t->finish_s -= start_s;
         if (program->instrs[i].stream != GHP_STREAM_COMPUTE) continue;
-        if (program->instrs[i].kind == GHP_INSTR_MIX) continue; /* it waits */
+        if (ghp_kind_of(&program->instrs[i])->waits) continue;
         timing->phase_s[ghp_instr_phase(&program->instrs[i])] += t->finish_s - t->start_s;
         busy_s += t->finish_s - t->start_s;
     }

@@ -32,15 +32,9 @@ static void add_of_bucket(const struct ghp_program *program, const struct ghp_in
     }
 }
 
-static bool brings_weights(const struct ghp_instr *instr)
-{
-    return instr->kind == GHP_INSTR_ALL_GATHER || instr->kind == GHP_INSTR_AVERAGE ||
-           instr->kind == GHP_INSTR_PULL;
-}
-
 static bool is_of_bucket(const struct ghp_program *program, const struct ghp_instr *instr)
 {
-    return ghp_instr_reduces(instr) || brings_weights(instr) ||
+    return ghp_instr_reduces(instr) || ghp_instr_brings_weights(instr) ||
            (instr->kind == GHP_INSTR_UPDATE && program->buckets[instr->bucket].strip_bytes > 0);
 }
 
@@ -55,20 +49,13 @@ static void add_instr(const struct ghp_program *program, const struct ghp_instr 
         return;
     }
     term->sent_bytes += (double)ghp_instr_sent_bytes(instr);
-    switch (instr->kind) {
-    case GHP_INSTR_RESHARD:
-    case GHP_INSTR_STAT_REDUCE: term->reshard_s += seconds; break;
-    case GHP_INSTR_METRIC_REDUCE: term->reduce_s += seconds; break;
-    case GHP_INSTR_UPDATE:
-    case GHP_INSTR_NORM:
-    case GHP_INSTR_NORM_REDUCE: term->update_s += seconds; break;
-    case GHP_INSTR_LOAD: term->forward_s += seconds; break;
-    case GHP_INSTR_ACCUMULATE: term->backward_s += seconds; break;
-    default:
-        if (instr->pass == GHP_PASS_FORWARD || instr->pass == GHP_PASS_STATS)
-            term->forward_s += seconds;
-        else
-            term->backward_s += seconds;
+    switch (ghp_instr_phase(instr)) {
+    case GHP_PHASE_RESHARD: term->reshard_s += seconds; break;
+    case GHP_PHASE_UPDATE: term->update_s += seconds; break;
+    case GHP_PHASE_BACKWARD_DATA:
+    case GHP_PHASE_BACKWARD_WEIGHT: term->backward_s += seconds; break;
+    case GHP_PHASE_EXPOSED: term->reduce_s += seconds; break;
+    default: term->forward_s += seconds;
     }
 }
 
@@ -85,7 +72,7 @@ static void add_waiting(const struct ghp_program *program, const struct ghp_timi
         if (instr->stream != GHP_STREAM_COMPUTE) continue;
         before_s = timing->instrs[i].finish_s;
         bool waits = instr->wait >= 0 || (instr->kind == GHP_INSTR_WAIT &&
-                                          brings_weights(&program->instrs[instr->after]));
+                                          ghp_instr_brings_weights(&program->instrs[instr->after]));
         if (waits && gap_s > rounding * timing->step_s)
             terms[instr->layer >= 0 ? instr->layer : n_layers - 1].exposed_s += gap_s;
     }

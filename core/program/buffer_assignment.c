@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- operands ---- */
+/* ---- scratch ---- */
 
 static enum ghp_status scratch_for(struct ghp_buffer_assignment *k, struct ghp_instr *instr,
                                    int64_t bytes, int *operand)
@@ -26,45 +26,12 @@ static enum ghp_status scratch_for(struct ghp_buffer_assignment *k, struct ghp_i
     return GHP_OK;
 }
 
-static void step_scratch(const struct ghp_instr *instr, struct ghp_instr_scratch *scratch)
-{
-    bool pads = ghp_reshard_channels(&instr->step, instr->local.c) > instr->local.c;
-    switch (instr->step.op) {
-    case GHP_RESHARD_GATHER_CHANNEL:
-    case GHP_RESHARD_GATHER_POSITION:
-    case GHP_RESHARD_BATCH_TO_CHANNEL:
-    case GHP_RESHARD_BATCH_TO_POSITION:
-    case GHP_RESHARD_CHANNEL_TO_BATCH:
-    case GHP_RESHARD_POSITION_TO_BATCH:
-    case GHP_RESHARD_POSITION_TO_CHANNEL: scratch->work_bytes = instr->bytes; break;
-    case GHP_RESHARD_CHANNEL_TO_POSITION: /* what is sent lies in y, or beside where that is less */
-        scratch->work_bytes = (pads ? 2 : 1) * instr->bytes;
-        break;
-    case GHP_RESHARD_SUM_TO_POSITION:
-    case GHP_RESHARD_SUM_TO_CHANNEL: scratch->work_bytes = instr->bytes; /* fall through */
-    case GHP_RESHARD_SUM_TO_BATCH:
-    case GHP_RESHARD_SUM_TO_FULL:
-        scratch->receive_bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
-        break;
-    default: break;
-    }
-}
-
 enum ghp_status ghp_lower_scratch(const struct ghp_lowering *how, const struct ghp_instr *instr,
                                   struct ghp_instr_scratch *scratch)
 {
     *scratch = (struct ghp_instr_scratch){0};
-    if (instr->kind == GHP_INSTR_RESHARD) step_scratch(instr, scratch);
-    if (instr->kind == GHP_INSTR_STAT_REDUCE || instr->kind == GHP_INSTR_NORM_REDUCE)
-        scratch->work_bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
-    if (instr->kind == GHP_INSTR_NORM)
-        scratch->work_bytes = GHP_NORM_PARTS * (int64_t)sizeof(double);
-    if (instr->kind != GHP_INSTR_COMPUTE) return GHP_OK;
-    if (how->scratch.bytes != NULL)
-        GHP_TRY(how->scratch.bytes(how->scratch.context, &instr->local, instr->pass,
-                                   &scratch->work_bytes));
-    scratch->work_bytes += ghp_instr_sums_bytes(instr);
-    return GHP_OK;
+    return ghp_kind_of(instr)->work != NULL ? ghp_kind_of(instr)->work(how, instr, scratch)
+                                            : GHP_OK;
 }
 
 static enum ghp_status assign_scratch(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
@@ -180,107 +147,36 @@ static enum ghp_status assign_tensors(struct ghp_buffer_assignment *k, int index
 
 /* ---- what lives always ---- */
 
-static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+static int lasting(const struct ghp_buffer_assignment *k, const struct ghp_instr *instr,
+                   enum ghp_lasting what)
 {
-    int owner = ghp_model_owner(k->how->model, instr->layer) * GHP_MAX_PARAMS;
-    unsigned uses = ghp_op_uses(instr->local.op, instr->pass);
-    bool adds = ghp_lower_adds_weight_gradient(k->how, instr->layer);
-    for (int p = 0; p < k->how->model->layers[owner / GHP_MAX_PARAMS].n_params; p++) {
-        if (uses & GHP_AT_W) instr->at.w[p] = k->weights[owner + p];
-        /* gradients of further micro-batches lie beside, to be added, unless the pass does */
-        if ((uses & GHP_AT_DW) && (instr->micro == 0 || adds))
-            instr->at.dw[p] = k->gradients[owner + p];
+    const struct ghp_bucket *bucket =
+        instr->bucket >= 0 ? &k->program->buckets[instr->bucket] : NULL;
+
+    switch (what) {
+    case GHP_LASTING_GRADIENTS: return bucket->buffer;
+    case GHP_LASTING_WEIGHTS: return bucket->weights;
+    case GHP_LASTING_GRADIENT_STRIP: return bucket->gradient_strip;
+    case GHP_LASTING_WEIGHT_STRIP: return bucket->weight_strip;
+    case GHP_LASTING_RECEIVE: return k->receive;
+    case GHP_LASTING_METRICS: return k->metrics;
+    case GHP_LASTING_SQUARES: return k->squares;
+    case GHP_LASTING_COPIES: return k->copies;
+    case GHP_LASTING_PREFETCH: return k->prefetch;
+    case GHP_LASTING_NONE: break;
     }
-    if (uses & GHP_AT_METRICS) instr->at.metrics = k->metrics;
+    return -1;
 }
 
-static void assign_states(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+static void assign_lasting(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
 {
-    bool stats_deltas =
-        ghp_lowering_has_stats_delta(k->how, &k->how->model->layers[instr->layer]) &&
-        instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
-    if ((ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_STATE) == 0) return;
-    for (int s = 0; s < GHP_MAX_STATES; s++) {
-        instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
-        if (stats_deltas)
-            instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
-    }
-}
+    const struct ghp_kind_facts *kind = ghp_kind_of(instr);
 
-static enum ghp_status assign_update(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    const struct ghp_layer *l = &k->how->model->layers[instr->layer];
-    int b = k->buckets->of_layer[instr->layer];
-    const struct ghp_bucket *bucket = &k->program->buckets[b];
-    instr->bucket = b;
-    if (ghp_method_clips(&k->how->method)) instr->at.x[0] = k->squares;
-    if (bucket->strip_bytes > 0) {
-        instr->at.w[0] = bucket->weight_strip;
-        instr->at.dw[0] = bucket->gradient_strip;
-        for (int m = 0; m < instr->optimizer->n_moments; m++)
-            instr->at.moment[m][0] = bucket->moment[m];
-        return GHP_OK;
-    }
-    for (int p = 0; p < l->n_params; p++) {
-        int at = instr->layer * GHP_MAX_PARAMS + p;
-        instr->at.w[p] = k->weights[at];
-        instr->at.dw[p] = k->gradients[at];
-        for (int m = 0; m < instr->optimizer->n_moments; m++)
-            instr->at.moment[m][p] = k->moments[m][at];
-    }
-    for (int s = 0; ghp_lowering_has_stats_delta(k->how, l) && s < l->n_states; s++) {
-        instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
-        instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
-    }
-    return GHP_OK;
-}
-
-/* It reads the gradients, which live always, where they lie. */
-static enum ghp_status assign_norm_of_all(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    const struct ghp_program *program = k->program;
-    for (int i = 0; i < program->n_buffers; i++) {
-        const struct ghp_buffer *b = &program->buffers[i];
-        if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        struct ghp_norm_share share =
-            ghp_norm_share_of(program, &k->how->model->layers[b->layer], k->splits[b->layer], i);
-        instr->bytes += (share.end - share.first) * ghp_parameter_bytes(program->element_bytes);
-    }
-    if (k->how->method.scaling != NULL && k->how->method.scaling->weights) instr->bytes *= 2;
-    if (k->how->method.scaling != NULL && k->how->method.scaling->directions)
-        instr->bytes *= 2; /* and moments */
-    instr->at.y = k->squares;
-    return assign_scratch(k, instr);
-}
-
-/* Of a layer: it reads what the layer's pass, right before it, has made. */
-static enum ghp_status assign_norm(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    const struct ghp_layer *l;
-    if (instr->layer < 0) return assign_norm_of_all(k, instr);
-    l = &k->how->model->layers[instr->layer];
-    for (int p = 0; p < l->n_params && instr->micro == 0; p++)
-        instr->at.dw[p] = k->gradients[instr->layer * GHP_MAX_PARAMS + p];
-    instr->at.y = k->squares;
-    return assign_scratch(k, instr);
-}
-
-/* A micro-batch's gradients of parameters into their sums. */
-static void assign_sums(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    int owner = ghp_model_owner(k->how->model, instr->layer);
-    for (int p = 0; p < k->how->model->layers[owner].n_params; p++)
-        instr->at.dw[p] = k->gradients[owner * GHP_MAX_PARAMS + p];
-}
-
-/* What a transfer touches lives until it is waited for. */
-static void assign_wait(struct ghp_buffer_assignment *k, struct ghp_instr *instr)
-{
-    const struct ghp_instr *what = &k->program->instrs[instr->after];
-    if (what->stream != GHP_STREAM_TRANSFER) return; /* weights live always */
-    instr->at.x[0] = what->at.x[0];
-    instr->at.y = what->at.y;
-    instr->at.scratch = what->at.scratch;
+    if (kind->x != GHP_LASTING_NONE) instr->at.x[0] = lasting(k, instr, kind->x);
+    if (kind->y != GHP_LASTING_NONE) instr->at.y = lasting(k, instr, kind->y);
+    if (kind->metrics != GHP_LASTING_NONE) instr->at.metrics = lasting(k, instr, kind->metrics);
+    if (kind->scratch != GHP_LASTING_NONE) instr->at.scratch = lasting(k, instr, kind->scratch);
+    if (kind->assign != NULL) kind->assign(k, instr);
 }
 
 /* The layer down to which gradients have to have names, at an instruction of the backward part. */
@@ -298,57 +194,8 @@ static enum ghp_status assign_instr(struct ghp_buffer_assignment *k, int index)
     if (instr->backward && instr->stream != GHP_STREAM_COMM)
         GHP_TRY(ghp_buffer_assignment_gradients(k, named_layer(k, instr)));
     GHP_TRY(assign_tensors(k, index));
-    switch (instr->kind) {
-    case GHP_INSTR_LOAD:
-        if (instr->layer == 0) instr->at.scratch = k->prefetch;
-        return GHP_OK;
-    case GHP_INSTR_COMPUTE:
-        assign_weights(k, instr);
-        assign_states(k, instr);
-        return assign_scratch(k, instr);
-    case GHP_INSTR_ACCUMULATE:
-        if (instr->edge < 0) assign_sums(k, instr);
-        return GHP_OK;
-    case GHP_INSTR_RESHARD:
-    case GHP_INSTR_STAT_REDUCE: return assign_scratch(k, instr);
-    case GHP_INSTR_REDUCE_SCATTER:
-        instr->at.x[0] = program->buckets[instr->bucket].buffer;
-        instr->at.y = program->buckets[instr->bucket].gradient_strip;
-        instr->at.scratch = k->receive;
-        return GHP_OK;
-    case GHP_INSTR_ALL_GATHER:
-        instr->at.x[0] = program->buckets[instr->bucket].weight_strip;
-        instr->at.y = program->buckets[instr->bucket].weights;
-        return GHP_OK;
-    case GHP_INSTR_PUSH: instr->at.x[0] = program->buckets[instr->bucket].buffer; return GHP_OK;
-    case GHP_INSTR_PULL: instr->at.y = program->buckets[instr->bucket].weights; return GHP_OK;
-    case GHP_INSTR_CARRY: return GHP_OK;
-    case GHP_INSTR_MIX:
-        instr->at.x[0] = program->buckets[instr->bucket].buffer;
-        instr->at.y = program->buckets[instr->bucket].weights;
-        instr->at.scratch = k->copies;
-        return GHP_OK;
-    case GHP_INSTR_AVERAGE:
-        instr->at.y = program->buckets[instr->bucket].weights;
-        instr->at.scratch = k->receive;
-        return GHP_OK;
-    case GHP_INSTR_ALL_REDUCE:
-        instr->at.y = program->buckets[instr->bucket].buffer;
-        instr->at.scratch = k->receive;
-        return GHP_OK;
-    case GHP_INSTR_METRIC_REDUCE:
-        instr->at.metrics = k->metrics;
-        instr->at.scratch = k->receive;
-        return GHP_OK;
-    case GHP_INSTR_UPDATE: return assign_update(k, instr);
-    case GHP_INSTR_NORM: return assign_norm(k, instr);
-    case GHP_INSTR_NORM_REDUCE: instr->at.y = k->squares; return assign_scratch(k, instr);
-    case GHP_INSTR_SEND:
-    case GHP_INSTR_RECEIVE: return scratch_for(k, instr, instr->copy_bytes, &instr->at.scratch);
-    case GHP_INSTR_WAIT: assign_wait(k, instr); return GHP_OK;
-    case GHP_INSTR_COUNT: break;
-    }
-    return GHP_OK;
+    assign_lasting(k, instr);
+    return assign_scratch(k, instr);
 }
 
 /* ---- lifetimes and waits ---- */

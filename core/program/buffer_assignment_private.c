@@ -420,8 +420,7 @@ static enum ghp_status make_shared(struct ghp_buffer_assignment *k)
     for (int i = 0; i < k->program->n_instrs; i++) {
         const struct ghp_instr *instr = &k->program->instrs[i];
         if (instr->kind == GHP_INSTR_METRIC_REDUCE && instr->period > 1) metrics += instr->bytes;
-        if (instr->stream == GHP_STREAM_COMM && instr->kind != GHP_INSTR_ALL_GATHER &&
-            !ghp_instr_is_served(instr) && instr->kind != GHP_INSTR_CARRY &&
+        if (ghp_kind_of(instr)->scratch == GHP_LASTING_RECEIVE &&
             ghp_receive_bytes(instr->bytes, instr->ranks.count) > receive)
             receive = ghp_receive_bytes(instr->bytes, instr->ranks.count);
     }

@@ -1,4 +1,4 @@
-/* core/program/liveness.h - which tensors an instruction touches: the one table that lifetimes follow from.
+/* core/program/liveness.h - which tensors an instruction touches, as its kind says: what lifetimes follow from.
  *
  * A tensor lives from the first instruction that touches it to the last, a transfer's until the transfer is waited for.
  * The buffer assignment (lower.h) gives every tensor that is touched a buffer, so a buffer lives as long as its
@@ -14,6 +14,7 @@
 #include "core/program/lower.h"
 
 #include <limits.h>
+#include <stddef.h>
 
 enum ghp_tensor {
     GHP_TENSOR_OUTPUT,   /* of a layer, or its remote activation */
@@ -49,6 +50,17 @@ struct ghp_touches {
  * Local. Tested tests/planner/search/test_memory.c, tests/core/program/test_lower.c */
 void ghp_instr_touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
                        struct ghp_touches *touches);
+
+/* ---- for core/program/kind ---- */
+
+#define GHP_OPERAND(field) ((int)(offsetof(struct ghp_operands, field) / sizeof(int)))
+
+void ghp_touches_add(struct ghp_touches *touches, struct ghp_touch touch);
+/* A further micro-batch's gradients of all of a layer's parameters; `first`: the first's operand, and how it is touched. */
+void ghp_touches_add_summands(const struct ghp_lowering *how, int layer, struct ghp_touch first,
+                              struct ghp_touches *touches);
+/* The statistics of an instruction; a loss's are the same forward and backward. */
+enum ghp_tensor ghp_instr_stats(const struct ghp_instr *instr);
 
 /* Points from the first touch to the last, both included; first > last: none. */
 struct ghp_life {

@@ -155,7 +155,6 @@ static enum ghp_status emit_norm(const struct ghp_emitter *e)
     if (ghp_emitter_add(e, GHP_INSTR_NORM, point) == NULL) return GHP_NO_MEMORY();
     instr = ghp_emitter_add(e, GHP_INSTR_NORM_REDUCE, point);
     if (instr == NULL) return GHP_NO_MEMORY();
-    instr->comm = GHP_COMM_ALL_REDUCE;
     instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
     instr->bytes = ghp_norm_sums(e->how->model, e->how->method.scaling) * (int64_t)sizeof(double);
     return GHP_OK;

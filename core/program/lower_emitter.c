@@ -16,6 +16,8 @@ static struct ghp_instr *append(struct ghp_program *program, enum ghp_instr_kind
     }
     struct ghp_instr *instr = &program->instrs[program->n_instrs++];
     *instr = (struct ghp_instr){.kind = kind,
+                                .stream = ghp_kinds[kind]->stream,
+                                .comm = ghp_kinds[kind]->comm,
                                 .point = point,
                                 .layer = -1,
                                 .edge = -1,

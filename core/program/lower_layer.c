@@ -69,7 +69,6 @@ static enum ghp_status emit_stat_reduce(const struct ghp_emitter *e, int layer,
     instr->layer = layer;
     instr->backward = backward;
     instr->local = local;
-    instr->comm = GHP_COMM_ALL_REDUCE;
     instr->ranks = ranks;
     instr->bytes = ghp_local_stats_bytes(&local) / ghp_local_repeat(&local);
     return GHP_OK;
@@ -180,11 +179,9 @@ static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
                         layer < e->placement.first_layer ? e->program->n_points - 1
                                                          : ghp_emitter_point(e, layer, true));
     if (instr == NULL) return GHP_NO_MEMORY();
-    instr->stream = GHP_STREAM_COMM;
     instr->layer = layer;
     instr->backward = true;
     instr->bucket = bucket;
-    instr->comm = strips ? GHP_COMM_REDUCE_SCATTER : GHP_COMM_ALL_REDUCE;
     instr->ranks = ranks;
     instr->bytes = range.bytes;
     return GHP_OK;
@@ -224,6 +221,7 @@ static enum ghp_status emit_sum(const struct ghp_emitter *e, int layer,
     if (instr == NULL) return GHP_NO_MEMORY();
     instr->layer = layer;
     instr->backward = true;
+    instr->pass = GHP_PASS_BACKWARD_WEIGHT;
     instr->local = *local;
     instr->bytes = ghp_local_weight_elements(local) * ghp_parameter_bytes(e->how->element_bytes);
     return GHP_OK;

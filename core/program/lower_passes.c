@@ -25,13 +25,7 @@ static enum ghp_status place(const struct ghp_lowering *how, struct ghp_program 
     return how->unplaced ? GHP_OK : ghp_program_place(program);
 }
 
-/* Whether it takes weights that have been updated to other workers, or theirs to this one. */
-static bool spreads(enum ghp_instr_kind kind)
-{
-    return kind == GHP_INSTR_ALL_GATHER || kind == GHP_INSTR_MIX || kind == GHP_INSTR_PULL ||
-           kind == GHP_INSTR_AVERAGE;
-}
-
+/* Updates first, then what takes their weights to other workers, or others' weights to this one. */
 static enum ghp_status list_flush(const struct ghp_lowering *how, struct ghp_program *program)
 {
     int n = program->n_instrs, *list;
@@ -39,10 +33,12 @@ static enum ghp_status list_flush(const struct ghp_lowering *how, struct ghp_pro
     if (how->forward_only) return GHP_OK;
     list = program->flush = ghp_alloc((size_t)n + 1, sizeof *list);
     if (list == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < n; i++)
-        if (program->instrs[i].kind == GHP_INSTR_UPDATE) list[program->n_flush++] = i;
-    for (int i = 0; i < n; i++)
-        if (spreads(program->instrs[i].kind)) list[program->n_flush++] = i;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < n; i++) {
+            const struct ghp_kind_facts *kind = ghp_kind_of(&program->instrs[i]);
+
+            if (kind->of_updates && kind->is_local == (pass == 0)) list[program->n_flush++] = i;
+        }
     return GHP_OK;
 }
 

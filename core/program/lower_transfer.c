@@ -43,7 +43,6 @@ enum ghp_status ghp_emit_transfer(const struct ghp_emitter *e, enum ghp_instr_ki
     struct ghp_traffic traffic =
         sends ? ghp_transfer_sent(transfer, e->rank) : ghp_transfer_received(transfer, e->rank);
     const struct ghp_edge *at = &e->how->model->edges[edge];
-    instr->stream = GHP_STREAM_TRANSFER;
     instr->backward = transfer->from_stage > transfer->to_stage;
     instr->layer = sends == instr->backward ? at->to : at->from; /* the one of this stage */
     instr->edge = edge;

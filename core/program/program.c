@@ -2,7 +2,6 @@
 #include "core/program/program.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,15 +13,6 @@ void ghp_program_release(struct ghp_program *program)
     free(program->buffers);
     free(program->buckets);
     memset(program, 0, sizeof *program);
-}
-
-double ghp_instr_speed(const struct ghp_instr *instr, double speed)
-{
-    bool alone = instr->kind == GHP_INSTR_COMPUTE || instr->kind == GHP_INSTR_LOAD ||
-                 instr->kind == GHP_INSTR_UPDATE || instr->kind == GHP_INSTR_ACCUMULATE ||
-                 instr->kind == GHP_INSTR_NORM;
-
-    return alone && speed > 0 ? speed : 1;
 }
 
 int64_t ghp_receive_bytes(int64_t bytes, int ranks)
@@ -48,38 +38,29 @@ int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer)
     return b->offset + within;
 }
 
-/* Visits every operand of an instruction: visit(context, buffer, written). */
+/* Visits every operand of an instruction that need not live always: visit(context, buffer, written). */
 typedef void operand_visit(void *context, int buffer, bool written);
 
 static void visit_operands(const struct ghp_instr *instr, operand_visit *visit, void *context)
 {
     const struct ghp_operands *at = &instr->at;
-    bool forward = instr->kind == GHP_INSTR_COMPUTE ? instr->pass == GHP_PASS_FORWARD : true;
-    bool update = instr->kind == GHP_INSTR_UPDATE;
-    bool stats = instr->kind == GHP_INSTR_STAT_REDUCE ||
-                 (instr->kind == GHP_INSTR_COMPUTE &&
-                  (instr->pass == GHP_PASS_STATS || instr->pass == GHP_PASS_BACKWARD_STATS));
+    unsigned writes = instr->kind == GHP_INSTR_COMPUTE
+                          ? ghp_op_of(instr->local.op)->passes[instr->pass].writes
+                          : ghp_kind_of(instr)->writes;
+
     for (int i = 0; i < GHP_MAX_INPUTS; i++) {
         visit(context, at->x[i], false);
-        visit(context, at->dx[i], true);
+        visit(context, at->dx[i], writes & GHP_AT_DX);
     }
     for (int i = 0; i < GHP_MAX_PARAMS; i++) {
-        visit(context, at->w[i], update);
-        visit(context, at->dw[i], instr->kind == GHP_INSTR_COMPUTE);
-        for (int m = 0; m < GHP_MAX_MOMENTS; m++)
-            visit(context, at->moment[m][i], update);
+        visit(context, at->w[i], false);
+        visit(context, at->dw[i], writes & GHP_AT_DW);
     }
-    for (int i = 0; i < GHP_MAX_STATES; i++) {
-        visit(context, at->state[i], true);
-        visit(context, at->stats_delta[i], !update);
-    }
-    visit(context, at->y, forward);
+    visit(context, at->y, writes & GHP_AT_Y);
     visit(context, at->dy, false); /* ACCUMULATE adds to it */
-    visit(context, at->saved, forward);
-    visit(context, at->stats, stats);
-    visit(context, at->labels, instr->kind == GHP_INSTR_LOAD);
-    visit(context, at->metrics, true);
-    visit(context, at->scratch, true);
+    visit(context, at->saved, writes & GHP_AT_SAVED);
+    visit(context, at->stats, writes & GHP_AT_STATS);
+    visit(context, at->labels, writes & GHP_AT_LABELS);
 }
 
 struct written {
@@ -120,7 +101,7 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
         w.writes = false;
         visit_operands(instr, note_operand, &w);
         w.writes = true;
-        if (instr->kind != GHP_INSTR_RECEIVE) /* what arrives is there once it was waited for */
+        if (instr->stream != GHP_STREAM_TRANSFER) /* what arrives is there once it was waited for */
             visit_operands(instr, note_operand, &w);
         if (w.missing >= 0)
             status = GHP_FAIL(GHP_ERR_INTERNAL,
@@ -145,35 +126,6 @@ enum ghp_status ghp_program_check(const struct ghp_program *program)
     return status;
 }
 
-void ghp_instr_sum_metrics(struct ghp_instr *instr, struct ghp_ranks ranks, int period)
-{
-    instr->stream = GHP_STREAM_COMM;
-    instr->comm = GHP_COMM_ALL_REDUCE;
-    instr->ranks = ranks;
-    instr->bytes = period * GHP_METRIC_COUNT * (int64_t)sizeof(double);
-    instr->period = period > 1 ? period : 0;
-}
-
-int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr)
-{
-    int64_t p = instr->ranks.count;
-    if (instr->kind == GHP_INSTR_SEND) return instr->bytes;
-    if (instr->kind == GHP_INSTR_PUSH) return instr->serves ? 0 : instr->bytes;
-    if (instr->kind == GHP_INSTR_PULL) return instr->serves ? p * instr->bytes : 0;
-    if (instr->kind == GHP_INSTR_MIX)
-        return (int64_t)llround(instr->traffic.out *
-                                (double)(instr->bytes + instr->traffic.word_bytes));
-    if (p <= 1) return 0;
-    int64_t part = instr->bytes - ghp_part_of(instr->bytes, (int)p);
-    switch (instr->comm) {
-    case GHP_COMM_ALL_REDUCE: return 2 * part / (instr->period > 1 ? instr->period : 1);
-    case GHP_COMM_ALL_GATHER:
-    case GHP_COMM_REDUCE_SCATTER:
-    case GHP_COMM_ALL_TO_ALL: return part;
-    default: return 0;
-    }
-}
-
 int64_t ghp_program_sent_bytes(const struct ghp_program *program)
 {
     int64_t sum = 0;
@@ -181,28 +133,6 @@ int64_t ghp_program_sent_bytes(const struct ghp_program *program)
         sum += ghp_instr_sent_bytes(&program->instrs[i]);
     return sum;
 }
-
-int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr)
-{
-    int64_t bytes = 2 * instr->local.c * (int64_t)sizeof(double);
-    if (instr->kind != GHP_INSTR_COMPUTE || instr->pass != GHP_PASS_BACKWARD_WEIGHT ||
-        instr->local.repeat < 2)
-        return 0;
-    return ghp_align(bytes);
-}
-
-const char *ghp_instr_name(const struct ghp_instr *instr)
-{
-    static const char *const names[GHP_INSTR_COUNT] = {
-#define GHP_INSTR_NAME(id, text) text,
-        GHP_INSTR_LIST(GHP_INSTR_NAME)
-#undef GHP_INSTR_NAME
-    };
-    return instr->kind == GHP_INSTR_COMPUTE ? ghp_pass_name(instr->pass) : names[instr->kind];
-}
-
-const char *const ghp_stream_names[GHP_STREAM_COUNT + 1] = {"compute", "communication", "transfer",
-                                                            NULL};
 
 const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
 {

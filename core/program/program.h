@@ -21,44 +21,7 @@
 #define GHP_CORE_PROGRAM_PROGRAM_H
 
 #include "core/optimizer/lr_scaling.h"
-#include "core/optimizer/optimizer.h"
-#include "core/sharding/local.h"
-#include "core/sharding/transfer.h"
-
-#define GHP_INSTR_LIST(X)                                                                          \
-    X(LOAD, "load")       /* samples and labels of this worker into layer 0's output */            \
-    X(COMPUTE, "compute") /* one pass of one layer; see `pass` */                                  \
-    X(ACCUMULATE,                                                                                  \
-      "accumulate")       /* dy += the gradient of a further consumer; or dw += a micro-batch's */ \
-    X(RESHARD, "reshard") /* one reshard step of one edge, forward or backward */                  \
-    X(STAT_REDUCE, "stat_reduce")     /* batch_norm sums, a loss's rows (double), blocking */      \
-    X(ALL_REDUCE, "all_reduce")       /* one bucket of weight gradients, communication stream */   \
-    X(METRIC_REDUCE, "metric_reduce") /* loss sum, correct count, communication stream */          \
-    X(UPDATE, "update")               /* optimizer step of one layer, or of a strip of a bucket */ \
-    X(SEND, "send")       /* one tensor's parts to another stage's workers, transfer stream */     \
-    X(RECEIVE, "receive") /* the same from them, transfer stream */                                \
-    X(WAIT, "wait")       /* until a send, receive or gather of this step is done */               \
-    X(REDUCE_SCATTER, "reduce_scatter") /* one bucket of gradients into each holder's strip */     \
-    X(ALL_GATHER, "all_gather") /* a bucket of weights from its strips, communication stream */    \
-    X(AVERAGE, "average")       /* a bucket of weights becomes its mean, communication stream */   \
-    X(NORM, "norm")             /* sums of squares of this worker's share of all gradients; of a \
-                                     layer: of those that it has just made */ \
-    X(NORM_REDUCE, "norm_reduce") /* these sums over all workers of all stages, blocking */        \
-    X(PUSH,                                                                                        \
-      "push") /* a bucket of gradients to the servers; of a server: its cut of all workers' */     \
-    X(PULL,                                                                                        \
-      "pull")     /* a bucket of weights from the servers; of a server: its cut to all workers */  \
-    X(MIX, "mix") /* all weights meet others', as the synchroniser says */                         \
-    X(CARRY, "carry") /* messages of mixes beside the step, communication stream */
-
-enum ghp_instr_kind {
-#define GHP_INSTR_ENUM(id, text) GHP_INSTR_##id,
-    GHP_INSTR_LIST(GHP_INSTR_ENUM)
-#undef GHP_INSTR_ENUM
-        GHP_INSTR_COUNT
-};
-
-enum ghp_stream { GHP_STREAM_COMPUTE, GHP_STREAM_COMM, GHP_STREAM_TRANSFER, GHP_STREAM_COUNT };
+#include "core/program/instr.h"
 
 enum ghp_buffer_kind {
     GHP_BUFFER_OUTPUT,            /* y of a layer */
@@ -112,98 +75,6 @@ struct ghp_buffer {
     int64_t offset;         /* bytes from the arena's start, set by ghp_program_place */
 };
 
-/* What a step of a worker costs besides its own, in messages of all weights, in the mean. */
-struct ghp_mix_traffic {
-    double out, in;   /* sent, received */
-    double waits;     /* one-way messages that it stands still for, one after the other */
-    double applies;   /* updates of all weights by servers that it stands still for */
-    double latencies; /* besides one of each message that it stands still for; < 0: these overlap */
-    double beside;  /* one-way messages that go beside the step, and have to be done when it ends */
-    int word_bytes; /* of each message, besides the weights */
-};
-
-struct ghp_operands { /* buffer ids, -1: none */
-    int x[GHP_MAX_INPUTS], dx[GHP_MAX_INPUTS];
-    int y, dy;
-    int w[GHP_MAX_PARAMS], dw[GHP_MAX_PARAMS], moment[GHP_MAX_MOMENTS][GHP_MAX_PARAMS];
-    int state[GHP_MAX_STATES], stats_delta[GHP_MAX_STATES];
-    int saved, stats, labels, metrics, scratch;
-};
-
-/* How a COMPUTE's tensors lie, as a plan says: plain, or in blocks of channels (docs/cpu.md). */
-struct ghp_nchw16c {
-    bool requested; /* false: nobody says anything */
-    bool x, y;      /* x and dx; y and dy */
-};
-
-/* Instructions (or, of a model, layers) whose work another's kernel does; -1: none. Forward passes of a bias, a ReLU
- * and an addition behind it; a batch norm's statistics before it. Of a sum of gradients, of a max pool's forward pass
- * and of a batch norm's backward passes, relu is the backward pass of a ReLU. */
-struct ghp_epilogue {
-    int bias, relu, stats, add;
-};
-
-/* What one kernel does together (core/program/fuse.h); -1: none. */
-struct ghp_fusion {
-    struct ghp_epilogue does;
-    int by;   /* the instruction that does this one's work, where the backend has such a kernel */
-    int with; /* a batch norm's other backward pass, which fuses the same ReLU */
-};
-
-struct ghp_instr {
-    enum ghp_instr_kind kind;
-    enum ghp_stream stream;
-    int point;
-    int layer; /* -1 for METRIC_REDUCE */
-    int edge;  /* RESHARD, ACCUMULATE of a gradient, SEND, RECEIVE, WAIT; else -1 */
-    int micro; /* micro-batch */
-    bool backward;
-    bool recompute;     /* COMPUTE, RESHARD: recomputed for the backward pass */
-    bool masks;         /* ACCUMULATE: what is summed takes the mask of the ReLU behind it, too */
-    enum ghp_pass pass; /* COMPUTE */
-    struct ghp_nchw16c nchw16c;
-    struct ghp_fusion fusion;
-    /* COMPUTE; RESHARD: c, h, w of the whole tensor, n samples of the subgroup */
-    struct ghp_local local;
-    struct ghp_reshard_step step; /* RESHARD */
-    struct ghp_transfer transfer; /* SEND, RECEIVE */
-    enum ghp_comm_op comm;        /* RESHARD, *_REDUCE */
-    /* who takes part; count 1: nothing is sent. UPDATE: among whom the bucket's strips are divided */
-    struct ghp_ranks ranks;
-    int servers; /* PUSH, PULL, MIX, CARRY: among which a bucket is cut; else 0 */
-    struct ghp_mix_traffic traffic; /* MIX, CARRY: of messages of `bytes` */
-    uint64_t rule; /* MIX, CARRY: names the synchroniser with its argument; else 0 */
-    bool serves;   /* PUSH, PULL: of a server, whose bytes are its cut */
-    /* comm: the full buffer (all_reduce, all_gather result, reduce_scatter input, all_to_all local buffer);
-     * LOAD, UPDATE, ACCUMULATE: bytes written; NORM: bytes read; SEND, RECEIVE: this worker's messages */
-    int64_t bytes;
-    int64_t copy_bytes; /* RESHARD, SEND, RECEIVE: bytes of strided copying or adding besides */
-    int64_t stat_count; /* batch_norm: samples x pixels behind the reduced sums */
-    int bucket; /* of gradients or weights: reductions, AVERAGE, ALL_GATHER, UPDATE, PULL; else -1 */
-    /* AVERAGE, METRIC_REDUCE: it runs after every so many steps, counted from the first of the training, and sums the
-     * metrics of all of them; else 0 */
-    int period;
-    /* communication instruction of the *previous* step that must be done first, or -1: UPDATE: its bucket's reduction;
-     * the loss layer's forward: METRIC_REDUCE */
-    int wait;
-    int after; /* WAIT: the SEND, RECEIVE or ALL_GATHER of this step that must be done; else -1 */
-    const struct ghp_optimizer *optimizer; /* UPDATE, MIX; else NULL */
-    /* RESHARD: at.x[0] -> at.y, packing through at.scratch, receiving into at.saved;
-     * SEND: at.x[0], packing through at.scratch; RECEIVE: at.y, joining through at.scratch;
-     * LOAD: at.y, at.labels, from what was prefetched into at.scratch;
-     * NORM, NORM_REDUCE: at.y, which an UPDATE that clips reads as at.x[0]; NORM of a layer: at.dw;
-     * ALL_REDUCE, AVERAGE: at.y; REDUCE_SCATTER, ALL_GATHER: at.x[0] -> at.y, one of which is a strip of the other;
-     * PUSH: at.x[0], of a server at.y; PULL: at.y, of a server at.x[0];
-     * MIX: gradients at.x[0], weights at.y, copies at.scratch */
-    struct ghp_operands at;
-};
-
-/* Whether workers exchange anything in it among `ranks`: SEND and RECEIVE have other stages' workers instead. */
-static inline bool ghp_instr_sends(const struct ghp_instr *instr)
-{
-    return instr->comm != GHP_COMM_NONE && instr->ranks.count > 1;
-}
-
 /* The buffers of an optimizer's moment, and whether a buffer is one. */
 static inline enum ghp_buffer_kind ghp_moment_kind(int moment)
 {
@@ -213,25 +84,6 @@ static inline enum ghp_buffer_kind ghp_moment_kind(int moment)
 static inline bool ghp_buffer_kind_is_moment(enum ghp_buffer_kind buffer_kind)
 {
     return buffer_kind >= GHP_BUFFER_MOMENT && buffer_kind < GHP_BUFFER_MOMENT + GHP_MAX_MOMENTS;
-}
-
-/* Whether it sums a bucket of gradients, or has servers sum it. */
-static inline bool ghp_instr_reduces(const struct ghp_instr *instr)
-{
-    return instr->kind == GHP_INSTR_ALL_REDUCE || instr->kind == GHP_INSTR_REDUCE_SCATTER ||
-           instr->kind == GHP_INSTR_PUSH;
-}
-
-/* Whether it takes part in mixes of weights. */
-static inline bool ghp_instr_mixes(const struct ghp_instr *instr)
-{
-    return instr->kind == GHP_INSTR_MIX || instr->kind == GHP_INSTR_CARRY;
-}
-
-/* Whether it goes between workers and servers. */
-static inline bool ghp_instr_is_served(const struct ghp_instr *instr)
-{
-    return instr->kind == GHP_INSTR_PUSH || instr->kind == GHP_INSTR_PULL;
 }
 
 struct ghp_bucket {
@@ -302,29 +154,16 @@ int64_t ghp_norm_sums(const struct ghp_model *model, const struct ghp_lr_scaling
 /* A parameter's place in that order. */
 int ghp_norm_place(const struct ghp_model *model, int layer, int slot);
 
-/* Bytes at the start of an instruction's scratch for the sum of its ghost batches' statistics; 0: it needs none. */
-int64_t ghp_instr_sums_bytes(const struct ghp_instr *instr);
-
 /* Names the list, after `seed` (core/base/hash.h): kinds, streams, layers, passes, local operations, ranks, bytes,
  * buckets, waits, fusion, memory formats and order. Not buffers and scratch, which depend on the backend at hand.
  * Local. Tested tests/core/program/test_lower.c */
 uint64_t ghp_program_hash(const struct ghp_program *program, uint64_t seed);
 
-/* A METRIC_REDUCE's numbers: the metrics of `period` steps at once, 1 or more. */
-void ghp_instr_sum_metrics(struct ghp_instr *instr, struct ghp_ranks ranks, int period);
-
 /* per step by this worker, pairwise algorithms */
 int64_t ghp_program_sent_bytes(const struct ghp_program *program);
-int64_t ghp_instr_sent_bytes(const struct ghp_instr *instr);
 
 /* Arena offset of a buffer's first byte (through its storage). */
 int64_t ghp_buffer_offset(const struct ghp_program *program, int buffer);
-/* By how much a worker's speed (struct ghp_placement) divides an instruction's cost: what it does alone, not what it
- * waits for others in. */
-double ghp_instr_speed(const struct ghp_instr *instr, double speed);
-const char *ghp_instr_name(const struct ghp_instr *instr); /* "forward", "reshard", ... */
 const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind);
-/* "compute", "communication", "transfer", NULL */
-extern const char *const ghp_stream_names[GHP_STREAM_COUNT + 1];
 
 #endif

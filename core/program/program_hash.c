@@ -66,7 +66,7 @@ static uint64_t add_instr(uint64_t hash, const struct ghp_instr *instr)
     hash = add_all(hash, values, sizeof values / sizeof *values);
     hash = add_local(hash, instr);
     if (instr->kind == GHP_INSTR_RESHARD) return add_step(hash, &instr->step);
-    if (ghp_instr_mixes(instr)) return add(add(hash, instr->servers), (int64_t)instr->rule);
+    if (ghp_instr_mixes(instr)) return add(add(hash, instr->servers), (int64_t)instr->mix.rule);
     if (instr->period > 0) return add(hash, instr->period);
     if (ghp_instr_is_served(instr)) return add(add(hash, instr->servers), instr->serves);
     return instr->stream == GHP_STREAM_TRANSFER ? add_transfer(hash, &instr->transfer) : hash;

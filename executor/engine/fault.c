@@ -64,7 +64,7 @@ static bool has_bias(const struct ghp_program *program)
 static bool draws_unasked(const struct ghp_program *program)
 {
     for (int i = 0; i < program->n_instrs; i++)
-        if (program->instrs[i].kind == GHP_INSTR_MIX && !(program->instrs[i].traffic.waits > 0))
+        if (program->instrs[i].kind == GHP_INSTR_MIX && !(program->instrs[i].mix.traffic.waits > 0))
             return true;
     return false;
 }
@@ -73,7 +73,8 @@ static bool draws_unasked(const struct ghp_program *program)
 static bool pulls_to_leaders(const struct ghp_program *program)
 {
     for (int i = 0; i < program->n_instrs; i++)
-        if (program->instrs[i].kind == GHP_INSTR_MIX && program->instrs[i].traffic.latencies > 0)
+        if (program->instrs[i].kind == GHP_INSTR_MIX &&
+            program->instrs[i].mix.traffic.latencies > 0)
             return true;
     return false;
 }

@@ -18,8 +18,8 @@ struct ghp_pace {
 
 static bool is_paced(const struct ghp_instr *instr)
 {
-    return instr->stream == GHP_STREAM_COMPUTE && instr->kind != GHP_INSTR_WAIT &&
-           instr->kind != GHP_INSTR_MIX && !ghp_instr_sends(instr);
+    return instr->stream == GHP_STREAM_COMPUTE && !ghp_kind_of(instr)->waits &&
+           !ghp_instr_sends(instr);
 }
 
 static double cost_of(const struct ghp_program *program, const struct ghp_profile *profile, int i)

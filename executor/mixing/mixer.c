@@ -133,7 +133,7 @@ enum ghp_status ghp_mixer_begin(struct ghp_mixer *m, void *const *address)
         m->copies[c].at = (char *)address[m->instr->at.scratch] + c * m->instr->bytes;
         ghp_flat_clear(m->copies[c]);
     }
-    return m->instr->traffic.beside > 0 ? ghp_task_thread_open(2, carry, m, &m->thread) : GHP_OK;
+    return m->instr->mix.traffic.beside > 0 ? ghp_task_thread_open(2, carry, m, &m->thread) : GHP_OK;
 }
 
 /* ---- messages ---- */

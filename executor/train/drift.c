@@ -59,21 +59,16 @@ struct ghp_drift_finding ghp_drift_find(const struct ghp_drift_word *words, int 
 /* Of what term an instruction is; GHP_DRIFT_TERMS: it only waits. */
 static enum ghp_drift_term term_of(const struct ghp_instr *instr)
 {
-    switch (instr->kind) {
-    case GHP_INSTR_LOAD: return GHP_DRIFT_SAMPLES;
-    case GHP_INSTR_COMPUTE:
-        return ghp_pass_is_backward(instr->pass) ? GHP_DRIFT_BACKWARD : GHP_DRIFT_FORWARD;
-    case GHP_INSTR_ACCUMULATE:
-    case GHP_INSTR_NORM: return GHP_DRIFT_BACKWARD;
-    case GHP_INSTR_UPDATE: return GHP_DRIFT_UPDATE;
-    case GHP_INSTR_RESHARD:
-    case GHP_INSTR_STAT_REDUCE: return GHP_DRIFT_RESHARD;
-    case GHP_INSTR_SEND:
-    case GHP_INSTR_RECEIVE: return GHP_DRIFT_TRANSFER;
-    case GHP_INSTR_WAIT:
-    case GHP_INSTR_COUNT: return GHP_DRIFT_TERMS;
-    default: return GHP_DRIFT_REDUCTION;
-    }
+    const enum ghp_phase phase = ghp_instr_phase(instr);
+    const struct ghp_kind_facts *kind = ghp_kind_of(instr);
+
+    if (kind->cost == GHP_COST_NOTHING) return GHP_DRIFT_TERMS;
+    if (instr->stream == GHP_STREAM_TRANSFER) return GHP_DRIFT_TRANSFER;
+    if (phase == GHP_PHASE_RESHARD) return GHP_DRIFT_RESHARD;
+    if (!kind->is_local) return GHP_DRIFT_REDUCTION;
+    if (phase == GHP_PHASE_LOAD) return GHP_DRIFT_SAMPLES;
+    if (phase == GHP_PHASE_UPDATE) return GHP_DRIFT_UPDATE;
+    return phase == GHP_PHASE_FORWARD ? GHP_DRIFT_FORWARD : GHP_DRIFT_BACKWARD;
 }
 
 /* Adds each instruction's seconds to its share, and those of a layer's term to `terms`. */

@@ -77,6 +77,7 @@ static json_t *args_of(struct events *events, const struct ghp_report *report, i
     char split[64];
 
     set(events, args, "instruction", json_integer(i));
+    set(events, args, "does", json_string(ghp_kind_of(instr)->purpose));
     if (instr->layer >= 0) {
         ghp_split_format(report->plan->splits[instr->layer], split, sizeof split);
         set(events, args, "layer", json_string(report->plan->model.layers[instr->layer].name));

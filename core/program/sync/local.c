@@ -15,10 +15,8 @@ static enum ghp_status emit_average(const struct ghp_emitter *e, struct ghp_buck
     if (!range.holds_weights) return GHP_OK;
     average = ghp_emitter_add(e, GHP_INSTR_AVERAGE, point);
     if (average == NULL) return GHP_NO_MEMORY();
-    average->stream = GHP_STREAM_COMM;
     average->layer = range.ready_layer;
     average->bucket = bucket;
-    average->comm = GHP_COMM_ALL_REDUCE;
     average->ranks = ghp_emitter_holders(e, range.tp_size);
     average->bytes = range.bytes;
     average->period = ghp_sync_period(e->how->method.sync);

@@ -42,15 +42,14 @@ static enum ghp_status emit_mix(const struct ghp_emitter *e)
         struct ghp_instr *instr = ghp_emitter_add(e, kinds[i], e->forward_base);
 
         if (instr == NULL) return GHP_NO_MEMORY();
-        instr->stream = kinds[i] == GHP_INSTR_CARRY ? GHP_STREAM_COMM : GHP_STREAM_COMPUTE;
         instr->bucket = bucket;
         instr->bytes = e->buckets->ranges[bucket].bytes;
         instr->servers = e->how->method.sync.servers;
-        instr->rule = rule_of(e->how->method.sync);
+        instr->mix.rule = rule_of(e->how->method.sync);
         instr->optimizer = ghp_lowering_optimizer(e->how);
         instr->ranks = (struct ghp_ranks){.count = e->how->problem.workers, .stride = 1};
-        instr->traffic = ghp_lowering_sync(e->how)->mixing->traffic(e->how->method.sync,
-                                                                    e->how->problem.workers);
+        instr->mix.traffic = ghp_lowering_sync(e->how)->mixing->traffic(e->how->method.sync,
+                                                                        e->how->problem.workers);
     }
     return GHP_OK;
 }

@@ -12,7 +12,6 @@ struct ghp_instr *ghp_emitter_add_exchange(const struct ghp_emitter *e, enum ghp
     struct ghp_instr *exchange = ghp_emitter_add(e, kind, point);
 
     if (exchange == NULL) return NULL;
-    exchange->stream = GHP_STREAM_COMM;
     exchange->layer = range.ready_layer;
     exchange->backward = kind == GHP_INSTR_PUSH;
     exchange->bucket = bucket;

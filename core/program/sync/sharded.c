@@ -23,10 +23,8 @@ static enum ghp_status emit_update(const struct ghp_emitter *e, struct ghp_bucke
     update->ranks = ghp_emitter_holders(e, range.tp_size);
     gather = ghp_emitter_add(e, GHP_INSTR_ALL_GATHER, point);
     if (gather == NULL) return GHP_NO_MEMORY();
-    gather->stream = GHP_STREAM_COMM;
     gather->layer = range.ready_layer;
     gather->bucket = bucket;
-    gather->comm = GHP_COMM_ALL_GATHER;
     gather->ranks = ghp_emitter_holders(e, range.tp_size);
     gather->bytes = range.bytes;
     return GHP_OK;

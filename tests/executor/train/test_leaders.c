@@ -156,7 +156,7 @@ static void check_leader_bytes(struct bench *b)
     CHECK_NEAR(2 * sent, pieces * (double)ghp_worker_program(worker)->buckets[0].bytes, 0);
     for (int i = 0; i < ghp_worker_program(worker)->n_instrs; i++)
         if (ghp_worker_program(worker)->instrs[i].kind == GHP_INSTR_MIX)
-            CHECK_NEAR(ghp_worker_program(worker)->instrs[i].traffic.out * 8 * workers, pieces,
+            CHECK_NEAR(ghp_worker_program(worker)->instrs[i].mix.traffic.out * 8 * workers, pieces,
                        1e-9);
     CHECK_EQ(count.mixes, 8);
     words = tell((double)count.led_most * 64 + (double)count.led_least);

@@ -1,0 +1,38 @@
+/* core/program/kind/accumulate.c - a sum of gradients: a further consumer's into an output's (at.dy += at.x[0]); or,
+ * without an edge, a micro-batch's into those of a layer's parameters (at.dw += at.x). */
+#include "core/program/buffer_assignment_private.h"
+#include "core/program/liveness.h"
+
+static void touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
+                    struct ghp_touches *t)
+{
+    const struct ghp_instr *instr = &program->instrs[index];
+
+    if (instr->edge < 0) {
+        ghp_touches_add_summands(how, ghp_model_owner(how->model, instr->layer),
+                                 (struct ghp_touch){.operand = GHP_OPERAND(x)}, t);
+        return;
+    }
+    ghp_touches_add(
+        t, (struct ghp_touch){GHP_TENSOR_EDGE_GRADIENT, instr->edge, .operand = GHP_OPERAND(x)});
+    ghp_touches_add(
+        t, (struct ghp_touch){GHP_TENSOR_GRADIENT, instr->layer, .operand = GHP_OPERAND(dy)});
+}
+
+static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    int owner = ghp_model_owner(k->how->model, instr->layer);
+
+    for (int p = 0; p < k->how->model->layers[owner].n_params && instr->edge < 0; p++)
+        instr->at.dw[p] = k->gradients[owner * GHP_MAX_PARAMS + p];
+}
+
+const struct ghp_kind_facts ghp_kind_facts_accumulate = {
+    .name = "accumulate",
+    .purpose = "adds a further gradient to the sum of those before it",
+    .phase = GHP_PHASE_COUNT,
+    .cost = GHP_COST_ACCUMULATE,
+    .is_local = true,
+    .assign = assign,
+    .touches = touches,
+};

@@ -1,0 +1,108 @@
+/* core/program/kind/compute.c - one pass of one layer. What it reads and writes, its operation says (core/model/op.h). */
+#include "core/program/buffer_assignment_private.h"
+#include "core/program/liveness.h"
+
+/* Evaluation runs on running statistics. */
+static bool has_stats(const struct ghp_lowering *how, const struct ghp_instr *instr)
+{
+    return (ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_STATS) != 0 &&
+           ghp_local_stats_bytes(&instr->local) > 0 &&
+           (instr->local.parts > 0 || !how->forward_only);
+}
+
+static void touch_edges(const struct ghp_layer *l, unsigned uses, struct ghp_touches *t)
+{
+    for (int i = 0; i < l->n_inputs; i++) {
+        int edge = l->first_edge + i;
+
+        if (uses & GHP_AT_X)
+            ghp_touches_add(
+                t, (struct ghp_touch){GHP_TENSOR_INPUT, edge, .operand = GHP_OPERAND(x) + i});
+        if (uses & GHP_AT_DX)
+            ghp_touches_add(t, (struct ghp_touch){GHP_TENSOR_INPUT_GRADIENT, edge,
+                                                  .operand = GHP_OPERAND(dx) + i, .writes = true});
+    }
+}
+
+static void touches(const struct ghp_lowering *how, const struct ghp_program *program, int index,
+                    struct ghp_touches *t)
+{
+    const struct ghp_instr *instr = &program->instrs[index];
+    const struct ghp_layer *l = &how->model->layers[instr->layer];
+    const struct ghp_op_pass *pass = &ghp_op_of(l->op)->passes[instr->pass];
+    unsigned uses = pass->reads | pass->writes;
+    int layer = instr->layer;
+
+    touch_edges(l, uses, t);
+    if (uses & GHP_AT_Y)
+        ghp_touches_add(t, (struct ghp_touch){GHP_TENSOR_OUTPUT, layer, .operand = GHP_OPERAND(y),
+                                              .writes = pass->writes & GHP_AT_Y});
+    if (uses & GHP_AT_DY)
+        ghp_touches_add(t,
+                        (struct ghp_touch){GHP_TENSOR_GRADIENT, layer, .operand = GHP_OPERAND(dy)});
+    if ((uses & GHP_AT_DW) && instr->micro > 0 && !ghp_lower_adds_weight_gradient(how, layer))
+        ghp_touches_add_summands(how, ghp_model_owner(how->model, layer),
+                                 (struct ghp_touch){.operand = GHP_OPERAND(dw), .writes = true}, t);
+    if (has_stats(how, instr))
+        ghp_touches_add(t, (struct ghp_touch){ghp_instr_stats(instr), layer,
+                                              .operand = GHP_OPERAND(stats),
+                                              .writes = pass->writes & GHP_AT_STATS});
+    if ((uses & GHP_AT_SAVED) && ghp_local_saved_bytes(&instr->local, how->element_bytes) > 0)
+        ghp_touches_add(t,
+                        (struct ghp_touch){GHP_TENSOR_SAVED, layer, .operand = GHP_OPERAND(saved),
+                                           .writes = pass->writes & GHP_AT_SAVED});
+    if (uses & GHP_AT_LABELS)
+        ghp_touches_add(
+            t, (struct ghp_touch){GHP_TENSOR_LABELS, layer, .operand = GHP_OPERAND(labels)});
+}
+
+static void assign_weights(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    int owner = ghp_model_owner(k->how->model, instr->layer) * GHP_MAX_PARAMS;
+    unsigned uses = ghp_op_uses(instr->local.op, instr->pass);
+    bool adds = ghp_lower_adds_weight_gradient(k->how, instr->layer);
+
+    for (int p = 0; p < k->how->model->layers[owner / GHP_MAX_PARAMS].n_params; p++) {
+        if (uses & GHP_AT_W) instr->at.w[p] = k->weights[owner + p];
+        /* gradients of further micro-batches lie beside, to be added, unless the pass does */
+        if ((uses & GHP_AT_DW) && (instr->micro == 0 || adds))
+            instr->at.dw[p] = k->gradients[owner + p];
+    }
+    if (uses & GHP_AT_METRICS) instr->at.metrics = k->metrics;
+}
+
+static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    bool stats_deltas =
+        ghp_lowering_has_stats_delta(k->how, &k->how->model->layers[instr->layer]) &&
+        instr->pass == GHP_PASS_FORWARD && !k->how->forward_only;
+
+    assign_weights(k, instr);
+    if ((ghp_op_uses(instr->local.op, instr->pass) & GHP_AT_STATE) == 0) return;
+    for (int s = 0; s < GHP_MAX_STATES; s++) {
+        instr->at.state[s] = k->states[instr->layer * GHP_MAX_STATES + s];
+        if (stats_deltas)
+            instr->at.stats_delta[s] = k->stats_deltas[instr->layer * GHP_MAX_STATES + s];
+    }
+}
+
+static enum ghp_status work(const struct ghp_lowering *how, const struct ghp_instr *instr,
+                            struct ghp_instr_scratch *scratch)
+{
+    if (how->scratch.bytes != NULL)
+        GHP_TRY(how->scratch.bytes(how->scratch.context, &instr->local, instr->pass,
+                                   &scratch->work_bytes));
+    scratch->work_bytes += ghp_instr_sums_bytes(instr);
+    return GHP_OK;
+}
+
+const struct ghp_kind_facts ghp_kind_facts_compute = {
+    .name = "compute",
+    .purpose = "one pass of one layer",
+    .phase = GHP_PHASE_COUNT,
+    .cost = GHP_COST_KERNEL,
+    .is_local = true,
+    .assign = assign,
+    .touches = touches,
+    .work = work,
+};

@@ -1,0 +1,97 @@
+/* core/program/kind/reduce.c - sums over workers, of a layer's statistics, of norms, of buckets of gradients and weights,
+ * and of the metrics; and the gather of what each worker has updated. */
+#include "core/program/liveness.h"
+
+static enum ghp_status work(const struct ghp_lowering *how, const struct ghp_instr *instr,
+                            struct ghp_instr_scratch *scratch)
+{
+    (void)how;
+    scratch->work_bytes = ghp_receive_bytes(instr->bytes, instr->ranks.count);
+    return GHP_OK;
+}
+
+/* at.stats, in place. */
+static void touches_stats(const struct ghp_lowering *how, const struct ghp_program *program,
+                          int index, struct ghp_touches *t)
+{
+    const struct ghp_instr *instr = &program->instrs[index];
+
+    (void)how;
+    ghp_touches_add(
+        t, (struct ghp_touch){ghp_instr_stats(instr), instr->layer, .operand = GHP_OPERAND(stats)});
+}
+
+const struct ghp_kind_facts ghp_kind_facts_stat_reduce = {
+    .name = "stat_reduce",
+    .purpose =
+        "sums statistics of a batch norm, or rows of a loss, over workers; these wait for it",
+    .phase = GHP_PHASE_RESHARD,
+    .comm = GHP_COMM_ALL_REDUCE,
+    .is_double = true,
+    .writes = GHP_AT_STATS,
+    .touches = touches_stats,
+    .work = work,
+};
+
+const struct ghp_kind_facts ghp_kind_facts_all_reduce = {
+    .name = "all_reduce",
+    .purpose = "sums a bucket of weight gradients over workers",
+    .stream = GHP_STREAM_COMM,
+    .comm = GHP_COMM_ALL_REDUCE,
+    .reduces = true,
+    .y = GHP_LASTING_GRADIENTS,
+    .scratch = GHP_LASTING_RECEIVE,
+};
+
+const struct ghp_kind_facts ghp_kind_facts_reduce_scatter = {
+    .name = "reduce_scatter",
+    .purpose = "sums a bucket of weight gradients, each worker's strip on that worker",
+    .stream = GHP_STREAM_COMM,
+    .comm = GHP_COMM_REDUCE_SCATTER,
+    .reduces = true,
+    .x = GHP_LASTING_GRADIENTS,
+    .y = GHP_LASTING_GRADIENT_STRIP,
+    .scratch = GHP_LASTING_RECEIVE,
+};
+
+const struct ghp_kind_facts ghp_kind_facts_all_gather = {
+    .name = "all_gather",
+    .purpose = "a bucket of weights from the strips that workers have updated",
+    .stream = GHP_STREAM_COMM,
+    .comm = GHP_COMM_ALL_GATHER,
+    .of_updates = true,
+    .x = GHP_LASTING_WEIGHT_STRIP,
+    .y = GHP_LASTING_WEIGHTS,
+};
+
+const struct ghp_kind_facts ghp_kind_facts_average = {
+    .name = "average",
+    .purpose = "a bucket of weights becomes the mean of all workers', after every so many steps",
+    .stream = GHP_STREAM_COMM,
+    .comm = GHP_COMM_ALL_REDUCE,
+    .of_updates = true,
+    .y = GHP_LASTING_WEIGHTS,
+    .scratch = GHP_LASTING_RECEIVE,
+};
+
+const struct ghp_kind_facts ghp_kind_facts_metric_reduce = {
+    .name = "metric_reduce",
+    .purpose = "sums the loss and the correct answers over workers",
+    .of_all = "metrics",
+    .stream = GHP_STREAM_COMM,
+    .comm = GHP_COMM_ALL_REDUCE,
+    .is_double = true,
+    .metrics = GHP_LASTING_METRICS,
+    .scratch = GHP_LASTING_RECEIVE,
+};
+
+const struct ghp_kind_facts ghp_kind_facts_norm_reduce = {
+    .name = "norm_reduce",
+    .purpose = "sums the squares of gradients over all workers of all stages, which wait for it",
+    .of_all = "all gradients",
+    .phase = GHP_PHASE_UPDATE,
+    .comm = GHP_COMM_ALL_REDUCE,
+    .is_double = true,
+    .y = GHP_LASTING_SQUARES,
+    .work = work,
+};

@@ -1,0 +1,83 @@
+/* core/program/kind/transfer.c - tensors on their way to another stage's workers and from them, and waiting. */
+#include "core/program/buffer_assignment_private.h"
+#include "core/program/liveness.h"
+
+/* at.x[0], packing through at.scratch. */
+static void touches_sent(const struct ghp_lowering *how, const struct ghp_program *program,
+                         int index, struct ghp_touches *t)
+{
+    const struct ghp_instr *instr = &program->instrs[index];
+
+    ghp_touches_add(t, (struct ghp_touch){instr->backward ? GHP_TENSOR_GRADIENT : GHP_TENSOR_OUTPUT,
+                                          how->model->edges[instr->edge].from,
+                                          .operand = GHP_OPERAND(x)});
+}
+
+/* at.y, joining through at.scratch: the remote activation of a tensor, or the gradient of one that was sent. */
+static void touches_received(const struct ghp_lowering *how, const struct ghp_program *program,
+                             int index, struct ghp_touches *t)
+{
+    const struct ghp_instr *instr = &program->instrs[index];
+    struct ghp_touch touch = {GHP_TENSOR_EDGE_GRADIENT, instr->edge, .operand = GHP_OPERAND(y),
+                              .writes = true};
+
+    if (!instr->backward) {
+        touch.tensor = GHP_TENSOR_OUTPUT;
+        touch.of = how->model->edges[instr->edge].from;
+    }
+    ghp_touches_add(t, touch);
+}
+
+static enum ghp_status work(const struct ghp_lowering *how, const struct ghp_instr *instr,
+                            struct ghp_instr_scratch *scratch)
+{
+    (void)how;
+    scratch->work_bytes = instr->copy_bytes;
+    return GHP_OK;
+}
+
+static int64_t all_bytes(const struct ghp_instr *instr)
+{
+    return instr->bytes;
+}
+
+const struct ghp_kind_facts ghp_kind_facts_send = {
+    .name = "send",
+    .purpose = "parts of one tensor to another stage's workers",
+    .stream = GHP_STREAM_TRANSFER,
+    .cost = GHP_COST_TRANSFER,
+    .sent_bytes = all_bytes,
+    .touches = touches_sent,
+    .work = work,
+};
+
+const struct ghp_kind_facts ghp_kind_facts_receive = {
+    .name = "receive",
+    .purpose = "parts of one tensor from another stage's workers",
+    .stream = GHP_STREAM_TRANSFER,
+    .cost = GHP_COST_COPY,
+    .writes = GHP_AT_Y,
+    .touches = touches_received,
+    .work = work,
+};
+
+/* What a transfer touches lives until it is waited for. Weights live always. */
+static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *instr)
+{
+    const struct ghp_instr *what = &k->program->instrs[instr->after];
+
+    if (what->stream != GHP_STREAM_TRANSFER) return;
+    instr->at.x[0] = what->at.x[0];
+    instr->at.y = what->at.y;
+    instr->at.scratch = what->at.scratch;
+}
+
+const struct ghp_kind_facts ghp_kind_facts_wait = {
+    .name = "wait",
+    .purpose = "until a transfer, a reduction or a bucket's weights of this step are there",
+    .of_all = "all gradients",
+    .cost = GHP_COST_NOTHING,
+    .waits = true,
+    .writes = GHP_AT_Y,
+    .assign = assign,
+};

@@ -1,0 +1,142 @@
+/* tests/core/program/test_kinds.c - what is true of each kind of instruction agrees with itself, and with the programs
+ * that have such instructions. */
+#include "core/program/liveness.h"
+#include "core/program/lower.h"
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const lenet = GHP_SOURCE_DIR "/models/lenet5.json";
+static const char *const resnet = GHP_SOURCE_DIR "/models/small-resnet.json";
+
+static void check_names(int kind)
+{
+    const struct ghp_kind_facts *facts = ghp_kinds[kind];
+
+    CHECK(facts->name != NULL && facts->purpose != NULL);
+    CHECK(strlen(facts->purpose) > 10 && facts->purpose[strlen(facts->purpose) - 1] != '.');
+    for (int other = 0; other < kind; other++)
+        CHECK(strcmp(ghp_kinds[other]->name, facts->name) != 0);
+}
+
+/* What no other worker is waited for in has nothing to wait for, and nobody to send to. */
+static void check_local(const struct ghp_kind_facts *facts)
+{
+    if (!facts->is_local) return;
+    CHECK(facts->stream == GHP_STREAM_COMPUTE && facts->comm == GHP_COMM_NONE);
+    CHECK(!facts->waits && !facts->mixes && !facts->is_served && facts->sent_bytes == NULL);
+}
+
+static void check_stream(const struct ghp_kind_facts *facts)
+{
+    if (facts->waits) CHECK_EQ(facts->stream, GHP_STREAM_COMPUTE);
+    if (facts->reduces) CHECK_EQ(facts->stream, GHP_STREAM_COMM);
+    if (facts->comm != GHP_COMM_NONE) CHECK_EQ(facts->cost, GHP_COST_COLLECTIVE);
+    if (facts->stream != GHP_STREAM_COMPUTE || facts->waits) CHECK_EQ(facts->phase, 0);
+}
+
+static void test_facts(void)
+{
+    for (int kind = 0; kind < GHP_INSTR_COUNT; kind++) {
+        check_names(kind);
+        check_local(ghp_kinds[kind]);
+        check_stream(ghp_kinds[kind]);
+    }
+}
+
+/* GHP_AT_* of an operand, an index into struct ghp_operands. */
+static unsigned at_of(int operand)
+{
+    if (operand >= GHP_OPERAND(x) && operand < GHP_OPERAND(x) + GHP_MAX_INPUTS) return GHP_AT_X;
+    if (operand >= GHP_OPERAND(dx) && operand < GHP_OPERAND(dx) + GHP_MAX_INPUTS) return GHP_AT_DX;
+    if (operand >= GHP_OPERAND(dw) && operand < GHP_OPERAND(dw) + GHP_MAX_PARAMS) return GHP_AT_DW;
+    if (operand == GHP_OPERAND(y)) return GHP_AT_Y;
+    if (operand == GHP_OPERAND(saved)) return GHP_AT_SAVED;
+    if (operand == GHP_OPERAND(stats)) return GHP_AT_STATS;
+    return operand == GHP_OPERAND(labels) ? GHP_AT_LABELS : GHP_AT_DY;
+}
+
+/* The tensor that lifetimes say is made is one of the operands that are said to be written; and each that is touched
+ * has a buffer. */
+static void check_instr(const struct ghp_lowering *how, const struct ghp_program *program, int i)
+{
+    const struct ghp_instr *instr = &program->instrs[i];
+    struct ghp_touches touches;
+    int ids[sizeof(struct ghp_operands) / sizeof(int)];
+
+    CHECK_EQ(instr->stream, ghp_kind_of(instr)->stream);
+    if (ghp_kind_of(instr)->comm != GHP_COMM_NONE) CHECK_EQ(instr->comm, ghp_kind_of(instr)->comm);
+    memcpy(ids, &instr->at, sizeof ids);
+    ghp_instr_touches(how, program, i, &touches);
+    for (int t = 0; t < touches.n; t++) {
+        const struct ghp_touch *touch = &touches.touch[t];
+
+        CHECK(ids[touch->operand] >= 0);
+        if (touch->writes && instr->kind != GHP_INSTR_COMPUTE)
+            CHECK((ghp_kind_of(instr)->writes & at_of(touch->operand)) != 0);
+    }
+}
+
+/* Lowers a network for four workers; notes the kinds that it has. */
+static void check_program(const char *path, struct ghp_split split, struct ghp_method method,
+                          struct ghp_staging *staging, bool seen[GHP_INSTR_COUNT])
+{
+    struct ghp_model model;
+    struct ghp_program program;
+    struct ghp_lowering how = {.model = &model,
+                               .problem = {.workers = 4, .global_batch = 64},
+                               .element_bytes = 4,
+                               .staging = staging,
+                               .method = method};
+    struct ghp_split *splits;
+
+    CHECK_STATUS(ghp_model_load(path, &model), GHP_OK);
+    splits = ghp_alloc((size_t)model.n_layers, sizeof *splits);
+    for (int i = 0; i < model.n_layers; i++)
+        splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    splits[1] = split;
+    CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
+    CHECK_STATUS(ghp_program_check(&program), GHP_OK);
+    for (int i = 0; i < program.n_instrs; i++) {
+        check_instr(&how, &program, i);
+        seen[program.instrs[i].kind] = true;
+    }
+    free(splits);
+    ghp_program_release(&program);
+    ghp_model_release(&model);
+}
+
+static struct ghp_sync sync_of(const char *text)
+{
+    struct ghp_sync sync = {0};
+
+    CHECK_STATUS(ghp_sync_parse(text, &sync), GHP_OK);
+    return sync;
+}
+
+static void test_programs(void)
+{
+    const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2};
+    struct ghp_staging staging = {.n = 2, .micro_batches = 2, .stage = {{0, 2}, {5, 2}}};
+    struct ghp_method served = {.sync = sync_of("bsp")};
+    bool seen[GHP_INSTR_COUNT] = {false};
+
+    served.sync.servers = 1;
+    check_program(resnet, out, (struct ghp_method){.clip_norm = 1}, NULL, seen);
+    check_program(lenet, data, (struct ghp_method){0}, &staging, seen);
+    check_program(lenet, data, (struct ghp_method){.sync = sync_of("sharded")}, NULL, seen);
+    check_program(lenet, data, (struct ghp_method){.sync = sync_of("local:2")}, NULL, seen);
+    check_program(lenet, data, (struct ghp_method){.sync = sync_of("dgd:ring")}, NULL, seen);
+    check_program(lenet, data, served, NULL, seen);
+    for (int kind = 0; kind < GHP_INSTR_COUNT; kind++)
+        if (!CHECK(seen[kind])) fprintf(stderr, "no program has '%s'\n", ghp_kinds[kind]->name);
+}
+
+CHECK_TEST(kinds)
+{
+    (void)argc, (void)argv;
+    test_facts();
+    test_programs();
+    return check_end();
+}
