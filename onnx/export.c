@@ -83,9 +83,9 @@ static enum ghp_status put_parameters(struct ghp_onnx_export *ex, char **text)
     for (int i = 0; i < model->n_layers; ++i)
         for (int k = 0; k < model->layers[i].n_params && !model->layers[i].fixed; ++k)
             ghp_json_append(names, json_string(model->layers[i].params[k].name), &failed);
-    *text = json_dumps(names, JSON_COMPACT);
+    *text = failed ? NULL : ghp_json_line_of(names);
     json_decref(names);
-    if (*text == NULL || failed) return GHP_NO_MEMORY();
+    if (*text == NULL) return GHP_NO_MEMORY();
     ex->file.texts[ex->file.n_texts++] = (struct ghp_onnx_text){"ghp.parameters", *text};
     return GHP_OK;
 }

@@ -453,20 +453,30 @@ static int grow_by(const char *bytes, size_t n, void *context)
     return 0;
 }
 
-enum ghp_status ghp_json_text_of(json_t *root, char **text)
+/* The value's text with `end` after it, owned by the caller; NULL: there was no memory. */
+static char *dump(const json_t *root, size_t flags, const char *end)
 {
-    const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY;
     struct growing g = {0};
 
+    if (json_dump_callback(root, grow_by, &g, flags | JSON_ENCODE_ANY) != 0 || g.failed) {
+        free(g.text);
+        return NULL;
+    }
+    memcpy(g.text + g.n, end, strlen(end) + 1);
+    return g.text;
+}
+
+enum ghp_status ghp_json_text_of(json_t *root, char **text)
+{
     *text = NULL;
     if (root == NULL) return GHP_FAIL(GHP_ERR_INTERNAL, "no JSON value to write; report this");
-    if (json_dump_callback(root, grow_by, &g, flags) != 0 || g.failed) {
-        free(g.text);
-        return GHP_NO_MEMORY();
-    }
-    memcpy(g.text + g.n, "\n", 2);
-    *text = g.text;
-    return GHP_OK;
+    *text = dump(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17), "\n");
+    return *text != NULL ? GHP_OK : GHP_NO_MEMORY();
+}
+
+char *ghp_json_line_of(const json_t *root)
+{
+    return dump(root, JSON_COMPACT, "");
 }
 
 enum ghp_status ghp_json_save(const char *path, json_t *root)

@@ -155,6 +155,9 @@ enum ghp_status ghp_json_save(const char *path, json_t *root);
 
 /* The same text in memory; *text is malloc'd, with the newline, and freed by the caller. */
 enum ghp_status ghp_json_text_of(json_t *root, char **text);
+/* The value in one line without spaces, owned by the caller; NULL: there was no memory. json_dumps would leave keys out
+ * then, and succeed. */
+char *ghp_json_line_of(const json_t *root);
 
 /* Prints the same text and flushes.  root is released; NULL: there was no memory for it.
  *

@@ -42,7 +42,7 @@ static void put_text(struct text *out, const char *text)
 static void put_string(struct text *out, const char *string)
 {
     json_t *value = json_string(string);
-    char *dumped = value != NULL ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+    char *dumped = value != NULL ? ghp_json_line_of(value) : NULL;
 
     if (dumped == NULL)
         out->failed = true;

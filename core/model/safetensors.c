@@ -90,7 +90,7 @@ static char *header_text(const struct ghp_safetensors_list *list, size_t *bytes)
         offset += t->bytes;
         whole = whole && json_object_set_new(root, t->name, tensor_json(t)) == 0;
     }
-    if (whole) text = json_dumps(root, JSON_COMPACT);
+    if (whole) text = ghp_json_line_of(root);
     json_decref(root);
     if (text != NULL) {
         *bytes = (strlen(text) + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES;

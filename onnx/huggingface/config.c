@@ -165,29 +165,32 @@ static bool has(const struct ghp_node *root, const char *name)
     return ghp_json_has(root, name) && !json_is_null(json_object_get(root->value, name));
 }
 
-static bool equal(const json_t *value, const char *text)
+static bool equal(const json_t *value, const json_t *right)
 {
-    json_t *right = ghp_json_value_of(text);
-    bool same = json_is_number(value) && json_is_number(right)
-                    ? json_number_value(value) == json_number_value(right)
-                    : json_equal(value, right);
-
-    json_decref(right);
-    return same;
+    return json_is_number(value) && json_is_number(right)
+               ? json_number_value(value) == json_number_value(right)
+               : json_equal(value, right);
 }
 
 static enum ghp_status check_must(const struct ghp_node *root, const struct key *key)
 {
     struct ghp_node at;
+    json_t *right;
+    bool same;
     char *got;
     enum ghp_status status;
 
     if (!has(root, key->name)) return GHP_OK;
     GHP_TRY(ghp_json_get(root, key->name, &at));
-    if (equal(at.value, key->text)) return GHP_OK;
-    got = json_dumps(at.value, JSON_ENCODE_ANY | JSON_COMPACT);
-    status = ghp_json_fail(&at, GHP_ERR_INPUT, "ghp has no %.64s; it takes %s alone",
-                           got != NULL ? got : "such value", key->text);
+    right = ghp_json_value_of(key->text);
+    if (right == NULL) return GHP_NO_MEMORY();
+    same = equal(at.value, right);
+    json_decref(right);
+    if (same) return GHP_OK;
+    got = ghp_json_line_of(at.value);
+    if (got == NULL) return GHP_NO_MEMORY();
+    status = ghp_json_fail(&at, GHP_ERR_INPUT, "ghp has no %.64s; it takes %s alone", got,
+                           key->text);
     free(got);
     return status;
 }

@@ -5,6 +5,7 @@
 #include "onnx/network.h"
 #include "onnx/onnx.h"
 #include "onnx/graph.h"
+#include "onnx/huggingface/config.h"
 #include "tests/check.h"
 #include "tests/core/base/no_memory.h"
 
@@ -124,6 +125,32 @@ static enum ghp_status read_tensors(void *context)
     return status;
 }
 
+/* A config that has all keys which must have one value. */
+static enum ghp_status read_config(void *folder)
+{
+    struct ghp_hf_config config;
+    enum ghp_status status = ghp_hf_config_load(folder, &config);
+
+    if (status == GHP_OK) CHECK_EQ(config.width, 8);
+    return status;
+}
+
+static void check_config(void)
+{
+    static const char config[] =
+        "{\"model_type\": \"gpt2\", \"vocab_size\": 16, \"n_positions\": 4, \"n_embd\": 8, "
+        "\"n_layer\": 1, \"n_head\": 2, \"scale_attn_weights\": true, "
+        "\"scale_attn_by_inverse_layer_idx\": false, \"add_cross_attention\": false}";
+    char folder[] = "/tmp/ghp-no-memory-XXXXXX", path[64];
+
+    if (!CHECK(mkdtemp(folder) != NULL)) return;
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    CHECK_STATUS(ghp_file_write_atomic(path, config, strlen(config)), GHP_OK);
+    no_memory_each("reading a config", read_config, folder);
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     struct ghp_onnx_file file;
@@ -142,6 +169,7 @@ int main(void)
     ghp_onnx_file_close(&file);
     no_memory_each("reading ONNX", load_model, onnx_path);
     no_memory_each("reading ONNX's tensors", read_tensors, NULL);
+    check_config();
     unlink(json_path);
     unlink(onnx_path);
     free(text);

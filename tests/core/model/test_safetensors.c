@@ -160,22 +160,23 @@ static void check_checksum(void)
     unlink(path);
 }
 
-/* Writes a file of three tensors and two texts; the file, where it was written, has them all. */
-static enum ghp_status write_all(void *context)
+/* Writes a file of three tensors and two texts; the file, where it was written, has them all.
+ *
+ * format   the first text: its length decides where the header's text grows */
+static enum ghp_status write_all(void *format)
 {
     static const double values[6] = {1, 2, 3, 4, 5, 6};
     struct ghp_safetensor tensors[] = {
         {.name = "a.weight", .element_bytes = 8, .n_dims = 2, .dims = {2, 3}},
         {.name = "a.bias", .element_bytes = 8, .n_dims = 1, .dims = {2}},
         {.name = "b.weight", .element_bytes = 4, .n_dims = 3, .dims = {1, 2, 1}}};
-    struct ghp_metadatum metadata[] = {{"format", "x/1"}, {"step", "7"}};
+    struct ghp_metadatum metadata[] = {{"format", format}, {"step", "7"}};
     const struct ghp_safetensors_list list = {
         .n = 3, .tensors = tensors, .n_metadata = 2, .metadata = metadata};
     struct ghp_safetensors_writer *writer = NULL;
     struct ghp_safetensors *file = NULL;
     enum ghp_status status;
 
-    (void)context;
     status = ghp_safetensors_begin(path, &list, &writer);
     for (int i = 0; status == GHP_OK && i < 3; i++)
         status = ghp_safetensors_append(writer, values, tensors[i].bytes);
@@ -195,7 +196,7 @@ static enum ghp_status write_all(void *context)
             for (int d = 0; d < t->n_dims; d++)
                 CHECK_EQ(t->dims[d], tensors[i].dims[d]);
         }
-        CHECK_TEXT(ghp_safetensors_metadata(file, "format"), "x/1");
+        CHECK_TEXT(ghp_safetensors_metadata(file, "format"), format);
         CHECK_TEXT(ghp_safetensors_metadata(file, "step"), "7");
     }
     ghp_safetensors_close(file);
@@ -223,7 +224,8 @@ int main(void)
     check_round_trip(4);
     check_round_trip(8);
     check_checksum();
-    no_memory_each("writing", write_all, NULL);
+    for (char format[64] = "x/1"; strlen(format) < 32; strcat(format, "yz"))
+        no_memory_each("writing", write_all, format);
     no_memory_each("reading", read_all, NULL);
     unlink(path);
     return check_end();
