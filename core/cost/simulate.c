@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { MAX_STEPS = 64, RECORDED_AFTER = 3, SPARE_STEPS = 8 };
+enum { NOT_QUEUED = -1, QUEUE_END = -2 };
 
 static const double same_period = 1e-13; /* relative: rounding of sums, not physics */
 
@@ -32,6 +33,8 @@ struct mail {
     const int *list; /* program order */
     int n, at;       /* next to be posted */
     int carried;     /* the send under way, -1: none */
+    int first, last; /* of the queue of posted sends that are not under way; QUEUE_END: none */
+    int *queued;     /* per send: the one after it in the queue; QUEUE_END, NOT_QUEUED */
     double left_s, start_s;
     int arriving; /* sends under way to this worker */
 };
@@ -46,7 +49,6 @@ struct actor { /* one worker */
     double link_free_s; /* until then the link to other nodes carries what is not waited for */
     int *done_step;     /* per instruction: last step in which it finished, -1: none */
     int *posted_step;   /* per send and receive: last step in which it was posted, -1: none */
-    int64_t *turn;      /* per send: when it was posted, among all */
     int *match;         /* per send: its receive; others -1 */
     int *match_actor;
 };
@@ -57,7 +59,6 @@ struct machine_state {
     struct actor *actors;
     double now_s;
     int recorded_step;
-    int64_t turns;
 };
 
 /* Whether the worker has come to the norm of all gradients in so many steps. */
@@ -180,37 +181,60 @@ static double mail_slowdown(const struct machine_state *s, const struct actor *a
     return slow;
 }
 
+/* Takes a send out of the queue. Most often it is the first. */
+static void unqueue(struct mail *mail, int index)
+{
+    int before = QUEUE_END;
+    for (int i = mail->first; i != index; i = mail->queued[i])
+        before = i;
+    if (before == QUEUE_END)
+        mail->first = mail->queued[index];
+    else
+        mail->queued[before] = mail->queued[index];
+    if (mail->last == index) mail->last = before;
+    mail->queued[index] = NOT_QUEUED;
+}
+
+/* Puts a posted send at the end of the queue, also where it waits there since the step before. */
+static void queue(struct mail *mail, int index)
+{
+    if (mail->queued[index] != NOT_QUEUED) unqueue(mail, index);
+    if (mail->first == QUEUE_END)
+        mail->first = index;
+    else
+        mail->queued[mail->last] = index;
+    mail->queued[index] = QUEUE_END;
+    mail->last = index;
+}
+
 /* Posts what the compute stream has passed. */
-static void post(struct machine_state *s, struct actor *a)
+static void post(struct actor *a)
 {
     const struct stream_state *compute = &a->streams[GHP_STREAM_COMPUTE];
     int next = compute->at < compute->n ? compute->list[compute->at] : a->program->n_instrs;
     while (a->mail.at < a->mail.n && a->mail.list[a->mail.at] < next) {
         int index = a->mail.list[a->mail.at++];
         a->posted_step[index] = compute->step;
-        a->turn[index] = s->turns++;
+        if (a->match[index] >= 0 && index != a->mail.carried) queue(&a->mail, index);
     }
 }
 
-/* The send that was posted first among those that can go, -1: none. */
+/* The send that was posted first among those that can go, QUEUE_END: none. */
 static int next_send(const struct machine_state *s, const struct actor *a)
 {
-    int best = -1;
-    for (int i = 0; i < a->mail.n; i++) {
-        int index = a->mail.list[i];
-        if (a->match[index] < 0 || a->posted_step[index] <= a->done_step[index]) continue;
-        const struct actor *to = &s->actors[a->match_actor[index]];
-        if (to->posted_step[a->match[index]] < a->posted_step[index]) continue;
-        if (best < 0 || a->turn[index] < a->turn[best]) best = index;
-    }
-    return best;
+    int i = a->mail.first;
+    while (i != QUEUE_END &&
+           s->actors[a->match_actor[i]].posted_step[a->match[i]] < a->posted_step[i])
+        i = a->mail.queued[i];
+    return i;
 }
 
 static void start_send(struct machine_state *s, struct actor *a)
 {
     if (a->mail.n == 0 || a->mail.carried >= 0) return;
     int index = next_send(s, a);
-    if (index < 0) return;
+    if (index == QUEUE_END) return;
+    unqueue(&a->mail, index);
     struct actor *to = &s->actors[a->match_actor[index]];
     a->mail.carried = index;
     a->mail.start_s = s->now_s;
@@ -270,7 +294,7 @@ static void finish(struct machine_state *s, struct actor *a, struct stream_state
     record(s, a, index, stream_state->start_s);
     stream_state->at++;
     bool compute = stream_state == &a->streams[GHP_STREAM_COMPUTE];
-    if (compute) post(s, a);
+    if (compute) post(a);
     if (stream_state->at < stream_state->n) return;
     if (compute && stream_state->step < MAX_STEPS + SPARE_STEPS)
         a->step_end_s[stream_state->step] = s->now_s;
@@ -278,7 +302,7 @@ static void finish(struct machine_state *s, struct actor *a, struct stream_state
     stream_state->step++;
     if (!compute) return;
     a->mail.at = 0;
-    post(s, a);
+    post(a);
 }
 
 static void finish_send(struct machine_state *s, struct actor *a)
@@ -408,7 +432,6 @@ static bool record_step(struct machine_state *s, int steps)
 static void actor_close(struct actor *a)
 {
     free((void *)(uintptr_t)a->streams[0].list);
-    free(a->turn);
 }
 
 /* Lists of the streams and tables of an actor, in two blocks. */
@@ -416,13 +439,13 @@ static enum ghp_status actor_open(struct actor *a, const struct ghp_program *pro
                                   const struct ghp_cost *costs, struct ghp_timing *timing)
 {
     size_t n = (size_t)program->n_instrs;
-    int *block = ghp_alloc(7 * n + 1, sizeof *block), *fill[GHP_STREAM_COUNT], count[3] = {0};
-    *a = (struct actor){.program = program, .mail = {.carried = -1}};
+    int *block = ghp_alloc(8 * n + 1, sizeof *block), *fill[GHP_STREAM_COUNT], count[3] = {0};
+    *a = (struct actor){.program = program,
+                        .mail = {.carried = -1, .first = QUEUE_END, .last = QUEUE_END}};
     *timing = (struct ghp_timing){.n_instrs = program->n_instrs};
     timing->instrs = ghp_alloc(n + 1, sizeof *timing->instrs);
     a->streams[0].list = block;
-    a->turn = ghp_alloc(n + 1, sizeof *a->turn);
-    if (block == NULL || timing->instrs == NULL || a->turn == NULL) return GHP_NO_MEMORY();
+    if (block == NULL || timing->instrs == NULL) return GHP_NO_MEMORY();
     a->times = timing->instrs;
     for (int i = 0; i < GHP_STREAM_COUNT; i++)
         fill[i] = block + (size_t)i * n;
@@ -430,7 +453,8 @@ static enum ghp_status actor_open(struct actor *a, const struct ghp_program *pro
     a->posted_step = block + 4 * n;
     a->match = block + 5 * n;
     a->match_actor = block + 6 * n;
-    memset(a->done_step, 0xff, 4 * n * sizeof *a->done_step); /* all -1 */
+    a->mail.queued = block + 7 * n;
+    memset(a->done_step, 0xff, 5 * n * sizeof *a->done_step); /* all -1 */
     for (int i = 0; i < program->n_instrs; i++) {
         enum ghp_stream stream = program->instrs[i].stream;
         timing->instrs[i].cost = costs[i];
@@ -451,20 +475,27 @@ static bool matches(const struct ghp_instr *send, const struct ghp_instr *receiv
            receive->micro == send->micro && receive->backward == send->backward;
 }
 
+/* The receive of a send, looked for from a place in the other's list on, as both go through micro-batches alike; -1:
+ * there is none. */
+static int find_receive(const struct actor *to, const struct ghp_instr *send, int *from)
+{
+    for (int i = 0; i < to->mail.n; i++, *from = (*from + 1) % to->mail.n)
+        if (matches(send, &to->program->instrs[to->mail.list[*from]])) return to->mail.list[*from];
+    return -1;
+}
+
 /* Finds each send's receive. */
 static enum ghp_status match_all(struct machine_state *s)
 {
     for (int k = 0; k < s->n_actors; k++) {
         struct actor *a = &s->actors[k];
+        int from = 0;
         for (int m = 0; m < a->mail.n; m++) {
-            int index = a->mail.list[m], found = -1;
+            int index = a->mail.list[m];
             const struct ghp_instr *send = &a->program->instrs[index];
             if (send->kind != GHP_INSTR_SEND) continue;
             int to = send->transfer.to_stage;
-            const struct actor *other = to < s->n_actors ? &s->actors[to] : NULL;
-            for (int i = 0; other != NULL && i < other->mail.n && found < 0; i++)
-                if (matches(send, &other->program->instrs[other->mail.list[i]]))
-                    found = other->mail.list[i];
+            int found = to < s->n_actors ? find_receive(&s->actors[to], send, &from) : -1;
             if (found < 0)
                 return GHP_FAIL(GHP_ERR_INTERNAL,
                                 "instruction %d of stage %d sends what stage %d does not receive; "
@@ -495,7 +526,7 @@ static enum ghp_status play(struct machine_state *s, struct ghp_timing *timings)
     int steps = 0;
     for (int k = 0; k < s->n_actors; k++) {
         if (s->actors[k].streams[GHP_STREAM_COMPUTE].n == 0) return GHP_OK;
-        post(s, &s->actors[k]);
+        post(&s->actors[k]);
     }
     if (!find_period(s, &step_s, &steps)) return fail_stuck(s);
     for (int k = 0; k < s->n_actors; k++)
@@ -528,49 +559,4 @@ enum ghp_status ghp_simulate_alike(int n, const struct ghp_program *programs,
     }
     free(actors);
     return status;
-}
-
-/* A worker and a server, which stand for all; the worker's timing is kept. */
-static enum ghp_status simulate_served(const struct ghp_programs *programs,
-                                       const struct ghp_overlap *overlap,
-                                       const struct ghp_cost *const *costs,
-                                       struct ghp_timing *timing)
-{
-    const struct ghp_program both[2] = {programs->of[0], programs->server};
-    struct ghp_timing timings[2];
-    enum ghp_status status;
-
-    memset(timings, 0, sizeof timings);
-    status = ghp_simulate_alike(2, both, overlap, costs, timings);
-    *timing = timings[0];
-    ghp_timing_release(&timings[1]);
-    return status;
-}
-
-static enum ghp_status simulate(int n, const struct ghp_program *programs,
-                                const struct ghp_overlap *overlap,
-                                const struct ghp_cost *const *costs, struct ghp_timing *timings)
-{
-    int period = n == 1 ? ghp_simulate_period(programs) : 1; /* in stages nothing averages */
-    return period > 1 ? ghp_simulate_mean(programs, period, overlap, costs[0], timings)
-                      : ghp_simulate_alike(n, programs, overlap, costs, timings);
-}
-
-enum ghp_status ghp_simulate_with_costs(const struct ghp_program *program,
-                                        const struct ghp_overlap *overlap,
-                                        const struct ghp_cost *costs, struct ghp_timing *timing)
-{
-    *timing = (struct ghp_timing){0};
-    return simulate(1, program, overlap, &costs, timing);
-}
-
-enum ghp_status ghp_simulate_all_with_costs(const struct ghp_programs *programs,
-                                            const struct ghp_overlap *overlap,
-                                            const struct ghp_cost *const *costs,
-                                            struct ghp_timing *timings)
-{
-    memset(timings, 0, (size_t)programs->n * sizeof *timings);
-    if (programs->server.n_instrs > 0)
-        return simulate_served(programs, overlap, costs, &timings[0]);
-    return simulate(programs->n, programs->of, overlap, costs, timings);
 }

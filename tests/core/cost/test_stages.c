@@ -5,6 +5,8 @@
 #include "core/cost/simulate.h"
 #include "tests/check.h"
 
+#include <time.h>
+
 enum { MOST_LAYERS = 512, TIMINGS = 6 };
 
 static unsigned state = 3;
@@ -162,6 +164,83 @@ static void check_model(const char *path, int ghost_batch, int cases)
     free(c);
 }
 
+/* ---- many micro-batches ---- */
+
+enum { PIPES = 4 };
+
+#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+static const double most_many_s = 60;
+#else
+static const double most_many_s = 3; /* 14 times as long if each send is looked for among all */
+#endif
+
+/* The step of four stages whose instructions take from one to ten whole seconds each. */
+static double step_of(struct staged *c, int micro_batches)
+{
+    const struct ghp_overlap overlap = {.compute = 1, .comm = 1, .link = 1};
+    struct ghp_cost *costs[PIPES] = {NULL};
+    struct ghp_timing timings[PIPES];
+    struct ghp_programs programs;
+    double step_s = 0;
+
+    c->staging.micro_batches = micro_batches;
+    c->whole.global_batch = micro_batches;
+    struct ghp_lowering how = lowering_of(c);
+    how.unplaced = true;
+    if (!CHECK_STATUS(ghp_lower_all(&how, c->splits, &programs), GHP_OK)) return 0;
+    for (int k = 0; k < programs.n; k++) {
+        costs[k] = calloc((size_t)programs.of[k].n_instrs, sizeof *costs[k]);
+        if (!CHECK(costs[k] != NULL)) exit(1);
+        for (int i = 0; i < programs.of[k].n_instrs; i++)
+            costs[k][i].seconds = 1 + programs.of[k].instrs[i].layer % 10;
+    }
+    if (CHECK_STATUS(ghp_simulate_all_with_costs(&programs, &overlap,
+                                                 (const struct ghp_cost *const *)costs, timings),
+                     GHP_OK)) {
+        step_s = timings[0].step_s;
+        for (int k = 0; k < programs.n; k++)
+            ghp_timing_release(&timings[k]);
+    }
+    for (int k = 0; k < programs.n; k++)
+        free(costs[k]);
+    ghp_programs_release(&programs);
+    return step_s;
+}
+
+/* Each further micro-batch adds the same to the step, and no more than its share to the processor time that the
+ * simulation takes. */
+static void check_many(void)
+{
+    static const char *const firsts[PIPES] = {NULL, "conv2", "fc1", "fc2"};
+    struct staged *c = calloc(1, sizeof *c);
+    double most_s = 0;
+
+    if (!CHECK(c != NULL)) return;
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &c->model), GHP_OK);
+    c->whole.workers = c->staging.n = PIPES;
+    for (int i = 0; i < PIPES; i++) {
+        c->staging.stage[i].workers = 1;
+        if (i > 0) c->staging.stage[i].first_layer = ghp_model_find(&c->model, firsts[i]);
+    }
+    for (int l = 0; l < c->model.n_layers; l++)
+        c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    for (int p = 0; p < GHP_PIPELINE_COUNT; p++) {
+        clock_t began = clock();
+        double few_s, more_s, many_s;
+
+        c->staging.pipeline = (enum ghp_pipeline)p;
+        few_s = step_of(c, GHP_MAX_MICRO_BATCHES / 4);
+        more_s = step_of(c, GHP_MAX_MICRO_BATCHES / 2);
+        many_s = step_of(c, GHP_MAX_MICRO_BATCHES);
+        CHECK(few_s > 0);
+        CHECK_NEAR(many_s - more_s, 2 * (more_s - few_s), 0);
+        most_s = fmax(most_s, (double)(clock() - began) / CLOCKS_PER_SEC);
+    }
+    if (!CHECK(most_s <= most_many_s)) fprintf(stderr, "%.2f s\n", most_s);
+    ghp_model_release(&c->model);
+    free(c);
+}
+
 /* ---- numbers ---- */
 
 /* In bfloat16 weights' gradients have four bytes a number, those of further micro-batches beside the sum among them. */
@@ -248,6 +327,7 @@ CHECK_TEST(stages)
     check_model(GHP_SOURCE_DIR "/models/small-resnet.json", 1, 150);
     check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, 150);
     check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", 0, 150);
+    check_many();
     check_gradients();
     check_memory();
     return check_end();
