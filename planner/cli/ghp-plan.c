@@ -414,19 +414,23 @@ static enum ghp_status make_set(const char *model_path)
     return status;
 }
 
-/* A plan does not depend on the weights, and --init may give others: this is a warning. */
-static void try_weights(const char *model_path)
+/* A plan does not depend on the weights, and --init may give others: this is a warning, unless there was no memory to
+ * look at them. */
+static enum ghp_status try_weights(const char *model_path)
 {
-    if (ghp_network_check_weights(model_path) == GHP_OK) return;
+    enum ghp_status status = ghp_network_check_weights(model_path);
+
+    if (status == GHP_OK || status == GHP_ERR_NO_MEMORY) return status;
     ghp_warn("%s; the plan does not depend on it, but ghp-run refuses to train these weights: mend "
              "them, or give ghp-run --init FILE or --init random",
              ghp_status_message());
+    return GHP_OK;
 }
 
 /* What the options ask for. */
 static enum ghp_status make(const char *model_path)
 {
-    try_weights(model_path);
+    GHP_TRY(try_weights(model_path));
     if (ghp_plan_chosen.sweep != NULL) return make_sweep(model_path);
     return ghp_plan_chosen.elastic > 0 ? make_set(model_path) : make_plan(model_path);
 }

@@ -140,7 +140,8 @@ static __thread int inside;
 static int (*tool)(int, char **, char **);
 static int begin(int n, char **words, char **environment)
 {
-    started = 1;
+    const char *only = getenv("SHORT_TOOL"); /* not those that it starts */
+    started = only == NULL || strcmp(only, program_invocation_short_name) == 0;
     return tool(n, words, environment);
 }
 int __libc_start_main(int (*main)(int, char **, char **), int n, char **words, void *init, void *fini, void *ends,
@@ -158,7 +159,7 @@ __attribute__((constructor)) static void start(void)
 __attribute__((destructor)) static void finish(void)
 {
     const char *to = getenv("SHORT_COUNT");
-    FILE *file = to != NULL ? (left = -1, fopen(to, "w")) : NULL;
+    FILE *file = to != NULL && started ? (left = -1, fopen(to, "w")) : NULL;
     if (file != NULL) fprintf(file, "%ld\n", count), fclose(file);
 }
 static int fails(void *caller)
@@ -187,21 +188,24 @@ char *strdup(const char *s)
 }
 END
 cc -shared -fPIC -O1 -w -o short.so short.c -ldl || fail 'cannot build the library whose allocations fail'
-# short NAME OUTPUTS COMMAND...: fails one allocation after the other. A run that succeeds has made the same files.
+# short NAME OUTPUTS COMMAND...: fails one allocation after the other. A run that succeeds has made the same files, and
+# did not speak of memory. With $upto only the first so many fail.
 short() {
     local name=$1 files=$2 total step=1 at code file
     shift 2
     rm -f $files
-    timeout 60 env SHORT_COUNT=total LD_PRELOAD="$PWD/short.so" "$@" >out 2>err </dev/null || fail "$name: $(cat err)"
+    timeout 60 env SHORT_TOOL="${1##*/}" SHORT_COUNT=total LD_PRELOAD="$PWD/short.so" "$@" >out 2>err </dev/null || fail "$name: $(cat err)"
     read -r total <total
+    total=${upto:-$total}
     step=$((total / $(full && echo 150 || echo 25) + 1)) # GHP_EVERY=1 fails each of them
     step=${GHP_EVERY:-$step}
     for file in $files; do mv "$file" "$file.right"; done
     for ((at = 0; at < total; at += step)); do
         code=0
-        timeout 60 env SHORT_AT=$at LD_PRELOAD="$PWD/short.so" "$@" >out 2>err </dev/null || code=$?
+        timeout 60 env SHORT_TOOL="${1##*/}" SHORT_AT=$at LD_PRELOAD="$PWD/short.so" "$@" >out 2>err </dev/null || code=$?
         if [ $code = 0 ]; then
             runs=$((runs + 1))
+            ! grep 'out of memory' err >&2 || fail "$name: allocation $at of $total: goes on without memory"
             for file in $files; do
                 cmp -s <(stable "$file") <(stable "$file.right") ||
                     { silent=$((silent + 1)) && fail "$name: allocation $at of $total: another $file, and exit 0"; }
@@ -217,9 +221,24 @@ short() {
 # stable FILE: without what differs from run to run
 stable() { sed -E '/"(search_s|seconds|search|made_at)"/d; s/"search_s": *[0-9.e-]+//' "$1"; }
 short plan made.json "${plan[@]}" -o made.json
+timeout 60 "${run[@]}" --checkpoint weights >out 2>&1 &&
+    "$GHP_BIN/ghp-inspect" model.json --export-onnx net.onnx --weights weights/checkpoint.safetensors >out 2>&1 ||
+    fail "no network with weights: $(cat out)"
+upto=150 short weights made.json "$GHP_BIN/ghp-plan" net.onnx --profile profile.json --workers 1 --batch 8 --no-break-even -o made.json
 short profile made.json "${profile[@]}" -o made.json
 short trace made.trace "${inspect[@]}" --trace made.trace
 short html made.html "${inspect[@]}" --html made.html
 short run '' "${run[@]}"
+# in place of mpirun: what a turn of ghp-train leaves behind, and nothing of a training
+cat >instead.sh <<'END'
+#!/bin/sh
+case $3 in
+*ghp-profile) cp profile.json trained/profile.json ;;
+esac
+END
+chmod +x instead.sh
+short train trained/plan.json "$GHP_BIN/ghp-train" model.json --workers 1 --batch 8 --folder trained \
+    --mpirun "$PWD/instead.sh"
+short launch '' "$GHP_BIN/ghp-launch" plan.json --checkpoint launched --mpirun "$PWD/instead.sh" -- --steps 1
 echo "runs $runs, crashes $crashes, hangs $hangs, silent successes $silent"
 [ $failures -eq 0 ]
