@@ -132,33 +132,46 @@ static enum ghp_status read_range(int fd, const char *path, const struct ghp_onn
     return GHP_OK;
 }
 
-/* Whether one file is in the folder of the other, or below; both as the system resolves them. */
-static bool is_below(const char *file, const char *folder_of)
+/* The folder of a file as the system resolves it, owned by the caller; NULL with errno.
+ *
+ * by_name   the folder in which its name is; else the folder of what it is a link to */
+static char *folder_of(const char *path, bool by_name)
 {
-    const char *slash = strrchr(folder_of, '/');
-    size_t n = slash != NULL ? (size_t)(slash - folder_of) + 1 : 0;
+    char *copy = by_name ? strdup(path) : realpath(path, NULL);
+    char *slash = copy != NULL ? strrchr(copy, '/') : NULL, *folder;
 
-    return strncmp(file, folder_of, n) == 0;
+    if (copy == NULL) return NULL;
+    if (slash != NULL) slash[1] = '\0';
+    folder = realpath(slash != NULL ? copy : ".", NULL);
+    free(copy);
+    return folder;
+}
+
+/* Whether a resolved file is in a resolved folder, or below. */
+static bool is_below(const char *file, const char *folder)
+{
+    size_t n = strlen(folder);
+
+    return strncmp(file, folder, n) == 0 && (file[n] == '/' || n == 1);
 }
 
 /* Refuses a link that leads out of the model's folder: a model of somebody else would read any file. The folder that
  * the model's own name is a link into counts, too, as in the cache of Hugging Face's hub. */
 static enum ghp_status check_place(const char *model, const char *path)
 {
-    char *real = realpath(path, NULL), *of_model = realpath(model, NULL), *folder = NULL;
-    const char *slash = strrchr(model, '/');
-    char *name = slash != NULL ? strndup(model, (size_t)(slash - model) + 1) : strdup(".");
-    bool inside;
+    char *real = realpath(path, NULL);
+    bool inside = real == NULL && errno != ENOMEM; /* opening says why */
+    bool no_memory = real == NULL && errno == ENOMEM;
 
-    folder = name != NULL ? realpath(name, NULL) : NULL;
-    inside = real == NULL || /* opening says why */
-             (of_model != NULL && is_below(real, of_model)) ||
-             (folder != NULL && strncmp(real, folder, strlen(folder)) == 0 &&
-              real[strlen(folder)] == '/');
+    for (int by_name = 0; by_name < 2 && !inside && !no_memory; by_name++) {
+        char *folder = folder_of(model, by_name);
+
+        no_memory = folder == NULL && errno == ENOMEM;
+        inside = folder != NULL && is_below(real, folder);
+        free(folder);
+    }
     free(real);
-    free(of_model);
-    free(name);
-    free(folder);
+    if (no_memory) return GHP_NO_MEMORY();
     if (inside) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' is a link out of the model's folder; put the file itself there", path);
