@@ -99,21 +99,29 @@ done:
     return status;
 }
 
-/* What the file has; one that is damaged is named, and counts as empty. */
-static void load(const struct ghp_cache *cache, struct ghp_profile *known)
+/* What the file has; one that is damaged is named, and counts as empty.
+ *
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY */
+static enum ghp_status load(const struct ghp_cache *cache, struct ghp_profile *known)
 {
+    enum ghp_status status;
+
     *known = (struct ghp_profile){0};
-    if (access(cache->path, F_OK) != 0) return;
-    if (read_file(cache->path, cache->key, known) == GHP_OK) return;
+    if (access(cache->path, F_OK) != 0) return GHP_OK;
+    status = read_file(cache->path, cache->key, known);
+    if (status == GHP_OK) return GHP_OK;
+    *known = (struct ghp_profile){0};
+    if (status == GHP_ERR_NO_MEMORY) return status;
     ghp_warn("kept measurements are damaged and made anew: %s", ghp_status_message());
-    *known = (struct ghp_profile){0};
+    return GHP_OK;
 }
 
 enum ghp_status ghp_cache_open(const char *folder, const char *key, struct ghp_cache *cache)
 {
     char name[32] = "/", hash[17];
+    enum ghp_status status;
 
-    *cache = (struct ghp_cache){0};
+    *cache = (struct ghp_cache){.lock_wait_s = LOCK_WAIT_S};
     if (folder == NULL) return GHP_OK;
     ghp_hash_text(ghp_hash(key, strlen(key), GHP_HASH_SEED), hash);
     snprintf(name, sizeof name, "/%s.json", hash);
@@ -123,11 +131,13 @@ enum ghp_status ghp_cache_open(const char *folder, const char *key, struct ghp_c
         ghp_cache_close(cache);
         return GHP_NO_MEMORY();
     }
-    if (make_folder(folder))
-        load(cache, &cache->known);
-    else
+    if (!make_folder(folder)) {
         give_up(cache, strerror(errno));
-    return GHP_OK;
+        return GHP_OK;
+    }
+    status = load(cache, &cache->known);
+    if (status != GHP_OK) ghp_cache_close(cache);
+    return status;
 }
 
 void ghp_cache_close(struct ghp_cache *cache)
@@ -271,15 +281,15 @@ static enum ghp_status write_file(const struct ghp_cache *cache, const struct gh
 }
 
 /* Waits for the lock of an open file, and says so. Returns whether it was got in time. */
-static bool wait_for(int fd, const char *name)
+static bool wait_for(int fd, const char *name, int most_s)
 {
     const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
 
-    for (int tenths = 0; tenths < 10 * LOCK_WAIT_S; ++tenths) {
+    for (int tenths = 0; tenths < 10 * most_s; ++tenths) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
         if (errno != EWOULDBLOCK && errno != EINTR) return false;
         if (tenths == 10)
-            ghp_note("another process holds '%s'; waiting for up to %d s", name, LOCK_WAIT_S);
+            ghp_note("another process holds '%s'; waiting for up to %d s", name, most_s);
         nanosleep(&pause, NULL);
     }
     errno = EWOULDBLOCK;
@@ -288,13 +298,13 @@ static bool wait_for(int fd, const char *name)
 
 /* Locks the file's neighbour, since the file itself is replaced. Returns a descriptor to close; -1 with errno: cannot.
  */
-static int lock(const char *path)
+static int lock(const struct ghp_cache *cache)
 {
-    char *name = joined(path, ".lock");
+    char *name = joined(cache->path, ".lock");
     int error, fd = name != NULL
                         ? open(name, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600)
                         : -1;
-    bool locked = fd >= 0 && wait_for(fd, name);
+    bool locked = fd >= 0 && wait_for(fd, name, cache->lock_wait_s);
 
     error = errno;
     free(name);
@@ -312,13 +322,13 @@ enum ghp_status ghp_cache_keep(struct ghp_cache *cache, const struct ghp_measure
     int fd;
 
     if (cache->path == NULL) return GHP_OK;
-    fd = lock(cache->path);
+    fd = lock(cache);
     if (fd < 0) {
         give_up(cache, errno == EWOULDBLOCK ? "another process holds its lock" : strerror(errno));
         return GHP_OK;
     }
-    load(cache, &kept); /* what others kept meanwhile stays */
-    if (kept.backend == NULL) status = begin(profile, &kept);
+    status = load(cache, &kept); /* what others kept meanwhile stays */
+    if (status == GHP_OK && kept.backend == NULL) status = begin(profile, &kept);
     if (status == GHP_OK) status = add_measured(m, worklist, profile, &kept);
     if (status == GHP_OK && write_file(cache, &kept) != GHP_OK)
         give_up(cache, ghp_status_message());

@@ -2,10 +2,15 @@
  * in the same formats, merged with what others keep, named and made anew where damaged. */
 #include "profiler/run/cache.h"
 #include "tests/check.h"
+#include "tests/core/base/no_memory.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/ghp-cache-XXXXXX";
@@ -146,7 +151,87 @@ static void test_none(void)
     free(name);
 }
 
-CHECK_TEST(cache)
+/* Holds the lock of a cache's file for so many tenths of a second, in a process of its own. Returns that process, or 0
+ * without one. */
+static pid_t hold(const struct ghp_cache *cache, int tenths)
+{
+    char path[300];
+    int fd, ready[2];
+    char byte;
+    pid_t holder;
+
+    snprintf(path, sizeof path, "%s.lock", cache->path);
+    if (!CHECK_EQ(pipe(ready), 0)) return 0;
+    holder = fork();
+    if (holder == 0) {
+        fd = open(path, O_CREAT | O_RDWR, 0600);
+        if (fd < 0 || flock(fd, LOCK_EX) != 0 || write(ready[1], "x", 1) != 1) _exit(1);
+        usleep((useconds_t)tenths * 100000);
+        _exit(0);
+    }
+    close(ready[1]);
+    CHECK(holder > 0 && read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+    return holder;
+}
+
+/* A lock that another process holds is waited for, but not without end. */
+static void test_held(void)
+{
+    struct ghp_cache cache;
+    pid_t holder;
+    int comms;
+
+    CHECK_STATUS(ghp_cache_open(folder, "held", &cache), GHP_OK);
+    CHECK(cache.lock_wait_s >= 5 && cache.lock_wait_s <= 60);
+    cache.lock_wait_s = 60;
+    holder = hold(&cache, 3);
+    keep(&cache, 1, GHP_SOURCE_MEASURED, 1);
+    CHECK_EQ(waitpid(holder, NULL, 0), holder);
+    CHECK_NEAR(found("held", op_of(1, 1e9), &comms), 1e-3, 0);
+    holder = hold(&cache, 600);
+    cache.lock_wait_s = 1;
+    keep(&cache, 2, GHP_SOURCE_MEASURED, 1);
+    CHECK(cache.path == NULL);                   /* given up */
+    CHECK_EQ(waitpid(holder, NULL, WNOHANG), 0); /* before the lock was free */
+    CHECK(kill(holder, SIGKILL) == 0 && waitpid(holder, NULL, 0) == holder);
+    CHECK_NEAR(found("held", op_of(2, 1e9), &comms), 0, 0);
+    ghp_cache_close(&cache);
+}
+
+/* Opens the file and keeps one more operation in it. Those that were kept before stay. */
+static enum ghp_status keep_more(void *profile)
+{
+    struct ghp_worklist_op op = op_of(2, 1e9);
+    const struct ghp_worklist worklist = {.n_ops = 1, .ops = &op};
+    struct ghp_cache cache;
+    enum ghp_status status = ghp_cache_open(folder, "held", &cache);
+    long after;
+    int comms;
+
+    if (status == GHP_OK) status = ghp_cache_keep(&cache, &m, &worklist, profile);
+    ghp_cache_close(&cache);
+    after = no_memory_after;
+    no_memory_after = -1; /* what is kept is read undisturbed */
+    CHECK_NEAR(found("held", op_of(1, 1e9), &comms), 1e-3, 0);
+    no_memory_after = after;
+    return status;
+}
+
+static void test_no_memory(void)
+{
+    struct ghp_worklist_op op = op_of(2, 1e9);
+    struct ghp_op_entry entry = {.key = op.key, .seconds = 2e-3, .source = GHP_SOURCE_MEASURED};
+    struct ghp_profile profile;
+
+    open_profile(&profile);
+    CHECK_STATUS(ghp_profile_add_op(&profile, &entry), GHP_OK);
+    CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
+    no_memory_each("keeping", keep_more, &profile);
+    ghp_profile_release(&profile);
+}
+
+int main(void)
 {
     char command[64];
 
@@ -154,6 +239,8 @@ CHECK_TEST(cache)
     test_merge();
     test_damaged();
     test_none();
+    test_held();
+    test_no_memory();
     snprintf(command, sizeof command, "rm -rf %s", folder);
     CHECK_EQ(system(command), 0);
     return check_end();
