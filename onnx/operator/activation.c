@@ -65,9 +65,9 @@ static enum ghp_status read_swish(struct ghp_onnx_import *im, const struct ghp_o
 
 static enum ghp_status read_elu(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    struct ghp_layer like = {.op = GHP_OP_ACTIVATION,
-                             .activation = {.function = GHP_FUNCTION_ELU,
-                                            .alpha = ghp_onnx_real(node, "alpha", 1)}};
+    struct ghp_layer like = {
+        .op = GHP_OP_ACTIVATION,
+        .activation = {.function = GHP_FUNCTION_ELU, .alpha = ghp_onnx_real(node, "alpha", 1)}};
 
     return ghp_onnx_unary(im, node, &like);
 }
@@ -96,9 +96,9 @@ static enum ghp_status read_hard_sigmoid(struct ghp_onnx_import *im,
         line.activation.alpha = 1.0 / 6.0;
     GHP_TRY(ghp_onnx_joined_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_each_in(im, x, &line.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &line, ghp_onnx_part(ghp_onnx_hint(node, NULL), ".line"),
+    GHP_TRY(ghp_onnx_emit(im, &line, ghp_onnx_part(ghp_onnx_hint(im, node, NULL), ".line"),
                           &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_each_out(im, x, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }

@@ -88,7 +88,7 @@ static enum ghp_status affine(struct ghp_onnx_import *im, const struct ghp_onnx_
         like.inputs[0] = x->layer;
     else
         GHP_TRY(ghp_onnx_each_in(im, &settled, &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_each_out(im, &settled, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -136,7 +136,7 @@ static enum ghp_status channel_layer(struct ghp_onnx_import *im, const struct gh
     struct ghp_onnx_array made;
 
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &from.array), &from.layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &from.array), &from.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, from));
     made = ghp_onnx_of_layer(im, from.layer, x->n, x->dims);
     return ghp_onnx_define(im, node, 0, &made);
@@ -151,7 +151,7 @@ static enum ghp_status row_layer(struct ghp_onnx_import *im, const struct ghp_on
     struct ghp_onnx_array made;
 
     GHP_TRY(ghp_onnx_rows_in(im, x, &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &from.array), &from.layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &from.array), &from.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, from));
     made = ghp_onnx_rows_out(im, x, from.layer);
     return ghp_onnx_define(im, node, 0, &made);
@@ -175,7 +175,7 @@ static enum ghp_status one_value(struct ghp_onnx_import *im, const struct ghp_on
     if (settled.n > 1) all.h = settled.dims[1];
     all.w = ghp_onnx_elements(&settled) / all.h;
     GHP_TRY(ghp_onnx_settle(im, &settled, all, &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &from.array), &from.layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &from.array), &from.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, from));
     made = ghp_onnx_of_layer(im, from.layer, settled.n, settled.dims);
     return ghp_onnx_define(im, node, 0, &made);
@@ -329,7 +329,7 @@ static enum ghp_status subtract(struct ghp_onnx_import *im, const struct ghp_onn
                              "subtracts a tensor of another shape; expand it in the file");
     GHP_TRY(ghp_onnx_settle(im, a, ghp_onnx_shape(a), &layers[0]));
     GHP_TRY(ghp_onnx_settle(im, b, ghp_onnx_shape(b), &minus.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &minus, ghp_onnx_part(ghp_onnx_hint(node, NULL), ".negated"),
+    GHP_TRY(ghp_onnx_emit(im, &minus, ghp_onnx_part(ghp_onnx_hint(im, node, NULL), ".negated"),
                           &layers[1]));
     GHP_TRY(ghp_onnx_join(im, node, like, layers, &layer));
     made = ghp_onnx_of_layer(im, layer, a->n, a->dims);

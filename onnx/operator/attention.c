@@ -182,7 +182,7 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     like.heads.n_kv = heads[1].n;
     for (int i = 0; i < 3; ++i)
         GHP_TRY(ghp_onnx_cut(im, node, heads[i].channels, parts[i], &like.inputs[i]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_of_sequence(im, layer);
     if (x[0].n == 4) {
         int64_t size = x[0].dims[3], step = heads[0].positions;

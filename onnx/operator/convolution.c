@@ -35,7 +35,7 @@ static enum ghp_status read_conv(struct ghp_onnx_import *im, const struct ghp_on
     like.window = ghp_onnx_window_of(&p);
     like.window.groups = groups;
     like.out.c = w->dims[0];
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, w), &layer));
     weight.array = *w;
     weight.layer = layer;
     GHP_TRY(ghp_onnx_weight_from(im, node, weight));

@@ -65,7 +65,7 @@ enum ghp_status ghp_onnx_embed(struct ghp_onnx_import *im, const struct ghp_onnx
     GHP_TRY(set_vocabulary(im, node, table->dims[0]));
     like.out.c = table->dims[1];
     source.array = *table;
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, table), &source.layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, table), &source.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, source));
     made = ghp_onnx_of_sequence(im, source.layer);
     return ghp_onnx_define(im, node, 0, &made);
@@ -105,7 +105,7 @@ enum ghp_status ghp_onnx_add_positions(struct ghp_onnx_import *im, const struct 
     if (c->n == 3) source.array.dims[0] = 1;
     if (c->base->tensor != NULL) /* rows of a table are called as it */
         source.array.name = c->base->tensor->name;
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, &source.array), &source.layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, &source.array), &source.layer));
     GHP_TRY(ghp_onnx_weight_from(im, node, source));
     made = ghp_onnx_of_sequence(im, source.layer);
     return ghp_onnx_define(im, node, 0, &made);

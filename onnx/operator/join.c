@@ -22,7 +22,7 @@ static enum ghp_status copy_of(struct ghp_onnx_import *im, int from, struct ghp_
 enum ghp_status ghp_onnx_join(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                               struct ghp_layer like, const int *layers, int *layer)
 {
-    struct ghp_onnx_hint hint = ghp_onnx_hint(node, NULL);
+    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
 
     like.n_inputs = 0;
     for (int i = 0; i < node->n_inputs; ++i) {

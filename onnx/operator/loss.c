@@ -15,7 +15,7 @@ static enum ghp_status of_positions(struct ghp_onnx_import *im, const struct ghp
     struct ghp_onnx_array made;
     int layer;
 
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_of_sequence(im, layer);
     return ghp_onnx_define(im, node, 0, &made);
 }
@@ -46,7 +46,7 @@ static enum ghp_status read_softmax(struct ghp_onnx_import *im, const struct ghp
     flat = *x;
     vector.c = summed;
     GHP_TRY(ghp_onnx_settle(im, &flat, vector, &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_of_layer(im, layer, x->n, x->dims);
     return ghp_onnx_define(im, node, 0, &made);
 }

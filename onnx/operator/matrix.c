@@ -10,21 +10,6 @@
 
 #include <inttypes.h>
 
-/* A layer is called as its weight, also where the file turns that first; but not as one that has a layer already. */
-static struct ghp_onnx_hint hint_of(const struct ghp_onnx_import *im,
-                                    const struct ghp_onnx_node *node,
-                                    const struct ghp_onnx_array *w)
-{
-    struct ghp_onnx_array named = *w;
-    const struct ghp_onnx_base *base = w->base;
-    bool whole = base->tensor != NULL && ghp_onnx_elements(w) == base->elements;
-
-    for (int i = 0; i < im->n_sources; ++i)
-        whole = whole && im->sources[i].array.base != base;
-    if (whole) named.name = base->tensor->name;
-    return ghp_onnx_hint(node, &named);
-}
-
 /* Whether the layer is called as a tensor of the file that is [C][K], where w is [K][C]. */
 static bool is_transposed(struct ghp_onnx_hint hint, const struct ghp_onnx_array *w)
 {
@@ -41,7 +26,7 @@ static enum ghp_status linear_on(struct ghp_onnx_import *im, const struct ghp_on
 {
     struct ghp_layer like = {
         .op = GHP_OP_LINEAR, .n_inputs = 1, .out = ghp_shape_image(w->array.dims[0], 1, 1)};
-    struct ghp_onnx_hint hint = hint_of(im, node, &w->array);
+    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, &w->array);
 
     GHP_TRY(ghp_onnx_part_axes(im, x));
     if (x->n != 2 || w->array.n != 2 || w->array.dims[1] != x->dims[1] || w->array.dims[0] < 1 ||
@@ -77,7 +62,7 @@ static enum ghp_status product_on(struct ghp_onnx_import *im, const struct ghp_o
     if (ghp_onnx_is_sequence(im, like.inputs[0]))
         like = (struct ghp_layer){.op = GHP_OP_LINEAR, .n_inputs = 1, .inputs = {like.inputs[0]}};
     like.out.c = w->array.dims[0];
-    hint = hint_of(im, node, &w->array);
+    hint = ghp_onnx_hint(im, node, &w->array);
     like.transposed = like.op == GHP_OP_LINEAR && is_transposed(hint, &w->array);
     GHP_TRY(ghp_onnx_emit(im, &like, hint, layer));
     w->layer = *layer;

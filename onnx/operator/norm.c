@@ -29,7 +29,7 @@ static enum ghp_status read_batch_norm(struct ghp_onnx_import *im, const struct 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &from));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, from), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, from), &layer));
     for (int i = 0; i < 4; ++i) {
         struct ghp_onnx_source source = {
             .scale = 1, .layer = layer, .slot = i < 2 ? i : GHP_MAX_PARAMS + i - 2};
@@ -121,7 +121,7 @@ static enum ghp_status read_rows(struct ghp_onnx_import *im, const struct ghp_on
     rows = *x;
     GHP_TRY(rows_of(im, node, w, axis, &rows));
     GHP_TRY(ghp_onnx_rows_in(im, &rows, &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, w), &source.layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, w), &source.layer));
     GHP_TRY(ghp_onnx_channel_values(im, node, w, rows.dims[rows.n - 1], &source.array));
     GHP_TRY(ghp_onnx_weight_from(im, node, source));
     GHP_TRY(ghp_onnx_bias_in(im, node, 2, &source.layer));

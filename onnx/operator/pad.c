@@ -92,7 +92,7 @@ static enum ghp_status read_pad(struct ghp_onnx_import *im, const struct ghp_onn
     }
     if (!any) return ghp_onnx_define(im, node, 0, &cut);
     GHP_TRY(ghp_onnx_settle(im, &cut, ghp_onnx_shape(&cut), &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_of_layer(im, layer, made.n, made.dims);
     return ghp_onnx_define(im, node, 0, &made);
 }

@@ -35,7 +35,7 @@ static enum ghp_status read_max_pool(struct ghp_onnx_import *im, const struct gh
     read_ceil(node, &p);
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     like.window = ghp_onnx_window_of(&p);
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     return ghp_onnx_window_define(im, node, layer, x->n);
 }
 
@@ -85,7 +85,7 @@ static enum ghp_status read_average_pool(struct ghp_onnx_import *im,
             p.before[i] = 0;
             p.after[i] -= plain.after[i];
         }
-        GHP_TRY(ghp_onnx_emit(im, &pad, ghp_onnx_part(ghp_onnx_hint(node, NULL), ".padded"),
+        GHP_TRY(ghp_onnx_emit(im, &pad, ghp_onnx_part(ghp_onnx_hint(im, node, NULL), ".padded"),
                               &like.inputs[0]));
     } else if (!ceil && (counts || !padded)) {
         int before = like.inputs[0];
@@ -96,7 +96,7 @@ static enum ghp_status read_average_pool(struct ghp_onnx_import *im,
     like.window = ghp_onnx_window_of(&p);
     like.window.count_pad = counts && !ceil;
     if (p.before[0] + p.before[1] + p.after[0] + p.after[1] == 0) like.window.count_pad = true;
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     return ghp_onnx_window_define(im, node, layer, x->n);
 }
 
@@ -116,7 +116,7 @@ static enum ghp_status over_pixels(struct ghp_onnx_import *im, const struct ghp_
     GHP_TRY(ghp_onnx_settle(im, x, shape, &like.inputs[0]));
     if (op == GHP_OP_MAX_POOL)
         like.window = (struct ghp_window){shape.h, shape.w, 1, 1, 0, 0, 0, 0, 1, 1, 1, true};
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     for (int i = 0; i < x->n; ++i)
         dims[i] = i == 1 ? x->dims[1] : 1;
     made = ghp_onnx_of_layer(im, layer, x->n, dims);
@@ -168,7 +168,7 @@ static enum ghp_status layers_of(struct ghp_onnx_import *im, const struct ghp_on
                                  struct reduction how, struct ghp_shape shape, int *layer)
 {
     struct ghp_layer like = {.op = how.op, .n_inputs = 1, .inputs = {*layer}};
-    struct ghp_onnx_hint hint = ghp_onnx_hint(node, NULL);
+    struct ghp_onnx_hint hint = ghp_onnx_hint(im, node, NULL);
 
     if (how.op == GHP_OP_MAX_POOL)
         like.window = (struct ghp_window){shape.h, shape.w, 1, 1, 0, 0, 0, 0, 1, 1, 1, true};

@@ -138,7 +138,7 @@ static enum ghp_status put_layer(struct ghp_onnx_import *im, const struct ghp_on
                              " channels for another input; ghp turns all channels of a head",
                              t->positions, like.heads.size);
     GHP_TRY(ghp_onnx_cut(im, node, heads.channels, ".turned", &like.inputs[0]));
-    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+    GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = x;
     made.layer = layer;
     made.offset = 0;

@@ -67,7 +67,7 @@ static enum ghp_status read_flatten(struct ghp_onnx_import *im, const struct ghp
         dims[i < axis ? 0 : 1] *= x->dims[i];
     if (x->base == NULL && axis == 1 && x->n == 4 && ghp_onnx_whole(im, x)) {
         GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
-        GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(node, NULL), &layer));
+        GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
         made = ghp_onnx_of_layer(im, layer, 2, dims);
         return ghp_onnx_define(im, node, 0, &made);
     }

@@ -158,24 +158,49 @@ enum ghp_status ghp_onnx_weight_from(struct ghp_onnx_import *im, const struct gh
     return ghp_onnx_role_apply(im, node, &source);
 }
 
-struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_node *node,
+/* What the weight is called in the file: as the tensor that it is all of, unless another layer has that already. */
+static const char *weight_name(const struct ghp_onnx_import *im,
+                               const struct ghp_onnx_array *weight)
+{
+    const struct ghp_onnx_base *base = weight->base;
+    bool whole =
+        base != NULL && base->tensor != NULL && ghp_onnx_elements(weight) == base->elements;
+
+    for (int i = 0; i < im->n_sources; ++i)
+        whole = whole && im->sources[i].array.base != base;
+    if (whole) return base->tensor->name;
+    return weight->name != NULL ? weight->name : "";
+}
+
+/* Whether a tensor's name is the module's for a parameter. Where the file lists none, a name with a dot is not made by
+ * the exporter, but for such as onnx::MatMul_12. */
+static bool is_module_name(const struct ghp_onnx_array *weight, const char *name)
+{
+    enum ghp_onnx_role role = weight->base != NULL ? weight->base->role : GHP_ONNX_AS_USED;
+
+    return role == GHP_ONNX_PARAMETER ||
+           (role == GHP_ONNX_UNKNOWN && strchr(name, '.') != NULL && strstr(name, "::") == NULL);
+}
+
+struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,
+                                   const struct ghp_onnx_node *node,
                                    const struct ghp_onnx_array *weight)
 {
     static const char *const ends[] = {".weight", ".bias"};
-    size_t n = weight != NULL && weight->name != NULL ? strlen(weight->name) : 0;
+    const char *name = weight != NULL ? weight_name(im, weight) : "";
+    size_t n = strlen(name);
 
     for (int i = 0; i < 2; ++i) {
         size_t end = strlen(ends[i]);
         struct ghp_onnx_hint hint;
 
-        if (n <= end || n - end >= NAME_BYTES || strcmp(weight->name + n - end, ends[i]) != 0)
-            continue;
-        hint = ghp_onnx_called(weight->name);
-        if (i == 0 ||
-            (strncmp(weight->name, node->name, n - end) == 0 && node->name[n - end] == '\0'))
+        if (n <= end || n - end >= NAME_BYTES || strcmp(name + n - end, ends[i]) != 0) continue;
+        hint = ghp_onnx_called(name);
+        if (i == 0 || (strncmp(name, node->name, n - end) == 0 && node->name[n - end] == '\0'))
             hint.n = n - end;
         return hint; /* a bias layer is called as its tensor */
     }
+    if (n > 0 && n < NAME_BYTES && is_module_name(weight, name)) return ghp_onnx_called(name);
     return ghp_onnx_called(ghp_onnx_node_name(node));
 }
 

@@ -13,8 +13,9 @@ struct ghp_onnx_hint {
 
 struct ghp_onnx_hint ghp_onnx_called(const char *text); /* NULL: no hint */
 struct ghp_onnx_hint ghp_onnx_part(struct ghp_onnx_hint hint, const char *part);
-/* What to call the layer of a node: after its weight, itself, or its output. */
-struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_node *node,
+/* What to call the layer of a node: after its weight (NULL: it has none), itself, or its output. */
+struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,
+                                   const struct ghp_onnx_node *node,
                                    const struct ghp_onnx_array *weight);
 
 /* A further layer: op, inputs and attributes as in `like`, called as the hint says as far as layers can be called so. A
