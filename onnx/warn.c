@@ -64,6 +64,18 @@ static void warn_of_detached(const struct ghp_onnx_import *import)
                  import->file->path, ghp_onnx_node_name(import->detached));
 }
 
+/* nn.CrossEntropyLoss takes logits: modules that end in a softmax and are trained by it have another loss. */
+static void warn_of_softmax(const struct ghp_onnx_import *import)
+{
+    const struct ghp_onnx_node *last = import->makers[import->output.layer];
+
+    if (import->options.open_end || last == NULL || strcmp(last->op, "Softmax") != 0) return;
+    ghp_warn("%s: ghp takes the softmax '%.96s' at the end as part of the loss; "
+             "nn.CrossEntropyLoss after it is another one, a softmax of a softmax: leave the "
+             "softmax out of the module",
+             import->file->path, ghp_onnx_node_name(last));
+}
+
 /* Tensors of which the file does not say whether they are parameters. */
 static void warn_of_unsure(const struct ghp_onnx_import *import)
 {
@@ -175,6 +187,7 @@ void ghp_onnx_warn(const struct ghp_onnx_import *import)
     if (strcmp(import->file->producer, "pytorch") != 0) return;
     warn_of_unsure(import);
     warn_of_evaluation(import);
+    warn_of_softmax(import);
     note_unsaid(import);
     if (import->file->signature[0] != '\0' || import->parameters != NULL) return;
     warn_of_constant_scales(import);

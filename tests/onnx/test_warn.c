@@ -289,6 +289,24 @@ static void check_counted(void)
     }
 }
 
+/* A softmax at the end is the loss, which PyTorch's takes logits for. */
+static void check_softmax(void)
+{
+    static const struct {
+        const char *producer, *op, *says;
+    } cases[] = {{"pytorch", "Softmax", "takes the softmax 'p' at the end as part of the loss"},
+                 {"pytorch", "LogSoftmax", NULL},
+                 {"someone", "Softmax", NULL}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        begin_network(cases[i].producer);
+        convolution("node_a", "x", "a.weight", "a.bias");
+        end_network("node_a");
+        node(cases[i].op, "p", "y", NULL);
+        says("p", cases[i].says);
+    }
+}
+
 static void check_outputs(void)
 {
     struct ghp_onnx_value outputs[2];
@@ -325,6 +343,7 @@ CHECK_TEST(warn)
     check_scales();
     check_detached();
     check_counted();
+    check_softmax();
     check_outputs();
     unlink(path);
     return check_end();
