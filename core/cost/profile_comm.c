@@ -244,10 +244,11 @@ static int table_start(const struct ghp_profile *profile, enum ghp_comm_op op, i
 
 static bool in_table(const struct ghp_profile *profile, int i, const struct ghp_comm_entry *like)
 {
-    const struct ghp_comm_entry *e = &profile->comms[i];
+    const struct ghp_comm_entry *e;
 
-    return i < profile->n_comms && e->op == like->op && e->count == like->count &&
-           e->stride == like->stride;
+    if (i >= profile->n_comms) return false; /* there may be none at all */
+    e = &profile->comms[i];
+    return e->op == like->op && e->count == like->count && e->stride == like->stride;
 }
 
 /* The entries around pick->bytes in the table that starts at `start`; beyond its end the last two. */

@@ -50,7 +50,7 @@ static void *copy_of(struct copies *copies, enum ghp_reference_operand operand, 
 
     if (((row->reads | row->writes) & operand) == 0) return copy.tensor;
     if (copies->base != NULL && tensor == NULL) return NULL;
-    copy.numbers = (double *)(void *)(copies->base + copies->bytes);
+    if (copies->base != NULL) copy.numbers = (double *)(void *)(copies->base + copies->bytes);
     copies->bytes += ghp_align(n * (int64_t)sizeof(double));
     if (copies->base == NULL) return NULL;
     for (int64_t i = 0; (row->reads & operand) != 0 && i < n; i++)
