@@ -11,7 +11,7 @@ set(GHP_HAS_CUDA FALSE)
 if(NOT GHP_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "GHP_CUDA is '${GHP_CUDA}'; use AUTO, ON or OFF")
 endif()
-if(GHP_CUDA STREQUAL "OFF" OR GHP_FUZZ)
+if(GHP_CUDA STREQUAL "OFF")
   return()
 endif()
 

@@ -7,7 +7,8 @@
 # program of its own, test_<room>_<topic>. A test_<topic>.sh is run by bash and finds GHP_BIN, the folder of the tools,
 # and GHP_SOURCE, the source tree. Other *.c files there are helpers: a library that the room's tests are linked to.
 #
-# Tests are named room/topic[:npN]; exit 77 means skipped. A test says more of itself in one of its first lines, in a
+# Tests are named as their files lie below tests/, `core/program/lower` for core/program/test_lower.c, with `:npN` for N
+# ranks; exit 77 means skipped. A test says more of itself in one of its first lines, in a
 # comment (sources and scripts alike):
 #
 #   ghp-test: np=2,3 np_full=1,4 timeout=120 processors=1 label=slow needs=ghp-plan,ghp-run full=yes emulated=yes
@@ -108,7 +109,7 @@ endfunction()
 
 # What each program of tests needs.
 function(ghp_test_program program)
-  if(GHP_SANITIZE)
+  if(GHP_SANITIZE OR GHP_FUZZ)
     target_sources(${program} PRIVATE "${PROJECT_SOURCE_DIR}/tests/keep_plugins.c")
   endif()
   set_target_properties(${program} PROPERTIES LINKER_LANGUAGE C RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
@@ -117,10 +118,12 @@ function(ghp_test_program program)
                              GHP_BINARY_DIR="${PROJECT_BINARY_DIR}")
 endfunction()
 
-# The topic that a test file is about, in `topic` of the caller.
+# The topic that a test file is about, in `topic` of the caller, and the folder below tests/ where it lies, in `place`.
 macro(ghp_test_topic file)
   get_filename_component(topic "${file}" NAME_WE)
   string(REGEX REPLACE "^test_" "" topic "${topic}")
+  get_filename_component(place "${file}" DIRECTORY)
+  file(RELATIVE_PATH place "${PROJECT_SOURCE_DIR}/tests" "${place}")
 endmacro()
 
 # ghp_test_driver(<program> SOURCES file... LIBS lib...): one program of these tests and the table of their topics.
@@ -165,10 +168,10 @@ exec '@MPIEXEC_EXECUTABLE@' \"$@\"
        WORLD_READ WORLD_EXECUTE)
 endif()
 
-function(ghp_test_script room file)
+function(ghp_test_script file)
   ghp_test_topic("${file}")
   ghp_test_marker("${file}" script)
-  set(name ${room}/${topic})
+  set(name ${place}/${topic})
   ghp_add_test(${name} 1 OFF COMMAND bash "${file}")
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "GHP_BIN=${PROJECT_BINARY_DIR}/bin"
                "GHP_SOURCE=${PROJECT_SOURCE_DIR}")
@@ -210,16 +213,16 @@ function(ghp_test_room room)
     if(alone)
       add_executable(test_${room}_${topic} "${file}")
       ghp_test_program(test_${room}_${topic} ${libs})
-      ghp_add_program_tests(${room} ${topic} test_${room}_${topic})
+      ghp_add_program_tests(${place} ${topic} test_${room}_${topic})
     else()
       list(APPEND together "${file}")
-      ghp_add_program_tests(${room} ${topic} test_${room} ${topic})
+      ghp_add_program_tests(${place} ${topic} test_${room} ${topic})
     endif()
   endforeach()
   if(together)
     ghp_test_driver(test_${room} SOURCES ${together} LIBS ${libs})
   endif()
   foreach(file IN LISTS scripts)
-    ghp_test_script(${room} "${file}")
+    ghp_test_script("${file}")
   endforeach()
 endfunction()

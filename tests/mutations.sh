@@ -89,109 +89,109 @@ mistake() {
 
 # what --inject-fault does, in every run
 mistake reduction-dropped executor/engine/worker.c \
-    's/if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;//' executor/equality:np2
+    's/if (w->work.fault != GHP_FAULT_DROP_REDUCTION) return;//' executor/train/equality:np2
 mistake wrong-scale executor/engine/worker/step.c \
-    's/if (w->work.fault == GHP_FAULT_GROUP_SCALE) //' executor/equality:np2
+    's/if (w->work.fault == GHP_FAULT_GROUP_SCALE) //' executor/train/equality:np2
 mistake ignored-counted executor/data/data.c 's/\*labels -= of_sample\[at\] < 0;/*labels -= of_sample[at] < -1;/' \
-    executor/equality:np2 executor/gradients
+    executor/train/equality:np2 executor/engine/gradients
 mistake bias-added-twice executor/engine/worker/instr.c \
-    's/w->work.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/equality:np2
+    's/w->work.fault == GHP_FAULT_BIAS_TIMES_K && //' executor/train/equality:np2
 mistake masks-by-rank executor/engine/kernel_arguments.c \
-    's/if (work->fault == GHP_FAULT_RANK_MASKS)$//' executor/equality:np2
+    's/if (work->fault == GHP_FAULT_RANK_MASKS)$//' executor/train/equality:np2
 mistake local-statistics executor/engine/worker/instr.c \
-    's/w->prepared\[i\].comm == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/equality:np2
+    's/w->prepared\[i\].comm == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS/true/' executor/train/equality:np2
 # attention: a key behind the diagonal, the sum before a new maximum, heads of keys that are not divided
 mistake looks-ahead executor/backend/cpu/attention.c 's/least(there, at.row + r + 1)/least(there, at.row + r + 2)/' \
-    executor/onednn executor/bf16
+    executor/backend/onednn/onednn executor/backend/bf16
 mistake sum-not-scaled executor/backend/cpu/attention.c 's/sum\[row\] \* factor + sum_of/sum[row] + sum_of/' \
-    executor/onednn executor/bf16
+    executor/backend/onednn/onednn executor/backend/bf16
 mistake heads-not-divided core/model/op/sequence/attention.c 's/local->heads.n_kv \/= parts;//' \
-    core/attention executor/equality:np2
+    core/model/attention executor/train/equality:np2
 # a loss whose classes are divided: sums of other maxima, logits of padding
 mistake sums-not-scaled executor/backend/cpu/softmax.c 's/of\[GHP_ROW_SUM\] \* exp(.*);/of[GHP_ROW_SUM];/' \
-    executor/onednn executor/equality:np2
+    executor/backend/onednn/onednn executor/train/equality:np2
 mistake padding-counted executor/backend/cpu/softmax.c 's/left < local->c ? left : local->c;/local->c;/' \
-    executor/onednn executor/equality:np2
+    executor/backend/onednn/onednn executor/train/equality:np2
 # programs
 mistake wait-dropped core/program/buffer_assignment.c \
     's/if (update || metrics) waits->wait = i;/if (metrics || (update \&\& i < 0)) waits->wait = i;/' \
-    core/lower core/simulate planner/exact executor/equality:np2
+    core/program/lower core/cost/simulate planner/search/exact executor/train/equality:np2
 mistake wrong-bucket core/program/lower_bucket.c \
     's/plan->of_layer\[layer\] = open;/plan->of_layer[layer] = 0;/' \
-    core/lower core/space planner/exact executor/equality:np2
+    core/program/lower core/plan/space planner/search/exact executor/train/equality:np2
 mistake strip-of-another core/program/buffer_assignment_private.c \
-    's/k->placement.number \/ bucket->tp_size \* bucket->strip_bytes/0 * bucket->strip_bytes/' executor/sync:np2
+    's/k->placement.number \/ bucket->tp_size \* bucket->strip_bytes/0 * bucket->strip_bytes/' executor/train/sync:np2
 mistake gather-not-run executor/engine/worker/concurrent.c \
-    's/return ghp_worker_gather_strips(w, i, instr->at.x\[0\], instr->at.y);/return GHP_OK;/' executor/sync:np2
+    's/return ghp_worker_gather_strips(w, i, instr->at.x\[0\], instr->at.y);/return GHP_OK;/' executor/train/sync:np2
 mistake average-not-divided executor/engine/worker/replicas.c \
-    's/(float)by;/1;/' executor/sync:np2
+    's/(float)by;/1;/' executor/train/sync:np2
 mistake average-each-step executor/engine/worker/replicas.c \
-    's/(of->index + 1) % (uint64_t)instr->period == 0/of->index + 1 > 0 || instr == NULL/' executor/sync:np2
+    's/(of->index + 1) % (uint64_t)instr->period == 0/of->index + 1 > 0 || instr == NULL/' executor/train/sync:np2
 mistake losses-not-kept executor/engine/worker/results.c \
-    's/kept(w, w->kept_metrics++)/kept(w, 0 * w->kept_metrics++)/' executor/sync:np2
+    's/kept(w, w->kept_metrics++)/kept(w, 0 * w->kept_metrics++)/' executor/train/sync:np2
 mistake gradient-of-all-samples executor/engine/worker/step.c \
-    's/1.0 \/ (double)labels/1.0 \/ (double)(labels * replicas)/' executor/sync:np2
+    's/1.0 \/ (double)labels/1.0 \/ (double)(labels * replicas)/' executor/train/sync:np2
 mistake push-not-added executor/engine/server.c \
-    's/drops ? 1 : s->workers/1/' executor/servers:np3
+    's/drops ? 1 : s->workers/1/' executor/train/servers:np3
 mistake cut-of-another executor/engine/server.c \
-    's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/servers:np3
+    's/s->number \* cut->cut_bytes/0 * cut->cut_bytes/' executor/train/servers:np3
 # samples by norms: weights of other chances, a sum that misses changes, chances without their floor, gradients
 # unweighted
-mistake chances-forget-uniform executor/data/sampler.c 's/ + s->uniform;$/;/' executor/sampler
-mistake sums-miss-changes executor/data/sampler.c 's/node >= 1; node \/= 2)/node >= 1; node \/= 4)/' executor/sampler
+mistake chances-forget-uniform executor/data/sampler.c 's/ + s->uniform;$/;/' executor/data/sampler
+mistake sums-miss-changes executor/data/sampler.c 's/node >= 1; node \/= 2)/node >= 1; node \/= 4)/' executor/data/sampler
 mistake never-uniform executor/data/sampler.c 's/draw(s, step, 0) < s->uniform ||/draw(s, step, 0) < 0 ||/' \
-    executor/sampler
+    executor/data/sampler
 mistake gradients-unweighted executor/engine/worker/step.c \
-    's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/sampling:np3
-mistake shares-not-kept executor/mixing/mix_gossip.c 's/.has_share = true,//' executor/mixing:np3
+    's/if (step->weight > 0) w->loss_scale \*= step->weight;//' executor/train/sampling:np3
+mistake shares-not-kept executor/mixing/mix_gossip.c 's/.has_share = true,//' executor/train/mixing:np3
 # gradients of asp whose age nobody counts, bytes that nobody counts, a matrix of neighbours whose rows sum to less
 # than 1
 mistake step-drawn-too executor/mixing/mix_served.c \
-    's/ghp_flat_pull(before,/ghp_flat_pull(x,/; s/ghp_flat_subtract(x, before, .*;/(void)before;/' executor/mixing:np3
-mistake triggers-late executor/mixing/mix_server.c 's/c->count + 1 >= pi/c->count >= pi/' executor/mixing:np3
+    's/ghp_flat_pull(before,/ghp_flat_pull(x,/; s/ghp_flat_subtract(x, before, .*;/(void)before;/' executor/train/mixing:np3
+mistake triggers-late executor/mixing/mix_server.c 's/c->count + 1 >= pi/c->count >= pi/' executor/train/mixing:np3
 mistake staleness-not-counted executor/mixing/mix_server.c 's/(double)(s->count.versions - c->seen)/0/' \
-    executor/mixing:np3
+    executor/train/mixing:np3
 mistake bytes-not-counted executor/mixing/mixer.c 's/m->count.sent_bytes += message.bytes;/m->count.sent_bytes = 0;/' \
-    executor/mixing:np3
+    executor/train/mixing:np3
 mistake degree-of-another core/program/graph.c 's/1 - ghp_graph_degree(graph, workers, v) \* share/share + 0 * v/' \
-    core/graph
+    core/program/graph
 # learning rates by norms: ratios that nobody cuts, gains that fall
-mistake ratio-not-cut core/optimizer/lr_scaling.c 's/return \*cut ? n : s;/return s;/' core/lr_scaling
-mistake gains-not-summed core/optimizer/lr_scaling.c 's/gain\[j\] += scaling/gain[j] = scaling/' core/lr_scaling
+mistake ratio-not-cut core/optimizer/lr_scaling.c 's/return \*cut ? n : s;/return s;/' core/optimizer/lr_scaling
+mistake gains-not-summed core/optimizer/lr_scaling.c 's/gain\[j\] += scaling/gain[j] = scaling/' core/optimizer/lr_scaling
 # pushes: to one worker alone, rates of w's that are not 1, weights that are sent and kept
 mistake push-to-the-same-one executor/mixing/mix_push.c \
-    's/return 1 << step % l;/return step < 0 ? l : 1;/' executor/push:np4
+    's/return 1 << step % l;/return step < 0 ? l : 1;/' executor/train/push:np4
 mistake rate-not-by-weight executor/mixing/mixer.c \
-    's/m->ops->whole_shares ? 1 \/ m->count.share : 1;/m->ops->whole_shares ? 1 : 1;/' executor/push:np4
+    's/m->ops->whole_shares ? 1 \/ m->count.share : 1;/m->ops->whole_shares ? 1 : 1;/' executor/train/push:np4
 mistake push-not-halved executor/mixing/mix_push.c \
-    's/m->count.share -= (double)m->push.sent;//' executor/push:np4
+    's/m->count.share -= (double)m->push.sent;//' executor/train/push:np4
 mistake relu-not-fused core/program/fuse.c \
-    's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/fuse
+    's/if (follows(program, first, next, GHP_FUSES_RELU)) found.relu = next;//' core/program/fuse
 mistake recomputed-not-written core/program/fuse.c \
-    's/!lives_at(program, norm->at.y, add->point + 1) \&\&/true \&\&/' core/fuse executor/program_hash:np4
+    's/!lives_at(program, norm->at.y, add->point + 1) \&\&/true \&\&/' core/program/fuse executor/engine/program_hash:np4
 # what runs is not what was costed
 mistake fused-by-nobody executor/engine/worker.c \
-    's/strcmp(entry->algorithm, GHP_OP_FUSED) != 0/true/' executor/worker:np2
+    's/strcmp(entry->algorithm, GHP_OP_FUSED) != 0/true/' executor/engine/worker:np2
 mistake costed-otherwise executor/engine/worker.c \
-    's/.bucket_bytes = w->work.bucket_bytes,/.bucket_bytes = w->work.bucket_bytes \/ 2,/' executor/program_hash:np4
+    's/.bucket_bytes = w->work.bucket_bytes,/.bucket_bytes = w->work.bucket_bytes \/ 2,/' executor/engine/program_hash:np4
 mistake split-off-by-one core/sharding/stage.c \
     's/\(at.first_channel = member \* at.channels\);/\1 + 1;/' \
-    core/split core/stage core/transfer executor/reshard:np2
+    core/sharding/split core/sharding/stage core/sharding/transfer executor/engine/reshard:np2
 # positions: those of the member before, a mask that every member has alike
 mistake positions-of-another core/sharding/stage.c \
     's/\(at.first_position = member \* at.positions\);/\1 - at.positions;/' \
-    core/stage core/transfer executor/reshard:np2
+    core/sharding/stage core/sharding/transfer executor/engine/reshard:np2
 mistake mask-of-first-positions executor/engine/kernel_arguments.c \
-    's/.first_position = at.first_position,//' executor/equality:np2
+    's/.first_position = at.first_position,//' executor/train/equality:np2
 # a reader looks into the slot beside the writer's
 mistake wrong-slot executor/transport/mpi/shared_segment.h \
     's/ chunk % (uint32_t)shared->slots/ (chunk + (uint32_t)(rank != shared->index)) % (uint32_t)shared->slots/' \
-    executor/transport:np2
+    executor/transport/mpi/transport:np2
 # files that belong to others
 mistake stale-hash core/plan/plan_io.c \
-    's/if (said == found) return GHP_OK;/if (said == found || said != 0) return GHP_OK;/' core/plan
+    's/if (said == found) return GHP_OK;/if (said == found || said != 0) return GHP_OK;/' core/plan/plan
 mistake stale-profile inspect/plan.c \
-    's/if (status == GHP_OK && profile->hash == plan->profile_hash)/if (status == GHP_OK)/' tools/bad_input
+    's/if (status == GHP_OK && profile->hash == plan->profile_hash)/if (status == GHP_OK)/' tools/hardship/bad_input
 rm -f original
 [ $made -gt 0 ] || {
     echo "mutations.sh: no mistake of these names" >&2

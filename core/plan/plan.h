@@ -51,7 +51,7 @@ struct ghp_plan {
     struct ghp_staging staging;
     int64_t *shares; /* one a worker, or NULL; owned */
     bool *recompute; /* one a layer, or NULL; owned */
-    /* one a layer: whether its output lies blocked (core/plan/memory_format.h), or NULL: nobody says; owned */
+    /* one a layer: whether its output lies blocked (planner/search/memory_format.h), or NULL: nobody says; owned */
     bool *nchw16c;
     struct ghp_method method;
     int64_t memory_limit_bytes;   /* 0: none */
@@ -97,6 +97,10 @@ const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_ba
 /* Structural soundness: N = G K, stages and micro-batches, TP sizes divide K (or their stage's workers), every split
  * fits its layer. */
 enum ghp_status ghp_plan_check(const struct ghp_plan *plan);
+
+/* Whether an executor can keep to these formats in the lowering's stages: nothing that lies blocked is loaded or passes
+ * between stages. */
+bool ghp_plan_formats_hold(const struct ghp_lowering *how, const bool *nchw16c);
 
 /* Lowering and prediction of this plan by this profile (for a sound plan: its own subset). A lowering borrows the
  * plan's staging, so the plan stays where it is as long as its programs are used.

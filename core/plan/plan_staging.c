@@ -2,8 +2,6 @@
  * file. A plan without any of them has none of the keys. */
 #include "core/plan/plan_private.h"
 
-#include "core/plan/memory_format.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +59,13 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
     if (plan->shares != NULL) put(root, "samples_per_worker", shares_json(plan, failed), failed);
     if (plan->recompute != NULL)
         put(root, "recompute", ghp_plan_marked_json(plan, plan->recompute, failed), failed);
+}
+
+bool ghp_plan_formats_hold(const struct ghp_lowering *how, const bool *nchw16c)
+{
+    for (int v = 0; v < how->model->n_layers; ++v)
+        if (nchw16c[v] && !ghp_stage_keeps(how->staging, how->model, v)) return false;
+    return true;
 }
 
 void ghp_plan_put_memory_format(json_t *root, const struct ghp_plan *plan, int *failed)
@@ -176,7 +181,7 @@ enum ghp_status ghp_plan_read_memory_format(const struct ghp_node *root, struct 
     size_t n;
 
     GHP_TRY(ghp_plan_read_marked(root, "nChw16c", &plan->model, &plan->nchw16c));
-    if (plan->nchw16c == NULL || ghp_memory_format_holds(&how, plan->nchw16c)) return GHP_OK;
+    if (plan->nchw16c == NULL || ghp_plan_formats_hold(&how, plan->nchw16c)) return GHP_OK;
     GHP_TRY(ghp_json_array(root, "nChw16c", &array, &n));
     return ghp_json_fail(&array, GHP_ERR_INPUT,
                          "a layer whose output is loaded or passes between stages cannot lie "

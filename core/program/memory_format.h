@@ -3,7 +3,7 @@
  * tensors at once. Weights, with their gradients and momentum, are decided by the layer's own shape, for all who hold
  * copies or share sums must agree.
  *
- * A plan says it of each layer's output (core/plan/memory_format.h), so of each instruction before there are buffers:
+ * A plan says it of each layer's output (planner/search/memory_format.h), so of each instruction before there are buffers:
  * ghp_instr.nchw16c, which is costed and hashed. Buffers then lie as the instructions say, and a program in which one
  * could not is refused.
  *

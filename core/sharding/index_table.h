@@ -5,7 +5,7 @@
  * (core/model/op.h) knows what its attributes mean. A table is 32-bit: no sample of theirs has more than 2^31 - 1
  * elements.
  *
- * Tested  tests/core/model/test_index_map.c */
+ * Tested  tests/core/sharding/test_index_map.c */
 #ifndef GHP_CORE_SHARDING_INDEX_TABLE_H
 #define GHP_CORE_SHARDING_INDEX_TABLE_H
 

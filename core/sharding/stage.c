@@ -50,6 +50,17 @@ int ghp_stage_of(const struct ghp_staging *s, int layer)
     return i;
 }
 
+bool ghp_stage_keeps(const struct ghp_staging *staging, const struct ghp_model *model, int layer)
+{
+    const struct ghp_layer *l = &model->layers[layer];
+    int stage = ghp_stage_of(staging, layer);
+
+    if (ghp_op_of(l->op)->is_input) return false;
+    for (int i = 0; i < l->n_consumers; ++i)
+        if (ghp_stage_of(staging, model->edges[l->out_edges[i]].to) != stage) return false;
+    return true;
+}
+
 int ghp_stage_end(const struct ghp_staging *s, int stage, int n_layers)
 {
     return stage + 1 < ghp_staging_stages(s) ? s->stage[stage + 1].first_layer : n_layers;

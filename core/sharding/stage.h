@@ -96,6 +96,8 @@ const struct ghp_staging *ghp_staging_or_none(const struct ghp_staging *staging)
 int ghp_staging_group(const struct ghp_staging *staging,
                       int workers); /* K; all workers where there is one stage */
 int ghp_stage_of(const struct ghp_staging *staging, int layer);
+/* Whether the layer's output is made, not loaded, and read in one stage only: it may lie blocked. */
+bool ghp_stage_keeps(const struct ghp_staging *staging, const struct ghp_model *model, int layer);
 int ghp_stage_end(const struct ghp_staging *staging, int stage,
                   int n_layers); /* one past its last layer */
 

@@ -23,7 +23,7 @@ struct ghp_prefetch;
  * place   [load->images][load->image_bytes]; borrowed until close
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
- * Tested    tests/executor/engine/test_prefetch.c */
+ * Tested    tests/executor/data/test_prefetch.c */
 enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place,
                                   struct ghp_prefetch **prefetch);
 void ghp_prefetch_close(

@@ -41,7 +41,7 @@ enum ghp_status ghp_samples_check(const struct ghp_load *load, const struct ghp_
  * images   [load->images][load->image_bytes]; only those of the range are written
  *
  * Returns   what ghp_samples_check and ghp_data_images return
- * Tested    tests/executor/engine/test_prefetch.c, test_device.c */
+ * Tested    tests/executor/data/test_prefetch.c, test_device.c */
 enum ghp_status ghp_samples_images(const struct ghp_load *load, const struct ghp_supply *supply,
                                    struct ghp_range range, void *images);
 

@@ -40,7 +40,7 @@ void ghp_alike_add_text(struct ghp_alike *alike, const char *name, const char *t
  * Returns   GHP_OK; alike->status on every member, naming up to three subjects, two workers and their values;
  *           GHP_ERR_COMM
  * Collective over comm, of host memory; needs no memory
- * Tested    tests/executor/transport/mpi/test_transport.c, tests/tools/run/test_ranks.sh */
+ * Tested    tests/executor/transport/test_transport.c, tests/tools/run/test_ranks.sh */
 enum ghp_status ghp_alike_agree(const struct ghp_alike *alike, struct ghp_control *control,
                                 struct ghp_comm *comm);
 

@@ -18,7 +18,7 @@
  * To add a kind: a struct of its own that begins with a ghp_collectives, one that begins with a ghp_comm, a const
  * table of all functions, and a line in transport/device/device_transport.c.
  *
- * Tested  tests/executor/transport/mpi/test_transport.c, transport/nccl/test_nccl.c, engine/test_device.c */
+ * Tested  tests/executor/transport/test_transport.c, transport/nccl/test_nccl.c, engine/test_device.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_COLLECTIVES_H
 #define GHP_EXECUTOR_TRANSPORT_COLLECTIVES_H
 

@@ -7,7 +7,7 @@
  * They go between the ranks of a communicator in host memory (transport/collectives.h, ghp_transport.host). Collective
  * over it: every member calls, in the same order. Two threads may be inside at once, on communicators of two streams.
  *
- * Tested  tests/executor/transport/mpi/test_transport.c */
+ * Tested  tests/executor/transport/test_transport.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_CONTROL_H
 #define GHP_EXECUTOR_TRANSPORT_CONTROL_H
 

@@ -7,7 +7,7 @@
  * Call order: open -> post, poll ... -> close. One thread at a time uses a channel. Channels are apart from all
  * communicators, but not from each other: two that are used at the same time need tags of their own.
  *
- * Tested  tests/executor/transport/mpi/test_p2p.c, tests/executor/engine/test_p2p_thread.c */
+ * Tested  tests/executor/transport/test_p2p.c, tests/executor/engine/test_p2p_thread.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_P2P_H
 #define GHP_EXECUTOR_TRANSPORT_P2P_H
 

@@ -3,7 +3,7 @@
  *
  * The same pieces give the same bits whoever adds them. bfloat16 is added in float and rounded once.
  *
- * Tested    tests/executor/transport/mpi/test_transport.c, test_message.c */
+ * Tested    tests/executor/transport/test_transport.c, test_message.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_SUMMANDS_H
 #define GHP_EXECUTOR_TRANSPORT_SUMMANDS_H
 

@@ -28,7 +28,7 @@ struct ghp_transport {
  *
  * Returns   GHP_OK; GHP_ERR_COMM; GHP_ERR_NO_MEMORY
  * Collective over all workers
- * Tested    tests/executor/transport/mpi/test_transport.c, tests/tools/hardship/test_stall.sh */
+ * Tested    tests/executor/transport/test_transport.c, tests/tools/hardship/test_stall.sh */
 enum ghp_status ghp_transport_start(int *argc, char ***argv, double watchdog_s,
                                     struct ghp_transport **transport);
 
@@ -37,7 +37,7 @@ enum ghp_status ghp_transport_start(int *argc, char ***argv, double watchdog_s,
  *
  * Returns   GHP_OK; GHP_ERR_INPUT (several nodes); GHP_ERR_COMM; GHP_ERR_NO_MEMORY
  * Collective over all workers
- * Tested    tests/executor/transport/mpi/test_transport.c, tests/executor/transport/mpi/test_p2p.c */
+ * Tested    tests/executor/transport/test_transport.c, tests/executor/transport/test_p2p.c */
 enum ghp_status ghp_transport_emulate(struct ghp_transport *transport,
                                       const struct ghp_emulation *emulation);
 

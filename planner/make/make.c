@@ -4,7 +4,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/units.h"
-#include "core/plan/memory_format.h"
+#include "planner/search/memory_format.h"
 #include "planner/make/failure.h"
 #include "planner/make/formats.h"
 #include "planner/make/wanted.h"
@@ -143,7 +143,7 @@ static bool formats_hold(const struct attempt *a)
     struct ghp_lowering how = a->setting.how;
 
     how.staging = ghp_staging_or_none(staging);
-    return how.nchw16c == NULL || ghp_memory_format_holds(&how, how.nchw16c);
+    return how.nchw16c == NULL || ghp_plan_formats_hold(&how, how.nchw16c);
 }
 
 /* Formats for the next attempt: the best for the plan chosen, after that none.

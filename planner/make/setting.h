@@ -20,7 +20,7 @@ struct ghp_setting {
 
 /* Lowers and costs every piece of the model's plans. A setting stays where it is: its instance points into it.
  *
- * nchw16c   one a layer, or NULL: the formats that are best for data parallelism (core/plan/memory_format.h)
+ * nchw16c   one a layer, or NULL: the formats that are best for data parallelism (planner/search/memory_format.h)
  *
  * Returns   GHP_OK; GHP_ERR_USAGE (force, groups); errors of lowering and costing; GHP_ERR_NO_MEMORY */
 enum ghp_status ghp_setting_init(const struct ghp_plan_request *request,

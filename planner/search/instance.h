@@ -22,7 +22,7 @@
 #ifndef GHP_PLANNER_SEARCH_INSTANCE_H
 #define GHP_PLANNER_SEARCH_INSTANCE_H
 
-#include "core/plan/frontier.h"
+#include "planner/search/frontier.h"
 #include "core/program/lower.h"
 #include "core/cost/profile.h"
 

@@ -22,7 +22,7 @@ struct ghp_crop_key { /* what a random crop depends on */
 
 /* The centre: the picture resized so that it covers 8/7 of `to`, and cut to `to`; of a picture that is as large as
  * `to`, all of it.
- * Local. Tested tests/executor/data/test_image.c */
+ * Local. Tested tests/executor/data/image/test_image.c */
 struct ghp_crop ghp_crop_centre(struct ghp_image_size picture, struct ghp_image_size to);
 
 /* A random part. Where ten draws do not fit into the picture, its centre of the nearest aspect. */

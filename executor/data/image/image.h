@@ -48,7 +48,7 @@ struct ghp_image {
  * Returns   GHP_OK; GHP_ERR_FORMAT naming the file (empty, neither JPEG nor PNG, a broken header, more than 2^28
  *           pixels)
  * Local
- * Tested    tests/executor/data/test_image.c, tests/fuzz/fuzz_image.c */
+ * Tested    tests/executor/data/image/test_image.c, tests/fuzz/fuzz_image.c */
 enum ghp_status ghp_image_measure(const struct ghp_image_file *file, struct ghp_image_size *size);
 
 /* Decodes at least the asked part, `image` is the caller's to release.

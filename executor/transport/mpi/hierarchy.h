@@ -17,7 +17,7 @@
  * Inside a node sums go over a shared segment instead of by messages where there is one: its phases are the same, and
  * so are sums.
  *
- * mpi/reduce.c has the sums, mpi/gather.c the gathers.  Tested  tests/executor/transport/mpi/test_transport.c */
+ * mpi/reduce.c has the sums, mpi/gather.c the gathers.  Tested  tests/executor/transport/test_transport.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_HIERARCHY_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_HIERARCHY_H
 

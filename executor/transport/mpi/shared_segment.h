@@ -15,7 +15,7 @@
  * MPI go on with what is on its way: other ranks may be waiting for that.
  *
  * One thread at a time uses a shared segment: each communicator has its own.  Where no memory can be shared there is
- * none, and sums go by messages, with the same bits: tests/executor/transport/mpi/test_transport.c holds both against
+ * none, and sums go by messages, with the same bits: tests/executor/transport/test_transport.c holds both against
  * each other. */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H

@@ -1,4 +1,4 @@
-# tests/executor/data/pillow.py - tests/executor/data/test_pillow.c's samples beside Pillow's.
+# tests/executor/data/pillow.py - tests/executor/data/image/test_pillow.c's samples beside Pillow's.
 #
 # usage: pillow.py LIST
 #

@@ -1,6 +1,6 @@
 /* tests/planner/search/test_frontier.c - least sums and min-marginals of the frontier's tables against every
  * assignment. */
-#include "core/plan/frontier.h"
+#include "planner/search/frontier.h"
 #include "planner/search/domain.h"
 #include "tests/check.h"
 #include "tests/planner/random_case.h"

@@ -1,12 +1,12 @@
-/* core/plan/frontier_private.h - private to core/plan/frontier*.c: edges of a graph and of its folds alike.
+/* planner/search/frontier_private.h - private to planner/search/frontier*.c: edges of a graph and of its folds alike.
  *
  * A fold (frontier.h) is an edge of its own, numbered behind the graph's, with a table of its own. Call order: a
  * graph's folds are found once; with every set of costs they are costed, the tables of the kept nodes filled, and what
  * these say is carried over to the folded ones. */
-#ifndef GHP_CORE_PLAN_FRONTIER_PRIVATE_H
-#define GHP_CORE_PLAN_FRONTIER_PRIVATE_H
+#ifndef GHP_PLANNER_SEARCH_FRONTIER_PRIVATE_H
+#define GHP_PLANNER_SEARCH_FRONTIER_PRIVATE_H
 
-#include "core/plan/frontier.h"
+#include "planner/search/frontier.h"
 
 static inline struct ghp_edge ghp_frontier_edge(const struct ghp_frontier *f, int e)
 {

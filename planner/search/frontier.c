@@ -1,8 +1,8 @@
-/* core/plan/frontier.c - the tables of frontier.h.
+/* planner/search/frontier.c - the tables of frontier.h.
  *
  * State index of a table: mixed radix over the frontier's nodes, the newest with stride 1.  Leaving nodes are
  * minimised away as soon as their last consumer is taken. */
-#include "core/plan/frontier_private.h"
+#include "planner/search/frontier_private.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -145,7 +145,7 @@ static enum ghp_status make_fold_room(struct ghp_frontier *f)
         if (f->fold_cost == NULL) return GHP_NO_MEMORY();
         f->fold_room = total;
     }
-    f->fold_least = f->fold_cost + f->fold_room;
+    if (f->fold_cost != NULL) f->fold_least = f->fold_cost + f->fold_room;
     return GHP_OK;
 }
 

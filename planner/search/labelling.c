@@ -1,7 +1,7 @@
-/* core/plan/labelling.c - see labelling.h. */
-#include "core/plan/labelling.h"
+/* planner/search/labelling.c - see labelling.h. */
+#include "planner/search/labelling.h"
 
-#include "core/plan/frontier.h"
+#include "planner/search/frontier.h"
 
 #include <stdlib.h>
 

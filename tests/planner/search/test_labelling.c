@@ -1,8 +1,8 @@
-/* tests/core/program/test_labelling.c - the cheapest labelling against all labellings of random small graphs, costs
+/* tests/planner/search/test_labelling.c - the cheapest labelling against all labellings of random small graphs, costs
  * that no minimum cut would take among them; chains of any length; a frontier that is too wide.
  *
  * Costs are whole numbers below 2^20, so that sums of some hundreds are exact and equal bit by bit in any order. */
-#include "core/plan/labelling.h"
+#include "planner/search/labelling.h"
 #include "tests/check.h"
 
 #include <math.h>

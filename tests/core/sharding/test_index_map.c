@@ -1,4 +1,4 @@
-/* tests/core/model/test_index_map.c - views and pads: which are refused, which keep channels apart, and their
+/* tests/core/sharding/test_index_map.c - views and pads: which are refused, which keep channels apart, and their
  * tables. */
 #include "core/sharding/index_table.h"
 #include "tests/check.h"

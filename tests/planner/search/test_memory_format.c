@@ -1,9 +1,10 @@
-/* tests/core/program/test_memory_format.c - which tensors are decided to lie blocked, against all labellings of small
+/* tests/planner/search/test_memory_format.c - which tensors are decided to lie blocked, against all labellings of small
  * networks, each lowered and costed by itself, also with layers split by channels; what passes between stages stays
  * plain; a profile that does not say enough decides nothing.
  *
  * Costs are whole numbers of nanoseconds, some thousand a step: their sums in any order agree to 1e-12. */
-#include "core/plan/memory_format.h"
+#include "core/plan/plan.h"
+#include "planner/search/memory_format.h"
 #include "tests/check.h"
 
 #include <math.h>
@@ -188,7 +189,7 @@ static bool decide(struct bench *b)
 
     CHECK_STATUS(ghp_memory_format_decide(&how, b->splits, &b->profile, b->nchw16c, &choice),
                  GHP_OK);
-    CHECK(ghp_memory_format_holds(&how, b->nchw16c));
+    CHECK(ghp_plan_formats_hold(&how, b->nchw16c));
     return choice;
 }
 
@@ -291,13 +292,13 @@ static void test_stages(void)
     how.staging = &staging;
     CHECK_STATUS(ghp_memory_format_decide(&how, b.splits, &b.profile, b.nchw16c, &choice), GHP_OK);
     CHECK(choice && !b.nchw16c[c - 1]);
-    CHECK(ghp_memory_format_holds(&how, b.nchw16c));
+    CHECK(ghp_plan_formats_hold(&how, b.nchw16c));
     b.nchw16c[c - 1] = true;
-    CHECK(!ghp_memory_format_holds(&how, b.nchw16c));
+    CHECK(!ghp_plan_formats_hold(&how, b.nchw16c));
     how.staging = NULL;
-    CHECK(ghp_memory_format_holds(&how, b.nchw16c));
+    CHECK(ghp_plan_formats_hold(&how, b.nchw16c));
     b.nchw16c[0] = true; /* loaded */
-    CHECK(!ghp_memory_format_holds(&how, b.nchw16c));
+    CHECK(!ghp_plan_formats_hold(&how, b.nchw16c));
     close_bench(&b);
 }
 

@@ -1,7 +1,7 @@
-/* core/plan/frontier.h - exact dynamic programming over the frontier of a DAG: least sum of node and edge costs.
+/* planner/search/frontier.h - exact dynamic programming over the frontier of a DAG: least sum of node and edge costs.
  *
  * The split search asks it about layers and their splits (planner/search/instance.h), memory formats about pieces and
- * two labels (core/plan/labelling.h). Nodes are taken in their order; a state is one choice for every node taken that
+ * two labels (planner/search/labelling.h). Nodes are taken in their order; a state is one choice for every node taken that
  * still has readers ahead.  A chain's frontier is one node, a residual block's two or three.  Of equal sums the one is
  * taken whose earliest nodes have the lowest choices.  Forward and backward tables together give
  * *min-marginals*: for each choice (and pair) the least sum of any assignment that contains it, all in one sweep.
@@ -16,9 +16,9 @@
  *
  * Call order: open -> set (the choices in play) -> [fill node_cost, edge_cost -> solve or marginals] -> close.
  *
- * Tested  tests/planner/search/test_frontier.c, tests/core/program/test_labelling.c */
-#ifndef GHP_CORE_PLAN_FRONTIER_H
-#define GHP_CORE_PLAN_FRONTIER_H
+ * Tested  tests/planner/search/test_frontier.c, tests/planner/search/test_labelling.c */
+#ifndef GHP_PLANNER_SEARCH_FRONTIER_H
+#define GHP_PLANNER_SEARCH_FRONTIER_H
 
 #include "core/model/model.h"
 

@@ -1,7 +1,7 @@
-/* core/plan/memory_format.c - see memory_format.h. */
-#include "core/plan/memory_format.h"
+/* planner/search/memory_format.c - see memory_format.h. */
+#include "planner/search/memory_format.h"
 
-#include "core/plan/labelling.h"
+#include "planner/search/labelling.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -42,26 +42,6 @@ static void tie(struct deciding *d, int a, int b)
 static bool has_pixels(const struct ghp_layer *layer)
 {
     return layer->out.axes == GHP_AXES_IMAGE;
-}
-
-/* Whether the layer's output is made and read in one stage. */
-static bool stays(const struct ghp_lowering *how, int layer)
-{
-    const struct ghp_layer *l = &how->model->layers[layer];
-    int stage = ghp_stage_of(how->staging, layer);
-
-    if (ghp_op_of(l->op)->is_input) return false;
-    for (int i = 0; i < l->n_consumers; ++i)
-        if (ghp_stage_of(how->staging, how->model->edges[l->out_edges[i]].to) != stage)
-            return false;
-    return true;
-}
-
-bool ghp_memory_format_holds(const struct ghp_lowering *how, const bool *nchw16c)
-{
-    for (int v = 0; v < how->model->n_layers; ++v)
-        if (nchw16c[v] && !stays(how, v)) return false;
-    return true;
 }
 
 static void make_pieces(struct deciding *d)
@@ -172,7 +152,8 @@ static enum ghp_status add_programs(struct deciding *d, const struct ghp_program
 static void forbid(struct deciding *d, const struct ghp_lowering *how)
 {
     for (int v = 0; v < d->model->n_layers; ++v)
-        if (piece_of(d, v) >= 0 && !(stays(how, v) && d->whole[piece_of(d, v)]))
+        if (piece_of(d, v) >= 0 &&
+            !(ghp_stage_keeps(how->staging, how->model, v) && d->whole[piece_of(d, v)]))
             d->graph.own[piece_of(d, v)][1] = INFINITY;
 }
 

@@ -1,12 +1,12 @@
-/* core/plan/labelling.h - the cheapest of all ways to give things one of two labels, where costs are of single things
+/* planner/search/labelling.h - the cheapest of all ways to give things one of two labels, where costs are of single things
  * and of pairs.
  *
  *     cost(label) = sum over things own[v][label v]  +  sum over pairs cost[label a][label b]
  *
  * Exact for any costs (a minimum cut would want pairs that differ never to be cheaper than pairs that agree, and
- * measured seconds keep to no such rule): by core/plan/frontier.h, with two choices a thing. */
-#ifndef GHP_CORE_PLAN_LABELLING_H
-#define GHP_CORE_PLAN_LABELLING_H
+ * measured seconds keep to no such rule): by planner/search/frontier.h, with two choices a thing. */
+#ifndef GHP_PLANNER_SEARCH_LABELLING_H
+#define GHP_PLANNER_SEARCH_LABELLING_H
 
 #include "core/base/status.h"
 
@@ -33,7 +33,7 @@ struct ghp_labelling {
  *
  * Returns   GHP_OK; GHP_ERR_INFEASIBLE where a frontier would grow beyond GHP_LABELLING_FRONTIER; GHP_ERR_NO_MEMORY
  * Local
- * Tested    tests/core/program/test_labelling.c, against all labellings of small graphs */
+ * Tested    tests/planner/search/test_labelling.c, against all labellings of small graphs */
 enum ghp_status ghp_labelling_solve(const struct ghp_labelling *graph, bool *label, double *cost);
 
 /* The cost of these labels. */

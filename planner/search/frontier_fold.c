@@ -1,6 +1,6 @@
-/* core/plan/frontier_fold.c - what lies between two nodes in parallel, folded into costs of their pairs
+/* planner/search/frontier_fold.c - what lies between two nodes in parallel, folded into costs of their pairs
  * (frontier.h). */
-#include "core/plan/frontier_private.h"
+#include "planner/search/frontier_private.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* tests/planner/make/test_memory_format.c - plans in blocks of channels: what a plan says is what its costs are of,
+/* tests/planner/make/test_formats.c - plans in blocks of channels: what a plan says is what its costs are of,
  * in the file and after it, layers split by channels among them; where stages hand over what would lie blocked, it is
  * made again without. ghp-test: timeout=120 */
 #include "core/base/file.h"
-#include "core/plan/memory_format.h"
+#include "planner/search/memory_format.h"
 #include "core/plan/space.h"
 #include "planner/make/make.h"
 #include "tests/check.h"
@@ -194,7 +194,7 @@ static void test_stages(void)
     c = ghp_model_find(&plan.model, "conv3");
     struct ghp_lowering how = ghp_plan_lowering(&plan, &profile);
     CHECK(plan.staging.n == 2 && plan.staging.stage[1].first_layer == c && plan.nchw16c != NULL);
-    CHECK(ghp_memory_format_holds(&how, plan.nchw16c));
+    CHECK(ghp_plan_formats_hold(&how, plan.nchw16c));
     CHECK(!plan.nchw16c[c - 1] && plan.nchw16c[c]);
     CHECK(count(&plan) > 3);
     check_verifies(&plan);
@@ -202,7 +202,7 @@ static void test_stages(void)
     ghp_profile_release(&profile);
 }
 
-CHECK_TEST(memory_format)
+CHECK_TEST(formats)
 {
     test_plan();
     test_split();
