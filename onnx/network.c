@@ -1,6 +1,7 @@
 /* onnx/network.c - see network.h. */
 #include "onnx/network.h"
 
+#include "core/base/file.h"
 #include "core/model/statistics.h"
 #include "onnx/huggingface/huggingface.h"
 #include "onnx/onnx.h"
@@ -54,6 +55,8 @@ enum ghp_status ghp_network_check_name(const char *path)
     bool there = stat(path, &info) == 0;
 
     if (ghp_network_names(path)) return GHP_OK;
+    if (there && S_ISDIR(info.st_mode) && access(path, X_OK) != 0)
+        return ghp_file_fail_read(path, errno);
     if (there && S_ISDIR(info.st_mode))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "'%s' is a folder without a config.json; give a file, or a folder that "
@@ -173,9 +176,11 @@ enum ghp_status ghp_network_keep(const char *path, char **kept)
     return GHP_OK;
 }
 
+/* Whether a network is there. A folder without its config.json is none. */
 static bool is_there(const char *path)
 {
-    return access(path, F_OK) == 0 || ghp_onnx_is_there(path) || ghp_hf_is_folder(path);
+    return (access(path, F_OK) == 0 && !ghp_file_is_folder(path)) || ghp_onnx_is_there(path) ||
+           ghp_hf_is_folder(path);
 }
 
 /* The path's last part. Slashes at its end belong to it. */

@@ -303,12 +303,23 @@ static enum ghp_status write_files(struct ghp_display *display, const struct ghp
     return status;
 }
 
+/* Whether the profile of --profile is one, also where nothing of it is shown. */
+static enum ghp_status check_profile(const struct ghp_plan *plan, const char *path)
+{
+    struct ghp_profile profile;
+
+    GHP_TRY(ghp_inspect_find_profile(plan, path, set.profile, &profile));
+    ghp_profile_release(&profile);
+    return GHP_OK;
+}
+
 static enum ghp_status show_plan(struct ghp_display *report, const char *path, const char *path2)
 {
     struct ghp_plan plan;
     enum ghp_status status;
 
     GHP_TRY(ghp_plan_load(path, &plan));
+    if (set.profile != NULL) GHP_TRY_GOTO(status, check_profile(&plan, path), done);
     if (exports())
         status = export_plan(report, &plan, path);
     else if (wants_files())
@@ -321,6 +332,7 @@ static enum ghp_status show_plan(struct ghp_display *report, const char *path, c
         status = compare_plans(report, &plan, path, path2);
     else
         status = ghp_inspect_plan(report, &plan);
+done:
     ghp_plan_release(&plan);
     return status;
 }

@@ -18,6 +18,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void say_libraries(ghp_opts_say *say)
 {
@@ -421,6 +422,7 @@ static enum ghp_status try_weights(const char *model_path)
     enum ghp_status status = ghp_network_check_weights(model_path);
 
     if (status == GHP_OK || status == GHP_ERR_NO_MEMORY) return status;
+    if (access(model_path, R_OK) != 0) return GHP_OK; /* whoever loads the network says so */
     ghp_warn("%s; the plan does not depend on it, but ghp-run refuses to train these weights: mend "
              "them, or give ghp-run --init FILE or --init random",
              ghp_status_message());
