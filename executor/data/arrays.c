@@ -5,7 +5,7 @@
  * npy:IMAGES.npy,LABELS.npy[,IMAGES.npy,LABELS.npy...] names the pairs of a lone set.
  *
  * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first where it
- * takes both); of one channel [N][H][W]; vectors [N][C]. Labels are integers, [N] or [N][1]; [N][L] of a model
+ * takes both); of one channel [N][H][W]; of one row [N][C][W]; vectors [N][C]. Labels are integers, [N] or [N][1]; [N][L] of a model
  * that takes L labels of a sample. */
 #include "core/base/file.h"
 #include "executor/data/data_private.h"
@@ -33,6 +33,8 @@ static struct ghp_pictures laid_out(const struct ghp_npy *a, struct ghp_shape wa
         here.channel_stride = d[2] * d[3];
     } else if (a->n_dims == 3 && ghp_shape_equal(ghp_shape_image(1, d[1], d[2]), wanted_image)) {
         here.channel_stride = d[1] * d[2];
+    } else if (a->n_dims == 3 && ghp_shape_equal(ghp_shape_image(d[1], 1, d[2]), wanted_image)) {
+        here.channel_stride = d[2];
     } else if (a->n_dims == 2 && ghp_shape_equal(ghp_shape_image(d[1], 1, 1), wanted_image)) {
         here.channel_stride = 1;
     } else {
@@ -50,11 +52,12 @@ static enum ghp_status fail_shape(const char *path, const struct ghp_npy *a,
     for (int i = 0; i < a->n_dims; i++)
         used += (size_t)snprintf(theirs + used, sizeof(theirs) - used, "%s%lld", i > 0 ? "," : "",
                                  (long long)a->dims[i]);
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "'%s' has the shape (%s), but the model takes samples of %s (channels x height "
-                    "x width), as N,H,W,C or N,C,H,W (N,H,W of one channel, N,C of vectors); use "
-                    "other data or a model of that input",
-                    path, theirs, ghp_shape_format(wanted, mine));
+    return GHP_FAIL(
+        GHP_ERR_INPUT,
+        "'%s' has the shape (%s), but the model takes samples of %s (channels x height "
+        "x width), as N,H,W,C or N,C,H,W (N,H,W of one channel, N,C,W of one row, N,C of "
+        "vectors); use other data or a model of that input",
+        path, theirs, ghp_shape_format(wanted, mine));
 }
 
 static enum ghp_status number_of(const char *path, const struct ghp_npy *a, enum ghp_number *number)

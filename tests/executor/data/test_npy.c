@@ -141,6 +141,32 @@ static void check_forms(void)
     }
 }
 
+/* What a network of one-dimensional convolutions takes in PyTorch: N,C,W. */
+static void check_rows(void)
+{
+    unsigned char bytes[N * 10];
+    double images[N * 10];
+    struct ghp_data_request request = request_for("");
+    struct ghp_data *data = NULL;
+
+    for (int i = 0; i < N * 10; i++)
+        bytes[i] = (unsigned char)(i * 3);
+    request.shape = ghp_shape_image(2, 1, 5);
+    request.normalise = "none";
+    write_npy("images.npy", "|u1", "6, 2, 5", bytes, sizeof(bytes));
+    write_all_labels("labels.npy", "<i8", 8);
+    if (CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) {
+        images_of(data, N, request.shape, images);
+        for (int n = 0; n < N; n++)
+            for (int p = 0; p < 5; p++)
+                for (int c = 0; c < 2; c++)
+                    CHECK_NEAR(images[(n * 5 + p) * 2 + c] * 255, bytes[(n * 2 + c) * 5 + p],
+                               1e-12);
+    }
+    ghp_data_close(data);
+    remove_all();
+}
+
 static void check_files(void)
 {
     unsigned char bytes[N * 10];
@@ -365,6 +391,7 @@ CHECK_TEST(npy)
     snprintf(folder, sizeof(folder), "/tmp/ghp-test-npy-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
     check_forms();
+    check_rows();
     check_files();
     check_ignored();
     check_refusals();
