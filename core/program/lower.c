@@ -300,7 +300,9 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
     e = ghp_emitter_of(how, rank, program);
     e.splits = splits;
     e.buckets = &buckets;
-    *program = (struct ghp_program){.rank = rank,
+    *program = (struct ghp_program){.how = *how,
+                                    .splits = splits,
+                                    .rank = rank,
                                     .problem = how->problem,
                                     .placement = e.placement,
                                     .element_bytes = how->element_bytes,
@@ -308,6 +310,8 @@ enum ghp_status ghp_lower(const struct ghp_lowering *how, const struct ghp_split
                                     .n_points = ghp_staging_micro_batches(how->staging) *
                                                 ghp_point_count(how->model)};
     status = lower_with(&e, &buckets);
+    program->how.scratch = (struct ghp_scratch_source){0};
+    program->how.formats = (struct ghp_format_source){0};
     free(e.recomputed);
     ghp_bucket_plan_release(&buckets);
     if (status != GHP_OK) ghp_program_release(program);

@@ -7,36 +7,7 @@
 #define GHP_CORE_PROGRAM_LOWER_H
 
 #include "core/program/memory_format.h"
-#include "core/program/method.h"
-
-/* Scratch bytes of one pass, as the profile or the backend says. */
-struct ghp_scratch_source {
-    enum ghp_status (*bytes)(void *context, const struct ghp_local *local, enum ghp_pass pass,
-                             int64_t *bytes);
-    void *context; /* bytes == NULL: no scratch */
-};
-
-struct ghp_lowering {
-    const struct ghp_model *model;
-    struct ghp_problem problem;
-    int element_bytes; /* 2, 4 or 8: core/model/precision.h */
-    struct ghp_method method;
-    struct ghp_scratch_source scratch;
-    /* count the gradient with respect to the input too (closed forms' premise) */
-    bool input_gradient;
-    bool no_metrics;   /* leave METRIC_REDUCE out (closed forms' premise) */
-    bool forward_only; /* evaluation: no backward, no updates; batch_norm on running statistics */
-    bool unplaced;     /* only to be costed: buffers have no offsets, peak_bytes is 0 */
-    /* workers that load samples have a buffer for the next load's; not with forward_only */
-    bool prefetch;
-    /* stages and micro-batches; NULL: none; outlives the program */
-    const struct ghp_staging *staging;
-    /* one a layer: whether its output lies blocked (planner/search/memory_format.h); NULL: nobody says; outlives the
-     * program */
-    const bool *nchw16c;
-    /* of the kernels at hand; zeroed: buffers lie plain, and costs are by `nchw16c` alone */
-    struct ghp_format_source formats;
-};
+#include "core/program/program.h"
 
 /* The whole program of one worker. `splits` has one entry a layer (the input's says how samples are loaded).
  * Returns GHP_ERR_INPUT for a split that a layer cannot take, and what the scratch source returns.

@@ -144,7 +144,9 @@ enum ghp_status ghp_lower_server(const struct ghp_lowering *how, const struct gh
     e.placement = ghp_placement_of(how->staging, how->model->n_layers, how->problem, 0);
     e.splits = splits;
     e.buckets = &buckets;
-    *program = (struct ghp_program){.rank = e.rank,
+    *program = (struct ghp_program){.how = *how,
+                                    .splits = splits,
+                                    .rank = e.rank,
                                     .problem = how->problem,
                                     .placement = e.placement,
                                     .element_bytes = how->element_bytes,

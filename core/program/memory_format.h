@@ -20,13 +20,6 @@
 
 #include "core/program/program.h"
 
-/* What the kernels at hand can do with blocked tensors. */
-struct ghp_format_source {
-    /* whether an operation's kernels take blocked x and y; NULL: none does */
-    bool (*can)(void *context, const struct ghp_local *local);
-    void *context;
-};
-
 /* The program pass: decides for every buffer (nchw16c).
  *
  * source      of the kernels at hand; zeroed: everything lies plain, whatever the instructions say

@@ -25,14 +25,13 @@ static struct ghp_norm_share in_strip(const struct ghp_program *program, const s
     return share.first < share.end ? share : (struct ghp_norm_share){0};
 }
 
-struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program,
-                                        const struct ghp_layer *layer, struct ghp_split split,
-                                        int buffer)
+struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int buffer)
 {
     const struct ghp_buffer *b = &program->buffers[buffer];
+    const struct ghp_layer *layer = &program->how.model->layers[b->layer];
     const struct ghp_bucket *bucket = bucket_of(program, b->storage);
     bool divided = b->elements < layer->params[b->slot].elements; /* not copied to each member */
-    int number = program->placement.number, parts = divided ? split.tp_size : 1;
+    int number = program->placement.number, parts = divided ? program->splits[b->layer].tp_size : 1;
     int64_t holders = program->placement.problem.workers / parts, holder = number / parts;
 
     if (b->layer < program->placement.first_layer) /* a copy: its owner's stage squares it */

@@ -20,8 +20,8 @@
 #ifndef GHP_CORE_PROGRAM_PROGRAM_H
 #define GHP_CORE_PROGRAM_PROGRAM_H
 
-#include "core/optimizer/lr_scaling.h"
 #include "core/program/instr.h"
+#include "core/program/lowering.h"
 
 enum ghp_buffer_kind {
     GHP_BUFFER_OUTPUT,            /* y of a layer */
@@ -100,6 +100,9 @@ struct ghp_bucket {
 };
 
 struct ghp_program {
+    /* What it was lowered from, but for scratch and formats; and one split a layer. All pointers are borrowed. */
+    struct ghp_lowering how;
+    const struct ghp_split *splits;
     int rank;                       /* of a server: behind all workers' */
     struct ghp_problem problem;     /* all workers, the global batch */
     struct ghp_placement placement; /* its place among the stages */
@@ -136,16 +139,14 @@ enum ghp_status ghp_program_check(const struct ghp_program *program);
 /* Live bytes at each point, `live` has n_points entries. */
 void ghp_program_live(const struct ghp_program *program, int64_t *live);
 
-/* The elements of a parameter's gradient (a WEIGHT_GRADIENT buffer of `layer` under `split`) that this worker squares
+/* The elements of a parameter's gradient (a WEIGHT_GRADIENT buffer) that this worker squares
  * for the norm: over all workers of all stages each element of each whole parameter once. Of strips it is what lies in
  * this worker's, else an even part among those that hold the same; it begins at a multiple of 16 elements. Local.
  * Tested tests/executor/train/test_optimizer.c */
 struct ghp_norm_share {
     int64_t first, end;
 };
-struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program,
-                                        const struct ghp_layer *layer, struct ghp_split split,
-                                        int buffer);
+struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int buffer);
 
 /* The doubles that a NORM_REDUCE sums: one of all gradients or, where rates follow norms, of each parameter of the
  * model in its order of layers and slots that of its gradients, then the other norm (core/optimizer/lr_scaling.h). The

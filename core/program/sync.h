@@ -34,7 +34,7 @@
 #define GHP_CORE_PROGRAM_SYNC_H
 
 #include "core/program/graph.h"
-#include "core/program/program.h"
+#include "core/program/instr.h"
 
 struct ghp_emitter; /* core/program/lower_private.h */
 

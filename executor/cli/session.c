@@ -73,7 +73,7 @@ static enum ghp_status count_steps(struct parts *p)
 static enum ghp_status open_sampling(struct parts *p)
 {
     struct ghp_training_config *config = &p->setup.training_config;
-    struct ghp_sampling_request request = {.work = &p->session_plan->work,
+    struct ghp_sampling_request request = {.rank_plan = &p->session_plan->rank_plan,
                                            .exec = &p->setup.exec,
                                            .samples = config->order.n,
                                            .seed = config->order.seed,
@@ -401,7 +401,7 @@ static enum ghp_status compare_with_one(struct parts *p)
                      GHP_SYNC_EQUALS_REPLICAS
                  ? "all replicas in turn"
                  : "one worker");
-    GHP_TRY(ghp_verify_alone(&s->exec, &p->session_plan->work, &s->training_config,
+    GHP_TRY(ghp_verify_alone(&s->exec, &p->session_plan->rank_plan, &s->training_config,
                              p->training.losses.steps, &p->alone));
     return ghp_verify_compare(&p->mine, &p->alone, s->precision, &p->verification);
 }

@@ -79,9 +79,11 @@ static bool pulls_to_leaders(const struct ghp_program *program)
     return false;
 }
 
-static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
-                       const struct ghp_split *splits, const struct ghp_program *program)
+static bool has_effect(enum ghp_fault fault, const struct ghp_program *program)
 {
+    const struct ghp_model *model = program->how.model;
+    const struct ghp_split *splits = program->splits;
+
     switch (fault) {
     case GHP_FAULT_DROP_REDUCTION:
         return has_instr(program, GHP_INSTR_ALL_REDUCE) ||
@@ -117,12 +119,9 @@ static bool has_effect(enum ghp_fault fault, const struct ghp_model *model,
     return true;
 }
 
-enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_model *model,
-                                const struct ghp_split *splits, const struct ghp_program *program,
-                                int groups)
+enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_program *program, int groups)
 {
-    bool effect =
-        fault == GHP_FAULT_GROUP_SCALE ? groups > 1 : has_effect(fault, model, splits, program);
+    bool effect = fault == GHP_FAULT_GROUP_SCALE ? groups > 1 : has_effect(fault, program);
 
     if (effect) return GHP_OK;
     return GHP_FAIL(

@@ -39,13 +39,11 @@ extern const char *const ghp_fault_names[GHP_FAULT_COUNT + 1];
 
 /* Whether the fault can do anything to this program.
  *
- * splits   one a layer
  * groups   G of the plan
  *
  * Returns   GHP_OK; GHP_ERR_INPUT naming what the plan would have to have
  * Tested    tests/executor/train/test_equality.c */
-enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_model *model,
-                                const struct ghp_split *splits, const struct ghp_program *program,
+enum ghp_status ghp_fault_check(enum ghp_fault fault, const struct ghp_program *program,
                                 int groups);
 
 /* Whether an instruction keeps this worker's part of a tensor: where GHP_FAULT_WRONG_PART takes the next one's. */

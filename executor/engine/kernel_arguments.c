@@ -40,18 +40,19 @@ static int64_t valid_in(struct ghp_window_at at, int64_t valid)
     return n < 0 ? 0 : n > at.samples ? at.samples : n;
 }
 
-struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
-                                                    const struct ghp_placement *placement,
+struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *program,
+                                                    const struct ghp_run_options *run,
                                                     const struct ghp_instr *instr,
                                                     const struct ghp_step *step)
 {
-    const struct ghp_layer *layer = &work->model->layers[instr->layer];
-    struct ghp_split split = work->splits[instr->layer];
+    const struct ghp_placement *placement = &program->placement;
+    const struct ghp_layer *layer = &program->how.model->layers[instr->layer];
+    struct ghp_split split = program->splits[instr->layer];
     struct ghp_layout layout = ghp_split_layouts(split).x;
     struct ghp_window_at at = ghp_placement_window(placement, layout, layer->in);
-    struct ghp_kernel_arguments args = {.training = work->lender == NULL,
+    struct ghp_kernel_arguments args = {.training = run->lender == NULL,
                                         .stat_count = instr->stat_count,
-                                        .seed = work->seed,
+                                        .seed = run->seed,
                                         .step = step->index,
                                         .layer = instr->layer,
                                         .first_position = at.first_position,
@@ -60,16 +61,16 @@ struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
 
     if (split.kind == GHP_SPLIT_ROWS)
         args.first_row = placement->number % split.tp_size * instr->local.vocabulary;
-    args.adds_weight =
-        layer->shared && ghp_stage_partner(work->model, work->staging, instr->layer) < 0;
+    args.adds_weight = layer->shared && ghp_stage_partner(program->how.model, program->how.staging,
+                                                          instr->layer) < 0;
     at.first_sample += instr->micro * placement->micro_batch;
     args.first_sample = step->first_sample + at.first_sample;
     args.valid_samples = valid_in(at, step->valid);
-    args.stats_delta_share = (double)instr->local.n / (double)work->problem.global_batch;
+    args.stats_delta_share = (double)instr->local.n / (double)program->problem.global_batch;
     args.stats_delta_adds = instr->micro > 0;
-    if (work->fault == GHP_FAULT_RANK_MASKS)
+    if (run->fault == GHP_FAULT_RANK_MASKS)
         args.first_sample = args.first_position = args.first_channel = 0;
-    if (work->fault == GHP_FAULT_LOCAL_STATISTICS)
+    if (run->fault == GHP_FAULT_LOCAL_STATISTICS)
         args.stat_count = instr->local.n * instr->local.h * instr->local.w;
     return args;
 }

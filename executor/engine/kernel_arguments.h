@@ -11,8 +11,8 @@ struct ghp_tensors ghp_kernel_arguments_tensors(const struct ghp_instr *instr,
                                                 void *const *address);
 
 /* The call of a COMPUTE instruction in a step, without tensors. */
-struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_work *work,
-                                                    const struct ghp_placement *placement,
+struct ghp_kernel_arguments ghp_kernel_arguments_of(const struct ghp_program *program,
+                                                    const struct ghp_run_options *run,
                                                     const struct ghp_instr *instr,
                                                     const struct ghp_step *step);
 

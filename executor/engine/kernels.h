@@ -19,6 +19,12 @@ struct ghp_kernels {
     struct ghp_kernel_entry *entries; /* owned */
 };
 
+/* A program with the kernels that it was lowered for. */
+struct ghp_executable {
+    struct ghp_kernels kernels;
+    struct ghp_program program;
+};
+
 void ghp_kernels_init(struct ghp_kernels *kernels, const struct ghp_backend_ops *ops,
                       struct ghp_backend *backend, const struct ghp_profile *profile);
 void ghp_kernels_release(struct ghp_kernels *kernels); /* accepts a zeroed one */

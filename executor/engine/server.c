@@ -21,7 +21,7 @@ struct served {        /* a bucket */
 
 struct ghp_server {
     struct ghp_exec_context exec;
-    struct ghp_work work;
+    enum ghp_fault fault;
     int workers, number, running;
     struct ghp_program program, layout; /* layout: a worker's, where parameters lie in buckets */
     struct ghp_arena arena;
@@ -112,26 +112,6 @@ static void *at(const struct ghp_server *s, int buffer)
 
 /* ---- opening ---- */
 
-enum ghp_status ghp_server_lower(const struct ghp_exec_context *exec, const struct ghp_work *work,
-                                 int server, struct ghp_program *program,
-                                 struct ghp_program *layout)
-{
-    struct ghp_lowering how = {.model = work->model,
-                               .problem = work->problem,
-                               .element_bytes = work->element_bytes,
-                               .method = work->method,
-                               .staging = work->staging};
-
-    if (!ghp_device_is_host(ghp_exec_context_device(exec)))
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "by '%s' servers have weights in host memory, and backend '%s' has them on "
-                        "a device; plan with --sync allreduce, or give --backend onednn",
-                        ghp_sync_ops_of(work->method.sync)->name, exec->backend_ops->name);
-    GHP_TRY(ghp_lower_server(&how, work->splits, server, program));
-    GHP_TRY(ghp_program_check(program));
-    return ghp_lower(&how, work->splits, 0, layout);
-}
-
 static enum ghp_status make_tables(struct ghp_server *s)
 {
     size_t n = (size_t)s->workers, buckets = (size_t)s->program.n_buckets;
@@ -151,19 +131,27 @@ static enum ghp_status make_tables(struct ghp_server *s)
     return GHP_OK;
 }
 
-enum ghp_status ghp_server_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
-                                int server, struct ghp_server **result)
+enum ghp_status ghp_server_open(const struct ghp_exec_context *exec,
+                                struct ghp_server_programs *programs, enum ghp_fault fault,
+                                struct ghp_server **result)
 {
     struct ghp_server *s = ghp_alloc(1, sizeof(*s));
     enum ghp_status status = GHP_OK;
 
     *result = NULL;
-    if (s == NULL) return GHP_NO_MEMORY();
+    if (s == NULL) {
+        ghp_program_release(&programs->own);
+        ghp_program_release(&programs->layout);
+        return GHP_NO_MEMORY();
+    }
     s->exec = ghp_exec_context_complete(*exec);
-    s->work = *work;
-    s->workers = s->running = work->problem.workers;
-    s->number = server;
-    GHP_TRY_GOTO(status, ghp_server_lower(&s->exec, work, server, &s->program, &s->layout), fail);
+    s->program = programs->own;
+    s->layout = programs->layout;
+    *programs = (struct ghp_server_programs){0};
+    s->fault = fault;
+    s->workers = s->running = s->program.problem.workers;
+    s->number = s->program.rank - s->workers;
+    GHP_TRY_GOTO(status, ghp_program_check(&s->program), fail);
     GHP_TRY_GOTO(status, make_tables(s), fail);
     GHP_TRY_GOTO(status,
                  ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),
@@ -211,9 +199,9 @@ const struct ghp_arena *ghp_server_arena(const struct ghp_server *s)
 
 static void add_up(struct ghp_server *s, const struct ghp_bucket *bucket)
 {
-    int element_bytes = ghp_parameter_bytes(s->work.element_bytes);
+    int element_bytes = ghp_parameter_bytes(s->program.element_bytes);
     int64_t n = bucket->cut_bytes / element_bytes;
-    bool drops = s->work.fault == GHP_FAULT_DROP_REDUCTION;
+    bool drops = s->fault == GHP_FAULT_DROP_REDUCTION;
     struct ghp_summands summands = {.count = drops ? 1 : s->workers,
                                     .n = n,
                                     .stride = n,
@@ -228,7 +216,7 @@ static void add_up(struct ghp_server *s, const struct ghp_bucket *bucket)
 static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_bucket *cut,
                                    const struct ghp_buffer *parameter)
 {
-    int64_t bytes = ghp_parameter_bytes(s->work.element_bytes);
+    int64_t bytes = ghp_parameter_bytes(s->program.element_bytes);
     int64_t cut_first = s->number * cut->cut_bytes, skipped,
             first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
             end = parameter->storage_offset + parameter->elements * bytes;
@@ -242,8 +230,8 @@ static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_
     update.dw = (char *)at(s, cut->gradient_strip) + skipped;
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)at(s, cut->moment[m]) + skipped;
-    update.decays = ghp_optimizer_decays(update.optimizer, &s->work.model->layers[parameter->layer],
-                                         parameter->slot);
+    update.decays = ghp_optimizer_decays(
+        update.optimizer, &s->program.how.model->layers[parameter->layer], parameter->slot);
     return update;
 }
 
@@ -273,8 +261,8 @@ static enum ghp_status update_all(struct ghp_server *s, int bucket)
             continue;
         update = update_of(s, &s->program.buckets[bucket], parameter);
         if (update.elements > 0)
-            GHP_TRY(
-                ghp_server_update(&s->exec, &update, ghp_parameter_bytes(s->work.element_bytes)));
+            GHP_TRY(ghp_server_update(&s->exec, &update,
+                                      ghp_parameter_bytes(s->program.element_bytes)));
     }
     return GHP_OK;
 }
@@ -449,7 +437,8 @@ static enum ghp_status check_missing(const struct ghp_server *s)
         "from worker(s) %s; see why they stopped, or raise --watchdog if they are only "
         "slow",
         s->number, s->exec.transport->control->rank, s->exec.transport->control->watchdog_s,
-        s->work.model->layers[s->layout.buffers[s->layout.buckets[waiting].buffer].layer].name,
+        s->program.how.model->layers[s->layout.buffers[s->layout.buckets[waiting].buffer].layer]
+            .name,
         missing);
 }
 

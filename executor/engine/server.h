@@ -63,25 +63,22 @@ enum ghp_status ghp_server_carry(const struct ghp_server_messages *how,
 enum ghp_status ghp_server_update(const struct ghp_exec_context *exec, struct ghp_update *update,
                                   int element_bytes);
 
-/* Of a server's opening: its own program, and a worker's, whose buffers say where parameters lie in buckets. Both are
- * the caller's to release, whatever is returned.
- *
- * Returns   GHP_OK; GHP_ERR_INPUT (tensors on a device); GHP_ERR_NO_MEMORY */
-enum ghp_status ghp_server_lower(const struct ghp_exec_context *exec, const struct ghp_work *work,
-                                 int server, struct ghp_program *program,
-                                 struct ghp_program *layout);
+/* A server's program, and a worker's, whose buffers say where parameters lie in buckets. */
+struct ghp_server_programs {
+    struct ghp_program own, layout;
+};
 
 struct ghp_server;
 
-/* Lowers the program and allocates its memory.
+/* Allocates its memory.
  *
- * work   as a worker's; work->sync has the servers
- * server number among them
+ * programs   taken over, whatever is returned
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (tensors on a device); GHP_ERR_NO_MEMORY
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */
-enum ghp_status ghp_server_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
-                                int server, struct ghp_server **result);
+enum ghp_status ghp_server_open(const struct ghp_exec_context *exec,
+                                struct ghp_server_programs *programs, enum ghp_fault fault,
+                                struct ghp_server **result);
 void ghp_server_close(struct ghp_server *server); /* accepts NULL */
 
 /* The channel. Collective over all workers and servers, who call ghp_worker_connect. */

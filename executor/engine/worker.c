@@ -10,43 +10,18 @@
 
 /* ---- opening ---- */
 
-static enum ghp_status lower(struct ghp_worker *w)
-{
-    struct ghp_lowering how = {.model = w->work.model,
-                               .problem = w->work.problem,
-                               .element_bytes = w->work.element_bytes,
-                               .method = w->work.method,
-                               .staging = w->work.staging,
-                               .nchw16c = w->work.nchw16c,
-                               .formats = ghp_kernels_formats(&w->kernels),
-                               .scratch = ghp_kernels_scratch(&w->kernels),
-                               .forward_only = w->work.lender != NULL,
-                               .prefetch = w->work.prefetch &&
-                                           ghp_device_is_host(ghp_exec_context_device(&w->exec))};
-
-    if (w->work.lender != NULL) how.method.clip_norm = 0;
-    if ((ghp_worker_has_replicas(w) || w->work.method.sync.servers > 0) && w->work.lender == NULL &&
-        !ghp_device_is_host(ghp_exec_context_device(&w->exec)))
-        return GHP_FAIL(
-            GHP_ERR_INPUT,
-            "by '%s' weights are averaged or served in host memory, and backend '%s' has them on "
-            "a device; plan with --sync allreduce, or give --backend onednn",
-            ghp_sync_ops_of(w->work.method.sync)->name, w->exec.backend_ops->name);
-    GHP_TRY(ghp_lower(&how, w->work.splits, w->work.rank, &w->program));
-    return ghp_program_check(&w->program);
-}
-
 static enum ghp_status make_tables(struct ghp_worker *w)
 {
     size_t n = (size_t)w->program.n_instrs, n_buffers = (size_t)w->program.n_buffers;
 
     w->prepared = ghp_alloc(n, sizeof(*w->prepared));
     /* a strip is updated parameter by parameter */
-    w->updates =
-        ghp_alloc((n + (size_t)w->work.model->n_layers) * GHP_MAX_PARAMS, sizeof(*w->updates));
-    w->update_of =
-        ghp_alloc((n + (size_t)w->work.model->n_layers) * GHP_MAX_PARAMS, sizeof(*w->update_of));
-    w->squares = ghp_alloc((size_t)w->work.model->n_layers * GHP_MAX_PARAMS, sizeof(*w->squares));
+    w->updates = ghp_alloc((n + (size_t)w->program.how.model->n_layers) * GHP_MAX_PARAMS,
+                           sizeof(*w->updates));
+    w->update_of = ghp_alloc((n + (size_t)w->program.how.model->n_layers) * GHP_MAX_PARAMS,
+                             sizeof(*w->update_of));
+    w->squares =
+        ghp_alloc((size_t)w->program.how.model->n_layers * GHP_MAX_PARAMS, sizeof(*w->squares));
     w->messages = ghp_alloc(n, sizeof(*w->messages));
     w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
     w->address = ghp_alloc(n_buffers, sizeof(*w->address));
@@ -121,10 +96,10 @@ static enum ghp_status check_fused(const struct ghp_worker *w, const struct ghp_
     const struct ghp_op_entry *entry;
     char key[GHP_KEY_BYTES];
 
-    if (w->work.profile == NULL || instr->fusion.by < 0 || can_fuse(w, instr->fusion.by))
+    if (w->run.profile == NULL || instr->fusion.by < 0 || can_fuse(w, instr->fusion.by))
         return GHP_OK;
     ghp_local_key(&instr->local, key);
-    entry = ghp_profile_find(w->work.profile, key, instr->pass);
+    entry = ghp_profile_find(w->run.profile, key, instr->pass);
     if (entry == NULL || strcmp(entry->algorithm, GHP_OP_FUSED) != 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "the plan's profile says that another kernel does '%s' (%s) too, but %s has no "
@@ -138,7 +113,7 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     struct ghp_prepared_instr *p = &w->prepared[i];
-    const char *layer = instr->layer >= 0 ? w->work.model->layers[instr->layer].name
+    const char *layer = instr->layer >= 0 ? w->program.how.model->layers[instr->layer].name
                         : instr->kind == GHP_INSTR_METRIC_REDUCE ? "metrics"
                                                                  : "all gradients";
 
@@ -154,7 +129,7 @@ static enum ghp_status prepare_instr(struct ghp_worker *w, int i)
     if (instr->stream != GHP_STREAM_TRANSFER) return GHP_OK;
     p->message = w->n_messages;
     w->message_instr[w->n_messages] = i;
-    return ghp_message_open(instr, w->work.rank, &w->messages[w->n_messages++]);
+    return ghp_message_open(instr, w->program.rank, &w->messages[w->n_messages++]);
 }
 
 /* The instruction that waits for the metrics; where nothing is reduced, the loss of the first micro-batch. */
@@ -185,7 +160,7 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
                                       &w->prepared[i].comm));
     }
     GHP_TRY(ghp_worker_open_servers(w));
-    if (w->mixer != NULL) GHP_TRY(w->work.mixing->connect(w->mixer));
+    if (w->mixer != NULL) GHP_TRY(w->run.mixing->connect(w->mixer));
     return w->program.placement.n_stages > 1 ? ghp_worker_open_channel(w) : GHP_OK;
 }
 
@@ -193,48 +168,52 @@ enum ghp_status ghp_worker_connect(struct ghp_worker *w)
 static void choose_dropped(struct ghp_worker *w)
 {
     w->dropped = -1;
-    for (int i = w->program.n_instrs - 1; i >= 0 && w->work.fault == GHP_FAULT_SKIP_UPDATE; i--)
+    for (int i = w->program.n_instrs - 1; i >= 0 && w->run.fault == GHP_FAULT_SKIP_UPDATE; i--)
         if (ghp_worker_instr(w, i)->kind == GHP_INSTR_UPDATE) w->dropped = i;
-    if (w->work.fault != GHP_FAULT_DROP_REDUCTION || ghp_worker_is_served(w)) return;
+    if (w->run.fault != GHP_FAULT_DROP_REDUCTION || ghp_worker_is_served(w)) return;
     for (int i = w->program.n_instrs - 1; i >= 0; i--)
         if (ghp_instr_reduces(ghp_worker_instr(w, i)) ||
             ghp_worker_instr(w, i)->kind == GHP_INSTR_AVERAGE)
             w->dropped = i;
 }
 
-enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
-                                struct ghp_worker **worker)
+enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec,
+                                struct ghp_executable *executable,
+                                const struct ghp_run_options *run, struct ghp_worker **worker)
 {
     enum ghp_status status = GHP_OK;
     struct ghp_worker *w = ghp_alloc(1, sizeof(*w));
 
     *worker = NULL;
-    if (w == NULL) return GHP_NO_MEMORY();
+    if (w == NULL) {
+        ghp_program_release(&executable->program);
+        ghp_kernels_release(&executable->kernels);
+        return GHP_NO_MEMORY();
+    }
     w->exec = ghp_exec_context_complete(*exec);
-    w->work = *work;
+    w->kernels = executable->kernels;
+    w->program = executable->program;
+    *executable = (struct ghp_executable){0};
+    w->run = *run;
     w->metrics = w->first_push = -1;
     w->collected = GHP_BUFFER_KIND_COUNT;
     w->arena.point = -1;
-    ghp_kernels_init(&w->kernels, exec->backend_ops, exec->backend, work->profile);
+    GHP_TRY_GOTO(status, ghp_program_check(&w->program), fail);
     GHP_TRY_GOTO(status, ghp_worker_open_rates(w), fail);
-    GHP_TRY_GOTO(status, lower(w), fail);
-    if (work->lender == NULL)
-        GHP_TRY_GOTO(
-            status,
-            ghp_fault_check(work->fault, work->model, work->splits, &w->program, work->groups),
-            fail);
+    if (run->lender == NULL)
+        GHP_TRY_GOTO(status, ghp_fault_check(run->fault, &w->program, run->groups), fail);
     GHP_TRY_GOTO(status, make_tables(w), fail);
     for (int i = 0; i < w->program.n_instrs; i++)
         GHP_TRY_GOTO(status, prepare_instr(w, i), fail);
-    if (work->emulated_step_s > 0 && work->lender == NULL)
+    if (run->emulated_step_s > 0 && run->lender == NULL)
         GHP_TRY_GOTO(status,
-                     ghp_pace_open(&w->program, work->paced_by, work->emulated_step_s, &w->pace),
+                     ghp_pace_open(&w->program, run->paced_by, run->emulated_step_s, &w->pace),
                      fail);
-    if (work->mixing != NULL)
-        GHP_TRY_GOTO(status,
-                     work->mixing->open(&(struct ghp_mixer_place){&w->exec, &w->work, &w->program},
-                                        &w->mixer),
-                     fail);
+    if (run->mixing != NULL)
+        GHP_TRY_GOTO(
+            status,
+            run->mixing->open(&(struct ghp_mixer_place){&w->exec, &w->run, &w->program}, &w->mixer),
+            fail);
     choose_dropped(w);
     choose_metrics_boundary(w);
     GHP_ASSERT(w->metrics >= 0);
@@ -249,7 +228,7 @@ fail:
 void ghp_worker_close(struct ghp_worker *w)
 {
     if (w == NULL) return;
-    if (w->mixer != NULL) w->work.mixing->close(w->mixer);
+    if (w->mixer != NULL) w->run.mixing->close(w->mixer);
     ghp_p2p_thread_close(w->p2p_thread);
     ghp_comm_stream_close(w->comm_stream);
     ghp_in_flight_close(w->in_flight);
@@ -292,9 +271,9 @@ const struct ghp_exec_context *ghp_worker_exec_context(const struct ghp_worker *
     return &w->exec;
 }
 
-const struct ghp_work *ghp_worker_work(const struct ghp_worker *w)
+const struct ghp_run_options *ghp_worker_run_options(const struct ghp_worker *w)
 {
-    return &w->work;
+    return &w->run;
 }
 
 const struct ghp_placement *ghp_worker_placement(const struct ghp_worker *w)
@@ -320,13 +299,13 @@ struct ghp_step_timer *ghp_worker_step_timer(struct ghp_worker *w)
 
 struct ghp_mix_count ghp_worker_mixed(const struct ghp_worker *w)
 {
-    return w->mixer != NULL ? w->work.mixing->counted(w->mixer) : (struct ghp_mix_count){0};
+    return w->mixer != NULL ? w->run.mixing->counted(w->mixer) : (struct ghp_mix_count){0};
 }
 
 int ghp_worker_mixer_numbers(struct ghp_worker *w, double **numbers)
 {
     *numbers = NULL;
-    return w->mixer != NULL ? w->work.mixing->numbers(w->mixer, numbers) : 0;
+    return w->mixer != NULL ? w->run.mixing->numbers(w->mixer, numbers) : 0;
 }
 
 /* A layer's part of a copy of all weights, where it lies in the weights. */
@@ -335,7 +314,7 @@ static void *part_of_copy(struct ghp_worker *w, int c, char *weight)
     char *weights = w->mixer != NULL ? w->address[w->program.buckets[0].weights] : NULL;
 
     if (weights == NULL || weight == NULL) return NULL;
-    return (char *)w->work.mixing->copy(w->mixer, c) + (weight - weights);
+    return (char *)w->run.mixing->copy(w->mixer, c) + (weight - weights);
 }
 
 int64_t ghp_worker_late_steps(const struct ghp_worker *w)
@@ -364,8 +343,8 @@ void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, 
 
 bool ghp_worker_blocks_weights(const struct ghp_worker *w, int layer)
 {
-    struct ghp_local local =
-        ghp_local_of(w->work.model, layer, w->work.splits[layer], w->program.placement.problem);
+    struct ghp_local local = ghp_local_of(w->program.how.model, layer, w->program.splits[layer],
+                                          w->program.placement.problem);
 
     return ghp_memory_format_weights(w->exec.backend_ops, w->exec.backend, &local);
 }

@@ -9,23 +9,22 @@
  * reductions have had all of the backward pass to finish. Whoever reads weights flushes first; flushing more often
  * changes no result.
  *
- * An evaluating worker (work.lender) runs a forward-only program on the weights of a training worker. */
+ * An evaluating worker (run.lender) runs a forward-only program on the weights of a training worker. */
 #ifndef GHP_EXECUTOR_ENGINE_WORKER_H
 #define GHP_EXECUTOR_ENGINE_WORKER_H
 
-#include "core/program/lower.h"
-#include "core/cost/profile.h"
 #include "executor/data/prefetch.h"
 #include "executor/engine/arena.h"
 #include "executor/data/data.h"
 #include "executor/engine/fault.h"
+#include "executor/engine/kernels.h"
 #include "executor/engine/observer.h"
 #include "executor/platform/step_timer.h"
 #include "executor/transport/exec_context.h"
 
 struct ghp_worker;
 struct ghp_step;
-struct ghp_work;
+struct ghp_run_options;
 
 struct ghp_mix_count {                  /* of mixes of weights (executor/mixing/mixer.h) */
     int64_t mixes;                      /* steps of this worker */
@@ -41,7 +40,7 @@ struct ghp_mixer; /* executor/mixing/mixer.h */
 
 struct ghp_mixer_place { /* in a worker; borrowed until close */
     const struct ghp_exec_context *exec;
-    const struct ghp_work *work;
+    const struct ghp_run_options *run;
     const struct ghp_program *program;
 };
 
@@ -64,25 +63,16 @@ struct ghp_mixer_hooks {
     struct ghp_mix_count (*counted)(struct ghp_mixer *mixer);
 };
 
-struct ghp_work { /* what one worker is to do; pointers are borrowed until ghp_worker_close */
-    const struct ghp_model *model;
-    const struct ghp_split *splits; /* one a layer */
-    struct ghp_problem problem;
-    int rank;          /* in the extent; a single worker is rank 0 of 1 */
-    int element_bytes; /* 2, 4 or 8: core/model/precision.h */
-    struct ghp_method method;
-    uint64_t seed; /* of dropout masks */
+struct
+    ghp_run_options { /* how a worker runs its program; pointers are borrowed until ghp_worker_close */
+    uint64_t seed;    /* of dropout masks */
     enum ghp_fault fault;
-    int groups;                        /* G, for GHP_FAULT_GROUP_SCALE */
-    const struct ghp_staging *staging; /* stages and micro-batches; NULL: none */
-    const bool
-        *nchw16c; /* one a layer: whether its output lies blocked; NULL: the executor's own rule */
+    int groups; /* G, for GHP_FAULT_GROUP_SCALE */
     /* whose scratch bytes are taken if the backend asks for fewer; NULL: ask it alone */
     const struct ghp_profile *profile;
     struct ghp_worker *lender; /* not NULL: forward only, on its weights and states */
     int threads;               /* that make samples; 0: one */
-    bool prefetch; /* on a processor: the next samples are made while a step runs; else always */
-    bool no_graph; /* on a device: each step is enqueued anew */
+    bool no_graph;             /* on a device: each step is enqueued anew */
     double
         emulated_step_s; /* computing of a step takes so long (engine/pace.h); 0: what it takes */
     const struct ghp_profile *paced_by; /* whose costs an emulated step is shared out by, or NULL */
@@ -112,15 +102,18 @@ struct ghp_result { /* of one step, over the whole global batch */
     double gradient_norm; /* of all gradients, where the program takes it; else 0 */
 };
 
-/* Lowers and prepares kernels. Memory comes with ghp_worker_allocate, so that a caller can read the process's memory in
- * between.
+/* Prepares the program's kernels. Memory comes with ghp_worker_allocate, so that a caller can read the process's memory
+ * in between.
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (a split, a fault without effect, a profile that calls fused what the backend
- *           never fuses); the backend's failures
+ * executable   taken over, whatever is returned; what its program was lowered from is borrowed until the end
+ *
+ * Returns   GHP_OK; GHP_ERR_INPUT (a fault without effect, a profile that calls fused what the backend never fuses);
+ *           the backend's failures
  * Local
  * Tested    tests/executor/engine/test_worker.c */
-enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec, const struct ghp_work *work,
-                                struct ghp_worker **worker);
+enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec,
+                                struct ghp_executable *executable,
+                                const struct ghp_run_options *run, struct ghp_worker **worker);
 
 /* The communicators of the program's instructions, and a channel between stages. Collective over all workers of the
  * extent. */
@@ -179,7 +172,7 @@ double ghp_worker_own_norm(const struct ghp_worker *worker);
 const struct ghp_program *ghp_worker_program(const struct ghp_worker *worker);
 const struct ghp_arena *ghp_worker_arena(const struct ghp_worker *worker);
 const struct ghp_exec_context *ghp_worker_exec_context(const struct ghp_worker *worker);
-const struct ghp_work *ghp_worker_work(const struct ghp_worker *worker);
+const struct ghp_run_options *ghp_worker_run_options(const struct ghp_worker *worker);
 /* Its place among the stages. */
 const struct ghp_placement *ghp_worker_placement(const struct ghp_worker *worker);
 /* Whether it owns the layer; whether it has the layer's parameters, or copies for a layer that is tied to it. */

@@ -5,7 +5,6 @@
 
 #include "executor/engine/p2p_thread.h"
 #include "executor/engine/in_flight.h"
-#include "executor/engine/kernels.h"
 #include "executor/engine/comm_stream.h"
 #include "executor/engine/pace.h"
 #include "executor/engine/worker.h"
@@ -25,7 +24,7 @@ struct ghp_prepared_instr { /* what a worker has for an instruction of its progr
 
 struct ghp_worker {
     struct ghp_exec_context exec;
-    struct ghp_work work;
+    struct ghp_run_options run;
     struct ghp_kernels kernels;
     struct ghp_program program;
     struct ghp_arena arena;
@@ -120,7 +119,7 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
 /* Notes weights from servers that are not finite, whose updates no worker has seen: a bucket's, or (-1) all. */
 void ghp_worker_look_at_pulled(struct ghp_worker *w, int bucket);
 enum ghp_status ghp_worker_square(struct ghp_worker *w, int i);
-/* Memory for learning rates by norms. Returns also GHP_ERR_INPUT: on a device. */
+/* Memory for learning rates by norms. */
 enum ghp_status ghp_worker_open_rates(struct ghp_worker *w);
 /* All workers' sums are there: the step's factors. Returns the place of the sum of all gradients' squares. */
 const double *ghp_worker_advance_rates(struct ghp_worker *w, double *sums);

@@ -16,7 +16,7 @@ enum { WHETHER, WITH_WHOM, DRAWS }; /* streams of each rank */
 
 static uint64_t seed_of(const struct ghp_mixer *m)
 {
-    return m->place.work->seed ^ key;
+    return m->place.run->seed ^ key;
 }
 
 /* A number below n. */
@@ -29,7 +29,7 @@ static int draw_one(const struct ghp_mixer *m, const struct ghp_step *of, int n)
 
 static bool has(const struct ghp_mixer *m, enum ghp_fault fault)
 {
-    return m->place.work->fault == fault;
+    return m->place.run->fault == fault;
 }
 
 static bool is_under_way(const struct ghp_mixer *m, int kind)
@@ -96,7 +96,7 @@ static enum ghp_status send_half(struct ghp_mixer *m, int to)
 
 static enum ghp_status mix_gosgd(struct ghp_mixer *m, const struct ghp_step *of)
 {
-    double chance = (double)m->place.work->method.sync.argument / GHP_SYNC_SURE;
+    double chance = (double)m->place.program->how.method.sync.argument / GHP_SYNC_SURE;
     int to = draw_one(m, of, m->workers - 1);
 
     if (ghp_random_unit(seed_of(m), DRAWS * (uint64_t)m->rank + WHETHER, of->index) < chance)

@@ -17,7 +17,7 @@ struct level { /* the workers of one leader */
 /* The group's, where there are several, and that of all workers. Returns   how many */
 static int levels_of(const struct ghp_mixer *m, struct level levels[2])
 {
-    const struct ghp_sync *sync = &m->place.work->method.sync;
+    const struct ghp_sync *sync = &m->place.program->how.method.sync;
     int n = 0, size = m->workers / sync->groups;
 
     if (sync->groups > 1)
@@ -86,7 +86,7 @@ static enum ghp_status pass_on(struct ghp_mixer *m, const struct level *l, int l
 /* x + c (y - x) keeps the bits of x where y is x; the fault's x (1 - c) + c y does not. */
 static void pull_to(struct ghp_mixer *m, double by, struct ghp_flat leader)
 {
-    if (m->place.work->fault == GHP_FAULT_ROUNDED_PULL) {
+    if (m->place.run->fault == GHP_FAULT_ROUNDED_PULL) {
         ghp_flat_add(m->x, -by, m->x);
         ghp_flat_add(m->x, by, leader);
     } else {
@@ -100,14 +100,14 @@ static enum ghp_status follow(struct ghp_mixer *m, const struct level *l,
     int leader = ghp_mixer_leader(losses, l->first, l->count);
 
     GHP_TRY(pass_on(m, l, leader));
-    if (m->place.work->fault == GHP_FAULT_DROP_REDUCTION) ghp_flat_copy(l->leader, m->x);
+    if (m->place.run->fault == GHP_FAULT_DROP_REDUCTION) ghp_flat_copy(l->leader, m->x);
     pull_to(m, pull, l->leader);
     return GHP_OK;
 }
 
 static void count_leaders(struct ghp_mixer *m, const struct ghp_word *losses)
 {
-    int groups = m->place.work->method.sync.groups, size = m->workers / groups;
+    int groups = m->place.program->how.method.sync.groups, size = m->workers / groups;
 
     for (int g = 0; g < groups; g++)
         m->led[ghp_mixer_leader(losses, g * size, size)]++;
@@ -123,7 +123,7 @@ static enum ghp_status mix_lsgd(struct ghp_mixer *m, const struct ghp_step *of)
 
     for (int i = 0; i < n; i++) /* where there was a leader before */
         if (done > levels[i].every) pull_to(m, pull / (double)levels[i].every, levels[i].leader);
-    if (done % m->place.work->method.sync.argument != 0) return GHP_OK;
+    if (done % m->place.program->how.method.sync.argument != 0) return GHP_OK;
     m->world->label = "the leaders' losses";
     GHP_TRY(control->ops->tell(control, m->world, m->lost, &losses));
     count_leaders(m, losses);

@@ -35,7 +35,7 @@ struct client { /* a worker */
 
 struct ghp_mix_server {
     struct ghp_exec_context exec;
-    struct ghp_work work;
+    enum ghp_fault fault;
     int workers, number, running;
     struct ghp_program program, layout; /* layout: a worker's, where parameters lie in the bucket */
     struct ghp_arena arena;
@@ -52,7 +52,7 @@ static const struct ghp_bucket *cut_of(const struct ghp_mix_server *s)
 
 static struct ghp_flat flat_at(const struct ghp_mix_server *s, int buffer, int piece)
 {
-    int element_bytes = ghp_parameter_bytes(s->work.element_bytes);
+    int element_bytes = ghp_parameter_bytes(s->program.element_bytes);
     char *at = ghp_arena_at(&s->arena, &s->program, buffer);
 
     return (struct ghp_flat){at + piece * cut_of(s)->cut_bytes,
@@ -72,21 +72,28 @@ static struct ghp_flat arrival_of(const struct ghp_mix_server *s, int worker)
 /* ---- opening ---- */
 
 enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
-                                    const struct ghp_work *work, int server,
+                                    struct ghp_server_programs *programs, enum ghp_fault fault,
                                     struct ghp_mix_server **result)
 {
     struct ghp_mix_server *s = ghp_alloc(1, sizeof(*s));
     enum ghp_status status = GHP_OK;
 
     *result = NULL;
-    if (s == NULL) return GHP_NO_MEMORY();
+    if (s == NULL) {
+        ghp_program_release(&programs->own);
+        ghp_program_release(&programs->layout);
+        return GHP_NO_MEMORY();
+    }
     s->exec = ghp_exec_context_complete(*exec);
-    s->work = *work;
-    s->workers = s->running = work->problem.workers;
-    s->number = server;
+    s->program = programs->own;
+    s->layout = programs->layout;
+    *programs = (struct ghp_server_programs){0};
+    s->fault = fault;
+    s->workers = s->running = s->program.problem.workers;
+    s->number = s->program.rank - s->workers;
     s->clients = ghp_alloc((size_t)s->workers, sizeof(*s->clients));
     if (s->clients == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
-    GHP_TRY_GOTO(status, ghp_server_lower(&s->exec, work, server, &s->program, &s->layout), fail);
+    GHP_TRY_GOTO(status, ghp_program_check(&s->program), fail);
     GHP_TRY_GOTO(status,
                  ghp_arena_open(ghp_exec_context_device(&s->exec), &s->program, NULL, &s->arena),
                  fail);
@@ -140,7 +147,7 @@ static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
                                    const struct ghp_buffer *parameter)
 {
     const struct ghp_bucket *cut = cut_of(s);
-    int64_t bytes = ghp_parameter_bytes(s->work.element_bytes);
+    int64_t bytes = ghp_parameter_bytes(s->program.element_bytes);
     int64_t cut_first = s->number * cut->cut_bytes, skipped,
             first = parameter->storage_offset > cut_first ? parameter->storage_offset : cut_first,
             end = parameter->storage_offset + parameter->elements * bytes;
@@ -156,8 +163,8 @@ static struct ghp_update update_of(const struct ghp_mix_server *s, int i,
     update.dw = (char *)arrival_of(s, i).at + skipped;
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)flat_at(s, cut->moment[m], i).at + skipped;
-    update.decays = ghp_optimizer_decays(update.optimizer, &s->work.model->layers[parameter->layer],
-                                         parameter->slot);
+    update.decays = ghp_optimizer_decays(
+        update.optimizer, &s->program.how.model->layers[parameter->layer], parameter->slot);
     return update;
 }
 
@@ -170,8 +177,8 @@ static enum ghp_status apply(struct ghp_mix_server *s, int i)
         if (parameter->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
         update = update_of(s, i, parameter);
         if (update.elements > 0)
-            GHP_TRY(
-                ghp_server_update(&s->exec, &update, ghp_parameter_bytes(s->work.element_bytes)));
+            GHP_TRY(ghp_server_update(&s->exec, &update,
+                                      ghp_parameter_bytes(s->program.element_bytes)));
     }
     s->count.versions++;
     return GHP_OK;
@@ -239,9 +246,9 @@ static int64_t slowest(const struct ghp_mix_server *s)
 static enum ghp_status answer_pull(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool holds = !s->work.method.sync.other && s->work.fault != GHP_FAULT_DROP_REDUCTION;
+    bool holds = !s->program.how.method.sync.other && s->fault != GHP_FAULT_DROP_REDUCTION;
 
-    if (holds && slowest(s) < c->clock - s->work.method.sync.argument) {
+    if (holds && slowest(s) < c->clock - s->program.how.method.sync.argument) {
         c->state = HELD;
         return GHP_OK;
     }
@@ -279,8 +286,8 @@ static void take_sum(struct ghp_mix_server *s, double divisor)
 static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
 {
     struct client *c = &s->clients[worker];
-    bool printed = s->work.method.sync.other, loses = s->work.fault == GHP_FAULT_DROP_REDUCTION;
-    int64_t pi = s->work.method.sync.argument;
+    bool printed = s->program.how.method.sync.other, loses = s->fault == GHP_FAULT_DROP_REDUCTION;
+    int64_t pi = s->program.how.method.sync.argument;
     bool triggers = c->count + 1 >= pi;
 
     c->count++;
@@ -291,7 +298,7 @@ static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
         if (c->count > s->count.most_count) s->count.most_count = c->count;
         return GHP_OK;
     }
-    c->alpha = s->work.fault == GHP_FAULT_NO_MIXING
+    c->alpha = s->fault == GHP_FAULT_NO_MIXING
                    ? 0
                    : 1 - 1 / sqrt((double)(printed ? s->since : s->workers * pi));
     take_sum(s, (double)(printed ? s->since : s->workers));
@@ -303,9 +310,9 @@ static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
 
 static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
 {
-    const struct ghp_sync_ops *ops = s->work.method.sync.ops;
+    const struct ghp_sync_ops *ops = s->program.how.method.sync.ops;
     struct client *c = &s->clients[worker];
-    bool drops = s->work.fault == GHP_FAULT_DROP_REDUCTION && c->clock % 2 == 1;
+    bool drops = s->fault == GHP_FAULT_DROP_REDUCTION && c->clock % 2 == 1;
 
     c->clock++;
     s->count.received++;
@@ -317,7 +324,7 @@ static enum ghp_status take_push(struct ghp_mix_server *s, int worker)
     }
     if (ops == &ghp_sync_easgd) {
         s->count.versions++;
-        if (s->work.fault == GHP_FAULT_DROP_REDUCTION)
+        if (s->fault == GHP_FAULT_DROP_REDUCTION)
             ghp_flat_pull(arrival_of(s, worker), easgd_alpha / s->workers, x_of(s));
         else
             ghp_flat_draw(arrival_of(s, worker), x_of(s), easgd_alpha / s->workers);
@@ -389,7 +396,7 @@ static enum ghp_status take_word(struct ghp_mix_server *s, int worker)
     default:
         c->state = ENDED;
         s->running--;
-        c->leaves = s->work.method.sync.ops == &ghp_sync_aladdin;
+        c->leaves = s->program.how.method.sync.ops == &ghp_sync_aladdin;
         return c->leaves ? offer(s, worker) : GHP_OK;
     }
     return await_word(s, worker);

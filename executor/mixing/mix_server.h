@@ -18,7 +18,7 @@
 #ifndef GHP_EXECUTOR_MIXING_MIX_SERVER_H
 #define GHP_EXECUTOR_MIXING_MIX_SERVER_H
 
-#include "executor/engine/worker.h"
+#include "executor/engine/server.h"
 
 enum ghp_mix_word_kind {
     GHP_MIX_PUSH,   /* gradients, weights or a step follow */
@@ -62,15 +62,14 @@ struct ghp_mix_server_count {
     int64_t most_count;      /* aladdin: the largest c_i that was left standing */
 };
 
-/* Lowers the program and allocates its memory.
+/* Allocates its memory.
  *
- * work   as a worker's; work->sync has the servers
- * server number among them
+ * programs   taken over, whatever is returned
  *
- * Returns   GHP_OK; GHP_ERR_INPUT (tensors on a device); GHP_ERR_NO_MEMORY
+ * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local */
 enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
-                                    const struct ghp_work *work, int server,
+                                    struct ghp_server_programs *programs, enum ghp_fault fault,
                                     struct ghp_mix_server **result);
 void ghp_mix_server_close(struct ghp_mix_server *server); /* accepts NULL */
 

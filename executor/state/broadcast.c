@@ -36,7 +36,7 @@ static enum ghp_status broadcast_piece(struct ghp_worker *worker, struct ghp_cha
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
     const struct ghp_placement *placement = ghp_worker_placement(worker);
-    int rank = ghp_worker_work(worker)->rank, first = rank / placement->group * placement->group,
+    int rank = ghp_worker_program(worker)->rank, first = rank / placement->group * placement->group,
         n = 0;
     struct ghp_p2p_message m = *like;
 
@@ -56,15 +56,15 @@ static enum ghp_status broadcast_piece(struct ghp_worker *worker, struct ghp_cha
 enum ghp_status ghp_broadcast_layer(struct ghp_worker *worker, int layer, void *data, int64_t bytes)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
-    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_program *program = ghp_worker_program(worker);
     const struct ghp_placement *placement = ghp_worker_placement(worker);
     struct ghp_channel *channel = NULL;
-    int holder = work->rank / (placement->group > 0 ? placement->group : 1) * placement->group;
+    int holder = program->rank / (placement->group > 0 ? placement->group : 1) * placement->group;
     enum ghp_status status = GHP_OK;
 
     if (placement->n_stages == 1) return GHP_OK;
-    for (int i = 0; i < ghp_stage_of(work->staging, layer); i++)
-        holder += work->staging->stage[i].workers;
+    for (int i = 0; i < ghp_stage_of(program->how.staging, layer); i++)
+        holder += program->how.staging->stage[i].workers;
     GHP_TRY(exec->transport->p2p->ops->open(exec->transport->p2p, placement->group, &channel));
     for (int64_t at = 0; at < bytes && status == GHP_OK; at += GHP_P2P_MESSAGE_BYTES) {
         struct ghp_p2p_message m = {

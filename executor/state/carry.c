@@ -5,11 +5,11 @@
 
 #include <stdlib.h>
 
-bool ghp_state_can_carry(const struct ghp_work *work)
+bool ghp_state_can_carry(const struct ghp_lowering *how)
 {
-    return ghp_sync_replicas(work->method.sync, work->problem.workers) == 1 &&
-           work->method.sync.servers == 0 && !ghp_sync_runs_free(work->method.sync) &&
-           work->method.scaling == NULL;
+    return ghp_sync_replicas(how->method.sync, how->problem.workers) == 1 &&
+           how->method.sync.servers == 0 && !ghp_sync_runs_free(how->method.sync) &&
+           how->method.scaling == NULL;
 }
 
 struct carrying {
@@ -42,13 +42,13 @@ enum ghp_status ghp_state_carry(struct ghp_worker *from, struct ghp_worker *to)
 {
     struct carrying c = {.from = from, .to = to};
     int64_t largest = 0;
-    enum ghp_status status = ghp_tensors_list(ghp_worker_work(from)->model, &c.list);
+    enum ghp_status status = ghp_tensors_list(ghp_worker_program(from)->how.model, &c.list);
 
     for (int i = 0; status == GHP_OK && i < c.list.n; i++)
         if (c.list.items[i].param->elements > largest) largest = c.list.items[i].param->elements;
     if (status == GHP_OK)
         c.whole = ghp_alloc((size_t)largest + 1,
-                            (size_t)ghp_parameter_bytes(ghp_worker_work(from)->element_bytes));
+                            (size_t)ghp_parameter_bytes(ghp_worker_program(from)->element_bytes));
     if (status == GHP_OK) status = c.whole != NULL ? carry_all(&c) : GHP_NO_MEMORY();
     free(c.whole);
     ghp_tensors_release(&c.list);

@@ -88,15 +88,15 @@ static enum ghp_status add_kept(struct ghp_sync sync, struct ghp_checkpoint_cont
 enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
                                              struct ghp_checkpoint_contents *c)
 {
-    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_program *program = ghp_worker_program(worker);
     const struct ghp_optimizer *optimizer = ghp_worker_program(worker)->optimizer;
     char moment[GHP_CHECKPOINT_NUMBER_BYTES];
     size_t most;
 
     *c = (struct ghp_checkpoint_contents){
-        .element_bytes = ghp_parameter_bytes(work->element_bytes),
-        .replicas = ghp_sync_replicas(work->method.sync, work->problem.workers)};
-    GHP_TRY(ghp_tensors_list(work->model, &c->list));
+        .element_bytes = ghp_parameter_bytes(program->element_bytes),
+        .replicas = ghp_sync_replicas(program->how.method.sync, program->problem.workers)};
+    GHP_TRY(ghp_tensors_list(program->how.model, &c->list));
     most = (1 + (1 + GHP_MAX_MOMENTS + KEPT_MOST) * (size_t)c->replicas) * (size_t)c->list.n + 1;
     c->entries = ghp_alloc(most, sizeof(*c->entries));
     c->tensors = ghp_alloc(most, sizeof(*c->tensors));
@@ -114,7 +114,7 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
         for (int i = 0; i < c->list.n_params; i++)
             GHP_TRY(add_each(c, &c->list.items[i], moment, ghp_moment_kind(m)));
     }
-    return c->replicas > 1 ? add_kept(work->method.sync, c) : GHP_OK;
+    return c->replicas > 1 ? add_kept(program->how.method.sync, c) : GHP_OK;
 }
 
 int64_t ghp_checkpoint_entry_bytes(const struct ghp_checkpoint_contents *c, int i)
@@ -207,7 +207,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
                                                       (uint64_t)checkpoint.samples};
     struct ghp_metadatum metadata[3 + GHP_CHECKPOINT_NUMBERS + 8] = {
         {"format", format},
-        {model_key, ghp_worker_work(worker)->model->name},
+        {model_key, ghp_worker_program(worker)->how.model->name},
         {ghp_checkpoint_optimizer_key, ghp_worker_program(worker)->optimizer->name}};
     struct ghp_safetensors_list list = {.n = c->n,
                                         .tensors = c->tensors,
@@ -224,7 +224,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
         snprintf(texts[i], sizeof(texts[i]), "%" PRIu64, numbers[i]);
         metadata[3 + i] = (struct ghp_metadatum){ghp_checkpoint_number_names[i], texts[i]};
     }
-    ghp_sync_format(ghp_worker_work(worker)->method.sync, sync);
+    ghp_sync_format(ghp_worker_program(worker)->how.method.sync, sync);
     snprintf(workers, sizeof(workers), "%d", c->replicas);
     metadata[3 + GHP_CHECKPOINT_NUMBERS] = (struct ghp_metadatum){ghp_checkpoint_sync_key, sync};
     metadata[4 + GHP_CHECKPOINT_NUMBERS] =
@@ -280,7 +280,7 @@ bool ghp_checkpoint_is_moment(const char *name)
 enum ghp_status ghp_checkpoint_world(struct ghp_worker *worker, struct ghp_comm **world)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
-    struct ghp_ranks all = {.count = ghp_worker_work(worker)->problem.workers, .stride = 1};
+    struct ghp_ranks all = {.count = ghp_worker_program(worker)->problem.workers, .stride = 1};
 
     return ghp_collectives_group(exec->transport->host, all, GHP_STREAM_COMPUTE, world);
 }

@@ -64,16 +64,16 @@ static enum ghp_status check_optimizer(const char *path, const struct ghp_safete
 
 /* Replicas that differ go on as those that they were. */
 static enum ghp_status check_sync(const char *path, const struct ghp_safetensors *file,
-                                  const struct ghp_work *work)
+                                  const struct ghp_program *program)
 {
     const char *made_by = ghp_safetensors_metadata(file, ghp_checkpoint_sync_key),
                *over = ghp_safetensors_metadata(file, ghp_checkpoint_workers_key);
-    bool differ = ghp_sync_replicas(work->method.sync, work->problem.workers) > 1;
+    bool differ = ghp_sync_replicas(program->how.method.sync, program->problem.workers) > 1;
     char sync[GHP_SYNC_TEXT_BYTES], workers[GHP_CHECKPOINT_NUMBER_BYTES];
 
     if (made_by == NULL && !differ) return GHP_OK;
-    ghp_sync_format(work->method.sync, sync);
-    snprintf(workers, sizeof(workers), "%d", work->problem.workers);
+    ghp_sync_format(program->how.method.sync, sync);
+    snprintf(workers, sizeof(workers), "%d", program->problem.workers);
     if (made_by != NULL && over != NULL && strcmp(made_by, sync) == 0 && strcmp(over, workers) == 0)
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
@@ -139,7 +139,7 @@ static enum ghp_status scatter_all(const char *path, struct ghp_worker *worker,
                                    struct ghp_safetensors *file,
                                    const struct ghp_checkpoint_contents *c, bool oriented)
 {
-    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    int element_bytes = ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes);
     enum ghp_status status = GHP_OK;
     void *whole = ghp_alloc((size_t)c->largest + 1, (size_t)element_bytes);
 
@@ -148,7 +148,7 @@ static enum ghp_status scatter_all(const char *path, struct ghp_worker *worker,
         const struct ghp_safetensor *t = ghp_safetensors_find(file, c->tensors[i].name);
 
         if (i == c->list.n) GHP_TRY_GOTO(status, ghp_worker_give_weights(worker), done);
-        if (c->entries[i].worker >= 0 && c->entries[i].worker != ghp_worker_work(worker)->rank)
+        if (c->entries[i].worker >= 0 && c->entries[i].worker != ghp_worker_program(worker)->rank)
             continue;
         GHP_TRY_GOTO(status, ghp_safetensors_read(file, t, element_bytes, whole), done);
         GHP_TRY_GOTO(status,
@@ -186,9 +186,10 @@ static enum ghp_status read_file(const char *path, struct ghp_worker *worker,
     GHP_TRY_GOTO(status, ghp_safetensors_check_sum(file, content), done);
     GHP_TRY_GOTO(status, read_metadata(path, file, checkpoint), done);
     GHP_TRY_GOTO(status, check_optimizer(path, file, ghp_worker_program(worker)->optimizer), done);
-    GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_work(worker)), done);
+    GHP_TRY_GOTO(status, check_sync(path, file, ghp_worker_program(worker)), done);
     GHP_TRY_GOTO(status,
-                 ghp_file_orientation(path, file, ghp_worker_work(worker)->model, &oriented), done);
+                 ghp_file_orientation(path, file, ghp_worker_program(worker)->how.model, &oriented),
+                 done);
     GHP_TRY_GOTO(status, check_contents(path, file, &c, oriented), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_rates(path, file, worker), done);
     GHP_TRY_GOTO(status, ghp_checkpoint_read_mixing(path, file, worker), done);

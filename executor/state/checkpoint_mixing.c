@@ -38,23 +38,23 @@ enum ghp_status ghp_checkpoint_read_mixing(const char *path, const struct ghp_sa
                                            struct ghp_worker *worker)
 {
     const char *at = ghp_safetensors_metadata(file, ghp_checkpoint_mixing_key);
-    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_program *program = ghp_worker_program(worker);
     double *mine;
     int n = ghp_worker_mixer_numbers(worker, &mine);
     bool good = at != NULL;
 
-    if (n == 0 || work->problem.workers == 1) return GHP_OK;
-    for (int i = 0; i < n * work->problem.workers && good; i++) {
+    if (n == 0 || program->problem.workers == 1) return GHP_OK;
+    for (int i = 0; i < n * program->problem.workers && good; i++) {
         char *end = NULL;
         double value = strtod(at, &end);
 
         good = end != at && isfinite(value);
         at = end;
-        if (good && i / n == work->rank) mine[i % n] = value;
+        if (good && i / n == program->rank) mine[i % n] = value;
     }
     if (good && *at == '\0') return GHP_OK;
     return GHP_FAIL(GHP_ERR_FORMAT,
                     "'%s': '%s' in its metadata has not a number for each of %d worker(s); use a "
                     "checkpoint that ghp-run wrote",
-                    path, ghp_checkpoint_mixing_key, work->problem.workers);
+                    path, ghp_checkpoint_mixing_key, program->problem.workers);
 }

@@ -77,7 +77,7 @@ static double checksum_s(void)
 enum ghp_status ghp_checkpoint_predict(struct ghp_worker *worker, const struct ghp_profile *profile,
                                        struct ghp_checkpoint_prediction *prediction)
 {
-    struct sum sum = {.profile = profile, .workers = ghp_worker_work(worker)->problem.workers};
+    struct sum sum = {.profile = profile, .workers = ghp_worker_program(worker)->problem.workers};
     struct ghp_checkpoint_contents c = {0};
     enum ghp_status status = ghp_checkpoint_contents_init(worker, &c);
 

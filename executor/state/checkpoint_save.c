@@ -273,7 +273,7 @@ static enum ghp_status prepare(struct ghp_checkpoint_folder *folder, struct ghp_
                                struct ghp_checkpoint checkpoint, struct saving *to)
 {
     struct ghp_checkpoint_contents *c = &to->contents;
-    bool first = ghp_worker_work(worker)->rank == 0;
+    bool first = ghp_worker_program(worker)->rank == 0;
     struct ghp_checkpoint_image *image;
 
     GHP_TRY(ghp_checkpoint_contents_init(worker, &to->contents));

@@ -252,11 +252,11 @@ enum ghp_status ghp_init_weights(struct ghp_worker *worker, const struct ghp_ini
 
     GHP_TRY(ghp_parameters_init(worker, choice->seed)); /* moments too */
     if (choice->path == NULL) return GHP_OK;
-    status = match_open(ghp_worker_work(worker)->model, &m);
+    status = match_open(ghp_worker_program(worker)->how.model, &m);
     if (status == GHP_OK) status = match_names(&m);
     if (status == GHP_OK)
         status =
-            take_values(&m, worker, ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes));
+            take_values(&m, worker, ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes));
     match_release(&m);
     return status;
 }

@@ -15,7 +15,7 @@
 /* Of the numbers of all tensors here. */
 static int number_bytes(const struct ghp_worker *worker)
 {
-    return ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    return ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes);
 }
 
 static int moments_of(const struct ghp_worker *worker)
@@ -25,14 +25,14 @@ static int moments_of(const struct ghp_worker *worker)
 
 static struct ghp_shard shard_of(const struct ghp_worker *worker, const struct ghp_tensor *t)
 {
-    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_program *program = ghp_worker_program(worker);
     const struct ghp_placement *placement = ghp_worker_placement(worker);
-    const struct ghp_op_facts *facts = ghp_op_of(work->model->layers[t->layer].op);
+    const struct ghp_op_facts *facts = ghp_op_of(program->how.model->layers[t->layer].op);
     const struct ghp_op_param *kind = t->is_state ? facts->states : facts->params;
     struct ghp_local local =
-        ghp_local_of(work->model, t->layer, work->splits[t->layer], placement->problem);
+        ghp_local_of(program->how.model, t->layer, program->splits[t->layer], placement->problem);
 
-    return ghp_shard_of(&kind[t->slot], &local, work->splits[t->layer], placement->number,
+    return ghp_shard_of(&kind[t->slot], &local, program->splits[t->layer], placement->number,
                         t->param);
 }
 
@@ -155,7 +155,7 @@ static double variance_gain(const struct ghp_model *model, int layer)
 static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, uint64_t seed,
                  char *part)
 {
-    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_program *program = ghp_worker_program(worker);
     struct ghp_shard shard = shard_of(worker, t);
     double deviation = t->param->deviation;
 
@@ -165,7 +165,7 @@ static void draw(const struct ghp_worker *worker, const struct ghp_tensor *t, ui
         return;
     }
     if (t->param->init == GHP_INIT_KAIMING)
-        deviation = sqrt(variance_gain(work->model, t->layer) / (double)t->param->fan_in);
+        deviation = sqrt(variance_gain(program->how.model, t->layer) / (double)t->param->fan_in);
     for (int64_t row = 0; row < shard.rows; row++) {
         int64_t first = row * shard.apart + shard.member * shard.run;
         char *run = part + row * shard.run * number_bytes(worker);
@@ -209,7 +209,7 @@ enum ghp_status ghp_parameters_init(struct ghp_worker *worker, uint64_t seed)
     struct ghp_tensors_list list = {0};
     enum ghp_status status = GHP_OK;
 
-    GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &list));
+    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->how.model, &list));
     for (int i = 0; i < list.n; i++)
         if (ghp_worker_holds(worker, list.items[i].layer))
             GHP_TRY_GOTO(status, init_tensor(worker, &list.items[i], seed), done);
@@ -349,7 +349,7 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
     enum ghp_status status;
 
     *layer = ghp_worker_strip_not_finite(worker);
-    GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &list));
+    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->how.model, &list));
     status = GHP_OK;
     for (int i = 0; i < list.n && status == GHP_OK; i++) {
         const struct ghp_tensor *t = &list.items[i];
@@ -391,7 +391,7 @@ static enum ghp_status hash_whole(struct ghp_worker *worker, const struct ghp_te
 static enum ghp_status hash_replicas(struct ghp_worker *worker, uint64_t *hash)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
-    int n = ghp_worker_work(worker)->problem.workers;
+    int n = ghp_worker_program(worker)->problem.workers;
     struct ghp_comm *world = NULL;
     enum ghp_status status;
     uint64_t *all = ghp_alloc((size_t)n, sizeof(*all));
@@ -461,7 +461,7 @@ done:
 static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
 {
     const struct ghp_exec_context *exec = ghp_worker_exec_context(worker);
-    int n = ghp_worker_work(worker)->problem.workers, mine = *different;
+    int n = ghp_worker_program(worker)->problem.workers, mine = *different;
     struct ghp_comm *world = NULL;
     enum ghp_status status = GHP_OK;
     int *all = ghp_alloc((size_t)n, sizeof(*all));

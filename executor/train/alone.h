@@ -3,8 +3,8 @@
 #ifndef GHP_EXECUTOR_TRAIN_ALONE_H
 #define GHP_EXECUTOR_TRAIN_ALONE_H
 
-#include "executor/engine/worker.h"
 #include "executor/state/init.h"
+#include "executor/train/rank_plan.h"
 
 /* One worker, on this process, with first weights: what `like` does, but by itself and without its fault; where
  * workers' weights differ, of one replica's batch. A batch norm over each worker's own samples is one over as many
@@ -22,8 +22,9 @@ struct ghp_alone {
     struct ghp_staging
         batches; /* the plan's worker batches one by one, where rates follow their norms */
 };
-enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec, const struct ghp_work *like,
-                               const struct ghp_init_choice *init, struct ghp_alone *alone);
+enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec,
+                               const struct ghp_rank_plan *like, const struct ghp_init_choice *init,
+                               struct ghp_alone *alone);
 void ghp_alone_close(struct ghp_alone *alone);
 
 #endif

@@ -3,6 +3,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "executor/platform/accident.h"
+#include "executor/train/rank_plan.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
                                    struct ghp_evaluation *total)
 {
     int64_t count = ghp_data_count(step->data, step->set),
-            batch = ghp_worker_work(evaluator)->problem.global_batch;
+            batch = ghp_worker_program(evaluator)->problem.global_batch;
     double correct = 0, loss = 0, seen = 0;
     bool ends = false;
 
@@ -41,7 +42,8 @@ static enum ghp_status run_batches(struct ghp_worker *evaluator, struct ghp_step
         step->valid = count - first < batch ? count - first : batch;
         for (int64_t i = 0; i < batch; i++)
             samples[i] = first + (i < step->valid ? i : 0);
-        ghp_progress_meanwhile("evaluating sample %lld of %lld", (long long)first, (long long)count);
+        ghp_progress_meanwhile("evaluating sample %lld of %lld", (long long)first,
+                               (long long)count);
         GHP_TRY(ghp_worker_step(evaluator, step));
         GHP_TRY(ghp_worker_settle(evaluator));
         ghp_worker_result(evaluator, &result);
@@ -62,24 +64,28 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
                              struct ghp_evaluation *evaluation)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_work work = *ghp_worker_work(worker);
+    struct ghp_rank_plan rank_plan = ghp_rank_plan_of(worker);
     struct ghp_step step = {.data = data, .set = set};
     struct ghp_worker *evaluator = NULL;
     double begin = ghp_now_s();
-    int64_t *samples = ghp_alloc((size_t)work.problem.global_batch, sizeof(*samples));
+    int64_t *samples = ghp_alloc((size_t)rank_plan.how.problem.global_batch, sizeof(*samples));
 
     *evaluation = (struct ghp_evaluation){0};
     if (samples == NULL) return GHP_NO_MEMORY();
-    work.lender = worker;
-    work.profile = NULL;
-    work.fault = GHP_FAULT_NONE;
+    rank_plan.how.forward_only = true;
+    rank_plan.how.method.clip_norm = 0;
+    rank_plan.how.method.scaling = NULL;
+    rank_plan.run.lender = worker;
+    rank_plan.run.profile = NULL;
+    rank_plan.run.fault = GHP_FAULT_NONE;
     GHP_TRY_GOTO(status, ghp_worker_take_mean(worker), done);
     ghp_worker_rest(worker);
-    GHP_TRY_GOTO(status, ghp_worker_open(ghp_worker_exec_context(worker), &work, &evaluator), done);
+    GHP_TRY_GOTO(status,
+                 ghp_rank_plan_open(ghp_worker_exec_context(worker), &rank_plan, &evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_connect(evaluator), done);
     GHP_TRY_GOTO(status, ghp_worker_allocate(evaluator), done);
     GHP_TRY_GOTO(status, run_batches(evaluator, &step, samples, stop, evaluation), done);
-    if (ghp_model_tokens(work.model) > 0) evaluation->perplexity = exp(evaluation->loss);
+    if (ghp_model_tokens(rank_plan.how.model) > 0) evaluation->perplexity = exp(evaluation->loss);
     evaluation->seconds = ghp_now_s() - begin;
     status = ghp_worker_return_mean(worker);
 done:

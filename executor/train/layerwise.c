@@ -157,11 +157,11 @@ static enum ghp_status take_step(struct check *c, int64_t step)
 static bool holds_value(const struct check *c, const struct ghp_traced *item,
                         const struct ghp_placement *placement, const int64_t *index)
 {
-    const struct ghp_work *work = ghp_worker_work(c->request->worker);
-    struct ghp_layouts layouts = ghp_split_layouts(work->splits[item->layer]);
+    const struct ghp_program *program = ghp_worker_program(c->request->worker);
+    struct ghp_layouts layouts = ghp_split_layouts(program->splits[item->layer]);
     struct ghp_window_at at =
         ghp_placement_window(placement, item->kind == GHP_TRACED_OUTPUT ? layouts.y : layouts.dy,
-                             work->model->layers[item->layer].out);
+                             program->how.model->layers[item->layer].out);
     int64_t sample = index[0] % placement->micro_batch - at.first_sample,
             channel = index[1] - at.first_channel, position = index[2] - at.first_position;
 
@@ -173,14 +173,14 @@ static bool holds_value(const struct check *c, const struct ghp_traced *item,
 static bool holds_parameter(const struct check *c, const struct ghp_traced *item,
                             const struct ghp_placement *placement, int64_t e)
 {
-    const struct ghp_work *work = ghp_worker_work(c->request->worker);
+    const struct ghp_program *program = ghp_worker_program(c->request->worker);
     const struct ghp_tensor *t = &c->plan.list.items[item->entry];
-    const struct ghp_op_facts *facts = ghp_op_of(work->model->layers[item->layer].op);
-    struct ghp_local local =
-        ghp_local_of(work->model, item->layer, work->splits[item->layer], placement->problem);
+    const struct ghp_op_facts *facts = ghp_op_of(program->how.model->layers[item->layer].op);
+    struct ghp_local local = ghp_local_of(program->how.model, item->layer,
+                                          program->splits[item->layer], placement->problem);
     struct ghp_shard shard =
         ghp_shard_of(&(t->is_state ? facts->states : facts->params)[t->slot], &local,
-                     work->splits[item->layer], placement->number, t->param);
+                     program->splits[item->layer], placement->number, t->param);
 
     return shard.tp_size == 1 || e % shard.apart / shard.run == shard.member;
 }
@@ -188,11 +188,11 @@ static bool holds_parameter(const struct check *c, const struct ghp_traced *item
 static int rank_of(const struct check *c, const struct ghp_traced *item, int64_t e,
                    const int64_t *index)
 {
-    const struct ghp_work *work = ghp_worker_work(c->request->worker);
+    const struct ghp_program *program = ghp_worker_program(c->request->worker);
 
-    for (int rank = 0; rank < work->problem.workers; rank++) {
-        struct ghp_placement placement =
-            ghp_placement_of(work->staging, work->model->n_layers, work->problem, rank);
+    for (int rank = 0; rank < program->problem.workers; rank++) {
+        struct ghp_placement placement = ghp_placement_of(
+            program->how.staging, program->how.model->n_layers, program->problem, rank);
 
         if (item->layer < placement.first_layer || item->layer >= placement.end_layer) continue;
         if (item->entry < 0 ? holds_value(c, item, &placement, index)
@@ -364,11 +364,12 @@ static enum ghp_status open(struct check *c)
 {
     const struct ghp_layerwise_request *request = c->request;
     const struct ghp_exec_context *exec = ghp_worker_exec_context(request->worker);
-    const struct ghp_work *work = ghp_worker_work(request->worker);
+    const struct ghp_program *program = ghp_worker_program(request->worker);
+    const struct ghp_rank_plan rank_plan = ghp_rank_plan_of(request->worker);
     bool first = exec->transport->control->rank == 0;
 
     c->parameter_unit = ghp_precision_unit(
-        (struct ghp_precision){ghp_parameter_bytes(work->element_bytes), false});
+        (struct ghp_precision){ghp_parameter_bytes(program->element_bytes), false});
     GHP_TRY(ghp_worker_flush(request->worker));
     GHP_TRY(ghp_init_weights(request->worker, &request->training_config->init));
     GHP_TRY(ghp_step_trace_init(request->worker, first, &c->before));
@@ -377,7 +378,7 @@ static enum ghp_status open(struct check *c)
     GHP_TRY(ghp_step_trace_init(request->worker, true, &c->own));
     c->noise = ghp_alloc((size_t)c->own.n, sizeof(*c->noise));
     if (c->noise == NULL) return GHP_NO_MEMORY();
-    return ghp_alone_open(exec, work, &request->training_config->init, &c->alone);
+    return ghp_alone_open(exec, &rank_plan, &request->training_config->init, &c->alone);
 }
 
 enum ghp_status ghp_layerwise_run(const struct ghp_layerwise_request *request,

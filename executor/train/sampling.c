@@ -1,8 +1,6 @@
 /* executor/train/sampling.c - see train/sampling.h. */
 #include "executor/train/sampling.h"
 
-#include "core/optimizer/lr_scaling.h"
-#include "core/program/sync.h"
 #include "executor/backend/device.h"
 #include "executor/data/order.h"
 #include "executor/data/sampler.h"
@@ -23,10 +21,10 @@ struct ghp_sampling {
 
 /* ---- what it cannot be combined with ---- */
 
-static enum ghp_status check_layers(const struct ghp_work *work)
+static enum ghp_status check_layers(const struct ghp_rank_plan *rank_plan)
 {
-    for (int i = 0; i < work->model->n_layers; i++) {
-        const struct ghp_layer *layer = &work->model->layers[i];
+    for (int i = 0; i < rank_plan->how.model->n_layers; i++) {
+        const struct ghp_layer *layer = &rank_plan->how.model->layers[i];
         char text[32];
 
         if (layer->n_states > 0)
@@ -35,8 +33,8 @@ static enum ghp_status check_layers(const struct ghp_work *work)
                             "sample a worker; use a network without batch norm, or leave --sampler "
                             "out",
                             layer->name);
-        if (work->splits[i].kind == GHP_SPLIT_DATA) continue;
-        ghp_split_format(work->splits[i], text, sizeof text);
+        if (rank_plan->splits[i].kind == GHP_SPLIT_DATA) continue;
+        ghp_split_format(rank_plan->splits[i], text, sizeof text);
         return GHP_FAIL(GHP_ERR_INPUT,
                         "layer '%s' is split by '%s', and --sampler srg takes norms of each "
                         "worker's own gradients; plan with --strategy data",
@@ -47,35 +45,35 @@ static enum ghp_status check_layers(const struct ghp_work *work)
 
 static enum ghp_status check(const struct ghp_sampling_request *r)
 {
-    const struct ghp_work *work = r->work;
-    const struct ghp_problem *problem = &work->problem;
+    const struct ghp_rank_plan *rank_plan = r->rank_plan;
+    const struct ghp_problem *problem = &rank_plan->how.problem;
 
     if (!ghp_device_is_host(ghp_exec_context_device(r->exec)))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg takes norms in host memory, and backend '%s' has gradients "
                         "on a device; leave it out, or give --backend onednn",
                         r->exec->backend_ops->name);
-    if (ghp_sync_ops_of(work->method.sync)->equality != GHP_SYNC_EQUALS_ONE_WORKER)
+    if (ghp_sync_ops_of(rank_plan->how.method.sync)->equality != GHP_SYNC_EQUALS_ONE_WORKER)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg is for gradients that are summed over all workers, and by "
                         "'%s' they are not; plan with --sync allreduce",
-                        ghp_sync_ops_of(work->method.sync)->name);
+                        ghp_sync_ops_of(rank_plan->how.method.sync)->name);
     if (problem->global_batch != problem->workers)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg takes the norm of each sample's gradient, so it trains one "
                         "sample a worker in a step, not %" PRId64 " over %d; plan with --batch %d",
                         problem->global_batch, problem->workers, problem->workers);
-    if (work->method.scaling != NULL && work->method.scaling->batches)
+    if (rank_plan->how.method.scaling != NULL && rank_plan->how.method.scaling->batches)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "--sampler srg weights gradients, whose norms --lr-scaling %s compares; "
                         "plan with --lr-scaling none",
-                        work->method.scaling->name);
+                        rank_plan->how.method.scaling->name);
     if (r->ignores)
         return GHP_FAIL(
             GHP_ERR_INPUT,
             "--ignore-label leaves out labels of other workers, whose samples no worker "
             "knows by --sampler srg; leave one of them out");
-    return check_layers(work);
+    return check_layers(rank_plan);
 }
 
 /* ---- opening ---- */
@@ -83,7 +81,7 @@ static enum ghp_status check(const struct ghp_sampling_request *r)
 enum ghp_status ghp_sampling_open(const struct ghp_sampling_request *r,
                                   struct ghp_sampling **result)
 {
-    int workers = r->work->problem.workers, rank = r->work->rank;
+    int workers = r->rank_plan->how.problem.workers, rank = r->rank_plan->rank;
     int64_t own = (r->samples - rank + workers - 1) / workers;
     enum ghp_status status;
     struct ghp_sampling *s;

@@ -10,6 +10,7 @@
 #define GHP_EXECUTOR_TRAIN_SAMPLING_H
 
 #include "executor/state/checkpoint.h"
+#include "executor/train/rank_plan.h"
 
 enum ghp_sampler_choice { GHP_SAMPLER_UNIFORM, GHP_SAMPLER_SRG };
 extern const char *const ghp_sampler_names[]; /* ends with NULL */
@@ -17,7 +18,7 @@ extern const char *const ghp_sampler_names[]; /* ends with NULL */
 struct ghp_sampling;
 
 struct ghp_sampling_request {
-    const struct ghp_work *work; /* borrowed for the call, as is what follows */
+    const struct ghp_rank_plan *rank_plan; /* borrowed for the call, as is what follows */
     const struct ghp_exec_context *exec;
     int64_t samples; /* of the training set */
     uint64_t seed;

@@ -17,24 +17,32 @@ static bool is_comparable(const struct ghp_setup *s, const struct ghp_profile *p
            strcmp(profile->numerics, s->exact ? "exact" : "fast") == 0;
 }
 
-/* Names what is run: this worker's own program, and of other stages what their representatives lower. */
-static enum ghp_status hash_programs(const struct ghp_setup *s, struct ghp_session_plan *e)
+/* The program of a stage as a worker of it lowers it; `own` where that is this one. */
+static enum ghp_status hash_stage(const struct ghp_rank_plan *rank_plan, int stage,
+                                  const struct ghp_program *own, uint64_t *hash)
 {
-    const struct ghp_program *own = ghp_worker_program(e->worker);
-    struct ghp_lowering how = ghp_plan_lowering(&e->plan, &e->plan.profile);
-    struct ghp_programs programs;
+    int rank = ghp_stage_representative(rank_plan->how.staging, stage, rank_plan->how.problem);
+    struct ghp_program other = {0};
 
-    how.element_bytes = s->element_bytes;
-    how.nchw16c = e->work.nchw16c;
-    how.scratch = (struct ghp_scratch_source){0};
-    GHP_TRY(ghp_lower_all(&how, e->plan.splits, &programs));
+    if (rank != own->rank) GHP_TRY(ghp_lower(&rank_plan->how, rank_plan->splits, rank, &other));
+    *hash = ghp_program_hash(rank != own->rank ? &other : own, *hash);
+    ghp_program_release(&other);
+    return GHP_OK;
+}
+
+/* Names what is run: this worker's own program, and of other stages what their representatives lower. */
+static enum ghp_status hash_programs(struct ghp_session_plan *e)
+{
+    const struct ghp_rank_plan *rank_plan = &e->rank_plan;
+    struct ghp_program server = {0};
+
     e->program_hash = GHP_HASH_SEED;
-    for (int k = 0; k < programs.n; k++)
-        e->program_hash = ghp_program_hash(programs.of[k].rank == own->rank ? own : &programs.of[k],
-                                           e->program_hash);
-    if (programs.server.n_instrs > 0)
-        e->program_hash = ghp_program_hash(&programs.server, e->program_hash);
-    ghp_programs_release(&programs);
+    for (int k = 0; k < ghp_staging_stages(rank_plan->how.staging); k++)
+        GHP_TRY(hash_stage(rank_plan, k, ghp_worker_program(e->worker), &e->program_hash));
+    if (rank_plan->how.method.sync.servers == 0) return GHP_OK;
+    GHP_TRY(ghp_lower_server(&rank_plan->how, rank_plan->splits, 0, &server));
+    if (server.n_instrs > 0) e->program_hash = ghp_program_hash(&server, e->program_hash);
+    ghp_program_release(&server);
     return GHP_OK;
 }
 
@@ -46,7 +54,7 @@ static enum ghp_status check_program(const struct ghp_setup *s, struct ghp_sessi
     uint64_t said = e->plan.predicted.program_hash;
     char priced[17], lowered[17];
 
-    GHP_TRY(hash_programs(s, e));
+    GHP_TRY(hash_programs(e));
     if (said == 0 || said == e->program_hash ||
         !ghp_precision_same(ghp_profile_precision(profile), s->precision) ||
         (e->plan.nchw16c != NULL && !e->comparable))
@@ -61,28 +69,26 @@ static enum ghp_status check_program(const struct ghp_setup *s, struct ghp_sessi
 
 void ghp_session_plan_describe(const struct ghp_setup *s, struct ghp_session_plan *e)
 {
-    const struct ghp_staging *staging = &e->plan.staging;
+    const struct ghp_plan *plan = &e->plan;
 
-    e->comparable = is_comparable(s, &e->plan.profile);
-    e->work = (struct ghp_work){
-        .model = &e->plan.model,
-        .splits = e->plan.splits,
-        .problem = e->plan.problem,
+    e->comparable = is_comparable(s, &plan->profile);
+    e->rank_plan = (struct ghp_rank_plan){
+        .how = ghp_plan_lowering(plan, &plan->profile),
+        .splits = plan->splits,
         .rank = s->rank,
-        .element_bytes = s->element_bytes,
-        .method = e->plan.method,
-        .seed = (uint64_t)s->options->seed,
-        .fault = (enum ghp_fault)s->options->fault,
-        .groups = e->plan.groups,
-        .threads = s->threads,
-        .prefetch = e->plan.profile.prefetch,
-        .emulated_step_s = s->emulation.step_s * ghp_stragglers_factor(&s->emulation.slow, s->rank),
-        .paced_by = &e->plan.profile,
-        .mixing = &ghp_mixing,
-        .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
-        .staging = ghp_staging_or_none(staging),
-        .nchw16c = e->comparable ? e->plan.nchw16c : NULL,
-        .profile = e->comparable ? &e->plan.profile : NULL};
+        .run = {.seed = (uint64_t)s->options->seed,
+                .fault = (enum ghp_fault)s->options->fault,
+                .groups = plan->groups,
+                .threads = s->threads,
+                .emulated_step_s =
+                    s->emulation.step_s * ghp_stragglers_factor(&s->emulation.slow, s->rank),
+                .paced_by = &plan->profile,
+                .mixing = &ghp_mixing,
+                .reduces_late = s->options->overlap == GHP_OVERLAP_OFF,
+                .profile = e->comparable ? &plan->profile : NULL}};
+    e->rank_plan.how.element_bytes = s->element_bytes;
+    e->rank_plan.how.scratch = (struct ghp_scratch_source){0};
+    if (!e->comparable) e->rank_plan.how.nchw16c = NULL;
 }
 
 /* ", measured with 2 threads a worker, and these have 1"; "" if the numbers are equal, or not known. */
@@ -106,8 +112,8 @@ enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_pl
     if (*other_threads(s, e, threads, sizeof(threads)) != '\0')
         ghp_note("'%s' was%s: its times are of others; profile with --threads %d and plan again",
                  e->path, threads + 1, s->threads);
-    GHP_TRY(
-        ghp_setup_agree(s, ghp_worker_open(&s->exec, &e->work, &e->worker), "preparing kernels"));
+    GHP_TRY(ghp_setup_agree(s, ghp_rank_plan_open(&s->exec, &e->rank_plan, &e->worker),
+                            "preparing kernels"));
     GHP_TRY(ghp_setup_agree(s, check_program(s, e), "checking the program"));
     GHP_TRY(ghp_worker_connect(e->worker));
     return ghp_setup_agree(s, GHP_OK, "connecting");

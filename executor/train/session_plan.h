@@ -7,7 +7,7 @@
 
 #include "executor/train/setup.h"
 
-/* What the plan's worker, or server, is to do: session_plan->work. Local. */
+/* What the plan's worker, or server, is to do: session_plan->rank_plan. Local. */
 void ghp_session_plan_describe(const struct ghp_setup *setup,
                                struct ghp_session_plan *session_plan);
 /* The plan's worker: kernels, communicators. A plan that was costed as another program than the one that would run is

@@ -13,6 +13,7 @@
 #include "core/base/opts.h"
 #include "executor/platform/binding.h"
 #include "executor/platform/emulation.h"
+#include "executor/train/rank_plan.h"
 #include "executor/train/training_config.h"
 
 /* An --ignore-label that was not given: labels have 32 bits. */
@@ -101,10 +102,10 @@ struct ghp_session {
 struct ghp_session_plan { /* one plan of a session */
     const char *path;
     struct ghp_plan plan;
-    bool comparable;           /* the plan's profile is of this backend, precision and numerics */
-    struct ghp_work work;      /* as the plan says */
-    struct ghp_worker *worker; /* NULL unless open */
-    uint64_t program_hash;     /* of what is run: the programs of all stages' representatives */
+    bool comparable; /* the plan's profile is of this backend, precision and numerics */
+    struct ghp_rank_plan rank_plan; /* as the plan says */
+    struct ghp_worker *worker;      /* NULL unless open */
+    uint64_t program_hash; /* of what is run: the programs of all stages' representatives */
 };
 
 struct ghp_setup {

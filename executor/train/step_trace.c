@@ -109,17 +109,17 @@ static enum ghp_status record(void *context, const struct ghp_observed *observed
 enum ghp_status ghp_step_trace_init(struct ghp_worker *worker, bool keeps,
                                     struct ghp_step_trace *trace)
 {
-    const struct ghp_work *work = ghp_worker_work(worker);
+    const struct ghp_program *program = ghp_worker_program(worker);
     int moments = ghp_worker_program(worker)->optimizer->n_moments;
-    size_t layers = (size_t)work->model->n_layers;
+    size_t layers = (size_t)program->how.model->n_layers;
     enum ghp_status status;
 
-    *trace = (struct ghp_step_trace){.model = work->model,
-                                     .batch = work->problem.global_batch,
-                                     .wide = work->element_bytes == 8,
+    *trace = (struct ghp_step_trace){.model = program->how.model,
+                                     .batch = program->problem.global_batch,
+                                     .wide = program->element_bytes == 8,
                                      .keeps = keeps,
                                      .observer = {record, trace}};
-    GHP_TRY(ghp_tensors_list(work->model, &trace->list));
+    GHP_TRY(ghp_tensors_list(program->how.model, &trace->list));
     trace->items = ghp_alloc(2 * layers + (size_t)((2 + moments) * trace->list.n_params +
                                                    trace->list.n - trace->list.n_params),
                              sizeof(*trace->items));
@@ -271,7 +271,7 @@ enum ghp_status ghp_step_trace_gather(struct ghp_step_trace *trace, struct ghp_w
 enum ghp_status ghp_step_trace_gather_parameters(struct ghp_step_trace *trace,
                                                  struct ghp_worker *worker, bool updated)
 {
-    size_t bytes = (size_t)ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    size_t bytes = (size_t)ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes);
 
     for (int i = 0; i < trace->n; i++) {
         struct ghp_traced *item = &trace->items[i];

@@ -108,7 +108,7 @@ static enum ghp_status note_result(struct ghp_training *t, struct ghp_result r)
         .gradient_norm = r.gradient_norm,
         .learning_rate = ghp_lr_schedule_rate(t->training_config->schedule, (int64_t)r.step)};
     line.tokens_per_s =
-        line.images_per_s * (double)ghp_model_tokens(ghp_worker_work(t->worker)->model);
+        line.images_per_s * (double)ghp_model_tokens(ghp_worker_program(t->worker)->how.model);
     ghp_training_keep_line(t, &line);
     return GHP_OK;
 }
@@ -326,10 +326,10 @@ enum ghp_status ghp_train(struct ghp_training *t)
     bool ends = false;
 
     if (ghp_training_stop(t) != NULL)
-        GHP_TRY(ghp_stop_begin(&t->stop, exec, ghp_worker_work(t->worker)->problem.workers));
+        GHP_TRY(ghp_stop_begin(&t->stop, exec, ghp_worker_program(t->worker)->problem.workers));
     GHP_TRY(ghp_collectives_group(
         exec->transport->host,
-        (struct ghp_ranks){.count = ghp_worker_work(t->worker)->problem.workers, .stride = 1},
+        (struct ghp_ranks){.count = ghp_worker_program(t->worker)->problem.workers, .stride = 1},
         GHP_STREAM_COMPUTE, &t->world));
     t->heartbeat.of = t->steps;
     t->stop.heartbeat = &t->heartbeat;
@@ -338,7 +338,7 @@ enum ghp_status ghp_train(struct ghp_training *t)
     t->done = t->first_step;
     status = make_up(t, &ends);
     if (status == GHP_OK && !ends && t->done < t->steps)
-        status = ghp_sync_runs_free(ghp_worker_work(t->worker)->method.sync)
+        status = ghp_sync_runs_free(ghp_worker_program(t->worker)->how.method.sync)
                      ? ghp_training_run_free(t)
                      : run_steps(t);
     ghp_stop_end(&t->stop);
@@ -346,7 +346,8 @@ enum ghp_status ghp_train(struct ghp_training *t)
     GHP_TRY(status);
     ghp_progress_end();
     GHP_TRY(ghp_worker_flush(t->worker));
-    if (!ghp_sync_runs_free(ghp_worker_work(t->worker)->method.sync)) GHP_TRY(note_results(t));
+    if (!ghp_sync_runs_free(ghp_worker_program(t->worker)->how.method.sync))
+        GHP_TRY(note_results(t));
     if (t->snapshot == NULL) return GHP_OK;
     ghp_memory_pause(t->memory);
     t->snapshot->losses = t->losses;

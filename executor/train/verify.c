@@ -58,7 +58,7 @@ void ghp_snapshot_release(struct ghp_snapshot *s)
 static enum ghp_status gather_one(struct ghp_worker *worker, const struct ghp_tensor *t,
                                   enum ghp_buffer_kind buffer_kind, double *keep)
 {
-    int element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes);
+    int element_bytes = ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes);
     int64_t n = t->param->elements;
     void *whole = ghp_alloc((size_t)n, (size_t)element_bytes);
     enum ghp_status status;
@@ -125,13 +125,14 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker,
     return ghp_snapshot_weights(s, worker);
 }
 
-enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const struct ghp_work *like,
+enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec,
+                                 const struct ghp_rank_plan *like,
                                  struct ghp_training_config *training_config, int64_t steps,
                                  struct ghp_snapshot *snapshot)
 {
     enum ghp_status status;
     const struct ghp_replicas_how how = {
-        ghp_sync_replicas(like->method.sync, like->problem.workers), like->method.sync};
+        ghp_sync_replicas(like->how.method.sync, like->how.problem.workers), like->how.method.sync};
     struct ghp_alone alone;
 
     GHP_TRY(ghp_alone_open(exec, like, &training_config->init, &alone));

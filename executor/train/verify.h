@@ -44,7 +44,8 @@ enum ghp_status ghp_verify_train(struct ghp_worker *worker,
  * the same execution context's backend and training config. `like` gives model, batch, precision, the synchroniser and
  * the masks' seed.
  * Local */
-enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec, const struct ghp_work *like,
+enum ghp_status ghp_verify_alone(const struct ghp_exec_context *exec,
+                                 const struct ghp_rank_plan *like,
                                  struct ghp_training_config *training_config, int64_t steps,
                                  struct ghp_snapshot *snapshot);
 

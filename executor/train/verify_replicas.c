@@ -58,8 +58,8 @@ static enum ghp_status open(struct ghp_worker *worker, const struct ghp_replicas
         .n = n,
         .rows = ghp_sync_ops_of(how->sync)->mixing != NULL ? 2 * n + 2 : n + 1,
         .n_moments = ghp_worker_program(worker)->optimizer->n_moments,
-        .element_bytes = ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes)};
-    GHP_TRY(ghp_tensors_list(ghp_worker_work(worker)->model, &r->list));
+        .element_bytes = ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes)};
+    GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->how.model, &r->list));
     r->entries = r->list.n + r->n_moments * r->list.n_params;
     r->whole = ghp_alloc((size_t)(r->rows * r->entries), sizeof(*r->whole));
     r->losses = ghp_alloc((size_t)n, sizeof(*r->losses));
@@ -121,7 +121,7 @@ static void give_mean(struct ghp_replicas *r, int64_t t)
 static enum ghp_status train_one(struct ghp_replicas *r, int i, const struct ghp_step *all,
                                  struct ghp_snapshot *s)
 {
-    int64_t own = ghp_worker_work(r->worker)->problem.global_batch;
+    int64_t own = ghp_worker_program(r->worker)->problem.global_batch;
     struct ghp_step step = *all;
     struct ghp_result result;
 

@@ -44,13 +44,13 @@ enum ghp_status bench_open_by(struct bench *b, struct ghp_transport *transport,
         .schedule = {.base = 0.05, .steps = BENCH_STEPS, .warmup_steps = 2},
         .optimizer = &ghp_optimizer_sgd,
         .hyperparameters = {.momentum = 0.9, .weight_decay = 1e-4}};
-    b->work = (struct ghp_work){.model = &b->model,
-                                .problem = {.workers = workers, .global_batch = batch},
-                                .rank = transport->control->rank,
-                                .element_bytes = element_bytes,
-                                .method.bucket_bytes = 20000,
-                                .seed = BENCH_SEED,
-                                .groups = workers};
+    b->rank_plan =
+        (struct ghp_rank_plan){.how = {.model = &b->model,
+                                       .problem = {.workers = workers, .global_batch = batch},
+                                       .element_bytes = element_bytes,
+                                       .method.bucket_bytes = 20000},
+                               .rank = transport->control->rank,
+                               .run = {.seed = BENCH_SEED, .groups = workers}};
     return ghp_order_init(&b->training_config.order, ghp_data_count(b->data, GHP_DATA_TRAIN), batch,
                           BENCH_SEED);
 }
@@ -65,7 +65,8 @@ void bench_cut_test_set(struct bench *b, int64_t samples)
 static int64_t labels_of(struct bench *b, int worker)
 {
     struct ghp_step step = ghp_training_config_step(&b->training_config, 0);
-    int64_t each = b->work.problem.global_batch / b->work.problem.workers, labels = 0;
+    int64_t each = b->rank_plan.how.problem.global_batch / b->rank_plan.how.problem.workers,
+            labels = 0;
 
     CHECK_STATUS(
         ghp_data_count_labels(b->data, step.set, step.samples + worker * each, each, &labels),
@@ -75,7 +76,7 @@ static int64_t labels_of(struct bench *b, int worker)
 
 void bench_ignore(struct bench *b)
 {
-    int last = b->work.problem.workers - 1;
+    int last = b->rank_plan.how.problem.workers - 1;
 
     b->data->ignores = true;
     for (int label = 0; label < b->model.classes; label++) {
@@ -97,14 +98,14 @@ void bench_close(struct bench *b)
 enum ghp_status bench_train_alone(struct bench *b)
 {
     GHP_TRY(ghp_snapshot_init(&b->model, true, &b->alone));
-    return ghp_verify_alone(&b->exec, &b->work, &b->training_config, BENCH_STEPS, &b->alone);
+    return ghp_verify_alone(&b->exec, &b->rank_plan, &b->training_config, BENCH_STEPS, &b->alone);
 }
 
-enum ghp_status bench_open_worker(struct bench *b, const struct ghp_work *work,
+enum ghp_status bench_open_worker(struct bench *b, const struct ghp_rank_plan *rank_plan,
                                   struct ghp_worker **worker)
 {
     *worker = NULL;
-    GHP_TRY(ghp_worker_open(&b->exec, work, worker));
+    GHP_TRY(ghp_rank_plan_open(&b->exec, rank_plan, worker));
     GHP_TRY(ghp_worker_connect(*worker));
     GHP_TRY(ghp_worker_allocate(*worker));
     CHECK_EQ(ghp_worker_arena(*worker)->bytes, ghp_worker_program(*worker)->peak_bytes);
@@ -114,10 +115,10 @@ enum ghp_status bench_open_worker(struct bench *b, const struct ghp_work *work,
 enum ghp_status bench_worker(struct bench *b, const struct ghp_split *splits,
                              struct ghp_worker **worker)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
 
-    work.splits = splits;
-    return bench_open_worker(b, &work, worker);
+    rank_plan.splits = splits;
+    return bench_open_worker(b, &rank_plan, worker);
 }
 
 enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t first, int64_t last)
@@ -130,10 +131,10 @@ enum ghp_status bench_steps(struct bench *b, struct ghp_worker *worker, int64_t 
     return ghp_worker_flush(worker);
 }
 
-bool bench_trains_like_twin(struct bench *b, struct ghp_worker *worker, const struct ghp_work *like,
-                            int64_t steps)
+bool bench_trains_like_twin(struct bench *b, struct ghp_worker *worker,
+                            const struct ghp_rank_plan *like, int64_t steps)
 {
-    const struct ghp_precision precision = {b->work.element_bytes, false};
+    const struct ghp_precision precision = {b->rank_plan.how.element_bytes, false};
     struct ghp_snapshot plan = {0}, twin = {0};
     struct ghp_verification v = {0};
     bool passed;
@@ -142,7 +143,7 @@ bool bench_trains_like_twin(struct bench *b, struct ghp_worker *worker, const st
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &twin), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, steps, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_alone(&b->exec, like, &b->training_config, steps, &twin), GHP_OK);
-    for (int i = 0; i < plan.list.n_params && b->work.rank > 0; i++) /* of the first replica */
+    for (int i = 0; i < plan.list.n_params && b->rank_plan.rank > 0; i++) /* of the first replica */
         memcpy(plan.gradients[i], twin.gradients[i],
                (size_t)plan.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(ghp_verify_compare(&plan, &twin, precision, &v), GHP_OK);
@@ -157,8 +158,8 @@ bool bench_trains_like_twin(struct bench *b, struct ghp_worker *worker, const st
 static uint64_t hash_copy(struct ghp_worker *worker, const struct ghp_tensor *t,
                           enum ghp_buffer_kind buffer_kind, uint64_t hash)
 {
-    size_t bytes =
-        (size_t)(t->param->elements * ghp_parameter_bytes(ghp_worker_work(worker)->element_bytes));
+    size_t bytes = (size_t)(t->param->elements *
+                            ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes));
     void *whole = ghp_alloc(bytes, 1);
 
     CHECK_STATUS(ghp_parameters_gather(worker, t, buffer_kind, whole), GHP_OK);
@@ -172,7 +173,7 @@ uint64_t bench_fingerprint_replicas(struct ghp_worker *worker)
     struct ghp_tensors_list list = {0};
     uint64_t hash = 0;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_work(worker)->model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->how.model, &list), GHP_OK);
     CHECK_STATUS(ghp_parameters_fingerprint(worker, &list, &hash), GHP_OK);
     ghp_tensors_release(&list);
     return hash;
@@ -183,7 +184,7 @@ uint64_t bench_fingerprint(struct ghp_worker *worker)
     struct ghp_tensors_list list = {0};
     uint64_t hash = bench_fingerprint_replicas(worker), copied = GHP_HASH_SEED;
 
-    CHECK_STATUS(ghp_tensors_list(ghp_worker_work(worker)->model, &list), GHP_OK);
+    CHECK_STATUS(ghp_tensors_list(ghp_worker_program(worker)->how.model, &list), GHP_OK);
     for (int i = 0; i < list.n; i++) {
         const struct ghp_tensor *t = &list.items[i];
 

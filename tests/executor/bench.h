@@ -15,7 +15,7 @@ struct bench {
     struct ghp_training_config training_config;
     struct ghp_snapshot alone; /* of BENCH_STEPS steps; only after bench_train_alone */
     struct ghp_exec_context exec;
-    struct ghp_work work; /* without splits */
+    struct ghp_rank_plan rank_plan; /* without splits */
 };
 
 /* Opens a model of the source tree on a backend; the global batch is 2 N^2. Failures are failed checks of the
@@ -39,7 +39,7 @@ void bench_close(struct bench *bench);
 enum ghp_status bench_train_alone(struct bench *bench);
 
 /* An allocated worker with fresh weights: by any work, or by the bench's with these splits. */
-enum ghp_status bench_open_worker(struct bench *bench, const struct ghp_work *work,
+enum ghp_status bench_open_worker(struct bench *bench, const struct ghp_rank_plan *rank_plan,
                                   struct ghp_worker **worker);
 enum ghp_status bench_worker(struct bench *bench, const struct ghp_split *splits,
                              struct ghp_worker **worker);
@@ -63,7 +63,7 @@ void bench_remove_folder(struct ghp_transport *transport, int n, const char *fol
 /* Whether a worker's training has the weights that one process makes that trains all replicas of `like` in turn, and in
  * worker 0 its gradients. */
 bool bench_trains_like_twin(struct bench *bench, struct ghp_worker *worker,
-                            const struct ghp_work *like, int64_t steps);
+                            const struct ghp_rank_plan *like, int64_t steps);
 
 /* The fingerprint of all workers' own weights and moments. */
 uint64_t bench_fingerprint_replicas(struct ghp_worker *worker);

@@ -27,8 +27,7 @@ static int64_t bytes_of_all(const struct ghp_buffer_assignment *k)
         struct ghp_norm_share share;
 
         if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        share =
-            ghp_norm_share_of(program, &k->how->model->layers[b->layer], k->splits[b->layer], i);
+        share = ghp_norm_share_of(program, i);
         elements += share.end - share.first;
     }
     if (scaling != NULL && scaling->weights) elements *= 2;

@@ -13,7 +13,7 @@ enum ghp_status ghp_worker_sum_at(struct ghp_worker *w, int i, void *data, int64
     const struct ghp_prepared_instr *p = &w->prepared[i];
     bool wide = instr->kind == GHP_INSTR_METRIC_REDUCE || instr->kind == GHP_INSTR_STAT_REDUCE ||
                 instr->kind == GHP_INSTR_NORM_REDUCE; /* double always */
-    int element_bytes = wide ? (int)sizeof(double) : ghp_parameter_bytes(w->work.element_bytes);
+    int element_bytes = wide ? (int)sizeof(double) : ghp_parameter_bytes(w->program.element_bytes);
     struct ghp_reduction sum = {.in = data,
                                 .out = data,
                                 .elements = bytes / element_bytes,
@@ -33,7 +33,7 @@ static enum ghp_status reduce_scatter(struct ghp_worker *w, int i)
     struct ghp_reduction sum = {.in = w->address[instr->at.x[0]],
                                 .out = w->address[instr->at.y],
                                 .elements = w->program.buffers[instr->at.y].elements,
-                                .element_bytes = ghp_parameter_bytes(w->work.element_bytes),
+                                .element_bytes = ghp_parameter_bytes(w->program.element_bytes),
                                 .scratch = w->address[instr->at.scratch],
                                 .scratch_bytes = w->program.buffers[instr->at.scratch].bytes};
 

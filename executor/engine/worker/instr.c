@@ -9,9 +9,9 @@
 /* The wrong samples: the first one in place of the second. */
 static enum ghp_status double_sample(struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    const struct ghp_shape shape = w->work.model->layers[0].out;
+    const struct ghp_shape shape = w->program.how.model->layers[0].out;
     int64_t bytes =
-        ghp_shape_elements(shape) * ghp_shape_element_bytes(shape, w->work.element_bytes);
+        ghp_shape_elements(shape) * ghp_shape_element_bytes(shape, w->program.element_bytes);
     char *samples = w->address[instr->at.y];
 
     return ghp_device_copy(w->arena.device, GHP_DEVICE_STREAM_COMPUTE,
@@ -25,7 +25,7 @@ static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *in
 
     GHP_TRY(ghp_in_flight_load(w->in_flight, instr->micro, at->y >= 0 ? w->address[at->y] : NULL,
                                at->labels >= 0 ? w->address[at->labels] : NULL));
-    return w->work.fault == GHP_FAULT_DOUBLE_SAMPLE && at->y >= 0 && instr->local.n > 1
+    return w->run.fault == GHP_FAULT_DOUBLE_SAMPLE && at->y >= 0 && instr->local.n > 1
                ? double_sample(w, instr)
                : GHP_OK;
 }
@@ -33,8 +33,8 @@ static enum ghp_status run_load(struct ghp_worker *w, const struct ghp_instr *in
 /* The wrong bias: added once by each member of the subgroup whose partial sums it should follow. */
 static enum ghp_status repeat_bias(struct ghp_worker *w, int i, struct ghp_kernel_arguments *args)
 {
-    const struct ghp_layer *layer = &w->work.model->layers[ghp_worker_instr(w, i)->layer];
-    struct ghp_split before = w->work.splits[layer->inputs[0]];
+    const struct ghp_layer *layer = &w->program.how.model->layers[ghp_worker_instr(w, i)->layer];
+    struct ghp_split before = w->program.splits[layer->inputs[0]];
 
     if (layer->op != GHP_OP_BIAS || before.kind != GHP_SPLIT_IN) return GHP_OK;
     args->at.x[0] = args->at.y;
@@ -48,7 +48,7 @@ static enum ghp_status take_poison(struct ghp_worker *w)
 {
     double *loss = (double *)w->address[w->metrics] + GHP_METRIC_LOSS;
 
-    if (w->work.lender != NULL) return GHP_OK;
+    if (w->run.lender != NULL) return GHP_OK;
     return w->exec.backend_ops->accumulate(w->exec.backend, loss,
                                            &ghp_in_flight_not_finite(w->in_flight)->poison,
                                            (struct ghp_buffer_extent){1, sizeof(double)});
@@ -93,7 +93,7 @@ static enum ghp_status run_ghost_batches(struct ghp_worker *w, int i,
                                          const struct ghp_kernel_arguments *all)
 {
     const struct ghp_local *local = &ghp_worker_instr(w, i)->local;
-    int64_t e = w->work.element_bytes, tensor = ghp_local_in_elements(local) * e;
+    int64_t e = w->program.element_bytes, tensor = ghp_local_in_elements(local) * e;
 
     for (int g = 0; g < local->repeat; g++) {
         struct ghp_kernel_arguments args = *all;
@@ -133,7 +133,7 @@ bool ghp_worker_done_by_another(const struct ghp_worker *w, int i)
 /* Whether an instruction computes gradients of parameters that keep their first values. */
 static bool is_for_fixed(const struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    const struct ghp_model *model = w->work.model;
+    const struct ghp_model *model = w->program.how.model;
 
     return instr->pass == GHP_PASS_BACKWARD_WEIGHT &&
            model->layers[ghp_model_owner(model, instr->layer)].fixed;
@@ -142,7 +142,7 @@ static bool is_for_fixed(const struct ghp_worker *w, const struct ghp_instr *ins
 /* All gradients of an instruction become zeros. */
 static enum ghp_status clear_gradients(struct ghp_worker *w, const struct ghp_instr *instr)
 {
-    int element_bytes = ghp_parameter_bytes(w->work.element_bytes);
+    int element_bytes = ghp_parameter_bytes(w->program.element_bytes);
 
     for (int i = 0; i < GHP_MAX_PARAMS; i++) {
         int buffer = instr->at.dw[i];
@@ -160,7 +160,7 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
     const struct ghp_prepared_instr *p = &w->prepared[i];
     const struct ghp_epilogue *does = &instr->fusion.does;
     struct ghp_kernel_arguments args =
-        ghp_kernel_arguments_of(&w->work, &w->program.placement, instr, &w->step);
+        ghp_kernel_arguments_of(&w->program, &w->run, instr, &w->step);
 
     if (ghp_worker_done_by_another(w, i)) return GHP_OK;
     if (is_for_fixed(w, instr)) return clear_gradients(w, instr);
@@ -175,9 +175,9 @@ static enum ghp_status run_compute(struct ghp_worker *w, int i)
         return run_ghost_batches(w, i, &args);
     if (instr->local.repeat > 1) GHP_TRY(sum_ghost_batches(w, instr, &args));
     GHP_TRY(w->exec.backend_ops->run(p->kernel, &args));
-    if (w->work.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
+    if (w->run.fault == GHP_FAULT_BIAS_TIMES_K && instr->pass == GHP_PASS_FORWARD)
         GHP_TRY(repeat_bias(w, i, &args));
-    if (w->work.fault == GHP_FAULT_NO_BIAS_GRADIENT && instr->pass == GHP_PASS_BACKWARD_WEIGHT &&
+    if (w->run.fault == GHP_FAULT_NO_BIAS_GRADIENT && instr->pass == GHP_PASS_BACKWARD_WEIGHT &&
         instr->local.op == GHP_OP_BIAS)
         return clear_gradients(w, instr);
     return GHP_OK;
@@ -188,7 +188,7 @@ static int keeper_of(const struct ghp_worker *w, const struct ghp_instr *instr)
 {
     int number = w->program.placement.number, m = instr->step.tp_size;
 
-    if (w->work.fault != GHP_FAULT_WRONG_PART || !ghp_fault_is_slice(instr)) return number;
+    if (w->run.fault != GHP_FAULT_WRONG_PART || !ghp_fault_is_slice(instr)) return number;
     return number / m * m + (number % m + 1) % m;
 }
 
@@ -197,13 +197,13 @@ static enum ghp_status run_reshard(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_prepared_instr *p = &w->prepared[i];
     const struct ghp_operands *at = &instr->at;
-    const struct ghp_model *model = w->work.model;
+    const struct ghp_model *model = w->program.how.model;
     struct ghp_shape shape = model->layers[model->edges[instr->edge].from].out;
     struct ghp_reshard_job reshard = {.instr = instr,
                                       .problem = w->program.placement.problem,
                                       .rank = keeper_of(w, instr),
                                       .element_bytes =
-                                          ghp_shape_element_bytes(shape, w->work.element_bytes),
+                                          ghp_shape_element_bytes(shape, w->program.element_bytes),
                                       .comm = p->comm,
                                       .x = w->address[at->x[0]],
                                       .y = w->address[at->y],
@@ -225,7 +225,7 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     const struct ghp_operands *at = &instr->at;
     const struct ghp_buffer_extent tensor = {ghp_local_in_elements(&instr->local),
-                                             w->work.element_bytes};
+                                             w->program.element_bytes};
 
     if (w->prepared[i].fuses)
         return w->exec.backend_ops->accumulate_masked(
@@ -244,7 +244,8 @@ static enum ghp_status run_accumulate(struct ghp_worker *w, int i)
 /* Where all stages sum the metrics, one worker of each subgroup counts its samples. */
 static enum ghp_status one_counts(struct ghp_worker *w)
 {
-    int loss = w->work.model->n_layers - 1, sharers = ghp_split_sharers(w->work.splits[loss]);
+    int loss = w->program.how.model->n_layers - 1,
+        sharers = ghp_split_sharers(w->program.splits[loss]);
 
     if (w->program.placement.n_stages == 1) return GHP_OK;
     if (ghp_worker_owns(w, loss) && w->program.placement.number % sharers == 0) return GHP_OK;
@@ -289,7 +290,7 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
     case GHP_INSTR_RESHARD: return run_reshard(w, i);
     case GHP_INSTR_ACCUMULATE: return run_accumulate(w, i);
     case GHP_INSTR_STAT_REDUCE:
-        if (w->prepared[i].comm == NULL || w->work.fault == GHP_FAULT_LOCAL_STATISTICS)
+        if (w->prepared[i].comm == NULL || w->run.fault == GHP_FAULT_LOCAL_STATISTICS)
             return GHP_OK;
         return ghp_worker_sum(w, i, at->stats, instr->bytes);
     case GHP_INSTR_UPDATE: return ghp_worker_update(w, i, previous);
@@ -300,7 +301,7 @@ enum ghp_status ghp_worker_run(struct ghp_worker *w, int i, const struct ghp_ste
             w->in_flight, w->rates.tensors > 0 ? ghp_worker_advance_rates(w, w->address[at->y])
                                                : w->address[at->y]);
     case GHP_INSTR_METRIC_REDUCE:
-        if (w->mixer != NULL) w->work.mixing->note(w->mixer, w->address[w->metrics]);
+        if (w->mixer != NULL) w->run.mixing->note(w->mixer, w->address[w->metrics]);
         GHP_TRY(one_counts(w));
         GHP_TRY(take_poison(w));
         if (ghp_worker_keeps_metrics(w) && !ghp_worker_keep_metrics(w))

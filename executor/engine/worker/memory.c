@@ -5,15 +5,16 @@
 /* What of a micro-batch this worker loads; of a stage without the input or without the loss: none. */
 static struct ghp_load load_of(const struct ghp_worker *w)
 {
-    const struct ghp_work *work = &w->work;
-    const struct ghp_layer *input = &work->model->layers[0];
-    int loss = work->model->n_layers - 1;
+    const struct ghp_program *program = &w->program;
+    const struct ghp_layer *input = &program->how.model->layers[0];
+    int loss = program->how.model->n_layers - 1;
     const struct ghp_placement *placement = &w->program.placement;
     struct ghp_window_at x =
-        ghp_placement_window(placement, ghp_split_layouts(work->splits[0]).y, input->out);
-    struct ghp_layout logits = ghp_split_layouts(work->splits[loss]).x;
-    struct ghp_window_at l = ghp_placement_window(placement, logits, work->model->layers[loss].in);
-    int64_t sample_labels = ghp_model_labels(work->model);
+        ghp_placement_window(placement, ghp_split_layouts(program->splits[0]).y, input->out);
+    struct ghp_layout logits = ghp_split_layouts(program->splits[loss]).x;
+    struct ghp_window_at l =
+        ghp_placement_window(placement, logits, program->how.model->layers[loss].in);
+    int64_t sample_labels = ghp_model_labels(program->how.model);
 
     return (struct ghp_load){.first_image = x.first_sample,
                              .images = ghp_worker_owns(w, 0) ? x.samples : 0,
@@ -21,19 +22,19 @@ static struct ghp_load load_of(const struct ghp_worker *w)
                              .channels = x.channels,
                              .image_bytes =
                                  x.channels * input->out.h * input->out.w *
-                                 ghp_shape_element_bytes(input->out, work->element_bytes),
+                                 ghp_shape_element_bytes(input->out, program->element_bytes),
                              .first_label = l.first_sample,
                              .labels = ghp_worker_owns(w, loss) ? l.samples : 0,
                              .sample_labels = sample_labels,
                              .first_position = l.first_position,
                              .positions = ghp_layout_positions(logits, sample_labels),
-                             .element_bytes = work->element_bytes,
-                             .threads = work->threads > 0 ? work->threads : 1};
+                             .element_bytes = program->element_bytes,
+                             .threads = w->run.threads > 0 ? w->run.threads : 1};
 }
 
 static enum ghp_status open_arena(struct ghp_worker *w)
 {
-    struct ghp_worker *lender = w->work.lender;
+    struct ghp_worker *lender = w->run.lender;
 
     GHP_TRY(ghp_arena_open(ghp_exec_context_device(&w->exec), &w->program,
                            lender != NULL ? &lender->arena : NULL, &w->arena));
@@ -77,18 +78,17 @@ static const char *label_of(void *context, int i)
 
 static enum ghp_status open_in_flight(struct ghp_worker *w)
 {
-    const struct ghp_work *work = &w->work;
     struct ghp_in_flight_plan plan = {
         .exec = &w->exec,
         .program = &w->program,
         .loader = {.load = load_of(w),
-                   .micro_batches = ghp_staging_micro_batches(work->staging),
+                   .micro_batches = ghp_staging_micro_batches(w->program.how.staging),
                    .micro_batch = w->program.placement.micro_batch},
-        .lender = work->lender != NULL ? work->lender->in_flight : NULL,
-        .captures = work->lender == NULL && work->staging == NULL &&
-                    work->fault == GHP_FAULT_NONE && !work->no_graph && enqueues(w) &&
+        .lender = w->run.lender != NULL ? w->run.lender->in_flight : NULL,
+        .captures = w->run.lender == NULL && w->program.how.staging == NULL &&
+                    w->run.fault == GHP_FAULT_NONE && !w->run.no_graph && enqueues(w) &&
                     !ghp_worker_has_replicas(w) &&
-                    w->work.method.sync.servers == 0, /* steps differ */
+                    w->program.how.method.sync.servers == 0, /* steps differ */
         .label = label_of,
         .context = w};
 
@@ -103,11 +103,11 @@ enum ghp_status ghp_worker_allocate(struct ghp_worker *w)
     struct ghp_comm_stream_work comm_stream = {.jobs = w->program.n_instrs + 1,
                                                .run = ghp_worker_reduce,
                                                .context = w,
-                                               .late = w->work.reduces_late};
+                                               .late = w->run.reduces_late};
 
     GHP_TRY(open_arena(w));
     GHP_TRY(open_in_flight(w));
-    if (w->mixer != NULL) GHP_TRY(w->work.mixing->begin(w->mixer, w->address));
+    if (w->mixer != NULL) GHP_TRY(w->run.mixing->begin(w->mixer, w->address));
     if (communicates(w)) GHP_TRY(ghp_comm_stream_open(&w->exec, &comm_stream, &w->comm_stream));
     return ghp_worker_open_p2p_thread(w);
 }

@@ -14,8 +14,8 @@ bool ghp_worker_averages(const struct ghp_instr *instr, const struct ghp_step *o
 
 bool ghp_worker_has_replicas(const struct ghp_worker *w)
 {
-    return ghp_sync_replicas(w->work.method.sync, w->work.problem.workers) > 1 &&
-           w->work.lender == NULL;
+    return ghp_sync_replicas(w->program.how.method.sync, w->program.problem.workers) > 1 &&
+           w->run.lender == NULL;
 }
 
 /* In host memory: a device's worker with replicas is not opened. */
@@ -33,7 +33,7 @@ static void divide(void *sums, int64_t n, int element_bytes, int by)
 enum ghp_status ghp_worker_average(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    int element_bytes = ghp_parameter_bytes(w->work.element_bytes);
+    int element_bytes = ghp_parameter_bytes(w->program.element_bytes);
 
     if (i == w->dropped) return GHP_OK;
     GHP_TRY(ghp_worker_sum(w, i, instr->at.y, instr->bytes));
@@ -63,7 +63,7 @@ static enum ghp_status copy_weights(struct ghp_worker *w, bool back)
 static enum ghp_status meet(struct ghp_worker *w, struct ghp_comm **world)
 {
     struct ghp_transport *transport = w->exec.transport;
-    struct ghp_ranks all = {.count = w->work.problem.workers, .stride = 1};
+    struct ghp_ranks all = {.count = w->program.problem.workers, .stride = 1};
 
     *world = NULL;
     if (all.count == 1) return GHP_OK;
@@ -76,7 +76,7 @@ static enum ghp_status meet(struct ghp_worker *w, struct ghp_comm **world)
 static enum ghp_status average_at(struct ghp_worker *w, struct ghp_comm *world, void *data,
                                   int64_t bytes)
 {
-    int element_bytes = ghp_parameter_bytes(w->work.element_bytes);
+    int element_bytes = ghp_parameter_bytes(w->program.element_bytes);
     struct ghp_reduction sum = {
         .in = data, .out = data, .elements = bytes / element_bytes, .element_bytes = element_bytes};
     enum ghp_status status;
@@ -122,7 +122,7 @@ static enum ghp_status save_states(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_settle_mixes(struct ghp_worker *w)
 {
-    return w->mixer != NULL ? w->work.mixing->settle(w->mixer) : GHP_OK;
+    return w->mixer != NULL ? w->run.mixing->settle(w->mixer) : GHP_OK;
 }
 
 /* The servers' weights, or the mean of all workers'; of statistics always the mean. */
@@ -135,8 +135,8 @@ static enum ghp_status take_mixed(struct ghp_worker *w)
     GHP_TRY(meet(w, &world));
     GHP_TRY(save_states(w));
     GHP_TRY(copy_weights(w, false));
-    if (w->work.mixing->is_served(w->mixer))
-        GHP_TRY(w->work.mixing->read(w->mixer, GHP_BUFFER_WEIGHT));
+    if (w->run.mixing->is_served(w->mixer))
+        GHP_TRY(w->run.mixing->read(w->mixer, GHP_BUFFER_WEIGHT));
     else
         GHP_TRY(average_at(w, world, w->address[bucket->weights], bucket->bytes));
     for (int i = 0; i < w->program.n_buffers; i++)
@@ -147,8 +147,8 @@ static enum ghp_status take_mixed(struct ghp_worker *w)
 
 enum ghp_status ghp_worker_give_weights(struct ghp_worker *w)
 {
-    if (w->mixer == NULL || !w->work.mixing->is_served(w->mixer)) return GHP_OK;
-    return w->work.mixing->write(w->mixer, GHP_BUFFER_WEIGHT);
+    if (w->mixer == NULL || !w->run.mixing->is_served(w->mixer)) return GHP_OK;
+    return w->run.mixing->write(w->mixer, GHP_BUFFER_WEIGHT);
 }
 
 enum ghp_status ghp_worker_take_mean(struct ghp_worker *w)

@@ -78,7 +78,7 @@ static enum ghp_status run_step(struct ghp_worker *w, const struct ghp_step *pre
     w->collected = GHP_BUFFER_KIND_COUNT;
     w->updating = previous->index;
     ghp_worker_begin_updates(w);
-    if (w->mixer != NULL && !w->updates_pending) GHP_TRY(w->work.mixing->start(w->mixer));
+    if (w->mixer != NULL && !w->updates_pending) GHP_TRY(w->run.mixing->start(w->mixer));
     for (int i = 0; i < w->program.n_instrs; i++) {
         bool idle = is_idle(w, i);
         enum ghp_status status;
@@ -123,7 +123,7 @@ static struct ghp_supply supply_of(const struct ghp_worker *w, const struct ghp_
     return (struct ghp_supply){.data = step->data,
                                .set = step->set,
                                .samples = step->samples,
-                               .n = w->work.problem.global_batch,
+                               .n = w->program.problem.global_batch,
                                .epoch = step->epoch,
                                .step = step->index};
 }
@@ -141,17 +141,17 @@ static struct ghp_step_hyperparameters hyperparameters_of(const struct ghp_worke
 static enum ghp_status scale_loss(struct ghp_worker *w)
 {
     const struct ghp_step *step = &w->step;
-    int replicas = ghp_sync_replicas(w->work.method.sync, w->work.problem.workers);
-    int64_t labels, own = w->work.problem.global_batch / replicas;
+    int replicas = ghp_sync_replicas(w->program.how.method.sync, w->program.problem.workers);
+    int64_t labels, own = w->program.problem.global_batch / replicas;
 
-    if (w->work.lender != NULL) return GHP_OK; /* no gradients */
+    if (w->run.lender != NULL) return GHP_OK; /* no gradients */
     GHP_TRY(ghp_data_count_labels(step->data, step->set,
-                                  step->samples + (replicas > 1 ? w->work.rank * own : 0), own,
+                                  step->samples + (replicas > 1 ? w->program.rank * own : 0), own,
                                   &labels));
     w->loss_scale = labels > 0 ? 1.0 / (double)labels : 0;
     if (step->weight > 0) w->loss_scale *= step->weight;
     w->own_squares = -1;
-    if (w->work.fault == GHP_FAULT_GROUP_SCALE) w->loss_scale *= w->work.groups;
+    if (w->run.fault == GHP_FAULT_GROUP_SCALE) w->loss_scale *= w->run.groups;
     return GHP_OK;
 }
 
@@ -170,7 +170,7 @@ static struct ghp_step pending_of(const struct ghp_worker *w)
 {
     struct ghp_step step = w->step;
 
-    if (w->mixer != NULL) step.hyperparameters.learning_rate *= w->work.mixing->rate(w->mixer);
+    if (w->mixer != NULL) step.hyperparameters.learning_rate *= w->run.mixing->rate(w->mixer);
     return step;
 }
 
@@ -189,7 +189,7 @@ enum ghp_status ghp_worker_step(struct ghp_worker *w, const struct ghp_step *ste
     GHP_TRY(ghp_in_flight_run(w->in_flight, w->updates_pending && w->observer == NULL, enqueue_step,
                               &enqueuing));
     GHP_TRY(collect(w, false));
-    w->updates_pending = w->work.lender == NULL;
+    w->updates_pending = w->run.lender == NULL;
     return GHP_OK;
 }
 

@@ -55,7 +55,7 @@ enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip,
 /* Whether the servers with whom it mixes have its moments. */
 static bool has_moments_apart(const struct ghp_worker *w)
 {
-    return w->mixer != NULL && w->work.method.sync.ops->mixing->server_moments;
+    return w->mixer != NULL && w->program.how.method.sync.ops->mixing->server_moments;
 }
 
 enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind kind)
@@ -67,8 +67,8 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
     GHP_ASSERT(moments || !ghp_buffer_kind_is_moment(w->collected)); /* the gradients are gone */
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_read_servers(w, kind));
     if (moments && has_moments_apart(w) &&
-        !w->work.method.sync.ops->mixing->updates) /* else its own */
-        GHP_TRY(w->work.mixing->read(w->mixer, kind));
+        !w->program.how.method.sync.ops->mixing->updates) /* else its own */
+        GHP_TRY(w->run.mixing->read(w->mixer, kind));
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
         int i = scatter_of(w, b);
@@ -90,7 +90,7 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
 static void lay_moments(struct ghp_worker *w, enum ghp_buffer_kind moment)
 {
     const struct ghp_buffer *buffers = w->program.buffers;
-    size_t bytes = (size_t)ghp_parameter_bytes(w->work.element_bytes);
+    size_t bytes = (size_t)ghp_parameter_bytes(w->program.element_bytes);
 
     for (int i = 0; i < w->program.n_buffers; i++)
         for (int j = 0; buffers[i].buffer_kind == moment && j < w->program.n_buffers; j++)
@@ -111,7 +111,7 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_write_servers(w, moment));
     if (has_moments_apart(w)) {
         lay_moments(w, moment);
-        GHP_TRY(w->work.mixing->write(w->mixer, moment));
+        GHP_TRY(w->run.mixing->write(w->mixer, moment));
     }
     w->collected = GHP_BUFFER_KIND_COUNT;
     return ghp_device_finish(w->arena.device, GHP_DEVICE_STREAM_COMPUTE);
@@ -121,14 +121,14 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
 
 bool ghp_worker_is_served(const struct ghp_worker *w)
 {
-    return w->work.method.sync.servers > 0 && w->work.method.sync.ops->mixing == NULL &&
-           w->work.lender == NULL;
+    return w->program.how.method.sync.servers > 0 &&
+           w->program.how.method.sync.ops->mixing == NULL && w->run.lender == NULL;
 }
 
 enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
 {
     struct ghp_p2p *p2p = w->exec.transport->p2p;
-    size_t n = (size_t)w->work.method.sync.servers;
+    size_t n = (size_t)w->program.how.method.sync.servers;
 
     if (!ghp_worker_is_served(w)) return GHP_OK;
     w->server_messages = ghp_alloc(n, sizeof(*w->server_messages));
@@ -155,26 +155,26 @@ static enum ghp_status carry(struct ghp_worker *w, int n, const char *label)
 static struct ghp_p2p_message cut_of(const struct ghp_worker *w, struct ghp_p2p_message message,
                                      int server)
 {
-    message.peer = w->work.problem.workers + server;
+    message.peer = w->program.problem.workers + server;
     message.data = (char *)message.data + server * message.bytes;
     return message;
 }
 
 static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_word word)
 {
-    for (int s = 0; s < w->work.method.sync.servers; s++)
+    for (int s = 0; s < w->program.how.method.sync.servers; s++)
         w->server_messages[s] = (struct ghp_p2p_message){.data = &word,
                                                          .bytes = sizeof(word),
-                                                         .peer = w->work.problem.workers + s,
+                                                         .peer = w->program.problem.workers + s,
                                                          .tag = ghp_server_word_tag(&w->program)};
-    return carry(w, w->work.method.sync.servers, "telling the servers");
+    return carry(w, w->program.how.method.sync.servers, "telling the servers");
 }
 
 /* All buckets of weights, or of what lies in the gradients' place. A server serves one worker after the other, so every
  * worker is done with one server before it turns to the next: else each of two could wait for the other's server. */
 static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool receives)
 {
-    for (int s = 0; s < w->work.method.sync.servers; s++)
+    for (int s = 0; s < w->program.how.method.sync.servers; s++)
         for (int b = 0; b < w->program.n_buckets; b++) {
             const struct ghp_bucket *bucket = &w->program.buckets[b];
             struct ghp_p2p_message all = {
@@ -194,7 +194,7 @@ static enum ghp_status move_tensor(struct ghp_worker *w, bool weights, bool rece
 enum ghp_status ghp_worker_read_servers(struct ghp_worker *w, enum ghp_buffer_kind kind)
 {
     struct ghp_transport *transport = w->exec.transport;
-    struct ghp_ranks all = {.count = w->work.problem.workers, .stride = 1};
+    struct ghp_ranks all = {.count = w->program.problem.workers, .stride = 1};
     struct ghp_comm *world = NULL;
 
     GHP_TRY(tell(w, (struct ghp_server_word){.kind = GHP_SERVER_READ, .tensor = kind}));
@@ -235,17 +235,17 @@ enum ghp_status ghp_worker_exchange(struct ghp_worker *w, int i)
                                         .receives = pulls};
 
     if (i == w->first_push) GHP_TRY(begin(w));
-    for (int s = 0; s < w->work.method.sync.servers; s++)
+    for (int s = 0; s < w->program.how.method.sync.servers; s++)
         w->server_messages[s] = cut_of(w, all, s);
-    GHP_TRY(carry(w, w->work.method.sync.servers, w->prepared[i].label));
+    GHP_TRY(carry(w, w->program.how.method.sync.servers, w->prepared[i].label));
     if (pulls) ghp_worker_look_at_pulled(w, instr->bucket);
     return GHP_OK;
 }
 
 enum ghp_status ghp_worker_mix(struct ghp_worker *w, const struct ghp_step *of)
 {
-    GHP_TRY(w->work.mixing->mix(w->mixer, of));
-    if (w->work.method.sync.servers > 0) ghp_worker_look_at_pulled(w, -1);
+    GHP_TRY(w->run.mixing->mix(w->mixer, of));
+    if (w->program.how.method.sync.servers > 0) ghp_worker_look_at_pulled(w, -1);
     return GHP_OK;
 }
 

@@ -36,14 +36,14 @@ static struct ghp_update update_of(const struct ghp_worker *w, const struct ghp_
 
 static bool decays(const struct ghp_worker *w, const struct ghp_instr *instr, int layer, int slot)
 {
-    return ghp_optimizer_decays(instr->optimizer, &w->work.model->layers[layer], slot);
+    return ghp_optimizer_decays(instr->optimizer, &w->program.how.model->layers[layer], slot);
 }
 
 /* The part of an update in elements `at` of it. */
 static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_update *all,
                                  struct ghp_range at)
 {
-    int64_t skipped = at.first * ghp_parameter_bytes(w->work.element_bytes);
+    int64_t skipped = at.first * ghp_parameter_bytes(w->program.element_bytes);
     struct ghp_update part = *all;
 
     part.w = (char *)all->w + skipped;
@@ -59,7 +59,7 @@ static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
                       const struct ghp_update *strip, struct ghp_update *updates)
 {
     const struct ghp_buffer *buffers = w->program.buffers, *own = &buffers[instr->at.dw[0]];
-    int64_t bytes = ghp_parameter_bytes(w->work.element_bytes);
+    int64_t bytes = ghp_parameter_bytes(w->program.element_bytes);
     int n = 0;
 
     for (int i = 0; i < w->program.n_buffers; i++) {
@@ -104,30 +104,25 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
 
 static int batches_of(const struct ghp_worker *w)
 {
-    return w->work.problem.workers * ghp_staging_micro_batches(w->work.staging);
+    return w->program.problem.workers * ghp_staging_micro_batches(w->program.how.staging);
 }
 
 static int64_t parameter_bytes(const struct ghp_worker *w)
 {
-    return ghp_parameter_bytes(w->work.element_bytes);
+    return ghp_parameter_bytes(w->program.element_bytes);
 }
 
 enum ghp_status ghp_worker_open_rates(struct ghp_worker *w)
 {
-    if (w->work.lender != NULL) w->work.method.scaling = NULL;
-    if (!ghp_lr_scaling_takes_norms(w->work.method.scaling)) return GHP_OK;
-    if (ghp_device_is_host(ghp_exec_context_device(&w->exec)))
-        return ghp_lr_scaling_open(ghp_norm_place(w->work.model, w->work.model->n_layers, 0),
-                                   &w->rates);
-    return GHP_FAIL(GHP_ERR_INPUT,
-                    "--lr-scaling %s takes norms in host memory, and backend '%s' has gradients on "
-                    "a device; plan with --lr-scaling none or linear, or give --backend onednn",
-                    w->work.method.scaling->name, w->exec.backend_ops->name);
+    const struct ghp_model *model = w->program.how.model;
+
+    if (!ghp_lr_scaling_takes_norms(w->program.how.method.scaling)) return GHP_OK;
+    return ghp_lr_scaling_open(ghp_norm_place(model, model->n_layers, 0), &w->rates);
 }
 
 const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *w)
 {
-    return ghp_lr_scaling_takes_norms(w->work.method.scaling) ? &w->rates : NULL;
+    return ghp_lr_scaling_takes_norms(w->program.how.method.scaling) ? &w->rates : NULL;
 }
 
 /* lamb */
@@ -184,9 +179,8 @@ static void square_direction(const struct ghp_worker *w, const struct ghp_update
                              double *sums)
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
-    struct ghp_norm_share at = ghp_norm_share_of(&w->program, &w->work.model->layers[b->layer],
-                                                 w->work.splits[b->layer], buffer);
-    int place = ghp_norm_place(w->work.model, b->layer, b->slot);
+    struct ghp_norm_share at = ghp_norm_share_of(&w->program, buffer);
+    int place = ghp_norm_place(w->program.how.model, b->layer, b->slot);
     double *directions = &sums[place], *weights = &sums[place + w->rates.tensors];
 
     if (u->elements < b->elements)
@@ -238,7 +232,7 @@ static enum ghp_status square_batch(struct ghp_worker *w, const struct ghp_instr
                             (struct ghp_squares){w->address[instr->at.dw[p]],
                                                  ghp_worker_parameters(w, instr->at.dw[p])},
                             &sum));
-        to = &sums[w->rates.tensors + ghp_norm_place(w->work.model, instr->layer, p)];
+        to = &sums[w->rates.tensors + ghp_norm_place(w->program.how.model, instr->layer, p)];
         *to = (instr->micro == 0 ? 0 : *to) + n * n * sum;
     }
     return GHP_OK;
@@ -252,18 +246,17 @@ static enum ghp_status square_shares(struct ghp_worker *w, const struct ghp_inst
 
     for (int b = 0; b < w->program.n_buffers; b++) {
         const struct ghp_buffer *buffer = &w->program.buffers[b];
-        int place = ghp_norm_place(w->work.model, buffer->layer, buffer->slot);
+        int place = ghp_norm_place(w->program.how.model, buffer->layer, buffer->slot);
         struct ghp_norm_share at;
         struct ghp_squares of;
 
         if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        at = ghp_norm_share_of(&w->program, &w->work.model->layers[buffer->layer],
-                               w->work.splits[buffer->layer], b);
+        at = ghp_norm_share_of(&w->program, b);
         if (at.first >= at.end) continue;
         of = (struct ghp_squares){(char *)w->address[b] + at.first * bytes,
                                   {at.end - at.first, (int)bytes}};
         GHP_TRY(add_squares(w, instr, of, &sums[place]));
-        if (!w->work.method.scaling->weights) continue;
+        if (!w->program.how.method.scaling->weights) continue;
         of.of = (char *)ghp_worker_tensor(w, GHP_BUFFER_WEIGHT, buffer->layer, buffer->slot, NULL) +
                 at.first * bytes;
         GHP_TRY(add_squares(w, instr, of, &sums[place + w->rates.tensors]));
@@ -276,12 +269,12 @@ static enum ghp_status square_tensors(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     double *sums = w->address[instr->at.y];
-    int zeroed = w->work.method.scaling->weights ? 2 * w->rates.tensors : w->rates.tensors;
+    int zeroed = w->program.how.method.scaling->weights ? 2 * w->rates.tensors : w->rates.tensors;
 
     if (instr->layer >= 0) return square_batch(w, instr, sums);
     for (int j = 0; j < zeroed; j++)
         sums[j] = 0;
-    if (!w->work.method.scaling->directions) return square_shares(w, instr, sums);
+    if (!w->program.how.method.scaling->directions) return square_shares(w, instr, sums);
     square_directions(w, sums);
     return GHP_OK;
 }
@@ -291,11 +284,11 @@ const double *ghp_worker_advance_rates(struct ghp_worker *w, double *sums)
     int tensors = w->rates.tensors;
     double *all = &sums[2 * (int64_t)tensors];
 
-    ghp_lr_scaling_advance(w->work.method.scaling, &w->rates, batches_of(w),
+    ghp_lr_scaling_advance(w->program.how.method.scaling, &w->rates, batches_of(w),
                            &w->step.hyperparameters,
                            &(struct ghp_lr_scaling_norms){sums, sums + tensors});
     *all = 0;
-    for (int j = 0; j < tensors && !w->work.method.scaling->directions; j++)
+    for (int j = 0; j < tensors && !w->program.how.method.scaling->directions; j++)
         *all += sums[j];
     return all;
 }
@@ -305,9 +298,10 @@ static void scale_update(const struct ghp_worker *w, int buffer, struct ghp_upda
 {
     const struct ghp_buffer *b = &w->program.buffers[buffer];
     struct ghp_hyperparameters *h = &update->given;
-    bool by_sgd = w->work.method.scaling->weights && !w->work.method.scaling->directions;
+    bool by_sgd =
+        w->program.how.method.scaling->weights && !w->program.how.method.scaling->directions;
 
-    h->learning_rate *= w->rates.factors[ghp_norm_place(w->work.model, b->layer, b->slot)];
+    h->learning_rate *= w->rates.factors[ghp_norm_place(w->program.how.model, b->layer, b->slot)];
     if (!by_sgd) return;
     update->scales = true; /* the rate is in what the momentum sums up */
     update->scale = h->learning_rate;
@@ -335,7 +329,7 @@ enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
 struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int buffer)
 {
     return (struct ghp_buffer_extent){w->program.buffers[buffer].elements,
-                                      ghp_parameter_bytes(w->work.element_bytes)};
+                                      ghp_parameter_bytes(w->program.element_bytes)};
 }
 
 /* On a processor: notes numbers that are not finite. */
@@ -419,7 +413,7 @@ static enum ghp_status update_together(struct ghp_worker *w, int i, const struct
 enum ghp_status ghp_worker_square(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
-    int64_t bytes = ghp_parameter_bytes(w->work.element_bytes);
+    int64_t bytes = ghp_parameter_bytes(w->program.element_bytes);
     int n = 0;
 
     if (w->rates.tensors > 0) return square_tensors(w, i);
@@ -428,8 +422,7 @@ enum ghp_status ghp_worker_square(struct ghp_worker *w, int i)
         struct ghp_norm_share share;
 
         if (buffer->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT) continue;
-        share = ghp_norm_share_of(&w->program, &w->work.model->layers[buffer->layer],
-                                  w->work.splits[buffer->layer], b);
+        share = ghp_norm_share_of(&w->program, b);
         if (share.first < share.end)
             w->squares[n++] = (struct ghp_squares){(char *)w->address[b] + share.first * bytes,
                                                    {share.end - share.first, (int)bytes}};
@@ -485,12 +478,12 @@ enum ghp_status ghp_worker_update(struct ghp_worker *w, int i, const struct ghp_
 {
     int n;
 
-    if (w->work.fault == GHP_FAULT_SKIP_UPDATE && i == w->dropped) return GHP_OK;
+    if (w->run.fault == GHP_FAULT_SKIP_UPDATE && i == w->dropped) return GHP_OK;
     if (w->exec.backend_ops->update_all != NULL) return update_together(w, i, of);
     n = list_updates(w, i, of, w->updates);
     for (int p = 0; p < n; p++) {
         if (w->rates.tensors > 0) scale_update(w, w->update_of[p], &w->updates[p]);
-        if (w->rates.tensors > 0 && w->work.method.scaling->directions)
+        if (w->rates.tensors > 0 && w->program.how.method.scaling->directions)
             move_weights(w, &w->updates[p]);
         else
             GHP_TRY(w->exec.backend_ops->update(w->exec.backend, &w->updates[p]));

@@ -132,7 +132,7 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t f
     struct ghp_worker *worker = NULL;
     struct ghp_evaluation evaluation;
     uint64_t hash;
-    bool ahead = b->work.prefetch;
+    bool ahead = b->rank_plan.how.prefetch;
 
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
     CHECK_EQ(ghp_worker_wants_hints(worker), ahead);
@@ -160,13 +160,13 @@ static uint64_t train(struct bench *b, const struct ghp_split *splits, int64_t f
 static int64_t buffer_bytes(struct bench *b, const struct ghp_split *splits, bool ahead,
                             int64_t *peak)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker = NULL;
     int64_t bytes = 0;
 
-    work.splits = splits;
-    work.prefetch = ahead;
-    CHECK_STATUS(ghp_worker_open(&b->exec, &work, &worker), GHP_OK);
+    rank_plan.splits = splits;
+    rank_plan.how.prefetch = ahead;
+    CHECK_STATUS(ghp_rank_plan_open(&b->exec, &rank_plan, &worker), GHP_OK);
     for (int i = 0; i < ghp_worker_program(worker)->n_buffers; i++)
         if (ghp_worker_program(worker)->buffers[i].buffer_kind == GHP_BUFFER_PREFETCH)
             bytes += ghp_worker_program(worker)->buffers[i].bytes;
@@ -187,14 +187,15 @@ static void check_training(const char *path, bool small)
                  GHP_OK);
     for (int kind = CASE_DATA; kind < CASE_COUNT; kind += small ? 1 : CASE_MIXED - CASE_DATA) {
         struct ghp_split *splits =
-            case_splits(&b.model, b.work.problem, (enum case_kind)kind, 5, b.work.problem.workers);
+            case_splits(&b.model, b.rank_plan.how.problem, (enum case_kind)kind, 5,
+                        b.rank_plan.how.problem.workers);
         int64_t end =
             ghp_order_steps(&b.training_config.order) - 3; /* an epoch ends in the midst */
 
-        b.work.prefetch = false;
+        b.rank_plan.how.prefetch = false;
         uint64_t first = train(&b, splits, 0, kind == CASE_DATA && small),
                  last = train(&b, splits, end, false);
-        b.work.prefetch = true;
+        b.rank_plan.how.prefetch = true;
         CHECK(train(&b, splits, 0, kind == CASE_DATA && small) == first);
         CHECK(train(&b, splits, end, false) == last);
         CHECK(first != last);

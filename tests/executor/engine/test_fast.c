@@ -118,7 +118,7 @@ static void check_said(struct bench *b, const struct bench *exact, const struct 
     bool nchw16c[32];
 
     GHP_ASSERT(model->n_layers <= 32);
-    b->work.nchw16c = nchw16c;
+    b->rank_plan.how.nchw16c = nchw16c;
     for (int every = 1; every <= 3; every++) {
         int convolutions = 0;
 
@@ -128,12 +128,12 @@ static void check_said(struct bench *b, const struct bench *exact, const struct 
         if (b != exact) {
             check_gradients(b, exact, splits, "what a plan says");
         } else if (every == 1) { /* kernels on plain tensors alone */
-            b->work.splits = splits;
-            CHECK_STATUS(ghp_worker_open(&b->exec, &b->work, &worker), GHP_ERR_INPUT);
+            b->rank_plan.splits = splits;
+            CHECK_STATUS(ghp_rank_plan_open(&b->exec, &b->rank_plan, &worker), GHP_ERR_INPUT);
             CHECK_MESSAGE("make the plan again with ghp-plan");
         }
     }
-    b->work.nchw16c = NULL;
+    b->rank_plan.how.nchw16c = NULL;
 }
 
 static void norm_over(struct bench *b, int ghost_batch)
@@ -154,8 +154,9 @@ static void check_model(const char *path, int ghost_batch)
     norm_over(&fast, ghost_batch);
     CHECK_STATUS(bench_train_alone(&exact), GHP_OK);
     for (int kind = CASE_DATA; kind <= CASE_MIXED; kind++) {
-        struct ghp_split *splits = case_splits(&fast.model, fast.work.problem, (enum case_kind)kind,
-                                               3, fast.work.problem.workers);
+        struct ghp_split *splits =
+            case_splits(&fast.model, fast.rank_plan.how.problem, (enum case_kind)kind, 3,
+                        fast.rank_plan.how.problem.workers);
 
         check_gradients(&fast, &exact, splits, case_name((enum case_kind)kind));
         if (kind == CASE_DATA) check_order(&fast, &exact, splits);

@@ -45,20 +45,15 @@ static uint64_t hash_opened(const struct ghp_plan *plan, struct ghp_exec_context
 {
     struct ghp_transport nobody = {0};
     struct ghp_worker *worker = NULL;
-    const struct ghp_work work = {.model = &plan->model,
-                                  .splits = plan->splits,
-                                  .problem = plan->problem,
-                                  .rank = rank,
-                                  .element_bytes = plan->profile.element_bytes,
-                                  .method.bucket_bytes = plan->method.bucket_bytes,
-                                  .groups = plan->groups,
-                                  .threads = 1,
-                                  .prefetch = plan->profile.prefetch,
-                                  .staging = ghp_staging_or_none(&plan->staging)};
+    struct ghp_rank_plan rank_plan = {.how = ghp_plan_lowering(plan, &plan->profile),
+                                      .splits = plan->splits,
+                                      .rank = rank,
+                                      .run = {.groups = plan->groups, .threads = 1}};
     uint64_t hash;
 
+    rank_plan.how.scratch = (struct ghp_scratch_source){0};
     exec.transport = &nobody;
-    if (!CHECK_STATUS(ghp_worker_open(&exec, &work, &worker), GHP_OK)) return 0;
+    if (!CHECK_STATUS(ghp_rank_plan_open(&exec, &rank_plan, &worker), GHP_OK)) return 0;
     hash = ghp_program_hash(ghp_worker_program(worker), seed);
     ghp_worker_close(worker);
     return hash;
@@ -258,16 +253,16 @@ static void check_silent(const struct ghp_plan *plan, const struct bench *b)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
     struct ghp_exec_context exec = b->exec;
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker = NULL;
     struct ghp_program costed;
     bool blocked = false;
 
-    work.nchw16c = how.nchw16c = NULL;
+    rank_plan.how.nchw16c = how.nchw16c = NULL;
     how.formats = (struct ghp_format_source){can_block, &exec};
     if (exec.backend_ops->can_block == NULL ||
-        !CHECK_STATUS(ghp_worker_open(&exec, &work, &worker), GHP_OK) ||
-        !CHECK_STATUS(ghp_lower(&how, plan->splits, work.rank, &costed), GHP_OK))
+        !CHECK_STATUS(ghp_rank_plan_open(&exec, &rank_plan, &worker), GHP_OK) ||
+        !CHECK_STATUS(ghp_lower(&how, plan->splits, rank_plan.rank, &costed), GHP_OK))
         return;
     const struct ghp_program *opened = ghp_worker_program(worker);
     CHECK_EQ(costed.n_instrs, opened->n_instrs);
@@ -302,13 +297,13 @@ static void check_hash(const struct ghp_plan *plan, const struct ghp_program *op
 /* One step from one seed by the plan and by one worker; what rank 0 finds, for all. */
 static bool trains(struct bench *b, struct ghp_comm *world, struct ghp_verification *v)
 {
-    const struct ghp_precision precision = {b->work.element_bytes, false};
+    const struct ghp_precision precision = {b->rank_plan.how.element_bytes, false};
     int rank = transport->control->rank, different = 0;
     bool all[64] = {false}, passed;
     struct ghp_snapshot plan = {0};
     struct ghp_worker *worker = NULL;
 
-    CHECK_STATUS(bench_worker(b, b->work.splits, &worker), GHP_OK);
+    CHECK_STATUS(bench_worker(b, b->rank_plan.splits, &worker), GHP_OK);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
     CHECK_STATUS(ghp_snapshot_init(&b->model, rank == 0, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, 1, &plan), GHP_OK);
@@ -317,7 +312,7 @@ static bool trains(struct bench *b, struct ghp_comm *world, struct ghp_verificat
     ghp_worker_close(worker);
     if (rank == 0) {
         CHECK_STATUS(ghp_snapshot_init(&b->model, true, &b->alone), GHP_OK);
-        CHECK_STATUS(ghp_verify_alone(&b->exec, &b->work, &b->training_config, 1, &b->alone),
+        CHECK_STATUS(ghp_verify_alone(&b->exec, &b->rank_plan, &b->training_config, 1, &b->alone),
                      GHP_OK);
         CHECK_STATUS(ghp_verify_compare(&plan, &b->alone, precision, v), GHP_OK);
         ghp_snapshot_release(&b->alone);
@@ -332,7 +327,7 @@ static bool trains(struct bench *b, struct ghp_comm *world, struct ghp_verificat
 static void check_training(struct bench *b, struct ghp_comm *world, int number)
 {
     struct ghp_verification v = {0};
-    int seeds = b->work.element_bytes == 8 ? 1 : SEEDS;
+    int seeds = b->rank_plan.how.element_bytes == 8 ? 1 : SEEDS;
     bool passed = false;
 
     for (int i = 0; i < seeds && !passed; i++) {
@@ -362,15 +357,15 @@ static void check_drawn(struct ghp_comm *world, int number)
     count(&plan);
     CHECK_STATUS(ghp_plan_verify(&plan, &plan.profile), GHP_OK);
     CHECK_STATUS(bench_open_by(&b, transport, network, numbers), GHP_OK);
-    b.work.splits = plan.splits;
-    b.work.method.bucket_bytes = plan.method.bucket_bytes;
-    b.work.method.sync = plan.method.sync;
-    b.work.groups = plan.groups;
-    b.work.threads = 1;
-    b.work.prefetch = plan.profile.prefetch;
-    b.work.staging = ghp_staging_or_none(&plan.staging);
-    b.work.nchw16c = plan.nchw16c;
-    if (CHECK_STATUS(ghp_worker_open(&b.exec, &b.work, &worker), GHP_OK))
+    b.rank_plan.splits = plan.splits;
+    b.rank_plan.how.method.bucket_bytes = plan.method.bucket_bytes;
+    b.rank_plan.how.method.sync = plan.method.sync;
+    b.rank_plan.run.groups = plan.groups;
+    b.rank_plan.run.threads = 1;
+    b.rank_plan.how.prefetch = plan.profile.prefetch;
+    b.rank_plan.how.staging = ghp_staging_or_none(&plan.staging);
+    b.rank_plan.how.nchw16c = plan.nchw16c;
+    if (CHECK_STATUS(ghp_rank_plan_open(&b.exec, &b.rank_plan, &worker), GHP_OK))
         check_hash(&plan, ghp_worker_program(worker));
     ghp_worker_close(worker);
     if (element_bytes == 4) check_silent(&plan, &b);
@@ -389,11 +384,12 @@ static void check_sequence(struct ghp_comm *world)
     int by_position = 0;
 
     CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK);
-    splits = case_sequence_splits(&b.model, b.work.problem, b.work.problem.workers);
+    splits =
+        case_sequence_splits(&b.model, b.rank_plan.how.problem, b.rank_plan.how.problem.workers);
     for (int v = 0; v < b.model.n_layers; v++)
         by_position += splits[v].kind == GHP_SPLIT_POSITION;
     CHECK(by_position > 5);
-    b.work.splits = splits;
+    b.rank_plan.splits = splits;
     check_training(&b, world, -1);
     free(splits);
     bench_close(&b);
@@ -418,8 +414,8 @@ static void check_remote(struct ghp_comm *world)
     recompute[ghp_model_find(&b.model, "attention")] = true;
     s.stage[1].first_layer = ghp_model_find(&b.model, "v");
     s.recompute = recompute;
-    b.work.splits = splits;
-    b.work.staging = &s;
+    b.rank_plan.splits = splits;
+    b.rank_plan.how.staging = &s;
     check_training(&b, world, -2);
     bench_close(&b);
 }
@@ -442,8 +438,8 @@ static void check_uneven(struct ghp_comm *world)
         for (int v = 0; v < b.model.n_layers; v++)
             splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
         splits[b.model.n_layers - 1] = (struct ghp_split){GHP_SPLIT_CHANNEL, workers};
-        b.work.splits = splits;
-        b.work.staging = &s;
+        b.rank_plan.splits = splits;
+        b.rank_plan.how.staging = &s;
         check_training(&b, world, -3);
         bench_close(&b);
     }
@@ -465,6 +461,7 @@ static void check_served(const char *network, int workers, int servers)
     struct ghp_programs costed;
     struct ghp_worker *worker = NULL;
     struct ghp_server *server = NULL;
+    struct ghp_server_programs programs;
     struct bench b;
 
     CHECK_STATUS(bench_open_by(&b, transport, network, numbers), GHP_OK);
@@ -480,14 +477,15 @@ static void check_served(const char *network, int workers, int servers)
     CHECK_STATUS(ghp_plan_verify(&plan, &plan.profile), GHP_OK);
     how = ghp_plan_lowering(&plan, &plan.profile);
     CHECK_STATUS(ghp_lower_all(&how, plan.splits, &costed), GHP_OK);
-    b.work.problem = plan.problem;
-    b.work.splits = plan.splits;
-    b.work.method.sync = plan.method.sync;
-    b.work.prefetch = plan.profile.prefetch;
-    b.work.rank = 0;
-    if (CHECK_STATUS(ghp_worker_open(&b.exec, &b.work, &worker), GHP_OK))
+    b.rank_plan.how.problem = plan.problem;
+    b.rank_plan.splits = plan.splits;
+    b.rank_plan.how.method.sync = plan.method.sync;
+    b.rank_plan.how.prefetch = plan.profile.prefetch;
+    b.rank_plan.rank = 0;
+    if (CHECK_STATUS(ghp_rank_plan_open(&b.exec, &b.rank_plan, &worker), GHP_OK))
         check_hash(&plan, ghp_worker_program(worker));
-    if (CHECK_STATUS(ghp_server_open(&b.exec, &b.work, 0, &server), GHP_OK)) {
+    if (CHECK_STATUS(ghp_rank_plan_lower_server(&b.exec, &b.rank_plan, 0, &programs), GHP_OK) &&
+        CHECK_STATUS(ghp_server_open(&b.exec, &programs, GHP_FAULT_NONE, &server), GHP_OK)) {
         CHECK(ghp_program_hash(ghp_server_program(server), 1) ==
               ghp_program_hash(&costed.server, 1));
         CHECK_EQ(ghp_server_arena(server)->bytes, plan.predicted.server_bytes);

@@ -47,8 +47,10 @@ static void check_resume(void)
         bench_open(&b, transport, GHP_SOURCE_DIR "/models/small-resnet.json", "reference", 8),
         GHP_OK);
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
-    before = case_splits(&b.model, b.work.problem, CASE_MIXED, 2, b.work.problem.workers);
-    after = case_splits(&b.model, b.work.problem, CASE_OUT, 0, b.work.problem.workers);
+    before = case_splits(&b.model, b.rank_plan.how.problem, CASE_MIXED, 2,
+                         b.rank_plan.how.problem.workers);
+    after = case_splits(&b.model, b.rank_plan.how.problem, CASE_OUT, 0,
+                        b.rank_plan.how.problem.workers);
     CHECK_STATUS(bench_worker(&b, before, &worker), GHP_OK);
     step = ghp_training_config_step(&b.training_config, 0);
     CHECK_STATUS(ghp_snapshot_init(&b.model, true, &resumed), GHP_OK);
@@ -56,21 +58,21 @@ static void check_resume(void)
     CHECK_STATUS(ghp_worker_settle(worker), GHP_OK);
     CHECK_STATUS(ghp_snapshot_gradients(&resumed, worker), GHP_OK);
     CHECK_STATUS(bench_steps(&b, worker, 1, 2), GHP_OK);
-    CHECK_STATUS(
-        ghp_checkpoint_save(&kept, worker,
-                            (struct ghp_checkpoint){.step = 2,
-                                                    .seed = UINT64_MAX,
-                                                    .global_batch = b.work.problem.global_batch,
-                                                    .samples = b.training_config.order.n,
-                                                    .owes_evaluation = true}),
-        GHP_OK);
+    CHECK_STATUS(ghp_checkpoint_save(
+                     &kept, worker,
+                     (struct ghp_checkpoint){.step = 2,
+                                             .seed = UINT64_MAX,
+                                             .global_batch = b.rank_plan.how.problem.global_batch,
+                                             .samples = b.training_config.order.n,
+                                             .owes_evaluation = true}),
+                 GHP_OK);
     ghp_worker_close(worker);
 
     CHECK_STATUS(bench_worker(&b, after, &worker), GHP_OK);
     CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
     CHECK_EQ(checkpoint.step, 2);
     CHECK(checkpoint.seed == UINT64_MAX);
-    CHECK_EQ(checkpoint.global_batch, b.work.problem.global_batch);
+    CHECK_EQ(checkpoint.global_batch, b.rank_plan.how.problem.global_batch);
     CHECK_EQ(checkpoint.samples, b.training_config.order.n);
     CHECK(checkpoint.owes_evaluation);
     CHECK_STATUS(bench_steps(&b, worker, 2, BENCH_STEPS), GHP_OK);
@@ -97,7 +99,7 @@ static void check_other_model(void)
 
     CHECK_STATUS(bench_open(&b, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 4),
                  GHP_OK);
-    splits = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
+    splits = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
     CHECK_STATUS(bench_worker(&b, splits, &worker), GHP_OK);
     CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_ERR_INPUT);
     CHECK_MESSAGE("conv1.weight");
@@ -294,8 +296,8 @@ static void check_damage(void)
     CHECK_STATUS(
         bench_open(&d.bench, transport, GHP_SOURCE_DIR "/models/lenet5.json", "reference", 4),
         GHP_OK);
-    d.splits = case_splits(&d.bench.model, d.bench.work.problem, CASE_DATA, 0,
-                           d.bench.work.problem.workers);
+    d.splits = case_splits(&d.bench.model, d.bench.rank_plan.how.problem, CASE_DATA, 0,
+                           d.bench.rank_plan.how.problem.workers);
     CHECK_STATUS(bench_worker(&d.bench, d.splits, &d.worker), GHP_OK);
     for (int step = 1; step <= 3; step++) {
         CHECK_STATUS(bench_steps(&d.bench, d.worker, step - 1, step), GHP_OK);

@@ -19,32 +19,32 @@ static int workers;
 static bool train(struct bench *b, const struct ghp_split *splits, struct ghp_verification *v,
                   uint64_t *hash)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker = NULL;
     struct ghp_snapshot plan = {0};
     int different = 0;
     uint64_t hashes[256];
 
-    work.splits = splits;
-    if (bench_open_worker(b, &work, &worker) != GHP_OK) {
-        CHECK(work.fault != GHP_FAULT_NONE);
+    rank_plan.splits = splits;
+    if (bench_open_worker(b, &rank_plan, &worker) != GHP_OK) {
+        CHECK(rank_plan.run.fault != GHP_FAULT_NONE);
         return false;
     }
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, &plan), GHP_OK);
-    CHECK_STATUS(
-        ghp_verify_compare(&plan, &b->alone, (struct ghp_precision){work.element_bytes, false}, v),
-        GHP_OK);
-    for (int t = 0; work.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
+    CHECK_STATUS(ghp_verify_compare(&plan, &b->alone,
+                                    (struct ghp_precision){rank_plan.how.element_bytes, false}, v),
+                 GHP_OK);
+    for (int t = 0; rank_plan.run.fault == GHP_FAULT_NONE && t < BENCH_STEPS; t++)
         CHECK_NEAR(plan.losses.kept[t], b->alone.losses.kept[t],
-                   work.element_bytes == 8 ? 1e-12 : 1e-5);
+                   rank_plan.how.element_bytes == 8 ? 1e-12 : 1e-5);
     CHECK(plan.list.n <= 256);
     CHECK_STATUS(ghp_parameters_hash(worker, &plan.list, hashes), GHP_OK);
     *hash = 0;
     for (int i = 0; i < plan.list.n; i++)
         *hash = *hash * 31 + hashes[i];
     CHECK_STATUS(ghp_parameters_compare(worker, &plan.list, &different), GHP_OK);
-    if (work.fault == GHP_FAULT_NONE) CHECK_EQ(different, -1);
+    if (rank_plan.run.fault == GHP_FAULT_NONE) CHECK_EQ(different, -1);
     ghp_snapshot_release(&plan);
     ghp_worker_close(worker);
     return true;
@@ -71,7 +71,7 @@ static void check_splits(struct bench *b, const struct ghp_split *splits, const 
 
 static void check_case(struct bench *b, enum case_kind kind, unsigned seed, int most)
 {
-    struct ghp_split *splits = case_splits(&b->model, b->work.problem, kind, seed, most);
+    struct ghp_split *splits = case_splits(&b->model, b->rank_plan.how.problem, kind, seed, most);
     char name[64];
 
     snprintf(name, sizeof name, "%s, seed %u, TP size <= %d", case_name(kind), seed, most);
@@ -85,7 +85,7 @@ static void check_sequence(struct bench *b)
     struct ghp_split *splits;
 
     if (workers == 1 || b->model.layers[0].out.axes != GHP_AXES_SEQUENCE) return;
-    splits = case_sequence_splits(&b->model, b->work.problem, workers);
+    splits = case_sequence_splits(&b->model, b->rank_plan.how.problem, workers);
     check_splits(b, splits, "tensor and sequence");
     free(splits);
 }
@@ -136,11 +136,11 @@ static void check_faults(const char *model, int *acted)
         for (int kind = CASE_DATA; kind < CASE_MIXED && (check_full() || acted[fault] == 0);
              kind++) {
             struct ghp_split *splits =
-                case_splits(&b.model, b.work.problem, (enum case_kind)kind, 0, workers);
+                case_splits(&b.model, b.rank_plan.how.problem, (enum case_kind)kind, 0, workers);
             struct ghp_verification v = {0};
             uint64_t hash;
 
-            b.work.fault = (enum ghp_fault)fault;
+            b.rank_plan.run.fault = (enum ghp_fault)fault;
             if (train(&b, splits, &v, &hash)) {
                 acted[fault]++;
                 if (!CHECK(!v.passed))

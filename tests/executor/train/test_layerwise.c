@@ -19,15 +19,15 @@ static int workers;
 /* A plan's steps held against one worker's. False where the fault cannot act. */
 static bool judge(struct bench *b, const struct ghp_split *splits, struct ghp_layerwise *r)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker = NULL;
     struct ghp_layerwise_request request = {
         .training_config = &b->training_config,
         .steps = BENCH_STEPS,
-        .unit = ghp_precision_unit((struct ghp_precision){work.element_bytes, false})};
+        .unit = ghp_precision_unit((struct ghp_precision){rank_plan.how.element_bytes, false})};
 
-    work.splits = splits;
-    if (ghp_worker_open(&b->exec, &work, &worker) != GHP_OK) return false;
+    rank_plan.splits = splits;
+    if (ghp_rank_plan_open(&b->exec, &rank_plan, &worker) != GHP_OK) return false;
     CHECK_STATUS(ghp_worker_connect(worker), GHP_OK);
     CHECK_STATUS(ghp_worker_allocate(worker), GHP_OK);
     request.worker = worker;
@@ -47,7 +47,7 @@ static struct { /* of one network */
 
 static void count(const struct bench *b, const struct ghp_layerwise *r, bool right)
 {
-    if (b->work.fault == GHP_FAULT_NONE) {
+    if (b->rank_plan.run.fault == GHP_FAULT_NONE) {
         seen.plans++;
         if (r->finding.ratio > seen.most) seen.most = r->finding.ratio;
     } else {
@@ -62,19 +62,21 @@ static void say(const struct bench *b, const char *plan, const struct ghp_layerw
     const struct ghp_finding *f = &r->finding;
 
     fprintf(stderr, "%s by '%s', fault '%s': %s, ratio %.3g, step %d, %s '%s' of rank %d\n",
-            b->model.name, plan, ghp_fault_names[b->work.fault], ghp_verdict_names[r->verdict],
-            f->ratio, (int)f->step, ghp_traced_texts[f->kind], f->name, f->rank);
+            b->model.name, plan, ghp_fault_names[b->rank_plan.run.fault],
+            ghp_verdict_names[r->verdict], f->ratio, (int)f->step, ghp_traced_texts[f->kind],
+            f->name, f->rank);
 }
 
 /* By one kind of plan: rounding without a fault, a defect with one. False where the fault cannot act. */
 static bool check_plan(struct bench *b, enum case_kind kind, unsigned seed, enum ghp_fault fault)
 {
-    struct ghp_split *splits = case_splits(&b->model, b->work.problem, kind, seed, workers);
+    struct ghp_split *splits =
+        case_splits(&b->model, b->rank_plan.how.problem, kind, seed, workers);
     enum ghp_verdict right = fault == GHP_FAULT_NONE ? GHP_VERDICT_ROUNDING : GHP_VERDICT_DEFECT;
     struct ghp_layerwise r;
     bool acts;
 
-    b->work.fault = fault;
+    b->rank_plan.run.fault = fault;
     acts = judge(b, splits, &r);
     if (acts && transport->control->rank == 0) count(b, &r, r.verdict == right);
     if (acts && transport->control->rank == 0 && !CHECK(r.verdict == right))

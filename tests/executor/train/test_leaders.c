@@ -31,13 +31,13 @@ static struct ghp_worker *open(struct bench *b, const char *sync, enum ghp_fault
 {
     struct ghp_worker *worker;
 
-    b->work.method.sync = (struct ghp_sync){0};
-    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &b->work.method.sync), GHP_OK);
-    b->work.fault = fault;
-    b->work.mixing = &ghp_mixing;
-    *splits = case_splits(&b->model, b->work.problem, CASE_DATA, 0, 1);
-    b->work.splits = *splits;
-    CHECK_STATUS(bench_open_worker(b, &b->work, &worker), GHP_OK);
+    b->rank_plan.how.method.sync = (struct ghp_sync){0};
+    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &b->rank_plan.how.method.sync), GHP_OK);
+    b->rank_plan.run.fault = fault;
+    b->rank_plan.run.mixing = &ghp_mixing;
+    *splits = case_splits(&b->model, b->rank_plan.how.problem, CASE_DATA, 0, 1);
+    b->rank_plan.splits = *splits;
+    CHECK_STATUS(bench_open_worker(b, &b->rank_plan, &worker), GHP_OK);
     return worker;
 }
 
@@ -45,8 +45,8 @@ static void end(struct bench *b, struct ghp_worker *worker, struct ghp_split *sp
 {
     ghp_worker_close(worker);
     free(splits);
-    b->work.method.sync = (struct ghp_sync){0};
-    b->work.fault = GHP_FAULT_NONE;
+    b->rank_plan.how.method.sync = (struct ghp_sync){0};
+    b->rank_plan.run.fault = GHP_FAULT_NONE;
 }
 
 /* What every worker says; nobody goes on before all have. */
@@ -65,7 +65,7 @@ static const struct ghp_word *tell(double mine)
 /* A number that tells bits of all weights, or of a copy of them, apart. */
 static double bits_of(struct ghp_worker *worker, enum ghp_buffer_kind kind)
 {
-    const struct ghp_model *model = ghp_worker_work(worker)->model;
+    const struct ghp_model *model = ghp_worker_program(worker)->how.model;
     uint64_t hash = GHP_HASH_SEED;
 
     for (int l = 0; l < model->n_layers; l++)
@@ -192,7 +192,7 @@ static void check_sum(struct bench *b, const char *sync, enum ghp_fault fault)
     struct ghp_split *splits;
     struct ghp_worker *worker = open(b, sync, fault, &splits);
     struct ghp_mix_count count;
-    struct ghp_graph graph = b->work.method.sync.graph;
+    struct ghp_graph graph = b->rank_plan.how.method.sync.graph;
     double before, after;
 
     CHECK_STATUS(bench_steps(b, worker, 0, 3), GHP_OK);
@@ -207,7 +207,7 @@ static void check_sum(struct bench *b, const char *sync, enum ghp_fault fault)
     after = weigh_all(worker);
     CHECK((fabs(after - before) <= 1e-12 * fabs(before)) == (fault == GHP_FAULT_NONE));
     count = ghp_worker_mixed(worker);
-    CHECK_EQ(count.sent_bytes, 6 * ghp_graph_degree(&graph, workers, b->work.rank) *
+    CHECK_EQ(count.sent_bytes, 6 * ghp_graph_degree(&graph, workers, b->rank_plan.rank) *
                                    ghp_worker_program(worker)->buckets[0].bytes);
     CHECK_EQ(count.received_bytes, count.sent_bytes);
     end(b, worker, splits);
@@ -256,7 +256,7 @@ static bool trains_like_twin(struct bench *b, const char *sync, enum ghp_fault f
 {
     struct ghp_split *splits;
     struct ghp_worker *worker = open(b, sync, fault, &splits);
-    bool passed = bench_trains_like_twin(b, worker, &b->work, STEPS);
+    bool passed = bench_trains_like_twin(b, worker, &b->rank_plan, STEPS);
 
     if (!passed && fault == GHP_FAULT_NONE) fprintf(stderr, "%s does not train like it\n", sync);
     end(b, worker, splits);
@@ -269,9 +269,9 @@ static void check_lone(struct bench *b)
     struct bench lone = *b;
     uint64_t hash[3] = {0};
 
-    lone.work.problem.workers = lone.work.groups = 1;
-    lone.work.rank = 0;
-    for (int i = 0; i < 3 && b->work.rank == 0; i++) {
+    lone.rank_plan.how.problem.workers = lone.rank_plan.run.groups = 1;
+    lone.rank_plan.rank = 0;
+    for (int i = 0; i < 3 && b->rank_plan.rank == 0; i++) {
         struct ghp_split *splits;
         struct ghp_worker *worker = open(&lone, syncs[i], GHP_FAULT_NONE, &splits);
 

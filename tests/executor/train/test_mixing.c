@@ -51,14 +51,18 @@ struct run { /* how workers train, and what was found */
     uint64_t hash;
 };
 
-static bool serves(struct bench *b, struct run *run, const struct ghp_work *work)
+static bool serves(struct bench *b, struct run *run, const struct ghp_rank_plan *rank_plan)
 {
     struct ghp_mix_server *server = NULL;
-    int number = b->work.rank - run->workers;
+    struct ghp_server_programs programs;
+    int number = b->rank_plan.rank - run->workers;
 
     if (number < 0) return false;
     if (number >= run->servers) return true;
-    if (!CHECK_STATUS(ghp_mix_server_open(&b->exec, work, number, &server), GHP_OK)) return true;
+    if (!CHECK_STATUS(ghp_rank_plan_lower_server(&b->exec, rank_plan, number, &programs), GHP_OK) ||
+        !CHECK_STATUS(ghp_mix_server_open(&b->exec, &programs, rank_plan->run.fault, &server),
+                      GHP_OK))
+        return true;
     CHECK_EQ(ghp_mix_server_arena(server)->bytes, ghp_mix_server_program(server)->peak_bytes);
     CHECK_STATUS(ghp_mix_server_connect(server), GHP_OK);
     CHECK_STATUS(ghp_mix_server_run(server), GHP_OK);
@@ -196,7 +200,7 @@ static void note_sums(struct bench *b, struct run *run, struct ghp_worker *worke
 /* So that others are surely ahead of the last worker, if nobody holds them. */
 static void steps_in_turn(struct bench *b, const struct run *run, struct ghp_worker *worker)
 {
-    bool last = b->work.rank == run->workers - 1;
+    bool last = b->rank_plan.rank == run->workers - 1;
 
     if (last) sum_over(run->workers, 0);
     CHECK_STATUS(bench_steps(b, worker, 0, run->steps), GHP_OK);
@@ -216,7 +220,8 @@ static bool weights_pass(struct bench *b, struct ghp_worker *worker)
         memcpy(mixed.gradients[i], b->alone.gradients[i],
                (size_t)mixed.list.items[i].param->elements * sizeof(double));
     CHECK_STATUS(ghp_verify_compare(&mixed, &b->alone,
-                                    (struct ghp_precision){b->work.element_bytes, false}, &v),
+                                    (struct ghp_precision){b->rank_plan.how.element_bytes, false},
+                                    &v),
                  GHP_OK);
     passed = v.passed;
     ghp_verification_release(&v);
@@ -224,33 +229,35 @@ static bool weights_pass(struct bench *b, struct ghp_worker *worker)
     return passed;
 }
 
-static struct ghp_worker *open_worker(struct bench *b, const struct ghp_work *work)
+static struct ghp_worker *open_worker(struct bench *b, const struct ghp_rank_plan *rank_plan)
 {
     struct ghp_worker *worker;
 
-    return CHECK_STATUS(bench_open_worker(b, work, &worker), GHP_OK) ? worker : NULL;
+    return CHECK_STATUS(bench_open_worker(b, rank_plan, &worker), GHP_OK) ? worker : NULL;
 }
 
 static void train(struct bench *b, struct run *run)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker;
     struct ghp_split *splits;
 
-    work.problem.workers = work.groups = run->workers;
-    splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
-    work.splits = splits;
-    work.fault = run->fault;
+    rank_plan.how.problem.workers = rank_plan.run.groups = run->workers;
+    splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
+    rank_plan.splits = splits;
+    rank_plan.run.fault = run->fault;
     if (run->slow_s > 0)
-        work.emulated_step_s = work.rank == run->workers - 1 ? run->slow_s : run->slow_s / 10;
-    if (run->sync != NULL) CHECK_STATUS(ghp_sync_parse(run->sync, &work.method.sync), GHP_OK);
-    if (run->servers > 0) work.method.sync.servers = run->servers;
-    work.mixing = &ghp_mixing;
-    if (serves(b, run, &work)) {
+        rank_plan.run.emulated_step_s =
+            rank_plan.rank == run->workers - 1 ? run->slow_s : run->slow_s / 10;
+    if (run->sync != NULL)
+        CHECK_STATUS(ghp_sync_parse(run->sync, &rank_plan.how.method.sync), GHP_OK);
+    if (run->servers > 0) rank_plan.how.method.sync.servers = run->servers;
+    rank_plan.run.mixing = &ghp_mixing;
+    if (serves(b, run, &rank_plan)) {
         free(splits);
         return;
     }
-    worker = open_worker(b, &work);
+    worker = open_worker(b, &rank_plan);
     if (worker != NULL) {
         CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
         run->own_steps = run->steps;
@@ -260,13 +267,13 @@ static void train(struct bench *b, struct run *run)
             steps_in_turn(b, run, worker);
         else
             CHECK_STATUS(bench_steps(b, worker, 0, run->steps), GHP_OK);
-        if (run->sync != NULL && work.element_bytes == 8) run->weight = weigh(worker);
+        if (run->sync != NULL && rank_plan.how.element_bytes == 8) run->weight = weigh(worker);
         if (run->like_one) run->like_one = weights_pass(b, worker);
         run->mixed = ghp_worker_mixed(worker);
         run->weight_bytes = ghp_worker_program(worker)->buckets[0].bytes;
         if (run->gossips)
             note_gossip(b, run, worker);
-        else if (run->sync != NULL && work.element_bytes == 8)
+        else if (run->sync != NULL && rank_plan.how.element_bytes == 8)
             note_sums(b, run, worker);
         if (run->workers == 1) run->hash = bench_fingerprint(worker);
     }
@@ -300,12 +307,12 @@ static void check_alone(struct bench *b, int servers)
 
 static bool is_worker(const struct bench *b, const struct run *run)
 {
-    return b->work.rank < run->workers;
+    return b->rank_plan.rank < run->workers;
 }
 
 static bool is_server(const struct bench *b, const struct run *run)
 {
-    return b->work.rank == run->workers;
+    return b->rank_plan.rank == run->workers;
 }
 
 static void check_asp(struct bench *b, int workers, enum ghp_fault fault)
@@ -451,7 +458,7 @@ static void check_ad_psgd(struct bench *b, int workers, enum ghp_fault fault)
 {
     struct run run = {
         .sync = "ad-psgd", .workers = workers, .steps = 8, .gossips = true, .fault = fault};
-    bool asked = fault != GHP_FAULT_NO_MIXING, active = b->work.rank % 2 == 1;
+    bool asked = fault != GHP_FAULT_NO_MIXING, active = b->rank_plan.rank % 2 == 1;
 
     train(b, &run);
     if (!is_worker(b, &run)) return;
@@ -506,41 +513,42 @@ static double walk(struct ghp_mixer *mixer, int rank, int steps, struct ghp_flat
 
 static void check_walk(struct bench *b, int workers, enum ghp_fault fault)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_program program = {0};
     struct ghp_arena arena = {0};
     struct ghp_mixer *mixer = NULL;
     void *address[512];
     double sum, first = 0;
 
-    if (work.rank >= workers) return;
-    work.problem.workers = workers;
-    work.fault = fault;
-    CHECK_STATUS(ghp_sync_parse("ad-psgd", &work.method.sync), GHP_OK);
-    work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
-    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = work.model,
-                                                  .problem = work.problem,
+    if (rank_plan.rank >= workers) return;
+    rank_plan.how.problem.workers = workers;
+    rank_plan.run.fault = fault;
+    CHECK_STATUS(ghp_sync_parse("ad-psgd", &rank_plan.how.method.sync), GHP_OK);
+    rank_plan.splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
+    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = rank_plan.how.model,
+                                                  .problem = rank_plan.how.problem,
                                                   .element_bytes = 8,
-                                                  .method.sync = work.method.sync},
-                           work.splits, work.rank, &program),
+                                                  .method.sync = rank_plan.how.method.sync},
+                           rank_plan.splits, rank_plan.rank, &program),
                  GHP_OK);
     CHECK_STATUS(ghp_arena_open(ghp_exec_context_device(&b->exec), &program, NULL, &arena), GHP_OK);
     CHECK(program.n_buffers <= 512);
     for (int i = 0; i < program.n_buffers; i++)
         address[i] = ghp_arena_at(&arena, &program, i);
-    CHECK_STATUS(ghp_mixer_open(&(struct ghp_mixer_place){&b->exec, &work, &program}, &mixer),
-                 GHP_OK);
+    CHECK_STATUS(
+        ghp_mixer_open(&(struct ghp_mixer_place){&b->exec, &rank_plan.run, &program}, &mixer),
+        GHP_OK);
     CHECK_STATUS(ghp_mixer_connect(mixer), GHP_OK);
     CHECK_STATUS(ghp_mixer_begin(mixer, address), GHP_OK);
-    sum = sum_over(workers, walk(mixer, work.rank, 60, weights_at(&program, &arena)));
+    sum = sum_over(workers, walk(mixer, rank_plan.rank, 60, weights_at(&program, &arena)));
     for (int64_t i = 0; i < weights_at(&program, &arena).n; i++)
-        first += work.rank + (double)(i % 7);
+        first += rank_plan.rank + (double)(i % 7);
     first = sum_over(workers, first);
     CHECK((fabs(sum - first) <= 1e-12 * first) == (fault == GHP_FAULT_NONE));
     ghp_mixer_close(mixer);
     ghp_arena_close(&arena);
     ghp_program_release(&program);
-    free((void *)(uintptr_t)work.splits);
+    free((void *)(uintptr_t)rank_plan.splits);
 }
 
 /* All meet behind each step, so that time decides nothing. */
@@ -556,20 +564,20 @@ static void steps_meeting(struct bench *b, struct ghp_worker *worker, int64_t fi
 static void check_gosgd_resumed(struct bench *b, int workers)
 {
     const struct ghp_checkpoint now = {.step = 4};
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     char path[BENCH_FOLDER];
     struct ghp_checkpoint_folder folder = {.path = path};
     double whole = 0;
 
-    if (work.rank >= workers) return;
-    work.problem.workers = work.groups = workers;
-    work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
-    work.mixing = &ghp_mixing;
-    CHECK_STATUS(ghp_sync_parse("gosgd:0.5", &work.method.sync), GHP_OK);
+    if (rank_plan.rank >= workers) return;
+    rank_plan.how.problem.workers = rank_plan.run.groups = workers;
+    rank_plan.splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
+    rank_plan.run.mixing = &ghp_mixing;
+    CHECK_STATUS(ghp_sync_parse("gosgd:0.5", &rank_plan.how.method.sync), GHP_OK);
     bench_make_folder(transport, workers, "mixing", path);
     for (int resumed = 0; resumed < 2; resumed++) {
         struct ghp_checkpoint found = {0};
-        struct ghp_worker *worker = open_worker(b, &work);
+        struct ghp_worker *worker = open_worker(b, &rank_plan);
 
         if (worker == NULL) return;
         if (resumed) CHECK_STATUS(ghp_checkpoint_load(&folder, worker, &found), GHP_OK);
@@ -583,7 +591,7 @@ static void check_gosgd_resumed(struct bench *b, int workers)
         ghp_worker_close(worker);
     }
     bench_remove_folder(transport, workers, path);
-    free((void *)(uintptr_t)work.splits);
+    free((void *)(uintptr_t)rank_plan.splits);
 }
 
 static void check_gossip(struct bench *b, int n)

@@ -149,8 +149,8 @@ static void note(struct walk *walk, struct ghp_mixer *mixer, struct ghp_flat z, 
     walk->sum = sum_over_all(count.share * sum_of(z)) / (workers * first - sum_over_all(taken)) - 1;
 }
 
-static void use_mixer(const struct bench *b, struct walk *walk, const struct ghp_work *work,
-                      struct ghp_program *program)
+static void use_mixer(const struct bench *b, struct walk *walk,
+                      const struct ghp_rank_plan *rank_plan, struct ghp_program *program)
 {
     struct ghp_arena arena = {0};
     struct ghp_mixer *mixer = NULL;
@@ -166,33 +166,34 @@ static void use_mixer(const struct bench *b, struct walk *walk, const struct ghp
     z.at = address[bucket->weights];
     walk->message_bytes = bucket->bytes + 4;
     for (int64_t i = 0; i < z.n; i++)
-        set_value(z, i, first_value(work->rank, i));
-    CHECK_STATUS(ghp_mixer_open(&(struct ghp_mixer_place){&b->exec, work, program}, &mixer),
-                 GHP_OK);
+        set_value(z, i, first_value(rank_plan->rank, i));
+    CHECK_STATUS(
+        ghp_mixer_open(&(struct ghp_mixer_place){&b->exec, &rank_plan->run, program}, &mixer),
+        GHP_OK);
     CHECK_STATUS(ghp_mixer_connect(mixer), GHP_OK);
     CHECK_STATUS(ghp_mixer_begin(mixer, address), GHP_OK);
-    note(walk, mixer, z, mix(walk, work->method.sync, mixer, z));
+    note(walk, mixer, z, mix(walk, rank_plan->how.method.sync, mixer, z));
     ghp_mixer_close(mixer);
     ghp_arena_close(&arena);
 }
 
 static void go(const struct bench *b, struct walk *walk)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_program program = {0};
-    struct ghp_split *splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
 
-    work.splits = splits;
-    work.fault = walk->fault;
-    walk->element_bytes = work.element_bytes;
-    CHECK_STATUS(ghp_sync_parse(walk->sync, &work.method.sync), GHP_OK);
-    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = work.model,
-                                                  .problem = work.problem,
-                                                  .element_bytes = work.element_bytes,
-                                                  .method.sync = work.method.sync},
-                           splits, work.rank, &program),
+    rank_plan.splits = splits;
+    rank_plan.run.fault = walk->fault;
+    walk->element_bytes = rank_plan.how.element_bytes;
+    CHECK_STATUS(ghp_sync_parse(walk->sync, &rank_plan.how.method.sync), GHP_OK);
+    CHECK_STATUS(ghp_lower(&(struct ghp_lowering){.model = rank_plan.how.model,
+                                                  .problem = rank_plan.how.problem,
+                                                  .element_bytes = rank_plan.how.element_bytes,
+                                                  .method.sync = rank_plan.how.method.sync},
+                           splits, rank_plan.rank, &program),
                  GHP_OK);
-    use_mixer(b, walk, &work, &program);
+    use_mixer(b, walk, &rank_plan, &program);
     for (int i = 0; i < program.n_instrs; i++)
         if (program.instrs[i].kind == GHP_INSTR_MIX)
             CHECK_EQ(ghp_instr_sent_bytes(&program.instrs[i]), walk->message_bytes);
@@ -207,7 +208,7 @@ static bool is_power(void)
 
 static void check_sums(const struct bench *b, const char *sync, enum ghp_fault fault)
 {
-    double limit = b->work.element_bytes == 8 ? 1e-12 : 1e-5;
+    double limit = b->rank_plan.how.element_bytes == 8 ? 1e-12 : 1e-5;
 
     /* Nothing moves: what is counted and not added has no sum of its own. */
     for (int moves = fault == GHP_FAULT_NO_MIXING; moves < 2; moves++) {
@@ -264,24 +265,24 @@ static void check_mixers(const struct bench *b)
 static bool open_worker(struct bench *b, const char *sync, enum ghp_fault fault,
                         struct ghp_worker **worker)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
 
-    work.splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
-    work.mixing = &ghp_mixing;
-    work.fault = fault;
-    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &work.method.sync), GHP_OK);
-    return CHECK_STATUS(bench_open_worker(b, &work, worker), GHP_OK);
+    rank_plan.splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
+    rank_plan.run.mixing = &ghp_mixing;
+    rank_plan.run.fault = fault;
+    if (sync != NULL) CHECK_STATUS(ghp_sync_parse(sync, &rank_plan.how.method.sync), GHP_OK);
+    return CHECK_STATUS(bench_open_worker(b, &rank_plan, worker), GHP_OK);
 }
 
 /* Trains by sgp, and compares with what one process makes of the same. */
 static bool trains_like_twin(struct bench *b, enum ghp_fault fault)
 {
-    struct ghp_work like = b->work;
+    struct ghp_rank_plan like = b->rank_plan;
     struct ghp_worker *worker;
     bool passed;
 
-    like.splits = case_splits(&b->model, like.problem, CASE_DATA, 0, 1);
-    like.method.sync.ops = &ghp_sync_sgp;
+    like.splits = case_splits(&b->model, like.how.problem, CASE_DATA, 0, 1);
+    like.how.method.sync.ops = &ghp_sync_sgp;
     passed = open_worker(b, "sgp", fault, &worker) &&
              bench_trains_like_twin(b, worker, &like, BENCH_STEPS);
     ghp_worker_close(worker);
@@ -322,9 +323,9 @@ static void check_lone(const struct bench *b)
     struct bench lone = *b;
     uint64_t hash[4] = {0};
 
-    lone.work.problem.workers = lone.work.groups = 1;
-    lone.work.rank = 0;
-    for (int i = 0; i < 4 && b->work.rank == 0; i++) {
+    lone.rank_plan.how.problem.workers = lone.rank_plan.run.groups = 1;
+    lone.rank_plan.rank = 0;
+    for (int i = 0; i < 4 && b->rank_plan.rank == 0; i++) {
         struct ghp_worker *worker;
 
         if (!open_worker(&lone, all[i], GHP_FAULT_NONE, &worker)) break;

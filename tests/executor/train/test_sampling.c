@@ -28,15 +28,15 @@ static double norm_of(const struct ghp_snapshot *s)
 static void gradients_alone(struct bench *b, const struct ghp_split *data, int64_t sample,
                             struct ghp_snapshot *of)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *alone;
     struct ghp_step step = ghp_training_config_step(&b->training_config, 0);
 
-    work.splits = data;
-    work.problem = (struct ghp_problem){1, 1};
-    work.rank = 0;
-    work.method.optimizer = b->training_config.optimizer;
-    if (!CHECK_STATUS(bench_open_worker(b, &work, &alone), GHP_OK)) return;
+    rank_plan.splits = data;
+    rank_plan.how.problem = (struct ghp_problem){1, 1};
+    rank_plan.rank = 0;
+    rank_plan.how.method.optimizer = b->training_config.optimizer;
+    if (!CHECK_STATUS(bench_open_worker(b, &rank_plan, &alone), GHP_OK)) return;
     step.samples = &sample;
     step.valid = 1;
     CHECK_STATUS(ghp_worker_step(alone, &step), GHP_OK);
@@ -53,7 +53,7 @@ static void check_step(struct bench *b, const struct ghp_split *data, struct ghp
     struct ghp_snapshot own = {0}, all = {0}, mean = {0};
     double off = 0;
 
-    b->work.method.sync = sync;
+    b->rank_plan.how.method.sync = sync;
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &own), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &all), GHP_OK);
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &mean), GHP_OK);
@@ -63,7 +63,7 @@ static void check_step(struct bench *b, const struct ghp_split *data, struct ghp
         CHECK_STATUS(ghp_worker_step(worker, &step), GHP_OK);
         CHECK_STATUS(ghp_worker_settle(worker), GHP_OK);
         CHECK_STATUS(ghp_snapshot_gradients(&all, worker), GHP_OK);
-        b->work.method.sync = (struct ghp_sync){0};
+        b->rank_plan.how.method.sync = (struct ghp_sync){0};
         for (int i = 0; i < workers; i++) {
             gradients_alone(b, data, step.samples[i], &own);
             if (i == rank)
@@ -90,7 +90,7 @@ static void check_choice(struct bench *b)
     enum { SAMPLES = 50, EPOCHS = 200 };
     struct ghp_sampling *sampling = NULL;
     struct ghp_sampling_request request = {
-        .work = &b->work, .exec = &b->exec, .samples = SAMPLES, .seed = BENCH_SEED};
+        .rank_plan = &b->rank_plan, .exec = &b->exec, .samples = SAMPLES, .seed = BENCH_SEED};
     int64_t own = (SAMPLES - rank + workers - 1) / workers, seen[SAMPLES] = {0};
     double weights = 0;
     struct ghp_step step = {0};
@@ -113,10 +113,10 @@ static void check_choice(struct bench *b)
     }
     CHECK_NEAR(weights / (double)((EPOCHS - 1) * own), (double)(own * workers) / SAMPLES, 1e-9);
     ghp_sampling_close(sampling);
-    b->work.problem.global_batch *= 2;
+    b->rank_plan.how.problem.global_batch *= 2;
     CHECK_STATUS(ghp_sampling_open(&request, &sampling), GHP_ERR_INPUT);
     CHECK_MESSAGE("plan with --batch");
-    b->work.problem.global_batch /= 2;
+    b->rank_plan.how.problem.global_batch /= 2;
     request.ignores = true;
     CHECK_STATUS(ghp_sampling_open(&request, &sampling), GHP_ERR_INPUT);
     CHECK_MESSAGE("--ignore-label");
@@ -135,11 +135,11 @@ CHECK_TEST(sampling)
                                                       .element_bytes = 8,
                                                       .batch = workers}),
                  GHP_OK);
-    data = case_splits(&b.model, b.work.problem, CASE_DATA, 0, 1);
-    b.work.splits = data;
+    data = case_splits(&b.model, b.rank_plan.how.problem, CASE_DATA, 0, 1);
+    b.rank_plan.splits = data;
     check_step(&b, data, (struct ghp_sync){0});
     check_step(&b, data, (struct ghp_sync){.ops = &ghp_sync_sharded});
-    b.work.method.sync = (struct ghp_sync){0};
+    b.rank_plan.how.method.sync = (struct ghp_sync){0};
     check_choice(&b);
     free(data);
     bench_close(&b);

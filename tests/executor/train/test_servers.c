@@ -25,12 +25,15 @@ struct run {     /* how a worker trains, and what of: steps before and behind a 
     struct ghp_snapshot *snapshot; /* of a verification, in place of the steps; or NULL */
 };
 
-static void serve(struct bench *b, const struct ghp_work *work)
+static void serve(struct bench *b, const struct ghp_rank_plan *rank_plan)
 {
     struct ghp_server *server = NULL;
-    int number = b->work.rank - work->problem.workers;
+    struct ghp_server_programs programs;
+    int number = b->rank_plan.rank - rank_plan->how.problem.workers;
 
-    if (!CHECK_STATUS(ghp_server_open(&b->exec, work, number, &server), GHP_OK)) return;
+    if (!CHECK_STATUS(ghp_rank_plan_lower_server(&b->exec, rank_plan, number, &programs), GHP_OK) ||
+        !CHECK_STATUS(ghp_server_open(&b->exec, &programs, rank_plan->run.fault, &server), GHP_OK))
+        return;
     CHECK_EQ(ghp_server_arena(server)->bytes, ghp_server_program(server)->peak_bytes);
     CHECK_STATUS(ghp_server_connect(server), GHP_OK);
     CHECK_STATUS(ghp_server_run(server), GHP_OK);
@@ -41,7 +44,7 @@ static void steps(struct bench *b, const struct run *run, struct ghp_worker *wor
 {
     struct ghp_checkpoint_folder kept = {.path = folder};
     struct ghp_checkpoint checkpoint = {.step = run->end,
-                                        .global_batch = b->work.problem.global_batch,
+                                        .global_batch = b->rank_plan.how.problem.global_batch,
                                         .samples = b->training_config.order.n};
 
     if (run->loads) CHECK_STATUS(ghp_checkpoint_load(&kept, worker, &checkpoint), GHP_OK);
@@ -53,21 +56,22 @@ static void steps(struct bench *b, const struct run *run, struct ghp_worker *wor
 /* A worker's, or a server's part; the fingerprint of weights and moments, of a server 0. */
 static uint64_t train(struct bench *b, const struct run *run)
 {
-    struct ghp_work work = b->work;
+    struct ghp_rank_plan rank_plan = b->rank_plan;
     struct ghp_worker *worker;
-    struct ghp_split *splits = case_splits(&b->model, work.problem, CASE_DATA, 0, 1);
+    struct ghp_split *splits = case_splits(&b->model, rank_plan.how.problem, CASE_DATA, 0, 1);
     uint64_t hash = 0;
 
-    work.splits = splits;
-    work.method.bucket_bytes = run->bucket_bytes;
+    rank_plan.splits = splits;
+    rank_plan.how.method.bucket_bytes = run->bucket_bytes;
     if (run->servers > 0)
-        work.method.sync = (struct ghp_sync){.ops = &ghp_sync_bsp, .servers = run->servers};
-    if (work.rank >= work.problem.workers) {
-        if (work.rank < work.problem.workers + run->servers) serve(b, &work);
+        rank_plan.how.method.sync =
+            (struct ghp_sync){.ops = &ghp_sync_bsp, .servers = run->servers};
+    if (rank_plan.rank >= rank_plan.how.problem.workers) {
+        if (rank_plan.rank < rank_plan.how.problem.workers + run->servers) serve(b, &rank_plan);
         free(splits);
         return 0;
     }
-    if (CHECK_STATUS(bench_open_worker(b, &work, &worker), GHP_OK)) {
+    if (CHECK_STATUS(bench_open_worker(b, &rank_plan, &worker), GHP_OK)) {
         if (run->snapshot != NULL)
             CHECK_STATUS(ghp_verify_train(worker, &b->training_config, BENCH_STEPS, run->snapshot),
                          GHP_OK);
@@ -90,10 +94,11 @@ static bool trains_like_one(struct bench *b, int servers, int64_t bucket_bytes)
 
     CHECK_STATUS(ghp_snapshot_init(&b->model, true, &plan), GHP_OK);
     train(b, &run);
-    if (b->work.rank < b->work.problem.workers) {
-        CHECK_STATUS(ghp_verify_compare(&plan, &b->alone,
-                                        (struct ghp_precision){b->work.element_bytes, false}, &v),
-                     GHP_OK);
+    if (b->rank_plan.rank < b->rank_plan.how.problem.workers) {
+        CHECK_STATUS(
+            ghp_verify_compare(&plan, &b->alone,
+                               (struct ghp_precision){b->rank_plan.how.element_bytes, false}, &v),
+            GHP_OK);
         passed = v.passed;
         ghp_verification_release(&v);
     }
@@ -103,7 +108,7 @@ static bool trains_like_one(struct bench *b, int servers, int64_t bucket_bytes)
 
 static void of_workers(struct bench *b, int n)
 {
-    b->work.problem.workers = b->work.groups = n;
+    b->rank_plan.how.problem.workers = b->rank_plan.run.groups = n;
 }
 
 /* By `least` workers or more, the other ranks are servers. */
@@ -114,7 +119,7 @@ static void check_model(const char *path, struct bench_numbers numbers,
     struct bench b;
 
     if (!CHECK_STATUS(bench_open_by(&b, transport, path, numbers), GHP_OK)) return;
-    b.training_config.optimizer = b.work.method.optimizer = optimizer;
+    b.training_config.optimizer = b.rank_plan.how.method.optimizer = optimizer;
     b.training_config.hyperparameters = ghp_optimizer_usual(optimizer);
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
     for (int n = 1; n < size; n++) {
@@ -122,15 +127,15 @@ static void check_model(const char *path, struct bench_numbers numbers,
         uint64_t hash[2];
 
         of_workers(&b, n);
-        if (b.work.problem.global_batch % n != 0 || (!check_full() && n < least)) continue;
+        if (b.rank_plan.how.problem.global_batch % n != 0 || (!check_full() && n < least)) continue;
         CHECK(trains_like_one(&b, size - n, n == 1 ? 0 : 20000));
         hash[0] = train(&b, &run);
         run.servers = size - n;
         hash[1] = train(&b, &run);
         CHECK(hash[0] == hash[1]);
-        b.work.fault = n > 1 ? GHP_FAULT_DROP_REDUCTION : GHP_FAULT_NONE;
-        if (n > 1) CHECK(!trains_like_one(&b, size - n, 20000) || b.work.rank >= n);
-        b.work.fault = GHP_FAULT_NONE;
+        b.rank_plan.run.fault = n > 1 ? GHP_FAULT_DROP_REDUCTION : GHP_FAULT_NONE;
+        if (n > 1) CHECK(!trains_like_one(&b, size - n, 20000) || b.rank_plan.rank >= n);
+        b.rank_plan.run.fault = GHP_FAULT_NONE;
     }
     bench_close(&b);
 }
