@@ -1,5 +1,5 @@
 /* core/program/instr.c - see program/instr.h: the registry of kinds, and what follows from their facts. */
-#include "core/program/program.h"
+#include "core/program/instr.h"
 
 #define KIND_DECLARE(id, name) extern const struct ghp_kind_facts ghp_kind_facts_##name;
 GHP_INSTR_LIST(KIND_DECLARE)

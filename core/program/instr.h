@@ -62,6 +62,8 @@ enum ghp_phase { /* where a step's seconds go; they sum to the step */
                  GHP_PHASE_COUNT
 };
 
+enum ghp_metric { GHP_METRIC_LOSS, GHP_METRIC_CORRECT, GHP_METRIC_SAMPLES, GHP_METRIC_COUNT };
+
 /* What a step of a worker costs besides its own, in messages of all weights, in the mean. */
 struct ghp_mix_traffic {
     double out, in;   /* sent, received */

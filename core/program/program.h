@@ -53,8 +53,6 @@ enum ghp_buffer_kind {
     GHP_BUFFER_KIND_COUNT
 };
 
-enum ghp_metric { GHP_METRIC_LOSS, GHP_METRIC_CORRECT, GHP_METRIC_SAMPLES, GHP_METRIC_COUNT };
-
 enum {
     GHP_COMM_SEGMENT_BYTES = 4 << 20, /* reductions receive into a segment of at most this size */
     GHP_NORM_PARTS = 512, /* doubles in a NORM's scratch: sums of parts, added in their order */
