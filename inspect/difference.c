@@ -6,6 +6,7 @@
 #include "inspect/inspect.h"
 
 #include "core/base/units.h"
+#include "core/program/method_io.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -112,48 +113,18 @@ static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct costing 
     return GHP_OK;
 }
 
-static const struct ghp_optimizer *optimizer_of(const struct ghp_plan *plan)
-{
-    return ghp_optimizer_at(ghp_optimizer_index(plan->method.optimizer));
-}
-
 /* The rows for two plans of the same network, workers and batch. */
 static enum ghp_status put_costed(struct ghp_sheet *sheet, const struct costing *p)
 {
     const struct ghp_plan *a = p->a, *b = p->b;
+    struct ghp_method_difference rows[GHP_METHOD_PARTS];
+    int n = ghp_method_differences(&a->method, &b->method, rows);
     double step_s;
 
-    if (!ghp_sync_same(a->method.sync, b->method.sync)) {
-        char syncs[2][GHP_SYNC_TEXT_BYTES];
-        struct ghp_method with = a->method;
-
-        with.sync = b->method.sync;
-        step_s = step_with(p, a->splits, with);
-        ghp_sync_format(a->method.sync, syncs[0]);
-        ghp_sync_format(b->method.sync, syncs[1]);
-        put_difference(sheet, (struct difference){"synchroniser", syncs[0], syncs[1], step_s,
-                                                  step_s - p->step_s});
-    }
-    if (optimizer_of(a) != optimizer_of(b)) {
-        struct ghp_method with = a->method;
-
-        with.optimizer = b->method.optimizer;
-        step_s = step_with(p, a->splits, with);
-        put_difference(sheet,
-                       (struct difference){"optimizer", optimizer_of(a)->name,
-                                           optimizer_of(b)->name, step_s, step_s - p->step_s});
-    }
-    if (a->method.bucket_bytes != b->method.bucket_bytes) {
-        struct ghp_method with = a->method;
-        char first[32], second[32];
-
-        with.bucket_bytes = b->method.bucket_bytes;
-
-        ghp_bytes_format((double)a->method.bucket_bytes, first, sizeof first);
-        ghp_bytes_format((double)b->method.bucket_bytes, second, sizeof second);
-        step_s = step_with(p, a->splits, with);
-        put_difference(sheet, (struct difference){"gradients reduced together, up to", first,
-                                                  second, step_s, step_s - p->step_s});
+    for (int i = 0; i < n; i++) {
+        step_s = step_with(p, a->splits, rows[i].with);
+        put_difference(sheet, (struct difference){rows[i].what, rows[i].texts[0], rows[i].texts[1],
+                                                  step_s, step_s - p->step_s});
     }
     GHP_TRY(put_splits(sheet, p));
     step_s = step_with(p, b->splits, b->method);

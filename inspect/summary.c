@@ -7,6 +7,7 @@
 #include "core/model/statistics.h"
 #include "core/plan/plan_json.h"
 #include "core/plan/staging_text.h"
+#include "core/program/method_io.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -263,7 +264,6 @@ enum ghp_status ghp_summary_print(const struct ghp_plan *plan, FILE *out)
 static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
 {
     json_t *object = json_object();
-    char sync[GHP_SYNC_TEXT_BYTES];
     int short_of_memory = 0;
 
     ghp_json_put(object, "model", json_string(plan->model.name), failed);
@@ -272,19 +272,7 @@ static json_t *plan_object(const struct ghp_plan *plan, bool *failed)
     ghp_json_put(object, "strategy", json_string(ghp_strategy_name(plan->strategy)), failed);
     ghp_json_put(object, "groups", json_integer(plan->groups), failed);
     ghp_json_put(object, "group_size", json_integer(plan->group_size), failed);
-    ghp_json_put(object, "bucket_cap_bytes", json_integer(plan->method.bucket_bytes), failed);
-    if (plan->method.sync.ops != NULL) {
-        ghp_sync_format(plan->method.sync, sync);
-        ghp_json_put(object, "sync", json_string(sync), failed);
-    }
-    if (plan->method.sync.servers > 0)
-        ghp_json_put(object, "servers", json_integer(plan->method.sync.servers), failed);
-    if (ghp_optimizer_index(plan->method.optimizer) != GHP_OPTIMIZER_INDEX_sgd)
-        ghp_json_put(object, "optimizer", json_string(plan->method.optimizer->name), failed);
-    if (ghp_method_clips(&plan->method))
-        ghp_json_put(object, "clip_norm", json_real(plan->method.clip_norm), failed);
-    if (plan->method.scaling != NULL)
-        ghp_json_put(object, "lr_scaling", json_string(plan->method.scaling->name), failed);
+    ghp_method_write(&plan->method, object, failed);
     ghp_json_put(object, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), failed);
     if (plan->what_if.n > 0)
         ghp_json_put(object, "what_if", ghp_overrides_json(&plan->what_if), failed);

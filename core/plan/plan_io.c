@@ -11,6 +11,7 @@
 #include "core/model/model_private.h"
 #include "core/plan/plan_json.h"
 #include "core/plan/plan_private.h"
+#include "core/program/method_io.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -120,27 +121,16 @@ static json_t *hash_json(uint64_t hash)
 
 static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
 {
-    json_t *root = json_pack(
-        "{s:s, s:s, s:i, s:I, s:i, s:i, s:I, s:I}", "format", FORMAT, "strategy",
-        ghp_strategy_name(plan->strategy), "workers", plan->problem.workers, "global_batch",
-        (json_int_t)plan->problem.global_batch, "groups", plan->groups, "group_size",
-        plan->group_size, "bucket_cap_bytes", (json_int_t)plan->method.bucket_bytes,
-        "memory_limit_bytes", (json_int_t)plan->memory_limit_bytes);
-    char sync[GHP_SYNC_TEXT_BYTES];
-    int failed = root == NULL;
+    json_t *root = json_pack("{s:s, s:s, s:i, s:I, s:i, s:i}", "format", FORMAT, "strategy",
+                             ghp_strategy_name(plan->strategy), "workers", plan->problem.workers,
+                             "global_batch", (json_int_t)plan->problem.global_batch, "groups",
+                             plan->groups, "group_size", plan->group_size);
+    bool lost = root == NULL;
+    int failed;
 
-    if (plan->method.sync.ops != NULL) {
-        ghp_sync_format(plan->method.sync, sync);
-        put_text(root, "sync", sync, &failed);
-    }
-    if (plan->method.sync.servers > 0)
-        put(root, "servers", json_integer(plan->method.sync.servers), &failed);
-    if (ghp_optimizer_index(plan->method.optimizer) != GHP_OPTIMIZER_INDEX_sgd)
-        put_text(root, "optimizer", plan->method.optimizer->name, &failed);
-    if (ghp_method_clips(&plan->method))
-        put(root, "clip_norm", json_real(plan->method.clip_norm), &failed);
-    if (plan->method.scaling != NULL)
-        put_text(root, "lr_scaling", plan->method.scaling->name, &failed);
+    ghp_method_write(&plan->method, root, &lost);
+    ghp_json_put(root, "memory_limit_bytes", json_integer(plan->memory_limit_bytes), &lost);
+    failed = lost;
     ghp_plan_put_staging(root, plan, &failed);
     ghp_plan_put_memory_format(root, plan, &failed);
     ghp_plan_put_result(root, plan, &failed);
@@ -389,51 +379,6 @@ static enum ghp_status read_certificate(const struct ghp_node *root, struct ghp_
     return ghp_json_opt_text(&at, "unfinished", &c->unfinished);
 }
 
-/* Of a synchroniser that has them: one, where they are not said. */
-static enum ghp_status read_servers(const struct ghp_node *root, struct ghp_plan *plan)
-{
-    int64_t servers = plan->method.sync.servers;
-    struct ghp_node at;
-
-    GHP_TRY(ghp_json_opt_int(root, "servers", 1, GHP_SYNC_SERVERS_MOST, &servers));
-    if (servers > 0 && plan->method.sync.servers == 0) {
-        GHP_TRY(ghp_json_get(root, "servers", &at));
-        return ghp_json_fail(&at, GHP_ERR_FORMAT, "by '%s' there are no servers; leave it out",
-                             ghp_sync_ops_of(plan->method.sync)->name);
-    }
-    plan->method.sync.servers = (int)servers;
-    return GHP_OK;
-}
-
-/* Without the key: all-reduce. */
-static enum ghp_status read_sync(const struct ghp_node *root, struct ghp_plan *plan)
-{
-    char text[GHP_SYNC_TEXT_BYTES];
-    struct ghp_node at;
-
-    if (!ghp_json_has(root, "sync")) return read_servers(root, plan);
-    GHP_TRY(ghp_json_text_n(root, "sync", text, sizeof text));
-    if (ghp_sync_parse(text, &plan->method.sync) == GHP_OK) return read_servers(root, plan);
-    GHP_TRY(ghp_json_get(root, "sync", &at));
-    return ghp_json_fail(&at, GHP_ERR_FORMAT, "%s", ghp_status_message());
-}
-
-/* Without the keys: sgd, neither clipped nor scaled. */
-static enum ghp_status read_optimizer(const struct ghp_node *root, struct ghp_plan *plan)
-{
-    int optimizer = 0, scaling = 0;
-
-    GHP_TRY(ghp_json_opt_real(root, "clip_norm", GHP_CLIP_NORM_LEAST, GHP_CLIP_NORM_MOST,
-                              &plan->method.clip_norm));
-    if (ghp_json_has(root, "lr_scaling"))
-        GHP_TRY(ghp_json_choice(root, "lr_scaling", ghp_lr_scaling_names, &scaling));
-    plan->method.scaling = ghp_lr_scaling_at(scaling);
-    if (!ghp_json_has(root, "optimizer")) return GHP_OK;
-    GHP_TRY(ghp_json_choice(root, "optimizer", ghp_optimizer_names, &optimizer));
-    plan->method.optimizer = ghp_optimizer_at(optimizer);
-    return GHP_OK;
-}
-
 /* Workers, batch and groups, and what must hold among them. */
 static enum ghp_status read_problem(const struct ghp_node *root, struct ghp_plan *plan)
 {
@@ -459,9 +404,7 @@ static enum ghp_status read_problem(const struct ghp_node *root, struct ghp_plan
         GHP_TRY(ghp_json_get(root, "global_batch", &at));
         return ghp_json_fail(&at, GHP_ERR_FORMAT, "%s", ghp_status_message());
     }
-    GHP_TRY(ghp_json_int(root, "bucket_cap_bytes", 0, INT64_MAX, &plan->method.bucket_bytes));
-    GHP_TRY(read_sync(root, plan));
-    GHP_TRY(read_optimizer(root, plan));
+    GHP_TRY(ghp_method_read(root, &plan->method));
     return ghp_json_int(root, "memory_limit_bytes", 0, INT64_MAX, &plan->memory_limit_bytes);
 }
 

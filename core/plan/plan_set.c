@@ -3,6 +3,7 @@
 
 #include "core/base/json_lines.h"
 #include "core/plan/plan_private.h"
+#include "core/program/method_io.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +21,7 @@ enum ghp_status ghp_plan_check_alike(const struct ghp_plan *a, const struct ghp_
         return GHP_FAIL(GHP_ERR_INPUT,
                         "they are for global batches of %lld and %lld; plan with the same --batch",
                         (long long)a->problem.global_batch, (long long)b->problem.global_batch);
-    if (ghp_optimizer_index(a->method.optimizer) != ghp_optimizer_index(b->method.optimizer) ||
-        ghp_method_clips(&a->method) != ghp_method_clips(&b->method) ||
-        a->method.scaling != b->method.scaling)
-        return GHP_FAIL(GHP_ERR_INPUT,
-                        "they are for two optimizers, or only one of them clips or scales rates; "
-                        "plan with the same --optimizer, --clip-norm and --lr-scaling");
-    return GHP_OK;
+    return ghp_method_check_alike(&a->method, &b->method);
 }
 
 /* Of one training, from the most workers to the fewest. */

@@ -1,0 +1,32 @@
+/* core/program/method_io.h - a method as plans have it, and as people are told it: its keys, and how two differ. Another
+ * choice of training is said here once, and plans, summaries and comparisons have it.
+ *
+ * Tested   tests/core/program/test_method_io.c */
+#ifndef GHP_CORE_PROGRAM_METHOD_IO_H
+#define GHP_CORE_PROGRAM_METHOD_IO_H
+
+#include "core/base/json.h"
+#include "core/program/method.h"
+
+/* Its keys in a plan, or in what is said of one. *failed is set where memory is short. */
+void ghp_method_write(const struct ghp_method *method, json_t *object, bool *failed);
+/* Into a zeroed one; of earlier versions' plans: all-reduce, sgd, neither clipped nor scaled.
+ *
+ * Returns   GHP_OK; GHP_ERR_FORMAT naming the key */
+enum ghp_status ghp_method_read(const struct ghp_node *object, struct ghp_method *method);
+
+/* Whether a training by the one can continue by the other. Returns GHP_OK; GHP_ERR_INPUT naming the options. */
+enum ghp_status ghp_method_check_alike(const struct ghp_method *a, const struct ghp_method *b);
+
+/* A part in which two differ. */
+enum { GHP_METHOD_PARTS = 5 };
+struct ghp_method_difference {
+    const char *what;
+    char texts[2][GHP_SYNC_TEXT_BYTES]; /* what the one has, and the other */
+    struct ghp_method with;             /* the one with the other's part */
+};
+/* Returns how many there are. */
+int ghp_method_differences(const struct ghp_method *a, const struct ghp_method *b,
+                           struct ghp_method_difference rows[GHP_METHOD_PARTS]);
+
+#endif
