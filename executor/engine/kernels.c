@@ -1,6 +1,8 @@
 /* executor/engine/kernels.c - see kernels.h. */
 #include "executor/engine/kernels.h"
 
+#include "core/program/memory_format.h"
+
 #include "executor/engine/kernel_formats.h"
 
 #include <stdlib.h>

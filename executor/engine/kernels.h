@@ -7,7 +7,7 @@
 #ifndef GHP_EXECUTOR_ENGINE_KERNELS_H
 #define GHP_EXECUTOR_ENGINE_KERNELS_H
 
-#include "core/program/lower.h"
+#include "core/program/program.h"
 #include "core/cost/profile.h"
 #include "executor/backend/backend.h"
 

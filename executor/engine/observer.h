@@ -9,7 +9,7 @@
 #ifndef GHP_EXECUTOR_ENGINE_OBSERVER_H
 #define GHP_EXECUTOR_ENGINE_OBSERVER_H
 
-#include "core/sharding/stage.h"
+#include "core/program/program.h"
 
 struct ghp_observed { /* this worker's part of one tensor */
     int layer;

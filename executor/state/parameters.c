@@ -3,6 +3,7 @@
 
 #include "core/base/finite.h"
 #include "core/base/file.h"
+#include "core/program/lower.h"
 #include "executor/platform/random.h"
 #include "executor/state/broadcast.h"
 #include "executor/state/shard.h"

@@ -1,6 +1,8 @@
 /* executor/train/rank_plan.c - see train/rank_plan.h. */
 #include "executor/train/rank_plan.h"
 
+#include "core/program/lower.h"
+
 struct ghp_rank_plan ghp_rank_plan_of(const struct ghp_worker *worker)
 {
     const struct ghp_program *program = ghp_worker_program(worker);

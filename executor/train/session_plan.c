@@ -4,6 +4,7 @@
 #include "core/base/hash.h"
 #include "core/base/log.h"
 #include "core/base/units.h"
+#include "core/program/lower.h"
 #include "executor/mixing/mixer.h"
 #include "executor/platform/limits.h"
 

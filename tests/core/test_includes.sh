@@ -37,6 +37,12 @@ folders_of() {
     esac
 }
 
+# What runs programs sees of a plan what its program says (core/program/program.h): these headers say how layers are
+# split, staged, combined and scaled, and how all that becomes a program.
+runs_programs() { within "$1" executor/engine executor/mixing; }
+of_plans="core/sharding/split.h core/sharding/stage.h core/program/sync.h core/program/method.h core/program/lowering.h
+          core/program/lower.h core/optimizer/lr_scaling.h core/plan/plan.h"
+
 # Folders of a room from the lowest up: each may include those before it.
 orders=(
     "core/base core/model core/optimizer core/sharding core/program core/cost core/plan"
@@ -86,6 +92,9 @@ for room in "${rooms[@]}"; do
             # shellcheck disable=SC2046
             contains "${name%%/*}" $(allowed_for "$room") ||
                 fail "$file: $room may not include $name; see the dependency direction in CMakeLists.txt"
+            # shellcheck disable=SC2086
+            ! runs_programs "$file" || ! contains "$name" $of_plans ||
+                fail "$file: includes $name; it runs a program, so have lowering say it in core/program/program.h"
             echo "$file $name" >>"$pairs"
         done < <(sed -n -e 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*"\([^"]*\)".*/\1/p' \
             -e 's/^#define BODY "\([^"]*\)".*/\1/p' "$file")

@@ -2,6 +2,7 @@
 #include "executor/engine/worker_private.h"
 
 #include "core/model/precision.h"
+#include "core/program/memory_format.h"
 #include "executor/engine/kernel_arguments.h"
 #include "executor/engine/reshard.h"
 #include "executor/platform/accident.h"

@@ -13,6 +13,7 @@
  * deviations, and the same in each training; a checkpoint has the shares, so that workers who meet behind each step go
  * on from it as if nothing had been. By `ad-psgd` exchanges keep the sum of all weights, though steps come in between;
  * an active worker has one in each step, and bytes are those of the exchanges. */
+#include "core/program/lower.h"
 #include "core/base/file.h"
 #include "executor/mixing/flat.h"
 #include "executor/mixing/mixer.h"

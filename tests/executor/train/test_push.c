@@ -8,6 +8,7 @@
  * those of messages under way included, though steps move z by the rate / w. Of 2^L workers, after L mixes by `sgp`
  * every z is the mean of the first ones; by overlap z tends to it, while w z is two thirds of it and one third is under
  * way. No message is taken later than TAU steps behind. A mix sends all weights and 4 bytes. Faults break each. */
+#include "core/program/lower.h"
 #include "executor/mixing/flat.h"
 #include "executor/mixing/mixer.h"
 #include "executor/state/checkpoint.h"
