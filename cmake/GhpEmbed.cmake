@@ -1,6 +1,9 @@
 # cmake/GhpEmbed.cmake - text files as C strings, made by the build.
 #
 #   ghp_embed(<target> <prefix> file...)   adds `const char <prefix>_<extension>[]`, ended by NUL, for each file
+#   ghp_embed_folder(<target> <list> <folder> <extension>)
+#                                          adds two arrays that NULL ends: `const char *const <list>_names[]`, the
+#                                          files' names without the extension, and `<list>_texts[]`, their contents
 #
 # The file runs itself as the script that writes a C file: cmake -DINPUT=... -DNAME=... -DOUTPUT=... -P GhpEmbed.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
@@ -23,4 +26,27 @@ function(ghp_embed target prefix)
                        DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${file}" "${GHP_EMBED}" VERBATIM)
     target_sources(${target} PRIVATE "${output}")
   endforeach()
+endfunction()
+
+function(ghp_embed_folder target list folder extension)
+  file(GLOB files CONFIGURE_DEPENDS "${folder}/*.${extension}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+  set(arrays "")
+  set(names "")
+  set(texts "")
+  foreach(file IN LISTS files)
+    get_filename_component(name "${file}" NAME_WLE)
+    string(MAKE_C_IDENTIFIER "text_${name}" text)
+    file(READ "${file}" bytes HEX)
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+    string(APPEND arrays "static const char ${text}[] = {${bytes}0};\n")
+    string(APPEND names "\"${name}\", ")
+    string(APPEND texts "${text}, ")
+  endforeach()
+  set(output "${CMAKE_CURRENT_BINARY_DIR}/${list}.c")
+  file(CONFIGURE OUTPUT "${output}" @ONLY CONTENT "extern const char *const @list@_names[], *const @list@_texts[];
+@arrays@const char *const @list@_names[] = {@names@0};
+const char *const @list@_texts[] = {@texts@0};
+")
+  target_sources(${target} PRIVATE "${output}")
 endfunction()

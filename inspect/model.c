@@ -80,6 +80,26 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
     ghp_display_sheet(report, sheet);
 }
 
+/* What data sheets promise, and which they are. */
+static void note_peak(struct ghp_sheet *sheet, const struct ghp_machine *machine)
+{
+    const struct ghp_gpus *gpus = &machine->gpus;
+    const char *key;
+    json_t *value;
+
+    if (gpus->count > 0) ghp_sheet_note(sheet, "%d x %s a node", gpus->count, gpus->name);
+    for (int p = 0; p < GHP_PRECISIONS; ++p)
+        if (machine->peak.flops_per_s[p] > 0)
+            ghp_sheet_note(sheet, "peak of a %s in %s: %.4g TFLOP/s",
+                           gpus->count > 0 ? "GPU" : "node", ghp_precision_names[p],
+                           machine->peak.flops_per_s[p] * 1e-12);
+    if (machine->peak.memory_Bps > 0)
+        ghp_sheet_note(sheet, "peak of a %s's memory: %.4g GB/s", gpus->count > 0 ? "GPU" : "node",
+                       machine->peak.memory_Bps * 1e-9);
+    json_object_foreach(machine->sources, key, value)
+        ghp_sheet_note(sheet, "source of %s: %s", key, json_string_value(value));
+}
+
 void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *machine)
 {
     static const struct ghp_column columns[] = {
@@ -99,6 +119,7 @@ void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *m
         machine->memory_bytes > 0
             ? ghp_bytes_format((double)machine->memory_bytes, memory, sizeof memory)
             : "unknown size");
+    note_peak(sheet, machine);
     ghp_display_text(report, "machine", machine->name);
     ghp_display_int(report, "nodes", machine->nodes);
     ghp_display_int(report, "packages", machine->packages);

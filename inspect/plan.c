@@ -4,6 +4,7 @@
 #include "core/base/embed.h"
 #include "core/base/file.h"
 #include "core/base/units.h"
+#include "core/cost/profile_peak.h"
 #include "core/plan/staging_text.h"
 #include "inspect/simulation.h"
 #include "core/plan/what_if.h"
@@ -116,6 +117,7 @@ static void put_notes(struct ghp_sheet *sheet, const struct ghp_plan *plan)
                    plan->profile_path != NULL ? plan->profile_path : "(not named)",
                    plan->profile.backend, plan->profile.numerics,
                    (unsigned long long)plan->profile_hash, (unsigned long long)plan->model.hash);
+    if (ghp_profile_is_peak(&plan->profile)) ghp_sheet_note(sheet, "%s", ghp_peak_sentence());
     if (plan->predicted.program_hash != 0)
         ghp_sheet_note(sheet, "program hash %016llx",
                        (unsigned long long)plan->predicted.program_hash);
@@ -409,6 +411,17 @@ static enum ghp_status load_near(const char *plan_path, const char *path,
                : status;
 }
 
+/* A plan by rule of thumb was made from no file, and carries all that its profile says. */
+static enum ghp_status take_own(const struct ghp_plan *plan, struct ghp_profile *profile)
+{
+    struct ghp_json doc = {.root = ghp_profile_json(&plan->profile)};
+    struct ghp_node root = ghp_json_root(&doc);
+    enum ghp_status status = doc.root != NULL ? ghp_profile_read(&root, profile) : GHP_NO_MEMORY();
+
+    json_decref(doc.root);
+    return status;
+}
+
 enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char *plan_path,
                                          const char *path, struct ghp_profile *profile)
 {
@@ -416,6 +429,7 @@ enum ghp_status ghp_inspect_find_profile(const struct ghp_plan *plan, const char
     char said[17], found[17];
 
     *profile = (struct ghp_profile){0};
+    if (path == NULL && ghp_profile_is_peak(&plan->profile)) return take_own(plan, profile);
     if (path == NULL && plan->profile_path == NULL)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the plan names no profile; name the one it was made with by --profile");

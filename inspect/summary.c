@@ -4,6 +4,7 @@
 #include "core/base/file.h"
 #include "core/base/table.h"
 #include "core/base/units.h"
+#include "core/cost/profile_peak.h"
 #include "core/model/statistics.h"
 #include "core/plan/plan_json.h"
 #include "core/plan/staging_text.h"
@@ -87,6 +88,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     ghp_table_note(t, "%s, %d workers, global batch %" PRId64 ", profile %s (%s, %s)",
                    plan->model.name, plan->problem.workers, plan->problem.global_batch,
                    plan->profile_path, plan->profile.backend, plan->profile.numerics);
+    if (ghp_profile_is_peak(&plan->profile)) ghp_table_note(t, "%s", ghp_peak_sentence());
     ghp_summary_splits(&plan->model, plan->splits, splits, sizeof splits);
     ghp_table_note(t, "%d groups of %d: %s", plan->groups, plan->group_size, splits);
     if (ghp_staging_format(&plan->staging, &plan->model, splits, sizeof splits)[0] != '\0')
@@ -292,6 +294,8 @@ enum ghp_status ghp_summary_json(const struct ghp_plan *plan, json_t *options, F
     bool failed = false;
     json_t *object = plan_object(plan, &failed);
 
+    if (ghp_profile_is_peak(&plan->profile))
+        ghp_json_put(object, "rule_of_thumb", json_string(ghp_peak_sentence()), &failed);
     if (options != NULL) ghp_json_put(object, "options", options, &failed);
     return ghp_json_print_whole(object, failed, out);
 }

@@ -61,6 +61,7 @@ struct ghp_opt {
     const char *help;     /* one sentence, lower case, no full stop */
     double min, max;      /* allowed range of INT, REAL, BYTES, both included; both 0: unbounded */
     const char *const *choices; /* CHOICE: NULL-terminated names */
+    const char *const *known;   /* TEXT: names that are completed besides files; may be NULL */
     const char *former; /* a former long name that is still taken, and shown nowhere; may be NULL */
     /* CHOICE: pairs of another spelling, shown nowhere, and the choice that it means; NULL-terminated; may be NULL */
     const char *const *synonyms;

@@ -129,6 +129,15 @@ static void put_forms(const struct ghp_opt *opt)
     if (opt->letter != 0) printf("-%c", opt->letter);
 }
 
+/* The words that begin as what is typed, and what a further flag of compgen adds. */
+static void put_words(const char *flag, const char *const *words)
+{
+    printf("        mapfile -t COMPREPLY < <(compgen %s-W '", flag);
+    for (int i = 0; words[i] != NULL; ++i)
+        printf("%s%s", i > 0 ? " " : "", words[i]);
+    printf("' -- \"$word\")\n");
+}
+
 /* What may follow the option. */
 static void put_values(const struct ghp_opt *opt)
 {
@@ -137,10 +146,9 @@ static void put_values(const struct ghp_opt *opt)
     put_forms(opt);
     printf(")\n");
     if (opt->kind == GHP_OPT_CHOICE) {
-        printf("        mapfile -t COMPREPLY < <(compgen -W '");
-        for (int i = 0; opt->choices[i] != NULL; ++i)
-            printf("%s%s", i > 0 ? " " : "", opt->choices[i]);
-        printf("' -- \"$word\")\n");
+        put_words("", opt->choices);
+    } else if (opt->known != NULL) {
+        put_words("-f ", opt->known);
     } else if (opt->kind == GHP_OPT_TEXT || opt->kind == GHP_OPT_LIST) {
         printf("        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n");
     }

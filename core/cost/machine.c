@@ -27,6 +27,15 @@ static json_t *link_json(const struct ghp_link *link)
     return NULL;
 }
 
+static bool has_peak(const struct ghp_peak *peak)
+{
+    bool has = peak->memory_Bps > 0;
+
+    for (int p = 0; p < GHP_PRECISIONS; ++p)
+        has |= peak->flops_per_s[p] > 0;
+    return has;
+}
+
 /* Written only where there are any. */
 static int set_gpus(json_t *root, const struct ghp_gpus *gpus)
 {
@@ -36,6 +45,23 @@ static int set_gpus(json_t *root, const struct ghp_gpus *gpus)
                                          gpus->name != NULL ? gpus->name : "", "memory_bytes",
                                          (json_int_t)gpus->memory_bytes, "nvlink_Bps",
                                          gpus->nvlink_Bps, "pcie_Bps", gpus->pcie_Bps));
+}
+
+/* As set_gpus. */
+static int set_peak(json_t *root, const struct ghp_peak *peak)
+{
+    json_t *object;
+    int failed = 0;
+
+    if (!has_peak(peak)) return 0;
+    object = json_object();
+    if (peak->memory_Bps > 0)
+        failed |= json_object_set_new(object, "memory_Bps", json_real(peak->memory_Bps));
+    for (int p = 0; p < GHP_PRECISIONS; ++p)
+        if (peak->flops_per_s[p] > 0)
+            failed |= json_object_set_new(object, ghp_precision_names[p],
+                                          json_real(peak->flops_per_s[p]));
+    return json_object_set_new(root, "peak", object) | failed;
 }
 
 json_t *ghp_machine_json(const struct ghp_machine *machine)
@@ -57,11 +83,21 @@ json_t *ghp_machine_json(const struct ghp_machine *machine)
         return NULL;
     }
     if ((json_object_set_new(root, "pu_indices", pus) | set_gpus(root, &machine->gpus) |
+         set_peak(root, &machine->peak) |
          json_object_set_new(root, "intra", link_json(&machine->intra)) |
-         json_object_set_new(root, "inter", link_json(&machine->inter))) == 0)
+         json_object_set_new(root, "inter", link_json(&machine->inter)) |
+         (machine->sources != NULL ? json_object_set(root, "sources", machine->sources) : 0)) == 0)
         return root;
     json_decref(root);
     return NULL;
+}
+
+enum ghp_status ghp_link_read(const struct ghp_node *at, struct ghp_link *link)
+{
+    GHP_TRY(ghp_json_real(at, "latency_s", 0, 1e6, &link->latency_s));
+    link->asymptotic_Bps = 0;
+    GHP_TRY(ghp_json_opt_real(at, "asymptotic_Bps", 0, 1e18, &link->asymptotic_Bps));
+    return ghp_json_real(at, "bandwidth_Bps", 0, 1e18, &link->bandwidth_Bps);
 }
 
 static enum ghp_status read_link(const struct ghp_node *at, const char *key, struct ghp_link *link)
@@ -71,10 +107,7 @@ static enum ghp_status read_link(const struct ghp_node *at, const char *key, str
 
     GHP_TRY(ghp_json_get(at, key, &node));
     GHP_TRY(ghp_json_only_keys(&node, keys));
-    GHP_TRY(ghp_json_real(&node, "latency_s", 0, 1e6, &link->latency_s));
-    link->asymptotic_Bps = 0;
-    GHP_TRY(ghp_json_opt_real(&node, "asymptotic_Bps", 0, 1e18, &link->asymptotic_Bps));
-    return ghp_json_real(&node, "bandwidth_Bps", 0, 1e18, &link->bandwidth_Bps);
+    return ghp_link_read(&node, link);
 }
 
 /* A whole number that fits int. */
@@ -131,11 +164,43 @@ static enum ghp_status read_gpus(const struct ghp_node *at, struct ghp_gpus *gpu
     return ghp_json_real(&node, "pcie_Bps", 0, 1e18, &gpus->pcie_Bps);
 }
 
+static enum ghp_status read_peak(const struct ghp_node *at, struct ghp_peak *peak)
+{
+    const char *keys[GHP_PRECISIONS + 2] = {"memory_Bps"};
+    struct ghp_node node;
+
+    if (!ghp_json_has(at, "peak")) return GHP_OK;
+    for (int p = 0; p < GHP_PRECISIONS; ++p)
+        keys[p + 1] = ghp_precision_names[p];
+    GHP_TRY(ghp_json_get(at, "peak", &node));
+    GHP_TRY(ghp_json_only_keys(&node, keys));
+    for (int p = 0; p < GHP_PRECISIONS; ++p)
+        GHP_TRY(ghp_json_opt_real(&node, keys[p + 1], 0, 1e24, &peak->flops_per_s[p]));
+    return ghp_json_opt_real(&node, "memory_Bps", 0, 1e18, &peak->memory_Bps);
+}
+
+static enum ghp_status read_sources(const struct ghp_node *at, json_t **sources)
+{
+    struct ghp_node node;
+    const char *key;
+    json_t *value;
+
+    if (!ghp_json_has(at, "sources")) return GHP_OK;
+    GHP_TRY(ghp_json_get(at, "sources", &node));
+    if (!json_is_object(node.value))
+        return ghp_json_fail(&node, GHP_ERR_INPUT,
+                             "this is not an object; give a text for each figure");
+    json_object_foreach(node.value, key, value) if (!json_is_string(value)) return ghp_json_fail(
+        &node, GHP_ERR_INPUT, "the source of '%s' is not a text; name what says the figure", key);
+    *sources = json_incref(node.value);
+    return GHP_OK;
+}
+
 static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_machine *machine)
 {
-    static const char *const keys[] = {"format", "name",    "nodes",      "packages",
-                                       "cores",  "threads", "pu_indices", "memory_bytes",
-                                       "gpus",   "intra",   "inter",      NULL};
+    static const char *const keys[] = {"format",  "name",       "nodes",        "packages", "cores",
+                                       "threads", "pu_indices", "memory_bytes", "gpus",     "peak",
+                                       "intra",   "inter",      "sources",      NULL};
 
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_format(at, FORMAT));
@@ -147,6 +212,8 @@ static enum ghp_status read_fields(const struct ghp_node *at, struct ghp_machine
     GHP_TRY(read_pus(at, machine));
     GHP_TRY(ghp_json_int(at, "memory_bytes", 0, INT64_MAX, &machine->memory_bytes));
     GHP_TRY(read_gpus(at, &machine->gpus));
+    GHP_TRY(read_peak(at, &machine->peak));
+    GHP_TRY(read_sources(at, &machine->sources));
     GHP_TRY(read_link(at, "intra", &machine->intra));
     return read_link(at, "inter", &machine->inter);
 }
@@ -192,6 +259,7 @@ enum ghp_status ghp_machine_copy(const struct ghp_machine *from, struct ghp_mach
     *to = (struct ghp_machine){0};
     copy.name = strdup(from->name != NULL ? from->name : "");
     copy.gpus.name = from->gpus.name != NULL ? strdup(from->gpus.name) : NULL;
+    copy.sources = json_incref(from->sources);
     copy.pus = ghp_alloc((size_t)from->n_pus, sizeof *copy.pus);
     if (copy.name == NULL || copy.pus == NULL ||
         (from->gpus.name != NULL && copy.gpus.name == NULL)) {
@@ -209,6 +277,7 @@ void ghp_machine_release(struct ghp_machine *machine)
     free(machine->name);
     free(machine->gpus.name);
     free(machine->pus);
+    json_decref(machine->sources);
     *machine = (struct ghp_machine){0};
 }
 

@@ -6,6 +6,7 @@
 #define GHP_CORE_COST_MACHINE_H
 
 #include "core/base/json.h"
+#include "core/model/precision.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +29,12 @@ struct ghp_gpus {         /* of one node */
     double pcie_Bps;      /* of each to the host, per direction; 0: unknown */
 };
 
+/* What a data sheet promises of each GPU, or where there are none of a node; 0: unknown. */
+struct ghp_peak {
+    double memory_Bps;
+    double flops_per_s[GHP_PRECISIONS]; /* in the order of ghp_precision_names */
+};
+
 struct ghp_machine {
     char *name;                   /* free text: processor model or synthetic string */
     int nodes;                    /* >= 1 */
@@ -35,10 +42,12 @@ struct ghp_machine {
     int n_pus;
     /* operating-system index of the first hardware thread of each core, in topology order; `cores` entries */
     int *pus;
-    int64_t memory_bytes;  /* per node */
-    struct ghp_gpus gpus;  /* per node */
+    int64_t memory_bytes; /* per node */
+    struct ghp_gpus gpus; /* per node */
+    struct ghp_peak peak;
     struct ghp_link intra; /* between two workers of one node */
     struct ghp_link inter; /* one node's link to the others, shared by its workers */
+    json_t *sources; /* texts by the figure that each is the source of; NULL: none are given */
 };
 
 struct ghp_place { /* where one worker runs */
@@ -51,6 +60,9 @@ enum ghp_status ghp_machine_load(const char *path, struct ghp_machine *machine);
 enum ghp_status ghp_machine_save(const char *path, const struct ghp_machine *machine);
 enum ghp_status ghp_machine_copy(const struct ghp_machine *from, struct ghp_machine *to);
 void ghp_machine_release(struct ghp_machine *machine);
+
+/* A link that stands in an object beside other keys, as the members of a network file do. */
+enum ghp_status ghp_link_read(const struct ghp_node *at, struct ghp_link *link);
 
 /* Workers on one node: the first nodes fill up with ceil(N / nodes) consecutive ranks each. */
 int ghp_machine_workers_per_node(const struct ghp_machine *machine, int workers);

@@ -2,6 +2,7 @@
 #include "executor/train/setup.h"
 
 #include "core/base/log.h"
+#include "core/cost/profile_peak.h"
 #include "core/model/statistics.h"
 #include "core/plan/plan_set.h"
 #include "executor/platform/accident.h"
@@ -196,7 +197,9 @@ static const struct ghp_backend_ops *choose_backend(const struct ghp_setup *s,
 
     if (s->options->backend != NULL) return ghp_backend_find(s->options->backend);
     /* a plan for GPUs is not trained by processors unless it is asked for */
-    if (e->plan.profile.on_device) return ghp_backend_find(e->plan.profile.backend);
+    if (e->plan.profile.on_device)
+        return ghp_backend_find(ghp_profile_is_peak(&e->plan.profile) ? "cuda"
+                                                                      : e->plan.profile.backend);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (able(names[i], precision) != NULL) return able(names[i], precision);
     return ghp_backend_find("reference"); /* which then says what it has not */

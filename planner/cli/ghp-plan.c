@@ -3,6 +3,8 @@
  * Only options, files and exit codes; plans are made by planner/make/make.h. */
 #include "core/base/log.h"
 #include "core/base/units.h"
+#include "core/cost/named_machine.h"
+#include "core/cost/profile_peak.h"
 #include "inspect/inspect.h"
 #include "planner/search/milp.h"
 #include "inspect/summary.h"
@@ -31,7 +33,10 @@ static struct ghp_tool tool = {
                "good they are",
     .usage = "ghp-plan MODEL --profile PROFILE --workers N --batch B [-o PLAN]\n"
              "       ghp-plan MODEL --profile PROFILE --workers N --batch B --elastic F -o PLANS\n"
-             "       ghp-plan MODEL --profile PROFILE --sweep workers=1,2,4,...,N --batch B",
+             "       ghp-plan MODEL --profile PROFILE --sweep workers=1,2,4,...,N --batch B\n"
+             "       ghp-plan MODEL --machine MACHINE [--nodes H] [--network NETWORK] --workers N "
+             "--batch B\n"
+             "       ghp-plan --machine list",
     .example = "ghp-plan models/vgg16.json --profile vgg16.profile.json --workers 16 --batch 1024 "
                "-o vgg16.plan.json",
     .opts = ghp_plan_option_table,
@@ -133,15 +138,33 @@ static enum ghp_status check_elastic(void)
     return GHP_OK;
 }
 
+static enum ghp_status check_machine(void)
+{
+    if (ghp_plan_chosen.machine == NULL &&
+        (ghp_plan_chosen.nodes > 0 || ghp_plan_chosen.network != NULL))
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--%s is of a --machine; add one, or override the profile's by --set %s",
+                        ghp_plan_chosen.nodes > 0 ? "nodes" : "network",
+                        ghp_plan_chosen.nodes > 0 ? "nodes=H" : "inter.bandwidth_Bps=X");
+    if (ghp_plan_chosen.profile == NULL && ghp_plan_chosen.strict > 0)
+        return GHP_FAIL(GHP_ERR_USAGE,
+                        "--strict wants what was measured, and --machine without --profile has no "
+                        "measurement; add --profile PROFILE, made by ghp-profile");
+    return GHP_OK;
+}
+
 static enum ghp_status check_options(const char *const *files, int n_files)
 {
     if (n_files < 1)
         return GHP_FAIL(GHP_ERR_USAGE, "no model given; name one, such as models/vgg16.json");
     if (n_files > 1)
         return GHP_FAIL(GHP_ERR_USAGE, "one argument too many: '%s'; name one model", files[1]);
-    if (ghp_plan_chosen.profile == NULL)
-        return GHP_FAIL(GHP_ERR_USAGE,
-                        "no profile given; add --profile PROFILE, made by ghp-profile");
+    if (ghp_plan_chosen.profile == NULL && ghp_plan_chosen.machine == NULL)
+        return GHP_FAIL(
+            GHP_ERR_USAGE,
+            "no profile given; add --profile PROFILE, made by ghp-profile, or --machine "
+            "MACHINE, one that --machine list shows");
+    GHP_TRY(check_machine());
     GHP_TRY(check_stages());
     if (ghp_plan_chosen.crossovers &&
         (ghp_plan_chosen.json || ghp_plan_chosen.sweep != NULL || ghp_plan_chosen.force != NULL ||
@@ -222,6 +245,35 @@ static void set_memory(struct ghp_plan_request *request, const struct ghp_what_i
     if (request->memory_bytes == 0) request->memory_bytes = ghp_what_if_memory(what_if, profile);
 }
 
+/* --precision; without it, of a machine that nobody measured, float. */
+static struct ghp_precision wanted_precision(void)
+{
+    return ghp_precision_of(ghp_plan_chosen.precision > 0 ? ghp_plan_chosen.precision - 1 : 0);
+}
+
+static enum ghp_status load_profile(struct ghp_profile *profile)
+{
+    GHP_TRY(ghp_profile_load(ghp_plan_chosen.profile, profile));
+    if (ghp_plan_chosen.precision == 0) return GHP_OK;
+    return ghp_trust_precision(profile, ghp_plan_chosen.profile, wanted_precision());
+}
+
+/* --machine with its --nodes and --network; nothing to release on failure. */
+static enum ghp_status open_machine(int workers, struct ghp_machine *machine)
+{
+    enum ghp_status status;
+
+    GHP_TRY(ghp_machine_open(ghp_plan_chosen.machine, machine));
+    if (ghp_plan_chosen.nodes > 0)
+        machine->nodes = (int)ghp_plan_chosen.nodes;
+    else if (ghp_plan_chosen.profile == NULL && ghp_peak_nodes(machine, workers) > machine->nodes)
+        machine->nodes = ghp_peak_nodes(machine, workers);
+    if (ghp_plan_chosen.network == NULL) return GHP_OK;
+    status = ghp_fabric_open(ghp_plan_chosen.network, &machine->inter);
+    if (status != GHP_OK) ghp_machine_release(machine);
+    return status;
+}
+
 static enum ghp_status open_profile(struct ghp_plan_request *request, struct ghp_profile *profile,
                                     struct ghp_overrides *overrides)
 {
@@ -232,15 +284,18 @@ static enum ghp_status open_profile(struct ghp_plan_request *request, struct ghp
     struct ghp_machine machine = {0};
     enum ghp_status status = GHP_OK;
 
-    GHP_TRY(ghp_profile_load(ghp_plan_chosen.profile, profile));
-    if (ghp_plan_chosen.precision > 0)
-        GHP_TRY(ghp_trust_precision(profile, ghp_plan_chosen.profile,
-                                    ghp_precision_of(ghp_plan_chosen.precision - 1)));
-    if (ghp_plan_chosen.machine != NULL) {
-        GHP_TRY(ghp_machine_load(ghp_plan_chosen.machine, &machine));
-        what_if.machine = &machine;
+    if (ghp_plan_chosen.machine != NULL) GHP_TRY(open_machine(what_if.workers, &machine));
+    if (ghp_plan_chosen.profile != NULL) {
+        status = load_profile(profile);
+        if (ghp_plan_chosen.machine != NULL) what_if.machine = &machine;
+    } else {
+        status = ghp_profile_peak(&machine, what_if.workers, wanted_precision(), profile);
     }
-    if (ghp_plan_chosen.sweep != NULL)
+    if (status != GHP_OK) {
+        ghp_machine_release(&machine);
+        return status;
+    }
+    if (ghp_plan_chosen.sweep != NULL && ghp_plan_chosen.profile != NULL)
         what_if.workers_per_node =
             ghp_what_if_workers_per_node(profile, what_if.machine, what_if.workers);
     if (what_if.machine != NULL || what_if.n_set > 0 || what_if.workers_per_node > 0) {
@@ -288,7 +343,8 @@ static struct ghp_plan_request read_request(const char *model_path)
 
     return (struct ghp_plan_request){
         .model_path = model_path,
-        .profile_path = ghp_plan_chosen.profile,
+        .profile_path =
+            ghp_plan_chosen.profile != NULL ? ghp_plan_chosen.profile : ghp_plan_chosen.machine,
         .problem = {.workers = (int)ghp_plan_chosen.workers, .global_batch = ghp_plan_chosen.batch},
         .strategy = sums ? GHP_STRATEGY_AUTO : (enum ghp_strategy)ghp_plan_chosen.strategy,
         .force = sums ? "*=data" : ghp_plan_chosen.force,
@@ -437,10 +493,28 @@ static enum ghp_status make(const char *model_path)
     return ghp_plan_chosen.elastic > 0 ? make_set(model_path) : make_plan(model_path);
 }
 
+static bool is_list(const char *name)
+{
+    return name != NULL && strcmp(name, "list") == 0;
+}
+
+/* Whether --machine or --network asks for what there is. */
+static bool wants_list(void)
+{
+    return is_list(ghp_plan_chosen.machine) || is_list(ghp_plan_chosen.network);
+}
+
+static enum ghp_status print_lists(void)
+{
+    if (is_list(ghp_plan_chosen.machine)) GHP_TRY(ghp_machines_print(stdout));
+    return is_list(ghp_plan_chosen.network) ? ghp_fabrics_print(stdout) : GHP_OK;
+}
+
 int main(int argc, char **argv)
 {
     const char *files[2] = {NULL};
     int n_files = 0;
+    bool lists;
     enum ghp_status status;
 
     tool.n_opts = ghp_plan_option_count;
@@ -448,8 +522,10 @@ int main(int argc, char **argv)
     status = ghp_opts_parse(&tool, argc, argv, files, 2, &n_files);
     ghp_log_open(tool.name, true);
     if (status == GHP_OK && ghp_opts_done()) return 0;
-    if (status == GHP_OK) status = check_options(files, n_files);
-    if (status == GHP_OK) status = make(files[0]);
+    lists = status == GHP_OK && wants_list();
+    if (lists) status = print_lists();
+    if (status == GHP_OK && !lists) status = check_options(files, n_files);
+    if (status == GHP_OK && !lists) status = make(files[0]);
     if (status == GHP_OK) status = ghp_opts_printed();
     if (status != GHP_OK) fprintf(stderr, "%s: %s\n", tool.name, ghp_status_message());
     return ghp_status_exit_code(status);

@@ -1,6 +1,7 @@
 /* planner/cli/options.c - see options.h. */
 #include "planner/cli/options.h"
 
+#include "core/cost/named_machine.h"
 #include "core/plan/plan_set.h"
 #include "onnx/network.h"
 
@@ -49,8 +50,25 @@ const struct ghp_opt ghp_plan_option_table[] = {
     {.name = "machine",
      .kind = GHP_OPT_TEXT,
      .target = &ghp_plan_chosen.machine,
-     .argument = "MACHINE",
-     .help = "another machine than the profile's; links without figures keep the profile's"},
+     .argument = "MACHINE|list",
+     .known = ghp_machine_names,
+     .help = "a machine file, or one of ghp's named machines (list: print them), in place of the "
+             "profile's; links without figures keep the profile's. Without --profile the plan is "
+             "made by rule of thumb from the machine's peak figures"},
+    {.name = "nodes",
+     .kind = GHP_OPT_INT,
+     .target = &ghp_plan_chosen.nodes,
+     .min = 1,
+     .max = 1 << 20,
+     .help = "equal nodes of --machine; without it what its file says, or without --profile as "
+             "many as the workers fill by a GPU each"},
+    {.name = "network",
+     .kind = GHP_OPT_TEXT,
+     .target = &ghp_plan_chosen.network,
+     .argument = "NETWORK|list",
+     .known = ghp_fabric_names,
+     .help = "a network file, or one of ghp's named networks (list: print them), between the nodes "
+             "of --machine, in place of its own"},
     {.name = "set",
      .kind = GHP_OPT_LIST,
      .target = &ghp_plan_chosen.overrides,

@@ -6,11 +6,11 @@
 #include "planner/schemes/schemes.h"
 
 struct ghp_plan_options {
-    const char *profile, *machine, *force, *bucket, *output, *sweep, *stages, *sync, *straggler,
-        *wanted;
+    const char *profile, *machine, *network, *force, *bucket, *output, *sweep, *stages, *sync,
+        *straggler, *wanted;
     int64_t workers, batch, batch_per_worker, memory_bytes, groups;
     int64_t micro_batches, max_stages, max_micro_batches;
-    int64_t servers; /* 0: not given */
+    int64_t servers, nodes; /* 0: not given */
     int strategy, precision, solver, pipeline, schedule, load_balance, recompute, optimizer,
         scaling;
     double time_limit_s, gap, clip_norm, strict;

@@ -1,6 +1,7 @@
 /* planner/sweep/sweep.c - the points of a sweep: reading the range, making the plans; sweep_show.c shows them. */
 #include "planner/sweep/sweep.h"
 
+#include "core/cost/profile_peak.h"
 #include "core/base/log.h"
 
 #include <errno.h>
@@ -245,6 +246,7 @@ static enum ghp_status take_names(const struct ghp_plan *plan, struct ghp_sweep 
     sweep->model = strdup(plan->model.name);
     sweep->tokens = ghp_model_tokens(&plan->model);
     sweep->profile = strdup(plan->profile.backend);
+    sweep->by_rule_of_thumb = ghp_profile_is_peak(&plan->profile);
     if (plan->what_if.n > 0)
         sweep->what_if = strdup(ghp_overrides_format(&plan->what_if, overrides, sizeof overrides));
     return sweep->model == NULL || sweep->profile == NULL ? GHP_NO_MEMORY() : GHP_OK;

@@ -1,4 +1,5 @@
 /* planner/sweep/sweep_show.c - a sweep as a table and as an object. */
+#include "core/cost/profile_peak.h"
 #include "planner/sweep/sweep.h"
 
 #include "core/base/table.h"
@@ -30,6 +31,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_sweep *sweep)
     else
         ghp_table_note(t, "%s, strong scaling: global batch %" PRId64 ", profile %s", sweep->model,
                        sweep->batch, sweep->profile);
+    if (sweep->by_rule_of_thumb) ghp_table_note(t, "%s", ghp_peak_sentence());
     if (sweep->what_if != NULL) ghp_table_note(t, "what if, at the last point: %s", sweep->what_if);
     if (sweep->one_images_per_s > 0)
         ghp_table_note(t, "speed-up over one worker's %.1f %s; efficiency: by the workers",
@@ -177,6 +179,8 @@ enum ghp_status ghp_sweep_json(const struct ghp_sweep *sweep, json_t *options, F
     ghp_json_put(object, sweep->weak ? "batch_per_worker" : "global_batch",
                  json_integer(sweep->batch), &failed);
     ghp_json_put(object, "one_worker_images_per_s", json_real(sweep->one_images_per_s), &failed);
+    if (sweep->by_rule_of_thumb)
+        ghp_json_put(object, "rule_of_thumb", json_string(ghp_peak_sentence()), &failed);
     if (sweep->what_if != NULL)
         ghp_json_put(object, "what_if", json_string(sweep->what_if), &failed);
     for (int i = 0; i < sweep->n; ++i)

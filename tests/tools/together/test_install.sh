@@ -23,7 +23,7 @@ done
 for file in LICENSE README.md tour.md formats.md schema/model.json schema/layer.json examples/plan.c; do
     [ -s "$root/share/doc/ghp/$file" ] || fail "doc/ghp/$file is not installed"
 done
-for folder in models plans; do
+for folder in machines machines/network models plans; do
     [ "$(cd "$GHP_SOURCE/$folder" && ls ./*.json)" = "$(cd "$data/$folder" && ls ./*.json)" ] ||
         fail "$folder are not all installed"
 done

@@ -67,7 +67,7 @@ def validator(kind):
 
 failures, examples = 0, {}
 networks = [os.path.join(source, "tests/executor/joins.json"), drawn]  # with operations that no network of models/ has
-kept = sorted(path for folder in ("models", "plans") for path in glob.glob(os.path.join(source, folder, "*.json")))
+kept = sorted(path for folder in ("models", "plans", "machines", "machines/network") for path in glob.glob(os.path.join(source, folder, "*.json")))
 for path in made + kept + networks:
     with open(path) as file:
         value = json.load(file)

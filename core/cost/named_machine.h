@@ -1,0 +1,30 @@
+/* core/cost/named_machine.h - machines and networks that have a name, as they are sold: the files of machines/ and
+ * machines/network/, which are part of every tool.
+ *
+ * A name stands wherever a machine file does. A file of that path comes first.
+ *
+ * Tested  tests/core/cost/test_named_machine.c */
+#ifndef GHP_CORE_COST_NAMED_MACHINE_H
+#define GHP_CORE_COST_NAMED_MACHINE_H
+
+#include "core/cost/machine.h"
+
+#include <stdio.h>
+
+/* Their names in alphabetical order; NULL ends them. */
+extern const char *const ghp_machine_names[];
+extern const char *const ghp_fabric_names[];
+
+/* Reads a machine: from the file of that path, or where there is none the machine of that name.
+ *
+ * Returns   GHP_OK; GHP_ERR_USAGE (neither a file nor a name, with the nearest one); as ghp_machine_load */
+enum ghp_status ghp_machine_open(const char *name, struct ghp_machine *machine);
+
+/* The same of a network: the link of one node to the others. */
+enum ghp_status ghp_fabric_open(const char *name, struct ghp_link *link);
+
+/* Prints all machines, or all networks, with a line for each: its name and what it is. */
+enum ghp_status ghp_machines_print(FILE *out);
+enum ghp_status ghp_fabrics_print(FILE *out);
+
+#endif

@@ -1,0 +1,34 @@
+/* core/cost/profile_peak.h - a profile of a machine that nobody measured, from what its data sheets promise.
+ *
+ * Rules of thumb: shares of the peaks that training commonly reaches. They are the same for all machines. No entry is
+ * measured, and every source is `analytic`.
+ *
+ * Tested  tests/core/cost/test_named_machine.c */
+#ifndef GHP_CORE_COST_PROFILE_PEAK_H
+#define GHP_CORE_COST_PROFILE_PEAK_H
+
+#include "core/cost/profile.h"
+
+/* Shares of the peak, in per cent. Dense networks' training is reported at 30 to 60 % of the peak FLOPs; copies reach
+ * 80 to 90 % of the memory's rate, and long collectives 70 to 90 % of a link's. */
+enum { GHP_PEAK_FLOPS = 50, GHP_PEAK_MEMORY = 80, GHP_PEAK_LINK = 80 };
+
+/* Makes the profile for so many workers: one for each GPU, or without GPUs equal parts of the nodes' processors.
+ *
+ * machine   copied, with the links' bandwidths times their share
+ *
+ * Returns   GHP_OK, finalized; GHP_ERR_INPUT (no figures for the precision, more workers than GPUs, or no network
+ *           between several nodes); GHP_ERR_NO_MEMORY */
+enum ghp_status ghp_profile_peak(const struct ghp_machine *machine, int workers,
+                                 struct ghp_precision precision, struct ghp_profile *profile);
+
+/* Nodes that so many workers fill, a GPU for each; 1 where the machine has none. */
+int ghp_peak_nodes(const struct ghp_machine *machine, int workers);
+
+/* Whether ghp_profile_peak made it. */
+bool ghp_profile_is_peak(const struct ghp_profile *profile);
+
+/* What the profile is taken from, as a sentence without its end. */
+const char *ghp_peak_sentence(void);
+
+#endif

@@ -1,0 +1,107 @@
+/* tests/core/cost/test_named_machine.c - the machines and networks that have a name: that they read, that each figure
+ * has a source, and what is planned by of their peaks. */
+#include "core/cost/named_machine.h"
+#include "core/cost/profile_peak.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+static void check_sources(const struct ghp_machine *m)
+{
+    const char *const figures[] = {"node", "peak", "intra.bandwidth_Bps", "intra.latency_s",
+                                   "inter"};
+
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; ++i)
+        CHECK(json_object_get(m->sources, figures[i]) != NULL);
+    CHECK(m->gpus.count == 0 || json_object_get(m->sources, "gpus") != NULL);
+}
+
+/* Every named machine reads, says its sources, survives a copy, and a plan can be made for all that it has. */
+static void test_machines(void)
+{
+    const struct ghp_precision numbers = ghp_precision_of(0); /* float */
+
+    for (int i = 0; ghp_machine_names[i] != NULL; ++i) {
+        struct ghp_machine m = {0}, copy = {0};
+        struct ghp_profile profile = {0};
+        uint64_t a = 0, b = 1;
+
+        if (!CHECK_STATUS(ghp_machine_open(ghp_machine_names[i], &m), GHP_OK)) continue;
+        check_sources(&m);
+        CHECK(m.peak.memory_Bps > 0);
+        CHECK(m.intra.bandwidth_Bps > 0);
+        /* a precision of shorter numbers is no slower */
+        CHECK(m.peak.flops_per_s[3] >= m.peak.flops_per_s[2] || !(m.peak.flops_per_s[3] > 0));
+        CHECK(m.peak.flops_per_s[1] <= m.peak.flops_per_s[0]);
+        CHECK_STATUS(ghp_machine_copy(&m, &copy), GHP_OK);
+        CHECK_STATUS(ghp_machine_hash(&m, &a), GHP_OK);
+        CHECK_STATUS(ghp_machine_hash(&copy, &b), GHP_OK);
+        CHECK(a == b);
+        CHECK_STATUS(ghp_profile_peak(&m, m.gpus.count > 0 ? m.gpus.count : 4, numbers, &profile),
+                     GHP_OK);
+        CHECK(profile.n_ops == 0);
+        CHECK(profile.copy.source == GHP_SOURCE_ANALYTIC);
+        CHECK(ghp_profile_is_peak(&profile));
+        ghp_profile_release(&profile);
+        ghp_machine_release(&copy);
+        ghp_machine_release(&m);
+    }
+}
+
+static void test_networks(void)
+{
+    struct ghp_link link;
+
+    for (int i = 0; ghp_fabric_names[i] != NULL; ++i) {
+        if (!CHECK_STATUS(ghp_fabric_open(ghp_fabric_names[i], &link), GHP_OK)) continue;
+        CHECK(link.bandwidth_Bps > 0 && link.latency_s > 0);
+    }
+    CHECK_STATUS(ghp_fabric_open("ib-400x8", &link), GHP_OK);
+    CHECK_NEAR(link.bandwidth_Bps, 400e9, 0); /* 8 x 400 Gbit/s */
+    CHECK_STATUS(ghp_fabric_open("ib-400x9", &link), GHP_ERR_USAGE);
+    CHECK_MESSAGE("did you mean 'ib-400x");
+}
+
+static void test_peak(void)
+{
+    struct ghp_machine m = {0};
+    struct ghp_profile p = {0};
+
+    CHECK_STATUS(ghp_machine_open("h100-sxm-8", &m), GHP_OK);
+    CHECK_STATUS(ghp_profile_peak(&m, 9, ghp_precision_of(3), &p), GHP_ERR_INPUT);
+    CHECK_MESSAGE("give --nodes 2 or more");
+    CHECK_EQ(ghp_peak_nodes(&m, 9), 2);
+    m.nodes = 2;
+    CHECK_STATUS(ghp_profile_peak(&m, 9, ghp_precision_of(3), &p), GHP_OK);
+    CHECK_NEAR(p.analytic.flops_per_s, 989.5e12 / 2, 1);
+    CHECK_NEAR(p.machine.inter.bandwidth_Bps, 320e9, 1);
+    CHECK_EQ(ghp_profile_device_limit(&p, 9), 80000000000);
+    ghp_profile_release(&p);
+    ghp_machine_release(&m);
+    CHECK_STATUS(ghp_machine_open("v100-sxm-16-8", &m), GHP_OK);
+    CHECK_STATUS(ghp_profile_peak(&m, 8, ghp_precision_of(3), &p), GHP_ERR_INPUT);
+    CHECK_MESSAGE("does not compute in bf16; give --precision one of: float, double");
+    ghp_machine_release(&m);
+    /* a node without GPUs is its workers' in equal parts */
+    CHECK_STATUS(ghp_machine_open("xeon-8180-2", &m), GHP_OK);
+    CHECK_STATUS(ghp_profile_peak(&m, 4, ghp_precision_of(0), &p), GHP_OK);
+    CHECK_NEAR(p.analytic.flops_per_s, 6.093e12 / 2 / 4, 1);
+    ghp_profile_release(&p);
+    m.nodes = 4;
+    CHECK_STATUS(ghp_profile_peak(&m, 4, ghp_precision_of(0), &p), GHP_ERR_INPUT);
+    CHECK_MESSAGE("no network between its 4 nodes");
+    memset(&m.peak, 0, sizeof m.peak);
+    CHECK_STATUS(ghp_profile_peak(&m, 4, ghp_precision_of(0), &p), GHP_ERR_INPUT);
+    CHECK_MESSAGE("no peak figures");
+    ghp_machine_release(&m);
+    CHECK_STATUS(ghp_machine_open("h100-smx-8", &m), GHP_ERR_USAGE);
+    CHECK_MESSAGE("did you mean 'h100-sxm-8'");
+}
+
+CHECK_TEST(named_machine)
+{
+    test_machines();
+    test_networks();
+    test_peak();
+    return check_end();
+}
