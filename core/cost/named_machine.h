@@ -1,7 +1,7 @@
 /* core/cost/named_machine.h - machines and networks that have a name, as they are sold: the files of machines/ and
  * machines/network/, which are part of every tool.
  *
- * A name stands wherever a machine file does. A file of that path comes first.
+ * ghp-plan takes a name in place of a machine file. A file of that path comes first.
  *
  * Tested  tests/core/cost/test_named_machine.c */
 #ifndef GHP_CORE_COST_NAMED_MACHINE_H
