@@ -24,10 +24,10 @@ static struct ghp_scaling_case cori[CASES] = {
 };
 
 /* Cori's Haswell node: 32 cores of 36.8 Gflop/s in double, twice that in single precision; 8 GB/s and at most 3.7 us
- * between nodes (0.25 us at the least).  A ring's step ends with its slowest message: the largest latency counts. */
+ * between nodes (0.25 us at the least). A ring's step ends with its slowest message: the largest latency counts. */
 static const struct ghp_scaling_node cori_node = {32 * 36.8e9 * 2, 8e9, 3.7e-6, 0};
 
-/* c4.8xlarge: 18 cores of 2.9 GHz with two fused multiply-adds of 8 singles a cycle, 10 Gbit/s Ethernet.  The latency
+/* c4.8xlarge: 18 cores of 2.9 GHz with two fused multiply-adds of 8 singles a cycle, 10 Gbit/s Ethernet. The latency
  * is an assumption. */
 static const struct ghp_scaling_node aws_node = {18 * 2.9e9 * 32, 1.25e9, 50e-6, 0};
 
@@ -67,7 +67,7 @@ static double error_of(int k, double speedup)
 
 static void case_columns(struct ghp_table *t)
 {
-    for (int k = 0; k < CASES; ++k) {
+    for (int k = 0; k < CASES; k++) {
         char name[64];
 
         snprintf(name, sizeof name, "%s/%d", cori[k].network, cori[k].nodes);
@@ -78,7 +78,7 @@ static void case_columns(struct ghp_table *t)
 
 static void case_cells(struct ghp_table *t, const double *speedup)
 {
-    for (int k = 0; k < CASES; ++k) {
+    for (int k = 0; k < CASES; k++) {
         ghp_table_cell(t, "%.1f", speedup[k]);
         ghp_table_cell(t, "%+.1f", error_of(k, speedup[k]));
     }
@@ -108,10 +108,10 @@ static enum ghp_status print_nominal(void)
     ghp_table_row(t);
     ghp_table_cell(t, "published");
     case_cells(t, published);
-    for (int kind = 0; kind < GHP_SCALING_KINDS && status == GHP_OK; ++kind) {
+    for (int kind = 0; kind < GHP_SCALING_KINDS && status == GHP_OK; kind++) {
         double speedup[CASES] = {0};
 
-        for (int k = 0; k < CASES && status == GHP_OK; ++k)
+        for (int k = 0; k < CASES && status == GHP_OK; k++)
             status = ghp_scaling_speedup(&cori[k], &cori_node, (enum ghp_scaling_kind)kind,
                                          &speedup[k], NULL);
         ghp_table_row(t);
@@ -154,7 +154,7 @@ static enum ghp_status print_fit(const char *name, int n_free, struct ghp_scalin
     ghp_table_column(t, "bandwidth", "GB/s", 'r');
     case_columns(t);
     ghp_table_column(t, "held out", "%", 'r');
-    for (int k = -1; k < CASES && status == GHP_OK; ++k) {
+    for (int k = -1; k < CASES && status == GHP_OK; k++) {
         struct ghp_scaling_fit fit = {.kind = GHP_SCALING_BEST,
                                       .n_free = n_free,
                                       .left_out = k < 0 ? 0 : 1u << k,
@@ -179,7 +179,7 @@ static enum ghp_status find_spread(enum ghp_scaling_kind kind, double latency_s,
                                    struct spread *spread)
 {
     *spread = (struct spread){0};
-    for (int left = -1; left < CASES; ++left) {
+    for (int left = -1; left < CASES; left++) {
         struct ghp_scaling_fit fit = {.kind = kind,
                                       .n_free = n_free,
                                       .left_out = left < 0 ? 0 : 1u << left,
@@ -187,7 +187,7 @@ static enum ghp_status find_spread(enum ghp_scaling_kind kind, double latency_s,
 
         fit.node.latency_s = latency_s;
         GHP_TRY(ghp_scaling_fit(cori, CASES, &fit));
-        for (int k = 0; k < CASES; ++k)
+        for (int k = 0; k < CASES; k++)
             if (left < 0) spread->joint = fmax(spread->joint, fabs(error_of(k, fit.speedup[k])));
         if (left >= 0)
             spread->held_out = fmax(spread->held_out, fabs(error_of(left, fit.speedup[left])));
@@ -209,9 +209,9 @@ static enum ghp_status print_spreads(void)
     ghp_table_column(t, "fitted", "", 'r');
     ghp_table_column(t, "joint", "%", 'r');
     ghp_table_column(t, "held out", "%", 'r');
-    for (int kind = 0; kind < GHP_SCALING_KINDS; ++kind)
-        for (size_t l = 0; l < sizeof latencies_s / sizeof latencies_s[0]; ++l)
-            for (int n_free = 1; n_free <= GHP_SCALING_PARAMETERS && status == GHP_OK; ++n_free) {
+    for (int kind = 0; kind < GHP_SCALING_KINDS; kind++)
+        for (size_t l = 0; l < sizeof latencies_s / sizeof latencies_s[0]; l++)
+            for (int n_free = 1; n_free <= GHP_SCALING_PARAMETERS && status == GHP_OK; n_free++) {
                 struct spread spread;
 
                 status = find_spread((enum ghp_scaling_kind)kind, latencies_s[l], n_free, &spread);
@@ -239,7 +239,7 @@ static enum ghp_status own_row(struct ghp_table *t, int k, const struct ghp_scal
     ghp_table_cell(t, "%s/%d", cori[k].network, cori[k].nodes);
     ghp_table_cell(t, "%.0f", cori[k].published);
     ghp_table_cell(t, "%.1f", speedup);
-    for (size_t f = 0; f < sizeof forces / sizeof forces[0]; ++f) {
+    for (size_t f = 0; f < sizeof forces / sizeof forces[0]; f++) {
         double own, gap = 0.001;
 
         GHP_TRY(ghp_scaling_own(&cori[k], models, node, forces[f], &own, &gap));
@@ -263,7 +263,7 @@ static enum ghp_status print_own(const struct ghp_scaling_node *node)
     ghp_table_column(t, "mip-gap", "%", 'r');
     ghp_table_column(t, "any", "x", 'r');
     ghp_table_column(t, "mip-gap", "%", 'r');
-    for (int k = 0; k < CASES && status == GHP_OK; ++k)
+    for (int k = 0; k < CASES && status == GHP_OK; k++)
         status = own_row(t, k, node);
     if (status == GHP_OK) return finish_table(t);
     ghp_table_close(t);
@@ -281,16 +281,16 @@ static enum ghp_status print_curves(const char *note, const struct ghp_scaling_n
 
     ghp_table_note(t, "%s", note);
     ghp_table_column(t, "batch", "", 'r');
-    for (; networks[n] != NULL; ++n) {
+    for (; networks[n] != NULL; n++) {
         item[n] = (struct ghp_scaling_case){.network = networks[n], .nodes = 16};
         ghp_table_column(t, networks[n], "x", 'r');
         ghp_table_column(t, "K", "", 'r');
     }
     status = ghp_scaling_open(models, item, n);
-    for (int b = 0; b < BATCHES && status == GHP_OK; ++b) {
+    for (int b = 0; b < BATCHES && status == GHP_OK; b++) {
         ghp_table_row(t);
         ghp_table_cell(t, "%lld", (long long)first_batch << b);
-        for (int k = 0; k < n && status == GHP_OK; ++k) {
+        for (int k = 0; k < n && status == GHP_OK; k++) {
             double speedup = 0;
             int tp_size = 0;
 

@@ -31,7 +31,7 @@ enum ghp_status ghp_scaling_open(const char *folder, struct ghp_scaling_case *ca
 {
     char path[PATH_BYTES];
 
-    for (int k = 0; k < n; ++k) {
+    for (int k = 0; k < n; k++) {
         GHP_TRY(path_of(folder, cases[k].network, path));
         GHP_TRY(ghp_network_load(path, &cases[k].model));
     }
@@ -40,7 +40,7 @@ enum ghp_status ghp_scaling_open(const char *folder, struct ghp_scaling_case *ca
 
 void ghp_scaling_close(struct ghp_scaling_case *cases, int n)
 {
-    for (int k = 0; k < n; ++k)
+    for (int k = 0; k < n; k++)
         ghp_model_release(&cases[k].model);
 }
 
@@ -74,16 +74,16 @@ static int rule_tp_size(const struct ghp_scaling_case *item, int64_t features)
 }
 
 /* Splits of a plan kind: data before the first linear layer; linear layers `out`, the last one `in`, so that only a sum
- * follows it; between them by channel; the loss by data.  `tp_size` is that of the kinds with one group size. */
+ * follows it; between them by channel; the loss by data. `tp_size` is that of the kinds with one group size. */
 static void set_splits(const struct ghp_scaling_case *item, enum ghp_scaling_kind kind, int tp_size,
                        struct ghp_split *splits)
 {
     const struct ghp_model *model = &item->model;
     int last = -1, now = 0;
 
-    for (int v = 0; v < model->n_layers; ++v)
+    for (int v = 0; v < model->n_layers; v++)
         if (model->layers[v].op == GHP_OP_LINEAR) last = v;
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         bool linear = model->layers[v].op == GHP_OP_LINEAR;
 
         if (linear)
@@ -99,7 +99,7 @@ static void set_splits(const struct ghp_scaling_case *item, enum ghp_scaling_kin
 static bool fits(const struct ghp_scaling_case *item, const struct ghp_split *splits,
                  struct ghp_problem problem)
 {
-    for (int v = 0; v < item->model.n_layers; ++v)
+    for (int v = 0; v < item->model.n_layers; v++)
         if (ghp_split_check(&item->model.layers[v], splits[v], problem) != GHP_OK) return false;
     return true;
 }
@@ -196,7 +196,7 @@ static enum ghp_status try_at(struct fitting *f, const double *at, bool *better)
     const struct ghp_scaling_node node = node_at(f, at);
     double sum = 0;
 
-    for (int k = 0; k < f->n; ++k) {
+    for (int k = 0; k < f->n; k++) {
         double speedup, error;
 
         if (f->fit->left_out & 1u << k) continue;
@@ -217,8 +217,8 @@ static enum ghp_status search_grid(struct fitting *f)
     bool better;
 
     f->least = INFINITY;
-    for (int i = 0; i < GRID; ++i)
-        for (int j = 0; j < second; ++j) {
+    for (int i = 0; i < GRID; i++)
+        for (int j = 0; j < second; j++) {
             const double at[GHP_SCALING_PARAMETERS] = {(double)i / (GRID - 1),
                                                        1 - (double)j / (GRID - 1)};
 
@@ -234,8 +234,8 @@ static enum ghp_status step_around(struct fitting *f, double step, bool *better)
 
     *better = false;
     memcpy(centre, f->at, sizeof centre);
-    for (int i = -1; i <= 1; ++i)
-        for (int j = -1; j <= 1; ++j) {
+    for (int i = -1; i <= 1; i++)
+        for (int j = -1; j <= 1; j++) {
             const double at[GHP_SCALING_PARAMETERS] = {fmin(1, fmax(0, centre[0] + i * step)),
                                                        fmin(1, fmax(0, centre[1] + j * step))};
             bool here;
@@ -262,7 +262,7 @@ enum ghp_status ghp_scaling_fit(const struct ghp_scaling_case *cases, int n,
         if (!better) step /= 2;
     }
     fit->node = node_at(&f, f.at);
-    for (int k = 0; k < n; ++k)
+    for (int k = 0; k < n; k++)
         GHP_TRY(ghp_scaling_speedup(&cases[k], &fit->node, fit->kind, &fit->speedup[k],
                                     &fit->tp_size[k]));
     return GHP_OK;

@@ -2,7 +2,7 @@
  * parameters.
  *
  * A *case* is one published figure: a network, a global batch, a number of nodes, a speed-up over one node that runs
- * the same global batch.  A *node* is what the cluster is made of: one worker each, costed by the analytic model
+ * the same global batch. A *node* is what the cluster is made of: one worker each, costed by the analytic model
  * alone.
  *                     Plan kinds are the
  * published ones: convolutions (and all before the first linear layer) by data, each linear layer over a group.
@@ -62,7 +62,7 @@ enum ghp_status ghp_scaling_speedup(const struct ghp_scaling_case *item,
                                     double *speedup, int *tp_size);
 
 /* The least sum of squares of the relative errors over the cases that are not left out: batch_half within [0, 8]
- * samples, bandwidth within [1/16, 1] of the node's.  A grid, then steps along each parameter that halve. */
+ * samples, bandwidth within [1/16, 1] of the node's. A grid, then steps along each parameter that halve. */
 enum ghp_status ghp_scaling_fit(const struct ghp_scaling_case *cases, int n,
                                 struct ghp_scaling_fit *fit);
 

@@ -35,7 +35,7 @@ bool ghp_inspect_names_checkpoint(const char *path)
     char file[PATH_BYTES];
 
     if (!ghp_file_is_folder(path)) return n > m && strcmp(path + n - m, ending) == 0;
-    for (int i = 0; i < GENERATIONS; ++i)
+    for (int i = 0; i < GENERATIONS; i++)
         if (name_file(path, i, file) && access(file, F_OK) == 0) return true;
     return false;
 }
@@ -66,7 +66,7 @@ static int64_t bytes_of(const struct ghp_safetensors *file)
 {
     int64_t sum = 0;
 
-    for (int i = 0; i < ghp_safetensors_count(file); ++i)
+    for (int i = 0; i < ghp_safetensors_count(file); i++)
         sum += ghp_safetensors_item(file, i)->bytes;
     return sum;
 }
@@ -77,12 +77,12 @@ static int count_not_finite(struct ghp_safetensors *file, const char **first)
 {
     int count = 0;
 
-    for (int i = 0; i < ghp_safetensors_count(file); ++i) {
+    for (int i = 0; i < ghp_safetensors_count(file); i++) {
         const struct ghp_safetensor *t = ghp_safetensors_item(file, i);
         int64_t n = 1;
         void *values;
 
-        for (int d = 0; d < t->n_dims; ++d)
+        for (int d = 0; d < t->n_dims; d++)
             n *= t->dims[d];
         values = ghp_alloc((size_t)n, sizeof(double));
         if (values != NULL && ghp_safetensors_read(file, t, sizeof(double), values) == GHP_OK &&
@@ -163,12 +163,12 @@ static void put_tensors(struct ghp_display *report, const char *path,
         ghp_sheet_note(sheet, "it goes on under any plan of this model and this optimizer");
     if (ghp_safetensors_metadata(file, "evaluation") != NULL)
         ghp_sheet_note(sheet, "the evaluation after these steps is due");
-    for (int i = 0; i < ghp_safetensors_count(file); ++i) {
+    for (int i = 0; i < ghp_safetensors_count(file); i++) {
         const struct ghp_safetensor *t = ghp_safetensors_item(file, i);
         char dims[DIMS_BYTES] = "";
         size_t n = 0;
 
-        for (int d = 0; d < t->n_dims && n < sizeof dims; ++d)
+        for (int d = 0; d < t->n_dims && n < sizeof dims; d++)
             n += (size_t)snprintf(dims + n, sizeof dims - n, "%s%" PRId64, d > 0 ? "x" : "",
                                   t->dims[d]);
         ghp_sheet_row(sheet);
@@ -200,7 +200,7 @@ static enum ghp_status show_files(struct ghp_display *report, struct ghp_sheet *
     enum ghp_status first = GHP_OK;
     int which = 0;
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         struct ghp_safetensors *file = NULL;
         enum ghp_status status = open_checked(files[i], &file);
 
@@ -238,7 +238,7 @@ enum ghp_status ghp_inspect_checkpoint(struct ghp_display *report, const char *p
     int n = 0;
 
     if (ghp_file_is_folder(path)) {
-        for (int i = 0; i < GENERATIONS; ++i)
+        for (int i = 0; i < GENERATIONS; i++)
             if (name_file(path, i, files[n]) && access(files[n], F_OK) == 0) n++;
     } else if (strlen(path) < PATH_BYTES) {
         memcpy(files[n++], path, strlen(path) + 1);

@@ -1,7 +1,7 @@
 /* inspect/difference.c - two plans side by side: what differs, and what each difference costs.
  *
- * A difference is costed by applying it alone to the first plan.  The differences' costs need not sum to that of all
- * together: two neighbours split alike save the exchange between them.  A layer with weights and the layers that follow
+ * A difference is costed by applying it alone to the first plan. The differences' costs need not sum to that of all
+ * together: two neighbours split alike save the exchange between them. A layer with weights and the layers that follow
  * it up to the next one count as one difference, as they change together. */
 #include "inspect/inspect.h"
 
@@ -82,7 +82,7 @@ static void put_segment(struct ghp_sheet *sheet, const struct costing *p, int fi
     double step_s;
 
     memcpy(splits, p->a->splits, bytes);
-    for (int i = first; i <= last; ++i) {
+    for (int i = first; i <= last; i++) {
         if (ghp_split_same(p->a->splits[i], p->b->splits[i])) continue;
         if (from < 0) from = i;
         to = i;
@@ -106,7 +106,7 @@ static enum ghp_status put_splits(struct ghp_sheet *sheet, const struct costing 
     for (int first = 0, last; first < model->n_layers; first = last + 1) {
         for (last = first;
              last + 1 < model->n_layers && !ghp_op_is_weighted(model->layers[last + 1].op);)
-            ++last;
+            last++;
         put_segment(sheet, p, first, last, splits);
     }
     free(splits);

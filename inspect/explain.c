@@ -1,6 +1,6 @@
 /* inspect/explain.c - why a plan costs what it costs: each layer's terms, its second best, its instructions.
  *
- * Each term is alone, without waiting and slowdown, so they sum to the two streams' work, not to the step.  A
+ * Each term is alone, without waiting and slowdown, so they sum to the two streams' work, not to the step. A
  * reduction of several layers together is shared out by their bytes; an exchange belongs to the layer that reads. */
 #include "inspect/inspect.h"
 #include "inspect/simulation.h"
@@ -18,7 +18,7 @@ const struct ghp_alternative *ghp_inspect_second_best(const struct ghp_plan *pla
 {
     const struct ghp_alternative *best = NULL;
 
-    for (int i = 0; i < plan->n_alternatives; ++i) {
+    for (int i = 0; i < plan->n_alternatives; i++) {
         const struct ghp_alternative *a = &plan->alternatives[i];
 
         if (a->layer == layer && !ghp_split_same(a->split, plan->splits[layer]) &&
@@ -82,7 +82,7 @@ static void put_terms(struct ghp_display *report, const struct ghp_plan *plan,
         ghp_sheet_note(
             sheet,
             "second-best: the best other split of this layer, and what the step would cost more");
-    for (int i = 0; i < plan->model.n_layers; ++i)
+    for (int i = 0; i < plan->model.n_layers; i++)
         if (only < 0 || only == i) put_term(sheet, plan, i, &terms[i]);
     ghp_display_sheet(report, sheet);
 }
@@ -132,7 +132,7 @@ static void put_instrs(struct ghp_display *report, const struct ghp_program *pro
     char ranks[64];
 
     ghp_sheet_note(sheet, "instructions in the steady step of rank 0; alone: without slowdown");
-    for (int i = 0; i < program->n_instrs; ++i) {
+    for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
         const struct ghp_instr_time *time = &timing->instrs[i];
         bool reshard = instr->kind == GHP_INSTR_RESHARD;
@@ -167,7 +167,7 @@ static void put_head(struct ghp_display *report, const struct ghp_plan *plan,
     ghp_display_text(report, "margin", c->margin);
     ghp_display_text(report, "preferred", c->preferred);
     if (c->margin != NULL) ghp_display_line(report, "margin: %s", c->margin);
-    for (int i = 0; i < program->n_instrs; ++i) {
+    for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_cost *cost = &timing->instrs[i].cost;
         double half_s = cost->spread * cost->seconds / 2;
 
@@ -213,7 +213,7 @@ static enum ghp_status explain(struct ghp_display *report, const struct ghp_plan
     enum ghp_status status = GHP_OK;
 
     if (terms == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < p->programs.n; ++i)
+    for (int i = 0; i < p->programs.n; i++)
         ghp_terms_of(&p->programs.of[i], &p->timings[i], plan->model.n_layers, terms);
     put_head(report, plan, program, timing);
     put_terms(report, plan, terms, layer);

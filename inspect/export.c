@@ -38,7 +38,7 @@ static enum ghp_status read_weight(void *context, const struct ghp_param *param,
     if (tensor == NULL)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the checkpoint has no tensor '%s'; give one of this network", param->name);
-    for (int i = 0; i < tensor->n_dims; ++i)
+    for (int i = 0; i < tensor->n_dims; i++)
         elements *= tensor->dims[i];
     if (elements != param->elements)
         return GHP_FAIL(GHP_ERR_INPUT,

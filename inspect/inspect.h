@@ -1,6 +1,6 @@
 /* inspect/inspect.h - what ghp-inspect says of each kind of file.
  *
- * Reads files and the core's own functions; needs no solver.  Each function adds sheets and values to a report.
+ * Reads files and the core's own functions; needs no solver. Each function adds sheets and values to a report.
  * To add a kind of file: its function here and its row in the table of ghp-inspect.c.
  *
  * Tested  tests/tools/inspect/test_inspect.sh */
@@ -88,7 +88,7 @@ enum ghp_status ghp_inspect_checkpoint(struct ghp_display *report, const char *p
  *
  * Terms are computation by operation and pass, exchanges by collective, group size and class of bytes, copies, updates,
  * loading, waiting for stragglers (an exchange's seconds beyond those of its last rank to arrive), waiting for
- * reductions, and what lies between instructions.  Measured terms sum to the measured step.  Reductions run beside the
+ * reductions, and what lies between instructions. Measured terms sum to the measured step. Reductions run beside the
  * step and have a table of their own.
  *
  * Returns   GHP_OK; GHP_ERR_IO, GHP_ERR_FORMAT; GHP_ERR_INPUT (a run of an older version, or without prediction);

@@ -49,7 +49,7 @@ void ghp_inspect_model(struct ghp_display *report, const struct ghp_model *model
     int64_t weights = 0, matrices = 0, flops = 0, outputs = 0;
     char in[GHP_SHAPE_TEXT], out[GHP_SHAPE_TEXT], window[128], total[24];
 
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         const struct ghp_layer *layer = &model->layers[i];
 
         weights += ghp_layer_weights(layer);
@@ -88,7 +88,7 @@ static void note_peak(struct ghp_sheet *sheet, const struct ghp_machine *machine
     json_t *value;
 
     if (gpus->count > 0) ghp_sheet_note(sheet, "%d x %s a node", gpus->count, gpus->name);
-    for (int p = 0; p < GHP_PRECISIONS; ++p)
+    for (int p = 0; p < GHP_PRECISIONS; p++)
         if (machine->peak.flops_per_s[p] > 0)
             ghp_sheet_note(sheet, "peak of a %s in %s: %.4g TFLOP/s",
                            gpus->count > 0 ? "GPU" : "node", ghp_precision_names[p],
@@ -126,7 +126,7 @@ void ghp_inspect_machine(struct ghp_display *report, const struct ghp_machine *m
     ghp_display_int(report, "cores", machine->cores);
     ghp_display_int(report, "threads", machine->threads);
     ghp_display_int(report, "memory_bytes", machine->memory_bytes);
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         ghp_sheet_row(sheet);
         ghp_sheet_text(sheet, i == 0 ? "inside a node" : "between nodes");
         ghp_sheet_real(sheet, links[i]->latency_s);

@@ -44,7 +44,7 @@ static void put_stages(struct ghp_display *report, const struct ghp_plan *plan,
                               "`recompute` names them");
     ghp_sheet_note(sheet, "share: of a micro-batch, of the worker with most samples; exposed: "
                           "waiting for reductions and for other stages");
-    for (int i = 0; i < p->programs.n; ++i) {
+    for (int i = 0; i < p->programs.n; i++) {
         const struct ghp_program *program = &p->programs.of[i];
         const struct ghp_timing *timing = &p->timings[i];
         const struct ghp_placement *placement = &program->placement;
@@ -71,12 +71,12 @@ static const char *nchw16c_text(const struct ghp_plan *plan, char *text, size_t 
     size_t used = 0;
 
     snprintf(text, size, "none");
-    for (int v = 0; v < model->n_layers && used < size; ++v) {
+    for (int v = 0; v < model->n_layers && used < size; v++) {
         int first = v, n;
 
         if (!plan->nchw16c[v]) continue;
         while (v + 1 < model->n_layers && plan->nchw16c[v + 1])
-            ++v;
+            v++;
         n = snprintf(text + used, size - used, "%s%s%s%s", used > 0 ? ", " : "",
                      model->layers[first].name, first < v ? " .. " : "",
                      first < v ? model->layers[v].name : "");
@@ -188,8 +188,8 @@ static void put_splits(struct ghp_display *report, const struct ghp_plan *plan)
              last + 1 < model->n_layers &&
              ghp_stage_of(&plan->staging, last + 1) == ghp_stage_of(&plan->staging, first) &&
              ghp_split_same(plan->splits[last + 1], plan->splits[first]);)
-            ++last;
-        for (int i = first; i <= last; ++i)
+            last++;
+        for (int i = first; i <= last; i++)
             weights += ghp_layer_weights(&model->layers[i]);
         snprintf(names, sizeof names, "%s%s%s", model->layers[first].name,
                  first < last ? " .. " : "", first < last ? model->layers[last].name : "");
@@ -244,16 +244,16 @@ static void put_baselines(struct ghp_display *report, const struct ghp_plan *pla
     ghp_sheet_note(sheet, "a step; compute: the compute stream alone, reshards included; reduce: "
                           "the communication stream "
                           "alone; exposed: waiting for it; memory and sent: a worker");
-    for (int i = 0; i < plan->n_baselines; ++i)
+    for (int i = 0; i < plan->n_baselines; i++)
         if (!plan->baselines[i].feasible)
             ghp_sheet_note(
                 sheet, "%s is not feasible: %s", ghp_strategy_name(plan->baselines[i].strategy),
                 plan->baselines[i].reason != NULL ? plan->baselines[i].reason : "no reason given");
-    for (int i = 0; i < plan->n_baselines; ++i)
+    for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].sync.ops != NULL || plan->baselines[i].recompute != NULL)
             ghp_sheet_note(sheet, "%s", ghp_baseline_format(plan, &plan->baselines[i], name));
     put_prediction(sheet, mine, &plan->predicted, plan->predicted.step_s);
-    for (int i = 0; i < plan->n_baselines; ++i)
+    for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].feasible)
             put_prediction(sheet,
                            plan->baselines[i].local_statistics
@@ -276,7 +276,7 @@ static void put_phases(struct ghp_display *report, const struct ghp_timing *timi
                    "the step's phases; they sum to %.3f ms (everything after everything: %.3f ms)",
                    timing->step_s * 1e3, timing->serial_s * 1e3);
     if (stage >= 0) ghp_sheet_note(sheet, "of stage %d, which computes longest", stage);
-    for (int i = 0; i < GHP_PHASE_COUNT; ++i) {
+    for (int i = 0; i < GHP_PHASE_COUNT; i++) {
         ghp_sheet_row(sheet);
         ghp_sheet_text(sheet, ghp_phase_name((enum ghp_phase)i));
         ghp_sheet_real(sheet, timing->phase_s[i]);
@@ -302,9 +302,9 @@ static enum ghp_status put_memory(struct ghp_display *report, const struct ghp_p
 
     if (live == NULL) return GHP_NO_MEMORY();
     ghp_program_live(program, live);
-    for (int i = 1; i < program->n_points; ++i)
+    for (int i = 1; i < program->n_points; i++)
         if (live[i] > live[fullest]) fullest = i;
-    for (int i = 0; i < program->n_buffers; ++i) {
+    for (int i = 0; i < program->n_buffers; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
 
         if (b->storage == i && b->first_point <= fullest && b->last_point >= fullest)
@@ -319,7 +319,7 @@ static enum ghp_status put_memory(struct ghp_display *report, const struct ghp_p
                    plan->memory_limit_bytes > 0
                        ? ghp_bytes_format((double)plan->memory_limit_bytes, limit, sizeof limit)
                        : "");
-    for (int i = 0; i <= GHP_BUFFER_KIND_COUNT; ++i) {
+    for (int i = 0; i <= GHP_BUFFER_KIND_COUNT; i++) {
         if (kind_bytes[i] == 0) continue;
         ghp_sheet_row(sheet);
         ghp_sheet_text(sheet, i < GHP_BUFFER_KIND_COUNT
@@ -368,7 +368,7 @@ static int fullest_of(const struct ghp_programs *programs)
 {
     int most = 0;
 
-    for (int i = 1; i < programs->n; ++i)
+    for (int i = 1; i < programs->n; i++)
         if (programs->of[i].peak_bytes > programs->of[most].peak_bytes) most = i;
     return most;
 }

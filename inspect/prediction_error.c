@@ -1,6 +1,6 @@
 /* inspect/prediction_error.c - where the error of a step sits: terms and layers of runs, largest first.
  *
- * Reads run files alone: what an instruction is stands there.  On worker 0, so that terms sum to its step. */
+ * Reads run files alone: what an instruction is stands there. On worker 0, so that terms sum to its step. */
 #include "inspect/inspect.h"
 #include "inspect/record.h"
 
@@ -44,15 +44,15 @@ static void add_term(struct prediction_error_terms *terms, const char *name, dou
     struct prediction_error_term *term = terms->items;
 
     while (term < terms->items + terms->n && strcmp(term->name, name) != 0)
-        ++term;
+        term++;
     if (term == terms->items + terms->n) {
         *term = (struct prediction_error_term){0};
         snprintf(term->name, sizeof term->name, "%s", name);
-        ++terms->n;
+        terms->n++;
     }
     term->predicted_s += predicted_s;
     term->measured_s += measured_s;
-    ++term->n;
+    term->n++;
 }
 
 /* ---- from instructions to terms ---- */
@@ -67,7 +67,7 @@ static const char *byte_class(int64_t bytes)
 
     while (i < 4 && bytes > most) {
         most *= 16;
-        ++i;
+        i++;
     }
     return names[i];
 }
@@ -91,7 +91,7 @@ static void add_instrs(const struct ghp_record *r, struct prediction_error_terms
 {
     char name[NAME_BYTES];
 
-    for (int i = 0; i < r->n_instrs; ++i) {
+    for (int i = 0; i < r->n_instrs; i++) {
         const struct ghp_record_instr *instr = &r->instrs[i];
         double own_s = fmin(instr->measured_own_s, instr->measured_s);
 
@@ -117,7 +117,7 @@ static void add_run(const struct ghp_record *r, struct prediction_error_terms *t
     add_term(terms, "waiting for reductions", r->predicted_exposed_s, r->measured_exposed_s);
     add_term(terms, "between instructions", r->predicted_launch_overhead_s,
              r->measured_launch_overhead_s);
-    for (int i = 0; i < r->n_layers; ++i) {
+    for (int i = 0; i < r->n_layers; i++) {
         snprintf(name, sizeof name, "%s", r->layers[i].name);
         add_term(layers, name, r->layers[i].predicted_s, r->layers[i].measured_s);
     }
@@ -129,7 +129,7 @@ static double sum_of_errors(const struct prediction_error_terms *terms)
 {
     double sum = 0;
 
-    for (int i = 0; i < terms->n; ++i)
+    for (int i = 0; i < terms->n; i++)
         sum += fabs(error_of(&terms->items[i]));
     return sum;
 }
@@ -139,7 +139,7 @@ static void put_rows(struct ghp_sheet *sheet, const struct prediction_error_term
 {
     double sum = sum_of_errors(terms), so_far = 0;
 
-    for (int i = 0; i < terms->n && i < most; ++i) {
+    for (int i = 0; i < terms->n && i < most; i++) {
         const struct prediction_error_term *term = &terms->items[i];
         double error_s = error_of(term);
 
@@ -187,7 +187,7 @@ static void put_steps(struct ghp_display *report, const struct ghp_record *recor
         {NULL, NULL, NULL, 0, 0, 0}};
     struct ghp_sheet *sheet = ghp_sheet_open(report, "runs", columns);
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         const struct ghp_record *r = &records[i];
 
         ghp_sheet_row(sheet);
@@ -234,7 +234,7 @@ static double name_largest(const struct prediction_error_terms *terms, char *tex
     size_t used = 0;
 
     text[0] = '\0';
-    for (int i = 0; i < terms->n && i < NAMED && so_far < most_of_it * sum; ++i) {
+    for (int i = 0; i < terms->n && i < NAMED && so_far < most_of_it * sum; i++) {
         const struct prediction_error_term *term = &terms->items[i];
 
         so_far += fabs(error_of(term));
@@ -273,25 +273,25 @@ static enum ghp_status show(struct ghp_display *report, const struct ghp_record 
     enum ghp_status status = GHP_OK;
     size_t most = 4;
 
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         most += (size_t)records[i].n_instrs + (size_t)records[i].n_layers;
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3; i++) {
         tables[i].items = ghp_alloc(most, sizeof *tables[i].items);
         if (tables[i].items == NULL) status = GHP_NO_MEMORY();
     }
-    for (int i = 0; status == GHP_OK && i < n; ++i) {
+    for (int i = 0; status == GHP_OK && i < n; i++) {
         add_run(&records[i], terms, concurrent, layers);
         predicted_s += records[i].predicted_step_s;
         measured_s += records[i].measured_step_s;
     }
     if (status == GHP_OK) {
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 3; i++)
             qsort(tables[i].items, (size_t)tables[i].n, sizeof *tables[i].items, by_error);
         if (n > 1) put_steps(report, records, n);
         put_tables(report, terms, concurrent, layers);
         put_sentence(report, terms, layers, predicted_s, measured_s);
     }
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; i++)
         free(tables[i].items);
     return status;
 }
@@ -302,7 +302,7 @@ enum ghp_status ghp_inspect_prediction_error(struct ghp_display *report, const c
     struct ghp_record *records = ghp_alloc((size_t)n, sizeof *records);
     enum ghp_status status = records != NULL ? GHP_OK : GHP_NO_MEMORY();
 
-    for (int i = 0; status == GHP_OK && i < n; ++i) {
+    for (int i = 0; status == GHP_OK && i < n; i++) {
         status = ghp_record_load(paths[i], &records[i]);
         if (status == GHP_OK && !isfinite(records[i].predicted_step_s))
             status = GHP_FAIL(GHP_ERR_INPUT,
@@ -311,7 +311,7 @@ enum ghp_status ghp_inspect_prediction_error(struct ghp_display *report, const c
                               paths[i]);
     }
     if (status == GHP_OK) status = show(report, records, n);
-    for (int i = 0; records != NULL && i < n; ++i)
+    for (int i = 0; records != NULL && i < n; i++)
         ghp_record_release(&records[i]);
     free(records);
     return status;

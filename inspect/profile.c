@@ -31,7 +31,7 @@ static void read_list(const char *text, int n, int64_t *const out[])
 {
     int64_t value = 0;
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         char *end;
         long long number = strtoll(text, &end, 10);
 
@@ -106,7 +106,7 @@ static bool read_key(const char *key, struct ghp_local *local)
     snprintf(copy, sizeof copy, "%s", key);
     token = strsep(&rest, " ");
     while (op < GHP_OP_COUNT && strcmp(ghp_op_name((enum ghp_op)op), token) != 0)
-        ++op;
+        op++;
     if (op == GHP_OP_COUNT) return false;
     local->op = (enum ghp_op)op;
     while ((token = strsep(&rest, " ")) != NULL)
@@ -133,7 +133,7 @@ static void put_memory_formats(struct op_row *row, const struct ghp_op_entry *en
     size_t used = 0;
 
     row->memory_formats[0] = '\0';
-    for (int i = 0; i < entry->n_memory_formats && used < sizeof row->memory_formats; ++i) {
+    for (int i = 0; i < entry->n_memory_formats && used < sizeof row->memory_formats; i++) {
         const struct ghp_op_memory_format *f = &entry->memory_formats[i];
         int n = snprintf(row->memory_formats + used, sizeof row->memory_formats - used,
                          "%s%s > %s %.4g", i > 0 ? ", " : "", names[f->x], names[f->y],
@@ -175,7 +175,7 @@ static void put_row(struct ghp_sheet *sheet, const char *name, const struct ghp_
     ghp_sheet_row(sheet);
     ghp_sheet_text(sheet, name);
     ghp_sheet_int(sheet, local->n);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; i++)
         ghp_sheet_real(sheet, row->seconds[i]);
     ghp_sheet_int(sheet, ghp_local_out_elements(local) * element_bytes);
     ghp_sheet_int(sheet, inputs * ghp_local_in_elements(local) * element_bytes);
@@ -195,7 +195,7 @@ static void put_keys(struct ghp_sheet *sheet, const struct ghp_profile *profile)
         struct op_row row = empty_row();
         struct ghp_local local;
 
-        for (; i < profile->n_ops && strcmp(profile->ops[i].key, key) == 0; ++i) {
+        for (; i < profile->n_ops && strcmp(profile->ops[i].key, key) == 0; i++) {
             const struct ghp_op_entry *op = &profile->ops[i];
 
             add_pass(&row, op->pass,
@@ -216,13 +216,13 @@ static int samples_of(const struct ghp_profile *profile, int64_t samples[MAX_SAM
 {
     int n = 0;
 
-    for (int i = 0; i < profile->n_ops && n < MAX_SAMPLES; ++i) {
+    for (int i = 0; i < profile->n_ops && n < MAX_SAMPLES; i++) {
         struct ghp_local local;
         int j = 0;
 
         if (!read_key(profile->ops[i].key, &local)) continue;
         while (j < n && samples[j] != local.n)
-            ++j;
+            j++;
         if (j == n) samples[n++] = local.n;
     }
     return n;
@@ -236,7 +236,7 @@ static struct ghp_local layer_local(const struct ghp_model *model, int layer,
     struct ghp_split data = {GHP_SPLIT_DATA, 1};
     struct ghp_local best = ghp_local_of(model, layer, data, (struct ghp_problem){1, 1});
 
-    for (int i = 0; i < n_samples; ++i) {
+    for (int i = 0; i < n_samples; i++) {
         struct ghp_local local =
             ghp_local_of(model, layer, data, (struct ghp_problem){1, samples[i]});
         char key[GHP_KEY_BYTES];
@@ -255,13 +255,13 @@ static enum ghp_status put_layers(struct ghp_sheet *sheet, const struct ghp_prof
     int64_t samples[MAX_SAMPLES];
     int n_samples = samples_of(profile, samples), found = 0;
 
-    for (int i = 1; i < model->n_layers; ++i) {
+    for (int i = 1; i < model->n_layers; i++) {
         struct ghp_local local = layer_local(model, i, profile, samples, n_samples);
         const struct ghp_op_entry *entry;
         struct op_row row = empty_row();
         char key[GHP_KEY_BYTES];
 
-        for (int pass = 0; pass < GHP_PASS_COUNT; ++pass) {
+        for (int pass = 0; pass < GHP_PASS_COUNT; pass++) {
             struct ghp_cost cost;
             int64_t scratch = 0;
 
@@ -270,7 +270,7 @@ static enum ghp_status put_layers(struct ghp_sheet *sheet, const struct ghp_prof
             if (ghp_profile_scratch(profile, &local, (enum ghp_pass)pass, &scratch) != GHP_OK)
                 scratch = 0;
             add_pass(&row, (enum ghp_pass)pass, cost, scratch);
-            ++found;
+            found++;
         }
         ghp_local_key(&local, key);
         entry = ghp_profile_find(profile, key, GHP_PASS_FORWARD);
@@ -302,7 +302,7 @@ static void put_comms(struct ghp_display *report, const struct ghp_profile *prof
     ghp_sheet_note(sheet, "collectives, all groups of a kind at once; bus rate: bytes that cross "
                           "each rank's link in one "
                           "direction, by the second");
-    for (int i = 0; i < profile->n_comms; ++i) {
+    for (int i = 0; i < profile->n_comms; i++) {
         const struct ghp_comm_entry *c = &profile->comms[i];
         double share = (c->op == GHP_COMM_ALL_REDUCE ? 2.0 : 1.0) * (c->count - 1) / c->count;
 
@@ -367,7 +367,7 @@ static void put_rates(struct ghp_display *report, const struct ghp_profile *prof
         ghp_sheet_note(sheet, "half of the flop/s are reached at %.4g samples of a worker",
                        profile->analytic.batch_half);
     put_rate(sheet, "copy", &profile->copy);
-    for (int i = 0; i < GHP_OPTIMIZERS; ++i)
+    for (int i = 0; i < GHP_OPTIMIZERS; i++)
         if (i == GHP_OPTIMIZER_INDEX_sgd || profile->update[i].bandwidth_Bps > 0)
             put_rate(sheet, ghp_optimizer_at(i)->rate, &profile->update[i]);
     put_rate(sheet, "load", &profile->load);

@@ -88,7 +88,7 @@ static enum ghp_status read_phases(const struct ghp_node *root, struct ghp_recor
     size_t n;
 
     GHP_TRY(ghp_json_array(root, "phases", &array, &n));
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         bool exposed, between;
 
         GHP_TRY(ghp_json_item(&array, i, &item));
@@ -114,7 +114,7 @@ static enum ghp_status read_layers(const struct ghp_node *root, struct ghp_recor
     r->layers = ghp_alloc(n, sizeof *r->layers);
     if (r->layers == NULL) return GHP_NO_MEMORY();
     r->n_layers = (int)n;
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(read_text(&item, "layer", false, &r->layers[i].name));
         GHP_TRY(read_text(&item, "split", false, &split));
@@ -156,7 +156,7 @@ static enum ghp_status read_instrs(const struct ghp_node *root, struct ghp_recor
     r->instrs = ghp_alloc(n, sizeof *r->instrs);
     if (r->instrs == NULL) return GHP_NO_MEMORY();
     r->n_instrs = (int)n;
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(read_instr(&item, &r->instrs[i]));
     }

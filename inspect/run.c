@@ -1,7 +1,7 @@
 /* inspect/run.c - the tables of a file of ghp-run, whatever lists of records it holds.
  *
- * A run file is one object: single values, and lists of records.  Each list becomes a table whose columns are the
- * records' keys; the unit in a key's ending heads its column.  Where a record has predicted_s and measured_s but no
+ * A run file is one object: single values, and lists of records. Each list becomes a table whose columns are the
+ * records' keys; the unit in a key's ending heads its column. Where a record has predicted_s and measured_s but no
  * error, the error is added. */
 #include "inspect/inspect.h"
 
@@ -40,7 +40,7 @@ static const struct ending *ending_of(const char *key)
 {
     const struct ending *ending = endings;
 
-    for (; ending->text != NULL; ++ending) {
+    for (; ending->text != NULL; ending++) {
         size_t n = strlen(ending->text), length = strlen(key);
 
         if (length >= n && strcmp(key + length - n, ending->text) == 0) break;
@@ -91,7 +91,7 @@ static void put_record(struct ghp_table *table, json_t *record, const char *cons
     char text[256];
 
     ghp_table_row(table);
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         const json_t *value = json_object_get(record, keys[i]);
         double said = json_number_value(predicted), found = json_number_value(measured);
 
@@ -127,7 +127,7 @@ static enum ghp_status print_list(const char *name, json_t *list, FILE *out)
     size_t i;
 
     ghp_table_note(table, "%s", name);
-    for (int c = 0; c < n; ++c) {
+    for (int c = 0; c < n; c++) {
         bool text = is_text(list, keys[c]);
 
         ghp_table_column(table, keys[c], text ? "" : ending_of(keys[c])->unit, text ? 'l' : 'r');

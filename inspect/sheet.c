@@ -94,7 +94,7 @@ struct ghp_sheet *ghp_sheet_open(struct ghp_display *report, const char *key,
         return sheet;
     }
     sheet->table = ghp_table_open();
-    for (const struct ghp_column *c = columns; c->key != NULL; ++c)
+    for (const struct ghp_column *c = columns; c->key != NULL; c++)
         ghp_table_column(sheet->table, c->heading, c->unit, c->kind == 't' ? 'l' : 'r');
     return sheet;
 }

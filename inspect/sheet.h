@@ -1,6 +1,6 @@
 /* inspect/sheet.h - what ghp-inspect shows, said once: a table for people, or rows of JSON for programs.
  *
- * A display is a sequence of sheets and single values.  A sheet's columns name the JSON key (which ends in its base
+ * A display is a sequence of sheets and single values. A sheet's columns name the JSON key (which ends in its base
  * unit) and how a table shows it (heading, unit, scale, digits); each value is put once.
  * Memory shortage is remembered and told by ghp_display_end, so the calls between need no check.
  *
@@ -56,7 +56,7 @@ struct ghp_sheet *ghp_sheet_open(struct ghp_display *report, const char *key,
 /* A provenance line above the table. */
 void ghp_sheet_note(struct ghp_sheet *sheet, const char *fmt, ...) GHP_PRINTF(2, 3);
 
-/* Starts a row; its cells are put in the order of the columns, each by the function of its kind.  A real that is not
+/* Starts a row; its cells are put in the order of the columns, each by the function of its kind. A real that is not
  * finite and a NULL text are empty cells, absent in JSON. */
 void ghp_sheet_row(struct ghp_sheet *sheet);
 void ghp_sheet_int(struct ghp_sheet *sheet, int64_t value);

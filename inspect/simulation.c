@@ -13,7 +13,7 @@ enum ghp_status ghp_simulation_init(const struct ghp_plan *plan, struct ghp_simu
         ghp_programs_release(&p->programs);
         return status;
     }
-    for (int i = 1; i < p->programs.n; ++i)
+    for (int i = 1; i < p->programs.n; i++)
         if (p->timings[i].compute_s > p->timings[p->busiest].compute_s) p->busiest = i;
     return GHP_OK;
 }
@@ -21,7 +21,7 @@ enum ghp_status ghp_simulation_init(const struct ghp_plan *plan, struct ghp_simu
 void ghp_simulation_release(struct ghp_simulation *p)
 {
     if (p == NULL) return;
-    for (int i = 0; i < p->programs.n; ++i)
+    for (int i = 0; i < p->programs.n; i++)
         ghp_timing_release(&p->timings[i]);
     ghp_programs_release(&p->programs);
     *p = (struct ghp_simulation){0};

@@ -21,17 +21,17 @@ void ghp_summary_splits(const struct ghp_model *model, const struct ghp_split *s
     size_t used = 0;
 
     text[0] = '\0';
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         char name[32];
         int count = 0;
         bool first = true;
 
         if (!ghp_op_is_weighted(model->layers[v].op)) continue;
-        for (int u = 0; u < model->n_layers; ++u) {
+        for (int u = 0; u < model->n_layers; u++) {
             if (!ghp_op_is_weighted(model->layers[u].op) || !ghp_split_same(splits[u], splits[v]))
                 continue;
             first = first && u >= v;
-            ++count;
+            count++;
         }
         if (!first || used >= n) continue;
         ghp_split_format(splits[v], name, sizeof name);
@@ -138,7 +138,7 @@ static void add_notes(struct ghp_table *t, const struct ghp_plan *plan)
     if (plan->what_if.n > 0)
         ghp_table_note(t, "what if: %s",
                        ghp_overrides_format(&plan->what_if, splits, sizeof splits));
-    for (int b = 0; b < plan->n_baselines; ++b)
+    for (int b = 0; b < plan->n_baselines; b++)
         if (!plan->baselines[b].feasible)
             ghp_table_note(t, "no %s plan: %s", ghp_strategy_name(plan->baselines[b].strategy),
                            plan->baselines[b].reason);
@@ -150,7 +150,7 @@ static void add_baselines(struct ghp_table *t, const struct ghp_plan *plan,
 {
     char name[GHP_BASELINE_TEXT_SIZE];
 
-    for (int b = 0; b < plan->n_baselines; ++b) {
+    for (int b = 0; b < plan->n_baselines; b++) {
         const struct ghp_baseline *base = &plan->baselines[b];
 
         if (base->feasible && base->strategy == strategy &&
@@ -178,7 +178,7 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
     ghp_table_column(t, "memory", "a worker", 'r');
     ghp_table_column(t, "sent", "a worker", 'r');
     add_prediction(t, plan, ghp_strategy_show(plan->strategy), &plan->predicted);
-    for (int s = 0; s < GHP_STRATEGY_COUNT; ++s)
+    for (int s = 0; s < GHP_STRATEGY_COUNT; s++)
         add_baselines(t, plan, (enum ghp_strategy)s);
     status = ghp_table_print(t, out);
     ghp_table_close(t);
@@ -187,7 +187,7 @@ static enum ghp_status print_comparison(const struct ghp_plan *plan, FILE *out)
 
 static const struct ghp_alternative *second_best(const struct ghp_plan *plan, int layer)
 {
-    for (int a = 0; a < plan->n_alternatives; ++a)
+    for (int a = 0; a < plan->n_alternatives; a++)
         if (plan->alternatives[a].layer == layer) return &plan->alternatives[a];
     return NULL;
 }
@@ -203,7 +203,7 @@ static enum ghp_status print_splits(const struct ghp_plan *plan, FILE *out)
     ghp_table_column(t, "split", "", 'l');
     ghp_table_column(t, "second-best", "", 'l');
     ghp_table_column(t, "costs", "ms", 'r');
-    for (int v = 0; v < plan->model.n_layers; ++v) {
+    for (int v = 0; v < plan->model.n_layers; v++) {
         const struct ghp_layer *layer = &plan->model.layers[v];
         const struct ghp_alternative *other = second_best(plan, v);
         char text[32];

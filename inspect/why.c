@@ -51,7 +51,7 @@ static void put_second_best(struct ghp_display *report, const struct ghp_plan *p
     char split[64], along[512] = "";
     size_t used = 0;
 
-    for (int i = 0; i < a->n_changes && used < sizeof along; ++i) {
+    for (int i = 0; i < a->n_changes && used < sizeof along; i++) {
         ghp_split_format(a->changes[i].split, split, sizeof split);
         used += (size_t)snprintf(along + used, sizeof along - used, "%s%s %s",
                                  i > 0 ? ", " : ", along with ",
@@ -85,7 +85,7 @@ void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan
     const struct ghp_alternative *a = NULL;
     struct ghp_sheet *sheet;
 
-    for (int i = 0; i < plan->n_alternatives; ++i)
+    for (int i = 0; i < plan->n_alternatives; i++)
         if (plan->alternatives[i].layer == layer) a = &plan->alternatives[i];
     if (a == NULL || a->n_choices == 0) {
         ghp_display_line(report,
@@ -102,7 +102,7 @@ void ghp_inspect_choices(struct ghp_display *report, const struct ghp_plan *plan
                    plan->model.layers[layer].name);
     ghp_sheet_note(sheet, "layouts: changes before and after the layer, both ways; exposed: what "
                           "computation waits for its reduction; memory: of the whole worker");
-    for (int i = 0; i < a->n_choices; ++i)
+    for (int i = 0; i < a->n_choices; i++)
         put_choice(sheet, plan, a, &a->choices[i]);
     ghp_display_sheet(report, sheet);
     put_second_best(report, plan, a);
@@ -165,15 +165,15 @@ void ghp_inspect_break_even(struct ghp_display *report, const struct ghp_plan *p
     ghp_display_text(report, "break_even_search", plan->break_even_search);
     ghp_sheet_note(sheet, "where a layer's choice flips to its second-best, each quantity alone");
     ghp_sheet_note(sheet, "searched: %s", plan->break_even_search);
-    for (int i = 0; i < plan->n_alternatives; ++i) {
+    for (int i = 0; i < plan->n_alternatives; i++) {
         const struct ghp_alternative *a = &plan->alternatives[i];
 
         if (layer >= 0 && a->layer != layer) continue;
-        for (int k = 0; k < a->n_break_even; ++k) {
+        for (int k = 0; k < a->n_break_even; k++) {
             bool none = isnan(a->break_even[k].low) && isnan(a->break_even[k].high);
 
             if (layer < 0 && none)
-                ++without;
+                without++;
             else
                 put_break_even(sheet, plan, a, &a->break_even[k]);
         }
@@ -195,7 +195,7 @@ static double flips_at(const struct ghp_plan *plan, const struct ghp_alternative
     bool own_data = plan->splits[a->layer].kind == GHP_SPLIT_DATA,
          other_data = a->split.kind == GHP_SPLIT_DATA;
 
-    for (int k = 0; k < a->n_break_even && own_data != other_data; ++k) {
+    for (int k = 0; k < a->n_break_even && own_data != other_data; k++) {
         const struct ghp_break_even *b = &a->break_even[k];
         double value = own_data ? b->low : b->high;
 
@@ -212,7 +212,7 @@ static void put_crossover(struct ghp_display *report, const struct ghp_plan *pla
     int layer = -1;
     bool split = false; /* the plan itself splits the part */
 
-    for (int i = 0; i < plan->n_alternatives; ++i) {
+    for (int i = 0; i < plan->n_alternatives; i++) {
         const struct ghp_alternative *a = &plan->alternatives[i];
         const struct ghp_layer *l = &model->layers[a->layer];
         double at = flips_at(plan, a);
@@ -222,7 +222,7 @@ static void put_crossover(struct ghp_display *report, const struct ghp_plan *pla
         most = at;
         layer = a->layer;
     }
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         enum ghp_op op = model->layers[v].op;
 
         split = split || (plan->splits[v].kind != GHP_SPLIT_DATA &&
@@ -258,7 +258,7 @@ void ghp_inspect_crossovers(struct ghp_display *report, const struct ghp_plan *p
     const struct ghp_model *model = &plan->model;
     double parameters = 0, blocks = 0, width = 0, words = 0;
 
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         const struct ghp_layer *l = &model->layers[v];
 
         parameters += (double)ghp_layer_weights(l);
@@ -283,9 +283,9 @@ enum ghp_status ghp_inspect_no_layer(const struct ghp_model *model, const char *
     int n = model->n_layers;
 
     if (names == NULL) return GHP_NO_MEMORY();
-    for (int v = 0; v < n; ++v)
+    for (int v = 0; v < n; v++)
         names[v] = model->layers[v].name;
-    for (int k = 0; k < NEAREST && used < sizeof near; ++k) {
+    for (int k = 0; k < NEAREST && used < sizeof near; k++) {
         const char *found = ghp_text_nearest(name, names);
         int at = 0;
 
@@ -293,7 +293,7 @@ enum ghp_status ghp_inspect_no_layer(const struct ghp_model *model, const char *
         used +=
             (size_t)snprintf(near + used, sizeof near - used, "%s'%s'", k > 0 ? ", " : "", found);
         while (names[at] != found)
-            ++at;
+            at++;
         memmove(&names[at], &names[at + 1], (size_t)(n - at) * sizeof *names); /* NULL included */
         --n;
     }

@@ -65,7 +65,7 @@ static enum ghp_status make_room(struct ghp_onnx_export *ex)
 
 static bool has_fixed(const struct ghp_model *model)
 {
-    for (int i = 0; i < model->n_layers; ++i)
+    for (int i = 0; i < model->n_layers; i++)
         if (model->layers[i].fixed && model->layers[i].n_params > 0) return true;
     return false;
 }
@@ -80,8 +80,8 @@ static enum ghp_status put_parameters(struct ghp_onnx_export *ex, char **text)
 
     if (ex->weights == NULL || !has_fixed(model)) return GHP_OK;
     names = json_array();
-    for (int i = 0; i < model->n_layers; ++i)
-        for (int k = 0; k < model->layers[i].n_params && !model->layers[i].fixed; ++k)
+    for (int i = 0; i < model->n_layers; i++)
+        for (int k = 0; k < model->layers[i].n_params && !model->layers[i].fixed; k++)
             ghp_json_append(names, json_string(model->layers[i].params[k].name), &failed);
     *text = failed ? NULL : ghp_json_line_of(names);
     json_decref(names);
@@ -112,7 +112,7 @@ enum ghp_status ghp_onnx_save(const char *path, const struct ghp_model *model,
     enum ghp_status status = make_room(&ex);
     char *loss = NULL, *parameters = NULL;
 
-    for (int i = 0; status == GHP_OK && i < model->n_layers; ++i)
+    for (int i = 0; status == GHP_OK && i < model->n_layers; i++)
         status = put_layer(&ex, i);
     if (status == GHP_OK) status = ghp_onnx_loss_write(&model->layers[model->n_layers - 1], &loss);
     if (status == GHP_OK) put_ends(&ex, loss);

@@ -27,7 +27,7 @@ static enum ghp_status check_modes(const struct ghp_onnx_file *file)
     const struct ghp_onnx_node *evaluated = NULL;
     bool trains = false;
 
-    for (int i = 0; i < file->n_nodes; ++i) {
+    for (int i = 0; i < file->n_nodes; i++) {
         enum ghp_onnx_mode mode = ghp_onnx_mode(file, &file->nodes[i]);
 
         trains = trains || mode == GHP_ONNX_TRAINING;
@@ -50,7 +50,7 @@ enum ghp_status ghp_onnx_check_folded(const struct ghp_onnx_file *file)
     if (strcmp(file->producer, "pytorch") != 0) return GHP_OK;
     GHP_TRY(check_modes(file));
     if (ghp_network_takes_folded_norms) return GHP_OK;
-    for (int i = 0; i < file->n_nodes; ++i)
+    for (int i = 0; i < file->n_nodes; i++)
         if (is_folded(&file->nodes[i]) && n++ == 0) first = &file->nodes[i];
     if (n == 0) return GHP_OK;
     return GHP_FAIL(

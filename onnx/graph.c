@@ -30,9 +30,9 @@ static void mark_wanted(struct ghp_onnx_import *im, const char *output)
         const struct ghp_onnx_node *node = &im->nodes[i];
         bool wanted = false;
 
-        for (int o = 0; o < node->n_outputs; ++o)
+        for (int o = 0; o < node->n_outputs; o++)
             wanted = wanted || ghp_onnx_wanted(im, node, o);
-        for (int k = 0; wanted && k < node->n_inputs; ++k)
+        for (int k = 0; wanted && k < node->n_inputs; k++)
             if (node->inputs[k][0] != '\0') *ghp_onnx_wanted_of(im, node->inputs[k]) = true;
     }
 }
@@ -63,7 +63,7 @@ static bool names_node(const struct ghp_onnx_import *im)
 /* Whether a node reads what is computed from samples and is no score of an attention. */
 static bool reads_samples(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    for (int i = 0; i < node->n_inputs; ++i) {
+    for (int i = 0; i < node->n_inputs; i++) {
         const struct ghp_onnx_array *x = ghp_onnx_in(im, node, i);
 
         if (x != NULL && x->name != NULL && x->base == NULL && x->scores == NULL) return true;
@@ -77,11 +77,11 @@ static enum ghp_status depends_on_trained(const struct ghp_model *model, int lay
     bool *of = ghp_alloc((size_t)model->n_layers, sizeof *of);
 
     if (of == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i <= layer; ++i) { /* inputs come before */
+    for (int i = 0; i <= layer; i++) { /* inputs come before */
         const struct ghp_layer *l = &model->layers[i];
 
         of[i] = (l->n_params > 0 && !l->fixed) || l->tied > 0;
-        for (int k = 0; k < l->n_inputs; ++k)
+        for (int k = 0; k < l->n_inputs; k++)
             of[i] = of[i] || of[l->inputs[k]];
     }
     *depends = of[layer];
@@ -93,7 +93,7 @@ static enum ghp_status depends_on_trained(const struct ghp_model *model, int lay
 static enum ghp_status note_detached(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
     if (!node->apart && !ghp_onnx_detaches(im->file, node)) return GHP_OK;
-    for (int i = 0; i < node->n_outputs && im->detached == NULL; ++i) {
+    for (int i = 0; i < node->n_outputs && im->detached == NULL; i++) {
         const struct ghp_onnx_array *y =
             node->outputs[i][0] != '\0' ? ghp_onnx_named(im, node->outputs[i]) : NULL;
         bool loses = false;
@@ -114,12 +114,12 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
     if (row == NULL || (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0))
         return ghp_onnx_fail(im, node, "is of an operation that ghp has not; %s",
                              ghp_onnx_operator_instead(node->op, instead, sizeof instead));
-    for (int i = 0; i < node->n_attributes; ++i)
+    for (int i = 0; i < node->n_attributes; i++)
         if (!ghp_onnx_operator_allows(row, node->attributes[i].name))
             return ghp_onnx_fail(
                 im, node, "has the attribute '%.60s', which ghp knows not; it knows %s",
                 node->attributes[i].name, row->attributes[0] != '\0' ? row->attributes : "none");
-    for (int i = 0; i < node->n_inputs; ++i)
+    for (int i = 0; i < node->n_inputs; i++)
         if (node->inputs[i][0] != '\0' && ghp_onnx_named(im, node->inputs[i])->name == NULL)
             return ghp_onnx_fail(im, node,
                                  "reads '%.96s', which no earlier node makes; put the nodes in "
@@ -133,7 +133,7 @@ static enum ghp_status run_node(struct ghp_onnx_import *im, const struct ghp_onn
     im->now = node;
     status = row->read(im, node);
     im->now = NULL;
-    for (int i = 0; status == GHP_OK && i < node->n_outputs; ++i)
+    for (int i = 0; status == GHP_OK && i < node->n_outputs; i++)
         if (node->outputs[i][0] != '\0')
             ghp_onnx_role_of_made(im, node, ghp_onnx_named(im, node->outputs[i]));
     if (status == GHP_OK) status = note_detached(im, node);
@@ -147,7 +147,7 @@ static const char *choose_output(const struct ghp_onnx_file *file)
 {
     const char *chosen = file->outputs[0].name;
 
-    for (int i = 0; i < file->n_outputs; ++i)
+    for (int i = 0; i < file->n_outputs; i++)
         if (file->outputs[i].shaped && file->outputs[i].n_dims == 2) chosen = file->outputs[i].name;
     return chosen;
 }
@@ -166,19 +166,19 @@ static enum ghp_status walk(struct ghp_onnx_import *im)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has no output; name one", file->path);
     GHP_TRY(ghp_onnx_reserve_names(im));
     output = im->options.output != NULL ? im->options.output : choose_output(file);
-    for (int i = 0; i < im->options.n_bindings; ++i)
+    for (int i = 0; i < im->options.n_bindings; i++)
         GHP_TRY(add_constant(im, im->options.bindings[i].file,
                              im->options.bindings[i].file->tensors, im->options.bindings[i].input));
-    for (int i = 0; i < file->n_tensors; ++i)
+    for (int i = 0; i < file->n_tensors; i++)
         GHP_TRY(add_constant(im, file, &file->tensors[i], file->tensors[i].name));
     GHP_TRY(ghp_onnx_pattern_apply(im));
     mark_wanted(im, output);
     GHP_TRY(ghp_onnx_input_add(im));
-    for (int i = 0; i < file->n_nodes; ++i) {
+    for (int i = 0; i < file->n_nodes; i++) {
         const struct ghp_onnx_node *node = &im->nodes[i];
         bool wanted = false;
 
-        for (int o = 0; o < node->n_outputs; ++o)
+        for (int o = 0; o < node->n_outputs; o++)
             wanted = wanted || ghp_onnx_wanted(im, node, o);
         if (wanted) GHP_TRY(run_node(im, node));
     }
@@ -200,10 +200,10 @@ static enum ghp_status drop_dead(struct ghp_onnx_import *im, int last)
     if (moved == NULL) return GHP_NO_MEMORY();
     moved[last] = 1;
     for (int i = last; i >= 0; --i)
-        for (int j = 0; moved[i] != 0 && j < model->layers[i].n_inputs; ++j)
+        for (int j = 0; moved[i] != 0 && j < model->layers[i].n_inputs; j++)
             moved[model->layers[i].inputs[j]] = 1;
     moved[0] = 1;
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         struct ghp_layer *layer = &model->layers[i];
 
         if (moved[i] == 0) {
@@ -212,7 +212,7 @@ static enum ghp_status drop_dead(struct ghp_onnx_import *im, int last)
             moved[i] = -1;
             continue;
         }
-        for (int j = 0; j < layer->n_inputs; ++j)
+        for (int j = 0; j < layer->n_inputs; j++)
             layer->inputs[j] = moved[layer->inputs[j]];
         moved[i] = n;
         im->makers[n] = im->makers[i];
@@ -220,10 +220,10 @@ static enum ghp_status drop_dead(struct ghp_onnx_import *im, int last)
     }
     model->n_layers = n;
     n = 0;
-    for (int i = 0; i < im->n_sources; ++i) {
+    for (int i = 0; i < im->n_sources; i++) {
         im->sources[n] = im->sources[i];
         im->sources[n].layer = moved[im->sources[i].layer];
-        if (im->sources[n].layer >= 0) ++n;
+        if (im->sources[n].layer >= 0) n++;
     }
     im->n_sources = n;
     im->output.layer = moved[last];
@@ -238,7 +238,7 @@ static enum ghp_status check_classes(const struct ghp_onnx_import *im, int last,
     const struct ghp_onnx_array *output = &im->output;
     int axes = 0;
 
-    for (int i = 1; i < output->n; ++i)
+    for (int i = 1; i < output->n; i++)
         axes += output->dims[i] > 1;
     if (axes < 2 || loss->loss.multi_label || ghp_onnx_is_sequence(im, last)) return GHP_OK;
     return GHP_FAIL(
@@ -316,7 +316,7 @@ static size_t character_bytes(const unsigned char *at)
                : at[0] < 0xf5 ? 4
                               : 0;
 
-    for (size_t i = 1; i < n; ++i)
+    for (size_t i = 1; i < n; i++)
         if ((at[i] & 0xc0) != 0x80) return 0;
     if (at[0] == 0xe0 && at[1] < 0xa0) return 0; /* longer than it needs to be */
     if (at[0] == 0xf0 && at[1] < 0x90) return 0;

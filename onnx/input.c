@@ -20,26 +20,26 @@ static bool has_multiple(const struct ghp_onnx_tensor *tensor, const struct ghp_
 {
     int64_t values[8];
 
-    for (int d = 0; d < tensor->n_dims; ++d)
+    for (int d = 0; d < tensor->n_dims; d++)
         if (tensor->dims[d] != 0 && tensor->dims[d] % of == 0) return true;
     if (!ghp_onnx_type_whole(tensor->type) || tensor->elements > 8 ||
         ghp_onnx_tensor_ints(file, tensor, values) != GHP_OK)
         return false;
-    for (int64_t i = 0; i < tensor->elements; ++i)
+    for (int64_t i = 0; i < tensor->elements; i++)
         if (values[i] != 0 && values[i] % of == 0) return true;
     return false;
 }
 
 static bool says_multiple(const struct ghp_onnx_file *file, int64_t of)
 {
-    for (int i = 0; i < file->n_tensors; ++i)
+    for (int i = 0; i < file->n_tensors; i++)
         if (has_multiple(&file->tensors[i], file, of)) return true;
-    for (int i = 0; i < file->n_nodes; ++i)
-        for (int k = 0; k < file->nodes[i].n_attributes; ++k) {
+    for (int i = 0; i < file->n_nodes; i++)
+        for (int k = 0; k < file->nodes[i].n_attributes; k++) {
             const struct ghp_onnx_attribute *a = &file->nodes[i].attributes[k];
 
             if (a->kind == GHP_ONNX_TENSOR && has_multiple(a->tensor, file, of)) return true;
-            for (int j = 0; a->kind == GHP_ONNX_INTS && j < a->n; ++j)
+            for (int j = 0; a->kind == GHP_ONNX_INTS && j < a->n; j++)
                 if (a->ints[j] != 0 && a->ints[j] % of == 0) return true;
         }
     return false;
@@ -51,7 +51,7 @@ static int64_t small_batch(const struct ghp_onnx_file *file, int64_t positions)
 {
     static const int64_t primes[] = {5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47};
 
-    for (size_t i = 0; i < sizeof primes / sizeof primes[0]; ++i)
+    for (size_t i = 0; i < sizeof primes / sizeof primes[0]; i++)
         if (positions % primes[i] != 0 && !says_multiple(file, primes[i])) return primes[i];
     return GHP_ONNX_BATCH;
 }
@@ -95,7 +95,7 @@ static enum ghp_status check_value(const struct ghp_onnx_import *im,
                         "%s: the input '%.96s' has elements of type %d; ghp's samples are "
                         "floating-point numbers, or token ids: whole numbers of two axes",
                         im->file->path, value->name, value->type);
-    for (int d = 1; d < value->n_dims; ++d)
+    for (int d = 1; d < value->n_dims; d++)
         if (value->dims[d] < 1 || value->dims[d] > GHP_ONNX_MAX_SIZE)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "%s: dimension %d of the input '%.96s' is no number of 1 to %d; fix "
@@ -110,7 +110,7 @@ static enum ghp_status check_value(const struct ghp_onnx_import *im,
 /* Whether a tensor is a softmax, guarded or cast perhaps. */
 static bool is_softmax(struct ghp_onnx_import *im, const char *name)
 {
-    for (int depth = 0; depth < 4; ++depth) {
+    for (int depth = 0; depth < 4; depth++) {
         const struct ghp_onnx_node *node = ghp_onnx_maker_of(im, name);
         bool guard = node != NULL && strcmp(node->op, "Where") == 0 && node->n_inputs == 3;
 
@@ -126,7 +126,7 @@ static bool is_softmax(struct ghp_onnx_import *im, const char *name)
 /* Whether there is an attention, as one node or by the product behind its softmax. */
 static bool attends(struct ghp_onnx_import *im)
 {
-    for (int i = 0; i < im->file->n_nodes; ++i) {
+    for (int i = 0; i < im->file->n_nodes; i++) {
         const struct ghp_onnx_node *node = &im->nodes[i];
 
         if (strcmp(node->op, "Attention") == 0) return true;
@@ -183,7 +183,7 @@ static enum ghp_status put_known(struct ghp_onnx_import *im, const struct ghp_on
                         "%s: the input '%.96s' has %" PRId64
                         " positions, but the token ids %" PRId64 "; make them as many",
                         im->file->path, value->name, value->dims[1], positions);
-    for (int64_t i = 0; i < positions; ++i)
+    for (int64_t i = 0; i < positions; i++)
         values[i] = counts ? (double)i : 1;
     GHP_TRY(ghp_onnx_of_values(im, true, (struct ghp_onnx_sizes){2, once}, values, array));
     array->name = value->name;
@@ -202,7 +202,7 @@ static bool is_wanted(struct ghp_onnx_import *im, const struct ghp_onnx_value *v
 /* Whether the graph has other token ids than what is known of them. */
 static bool has_ids(struct ghp_onnx_import *im)
 {
-    for (int i = 0; i < im->file->n_inputs; ++i) {
+    for (int i = 0; i < im->file->n_inputs; i++) {
         const struct ghp_onnx_value *value = &im->file->inputs[i];
 
         if (is_wanted(im, value) && is_ids(value) && !is_known(value)) return true;
@@ -217,7 +217,7 @@ static enum ghp_status add_samples(struct ghp_onnx_import *im, bool ids)
     int64_t all = 0;
     int data = 0;
 
-    for (int i = 0; i < im->file->n_inputs; ++i) {
+    for (int i = 0; i < im->file->n_inputs; i++) {
         struct ghp_onnx_value *value = &im->file->inputs[i];
         struct ghp_onnx_array array;
 
@@ -254,7 +254,7 @@ enum ghp_status ghp_onnx_input_add(struct ghp_onnx_import *im)
 
     im->batch = GHP_ONNX_BATCH;
     GHP_TRY(add_samples(im, ids));
-    for (int i = 0; ids && i < im->file->n_inputs; ++i) {
+    for (int i = 0; ids && i < im->file->n_inputs; i++) {
         const struct ghp_onnx_value *value = &im->file->inputs[i];
 
         if (is_wanted(im, value) && is_known(value)) GHP_TRY(put_known(im, value));

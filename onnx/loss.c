@@ -15,7 +15,7 @@ static enum ghp_status read_layer(const struct ghp_node *at, struct ghp_layer *l
     const char *losses[GHP_OP_COUNT + 1] = {NULL};
     int n = 0, found = 0;
 
-    for (int i = 0; i < GHP_OP_COUNT; ++i)
+    for (int i = 0; i < GHP_OP_COUNT; i++)
         if (ghp_op_of((enum ghp_op)i)->is_loss) losses[n++] = ghp_op_name((enum ghp_op)i);
     GHP_TRY(ghp_json_choice(at, "op", losses, &found));
     if (!ghp_op_find(losses[found], &layer->op))
@@ -34,7 +34,7 @@ enum ghp_status ghp_onnx_loss_read(const struct ghp_onnx_file *file, struct ghp_
     struct ghp_node root;
 
     *layer = (struct ghp_layer){.op = GHP_OP_SOFTMAX_CE, .n_inputs = 1};
-    for (int i = 0; i < file->n_texts; ++i)
+    for (int i = 0; i < file->n_texts; i++)
         if (strcmp(file->texts[i].key, "ghp.loss") == 0) value = file->texts[i].value;
     snprintf(name, GHP_ONNX_LOSS_NAME, "%s", value[0] == '{' ? "loss" : value);
     if (value[0] != '{') return GHP_OK;

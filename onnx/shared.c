@@ -9,7 +9,7 @@
 /* The source of a layer's weight, or NULL. */
 static struct ghp_onnx_source *weight_of(struct ghp_onnx_import *im, int layer)
 {
-    for (int i = 0; i < im->n_sources; ++i)
+    for (int i = 0; i < im->n_sources; i++)
         if (im->sources[i].layer == layer && im->sources[i].slot == 0) return &im->sources[i];
     return NULL;
 }
@@ -35,7 +35,7 @@ static enum ghp_status values_of(const struct ghp_onnx_source *source, float **v
 
 static bool is_one_number(const float *values, int64_t n)
 {
-    for (int64_t i = 1; i < n; ++i)
+    for (int64_t i = 1; i < n; i++)
         if (memcmp(&values[i], &values[0], sizeof *values) != 0) return false;
     return true;
 }
@@ -60,7 +60,7 @@ static enum ghp_status tie_to(struct ghp_onnx_import *im, int owner, const float
     double scale = own->scale;
     bool by_chance = values == NULL || is_one_number(values, table->elements);
 
-    for (int i = owner + 1; i < im->model.n_layers; ++i) {
+    for (int i = owner + 1; i < im->model.n_layers; i++) {
         const struct ghp_layer *layer = &im->model.layers[i];
         const struct ghp_onnx_source *source = weight_of(im, i);
         enum ghp_status status;
@@ -84,7 +84,7 @@ static enum ghp_status tie_to(struct ghp_onnx_import *im, int owner, const float
 
 static enum ghp_status tie_all(struct ghp_onnx_import *im)
 {
-    for (int i = 0; i < im->model.n_layers; ++i) {
+    for (int i = 0; i < im->model.n_layers; i++) {
         const struct ghp_layer *layer = &im->model.layers[i];
         const struct ghp_onnx_source *source = weight_of(im, i);
         enum ghp_status status;
@@ -116,7 +116,7 @@ static enum ghp_status is_shared(const struct ghp_onnx_source *a, const struct g
 enum ghp_status ghp_onnx_share(struct ghp_onnx_import *im)
 {
     GHP_TRY(tie_all(im));
-    for (int i = 0; i < im->n_sources; ++i) {
+    for (int i = 0; i < im->n_sources; i++) {
         const struct ghp_onnx_source *source = &im->sources[i], *first;
         struct ghp_onnx_base *base = (struct ghp_onnx_base *)(uintptr_t)source->array.base;
         bool shared;

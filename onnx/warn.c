@@ -41,7 +41,7 @@ static void warn_of_outputs(const struct ghp_onnx_import *import)
     const struct ghp_onnx_file *file = import->file;
     int heads = 0;
 
-    for (int i = 0; i < file->n_outputs; ++i)
+    for (int i = 0; i < file->n_outputs; i++)
         heads += !ghp_text_begins(file->outputs[i].name, "present") &&
                  !ghp_text_begins(file->outputs[i].name, "past");
     if (heads > 1)
@@ -101,7 +101,7 @@ static void warn_of_evaluation(const struct ghp_onnx_import *import)
     const char *first = "";
     int n = 0;
 
-    for (int i = 0; i < file->n_nodes; ++i) {
+    for (int i = 0; i < file->n_nodes; i++) {
         if (ghp_onnx_mode(file, &file->nodes[i]) == GHP_ONNX_EVALUATION && n++ == 0)
             first = ghp_onnx_node_name(&file->nodes[i]);
     }
@@ -128,7 +128,7 @@ static void warn_of_counted(const struct ghp_onnx_import *import)
 {
     const struct ghp_onnx_file *file = import->file;
 
-    for (int i = 0; i < file->n_nodes; ++i) {
+    for (int i = 0; i < file->n_nodes; i++) {
         const struct ghp_onnx_node *node = &file->nodes[i];
 
         if (ghp_onnx_mode(file, node) != GHP_ONNX_TRAINING || !has_counted_momentum(node)) continue;
@@ -148,7 +148,7 @@ static void warn_of_constant_scales(const struct ghp_onnx_import *import)
     const char *first = "";
     int n = 0;
 
-    for (int i = 0; i < file->n_nodes; ++i) {
+    for (int i = 0; i < file->n_nodes; i++) {
         const struct ghp_onnx_node *node = &file->nodes[i];
 
         if (strcmp(node->op, "BatchNormalization") != 0 || !ghp_onnx_has_fixed_scale(file, node))

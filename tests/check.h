@@ -1,8 +1,8 @@
 /* tests/check.h - the few macros that ghp's tests are written in.
  *
  * Not a framework: test_NAME.c says CHECK_TEST(NAME) { ... } where a program says main; what stands there makes checks
- * and returns check_end().  A failed check prints its place and both values on stderr, is counted, and the test goes
- * on.  A test that cannot run here calls SKIP with the reason, which ends it with 77 (CTest's "skipped").
+ * and returns check_end(). A failed check prints its place and both values on stderr, is counted, and the test goes
+ * on. A test that cannot run here calls SKIP with the reason, which ends it with 77 (CTest's "skipped").
  * All tests of a room are one program (tests/driver.c), but each run of it is of one test.
  * A first line that contains `ghp-test: np=2,3 timeout=120` makes the test run under mpirun at each of those rank
  * counts (see cmake/GhpTest.cmake). */
@@ -50,9 +50,9 @@ int check_cases(int full);
 /* Counts a check; true where it failed and the caller has to print why. */
 static inline bool check_failed_(bool ok, const char *file, int line)
 {
-    ++check_count_;
+    check_count_++;
     if (ok) return false;
-    ++check_failures_;
+    check_failures_++;
     fprintf(stderr, "%s:%d: ", file, line);
     return true;
 }

@@ -42,11 +42,11 @@ int main(int argc, char **argv)
     while (at < json_array_size(layers) &&
            strcmp(json_string_value(json_object_get(json_array_get(layers, at), "name")),
                   "conv2") != 0)
-        ++at;
+        at++;
     good = good && ++at < json_array_size(layers);
-    for (int op = 0; good && op < GHP_OP_COUNT; ++op)
+    for (int op = 0; good && op < GHP_OP_COUNT; op++)
         for (int i = 0;
-             good && fits((enum ghp_op)op) && op_draw((enum ghp_op)op, i, keys, sizeof keys); ++i)
+             good && fits((enum ghp_op)op) && op_draw((enum ghp_op)op, i, keys, sizeof keys); i++)
             good = insert(layers, at++, (enum ghp_op)op, keys);
     good = good && json_dump_file(root, argv[2], JSON_INDENT(1)) == 0;
     if (!good) fprintf(stderr, "usage: drawn_network BASE OUT, with a layer conv2 in BASE\n");

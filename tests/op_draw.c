@@ -36,7 +36,7 @@ static bool draw_choice(struct drawing *d, const struct ghp_attribute *a, int va
 {
     char text[64];
 
-    for (int i = 0; i <= variant; ++i)
+    for (int i = 0; i <= variant; i++)
         if (a->choices[i] == NULL) return false;
     snprintf(text, sizeof text, "\"%s\"", a->choices[variant]);
     if (a->required || variant != (int)a->usual) append(d, a->key, text);
@@ -47,7 +47,7 @@ static bool draw_table(struct drawing *d, const struct ghp_attribute *table, int
 {
     bool chosen = false;
 
-    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a) {
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++) {
         if (a->kind == GHP_ATTRIBUTE_REAL) {
             draw_real(d, a);
         } else if (a->kind == GHP_ATTRIBUTE_BOOL) {
@@ -84,7 +84,7 @@ enum ghp_status op_draw_model(enum ghp_op op, const char *keys, struct ghp_model
     enum ghp_status status = GHP_OK;
     char text[1024];
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         snprintf(text, sizeof text,
                  "{\"format\":\"ghp.model/1\",\"name\":\"m\",\"input\":{%s},\"layers\":["
                  "%s%s{\"name\":\"it\",\"op\":\"%s\"%s%s}%s]}",

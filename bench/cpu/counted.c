@@ -109,7 +109,7 @@ int pthread_mutex_lock(pthread_mutex_t *lock)
         atomic_store(&own, function);
     }
     count(__builtin_return_address(0), LOCK, 0);
-    memcpy(&call, &function, sizeof(call));
+    memcpy(&call, &function, sizeof call);
     return call(lock);
 }
 
@@ -124,7 +124,7 @@ int sem_post(sem_t *semaphore)
         atomic_store(&own, function);
     }
     count(__builtin_return_address(0), POST, 0);
-    memcpy(&call, &function, sizeof(call));
+    memcpy(&call, &function, sizeof call);
     return call(semaphore);
 }
 
@@ -144,7 +144,7 @@ static struct object *object_of(void *at)
 
     while (o < objects + OBJECTS - 1 && o->name[0] != '\0' && strcmp(o->name, name) != 0)
         o++;
-    snprintf(o->name, sizeof(o->name), "%s", name);
+    snprintf(o->name, sizeof o->name, "%s", name);
     return o;
 }
 
@@ -165,7 +165,7 @@ __attribute__((destructor)) static void write_counts(void)
             o->calls[k] += atomic_load(&sites[i].calls[k]);
         o->bytes += atomic_load(&sites[i].bytes);
     }
-    snprintf(path, sizeof(path), "%s.%ld", stem, (long)getpid());
+    snprintf(path, sizeof path, "%s.%ld", stem, (long)getpid());
     file = fopen(path, "w");
     if (file == NULL) return;
     for (struct object *o = objects; o < objects + OBJECTS && o->name[0] != '\0'; o++)

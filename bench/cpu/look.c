@@ -50,7 +50,7 @@ static const struct ghp_tool tool = {
     .usage = "ghp-look --model MODEL [options]",
     .example = "build/bin/ghp-look --model models/lenet5.json",
     .opts = options,
-    .n_opts = (int)(sizeof(options) / sizeof(options[0])),
+    .n_opts = (int)(sizeof options / sizeof options[0]),
 };
 
 static int compare(const void *a, const void *b)
@@ -63,7 +63,7 @@ static int compare(const void *a, const void *b)
 /* Of n values that are sorted for it. */
 static double quantile(double *values, int64_t n, double share)
 {
-    qsort(values, (size_t)n, sizeof(*values), compare);
+    qsort(values, (size_t)n, sizeof *values, compare);
     return values[(int64_t)(share * (double)(n - 1) + 0.5)];
 }
 

@@ -42,7 +42,7 @@ static const struct ghp_tool tool = {
     .usage = "mpirun -n N ghp-reductions [options]",
     .example = "mpirun -n 2 --bind-to core build/bin/ghp-reductions",
     .opts = options,
-    .n_opts = (int)(sizeof(options) / sizeof(options[0])),
+    .n_opts = (int)(sizeof options / sizeof options[0]),
 };
 
 struct buffers {

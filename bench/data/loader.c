@@ -59,7 +59,7 @@ static const struct ghp_tool tool = {
     .usage = "ghp-loader --data folder:DIR [options]",
     .example = "build/bin/ghp-loader --data folder:images --threads 2",
     .opts = options,
-    .n_opts = (int)(sizeof(options) / sizeof(options[0])),
+    .n_opts = (int)(sizeof options / sizeof options[0]),
 };
 
 static enum ghp_status load_all(struct ghp_data *data, struct ghp_order *order, float *images)
@@ -97,7 +97,7 @@ static enum ghp_status run(void)
                                        .augment = (enum ghp_augment)augment};
     struct ghp_data *data = NULL;
     struct ghp_order order = {0};
-    float *images = ghp_alloc((size_t)(batch * side), (size_t)(3 * side) * sizeof(*images));
+    float *images = ghp_alloc((size_t)(batch * side), (size_t)(3 * side) * sizeof *images);
     enum ghp_status status = images != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     if (status == GHP_OK && source == NULL)

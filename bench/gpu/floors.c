@@ -66,7 +66,7 @@ static struct kind *kind_of(struct floors *f, const char *name)
     for (int i = 0; i < f->n; i++)
         if (strcmp(f->kinds[i].name, name) == 0) return &f->kinds[i];
     if (f->n == MOST_KINDS) return &f->kinds[MOST_KINDS - 1];
-    snprintf(f->kinds[f->n].name, sizeof(f->kinds[0].name), "%s", name);
+    snprintf(f->kinds[f->n].name, sizeof f->kinds[0].name, "%s", name);
     return &f->kinds[f->n++];
 }
 
@@ -92,7 +92,7 @@ static enum ghp_status sum_up(struct floors *f, const struct ghp_plan *plan,
     for (int i = 0; i < program.n_instrs && status == GHP_OK; i++) {
         struct kind *kind;
 
-        name_of(&program.instrs[i], name, sizeof(name));
+        name_of(&program.instrs[i], name, sizeof name);
         kind = kind_of(f, name);
         kind->n++;
         kind->measured_s += run->instrs[i].measured_s;
@@ -115,7 +115,7 @@ static enum ghp_status print(struct floors *f, const struct ghp_record *run)
     struct ghp_table *table = ghp_table_open();
     enum ghp_status status;
 
-    qsort(f->kinds, (size_t)f->n, sizeof(f->kinds[0]), by_gap);
+    qsort(f->kinds, (size_t)f->n, sizeof f->kinds[0], by_gap);
     ghp_table_note(table, "%s: step %.3f ms; matmul %.1f TFLOP/s, copy %.0f GB/s", run->model,
                    1e3 * run->measured_step_s, 1e-12 * f->flops_per_s, 1e-9 * f->copy_Bps);
     ghp_table_column(table, "phase", "", 'l');

@@ -1,6 +1,6 @@
 /* bench/lab/probe.c - ghp-lab-probe: what the links between hosts, and the memory inside them, carry.
  *
- * For a look at the lab, or at a cluster, before trusting figures measured on it.  Not a profile: ghp-profile measures
+ * For a look at the lab, or at a cluster, before trusting figures measured on it. Not a profile: ghp-profile measures
  * what training will ask for, with ghp's own transport; this measures plain MPI calls.
  *
  *     latency     half a round trip of one byte
@@ -126,7 +126,7 @@ static double link_bytes(const struct probe *p, const struct trial *t)
     return 2.0 * (p->n_hosts - 1) / p->n_hosts * (double)t->bytes;
 }
 
-/* Adds a measured trial to the table and the JSON array; times_s ascends.  Rank 0 only. */
+/* Adds a measured trial to the table and the JSON array; times_s ascends. Rank 0 only. */
 static void record(const struct probe *p, const struct trial *t, const double *times_s)
 {
     const int64_t n = p->repeats;
@@ -197,7 +197,7 @@ static void measure_size(const struct probe *p, int size)
         measure(p, (struct trial){ALL_REDUCE, p->first[0], p->first[p->n_hosts - 1], bytes});
 }
 
-/* Fails on every rank where it failed on one.  Collective over MPI_COMM_WORLD */
+/* Fails on every rank where it failed on one. Collective over MPI_COMM_WORLD */
 static enum ghp_status agree(enum ghp_status status)
 {
     int mine = (int)status, worst = 0;
@@ -289,7 +289,7 @@ static void describe(const struct probe *p)
     ghp_table_column(p->table, "spread", "%", 'r');
 }
 
-/* Prints one object, or the table.  Rank 0 only. */
+/* Prints one object, or the table. Rank 0 only. */
 static enum ghp_status report(const struct probe *p)
 {
     if (p->results == NULL) return ghp_table_print(p->table, stdout);

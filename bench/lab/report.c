@@ -123,7 +123,7 @@ static enum ghp_status read_comparison(const char *path, struct comparison *c)
     if (json_array_size(plans) < 1 || json_array_size(plans) > MOST_PLANS)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: no plans, or more than %d; measure it again", path,
                         MOST_PLANS);
-    for (size_t i = 0; i < json_array_size(plans); ++i)
+    for (size_t i = 0; i < json_array_size(plans); i++)
         GHP_TRY(read_entry(path, json_array_get(plans, i), &c->entries[c->n++]));
     return GHP_OK;
 }
@@ -132,14 +132,14 @@ static const struct entry *best_of(const struct comparison *c)
 {
     const struct entry *best = &c->entries[0];
 
-    for (int i = 1; i < c->n; ++i)
+    for (int i = 1; i < c->n; i++)
         if (c->entries[i].measured_s < best->measured_s) best = &c->entries[i];
     return best;
 }
 
 static const struct entry *find_strategy(const struct comparison *c, const char *strategy)
 {
-    for (int i = 0; i < c->n; ++i)
+    for (int i = 0; i < c->n; i++)
         if (strcmp(c->entries[i].strategy, strategy) == 0) return &c->entries[i];
     return NULL;
 }
@@ -199,7 +199,7 @@ static enum ghp_status note_error(struct report *r, const struct comparison *c,
         r->samples = more;
         r->most_samples = most;
     }
-    for (int k = 1; k < KINDS; ++k)
+    for (int k = 1; k < KINDS; k++)
         if (strcmp(kinds[k], e->strategy) == 0) sample.kind = k;
     r->samples[r->n_samples++] = sample;
     return GHP_OK;
@@ -210,7 +210,7 @@ static double rank_of(const struct comparison *c, const struct entry *e, bool me
 {
     double rank = 0, own = measured ? e->measured_s : e->predicted_s;
 
-    for (int i = 0; i < c->n; ++i) {
+    for (int i = 0; i < c->n; i++) {
         double other = measured ? c->entries[i].measured_s : c->entries[i].predicted_s;
 
         if (c->entries[i].predicted) rank += other < own ? 1 : other > own ? 0 : 0.5;
@@ -224,7 +224,7 @@ static void note_correlation(struct report *r, const struct comparison *c)
     double n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0;
     int group = c->workers > 2;
 
-    for (int i = 0; i < c->n; ++i) {
+    for (int i = 0; i < c->n; i++) {
         double predicted = rank_of(c, &c->entries[i], false),
                measured = rank_of(c, &c->entries[i], true);
 
@@ -244,7 +244,7 @@ static void note_correlation(struct report *r, const struct comparison *c)
 static enum ghp_status put_errors(struct report *r, const struct cell *cell,
                                   const struct comparison *c)
 {
-    for (int i = 0; i < c->n; ++i) {
+    for (int i = 0; i < c->n; i++) {
         const struct entry *e = &c->entries[i];
         char name[NAME_BYTES];
 
@@ -289,7 +289,7 @@ static void put_regret(struct report *r, const struct cell *cell, const struct c
     char name[NAME_BYTES];
     bool over = false;
 
-    for (int i = 1; i < c->n; ++i) {
+    for (int i = 1; i < c->n; i++) {
         if (strcmp(c->entries[i].strategy, "data") == 0) data = &c->entries[i];
         if (strcmp(c->entries[i].path, best->path) == 0) second = &c->entries[i];
     }
@@ -349,7 +349,7 @@ static void open_tables(struct report *r)
 
     r->errors = ghp_table_open();
     r->regrets = ghp_table_open();
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         ghp_table_column(r->errors, columns[i][0], columns[i][1], 'l');
         ghp_table_column(r->regrets, columns[i][0], columns[i][1], 'l');
     }
@@ -395,8 +395,8 @@ static void put_summary(struct ghp_table *t, const struct report *r, int group, 
     double sum = 0, sizes[2] = {0}; /* 95th percentile, worst */
     int n = 0, seen = 0;
 
-    for (int pass = 0; pass < 2; ++pass)
-        for (int i = 0; i < r->n_samples; ++i) {
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < r->n_samples; i++) {
             const struct sample *s = &r->samples[i];
 
             if (s->group != group || (kind > 0 && s->kind != kind) || s->measured_s > at_most_s)
@@ -446,8 +446,8 @@ static enum ghp_status print_summary(const struct report *r)
     ghp_table_column(t, "worst", "%", 'r');
     ghp_table_column(t, "ranks", "", 'r');
     qsort(r->samples, (size_t)r->n_samples, sizeof r->samples[0], by_size);
-    for (int group = 0; group < 2; ++group) {
-        for (int kind = 0; kind < KINDS; ++kind)
+    for (int group = 0; group < 2; group++) {
+        for (int kind = 0; kind < KINDS; kind++)
             put_summary(t, r, group, kind, INFINITY);
         put_summary(t, r, group, 0, short_step_s);
     }
@@ -462,7 +462,7 @@ static enum ghp_status print_report(int n, const char *const *cells)
     enum ghp_status status = GHP_OK;
 
     open_tables(&r);
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         GHP_TRY_GOTO(status, add_cell(&r, cells[i]), done);
     if (r.cells == 0)
         GHP_TRY_GOTO(

@@ -75,7 +75,7 @@ enum ghp_status ghp_file_read(const char *path, char **text, size_t *n)
 /* Whether one of the marks is among the n bytes. */
 static bool has_mark(const char *bytes, size_t n, const char *marks)
 {
-    for (const char *mark = marks;; ++mark) {
+    for (const char *mark = marks;; mark++) {
         size_t length = strcspn(mark, "|");
 
         if (memmem(bytes, n, mark, length) != NULL) return true;

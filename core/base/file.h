@@ -1,8 +1,8 @@
 /* core/base/file.h - whole files in, whole files out.
  *
- * Not a stream library: a file is read at once or written at once.  A written file appears complete or not at
- * all (temporary name in the same directory, fsync, rename), so a crash leaves no half of a plan.  In a folder that
- * others may write to, no name and no link of theirs leads a write to another file.  Every file of ghp is opened here.
+ * Not a stream library: a file is read at once or written at once. A written file appears complete or not at
+ * all (temporary name in the same directory, fsync, rename), so a crash leaves no half of a plan. In a folder that
+ * others may write to, no name and no link of theirs leads a write to another file. Every file of ghp is opened here.
  *
  * Tested  tests/core/base/test_file.c */
 #ifndef GHP_CORE_BASE_FILE_H

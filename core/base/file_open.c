@@ -193,7 +193,7 @@ int ghp_file_open_temporary(const char *path, char *name, size_t n)
 {
     int length = ghp_leftover_name(path, name, n), fd;
 
-    for (int i = 1; length >= 0 && (size_t)length < n; ++i) {
+    for (int i = 1; length >= 0 && (size_t)length < n; i++) {
         fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (fd >= 0) ghp_leftover_hold(fd);
         if (fd >= 0 || errno != EEXIST || i > TEMPORARY_TRIES) return fd;
@@ -207,7 +207,7 @@ int ghp_file_open_temporary(const char *path, char *name, size_t n)
 void ghp_file_guard_standard(void)
 {
     signal(SIGXFSZ, SIG_IGN);
-    for (int fd = 0; fd <= 2; ++fd)
+    for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
             (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY); /* the lowest: fd */
 }

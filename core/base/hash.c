@@ -9,7 +9,7 @@ uint64_t ghp_hash(const void *bytes, size_t n, uint64_t seed)
     const unsigned char *byte = bytes;
     uint64_t h = seed;
 
-    for (size_t i = 0; i < n; ++i)
+    for (size_t i = 0; i < n; i++)
         h = (h ^ byte[i]) * UINT64_C(0x100000001b3);
     return h;
 }

@@ -39,7 +39,7 @@ enum ghp_status ghp_hash_table_reserve(struct ghp_hash_table *table, size_t n)
         ghp_hash_table_release(&grown);
         return GHP_NO_MEMORY();
     }
-    for (size_t i = 0; i < table->n; ++i) {
+    for (size_t i = 0; i < table->n; i++) {
         grown.hashes[i] = table->hashes[i];
         grown.slots[find_slot(&grown, grown.hashes[i], NULL)] = i + 1;
     }

@@ -33,7 +33,7 @@ void ghp_heartbeat_write(const struct ghp_heartbeat *h)
 {
     const struct ghp_beat_change *c = &h->change;
     char text[TEXT_BYTES];
-    int n = snprintf(text, sizeof(text), format, h->step, h->kept, h->of, c->number,
+    int n = snprintf(text, sizeof text, format, h->step, h->kept, h->of, c->number,
                      causes[c->cause], c->worker, c->times, c->now_s, c->before_s);
     ssize_t written = h->fd > 0 ? pwrite(h->fd, text, (size_t)n, 0) : 0;
 
@@ -55,7 +55,7 @@ static struct ghp_beat_change read_change(FILE *file)
     if (fscanf(file, " change %d %11s %d %lf step %lf before %lf", &c.number, cause, &c.worker,
                &c.times, &c.now_s, &c.before_s) != 6)
         return (struct ghp_beat_change){0};
-    for (int i = 0; i < (int)(sizeof(causes) / sizeof(causes[0])); i++)
+    for (int i = 0; i < (int)(sizeof causes / sizeof causes[0]); i++)
         if (strcmp(cause, causes[i]) == 0) c.cause = (enum ghp_beat_cause)i;
     return c;
 }

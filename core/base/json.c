@@ -1,4 +1,4 @@
-/* core/base/json.c - loading, saving, and the readers of values.  Where an error sits is found in
+/* core/base/json.c - loading, saving, and the readers of values. Where an error sits is found in
  * base/json_position.c. */
 #include "core/base/json.h"
 
@@ -39,7 +39,7 @@ static enum ghp_status fail_syntax(const char *path, const json_error_t *error)
 
     if (code == json_error_out_of_memory) return GHP_NO_MEMORY();
     snprintf(text, sizeof text, "%s", error->text);
-    for (char *c = text; *c != '\0'; ++c)
+    for (char *c = text; *c != '\0'; c++)
         if ((unsigned char)*c < ' ') *c = ' ';
     return GHP_FAIL(GHP_ERR_FORMAT, "%s:%d:%d: %s; %s", path, line, column, text,
                     syntax_remedy(code, text));
@@ -225,7 +225,7 @@ enum ghp_status ghp_json_only_keys(const struct ghp_node *object, const char *co
         size_t i = 0;
 
         while (keys[i] != NULL && strcmp(keys[i], key) != 0)
-            ++i;
+            i++;
         if (keys[i] != NULL) continue;
         GHP_TRY(ghp_json_get(object, key, &at));
         nearest = ghp_text_nearest(key, keys);
@@ -366,7 +366,7 @@ enum ghp_status ghp_json_choice(const struct ghp_node *object, const char *key,
     GHP_TRY(ghp_json_get(object, key, &at));
     if (!json_is_string(at.value)) return fail_type(&at, "a text");
     text = json_string_value(at.value);
-    for (int i = 0; names[i] != NULL; ++i) {
+    for (int i = 0; names[i] != NULL; i++) {
         if (strcmp(names[i], text) != 0) continue;
         *out = i;
         return GHP_OK;
@@ -375,7 +375,7 @@ enum ghp_status ghp_json_choice(const struct ghp_node *object, const char *key,
                          ghp_text_join(names, list, sizeof list));
 }
 
-/* The optional readers: absent keys leave *out alone.  A value that is no object is the plain reader's error. */
+/* The optional readers: absent keys leave *out alone. A value that is no object is the plain reader's error. */
 static bool absent(const struct ghp_node *object, const char *key)
 {
     return json_is_object(object->value) && !ghp_json_has(object, key);

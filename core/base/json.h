@@ -1,6 +1,6 @@
 /* core/base/json.h - JSON files with errors that name the line, and readers that refuse what they do not know.
  *
- * The one header that shows Jansson: other files include this one.  Not a schema language: each noun's reader asks
+ * The one header that shows Jansson: other files include this one. Not a schema language: each noun's reader asks
  * for its keys by name, type and range, and calls ghp_json_only_keys so that a misspelt key is an error.
  *
  *     struct ghp_json doc = {0};
@@ -9,7 +9,7 @@
  *     status = ghp_json_int(&root, "workers", 1, 65536, &workers);      ... and so on ...
  *     ghp_json_release(&doc);
  *
- * Every message reads `path:line:column: problem; remedy`.  The line is looked up only when an error is made.
+ * Every message reads `path:line:column: problem; remedy`. The line is looked up only when an error is made.
  * Duplicate keys, text after the document and numbers beyond double's range are refused when loading.
  *
  * Tested  tests/core/base/test_json.c */
@@ -107,7 +107,7 @@ enum ghp_status ghp_json_array(const struct ghp_node *object, const char *key,
 /* Item i of an array; GHP_ERR_FORMAT where the place is no array or has no item i.  child may be the same as array. */
 enum ghp_status ghp_json_item(const struct ghp_node *array, size_t i, struct ghp_node *child);
 
-/* Readers of one value of an object.  Each checks the type and the range and leaves *out untouched on failure.
+/* Readers of one value of an object. Each checks the type and the range and leaves *out untouched on failure.
  *
  * object   an object; key is one of its keys
  * min,max  smallest and largest value allowed, both included

@@ -120,7 +120,7 @@ static void put_line(struct text *out, const json_t *value, const char *space)
 static void new_line(struct text *out, size_t indent)
 {
     put_text(out, "\n");
-    for (size_t i = 0; i < indent; ++i)
+    for (size_t i = 0; i < indent; i++)
         put_text(out, " ");
 }
 
@@ -138,7 +138,7 @@ static bool is_flat(const json_t *value)
     return true;
 }
 
-/* The value on one line where that fits behind `column` characters, else a line for each member.  The document
+/* The value on one line where that fits behind `column` characters, else a line for each member. The document
  * itself (column 0) is always broken. */
 static void put_broken(struct text *out, const json_t *value, size_t indent, size_t column)
 {

@@ -1,8 +1,8 @@
 /* core/base/json_lines.h - JSON as ghp's own files show it: what fits on a line stands on one line.
  *
- * Not another reader or value type: it writes Jansson's values.  An object or array whose text fits into the line's
+ * Not another reader or value type: it writes Jansson's values. An object or array whose text fits into the line's
  * width is written on one line, a longer one is broken into a line per member, so a profile shows one measurement a
- * line and a plan one layer a line.  Reals are written with the fewest digits that read back to the same double, and
+ * line and a plan one layer a line. Reals are written with the fewest digits that read back to the same double, and
  * stay reals when read back: writing, reading and writing again gives the same bytes, which is what hashes rely on.
  *
  * Tested  tests/core/cost/test_profile.c, tests/core/plan/test_plan.c */

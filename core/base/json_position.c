@@ -1,7 +1,7 @@
 /* core/base/json_position.c - turns a place in a JSON document into a line and a column, for ghp_json_fail.
  *
- * Jansson keeps no positions.  So the place is followed twice: in the values, to find which member or item it is at
- * each depth, and in the text, by skipping that many members.  The text was parsed before, so it is well-formed. */
+ * Jansson keeps no positions. So the place is followed twice: in the values, to find which member or item it is at
+ * each depth, and in the text, by skipping that many members. The text was parsed before, so it is well-formed. */
 #include "core/base/json.h"
 
 #include <ctype.h>
@@ -28,7 +28,7 @@ static size_t match_key(const char *where, const char *end, const char *key)
     return where[n] == '\0' || where[n] == '.' || where[n] == '[' ? n : 0;
 }
 
-/* Follows one name of `where` in an object: the child of the longest key that fits.  NULL where none does. */
+/* Follows one name of `where` in an object: the child of the longest key that fits. NULL where none does. */
 static json_t *follow_key(json_t *object, const char **where, const char *end, size_t *index)
 {
     json_t *value, *found = NULL;
@@ -44,7 +44,7 @@ static json_t *follow_key(json_t *object, const char **where, const char *end, s
             found = value;
             *index = i;
         }
-        ++i;
+        i++;
     }
     *where += longest;
     return found;
@@ -71,7 +71,7 @@ static void find_way(const struct ghp_node *at, struct way *way)
     while (*where != '\0' && way->n < DEPTH_MAX) {
         size_t index = 0;
 
-        if (*where == '.') ++where;
+        if (*where == '.') where++;
         if (*where == '[' && json_is_array(value))
             value = follow_item(value, &where, &index);
         else if (json_is_object(value))
@@ -86,15 +86,15 @@ static void find_way(const struct ghp_node *at, struct way *way)
 static const char *skip_space(const char *text)
 {
     while (*text == ' ' || *text == '\t' || *text == '\n' || *text == '\r')
-        ++text;
+        text++;
     return text;
 }
 
 /* Past the string that begins at text. */
 static const char *skip_string(const char *text)
 {
-    for (++text; *text != '\0' && *text != '"'; ++text)
-        if (*text == '\\' && text[1] != '\0') ++text;
+    for (++text; *text != '\0' && *text != '"'; text++)
+        if (*text == '\\' && text[1] != '\0') text++;
     return *text == '"' ? text + 1 : text;
 }
 
@@ -108,16 +108,16 @@ static const char *skip_value(const char *text)
         if (*text == '"') {
             text = skip_string(text);
         } else if (*text == '{' || *text == '[') {
-            ++depth;
-            ++text;
+            depth++;
+            text++;
         } else if (*text == '}' || *text == ']') {
             --depth;
-            ++text;
+            text++;
         } else if (*text == ',' || *text == ':') {
-            ++text;
+            text++;
         } else if (*text != '\0') { /* a number or name, or what no JSON has: always a step on */
             do {
-                ++text;
+                text++;
             } while (isalnum((unsigned char)*text) || *text == '+' || *text == '-' || *text == '.');
         }
     } while (depth > 0 && *text != '\0');
@@ -131,7 +131,7 @@ static const char *enter(const char *text, size_t index)
 
     if (*text == '\0') return text;
     text = skip_space(text + 1);
-    for (size_t i = 0;; ++i) {
+    for (size_t i = 0;; i++) {
         if (object) text = skip_space(skip_space(skip_string(text)) + 1); /* key and colon */
         if (i == index || *text == '\0') return text;
         text = skip_space(skip_value(text));
@@ -146,11 +146,11 @@ static void locate(const struct ghp_node *at, size_t *line, size_t *column)
     struct way way;
 
     find_way(at, &way);
-    for (size_t i = 0; i < way.n; ++i)
+    for (size_t i = 0; i < way.n; i++)
         text = enter(text, way.step[i]);
     *line = 1;
     *column = 1;
-    for (const char *c = at->doc->text; c < text; ++c) {
+    for (const char *c = at->doc->text; c < text; c++) {
         if (*c == '\n') {
             ++*line;
             *column = 1;

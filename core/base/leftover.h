@@ -1,7 +1,7 @@
 /* core/base/leftover.h - files under a temporary name, and which of them nobody will finish.
  *
  * The name says the host and the process that writes; the file is locked as long as that process has it open, so that a
- * process number that was given out again says nothing.  What cannot be told for certain stays. */
+ * process number that was given out again says nothing. What cannot be told for certain stays. */
 #ifndef GHP_CORE_BASE_LEFTOVER_H
 #define GHP_CORE_BASE_LEFTOVER_H
 

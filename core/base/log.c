@@ -1,4 +1,4 @@
-/* core/base/log.c - what a tool says on stderr while it works.  The state is one per process: there is one stderr. */
+/* core/base/log.c - what a tool says on stderr while it works. The state is one per process: there is one stderr. */
 #include "core/base/log.h"
 
 #include "core/base/clock.h"
@@ -96,7 +96,7 @@ void ghp_warn_here(const char *fmt, ...)
     va_list arguments;
 
     va_start(arguments, fmt);
-    vsnprintf(text, sizeof(text), fmt, arguments);
+    vsnprintf(text, sizeof text, fmt, arguments);
     va_end(arguments);
     ghp_text_printable(text);
     fprintf(stderr, "%s%s: warning: %s\n", over(), tool_name, text);

@@ -1,7 +1,7 @@
 /* core/base/log.h - what a tool says on stderr while it works: notes, warnings, a progress bar.
  *
- * Not for results (stdout) and not for failures that main can print (status.h).  Silent unless ghp_log_open said that
- * this process speaks (rank 0).  The bar is drawn where stderr is a terminal, or a pipe that a launcher empties into
+ * Not for results (stdout) and not for failures that main can print (status.h). Silent unless ghp_log_open said that
+ * this process speaks (rank 0). The bar is drawn where stderr is a terminal, or a pipe that a launcher empties into
  * one, and without colour where NO_COLOR is set or the terminal is dumb; elsewhere a tool may say lines in its place.
  * Control characters of what is said are never printed as they are (ghp_text_printable).
  * One bar at a time; call all of these from one thread, but for ghp_warn_here. */
@@ -63,7 +63,7 @@ void ghp_progress_step(int64_t done, const char *fmt, ...) GHP_PRINTF(2, 3);
 void ghp_progress_meanwhile(const char *fmt, ...) GHP_PRINTF(1, 2);
 
 /* Starts a bar over time, for work that ends at the latest after limit_s (> 0) seconds and whose steps nobody can
- * count; label is copied.  Shown by ghp_progress_tick.  A bar that is on already stays: the work is part of a larger
+ * count; label is copied. Shown by ghp_progress_tick. A bar that is on already stays: the work is part of a larger
  * one.
  *
  * Returns   whether it began the bar: then the caller ends it */

@@ -95,7 +95,7 @@ static enum ghp_status set_choice(const struct ghp_opt *opt, const char *text)
 
     for (int i = 0; opt->synonyms != NULL && opt->synonyms[i] != NULL; i += 2)
         if (strcmp(opt->synonyms[i], text) == 0) meant = opt->synonyms[i + 1];
-    for (int i = 0; opt->choices[i] != NULL; ++i) {
+    for (int i = 0; opt->choices[i] != NULL; i++) {
         if (strcmp(opt->choices[i], meant) != 0) continue;
         *(int *)opt->target = i;
         return GHP_OK;
@@ -174,7 +174,7 @@ static enum ghp_status forms_init(const struct ghp_tool *tool, struct forms *for
     forms->names = ghp_alloc(n + 3, sizeof *forms->names);
     if (!forms->longs || !forms->letters || !forms->seen || !forms->names) return GHP_NO_MEMORY();
     forms->letters[n_letters++] = ':';
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         const struct ghp_opt *opt = &tool->opts[i];
         int has_value = opt->kind == GHP_OPT_FLAG ? no_argument : required_argument;
 
@@ -204,7 +204,7 @@ static enum ghp_status forms_init(const struct ghp_tool *tool, struct forms *for
 static int option_of(const struct ghp_tool *tool, int answer)
 {
     if (answer >= FIRST_LONG) return answer - FIRST_LONG;
-    for (int i = 0; i < tool->n_opts; ++i)
+    for (int i = 0; i < tool->n_opts; i++)
         if (tool->opts[i].kind != GHP_OPT_HEADING && tool->opts[i].letter != 0 &&
             tool->opts[i].letter == answer)
             return i;
@@ -319,7 +319,7 @@ static enum ghp_status take_positional(const struct ghp_tool *tool, int argc, ch
     if (n > max_positional)
         return GHP_FAIL(GHP_ERR_USAGE, "too many arguments at '%s'; see '%s --help'",
                         argv[optind + max_positional], tool->name);
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         GHP_TRY(check_text(argv[optind + i]));
         positional[i] = argv[optind + i];
     }

@@ -12,7 +12,7 @@
  *
  * --help and --version belong to every tool; they print to stdout, and then ghp_opts_done() tells main to end.
  * --help=man prints the man page and --help=bash the completions, from the same table.
- * Options and positional arguments may be mixed; "--" ends the options; "-" alone is positional.  As in
+ * Options and positional arguments may be mixed; "--" ends the options; "-" alone is positional. As in
  * getopt_long, which is underneath, a long name may be shortened where that is unambiguous.
  * A default outside an option's own range means "not set", and --help does not show it.
  *

@@ -48,7 +48,7 @@ static const char *list_value(const struct ghp_opt_list *list, char *out, size_t
     size_t used = 0;
 
     out[0] = '\0';
-    for (int i = 0; i < list->n && used < n; ++i) {
+    for (int i = 0; i < list->n && used < n; i++) {
         int wrote = snprintf(out + used, n - used, "%s%s", i == 0 ? "" : ",", list->item[i]);
         if (wrote < 0) break;
         used += (size_t)wrote;
@@ -141,7 +141,7 @@ static void print_wrapped(const char *text, int used)
         printf("%*s%.*s\n", HELP_COLUMN - used, "", (int)n, text);
         text += n;
         while (*text == ' ')
-            ++text;
+            text++;
         used = 0;
     } while (*text != '\0');
 }
@@ -188,14 +188,14 @@ enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool)
 {
     printf("%s - %s\n\nusage: %s\n", tool->name, tool->purpose, tool->usage);
     if (tool->n_opts > 0 && tool->opts[0].kind != GHP_OPT_HEADING) printf("\nOptions\n");
-    for (int i = 0; i < tool->n_opts; ++i) {
+    for (int i = 0; i < tool->n_opts; i++) {
         if (tool->opts[i].kind == GHP_OPT_HEADING)
             printf("\n%s\n", tool->opts[i].help);
         else
             print_option(&tool->opts[i]);
     }
     printf("\nGeneral\n");
-    for (int i = 0; i < GHP_OPTS_GENERAL; ++i)
+    for (int i = 0; i < GHP_OPTS_GENERAL; i++)
         print_option(&ghp_opts_general[i]);
     if (tool->notes != NULL) printf("\n%s\n", tool->notes);
     printf("\nDefaults are in brackets.\n"
@@ -221,7 +221,7 @@ enum ghp_status ghp_opts_print_version(const struct ghp_tool *tool)
 void ghp_opts_each(const struct ghp_tool *tool,
                    void (*fn)(const char *name, const char *value_text, void *ctx), void *ctx)
 {
-    for (int i = 0; i < tool->n_opts; ++i) {
+    for (int i = 0; i < tool->n_opts; i++) {
         const struct ghp_opt *opt = &tool->opts[i];
         char value[GHP_OPTS_VALUE_SIZE], letter[2] = {opt->letter, '\0'};
 
@@ -234,7 +234,7 @@ void ghp_opts_each_alike(const struct ghp_tool *tool,
                          void (*fn)(const char *label, const char *value_text, void *ctx),
                          void *ctx)
 {
-    for (int i = 0; i < tool->n_opts; ++i) {
+    for (int i = 0; i < tool->n_opts; i++) {
         const struct ghp_opt *opt = &tool->opts[i];
         char value[GHP_OPTS_VALUE_SIZE], label[64];
         const char *text = NULL;

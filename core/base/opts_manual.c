@@ -15,7 +15,7 @@ static const char *const own_tools[] = {"ghp",         "ghp-inspect", "ghp-launc
 /* Text in roff: hyphens that can be copied, no escapes or requests of its own; `begins`: it starts a line. */
 static void put_roff(const char *text, bool begins)
 {
-    for (; *text != '\0'; ++text) {
+    for (; *text != '\0'; text++) {
         if (begins && (*text == '.' || *text == '\'')) fputs("\\&", stdout);
         begins = *text == '\n';
         switch (*text) {
@@ -34,7 +34,7 @@ static void put_roff(const char *text, bool begins)
 /* Names in capitals, as title lines want them. */
 static void put_upper(const char *text)
 {
-    for (; *text != '\0'; ++text)
+    for (; *text != '\0'; text++)
         putchar(*text >= 'a' && *text <= 'z' ? *text - 'a' + 'A' : *text);
 }
 
@@ -63,7 +63,7 @@ static void put_option(const struct ghp_opt *opt)
 static void put_options(const struct ghp_tool *tool)
 {
     printf(".SH OPTIONS\nDefaults are in brackets.\n");
-    for (int i = 0; i < tool->n_opts; ++i) {
+    for (int i = 0; i < tool->n_opts; i++) {
         if (tool->opts[i].kind != GHP_OPT_HEADING) {
             put_option(&tool->opts[i]);
             continue;
@@ -73,7 +73,7 @@ static void put_options(const struct ghp_tool *tool)
         printf("\n");
     }
     printf(".SS General\n");
-    for (int i = 0; i < GHP_OPTS_GENERAL; ++i)
+    for (int i = 0; i < GHP_OPTS_GENERAL; i++)
         put_option(&ghp_opts_general[i]);
 }
 
@@ -108,7 +108,7 @@ enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool)
     printf("\n");
     put_lines("EXAMPLES", tool->example);
     printf(".SH \"SEE ALSO\"\n");
-    for (size_t i = 0; i < sizeof own_tools / sizeof own_tools[0]; ++i) {
+    for (size_t i = 0; i < sizeof own_tools / sizeof own_tools[0]; i++) {
         if (strcmp(own_tools[i], tool->name) == 0) continue;
         printf("%s\\fB", more ? ", " : "");
         put_roff(own_tools[i], false);
@@ -133,7 +133,7 @@ static void put_forms(const struct ghp_opt *opt)
 static void put_words(const char *flag, const char *const *words)
 {
     printf("        mapfile -t COMPREPLY < <(compgen %s-W '", flag);
-    for (int i = 0; words[i] != NULL; ++i)
+    for (int i = 0; words[i] != NULL; i++)
         printf("%s%s", i > 0 ? " " : "", words[i]);
     printf("' -- \"$word\")\n");
 }
@@ -157,7 +157,7 @@ static void put_values(const struct ghp_opt *opt)
 
 static void put_function(const struct ghp_tool *tool)
 {
-    for (const char *c = tool->name; *c != '\0'; ++c)
+    for (const char *c = tool->name; *c != '\0'; c++)
         putchar(*c == '-' ? '_' : *c);
 }
 
@@ -175,14 +175,14 @@ enum ghp_status ghp_opts_print_bash(const struct ghp_tool *tool)
            "    fi\n"
            "    COMPREPLY=()\n"
            "    case $before in\n");
-    for (int i = 0; i < tool->n_opts; ++i)
+    for (int i = 0; i < tool->n_opts; i++)
         put_values(&tool->opts[i]);
     printf("    esac\n"
            "    if [[ $word == -* ]]; then\n"
            "        mapfile -t COMPREPLY < <(compgen -W '");
-    for (int i = 0; i < GHP_OPTS_GENERAL; ++i)
+    for (int i = 0; i < GHP_OPTS_GENERAL; i++)
         printf("%s--%s", i > 0 ? " " : "", ghp_opts_general[i].name);
-    for (int i = 0; i < tool->n_opts; ++i)
+    for (int i = 0; i < tool->n_opts; i++)
         if (tool->opts[i].kind != GHP_OPT_HEADING && tool->opts[i].name != NULL)
             printf(" --%s", tool->opts[i].name);
     printf("' -- \"$word\")\n"

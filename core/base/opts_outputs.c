@@ -45,7 +45,7 @@ static enum ghp_status check_option(const struct ghp_opt *output, const struct g
     if (other->kind == GHP_OPT_LIST) {
         const struct ghp_opt_list *list = other->target;
 
-        for (int i = 0; i < list->n; ++i)
+        for (int i = 0; i < list->n; i++)
             GHP_TRY(check_word(output, (struct word){list->item[i], other}));
     }
     return GHP_OK;
@@ -54,14 +54,14 @@ static enum ghp_status check_option(const struct ghp_opt *output, const struct g
 enum ghp_status ghp_opts_check_outputs(const struct ghp_tool *tool, const char *const *positional,
                                        int n_positional)
 {
-    for (int i = 0; i < tool->n_opts; ++i) {
+    for (int i = 0; i < tool->n_opts; i++) {
         const struct ghp_opt *output = &tool->opts[i];
 
         if (output->writes == NULL || *(const char **)output->target == NULL) continue;
         GHP_ASSERT(output->kind == GHP_OPT_TEXT);
-        for (int p = 0; p < n_positional; ++p)
+        for (int p = 0; p < n_positional; p++)
             GHP_TRY(check_word(output, (struct word){positional[p], NULL}));
-        for (int o = 0; o < tool->n_opts; ++o)
+        for (int o = 0; o < tool->n_opts; o++)
             GHP_TRY(check_option(output, &tool->opts[o]));
         GHP_TRY(ghp_file_check_replaced(*(const char **)output->target, output->writes));
     }
@@ -70,7 +70,7 @@ enum ghp_status ghp_opts_check_outputs(const struct ghp_tool *tool, const char *
 
 enum ghp_status ghp_opts_try_outputs(const struct ghp_tool *tool)
 {
-    for (int i = 0; i < tool->n_opts; ++i) {
+    for (int i = 0; i < tool->n_opts; i++) {
         const struct ghp_opt *output = &tool->opts[i];
 
         if (output->writes != NULL && !output->writes_folder &&

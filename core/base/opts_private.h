@@ -37,7 +37,7 @@ const char *ghp_opts_argument(const struct ghp_opt *opt);
 /* The option's help with its choices and its default, into out (n bytes); returns out. */
 const char *ghp_opts_text(const struct ghp_opt *opt, char *out, size_t n);
 
-/* Print to stdout: --help, --version, --help=man, --help=bash.  Return GHP_OK; GHP_ERR_IO */
+/* Print to stdout: --help, --version, --help=man, --help=bash. Return GHP_OK; GHP_ERR_IO */
 enum ghp_status ghp_opts_print_help(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_print_version(const struct ghp_tool *tool);
 enum ghp_status ghp_opts_print_man(const struct ghp_tool *tool);

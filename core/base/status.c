@@ -1,4 +1,4 @@
-/* core/base/status.c - how a ghp function says that it failed.  The message is kept per thread. */
+/* core/base/status.c - how a ghp function says that it failed. The message is kept per thread. */
 #include "core/base/status.h"
 
 #include "core/base/text.h"

@@ -1,7 +1,7 @@
 /* core/base/status.h - how a ghp function says that it failed, and how that travels to main.
  *
  * A failure is made once with GHP_FAIL (which stores a message for this thread), passed up with GHP_TRY or
- * GHP_TRY_GOTO, and printed once, by main, which exits with ghp_status_exit_code.  Nothing here prints,
+ * GHP_TRY_GOTO, and printed once, by main, which exits with ghp_status_exit_code. Nothing here prints,
  * except GHP_ASSERT, which is for ghp's own bugs and ends the program.
  *
  *     if (batch % workers != 0)
@@ -74,14 +74,14 @@ enum ghp_status { GHP_STATUS_LIST(GHP_STATUS_ENUM_ENTRY) };
         if ((status) != GHP_OK) goto label;                                                        \
     } while (0)
 
-/* Always on: a condition that only a bug in ghp can break.  Prints it and aborts. */
+/* Always on: a condition that only a bug in ghp can break. Prints it and aborts. */
 #define GHP_ASSERT(cond) ((cond) ? (void)0 : ghp_status_assert_failed(#cond, __FILE__, __LINE__))
 
-/* Always on: two whole numbers that only a bug in ghp can make unequal.  Prints both and aborts. */
+/* Always on: two whole numbers that only a bug in ghp can make unequal. Prints both and aborts. */
 #define GHP_ASSERT_EQ(a, b)                                                                        \
     ghp_status_assert_equal((int64_t)(a), (int64_t)(b), #a " == " #b, __FILE__, __LINE__)
 
-/* Stores this thread's message, replacing the last one; it is one line, safe to print (ghp_text_printable).  Use
+/* Stores this thread's message, replacing the last one; it is one line, safe to print (ghp_text_printable). Use
  * GHP_FAIL.  The format's own arguments may be
  * ghp_status_message(), so that a message can be wrapped.
  *

@@ -38,7 +38,7 @@ static bool list_add(struct list *list, char *text)
 
 static void list_release(struct list *list)
 {
-    for (size_t i = 0; i < list->n; ++i)
+    for (size_t i = 0; i < list->n; i++)
         free(list->item[i]);
     free(list->item);
     *list = (struct list){0};
@@ -101,7 +101,7 @@ static void finish_row(struct ghp_table *t)
     GHP_ASSERT(t->row.n <= t->names.n); /* more cells than columns */
     while (t->row.n < t->names.n && !t->failed)
         add(t, &t->row, strdup(""));
-    for (size_t i = 0; i < t->row.n && !t->failed; ++i) {
+    for (size_t i = 0; i < t->row.n && !t->failed; i++) {
         add(t, &t->cells, t->row.item[i]);
         t->row.item[i] = NULL;
     }
@@ -132,7 +132,7 @@ static size_t width_of(const char *text)
 {
     size_t width = 0;
 
-    for (; *text != '\0'; ++text)
+    for (; *text != '\0'; text++)
         width += ((unsigned char)*text & 0xc0) != 0x80;
     return width;
 }
@@ -149,7 +149,7 @@ static void print_line(const struct ghp_table *t, char *const *texts, const size
 {
     size_t pending = 0; /* blanks owed before the next text */
 
-    for (size_t c = 0; c < t->names.n; ++c) {
+    for (size_t c = 0; c < t->names.n; c++) {
         size_t width = width_of(texts[c]), pad = widths[c] - width;
 
         if (c > 0) pending += GAP;
@@ -167,7 +167,7 @@ static void print_line(const struct ghp_table *t, char *const *texts, const size
 /* Widest text of each column. */
 static void measure(const struct ghp_table *t, const struct list *list, size_t *widths)
 {
-    for (size_t i = 0; i < list->n; ++i) {
+    for (size_t i = 0; i < list->n; i++) {
         size_t width = width_of(list->item[i]), c = i % t->names.n;
 
         if (width > widths[c]) widths[c] = width;
@@ -176,7 +176,7 @@ static void measure(const struct ghp_table *t, const struct list *list, size_t *
 
 static bool any_text(const struct list *list)
 {
-    for (size_t i = 0; i < list->n; ++i)
+    for (size_t i = 0; i < list->n; i++)
         if (list->item[i][0] != '\0') return true;
     return false;
 }
@@ -196,7 +196,7 @@ enum ghp_status ghp_table_print(struct ghp_table *t, FILE *out)
     measure(t, &t->names, widths);
     measure(t, &t->units, widths);
     measure(t, &t->cells, widths);
-    for (size_t i = 0; i < t->notes.n; ++i)
+    for (size_t i = 0; i < t->notes.n; i++)
         fprintf(out, "# %s\n", t->notes.item[i]);
     if (t->names.n > 0) {
         print_line(t, t->names.item, widths, out);

@@ -5,7 +5,7 @@
  *                    ms       MiB
  *     conv1       1.240      0.01                      ghp_table_row, ghp_table_cell ...
  *
- * Call order: open, note and column, then for each row one row and its cells, print, close.  A builder that ran
+ * Call order: open, note and column, then for each row one row and its cells, print, close. A builder that ran
  * out of memory remembers it: only print reports it, so the calls between need no check.
  *
  * Tested  tests/core/base/test_table.c */

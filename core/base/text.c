@@ -13,7 +13,7 @@ char *ghp_text_number(double value, char *out, size_t n)
 {
     static const int precisions[] = {6, 9, 12, 15, 16};
 
-    for (size_t i = 0; i < sizeof precisions / sizeof precisions[0]; ++i) {
+    for (size_t i = 0; i < sizeof precisions / sizeof precisions[0]; i++) {
         snprintf(out, n, "%.*g", precisions[i], value);
         if (!(strtod(out, NULL) < value) && !(strtod(out, NULL) > value)) return out;
     }
@@ -50,13 +50,13 @@ static size_t edit_distance(const char *a, const char *b)
     size_t rows[3][NEAREST_MAX] = {{0}};
     size_t na = strlen(a), nb = strlen(b);
 
-    for (size_t j = 0; j <= nb; ++j)
+    for (size_t j = 0; j <= nb; j++)
         rows[0][j] = j;
-    for (size_t i = 1; i <= na; ++i) {
+    for (size_t i = 1; i <= na; i++) {
         size_t *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
 
         now[0] = i;
-        for (size_t j = 1; j <= nb; ++j) {
+        for (size_t j = 1; j <= nb; j++) {
             size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
 
             if (last[j] + 1 < best) best = last[j] + 1;
@@ -76,7 +76,7 @@ const char *ghp_text_nearest(const char *text, const char *const *names)
     size_t best = strlen(text) / 3 + 1;
 
     if (strlen(text) >= NEAREST_MAX) return NULL;
-    for (; *names != NULL; ++names) {
+    for (; *names != NULL; names++) {
         if (strlen(*names) >= NEAREST_MAX) continue;
         size_t distance = edit_distance(text, *names);
         if (distance <= best && distance < strlen(*names)) {
@@ -93,7 +93,7 @@ char *ghp_text_join(const char *const *names, char *out, size_t n)
 
     if (n == 0) return out;
     out[0] = '\0';
-    for (size_t i = 0; names[i] != NULL; ++i) {
+    for (size_t i = 0; names[i] != NULL; i++) {
         int wrote = snprintf(out + used, n - used, "%s%s", i == 0 ? "" : ", ", names[i]);
 
         if (wrote < 0) break;
@@ -137,7 +137,7 @@ bool ghp_text_is_utf8(const char *text)
         if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) ||
             (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f))
             return false;
-        for (int i = 1; i <= more; ++i)
+        for (int i = 1; i <= more; i++)
             if ((at[i] & 0xc0) != 0x80) return false;
         at += 1 + more;
     }
@@ -146,12 +146,12 @@ bool ghp_text_is_utf8(const char *text)
 
 void ghp_text_printable(char *text)
 {
-    for (char *at = text; *at != '\0'; ++at) {
+    for (char *at = text; *at != '\0'; at++) {
         unsigned char first = (unsigned char)at[0], second = (unsigned char)at[1];
         int more = following(first), n = 1;
 
         while (n <= more && ((unsigned char)at[n] & 0xc0) == 0x80)
-            ++n;
+            n++;
         if (first < 0x20 || first == 0x7f || (first >= 0x80 && (more == 0 || n <= more)) ||
             (first == 0xc2 && second < 0xa0)) {
             *at = '?'; /* what follows is looked at by itself */

@@ -13,7 +13,7 @@
 char *ghp_text_number(double value, char *out, size_t n);
 
 /* An allowed range, both ends included: "from 1 to 8", "of at least 1", "of at most 8", or "" where neither end
- * bounds (an end bounds unless it is infinite or at least 2^63 - 1 in size).  Writes at most n bytes, returns out. */
+ * bounds (an end bounds unless it is infinite or at least 2^63 - 1 in size). Writes at most n bytes, returns out. */
 char *ghp_text_range(double min, double max, char *out, size_t n);
 
 /* The name nearest to `text` by edit distance in a NULL-terminated list, or NULL where none is near (more than a

@@ -29,7 +29,7 @@ char *ghp_bytes_format(double bytes, char *out, size_t n)
     bytes /= 1024.0;
     while (fabs(bytes) >= 1023.5 && i + 1 < sizeof units / sizeof units[0]) {
         bytes /= 1024.0;
-        ++i;
+        i++;
     }
     return three_digits(bytes, units[i], out, n);
 }
@@ -72,7 +72,7 @@ char *ghp_count_format(double count, char *out, size_t n)
     count /= 1000.0;
     while (fabs(count) >= 999.95 && i + 1 < sizeof units / sizeof units[0]) {
         count /= 1000.0;
-        ++i;
+        i++;
     }
     snprintf(out, n, "%.1f %s", count, units[i]);
     return out;
@@ -89,7 +89,7 @@ static double unit_factor(const char *unit)
         {"TiB", 0x1p40}, {"kB", 1e3}, {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
     };
 
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; ++i)
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         if (strcmp(unit, units[i].name) == 0) return units[i].factor;
     return 0.0;
 }
@@ -104,7 +104,7 @@ enum ghp_status ghp_bytes_parse(const char *text, int64_t *out)
         return GHP_FAIL(GHP_ERR_USAGE, "'%s' is not a size in bytes; give %s", text, form);
     number = strtod(text, &rest);
     while (*rest == ' ')
-        ++rest;
+        rest++;
     factor = unit_factor(rest);
     if (!(factor > 0.0))
         return GHP_FAIL(GHP_ERR_USAGE, "'%s' is not a size in bytes; give %s", text, form);

@@ -1,6 +1,6 @@
 /* core/cost/machine.c - the machine file, and which worker runs on which node and cores.
  *
- * Reads no hardware (profiler/ does, through hwloc).  The analytic model of collectives over the links is in
+ * Reads no hardware (profiler/ does, through hwloc). The analytic model of collectives over the links is in
  * profile_comm.c. */
 #include "core/cost/machine.h"
 
@@ -31,7 +31,7 @@ static bool has_peak(const struct ghp_peak *peak)
 {
     bool has = peak->memory_Bps > 0;
 
-    for (int p = 0; p < GHP_PRECISIONS; ++p)
+    for (int p = 0; p < GHP_PRECISIONS; p++)
         has |= peak->flops_per_s[p] > 0;
     return has;
 }
@@ -57,7 +57,7 @@ static int set_peak(json_t *root, const struct ghp_peak *peak)
     object = json_object();
     if (peak->memory_Bps > 0)
         failed |= json_object_set_new(object, "memory_Bps", json_real(peak->memory_Bps));
-    for (int p = 0; p < GHP_PRECISIONS; ++p)
+    for (int p = 0; p < GHP_PRECISIONS; p++)
         if (peak->flops_per_s[p] > 0)
             failed |= json_object_set_new(object, ghp_precision_names[p],
                                           json_real(peak->flops_per_s[p]));
@@ -69,7 +69,7 @@ json_t *ghp_machine_json(const struct ghp_machine *machine)
     json_t *pus = json_array(), *root;
 
     if (pus == NULL) return NULL;
-    for (int i = 0; i < machine->n_pus; ++i) {
+    for (int i = 0; i < machine->n_pus; i++) {
         if (json_array_append_new(pus, json_integer(machine->pus[i])) == 0) continue;
         json_decref(pus);
         return NULL;
@@ -134,7 +134,7 @@ static enum ghp_status read_pus(const struct ghp_node *at, struct ghp_machine *m
     machine->pus = ghp_alloc(n, sizeof *machine->pus);
     if (machine->pus == NULL) return GHP_NO_MEMORY();
     machine->n_pus = (int)n;
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         json_int_t value;
 
         GHP_TRY(ghp_json_item(&array, i, &item));
@@ -170,11 +170,11 @@ static enum ghp_status read_peak(const struct ghp_node *at, struct ghp_peak *pea
     struct ghp_node node;
 
     if (!ghp_json_has(at, "peak")) return GHP_OK;
-    for (int p = 0; p < GHP_PRECISIONS; ++p)
+    for (int p = 0; p < GHP_PRECISIONS; p++)
         keys[p + 1] = ghp_precision_names[p];
     GHP_TRY(ghp_json_get(at, "peak", &node));
     GHP_TRY(ghp_json_only_keys(&node, keys));
-    for (int p = 0; p < GHP_PRECISIONS; ++p)
+    for (int p = 0; p < GHP_PRECISIONS; p++)
         GHP_TRY(ghp_json_opt_real(&node, keys[p + 1], 0, 1e24, &peak->flops_per_s[p]));
     return ghp_json_opt_real(&node, "memory_Bps", 0, 1e18, &peak->memory_Bps);
 }

@@ -41,7 +41,7 @@ static enum ghp_status open_json(const struct catalog *catalog, const char *name
     *doc = (struct ghp_json){0};
     if (access(name, F_OK) == 0 || strchr(name, '/') != NULL)
         return ghp_json_load(name, catalog->format, doc);
-    for (int i = 0; catalog->names[i] != NULL; ++i)
+    for (int i = 0; catalog->names[i] != NULL; i++)
         if (strcmp(catalog->names[i], name) == 0)
             return ghp_json_parse(catalog->texts[i], name, catalog->format, doc);
     return fail_name(catalog, name);
@@ -86,7 +86,7 @@ enum ghp_status ghp_fabric_open(const char *name, struct ghp_link *link)
 
 static enum ghp_status print(const struct catalog *catalog, FILE *out)
 {
-    for (int i = 0; catalog->names[i] != NULL; ++i) {
+    for (int i = 0; catalog->names[i] != NULL; i++) {
         struct ghp_json doc;
         struct ghp_node root;
         char *text = NULL;

@@ -67,7 +67,7 @@ enum ghp_status ghp_profile_init(struct ghp_profile *profile, const char *backen
 void ghp_profile_release(struct ghp_profile *profile)
 {
     if (profile == NULL) return;
-    for (int i = 0; i < profile->n_ops; ++i) {
+    for (int i = 0; i < profile->n_ops; i++) {
         free(profile->ops[i].key);
         free(profile->ops[i].algorithm);
     }
@@ -127,7 +127,7 @@ static int compare_comms(const void *a, const void *b)
 enum ghp_status ghp_profile_check_model(const struct ghp_profile *profile,
                                         const struct ghp_model *model)
 {
-    for (int l = 0; profile->knows_has && l < model->n_layers; ++l) {
+    for (int l = 0; profile->knows_has && l < model->n_layers; l++) {
         const struct ghp_layer *layer = &model->layers[l];
 
         if (profile->has[layer->op]) continue;
@@ -146,7 +146,7 @@ const struct ghp_op_entry *ghp_profile_find(const struct ghp_profile *profile, c
     int low = 0, high = profile->n_ops;
 
     if (!profile->finalized) {
-        for (int i = 0; i < profile->n_ops; ++i)
+        for (int i = 0; i < profile->n_ops; i++)
             if (profile->ops[i].pass == pass && strcmp(profile->ops[i].key, key) == 0)
                 return &profile->ops[i];
         return NULL;
@@ -228,7 +228,7 @@ enum ghp_status ghp_profile_add_comm(struct ghp_profile *profile,
                         "be; measure it again",
                         ghp_comm_name(entry->op), entry->count, entry->stride);
     profile->finalized = false;
-    for (int i = 0; i < profile->n_comms; ++i) {
+    for (int i = 0; i < profile->n_comms; i++) {
         if (compare_comms(&profile->comms[i], entry) != 0) continue;
         profile->comms[i] = *entry;
         return GHP_OK;
@@ -246,11 +246,11 @@ enum ghp_status ghp_profile_sort(struct ghp_profile *profile)
         qsort(profile->ops, (size_t)profile->n_ops, sizeof *profile->ops, compare_ops);
     if (profile->n_comms > 0)
         qsort(profile->comms, (size_t)profile->n_comms, sizeof *profile->comms, compare_comms);
-    for (int i = 1; i < profile->n_ops; ++i)
+    for (int i = 1; i < profile->n_ops; i++)
         if (compare_ops(&profile->ops[i - 1], &profile->ops[i]) == 0)
             return GHP_FAIL(GHP_ERR_INPUT, "the profile has two entries of '%s' (%s); remove one",
                             profile->ops[i].key, ghp_pass_name(profile->ops[i].pass));
-    for (int i = 1; i < profile->n_comms; ++i)
+    for (int i = 1; i < profile->n_comms; i++)
         if (compare_comms(&profile->comms[i - 1], &profile->comms[i]) == 0)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "the profile has two entries of %s over %d ranks at stride %d with "

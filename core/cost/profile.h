@@ -86,7 +86,7 @@ double ghp_overlap_comm(const struct ghp_overlap *overlap, int64_t bytes);
 double ghp_overlap_least_comm(const struct ghp_overlap *overlap);
 
 /* Slowdowns of a blocking reshard that takes alone_s >= 0 by itself, and of the reduction beside it: the reshard
- * waits in the queue besides sharing the link, and the reduction loses only what the reshard carries.  Both are
+ * waits in the queue besides sharing the link, and the reduction loses only what the reshard carries. Both are
  * `link` without a queue. */
 struct ghp_sharing {
     double reshard, reduction;
@@ -167,7 +167,7 @@ struct ghp_contention ghp_contention_of(const struct ghp_program *program);
 
 /* Seconds of a costed instruction there: the contention's part in proportion to the others that run it too, and all
  * of what
- * workers do alone divided by their speed.  Source   docs/time-model.md 3.  Tested tests/core/cost/test_profile.c */
+ * workers do alone divided by their speed. Source   docs/time-model.md 3. Tested tests/core/cost/test_profile.c */
 double ghp_cost_contended(const struct ghp_instr *instr, const struct ghp_cost *cost,
                           struct ghp_contention contention);
 
@@ -236,7 +236,7 @@ enum ghp_status ghp_profile_transfer(const struct ghp_profile *profile,
                                      const struct ghp_transfer *transfer, struct ghp_cost *cost);
 
 /* Twice the mean error of the links' model beside the measured collectives of 64 KiB and more, by their seconds; 0:
- * there are none.  Of a finalized profile.  Local.  Tested tests/core/cost/test_profile.c */
+ * there are none. Of a finalized profile. Local. Tested tests/core/cost/test_profile.c */
 double ghp_profile_comm_spread(const struct ghp_profile *profile);
 
 /* Ring model only, over the slowest link that the ranks cross; groups that share a node share its outer link. */

@@ -1,8 +1,8 @@
 /* core/cost/profile_comm.c - seconds of collectives: the analytic model over the machine's links, and the measured
  * table.
  *
- * The analytic model is what a table is continued by; it never replaces a measurement.  Between two measured sizes
- * the seconds are interpolated over the bytes: exact for latency + bytes / bandwidth.  Where short messages pass in a
+ * The analytic model is what a table is continued by; it never replaces a measurement. Between two measured sizes
+ * the seconds are interpolated over the bytes: exact for latency + bytes / bandwidth. Where short messages pass in a
  * burst and a rate holds behind it, the line lies above that by at most (sqrt(f) - 1) / (sqrt(f) + 1) at sizes a
  * factor f apart: 17 % at
  * 2, a third at 4. */
@@ -39,7 +39,7 @@ static struct kind kind_of(struct ghp_ranks ranks, int workers)
 }
 
 /* Messages that leave the node of ranks a .. b - 1 when every group of the block at `base` exchanges in pairs: q
- * members inside send to p - q outside.  A contiguous range of ranks deals its ranks evenly to the groups of a
+ * members inside send to p - q outside. A contiguous range of ranks deals its ranks evenly to the groups of a
  * block. */
 static int64_t leaving_block(struct kind kind, int64_t base, int64_t a, int64_t b)
 {
@@ -67,10 +67,10 @@ static int64_t members_here(struct kind kind, int64_t number, int64_t a, int64_t
     int64_t block = (int64_t)kind.count * kind.stride, base = number / block * block, n = 1;
 
     for (int64_t k = number - kind.stride; k >= base && rank_of(kind, k) >= a; k -= kind.stride)
-        ++n;
+        n++;
     for (int64_t k = number + kind.stride; k < base + block && rank_of(kind, k) < b;
          k += kind.stride)
-        ++n;
+        n++;
     return n;
 }
 
@@ -82,7 +82,7 @@ static int64_t leaving_stage(const struct ghp_machine *machine, struct kind kind
     int64_t numbers = (int64_t)kind.workers / kind.group * kind.held, most = 0, sum = 0, node = -1;
     int64_t block = (int64_t)kind.count * kind.stride;
 
-    for (int64_t k = 0; k < numbers; ++k) {
+    for (int64_t k = 0; k < numbers; k++) {
         int64_t rank = rank_of(kind, k), here = ghp_node_of(rank, per_node);
         int64_t a = here * per_node;
 
@@ -259,9 +259,9 @@ static void points_around(const struct ghp_profile *profile, int start,
     int i = start, last = start;
 
     while (in_table(profile, last + 1, like))
-        ++last;
+        last++;
     while (i < last && profile->comms[i + 1].bytes <= points->bytes)
-        ++i;
+        i++;
     at = &profile->comms[i];
     if (i == last && i > start && at->bytes < points->bytes) at = &profile->comms[--i];
     points->n = i == last || at->bytes >= points->bytes ? 1 : 2;
@@ -269,7 +269,7 @@ static void points_around(const struct ghp_profile *profile, int start,
     points->entry[1] = points->n == 2 ? at + 1 : NULL;
 }
 
-/* Tables that can stand for an operation's own, the likest first.  Gathers, scatters and all-to-alls exchange the same
+/* Tables that can stand for an operation's own, the likest first. Gathers, scatters and all-to-alls exchange the same
  * messages; a reduction does so twice. */
 static const enum ghp_comm_op stand_ins[] = {GHP_COMM_REDUCE_SCATTER, GHP_COMM_ALL_GATHER,
                                              GHP_COMM_ALL_TO_ALL, GHP_COMM_ALL_REDUCE};
@@ -281,13 +281,13 @@ static int reshards_of(enum ghp_comm_op op)
     return op == GHP_COMM_ALL_REDUCE ? 2 : 1;
 }
 
-/* Between tables, in doublings of a group's ranks.  A stride matters little where the same link is crossed as often.  A
+/* Between tables, in doublings of a group's ranks. A stride matters little where the same link is crossed as often. A
  * reduction's second exchange follows without its ranks having to be awaited: where messages are short it takes 1.5
  * times as long as one exchange, not twice. */
 static const double stride_distance = 0.25, halves_distance = 0.5;
 
 /* The table of `op` over the groups that are most like those asked for: first by the link that is crossed, then by the
- * ratios of counts and strides; of equals the first.  `start` is added to every distance.  Lowers *least where it
+ * ratios of counts and strides; of equals the first. `start` is added to every distance. Lowers *least where it
  * finds one nearer. */
 static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, struct kind kind,
                         double start, double *least)
@@ -308,7 +308,7 @@ static int nearer_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
             best = i;
         }
         while (i < profile->n_comms && in_table(profile, i, e))
-            ++i;
+            i++;
     }
     return best;
 }
@@ -323,7 +323,7 @@ static int choose_table(const struct ghp_profile *profile, enum ghp_comm_op op, 
 
     if (in_table(profile, own, &wanted)) return own;
     best = nearer_table(profile, op, kind, 0, &least);
-    for (int i = 0; i < N_STAND_INS; ++i) {
+    for (int i = 0; i < N_STAND_INS; i++) {
         bool alike = reshards_of(stand_ins[i]) == reshards_of(op);
         int other = stand_ins[i] == op ? -1
                                        : nearer_table(profile, stand_ins[i], kind,
@@ -413,7 +413,7 @@ double ghp_profile_comm_spread(const struct ghp_profile *profile)
 {
     double seconds = 0, off_s = 0;
 
-    for (int i = 0; i < profile->n_comms; ++i) {
+    for (int i = 0; i < profile->n_comms; i++) {
         const struct ghp_comm_entry *entry = &profile->comms[i];
 
         if (entry->source != GHP_SOURCE_MEASURED || entry->bytes < LAW_BYTES) continue;

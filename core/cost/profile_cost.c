@@ -1,7 +1,7 @@
 /* core/cost/profile_cost.c - seconds of local operations and instructions.
  *
  * Without an entry of its own an operation is costed by its family: the entries whose keys differ in the samples
- * only.  The nearest two make a line in the samples (compute cost is affine in the batch, not proportional).  Outside
+ * only. The nearest two make a line in the samples (compute cost is affine in the batch, not proportional). Outside
  * their range the line is kept within what two entries allow: never below proportional to the smallest, never above
  * the smallest when extrapolating down, never below the largest when extrapolating up. */
 #include "core/cost/profile_private.h"
@@ -213,7 +213,7 @@ static enum ghp_status analytic_cost(const struct ghp_profile *profile,
 const struct ghp_op_memory_format *ghp_op_entry_in(const struct ghp_op_entry *entry,
                                                    struct ghp_nchw16c nchw16c)
 {
-    for (int i = 0; i < entry->n_memory_formats && nchw16c.requested; ++i)
+    for (int i = 0; i < entry->n_memory_formats && nchw16c.requested; i++)
         if (entry->memory_formats[i].x == nchw16c.x && entry->memory_formats[i].y == nchw16c.y)
             return &entry->memory_formats[i];
     return NULL;
@@ -222,20 +222,20 @@ const struct ghp_op_memory_format *ghp_op_entry_in(const struct ghp_op_entry *en
 void ghp_op_entry_scale(struct ghp_op_entry *entry, double factor)
 {
     entry->seconds *= factor;
-    for (int i = 0; i < entry->n_memory_formats; ++i)
+    for (int i = 0; i < entry->n_memory_formats; i++)
         entry->memory_formats[i].seconds *= factor;
 }
 
 static bool all_know(const struct ghp_op_interpolation *points, struct ghp_nchw16c nchw16c)
 {
-    for (int i = 0; i < points->n; ++i)
+    for (int i = 0; i < points->n; i++)
         if (ghp_op_entry_in(points->entry[i], nchw16c) == NULL) return false;
     return points->n > 0;
 }
 
 bool ghp_profile_has_memory_formats(const struct ghp_profile *profile)
 {
-    for (int i = 0; i < profile->n_ops; ++i)
+    for (int i = 0; i < profile->n_ops; i++)
         if (profile->ops[i].n_memory_formats > 0) return true;
     return false;
 }
@@ -264,7 +264,7 @@ enum ghp_status ghp_profile_op_in(const struct ghp_profile *profile, const struc
     bool known = all_know(&points, nchw16c);
     enum ghp_source source;
 
-    for (int i = 0; i < points.n; ++i) {
+    for (int i = 0; i < points.n; i++) {
         in[i] = *points.entry[i];
         if (known) in[i].seconds = ghp_op_entry_in(points.entry[i], nchw16c)->seconds;
         points.entry[i] = &in[i];
@@ -366,7 +366,7 @@ static enum ghp_status exchange_cost(const struct ghp_profile *profile,
     struct ghp_cost of;
 
     *cost = (struct ghp_cost){0};
-    for (int i = 0; i < exchange.n; ++i) {
+    for (int i = 0; i < exchange.n; i++) {
         const struct ghp_exchanged *e = &exchange.of[i];
 
         GHP_TRY(ghp_profile_comm(profile, GHP_COMM_TRANSFER, e->bytes, e->ranks, e->workers, &of));

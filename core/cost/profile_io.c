@@ -49,7 +49,7 @@ static json_t *rates_json(const struct ghp_profile *profile)
 {
     json_t *rates = json_object();
 
-    for (int i = 0; rates != NULL && i < MAX_RATES; ++i) {
+    for (int i = 0; rates != NULL && i < MAX_RATES; i++) {
         const struct ghp_rate *rate =
             rate_of((struct ghp_profile *)(uintptr_t)profile, i); /* only read */
         json_t *item = json_pack("{s:f, s:f, s:f, s:s}", "latency_s", rate->latency_s,
@@ -71,7 +71,7 @@ static json_t *memory_formats_json(const struct ghp_op_entry *op)
 {
     json_t *array = json_array();
 
-    for (int i = 0; array != NULL && i < op->n_memory_formats; ++i) {
+    for (int i = 0; array != NULL && i < op->n_memory_formats; i++) {
         const struct ghp_op_memory_format *f = &op->memory_formats[i];
         json_t *item =
             json_pack("{s:s, s:s, s:f, s:s}", "x", format_names[f->x], "y", format_names[f->y],
@@ -88,7 +88,7 @@ static json_t *ops_json(const struct ghp_profile *profile)
 {
     json_t *array = json_array();
 
-    for (int i = 0; array != NULL && i < profile->n_ops; ++i) {
+    for (int i = 0; array != NULL && i < profile->n_ops; i++) {
         const struct ghp_op_entry *op = &profile->ops[i];
         json_t *item = json_pack(
             "{s:s, s:s, s:f, s:f, s:s, s:I, s:s}", "key", op->key, "pass", ghp_pass_name(op->pass),
@@ -110,7 +110,7 @@ static json_t *comms_json(const struct ghp_profile *profile)
 {
     json_t *array = json_array();
 
-    for (int i = 0; array != NULL && i < profile->n_comms; ++i) {
+    for (int i = 0; array != NULL && i < profile->n_comms; i++) {
         const struct ghp_comm_entry *comm = &profile->comms[i];
         json_t *item = json_pack(
             "{s:s, s:i, s:i, s:I, s:f, s:f, s:s}", "op", ghp_comm_name(comm->op), "ranks",
@@ -147,7 +147,7 @@ static json_t *speeds_json(const struct ghp_speeds *speeds)
 {
     json_t *array = json_array();
 
-    for (int r = 0; array != NULL && r < speeds->n; ++r) {
+    for (int r = 0; array != NULL && r < speeds->n; r++) {
         if (json_array_append_new(array, json_real(speeds->of[r])) == 0) continue;
         json_decref(array);
         return NULL;
@@ -179,7 +179,7 @@ static json_t *has_json(const struct ghp_profile *profile)
 {
     json_t *array = json_array();
 
-    for (int op = 0; array != NULL && op < GHP_OP_COUNT; ++op) {
+    for (int op = 0; array != NULL && op < GHP_OP_COUNT; op++) {
         if (!profile->has[op]) continue;
         if (json_array_append_new(array, json_string(ghp_op_name((enum ghp_op)op))) == 0) continue;
         json_decref(array);
@@ -234,7 +234,7 @@ static enum ghp_status read_source(const struct ghp_node *at, enum ghp_source *s
     const char *names[GHP_SOURCE_COUNT + 1] = {NULL};
     int choice = 0;
 
-    for (int i = 0; i < GHP_SOURCE_COUNT; ++i)
+    for (int i = 0; i < GHP_SOURCE_COUNT; i++)
         names[i] = ghp_source_name((enum ghp_source)i);
     GHP_TRY(ghp_json_choice(at, "source", names, &choice));
     *source = (enum ghp_source)choice;
@@ -247,11 +247,11 @@ static enum ghp_status read_rates(const struct ghp_node *at, struct ghp_profile 
     const char *names[MAX_RATES + 1] = {NULL};
     struct ghp_node group, node;
 
-    for (int i = 0; i < MAX_RATES; ++i)
+    for (int i = 0; i < MAX_RATES; i++)
         names[i] = rate_name(i);
     GHP_TRY(ghp_json_get(at, "rates", &group));
     GHP_TRY(ghp_json_only_keys(&group, names));
-    for (int i = 0; i < MAX_RATES; ++i) {
+    for (int i = 0; i < MAX_RATES; i++) {
         struct ghp_rate *rate = rate_of(profile, i);
 
         if (i >= N_RATES && !ghp_json_has(&group, names[i])) continue;
@@ -335,7 +335,7 @@ static enum ghp_status read_speeds(const struct ghp_node *at, struct ghp_profile
                              n);
     profile->speeds = (struct ghp_speeds){.n = (int)n, .of = ghp_alloc(n, sizeof(double))};
     if (profile->speeds.of == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(read_speed(&item, &profile->speeds.of[i]));
         if (profile->speeds.of[i] < least) least = profile->speeds.of[i];
@@ -355,7 +355,7 @@ static enum ghp_status read_has(const struct ghp_node *at, struct ghp_profile *p
     if (!ghp_json_has(at, "backend_operations")) return GHP_OK;
     GHP_TRY(ghp_json_array(at, "backend_operations", &array, &n));
     profile->knows_has = true;
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         const char *name;
         enum ghp_op op;
 
@@ -402,7 +402,7 @@ static enum ghp_status read_memory_formats(const struct ghp_node *at, struct ghp
         return ghp_json_fail(&array, GHP_ERR_INPUT,
                              "there are %zu pairs of formats; give 1 to %d, or leave the key out",
                              n, GHP_OP_MEMORY_FORMATS);
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         struct ghp_op_memory_format *format = &op->memory_formats[i];
 
         GHP_TRY(ghp_json_item(&array, i, &item));
@@ -423,7 +423,7 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_op_entry *o
     const char *passes[GHP_PASS_COUNT + 1] = {NULL};
     int pass = 0;
 
-    for (int i = 0; i < GHP_PASS_COUNT; ++i)
+    for (int i = 0; i < GHP_PASS_COUNT; i++)
         passes[i] = ghp_pass_name((enum ghp_pass)i);
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_text(at, "key", &op->key));
@@ -450,7 +450,7 @@ static enum ghp_status read_ops(const struct ghp_node *at, struct ghp_profile *p
     profile->ops = ghp_alloc(n, sizeof *profile->ops);
     if (profile->ops == NULL) return GHP_NO_MEMORY();
     profile->max_ops = (int)n;
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         profile->n_ops = (int)i + 1; /* what is read so far is released after a failure */
         GHP_TRY(read_op(&item, &profile->ops[i]));
@@ -466,7 +466,7 @@ static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_comm_entr
     int64_t count = 0, stride = 0;
     int op = 0;
 
-    for (int i = 1; i < GHP_COMM_COUNT; ++i)
+    for (int i = 1; i < GHP_COMM_COUNT; i++)
         ops[i - 1] = ghp_comm_name((enum ghp_comm_op)i);
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_choice(at, "op", ops, &op));
@@ -492,7 +492,7 @@ static enum ghp_status read_comms(const struct ghp_node *at, struct ghp_profile 
     profile->comms = ghp_alloc(n, sizeof *profile->comms);
     if (profile->comms == NULL) return GHP_NO_MEMORY();
     profile->max_comms = profile->n_comms = (int)n;
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(read_comm(&item, &profile->comms[i]));
     }

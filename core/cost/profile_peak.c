@@ -36,7 +36,7 @@ static int index_of(struct ghp_precision precision)
     int i = 0;
 
     while (i < GHP_PRECISIONS - 1 && !ghp_precision_same(ghp_precision_of(i), precision))
-        ++i;
+        i++;
     return i;
 }
 
@@ -46,7 +46,7 @@ static const char *list_precisions(const struct ghp_machine *machine, char *text
     size_t used = 0;
 
     text[0] = '\0';
-    for (int p = 0; p < GHP_PRECISIONS && used < n; ++p)
+    for (int p = 0; p < GHP_PRECISIONS && used < n; p++)
         if (machine->peak.flops_per_s[p] > 0)
             used += (size_t)snprintf(text + used, n - used, "%s%s", used > 0 ? ", " : "",
                                      ghp_precision_names[p]);

@@ -39,10 +39,10 @@ enum ghp_status ghp_profile_transfer_points(const struct ghp_profile *profile,
                                             const struct ghp_transfer *transfer,
                                             struct ghp_comm_interpolation *points);
 
-/* Sorts the entries.  Returns   GHP_OK; GHP_ERR_INPUT: two are of the same thing */
+/* Sorts the entries. Returns   GHP_OK; GHP_ERR_INPUT: two are of the same thing */
 enum ghp_status ghp_profile_sort(struct ghp_profile *profile);
 
-/* Everything of a profile but its entries; not finalized.  Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
+/* Everything of a profile but its entries; not finalized. Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
 enum ghp_status ghp_profile_copy_head(const struct ghp_profile *from, struct ghp_profile *to);
 
 /* Whether groups of `count` ranks at `stride` have members on several nodes. */

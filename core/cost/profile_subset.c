@@ -37,12 +37,12 @@ static enum ghp_status add_exchange(const struct ghp_profile *profile,
 {
     struct ghp_exchange exchange = ghp_profile_exchange(instr, workers);
 
-    for (int i = 0; i < exchange.n; ++i) {
+    for (int i = 0; i < exchange.n; i++) {
         const struct ghp_exchanged *e = &exchange.of[i];
         struct ghp_comm_interpolation points =
             ghp_profile_comm_points(profile, GHP_COMM_TRANSFER, e->bytes, e->ranks, e->workers);
 
-        for (int p = 0; p < points.n; ++p)
+        for (int p = 0; p < points.n; p++)
             GHP_TRY(ghp_profile_add_comm(subset, points.entry[p]));
     }
     return GHP_OK;
@@ -56,13 +56,13 @@ static enum ghp_status add_needed(const struct ghp_profile *profile, const struc
         struct ghp_op_interpolation points =
             ghp_profile_op_points(profile, &instr->local, instr->pass);
 
-        for (int i = 0; i < points.n; ++i)
+        for (int i = 0; i < points.n; i++)
             GHP_TRY(ghp_profile_add_op(subset, points.entry[i]));
     } else if (instr->kind == GHP_INSTR_SEND) {
         struct ghp_comm_interpolation points;
 
         GHP_TRY(ghp_profile_transfer_points(profile, &instr->transfer, &points));
-        for (int i = 0; i < points.n; ++i)
+        for (int i = 0; i < points.n; i++)
             GHP_TRY(ghp_profile_add_comm(subset, points.entry[i]));
     } else if (ghp_instr_mixes(instr)) {
         struct ghp_instr one = *instr;
@@ -75,7 +75,7 @@ static enum ghp_status add_needed(const struct ghp_profile *profile, const struc
         struct ghp_comm_interpolation points =
             ghp_profile_comm_points(profile, instr->comm, instr->bytes, instr->ranks, workers);
 
-        for (int i = 0; i < points.n; ++i)
+        for (int i = 0; i < points.n; i++)
             GHP_TRY(ghp_profile_add_comm(subset, points.entry[i]));
     }
     return GHP_OK;
@@ -94,8 +94,8 @@ enum ghp_status ghp_profile_subset_of(const struct ghp_profile *profile,
     enum ghp_status status;
 
     GHP_TRY(ghp_profile_copy_head(profile, subset));
-    for (int k = 0; k < n; ++k)
-        for (int i = 0; i < programs[k].n_instrs; ++i)
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < programs[k].n_instrs; i++)
             GHP_TRY_GOTO(
                 status,
                 add_needed(profile, &programs[k].instrs[i], programs[k].problem.workers, subset),

@@ -35,7 +35,7 @@ static void add_sender(const struct ghp_transfer *t, int rank, int per_node, str
     struct ghp_placement own = ghp_placement_of(t->staging, t->n_layers, t->whole, rank);
     struct ghp_peers to = ghp_transfer_receivers(t, &own);
 
-    for (int r = to.first; r < to.first + to.n; ++r) {
+    for (int r = to.first; r < to.first + to.n; r++) {
         struct ghp_placement other = ghp_placement_of(t->staging, t->n_layers, t->whole, r);
         struct ghp_piece piece;
         int64_t bytes;
@@ -58,19 +58,19 @@ static void add_groups(const struct ghp_transfer *t, int per_node, struct load *
 {
     int size = ghp_staging_group(t->staging, t->whole.workers), from = 0, to = 0;
 
-    for (int i = 0; i < t->from_stage; ++i)
+    for (int i = 0; i < t->from_stage; i++)
         from += t->staging->stage[i].workers;
-    for (int i = 0; i < t->to_stage; ++i)
+    for (int i = 0; i < t->to_stage; i++)
         to += t->staging->stage[i].workers;
     for (int first = 0; first < t->whole.workers; first += size) {
         if (first > 0 && t->staging->shares == NULL &&
             (first % per_node == 0 || per_node >= t->whole.workers))
             break;
-        for (int k = 0; k < t->staging->stage[t->from_stage].workers; ++k) {
+        for (int k = 0; k < t->staging->stage[t->from_stage].workers; k++) {
             add_sender(t, first + from + k, per_node, load);
             note_worker(load, ghp_transfer_sent(t, first + from + k));
         }
-        for (int k = 0; k < t->staging->stage[t->to_stage].workers; ++k)
+        for (int k = 0; k < t->staging->stage[t->to_stage].workers; k++)
             note_worker(load, ghp_transfer_received(t, first + to + k));
     }
 }
@@ -79,7 +79,7 @@ static int64_t most_of(const int64_t *values, int n)
 {
     int64_t most = 0;
 
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         if (values[i] > most) most = values[i];
     return most;
 }
@@ -118,7 +118,7 @@ static enum ghp_status load_of(const struct ghp_profile *profile, const struct g
 
 static bool has_table(const struct ghp_profile *profile, enum ghp_comm_op op)
 {
-    for (int i = 0; i < profile->n_comms; ++i)
+    for (int i = 0; i < profile->n_comms; i++)
         if (profile->comms[i].op == op) return true;
     return false;
 }
@@ -136,7 +136,7 @@ static struct pair pair_of(const struct ghp_profile *profile, const struct ghp_t
     bool single = has_table(profile, GHP_COMM_TRANSFER);
     int a = t->from_stage < t->to_stage ? t->from_stage : t->to_stage, distance = 0;
 
-    for (int i = a; i < t->from_stage + t->to_stage - a; ++i)
+    for (int i = a; i < t->from_stage + t->to_stage - a; i++)
         distance += t->staging->stage[i].workers;
     return (struct pair){.op = single ? GHP_COMM_TRANSFER : GHP_COMM_ALL_GATHER,
                          .bytes = (single ? 1 : 2) * load->most_bytes,

@@ -13,7 +13,7 @@ static enum ghp_status all_alike(int n, struct ghp_speeds *speeds)
         *speeds = (struct ghp_speeds){0};
         return GHP_NO_MEMORY();
     }
-    for (int r = 0; r < n; ++r)
+    for (int r = 0; r < n; r++)
         speeds->of[r] = 1;
     return GHP_OK;
 }
@@ -32,9 +32,9 @@ enum ghp_status ghp_speeds_slow(struct ghp_speeds *speeds, int n, int rank, doub
         *speeds = fresh;
     }
     speeds->of[rank] /= factor;
-    for (int r = 0; r < n; ++r)
+    for (int r = 0; r < n; r++)
         least = fmin(least, speeds->of[r]);
-    for (int r = 0; r < n; ++r)
+    for (int r = 0; r < n; r++)
         speeds->of[r] = fmin(speeds->of[r] / least, GHP_MOST_SPEED);
     *slower = 1 / least;
     if (n == 1) ghp_speeds_release(speeds); /* it is compared with nobody */
@@ -65,7 +65,7 @@ double ghp_speeds_block(const double *speed, int block, int index)
 {
     double least = speed[index * block];
 
-    for (int k = 1; k < block; ++k)
+    for (int k = 1; k < block; k++)
         least = fmin(least, speed[index * block + k]);
     return least;
 }
@@ -74,7 +74,7 @@ bool ghp_speeds_differ(const double *speed, int workers, int block)
 {
     double first = ghp_speeds_block(speed, block, 0);
 
-    for (int b = 1; b < workers / block; ++b) {
+    for (int b = 1; b < workers / block; b++) {
         double other = ghp_speeds_block(speed, block, b);
 
         if (other < first || other > first) return true;
@@ -96,7 +96,7 @@ static double due_of(const struct deal *d, int b)
 
 static void set_share(const struct deal *d, int b, int64_t share)
 {
-    for (int k = 0; k < d->block; ++k)
+    for (int k = 0; k < d->block; k++)
         d->shares[b * d->block + k] = share;
 }
 
@@ -107,7 +107,7 @@ static int furthest(const struct deal *d, int change)
     double most = -INFINITY;
     int best = 0;
 
-    for (int b = 0; b < d->blocks; ++b) {
+    for (int b = 0; b < d->blocks; b++) {
         int64_t share = d->shares[b * d->block];
         double off = change * (due_of(d, b) - (double)share);
 
@@ -124,10 +124,10 @@ void ghp_speeds_deal(const double *speed, int workers, int block, int64_t sample
     int64_t left = samples / block;
     double sum = 0;
 
-    for (int b = 0; b < d.blocks; ++b)
+    for (int b = 0; b < d.blocks; b++)
         sum += ghp_speeds_block(speed, block, b);
     d.due = (double)left / sum;
-    for (int b = 0; b < d.blocks; ++b) {
+    for (int b = 0; b < d.blocks; b++) {
         int64_t share = (int64_t)fmax(1, floor(due_of(&d, b)));
 
         set_share(&d, b, share);

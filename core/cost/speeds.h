@@ -32,7 +32,7 @@ struct ghp_speeds {
 enum ghp_status ghp_speeds_slow(struct ghp_speeds *speeds, int n, int rank, double factor,
                                 double *slower);
 
-/* The same speeds again.  Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
+/* The same speeds again. Returns   GHP_OK; GHP_ERR_NO_MEMORY (`to` is zeroed) */
 enum ghp_status ghp_speeds_copy(const struct ghp_speeds *from, struct ghp_speeds *to);
 void ghp_speeds_release(struct ghp_speeds *speeds); /* accepts a zeroed one */
 

@@ -41,17 +41,17 @@ enum ghp_status ghp_stragglers_parse(const char *text, struct ghp_stragglers *st
         struct ghp_straggler s;
 
         if (stragglers->n == GHP_STRAGGLERS_MOST || !read_one(&at, &s)) return fail_text(text);
-        for (int i = 0; i < stragglers->n; ++i)
+        for (int i = 0; i < stragglers->n; i++)
             if (stragglers->of[i].rank == s.rank) return fail_text(text);
         stragglers->of[stragglers->n++] = s;
         if (*at == '\0') return GHP_OK;
-        ++at;
+        at++;
     }
 }
 
 enum ghp_status ghp_stragglers_check(const struct ghp_stragglers *stragglers, int workers)
 {
-    for (int i = 0; i < stragglers->n; ++i)
+    for (int i = 0; i < stragglers->n; i++)
         if (stragglers->of[i].rank >= workers)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "a slow worker %d is none of %d workers; give one of 0 to %d",
@@ -65,7 +65,7 @@ const char *ghp_stragglers_format(const struct ghp_stragglers *stragglers,
     size_t used = 0;
 
     text[0] = '\0';
-    for (int i = 0; i < stragglers->n && used < GHP_STRAGGLERS_TEXT_BYTES; ++i)
+    for (int i = 0; i < stragglers->n && used < GHP_STRAGGLERS_TEXT_BYTES; i++)
         used +=
             (size_t)snprintf(text + used, GHP_STRAGGLERS_TEXT_BYTES - used,
                              i == 0 ? "worker %d takes %g times as long" : ", worker %d %g times",
@@ -75,7 +75,7 @@ const char *ghp_stragglers_format(const struct ghp_stragglers *stragglers,
 
 double ghp_stragglers_factor(const struct ghp_stragglers *stragglers, int rank)
 {
-    for (int i = 0; i < stragglers->n; ++i)
+    for (int i = 0; i < stragglers->n; i++)
         if (stragglers->of[i].rank == rank) return stragglers->of[i].factor;
     return 1;
 }

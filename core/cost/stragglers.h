@@ -22,7 +22,7 @@ struct ghp_stragglers {
     struct ghp_straggler of[GHP_STRAGGLERS_MOST];
 };
 
-/* Reads RANK:FACTOR[,...], each rank once.  Returns   GHP_OK; GHP_ERR_USAGE saying what was expected */
+/* Reads RANK:FACTOR[,...], each rank once. Returns   GHP_OK; GHP_ERR_USAGE saying what was expected */
 enum ghp_status ghp_stragglers_parse(const char *text, struct ghp_stragglers *stragglers);
 
 /* Returns   GHP_OK; GHP_ERR_USAGE where a rank is none of so many workers */

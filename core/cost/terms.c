@@ -19,9 +19,9 @@ static void add_of_bucket(const struct ghp_program *program, const struct ghp_in
     double sent = (double)ghp_instr_sent_bytes(instr);
     int64_t sum = 0;
 
-    for (int i = 0; i < program->n_buffers; ++i)
+    for (int i = 0; i < program->n_buffers; i++)
         if (is_part(program, i, buffer)) sum += program->buffers[i].bytes;
-    for (int i = 0; i < program->n_buffers && sum > 0; ++i) {
+    for (int i = 0; i < program->n_buffers && sum > 0; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
         double share = (double)b->bytes / (double)sum;
 
@@ -65,7 +65,7 @@ static void add_waiting(const struct ghp_program *program, const struct ghp_timi
 {
     double before_s = 0; /* end of the compute instruction before */
 
-    for (int i = 0; i < program->n_instrs; ++i) {
+    for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
         double gap_s = timing->instrs[i].start_s - before_s;
 
@@ -81,7 +81,7 @@ static void add_waiting(const struct ghp_program *program, const struct ghp_timi
 void ghp_terms_of(const struct ghp_program *program, const struct ghp_timing *timing, int n_layers,
                   struct ghp_term *terms)
 {
-    for (int i = 0; i < program->n_instrs; ++i)
+    for (int i = 0; i < program->n_instrs; i++)
         add_instr(program, &program->instrs[i], timing->instrs[i].cost.seconds, n_layers, terms);
     add_waiting(program, timing, n_layers, terms);
 }
@@ -91,7 +91,7 @@ double ghp_terms_around(const struct ghp_program *program, const struct ghp_timi
 {
     double sum_s = 0;
 
-    for (int i = 0; i < program->n_instrs; ++i) {
+    for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
 
         if (instr->kind != GHP_INSTR_RESHARD) continue;

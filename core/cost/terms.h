@@ -1,7 +1,7 @@
 /* core/cost/terms.h - what each layer of a simulated program costs, term by term.
  *
  * Each term is alone, without waiting and slowdown, so they sum to the two streams' work, not to the step; but for
- * `exposed_s`, which is waiting.  A reduction of several layers together is shared out by their bytes; a reshard
+ * `exposed_s`, which is waiting. A reduction of several layers together is shared out by their bytes; a reshard
  * belongs to the layer that reads.
  *
  * Tested  tests/planner/alternatives/test_break_even.c (they sum to the streams' work and to the exposed waiting) */

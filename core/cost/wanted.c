@@ -28,7 +28,7 @@ static bool same(const struct ghp_wanted_item *a, const struct ghp_wanted_item *
 static struct ghp_wanted_item *place_of(struct ghp_wanted *wanted,
                                         const struct ghp_wanted_item *item)
 {
-    for (int i = 0; i < wanted->n; ++i)
+    for (int i = 0; i < wanted->n; i++)
         if (same(&wanted->items[i], item)) return &wanted->items[i];
     if (wanted->n == wanted->max) {
         int max = wanted->max > 0 ? 2 * wanted->max : 64;
@@ -91,13 +91,13 @@ static enum ghp_status add_instr(struct ghp_wanted *wanted, const struct ghp_pro
 enum ghp_status ghp_wanted_add(struct ghp_wanted *wanted, const struct ghp_profile *profile,
                                const struct ghp_program *programs, int n)
 {
-    for (int i = 0; i < wanted->n; ++i)
+    for (int i = 0; i < wanted->n; i++)
         wanted->items[i].so_far_s = 0;
-    for (int k = 0; k < n; ++k)
-        for (int i = 0; i < programs[k].n_instrs; ++i)
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < programs[k].n_instrs; i++)
             GHP_TRY(
                 add_instr(wanted, profile, &programs[k].instrs[i], programs[k].problem.workers));
-    for (int i = 0; i < wanted->n; ++i)
+    for (int i = 0; i < wanted->n; i++)
         if (wanted->items[i].so_far_s > wanted->items[i].seconds)
             wanted->items[i].seconds = wanted->items[i].so_far_s;
     return GHP_OK;
@@ -150,7 +150,7 @@ enum ghp_status ghp_wanted_save(const char *path, const struct ghp_wanted *wante
     json_t *root = json_object(), *items = json_array();
     bool failed = root == NULL || items == NULL;
 
-    for (int i = 0; i < wanted->n; ++i)
+    for (int i = 0; i < wanted->n; i++)
         ghp_json_append(items, item_json(&wanted->items[i]), &failed);
     ghp_json_put(root, "format", json_string(FORMAT), &failed);
     ghp_json_put(root, "wanted", items, &failed);
@@ -166,7 +166,7 @@ static enum ghp_status read_comm(const struct ghp_node *at, struct ghp_wanted_it
     int64_t count = 0, stride = 0;
     int op = 0;
 
-    for (int i = 1; i < GHP_COMM_COUNT; ++i)
+    for (int i = 1; i < GHP_COMM_COUNT; i++)
         ops[i - 1] = ghp_comm_name((enum ghp_comm_op)i);
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_choice(at, "op", ops, &op));
@@ -186,7 +186,7 @@ static enum ghp_status read_op(const struct ghp_node *at, struct ghp_wanted_item
     const char *passes[GHP_PASS_COUNT + 1] = {NULL};
     int pass = 0;
 
-    for (int i = 0; i < GHP_PASS_COUNT; ++i)
+    for (int i = 0; i < GHP_PASS_COUNT; i++)
         passes[i] = ghp_pass_name((enum ghp_pass)i);
     GHP_TRY(ghp_json_only_keys(at, keys));
     GHP_TRY(ghp_json_text_n(at, "key", item->key, sizeof item->key));
@@ -203,7 +203,7 @@ static enum ghp_status read_items(const struct ghp_node *root, struct ghp_wanted
 
     GHP_TRY(ghp_json_only_keys(root, keys));
     GHP_TRY(ghp_json_array(root, "wanted", &array, &n));
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         struct ghp_wanted_item item = {0};
 
         GHP_TRY(ghp_json_item(&array, i, &at));

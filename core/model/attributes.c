@@ -62,7 +62,7 @@ static enum ghp_status read_sizes(const struct ghp_node *object, const struct gh
     GHP_TRY(ghp_json_get(object, a->key, &at));
     if (!json_is_array(at.value)) {
         GHP_TRY(ghp_json_int(object, a->key, (int64_t)a->least, (int64_t)a->most, &out[0]));
-        for (int i = 1; i < n; ++i)
+        for (int i = 1; i < n; i++)
             out[i] = out[0];
         return GHP_OK;
     }
@@ -71,7 +71,7 @@ static enum ghp_status read_sizes(const struct ghp_node *object, const struct gh
         return ghp_json_fail(
             &at, GHP_ERR_FORMAT, "there are %zu numbers; write one number%s", items,
             n == 4 ? ", [height, width] or [top, left, bottom, right]" : " or [height, width]");
-    for (size_t i = 0; i < items; ++i) {
+    for (size_t i = 0; i < items; i++) {
         struct ghp_node item;
         json_int_t value;
 
@@ -101,7 +101,7 @@ enum ghp_status ghp_attribute_read_list(const struct ghp_node *object, const cha
     if (items > GHP_MAX_VIEW)
         return ghp_json_fail(&at, GHP_ERR_INPUT, "there are %zu numbers; give at most %d", items,
                              GHP_MAX_VIEW);
-    for (size_t i = 0; i < items; ++i) {
+    for (size_t i = 0; i < items; i++) {
         GHP_TRY(ghp_json_item(&at, i, &item));
         if (!json_is_integer(item.value))
             return ghp_json_fail(&item, GHP_ERR_FORMAT, "this is no whole number; use one");
@@ -134,10 +134,10 @@ enum ghp_status ghp_attribute_read(const struct ghp_node *at, const struct ghp_a
     case GHP_ATTRIBUTE_SIZES: break;
     case GHP_ATTRIBUTE_OTHER: return GHP_OK;
     }
-    for (int i = 0; i < count(a); ++i)
+    for (int i = 0; i < count(a); i++)
         sizes[i] = number(layer, a, i);
     GHP_TRY(read_sizes(at, a, sizes));
-    for (int i = 0; i < count(a); ++i)
+    for (int i = 0; i < count(a); i++)
         memcpy(field(layer, a, i), &sizes[i], sizeof sizes[i]);
     return GHP_OK;
 }
@@ -154,7 +154,7 @@ static void set_usual(struct ghp_layer *layer, const struct ghp_attribute *a)
     case GHP_ATTRIBUTE_CHOICE: memcpy(field(layer, a, 0), &choice, sizeof choice); return;
     case GHP_ATTRIBUTE_BOOL: memcpy(field(layer, a, 0), &truth, sizeof truth); return;
     case GHP_ATTRIBUTE_SIZES:
-        for (int i = 0; i < count(a); ++i) {
+        for (int i = 0; i < count(a); i++) {
             whole = usual_size(layer, a, i);
             memcpy(field(layer, a, i), &whole, sizeof whole);
         }
@@ -167,7 +167,7 @@ static void set_usual(struct ghp_layer *layer, const struct ghp_attribute *a)
 static enum ghp_status read_table(const struct ghp_node *at, const struct ghp_attribute *table,
                                   struct ghp_layer *layer)
 {
-    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a) {
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++) {
         set_usual(layer, a);
         GHP_TRY((a->read != NULL ? a->read : ghp_attribute_read)(at, a, layer));
     }
@@ -179,14 +179,14 @@ static enum ghp_status read_table(const struct ghp_node *at, const struct ghp_at
 /* Adds the keys of a table, and with `any` those that its choices may bring. */
 static void add_keys(const struct ghp_attribute *table, bool any, const char **keys, size_t *n)
 {
-    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a) {
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++) {
         size_t i = 0;
 
         while (i < *n && strcmp(keys[i], a->key) != 0)
-            ++i;
+            i++;
         GHP_ASSERT(*n < MAX_KEYS - 1);
         if (i == *n) keys[(*n)++] = a->key;
-        for (int c = 0; any && a->brings != NULL && a->choices[c] != NULL; ++c)
+        for (int c = 0; any && a->brings != NULL && a->choices[c] != NULL; c++)
             add_keys(a->brings[c], any, keys, n);
     }
 }
@@ -208,7 +208,7 @@ enum ghp_status ghp_attributes_read(const struct ghp_node *at, struct ghp_layer 
     const struct ghp_attribute *table = ghp_op_of(layer->op)->attributes;
 
     GHP_TRY(read_table(at, table, layer));
-    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a) {
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++) {
         const char *keys[MAX_KEYS] = {"name", "op", "inputs"};
         size_t n = 3;
 
@@ -232,7 +232,7 @@ static void put_list(struct ghp_json_object at, const char *key, const int64_t *
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         if (json_array_append_new(array, json_integer(values[i])) != 0) *at.whole = false;
     ghp_attribute_put(at, key, array);
 }
@@ -245,7 +245,7 @@ static void put_sizes(const struct ghp_layer *layer, const struct ghp_attribute 
     int64_t sizes[4];
     bool usual = true;
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         sizes[i] = number(layer, a, i);
         usual = usual && sizes[i] == usual_size(layer, a, i);
     }
@@ -295,7 +295,7 @@ static void put(const struct ghp_layer *layer, const struct ghp_attribute *a,
 static void put_table(const struct ghp_layer *layer, const struct ghp_attribute *table,
                       struct ghp_json_object at)
 {
-    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a) {
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++) {
         (a->write != NULL ? a->write : put)(layer, a, at);
         put_table(layer, brought(layer, a), at);
     }

@@ -19,16 +19,16 @@ static enum ghp_status check_names(const struct ghp_model *model)
     size_t n = 0;
 
     if (names == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         const struct ghp_layer *layer = &model->layers[i];
 
-        for (int j = 0; j < layer->n_params; ++j)
+        for (int j = 0; j < layer->n_params; j++)
             names[n++] = layer->params[j].name;
-        for (int j = 0; j < layer->n_states; ++j)
+        for (int j = 0; j < layer->n_states; j++)
             names[n++] = layer->states[j].name;
     }
     qsort(names, n, sizeof *names, compare_names);
-    for (size_t i = 1; i < n && status == GHP_OK; ++i)
+    for (size_t i = 1; i < n && status == GHP_OK; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             status =
                 GHP_FAIL(GHP_ERR_INPUT, "two tensors are called '%s'; rename a layer", names[i]);
@@ -40,17 +40,17 @@ static enum ghp_status make_edges(struct ghp_model *model)
 {
     int n = 0;
 
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         model->layers[i].first_edge = n;
         n += model->layers[i].n_inputs;
     }
     model->edges = ghp_alloc((size_t)n, sizeof *model->edges);
     if (model->edges == NULL) return GHP_NO_MEMORY();
     model->n_edges = n;
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         struct ghp_layer *layer = &model->layers[i];
 
-        for (int j = 0; j < layer->n_inputs; ++j) {
+        for (int j = 0; j < layer->n_inputs; j++) {
             model->edges[layer->first_edge + j] = (struct ghp_edge){layer->inputs[j], i, j};
             ++model->layers[layer->inputs[j]].n_consumers;
         }
@@ -61,14 +61,14 @@ static enum ghp_status make_edges(struct ghp_model *model)
 /* The lists of edges that leave each layer. */
 static enum ghp_status make_consumers(struct ghp_model *model)
 {
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         struct ghp_layer *layer = &model->layers[i];
 
         layer->out_edges = ghp_alloc((size_t)layer->n_consumers, sizeof *layer->out_edges);
         if (layer->out_edges == NULL) return GHP_NO_MEMORY();
         layer->n_consumers = 0;
     }
-    for (int e = 0; e < model->n_edges; ++e) {
+    for (int e = 0; e < model->n_edges; e++) {
         struct ghp_layer *from = &model->layers[model->edges[e].from];
 
         from->out_edges[from->n_consumers++] = e;
@@ -79,7 +79,7 @@ static enum ghp_status make_consumers(struct ghp_model *model)
 /* Refuses layers whose output is read by none, and a loss that is not the last layer. */
 static enum ghp_status check_ends(const struct ghp_model *model, int *wrong)
 {
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         const struct ghp_layer *layer = &model->layers[i];
         bool last = i == model->n_layers - 1;
 
@@ -127,10 +127,10 @@ static enum ghp_status sort_names(struct ghp_model *model, int *wrong)
 
     if (by_name == NULL) return GHP_NO_MEMORY();
     model->by_name = by_name;
-    for (int i = 0; i < model->n_layers; ++i)
+    for (int i = 0; i < model->n_layers; i++)
         by_name[i] = i;
     qsort_r(by_name, (size_t)model->n_layers, sizeof *by_name, compare_layers, model->layers);
-    for (int i = 1; i < model->n_layers; ++i) {
+    for (int i = 1; i < model->n_layers; i++) {
         const struct ghp_layer *layer = &model->layers[by_name[i]];
 
         if (strcmp(model->layers[by_name[i - 1]].name, layer->name) != 0) continue;
@@ -170,7 +170,7 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the network has no layers; give it at least a loss, such as "
                         "softmax_cross_entropy");
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         free(model->layers[i].out_edges);
         model->layers[i].out_edges = NULL;
         model->layers[i].n_consumers = 0;
@@ -188,7 +188,7 @@ enum ghp_status ghp_model_connect(struct ghp_model *model, int *wrong)
 
 enum ghp_status ghp_model_complete(struct ghp_model *model)
 {
-    for (int i = 0; i < model->n_layers; ++i)
+    for (int i = 0; i < model->n_layers; i++)
         GHP_TRY(ghp_model_complete_layer(model, i));
     return ghp_model_connect(model, NULL);
 }

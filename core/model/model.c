@@ -97,7 +97,7 @@ int64_t ghp_layer_weights(const struct ghp_layer *layer)
 {
     int64_t sum = 0;
 
-    for (int i = 0; i < layer->n_params; ++i)
+    for (int i = 0; i < layer->n_params; i++)
         sum += layer->params[i].elements;
     return sum;
 }
@@ -121,9 +121,9 @@ int ghp_model_find(const struct ghp_model *model, const char *layer)
 
 void ghp_model_drop_derived(struct ghp_layer *layer)
 {
-    for (int i = 0; i < GHP_MAX_PARAMS; ++i)
+    for (int i = 0; i < GHP_MAX_PARAMS; i++)
         free(layer->params[i].name);
-    for (int i = 0; i < GHP_MAX_STATES; ++i)
+    for (int i = 0; i < GHP_MAX_STATES; i++)
         free(layer->states[i].name);
     memset(layer->params, 0, sizeof layer->params);
     memset(layer->states, 0, sizeof layer->states);
@@ -136,7 +136,7 @@ void ghp_model_drop_derived(struct ghp_layer *layer)
 void ghp_model_release(struct ghp_model *model)
 {
     if (model == NULL) return;
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         ghp_model_drop_derived(&model->layers[i]);
         free(model->layers[i].name);
     }

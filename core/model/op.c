@@ -26,7 +26,7 @@ const struct ghp_op_facts *const *ghp_op_all(void)
 
 bool ghp_op_find(const char *name, enum ghp_op *op)
 {
-    for (int i = 0; i < GHP_OP_COUNT; ++i) {
+    for (int i = 0; i < GHP_OP_COUNT; i++) {
         if (strcmp(name, all[i]->name) != 0) continue;
         *op = (enum ghp_op)i;
         return true;
@@ -66,7 +66,7 @@ unsigned ghp_op_backward_reads(enum ghp_op op)
 {
     unsigned reads = 0;
 
-    for (int pass = 0; pass < GHP_PASS_COUNT; ++pass)
+    for (int pass = 0; pass < GHP_PASS_COUNT; pass++)
         if (ghp_pass_is_backward((enum ghp_pass)pass)) reads |= ghp_op_of(op)->passes[pass].reads;
     return reads;
 }
@@ -103,7 +103,7 @@ int ghp_local_param_dims(const struct ghp_local *local, const struct ghp_op_para
                              [GHP_DIM_VOCABULARY] = local->vocabulary};
     int n = 0;
 
-    for (; n < GHP_MAX_DIMS && param->dims[n] != GHP_DIM_NONE; ++n)
+    for (; n < GHP_MAX_DIMS && param->dims[n] != GHP_DIM_NONE; n++)
         dims[n] = sizes[param->dims[n]];
     return n;
 }
@@ -113,7 +113,7 @@ int64_t ghp_local_param_elements(const struct ghp_local *local, int param)
     int64_t dims[GHP_MAX_DIMS], elements = 1;
     int n = ghp_local_param_dims(local, &ghp_op_of(local->op)->params[param], dims);
 
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         elements *= dims[i];
     return elements;
 }
@@ -123,7 +123,7 @@ int ghp_op_params(enum ghp_op op)
     int n = 0;
 
     while (ghp_op_of(op)->params[n].part != NULL)
-        ++n;
+        n++;
     return n;
 }
 
@@ -136,7 +136,7 @@ int64_t ghp_local_weight_elements(const struct ghp_local *local)
 {
     int64_t sum = 0;
 
-    for (int p = 0; p < ghp_op_params(local->op); ++p)
+    for (int p = 0; p < ghp_op_params(local->op); p++)
         sum += ghp_local_param_elements(local, p);
     return sum;
 }

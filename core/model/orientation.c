@@ -45,8 +45,8 @@ static enum ghp_status transpose(int64_t rows, int64_t columns, int element_byte
 
     if (copy == NULL) return GHP_NO_MEMORY();
     memcpy(copy, values, n * m * bytes);
-    for (size_t i = 0; i < n; ++i)
-        for (size_t j = 0; j < m; ++j)
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < m; j++)
             memcpy(to + (j * n + i) * bytes, copy + (i * m + j) * bytes, bytes);
     free(copy);
     return GHP_OK;

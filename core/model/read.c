@@ -49,7 +49,7 @@ static enum ghp_status add_layer(struct reader *reader, const char *name, struct
     }
     reader->heads[model->n_layers] = model->n_layers;
     reader->item[model->n_layers] = reader->now;
-    ++model->n_layers;
+    model->n_layers++;
     return GHP_OK;
 }
 
@@ -89,7 +89,7 @@ static enum ghp_status read_inputs(const struct ghp_node *at, const struct reade
     if (n < 1 || n > GHP_MAX_INPUTS)
         return ghp_json_fail(&inputs, GHP_ERR_INPUT, "there are %zu inputs; name 1 to %d", n,
                              GHP_MAX_INPUTS);
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         const char *name;
         int found;
 
@@ -158,10 +158,10 @@ static enum ghp_status read_layer(const struct ghp_node *at, struct reader *read
     char *name = NULL;
     int op = 0;
 
-    for (int i = 1; i < GHP_OP_COUNT; ++i) /* the input layer is not written */
+    for (int i = 1; i < GHP_OP_COUNT; i++) /* the input layer is not written */
         ops[i - 1] = ghp_op_name((enum ghp_op)i);
     GHP_TRY(ghp_json_choice(at, "op", ops, &op));
-    ++op;
+    op++;
     GHP_TRY(ghp_attributes_check_keys(at, (enum ghp_op)op));
     GHP_TRY_GOTO(status, read_name(at, reader, &name), out);
     GHP_TRY_GOTO(status, add_layer(reader, name, &layer), out);
@@ -234,7 +234,7 @@ static enum ghp_status read_layers(const struct ghp_node *root, struct reader *r
     if (reader->model->layers == NULL || reader->heads == NULL || reader->item == NULL)
         return GHP_NO_MEMORY();
     GHP_TRY(read_input(root, reader));
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         reader->now = i;
         GHP_TRY(ghp_json_item(&layers, i, &item));
         GHP_TRY(read_layer(&item, reader));

@@ -25,7 +25,7 @@ enum { LENGTH_BYTES = 8, LARGEST_HEADER = 100 << 20, CONVERTED_AT_ONCE = 4096 };
  * which one of the two is damaged is not taken for a file without checksum. */
 static const char checksum_kind[] = "checksum", checksum_name[] = "xxh3",
                   checksum_key[] = "\"xxh3\":\"", no_checksum[] = "0000000000000000";
-enum { CHECKSUM_DIGITS = sizeof(no_checksum) - 1 };
+enum { CHECKSUM_DIGITS = sizeof no_checksum - 1 };
 
 /* The digits in a header; NULL where it has none. */
 static char *checksum_digits(char *header)
@@ -157,7 +157,7 @@ enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safeten
                                       struct ghp_safetensors_writer **writer)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_safetensors_writer *w = ghp_alloc(1, sizeof(*w));
+    struct ghp_safetensors_writer *w = ghp_alloc(1, sizeof *w);
     enum { COUNTER_BYTES = 8 };
     size_t room = (size_t)ghp_leftover_name(path, NULL, 0) + COUNTER_BYTES;
     int fd;
@@ -167,7 +167,7 @@ enum ghp_status ghp_safetensors_begin(const char *path, const struct ghp_safeten
     w->n = list->n;
     w->path = strdup(path);
     w->temporary = ghp_alloc(room, 1);
-    w->bytes = ghp_alloc((size_t)list->n + 1, sizeof(*w->bytes));
+    w->bytes = ghp_alloc((size_t)list->n + 1, sizeof *w->bytes);
     if (w->path == NULL || w->temporary == NULL || w->bytes == NULL)
         GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     fd = ghp_file_open_temporary(path, w->temporary, room);
@@ -308,14 +308,14 @@ static int compare_offsets(const void *a, const void *b)
  * is read, and a file that was cut or joined is noticed. */
 static enum ghp_status check_filled(const struct ghp_safetensors *f)
 {
-    int64_t(*spans)[2] = ghp_alloc((size_t)f->n + 1, sizeof(*spans)), end = 0;
+    int64_t(*spans)[2] = ghp_alloc((size_t)f->n + 1, sizeof *spans), end = 0;
 
     if (spans == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < f->n; i++) {
         spans[i][0] = f->tensors[i].offset;
         spans[i][1] = f->tensors[i].bytes;
     }
-    qsort(spans, (size_t)f->n, sizeof(*spans), compare_offsets);
+    qsort(spans, (size_t)f->n, sizeof *spans, compare_offsets);
     for (int i = 0; i < f->n && spans[i][0] == end; i++)
         end += spans[i][1];
     free(spans);
@@ -334,7 +334,7 @@ static enum ghp_status read_entries(struct ghp_safetensors *f)
 
     if (!json_is_object(root.value))
         return ghp_json_fail(&root, GHP_ERR_FORMAT, "no object; this is no safetensors file");
-    f->tensors = ghp_alloc(json_object_size(root.value) + 1, sizeof(*f->tensors));
+    f->tensors = ghp_alloc(json_object_size(root.value) + 1, sizeof *f->tensors);
     if (f->tensors == NULL) return GHP_NO_MEMORY();
     json_object_foreach(root.value, name, value)
     {
@@ -394,7 +394,7 @@ static enum ghp_status read_header(struct ghp_safetensors *f)
 enum ghp_status ghp_safetensors_open(const char *path, struct ghp_safetensors **file)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_safetensors *f = ghp_alloc(1, sizeof(*f));
+    struct ghp_safetensors *f = ghp_alloc(1, sizeof *f);
     int fd;
 
     *file = NULL;
@@ -539,7 +539,7 @@ static double of_bfloat16(uint16_t h)
     uint32_t bits = (uint32_t)h << 16;
     float value;
 
-    memcpy(&value, &bits, sizeof(value));
+    memcpy(&value, &bits, sizeof value);
     return (double)value;
 }
 

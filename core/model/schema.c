@@ -38,7 +38,7 @@ static json_t *choice_schema(const struct ghp_attribute *a)
 {
     json_t *names = json_array();
 
-    for (int i = 0; a->choices[i] != NULL; ++i)
+    for (int i = 0; a->choices[i] != NULL; i++)
         if (json_array_append_new(names, json_string(a->choices[i])) != 0) {
             json_decref(names);
             return NULL;
@@ -80,7 +80,7 @@ static void add(struct keys *keys, const char *key, json_t *schema, bool require
 
 static void add_table(struct keys *keys, const struct ghp_attribute *table)
 {
-    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; ++a)
+    for (const struct ghp_attribute *a = table; a != NULL && a->key != NULL; a++)
         add(keys, a->key, key_schema(a), a->required);
 }
 
@@ -119,10 +119,10 @@ static json_t *op_schema(const struct ghp_op_facts *facts)
     bool whole = true;
 
     while (a != NULL && a->key != NULL && a->brings == NULL)
-        ++a;
+        a++;
     if (a == NULL || a->key == NULL) return layer_schema(facts, NULL, 0);
     choices = json_array();
-    for (int i = 0; a->choices[i] != NULL && whole; ++i)
+    for (int i = 0; a->choices[i] != NULL && whole; i++)
         whole = json_array_append_new(choices, layer_schema(facts, a, i)) == 0;
     if (whole) return json_pack("{s:o}", "oneOf", choices);
     json_decref(choices);
@@ -135,7 +135,7 @@ static json_t *schema(void)
     json_t *names = json_array(), *cases = json_array();
     bool whole = true;
 
-    for (int op = 0; op < GHP_OP_COUNT && whole; ++op) {
+    for (int op = 0; op < GHP_OP_COUNT && whole; op++) {
         const struct ghp_op_facts *facts = ghp_op_of((enum ghp_op)op);
         json_t *one;
 

@@ -25,7 +25,7 @@ enum ghp_status ghp_shape_join(const struct ghp_model *model, struct ghp_layer *
     char mine[GHP_SHAPE_TEXT], other[GHP_SHAPE_TEXT];
 
     layer->out = layer->in;
-    for (int i = 1; i < layer->n_inputs; ++i) {
+    for (int i = 1; i < layer->n_inputs; i++) {
         struct ghp_shape shape = model->layers[layer->inputs[i]].out;
 
         int64_t channels = shape.c;
@@ -72,11 +72,11 @@ static enum ghp_status check_inputs(const struct ghp_layer *layer, int index)
     if (layer->n_inputs < least || layer->n_inputs > most)
         return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) has %d inputs; name %d to %d", layer->name,
                         facts->name, layer->n_inputs, least, most);
-    for (int i = 0; i < layer->n_inputs; ++i) {
+    for (int i = 0; i < layer->n_inputs; i++) {
         if (layer->inputs[i] < 0 || layer->inputs[i] >= index)
             return ghp_model_fail(layer,
                                   "reads a layer that is not before it; put the layers in order");
-        for (int j = 0; j < i; ++j)
+        for (int j = 0; j < i; j++)
             if (layer->inputs[i] == layer->inputs[j])
                 return ghp_model_fail(layer, "reads the same layer twice; name different layers");
     }
@@ -87,7 +87,7 @@ static enum ghp_status check_elements(const struct ghp_model *model, const struc
 {
     bool takes_ids = ghp_op_of(layer->op)->takes_ids;
 
-    for (int i = 0; i < layer->n_inputs; ++i) {
+    for (int i = 0; i < layer->n_inputs; i++) {
         bool ids = model->layers[layer->inputs[i]].out.vocabulary > 0;
 
         if (ids && !takes_ids)
@@ -116,7 +116,7 @@ static enum ghp_status check_axes(const struct ghp_layer *layer)
 
     if (facts->takes == 0 || facts->takes & 1u << layer->in.axes) return GHP_OK;
     while (facts->takes != wants[i].takes)
-        ++i;
+        i++;
     return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (%s) takes %s, but its input is %s; %s", layer->name,
                     facts->name, wants[i].what, ghp_shape_format(layer->in, text), wants[i].remedy);
 }
@@ -159,7 +159,7 @@ static enum ghp_status make_param(const struct ghp_layer *layer, const char *par
                  strcmp(layer->name + n - n_part, part) == 0;
 
     param->elements = 1;
-    for (int i = 0; i < param->n_dims; ++i) {
+    for (int i = 0; i < param->n_dims; i++) {
         if (!ghp_product_fits(param->elements, param->dims[i], MAX_ELEMENTS))
             return ghp_model_fail(layer, "has more than 2^39 weights; use smaller sizes");
         param->elements *= param->dims[i];
@@ -215,7 +215,7 @@ static enum ghp_status check_tied(struct ghp_model *model, const struct ghp_laye
                         "wide as the embedding",
                         layer->name, (long long)dims[0], (long long)dims[1], owner->name,
                         (long long)owner->params[0].dims[0], (long long)owner->params[0].dims[1]);
-    for (const struct ghp_layer *other = owner + 1; other < layer; ++other)
+    for (const struct ghp_layer *other = owner + 1; other < layer; other++)
         if (other->tied == layer->tied)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "layers '%s' and '%s' are both tied to '%s'; tie one of them",
@@ -257,7 +257,7 @@ enum ghp_status ghp_model_complete_layer(struct ghp_model *model, int index)
         GHP_TRY(make_params(layer, facts->params, layer->params, &layer->n_params));
     GHP_TRY(make_params(layer, facts->states, layer->states, &layer->n_states));
     layer->learns = layer->n_params > 0 || layer->tied > 0;
-    for (int i = 0; i < layer->n_inputs; ++i)
+    for (int i = 0; i < layer->n_inputs; i++)
         layer->learns = layer->learns || model->layers[layer->inputs[i]].learns;
     if (!flops_fit(layer))
         return ghp_model_fail(layer, "takes more than 2^60 operations a sample; use smaller sizes");

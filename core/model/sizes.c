@@ -18,7 +18,7 @@ static int64_t layer_numbers(const struct ghp_model *model, const struct ghp_lay
 {
     int64_t sum = ghp_shape_elements(layer->out);
 
-    for (int i = 0; i < layer->n_inputs; ++i)
+    for (int i = 0; i < layer->n_inputs; i++)
         sum += ghp_shape_elements(model->layers[layer->inputs[i]].out);
     return sum;
 }
@@ -40,7 +40,7 @@ enum ghp_status ghp_model_check_sizes(const struct ghp_model *model, int64_t bat
 {
     int64_t numbers = 0, weights = 0, flops = 1, all_flops = 0, most = MOST_SAMPLES;
 
-    for (int i = 0; i < model->n_layers; ++i) {
+    for (int i = 0; i < model->n_layers; i++) {
         const struct ghp_layer *layer = &model->layers[i];
         int64_t of_layer = ghp_layer_flops(layer);
 

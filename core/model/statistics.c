@@ -15,14 +15,14 @@ static const char op_name[] = "batch_norm";
 
 const struct ghp_layer *ghp_model_batch_norm(const struct ghp_model *model)
 {
-    for (int v = 0; v < model->n_layers; ++v)
+    for (int v = 0; v < model->n_layers; v++)
         if (ghp_op_of(model->layers[v].op)->has_batch_statistics) return &model->layers[v];
     return NULL;
 }
 
 bool ghp_model_has_global_statistics(const struct ghp_model *model)
 {
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         const struct ghp_layer *layer = &model->layers[v];
 
         if (ghp_op_of(layer->op)->has_batch_statistics &&

@@ -32,7 +32,7 @@ static bool windows_touch(struct axis a)
     if ((a.kernel - 1) * a.dilation < a.pad || (a.count - 1) * a.stride >= a.size + a.pad)
         return false;
     if (a.dilation <= a.size) return true; /* steps no longer than the image cannot jump over it */
-    for (int64_t i = 0; i < a.count; ++i) {
+    for (int64_t i = 0; i < a.count; i++) {
         int64_t first = i * a.stride - a.pad;
         int64_t jump = first < 0 ? (-first + a.dilation - 1) / a.dilation : 0;
 

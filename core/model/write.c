@@ -28,15 +28,15 @@ static bool own_bias(const struct ghp_model *model, int i)
     n = strlen(maker->name);
     if (strncmp(bias->name, maker->name, n) != 0 || strcmp(bias->name + n, ".bias") != 0)
         return false;
-    for (int j = i + 1; j < model->n_layers; ++j)
-        for (int k = 0; k < model->layers[j].n_inputs; ++k)
+    for (int j = i + 1; j < model->n_layers; j++)
+        for (int k = 0; k < model->layers[j].n_inputs; k++)
             if (model->layers[j].inputs[k] == i - 1) return false;
     return true;
 }
 
 int ghp_model_item_layer(const struct ghp_model *model, int64_t item)
 {
-    for (int i = 1; i < model->n_layers; ++i)
+    for (int i = 1; i < model->n_layers; i++)
         if (!own_bias(model, i) && item-- == 0) return i;
     return -1;
 }
@@ -56,7 +56,7 @@ static json_t *layer_json(const struct ghp_model *model, int i, bool *whole)
     if (has_bias && !own_bias(model, i + 1)) ghp_attribute_put(at, "bias", json_false());
     if (layer->n_inputs == 1 && layer->inputs[0] == i - 1) return at.json;
     inputs = json_array();
-    for (int j = 0; j < layer->n_inputs; ++j) {
+    for (int j = 0; j < layer->n_inputs; j++) {
         int from = layer->inputs[j];
 
         if (own_bias(model, from)) --from;
@@ -88,7 +88,7 @@ enum ghp_status ghp_model_write(const struct ghp_model *model, char **text)
 
     *text = NULL;
     put_input(input, model->layers[0].out);
-    for (int i = 1; i < model->n_layers; ++i)
+    for (int i = 1; i < model->n_layers; i++)
         if (!own_bias(model, i)) append(layers, layer_json(model, i, &whole), &whole);
     ghp_attribute_put(root, "format", json_string("ghp.model/1"));
     ghp_attribute_put(root, "name", json_string(model->name));

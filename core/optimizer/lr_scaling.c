@@ -69,8 +69,8 @@ enum ghp_status ghp_lr_scaling_open(int tensors, struct ghp_lr_scaling_state *st
 {
     *state = (struct ghp_lr_scaling_state){
         .tensors = tensors,
-        .values = ghp_alloc((size_t)tensors * GHP_LR_SCALING_VALUES + 1, sizeof(*state->values)),
-        .factors = ghp_alloc((size_t)tensors + 1, sizeof(*state->factors))};
+        .values = ghp_alloc((size_t)tensors * GHP_LR_SCALING_VALUES + 1, sizeof *state->values),
+        .factors = ghp_alloc((size_t)tensors + 1, sizeof *state->factors)};
     return state->values == NULL || state->factors == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 

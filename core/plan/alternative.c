@@ -57,7 +57,7 @@ void ghp_alternative_splits(const struct ghp_alternative *alternative, const str
 {
     memmove(splits, own, n_layers * sizeof *splits);
     splits[alternative->layer] = alternative->split;
-    for (int i = 0; i < alternative->n_changes; ++i)
+    for (int i = 0; i < alternative->n_changes; i++)
         splits[alternative->changes[i].layer] = alternative->changes[i].split;
 }
 

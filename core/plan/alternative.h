@@ -1,7 +1,7 @@
 /* core/plan/alternative.h - what a plan was chosen against: other splits of a layer, its second best, and when the
  * choice flips.
  *
- * Numbers that a plan carries, so that whoever reads it needs neither solver nor profile.  They are filled by
+ * Numbers that a plan carries, so that whoever reads it needs neither solver nor profile. They are filled by
  * planner/alternatives/alternatives.h and planner/alternatives/break_even.h; nothing here computes.
  *
  * To add a quantity: a row in GHP_QUANTITY_LIST, and its scaling in planner/alternatives/quantity.c.

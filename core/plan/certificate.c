@@ -69,8 +69,8 @@ bool ghp_certificate_parse(const char *text, enum ghp_proof *proof, enum ghp_tri
 {
     char status[GHP_CERTIFICATE_STATUS_SIZE];
 
-    for (int p = 0; p < GHP_PROOF_COUNT; ++p)
-        for (int t = 0; t < GHP_TRIAL_COUNT; ++t) {
+    for (int p = 0; p < GHP_PROOF_COUNT; p++)
+        for (int t = 0; t < GHP_TRIAL_COUNT; t++) {
             *proof = (enum ghp_proof)p;
             *trial = (enum ghp_trial)t;
             if (strcmp(ghp_certificate_status(*proof, *trial, status), text) == 0) return true;

@@ -24,7 +24,7 @@ enum ghp_status ghp_overrides_copy(const struct ghp_overrides *from, struct ghp_
     enum ghp_status status = GHP_OK;
 
     *to = (struct ghp_overrides){0};
-    for (int i = 0; i < from->n && status == GHP_OK; ++i)
+    for (int i = 0; i < from->n && status == GHP_OK; i++)
         status = ghp_overrides_add(to, from->override[i].key, from->override[i].from,
                                    from->override[i].to);
     if (status != GHP_OK) ghp_overrides_release(to);
@@ -34,7 +34,7 @@ enum ghp_status ghp_overrides_copy(const struct ghp_overrides *from, struct ghp_
 void ghp_overrides_release(struct ghp_overrides *overrides)
 {
     if (overrides == NULL) return;
-    for (int i = 0; i < overrides->n; ++i) {
+    for (int i = 0; i < overrides->n; i++) {
         free(overrides->override[i].key);
         free(overrides->override[i].from);
         free(overrides->override[i].to);
@@ -48,7 +48,7 @@ char *ghp_overrides_format(const struct ghp_overrides *overrides, char *out, siz
     size_t used = 0;
 
     out[0] = '\0';
-    for (int i = 0; i < overrides->n && used < n; ++i) {
+    for (int i = 0; i < overrides->n && used < n; i++) {
         const struct ghp_override *e = &overrides->override[i];
         int wrote = snprintf(out + used, n - used, "%s%s %s -> %s", i > 0 ? ", " : "", e->key,
                              e->from, e->to);
@@ -64,7 +64,7 @@ json_t *ghp_overrides_json(const struct ghp_overrides *overrides)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < overrides->n; ++i) {
+    for (int i = 0; i < overrides->n; i++) {
         const struct ghp_override *e = &overrides->override[i];
 
         if (json_array_append_new(array, json_pack("{s:s, s:s, s:s}", "key", e->key, "from",
@@ -81,7 +81,7 @@ static enum ghp_status read_items(const struct ghp_node *array, size_t n,
 {
     static const char *const keys[] = {"key", "from", "to", NULL};
 
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         char key[64], from[4096], to[4096];
         struct ghp_node item;
 

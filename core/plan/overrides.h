@@ -1,7 +1,7 @@
 /* core/plan/overrides.h - what was changed by hand in a profile or its machine before a plan was made: key, value
  * before, value after.
  *
- * A plan carries them, so that nobody takes a what-if for a measurement.  Only a record: the keys, and what an
+ * A plan carries them, so that nobody takes a what-if for a measurement. Only a record: the keys, and what an
  * override does to the costs, are core/plan/what_if.h's.
  *
  * Tested  tests/core/plan/test_plan.c, tests/planner/sweep/test_what_if.c */

@@ -1,6 +1,6 @@
 /* core/plan/plan.c - whether a plan is sound, what it should cost, and whether it still says so.
  *
- * Makes no plan (planner/ does) and knows no file (plan_io.c).  Order of a check: structure, then cost by the profile,
+ * Makes no plan (planner/ does) and knows no file (plan_io.c). Order of a check: structure, then cost by the profile,
  * then memory, then the certificate's own numbers. */
 #include "core/plan/plan.h"
 
@@ -22,12 +22,12 @@ void ghp_plan_release(struct ghp_plan *plan)
     ghp_model_release(&plan->model);
     ghp_profile_release(&plan->profile);
     ghp_overrides_release(&plan->what_if);
-    for (int i = 0; i < plan->n_baselines; ++i) {
+    for (int i = 0; i < plan->n_baselines; i++) {
         free(plan->baselines[i].reason);
         free(plan->baselines[i].recompute);
     }
     free(plan->baselines);
-    for (int i = 0; i < plan->n_alternatives; ++i)
+    for (int i = 0; i < plan->n_alternatives; i++)
         ghp_alternative_release(&plan->alternatives[i]);
     free(plan->alternatives);
     free(plan->break_even_search);
@@ -49,7 +49,7 @@ int ghp_plan_canonical_groups(const struct ghp_model *model, const struct ghp_sp
 {
     int multiple = 1; /* least common multiple of the TP sizes; divides N as they do */
 
-    for (int i = 0; i < model->n_layers; ++i)
+    for (int i = 0; i < model->n_layers; i++)
         multiple = multiple / (int)ghp_gcd(multiple, splits[i].tp_size) * splits[i].tp_size;
     return problem.workers / multiple;
 }
@@ -100,7 +100,7 @@ enum ghp_status ghp_plan_check(const struct ghp_plan *plan)
         return GHP_FAIL(GHP_ERR_INPUT,
                         "the stages have %d workers together, but a group has %d; make them equal",
                         ghp_staging_group(&plan->staging, workers), plan->group_size);
-    for (int i = 0; i < plan->model.n_layers; ++i) {
+    for (int i = 0; i < plan->model.n_layers; i++) {
         GHP_TRY(ghp_plan_check_split(plan, i, plan->splits[i]));
         if (plan->staging.n < 2 && plan->group_size % plan->splits[i].tp_size != 0)
             return GHP_FAIL(GHP_ERR_INPUT,
@@ -147,7 +147,7 @@ static double measured_share(const struct ghp_timing *timings, int n)
     double measured_s = 0, all_s = 0;
 
     if (n == 1) return timings[0].measured_share;
-    for (int k = 0; k < n; ++k) {
+    for (int k = 0; k < n; k++) {
         measured_s += timings[k].measured_share * timings[k].serial_s;
         all_s += timings[k].serial_s;
     }
@@ -177,7 +177,7 @@ static void fill_prediction(const struct ghp_programs *programs, const struct gh
                                  .sent_bytes = ghp_programs_sent_bytes(programs),
                                  .server_bytes = programs->server.peak_bytes,
                                  .program_hash = ghp_programs_hash(programs)};
-    for (int k = 0; k < programs->n; ++k) {
+    for (int k = 0; k < programs->n; k++) {
         if (timings[k].compute_s > timings[busiest].compute_s) busiest = k;
         p->comm_s = fmax(p->comm_s, timings[k].comm_s);
     }
@@ -194,9 +194,9 @@ static void slow_stages(const struct ghp_lowering *how, const struct ghp_profile
     const double *speed = ghp_speeds_of(&profile->speeds, how->problem.workers);
     bool dealt = how->staging != NULL && how->staging->shares != NULL; /* all are equally long */
 
-    for (int k = 0; k < GHP_MAX_STAGES; ++k)
+    for (int k = 0; k < GHP_MAX_STAGES; k++)
         slow[k] = 1;
-    for (int i = 0; i < stragglers->n; ++i) {
+    for (int i = 0; i < stragglers->n; i++) {
         int rank = stragglers->of[i].rank;
         int stage = ghp_placement_of(how->staging, how->model->n_layers, how->problem, rank).stage;
         double faster = speed != NULL && !dealt ? speed[rank] : 1;
@@ -221,7 +221,7 @@ static enum ghp_status predict_together(const struct ghp_lowering *how,
     status = ghp_simulate_slowed(&programs, profile, slow, timings);
     if (status == GHP_OK) {
         fill_prediction(&programs, timings, profile->disturbed, predicted);
-        for (int k = 0; k < programs.n; ++k)
+        for (int k = 0; k < programs.n; k++)
             ghp_timing_release(&timings[k]);
     }
     ghp_programs_release(&programs);
@@ -320,7 +320,7 @@ static enum ghp_status compare(const struct ghp_prediction *said,
 
     if (said->program_hash != 0 && said->program_hash != found->program_hash)
         return fail_program(said->program_hash, found->program_hash);
-    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; ++i)
+    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
         if (!same(seconds[i].said, seconds[i].found, found->step_s))
             return fail_seconds(seconds[i].field, seconds[i].said, seconds[i].found);
     if (!same(said->measured_share, found->measured_share, 1))
@@ -376,7 +376,7 @@ static enum ghp_status check_certificate(const struct ghp_plan *plan)
 static enum ghp_status check_baselines(const struct ghp_plan *plan)
 {
     if (plan->strategy != GHP_STRATEGY_AUTO) return GHP_OK;
-    for (int i = 0; i < plan->n_baselines; ++i) {
+    for (int i = 0; i < plan->n_baselines; i++) {
         const struct ghp_baseline *b = &plan->baselines[i];
 
         if (!b->feasible || b->strategy != GHP_STRATEGY_DATA || b->local_statistics ||
@@ -411,7 +411,7 @@ static enum ghp_status check_alternatives(const struct ghp_plan *plan,
     struct ghp_split *splits = ghp_alloc(layers, sizeof *splits);
     enum ghp_status status = splits == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
-    for (int i = 0; i < plan->n_alternatives && status == GHP_OK; ++i) {
+    for (int i = 0; i < plan->n_alternatives && status == GHP_OK; i++) {
         const struct ghp_alternative *a = &plan->alternatives[i];
         struct ghp_prediction found;
 

@@ -36,7 +36,7 @@ static json_t *choices_json(const struct ghp_alternative *a, int *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < a->n_choices; ++i) {
+    for (int i = 0; i < a->n_choices; i++) {
         const struct ghp_choice_cost *c = &a->choices[i];
         json_t *item = json_pack("{s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}", "split",
                                  ghp_split_kind_name(c->split.kind), "tp_size", c->split.tp_size,
@@ -54,7 +54,7 @@ static json_t *break_even_json(const struct ghp_alternative *a, int *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < a->n_break_even; ++i) {
+    for (int i = 0; i < a->n_break_even; i++) {
         const struct ghp_break_even *b = &a->break_even[i];
         json_t *item = json_pack("{s:s, s:f}", "quantity", ghp_quantity_name(b->quantity),
                                  "nominal", b->nominal);
@@ -72,7 +72,7 @@ static json_t *alternative_json(const struct ghp_plan *plan, const struct ghp_al
     json_t *item = ghp_plan_split_json(plan, a->layer, a->split), *changes = json_array();
 
     *failed |= json_object_set_new(item, "predicted_step_s", json_real(a->step_s));
-    for (int i = 0; i < a->n_changes; ++i)
+    for (int i = 0; i < a->n_changes; i++)
         *failed |= json_array_append_new(
             changes, ghp_plan_split_json(plan, a->changes[i].layer, a->changes[i].split));
     *failed |= json_object_set_new(item, "changes", changes);
@@ -86,7 +86,7 @@ json_t *ghp_plan_alternatives_json(const struct ghp_plan *plan, int *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < plan->n_alternatives; ++i)
+    for (int i = 0; i < plan->n_alternatives; i++)
         *failed |=
             json_array_append_new(array, alternative_json(plan, &plan->alternatives[i], failed));
     return array;
@@ -102,13 +102,13 @@ double ghp_plan_alternatives_sum(const struct ghp_plan *plan)
 {
     double sum = 0;
 
-    for (int i = 0; i < plan->n_alternatives; ++i) {
+    for (int i = 0; i < plan->n_alternatives; i++) {
         const struct ghp_alternative *a = &plan->alternatives[i];
 
         sum += a->step_s;
-        for (int k = 0; k < a->n_choices; ++k)
+        for (int k = 0; k < a->n_choices; k++)
             sum += a->choices[k].step_s + a->choices[k].exposed_s;
-        for (int k = 0; k < a->n_break_even; ++k)
+        for (int k = 0; k < a->n_break_even; k++)
             sum += of_value(a->break_even[k].low) + of_value(a->break_even[k].high);
     }
     return sum;
@@ -122,7 +122,7 @@ enum ghp_status ghp_plan_read_split(const struct ghp_node *at, struct ghp_split 
     int64_t tp_size = 0;
     int kind = 0;
 
-    for (int i = 0; i < N_SPLIT_KINDS; ++i)
+    for (int i = 0; i < N_SPLIT_KINDS; i++)
         kinds[i] = ghp_split_kind_name((enum ghp_split_kind)i);
     GHP_TRY(ghp_json_choice(at, "split", kinds, &kind));
     GHP_TRY(ghp_json_int(at, "tp_size", 1, MAX_TP_SIZE, &tp_size));
@@ -171,7 +171,7 @@ static enum ghp_status read_changes(const struct ghp_node *at, const struct ghp_
     GHP_TRY(ghp_json_array(at, "changes", &array, &n));
     a->changes = ghp_alloc(n, sizeof *a->changes);
     if (a->changes == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(ghp_json_only_keys(&item, keys));
         GHP_TRY(read_change(&item, plan, &a->changes[i]));
@@ -207,7 +207,7 @@ static enum ghp_status read_choices(const struct ghp_node *at, struct ghp_altern
     GHP_TRY(ghp_json_array(at, "choices", &array, &n));
     a->choices = ghp_alloc(n, sizeof *a->choices);
     if (a->choices == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(read_choice(&item, &a->choices[i]));
         a->n_choices = (int)i + 1;
@@ -236,7 +236,7 @@ static enum ghp_status read_break_even(const struct ghp_node *at, struct ghp_alt
         return ghp_json_fail(&array, GHP_ERR_INPUT,
                              "there are only %d quantities; give each at most once",
                              GHP_QUANTITY_COUNT);
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         struct ghp_break_even *b = &a->break_even[i];
 
         GHP_TRY(ghp_json_item(&array, i, &item));
@@ -275,7 +275,7 @@ enum ghp_status ghp_plan_read_alternatives(const struct ghp_node *root, struct g
     GHP_TRY(ghp_json_array(root, "alternatives", &array, &n));
     plan->alternatives = ghp_alloc(n, sizeof *plan->alternatives);
     if (plan->alternatives == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         plan->n_alternatives = (int)i + 1;
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(read_alternative(&item, plan, &plan->alternatives[i]));

@@ -9,14 +9,14 @@ bool ghp_plan_is_data(const struct ghp_plan *plan)
 {
     const struct ghp_staging *s = &plan->staging;
 
-    for (int i = 0; i < plan->model.n_layers; ++i)
+    for (int i = 0; i < plan->model.n_layers; i++)
         if (plan->splits[i].kind != GHP_SPLIT_DATA) return false;
     return ghp_staging_stages(s) == 1 && ghp_staging_micro_batches(s) == 1 && plan->shares == NULL;
 }
 
 static const struct ghp_baseline *data_baseline(const struct ghp_plan *plan)
 {
-    for (int i = 0; i < plan->n_baselines; ++i)
+    for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].strategy == GHP_STRATEGY_DATA &&
             !plan->baselines[i].local_statistics)
             return &plan->baselines[i];
@@ -30,7 +30,7 @@ const char *ghp_baseline_format(const struct ghp_plan *plan, const struct ghp_ba
     const struct ghp_sync_ops *ops = baseline->sync.ops != NULL ? baseline->sync.ops : own;
     int recomputed = 0, used;
 
-    for (int v = 0; baseline->recompute != NULL && v < plan->model.n_layers; ++v)
+    for (int v = 0; baseline->recompute != NULL && v < plan->model.n_layers; v++)
         recomputed += baseline->recompute[v];
     used = snprintf(text, GHP_BASELINE_TEXT_SIZE, "%s%s%s", ghp_strategy_show(baseline->strategy),
                     baseline->local_statistics ? ", local statistics" : "",
@@ -66,7 +66,7 @@ enum ghp_status ghp_plan_make_data(struct ghp_plan *plan)
                         baseline == NULL || baseline->reason == NULL ? "none was tried"
                                                                      : baseline->reason);
     GHP_TRY(copy_recompute(plan, baseline->recompute, &recompute));
-    for (int i = 0; i < plan->model.n_layers; ++i)
+    for (int i = 0; i < plan->model.n_layers; i++)
         plan->splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     free(plan->shares);
     free(plan->recompute);

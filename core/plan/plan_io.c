@@ -1,7 +1,7 @@
 /* core/plan/plan_io.c - the plan file: the decision first, then its predictions and proof, then the model and the
  * costs.
  *
- * Self-contained: the model and the needed part of the profile are embedded whole.  The hashes of the model and the
+ * Self-contained: the model and the needed part of the profile are embedded whole. The hashes of the model and the
  * machine are made from what is embedded and checked when loading; the profile's is that of the whole file. */
 #include "core/plan/plan.h"
 
@@ -54,7 +54,7 @@ static json_t *splits_json(const struct ghp_plan *plan, int *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < plan->model.n_layers; ++i)
+    for (int i = 0; i < plan->model.n_layers; i++)
         *failed |= json_array_append_new(array, ghp_plan_split_json(plan, i, plan->splits[i]));
     return array;
 }
@@ -63,7 +63,7 @@ static json_t *baselines_json(const struct ghp_plan *plan, int *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < plan->n_baselines; ++i) {
+    for (int i = 0; i < plan->n_baselines; i++) {
         const struct ghp_baseline *b = &plan->baselines[i];
         json_t *item = json_pack("{s:s, s:b}", "strategy", ghp_strategy_name(b->strategy),
                                  "feasible", b->feasible);
@@ -158,7 +158,7 @@ static bool all_finite(const struct ghp_plan *plan)
     double sum = plan->predicted.step_s + plan->predicted.error_s + plan->predicted.exposed_s +
                  c->step_s + c->bound_s + c->gap + c->seconds;
 
-    for (int i = 0; i < plan->n_baselines; ++i)
+    for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].feasible) sum += plan->baselines[i].predicted.step_s;
     return isfinite(sum + ghp_plan_alternatives_sum(plan));
 }
@@ -259,7 +259,7 @@ static enum ghp_status read_splits(const struct ghp_node *root, struct ghp_plan 
                              n, model->n_layers);
     plan->splits = ghp_alloc(n, sizeof *plan->splits);
     if (plan->splits == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         const struct ghp_layer *layer = &model->layers[i];
 
         GHP_TRY(ghp_json_item(&array, i, &item));
@@ -289,7 +289,7 @@ static enum ghp_status read_strategy(const struct ghp_node *at, enum ghp_strateg
     const char *names[GHP_STRATEGY_COUNT + 1] = {NULL};
     int choice = 0;
 
-    for (int s = (int)first; s <= (int)last; ++s)
+    for (int s = (int)first; s <= (int)last; s++)
         names[s - (int)first] = ghp_strategy_name((enum ghp_strategy)s);
     GHP_TRY(ghp_json_choice(at, "strategy", names, &choice));
     *strategy = (enum ghp_strategy)((int)first + choice);
@@ -327,7 +327,7 @@ static enum ghp_status read_baselines(const struct ghp_node *root, struct ghp_pl
     GHP_TRY(ghp_json_array(root, "baselines", &array, &n));
     plan->baselines = ghp_alloc(n, sizeof *plan->baselines);
     if (plan->baselines == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         struct ghp_baseline *b = &plan->baselines[i];
 
         plan->n_baselines = (int)i + 1;

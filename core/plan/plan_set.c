@@ -181,7 +181,7 @@ static enum ghp_status fail_workers(const char *path, const struct ghp_plan_set 
             return GHP_FAIL(GHP_ERR_INPUT, "'%s' has no plan for %d worker(s): %s", path, workers,
                             set->left_out[i].reason);
     for (int i = 0; i < set->n; i++)
-        snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%d", i > 0 ? ", " : "",
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d", i > 0 ? ", " : "",
                  set->plans[i].problem.workers);
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' has no plan for %d worker(s), but for %s; start one of these numbers",
@@ -190,7 +190,7 @@ static enum ghp_status fail_workers(const char *path, const struct ghp_plan_set 
 
 enum ghp_status ghp_plan_load_for(const char *path, int workers, struct ghp_plan *plan)
 {
-    struct ghp_plan_set *set = ghp_alloc(1, sizeof(*set));
+    struct ghp_plan_set *set = ghp_alloc(1, sizeof *set);
     enum ghp_status status;
     int chosen = -1;
 

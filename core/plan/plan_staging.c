@@ -17,7 +17,7 @@ static json_t *stages_json(const struct ghp_plan *plan, int *failed)
     const struct ghp_staging *s = &plan->staging;
     json_t *array = json_array();
 
-    for (int i = 0; i < s->n; ++i) {
+    for (int i = 0; i < s->n; i++) {
         json_t *item =
             json_pack("{s:s, s:i}", "first_layer", plan->model.layers[s->stage[i].first_layer].name,
                       "workers", s->stage[i].workers);
@@ -33,7 +33,7 @@ json_t *ghp_plan_marked_json(const struct ghp_plan *plan, const bool *mark, int 
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < plan->model.n_layers; ++i)
+    for (int i = 0; i < plan->model.n_layers; i++)
         if (mark[i])
             *failed |= json_array_append_new(array, json_string(plan->model.layers[i].name));
     return array;
@@ -43,7 +43,7 @@ static json_t *shares_json(const struct ghp_plan *plan, int *failed)
 {
     json_t *array = json_array();
 
-    for (int i = 0; i < plan->problem.workers; ++i)
+    for (int i = 0; i < plan->problem.workers; i++)
         *failed |= json_array_append_new(array, json_integer((json_int_t)plan->shares[i]));
     return array;
 }
@@ -63,7 +63,7 @@ void ghp_plan_put_staging(json_t *root, const struct ghp_plan *plan, int *failed
 
 bool ghp_plan_formats_hold(const struct ghp_lowering *how, const bool *nchw16c)
 {
-    for (int v = 0; v < how->model->n_layers; ++v)
+    for (int v = 0; v < how->model->n_layers; v++)
         if (nchw16c[v] && !ghp_stage_keeps(how->staging, how->model, v)) return false;
     return true;
 }
@@ -114,7 +114,7 @@ static enum ghp_status read_stages(const struct ghp_node *root, struct ghp_plan 
         return ghp_json_fail(&array, GHP_ERR_INPUT,
                              "%zu stages; give 2 to %d, or leave the key out for one", n,
                              GHP_MAX_STAGES);
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(read_stage(&item, plan, &plan->staging.stage[i]));
     }
@@ -135,7 +135,7 @@ static enum ghp_status read_shares(const struct ghp_node *root, struct ghp_plan 
                              plan->problem.workers);
     plan->shares = ghp_alloc(n, sizeof *plan->shares);
     if (plan->shares == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         if (!json_is_integer(item.value) || json_integer_value(item.value) < 1)
             return ghp_json_fail(&item, GHP_ERR_FORMAT,
@@ -159,7 +159,7 @@ enum ghp_status ghp_plan_read_marked(const struct ghp_node *root, const char *ke
     GHP_TRY(ghp_json_array(root, key, &array, &n));
     *mark = ghp_alloc((size_t)model->n_layers, sizeof **mark);
     if (*mark == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&array, i, &item));
         GHP_TRY(find_layer(&item, model, &layer));
         (*mark)[layer] = true;

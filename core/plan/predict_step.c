@@ -99,7 +99,7 @@ static enum ghp_status play_all(const struct ghp_lowering *how, const struct ghp
     if (step_s != NULL) {
         status = ghp_simulate_all(&programs, profile, timings);
         if (status == GHP_OK) *step_s = timings[0].step_s;
-        for (int k = 0; status == GHP_OK && k < programs.n; ++k)
+        for (int k = 0; status == GHP_OK && k < programs.n; k++)
             ghp_timing_release(&timings[k]);
     }
     if (status == GHP_OK && peak_bytes != NULL) *peak_bytes = ghp_programs_peak_bytes(&programs);

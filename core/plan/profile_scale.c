@@ -13,7 +13,7 @@ static enum ghp_status copy_ops(const struct ghp_profile *from, struct ghp_profi
     to->ops = ghp_alloc((size_t)from->n_ops, sizeof *to->ops);
     if (to->ops == NULL) return GHP_NO_MEMORY();
     to->max_ops = from->n_ops;
-    for (int i = 0; i < from->n_ops; ++i) {
+    for (int i = 0; i < from->n_ops; i++) {
         struct ghp_op_entry *op = &to->ops[i];
 
         *op = from->ops[i];
@@ -69,7 +69,7 @@ enum ghp_status ghp_profile_scale_link(struct ghp_profile *profile, enum ghp_lin
                         "the machine's link '%s' has no bandwidth, so nothing says how it scales; "
                         "set bandwidth_Bps in the machine",
                         inter ? "inter" : "intra");
-    for (int i = 0; i < profile->n_comms; ++i) {
+    for (int i = 0; i < profile->n_comms; i++) {
         struct ghp_comm_entry *entry = &profile->comms[i];
         double old_s, new_s;
 
@@ -92,7 +92,7 @@ enum ghp_status ghp_profile_scale_compute(struct ghp_profile *profile, double fa
         return GHP_FAIL(GHP_ERR_INPUT,
                         "cannot make operations %g times as fast; give a finite factor above 0",
                         factor);
-    for (int i = 0; i < profile->n_ops; ++i) {
+    for (int i = 0; i < profile->n_ops; i++) {
         ghp_op_entry_scale(&profile->ops[i], 1 / factor);
         profile->ops[i].source = GHP_SOURCE_ANALYTIC;
     }

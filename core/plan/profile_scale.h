@@ -1,7 +1,7 @@
 /* core/plan/profile_scale.h - another machine in thought: a profile with a faster or slower link or processor.
  *
  * What was measured is not forgotten: a measured collective changes as the ring model of its link does, so a profile
- * that is half as fast as the analytic model stays half as fast.  Scaled entries call themselves `analytic`.
+ * that is half as fast as the analytic model stays half as fast. Scaled entries call themselves `analytic`.
  *
  * Tested  tests/core/plan/test_profile_scale.c */
 #ifndef GHP_CORE_PLAN_PROFILE_SCALE_H
@@ -34,7 +34,7 @@ enum ghp_status ghp_profile_copy(const struct ghp_profile *from, struct ghp_prof
 enum ghp_status ghp_profile_scale_link(struct ghp_profile *profile, enum ghp_link_kind which,
                                        double bandwidth_factor, double latency_factor);
 
-/* Makes every local operation `factor` times as fast: entries and analytic model; rates and links stay.  The hash as
+/* Makes every local operation `factor` times as fast: entries and analytic model; rates and links stay. The hash as
  * above.
  *
  * factor   > 0

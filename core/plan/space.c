@@ -93,7 +93,7 @@ static enum ghp_status take_piece(struct space *space, struct ghp_split split)
 {
     enum ghp_status status = GHP_OK;
 
-    for (int i = 0; i < space->piece.n_instrs && status == GHP_OK; ++i)
+    for (int i = 0; i < space->piece.n_instrs && status == GHP_OK; i++)
         status = space->take(space, &space->piece.instrs[i], split);
     ghp_program_release(&space->piece);
     memset(&space->piece, 0, sizeof space->piece);
@@ -104,11 +104,11 @@ static enum ghp_status take_layers(struct space *space)
 {
     const struct ghp_model *model = space->how.model;
 
-    for (int layer = 0; layer < model->n_layers; ++layer) {
+    for (int layer = 0; layer < model->n_layers; layer++) {
         int n = ghp_split_choices(&model->layers[layer], space->how.problem, space->from,
                                   GHP_MAX_CHOICES);
 
-        for (int i = 0; i < n; ++i) {
+        for (int i = 0; i < n; i++) {
             GHP_TRY(ghp_lower_layer(&space->how, layer, space->from[i], 0, &space->piece));
             GHP_TRY(take_piece(space, space->from[i]));
         }
@@ -123,7 +123,7 @@ static enum ghp_status take_metrics(struct space *space)
     const struct ghp_layer *loss = &model->layers[model->n_layers - 1];
     int n = ghp_split_choices(loss, space->how.problem, space->from, GHP_MAX_CHOICES);
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE};
 
         ghp_instr_sum_metrics(
@@ -139,14 +139,14 @@ static enum ghp_status take_edges(struct space *space)
 {
     const struct ghp_model *model = space->how.model;
 
-    for (int edge = 0; edge < model->n_edges; ++edge) {
+    for (int edge = 0; edge < model->n_edges; edge++) {
         const struct ghp_layer *producer = &model->layers[model->edges[edge].from];
         const struct ghp_layer *consumer = &model->layers[model->edges[edge].to];
         int n = ghp_split_choices(producer, space->how.problem, space->from, GHP_MAX_CHOICES);
         int m = ghp_split_choices(consumer, space->how.problem, space->to, GHP_MAX_CHOICES);
 
-        for (int i = 0; i < n; ++i) {
-            for (int j = 0; j < m; ++j) {
+        for (int i = 0; i < n; i++) {
+            for (int j = 0; j < m; j++) {
                 GHP_TRY(ghp_lower_edge(&space->how, edge, space->from[i], space->to[j], 0,
                                        &space->piece));
                 GHP_TRY(take_piece(space, space->from[i]));
@@ -186,7 +186,7 @@ enum ghp_status ghp_space_locals(const struct ghp_model *model, struct ghp_probl
 
     GHP_TRY_GOTO(status, space_open(&space, model, problem, 4), done);
     GHP_TRY_GOTO(status, take_layers(&space), done);
-    for (size_t i = 0; i < space.found.n && status == GHP_OK; ++i)
+    for (size_t i = 0; i < space.found.n && status == GHP_OK; i++)
         status = visit(context, &((const struct keyed *)(const void *)space.found.items)[i].item);
 done:
     space_close(&space);
@@ -205,7 +205,7 @@ enum ghp_status ghp_space_comms(const struct ghp_model *model, struct ghp_proble
     GHP_TRY_GOTO(status, take_layers(&space), done);
     GHP_TRY_GOTO(status, take_edges(&space), done);
     GHP_TRY_GOTO(status, take_metrics(&space), done);
-    for (size_t i = 0; i < space.found.n && status == GHP_OK; ++i)
+    for (size_t i = 0; i < space.found.n && status == GHP_OK; i++)
         status =
             visit(context, &((const struct ghp_space_comm *)(const void *)space.found.items)[i]);
 done:

@@ -1,7 +1,7 @@
 /* core/plan/space.h - everything that plans for a model can ask a profile: local operations and collectives.
  *
  * Not a search: it lowers each layer under each split, and each edge under each pair of splits, and names every
- * distinct piece of work once.  The profiler measures what is named here, so a plan meets no surprise.
+ * distinct piece of work once. The profiler measures what is named here, so a plan meets no surprise.
  * A new split or instruction needs no change here: what core/program/lower.h makes of it is what is visited.
  *
  * Tested  tests/core/plan/test_space.c */
@@ -42,7 +42,7 @@ typedef enum ghp_status ghp_space_comm_fn(void *context, const struct ghp_space_
 enum ghp_status ghp_space_locals(const struct ghp_model *model, struct ghp_problem problem,
                                  ghp_space_local_fn *visit, void *context);
 
-/* The same for each distinct (operation, count, stride, bytes).  Gradient reductions are visited layer by layer: a
+/* The same for each distinct (operation, count, stride, bytes). Gradient reductions are visited layer by layer: a
  * plan that gathers several into a bucket asks for the sum of their bytes.
  *
  * element_bytes   2, 4 or 8 */

@@ -45,7 +45,7 @@ static enum ghp_status parse_stage(char *entry, const char *all, const struct gh
                             "ghp-inspect MODEL for its layers",
                             entry, model->name);
     }
-    ++s->n;
+    s->n++;
     return parse_workers(colon != NULL ? colon + 1 : entry, all, &stage->workers);
 }
 
@@ -74,7 +74,7 @@ const char *ghp_staging_format(const struct ghp_staging *s, const struct ghp_mod
     int u = ghp_staging_micro_batches(s);
 
     text[0] = '\0';
-    for (int i = 0; i < s->n && s->n > 1 && used < n; ++i)
+    for (int i = 0; i < s->n && s->n > 1 && used < n; i++)
         used += (size_t)snprintf(text + used, n - used, "%s%d%s%s", i > 0 ? " + " : "",
                                  s->stage[i].workers, i > 0 ? " from " : "",
                                  i > 0 ? model->layers[s->stage[i].first_layer].name : "");
@@ -104,7 +104,7 @@ static void put_shares(const int64_t *shares, const double *speed, int workers, 
 
     for (int r = 0, end; r < workers && used < n; r = end) {
         for (end = r + 1; end < workers && same_worker(shares, speed, r, end);)
-            ++end;
+            end++;
         used += (size_t)snprintf(text + used, n - used, "%s %" PRId64 " on worker %d",
                                  r > 0 ? "," : "", shares[r], r);
         if (used < n && end - r > 1)
@@ -126,7 +126,7 @@ const char *ghp_shares_format(const struct ghp_plan *plan, char *text, size_t n)
         return text;
     }
     if (speed == NULL) return text;
-    for (int r = 0; r < workers; ++r)
+    for (int r = 0; r < workers; r++)
         if (speed[r] > most) most = speed[r];
     snprintf(text, n,
              "shares are equal, though workers are up to %.3g times as fast as the slowest", most);

@@ -1,4 +1,4 @@
-/* core/plan/staging_text.h - stages as people write and read them.  Needs no solver.
+/* core/plan/staging_text.h - stages as people write and read them. Needs no solver.
  *
  * Tested   tests/planner/pipeline/test_partition.c */
 #ifndef GHP_CORE_PLAN_STAGING_TEXT_H

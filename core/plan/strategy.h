@@ -15,7 +15,7 @@
     X(MODEL, "model", "model")                                                                     \
     X(OWT, "owt", "OWT")
 
-/* GIVEN: splits, stages or rules were asked for; no search of a strategy.  HEURISTIC: by rules of thumb, beside the
+/* GIVEN: splits, stages or rules were asked for; no search of a strategy. HEURISTIC: by rules of thumb, beside the
  * baselines. */
 #define GHP_STRATEGY_LIST(X)                                                                       \
     GHP_STRATEGY_SEARCH_LIST(X)                                                                    \

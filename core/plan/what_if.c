@@ -79,7 +79,7 @@ const char *ghp_what_if_help(void)
     static char text[2048];
     size_t used = (size_t)snprintf(text, sizeof text, "Keys of --set:");
 
-    for (int k = 0; k < KEY_COUNT && used < sizeof text; ++k)
+    for (int k = 0; k < KEY_COUNT && used < sizeof text; k++)
         used += (size_t)snprintf(text + used, sizeof text - used, "\n  %-20s %s%s%s%s",
                                  keys[k].name, keys[k].meaning, keys[k].unit[0] != '\0' ? " [" : "",
                                  keys[k].unit, keys[k].unit[0] != '\0' ? "]" : "");
@@ -123,7 +123,7 @@ static enum ghp_status fail_key(const char *text, size_t n)
     const char *names[KEY_COUNT + 1] = {NULL}, *nearest;
     char list[512], key[64];
 
-    for (int k = 0; k < KEY_COUNT; ++k)
+    for (int k = 0; k < KEY_COUNT; k++)
         names[k] = keys[k].name;
     snprintf(key, sizeof key, "%.*s", (int)(n < sizeof key ? n : sizeof key - 1), text);
     nearest = ghp_text_nearest(key, names);
@@ -166,7 +166,7 @@ static enum ghp_status read_set(const char *text, struct values *to)
                         text);
     while (k < KEY_COUNT && (strlen(keys[k].name) != (size_t)(equals - text) ||
                              memcmp(keys[k].name, text, (size_t)(equals - text)) != 0))
-        ++k;
+        k++;
     if (k == KEY_COUNT) return fail_key(text, (size_t)(equals - text));
     if (to->set[k])
         return GHP_FAIL(GHP_ERR_USAGE, "--set %s is given twice; give it once", keys[k].name);
@@ -180,7 +180,7 @@ static enum ghp_status check_sets(const struct ghp_profile *profile, const struc
     if (to->set[KEY_NODES] && to->set[KEY_WORKERS_PER_NODE])
         return GHP_FAIL(GHP_ERR_USAGE, "--set nodes and --set workers_per_node both say how the "
                                        "workers lie; give one of them");
-    for (int k = KEY_ANALYTIC_FLOPS; k <= KEY_ANALYTIC_BATCH; ++k)
+    for (int k = KEY_ANALYTIC_FLOPS; k <= KEY_ANALYTIC_BATCH; k++)
         if (to->set[k] && profile->n_ops > 0)
             return GHP_FAIL(
                 GHP_ERR_USAGE,
@@ -198,7 +198,7 @@ static enum ghp_status check_sets(const struct ghp_profile *profile, const struc
 static enum ghp_status read_sets(const struct ghp_what_if *w, const struct ghp_profile *profile,
                                  struct values *to)
 {
-    for (int i = 0; i < w->n_set; ++i)
+    for (int i = 0; i < w->n_set; i++)
         GHP_TRY(read_set(w->set[i], to));
     return check_sets(profile, to);
 }
@@ -211,7 +211,7 @@ static enum ghp_status set_cores(struct ghp_machine *m, int cores)
     int *pus = ghp_alloc((size_t)cores, sizeof *pus);
 
     if (pus == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < cores; ++i)
+    for (int i = 0; i < cores; i++)
         pus[i] = i;
     free(m->pus);
     m->pus = pus;
@@ -311,14 +311,14 @@ static void speed_rate(struct ghp_rate *rate, double factor)
 
 static void update_cost(const struct change *c, struct ghp_profile *p)
 {
-    for (int i = 0; i < p->n_comms; ++i)
+    for (int i = 0; i < p->n_comms; i++)
         update_comm_cost(c, &p->comms[i]);
-    for (int i = 0; i < p->n_ops && !same(c->compute, 1); ++i) {
+    for (int i = 0; i < p->n_ops && !same(c->compute, 1); i++) {
         ghp_op_entry_scale(&p->ops[i], 1 / c->compute);
         p->ops[i].source = GHP_SOURCE_ANALYTIC;
     }
     speed_rate(&p->copy, c->memory);
-    for (int i = 0; i < GHP_OPTIMIZERS; ++i)
+    for (int i = 0; i < GHP_OPTIMIZERS; i++)
         speed_rate(&p->update[i], c->memory);
     speed_rate(&p->load, c->memory);
     speed_rate(&p->accumulate, c->memory);
@@ -374,7 +374,7 @@ static enum ghp_status record(const struct ghp_what_if *w, const struct ghp_prof
             GHP_TRY(
                 ghp_overrides_add(overrides, "machine", profile->machine.name, w->machine_name));
     }
-    for (int k = 0; k < KEY_COUNT; ++k) {
+    for (int k = 0; k < KEY_COUNT; k++) {
         char before[32], after[32];
 
         if (!is_recorded(w, from, to, k)) continue;
@@ -401,7 +401,7 @@ static enum ghp_status slow_worker(const struct values *to, int workers,
     GHP_TRY(ghp_speeds_slow(&profile->speeds, workers, (int)to->v[KEY_SLOW_WORKER],
                             to->v[KEY_SLOW_FACTOR], &slower));
     if (same(slower, 1)) return GHP_OK; /* another is still the slowest */
-    for (int i = 0; i < GHP_OPTIMIZERS; ++i)
+    for (int i = 0; i < GHP_OPTIMIZERS; i++)
         speed_rate(&profile->update[i], 1 / slower);
     speed_rate(&profile->load, 1 / slower);
     speed_rate(&profile->accumulate, 1 / slower);
@@ -489,7 +489,7 @@ enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profi
     char texts[KEY_COUNT][64];
     const char *set[KEY_COUNT];
 
-    for (int i = 0; i < plan->what_if.n; ++i) {
+    for (int i = 0; i < plan->what_if.n; i++) {
         const struct ghp_override *e = &plan->what_if.override[i];
 
         /* the machine, with its nodes and slower links, is the plan's */
@@ -501,7 +501,7 @@ enum ghp_status ghp_what_if_repeat(const struct ghp_plan *plan, struct ghp_profi
                             "the plan names more overrides than there are keys; make it again");
         snprintf(texts[w.n_set], sizeof texts[0], "%s=%s", e->key, e->to);
         set[w.n_set] = texts[w.n_set];
-        ++w.n_set;
+        w.n_set++;
     }
     w.set = set;
     return plan->what_if.n > 0 ? ghp_what_if_apply(&w, profile, NULL) : GHP_OK;
@@ -530,7 +530,7 @@ int64_t ghp_what_if_memory(const struct ghp_what_if *what_if, const struct ghp_p
     int64_t share = profile->machine.memory_bytes /
                     ghp_machine_workers_per_node(&profile->machine, what_if->workers);
 
-    for (int i = 0; i < what_if->n_set; ++i)
+    for (int i = 0; i < what_if->n_set; i++)
         if (strncmp(what_if->set[i], key, sizeof key - 1) == 0) return share > 0 ? share : 1;
     return 0;
 }

@@ -1,11 +1,11 @@
 /* core/plan/what_if.h - overrides of a profile for planning ahead: more nodes, other links, faster workers.
  *
- * An override never keeps a measurement that it makes untrue.  With the profile's machine as measured M and the machine
+ * An override never keeps a measurement that it makes untrue. With the profile's machine as measured M and the machine
  * asked for M':
  *
  *     collectives   each entry's seconds times analytic(M', kind) / analytic(M, kind), the ring model over the link
  *                   that the groups
- *                   of that kind cross, with the share of it that each gets; source `analytic`.  Where the ratio is
+ *                   of that kind cross, with the share of it that each gets; source `analytic`. Where the ratio is
  *                   one - the link is not overridden, and the groups lie as they lay - the entry stays as measured.
  *     operations    seconds / (speed.compute * cores of a worker in M' / cores of a worker in M); source `analytic`
  *     rates         bandwidths times (speed.memory * workers a node in M / workers a node in M'); source `analytic`
@@ -61,7 +61,7 @@ int ghp_what_if_workers_per_node(const struct ghp_profile *profile,
  * profile   after ghp_what_if_apply */
 int64_t ghp_what_if_memory(const struct ghp_what_if *what_if, const struct ghp_profile *profile);
 
-/* The keys with their units and meanings, a line each: for --help.  Points to static memory. */
+/* The keys with their units and meanings, a line each: for --help. Points to static memory. */
 const char *ghp_what_if_help(void);
 
 #endif

@@ -56,7 +56,7 @@ bool ghp_stage_keeps(const struct ghp_staging *staging, const struct ghp_model *
     int stage = ghp_stage_of(staging, layer);
 
     if (ghp_op_of(l->op)->is_input) return false;
-    for (int i = 0; i < l->n_consumers; ++i)
+    for (int i = 0; i < l->n_consumers; i++)
         if (ghp_stage_of(staging, model->edges[l->out_edges[i]].to) != stage) return false;
     return true;
 }

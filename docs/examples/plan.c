@@ -17,7 +17,7 @@ static int plan(const struct ghp_model *model, const struct ghp_profile *profile
     if (failed) return failed;
     failed = ghp_plan_cost(found, NULL, cost);
     if (!failed && path != NULL) failed = ghp_plan_store(found, path);
-    for (int i = 0; !failed && path != NULL && i < ghp_plan_layers(found); ++i) {
+    for (int i = 0; !failed && path != NULL && i < ghp_plan_layers(found); i++) {
         char split[32];
 
         printf("%-24s %s\n", ghp_plan_layer(found, i),

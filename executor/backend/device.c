@@ -76,7 +76,7 @@ static enum ghp_status host_event_open(struct ghp_backend *backend, bool timed,
 {
     (void)backend;
     (void)timed;
-    *event = ghp_alloc(1, sizeof(**event));
+    *event = ghp_alloc(1, sizeof **event);
     return *event != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 

@@ -536,7 +536,7 @@ static const struct ghp_tool tool = {
              "       mpirun -n N ghp-run PLAN PLAN2 [PLAN3 ...] --compare STEPS [options]",
     .example = "mpirun -n 4 --oversubscribe build/bin/ghp-run plan.json --steps 20",
     .opts = options,
-    .n_opts = (int)(sizeof(options) / sizeof(options[0])),
+    .n_opts = (int)(sizeof options / sizeof options[0]),
     .trains = true,
     .libraries = ghp_executor_libraries,
     .notes =

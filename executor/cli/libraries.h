@@ -1,6 +1,6 @@
 /* executor/cli/libraries.h - which versions of the foreign libraries this process is linked to.
  *
- * Asks the libraries themselves, so that a replaced shared library shows.  Starts none of them. */
+ * Asks the libraries themselves, so that a replaced shared library shows. Starts none of them. */
 #ifndef GHP_EXECUTOR_CLI_LIBRARIES_H
 #define GHP_EXECUTOR_CLI_LIBRARIES_H
 

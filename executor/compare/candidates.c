@@ -56,8 +56,8 @@ struct ghp_interval ghp_candidates_interval(const double *values, int n)
     int k = rank_of_interval(n, &interval.coverage);
 
     GHP_ASSERT(n >= 1 && n <= GHP_CANDIDATES_ROUNDS);
-    memcpy(sorted, values, (size_t)n * sizeof(*sorted));
-    qsort(sorted, (size_t)n, sizeof(*sorted), by_value);
+    memcpy(sorted, values, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
     interval.median = ghp_candidates_quantile(sorted, n, 0.5);
     if (k == 0) return interval;
     interval.low = sorted[k - 1];
@@ -83,7 +83,7 @@ static void stand(const struct ghp_candidates *c, int i)
 
     for (int r = 0; r < c->rounds; r++)
         seconds[r] = c->seconds[r * c->n + i];
-    qsort(seconds, (size_t)c->rounds, sizeof(*seconds), by_value);
+    qsort(seconds, (size_t)c->rounds, sizeof *seconds, by_value);
     s->measured_s = ghp_candidates_quantile(seconds, c->rounds, 0.5);
     range = ghp_candidates_quantile(seconds, c->rounds, 0.75) -
             ghp_candidates_quantile(seconds, c->rounds, 0.25);

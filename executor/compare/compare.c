@@ -43,15 +43,15 @@ static enum ghp_status make_tables(struct bout *b)
     ab->steps = o->ab_steps;
     ab->warmup_steps = o->ab_warmup_steps;
     ab->candidates.n = (int)n;
-    ab->seconds = ghp_alloc(rounds * n, sizeof(*ab->seconds));
-    ab->order = ghp_alloc(rounds * n, sizeof(*ab->order));
-    ab->use = ghp_alloc(rounds, sizeof(*ab->use));
-    ab->turn_steps = ghp_alloc(n, sizeof(*ab->turn_steps));
-    ab->candidates.standings = ghp_alloc(n, sizeof(*ab->candidates.standings));
+    ab->seconds = ghp_alloc(rounds * n, sizeof *ab->seconds);
+    ab->order = ghp_alloc(rounds * n, sizeof *ab->order);
+    ab->use = ghp_alloc(rounds, sizeof *ab->use);
+    ab->turn_steps = ghp_alloc(n, sizeof *ab->turn_steps);
+    ab->candidates.standings = ghp_alloc(n, sizeof *ab->candidates.standings);
     ab->candidates.seconds = ab->seconds;
-    b->all = ghp_alloc((size_t)b->setup->size * n, sizeof(*b->all));
+    b->all = ghp_alloc((size_t)b->setup->size * n, sizeof *b->all);
     for (int job = 0; job < SPEED_PROBE_JOBS; job++)
-        b->speed_probe[job] = ghp_alloc(rounds, sizeof(*b->speed_probe[job]));
+        b->speed_probe[job] = ghp_alloc(rounds, sizeof *b->speed_probe[job]);
     if (ab->seconds == NULL || ab->order == NULL || ab->use == NULL || ab->turn_steps == NULL ||
         ab->candidates.standings == NULL || b->all == NULL || b->speed_probe[0] == NULL ||
         b->speed_probe[1] == NULL)
@@ -78,17 +78,17 @@ static enum ghp_status check_memory(const struct bout *b)
         if (e->plan.memory_limit_bytes > 0 && (limit == 0 || e->plan.memory_limit_bytes < limit))
             limit = e->plan.memory_limit_bytes;
     }
-    ghp_bytes_format((double)together, need, sizeof(need));
+    ghp_bytes_format((double)together, need, sizeof need);
     if (available >= 0 && together > available / here)
         return GHP_FAIL(GHP_ERR_NO_MEMORY,
                         "the %d plans need %s a worker at once, and this machine has %s left for "
                         "%d worker(s); compare fewer plans at a time",
                         s->n_session_plans, need,
-                        ghp_bytes_format((double)available, have, sizeof(have)), here);
+                        ghp_bytes_format((double)available, have, sizeof have), here);
     if (limit > 0 && together > limit)
         ghp_warn("the plans together take %s a worker, more than the %s that one of them was "
                  "limited to; where that limit is hard, run them one after the other",
-                 need, ghp_bytes_format((double)limit, have, sizeof(have)));
+                 need, ghp_bytes_format((double)limit, have, sizeof have));
     return GHP_OK;
 }
 
@@ -159,7 +159,7 @@ static enum ghp_status size_turn(struct bout *b, int i)
     GHP_TRY(warm_up(b, i, SIZING_STEPS));
     took = (ghp_now_s() - begin) / SIZING_STEPS;
     s->world->label = "sizing a turn";
-    GHP_TRY(s->world->ops->all_gather(s->world, &took, b->all, sizeof(took)));
+    GHP_TRY(s->world->ops->all_gather(s->world, &took, b->all, sizeof took));
     most = took;
     for (int r = 0; r < s->size; r++)
         most = fmax(most, b->all[r]);
@@ -194,7 +194,7 @@ static enum ghp_status share_round(struct bout *b, int round)
     double *seconds = &b->ab->seconds[round * n];
 
     s->world->label = "sharing a round's times";
-    GHP_TRY(s->world->ops->all_gather(s->world, seconds, b->all, n * (int64_t)sizeof(*seconds)));
+    GHP_TRY(s->world->ops->all_gather(s->world, seconds, b->all, n * (int64_t)sizeof *seconds));
     for (int i = 0; i < n; i++) {
         seconds[i] = 0;
         for (int r = 0; r < s->size; r++)
@@ -215,7 +215,7 @@ static enum ghp_status time_machine(struct bout *b, int round)
     GHP_TRY(ghp_speed_prober_time(b->prober, &speed_probe));
     mine[0] = speed_probe.compute_s;
     mine[1] = speed_probe.memory_s;
-    GHP_TRY(s->world->ops->all_gather(s->world, mine, b->all, sizeof(mine)));
+    GHP_TRY(s->world->ops->all_gather(s->world, mine, b->all, sizeof mine));
     for (int job = 0; job < SPEED_PROBE_JOBS; job++)
         for (int r = 0; r < s->size; r++)
             b->speed_probe[job][round] += b->all[r * SPEED_PROBE_JOBS + job] / s->size;
@@ -259,9 +259,9 @@ static enum ghp_status save_run(const struct bout *b, int i, const struct ghp_ru
     int n;
 
     if (length > 5 && strcmp(name + length - 5, ".json") == 0) length -= 5;
-    n = snprintf(file, sizeof(file), "%s/%d-%.*s.run.json", b->setup->options->run_folder, i + 1,
+    n = snprintf(file, sizeof file, "%s/%d-%.*s.run.json", b->setup->options->run_folder, i + 1,
                  (int)length, name);
-    if (n < 0 || n >= (int)sizeof(file))
+    if (n < 0 || n >= (int)sizeof file)
         return GHP_FAIL(GHP_ERR_USAGE, "the path '%s' is too long; name a shorter --run-dir",
                         b->setup->options->run_folder);
     return ghp_run_save(file, run, b->setup->session->tool);
@@ -300,7 +300,7 @@ static void judge_speed_probe(struct bout *b)
     int rounds = b->ab->candidates.rounds;
 
     for (int job = 0; job < SPEED_PROBE_JOBS; job++) {
-        qsort(b->speed_probe[job], (size_t)rounds, sizeof(*b->speed_probe[job]), ascending);
+        qsort(b->speed_probe[job], (size_t)rounds, sizeof *b->speed_probe[job], ascending);
         *medians[job] = ghp_candidates_quantile(b->speed_probe[job], rounds, 0.5);
     }
 }

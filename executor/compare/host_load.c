@@ -31,7 +31,7 @@ bool ghp_cpu_busy(const char *path, double *busy_s, int *cores)
 
     *cores = 0;
     if (file == NULL) return false;
-    while (fgets(line, sizeof(line), file) != NULL) {
+    while (fgets(line, sizeof line, file) != NULL) {
         if (strncmp(line, "cpu ", 4) == 0) /* user nice system idle iowait irq softirq steal */
             found = sscanf(line + 4, "%lf %lf %lf %*f %*f %*f %*f %lf", &user, &nice, &system,
                            &stolen) >= 3;
@@ -64,19 +64,19 @@ static void read_machine(char *machine)
 
 static enum ghp_status gather(struct ghp_host_load *n, struct ghp_cpu_count mine)
 {
-    snprintf(mine.machine, sizeof(mine.machine), "%s", n->machine);
+    snprintf(mine.machine, sizeof mine.machine, "%s", n->machine);
     n->comm->label = "counting other programs";
-    return n->comm->ops->all_gather(n->comm, &mine, n->all, (int64_t)sizeof(mine));
+    return n->comm->ops->all_gather(n->comm, &mine, n->all, (int64_t)sizeof mine);
 }
 
 enum ghp_status ghp_host_load_open(struct ghp_control *control, struct ghp_comm *comm, int size,
                                    struct ghp_host_load **host_load)
 {
-    struct ghp_host_load *n = ghp_alloc(1, sizeof(*n));
+    struct ghp_host_load *n = ghp_alloc(1, sizeof *n);
     enum ghp_status status = GHP_OK;
 
     *host_load = NULL;
-    if (n != NULL) n->all = ghp_alloc((size_t)size, sizeof(*n->all));
+    if (n != NULL) n->all = ghp_alloc((size_t)size, sizeof *n->all);
     if (n == NULL || n->all == NULL) status = GHP_NO_MEMORY();
     comm->label = "counting other programs";
     GHP_TRY_GOTO(status, ghp_control_agree(control, comm, status), fail);

@@ -50,7 +50,7 @@ static enum ghp_status fail_shape(const char *path, const struct ghp_npy *a,
     size_t used = 0;
 
     for (int i = 0; i < a->n_dims; i++)
-        used += (size_t)snprintf(theirs + used, sizeof(theirs) - used, "%s%lld", i > 0 ? "," : "",
+        used += (size_t)snprintf(theirs + used, sizeof theirs - used, "%s%lld", i > 0 ? "," : "",
                                  (long long)a->dims[i]);
     return GHP_FAIL(
         GHP_ERR_INPUT,
@@ -168,11 +168,11 @@ done:
 static const char *suffix_of(const char *file, const char *prefix)
 {
     static const char word[] = "images", end[] = ".npy";
-    size_t n = strlen(file), before = strlen(prefix) + sizeof(word) - 1;
+    size_t n = strlen(file), before = strlen(prefix) + sizeof word - 1;
 
-    if (n < before + sizeof(end) - 1 || strncmp(file, prefix, strlen(prefix)) != 0 ||
-        strncmp(file + strlen(prefix), word, sizeof(word) - 1) != 0 ||
-        strcmp(file + n - (sizeof(end) - 1), end) != 0)
+    if (n < before + sizeof end - 1 || strncmp(file, prefix, strlen(prefix)) != 0 ||
+        strncmp(file + strlen(prefix), word, sizeof word - 1) != 0 ||
+        strcmp(file + n - (sizeof end - 1), end) != 0)
         return NULL;
     return file + before;
 }
@@ -201,8 +201,8 @@ static enum ghp_status add_pairs(const char *folder, const char *prefix,
         char images[GHP_DATA_PATH_BYTES], labels[GHP_DATA_PATH_BYTES];
 
         if (suffix != NULL && status == GHP_OK) {
-            snprintf(images, sizeof(images), "%s/%s", folder, entries[i]->d_name);
-            snprintf(labels, sizeof(labels), "%s/%slabels%s", folder, prefix, suffix);
+            snprintf(images, sizeof images, "%s/%s", folder, entries[i]->d_name);
+            snprintf(labels, sizeof labels, "%s/%slabels%s", folder, prefix, suffix);
             status = add_pair(images, labels, request, pictures);
         }
         free(entries[i]);

@@ -51,7 +51,7 @@ static enum ghp_status add_files(const char *folder, const char *const names[], 
     char path[GHP_DATA_PATH_BYTES];
 
     for (int i = 0; names[i] != NULL; i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         if (access(path, F_OK) == 0) GHP_TRY(add_file(path, labels, pictures));
     }
     return GHP_OK;

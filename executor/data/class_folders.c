@@ -32,7 +32,7 @@ static enum ghp_status names_add(struct names *names, const char *name)
 {
     if (names->n == names->room) {
         size_t room = names->room > 0 ? 2 * names->room : LEAST_ROOM;
-        char **more = realloc(names->at, room * sizeof(*more));
+        char **more = realloc(names->at, room * sizeof *more);
 
         if (more == NULL) return GHP_NO_MEMORY();
         names->at = more;
@@ -55,7 +55,7 @@ static bool entry_is_folder(const char *folder, const struct dirent *entry)
     char path[PATH_BYTES];
 
     if (entry->d_type == DT_DIR || entry->d_type == DT_REG) return entry->d_type == DT_DIR;
-    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
     return ghp_file_is_folder(path);
 }
 
@@ -72,7 +72,7 @@ static enum ghp_status leave_out(struct ghp_class_folders *f, const char *folder
     char path[PATH_BYTES];
 
     if (f->left_out++ > 0) return GHP_OK;
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     f->one_left_out = strdup(path);
     return f->one_left_out != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
@@ -97,7 +97,7 @@ static enum ghp_status list(struct ghp_class_folders *f, const char *folder, boo
             status = leave_out(f, folder, entry->d_name);
     }
     closedir(dir);
-    if (names->n > 0) qsort(names->at, names->n, sizeof(*names->at), compare_names);
+    if (names->n > 0) qsort(names->at, names->n, sizeof *names->at, compare_names);
     return status;
 }
 
@@ -122,9 +122,9 @@ static enum ghp_status add_files(struct ghp_class_files *files, const char *clas
     if (range[0] == range[1]) return GHP_OK;
     for (size_t i = range[0]; i < range[1]; i++)
         more += strlen(class_name) + strlen(names->at[i]) + 2;
-    name = realloc(files->name, n * sizeof(*name));
+    name = realloc(files->name, n * sizeof *name);
     if (name != NULL) files->name = name;
-    labels = realloc(files->label, n * sizeof(*labels));
+    labels = realloc(files->label, n * sizeof *labels);
     if (labels != NULL) files->label = labels;
     pool = realloc(files->names, more);
     if (pool != NULL) files->names = pool;
@@ -156,7 +156,7 @@ static enum ghp_status add_class(struct ghp_class_folders *f, int set, int label
     size_t cut;
 
     files->first[label] = files->n;
-    snprintf(path, sizeof(path), "%s/%s", files->folder, name);
+    snprintf(path, sizeof path, "%s/%s", files->folder, name);
     if (set == GHP_DATA_TRAIN || ghp_file_is_folder(path)) status = list(f, path, false, &names);
     if (status == GHP_OK && names.n == 0 && set == GHP_DATA_TRAIN)
         status = GHP_FAIL(GHP_ERR_IO,
@@ -177,7 +177,7 @@ static enum ghp_status add_class(struct ghp_class_folders *f, int set, int label
 static enum ghp_status set_init(struct ghp_class_folders *f, int set, const char *folder)
 {
     f->sets[set].folder = strdup(folder);
-    f->sets[set].first = ghp_alloc((size_t)f->n_classes + 1, sizeof(*f->sets[set].first));
+    f->sets[set].first = ghp_alloc((size_t)f->n_classes + 1, sizeof *f->sets[set].first);
     return f->sets[set].folder != NULL && f->sets[set].first != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
@@ -215,7 +215,7 @@ static enum ghp_status check_classes(struct ghp_class_folders *f, const char *fo
     enum ghp_status status = list(f, folder, true, &names);
 
     for (size_t i = 0; i < names.n && status == GHP_OK; i++)
-        if (bsearch(&names.at[i], f->classes, (size_t)f->n_classes, sizeof(*f->classes),
+        if (bsearch(&names.at[i], f->classes, (size_t)f->n_classes, sizeof *f->classes,
                     compare_names) == NULL)
             status = GHP_FAIL(GHP_ERR_INPUT,
                               "'%s/%s' is a class that has no training images; remove it, or add "
@@ -239,8 +239,8 @@ static enum ghp_status list_both(struct ghp_class_folders *f, const char *folder
     GHP_TRY(list_classes(f, train));
     GHP_TRY(set_init(f, GHP_DATA_TRAIN, train));
     GHP_TRY(add_set(f, GHP_DATA_TRAIN, 0));
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, tests[i]);
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, tests[i]);
         if (!ghp_file_is_folder(path)) continue;
         GHP_TRY(check_classes(f, path));
         GHP_TRY(set_init(f, GHP_DATA_TEST, path));
@@ -288,7 +288,7 @@ static enum ghp_status list_all(struct ghp_class_folders *f, const char *folder,
     char train[PATH_BYTES];
     bool is_set;
 
-    snprintf(train, sizeof(train), "%s/train", folder);
+    snprintf(train, sizeof train, "%s/train", folder);
     GHP_TRY(find_set(folder, train, &is_set));
     if (is_set) return list_both(f, folder, train, split);
     GHP_TRY(list_classes(f, folder));

@@ -26,7 +26,7 @@ static enum ghp_status find_source(const char *spec, const struct ghp_data_ops *
     const char *colon = strchr(spec, ':');
     size_t n = colon != NULL ? (size_t)(colon - spec) : strlen(spec);
 
-    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         if (strlen(sources[i]->name) != n || strncmp(sources[i]->name, spec, n) != 0) continue;
         if ((sources[i]->argument == NULL) != (colon == NULL) ||
             (colon != NULL && colon[1] == '\0'))
@@ -35,8 +35,8 @@ static enum ghp_status find_source(const char *spec, const struct ghp_data_ops *
         *rest = colon != NULL ? colon + 1 : NULL;
         return GHP_OK;
     }
-    for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
-        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s%s%s", i > 0 ? ", " : "",
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s%s%s", i > 0 ? ", " : "",
                                  sources[i]->name, sources[i]->argument != NULL ? ":" : "",
                                  sources[i]->argument != NULL ? sources[i]->argument : "");
     return GHP_FAIL(GHP_ERR_USAGE, "unknown data '%s'; use one of %s", spec, known);
@@ -56,7 +56,7 @@ enum ghp_status ghp_data_check_files(const char *spec)
         char name[GHP_DATA_PATH_BYTES];
         const char *file = name;
 
-        snprintf(name, sizeof(name), "%.*s", (int)n, at);
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
         at += n;
         if (ops->has_tokens) file = ghp_token_list_file(name);
         if (file != NULL && *file != '\0' && access(file, F_OK) != 0)
@@ -98,7 +98,7 @@ static int64_t ignore_labels(struct ghp_data *data)
         for (int64_t s = 0; s < pictures_labels(data, i); s++) {
             if (data->pictures[i].labels[s] != data->ignored_label) continue;
             data->pictures[i].labels[s] = -1;
-            ++ignored;
+            ignored++;
         }
     return ignored;
 }
@@ -206,9 +206,9 @@ static void describe(struct ghp_data *data, const struct ghp_data_request *reque
 
     if (data->ignores && ignored == 0 && !can_be && data->ops->argument != NULL &&
         data->folder == NULL)
-        snprintf(none, sizeof(none), ", none with the label %lld that is ignored",
+        snprintf(none, sizeof none, ", none with the label %lld that is ignored",
                  (long long)request->ignored_label);
-    snprintf(data->text, sizeof(data->text), "%s: %lld training and %lld test samples%s%s%s%s",
+    snprintf(data->text, sizeof data->text, "%s: %lld training and %lld test samples%s%s%s%s",
              request->spec, (long long)data->count[GHP_DATA_TRAIN],
              (long long)data->count[GHP_DATA_TEST], none,
              data->folder != NULL && ghp_folder_augments(data->folder) ? ", cropped and flipped"
@@ -226,13 +226,13 @@ enum ghp_status ghp_data_open(const struct ghp_data_request *request, struct ghp
 
     *result = NULL;
     GHP_TRY(find_source(request->spec, &ops, &rest));
-    data = ghp_alloc(1, sizeof(*data));
+    data = ghp_alloc(1, sizeof *data);
     if (data == NULL) return GHP_NO_MEMORY();
     data->ops = ops;
     data->sample_labels = request->sample_labels;
     data->ignores = request->ignores;
     data->ignored_label = request->ignored_label;
-    data->labels_of_one = ghp_alloc((size_t)data->sample_labels, sizeof(*data->labels_of_one));
+    data->labels_of_one = ghp_alloc((size_t)data->sample_labels, sizeof *data->labels_of_one);
     if (data->labels_of_one == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, check_options(ops, request), fail);
     GHP_TRY_GOTO(status, check_kind(ops, request), fail);

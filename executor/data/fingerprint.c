@@ -41,7 +41,7 @@ static uint64_t hash_pictures(const struct ghp_data *data, enum ghp_data_set set
     int64_t n = data->count[set],
             bytes = data->shape.c * data->shape.h * data->shape.w * number_bytes(pictures->number),
             taken = taken_of(n, bytes, n);
-    uint64_t hash = ghp_hash(&pictures->number, sizeof(pictures->number), GHP_HASH_SEED);
+    uint64_t hash = ghp_hash(&pictures->number, sizeof pictures->number, GHP_HASH_SEED);
     int f = 0;
 
     for (int64_t i = 0; i < taken; i++) {
@@ -61,14 +61,14 @@ static enum ghp_status hash_tokens(const struct ghp_data *data, enum ghp_data_se
 {
     size_t positions = (size_t)data->shape.h;
     int64_t n = data->count[set], taken = taken_of(n, (int64_t)(positions * sizeof(int32_t)), n);
-    int32_t *ids = ghp_alloc(2 * positions, sizeof(*ids));
+    int32_t *ids = ghp_alloc(2 * positions, sizeof *ids);
 
     if (ids == NULL) return GHP_NO_MEMORY();
     *hash = GHP_HASH_SEED;
     for (int64_t i = 0; i < taken; i++) {
         ghp_tokens_window(data->tokens[data->source[set]], data->first[set] + spread(i, taken, n),
                           ids, ids + positions);
-        *hash = ghp_hash(ids, 2 * positions * sizeof(*ids), *hash);
+        *hash = ghp_hash(ids, 2 * positions * sizeof *ids, *hash);
     }
     free(ids);
     return GHP_OK;
@@ -79,9 +79,9 @@ static uint64_t hash_file(const struct ghp_class_files *files, int64_t i, uint64
     char path[GHP_DATA_PATH_BYTES], *bytes = NULL;
     size_t n = 0;
 
-    ghp_class_files_path(files, i, path, sizeof(path));
+    ghp_class_files_path(files, i, path, sizeof path);
     if (ghp_file_read(path, &bytes, &n) != GHP_OK) n = 0;
-    hash = ghp_hash(&n, sizeof(n), hash);
+    hash = ghp_hash(&n, sizeof n, hash);
     if (n > 0) hash = ghp_hash(bytes, n, hash);
     free(bytes);
     return hash;
@@ -116,7 +116,7 @@ static enum ghp_status hash_labels(struct ghp_data *data, enum ghp_data_set set,
         int64_t sample = spread(i, taken, n);
 
         GHP_TRY(ghp_data_labels(data, set, &sample, 1, labels));
-        *hash = ghp_hash(labels, (size_t)each * sizeof(*labels), *hash);
+        *hash = ghp_hash(labels, (size_t)each * sizeof *labels, *hash);
     }
     return GHP_OK;
 }
@@ -140,7 +140,7 @@ uint64_t ghp_data_normalisation_hash(const struct ghp_data *data)
 {
     const struct ghp_normalisation *by = &data->normalisation;
     size_t n = (size_t)data->shape.c * sizeof(double);
-    uint64_t hash = ghp_hash(&by->unit, sizeof(by->unit), GHP_HASH_SEED);
+    uint64_t hash = ghp_hash(&by->unit, sizeof by->unit, GHP_HASH_SEED);
 
     if (by->mean != NULL) hash = ghp_hash(by->mean, n, hash);
     return by->deviation != NULL ? ghp_hash(by->deviation, n, hash) : hash;

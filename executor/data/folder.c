@@ -73,7 +73,7 @@ static enum ghp_status read_file(const struct wanted *w, int64_t i, unsigned cha
     struct ghp_image_file file = {.path = path};
     enum ghp_status status;
 
-    ghp_class_files_path(&w->folder->listed.sets[w->set], i, path, sizeof(path));
+    ghp_class_files_path(&w->folder->listed.sets[w->set], i, path, sizeof path);
     GHP_TRY(ghp_file_read(path, &bytes, &file.n));
     file.bytes = (const unsigned char *)bytes;
     status = decode(w, &file, pixels);
@@ -102,7 +102,7 @@ static enum ghp_status skip(struct ghp_folder *f, enum ghp_data_set set, int64_t
     }
     pthread_mutex_unlock(&f->lock);
     if (allowed) return GHP_OK;
-    snprintf(why, sizeof(why), "%s", ghp_status_message());
+    snprintf(why, sizeof why, "%s", ghp_status_message());
     if (f->skip_damaged == 0) return GHP_FAIL(status, "%s, or give --skip-damaged N", why);
     return GHP_FAIL(status, "%s; %lld others were skipped, as many as --skip-damaged allows", why,
                     (long long)f->skip_damaged);
@@ -192,7 +192,7 @@ static void say_left_out(const struct ghp_class_folders *listed)
 static enum ghp_status folder_open(const struct ghp_data_request *request, const char *path,
                                    struct ghp_data *data)
 {
-    struct ghp_folder *f = ghp_alloc(1, sizeof(*f));
+    struct ghp_folder *f = ghp_alloc(1, sizeof *f);
 
     if (f == NULL) return GHP_NO_MEMORY();
     pthread_mutex_init(&f->lock, NULL);
@@ -208,7 +208,7 @@ static enum ghp_status folder_open(const struct ghp_data_request *request, const
     say_left_out(&f->listed);
     for (int i = 0; i < GHP_DATA_SET_COUNT; i++) {
         data->count[i] = f->listed.sets[i].n;
-        f->is_damaged[i] = ghp_alloc((size_t)data->count[i], sizeof(*f->is_damaged[i]));
+        f->is_damaged[i] = ghp_alloc((size_t)data->count[i], sizeof *f->is_damaged[i]);
         if (f->is_damaged[i] == NULL) return GHP_NO_MEMORY();
     }
     return GHP_OK;

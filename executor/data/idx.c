@@ -142,8 +142,8 @@ static enum ghp_status open_set(const char *folder, const char *set, struct ghp_
     enum ghp_status status;
     int32_t *to = NULL;
 
-    snprintf(images_name, sizeof(images_name), "%s-images-idx3-ubyte", set);
-    snprintf(labels_name, sizeof(labels_name), "%s-labels-idx1-ubyte", set);
+    snprintf(images_name, sizeof images_name, "%s-images-idx3-ubyte", set);
+    snprintf(labels_name, sizeof labels_name, "%s-labels-idx1-ubyte", set);
     if (!find_file(folder, images_name, images_path)) return GHP_OK;
     if (!find_file(folder, labels_name, labels_path))
         return GHP_FAIL(GHP_ERR_IO,

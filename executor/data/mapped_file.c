@@ -39,7 +39,7 @@ static void say(int number, siginfo_t *about, void *context)
 static enum ghp_status note(const char *path, const void *memory, size_t bytes)
 {
     struct sigaction action = {.sa_sigaction = say, .sa_flags = SA_SIGINFO};
-    struct mapped *m = ghp_alloc(1, sizeof(*m));
+    struct mapped *m = ghp_alloc(1, sizeof *m);
 
     if (m == NULL) return GHP_NO_MEMORY();
     m->memory = memory;

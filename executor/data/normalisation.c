@@ -187,7 +187,7 @@ static enum ghp_status make_table(struct ghp_data *data, double unit)
 {
     struct ghp_normalisation *n = &data->normalisation;
 
-    n->value = ghp_alloc((size_t)(data->shape.c * GHP_DATA_BYTE_VALUES), sizeof(*n->value));
+    n->value = ghp_alloc((size_t)(data->shape.c * GHP_DATA_BYTE_VALUES), sizeof *n->value);
     if (n->value == NULL) return GHP_NO_MEMORY();
     for (int64_t c = 0; c < data->shape.c; c++)
         for (int b = 0; b < GHP_DATA_BYTE_VALUES; b++)
@@ -202,8 +202,8 @@ enum ghp_status ghp_normalisation_init(struct ghp_data *data,
     const char *how = request->normalise != NULL ? request->normalise : usual(data);
     bool trains = strcmp(how, "train") == 0;
 
-    n->mean = ghp_alloc((size_t)data->shape.c, sizeof(*n->mean));
-    n->deviation = ghp_alloc((size_t)data->shape.c, sizeof(*n->deviation));
+    n->mean = ghp_alloc((size_t)data->shape.c, sizeof *n->mean);
+    n->deviation = ghp_alloc((size_t)data->shape.c, sizeof *n->deviation);
     if (n->mean == NULL || n->deviation == NULL) return GHP_NO_MEMORY();
     if (trains)
         GHP_TRY(take_training_set(data));

@@ -125,7 +125,7 @@ static enum ghp_status read_header(struct reading *r)
         enum ghp_status (*read)(struct reading *r);
     } entries[] = {
         {"'descr'", read_descr}, {"'fortran_order'", read_order}, {"'shape'", read_shape}};
-    enum { ENTRIES = sizeof(entries) / sizeof(entries[0]) };
+    enum { ENTRIES = sizeof entries / sizeof entries[0] };
     bool seen[ENTRIES] = {false};
     int n = 0;
 

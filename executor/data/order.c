@@ -16,7 +16,7 @@ enum ghp_status ghp_order_init(struct ghp_order *order, int64_t n, int64_t globa
     *order = (struct ghp_order){.n = n, .global_batch = global_batch, .seed = seed};
     for (int i = 0; i < 2; i++)
         order->shuffles[i] = (struct ghp_shuffle){
-            .epoch = -1, .samples = ghp_alloc((size_t)n, sizeof(*order->shuffles[i].samples))};
+            .epoch = -1, .samples = ghp_alloc((size_t)n, sizeof *order->shuffles[i].samples)};
     if (order->shuffles[0].samples != NULL && order->shuffles[1].samples != NULL) return GHP_OK;
     ghp_order_release(order);
     return GHP_NO_MEMORY();

@@ -97,7 +97,7 @@ static void put_numbers(const struct ghp_data *data, const struct ghp_pictures *
         if (pictures->number == GHP_NUMBER_DOUBLE) {
             memcpy(&number, picture + at * (int64_t)sizeof(number), sizeof(number));
         } else {
-            memcpy(&narrow, picture + at * (int64_t)sizeof(narrow), sizeof(narrow));
+            memcpy(&narrow, picture + at * (int64_t)sizeof narrow, sizeof narrow);
             number = narrow;
         }
         ghp_data_put(out, i * batch->channels, batch->element_bytes, (number - mean) / deviation);
@@ -165,7 +165,7 @@ void ghp_pictures_labels(const struct ghp_data *data, enum ghp_data_set set, int
     int64_t each = ghp_pictures_count_labels(pictures);
 
     memcpy(labels, pictures->labels + (data->first[set] + sample) * each,
-           (size_t)each * sizeof(*labels));
+           (size_t)each * sizeof *labels);
 }
 
 /* ---- a set ---- */
@@ -182,9 +182,9 @@ enum ghp_status ghp_pictures_add(struct ghp_pictures *pictures, struct ghp_pictu
                                  int32_t **labels)
 {
     struct ghp_picture_file *files =
-        realloc(pictures->files, (size_t)(pictures->n_files + 1) * sizeof(*files));
+        realloc(pictures->files, (size_t)(pictures->n_files + 1) * sizeof *files);
     size_t each = (size_t)ghp_pictures_count_labels(pictures);
-    int32_t *all = realloc(pictures->labels, (size_t)(pictures->n + file.n) * each * sizeof(*all));
+    int32_t *all = realloc(pictures->labels, (size_t)(pictures->n + file.n) * each * sizeof *all);
 
     if (files != NULL) pictures->files = files;
     if (all != NULL) pictures->labels = all;

@@ -121,7 +121,7 @@ void ghp_prefetch_hint(struct ghp_prefetch *a, const struct ghp_supply *next)
     end_demand(a);
     if (ghp_samples_check(load, next) != GHP_OK) return; /* it shows when it is taken */
     memcpy((int64_t *)(uintptr_t)a->hinted.samples, samples,
-           (size_t)load->images * sizeof(*samples));
+           (size_t)load->images * sizeof *samples);
     a->hinted.data = next->data;
     a->hinted.set = next->set;
     a->hinted.epoch = next->epoch;
@@ -140,7 +140,7 @@ static bool is_hinted(const struct ghp_prefetch *a, const struct ghp_supply *s)
 {
     return a->hinted.data == s->data && a->hinted.set == s->set && a->hinted.epoch == s->epoch &&
            memcmp(a->hinted.samples, s->samples + a->load.first_image,
-                  (size_t)a->load.images * sizeof(*s->samples)) == 0;
+                  (size_t)a->load.images * sizeof *s->samples) == 0;
 }
 
 enum ghp_status ghp_prefetch_take(struct ghp_prefetch *a, const struct ghp_supply *supply,
@@ -166,15 +166,15 @@ struct ghp_prefetch_count ghp_prefetch_counted(const struct ghp_prefetch *a)
 enum ghp_status ghp_prefetch_open(const struct ghp_load *load, void *place,
                                   struct ghp_prefetch **prefetch)
 {
-    struct ghp_prefetch *a = ghp_alloc(1, sizeof(*a));
+    struct ghp_prefetch *a = ghp_alloc(1, sizeof *a);
     enum ghp_status status = GHP_OK;
 
     *prefetch = NULL;
     if (a == NULL) return GHP_NO_MEMORY();
     a->load = *load;
     a->place = place;
-    a->samples = ghp_alloc((size_t)load->images, sizeof(*a->samples));
-    a->hinted.samples = ghp_alloc((size_t)load->images, sizeof(*a->hinted.samples));
+    a->samples = ghp_alloc((size_t)load->images, sizeof *a->samples);
+    a->hinted.samples = ghp_alloc((size_t)load->images, sizeof *a->hinted.samples);
     atomic_init(&a->state, (uint_fast64_t)1 << DEMAND_SHIFT); /* none */
     sem_init(&a->wanted, 0, 0);
     if (a->samples == NULL || a->hinted.samples == NULL) status = GHP_NO_MEMORY();

@@ -19,7 +19,7 @@ enum ghp_status ghp_sampler_init(struct ghp_sampler *s, int64_t n, double unifor
         .n = n, .uniform = uniform, .seed = seed, .stream = stream, .leaves = 1};
     while (s->leaves < n)
         s->leaves *= 2;
-    s->sums = ghp_alloc((size_t)(2 * s->leaves), sizeof(*s->sums));
+    s->sums = ghp_alloc((size_t)(2 * s->leaves), sizeof *s->sums);
     return s->sums != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 

@@ -74,7 +74,7 @@ int64_t ghp_load_label_bytes(const struct ghp_load *load)
 static enum ghp_status cut_labels(const struct ghp_load *load, const struct ghp_supply *supply,
                                   int32_t *labels)
 {
-    int32_t *all = ghp_alloc((size_t)load->sample_labels, sizeof(*all));
+    int32_t *all = ghp_alloc((size_t)load->sample_labels, sizeof *all);
     enum ghp_status status = all == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
     for (int64_t i = 0; i < load->labels && status == GHP_OK; i++) {
@@ -82,7 +82,7 @@ static enum ghp_status cut_labels(const struct ghp_load *load, const struct ghp_
                                  1, all);
         if (status == GHP_OK)
             memcpy(labels + i * load->positions, all + load->first_position,
-                   (size_t)load->positions * sizeof(*labels));
+                   (size_t)load->positions * sizeof *labels);
     }
     free(all);
     return status;

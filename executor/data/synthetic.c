@@ -58,7 +58,7 @@ static enum ghp_status synthetic_open(const struct ghp_data_request *request, co
     for (int byte = 0; byte < 256; byte++)
         data->noise[byte] = (float)(noise_share * byte_unit * ((double)byte - 127.5));
     values = data->classes * data->shape.c * data->tile_h * data->tile_w;
-    data->patterns = ghp_alloc((size_t)values, sizeof(*data->patterns));
+    data->patterns = ghp_alloc((size_t)values, sizeof *data->patterns);
     if (data->patterns == NULL) return GHP_NO_MEMORY();
     ghp_random_fill_normal(request->seed, STREAM_PATTERN, 0, values, pattern_share,
                            (int)sizeof(float), data->patterns);

@@ -40,11 +40,11 @@ int64_t ghp_token_file_at(const struct ghp_token_file *f, int64_t i)
 
     switch (f->token_bytes) {
     case 1: return f->is_signed ? (int8_t)*at : *at;
-    case 2: memcpy(&two, at, sizeof(two)); return f->is_signed ? (int16_t)two : two;
+    case 2: memcpy(&two, at, sizeof two); return f->is_signed ? (int16_t)two : two;
     case 4:
-        memcpy(&four, at, sizeof(four));
+        memcpy(&four, at, sizeof four);
         return f->is_signed ? (int64_t)(int32_t)four : (int64_t)four;
-    default: memcpy(&eight, at, sizeof(eight)); return eight; /* beyond int64 it is below 0 */
+    default: memcpy(&eight, at, sizeof eight); return eight; /* beyond int64 it is below 0 */
     }
 }
 
@@ -125,7 +125,7 @@ static enum ghp_status read_numpy(struct ghp_token_file *f)
 
 static const struct token_type *find_type(const char *name)
 {
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (strcmp(types[i].name, name) == 0) return &types[i];
     return NULL;
 }
@@ -149,7 +149,7 @@ static const char *archive_of(const struct ghp_token_file *f)
                     {"PAR1", "a Parquet file"},
                     {"ARROW1", "an Arrow file"}};
 
-    for (size_t i = 0; i < sizeof(archives) / sizeof(archives[0]); i++) {
+    for (size_t i = 0; i < sizeof archives / sizeof archives[0]; i++) {
         size_t n = strlen(archives[i].magic);
 
         if ((size_t)f->bytes >= n && memcmp(f->file, archives[i].magic, n) == 0)

@@ -21,7 +21,7 @@ const char *ghp_token_list_file(const char *item)
 static char *take_type(const char *files)
 {
     for (const char *at = files; at != NULL; at = strchr(at, ',')) {
-        if (*at == ',') ++at;
+        if (*at == ',') at++;
         if (ghp_text_begins(at, type_mark))
             return strndup(at + strlen(type_mark), strcspn(at + strlen(type_mark), ","));
     }

@@ -37,7 +37,7 @@ static enum ghp_status name_shards(const char *files, struct ghp_tokens *t)
     for (const char *at = files; *at != '\0'; at++)
         n += *at == ',';
     t->names = strdup(files);
-    t->shards = ghp_alloc((size_t)n, sizeof(*t->shards));
+    t->shards = ghp_alloc((size_t)n, sizeof *t->shards);
     if (t->names == NULL || t->shards == NULL) return GHP_NO_MEMORY();
     for (char *at = t->names, *comma; at != NULL; at = comma) {
         comma = strchr(at, ',');
@@ -55,7 +55,7 @@ enum ghp_status ghp_tokens_open(const struct ghp_tokens_request *request,
                                 struct ghp_tokens **tokens)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_tokens *t = ghp_alloc(1, sizeof(*t));
+    struct ghp_tokens *t = ghp_alloc(1, sizeof *t);
 
     *tokens = NULL;
     if (t == NULL) return GHP_NO_MEMORY();

@@ -181,7 +181,7 @@ static int by_first(const void *a, const void *b)
 
 void ghp_arena_rest(struct ghp_arena *arena, const struct ghp_program *program)
 {
-    struct span *kept = ghp_alloc((size_t)program->n_buffers + 1, sizeof(*kept));
+    struct span *kept = ghp_alloc((size_t)program->n_buffers + 1, sizeof *kept);
     int64_t page = sysconf(_SC_PAGESIZE), at = 0;
     int n = 0;
 
@@ -199,7 +199,7 @@ void ghp_arena_rest(struct ghp_arena *arena, const struct ghp_program *program)
         n++;
     }
     kept[n] = (struct span){arena->bytes, arena->bytes};
-    qsort(kept, (size_t)n, sizeof(*kept), by_first);
+    qsort(kept, (size_t)n, sizeof *kept, by_first);
     for (int i = 0; i <= n; i++) {
         int64_t first = (at + page - 1) / page * page, last = kept[i].first / page * page;
 

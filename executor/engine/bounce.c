@@ -17,7 +17,7 @@ struct ghp_bounce {
 enum ghp_status ghp_bounce_open(struct ghp_device device, const struct ghp_bounce_place *place,
                                 struct ghp_bounce **bounce)
 {
-    struct ghp_bounce *b = ghp_alloc(1, sizeof(*b));
+    struct ghp_bounce *b = ghp_alloc(1, sizeof *b);
     enum ghp_status status = GHP_OK;
     void *host = NULL;
 

@@ -58,7 +58,7 @@ enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec,
                                      struct ghp_comm_stream **result)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_comm_stream *comm_stream = ghp_alloc(1, sizeof(*comm_stream));
+    struct ghp_comm_stream *comm_stream = ghp_alloc(1, sizeof *comm_stream);
 
     *result = NULL;
     if (comm_stream == NULL) return GHP_NO_MEMORY();
@@ -67,8 +67,8 @@ enum ghp_status ghp_comm_stream_open(const struct ghp_exec_context *exec,
                                  .enqueues = exec->collectives->ops->enqueues,
                                  .last = -1,
                                  .work = *work};
-    comm_stream->jobs = ghp_alloc((size_t)work->jobs, sizeof(*comm_stream->jobs));
-    comm_stream->waiting = ghp_alloc((size_t)work->jobs, sizeof(*comm_stream->waiting));
+    comm_stream->jobs = ghp_alloc((size_t)work->jobs, sizeof *comm_stream->jobs);
+    comm_stream->waiting = ghp_alloc((size_t)work->jobs, sizeof *comm_stream->waiting);
     if (comm_stream->jobs == NULL || comm_stream->waiting == NULL)
         GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     if (!comm_stream->enqueues && !work->late)

@@ -49,14 +49,14 @@ static enum ghp_status open_memory(struct ghp_in_flight *f)
     if (status == GHP_OK) memset(metrics, 0, GHP_BANKS * LANDING * sizeof(double));
     if (status == GHP_OK)
         status =
-            d.ops->allocate_host(d.backend, (GHP_BANKS + 1) * (int64_t)sizeof(*f->given), &given);
+            d.ops->allocate_host(d.backend, (GHP_BANKS + 1) * (int64_t)sizeof *f->given, &given);
     f->given = given;
     if (status == GHP_OK)
-        status = d.ops->allocate(d.backend, (int64_t)sizeof(*f->hyperparameters), &hyperparameters);
+        status = d.ops->allocate(d.backend, (int64_t)sizeof *f->hyperparameters, &hyperparameters);
     f->hyperparameters = hyperparameters;
-    if (status == GHP_OK) status = d.ops->allocate(d.backend, (int64_t)sizeof(none), &not_finite);
+    if (status == GHP_OK) status = d.ops->allocate(d.backend, (int64_t)sizeof none, &not_finite);
     f->not_finite = not_finite;
-    return status == GHP_OK ? ghp_device_write(d, not_finite, &none, (int64_t)sizeof(none))
+    return status == GHP_OK ? ghp_device_write(d, not_finite, &none, (int64_t)sizeof none)
                             : status;
 }
 
@@ -76,7 +76,7 @@ enum ghp_status ghp_in_flight_open(const struct ghp_in_flight_plan *plan,
                                    struct ghp_in_flight **in_flight)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_in_flight *f = ghp_alloc(1, sizeof(*f));
+    struct ghp_in_flight *f = ghp_alloc(1, sizeof *f);
 
     *in_flight = NULL;
     if (f == NULL) return GHP_NO_MEMORY();
@@ -131,7 +131,7 @@ struct ghp_not_finite *ghp_in_flight_not_finite(const struct ghp_in_flight *f)
 enum ghp_status ghp_in_flight_read_not_finite(const struct ghp_in_flight *f,
                                               struct ghp_not_finite *found)
 {
-    return ghp_device_read(f->device, found, f->not_finite, (int64_t)sizeof(*found));
+    return ghp_device_read(f->device, found, f->not_finite, (int64_t)sizeof *found);
 }
 
 static enum ghp_status send_hyperparameters(struct ghp_in_flight *f, int slot,
@@ -140,7 +140,7 @@ static enum ghp_status send_hyperparameters(struct ghp_in_flight *f, int slot,
     f->given[slot] = *hyperparameters;
     return ghp_device_copy(f->device, GHP_DEVICE_STREAM_COMPUTE,
                            (struct ghp_copy){f->hyperparameters, &f->given[slot],
-                                             (int64_t)sizeof(*hyperparameters),
+                                             (int64_t)sizeof *hyperparameters,
                                              GHP_COPY_TO_DEVICE});
 }
 
@@ -312,7 +312,7 @@ static enum ghp_status collect_bank(struct ghp_in_flight *f, int b, struct ghp_s
     GHP_TRY(await(f, b));
     GHP_TRY(ghp_timeline_take(f->timeline, b, timer));
     if (bank->skipped) ghp_step_timer_skip(timer);
-    memcpy(landed->metrics[landed->n], f->metrics + b * LANDING, sizeof(landed->metrics[0]));
+    memcpy(landed->metrics[landed->n], f->metrics + b * LANDING, sizeof landed->metrics[0]);
     landed->squares[landed->n] = f->metrics[b * LANDING + GHP_METRIC_COUNT];
     landed->step[landed->n++] = bank->step;
     bank->under_way = false;

@@ -77,7 +77,7 @@ static enum ghp_status grow(struct ghp_kernels *kernels)
     struct ghp_kernel_entry *grown;
 
     if (kernels->n < kernels->max) return GHP_OK;
-    grown = realloc(kernels->entries, (size_t)max * sizeof(*grown));
+    grown = realloc(kernels->entries, (size_t)max * sizeof *grown);
     if (grown == NULL) return GHP_NO_MEMORY();
     kernels->entries = grown;
     kernels->max = max;

@@ -46,7 +46,7 @@ void ghp_loader_hint(struct ghp_loader *l, const struct ghp_supply *next)
     int64_t *samples = (int64_t *)(uintptr_t)l->next.samples;
 
     if (l->prefetch == NULL) return;
-    memcpy(samples, next->samples, (size_t)l->plan.micro_batch * sizeof(*samples));
+    memcpy(samples, next->samples, (size_t)l->plan.micro_batch * sizeof *samples);
     l->next = *next;
     l->next.n = l->plan.micro_batch;
     l->next.samples = samples;
@@ -190,14 +190,14 @@ static enum ghp_status open_banks(struct ghp_loader *l)
 static enum ghp_status open_prefetch(struct ghp_loader *l)
 {
     if (l->plan.place == NULL) return GHP_OK;
-    l->next.samples = ghp_alloc((size_t)l->plan.micro_batch, sizeof(*l->next.samples));
+    l->next.samples = ghp_alloc((size_t)l->plan.micro_batch, sizeof *l->next.samples);
     if (l->next.samples == NULL) return GHP_NO_MEMORY();
     return ghp_prefetch_open(&l->plan.load, l->plan.place, &l->prefetch);
 }
 
 enum ghp_status ghp_loader_open(const struct ghp_loader_plan *plan, struct ghp_loader **loader)
 {
-    struct ghp_loader *l = ghp_alloc(1, sizeof(*l));
+    struct ghp_loader *l = ghp_alloc(1, sizeof *l);
     enum ghp_status status = GHP_OK;
 
     *loader = NULL;

@@ -39,7 +39,7 @@ static enum ghp_status add_pieces(struct ghp_message *message, const struct ghp_
         receives ? ghp_transfer_senders(t, own) : ghp_transfer_receivers(t, own);
     int64_t filled = 0;
 
-    message->pieces = ghp_alloc((size_t)with.n, sizeof(*message->pieces));
+    message->pieces = ghp_alloc((size_t)with.n, sizeof *message->pieces);
     if (message->pieces == NULL) return GHP_NO_MEMORY();
     for (int r = with.first; r < with.first + with.n; r++) {
         struct ghp_placement other = ghp_placement_of(t->staging, t->n_layers, t->whole, r);

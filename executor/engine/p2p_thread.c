@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* While somebody waits for a message nobody computes on the core, and looks cost nothing.  Else each takes ten to
+/* While somebody waits for a message nobody computes on the core, and looks cost nothing. Else each takes ten to
  * thirty microseconds, and the caches' contents, from who computes; then what has come is not yet needed, and links
  * go on with what sockets hold. A device computes without a core, and looks start its copies. */
 static const struct ghp_backoff awaited = {0, 5000, 500000, 16},
@@ -83,8 +83,8 @@ static enum ghp_status fail_stalled(const struct ghp_p2p_thread *c, int message,
     for (int i = 0; i < p->n; i++) {
         size_t used = strlen(missing);
 
-        if (c->is_done[c->first_slot[message] + i] || used + 16 > sizeof(missing)) continue;
-        snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "",
+        if (c->is_done[c->first_slot[message] + i] || used + 16 > sizeof missing) continue;
+        snprintf(missing + used, sizeof missing - used, "%s%d", used > 0 ? ", " : "",
                  p->pieces[i].peer);
     }
     return GHP_FAIL(GHP_ERR_COMM,
@@ -121,7 +121,7 @@ static enum ghp_status finish(struct ghp_p2p_thread *c, int at)
     if (p->receives) ghp_message_join(p);
     if (p->receives && p->bounce != NULL) GHP_TRY(ghp_bounce_deliver(p->bounce));
     GHP_TRY(c->job.done(c->job.context, message));
-    memmove(&c->active[at], &c->active[at + 1], (size_t)(--c->n_active - at) * sizeof(*c->active));
+    memmove(&c->active[at], &c->active[at + 1], (size_t)(--c->n_active - at) * sizeof *c->active);
     pthread_mutex_lock(&c->lock);
     c->state[message] = IDLE;
     pthread_cond_broadcast(&c->done);
@@ -230,18 +230,18 @@ static enum ghp_status make_tables(struct ghp_p2p_thread *c)
     size_t n = (size_t)c->job.n + 1;
     int slots = 0;
 
-    c->state = ghp_alloc(n, sizeof(*c->state));
-    c->in_channel = ghp_alloc(n, sizeof(*c->in_channel));
-    c->since_s = ghp_alloc(n, sizeof(*c->since_s));
-    c->first_slot = ghp_alloc(n, sizeof(*c->first_slot));
-    c->active = ghp_alloc(n, sizeof(*c->active));
-    c->queue = ghp_alloc(n, sizeof(*c->queue));
+    c->state = ghp_alloc(n, sizeof *c->state);
+    c->in_channel = ghp_alloc(n, sizeof *c->in_channel);
+    c->since_s = ghp_alloc(n, sizeof *c->since_s);
+    c->first_slot = ghp_alloc(n, sizeof *c->first_slot);
+    c->active = ghp_alloc(n, sizeof *c->active);
+    c->queue = ghp_alloc(n, sizeof *c->queue);
     for (int i = 0; i < c->job.n && c->first_slot != NULL; i++) {
         c->first_slot[i] = slots;
         slots += c->job.messages[i].n;
         c->on_device = c->on_device || c->job.messages[i].bounce != NULL;
     }
-    c->is_done = ghp_alloc((size_t)slots + 1, sizeof(*c->is_done));
+    c->is_done = ghp_alloc((size_t)slots + 1, sizeof *c->is_done);
     return c->state != NULL && c->in_channel != NULL && c->since_s != NULL &&
                    c->first_slot != NULL && c->active != NULL && c->queue != NULL &&
                    c->is_done != NULL
@@ -252,7 +252,7 @@ static enum ghp_status make_tables(struct ghp_p2p_thread *c)
 enum ghp_status ghp_p2p_thread_open(const struct ghp_p2p_thread_job *job,
                                     struct ghp_p2p_thread **p2p_thread)
 {
-    struct ghp_p2p_thread *c = ghp_alloc(1, sizeof(*c));
+    struct ghp_p2p_thread *c = ghp_alloc(1, sizeof *c);
     pthread_condattr_t monotonic;
     enum ghp_status status;
 

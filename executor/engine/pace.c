@@ -35,14 +35,14 @@ static double cost_of(const struct ghp_program *program, const struct ghp_profil
 enum ghp_status ghp_pace_open(const struct ghp_program *program, const struct ghp_profile *profile,
                               double step_s, struct ghp_pace **pace)
 {
-    struct ghp_pace *p = ghp_alloc(1, sizeof(*p));
+    struct ghp_pace *p = ghp_alloc(1, sizeof *p);
     double sum_s = 0;
     int paced = 0;
 
     *pace = p;
     if (p == NULL) return GHP_NO_MEMORY();
     p->step_s = step_s;
-    p->part_s = ghp_alloc((size_t)program->n_instrs, sizeof(*p->part_s));
+    p->part_s = ghp_alloc((size_t)program->n_instrs, sizeof *p->part_s);
     if (p->part_s == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < program->n_instrs; i++) {
         if (!is_paced(&program->instrs[i])) continue;

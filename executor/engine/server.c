@@ -48,8 +48,8 @@ static enum ghp_status fail_missing(const struct ghp_server_messages *how,
 
         if (how->channel->ops->poll(how->channel, how->first_slot + i, &done) == GHP_OK && done)
             continue;
-        if (used + 16 < sizeof(missing))
-            snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "",
+        if (used + 16 < sizeof missing)
+            snprintf(missing + used, sizeof missing - used, "%s%d", used > 0 ? ", " : "",
                      messages[i].peer);
     }
     return GHP_FAIL(GHP_ERR_COMM,
@@ -116,11 +116,11 @@ static enum ghp_status make_tables(struct ghp_server *s)
 {
     size_t n = (size_t)s->workers, buckets = (size_t)s->program.n_buckets;
 
-    s->words = ghp_alloc(n, sizeof(*s->words));
-    s->is_kept = ghp_alloc(n, sizeof(*s->is_kept));
-    s->begun = ghp_alloc(n, sizeof(*s->begun));
-    s->buckets = ghp_alloc(buckets + 1, sizeof(*s->buckets));
-    s->flags = ghp_alloc(2 * n * buckets + 1, sizeof(*s->flags));
+    s->words = ghp_alloc(n, sizeof *s->words);
+    s->is_kept = ghp_alloc(n, sizeof *s->is_kept);
+    s->begun = ghp_alloc(n, sizeof *s->begun);
+    s->buckets = ghp_alloc(buckets + 1, sizeof *s->buckets);
+    s->flags = ghp_alloc(2 * n * buckets + 1, sizeof *s->flags);
     if (s->words == NULL || s->is_kept == NULL || s->begun == NULL || s->buckets == NULL ||
         s->flags == NULL)
         return GHP_NO_MEMORY();
@@ -135,7 +135,7 @@ enum ghp_status ghp_server_open(const struct ghp_exec_context *exec,
                                 struct ghp_server_programs *programs, enum ghp_fault fault,
                                 struct ghp_server **result)
 {
-    struct ghp_server *s = ghp_alloc(1, sizeof(*s));
+    struct ghp_server *s = ghp_alloc(1, sizeof *s);
     enum ghp_status status = GHP_OK;
 
     *result = NULL;
@@ -321,7 +321,7 @@ static enum ghp_status await_word(struct ghp_server *s, int worker)
 {
     return post(s, worker,
                 &(struct ghp_p2p_message){.data = &s->words[worker],
-                                          .bytes = sizeof(*s->words),
+                                          .bytes = sizeof *s->words,
                                           .peer = worker,
                                           .tag = ghp_server_word_tag(&s->program),
                                           .receives = true});
@@ -428,7 +428,7 @@ static enum ghp_status check_missing(const struct ghp_server *s)
         size_t used = strlen(missing);
 
         if (s->begun[i] <= s->buckets[waiting].applied || s->buckets[waiting].is_awaited[i])
-            snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", i);
+            snprintf(missing + used, sizeof missing - used, "%s%d", used > 0 ? ", " : "", i);
     }
     if (waiting < 0) return GHP_OK; /* nobody waits: workers evaluate, save or verify */
     return GHP_FAIL(

@@ -59,8 +59,8 @@ static enum ghp_status open_bank(struct ghp_timeline *t, struct bank *bank)
 {
     struct ghp_device d = t->device;
 
-    bank->of = ghp_alloc((size_t)t->program->n_instrs, sizeof(*bank->of));
-    bank->ran = ghp_alloc((size_t)t->program->n_instrs, sizeof(*bank->ran));
+    bank->of = ghp_alloc((size_t)t->program->n_instrs, sizeof *bank->of);
+    bank->ran = ghp_alloc((size_t)t->program->n_instrs, sizeof *bank->ran);
     if (bank->of == NULL || bank->ran == NULL) return GHP_NO_MEMORY();
     GHP_TRY(d.ops->event_open(d.backend, true, &bank->begin));
     GHP_TRY(d.ops->event_open(d.backend, true, &bank->end));
@@ -73,7 +73,7 @@ enum ghp_status ghp_timeline_open(struct ghp_device device, const struct ghp_pro
                                   struct ghp_timeline **timeline)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_timeline *t = ghp_alloc(1, sizeof(*t));
+    struct ghp_timeline *t = ghp_alloc(1, sizeof *t);
 
     *timeline = NULL;
     if (t == NULL) return GHP_NO_MEMORY();

@@ -14,17 +14,17 @@ static enum ghp_status make_tables(struct ghp_worker *w)
 {
     size_t n = (size_t)w->program.n_instrs, n_buffers = (size_t)w->program.n_buffers;
 
-    w->prepared = ghp_alloc(n, sizeof(*w->prepared));
+    w->prepared = ghp_alloc(n, sizeof *w->prepared);
     /* a strip is updated parameter by parameter */
     w->updates = ghp_alloc((n + (size_t)w->program.how.model->n_layers) * GHP_MAX_PARAMS,
-                           sizeof(*w->updates));
+                           sizeof *w->updates);
     w->update_of = ghp_alloc((n + (size_t)w->program.how.model->n_layers) * GHP_MAX_PARAMS,
-                             sizeof(*w->update_of));
+                             sizeof *w->update_of);
     w->squares =
-        ghp_alloc((size_t)w->program.how.model->n_layers * GHP_MAX_PARAMS, sizeof(*w->squares));
-    w->messages = ghp_alloc(n, sizeof(*w->messages));
-    w->message_instr = ghp_alloc(n, sizeof(*w->message_instr));
-    w->address = ghp_alloc(n_buffers, sizeof(*w->address));
+        ghp_alloc((size_t)w->program.how.model->n_layers * GHP_MAX_PARAMS, sizeof *w->squares);
+    w->messages = ghp_alloc(n, sizeof *w->messages);
+    w->message_instr = ghp_alloc(n, sizeof *w->message_instr);
+    w->address = ghp_alloc(n_buffers, sizeof *w->address);
     if (w->prepared == NULL || w->updates == NULL || w->update_of == NULL || w->squares == NULL ||
         w->messages == NULL || w->message_instr == NULL || w->address == NULL)
         return GHP_NO_MEMORY();
@@ -182,7 +182,7 @@ enum ghp_status ghp_worker_open(const struct ghp_exec_context *exec,
                                 const struct ghp_run_options *run, struct ghp_worker **worker)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_worker *w = ghp_alloc(1, sizeof(*w));
+    struct ghp_worker *w = ghp_alloc(1, sizeof *w);
 
     *worker = NULL;
     if (w == NULL) {

@@ -25,7 +25,7 @@ static enum ghp_status put_aside(const char *path, const char *why)
 {
     char aside[PATH_BYTES + 16];
 
-    snprintf(aside, sizeof(aside), "%s.damaged", path);
+    snprintf(aside, sizeof aside, "%s.damaged", path);
     if (rename(path, aside) != 0)
         return GHP_FAIL(GHP_ERR_IO, "cannot rename the damaged '%s': %s; move it away", path,
                         strerror(errno));
@@ -39,12 +39,12 @@ enum ghp_status ghp_damage_check(const char *folder, bool first)
     char newest[PATH_BYTES], previous[PATH_BYTES], why[512];
     bool two;
 
-    snprintf(newest, sizeof(newest), "%s/checkpoint.safetensors", folder);
-    snprintf(previous, sizeof(previous), "%s/checkpoint.previous.safetensors", folder);
+    snprintf(newest, sizeof newest, "%s/checkpoint.safetensors", folder);
+    snprintf(previous, sizeof previous, "%s/checkpoint.previous.safetensors", folder);
     two = access(previous, F_OK) == 0;
     if (check(newest) != GHP_ERR_FORMAT || (two && check(previous) != GHP_ERR_FORMAT))
         return GHP_OK;
-    snprintf(why, sizeof(why), "%s", ghp_status_message());
+    snprintf(why, sizeof why, "%s", ghp_status_message());
     if (first && !two) return put_aside(newest, why);
     return GHP_FAIL(
         GHP_ERR_FORMAT,

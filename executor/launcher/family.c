@@ -36,7 +36,7 @@ static bool add(void *context, const struct ghp_process *is)
 
     if (all->n == all->room) {
         int room = 2 * all->room + 256;
-        struct process *items = realloc(all->items, (size_t)room * sizeof(*items));
+        struct process *items = realloc(all->items, (size_t)room * sizeof *items);
 
         if (items == NULL) return false;
         all->items = items;

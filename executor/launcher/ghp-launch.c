@@ -122,7 +122,7 @@ static const struct ghp_tool tool = {
              "       ghp-launch PLAN [PLAN2 ...] --checkpoint DIR [options] -- [ghp-run's options]",
     .example = "ghp-launch plans.json --checkpoint kept -- --steps 1000 --checkpoint-every 100",
     .opts = options,
-    .n_opts = (int)(sizeof(options) / sizeof(options[0])),
+    .n_opts = (int)(sizeof options / sizeof options[0]),
     .trains = true,
     .notes =
         "PLANS is a file of ghp-plan --elastic. Plans are for one model and one global batch, each "
@@ -183,7 +183,7 @@ static enum ghp_status check_run_options(const struct launch *l)
                                         "--heartbeat",  "--verify", "--compare"};
 
     for (int i = 0; i < l->n_run; i++) {
-        for (size_t t = 0; t < sizeof(taken) / sizeof(taken[0]); t++) {
+        for (size_t t = 0; t < sizeof taken / sizeof taken[0]; t++) {
             size_t n = strcspn(l->run[i], "=");
 
             if (n == strlen(taken[t]) && strncmp(l->run[i], taken[t], n) == 0)
@@ -222,7 +222,7 @@ static enum ghp_status prepare(struct launch *l)
         return GHP_FAIL(GHP_ERR_IO, "cannot make '%s': %s; name a folder that may be written",
                         chosen.checkpoint, strerror(errno));
     GHP_TRY(ghp_folder_lock_take(chosen.checkpoint, ghp_folder_lock_usual, &l->lock));
-    snprintf(l->heartbeat, sizeof(l->heartbeat), "%s/heartbeat", chosen.checkpoint);
+    snprintf(l->heartbeat, sizeof l->heartbeat, "%s/heartbeat", chosen.checkpoint);
     ghp_tool_find("ghp-run", l->tool_path);
     l->restart = (struct ghp_restart){.workers = l->plans.workers,
                                       .n = l->plans.n,
@@ -308,9 +308,9 @@ static bool is_better(const struct launch *l, const struct ghp_job *job, const s
     char now[32], then[32], restart[32];
 
     ghp_note("by '%s' a step takes about %s, now %s, with %lld left; a restart takes %s: %s", path,
-             ghp_seconds_format(other->step_s, then, sizeof(then)),
-             ghp_seconds_format(now_s, now, sizeof(now)), (long long)left,
-             ghp_seconds_format(restart_s, restart, sizeof(restart)),
+             ghp_seconds_format(other->step_s, then, sizeof then),
+             ghp_seconds_format(now_s, now, sizeof now), (long long)left,
+             ghp_seconds_format(restart_s, restart, sizeof restart),
              pays ? "the run ends in order and goes on by it" : "it goes on as it is");
     return pays;
 }
@@ -332,7 +332,7 @@ static enum ghp_status take_other(const struct launch *l, struct choice *other)
     if (status == GHP_OK && plan.problem.workers != workers)
         status = GHP_FAIL(GHP_ERR_INPUT, "it is for %d workers, not %d; say --workers $GHP_WORKERS",
                           plan.problem.workers, workers);
-    snprintf(other->path, sizeof(other->path), "%s", l->replan.path);
+    snprintf(other->path, sizeof other->path, "%s", l->replan.path);
     other->step_s = l->replan.change.now_s * plan.predicted.step_s / present_s;
     ghp_plan_release(&plan);
     return status;
@@ -473,7 +473,7 @@ static enum ghp_status recover(struct launch *l, const struct ghp_job *job)
     struct timespec pause;
     double pause_s;
 
-    describe(job, why, sizeof(why));
+    describe(job, why, sizeof why);
     find_kept(l);
     ghp_note("%d workers failed after %lld steps, with a checkpoint of %lld: %s", workers,
              (long long)job->beat.step, (long long)(l->kept > 0 ? l->kept : 0), why);
@@ -561,7 +561,7 @@ static void listen(void)
     static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP};
     struct sigaction action = {.sa_handler = note_request};
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         sigaction(numbers[i], &action, NULL);
 }
 

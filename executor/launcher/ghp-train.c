@@ -264,7 +264,7 @@ static void listen(void)
 {
     struct sigaction action = {.sa_handler = pass_on};
 
-    for (int i = 0; i < N_PASSED_ON; ++i)
+    for (int i = 0; i < N_PASSED_ON; i++)
         sigaction(passed_on[i], &action, NULL);
 }
 
@@ -297,7 +297,7 @@ static enum ghp_status start_and_wait(const struct command *command, int *code)
     if (command->result) GHP_TRY(ghp_relay_open(out));
     fflush(NULL);
     sigemptyset(&held);
-    for (int i = 0; i < N_PASSED_ON; ++i)
+    for (int i = 0; i < N_PASSED_ON; i++)
         sigaddset(&held, passed_on[i]);
     sigprocmask(SIG_BLOCK, &held, &before); /* until it is known whom to pass them on to */
     child = fork();
@@ -375,7 +375,7 @@ static void add_plan(struct command *command, struct way *way, const char *profi
     add_option(command, "--profile", profile);
     add_option(command, "--optimizer", chosen.optimizer);
     if (chosen.folded_batch_norm) add(command, "--folded-batch-norm");
-    for (int i = 0; i < PLAN_OPTIONS; ++i)
+    for (int i = 0; i < PLAN_OPTIONS; i++)
         add_option(command, plan_options[i], chosen.plan[i]);
 }
 
@@ -402,7 +402,7 @@ static enum ghp_status train(struct way *way, int *code)
     add(&command, path);
     add(&command, way->plan);
     add_place(&command);
-    for (int i = 0; i < way->n_run; ++i)
+    for (int i = 0; i < way->n_run; i++)
         add(&command, way->run[i]);
     listen();
     return run(&command, code);
@@ -421,7 +421,7 @@ static enum ghp_status check_run(struct way *way, int *code)
     add(&command, path);
     add(&command, "--dry-run");
     add_option(&command, "--model", way->model);
-    for (int i = 0; i < way->n_run; ++i)
+    for (int i = 0; i < way->n_run; i++)
         add(&command, way->run[i]);
     return run(&command, code);
 }
@@ -455,7 +455,7 @@ static enum ghp_status check(struct way *way, int *code)
 {
     bool given = chosen.optimizer != NULL;
 
-    for (int i = 0; i < PLAN_OPTIONS; ++i)
+    for (int i = 0; i < PLAN_OPTIONS; i++)
         given = given || chosen.plan[i] != NULL;
     if (!chosen.plan_only) GHP_TRY(check_run(way, code));
     if (*code == 0 && given) GHP_TRY(check_plan(way, code));
@@ -503,7 +503,7 @@ static enum ghp_status prepare(struct way *way, int *code)
     unlink(way->profile); /* what it says is kept, and may be another machine's */
     ghp_note("measuring what data parallelism takes, which all plans are compared with");
     GHP_TRY(timed_profile(way, "data", left_s, code));
-    for (; turns < MOST_TURNS && *code == 0; ++turns) {
+    for (; turns < MOST_TURNS && *code == 0; turns++) {
         GHP_TRY(timed_plan(way, true, code));
         if (*code != 0) return GHP_OK;
         before = n;
@@ -559,7 +559,7 @@ static enum ghp_status begin(struct way *way, int n_models)
     snprintf(way->plan, sizeof way->plan, "%s/plan.json", way->folder);
     way->mpirun = strdup(chosen.mpirun);
     if (way->mpirun == NULL) return GHP_NO_MEMORY();
-    for (char *at = way->mpirun; *at != '\0'; ++at)
+    for (char *at = way->mpirun; *at != '\0'; at++)
         if (*at == ' ') *at = '\0';
     return GHP_OK;
 }

@@ -69,7 +69,7 @@ static enum ghp_status print_completions(void)
     char words[256];
     size_t used = 0;
 
-    for (size_t i = 0; names[i] != NULL; ++i)
+    for (size_t i = 0; names[i] != NULL; i++)
         used += (size_t)snprintf(words + used, sizeof words - used, "%s ", names[i]);
     GHP_ASSERT(used < sizeof words);
     printf(completions, words);
@@ -80,7 +80,7 @@ static enum ghp_status print_completions(void)
 static const char *find_tool(const char *word)
 {
     if (strncmp(word, "ghp-", 4) == 0) word += 4;
-    for (size_t i = 0; names[i] != NULL; ++i)
+    for (size_t i = 0; names[i] != NULL; i++)
         if (strcmp(names[i], word) == 0) return names[i];
     return NULL;
 }
@@ -145,7 +145,7 @@ static bool another_speaks(void)
 {
     static const char *const variables[] = {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"};
 
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i) {
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         const char *rank = getenv(variables[i]);
 
         if (rank != NULL) return strcmp(rank, "0") != 0;

@@ -93,7 +93,7 @@ static const struct {
     {"cannot start without rank", NULL, NULL},
     {"not finite", NULL, NULL},
     {"training diverged", NULL, NULL}};
-enum { N_TELLING = sizeof(telling) / sizeof(telling[0]), REPEATS = 2 /* the last ones */ };
+enum { N_TELLING = sizeof telling / sizeof telling[0], REPEATS = 2 /* the last ones */ };
 
 void ghp_job_hear(struct ghp_job *job, const char *line)
 {
@@ -114,9 +114,9 @@ void ghp_job_hear(struct ghp_job *job, const char *line)
         word++;
     if (strncmp(line, "ghp-run: ", 9) == 0) line += 9;
     if (telling[rank - 1].say == NULL || word == NULL)
-        snprintf(job->said, sizeof(job->said), "%s", line);
+        snprintf(job->said, sizeof job->said, "%s", line);
     else
-        snprintf(job->said, sizeof(job->said), telling[rank - 1].say, (int)strcspn(word, " "),
+        snprintf(job->said, sizeof job->said, telling[rank - 1].say, (int)strcspn(word, " "),
                  word);
 }
 
@@ -141,7 +141,7 @@ static bool pass_on(struct ghp_job *job)
     fwrite(bytes, 1, (size_t)n, stderr);
     fflush(stderr);
     for (ssize_t i = 0; i < n; i++) {
-        if (bytes[i] != '\n' && job->line_bytes + 1 < sizeof(job->line))
+        if (bytes[i] != '\n' && job->line_bytes + 1 < sizeof job->line)
             job->line[job->line_bytes++] = bytes[i];
         if (bytes[i] != '\n') continue;
         job->line[job->line_bytes] = '\0';

@@ -31,7 +31,7 @@ static enum ghp_status take_plan(struct ghp_ladder *l, const char *file,
 static enum ghp_status take_file(struct ghp_ladder *l, const char *file,
                                  const struct ghp_plan *first)
 {
-    struct ghp_plan_set *set = ghp_alloc(1, sizeof(*set));
+    struct ghp_plan_set *set = ghp_alloc(1, sizeof *set);
     enum ghp_status status = set != NULL ? ghp_plan_set_load(file, set) : GHP_NO_MEMORY();
 
     for (int i = 0; status == GHP_OK && i < set->n; i++)
@@ -43,7 +43,7 @@ static enum ghp_status take_file(struct ghp_ladder *l, const char *file,
 
 enum ghp_status ghp_ladder_load(const char *const *files, int n, struct ghp_ladder *ladder)
 {
-    struct ghp_plan_set *set = ghp_alloc(1, sizeof(*set));
+    struct ghp_plan_set *set = ghp_alloc(1, sizeof *set);
     enum ghp_status status = set != NULL ? ghp_plan_set_load(files[0], set) : GHP_NO_MEMORY();
 
     ladder->n = 0;

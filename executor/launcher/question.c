@@ -57,7 +57,7 @@ static void take(struct ghp_question *q)
     ssize_t n;
 
     while ((n = read(q->out, bytes, sizeof(bytes))) > 0) {
-        size_t room = sizeof(q->text) - 1 - q->n, some = (size_t)n < room ? (size_t)n : room;
+        size_t room = sizeof q->text - 1 - q->n, some = (size_t)n < room ? (size_t)n : room;
 
         memcpy(q->text + q->n, bytes, some);
         q->n += some;

@@ -32,10 +32,10 @@ const char *ghp_slowdown_say(const struct ghp_slowdown *s, char text[GHP_REPLAN_
     char worker[80] = "", links[80] = "";
 
     if (s->factor > nothing)
-        snprintf(worker, sizeof(worker), "worker %d computes %.3g times as long", s->worker,
+        snprintf(worker, sizeof worker, "worker %d computes %.3g times as long", s->worker,
                  s->factor);
     if (s->links > nothing)
-        snprintf(links, sizeof(links), "exchanges take %.3g times as long", s->links);
+        snprintf(links, sizeof links, "exchanges take %.3g times as long", s->links);
     snprintf(text, GHP_REPLAN_TEXT_BYTES, "%s%s%s", worker,
              worker[0] != '\0' && links[0] != '\0' ? ", " : "", links);
     return text;
@@ -107,9 +107,9 @@ static enum ghp_replan_news start(struct ghp_replan *r)
     bool asked;
 
     for (int i = 0; i < n_sets; i++)
-        used += (size_t)snprintf(options + used, sizeof(options) - used, " --set %s", sets[i]);
-    snprintf(workers, sizeof(workers), "%d", r->workers);
-    snprintf(r->path, sizeof(r->path), "%s/replanned.%d.json", r->folder, ++r->made);
+        used += (size_t)snprintf(options + used, sizeof options - used, " --set %s", sets[i]);
+    snprintf(workers, sizeof workers, "%d", r->workers);
+    snprintf(r->path, sizeof r->path, "%s/replanned.%d.json", r->folder, ++r->made);
     if (setenv("GHP_WORKERS", workers, 1) != 0 || setenv("GHP_REPLANNED", r->path, 1) != 0 ||
         asprintf(&command, "%s%s --output \"$GHP_REPLANNED\" >/dev/null", r->command, options) < 0)
         return GHP_REPLAN_FAILED;

@@ -25,12 +25,12 @@ void ghp_scratch_remove_segments(const char *folder, unsigned job)
     const struct dirent *entry;
     char job_text[16], path[4096];
 
-    snprintf(job_text, sizeof(job_text), ".%x.", job);
+    snprintf(job_text, sizeof job_text, ".%x.", job);
     while (all != NULL && (entry = readdir(all)) != NULL) {
-        if (strncmp(entry->d_name, begin, sizeof(begin) - 1) != 0 ||
+        if (strncmp(entry->d_name, begin, sizeof begin - 1) != 0 ||
             strstr(entry->d_name, job_text) == NULL)
             continue;
-        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         unlink(path); /* refused where it is another user's */
     }
     if (all != NULL) closedir(all);
@@ -50,7 +50,7 @@ static void remove_all(const char *path, int deepest)
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         if (sscanf(entry->d_name, "smseg-%u-", &job) == 1)
             ghp_scratch_remove_segments("/dev/shm", job);
-        snprintf(inner, sizeof(inner), "%.4095s/%s", path, entry->d_name);
+        snprintf(inner, sizeof inner, "%.4095s/%s", path, entry->d_name);
         if (lstat(inner, &is) == 0 && S_ISDIR(is.st_mode) && deepest > 0)
             remove_all(inner, deepest - 1);
         else
@@ -68,18 +68,18 @@ static void clean(const char *folder)
     const struct dirent *entry;
 
     while (all != NULL && (entry = readdir(all)) != NULL) {
-        const char *number = entry->d_name + sizeof(begin) - 1;
+        const char *number = entry->d_name + sizeof begin - 1;
         char path[4096 + 256], *end = NULL;
         struct stat is;
         long process;
         int hold;
 
-        if (strncmp(entry->d_name, begin, sizeof(begin) - 1) != 0 || *number < '0' || *number > '9')
+        if (strncmp(entry->d_name, begin, sizeof begin - 1) != 0 || *number < '0' || *number > '9')
             continue;
         process = strtol(number, &end, 10);
         if (*end != '-' || process <= 0 || process > INT_MAX || ghp_leftover_lives(process))
             continue;
-        snprintf(path, sizeof(path), "%.4095s/%s", folder, entry->d_name);
+        snprintf(path, sizeof path, "%.4095s/%s", folder, entry->d_name);
         hold = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (hold < 0) continue;
         if (fstat(hold, &is) == 0 && is.st_uid == geteuid() && flock(hold, LOCK_EX | LOCK_NB) == 0)
@@ -96,12 +96,12 @@ void ghp_scratch_open(struct ghp_scratch *s)
     int n;
 
     *s = (struct ghp_scratch){.before = NULL};
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (getenv(others[i]) != NULL) return;
     clean(folder);
     if (before != NULL) s->before = strdup(before);
-    n = snprintf(s->path, sizeof(s->path), "%s/ghp-launch-%ld-XXXXXX", folder, (long)getpid());
-    if ((before == NULL || s->before != NULL) && n > 0 && (size_t)n < sizeof(s->path) &&
+    n = snprintf(s->path, sizeof s->path, "%s/ghp-launch-%ld-XXXXXX", folder, (long)getpid());
+    if ((before == NULL || s->before != NULL) && n > 0 && (size_t)n < sizeof s->path &&
         mkdtemp(s->path) != NULL && setenv(variable, s->path, 1) == 0) {
         s->hold = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (s->hold >= 0) ghp_leftover_hold(s->hold);

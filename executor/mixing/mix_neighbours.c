@@ -12,7 +12,7 @@ static enum ghp_status find_neighbours(struct ghp_mixer *m)
 {
     const struct ghp_graph *graph = &m->place.program->how.method.sync.graph;
 
-    m->neighbours = ghp_alloc((size_t)m->workers, sizeof(*m->neighbours));
+    m->neighbours = ghp_alloc((size_t)m->workers, sizeof *m->neighbours);
     if (m->neighbours == NULL) return GHP_NO_MEMORY();
     for (int u = 0; u < m->workers; u++)
         if (ghp_graph_joins(graph, m->workers, m->rank, u)) m->neighbours[m->n_neighbours++] = u;

@@ -19,7 +19,7 @@ enum ghp_status ghp_mixer_listen_to(struct ghp_mixer *m, int worker)
     m->partners[worker].listens = true;
     return ghp_mixer_post(m, ghp_mixer_peer_slot(m, GHP_MIXER_HEARD, worker),
                           (struct ghp_p2p_message){.data = &m->partners[worker].heard,
-                                                   .bytes = sizeof(m->partners[worker].heard),
+                                                   .bytes = sizeof m->partners[worker].heard,
                                                    .peer = worker,
                                                    .tag = GHP_MIX_TAG_WORD,
                                                    .receives = true});
@@ -70,7 +70,7 @@ enum ghp_status ghp_mixer_say(struct ghp_mixer *m, int worker, struct ghp_mix_he
     m->partners[worker].said = hello;
     return ghp_mixer_post(m, slot,
                           (struct ghp_p2p_message){.data = &m->partners[worker].said,
-                                                   .bytes = sizeof(m->partners[worker].said),
+                                                   .bytes = sizeof m->partners[worker].said,
                                                    .peer = worker,
                                                    .tag = GHP_MIX_TAG_WORD});
 }

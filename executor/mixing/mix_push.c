@@ -43,7 +43,7 @@ static enum ghp_status post_both(struct ghp_mixer *m, int peer, void *word, stru
                                  bool receives)
 {
     struct ghp_p2p_message message = {.data = word,
-                                      .bytes = sizeof(m->push.sent),
+                                      .bytes = sizeof m->push.sent,
                                       .peer = peer,
                                       .tag = GHP_MIX_TAG_SHARE,
                                       .receives = receives};

@@ -16,7 +16,7 @@ static enum ghp_status send_words(struct ghp_mixer *m, struct ghp_mix_word word)
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(ghp_mixer_post(m, slot_of(m, WORD, s),
                                (struct ghp_p2p_message){.data = &m->word,
-                                                        .bytes = sizeof(m->word),
+                                                        .bytes = sizeof m->word,
                                                         .peer = m->workers + s,
                                                         .tag = GHP_MIX_TAG_WORD}));
     return GHP_OK;
@@ -43,7 +43,7 @@ static enum ghp_status expect(struct ghp_mixer *m, int server, struct ghp_flat a
 {
     GHP_TRY(ghp_mixer_post(m, slot_of(m, ANSWER, server),
                            (struct ghp_p2p_message){.data = &m->answers[server],
-                                                    .bytes = sizeof(m->answers[server]),
+                                                    .bytes = sizeof m->answers[server],
                                                     .peer = m->workers + server,
                                                     .tag = GHP_MIX_TAG_ANSWER,
                                                     .receives = true}));

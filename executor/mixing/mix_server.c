@@ -75,7 +75,7 @@ enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
                                     struct ghp_server_programs *programs, enum ghp_fault fault,
                                     struct ghp_mix_server **result)
 {
-    struct ghp_mix_server *s = ghp_alloc(1, sizeof(*s));
+    struct ghp_mix_server *s = ghp_alloc(1, sizeof *s);
     enum ghp_status status = GHP_OK;
 
     *result = NULL;
@@ -91,7 +91,7 @@ enum ghp_status ghp_mix_server_open(const struct ghp_exec_context *exec,
     s->fault = fault;
     s->workers = s->running = s->program.problem.workers;
     s->number = s->program.rank - s->workers;
-    s->clients = ghp_alloc((size_t)s->workers, sizeof(*s->clients));
+    s->clients = ghp_alloc((size_t)s->workers, sizeof *s->clients);
     if (s->clients == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, ghp_program_check(&s->program), fail);
     GHP_TRY_GOTO(status,
@@ -203,7 +203,7 @@ static enum ghp_status await_word(struct ghp_mix_server *s, int worker)
     s->clients[worker].state = AWAITS_WORD;
     return post(s, worker, WORD,
                 (struct ghp_p2p_message){.data = &s->clients[worker].word,
-                                         .bytes = sizeof(s->clients[worker].word),
+                                         .bytes = sizeof s->clients[worker].word,
                                          .tag = GHP_MIX_TAG_WORD,
                                          .receives = true});
 }
@@ -213,7 +213,7 @@ static enum ghp_status answer(struct ghp_mix_server *s, int worker, struct ghp_f
 {
     GHP_TRY(post(s, worker, ANSWER,
                  (struct ghp_p2p_message){.data = &s->clients[worker].answer,
-                                          .bytes = sizeof(s->clients[worker].answer),
+                                          .bytes = sizeof s->clients[worker].answer,
                                           .tag = GHP_MIX_TAG_ANSWER}));
     return post(s, worker, X,
                 (struct ghp_p2p_message){
@@ -372,7 +372,7 @@ static enum ghp_status say_settled(struct ghp_mix_server *s, int worker)
 
     return ghp_server_carry(&how,
                             &(struct ghp_p2p_message){.data = &s->number,
-                                                      .bytes = sizeof(s->number),
+                                                      .bytes = sizeof s->number,
                                                       .peer = worker,
                                                       .tag = GHP_MIX_TAG_TENSOR},
                             1);
@@ -448,8 +448,8 @@ static enum ghp_status check_held(const struct ghp_mix_server *s)
 
         holds = holds || s->clients[i].state == HELD;
         if (s->clients[i].state != HELD && s->clients[i].state != ENDED &&
-            s->clients[i].clock == slowest(s) && used + 16 < sizeof(missing))
-            snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", i);
+            s->clients[i].clock == slowest(s) && used + 16 < sizeof missing)
+            snprintf(missing + used, sizeof missing - used, "%s%d", used > 0 ? ", " : "", i);
     }
     if (!holds) return GHP_OK; /* nobody waits: workers compute, evaluate or save */
     return GHP_FAIL(GHP_ERR_COMM,

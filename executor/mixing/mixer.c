@@ -69,7 +69,7 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
     *mixer = NULL;
     if (mix_of(place->program) == NULL) return GHP_OK;
     GHP_TRY(check_message(place, ops_of(place->program->how.method.sync)));
-    m = ghp_alloc(1, sizeof(*m));
+    m = ghp_alloc(1, sizeof *m);
     if (m == NULL) return GHP_NO_MEMORY();
     m->place = *place;
     m->instr = mix_of(place->program);
@@ -79,10 +79,10 @@ enum ghp_status ghp_mixer_open(const struct ghp_mixer_place *place, struct ghp_m
     m->ops = ops_of(place->program->how.method.sync);
     m->n_slots =
         m->ops->slots * (m->servers > 0 ? m->servers : m->workers) + m->ops->other_slots + 1;
-    m->slots = ghp_alloc((size_t)m->n_slots, sizeof(*m->slots));
-    m->answers = ghp_alloc((size_t)m->servers + 1, sizeof(*m->answers));
-    m->partners = ghp_alloc((size_t)m->workers, sizeof(*m->partners));
-    m->led = ghp_alloc((size_t)m->workers, sizeof(*m->led));
+    m->slots = ghp_alloc((size_t)m->n_slots, sizeof *m->slots);
+    m->answers = ghp_alloc((size_t)m->servers + 1, sizeof *m->answers);
+    m->partners = ghp_alloc((size_t)m->workers, sizeof *m->partners);
+    m->led = ghp_alloc((size_t)m->workers, sizeof *m->led);
     m->from = -1;
     m->push.last = -1;
     m->count.share = m->ops->whole_shares ? 1 : 1.0 / m->workers;
@@ -182,10 +182,10 @@ static enum ghp_status fail_missing(const struct ghp_mixer *m, const struct ghp_
     for (int i = a->first; i < a->first + a->n; i++) {
         size_t used = strlen(missing);
 
-        if (!m->slots[i].open || m->slots[i].peer == last || used + 16 > sizeof(missing)) continue;
+        if (!m->slots[i].open || m->slots[i].peer == last || used + 16 > sizeof missing) continue;
         one = &m->slots[i];
         last = one->peer;
-        snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", last);
+        snprintf(missing + used, sizeof missing - used, "%s%d", used > 0 ? ", " : "", last);
     }
     return GHP_FAIL(GHP_ERR_COMM,
                     "rank %d waited %.0f s in '%s' of '%s': %s rank(s) %s; see why they stopped, "
@@ -263,7 +263,7 @@ static enum ghp_status tell(struct ghp_mixer *m, struct ghp_mix_word word)
     for (int s = 0; s < m->servers; s++)
         GHP_TRY(ghp_server_carry(&how,
                                  &(struct ghp_p2p_message){.data = &word,
-                                                           .bytes = sizeof(word),
+                                                           .bytes = sizeof word,
                                                            .peer = m->workers + s,
                                                            .tag = GHP_MIX_TAG_WORD},
                                  1));

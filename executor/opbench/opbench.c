@@ -186,7 +186,7 @@ static enum ghp_status copy_set(struct ghp_opbench *bench, const struct ghp_opbe
 }
 
 /* A kernel's scratch is other kernels' and other tensors' place between two runs of it: each run has one that as much
- * has passed since it was used.  What there is stays for the next kernel. */
+ * has passed since it was used. What there is stays for the next kernel. */
 static enum ghp_status place_scratch(struct ghp_opbench *bench)
 {
     int64_t asked = bench->ops->scratch_bytes(bench->kernel);

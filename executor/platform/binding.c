@@ -85,18 +85,18 @@ static bool find_cores(const struct node *node, const struct ghp_machine *machin
                        struct ghp_place place, struct ghp_binding *binding, hwloc_bitmap_t set)
 {
     if (node->quota) {
-        snprintf(binding->text, sizeof(binding->text),
+        snprintf(binding->text, sizeof binding->text,
                  "not bound: %s leaves processor time of %.3g core(s), on no core in particular",
                  node->limits.cores_by, node->limits.cores);
         return false;
     }
     if (machine->n_pus < place.first_core + place.n_cores) {
-        snprintf(binding->text, sizeof(binding->text),
+        snprintf(binding->text, sizeof binding->text,
                  "not bound: the plan's machine '%s' names no cores", machine->name);
         return false;
     }
     if (node->cores != machine->cores) {
-        snprintf(binding->text, sizeof(binding->text),
+        snprintf(binding->text, sizeof binding->text,
                  "not bound: the plan's machine has %d cores a node, this one %d", machine->cores,
                  node->cores);
         return false;
@@ -105,7 +105,7 @@ static bool find_cores(const struct node *node, const struct ghp_machine *machin
         int pu = machine->pus[place.first_core + i];
 
         if (!is_ours(node, pu)) {
-            snprintf(binding->text, sizeof(binding->text),
+            snprintf(binding->text, sizeof binding->text,
                      "not bound: processor %d of the plan may not be used here", pu);
             return false;
         }
@@ -123,13 +123,13 @@ static bool bind_and_check(hwloc_topology_t topology, hwloc_const_bitmap_t set,
                 hwloc_get_cpubind(topology, now, HWLOC_CPUBIND_PROCESS) == 0 &&
                 hwloc_bitmap_isequal(now, set);
 
-    hwloc_bitmap_list_snprintf(list, sizeof(list), set);
-    if (good) ghp_home_choose(memory, sizeof(memory));
+    hwloc_bitmap_list_snprintf(list, sizeof list, set);
+    if (good) ghp_home_choose(memory, sizeof memory);
     if (good)
-        snprintf(binding->text, sizeof(binding->text), "bound to processor(s) %s, %s", list,
+        snprintf(binding->text, sizeof binding->text, "bound to processor(s) %s, %s", list,
                  memory);
     else
-        snprintf(binding->text, sizeof(binding->text),
+        snprintf(binding->text, sizeof binding->text,
                  "not bound: the system refused processor(s) %s", list);
     hwloc_bitmap_free(now);
     return good;
@@ -156,7 +156,7 @@ enum ghp_status ghp_binding_set(const struct ghp_machine *machine,
                      done);
     find_node(&node, set);
     if (mode == GHP_BIND_NONE)
-        snprintf(binding->text, sizeof(binding->text), "not bound, as asked for");
+        snprintf(binding->text, sizeof binding->text, "not bound, as asked for");
     else
         binding->bound = find_cores(&node, machine, place, binding, set) &&
                          bind_and_check(node.topology, set, binding);

@@ -88,12 +88,12 @@ static bool has_name(int file, const char *path)
 static struct holder read_holder(int file)
 {
     struct holder h = {.process = 0};
-    ssize_t n = pread(file, h.text, sizeof(h.text) - 1, 0);
+    ssize_t n = pread(file, h.text, sizeof h.text - 1, 0);
 
     h.text[n > 0 ? n : 0] = '\0';
     if (sscanf(h.text, "host %255[^\n]\nprocess %ld\nsince %63[^\n]", h.host, &h.process,
                h.since) != 3)
-        snprintf(h.host, sizeof(h.host), "unknown");
+        snprintf(h.host, sizeof h.host, "unknown");
     return h;
 }
 
@@ -174,7 +174,7 @@ static void *renew(void *context)
 static enum ghp_status hold(int file, const char *path, double renewal_s,
                             struct ghp_folder_lock **out)
 {
-    struct ghp_folder_lock *lock = ghp_alloc(1, sizeof(*lock));
+    struct ghp_folder_lock *lock = ghp_alloc(1, sizeof *lock);
     char text[TEXT_BYTES], host[HOST_BYTES], since[64] = "";
     time_t now = time(NULL);
     sigset_t all, before;
@@ -186,12 +186,12 @@ static enum ghp_status hold(int file, const char *path, double renewal_s,
         return GHP_NO_MEMORY();
     }
     *lock = (struct ghp_folder_lock){.file = file, .renewal_s = renewal_s};
-    snprintf(lock->path, sizeof(lock->path), "%s", path);
+    snprintf(lock->path, sizeof lock->path, "%s", path);
     pthread_mutex_init(&lock->mutex, NULL);
     pthread_cond_init(&lock->ends, NULL);
     host_name(host);
-    if (gmtime_r(&now, &utc) != NULL) strftime(since, sizeof(since), "%F %T UTC", &utc);
-    n = snprintf(text, sizeof(text), "host %s\nprocess %ld\nsince %s\n", host, (long)getpid(),
+    if (gmtime_r(&now, &utc) != NULL) strftime(since, sizeof since, "%F %T UTC", &utc);
+    n = snprintf(text, sizeof text, "host %s\nprocess %ld\nsince %s\n", host, (long)getpid(),
                  since);
     if (ftruncate(file, 0) != 0 || pwrite(file, text, (size_t)n, 0) != n) {
         enum ghp_status status = fail_file(path);
@@ -213,7 +213,7 @@ enum ghp_status ghp_folder_lock_take(const char *folder, struct ghp_folder_lock_
     char path[PATH_BYTES];
 
     *lock = NULL;
-    snprintf(path, sizeof(path), "%s/checkpoint.lock", folder);
+    snprintf(path, sizeof path, "%s/checkpoint.lock", folder);
     for (int turn = 0; turn < TURNS; turn++) {
         bool locked, held;
         struct holder h;

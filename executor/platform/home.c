@@ -68,7 +68,7 @@ bool ghp_home_choose(char *text, size_t bytes)
         snprintf(text, bytes, "memory where it is first touched");
         return false;
     }
-    hwloc_bitmap_list_snprintf(list, sizeof(list), home.nodes);
+    hwloc_bitmap_list_snprintf(list, sizeof list, home.nodes);
     snprintf(text, bytes,
              home.policy == HWLOC_MEMBIND_BIND ? "memory of node(s) %s"
                                                : "memory of node(s) %s in turn",

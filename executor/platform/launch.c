@@ -77,24 +77,24 @@ static long slurm_here(void)
 
 long ghp_launched_here(void)
 {
-    long here = first_of(here_names, sizeof(here_names) / sizeof(here_names[0]));
+    long here = first_of(here_names, sizeof here_names / sizeof here_names[0]);
 
     return here > 0 ? here : slurm_here();
 }
 
 const char *ghp_launched_rank_name(int i)
 {
-    return i < (int)(sizeof(rank_names) / sizeof(rank_names[0])) ? rank_names[i] : NULL;
+    return i < (int)(sizeof rank_names / sizeof rank_names[0]) ? rank_names[i] : NULL;
 }
 
 long ghp_launched_size(void)
 {
-    return first_of(size_names, sizeof(size_names) / sizeof(size_names[0]));
+    return first_of(size_names, sizeof size_names / sizeof size_names[0]);
 }
 
 long ghp_launched_rank(void)
 {
-    return first_of(rank_names, sizeof(rank_names) / sizeof(rank_names[0]));
+    return first_of(rank_names, sizeof rank_names / sizeof rank_names[0]);
 }
 
 bool ghp_launched_allotted(void)

@@ -39,9 +39,9 @@ static bool find_path(const char *root, const char *controller, int version, cha
     bool found = false;
     FILE *file;
 
-    snprintf(name, sizeof(name), "%.512s/proc/self/cgroup", root);
+    snprintf(name, sizeof name, "%.512s/proc/self/cgroup", root);
     file = fopen(name, "r");
-    while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
         char *list = strchr(line, ':'), *at = list != NULL ? strchr(list + 1, ':') : NULL;
 
         if (at == NULL) continue;
@@ -62,9 +62,9 @@ static bool find_mount(const char *root, const char *controller, int version, ch
     bool found = false;
     FILE *file;
 
-    snprintf(name, sizeof(name), "%.512s/proc/self/mountinfo", root);
+    snprintf(name, sizeof name, "%.512s/proc/self/mountinfo", root);
     file = fopen(name, "r");
-    while (file != NULL && !found && fgets(line, sizeof(line), file) != NULL) {
+    while (file != NULL && !found && fgets(line, sizeof line, file) != NULL) {
         const char *rest = strstr(line, " - ");
 
         if (rest == NULL || sscanf(rest, " - %31s %*s %1000s", type, options) != 2) continue;
@@ -91,8 +91,8 @@ static bool find_group(const char *root, const char *controller, int version, st
     n = strcmp(base, "/") == 0 ? 0 : strlen(base);
     below = strncmp(path, base, n) == 0 && (path[n] == '/' || path[n] == '\0') ? path + n : "";
     if (strstr(below, "/..") != NULL || strcmp(below, "/") == 0) below = "";
-    return snprintf(group->at, sizeof(group->at), "%s%s", group->top, below) <
-           (int)sizeof(group->at);
+    return snprintf(group->at, sizeof group->at, "%s%s", group->top, below) <
+           (int)sizeof group->at;
 }
 
 /* Goes one group up; false at the top. */
@@ -114,7 +114,7 @@ static bool read_line(const char *root, const struct group *group, const char *n
     bool found;
     FILE *file;
 
-    snprintf(path, sizeof(path), "%.512s%s/%s", root, group->at, name);
+    snprintf(path, sizeof path, "%.512s%s/%s", root, group->at, name);
     file = fopen(path, "r");
     if (file == NULL) return false;
     found = fgets(line, 64, file) != NULL;
@@ -161,9 +161,9 @@ static int64_t droppable(const char *root, const struct group *group)
     size_t n = strlen(key);
     FILE *file;
 
-    snprintf(path, sizeof(path), "%.512s%s/memory.stat", root, group->at);
+    snprintf(path, sizeof path, "%.512s%s/memory.stat", root, group->at);
     file = fopen(path, "r");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL)
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, key, n) == 0 && line[n] == ' ') bytes = strtoll(line + n, NULL, 10);
     if (file != NULL) fclose(file);
     return bytes > 0 ? bytes : 0;
@@ -176,7 +176,7 @@ static void take_memory(struct ghp_limits *limits, int64_t limit, int64_t left, 
         limits->memory_left_bytes = left;
     if (limits->memory_bytes > 0 && limit >= limits->memory_bytes) return;
     limits->memory_bytes = limit;
-    snprintf(limits->memory_by, sizeof(limits->memory_by), "%s", by);
+    snprintf(limits->memory_by, sizeof limits->memory_by, "%s", by);
 }
 
 static void look_memory(const char *root, const struct group *group, struct ghp_limits *limits)
@@ -245,7 +245,7 @@ const char *ghp_limits_text(const struct ghp_limits *limits, char *text, size_t 
                              limits->cores_by);
     if (n < bytes && limits->memory_bytes > 0 && limits->memory_bytes < memory_bytes)
         snprintf(text + n, bytes - n, "%s%s of memory by %s", n > 0 ? " and " : "",
-                 ghp_bytes_format((double)limits->memory_bytes, size, sizeof(size)),
+                 ghp_bytes_format((double)limits->memory_bytes, size, sizeof size),
                  limits->memory_by);
     return text;
 }
@@ -256,7 +256,7 @@ void ghp_limits_note(void)
     char text[3 * GHP_LIMITS_TEXT_BYTES];
 
     ghp_limits_read("", &limits);
-    if (ghp_limits_text(&limits, text, sizeof(text))[0] != '\0')
+    if (ghp_limits_text(&limits, text, sizeof text)[0] != '\0')
         ghp_note("this machine is limited to %s", text);
 }
 

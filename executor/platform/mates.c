@@ -46,7 +46,7 @@ static bool note(void *context, const struct ghp_process *p)
     char path[64], *text = NULL;
     size_t n = 0;
 
-    snprintf(path, sizeof(path), "/proc/%ld/environ", (long)p->pid);
+    snprintf(path, sizeof path, "/proc/%ld/environ", (long)p->pid);
     if (!ghp_process_lives(p) || ghp_file_read(path, &text, &n) != GHP_OK) return true;
     if (is_of_launch(m, p, text, n))
         for (int i = 0; rank == NULL && ghp_launched_rank_name(i) != NULL; i++)

@@ -22,7 +22,7 @@ static int64_t field_bytes(const char *path, const char *field)
     size_t n = strlen(field);
 
     if (file == NULL) return -1;
-    while (bytes < 0 && fgets(line, sizeof(line), file) != NULL)
+    while (bytes < 0 && fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, field, n) == 0 && line[n] == ':')
             bytes = 1024 * strtoll(line + n + 1, NULL, 10);
     fclose(file);

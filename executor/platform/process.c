@@ -15,10 +15,10 @@ static bool read_process(const char *pid, struct ghp_process *p)
     size_t n;
     int parent;
 
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
     file = fopen(path, "re");
     if (file == NULL) return false;
-    n = fread(text, 1, sizeof(text) - 1, file);
+    n = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[n] = '\0';
     after = strrchr(text, ')');

@@ -16,10 +16,10 @@ struct ghp_processors ghp_processors_of(int process)
     struct ghp_processors found = {0};
     bool known;
 
-    CPU_ZERO_S(sizeof(sets), sets);
-    known = sched_getaffinity(process, sizeof(sets), sets) == 0;
+    CPU_ZERO_S(sizeof sets, sets);
+    known = sched_getaffinity(process, sizeof sets, sets) == 0;
     for (int i = 0; known && i < GHP_PROCESSORS_MOST; i++)
-        if (CPU_ISSET_S((size_t)i, sizeof(sets), sets)) add(&found, i);
+        if (CPU_ISSET_S((size_t)i, sizeof sets, sets)) add(&found, i);
     for (int i = 0; !known && i < sysconf(_SC_NPROCESSORS_ONLN) && i < GHP_PROCESSORS_MOST; i++)
         add(&found, i);
     return found;

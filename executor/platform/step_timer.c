@@ -14,13 +14,13 @@ struct ghp_step_timer {
 
 enum ghp_status ghp_step_timer_open(int n, struct ghp_step_timer **watch)
 {
-    struct ghp_step_timer *w = ghp_alloc(1, sizeof(*w));
+    struct ghp_step_timer *w = ghp_alloc(1, sizeof *w);
 
     *watch = NULL;
     if (w == NULL) return GHP_NO_MEMORY();
     w->n = n;
-    w->timings = ghp_alloc((size_t)n * GHP_STEP_TIMER_STEPS, sizeof(*w->timings));
-    w->last = ghp_alloc((size_t)n, sizeof(*w->last));
+    w->timings = ghp_alloc((size_t)n * GHP_STEP_TIMER_STEPS, sizeof *w->timings);
+    w->last = ghp_alloc((size_t)n, sizeof *w->last);
     if (w->timings == NULL || w->last == NULL) {
         ghp_step_timer_close(w);
         return GHP_NO_MEMORY();
@@ -105,7 +105,7 @@ static struct range middling(const struct ghp_step_timer *w)
 
         if (step_s >= 0) sorted[n++] = step_s;
     }
-    qsort(sorted, (size_t)n, sizeof(*sorted), by_value);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
     r.least_s = n > 0 ? sorted[n / 4] : 0;
     r.most_s = n > 0 ? sorted[n - 1 - n / 4] : 0;
     return r;
@@ -170,7 +170,7 @@ void ghp_step_timer_kept(const struct ghp_step_timer *w, bool kept[GHP_STEP_TIME
 {
     struct range r = middling(w);
 
-    memset(kept, 0, GHP_STEP_TIMER_STEPS * sizeof(*kept));
+    memset(kept, 0, GHP_STEP_TIMER_STEPS * sizeof *kept);
     for (int i = 0; i < r.n; i++) {
         int64_t place = (r.first + i) % GHP_STEP_TIMER_STEPS;
 

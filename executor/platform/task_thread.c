@@ -42,7 +42,7 @@ static void *serve(void *argument)
         pthread_mutex_lock(&s->lock);
         if (status != GHP_OK) {
             s->status = status;
-            snprintf(s->message, sizeof(s->message), "%s", ghp_status_message());
+            snprintf(s->message, sizeof s->message, "%s", ghp_status_message());
         }
         s->done++;
         pthread_cond_broadcast(&s->done_one);
@@ -54,14 +54,14 @@ static void *serve(void *argument)
 enum ghp_status ghp_task_thread_open(int capacity, ghp_task_thread_fn *run, void *context,
                                      struct ghp_task_thread **thread)
 {
-    struct ghp_task_thread *s = ghp_alloc(1, sizeof(*s));
+    struct ghp_task_thread *s = ghp_alloc(1, sizeof *s);
 
     *thread = NULL;
     if (s == NULL) return GHP_NO_MEMORY();
     s->run = run;
     s->context = context;
     s->capacity = capacity;
-    s->jobs = ghp_alloc((size_t)capacity, sizeof(*s->jobs));
+    s->jobs = ghp_alloc((size_t)capacity, sizeof *s->jobs);
     if (s->jobs == NULL) {
         free(s);
         return GHP_NO_MEMORY();

@@ -18,6 +18,6 @@ void ghp_wait_passively(long threads, char **argv)
     if (ghp_launched()) ghp_processors_join(&ours, &launchers); /* it binds workers, not itself */
     if (here > 0 && here * threads <= ghp_limits_count(&ours)) return;
     if (getenv("OMP_WAIT_POLICY") != NULL) return;
-    n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+    n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (n > 0 && setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv(path, argv);
 }

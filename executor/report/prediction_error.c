@@ -71,8 +71,8 @@ enum ghp_status ghp_prediction_errors_init(const struct ghp_prospect *p,
     struct ghp_timing timing = {0};
 
     *r = (struct ghp_prediction_errors){.n_layers = p->n_layers, .n_instrs = p->program->n_instrs};
-    r->layers = ghp_alloc((size_t)p->n_layers, sizeof(*r->layers));
-    r->instrs = ghp_alloc((size_t)p->program->n_instrs, sizeof(*r->instrs));
+    r->layers = ghp_alloc((size_t)p->n_layers, sizeof *r->layers);
+    r->instrs = ghp_alloc((size_t)p->program->n_instrs, sizeof *r->instrs);
     if (r->layers == NULL || r->instrs == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     if (p->profile != NULL) {
         GHP_TRY_GOTO(status, simulate(p, &timing), fail);

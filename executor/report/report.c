@@ -122,7 +122,7 @@ static enum ghp_status print_layers(const struct ghp_run *run, FILE *out)
     for (int i = 0; i < r->n_layers; i++) {
         char split[TEXT_BYTES];
 
-        ghp_split_format(run->plan->splits[i], split, sizeof(split));
+        ghp_split_format(run->plan->splits[i], split, sizeof split);
         ghp_table_row(t);
         ghp_table_cell(t, "%s", run->plan->model.layers[i].name);
         ghp_table_cell(t, "%s", split);
@@ -200,16 +200,16 @@ static void print_memory(const struct ghp_run *run, FILE *out)
     fprintf(out, "memory a worker: predicted ");
     if (by_plan != run->peak_bytes)
         fprintf(out, "%s by the plan, with the scratch of this backend's kernels ",
-                ghp_bytes_format((double)by_plan, planned, sizeof(planned)));
+                ghp_bytes_format((double)by_plan, planned, sizeof planned));
     fprintf(out, "%s, allocated %s (%s)",
-            ghp_bytes_format((double)run->peak_bytes, predicted, sizeof(predicted)),
-            ghp_bytes_format((double)run->allocated_bytes, allocated, sizeof(allocated)),
+            ghp_bytes_format((double)run->peak_bytes, predicted, sizeof predicted),
+            ghp_bytes_format((double)run->allocated_bytes, allocated, sizeof allocated),
             run->peak_bytes == run->allocated_bytes ? "equal to the byte"
             : run->comparable ? "not equal: kernels here take other scratch than was profiled"
                               : "not equal: the plan is for another backend or numerics");
     if (run->peak_rss_over_base_bytes >= 0)
         fprintf(out, ", resident peak less base %s%s",
-                ghp_bytes_format((double)run->peak_rss_over_base_bytes, resident, sizeof(resident)),
+                ghp_bytes_format((double)run->peak_rss_over_base_bytes, resident, sizeof resident),
                 run->resident_exact ? "" : " (evaluations and checkpoints included)");
     fprintf(out, "\n");
 }
@@ -219,9 +219,9 @@ static void print_mean(FILE *out, double sum_s, int64_t n, double predicted_s)
 {
     char text[TEXT_BYTES];
 
-    fprintf(out, "%s", ghp_seconds_format(sum_s / (double)n, text, sizeof(text)));
+    fprintf(out, "%s", ghp_seconds_format(sum_s / (double)n, text, sizeof text));
     if (predicted_s >= 0)
-        fprintf(out, " (predicted %s)", ghp_seconds_format(predicted_s, text, sizeof(text)));
+        fprintf(out, " (predicted %s)", ghp_seconds_format(predicted_s, text, sizeof text));
 }
 
 static void print_checkpoints(const struct ghp_run *run, FILE *out)
@@ -232,7 +232,7 @@ static void print_checkpoints(const struct ghp_run *run, FILE *out)
 
     if (c->saves == 0) return;
     fprintf(out, "checkpoints: %" PRId64 " of %s", c->saves,
-            ghp_bytes_format((double)c->bytes, size, sizeof(size)));
+            ghp_bytes_format((double)c->bytes, size, sizeof size));
     if (c->beside > 0) {
         fprintf(out, ", %" PRId64 " written beside steps: each stopped them for ", c->beside);
         print_mean(out, c->gather_s, c->beside, p->gather_s);
@@ -240,7 +240,7 @@ static void print_checkpoints(const struct ghp_run *run, FILE *out)
         print_mean(out, c->core_s, c->beside, p->core_s);
         fprintf(out, " of a core, was on disk after ");
         print_mean(out, c->disk_s, c->beside, -1);
-        fprintf(out, "; waited for %s in all", ghp_seconds_format(c->waited_s, size, sizeof(size)));
+        fprintf(out, "; waited for %s in all", ghp_seconds_format(c->waited_s, size, sizeof size));
     }
     if (c->saves > c->beside) {
         fprintf(out, "; %" PRId64 " between steps, ", c->saves - c->beside);
@@ -249,8 +249,8 @@ static void print_checkpoints(const struct ghp_run *run, FILE *out)
     }
     if (c->image_bytes > 0)
         fprintf(out, "\nimage of a checkpoint, of worker 0 alone: predicted %s, allocated %s (%s)",
-                ghp_bytes_format((double)p->image_bytes, size, sizeof(size)),
-                ghp_bytes_format((double)c->image_bytes, image, sizeof(image)),
+                ghp_bytes_format((double)p->image_bytes, size, sizeof size),
+                ghp_bytes_format((double)c->image_bytes, image, sizeof image),
                 p->image_bytes == c->image_bytes ? "equal to the byte" : "not equal");
     fprintf(out, "\n");
 }
@@ -272,7 +272,7 @@ enum ghp_status ghp_report_run(const struct ghp_run *run, FILE *out)
     fprintf(out, "\n");
     print_where(run, out);
     fprintf(out, "step %s, %.1f %s/s",
-            ghp_seconds_format(run->prediction_errors->step.measured_s, step, sizeof(step)),
+            ghp_seconds_format(run->prediction_errors->step.measured_s, step, sizeof step),
             run->images_per_s, run->tokens_per_s > 0 ? "samples" : "images");
     if (run->tokens_per_s > 0) fprintf(out, ", %.0f tokens/s", run->tokens_per_s);
     fprintf(out, "; %" PRId64 " steps in %.2f s", run->losses->steps, run->seconds);

@@ -234,7 +234,7 @@ static json_t *layers(const struct ghp_run *run)
         json_t *o = json_object();
         char split[40];
 
-        ghp_split_format(run->plan->splits[i], split, sizeof(split));
+        ghp_split_format(run->plan->splits[i], split, sizeof split);
         put(o, "layer", json_string(run->plan->model.layers[i].name));
         put(o, "split", json_string(split));
         put_term(o, run, run->prediction_errors->layers[i]);
@@ -315,7 +315,7 @@ static json_t *reduction(const struct ghp_run *run, const struct ghp_comm_overla
 
 static json_t *reductions(const struct ghp_run *run)
 {
-    struct ghp_comm_overlap *hidings = ghp_alloc((size_t)run->program->n_instrs, sizeof(*hidings));
+    struct ghp_comm_overlap *hidings = ghp_alloc((size_t)run->program->n_instrs, sizeof *hidings);
     json_t *array = json_array();
     int n =
         hidings != NULL ? ghp_comm_overlap_list(run->program, run->prediction_errors, hidings) : 0;

@@ -13,11 +13,11 @@ enum { JOBS = 2 }; /* of the speed probe */
 /* The greatest of all workers, -1 where one does not know. */
 static enum ghp_status greatest_of(struct ghp_setup *s, int64_t mine, int64_t *greatest)
 {
-    int64_t *all = ghp_alloc((size_t)s->size, sizeof(*all));
+    int64_t *all = ghp_alloc((size_t)s->size, sizeof *all);
     enum ghp_status status = ghp_setup_agree(s, all != NULL ? GHP_OK : GHP_NO_MEMORY(), "memory");
 
     if (status == GHP_OK)
-        status = s->world->ops->all_gather(s->world, &mine, all, (int64_t)sizeof(mine));
+        status = s->world->ops->all_gather(s->world, &mine, all, (int64_t)sizeof mine);
     *greatest = mine;
     for (int r = 0; status == GHP_OK && r < s->size; r++)
         *greatest = all[r] < 0 || *greatest < 0 ? -1 : all[r] > *greatest ? all[r] : *greatest;

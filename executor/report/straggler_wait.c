@@ -14,7 +14,7 @@ static int by_value(const void *a, const void *b)
 
 static double median(double *values, int n)
 {
-    qsort(values, (size_t)n, sizeof(*values), by_value);
+    qsort(values, (size_t)n, sizeof *values, by_value);
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
@@ -65,7 +65,7 @@ enum ghp_status ghp_straggler_wait_of(const double *run_s, const bool *kept,
                  instr->ranks.count <= n; /* metrics are summed over other stages too */
     struct ghp_ranks kind = {.count = sends ? instr->ranks.count : 1,
                              .stride = sends ? instr->ranks.stride : 1};
-    double *owns = ghp_alloc(2 * (size_t)n, sizeof(*owns)), *waits = owns + n;
+    double *owns = ghp_alloc(2 * (size_t)n, sizeof *owns), *waits = owns + n;
 
     if (owns == NULL) return GHP_NO_MEMORY();
     for (int r = 0; r < n; r++) {
@@ -90,7 +90,7 @@ struct chunk { /* some instructions, one after the other */
 static enum ghp_status compare_chunk(const struct ghp_straggler_wait_request *request,
                                      const struct chunk *chunk, const bool *kept)
 {
-    double *of_instr = ghp_alloc((size_t)request->n * GHP_STEP_TIMER_STEPS, sizeof(*of_instr));
+    double *of_instr = ghp_alloc((size_t)request->n * GHP_STEP_TIMER_STEPS, sizeof *of_instr);
     enum ghp_status status = of_instr != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     for (int i = 0; status == GHP_OK && i < chunk->n; i++) {
@@ -115,7 +115,7 @@ enum ghp_status ghp_straggler_wait_compare(const struct ghp_straggler_wait_reque
     int most = (int)(CHUNK_BYTES / (one * (size_t)request->n)) + 1;
     double *mine = ghp_alloc((size_t)most, one),
            *all = ghp_alloc((size_t)most * (size_t)request->n, one);
-    struct ghp_straggler_wait *own = ghp_alloc((size_t)most, sizeof(*own));
+    struct ghp_straggler_wait *own = ghp_alloc((size_t)most, sizeof *own);
     enum ghp_status status = mine != NULL && all != NULL && own != NULL ? GHP_OK : GHP_NO_MEMORY();
     bool kept[GHP_STEP_TIMER_STEPS];
 

@@ -2,14 +2,14 @@
  * late.
  *
  * A blocking exchange lasts on each worker from its own arrival: whoever comes early counts the others' lateness as its
- * own time.  The last to arrive waits for nobody, so in each step the least duration over the exchange's ranks is what
- * the exchange itself takes; what a worker spends beyond that is waiting.  A link is not to blame for a straggler.
+ * own time. The last to arrive waits for nobody, so in each step the least duration over the exchange's ranks is what
+ * the exchange itself takes; what a worker spends beyond that is waiting. A link is not to blame for a straggler.
  *
  *     exchange, reduction: own = mean over steps of the least over the ranks of a group; the median over the groups
  *                          waiting = mean over steps of (duration - that least); the median over the workers
  *     anything else:       own = mean over steps; the median over the workers; waiting = 0
  *
- * Medians, so that one slow worker is seen as its partners' waiting, not as a slower operation.  The steps are those of
+ * Medians, so that one slow worker is seen as its partners' waiting, not as a slower operation. The steps are those of
  * middling length on worker 0 (executor/platform/step_timer.h).
  *
  * Tested  tests/executor/report/test_straggler_wait.c */

@@ -98,8 +98,8 @@ enum ghp_status ghp_checkpoint_contents_init(const struct ghp_worker *worker,
         .replicas = ghp_sync_replicas(program->how.method.sync, program->problem.workers)};
     GHP_TRY(ghp_tensors_list(program->how.model, &c->list));
     most = (1 + (1 + GHP_MAX_MOMENTS + KEPT_MOST) * (size_t)c->replicas) * (size_t)c->list.n + 1;
-    c->entries = ghp_alloc(most, sizeof(*c->entries));
-    c->tensors = ghp_alloc(most, sizeof(*c->tensors));
+    c->entries = ghp_alloc(most, sizeof *c->entries);
+    c->tensors = ghp_alloc(most, sizeof *c->tensors);
     if (c->entries == NULL || c->tensors == NULL) return GHP_NO_MEMORY();
     GHP_TRY(ghp_checkpoint_rates_text(worker, &c->rates));
     for (int i = 0; i < c->list.n; i++) {
@@ -171,7 +171,7 @@ enum ghp_status ghp_checkpoint_refuse(const char *folder, const char *model, boo
         if (!ghp_checkpoint_any_kept(folder, path)) return GHP_OK;
         resumable = false; /* --resume takes one of the other two */
     }
-    if (describe(path, model, whose, sizeof(whose)) || !resumable)
+    if (describe(path, model, whose, sizeof whose) || !resumable)
         return GHP_FAIL(GHP_ERR_USAGE,
                         "'%s' holds a training%s; name another folder with --checkpoint, or "
                         "replace that training with --overwrite",
@@ -221,11 +221,11 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     char sync[GHP_SYNC_TEXT_BYTES];
 
     for (int i = 0; i < GHP_CHECKPOINT_NUMBERS; i++) {
-        snprintf(texts[i], sizeof(texts[i]), "%" PRIu64, numbers[i]);
+        snprintf(texts[i], sizeof texts[i], "%" PRIu64, numbers[i]);
         metadata[3 + i] = (struct ghp_metadatum){ghp_checkpoint_number_names[i], texts[i]};
     }
     ghp_sync_format(ghp_worker_program(worker)->how.method.sync, sync);
-    snprintf(workers, sizeof(workers), "%d", c->replicas);
+    snprintf(workers, sizeof workers, "%d", c->replicas);
     metadata[3 + GHP_CHECKPOINT_NUMBERS] = (struct ghp_metadatum){ghp_checkpoint_sync_key, sync};
     metadata[4 + GHP_CHECKPOINT_NUMBERS] =
         (struct ghp_metadatum){ghp_checkpoint_workers_key, workers};
@@ -240,7 +240,7 @@ enum ghp_status ghp_checkpoint_begin_file(const char *folder, const struct ghp_w
     if (checkpoint.owes_evaluation)
         metadata[list.n_metadata++] =
             (struct ghp_metadatum){ghp_checkpoint_evaluation_key, ghp_checkpoint_due};
-    snprintf(loss, sizeof(loss), "%.17g", checkpoint.test_loss);
+    snprintf(loss, sizeof loss, "%.17g", checkpoint.test_loss);
     if (checkpoint.evaluated)
         metadata[list.n_metadata++] = (struct ghp_metadatum){ghp_checkpoint_loss_key, loss};
     ghp_checkpoint_path(folder, GHP_CHECKPOINT_NEWEST, path);

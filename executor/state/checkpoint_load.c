@@ -27,7 +27,7 @@ static enum ghp_status check_contents(const char *path, const struct ghp_safeten
                 "'%s' has no tensor '%s': it is of another model; resume with the plan's own model",
                 path, want->name);
         if (have->n_dims != want->n_dims ||
-            memcmp(have->dims, dims, (size_t)want->n_dims * sizeof(*dims)) != 0)
+            memcmp(have->dims, dims, (size_t)want->n_dims * sizeof *dims) != 0)
             return GHP_FAIL(GHP_ERR_INPUT,
                             "'%s': tensor '%s' has other dimensions than the model's; resume with "
                             "the plan's own model",
@@ -73,7 +73,7 @@ static enum ghp_status check_sync(const char *path, const struct ghp_safetensors
 
     if (made_by == NULL && !differ) return GHP_OK;
     ghp_sync_format(program->how.method.sync, sync);
-    snprintf(workers, sizeof(workers), "%d", program->problem.workers);
+    snprintf(workers, sizeof workers, "%d", program->problem.workers);
     if (made_by != NULL && over != NULL && strcmp(made_by, sync) == 0 && strcmp(over, workers) == 0)
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
@@ -233,7 +233,7 @@ static enum ghp_status agree_on_content(struct ghp_control *control, struct ghp_
     char text[32];
 
     if (world->ranks.count == 1) return GHP_OK;
-    snprintf(text, sizeof(text), "%" PRId64, step);
+    snprintf(text, sizeof text, "%" PRId64, step);
     ghp_alike_add_text(&alike, "the checkpoint's step", text);
     ghp_alike_add(&alike, "the checkpoint", "", content);
     return ghp_alike_agree(&alike, control, world);
@@ -268,7 +268,7 @@ enum ghp_status ghp_checkpoint_load(struct ghp_checkpoint_folder *folder, struct
     folder->newest = status == GHP_OK;
     folder->previous = true;
     if (!damaged) return status;
-    snprintf(why, sizeof(why), "%s", ghp_status_message());
+    snprintf(why, sizeof why, "%s", ghp_status_message());
     ghp_checkpoint_path(folder->path, GHP_CHECKPOINT_PREVIOUS, path);
     if (load(folder, GHP_CHECKPOINT_PREVIOUS, worker, checkpoint, &both) == GHP_OK) {
         ghp_warn("%s; going on from the checkpoint before it, '%s', of %" PRId64 " steps", why,

@@ -22,12 +22,12 @@ enum ghp_status ghp_checkpoint_mixing_text(struct ghp_worker *worker, struct ghp
     *text = NULL;
     if (n == 0 || workers == 1) return GHP_OK;
     GHP_TRY(ghp_worker_settle_mixes(worker));
-    all = ghp_alloc((size_t)(n * workers), sizeof(*all));
+    all = ghp_alloc((size_t)(n * workers), sizeof *all);
     *text = ghp_alloc(room, 1);
     if (all == NULL || *text == NULL) status = GHP_NO_MEMORY();
     status = ghp_control_agree(ghp_worker_exec_context(worker)->transport->control, world, status);
     if (status == GHP_OK)
-        status = world->ops->all_gather(world, mine, all, n * (int64_t)sizeof(*all));
+        status = world->ops->all_gather(world, mine, all, n * (int64_t)sizeof *all);
     for (int i = 0; i < n * workers && status == GHP_OK; i++)
         used += (size_t)snprintf(*text + used, room - used, "%s%a", i > 0 ? " " : "", all[i]);
     free(all);

@@ -26,7 +26,7 @@ static void write_norms(const struct ghp_checkpoint_norms *n, const double *all,
     for (int64_t i = 0; i < n->samples; i++) {
         uint64_t bits;
 
-        memcpy(&bits, &all[i % n->workers * most_of(n) + i / n->workers], sizeof(bits));
+        memcpy(&bits, &all[i % n->workers * most_of(n) + i / n->workers], sizeof bits);
         text += snprintf(text, DIGITS + 1, "%016" PRIx64, bits);
     }
 }
@@ -35,7 +35,7 @@ static void write_norms(const struct ghp_checkpoint_norms *n, const double *all,
 static enum ghp_status gather(const struct ghp_checkpoint_norms *n, struct ghp_comm *world,
                               double *mine, double *all)
 {
-    int64_t bytes = most_of(n) * (int64_t)sizeof(*mine);
+    int64_t bytes = most_of(n) * (int64_t)sizeof *mine;
 
     for (int64_t i = 0; i < n->sampler->n; i++)
         mine[i] = ghp_sampler_norm(n->sampler, i);
@@ -54,8 +54,8 @@ enum ghp_status ghp_checkpoint_norms_text(const struct ghp_checkpoint_norms *n,
 
     *text = NULL;
     if (n->sampler == NULL) return GHP_OK;
-    mine = ghp_alloc((size_t)most_of(n), sizeof(*mine));
-    all = ghp_alloc((size_t)(most_of(n) * n->workers), sizeof(*all));
+    mine = ghp_alloc((size_t)most_of(n), sizeof *mine);
+    all = ghp_alloc((size_t)(most_of(n) * n->workers), sizeof *all);
     *text = ghp_alloc((size_t)(DRAWS_BYTES + n->samples * DIGITS), 1);
     status = ghp_control_agree(
         control, world, mine == NULL || all == NULL || *text == NULL ? GHP_NO_MEMORY() : GHP_OK);
@@ -83,7 +83,7 @@ static bool read_norm(const char *at, double *norm)
     snprintf(digits, sizeof digits, "%s", at);
     if (strspn(digits, "0123456789abcdef") != DIGITS) return false;
     bits = strtoull(digits, &end, 16);
-    memcpy(norm, &bits, sizeof(bits));
+    memcpy(norm, &bits, sizeof bits);
     return isfinite(*norm) && *norm >= 0;
 }
 

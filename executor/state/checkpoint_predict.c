@@ -69,10 +69,10 @@ static double checksum_s(void)
 {
     static const char some[1 << 16];
     double begin_s = ghp_thread_cpu_s();
-    volatile uint64_t sum = ghp_safetensors_sum(some, sizeof(some));
+    volatile uint64_t sum = ghp_safetensors_sum(some, sizeof some);
 
     (void)sum;
-    return (ghp_thread_cpu_s() - begin_s) / (double)sizeof(some);
+    return (ghp_thread_cpu_s() - begin_s) / (double)sizeof some;
 }
 
 enum ghp_status ghp_checkpoint_predict(struct ghp_worker *worker, const struct ghp_profile *profile,

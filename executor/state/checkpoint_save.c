@@ -112,7 +112,7 @@ static struct ghp_checkpoint_image *image_of(struct ghp_checkpoint_folder *folde
 
     if (!folder->beside) return NULL;
     if (image != NULL) return image;
-    image = ghp_alloc(1, sizeof(*image));
+    image = ghp_alloc(1, sizeof *image);
     if (image == NULL) return NULL;
     *image = (struct ghp_checkpoint_image){.folder = folder, .worker = worker};
     if (ghp_checkpoint_contents_init(worker, &image->contents) == GHP_OK &&

@@ -42,13 +42,13 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
     if (text == NULL || strcmp(text, random) == 0) return GHP_OK;
     if (strncmp(text, colon, strlen(colon)) == 0)
         return parse_seed(text + strlen(colon), &choice->seed);
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (kinds[i]->names(text)) {
             choice->ops = kinds[i];
             choice->path = text;
             return GHP_OK;
         }
-        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? ", " : "",
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "",
                                  kinds[i]->text);
     }
     return GHP_FAIL(GHP_ERR_USAGE, "unknown --init '%s'; use random, random:SEED or %s", text,
@@ -59,7 +59,7 @@ enum ghp_status ghp_init_usual(const char *model_path, uint64_t seed,
                                struct ghp_init_choice *choice)
 {
     *choice = (struct ghp_init_choice){.seed = seed};
-    for (size_t i = 0; model_path != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; model_path != NULL && i < sizeof kinds / sizeof kinds[0]; i++) {
         bool holds = false;
 
         if (kinds[i]->holds == NULL || !kinds[i]->names(model_path)) continue;
@@ -104,7 +104,7 @@ static void drop_wrappers(struct match *m)
 {
     static const char *const wrappers[] = {"module.", "_orig_mod."};
 
-    for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]);) {
+    for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0];) {
         if (!all_begin(m->have, wrappers[i]) || all_begin(m->want, wrappers[i])) {
             i++;
             continue;
@@ -127,9 +127,9 @@ static enum ghp_status match_open(const struct ghp_model *model, struct match *m
         GHP_TRY(ops->orientation(m->choice->path, m->file, model, &m->oriented));
     GHP_TRY(ghp_tensors_list(model, &m->list));
     n = ops->count(m->file);
-    m->have = ghp_alloc((size_t)n + 1, sizeof(*m->have));
-    m->want = ghp_alloc((size_t)m->list.n + 1, sizeof(*m->want));
-    m->item = ghp_alloc((size_t)m->list.n + 1, sizeof(*m->item));
+    m->have = ghp_alloc((size_t)n + 1, sizeof *m->have);
+    m->want = ghp_alloc((size_t)m->list.n + 1, sizeof *m->want);
+    m->item = ghp_alloc((size_t)m->list.n + 1, sizeof *m->item);
     if (m->have == NULL || m->want == NULL || m->item == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < n; i++)
         m->have[i] = ops->item(m->file, i).name;
@@ -174,7 +174,7 @@ static enum ghp_status fail_missing(const struct match *m, const char *name)
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' has no tensor '%s'%s; give a file of all tensors of the model, under its "
                     "names",
-                    m->choice->path, name, nearest_text(name, m->have, nearest, sizeof(nearest)));
+                    m->choice->path, name, nearest_text(name, m->have, nearest, sizeof nearest));
 }
 
 static enum ghp_status fail_extra(const struct match *m, const char *name)
@@ -184,7 +184,7 @@ static enum ghp_status fail_extra(const struct match *m, const char *name)
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s' has a tensor '%s' that the model has not%s; give a file of the model's "
                     "tensors alone",
-                    m->choice->path, name, nearest_text(name, m->want, nearest, sizeof(nearest)));
+                    m->choice->path, name, nearest_text(name, m->want, nearest, sizeof nearest));
 }
 
 static enum ghp_status check_dims(const struct match *m, const struct ghp_param *want, int item)
@@ -193,10 +193,10 @@ static enum ghp_status check_dims(const struct match *m, const struct ghp_param 
     int64_t dims[GHP_MAX_DIMS];
     char theirs[TEXT_BYTES], ours[TEXT_BYTES];
 
-    memcpy(dims, want->dims, sizeof(dims));
+    memcpy(dims, want->dims, sizeof dims);
     if (m->oriented) ghp_param_file_dims(want, dims);
     if (have.n_dims == want->n_dims &&
-        memcmp(have.dims, dims, (size_t)want->n_dims * sizeof(*dims)) == 0)
+        memcmp(have.dims, dims, (size_t)want->n_dims * sizeof *dims) == 0)
         return GHP_OK;
     return GHP_FAIL(GHP_ERR_INPUT,
                     "'%s': tensor '%s' is %s, but the model's is %s; give weights of this model",

@@ -28,7 +28,7 @@ static enum ghp_status hash_items(const struct ghp_init_choice *choice, void *fi
         int64_t bytes = elements_of(&tensor) * (int64_t)sizeof(float);
 
         *hash = ghp_hash(tensor.name, strlen(tensor.name) + 1, *hash);
-        *hash = ghp_hash(tensor.dims, (size_t)tensor.n_dims * sizeof(*tensor.dims), *hash);
+        *hash = ghp_hash(tensor.dims, (size_t)tensor.n_dims * sizeof *tensor.dims, *hash);
         if (tensor.is_filled || bytes > most_bytes || bytes > left) continue;
         GHP_TRY(choice->ops->read(file, i, sizeof(float), values));
         *hash = ghp_hash(values, (size_t)bytes, *hash);

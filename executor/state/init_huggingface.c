@@ -29,7 +29,7 @@ static struct ghp_init_tensor item_of(const void *file, int i)
     struct ghp_hf_weight weight = ghp_hf_weights_item(file, i);
     struct ghp_init_tensor item = {.name = weight.name, .n_dims = weight.n_dims};
 
-    memcpy(item.dims, weight.dims, sizeof(item.dims));
+    memcpy(item.dims, weight.dims, sizeof item.dims);
     return item;
 }
 

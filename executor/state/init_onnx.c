@@ -31,7 +31,7 @@ static struct ghp_init_tensor item_of(const void *file, int i)
     struct ghp_init_tensor item = {
         .name = weight.name, .n_dims = weight.n_dims, .is_filled = weight.is_filled};
 
-    memcpy(item.dims, weight.dims, sizeof(item.dims));
+    memcpy(item.dims, weight.dims, sizeof item.dims);
     return item;
 }
 
@@ -43,7 +43,7 @@ static enum ghp_status read_item(void *file, int i, int element_bytes, void *val
     float *narrow;
 
     if (element_bytes == 4) return ghp_onnx_tensors_read(file, i, values);
-    narrow = ghp_alloc((size_t)elements, sizeof(*narrow));
+    narrow = ghp_alloc((size_t)elements, sizeof *narrow);
     if (narrow == NULL) return GHP_NO_MEMORY();
     status = ghp_onnx_tensors_read(file, i, narrow);
     for (int64_t k = 0; status == GHP_OK && k < elements; k++)

@@ -47,13 +47,13 @@ static void close_file(void *file)
 static enum ghp_status open_file(const char *path, void **file)
 {
     enum ghp_status status = GHP_OK;
-    struct shown *f = ghp_alloc(1, sizeof(*f));
+    struct shown *f = ghp_alloc(1, sizeof *f);
     bool is_checkpoint;
 
     *file = NULL;
     if (f == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_safetensors_open(path, &f->file), fail);
-    f->items = ghp_alloc((size_t)ghp_safetensors_count(f->file) + 1, sizeof(*f->items));
+    f->items = ghp_alloc((size_t)ghp_safetensors_count(f->file) + 1, sizeof *f->items);
     if (f->items == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     is_checkpoint = ghp_checkpoint_is_one(f->file);
     for (int i = 0; i < ghp_safetensors_count(f->file); i++) {
@@ -80,7 +80,7 @@ static struct ghp_init_tensor item_of(const void *file, int i)
     const struct shown *f = file;
     struct ghp_init_tensor item = {.name = f->items[i]->name, .n_dims = f->items[i]->n_dims};
 
-    memcpy(item.dims, f->items[i]->dims, sizeof(item.dims));
+    memcpy(item.dims, f->items[i]->dims, sizeof item.dims);
     return item;
 }
 

@@ -63,7 +63,7 @@ static struct ghp_param_descriptor descriptor_of(const struct ghp_worker *worker
                                               .elements = ghp_shard_elements(shard),
                                               .element_bytes = number_bytes(worker)};
 
-    memcpy(descriptor.dims, shard.dims, sizeof(descriptor.dims));
+    memcpy(descriptor.dims, shard.dims, sizeof descriptor.dims);
     return descriptor;
 }
 
@@ -395,15 +395,15 @@ static enum ghp_status hash_replicas(struct ghp_worker *worker, uint64_t *hash)
     int n = ghp_worker_program(worker)->problem.workers;
     struct ghp_comm *world = NULL;
     enum ghp_status status;
-    uint64_t *all = ghp_alloc((size_t)n, sizeof(*all));
+    uint64_t *all = ghp_alloc((size_t)n, sizeof *all);
 
     if (all == NULL) return GHP_NO_MEMORY();
     status =
         ghp_collectives_group(exec->transport->host, (struct ghp_ranks){.count = n, .stride = 1},
                               GHP_STREAM_COMPUTE, &world);
     if (status == GHP_OK) world->label = "comparing replicas";
-    if (status == GHP_OK) status = world->ops->all_gather(world, hash, all, (int64_t)sizeof(*hash));
-    if (status == GHP_OK) *hash = ghp_hash(all, (size_t)n * sizeof(*all), GHP_HASH_SEED);
+    if (status == GHP_OK) status = world->ops->all_gather(world, hash, all, (int64_t)sizeof *hash);
+    if (status == GHP_OK) *hash = ghp_hash(all, (size_t)n * sizeof *all, GHP_HASH_SEED);
     free(all);
     return status;
 }
@@ -465,7 +465,7 @@ static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
     int n = ghp_worker_program(worker)->problem.workers, mine = *different;
     struct ghp_comm *world = NULL;
     enum ghp_status status = GHP_OK;
-    int *all = ghp_alloc((size_t)n, sizeof(*all));
+    int *all = ghp_alloc((size_t)n, sizeof *all);
 
     if (all == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status,
@@ -474,7 +474,7 @@ static enum ghp_status first_of_all(struct ghp_worker *worker, int *different)
                                        GHP_STREAM_COMPUTE, &world),
                  done);
     world->label = "comparing replicas";
-    GHP_TRY_GOTO(status, world->ops->all_gather(world, &mine, all, (int64_t)sizeof(mine)), done);
+    GHP_TRY_GOTO(status, world->ops->all_gather(world, &mine, all, (int64_t)sizeof mine), done);
     for (int i = 0; i < n; i++)
         if (all[i] >= 0 && (*different < 0 || all[i] < *different)) *different = all[i];
 done:
@@ -486,7 +486,7 @@ enum ghp_status ghp_parameters_compare(struct ghp_worker *worker,
                                        const struct ghp_tensors_list *list, int *different)
 {
     int workers = ghp_worker_placement(worker)->problem.workers;
-    uint64_t *hashes = ghp_alloc((size_t)list->n + 1, sizeof(*hashes));
+    uint64_t *hashes = ghp_alloc((size_t)list->n + 1, sizeof *hashes);
     enum ghp_status status = GHP_OK;
 
     *different = -1;

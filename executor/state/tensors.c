@@ -10,7 +10,7 @@ enum ghp_status ghp_tensors_list(const struct ghp_model *model, struct ghp_tenso
     size_t most = (size_t)model->n_layers * (GHP_MAX_PARAMS + GHP_MAX_STATES);
 
     *list = (struct ghp_tensors_list){0};
-    list->items = ghp_alloc(most, sizeof(*list->items));
+    list->items = ghp_alloc(most, sizeof *list->items);
     if (list->items == NULL) return GHP_NO_MEMORY();
     for (int state = 0; state < 2; state++) {
         for (int i = 0; i < model->n_layers; i++) {

@@ -20,7 +20,7 @@ static void add_number(struct ghp_alike *alike, const char *name, int64_t value)
 {
     char text[32];
 
-    snprintf(text, sizeof(text), "%" PRId64, value);
+    snprintf(text, sizeof text, "%" PRId64, value);
     ghp_alike_add_text(alike, name, text);
 }
 
@@ -65,7 +65,7 @@ enum ghp_status ghp_agree_on_command(struct ghp_agreeing who, const struct ghp_t
     ghp_alike_add_text(&alike, "--help or --version", ghp_opts_done() ? "given" : NULL);
     add_number(&alike, "the number of files", arguments);
     ghp_opts_each_alike(tool, add_option, &alike);
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
         ghp_alike_add_text(&alike, variables[i], getenv(variables[i]));
     return ghp_alike_agree(&alike, who.control, who.comm);
 }
@@ -91,7 +91,7 @@ enum ghp_status ghp_agree_on_models(struct ghp_agreeing who, const struct ghp_mo
 
     if (who.control->size == 1) return GHP_OK;
     for (int i = 0; i < n; i++)
-        hash = ghp_hash(&models[i].hash, sizeof(models[i].hash), hash);
+        hash = ghp_hash(&models[i].hash, sizeof models[i].hash, hash);
     add_number(&alike, "the number of models", n);
     ghp_alike_add(&alike, "the model", n == 1 ? models[0].name : "", hash);
     return ghp_alike_agree(&alike, who.control, who.comm);

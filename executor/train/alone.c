@@ -8,11 +8,11 @@
 static enum ghp_status own_model(const struct ghp_rank_plan *like, struct ghp_alone *alone)
 {
     const struct ghp_model *model = like->how.model;
-    size_t bytes = (size_t)model->n_layers * sizeof(*model->layers);
+    size_t bytes = (size_t)model->n_layers * sizeof *model->layers;
     bool replicas = ghp_sync_replicas(like->how.method.sync, like->how.problem.workers) > 1;
 
     alone->model = *model;
-    alone->model.layers = ghp_alloc((size_t)model->n_layers, sizeof(*model->layers));
+    alone->model.layers = ghp_alloc((size_t)model->n_layers, sizeof *model->layers);
     if (alone->model.layers == NULL) return GHP_NO_MEMORY();
     memcpy(alone->model.layers, model->layers, bytes);
     for (int i = 0; i < model->n_layers && !replicas; i++) {
@@ -44,7 +44,7 @@ enum ghp_status ghp_alone_open(const struct ghp_exec_context *exec,
     int replicas = ghp_sync_replicas(like->how.method.sync, like->how.problem.workers);
 
     *alone = (struct ghp_alone){
-        .splits = ghp_alloc((size_t)like->how.model->n_layers, sizeof(*alone->splits))};
+        .splits = ghp_alloc((size_t)like->how.model->n_layers, sizeof *alone->splits)};
     if (alone->splits == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, own_model(like, alone), fail);
     rank_plan.how.model = &alone->model;

@@ -106,7 +106,7 @@ static enum ghp_status compare(const struct ghp_drift *d, struct ghp_worker *wor
 {
     const struct ghp_program *program = ghp_worker_program(worker);
     int n_layers = ghp_worker_program(worker)->how.model->n_layers, n = n_layers * GHP_DRIFT_TERMS;
-    double *terms = ghp_alloc(2 * (size_t)n, sizeof(*terms)), before[2] = {0}, now[2] = {0};
+    double *terms = ghp_alloc(2 * (size_t)n, sizeof *terms), before[2] = {0}, now[2] = {0};
 
     if (terms == NULL) return GHP_NO_MEMORY();
     add_all(program, d->before_s, terms, before);
@@ -127,10 +127,10 @@ static void say(const struct ghp_drift_finding *f, const struct ghp_model *model
     char where[160] = "", others[64] = "";
 
     if (layer >= 0)
-        snprintf(where, sizeof(where), "; most of the difference is in layer '%s', %s",
+        snprintf(where, sizeof where, "; most of the difference is in layer '%s', %s",
                  model->layers[layer].name, term_names[(int)f->share.term]);
     if (f->others_times > 0)
-        snprintf(others, sizeof(others), ", the others at most %.1f times", f->others_times);
+        snprintf(others, sizeof others, ", the others at most %.1f times", f->others_times);
     if (f->now_s < f->before_s)
         ghp_note("steps take %.4g ms, %.4g before", 1e3 * f->now_s, 1e3 * f->before_s);
     else if (f->place == GHP_DRIFT_WORKER)
@@ -188,7 +188,7 @@ static enum ghp_status look(struct ghp_drift *d, struct ghp_worker *worker,
     words[0] = mine;
     world->label = "comparing steps with those before";
     if (world->ranks.count > 1)
-        GHP_TRY(world->ops->all_gather(world, &mine, words, (int64_t)sizeof(mine)));
+        GHP_TRY(world->ops->all_gather(world, &mine, words, (int64_t)sizeof mine));
     finding = ghp_drift_find(words, world->ranks.count);
     if (!(words[0].before_s > 0)) {
         measure_anew(d, now_s, mine.now_s, n);
@@ -215,8 +215,8 @@ enum ghp_status ghp_drift_look(struct ghp_drift *d, struct ghp_worker *worker,
     d->steps =
         done - d->looked < GHP_STEP_TIMER_STEPS ? (int)(done - d->looked) : GHP_STEP_TIMER_STEPS;
     d->looked = done;
-    if (d->before_s == NULL) d->before_s = ghp_alloc((size_t)n, sizeof(*d->before_s));
-    now_s = ghp_alloc((size_t)n, sizeof(*now_s));
+    if (d->before_s == NULL) d->before_s = ghp_alloc((size_t)n, sizeof *d->before_s);
+    now_s = ghp_alloc((size_t)n, sizeof *now_s);
     words = ghp_alloc((size_t)stop->world->ranks.count, sizeof(*words));
     if (d->before_s == NULL || now_s == NULL || words == NULL) status = GHP_NO_MEMORY();
     if (status == GHP_OK) status = look(d, worker, stop, now_s, words);

@@ -68,7 +68,7 @@ enum ghp_status ghp_evaluate(struct ghp_worker *worker, struct ghp_data *data,
     struct ghp_step step = {.data = data, .set = set};
     struct ghp_worker *evaluator = NULL;
     double begin = ghp_now_s();
-    int64_t *samples = ghp_alloc((size_t)rank_plan.how.problem.global_batch, sizeof(*samples));
+    int64_t *samples = ghp_alloc((size_t)rank_plan.how.problem.global_batch, sizeof *samples);
 
     *evaluation = (struct ghp_evaluation){0};
     if (samples == NULL) return GHP_NO_MEMORY();

@@ -376,7 +376,7 @@ static enum ghp_status open(struct check *c)
     GHP_TRY(ghp_step_trace_init(request->worker, first, &c->plan));
     if (!first) return GHP_OK;
     GHP_TRY(ghp_step_trace_init(request->worker, true, &c->own));
-    c->noise = ghp_alloc((size_t)c->own.n, sizeof(*c->noise));
+    c->noise = ghp_alloc((size_t)c->own.n, sizeof *c->noise);
     if (c->noise == NULL) return GHP_NO_MEMORY();
     return ghp_alone_open(exec, &rank_plan, &request->training_config->init, &c->alone);
 }

@@ -36,7 +36,7 @@ enum ghp_status ghp_metrics_refuse(const char *path, bool resumable)
 enum ghp_status ghp_metrics_open(const char *path, bool append, struct ghp_metrics **metrics)
 {
     enum ghp_status status = GHP_OK;
-    struct ghp_metrics *m = ghp_alloc(1, sizeof(*m));
+    struct ghp_metrics *m = ghp_alloc(1, sizeof *m);
     int fd;
 
     *metrics = NULL;

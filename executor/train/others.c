@@ -47,7 +47,7 @@ enum ghp_status ghp_others_open(const struct ghp_exec_context *exec, int workers
                                 struct ghp_others **peers)
 {
     struct ghp_p2p *p2p = exec->transport->p2p;
-    struct ghp_others *p = ghp_alloc(1, sizeof(*p));
+    struct ghp_others *p = ghp_alloc(1, sizeof *p);
     enum ghp_status status = GHP_OK;
 
     *peers = NULL;
@@ -55,7 +55,7 @@ enum ghp_status ghp_others_open(const struct ghp_exec_context *exec, int workers
     *p = (struct ghp_others){.control = exec->transport->control,
                              .n = workers,
                              .rank = exec->transport->control->rank,
-                             .of = ghp_alloc((size_t)workers, sizeof(*p->of))};
+                             .of = ghp_alloc((size_t)workers, sizeof *p->of)};
     if (p->of == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     GHP_TRY_GOTO(status, p2p->ops->open(p2p, 2 * workers, &p->channel), fail);
     for (int i = 0; i < workers; i++)
@@ -124,7 +124,7 @@ static enum ghp_status say(struct ghp_others *p, int i)
     const struct ghp_other_word *mine = &p->of[p->rank].known;
 
     GHP_TRY(look(p, i));
-    if (peer->says || memcmp(&peer->said, mine, sizeof(*mine)) == 0) return GHP_OK;
+    if (peer->says || memcmp(&peer->said, mine, sizeof *mine) == 0) return GHP_OK;
     peer->said = *mine;
     return post(p, i, false);
 }
@@ -141,7 +141,7 @@ static bool is_here(const struct ghp_others *p, int i)
     const struct ghp_other_word *mine = &p->of[p->rank].known;
 
     return i == p->rank || (p->of[i].known.meetings >= mine->meetings && !p->of[i].says &&
-                            memcmp(&p->of[i].said, mine, sizeof(*mine)) == 0);
+                            memcmp(&p->of[i].said, mine, sizeof *mine) == 0);
 }
 
 static enum ghp_status fail_missing(const struct ghp_others *p, double waited_s)
@@ -151,8 +151,8 @@ static enum ghp_status fail_missing(const struct ghp_others *p, double waited_s)
     for (int i = 0; i < p->n; i++) {
         size_t used = strlen(missing);
 
-        if (!is_here(p, i) && used + 16 < sizeof(missing))
-            snprintf(missing + used, sizeof(missing) - used, "%s%d", used > 0 ? ", " : "", i);
+        if (!is_here(p, i) && used + 16 < sizeof missing)
+            snprintf(missing + used, sizeof missing - used, "%s%d", used > 0 ? ", " : "", i);
     }
     return GHP_FAIL(GHP_ERR_COMM,
                     "rank %d waited %.0f s for all workers to meet: rank(s) %s did not come; see "

@@ -88,14 +88,14 @@ enum ghp_status ghp_sampling_open(const struct ghp_sampling_request *r,
 
     *result = NULL;
     GHP_TRY(check(r));
-    s = ghp_alloc(1, sizeof(*s));
+    s = ghp_alloc(1, sizeof *s);
     if (s == NULL) return GHP_NO_MEMORY();
     *s = (struct ghp_sampling){.samples = r->samples, .rank = rank, .workers = workers};
     GHP_TRY_GOTO(status,
                  ghp_sampler_init(&s->sampler, own, ghp_sampler_uniform, r->seed, (uint64_t)rank),
                  fail);
     GHP_TRY_GOTO(status, ghp_order_init(&s->once, own, 1, r->seed + (uint64_t)rank), fail);
-    s->batch = ghp_alloc((size_t)workers, sizeof(*s->batch));
+    s->batch = ghp_alloc((size_t)workers, sizeof *s->batch);
     if (s->batch == NULL) GHP_TRY_GOTO(status, GHP_NO_MEMORY(), fail);
     *result = s;
     return GHP_OK;

@@ -110,7 +110,7 @@ enum ghp_status ghp_session_plan_open(struct ghp_setup *s, struct ghp_session_pl
     char threads[96];
 
     ghp_session_plan_describe(s, e);
-    if (*other_threads(s, e, threads, sizeof(threads)) != '\0')
+    if (*other_threads(s, e, threads, sizeof threads) != '\0')
         ghp_note("'%s' was%s: its times are of others; profile with --threads %d and plan again",
                  e->path, threads + 1, s->threads);
     GHP_TRY(ghp_setup_agree(s, ghp_rank_plan_open(&s->exec, &e->rank_plan, &e->worker),
@@ -131,9 +131,9 @@ static enum ghp_status check_limit(const struct ghp_setup *s, const struct ghp_s
     if (limits.memory_left_bytes < 0 || ghp_exec_context_device(&s->exec).ops != NULL ||
         bytes <= limits.memory_left_bytes / s->here)
         return GHP_OK;
-    ghp_bytes_format((double)bytes, need, sizeof(need));
-    ghp_bytes_format((double)limits.memory_left_bytes, have, sizeof(have));
-    ghp_bytes_format((double)(limits.memory_left_bytes / s->here), share, sizeof(share));
+    ghp_bytes_format((double)bytes, need, sizeof need);
+    ghp_bytes_format((double)limits.memory_left_bytes, have, sizeof have);
+    ghp_bytes_format((double)(limits.memory_left_bytes / s->here), share, sizeof share);
     return GHP_FAIL(GHP_ERR_NO_MEMORY,
                     "'%s' needs %s a worker, and %s leaves %s for %d worker(s) of this node; plan "
                     "with --memory below %s, or raise the limit",
@@ -151,9 +151,9 @@ static enum ghp_status check_planned(const struct ghp_setup *s, const struct ghp
                     "'%s' needs %s a worker with the scratch of the kernels here, but its limit is "
                     "%s%s; plan with a larger --memory, or profile this machine again with "
                     "--threads %d and plan again",
-                    e->path, ghp_bytes_format((double)bytes, need, sizeof(need)),
-                    ghp_bytes_format((double)most, limit, sizeof(limit)),
-                    other_threads(s, e, threads, sizeof(threads)), s->threads);
+                    e->path, ghp_bytes_format((double)bytes, need, sizeof need),
+                    ghp_bytes_format((double)most, limit, sizeof limit),
+                    other_threads(s, e, threads, sizeof threads), s->threads);
 }
 
 enum ghp_status ghp_session_plan_allocate(struct ghp_setup *s, struct ghp_session_plan *e)

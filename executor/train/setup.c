@@ -200,7 +200,7 @@ static const struct ghp_backend_ops *choose_backend(const struct ghp_setup *s,
     if (e->plan.profile.on_device)
         return ghp_backend_find(ghp_profile_is_peak(&e->plan.profile) ? "cuda"
                                                                       : e->plan.profile.backend);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (able(names[i], precision) != NULL) return able(names[i], precision);
     return ghp_backend_find("reference"); /* which then says what it has not */
 }

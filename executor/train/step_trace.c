@@ -122,7 +122,7 @@ enum ghp_status ghp_step_trace_init(struct ghp_worker *worker, bool keeps,
     GHP_TRY(ghp_tensors_list(program->how.model, &trace->list));
     trace->items = ghp_alloc(2 * layers + (size_t)((2 + moments) * trace->list.n_params +
                                                    trace->list.n - trace->list.n_params),
-                             sizeof(*trace->items));
+                             sizeof *trace->items);
     trace->of_output = ghp_alloc(layers, sizeof(int));
     trace->of_gradient = ghp_alloc(layers, sizeof(int));
     status = trace->items != NULL && trace->of_output != NULL && trace->of_gradient != NULL
@@ -174,7 +174,7 @@ static enum ghp_status record(void *context, const struct ghp_observed *observed
 
     if (trace->n_parts == trace->max_parts) {
         int most = 2 * trace->max_parts + 64;
-        struct ghp_part *more = realloc(trace->parts, (size_t)most * sizeof(*more));
+        struct ghp_part *more = realloc(trace->parts, (size_t)most * sizeof *more);
 
         if (more == NULL) return GHP_NO_MEMORY();
         trace->parts = more;
@@ -253,7 +253,7 @@ enum ghp_status ghp_step_trace_gather(struct ghp_step_trace *trace, struct ghp_w
                                       struct ghp_comm *world)
 {
     int number = ghp_worker_placement(worker)->number;
-    double *parts = ghp_alloc((size_t)trace->n, sizeof(*parts));
+    double *parts = ghp_alloc((size_t)trace->n, sizeof *parts);
     enum ghp_status status = parts != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     for (int p = 0; status == GHP_OK && p < trace->n_parts; p++)

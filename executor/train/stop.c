@@ -19,7 +19,7 @@ static const struct {
 } signals[] = {{SIGTERM, (int)(SA_RESTART | SA_RESETHAND), "SIGTERM"},
                {SIGINT, (int)(SA_RESTART | SA_RESETHAND), "SIGINT"},
                {SIGUSR1, SA_RESTART, "SIGUSR1"}};
-enum { N_SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+enum { N_SIGNALS = sizeof signals / sizeof signals[0] };
 
 static atomic_int noted; /* the last one; 0: none */
 static struct sigaction before[N_SIGNALS];

@@ -15,7 +15,7 @@
 
 static enum ghp_status keep_values(int n, const struct ghp_tensors_list *list, double ***values)
 {
-    *values = ghp_alloc((size_t)n + 1, sizeof(**values));
+    *values = ghp_alloc((size_t)n + 1, sizeof **values);
     if (*values == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < n; i++) {
         (*values)[i] = ghp_alloc((size_t)list->items[i].param->elements, sizeof(double));
@@ -253,7 +253,7 @@ enum ghp_status ghp_verify_compare(const struct ghp_snapshot *plan,
                                    .weight_limit = limits.weights,
                                    .gradient_limit = limits.gradients,
                                    .gradient_rms_limit = limits.gradients_rms};
-    v->differences = ghp_alloc((size_t)v->n + 1, sizeof(*v->differences));
+    v->differences = ghp_alloc((size_t)v->n + 1, sizeof *v->differences);
     if (v->differences == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < v->n; i++)
         raise_to(&largest_weight, largest(alone->weights[i], alone->list.items[i].param->elements));

@@ -61,9 +61,9 @@ static enum ghp_status open(struct ghp_worker *worker, const struct ghp_replicas
         .element_bytes = ghp_parameter_bytes(ghp_worker_program(worker)->element_bytes)};
     GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->how.model, &r->list));
     r->entries = r->list.n + r->n_moments * r->list.n_params;
-    r->whole = ghp_alloc((size_t)(r->rows * r->entries), sizeof(*r->whole));
-    r->losses = ghp_alloc((size_t)n, sizeof(*r->losses));
-    r->lost = ghp_alloc((size_t)n, sizeof(*r->lost));
+    r->whole = ghp_alloc((size_t)(r->rows * r->entries), sizeof *r->whole);
+    r->losses = ghp_alloc((size_t)n, sizeof *r->losses);
+    r->lost = ghp_alloc((size_t)n, sizeof *r->lost);
     if (r->whole == NULL || r->losses == NULL || r->lost == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < r->rows * r->entries; i++) {
         size_t elements = (size_t)tensor_of(r, i % r->entries)->param->elements;

@@ -15,12 +15,12 @@ void ghp_alike_add(struct ghp_alike *alike, const char *name, const char *text, 
 
     GHP_ASSERT(alike->n < GHP_ALIKE_MOST);
     alike->n++;
-    snprintf(subject->name, sizeof(subject->name), "%s", name);
+    snprintf(subject->name, sizeof subject->name, "%s", name);
     if (text == NULL) text = "not given";
-    if (strlen(text) < sizeof(subject->text))
-        snprintf(subject->text, sizeof(subject->text), "%s", text);
+    if (strlen(text) < sizeof subject->text)
+        snprintf(subject->text, sizeof subject->text, "%s", text);
     else
-        snprintf(subject->text, sizeof(subject->text), "%.*s...", GHP_ALIKE_TEXT_BYTES - 4, text);
+        snprintf(subject->text, sizeof subject->text, "%.*s...", GHP_ALIKE_TEXT_BYTES - 4, text);
     subject->hash = hash;
 }
 
@@ -36,7 +36,7 @@ void ghp_alike_add_text(struct ghp_alike *alike, const char *name, const char *t
 /* A word is a double, which holds 53 bits of a whole number. */
 static double word_of(uint64_t hash)
 {
-    return (double)(ghp_hash(&hash, sizeof(hash), GHP_HASH_SEED) >> 11);
+    return (double)(ghp_hash(&hash, sizeof hash, GHP_HASH_SEED) >> 11);
 }
 
 /* The first member with another value than the first one's; 0: there is none. */
@@ -119,11 +119,11 @@ static enum ghp_status fail(const struct ghp_alike *alike, struct ghp_control *c
             continue;
         }
         GHP_TRY(tell_text(control, comm, other, alike->subjects[i].text, &texts));
-        if (shown++ > 0) used += (size_t)snprintf(said + used, sizeof(said) - used, ", ");
+        if (shown++ > 0) used += (size_t)snprintf(said + used, sizeof said - used, ", ");
         used +=
-            say(&alike->subjects[i], &texts, comm->ranks, other, said + used, sizeof(said) - used);
+            say(&alike->subjects[i], &texts, comm->ranks, other, said + used, sizeof said - used);
     }
-    if (more > 0) snprintf(said + used, sizeof(said) - used, ", and %d more", more);
+    if (more > 0) snprintf(said + used, sizeof said - used, ", and %d more", more);
     return GHP_FAIL(alike->status, "workers %d and %d do not %s the same: %s; %s",
                     ghp_ranks_at(comm->ranks, 0), ghp_ranks_at(comm->ranks, first),
                     alike->doing != NULL ? alike->doing : "train", said, alike->remedy);
@@ -140,7 +140,7 @@ enum ghp_status ghp_alike_agree(const struct ghp_alike *alike, struct ghp_contro
         const struct ghp_alike_subject *subject = &alike->subjects[i];
 
         all = ghp_hash(subject->name, strlen(subject->name), all);
-        all = ghp_hash(&subject->hash, sizeof(subject->hash), all);
+        all = ghp_hash(&subject->hash, sizeof subject->hash, all);
     }
     comm->label = "comparing what workers were told";
     GHP_TRY(find_other(control, comm, word_of(all), &other));

@@ -11,7 +11,7 @@ static int64_t block_from(int64_t at, int64_t n)
     return n - at < SUM_BLOCK ? n - at : SUM_BLOCK;
 }
 
-/* out = sum of the pieces in the members' order; out may be own.  The first two are added at once, and the last into
+/* out = sum of the pieces in the members' order; out may be own. The first two are added at once, and the last into
  * out: two members' pieces are gone through once. */
 #define SUM_IN_ORDER(type)                                                                         \
     static const type *piece_##type(const struct ghp_summands *p, int r, int64_t at)               \

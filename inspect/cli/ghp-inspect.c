@@ -1,6 +1,6 @@
 /* inspect/cli/ghp-inspect.c - the tool: shows any of ghp's files as tables, checks plans, compares two of them.
  *
- * The kind of a file is what its "format" says.  To add a kind: a row in `kinds`. */
+ * The kind of a file is what its "format" says. To add a kind: a row in `kinds`. */
 #include "core/base/json.h"
 #include "core/base/log.h"
 #include "core/base/opts.h"
@@ -249,9 +249,9 @@ static enum ghp_status merge_costs(const struct ghp_plan *a, const struct ghp_pl
     ghp_programs_release(&programs);
     if (status != GHP_OK) return status;
     if (a->profile_hash == b->profile_hash) {
-        for (int i = 0; i < b->profile.n_ops && status == GHP_OK; ++i)
+        for (int i = 0; i < b->profile.n_ops && status == GHP_OK; i++)
             status = ghp_profile_add_op(profile, &b->profile.ops[i]);
-        for (int i = 0; i < b->profile.n_comms && status == GHP_OK; ++i)
+        for (int i = 0; i < b->profile.n_comms && status == GHP_OK; i++)
             status = ghp_profile_add_comm(profile, &b->profile.comms[i]);
     }
     if (status == GHP_OK) status = ghp_profile_finalize(profile);
@@ -293,7 +293,7 @@ static enum ghp_status write_files(struct ghp_display *display, const struct ghp
     struct ghp_report report;
 
     GHP_TRY(ghp_report_init(plan, set.run, &report));
-    for (size_t i = 0; i < sizeof files / sizeof files[0] && status == GHP_OK; ++i) {
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && status == GHP_OK; i++) {
         if (files[i].path == NULL) continue;
         status = files[i].save(&report, files[i].path);
         ghp_display_text(display, files[i].key, files[i].path);
@@ -399,7 +399,7 @@ static enum ghp_status show_runs(struct ghp_display *report, const char *const *
     if (wants_files())
         return GHP_FAIL(GHP_ERR_USAGE, "--html is of one run; give one, or leave it out to compare "
                                        "them as tables");
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         GHP_TRY(format_of(paths[i], format, sizeof format));
         if (strcmp(format, "ghp.run/2") != 0)
             return GHP_FAIL(GHP_ERR_USAGE,
@@ -463,7 +463,7 @@ static enum ghp_status choose(const char *path, const char *path2, const struct 
 
     GHP_TRY(format_of(path, format, sizeof format));
     *kind = NULL;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].format, format) == 0)
             *kind = &kinds[i];
         else if (ghp_json_is_kind(kinds[i].format, format))

@@ -16,7 +16,7 @@ static bool begins_block(const struct ghp_plan *plan, int layer)
 
 static void fold_layers(const struct ghp_plan *plan, struct ghp_blocks *b)
 {
-    for (int v = 0; v < plan->model.n_layers; ++v) {
+    for (int v = 0; v < plan->model.n_layers; v++) {
         if (begins_block(plan, v)) {
             b->of_layer[v] = b->n;
             b->blocks[b->n++] = (struct ghp_block){.first = v, .last = v};
@@ -25,7 +25,7 @@ static void fold_layers(const struct ghp_plan *plan, struct ghp_blocks *b)
             b->blocks[b->of_layer[v]].last = v;
         }
     }
-    for (int e = 0; e < plan->model.n_edges; ++e) {
+    for (int e = 0; e < plan->model.n_edges; e++) {
         int from = b->of_layer[plan->model.edges[e].from],
             to = b->of_layer[plan->model.edges[e].to];
 
@@ -38,8 +38,8 @@ static void fold_layers(const struct ghp_plan *plan, struct ghp_blocks *b)
 /* Blocks come after those they read, so one pass in their order does. */
 static void set_ranks(struct ghp_blocks *b)
 {
-    for (int k = 0; k < b->n; ++k) {
-        for (int i = 0; i < b->n_links; ++i)
+    for (int k = 0; k < b->n; k++) {
+        for (int i = 0; i < b->n_links; i++)
             if (b->links[i].to == k && b->blocks[k].rank <= b->blocks[b->links[i].from].rank)
                 b->blocks[k].rank = b->blocks[b->links[i].from].rank + 1;
         if (b->blocks[k].rank >= b->n_ranks) b->n_ranks = b->blocks[k].rank + 1;
@@ -49,7 +49,7 @@ static void set_ranks(struct ghp_blocks *b)
 /* Whether no block before `until` stands at that rank and lane. */
 static bool is_free(const struct ghp_blocks *b, int until, int rank, int lane)
 {
-    for (int k = 0; k < until; ++k)
+    for (int k = 0; k < until; k++)
         if (b->blocks[k].rank == rank && b->blocks[k].lane == lane) return false;
     return true;
 }
@@ -57,23 +57,23 @@ static bool is_free(const struct ghp_blocks *b, int until, int rank, int lane)
 /* Each block under the leftmost it reads, where that place is free; else in the first free lane. */
 static void set_lanes(struct ghp_blocks *b)
 {
-    for (int k = 0; k < b->n; ++k) {
+    for (int k = 0; k < b->n; k++) {
         struct ghp_block *block = &b->blocks[k];
         int wish = -1;
 
-        for (int i = 0; i < b->n_links; ++i)
+        for (int i = 0; i < b->n_links; i++)
             if (b->links[i].to == k && (wish < 0 || b->blocks[b->links[i].from].lane < wish))
                 wish = b->blocks[b->links[i].from].lane;
         block->lane = wish > 0 ? wish : 0;
         if (is_free(b, k, block->rank, block->lane)) continue;
         for (block->lane = 0; !is_free(b, k, block->rank, block->lane);)
-            ++block->lane;
+            block->lane++;
     }
 }
 
 static bool lane_is_free(const struct ghp_blocks *b, const struct ghp_wire *link, int lane)
 {
-    for (int rank = b->blocks[link->from].rank + 1; rank < b->blocks[link->to].rank; ++rank)
+    for (int rank = b->blocks[link->from].rank + 1; rank < b->blocks[link->to].rank; rank++)
         if (!is_free(b, b->n, rank, lane)) return false;
     return true;
 }
@@ -92,10 +92,10 @@ static bool overlap(const struct ghp_blocks *b, const struct ghp_wire *a, const 
 /* The first track that no earlier link uses there. */
 static int free_track(const struct ghp_blocks *b, int link)
 {
-    for (int track = 0;; ++track) {
+    for (int track = 0;; track++) {
         bool taken = false;
 
-        for (int i = 0; i < link && !taken; ++i)
+        for (int i = 0; i < link && !taken; i++)
             taken = b->links[i].track == track && overlap(b, &b->links[i], &b->links[link]);
         if (!taken) return track;
     }
@@ -106,7 +106,7 @@ static int last_lane(const struct ghp_blocks *b, const struct ghp_wire *link)
 {
     int lane = 0;
 
-    for (int k = 0; k < b->n; ++k)
+    for (int k = 0; k < b->n; k++)
         if (b->blocks[k].rank >= b->blocks[link->from].rank &&
             b->blocks[k].rank <= b->blocks[link->to].rank && b->blocks[k].lane > lane)
             lane = b->blocks[k].lane;
@@ -115,7 +115,7 @@ static int last_lane(const struct ghp_blocks *b, const struct ghp_wire *link)
 
 static void route(struct ghp_blocks *b)
 {
-    for (int i = 0; i < b->n_links; ++i) {
+    for (int i = 0; i < b->n_links; i++) {
         struct ghp_wire *link = &b->links[i];
         const struct ghp_block *from = &b->blocks[link->from], *to = &b->blocks[link->to];
 
@@ -136,7 +136,7 @@ static int crossing(const struct ghp_blocks *b, int rank)
 {
     int n = 0;
 
-    for (int i = 0; i < b->n_links; ++i)
+    for (int i = 0; i < b->n_links; i++)
         n += b->blocks[b->links[i].from].rank < rank && b->blocks[b->links[i].to].rank >= rank;
     return n;
 }
@@ -146,7 +146,7 @@ static int best_break(const struct ghp_blocks *b, int ideal, int window, int aft
 {
     int best = ideal > after ? ideal : after + 1;
 
-    for (int d = 0; d <= window; ++d)
+    for (int d = 0; d <= window; d++)
         for (int side = -1; side <= 1; side += 2) {
             int rank = ideal + side * d;
 
@@ -163,16 +163,16 @@ void ghp_blocks_fold(struct ghp_blocks *b, int columns)
 
     b->n_columns = 0;
     b->first_rank[0] = 0;
-    for (int c = 1; c < want; ++c) {
+    for (int c = 1; c < want; c++) {
         int rank = best_break(b, c * b->n_ranks / want, window, b->first_rank[b->n_columns]);
 
         if (rank < b->n_ranks) b->first_rank[++b->n_columns] = rank;
     }
     ranks = b->first_rank[++b->n_columns] = b->n_ranks;
     GHP_ASSERT(ranks > 0);
-    for (int c = 0; c < b->n_columns; ++c) {
+    for (int c = 0; c < b->n_columns; c++) {
         b->lanes[c] = b->tracks[c] = 0;
-        for (int k = 0; k < b->n; ++k) {
+        for (int k = 0; k < b->n; k++) {
             struct ghp_block *block = &b->blocks[k];
 
             if (block->rank < b->first_rank[c] || block->rank >= b->first_rank[c + 1]) continue;
@@ -181,7 +181,7 @@ void ghp_blocks_fold(struct ghp_blocks *b, int columns)
         }
     }
     route(b);
-    for (int i = 0; i < b->n_links; ++i) {
+    for (int i = 0; i < b->n_links; i++) {
         int c = b->blocks[b->links[i].from].column;
 
         if (b->links[i].beside == b->lanes[c] - 1 && b->links[i].track >= b->tracks[c])

@@ -1,7 +1,7 @@
 /* inspect/report/blocks.h - the network folded into blocks, and where each block stands in a drawing.
  *
  * A layer joins the block of the layer before it where that is its only input, feeds nothing else and is split alike;
- * conv2d, linear, the loss and what joins several tensors begin blocks.  Blocks stand in ranks (the longest way from
+ * conv2d, linear, the loss and what joins several tensors begin blocks. Blocks stand in ranks (the longest way from
  * the input) and lanes (side by side within a rank); ranks are folded into columns, read like a newspaper's.
  *
  * Tested  tests/inspect/report/test_report.c */

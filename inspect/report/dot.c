@@ -29,7 +29,7 @@ static void put_stage(struct ghp_page *page, const struct ghp_plan *plan, int st
     if (frame)
         ghp_page_add(page, "  subgraph cluster_%d {\n  label=\"stage %d: %d workers a group\";\n",
                      stage, stage, plan->staging.stage[stage].workers);
-    for (int v = first; v < ghp_stage_end(&plan->staging, stage, plan->model.n_layers); ++v)
+    for (int v = first; v < ghp_stage_end(&plan->staging, stage, plan->model.n_layers); v++)
         put_layer(page, plan, v);
     if (frame) ghp_page_add(page, "  }\n");
 }
@@ -65,9 +65,9 @@ enum ghp_status ghp_report_save_dot(const struct ghp_report *report, const char 
         "  edge [fontname=\"sans-serif\", fontsize=10];\n",
         plan->problem.workers, plan->groups, plan->group_size,
         (long long)plan->problem.global_batch, plan->predicted.step_s * 1e3);
-    for (int i = 0; i < ghp_staging_stages(&plan->staging); ++i)
+    for (int i = 0; i < ghp_staging_stages(&plan->staging); i++)
         put_stage(&page, plan, i);
-    for (int e = 0; e < plan->model.n_edges; ++e)
+    for (int e = 0; e < plan->model.n_edges; e++)
         put_edge(&page, plan, e);
     ghp_page_add(&page, "}\n");
     status = ghp_page_save(&page, path);

@@ -32,7 +32,7 @@ void ghp_report_put_rate(struct ghp_page *page, double samples_per_s, const char
 
 static const struct ghp_prediction *data_of(const struct ghp_plan *plan)
 {
-    for (int i = 0; i < plan->n_baselines; ++i)
+    for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].feasible && plan->baselines[i].strategy == GHP_STRATEGY_DATA &&
             !plan->baselines[i].local_statistics)
             return &plan->baselines[i].predicted;
@@ -142,7 +142,7 @@ static struct bars bars_of(const struct ghp_plan *plan)
     struct bars bars = {.own_s = plan->predicted.step_s > 0 ? plan->predicted.step_s : 1};
 
     bars.most_s = bars.own_s;
-    for (int i = 0; i < plan->n_baselines; ++i)
+    for (int i = 0; i < plan->n_baselines; i++)
         if (plan->baselines[i].feasible)
             bars.most_s = fmax(bars.most_s, plan->baselines[i].predicted.step_s);
     bars.most_s = fmin(bars.most_s, longest * bars.own_s);
@@ -200,7 +200,7 @@ void ghp_report_put_strategies(struct ghp_page *page, const struct ghp_report *r
         ghp_page_add(page, "this plan (%s)", ghp_strategy_name(plan->strategy));
     ghp_page_add(page, "</h3>");
     put_strategy(page, "own", &plan->predicted, bars);
-    for (int i = 0; i < plan->n_baselines; ++i) {
+    for (int i = 0; i < plan->n_baselines; i++) {
         const struct ghp_baseline *b = &plan->baselines[i];
         char name[GHP_BASELINE_TEXT_SIZE];
 
@@ -308,7 +308,7 @@ static enum ghp_status put_named(struct ghp_page *page, const struct ghp_report_
         const char *name, *text;
     } texts[] = {{"version", GHP_VERSION}, {"style", ghp_report_css}, {"script", ghp_report_js}};
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strlen(texts[i].name) != n || strncmp(name, texts[i].name, n) != 0) continue;
         ghp_page_add(page, "%s", texts[i].text);
         return GHP_OK;

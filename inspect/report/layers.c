@@ -20,7 +20,7 @@ static double measured_layer_s(const struct ghp_report *report, int layer)
 {
     double sum = 0;
 
-    for (int i = 0; i < report->program.n_instrs; ++i)
+    for (int i = 0; i < report->program.n_instrs; i++)
         if (report->program.instrs[i].layer == layer)
             sum += report->measured_timings[i].wait_s +
                    (report->program.instrs[i].stream == GHP_STREAM_COMPUTE
@@ -89,7 +89,7 @@ static void put_columns(struct ghp_page *page, bool measured)
         {"second-best", ""}, {"it costs", "ms a step"}};
 
     ghp_page_add(page, "<thead><tr>");
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i)
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (measured || strcmp(names[i][0], "measured") != 0)
             ghp_page_add(page, "<th scope=\"col\"%s>%s<br/>%s</th>",
                          names[i][1][0] == '\0' ? " class=\"word\"" : "", names[i][0], names[i][1]);
@@ -100,7 +100,7 @@ void ghp_report_put_layers(struct ghp_page *page, const struct ghp_report *repor
 {
     double most_s = 0;
 
-    for (int v = 0; v < report->plan->model.n_layers; ++v)
+    for (int v = 0; v < report->plan->model.n_layers; v++)
         if (ghp_report_work_s(&report->terms[v]) > most_s)
             most_s = ghp_report_work_s(&report->terms[v]);
     ghp_page_add(
@@ -121,7 +121,7 @@ void ghp_report_put_layers(struct ghp_page *page, const struct ghp_report *repor
                        "by layer</caption>");
     put_columns(page, report->measured_timings != NULL);
     ghp_page_add(page, "<tbody>\n");
-    for (int v = 0; v < report->plan->model.n_layers; ++v)
+    for (int v = 0; v < report->plan->model.n_layers; v++)
         put_row(page, report, v, most_s);
     ghp_page_add(page, "</tbody></table></div></section>\n");
 }

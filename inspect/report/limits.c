@@ -30,7 +30,7 @@ static void put_columns(struct ghp_page *page, const char *caption, const char *
                  "<div class=\"scroll tall\" tabindex=\"0\" role=\"region\" aria-label=\"%s\">"
                  "<table class=\"wraps\"><caption>%s</caption><thead><tr>",
                  caption, caption);
-    for (int i = 0; names[i] != NULL; ++i)
+    for (int i = 0; names[i] != NULL; i++)
         ghp_page_add(page, "<th scope=\"col\"%s>%s</th>", words[i] == 't' ? " class=\"word\"" : "",
                      names[i]);
     ghp_page_add(page, "</tr></thead><tbody>\n");
@@ -63,12 +63,12 @@ static void put_break_evens(struct ghp_page *page, const struct ghp_plan *plan)
     put_columns(page,
                 "Where a layer\xe2\x80\x99s choice flips to its second-best, each quantity alone",
                 names, "tttnttnnn");
-    for (int i = 0; i < plan->n_alternatives; ++i)
-        for (int k = 0; k < plan->alternatives[i].n_break_even; ++k) {
+    for (int i = 0; i < plan->n_alternatives; i++)
+        for (int k = 0; k < plan->alternatives[i].n_break_even; k++) {
             const struct ghp_break_even *b = &plan->alternatives[i].break_even[k];
 
             if (isnan(b->low) && isnan(b->high))
-                ++without;
+                without++;
             else
                 put_break_even(page, plan, &plan->alternatives[i], b);
         }

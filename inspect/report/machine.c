@@ -34,7 +34,7 @@ static void put_worker(struct ghp_page *page, const struct ghp_report *report, i
         ghp_page_add(page, ", cores %d to %d", place.first_core,
                      place.first_core + place.n_cores - 1);
     ghp_page_add(page, "</span><span class=\"cores\" aria-hidden=\"true\">");
-    for (int c = 0; c < place.n_cores && c < CORES_MOST; ++c)
+    for (int c = 0; c < place.n_cores && c < CORES_MOST; c++)
         ghp_page_add(page, "<i></i>");
     ghp_page_add(page, "</span></li>\n");
 }
@@ -50,7 +50,7 @@ static void put_nodes(struct ghp_page *page, const struct ghp_report *report)
     ghp_page_add(page, "<div class=\"nodes\">\n");
     while (rank < workers && nodes < NODES_MOST && rank < WORKERS_MOST) {
         ghp_page_add(page, "<div class=\"node\"><h3>node %d</h3><ul>\n", nodes++);
-        for (int i = 0; i < a_node && rank < workers; ++i, ++rank)
+        for (int i = 0; i < a_node && rank < workers; ++i, rank++)
             if (i < WORKERS_MOST) put_worker(page, report, rank);
         ghp_page_add(page, "</ul></div>\n");
     }
@@ -71,7 +71,7 @@ static void put_span(struct ghp_page *page, const struct ghp_plan *plan)
     int a_node = ghp_machine_workers_per_node(machine, plan->problem.workers);
     int k = plan->group_size, crossing = 0;
 
-    for (int g = 0; g < plan->groups; ++g)
+    for (int g = 0; g < plan->groups; g++)
         crossing += g * k / a_node != ((g + 1) * k - 1) / a_node;
     if (k == 1)
         ghp_page_add(page, "<p>Each worker is a group of its own: workers exchange gradients "

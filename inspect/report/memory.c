@@ -49,14 +49,14 @@ static enum ghp_status live_init(const struct ghp_report *report, struct live *l
                           .limit = report->plan->memory_limit_bytes};
     live->bytes = ghp_alloc((size_t)program->n_points * KINDS, sizeof *live->bytes);
     if (live->bytes == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < program->n_buffers; ++i) {
+    for (int i = 0; i < program->n_buffers; i++) {
         const struct ghp_buffer *b = &program->buffers[i];
 
         if (b->storage != i) continue;
-        for (int p = b->first_point; p <= b->last_point; ++p)
+        for (int p = b->first_point; p <= b->last_point; p++)
             live->bytes[p * KINDS + kind_of(b->buffer_kind)] += b->bytes;
     }
-    for (int p = 0; p < program->n_points; ++p)
+    for (int p = 0; p < program->n_points; p++)
         if (report->live[p] > report->live[live->fullest]) live->fullest = p;
     live->most = report->live[live->fullest];
     live->scale = live->peak > live->limit ? live->peak : live->limit;
@@ -75,7 +75,7 @@ static int64_t below(const struct live *live, int point, int kind)
 {
     int64_t sum = 0;
 
-    for (int k = 0; k < kind; ++k)
+    for (int k = 0; k < kind; k++)
         sum += live->bytes[point * KINDS + k];
     return sum;
 }
@@ -88,7 +88,7 @@ static void put_area(struct ghp_page *page, const struct live *live, int kind)
 
     ghp_page_add(page, "<path class=\"m%d\" d=\"M0 %d", kind,
                  TALL - height(live, below(live, 0, kind + 1)));
-    for (int p = 1; p <= live->n_points; ++p) {
+    for (int p = 1; p <= live->n_points; p++) {
         int y = TALL - height(live, below(live, p - 1, kind + 1));
         int next = p < live->n_points ? TALL - height(live, below(live, p, kind + 1)) : -1;
 
@@ -140,7 +140,7 @@ static void put_chart(struct ghp_page *page, const struct ghp_report *report,
                  "arena of %s%s%s. The table below has the parts.\">\n",
                  UNITS, TALL, most, peak, live->limit > 0 ? ", limit " : ", no limit",
                  live->limit > 0 ? limit : "");
-    for (int kind = 0; kind < KINDS; ++kind)
+    for (int kind = 0; kind < KINDS; kind++)
         put_area(page, live, kind);
     ghp_page_add(page, "<path class=\"end\" d=\"M%.0f 0V%d\"/>",
                  (double)middle / live->n_points * UNITS, TALL);

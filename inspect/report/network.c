@@ -38,7 +38,7 @@ struct drawing {
 /* Width of a block in this drawing. */
 static int wide(const struct ghp_blocks *b)
 {
-    for (int k = 0; k < b->n; ++k)
+    for (int k = 0; k < b->n; k++)
         if (b->blocks[k].lane > 0) return NARROW;
     return BLOCK;
 }
@@ -48,7 +48,7 @@ static int column_x(const struct ghp_blocks *b, int column)
 {
     int x = MARGIN;
 
-    for (int c = 0; c < column; ++c)
+    for (int c = 0; c < column; c++)
         x += b->lanes[c] * (wide(b) + LANE) - LANE + b->tracks[c] * TRACK + GUTTER;
     return x;
 }
@@ -62,7 +62,7 @@ static int drawing_height(const struct ghp_blocks *b)
 {
     int ranks = 0;
 
-    for (int c = 0; c < b->n_columns; ++c)
+    for (int c = 0; c < b->n_columns; c++)
         if (b->first_rank[c + 1] - b->first_rank[c] > ranks)
             ranks = b->first_rank[c + 1] - b->first_rank[c];
     return 2 * GAP + ranks * (HEIGHT + GAP) - GAP;
@@ -199,7 +199,7 @@ static double block_s(const struct ghp_report *report, const struct ghp_blocks *
 {
     double sum = 0;
 
-    for (int v = 0; v < report->plan->model.n_layers; ++v)
+    for (int v = 0; v < report->plan->model.n_layers; v++)
         if (b->of_layer[v] == block) sum += ghp_report_work_s(&report->terms[v]);
     return sum;
 }
@@ -211,7 +211,7 @@ static void ops_text(const struct drawing *d, int block, char *text, size_t n)
     size_t used = 0;
 
     text[0] = '\0';
-    for (int v = d->blocks->blocks[block].first; v <= d->blocks->blocks[block].last; ++v) {
+    for (int v = d->blocks->blocks[block].first; v <= d->blocks->blocks[block].last; v++) {
         const char *name = ghp_op_name(model->layers[v].op);
         bool hidden = model->layers[v].op == GHP_OP_BIAS && used > 0;
         int wrote;
@@ -233,7 +233,7 @@ static void put_block_title(const struct drawing *d, int block, double seconds)
 
     ghp_split_format(plan->splits[k->first], split, sizeof split);
     ghp_page_add(d->page, "<title>");
-    for (int v = k->first; v <= k->last; ++v) {
+    for (int v = k->first; v <= k->last; v++) {
         if (d->blocks->of_layer[v] != block) continue;
         ghp_page_add(d->page, more ? ", " : "");
         ghp_page_text(d->page, plan->model.layers[v].name);
@@ -258,7 +258,7 @@ static void put_block(const struct drawing *d, int block)
     ops_text(d, block, ops, sizeof ops);
     ghp_page_add(d->page, "<g class=\"block %s\">", ghp_split_kind_name(chosen.kind));
     put_block_title(d, block, seconds);
-    for (int layer = 0; layer < 2; ++layer) /* the ground hides what passes below */
+    for (int layer = 0; layer < 2; layer++) /* the ground hides what passes below */
         ghp_page_add(d->page,
                      "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
                      "rx=\"7\"/>",
@@ -292,7 +292,7 @@ static void put_drawing(const struct drawing *d)
     const struct ghp_plan *plan = d->report->plan;
     int width = drawing_width(d->blocks), height = drawing_height(d->blocks), split = 0;
 
-    for (int v = 0; v < plan->model.n_layers; ++v)
+    for (int v = 0; v < plan->model.n_layers; v++)
         split += plan->splits[v].kind != GHP_SPLIT_DATA;
     ghp_page_add(d->page,
                  "<div class=\"scroll %s\" tabindex=\"0\" role=\"region\" "
@@ -310,9 +310,9 @@ static void put_drawing(const struct drawing *d)
     put_marker(d, "tip");
     put_marker(d, "change");
     ghp_page_add(d->page, "</defs>\n");
-    for (int i = 0; i < d->blocks->n_links; ++i)
+    for (int i = 0; i < d->blocks->n_links; i++)
         put_link(d, &d->blocks->links[i]);
-    for (int k = 0; k < d->blocks->n; ++k)
+    for (int k = 0; k < d->blocks->n; k++)
         put_block(d, k);
     ghp_page_add(d->page, "</svg></div>\n");
 }
@@ -327,15 +327,15 @@ static void put_legend(struct ghp_page *page, const struct ghp_report *report)
     const struct ghp_plan *plan = report->plan;
 
     ghp_page_add(page, "<ul class=\"legend\">");
-    for (int kind = GHP_SPLIT_DATA; kind < GHP_SPLIT_COUNT; ++kind) {
+    for (int kind = GHP_SPLIT_DATA; kind < GHP_SPLIT_COUNT; kind++) {
         double weights = 0;
         char count[32];
         int n = 0;
 
-        for (int v = 0; v < plan->model.n_layers; ++v) {
+        for (int v = 0; v < plan->model.n_layers; v++) {
             if (plan->splits[v].kind != (enum ghp_split_kind)kind) continue;
             weights += (double)ghp_layer_weights(&plan->model.layers[v]);
-            ++n;
+            n++;
         }
         ghp_page_add(page,
                      "<li%s><span class=\"dot %s\"></span><b>%s</b> %s: %d layer%s, %s "
@@ -356,7 +356,7 @@ enum ghp_status ghp_report_put_network(struct ghp_page *page, const struct ghp_r
     int columns;
 
     GHP_TRY(ghp_blocks_init(report->plan, &blocks));
-    for (int k = 0; k < blocks.n; ++k) {
+    for (int k = 0; k < blocks.n; k++) {
         double seconds = block_s(report, &blocks, k);
 
         if (seconds > d.most_s) d.most_s = seconds;

@@ -55,7 +55,7 @@ void ghp_page_add(struct ghp_page *page, const char *fmt, ...)
 
 static void put_escaped(struct ghp_page *page, const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         const char *reference = ghp_text_reference((unsigned char)text[i]);
 
         if (reference != NULL)
@@ -75,7 +75,7 @@ static size_t length_of(const char *text, int most)
 {
     size_t n = 0;
 
-    for (int characters = 0; text[n] != '\0'; ++n)
+    for (int characters = 0; text[n] != '\0'; n++)
         if (((unsigned char)text[n] & 0xc0) != 0x80 && characters++ == most) break;
     return n;
 }
@@ -93,7 +93,7 @@ void ghp_page_name(struct ghp_page *page, const char *text, int most)
 
 void ghp_page_quote(struct ghp_page *page, const char *text)
 {
-    for (; text != NULL && *text != '\0'; ++text) {
+    for (; text != NULL && *text != '\0'; text++) {
         unsigned char byte = (unsigned char)*text;
 
         if (byte == '"' || byte == '\\') put(page, "\\", 1);

@@ -1,7 +1,7 @@
 /* inspect/report/page.h - a growing text for markup, with every foreign name escaped.
  *
  * Not a template language.  ghp_page_add is for ghp's own markup and numbers; whatever comes from a file goes through
- * ghp_page_text, ghp_page_name or ghp_page_quote, so that no name can become markup.  A page that ran out of memory
+ * ghp_page_text, ghp_page_name or ghp_page_quote, so that no name can become markup. A page that ran out of memory
  * remembers it: only ghp_page_save reports it, so the calls between need no check.
  *
  * Call order: a zeroed page, add and text ..., ghp_page_save, ghp_page_release.

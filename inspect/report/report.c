@@ -14,7 +14,7 @@ static enum ghp_status fill(struct ghp_report *report)
     report->terms = ghp_alloc(layers, sizeof *report->terms);
     if (report->live == NULL || report->terms == NULL) return GHP_NO_MEMORY();
     ghp_program_live(&report->program, report->live);
-    for (int i = 0; i < report->simulation.programs.n; ++i)
+    for (int i = 0; i < report->simulation.programs.n; i++)
         ghp_terms_of(&report->simulation.programs.of[i], &report->simulation.timings[i],
                      plan->model.n_layers, report->terms);
     return GHP_OK;
@@ -69,7 +69,7 @@ const char *ghp_report_reshard(const struct ghp_plan *plan, int edge)
     struct ghp_reshard reshard;
 
     if (!ghp_reshard_find(from, to, &reshard) || reshard.n_steps == 0) return NULL;
-    for (int i = 0; i < reshard.n_steps; ++i) {
+    for (int i = 0; i < reshard.n_steps; i++) {
         enum ghp_comm_op comm = ghp_reshard_comm(reshard.steps[i].op);
 
         if (comm != GHP_COMM_NONE) return ghp_comm_name(comm);

@@ -1,7 +1,7 @@
 /* inspect/report/report.h - one plan, or a run, for others: a page for people, a trace for Perfetto, a graph for
  * Graphviz, a Python file for PyTorch.
  *
- * Everything comes from the plan file itself: its program is lowered and simulated again.  A file of ghp-run puts what
+ * Everything comes from the plan file itself: its program is lowered and simulated again. A file of ghp-run puts what
  * was measured beside it, joined by instruction.
  *
  * Call order: ghp_report_init, any of the savers, ghp_report_release.

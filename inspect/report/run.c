@@ -60,7 +60,7 @@ static enum ghp_status check_instr(const struct ghp_node *item, const struct ghp
 static enum ghp_status read_measured_timings(const struct ghp_node *list, struct ghp_report *report,
                                              const char *path)
 {
-    for (int i = 0; i < report->program.n_instrs; ++i) {
+    for (int i = 0; i < report->program.n_instrs; i++) {
         struct ghp_report_timing *measured_timing = &report->measured_timings[i];
         struct ghp_node item;
         bool same;

@@ -1,6 +1,6 @@
 /* inspect/report/run_page.c - a run as a page: figures, the curve of its loss, where a step's time went, its layers.
  *
- * Everything comes from the run's file alone, so it can be drawn where the plan is not.  A step over time is the plan's
+ * Everything comes from the run's file alone, so it can be drawn where the plan is not. A step over time is the plan's
  * page beside the run (report/timeline.c). */
 #include "inspect/report/report_private.h"
 
@@ -138,7 +138,7 @@ static struct curve curve_of(const struct run_page *run)
 {
     struct curve curve = {.least = 0, .most = 0};
 
-    for (int64_t i = 0; i < run->n_losses; ++i)
+    for (int64_t i = 0; i < run->n_losses; i++)
         if (isfinite(run->losses[i])) curve.most = fmax(curve.most, run->losses[i]);
     if (!(curve.most > 0)) curve.most = 1;
     curve.step = ghp_report_nice(curve.most, Y_TICKS);
@@ -167,10 +167,10 @@ static void put_line(struct ghp_page *page, const struct run_page *run, const st
     bool drawn = false;
 
     ghp_page_add(page, "<path class=\"%s\" d=\"", half > 0 ? "smooth" : "each");
-    for (int64_t i = 0; i < run->n_losses; ++i) {
-        for (; to < run->n_losses && to <= i + half; ++to)
+    for (int64_t i = 0; i < run->n_losses; i++) {
+        for (; to < run->n_losses && to <= i + half; to++)
             put_in(&mean, run->losses[to], 1);
-        for (; from < i - half; ++from)
+        for (; from < i - half; from++)
             put_in(&mean, run->losses[from], -1);
         if (mean.n > 0)
             ghp_page_add(page, "%s%.1f %.1f", drawn ? "L" : "M", x_of(run, i),
@@ -288,11 +288,11 @@ static void put_layers(struct ghp_page *page, const struct run_page *run)
     const struct ghp_record *r = &run->record;
     double most_s = 0;
 
-    for (int i = 0; i < r->n_layers; ++i)
+    for (int i = 0; i < r->n_layers; i++)
         most_s = fmax(most_s, fmax(r->layers[i].predicted_s, r->layers[i].measured_s));
     ghp_page_add(page, "<section><h2>Layers</h2>\n");
     put_table(page, "layer", "<th scope=\"col\" class=\"word\">split</th>");
-    for (int i = 0; i < r->n_layers; ++i) {
+    for (int i = 0; i < r->n_layers; i++) {
         const struct ghp_record_layer *layer = &r->layers[i];
         char split[64];
 
@@ -316,7 +316,7 @@ static void put_origin(struct ghp_page *page, const struct run_page *run)
     ghp_page_add(page, "<section><h2>From what</h2>\n<ul class=\"facts\"><li><b>file</b> ");
     ghp_page_text(page, run->record.path);
     ghp_page_add(page, "</li><li><b>seed</b> %.0f</li>", number_of(run, "seed"));
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i) {
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         if (text_of(run, keys[i])[0] == '\0') continue;
         ghp_page_add(page, "<li><b>%.*s</b> <code>", (int)strcspn(keys[i], "_"), keys[i]);
         ghp_page_text(page, text_of(run, keys[i]));
@@ -359,7 +359,7 @@ static enum ghp_status read_losses(struct run_page *run)
     GHP_TRY(ghp_json_array(&run->root, "losses", &list, &n));
     run->losses = ghp_alloc(n, sizeof *run->losses);
     if (run->losses == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         GHP_TRY(ghp_json_item(&list, i, &item));
         if (!json_is_number(item.value) && !json_is_null(item.value))
             return ghp_json_fail(&item, GHP_ERR_FORMAT,

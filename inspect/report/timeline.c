@@ -1,6 +1,6 @@
 /* inspect/report/timeline.c - the steady step's two streams over time, predicted and, with a run, measured.
  *
- * Drawings stretch to the window (or to the zoom), so their texts stand beside them.  What is too short to be seen is
+ * Drawings stretch to the window (or to the zoom), so their texts stand beside them. What is too short to be seen is
  * drawn together with its neighbours of the same phase. */
 #include "inspect/report/report_private.h"
 
@@ -93,7 +93,7 @@ static enum ghp_status lane_init(const struct ghp_report *report, const struct a
     *lane = (struct lane){0};
     lane->spans = ghp_alloc(2 * (size_t)report->program.n_instrs + 1, sizeof *lane->spans);
     if (lane->spans == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < report->program.n_instrs; ++i) {
+    for (int i = 0; i < report->program.n_instrs; i++) {
         struct span span;
 
         if (report->program.instrs[i].stream != stream) continue;
@@ -144,12 +144,12 @@ static void put_piece(struct ghp_page *page, const struct axis *axis, struct spa
 static void put_lane(struct ghp_page *page, const struct ghp_report *report,
                      const struct axis *axis, const struct lane *lane, double step_s)
 {
-    for (int i = 0; i < lane->n; ++i) {
+    for (int i = 0; i < lane->n; i++) {
         struct span pieces[2] = {lane->spans[i], lane->spans[i]};
 
         pieces[0].finish_s = fmin(pieces[0].finish_s, step_s);
         pieces[1].start_s = fmax(pieces[1].start_s, step_s);
-        for (int k = 0; k < 2; ++k) {
+        for (int k = 0; k < 2; k++) {
             if (pieces[k].finish_s - pieces[k].start_s <= 1e-9 * step_s) continue; /* rounding */
             put_piece(page, axis, pieces[k], k * step_s);
             put_span_title(page, report, &lane->spans[i]);
@@ -164,7 +164,7 @@ static void put_axis(struct ghp_page *page, const struct axis *axis)
     double step_s = ghp_report_nice(axis->most_s, TICKS);
 
     ghp_page_add(page, "<div class=\"axis\" aria-hidden=\"true\">");
-    for (int k = 0; k * step_s < axis->most_s * 0.97; ++k)
+    for (int k = 0; k * step_s < axis->most_s * 0.97; k++)
         ghp_page_add(page, "<span%s style=\"left:%.2f%%\">%.4g%s</span>",
                      k % 2 == 1 ? " class=\"odd\"" : "", 100 * k * step_s / axis->most_s,
                      k * step_s * 1e3, k == 0 ? " ms" : "");
@@ -197,7 +197,7 @@ static enum ghp_status put_row(struct ghp_page *page, const struct ghp_report *r
 static void put_key(struct ghp_page *page, const struct ghp_report *report)
 {
     ghp_page_add(page, "<ul class=\"legend\">");
-    for (int p = 0; p <= GHP_PHASE_COUNT; ++p)
+    for (int p = 0; p <= GHP_PHASE_COUNT; p++)
         if (p < GHP_PHASE_COUNT || report->measured_timings != NULL)
             ghp_page_add(page, "<li><span class=\"dot p%d\"></span>%s</li>", p, phase_text(p));
     ghp_page_add(page, "</ul>\n");
@@ -223,7 +223,7 @@ enum ghp_status ghp_report_put_timeline(struct ghp_page *page, const struct ghp_
                  "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Streams over "
                  "time\"><div class=\"wide\">\n");
     put_axis(page, &axis);
-    for (int measured = 0; measured <= (report->measured_timings != NULL); ++measured) {
+    for (int measured = 0; measured <= (report->measured_timings != NULL); measured++) {
         GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMPUTE, measured));
         GHP_TRY(put_row(page, report, &axis, GHP_STREAM_COMM, measured));
         if (report->simulation.programs.n > 1)
@@ -244,7 +244,7 @@ static double measured_phase_s(const struct ghp_report *report, int phase)
 {
     double sum = 0;
 
-    for (int i = 0; i < report->program.n_instrs; ++i) {
+    for (int i = 0; i < report->program.n_instrs; i++) {
         const struct ghp_instr *instr = &report->program.instrs[i];
 
         if (phase == GHP_PHASE_EXPOSED)
@@ -283,7 +283,7 @@ void ghp_report_put_phases(struct ghp_page *page, const struct ghp_report *repor
                  report->measured_timings != NULL ? "<th scope=\"col\">measured<br/>ms</th><th "
                                                     "scope=\"col\">error<br/>ms</th>"
                                                   : "");
-    for (int p = 0; p < GHP_PHASE_COUNT; ++p)
+    for (int p = 0; p < GHP_PHASE_COUNT; p++)
         put_phase(page, report, p);
     ghp_page_add(page, "</tbody></table></div>\n");
 }

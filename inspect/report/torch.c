@@ -22,7 +22,7 @@ static bool is_each(const struct ghp_plan *plan, int layer)
                                        GHP_OP_GELU, GHP_OP_SILU, GHP_OP_HARD_SWISH,
                                        GHP_OP_MUL,  GHP_OP_ADD,  GHP_OP_DROPOUT};
 
-    for (size_t i = 0; i < sizeof each / sizeof each[0]; ++i)
+    for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
         if (plan->model.layers[layer].op == each[i]) return true;
     return false;
 }
@@ -34,9 +34,9 @@ static bool may_stay(const struct ghp_plan *plan, int layer, const bool *parts)
     bool out = is_linear(plan, layer, GHP_SPLIT_OUT);
 
     if (!parts[layer]) return false;
-    for (int i = 0; !out && i < l->n_inputs; ++i)
+    for (int i = 0; !out && i < l->n_inputs; i++)
         if (!parts[l->inputs[i]]) return false;
-    for (int i = 0; i < l->n_consumers; ++i) {
+    for (int i = 0; i < l->n_consumers; i++) {
         int to = plan->model.edges[l->out_edges[i]].to;
 
         if (!is_linear(plan, to, GHP_SPLIT_IN) &&
@@ -51,12 +51,12 @@ static void find_parts(const struct ghp_plan *plan, bool *parts)
 {
     bool again = true;
 
-    for (int i = 0; i < plan->model.n_layers; ++i)
+    for (int i = 0; i < plan->model.n_layers; i++)
         parts[i] = is_linear(plan, i, GHP_SPLIT_OUT) ||
                    (is_each(plan, i) && plan->splits[i].kind == GHP_SPLIT_CHANNEL);
     while (again) {
         again = false;
-        for (int i = 0; i < plan->model.n_layers; ++i)
+        for (int i = 0; i < plan->model.n_layers; i++)
             if (parts[i] && !may_stay(plan, i, parts)) {
                 parts[i] = false;
                 again = true;
@@ -104,7 +104,7 @@ static enum ghp_status find_global_norms(const struct ghp_plan *plan, bool *glob
 {
     const char *local = NULL, *others = NULL;
 
-    for (int i = 0; i < plan->model.n_layers && plan->problem.workers > 1; ++i) {
+    for (int i = 0; i < plan->model.n_layers && plan->problem.workers > 1; i++) {
         const struct ghp_layer *l = &plan->model.layers[i];
 
         if (l->op != GHP_OP_BATCH_NORM) continue;
@@ -139,7 +139,7 @@ static enum ghp_status check_plan(const struct ghp_plan *plan, int *tp_size)
                         "the plan synchronises by '%s', and PyTorch's file sums gradients; plan "
                         "with --sync allreduce",
                         plan->method.sync.ops->name);
-    for (int i = 0; i < plan->model.n_layers; ++i)
+    for (int i = 0; i < plan->model.n_layers; i++)
         GHP_TRY(check_layer(plan, i, tp_size, &first));
     return GHP_OK;
 }
@@ -180,7 +180,7 @@ enum ghp_status ghp_report_save_torch(const struct ghp_report *report, const cha
                  "\"\nGROUPS, TENSOR_SIZE, BATCH, GLOBAL_NORMS = %d, %d, %lld, %s\nLAYERS = [\n",
                  plan->problem.workers / tp_size, tp_size, (long long)plan->problem.global_batch,
                  global ? "True" : "False");
-    for (int i = 0; i < plan->model.n_layers; ++i)
+    for (int i = 0; i < plan->model.n_layers; i++)
         if (is_linear(plan, i, GHP_SPLIT_OUT) || is_linear(plan, i, GHP_SPLIT_IN))
             put_layer(&page, plan, i, parts);
     ghp_page_add(&page, "]\n");

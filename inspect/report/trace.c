@@ -1,6 +1,6 @@
 /* inspect/report/trace.c - a step as trace events (JSON that Perfetto and chrome://tracing open).
  *
- * Processes for the prediction (one a stage) and the run, each with a lane a stream.  Times
+ * Processes for the prediction (one a stage) and the run, each with a lane a stream. Times
  * are in microseconds from the step's start, as the format wants. */
 #include "inspect/report/report_private.h"
 
@@ -43,7 +43,7 @@ static void name_of(struct events *events, const char *what, int process, int la
 static void name_process(struct events *events, int process, const char *name, int lanes)
 {
     name_of(events, "process_name", process, 0, name);
-    for (int s = 0; s < lanes; ++s)
+    for (int s = 0; s < lanes; s++)
         name_of(events, "thread_name", process, s, ghp_stream_names[s]);
 }
 
@@ -127,7 +127,7 @@ static void add_predicted(struct events *events, const struct ghp_report *of, in
     snprintf(name, sizeof name, "predicted");
     if (of->simulation.programs.n > 1) snprintf(name, sizeof name, "predicted, stage %d", stage);
     name_process(events, process, name, lanes_of(of));
-    for (int i = 0; i < report.program.n_instrs; ++i) {
+    for (int i = 0; i < report.program.n_instrs; i++) {
         const struct ghp_instr_time *t = &report.timing.instrs[i];
         double origin_s = report.timing.origin_s - of->timing.origin_s;
 
@@ -142,7 +142,7 @@ static void add_measured(struct events *events, const struct ghp_report *report)
     double before_s[GHP_STREAM_COUNT] = {-INFINITY, -INFINITY, -INFINITY};
 
     name_process(events, MEASURED, "measured", lanes_of(report));
-    for (int i = 0; i < report->program.n_instrs; ++i) {
+    for (int i = 0; i < report->program.n_instrs; i++) {
         const struct ghp_report_timing *measured_timing = &report->measured_timings[i];
         enum ghp_stream stream = report->program.instrs[i].stream;
         double start_s = fmax(measured_timing->start_s, before_s[stream]);
@@ -161,7 +161,7 @@ enum ghp_status ghp_report_save_trace(const struct ghp_report *report, const cha
     json_t *root = NULL;
 
     events.failed = events.list == NULL;
-    for (int i = 0; i < report->simulation.programs.n; ++i)
+    for (int i = 0; i < report->simulation.programs.n; i++)
         add_predicted(&events, report, i);
     if (report->measured_timings != NULL) add_measured(&events, report);
     if (!events.failed)

@@ -112,7 +112,7 @@ static bool varint(const uint8_t **at, const uint8_t *end, uint64_t *value)
 static const ProtobufCMessageDescriptor *message_of(const ProtobufCMessageDescriptor *message,
                                                     uint64_t id)
 {
-    for (unsigned i = 0; i < message->n_fields; ++i)
+    for (unsigned i = 0; i < message->n_fields; i++)
         if (message->fields[i].id == id && message->fields[i].type == PROTOBUF_C_TYPE_MESSAGE)
             return message->fields[i].descriptor;
     return NULL;
@@ -213,7 +213,7 @@ static enum ghp_status read_names(struct owner *owner, char *const *names, size_
     const char **copy = array(owner, n, sizeof *copy);
 
     if (copy == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < n; ++i)
+    for (size_t i = 0; i < n; i++)
         copy[i] = ghp_onnx_text_of(names[i]);
     *out = copy;
     *count = (int)n;
@@ -251,7 +251,7 @@ static enum ghp_status read_node(struct owner *owner, const Onnx__NodeProto *nod
     out->n_attributes = (int)node->n_attribute;
     out->attributes = array(owner, node->n_attribute, sizeof *out->attributes);
     if (out->attributes == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < out->n_attributes; ++i)
+    for (int i = 0; i < out->n_attributes; i++)
         GHP_TRY(read_attribute(owner, node->attribute[i], &out->attributes[i]));
     return GHP_OK;
 }
@@ -273,7 +273,7 @@ static enum ghp_status read_value(const Onnx__ValueInfoProto *value, struct ghp_
                         shape->n_dim, GHP_ONNX_MAX_DIMS);
     out->shaped = true;
     out->n_dims = (int)shape->n_dim;
-    for (int i = 0; i < out->n_dims; ++i) {
+    for (int i = 0; i < out->n_dims; i++) {
         const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
         bool number = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
 
@@ -290,7 +290,7 @@ static enum ghp_status read_tensors_of(struct owner *owner, const Onnx__GraphPro
                           "pkg.torch.export.ExportedProgram.graph_signature", &file->signature));
     file->folded = array(owner, graph->n_value_info, sizeof *file->folded);
     if (file->folded == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < graph->n_value_info && i < INT32_MAX; ++i) {
+    for (size_t i = 0; i < graph->n_value_info && i < INT32_MAX; i++) {
         struct ghp_onnx_text *folded = &file->folded[file->n_folded];
 
         folded->key = ghp_onnx_text_of(graph->value_info[i]->name);
@@ -320,13 +320,13 @@ static enum ghp_status read_graph(struct owner *owner, const Onnx__GraphProto *g
     file->n_tensors = (int)graph->n_initializer;
     file->n_inputs = (int)graph->n_input;
     file->n_outputs = (int)graph->n_output;
-    for (int i = 0; i < file->n_nodes; ++i)
+    for (int i = 0; i < file->n_nodes; i++)
         GHP_TRY(read_node(owner, graph->node[i], &file->nodes[i]));
-    for (int i = 0; i < file->n_tensors; ++i)
+    for (int i = 0; i < file->n_tensors; i++)
         GHP_TRY(ghp_onnx_tensor_read(graph->initializer[i], &file->tensors[i]));
-    for (int i = 0; i < file->n_inputs; ++i)
+    for (int i = 0; i < file->n_inputs; i++)
         GHP_TRY(read_value(graph->input[i], &file->inputs[i]));
-    for (int i = 0; i < file->n_outputs; ++i)
+    for (int i = 0; i < file->n_outputs; i++)
         GHP_TRY(read_value(graph->output[i], &file->outputs[i]));
     return read_tensors_of(owner, graph, file);
 }
@@ -336,7 +336,7 @@ static enum ghp_status read_model(struct owner *owner, struct ghp_onnx_file *fil
     const Onnx__ModelProto *model = owner->model;
 
     file->producer = ghp_onnx_text_of(model->producer_name);
-    for (size_t i = 0; i < model->n_opset_import; ++i) {
+    for (size_t i = 0; i < model->n_opset_import; i++) {
         const char *domain = ghp_onnx_text_of(model->opset_import[i]->domain);
 
         if (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0)
@@ -344,7 +344,7 @@ static enum ghp_status read_model(struct owner *owner, struct ghp_onnx_file *fil
     }
     file->texts = array(owner, model->n_metadata_props, sizeof *file->texts);
     if (file->texts == NULL) return GHP_NO_MEMORY();
-    for (size_t i = 0; i < model->n_metadata_props; ++i)
+    for (size_t i = 0; i < model->n_metadata_props; i++)
         file->texts[i] = (struct ghp_onnx_text){ghp_onnx_text_of(model->metadata_props[i]->key),
                                                 ghp_onnx_text_of(model->metadata_props[i]->value)};
     file->n_texts = (int)model->n_metadata_props;

@@ -15,7 +15,7 @@ static Onnx__StringStringEntryProto *parse(const ProtobufCMessageUnknownField *f
 
     if (field->wire_type != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED) return NULL;
     while (begin < field->len && begin < 10 && (field->data[begin] & 0x80) != 0)
-        ++begin;
+        begin++;
     if (++begin > field->len) return NULL;
     return onnx__string_string_entry_proto__unpack(NULL, field->len - begin, field->data + begin);
 }
@@ -46,10 +46,10 @@ enum ghp_status ghp_onnx_metadata_find(const void *of, unsigned field, const cha
         Onnx__StringStringEntryProto *const *entries =
             *(Onnx__StringStringEntryProto *const *const *)(const void *)(base + known->offset);
 
-        for (size_t i = 0; i < n; ++i)
+        for (size_t i = 0; i < n; i++)
             GHP_TRY(take(entries[i], key, value));
     }
-    for (unsigned i = 0; i < message->n_unknown_fields; ++i) {
+    for (unsigned i = 0; i < message->n_unknown_fields; i++) {
         Onnx__StringStringEntryProto *entry;
         enum ghp_status status;
 

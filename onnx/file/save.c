@@ -36,7 +36,7 @@ static void *messages(struct pool *pool, size_t n, size_t size, void ***pointers
     char *all = from_pool(pool, n, size);
 
     *pointers = from_pool(pool, n, sizeof **pointers);
-    for (size_t i = 0; all != NULL && *pointers != NULL && i < n; ++i)
+    for (size_t i = 0; all != NULL && *pointers != NULL && i < n; i++)
         (*pointers)[i] = all + i * size;
     return *pointers == NULL ? NULL : all;
 }
@@ -116,7 +116,7 @@ static void put_node(struct pool *pool, const struct ghp_onnx_node *from, Onnx__
     if (all == NULL) return;
     to->n_attribute = (size_t)from->n_attributes;
     to->attribute = (Onnx__AttributeProto **)(void *)attributes;
-    for (int i = 0; i < from->n_attributes; ++i)
+    for (int i = 0; i < from->n_attributes; i++)
         put_attribute(pool, &from->attributes[i], &all[i]);
 }
 
@@ -136,7 +136,7 @@ static void put_value(struct pool *pool, const struct ghp_onnx_value *from,
     onnx__type_proto__init(type);
     onnx__type_proto__tensor__init(tensor);
     onnx__tensor_shape_proto__init(shape);
-    for (size_t i = 0; i < n; ++i) {
+    for (size_t i = 0; i < n; i++) {
         onnx__tensor_shape_proto__dimension__init(&dim[i]);
         dim[i].value_case = i == 0 ? ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM
                                    : ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
@@ -176,13 +176,13 @@ static void put_graph(struct pool *pool, const struct ghp_onnx_file *file, Onnx_
     graph->input = (Onnx__ValueInfoProto **)(void *)inputs;
     graph->n_output = (size_t)file->n_outputs;
     graph->output = (Onnx__ValueInfoProto **)(void *)outputs;
-    for (int i = 0; i < file->n_nodes; ++i)
+    for (int i = 0; i < file->n_nodes; i++)
         put_node(pool, &file->nodes[i], &node[i]);
-    for (int i = 0; i < file->n_tensors; ++i)
+    for (int i = 0; i < file->n_tensors; i++)
         put_tensor(&file->tensors[i], &tensor[i]);
-    for (int i = 0; i < file->n_inputs; ++i)
+    for (int i = 0; i < file->n_inputs; i++)
         put_value(pool, &file->inputs[i], &input[i]);
-    for (int i = 0; i < file->n_outputs; ++i)
+    for (int i = 0; i < file->n_outputs; i++)
         put_value(pool, &file->outputs[i], &output[i]);
 }
 
@@ -195,7 +195,7 @@ static void put_texts(struct pool *pool, const struct ghp_onnx_file *file, Onnx_
     if (entry == NULL) return;
     model->n_metadata_props = (size_t)file->n_texts;
     model->metadata_props = (Onnx__StringStringEntryProto **)(void *)texts;
-    for (int i = 0; i < file->n_texts; ++i) {
+    for (int i = 0; i < file->n_texts; i++) {
         onnx__string_string_entry_proto__init(&entry[i]);
         entry[i].key = text(file->texts[i].key);
         entry[i].value = text(file->texts[i].value);

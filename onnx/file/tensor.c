@@ -52,7 +52,7 @@ static size_t typed_values(const Onnx__TensorProto *t)
 
 static enum ghp_status find_location(const Onnx__TensorProto *t, struct ghp_onnx_tensor *out)
 {
-    for (size_t i = 0; i < t->n_external_data; ++i) {
+    for (size_t i = 0; i < t->n_external_data; i++) {
         const Onnx__StringStringEntryProto *entry = t->external_data[i];
 
         if (strcmp(ghp_onnx_text_of(entry->key), "location") == 0)
@@ -79,7 +79,7 @@ enum ghp_status ghp_onnx_tensor_read(const void *message, struct ghp_onnx_tensor
         return GHP_FAIL(GHP_ERR_FORMAT, "tensor '%s' has %zu dimensions; use at most %d", out->name,
                         t->n_dims, GHP_ONNX_MAX_DIMS);
     out->n_dims = (int)t->n_dims;
-    for (int i = 0; i < out->n_dims; ++i) {
+    for (int i = 0; i < out->n_dims; i++) {
         out->dims[i] = t->dims[i];
         if (out->dims[i] < 0 || !ghp_product_fits(out->elements, out->dims[i], INT64_C(1) << 40))
             return GHP_FAIL(GHP_ERR_FORMAT,
@@ -233,7 +233,7 @@ enum ghp_status ghp_onnx_tensor_ints(const struct ghp_onnx_file *file,
                         "int64",
                         tensor->name, tensor->type);
     GHP_TRY(raw_values(file, tensor, &raw, &owned));
-    for (int64_t i = 0; i < tensor->elements; ++i)
+    for (int64_t i = 0; i < tensor->elements; i++)
         values[i] = raw != NULL                      ? whole_number(raw, tensor->type, i)
                     : tensor->type == GHP_ONNX_INT64 ? t->int64_data[i]
                                                      : t->int32_data[i];
@@ -293,7 +293,7 @@ enum ghp_status ghp_onnx_tensor_floats(const struct ghp_onnx_file *file,
                         "wanted; use float",
                         tensor->name, tensor->type);
     GHP_TRY(raw_values(file, tensor, &raw, &owned));
-    for (int64_t i = 0; i < tensor->elements; ++i)
+    for (int64_t i = 0; i < tensor->elements; i++)
         values[i] = raw != NULL                      ? real_number(raw, tensor->type, i)
                     : tensor->type == GHP_ONNX_FLOAT ? t->float_data[i]
                     : tensor->type == GHP_ONNX_DOUBLE

@@ -98,8 +98,8 @@ static int file_of(const struct ghp_hf_files *f, const char *name)
 
 static enum ghp_status allocate(struct ghp_hf_files *f, size_t n)
 {
-    f->files = ghp_alloc(n, sizeof(*f->files));
-    f->names = ghp_alloc(n, sizeof(*f->names));
+    f->files = ghp_alloc(n, sizeof *f->files);
+    f->names = ghp_alloc(n, sizeof *f->names);
     return f->files != NULL && f->names != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
@@ -153,7 +153,7 @@ static enum ghp_status list_tensors(struct ghp_hf_files *f)
 
     for (int i = 0; i < f->n_files; i++)
         n += (size_t)ghp_safetensors_count(f->files[i]);
-    f->tensors = ghp_alloc(n + 1, sizeof(*f->tensors));
+    f->tensors = ghp_alloc(n + 1, sizeof *f->tensors);
     if (f->tensors == NULL) return GHP_NO_MEMORY();
     for (int i = 0; i < f->n_files; i++)
         for (int j = 0; j < ghp_safetensors_count(f->files[i]); j++)
@@ -183,7 +183,7 @@ static enum ghp_status open_all(struct ghp_hf_files *f, const char *folder)
 
 enum ghp_status ghp_hf_files_open(const char *folder, struct ghp_hf_files **files)
 {
-    struct ghp_hf_files *f = ghp_alloc(1, sizeof(*f));
+    struct ghp_hf_files *f = ghp_alloc(1, sizeof *f);
     enum ghp_status status;
 
     *files = NULL;

@@ -23,7 +23,7 @@ static double plus(const double *x, int n)
 {
     double sum = x[0];
 
-    for (int i = 1; i < n; ++i)
+    for (int i = 1; i < n; i++)
         sum += x[i];
     return sum;
 }
@@ -104,7 +104,7 @@ static enum ghp_status invert(struct ghp_onnx_import *im, const struct ghp_onnx_
 
     GHP_TRY(ghp_onnx_room(im, n, &inverse));
     GHP_TRY(ghp_onnx_values(im, &of, &values));
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n; i++) {
         if (!(values[i] < 0 || values[i] > 0))
             return ghp_onnx_fail(im, node, "divides by zero; repair the file");
         inverse[i] = 1 / values[i];
@@ -260,7 +260,7 @@ static enum ghp_status of_sequences(struct ghp_onnx_import *im, const struct ghp
     *done = false;
     if (layers == NULL) return GHP_NO_MEMORY();
     GHP_TRY(ghp_onnx_joined_in(im, node, 0, &first));
-    for (int i = 0; i < node->n_inputs; ++i) {
+    for (int i = 0; i < node->n_inputs; i++) {
         GHP_TRY(ghp_onnx_joined_in(im, node, i, &x));
         if (!ghp_onnx_alike(im, first, x)) return GHP_OK;
         layers[i] = x->layer;
@@ -285,7 +285,7 @@ static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_o
     if (done) return GHP_OK;
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     joint = *x;
-    for (int i = 1; i < node->n_inputs; ++i) {
+    for (int i = 1; i < node->n_inputs; i++) {
         GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
         if (x->n != joint.n || !ghp_onnx_joint_dims(&joint, x, &n, dims))
             return ghp_onnx_fail(im, node,
@@ -293,7 +293,7 @@ static enum ghp_status of_tensors(struct ghp_onnx_import *im, const struct ghp_o
                                  "different ranks; reshape them in the file");
         memcpy(joint.dims, dims, sizeof dims);
     }
-    for (int i = 0; i < node->n_inputs; ++i) {
+    for (int i = 0; i < node->n_inputs; i++) {
         GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
         made = *x;
         if (memcmp(made.dims, joint.dims, (size_t)joint.n * sizeof(int64_t)) == 0) {

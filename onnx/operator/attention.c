@@ -68,14 +68,14 @@ static enum ghp_status spread(struct ghp_onnx_import *im, const struct ghp_onnx_
     int64_t dims[GHP_ONNX_MAX_DIMS] = {0};
     int n = mask->n < 2 ? 2 : mask->n;
 
-    for (int d = 0; d < once.n; ++d)
+    for (int d = 0; d < once.n; d++)
         if (once.strides[d] == 0 && once.dims[d] > 0) once.dims[d] = 1;
     GHP_TRY(ghp_onnx_values(im, &once, values));
     *planes = once;
     planes->offset = 0;
     for (int64_t d = once.n - 1, stride = 1; d >= 0; stride *= once.dims[d], --d)
         planes->strides[d] = stride;
-    for (int d = 0; d < n; ++d)
+    for (int d = 0; d < n; d++)
         dims[d] = d >= n - 2 ? positions : once.dims[d];
     *fits = ghp_onnx_expand(planes, n, dims);
     return GHP_OK;
@@ -94,7 +94,7 @@ enum ghp_status ghp_onnx_mask_read(struct ghp_onnx_import *im, const struct ghp_
         return ghp_onnx_fail(im, node, "has a mask of more than 2^15 positions; use is_causal");
     GHP_TRY(spread(im, mask, positions, &planes, &values, &fits));
     elements = fits ? ghp_onnx_elements(&planes) : 0;
-    for (int64_t i = 0; i < elements; ++i) {
+    for (int64_t i = 0; i < elements; i++) {
         int said = sees(values[at], kind);
 
         all = all && said == 1;
@@ -109,10 +109,10 @@ enum ghp_status ghp_onnx_mask_read(struct ghp_onnx_import *im, const struct ghp_
 
 static enum ghp_status check_unused(struct ghp_onnx_import *im, const struct ghp_onnx_node *node)
 {
-    for (int i = 1; i < node->n_outputs; ++i)
+    for (int i = 1; i < node->n_outputs; i++)
         if (ghp_onnx_wanted(im, node, i))
             return ghp_onnx_fail(im, node, "hands its keys, values or scores on; ghp keeps them");
-    for (int i = 4; i < node->n_inputs; ++i)
+    for (int i = 4; i < node->n_inputs; i++)
         if (ghp_onnx_in(im, node, i) != NULL)
             return ghp_onnx_fail(im, node, "reads keys of the past; ghp trains whole sequences");
     if (ghp_onnx_real(node, "softcap", 0) != 0)
@@ -147,7 +147,7 @@ static enum ghp_status check_attended(const struct ghp_onnx_import *im,
                              "has %" PRId64 " heads of keys, but %" PRId64
                              " of values; use as many of both",
                              heads[1].n, heads[2].n);
-    for (int i = 1; i < 3; ++i)
+    for (int i = 1; i < 3; i++)
         if (heads[i].repeats != 1 && heads[i].repeats * heads[i].n != heads[0].n)
             return ghp_onnx_fail(im, node,
                                  "repeats %" PRId64
@@ -173,14 +173,14 @@ enum ghp_status ghp_onnx_attend(struct ghp_onnx_import *im, const struct ghp_onn
     double scale = of->scale;
     int layer;
 
-    for (int i = 0; i < 2 && scale != 0; ++i)
+    for (int i = 0; i < 2 && scale != 0; i++)
         take_scale(im, &x[i], &scale);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; i++)
         GHP_TRY(ghp_onnx_heads_of(im, node, &x[i], of->named[i], inputs[i], &heads[i]));
     GHP_TRY(check_attended(im, node, heads, scale));
     like.heads.n = heads[0].n;
     like.heads.n_kv = heads[1].n;
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; i++)
         GHP_TRY(ghp_onnx_cut(im, node, heads[i].channels, parts[i], &like.inputs[i]));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
     made = ghp_onnx_of_sequence(im, layer);
@@ -203,7 +203,7 @@ static enum ghp_status read_attention(struct ghp_onnx_import *im, const struct g
     struct ghp_onnx_array *x, *mask = ghp_onnx_in(im, node, 3);
 
     GHP_TRY(check_unused(im, node));
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3; i++) {
         GHP_TRY(ghp_onnx_joined_in(im, node, i, &x));
         of.x[i] = *x;
     }

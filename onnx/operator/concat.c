@@ -20,12 +20,12 @@ static enum ghp_status concat_constants(struct ghp_onnx_import *im,
     double *out;
 
     memcpy(dims, first->dims, sizeof dims);
-    for (int i = 0; i < node->n_inputs; ++i) {
+    for (int i = 0; i < node->n_inputs; i++) {
         const struct ghp_onnx_array *c = ghp_onnx_in(im, node, i);
 
         if (c->n != first->n)
             return ghp_onnx_fail(im, node, "joins constants of different ranks; repair the file");
-        for (int d = 0; d < c->n; ++d)
+        for (int d = 0; d < c->n; d++)
             if (d != axis && c->dims[d] != first->dims[d])
                 return ghp_onnx_fail(im, node, "joins constants that do not fit; repair the file");
         total += c->dims[axis];
@@ -33,18 +33,18 @@ static enum ghp_status concat_constants(struct ghp_onnx_import *im,
     dims[axis] = total;
     if (!ghp_onnx_sized(first->n, dims))
         return ghp_onnx_fail(im, node, "makes too large a constant; fold it in the file");
-    for (int d = 0; d < axis; ++d)
+    for (int d = 0; d < axis; d++)
         outer *= dims[d];
-    for (int d = axis + 1; d < first->n; ++d)
+    for (int d = axis + 1; d < first->n; d++)
         inner *= dims[d];
     GHP_TRY(ghp_onnx_room(im, outer * inner * total, &out));
-    for (int i = 0; i < node->n_inputs; ++i) {
+    for (int i = 0; i < node->n_inputs; i++) {
         const struct ghp_onnx_array *c = ghp_onnx_in(im, node, i);
         int64_t run = c->dims[axis] * inner;
         const double *values;
 
         GHP_TRY(ghp_onnx_values(im, c, &values));
-        for (int64_t o = 0; run > 0 && o < outer; ++o)
+        for (int64_t o = 0; run > 0 && o < outer; o++)
             memcpy(out + o * total * inner + at, values + o * run, (size_t)run * sizeof *out);
         at += run;
     }
@@ -62,7 +62,7 @@ static enum ghp_status concat_sequences(struct ghp_onnx_import *im,
     int layer;
 
     *done = false;
-    for (int i = 0; i < node->n_inputs; ++i) {
+    for (int i = 0; i < node->n_inputs; i++) {
         GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
         if (!ghp_onnx_whole_sequence(im, x)) return GHP_OK;
         layers[i] = x->layer;
@@ -92,14 +92,14 @@ static enum ghp_status read_concat(struct ghp_onnx_import *im, const struct ghp_
     if (layers == NULL) return GHP_NO_MEMORY();
     if (axis == 2) GHP_TRY(concat_sequences(im, node, layers, &done));
     if (done) return GHP_OK;
-    for (int i = 0; i < GHP_ONNX_MAX_DIMS; ++i)
+    for (int i = 0; i < GHP_ONNX_MAX_DIMS; i++)
         order[i] = i == 1 ? axis : i == axis ? 1 : i; /* its own inverse */
     made = *x;
-    for (int i = 0; i < node->n_inputs; ++i) {
+    for (int i = 0; i < node->n_inputs; i++) {
         struct ghp_onnx_array moved;
 
         GHP_TRY(ghp_onnx_layer_in(im, node, i, &x));
-        for (int d = 0; d < x->n; ++d)
+        for (int d = 0; d < x->n; d++)
             if (x->n != made.n || (d != axis && x->dims[d] != made.dims[d]))
                 return ghp_onnx_fail(im, node, "joins tensors that do not fit; repair the file");
         total += x->dims[axis];

@@ -27,7 +27,7 @@ static enum ghp_status cast(struct ghp_onnx_import *im, const struct ghp_onnx_no
     if (x->base == NULL || x->base->whole == whole) return ghp_onnx_identity(im, node);
     GHP_TRY(ghp_onnx_values(im, x, &values));
     GHP_TRY(ghp_onnx_room(im, ghp_onnx_elements(x), &out));
-    for (int64_t i = 0; i < ghp_onnx_elements(x); ++i) {
+    for (int64_t i = 0; i < ghp_onnx_elements(x); i++) {
         out[i] = whole ? trunc(values[i]) : values[i];
         if (!whole && is_of_batch(im, values[i]))
             return ghp_onnx_fail(im, node,
@@ -74,7 +74,7 @@ static enum ghp_status of_list(struct ghp_onnx_import *im, const struct ghp_onnx
     struct ghp_onnx_array made;
 
     if (values == NULL) return GHP_NO_MEMORY();
-    for (int64_t i = 0; i < n; ++i)
+    for (int64_t i = 0; i < n; i++)
         values[i] = a->kind == GHP_ONNX_INTS    ? (double)a->ints[i]
                     : a->kind == GHP_ONNX_REALS ? (double)a->reals[i]
                     : a->kind == GHP_ONNX_INT   ? (double)a->integer

@@ -6,7 +6,7 @@
 /* The source of a layer's first parameter. */
 static struct ghp_onnx_source source_of(const struct ghp_onnx_import *im, int layer)
 {
-    for (int i = 0; i < im->n_sources; ++i)
+    for (int i = 0; i < im->n_sources; i++)
         if (im->sources[i].layer == layer && im->sources[i].slot == 0) return im->sources[i];
     GHP_ASSERT(false); /* each layer that has parameters got them from somewhere */
     return im->sources[0];

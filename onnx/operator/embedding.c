@@ -22,7 +22,7 @@ static double usual_deviation(enum ghp_op op)
     const struct ghp_attribute *a = ghp_op_of(op)->attributes;
 
     while (strcmp(a->key, "deviation") != 0)
-        ++a;
+        a++;
     return a->usual;
 }
 
@@ -86,7 +86,7 @@ enum ghp_status ghp_onnx_is_position_table(struct ghp_onnx_import *im,
     if (!*is || c->strides[0] == 0) return GHP_OK;
     GHP_TRY(ghp_onnx_values(im, c, &values));
     each = c->dims[1] * c->dims[2];
-    for (int64_t i = 1; *is && i < c->dims[0]; ++i)
+    for (int64_t i = 1; *is && i < c->dims[0]; i++)
         *is = memcmp(values, values + i * each, (size_t)each * sizeof *values) == 0;
     return GHP_OK;
 }

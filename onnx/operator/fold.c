@@ -21,7 +21,7 @@ bool ghp_onnx_joint_dims(const struct ghp_onnx_array *a, const struct ghp_onnx_a
     int64_t joint[GHP_ONNX_MAX_DIMS] = {0};
     int most = a->n > b->n ? a->n : b->n;
 
-    for (int i = 0; i < most; ++i) {
+    for (int i = 0; i < most; i++) {
         int64_t x = i < most - a->n ? 1 : a->dims[i - (most - a->n)];
         int64_t y = i < most - b->n ? 1 : b->dims[i - (most - b->n)];
 
@@ -42,10 +42,10 @@ enum ghp_status ghp_onnx_folded(struct ghp_onnx_import *im, const struct ghp_onn
     double *copy;
     bool same = sizes.n > 0 && sizes.dims[0] == im->batch;
 
-    for (int i = 0; i < sizes.n; ++i)
+    for (int i = 0; i < sizes.n; i++)
         elements *= kept[i] = sizes.dims[i];
     each = same ? elements / im->batch : 0;
-    for (int64_t i = 1; same && i < im->batch; ++i)
+    for (int64_t i = 1; same && i < im->batch; i++)
         same = memcmp(values, values + i * each, (size_t)each * sizeof *values) == 0;
     if (same) kept[0] = 1;
     elements = same ? each : elements;
@@ -80,7 +80,7 @@ static enum ghp_status find_operands(struct ghp_onnx_import *im, const struct gh
     o->cursors = ghp_onnx_keep(im, n, sizeof *o->cursors);
     o->each = ghp_onnx_keep(im, n, sizeof *o->each);
     if (o->arrays == NULL || o->cursors == NULL || o->each == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < node->n_inputs; ++i) {
+    for (int i = 0; i < node->n_inputs; i++) {
         struct ghp_onnx_array *from;
 
         GHP_TRY(ghp_onnx_constant_in(im, node, i, &from));
@@ -92,7 +92,7 @@ static enum ghp_status find_operands(struct ghp_onnx_import *im, const struct gh
     }
     o->n = joint.n;
     memcpy(o->dims, joint.dims, sizeof o->dims);
-    for (int i = 0; i < node->n_inputs; ++i)
+    for (int i = 0; i < node->n_inputs; i++)
         if (!ghp_onnx_expand(&o->arrays[i], o->n, o->dims))
             return ghp_onnx_fail(im, node,
                                  "has constants of shapes that do not fit; repair the file");
@@ -103,14 +103,14 @@ static enum ghp_status find_operands(struct ghp_onnx_import *im, const struct gh
 static void drop_repeats(struct operands *o, int n_arrays, int64_t *out)
 {
     memcpy(out, o->dims, sizeof o->dims);
-    for (int d = 0; d < o->n; ++d) {
+    for (int d = 0; d < o->n; d++) {
         bool repeats = o->dims[d] > 1;
 
-        for (int i = 0; i < n_arrays; ++i)
+        for (int i = 0; i < n_arrays; i++)
             repeats = repeats && o->arrays[i].strides[d] == 0;
         if (!repeats) continue;
         o->dims[d] = 1;
-        for (int i = 0; i < n_arrays; ++i)
+        for (int i = 0; i < n_arrays; i++)
             o->arrays[i].dims[d] = 1;
     }
 }
@@ -126,19 +126,19 @@ enum ghp_status ghp_onnx_fold(struct ghp_onnx_import *im, const struct ghp_onnx_
     if (node->n_inputs < 1) return ghp_onnx_fail(im, node, "has no inputs; repair the file");
     GHP_TRY(find_operands(im, node, &o));
     drop_repeats(&o, node->n_inputs, dims);
-    for (int d = 0; d < o.n; ++d)
+    for (int d = 0; d < o.n; d++)
         elements *= o.dims[d];
     if (elements > GHP_ONNX_MAX_FOLDED)
         return ghp_onnx_fail(
             im, node, "makes a constant of %" PRId64 " elements; fold it in the file", elements);
-    for (int i = 0; i < node->n_inputs; ++i) {
+    for (int i = 0; i < node->n_inputs; i++) {
         o.cursors[i].at = o.arrays[i].offset;
         GHP_TRY(ghp_onnx_base_values(im, o.arrays[i].base, &o.cursors[i].values));
     }
     out = ghp_alloc((size_t)elements, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
-    for (int64_t at = 0; at < elements; ++at) {
-        for (int i = 0; i < node->n_inputs; ++i) {
+    for (int64_t at = 0; at < elements; at++) {
+        for (int i = 0; i < node->n_inputs; i++) {
             struct cursor *c = &o.cursors[i];
 
             o.each[i] = c->values != NULL ? c->values[c->at] : o.arrays[i].base->fill;
@@ -189,7 +189,7 @@ static double greatest(const double *x, int n)
 {
     double most = x[0];
 
-    for (int i = 1; i < n; ++i)
+    for (int i = 1; i < n; i++)
         most = x[i] > most ? x[i] : most;
     return most;
 }
@@ -198,7 +198,7 @@ static double smallest(const double *x, int n)
 {
     double least = x[0];
 
-    for (int i = 1; i < n; ++i)
+    for (int i = 1; i < n; i++)
         least = x[i] < least ? x[i] : least;
     return least;
 }
@@ -237,7 +237,7 @@ static enum ghp_status read_function(struct ghp_onnx_import *im, const struct gh
     struct ghp_onnx_array *first;
 
     while (strcmp(f->op, node->op) != 0)
-        ++f;
+        f++;
     if (node->n_inputs < f->least || node->n_inputs > f->most)
         return ghp_onnx_fail(im, node, "has %d inputs; repair the file", node->n_inputs);
     GHP_TRY(ghp_onnx_constant_in(im, node, 0, &first));
@@ -264,7 +264,7 @@ static enum ghp_status read_where(struct ghp_onnx_import *im, const struct ghp_o
     int n;
 
     GHP_TRY(ghp_onnx_constant_in(im, node, 0, &condition));
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         branch[i] = ghp_onnx_in(im, node, 1 + i);
         if (branch[i] == NULL)
             return ghp_onnx_fail(im, node, "has no input %d; repair the file", 1 + i);
@@ -279,7 +279,7 @@ static enum ghp_status read_where(struct ghp_onnx_import *im, const struct ghp_o
             n == kept->n && memcmp(joint.dims, kept->dims, (size_t)n * sizeof(int64_t)) == 0)
             return ghp_onnx_define(im, node, 0, kept);
     }
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; i++)
         if (branch[i]->scores != NULL && branch[1 - i]->base != NULL)
             return ghp_onnx_scores_where(im, node, condition, i == 0);
     return ghp_onnx_fail(im, node,
@@ -296,7 +296,7 @@ static enum ghp_status read_range(struct ghp_onnx_import *im, const struct ghp_o
     const double *value;
     int64_t n;
 
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3; i++) {
         GHP_TRY(ghp_onnx_constant_in(im, node, i, &from));
         if (ghp_onnx_elements(from) != 1)
             return ghp_onnx_fail(im, node, "has no single number as input %d; repair the file", i);
@@ -309,7 +309,7 @@ static enum ghp_status read_range(struct ghp_onnx_import *im, const struct ghp_o
     n = n > 0 ? n : 0;
     out = ghp_alloc((size_t)n + 1, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
-    for (int64_t i = 0; i < n; ++i)
+    for (int64_t i = 0; i < n; i++)
         out[i] = x[0] + (double)i * x[2];
     GHP_TRY(ghp_onnx_constant_in(im, node, 0, &from));
     return ghp_onnx_folded(im, node, from->base->whole, (struct ghp_onnx_sizes){1, &n}, out);
@@ -345,13 +345,13 @@ static enum ghp_status read_cumulated(struct ghp_onnx_import *im, const struct g
     GHP_TRY(ghp_onnx_axis(im, node, axes[0], x->n, &axis));
     GHP_TRY(copy_of_values(im, x, &out));
     size = x->dims[axis];
-    for (int d = axis + 1; d < x->n; ++d)
+    for (int d = axis + 1; d < x->n; d++)
         inner *= x->dims[d];
-    for (int64_t run = 0; size > 0 && run < ghp_onnx_elements(x) / size; ++run) {
+    for (int64_t run = 0; size > 0 && run < ghp_onnx_elements(x) / size; run++) {
         int64_t first = run / inner * inner * size + run % inner;
         double sum = 0, value;
 
-        for (int64_t k = 0; k < size; ++k) {
+        for (int64_t k = 0; k < size; k++) {
             double *at = &out[first + (reverse ? size - 1 - k : k) * inner];
 
             value = *at;
@@ -377,7 +377,7 @@ static enum ghp_status read_trilu(struct ghp_onnx_import *im, const struct ghp_o
     GHP_TRY(copy_of_values(im, x, &out));
     rows = x->dims[x->n - 2];
     columns = x->dims[x->n - 1];
-    for (int64_t i = 0; i < ghp_onnx_elements(x); ++i) {
+    for (int64_t i = 0; i < ghp_onnx_elements(x); i++) {
         int64_t from = i / columns % rows, to = i % columns;
 
         if (upper ? to - from < k[0] : to - from > k[0]) out[i] = 0;
@@ -401,23 +401,23 @@ static enum ghp_status read_gather_nd(struct ghp_onnx_import *im, const struct g
     if (ghp_onnx_int(node, "batch_dims", 0) != 0 || depth < 1 || depth > x->n ||
         n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "takes from axes that ghp does not follow; fold it");
-    for (int d = 0; d < n; ++d)
+    for (int d = 0; d < n; d++)
         dims[d] = d < places->n - 1 ? places->dims[d] : x->dims[d - (places->n - 1) + (int)depth];
     if (!ghp_onnx_sized(n, dims))
         return ghp_onnx_fail(im, node, "makes too large a constant; fold it in the file");
     GHP_TRY(ghp_onnx_values(im, x, &from));
     GHP_TRY(ghp_onnx_values(im, places, &place));
-    for (int d = (int)depth; d < x->n; ++d)
+    for (int d = (int)depth; d < x->n; d++)
         each *= x->dims[d];
     runs = ghp_onnx_elements(places) / depth;
     if (each > GHP_ONNX_MAX_FOLDED || runs * each > GHP_ONNX_MAX_FOLDED)
         return ghp_onnx_fail(im, node, "makes a constant of more than 2^24 elements; use a weight");
     out = ghp_alloc((size_t)(runs * each) + 1, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
-    for (int64_t i = 0; i < runs; ++i) {
+    for (int64_t i = 0; i < runs; i++) {
         int64_t at = 0;
 
-        for (int64_t d = 0; d < depth; ++d) {
+        for (int64_t d = 0; d < depth; d++) {
             double value =
                 place[i * depth + d] + (place[i * depth + d] < 0 ? (double)x->dims[d] : 0);
 

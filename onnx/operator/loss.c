@@ -34,7 +34,7 @@ static enum ghp_status read_softmax(struct ghp_onnx_import *im, const struct ghp
                           &axis));
     if (x->scores != NULL) return ghp_onnx_scores_softmax(im, node, axis);
     if (ghp_onnx_whole_sequence(im, x) && axis == 2) return of_positions(im, node, x->layer);
-    for (int i = axis; i < x->n && (i == axis || im->file->opset < 13); ++i)
+    for (int i = axis; i < x->n && (i == axis || im->file->opset < 13); i++)
         summed *= x->dims[i];
     if (axis == 0 || summed != ghp_onnx_elements(x))
         return ghp_onnx_fail(

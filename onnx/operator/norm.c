@@ -20,7 +20,7 @@ static enum ghp_status read_batch_norm(struct ghp_onnx_import *im, const struct 
     if (ghp_onnx_int(node, "spatial", 1) == 0)
         return ghp_onnx_fail(im, node,
                              "norms each pixel by itself (spatial 0); ghp norms channels");
-    for (int i = 1; i < node->n_outputs; ++i)
+    for (int i = 1; i < node->n_outputs; i++)
         if (ghp_onnx_wanted(im, node, i))
             return ghp_onnx_fail(im, node, "hands its statistics on; ghp keeps them in the layer");
     like.fixed = ghp_onnx_has_fixed_scale(im->file, node);
@@ -30,7 +30,7 @@ static enum ghp_status read_batch_norm(struct ghp_onnx_import *im, const struct 
     GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
     GHP_TRY(ghp_onnx_constant_in(im, node, 1, &from));
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, from), &layer));
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; i++) {
         struct ghp_onnx_source source = {
             .scale = 1, .layer = layer, .slot = i < 2 ? i : GHP_MAX_PARAMS + i - 2};
 
@@ -69,7 +69,7 @@ static void move_axis(struct ghp_onnx_array *array, int from, bool back)
 {
     int order[GHP_ONNX_MAX_DIMS], n = array->n;
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         int at = i < from ? i : i + 1 < n ? i + 1 : from;
 
         order[back ? at : i] = back ? i : at;
@@ -95,7 +95,7 @@ static enum ghp_status rows_of(struct ghp_onnx_import *im, const struct ghp_onnx
                              "such a weight, and multiply after it",
                              axis, x.dims[axis]);
     }
-    for (int i = 0; i < x.n; ++i)
+    for (int i = 0; i < x.n; i++)
         dims[i < axis ? i : axis] = i <= axis ? x.dims[i] : dims[axis] * x.dims[i];
     return ghp_onnx_reshape(im, rows, axis + 1, dims);
 }
@@ -111,7 +111,7 @@ static enum ghp_status read_rows(struct ghp_onnx_import *im, const struct ghp_on
     struct ghp_onnx_array *x, *w, rows;
     int axis;
 
-    for (int i = 1; i < node->n_outputs; ++i)
+    for (int i = 1; i < node->n_outputs; i++)
         if (ghp_onnx_wanted(im, node, i))
             return ghp_onnx_fail(im, node, "hands its statistics on; ghp keeps them in the layer");
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
@@ -190,9 +190,9 @@ static enum ghp_status write_batch_norm(struct ghp_onnx_export *ex, int i)
             "layer '%s' (batch_norm) takes statistics of each worker, which ONNX cannot "
             "say; use global statistics",
             l->name);
-    for (int p = 0; p < 2; ++p)
+    for (int p = 0; p < 2; p++)
         GHP_TRY(ghp_export_param(ex, &l->params[p], 0));
-    for (int s = 0; s < 2; ++s)
+    for (int s = 0; s < 2; s++)
         GHP_TRY(ghp_export_param(ex, &l->states[s], 0));
     node = ghp_export_node(ex, "BatchNormalization", l->name, inputs);
     ghp_export_real(ex, node, "epsilon", l->norm.epsilon);

@@ -10,7 +10,7 @@ static const struct ghp_onnx_operator *next_row(const struct ghp_onnx_operator *
     if (row == NULL)
         *table = 0;
     else
-        ++row;
+        row++;
     if (row == NULL || row->name == NULL) row = ghp_onnx_operators[row == NULL ? 0 : ++*table];
     return row;
 }
@@ -50,7 +50,7 @@ const char *ghp_onnx_operator_instead(const char *name, char *text, size_t n)
                                         "RandomNormalLike", "Bernoulli",         "Multinomial"};
     size_t table, used = 0;
 
-    for (size_t i = 0; i < sizeof drawn / sizeof drawn[0]; ++i) {
+    for (size_t i = 0; i < sizeof drawn / sizeof drawn[0]; i++) {
         if (strcmp(name, drawn[i]) != 0) continue;
         snprintf(text, n,
                  "use Dropout of single values, whose random numbers are the only ones, and make "

@@ -20,12 +20,12 @@ static enum ghp_status read_borders(struct ghp_onnx_import *im, const struct ghp
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){3, "axes"}, axes, &named));
     if (named < 0) {
         named = x->n;
-        for (int i = 0; i < named; ++i)
+        for (int i = 0; i < named; i++)
             axes[i] = i;
     }
     if (n != 2 * named)
         return ghp_onnx_fail(im, node, "has %d pads for %d axes; give two an axis", n, named);
-    for (int i = 0; i < named; ++i) {
+    for (int i = 0; i < named; i++) {
         GHP_TRY(ghp_onnx_axis(im, node, axes[i], x->n, &axis));
         if (list[i] > GHP_ONNX_MAX_SIZE || list[named + i] > GHP_ONNX_MAX_SIZE)
             return ghp_onnx_fail(im, node, "pads by more than %d; use less", GHP_ONNX_MAX_SIZE);
@@ -44,7 +44,7 @@ static enum ghp_status read_fill(struct ghp_onnx_import *im, const struct ghp_on
     struct ghp_onnx_array *value = ghp_onnx_in(im, node, 2);
     const double *values;
 
-    for (int fill = 0; fill <= GHP_FILL_COUNT; ++fill) {
+    for (int fill = 0; fill <= GHP_FILL_COUNT; fill++) {
         if (fill == GHP_FILL_COUNT)
             return ghp_onnx_fail(im, node, "has mode '%.40s'; ghp has constant, reflect and edge",
                                  mode);
@@ -73,7 +73,7 @@ static enum ghp_status read_pad(struct ghp_onnx_import *im, const struct ghp_onn
     GHP_TRY(read_borders(im, node, x, before, after));
     GHP_TRY(read_fill(im, node, &like.border));
     cut = made = *x;
-    for (int i = 1; i < x->n; ++i) {
+    for (int i = 1; i < x->n; i++) {
         int place = i == 1 ? 0 : i == x->n - 1 ? 2 : 1;
 
         if (before[i] < -GHP_ONNX_MAX_SIZE || after[i] < -GHP_ONNX_MAX_SIZE)

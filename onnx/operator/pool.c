@@ -15,7 +15,7 @@ static bool read_ceil(const struct ghp_onnx_node *node, struct ghp_onnx_pixels *
     int64_t before = p->after[0] + p->after[1];
 
     if (ghp_onnx_int(node, "ceil_mode", 0) == 0) return false;
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; i++)
         ghp_window_ceil(p->size[i], p->before[i], (p->kernel[i] - 1) * p->dilation[i] + 1,
                         p->stride[i], &p->after[i]);
     return p->after[0] + p->after[1] > before;
@@ -48,7 +48,7 @@ static bool has_divisor(const char *call)
 
     if (named != NULL) return strncmp(named + strlen("divisor_override: "), "None", 4) != 0;
     if (at == NULL) return false;
-    for (at += strlen("args = ("); *at != '\0' && (depth > 0 || *at != ')'); ++at) {
+    for (at += strlen("args = ("); *at != '\0' && (depth > 0 || *at != ')'); at++) {
         depth += *at == '[' || *at == '(';
         depth -= *at == ']' || *at == ')';
         commas += depth == 0 && *at == ',';
@@ -79,7 +79,7 @@ static enum ghp_status read_average_pool(struct ghp_onnx_import *im,
     if (counts && ceil && padded) { /* its own padding counts, what ceil_mode adds does not */
         struct ghp_layer pad = {.op = GHP_OP_PAD, .n_inputs = 1, .inputs = {like.inputs[0]}};
 
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < 2; i++) {
             pad.border.before[1 + i] = plain.before[i];
             pad.border.after[1 + i] = plain.after[i];
             p.before[i] = 0;
@@ -117,7 +117,7 @@ static enum ghp_status over_pixels(struct ghp_onnx_import *im, const struct ghp_
     if (op == GHP_OP_MAX_POOL)
         like.window = (struct ghp_window){shape.h, shape.w, 1, 1, 0, 0, 0, 0, 1, 1, 1, true};
     GHP_TRY(ghp_onnx_emit(im, &like, ghp_onnx_hint(im, node, NULL), &layer));
-    for (int i = 0; i < x->n; ++i)
+    for (int i = 0; i < x->n; i++)
         dims[i] = i == 1 ? x->dims[1] : 1;
     made = ghp_onnx_of_layer(im, layer, x->n, dims);
     return ghp_onnx_define(im, node, 0, &made);
@@ -146,9 +146,9 @@ static enum ghp_status read_reduced(struct ghp_onnx_import *im, const struct ghp
 
     GHP_TRY(ghp_onnx_list(
         im, node, (struct ghp_onnx_place){im->file->opset < since ? -1 : 1, "axes"}, list, &n));
-    for (int i = 0; i < x->n; ++i)
+    for (int i = 0; i < x->n; i++)
         reduced[i] = n <= 0 && ghp_onnx_int(node, "noop_with_empty_axes", 0) == 0;
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n, &axis));
         reduced[axis] = true;
     }
@@ -193,12 +193,12 @@ static enum ghp_status reduce(struct ghp_onnx_import *im, const struct ghp_onnx_
 
     GHP_TRY(ghp_onnx_layer_in(im, node, 0, &x));
     GHP_TRY(read_reduced(im, node, x, how.since, reduced));
-    for (int pass = 0; pass < 2; ++pass)
-        for (int i = 0; i < x->n; ++i)
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < x->n; i++)
             if (reduced[i] == (pass == 1)) order[at++] = i;
-    for (int i = 1; i < x->n; ++i)
+    for (int i = 1; i < x->n; i++)
         *(reduced[i] ? &shape.h : &shape.c) *= x->dims[i];
-    for (int i = 0; i < x->n; ++i)
+    for (int i = 0; i < x->n; i++)
         if (!reduced[i] || keep) dims[n++] = reduced[i] ? 1 : x->dims[i];
     moved = *x;
     if (shape.h == 1) { /* nothing to take together */

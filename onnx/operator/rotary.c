@@ -46,8 +46,8 @@ static bool find_base(const struct tables *t, double *base)
         if (fabs(round - found) <= 1e-4 * found) found = round;
     }
     if (!(found >= 1 && found <= 1e12)) return false;
-    for (int64_t p = 0; p < t->positions; ++p)
-        for (int64_t i = 0; i < t->pairs; ++i)
+    for (int64_t p = 0; p < t->positions; p++)
+        for (int64_t i = 0; i < t->pairs; i++)
             if (!is_angle(t, p, i, (double)p * pow(found, -(double)i / (double)t->pairs)))
                 return false;
     *base = found;
@@ -79,12 +79,12 @@ static enum ghp_status read_table(struct ghp_onnx_import *im, const struct ghp_o
     GHP_TRY(ghp_onnx_constant_in(im, node, input, &c));
     heads_first(im, x, &turned);
     rows = *c;
-    for (int d = 0; d < x->n; ++d)
+    for (int d = 0; d < x->n; d++)
         dims[d] = x->dims[d];
     dims[3] = c->n > 0 && c->dims[c->n - 1] == t->pairs ? t->pairs : 2 * t->pairs;
     fits = ghp_onnx_expand(&rows, x->n, dims);
     if (fits && turned) ghp_onnx_permute(&rows, (const int[]){0, 2, 1, 3});
-    for (int d = 0; fits && d < 2; ++d) {
+    for (int d = 0; fits && d < 2; d++) {
         fits = rows.strides[d] == 0 || rows.dims[d] == 1;
         rows.dims[d] = 1;
     }
@@ -102,7 +102,7 @@ static bool are_halves(struct ghp_onnx_import *im, const struct ghp_onnx_node *n
 {
     const struct ghp_onnx_array *x = ghp_onnx_in(im, node, 0);
 
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         const struct ghp_onnx_array *half = ghp_onnx_in(im, node, 3 + i);
         int64_t size = x->dims[x->n - 1] / 2;
 
@@ -110,7 +110,7 @@ static bool are_halves(struct ghp_onnx_import *im, const struct ghp_onnx_node *n
             half->joined != x->joined || half->dims[x->n - 1] != size ||
             half->offset != x->offset + i * size * x->strides[x->n - 1])
             return false;
-        for (int d = 0; d < x->n; ++d)
+        for (int d = 0; d < x->n; d++)
             if (half->strides[d] != x->strides[d]) return false;
     }
     return true;
@@ -181,7 +181,7 @@ static enum ghp_status check_places(struct ghp_onnx_import *im, const struct ghp
     GHP_TRY(ghp_onnx_values(im, places, &values));
     in_order =
         ghp_onnx_elements(places) > 0 && places->n > 0 && places->dims[places->n - 1] == positions;
-    for (int64_t i = 0; in_order && i < ghp_onnx_elements(places); ++i)
+    for (int64_t i = 0; in_order && i < ghp_onnx_elements(places); i++)
         in_order = values[i] == (double)(i % positions);
     if (in_order) return GHP_OK;
     return ghp_onnx_fail(im, node,
@@ -198,7 +198,7 @@ static enum ghp_status read_cache(struct ghp_onnx_import *im, const struct ghp_o
     rows = *c;
     if (c->n == 3 && (c->strides[0] == 0 || c->dims[0] == 1)) {
         rows.n = 2;
-        for (int d = 0; d < 2; ++d) {
+        for (int d = 0; d < 2; d++) {
             rows.dims[d] = c->dims[d + 1];
             rows.strides[d] = c->strides[d + 1];
         }
@@ -242,7 +242,7 @@ static const char *put_table(struct ghp_onnx_export *ex, const struct ghp_layer 
     const int64_t dims[2] = {l->out.h, pairs};
     float *values = ghp_export_keep(ex, (size_t)(l->out.h * pairs), sizeof *values);
 
-    for (int64_t i = 0; values != NULL && i < l->out.h * pairs; ++i) {
+    for (int64_t i = 0; values != NULL && i < l->out.h * pairs; i++) {
         double pair = (double)(i % pairs) / (double)pairs;
 
         values[i] = (float)of((double)(i / pairs) * pow(l->heads.base, -pair));
@@ -262,7 +262,7 @@ static const char *put_places(struct ghp_onnx_export *ex, const struct ghp_layer
     struct ghp_onnx_node *node;
 
     if (counted == NULL) return places;
-    for (int64_t p = 0; p < l->out.h; ++p)
+    for (int64_t p = 0; p < l->out.h; p++)
         counted[p] = p;
     node = ghp_export_node(ex, "Shape", batch, inputs);
     ghp_export_int(ex, node, "start", 0);

@@ -27,11 +27,11 @@ static struct ghp_onnx_array in_memory(const struct ghp_onnx_array *x)
 {
     struct ghp_onnx_array sorted = *x;
 
-    for (int i = 1; i < x->n; ++i)
+    for (int i = 1; i < x->n; i++)
         for (int k = i; k > 1 && sorted.strides[k - 1] < sorted.strides[k]; --k) {
             int order[GHP_ONNX_MAX_DIMS];
 
-            for (int d = 0; d < x->n; ++d)
+            for (int d = 0; d < x->n; d++)
                 order[d] = d == k ? k - 1 : d == k - 1 ? k : d;
             ghp_onnx_permute(&sorted, order);
         }
@@ -54,7 +54,7 @@ bool ghp_onnx_by_axis(const struct ghp_onnx_array *x, const struct ghp_onnx_arra
     int more = x->n - c->n; /* axes of x in front of the constant's */
 
     if (more < 0 || axis < more || axis < 1 || axis >= x->n) return false;
-    for (int i = 0; i < c->n; ++i)
+    for (int i = 0; i < c->n; i++)
         if (c->dims[i] != (i + more == axis ? x->dims[axis] : 1)) return false;
     return true;
 }
@@ -70,7 +70,7 @@ bool ghp_onnx_are_rows(const struct ghp_onnx_import *im, const struct ghp_onnx_a
 /* The order that brings the last of n axes to the second place, and its inverse. */
 static void find_orders(int n, int there[GHP_ONNX_MAX_DIMS], int back[GHP_ONNX_MAX_DIMS])
 {
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         there[i] = i == 0 ? 0 : i == 1 ? n - 1 : i - 1;
         back[there[i]] = i;
     }

@@ -143,7 +143,7 @@ static void turn_last(struct ghp_onnx_array *x)
 {
     int order[GHP_ONNX_MAX_DIMS];
 
-    for (int i = 0; i < x->n; ++i)
+    for (int i = 0; i < x->n; i++)
         order[i] = i < x->n - 2 ? i : 2 * x->n - 3 - i;
     ghp_onnx_permute(x, order);
 }

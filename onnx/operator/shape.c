@@ -32,7 +32,7 @@ static enum ghp_status read_reshape(struct ghp_onnx_import *im, const struct ghp
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
     left = all_elements(im, x);
     n_seen = ghp_onnx_seen(x, seen);
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         if (dims[i] == 0 && !zeros && i < n_seen) dims[i] = seen[i];
         if (dims[i] == -1 && open < 0) {
             open = i;
@@ -63,7 +63,7 @@ static enum ghp_status read_flatten(struct ghp_onnx_import *im, const struct ghp
     if (axis < 0 || axis > x->n)
         return ghp_onnx_fail(im, node, "names an axis beyond the %d of its input; use one of them",
                              x->n);
-    for (int i = 0; i < x->n; ++i)
+    for (int i = 0; i < x->n; i++)
         dims[i < axis ? 0 : 1] *= x->dims[i];
     if (x->base == NULL && axis == 1 && x->n == 4 && ghp_onnx_whole(im, x)) {
         GHP_TRY(ghp_onnx_settle(im, x, ghp_onnx_shape(x), &like.inputs[0]));
@@ -84,7 +84,7 @@ static enum ghp_status read_squeeze(struct ghp_onnx_import *im, const struct ghp
     GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){im->file->opset < 13 ? -1 : 1, "axes"},
                           list, &n));
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n, &axis));
         if (x->dims[axis] != 1 || (axis == 0 && x->base == NULL))
             return ghp_onnx_fail(im, node,
@@ -93,7 +93,7 @@ static enum ghp_status read_squeeze(struct ghp_onnx_import *im, const struct ghp
                                  axis);
         gone[axis] = true;
     }
-    for (int i = 0; i < x->n; ++i) { /* without axes: all of one element but the batch */
+    for (int i = 0; i < x->n; i++) { /* without axes: all of one element but the batch */
         bool all = n < 0 && x->dims[i] == 1 && (i > 0 || x->base != NULL);
 
         if (!gone[i] && !all) dims[left++] = x->dims[i];
@@ -114,12 +114,12 @@ static enum ghp_status read_unsqueeze(struct ghp_onnx_import *im, const struct g
     if (n < 0 || x->n + n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "makes more than %d axes, or names none; name some",
                              GHP_ONNX_MAX_DIMS);
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         GHP_TRY(ghp_onnx_axis(im, node, list[i], x->n + n, &axis));
         if (fresh[axis]) return ghp_onnx_fail(im, node, "names axis %d twice; name it once", axis);
         fresh[axis] = true;
     }
-    for (int i = 0; i < x->n + n; ++i)
+    for (int i = 0; i < x->n + n; i++)
         dims[i] = fresh[i] ? 1 : x->dims[from++];
     return ghp_onnx_reshaped(im, node, x, x->n + n, dims);
 }
@@ -133,7 +133,7 @@ static enum ghp_status read_expand(struct ghp_onnx_import *im, const struct ghp_
     GHP_TRY(ghp_onnx_any_in(im, node, 0, &x));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, dims, &n));
     made = *x;
-    for (int i = 0; i < n && n == x->n; ++i)
+    for (int i = 0; i < n && n == x->n; i++)
         if (dims[i] == 1) dims[i] = x->dims[i];
     if (n < 0 || n > GHP_ONNX_MAX_DIMS || !ghp_onnx_sized(n, dims) ||
         (x->base == NULL && (n != x->n || dims[0] != im->batch)) ||
@@ -150,12 +150,12 @@ static struct ghp_onnx_array permuted(const struct ghp_onnx_array *x, const int 
     int first[GHP_ONNX_MAX_DIMS + 1], at = 0, seen = 0, all[GHP_ONNX_MAX_DIMS];
     struct ghp_onnx_array made = *x;
 
-    for (int i = 0; i < x->n; ++i)
+    for (int i = 0; i < x->n; i++)
         if ((x->joined & 1u << i) == 0) first[seen++] = i;
     first[seen] = x->n;
     made.joined = 0;
-    for (int i = 0; i < n; ++i)
-        for (int k = first[order[i]]; k < first[order[i] + 1]; ++k) {
+    for (int i = 0; i < n; i++)
+        for (int k = first[order[i]]; k < first[order[i] + 1]; k++) {
             if (k > first[order[i]]) made.joined |= 1u << at;
             all[at++] = k;
         }
@@ -173,7 +173,7 @@ static enum ghp_status read_transpose(struct ghp_onnx_import *im, const struct g
     GHP_TRY(axes_in(im, node, &x));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){-1, "perm"}, list, &n));
     axes = ghp_onnx_seen(x, seen_dims);
-    for (int i = 0; i < axes; ++i) {
+    for (int i = 0; i < axes; i++) {
         int64_t from = n < 0 ? axes - 1 - i : n == axes ? list[i] : -1;
 
         if (from < 0 || from >= axes || (seen & 1u << from) != 0)

@@ -69,7 +69,7 @@ static enum ghp_status read_slice(struct ghp_onnx_import *im, const struct ghp_o
                              "has starts, ends, axes and steps of different numbers; "
                              "repair the file");
     made = *x;
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         int64_t step = n_steps < 0 ? 1 : steps[i];
         struct range range;
 
@@ -103,7 +103,7 @@ static enum ghp_status read_split(struct ghp_onnx_import *im, const struct ghp_o
         return ghp_onnx_fail(im, node, "names %d parts for %d outputs; repair the file", n,
                              node->n_outputs);
     even = (x->dims[axis] + node->n_outputs - 1) / node->n_outputs;
-    for (int i = 0; i < node->n_outputs; ++i) {
+    for (int i = 0; i < node->n_outputs; i++) {
         int64_t size = n >= 0 ? parts[i] : clamp(even, 0, x->dims[axis] - first);
 
         if (size < 0 || size > x->dims[axis] - first)
@@ -123,8 +123,8 @@ static enum ghp_status read_parts(struct ghp_onnx_import *im, const struct ghp_o
     bool read = false;
 
     GHP_TRY(ghp_onnx_any_in(im, node, 1, &x));
-    for (int i = 0; i < im->file->n_nodes; ++i)
-        for (int k = 0; k < im->nodes[i].n_inputs; ++k) {
+    for (int i = 0; i < im->file->n_nodes; i++)
+        for (int k = 0; k < im->nodes[i].n_inputs; k++) {
             if (strcmp(im->nodes[i].inputs[k], node->outputs[0]) != 0) continue;
             if (strcmp(im->nodes[i].op, "SequenceAt") != 0)
                 return ghp_onnx_fail(im, node, "hands a list on; ghp takes its parts alone");
@@ -153,7 +153,7 @@ static enum ghp_status read_part(struct ghp_onnx_import *im, const struct ghp_on
     GHP_TRY(ghp_onnx_list(im, of, (struct ghp_onnx_place){1, ""}, split, &n_split));
     GHP_TRY(ghp_onnx_list(im, node, (struct ghp_onnx_place){1, ""}, at, &n));
     size = x->dims[axis];
-    for (int i = 0; i < n_split; ++i)
+    for (int i = 0; i < n_split; i++)
         if (split[i] < 1 || (n_split > 1 && split[i] > size)) n_split = 0;
     if (x->base != NULL || axis == 0 || n != 1 || n_split < 1)
         return ghp_onnx_fail(im, node, "takes a part of the batch, or none that is said");
@@ -161,7 +161,7 @@ static enum ghp_status read_part(struct ghp_onnx_import *im, const struct ghp_on
     if (at[0] < 0) at[0] += part;
     if (at[0] < 0 || at[0] >= part)
         return ghp_onnx_fail(im, node, "takes a part behind the last; repair the file");
-    for (int64_t i = 0; i < at[0]; ++i)
+    for (int64_t i = 0; i < at[0]; i++)
         first += split[n_split > 1 ? i : 0];
     part = clamp(split[n_split > 1 ? at[0] : 0], 0, size - first);
     if (part < 1) return ghp_onnx_fail(im, node, "takes no element; repair the file");
@@ -173,7 +173,7 @@ static enum ghp_status read_part(struct ghp_onnx_import *im, const struct ghp_on
 /* Whether places are evenly spaced, so that strides say them. */
 static bool is_even(const double *places, int64_t n)
 {
-    for (int64_t i = 2; i < n; ++i)
+    for (int64_t i = 2; i < n; i++)
         if (places[i] - places[i - 1] != places[1] - places[0]) return false;
     return true;
 }
@@ -190,11 +190,11 @@ static enum ghp_status gather_constant(struct ghp_onnx_import *im, const struct 
 
     if (x->n - 1 + places->n > GHP_ONNX_MAX_DIMS)
         return ghp_onnx_fail(im, node, "makes more than %d axes; use fewer", GHP_ONNX_MAX_DIMS);
-    for (int d = 0; d < axis; ++d)
+    for (int d = 0; d < axis; d++)
         outer *= dims[left++] = x->dims[d];
-    for (int d = 0; d < places->n; ++d)
+    for (int d = 0; d < places->n; d++)
         dims[left++] = places->dims[d];
-    for (int d = axis + 1; d < x->n; ++d)
+    for (int d = axis + 1; d < x->n; d++)
         inner *= dims[left++] = x->dims[d];
     if (!ghp_onnx_sized(left, dims) || outer * n * inner > GHP_ONNX_MAX_FOLDED)
         return ghp_onnx_fail(im, node, "makes a constant of more than 2^24 elements; use a weight");
@@ -202,7 +202,7 @@ static enum ghp_status gather_constant(struct ghp_onnx_import *im, const struct 
     GHP_TRY(ghp_onnx_values(im, places, &place));
     out = ghp_alloc((size_t)(outer * n * inner) + 1, sizeof *out);
     if (out == NULL) return GHP_NO_MEMORY();
-    for (int64_t i = 0; i < outer * n; ++i) {
+    for (int64_t i = 0; i < outer * n; i++) {
         double at = place[i % n] + (place[i % n] < 0 ? (double)x->dims[axis] : 0);
 
         memcpy(out + i * inner, from + (i / n * x->dims[axis] + (int64_t)at) * inner,
@@ -218,9 +218,9 @@ static int drop_repeats(struct ghp_onnx_array *places, int64_t dims[GHP_ONNX_MAX
 
     while (n < places->n && places->dims[n] > 1 && places->strides[n] == 0) {
         dims[n] = places->dims[n];
-        ++n;
+        n++;
     }
-    for (int d = n; d < places->n; ++d) {
+    for (int d = n; d < places->n; d++) {
         places->dims[d - n] = places->dims[d];
         places->strides[d - n] = places->strides[d];
     }
@@ -238,9 +238,9 @@ static enum ghp_status gather_even(struct ghp_onnx_import *im, const struct ghp_
     int left = 0;
 
     cut(&made, axis, range);
-    for (int d = 0; d < made.n; ++d) {
+    for (int d = 0; d < made.n; d++) {
         if (d != axis) dims[left++] = made.dims[d];
-        for (int k = 0; d == axis && k < places->n; ++k)
+        for (int k = 0; d == axis && k < places->n; k++)
             dims[left++] = places->dims[k];
     }
     return ghp_onnx_reshaped(im, node, &made, left, dims);
@@ -275,7 +275,7 @@ static enum ghp_status gather(struct ghp_onnx_import *im, const struct ghp_onnx_
         return ghp_onnx_fail(im, node,
                              "takes some of the samples, or by a table of places; ghp "
                              "takes from one axis but the batch, by a list");
-    for (int64_t i = 0; i < n; ++i)
+    for (int64_t i = 0; i < n; i++)
         if (!(values[i] >= (double)-size && values[i] < (double)size))
             return ghp_onnx_fail(im, node, "takes from places beyond its axis; slice in the file");
     range = (struct range){(int64_t)values[0], n > 1 ? (int64_t)(values[1] - values[0]) : 1, n};
@@ -320,7 +320,7 @@ static enum ghp_status read_shape_of(struct ghp_onnx_import *im, const struct gh
     n = end - start;
     values = ghp_onnx_keep(im, (size_t)n, sizeof *values);
     if (values == NULL) return GHP_NO_MEMORY();
-    for (int64_t i = 0; i < n; ++i)
+    for (int64_t i = 0; i < n; i++)
         values[i] = (double)dims[start + i];
     GHP_TRY(ghp_onnx_of_values(im, true, (struct ghp_onnx_sizes){1, &n}, values, &made));
     return ghp_onnx_define(im, node, 0, &made);

@@ -20,7 +20,7 @@ struct digits {
 static bool by_stride(const struct ghp_view *view, int order[GHP_MAX_VIEW], int *n)
 {
     *n = 0;
-    for (int i = 0; i < view->n; ++i) {
+    for (int i = 0; i < view->n; i++) {
         int at = *n;
 
         if (view->strides[i] == 0) continue;
@@ -31,7 +31,7 @@ static bool by_stride(const struct ghp_view *view, int order[GHP_MAX_VIEW], int 
         order[at] = i;
         ++*n;
     }
-    for (int i = 1; i < *n; ++i)
+    for (int i = 1; i < *n; i++)
         if (llabs(view->strides[order[i - 1]]) == llabs(view->strides[order[i]])) return false;
     return *n < MOST;
 }
@@ -43,9 +43,9 @@ static bool find_digits(const struct ghp_view *view, int64_t elements, struct di
 
     if (!by_stride(view, order, &n)) return false;
     *d = (struct digits){.n = n + 1};
-    for (int i = 0; i < view->n; ++i)
+    for (int i = 0; i < view->n; i++)
         d->axis[i] = -1;
-    for (int i = 0; i <= n; ++i) { /* digit i counts in units of stride i; the last in ones */
+    for (int i = 0; i <= n; i++) { /* digit i counts in units of stride i; the last in ones */
         int64_t unit = i < n ? llabs(view->strides[order[i]]) : 1;
 
         if (above % unit != 0) return false;
@@ -73,7 +73,7 @@ static const char *cut(struct ghp_onnx_export *ex, const char *name, const char 
     int64_t starts[MOST + 1], ends[MOST + 1], axes[MOST + 1];
     bool any = false;
 
-    for (int i = 0; i < d->n; ++i) {
+    for (int i = 0; i < d->n; i++) {
         starts[i] = d->first[i];
         ends[i] = d->first[i] + d->step[i] * d->count[i];
         if (ends[i] < 0) ends[i] = INT64_MIN / 2; /* before the first */
@@ -119,21 +119,21 @@ static enum ghp_status write_view(struct ghp_onnx_export *ex, int layer)
                         "layer '%s' (view) is no slice of its input that ONNX can say; change its "
                         "strides to ones that divide each other",
                         l->name);
-    for (int i = 0; i < d.n; ++i)
+    for (int i = 0; i < d.n; i++)
         dims[1 + i] = d.size[i];
     at = reshape(ex, ghp_export_text(ex, l->name, ".digits"), at, dims, d.n + 1);
     at = cut(ex, l->name, at, &d);
-    for (int i = 0; i < view->n; ++i) /* digits in the view's order, then what is fixed */
+    for (int i = 0; i < view->n; i++) /* digits in the view's order, then what is fixed */
         if (d.axis[i] >= 0) order[1 + moved++] = 1 + d.axis[i];
     order[1 + moved] = d.n;
     at = ghp_export_turned(ex, ghp_export_text(ex, l->name, ".turned"), at, order, d.n + 1);
-    for (int i = 0; i < view->n; ++i) {
+    for (int i = 0; i < view->n; i++) {
         dims[n++] = view->strides[i] == 0 ? 1 : view->sizes[i];
         repeats = repeats || view->strides[i] == 0;
     }
     if (repeats) {
         at = reshape(ex, ghp_export_text(ex, l->name, ".once"), at, dims, n);
-        for (int i = 0; i < view->n; ++i)
+        for (int i = 0; i < view->n; i++)
             dims[1 + i] = view->sizes[i];
         dims[0] = 1;
         const char *const wide[] = {

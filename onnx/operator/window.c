@@ -19,7 +19,7 @@ static enum ghp_status read_axes(struct ghp_onnx_import *im, const struct ghp_on
     if (n != p->axes)
         return ghp_onnx_fail(im, node, "has %d numbers as %s for %d axes; give one an axis", n,
                              name, p->axes);
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         if (list[i] < 1 || list[i] > GHP_ONNX_MAX_SIZE)
             return ghp_onnx_fail(im, node, "has %" PRId64 " in %s; use 1 to %d", list[i], name,
                                  GHP_ONNX_MAX_SIZE);
@@ -31,7 +31,7 @@ static enum ghp_status read_axes(struct ghp_onnx_import *im, const struct ghp_on
 /* Padding that gives ceil(size / stride) outputs, the odd pixel behind or in front. */
 static void same_pads(struct ghp_onnx_pixels *p, bool lower)
 {
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         int64_t count = (p->size[i] + p->stride[i] - 1) / p->stride[i];
         int64_t reach = (p->kernel[i] - 1) * p->dilation[i] + 1;
         int64_t all = (count - 1) * p->stride[i] + reach - p->size[i];
@@ -63,7 +63,7 @@ static enum ghp_status read_pads(struct ghp_onnx_import *im, const struct ghp_on
     if (n < 0) return GHP_OK;
     if (n != 2 * p->axes)
         return ghp_onnx_fail(im, node, "has %d pads for %d axes; give two an axis", n, p->axes);
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         int64_t *side = i < p->axes ? p->before : p->after;
 
         if (list[i] < 0 || list[i] > GHP_ONNX_MAX_SIZE)
@@ -80,7 +80,7 @@ enum ghp_status ghp_onnx_window_read(struct ghp_onnx_import *im, const struct gh
     if (x->n != 3 && x->n != 4)
         return ghp_onnx_fail(im, node, "has %d axes of pixels; ghp has 1 and 2", x->n - 2);
     p->axes = x->n - 2;
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         bool there = i >= 2 - p->axes;
 
         p->size[i] = there ? x->dims[x->n - 2 + i] : 1;
@@ -119,7 +119,7 @@ void ghp_onnx_window_pad(const struct ghp_onnx_import *im, struct ghp_onnx_pixel
     if (pad->op != GHP_OP_PAD || b->fill != GHP_FILL_CONSTANT || b->value != 0 ||
         b->before[0] + b->after[0] > 0)
         return;
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         p->before[i] += b->before[1 + i];
         p->after[i] += b->after[1 + i];
         p->size[i] -= b->before[1 + i] + b->after[1 + i];

@@ -31,7 +31,7 @@ static bool is_mask(struct ghp_onnx_import *im, const char *name, const char *x,
 static bool match_dropout(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                           struct ghp_onnx_found *found)
 {
-    for (int k = 0; node->n_inputs == 2 && k < 2; ++k) {
+    for (int k = 0; node->n_inputs == 2 && k < 2; k++) {
         const char *x = node->inputs[1 - k], *mask;
         double by, kept;
 

@@ -56,7 +56,7 @@ static bool is_share_by_tanh(struct ghp_onnx_import *im, const char *name, const
         !ghp_onnx_near(by, root_two_over_pi))
         return false;
     sum = ghp_onnx_made_by(im, of, "Add", 2);
-    for (int k = 0; sum != NULL && k < 2; ++k) {
+    for (int k = 0; sum != NULL && k < 2; k++) {
         *x = sum->inputs[k];
         if (is_cubic(im, sum->inputs[1 - k], *x)) return true;
     }
@@ -69,7 +69,7 @@ static bool is_half_of(struct ghp_onnx_import *im, const char *name, const char 
 {
     const struct ghp_onnx_product p = ghp_onnx_product_of(im, name, x);
 
-    for (int k = 0; p.n == 2 && ghp_onnx_near(p.scale, 0.5) && k < 2; ++k)
+    for (int k = 0; p.n == 2 && ghp_onnx_near(p.scale, 0.5) && k < 2; k++)
         if (ghp_onnx_same(im, p.factors[k], x) && ghp_onnx_same(im, p.factors[1 - k], share))
             return true;
     return false;
@@ -81,7 +81,7 @@ static bool match_gelu(struct ghp_onnx_import *im, const struct ghp_onnx_node *n
     const struct ghp_onnx_product p = ghp_onnx_product_of(im, node->outputs[0], NULL);
     const char *x;
 
-    for (int i = 0; i < p.n; ++i) {
+    for (int i = 0; i < p.n; i++) {
         bool erf = is_share_by_erf(im, p.factors[i], &x);
 
         if (!erf && !is_share_by_tanh(im, p.factors[i], &x)) continue;
@@ -97,7 +97,7 @@ static bool match_gelu(struct ghp_onnx_import *im, const struct ghp_onnx_node *n
 static bool match_silu(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                        struct ghp_onnx_found *found)
 {
-    for (int k = 0; node->n_inputs == 2 && k < 2; ++k) {
+    for (int k = 0; node->n_inputs == 2 && k < 2; k++) {
         const struct ghp_onnx_node *sigmoid = ghp_onnx_made_by(im, node->inputs[k], "Sigmoid", 1);
 
         if (sigmoid == NULL || !ghp_onnx_same(im, sigmoid->inputs[0], node->inputs[1 - k]))
@@ -112,7 +112,7 @@ static bool match_silu(struct ghp_onnx_import *im, const struct ghp_onnx_node *n
 static bool match_hard_swish(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                              struct ghp_onnx_found *found)
 {
-    for (int k = 0; node->n_inputs == 2 && k < 2; ++k) {
+    for (int k = 0; node->n_inputs == 2 && k < 2; k++) {
         const struct ghp_onnx_node *share = ghp_onnx_made_by(im, node->inputs[k], "HardSigmoid", 1);
 
         if (share == NULL || !ghp_onnx_same(im, share->inputs[0], node->inputs[1 - k]) ||

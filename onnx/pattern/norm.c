@@ -16,7 +16,7 @@ struct norm {
 static const struct ghp_onnx_attribute *attribute_of(const struct ghp_onnx_node *node,
                                                      const char *name)
 {
-    for (int i = 0; i < node->n_attributes; ++i)
+    for (int i = 0; i < node->n_attributes; i++)
         if (strcmp(node->attributes[i].name, name) == 0) return &node->attributes[i];
     return NULL;
 }
@@ -77,7 +77,7 @@ static bool is_quotient(struct ghp_onnx_import *im, const char *name, const char
         return true;
     }
     node = ghp_onnx_made_by(im, name, "Mul", 2);
-    for (int k = 0; node != NULL && k < 2; ++k) {
+    for (int k = 0; node != NULL && k < 2; k++) {
         *of = node->inputs[1 - k];
         inverse = ghp_onnx_made_by(im, node->inputs[k], "Reciprocal", 1);
         if (inverse != NULL) *by = inverse->inputs[0];
@@ -146,7 +146,7 @@ static bool match_weighted(struct ghp_onnx_import *im, const struct ghp_onnx_nod
 {
     struct norm norm;
 
-    for (int k = 0; node->n_inputs == 2 && k < 2; ++k) {
+    for (int k = 0; node->n_inputs == 2 && k < 2; k++) {
         if (!ghp_onnx_is_constant(im, node->inputs[k]) || !is(im, node->inputs[1 - k], &norm))
             continue;
         *found = (struct ghp_onnx_found){.n_inputs = 2, .inputs = {norm.x, node->inputs[k]}};

@@ -25,8 +25,8 @@ static enum ghp_status replace(struct ghp_onnx_import *im, struct ghp_onnx_node 
 /* Tries all patterns on a node; the first that matches replaces it. */
 static enum ghp_status try_node(struct ghp_onnx_import *im, struct ghp_onnx_node *node)
 {
-    for (size_t t = 0; ghp_onnx_patterns[t] != NULL; ++t)
-        for (const struct ghp_onnx_pattern *row = ghp_onnx_patterns[t]; row->last != NULL; ++row) {
+    for (size_t t = 0; ghp_onnx_patterns[t] != NULL; t++)
+        for (const struct ghp_onnx_pattern *row = ghp_onnx_patterns[t]; row->last != NULL; row++) {
             struct ghp_onnx_found found = {0};
 
             if (strcmp(node->op, row->last) == 0 && node->n_outputs == 1 &&
@@ -38,7 +38,7 @@ static enum ghp_status try_node(struct ghp_onnx_import *im, struct ghp_onnx_node
 
 enum ghp_status ghp_onnx_pattern_apply(struct ghp_onnx_import *im)
 {
-    for (int i = 0; i < im->file->n_nodes; ++i) {
+    for (int i = 0; i < im->file->n_nodes; i++) {
         GHP_TRY(try_node(im, &im->nodes[i]));
         if (im->failed) return GHP_NO_MEMORY();
     }

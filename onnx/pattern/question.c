@@ -26,7 +26,7 @@ static bool hands_on(const struct ghp_onnx_import *im, const struct ghp_onnx_nod
 
     if (is_op(node, "Identity", 1)) return !ghp_onnx_detaches(im->file, node);
     if (is_op(node, "CastLike", 1) || casts_to_float(node)) return true;
-    for (size_t i = 0; axes && i < sizeof regroups / sizeof regroups[0]; ++i)
+    for (size_t i = 0; axes && i < sizeof regroups / sizeof regroups[0]; i++)
         if (is_op(node, regroups[i], 1)) return true;
     return false;
 }
@@ -34,7 +34,7 @@ static bool hands_on(const struct ghp_onnx_import *im, const struct ghp_onnx_nod
 /* The tensor that such nodes hand on. */
 static const char *handed_on(struct ghp_onnx_import *im, const char *name, bool axes)
 {
-    for (int i = 0; i < im->file->n_nodes; ++i) { /* a graph may be a circle */
+    for (int i = 0; i < im->file->n_nodes; i++) { /* a graph may be a circle */
         const struct ghp_onnx_node *node = ghp_onnx_maker_of(im, name);
 
         if (!hands_on(im, node, axes)) break;
@@ -114,7 +114,7 @@ bool ghp_onnx_near(double value, double wanted)
 bool ghp_onnx_with_scalar(struct ghp_onnx_import *im, const struct ghp_onnx_node *node,
                           const char **rest, double *value)
 {
-    for (int k = 0; node->n_inputs == 2 && k < 2; ++k) {
+    for (int k = 0; node->n_inputs == 2 && k < 2; k++) {
         *rest = node->inputs[1 - k];
         if (ghp_onnx_scalar(im, node->inputs[k], value)) return true;
     }

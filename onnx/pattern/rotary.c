@@ -24,7 +24,7 @@ static bool are_of(struct ghp_onnx_import *im, const char *first, const char *se
 {
     const char *const halves[2] = {first, second};
 
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         const struct ghp_onnx_node *node = ghp_onnx_made_by(im, halves[i], "Slice", 1);
 
         if (node == NULL) node = ghp_onnx_made_by(im, halves[i], "Split", 1);
@@ -39,10 +39,10 @@ static bool match_rotary(struct ghp_onnx_import *im, const struct ghp_onnx_node 
     const struct ghp_onnx_node *part[2];
     const char *first, *second;
 
-    for (int k = 0; node->n_inputs == 2 && k < 2; ++k)
+    for (int k = 0; node->n_inputs == 2 && k < 2; k++)
         part[k] = ghp_onnx_made_by(im, node->inputs[k], "Mul", 2);
     if (node->n_inputs != 2 || part[0] == NULL || part[1] == NULL) return false;
-    for (int order = 0; order < 8; ++order) {
+    for (int order = 0; order < 8; order++) {
         const struct ghp_onnx_node *plain = part[order & 1], *turned = part[1 - (order & 1)];
         int x = order >> 1 & 1, t = order >> 2 & 1;
 

@@ -13,7 +13,7 @@ int64_t ghp_onnx_elements(const struct ghp_onnx_array *array)
 {
     int64_t elements = 1;
 
-    for (int i = ghp_onnx_first_axis(array); i < array->n; ++i)
+    for (int i = ghp_onnx_first_axis(array); i < array->n; i++)
         elements *= array->dims[i];
     return elements;
 }
@@ -22,7 +22,7 @@ bool ghp_onnx_sized(int n, const int64_t *dims)
 {
     int64_t elements = 1;
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         if (dims[i] < 0 || !ghp_product_fits(elements, dims[i], MAX_ELEMENTS)) return false;
         if (dims[i] > 0) elements *= dims[i]; /* what a 0 hides is bounded too */
     }
@@ -45,7 +45,7 @@ struct ghp_shape ghp_onnx_shape(const struct ghp_onnx_array *array)
 
     if (array->n > 1) shape.c = array->dims[1];
     if (array->n > 2) shape.w = array->dims[array->n - 1];
-    for (int i = 2; i < array->n - 1; ++i)
+    for (int i = 2; i < array->n - 1; i++)
         shape.h *= array->dims[i];
     return shape;
 }
@@ -65,7 +65,7 @@ void ghp_onnx_permute(struct ghp_onnx_array *array, const int *order)
 {
     struct ghp_onnx_array old = *array;
 
-    for (int i = 0; i < array->n; ++i) {
+    for (int i = 0; i < array->n; i++) {
         array->dims[i] = old.dims[order[i]];
         array->strides[i] = old.strides[order[i]];
     }
@@ -78,7 +78,7 @@ bool ghp_onnx_expand(struct ghp_onnx_array *array, int n, const int64_t *dims)
 
     if (more < 0 || n > GHP_ONNX_MAX_DIMS || (array->base == NULL && more > 0)) return false;
     array->n = n;
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         int64_t size = i < more ? 1 : old.dims[i - more];
 
         if (size != dims[i] && size != 1) return false;
@@ -92,7 +92,7 @@ int ghp_onnx_merged(const struct ghp_onnx_array *array, int64_t *dims, int64_t *
 {
     int n = 0;
 
-    for (int i = ghp_onnx_first_axis(array); i < array->n; ++i) {
+    for (int i = ghp_onnx_first_axis(array); i < array->n; i++) {
         if (array->dims[i] == 1) continue;
         if (n > 0 && strides[n - 1] == array->dims[i] * array->strides[i]) {
             dims[n - 1] *= array->dims[i];
@@ -131,7 +131,7 @@ int ghp_onnx_seen(const struct ghp_onnx_array *array, int64_t dims[GHP_ONNX_MAX_
 {
     int n = 0;
 
-    for (int i = 0; i < array->n; ++i)
+    for (int i = 0; i < array->n; i++)
         if ((array->joined & 1u << i) != 0)
             dims[n - 1] *= array->dims[i];
         else
@@ -194,7 +194,7 @@ bool ghp_onnx_regroup(const struct ghp_onnx_array *array, int n, const int64_t *
     out->joined = 0;
     if (n < 1 || dims[0] < 1 || dims[0] % batch != 0) return false;
     if (dims[0] > batch && !put_axis(array, &rest, dims[0] / batch, true, out)) return false;
-    for (int i = 1; i < n; ++i)
+    for (int i = 1; i < n; i++)
         if (dims[i] < 1 || !put_axis(array, &rest, dims[i], false, out)) return false;
     return true;
 }

@@ -13,7 +13,7 @@
 const struct ghp_onnx_attribute *ghp_onnx_attribute(const struct ghp_onnx_node *node,
                                                     const char *name)
 {
-    for (int i = 0; i < node->n_attributes; ++i)
+    for (int i = 0; i < node->n_attributes; i++)
         if (strcmp(node->attributes[i].name, name) == 0) return &node->attributes[i];
     return NULL;
 }
@@ -45,7 +45,7 @@ double ghp_onnx_tidy(double value)
     float single = (float)value;
     char text[40];
 
-    for (int digits = 1; digits <= 9; ++digits) {
+    for (int digits = 1; digits <= 9; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, (double)single);
         if (strtof(text, NULL) == single) break;
     }
@@ -81,12 +81,12 @@ enum ghp_status ghp_onnx_list(struct ghp_onnx_import *im, const struct ghp_onnx_
                              place.attribute, GHP_ONNX_MAX_DIMS * 2);
     *n = (int)elements;
     if (array == NULL) {
-        for (int k = 0; k < *n; ++k)
+        for (int k = 0; k < *n; k++)
             out[k] = a->ints[k];
         return GHP_OK;
     }
     GHP_TRY(ghp_onnx_values(im, array, &values));
-    for (int k = 0; k < *n; ++k) {
+    for (int k = 0; k < *n; k++) {
         if (!(rint(values[k]) == values[k])) /* nor a NaN */
             return ghp_onnx_fail(im, node, "has %g among whole numbers; repair the file",
                                  values[k]);

@@ -68,7 +68,7 @@ static enum ghp_status stored_values(struct ghp_onnx_import *im, const struct gh
     if (values == NULL || (ints == NULL && floats == NULL)) return GHP_NO_MEMORY();
     GHP_TRY(base->whole ? ghp_onnx_tensor_ints(base->file, base->tensor, ints)
                         : ghp_onnx_tensor_floats(base->file, base->tensor, floats));
-    for (int64_t i = 0; i < base->elements; ++i)
+    for (int64_t i = 0; i < base->elements; i++)
         values[i] = base->whole ? (double)ints[i] : (double)floats[i];
     *stored = values;
     return GHP_OK;
@@ -111,7 +111,7 @@ enum ghp_status ghp_onnx_values(struct ghp_onnx_import *im, const struct ghp_onn
         return GHP_OK;
     }
     GHP_TRY(ghp_onnx_room(im, n, &out));
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n; i++) {
         out[i] = from != NULL ? from[at] : array->base->fill;
         ghp_onnx_next_element(array, index, &at);
     }
@@ -125,11 +125,11 @@ enum ghp_status ghp_onnx_uniform(struct ghp_onnx_import *im, const struct ghp_on
     struct ghp_onnx_array once = *array;
     const double *values;
 
-    for (int d = 0; d < once.n; ++d)
+    for (int d = 0; d < once.n; d++)
         if (once.strides[d] == 0 && once.dims[d] > 0) once.dims[d] = 1;
     GHP_TRY(ghp_onnx_values(im, &once, &values));
     *uniform = ghp_onnx_elements(&once) > 0;
-    for (int64_t i = 1; i < ghp_onnx_elements(&once); ++i)
+    for (int64_t i = 1; i < ghp_onnx_elements(&once); i++)
         *uniform = *uniform && values[i] == values[0];
     *value = *uniform ? values[0] : 0;
     return GHP_OK;
@@ -151,7 +151,7 @@ enum ghp_status ghp_onnx_floats(const struct ghp_onnx_array *array, double scale
             return status;
         }
     }
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n; i++) {
         double value = from != NULL           ? (double)from[at]
                        : base->values != NULL ? base->values[at]
                                               : base->fill;

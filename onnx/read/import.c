@@ -88,7 +88,7 @@ static enum ghp_status copy_nodes(struct ghp_onnx_import *im)
     if (im->nodes == NULL || im->made_in == NULL) return GHP_NO_MEMORY();
     for (int i = file->n_nodes - 1; i >= 0; --i) {
         im->nodes[i] = file->nodes[i];
-        for (int o = 0; o < file->nodes[i].n_outputs; ++o)
+        for (int o = 0; o < file->nodes[i].n_outputs; o++)
             im->made_in[ghp_onnx_named(im, file->nodes[i].outputs[o]) - im->arrays] = i + 1;
     }
     return GHP_OK;
@@ -98,7 +98,7 @@ enum ghp_status ghp_onnx_reserve_names(struct ghp_onnx_import *im)
 {
     int64_t names = 1 + im->file->n_tensors + im->file->n_inputs + im->file->n_outputs;
 
-    for (int i = 0; i < im->file->n_nodes; ++i)
+    for (int i = 0; i < im->file->n_nodes; i++)
         names += im->file->nodes[i].n_inputs + im->file->nodes[i].n_outputs;
     if (names > INT32_MAX / 8)
         return GHP_FAIL(GHP_ERR_FORMAT, "%s: the graph has %" PRId64 " names; give a smaller one",
@@ -148,7 +148,7 @@ enum ghp_status ghp_onnx_define(struct ghp_onnx_import *im, const struct ghp_onn
     if (out->name != NULL)
         return ghp_onnx_fail(im, node, "makes '%.96s', which exists already; rename one",
                              node->outputs[i]);
-    for (int d = 0; d < array->n; ++d)
+    for (int d = 0; d < array->n; d++)
         if (array->base == NULL && (array->dims[d] < 1 || array->dims[d] > INT32_MAX))
             return ghp_onnx_fail(im, node,
                                  "makes a tensor with a dimension of %" PRId64

@@ -29,7 +29,7 @@ static size_t clean_name(struct ghp_onnx_hint hint, enum ghp_op op, char name[NA
 {
     size_t n = 0;
 
-    for (; n < hint.n && n < NAME_BYTES; ++n) {
+    for (; n < hint.n && n < NAME_BYTES; n++) {
         char c = hint.text[n];
         bool sound = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                      strchr("_-./", c) != NULL;
@@ -51,9 +51,9 @@ static bool taken(const json_t *names, const char *name)
 static bool each_tensor(const struct ghp_layer *layer, bool (*f)(json_t *names, const char *name),
                         json_t *names)
 {
-    for (int i = 0; i < layer->n_params; ++i)
+    for (int i = 0; i < layer->n_params; i++)
         if (!f(names, layer->params[i].name)) return false;
-    for (int i = 0; i < layer->n_states; ++i)
+    for (int i = 0; i < layer->n_states; i++)
         if (!f(names, layer->states[i].name)) return false;
     return true;
 }
@@ -75,7 +75,7 @@ static enum ghp_status name_layer(struct ghp_onnx_import *im, struct ghp_onnx_hi
     char name[NAME_ROOM];
     size_t n = clean_name(hint, layer->op, name);
 
-    for (;; snprintf(name + n, sizeof name - n, "_%d", ++im->serial)) {
+    for (;; snprintf(name + n, sizeof name - n, "_%d", im->serial++)) {
         if (taken(im->layer_names, name)) continue;
         free(layer->name);
         layer->name = strdup(name);
@@ -166,7 +166,7 @@ static const char *weight_name(const struct ghp_onnx_import *im,
     bool whole =
         base != NULL && base->tensor != NULL && ghp_onnx_elements(weight) == base->elements;
 
-    for (int i = 0; i < im->n_sources; ++i)
+    for (int i = 0; i < im->n_sources; i++)
         whole = whole && im->sources[i].array.base != base;
     if (whole) return base->tensor->name;
     return weight->name != NULL ? weight->name : "";
@@ -190,7 +190,7 @@ struct ghp_onnx_hint ghp_onnx_hint(const struct ghp_onnx_import *im,
     const char *name = weight != NULL ? weight_name(im, weight) : "";
     size_t n = strlen(name);
 
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         size_t end = strlen(ends[i]);
         struct ghp_onnx_hint hint;
 

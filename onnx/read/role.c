@@ -31,11 +31,11 @@ static enum ghp_status find_list(struct ghp_onnx_import *im)
     const char *text = NULL;
 
     if (im->parameters != NULL) return GHP_OK;
-    for (int i = 0; i < im->file->n_texts; ++i)
+    for (int i = 0; i < im->file->n_texts; i++)
         if (strcmp(im->file->texts[i].key, "ghp.parameters") == 0) text = im->file->texts[i].value;
     if (text == NULL) return GHP_OK;
     im->parameters = json_loads(text, 0, NULL);
-    for (size_t i = 0; i < json_array_size(im->parameters); ++i)
+    for (size_t i = 0; i < json_array_size(im->parameters); i++)
         if (!json_is_string(json_array_get(im->parameters, i))) text = NULL;
     if (json_is_array(im->parameters) && text != NULL) return GHP_OK;
     return GHP_FAIL(
@@ -47,7 +47,7 @@ static enum ghp_status find_list(struct ghp_onnx_import *im)
 
 static bool is_listed(const struct ghp_onnx_import *im, const char *name)
 {
-    for (size_t i = 0; i < json_array_size(im->parameters); ++i)
+    for (size_t i = 0; i < json_array_size(im->parameters); i++)
         if (strcmp(json_string_value(json_array_get(im->parameters, i)), name) == 0) return true;
     return false;
 }
@@ -75,7 +75,7 @@ static enum ghp_onnx_role of_folded(const struct ghp_onnx_file *file, const char
 {
     const char *list = "";
 
-    for (int i = 0; i < file->n_folded; ++i)
+    for (int i = 0; i < file->n_folded; i++)
         if (strcmp(file->folded[i].key, name) == 0) list = file->folded[i].value;
     if (list[0] == '\0') return GHP_ONNX_UNKNOWN;
     for (const char *at = list; (at = strchr(at, '\'')) != NULL;) {
@@ -127,7 +127,7 @@ static bool rearranges(const char *op)
                                       "Flatten", "Gather",   "Split",     "Squeeze",
                                       "Cast",    "CastLike", "Identity",  "Unsqueeze"};
 
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; ++i)
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         if (strcmp(op, ops[i]) == 0) return true;
     return false;
 }
@@ -148,7 +148,7 @@ void ghp_onnx_role_of_made(struct ghp_onnx_import *im, const struct ghp_onnx_nod
 
     if (!knows_roles(im) || base == NULL || base->role != GHP_ONNX_AS_USED) return;
     base->role = GHP_ONNX_FIXED;
-    for (int i = 0; !sizes && i < n; ++i) {
+    for (int i = 0; !sizes && i < n; i++) {
         const struct ghp_onnx_array *from = ghp_onnx_in(im, node, i);
         enum ghp_onnx_role role;
 

@@ -25,7 +25,7 @@ static enum ghp_status make_view(struct ghp_onnx_array array, struct ghp_shape s
     int at = ghp_onnx_first_axis(&array);
 
     *view = (struct ghp_view){.offset = array.offset};
-    for (int group = 0; group < 3; ++group) {
+    for (int group = 0; group < 3; group++) {
         struct ghp_onnx_array part = {.base = NULL, .n = 1, .dims = {1}};
         int64_t product = 1;
         int n;
@@ -38,7 +38,7 @@ static enum ghp_status make_view(struct ghp_onnx_array array, struct ghp_shape s
         n = ghp_onnx_merged(&part, dims, strides);
         if (product != wanted[group] || view->n + n > GHP_MAX_VIEW)
             return GHP_FAIL(GHP_ERR_INPUT, "its axes cannot be regrouped; reshape it in the file");
-        for (int i = 0; i < n; ++i) {
+        for (int i = 0; i < n; i++) {
             view->sizes[view->n] = dims[i];
             view->strides[view->n++] = strides[i];
         }

@@ -39,7 +39,7 @@ struct ghp_onnx_node *ghp_export_node(struct ghp_onnx_export *ex, const char *op
 
     GHP_ASSERT(ex->file.n_nodes < ex->max_nodes);
     while (inputs[n] != NULL)
-        ++n;
+        n++;
     node = &ex->file.nodes[ex->file.n_nodes++];
     *node = (struct ghp_onnx_node){.name = name, .op = op, .domain = "", .n_inputs = n};
     node->inputs = ghp_export_keep(ex, (size_t)n, sizeof *node->inputs);
@@ -119,7 +119,7 @@ const char *ghp_export_floats(struct ghp_onnx_export *ex, const char *name, cons
         .name = name, .type = GHP_ONNX_FLOAT, .n_dims = n, .elements = 1, .values = values};
 
     if (values == NULL) return "";
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         tensor.elements *= tensor.dims[i] = dims[i];
     return put_constant(ex, tensor);
 }

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Instructions that all trials of single changes may lower and simulate: some tenths of a second.  Where all splits of
- * all layers would take more, few of each are tried.  A count, not a clock, so that a plan is the same on every
+/* Instructions that all trials of single changes may lower and simulate: some tenths of a second. Where all splits of
+ * all layers would take more, few of each are tried. A count, not a clock, so that a plan is the same on every
  * machine. */
 static const double all_instrs = 3e5, few_instrs = 2e5;
 /* The same where the strategy was asked for, so that no second best can become the plan: few splits of the layers that
@@ -169,7 +169,7 @@ static int choose_splits(struct second_best *r)
     int n = in->n_choices[r->layer];
     bool all = n <= r->most;
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         r->promises[i] = (struct promise){.choice = i};
         if (all) continue;
         ghp_instance_choose(in, r->layer, i, r->trial);
@@ -193,12 +193,12 @@ static enum ghp_status change_alone(struct second_best *r)
     n = choose_splits(r);
     r->a->choices = ghp_alloc((size_t)n, sizeof *r->a->choices);
     if (r->a->choices == NULL) return GHP_NO_MEMORY();
-    for (int k = 0; k < n; ++k) {
+    for (int k = 0; k < n; k++) {
         struct ghp_choice_cost *cost = &r->a->choices[k];
         int i = r->promises[k].choice;
 
         if (ghp_now_s() > r->job->end_s) {
-            ++r->left_out;
+            r->left_out++;
             return GHP_OK;
         }
         GHP_TRY(cost_choice(r, i, cost));
@@ -241,7 +241,7 @@ static bool shares_parameters(const struct second_best *r, int v)
 /* Takes back the changes of other layers that the second best is no faster for. */
 static enum ghp_status drop_idle_changes(struct second_best *r)
 {
-    for (int v = 0; v < r->job->instance->n_layers; ++v) {
+    for (int v = 0; v < r->job->instance->n_layers; v++) {
         double step_s;
 
         if (r->best[v] == r->choice[v] || shares_parameters(r, v)) continue;
@@ -263,11 +263,11 @@ static enum ghp_status record(struct second_best *r)
     r->a->layer = r->layer;
     r->a->split = split_of(r, r->layer, r->best[r->layer]);
     r->a->step_s = r->step_s;
-    for (int v = 0; v < r->job->instance->n_layers; ++v)
+    for (int v = 0; v < r->job->instance->n_layers; v++)
         n += v != r->layer && r->best[v] != r->choice[v];
     r->a->changes = ghp_alloc((size_t)n, sizeof *r->a->changes);
     if (r->a->changes == NULL) return GHP_NO_MEMORY();
-    for (int v = 0; v < r->job->instance->n_layers; ++v)
+    for (int v = 0; v < r->job->instance->n_layers; v++)
         if (v != r->layer && r->best[v] != r->choice[v])
             r->a->changes[r->a->n_changes++] = (struct ghp_change){v, split_of(r, v, r->best[v])};
     return GHP_OK;
@@ -281,7 +281,7 @@ static enum ghp_status find_one(struct second_best *r, int left, struct ghp_alte
 
     r->a = &found->of[found->n];
     r->step_s = INFINITY;
-    ++found->n; /* owned by the list from here on */
+    found->n++; /* owned by the list from here on */
     GHP_TRY(change_alone(r));
     if (now_s < r->job->deadline_s && !(r->job->quick && r->most < INT_MAX)) {
         GHP_TRY(search_others(r, now_s + (r->job->deadline_s - now_s) / left));
@@ -298,7 +298,7 @@ static void set_most(struct second_best *r, int layers)
 {
     double all = 0, most = few_instrs / ((double)layers * r->program.n_instrs);
 
-    for (int v = 0; v < r->model->n_layers; ++v)
+    for (int v = 0; v < r->model->n_layers; v++)
         all += ghp_layer_tells_splits(&r->model->layers[v])
                    ? (double)r->job->instance->n_choices[v] * r->program.n_instrs
                    : 0;
@@ -312,7 +312,7 @@ static double promise_of(struct second_best *r, int v)
     double least_s = INFINITY;
 
     memcpy(r->trial, r->choice, plan_bytes(r));
-    for (int i = 0; i < in->n_choices[v]; ++i) {
+    for (int i = 0; i < in->n_choices[v]; i++) {
         if (i == r->choice[v]) continue;
         ghp_instance_choose(in, v, i, r->trial);
         ghp_accumulated_cost_set(in, r->trial, &r->load);
@@ -326,7 +326,7 @@ static int choose_layers(struct second_best *r)
 {
     int all = 0, most;
 
-    for (int v = 0; v < r->model->n_layers; ++v)
+    for (int v = 0; v < r->model->n_layers; v++)
         if (ghp_layer_tells_splits(&r->model->layers[v]) && r->job->instance->n_choices[v] > 1)
             r->layers[all++].choice = v;
     r->n_layers = all;
@@ -335,7 +335,7 @@ static int choose_layers(struct second_best *r)
     r->most = 2;
     most = (int)fmax(LEAST_LAYERS, asked_instrs / r->program.n_instrs);
     if (all <= most) return 0;
-    for (int k = 0; k < all; ++k)
+    for (int k = 0; k < all; k++)
         r->layers[k].least_s = promise_of(r, r->layers[k].choice);
     qsort(r->layers, (size_t)all, sizeof *r->layers, by_promise);
     qsort(r->layers, (size_t)most, sizeof *r->layers, by_number);
@@ -347,9 +347,9 @@ static enum ghp_status find_all(struct second_best *r, struct ghp_alternatives *
 {
     GHP_TRY(play(r, r->choice, &r->program, &r->timing, r->own_terms));
     found->passed_over = choose_layers(r);
-    for (int k = 0; k < r->n_layers; ++k) {
+    for (int k = 0; k < r->n_layers; k++) {
         if (ghp_now_s() > r->job->end_s) {
-            ++r->left_out;
+            r->left_out++;
             continue;
         }
         r->layer = r->layers[k].choice;
@@ -368,7 +368,7 @@ enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
     enum ghp_status status = ghp_accumulated_cost_init(job->instance, &r.load);
     int widest = 1;
 
-    for (int v = 0; v < model->n_layers; ++v)
+    for (int v = 0; v < model->n_layers; v++)
         if (job->instance->n_choices[v] > widest) widest = job->instance->n_choices[v];
     r.coefficients = ghp_coefficients_of(&job->instance->profile->overlap);
     r.own_terms = ghp_alloc(layers, sizeof *r.own_terms);
@@ -384,7 +384,7 @@ enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
         r.splits == NULL || r.terms == NULL || r.own_terms == NULL || r.promises == NULL ||
         r.layers == NULL)
         status = GHP_NO_MEMORY();
-    for (int v = 0; v < model->n_layers && status == GHP_OK; ++v)
+    for (int v = 0; v < model->n_layers && status == GHP_OK; v++)
         choice[v] = ghp_instance_find(job->instance, v, job->splits[v]);
     if (status == GHP_OK) status = find_all(&r, alternatives);
     alternatives->left_out = r.left_out;
@@ -405,7 +405,7 @@ enum ghp_status ghp_alternatives_compute(const struct ghp_alternatives_job *job,
 
 void ghp_alternatives_release(struct ghp_alternatives *alternatives)
 {
-    for (int i = 0; i < alternatives->n; ++i)
+    for (int i = 0; i < alternatives->n; i++)
         ghp_alternative_release(&alternatives->of[i]);
     free(alternatives->of);
     *alternatives = (struct ghp_alternatives){0};

@@ -3,9 +3,9 @@
  *
  * `choices`: each split that the layer can take, all other layers as planned; of networks so large that this would take
  * longer than the search, those that promise most by the constraints; where the strategy was asked for, of the layers
- * that promise most.  The second best: with the layer's own split forbidden the others are searched again, for as long
- * as the time lasts; layers that are not reached keep all other splits, and the best single change is given.  What
- * changes along is listed, and only where it makes the second best faster.  Each number is a simulated step with the
+ * that promise most. The second best: with the layer's own split forbidden the others are searched again, for as long
+ * as the time lasts; layers that are not reached keep all other splits, and the best single change is given. What
+ * changes along is listed, and only where it makes the second best faster. Each number is a simulated step with the
  * plan's bucket size: a second best, not a proof.
  *
  * Tested  tests/planner/make/test_make.c, test_break_even.c */

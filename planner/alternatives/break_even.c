@@ -65,7 +65,7 @@ static enum ghp_status update_costs(struct costed *p, bool all)
 {
     const struct ghp_contention contention = ghp_contention_of(&p->program);
 
-    for (int i = 0; i < p->program.n_instrs; ++i) {
+    for (int i = 0; i < p->program.n_instrs; i++) {
         const struct ghp_instr *instr = &p->program.instrs[i];
 
         if (!all && instr->comm == GHP_COMM_NONE) continue;
@@ -186,10 +186,10 @@ static bool is_flat(const struct pair *p, const struct bracket *b)
 }
 
 /* Closes in on the turn, which ends as the far end: by the line through both ends, every third time and on flat
- * stretches by halves.  A zero that has none beside it is the turn. */
+ * stretches by halves. A zero that has none beside it is the turn. */
 static enum ghp_status close_in(struct pair *p, enum ghp_quantity quantity, struct bracket *b)
 {
-    for (int k = 0; k < TRIALS && fabs(b->x[1] - b->x[0]) > same_value * fabs(b->x[0]); ++k) {
+    for (int k = 0; k < TRIALS && fabs(b->x[1] - b->x[0]) > same_value * fabs(b->x[0]); k++) {
         double width = b->x[1] - b->x[0], hit;
         bool halve = k % 3 == 2 || is_flat(p, b);
 
@@ -210,7 +210,7 @@ static enum ghp_status walk(struct pair *p, enum ghp_quantity quantity, bool up,
     struct bracket b = {{1, 1}, {slower_s, slower_s}};
 
     *factor = NAN;
-    for (int k = 1; k <= DOUBLINGS; ++k) {
+    for (int k = 1; k <= DOUBLINGS; k++) {
         double at = walk_factor(k, up);
 
         b.x[1] = is_inverse(quantity) ? 1 / at : at;
@@ -242,7 +242,7 @@ static enum ghp_status step_of_batch(const struct pair *p, const struct ghp_spli
     how.unplaced = true;
     *step_s = NAN;
     if (ghp_model_check_sizes(how.model, batch, how.problem.workers) != GHP_OK) return GHP_OK;
-    for (int v = 0; v < how.model->n_layers; ++v)
+    for (int v = 0; v < how.model->n_layers; v++)
         if (ghp_split_check(&how.model->layers[v], splits[v], how.problem) != GHP_OK) return GHP_OK;
     GHP_TRY(ghp_lower(&how, splits, 0, &program));
     status = ghp_simulate(&program, p->whole, &timing);
@@ -258,7 +258,7 @@ static enum ghp_status batch_difference(struct pair *p, int64_t batch, double *s
     int k = 0;
 
     while (k < p->n_batches && p->batch[k] != batch)
-        ++k;
+        k++;
     if (k < p->n_batches)
         a = p->batch_step_s[k];
     else
@@ -289,7 +289,7 @@ static enum ghp_status walk_batches(struct pair *p, bool up, double slower_s, do
     int64_t workers = p->plan->problem.workers, near = p->plan->problem.global_batch;
 
     *value = NAN;
-    for (int k = 1; k <= DOUBLINGS; ++k) {
+    for (int k = 1; k <= DOUBLINGS; k++) {
         int64_t far = walk_batch(p, k, up);
         double found;
 
@@ -342,7 +342,7 @@ static enum ghp_status find_quantity(struct pair *p, enum ghp_quantity quantity,
         b->low = b->high = b->nominal;
         return GHP_OK;
     }
-    for (int up = 0; up < 2; ++up) {
+    for (int up = 0; up < 2; up++) {
         if (quantity == GHP_QUANTITY_BATCH) {
             GHP_TRY(none_if_missing(walk_batches(p, up, slower_s, side[up]), side[up]));
             continue;
@@ -360,10 +360,10 @@ static enum ghp_status find_layer(struct pair *p, const struct ghp_alternative *
 
     GHP_TRY(costed_init(p, p->second_best, &p->b));
     slower_s = alternative->step_s - p->plan->predicted.step_s;
-    for (int q = 0; q < GHP_QUANTITY_COUNT; ++q) {
+    for (int q = 0; q < GHP_QUANTITY_COUNT; q++) {
         if (q == GHP_QUANTITY_COMPUTE || !matters(p, (enum ghp_quantity)q)) continue;
         GHP_TRY(find_quantity(p, (enum ghp_quantity)q, slower_s, &found->of[found->n]));
-        ++found->n;
+        found->n++;
     }
     costed_release(&p->b);
     return GHP_OK;
@@ -376,7 +376,7 @@ static double layer_work(const struct pair *p)
 {
     double batch = LOWER_WORK + (p->whole->n_ops > 0 ? COST_WORK : 1), links = 0;
 
-    for (int q = 0; q <= GHP_QUANTITY_INTRA_LATENCY; ++q)
+    for (int q = 0; q <= GHP_QUANTITY_INTRA_LATENCY; q++)
         links += ghp_quantity_matters(&p->a.program, p->whole, (enum ghp_quantity)q);
     return LINK_TRIALS * (links + batch) * p->a.program.n_instrs;
 }
@@ -386,7 +386,7 @@ static int nearest(const struct ghp_plan *plan, const struct ghp_break_evens *fo
 {
     int best = -1;
 
-    for (int i = 0; i < plan->n_alternatives; ++i) {
+    for (int i = 0; i < plan->n_alternatives; i++) {
         double step_s = plan->alternatives[i].step_s;
 
         if (found->layers[i].n > 0 || step_s > (1 + within) * plan->predicted.step_s) continue;
@@ -419,8 +419,8 @@ enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile,
 
     *found = (struct ghp_break_evens){0};
     if (second_best == NULL) return GHP_NO_MEMORY();
-    for (int q = 0; q < GHP_QUANTITY_COUNT; ++q)
-        for (int k = 0; k < 2 * DOUBLINGS; ++k)
+    for (int q = 0; q < GHP_QUANTITY_COUNT; q++)
+        for (int k = 0; k < 2 * DOUBLINGS; k++)
             p.grid[q][k] = NAN;
     found->layers = ghp_alloc((size_t)plan->n_alternatives, sizeof *found->layers);
     GHP_TRY_GOTO(status, found->layers == NULL ? GHP_NO_MEMORY() : GHP_OK, out);
@@ -431,7 +431,7 @@ enum ghp_status ghp_break_even_compute(const struct ghp_profile *profile,
         ghp_alternative_splits(alternative, plan->splits, layers, second_best);
         GHP_TRY_GOTO(status, find_layer(&p, alternative, &found->layers[next]), out);
         work += layer_work(&p);
-        ++done;
+        done++;
     }
     status = note(plan, done, next >= 0, &found->search);
 out:

@@ -12,7 +12,7 @@
  *     memory               the plan's own arena, where the second best needs less: below it only the second best fits
  *
  * The work is limited by a count, not by a clock, so a plan is the same on every machine: layers whose second best is
- * slower by more than half are left out, then those with the slowest second-best choices.  `search`
+ * slower by more than half are left out, then those with the slowest second-best choices. `search`
  * says so.
  *
  * Tested  tests/planner/alternatives/test_break_even.c (a closed form), tests/tools/plan/test_why.sh */

@@ -55,7 +55,7 @@ bool ghp_quantity_matters(const struct ghp_program *program, const struct ghp_pr
     if (!(link_value(machine, quantity) > 0)) return false;
     if (!((kind == GHP_LINK_INTER ? machine->inter : machine->intra).bandwidth_Bps > 0))
         return false;
-    for (int i = 0; i < program->n_instrs; ++i) {
+    for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
 
         if (ghp_instr_sends(instr) &&

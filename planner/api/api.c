@@ -140,7 +140,7 @@ static enum ghp_status read_strategy(const char *name, enum ghp_strategy *strate
 
     *strategy = GHP_STRATEGY_AUTO;
     if (name == NULL) return GHP_OK;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(names[i], name) != 0) continue;
         *strategy = (enum ghp_strategy)i;
         return GHP_OK;

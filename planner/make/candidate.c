@@ -83,8 +83,8 @@ static enum ghp_status tune_kept(const struct ghp_setting *s, const struct ghp_s
     *kept = 0;
     *bucket_bytes = s->how.method.bucket_bytes;
     if (s->request->method.bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
-    for (int k = 0; k < r->n_kept; ++k)
-        for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES && !ghp_setting_is_late(s); ++b) {
+    for (int k = 0; k < r->n_kept; k++)
+        for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES && !ghp_setting_is_late(s); b++) {
             double step_s;
             int64_t peak = 0;
 
@@ -129,7 +129,7 @@ static enum ghp_status tune(const struct ghp_setting *s, struct ghp_candidate *c
     if (s->request->method.bucket_bytes != GHP_BUCKET_AUTO) return GHP_OK;
     best_s = c->predicted.step_s;
     how.staging = ghp_staging_or_none(&c->staging);
-    for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES && !ghp_setting_is_late(s); ++b) {
+    for (int b = 1; b < GHP_CANDIDATE_BUCKET_SIZES && !ghp_setting_is_late(s); b++) {
         double step_s;
         int64_t peak = 0;
 
@@ -187,7 +187,7 @@ int ghp_candidate_split_layers(const struct ghp_setting *setting,
 {
     int n = 0;
 
-    for (int v = 0; v < setting->model->n_layers; ++v)
+    for (int v = 0; v < setting->model->n_layers; v++)
         n += candidate->splits[v].kind != GHP_SPLIT_DATA;
     return n;
 }

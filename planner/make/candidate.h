@@ -1,7 +1,7 @@
 /* planner/make/candidate.h - one whole plan, as numbers: splits, stages, buckets, recomputed layers, and what it is
  * predicted to take. Made once, from what a search returned, and never changed.
  *
- * Called by planner/make/make.h alone.  Tested  tests/planner/make/test_make.c */
+ * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c */
 #ifndef GHP_PLANNER_MAKE_CANDIDATE_H
 #define GHP_PLANNER_MAKE_CANDIDATE_H
 

@@ -27,7 +27,7 @@ const struct ghp_search_result *ghp_candidates_shared(const struct ghp_setting *
                                                       const struct ghp_candidates *candidates)
 {
     if (!ghp_request_has_stages(setting->request))
-        for (int b = 0; b < GHP_BASELINES; ++b)
+        for (int b = 0; b < GHP_BASELINES; b++)
             if (ghp_baseline_strategy(b) == setting->request->strategy)
                 return &candidates->baseline[b].search;
     return &candidates->shared;
@@ -40,7 +40,7 @@ void ghp_candidates_count(const struct ghp_setting *setting,
 
     *plans = shared->plans + candidates->stages.plans;
     *nodes = shared->nodes + candidates->stages.nodes;
-    for (int t = 0; t < GHP_TRIAL_COUNT; ++t) {
+    for (int t = 0; t < GHP_TRIAL_COUNT; t++) {
         *plans += candidates->trial[t].plans;
         *nodes += candidates->trial[t].nodes;
     }
@@ -48,7 +48,7 @@ void ghp_candidates_count(const struct ghp_setting *setting,
 
 void ghp_candidates_release(struct ghp_candidates *candidates)
 {
-    for (int b = 0; b < GHP_BASELINES; ++b) {
+    for (int b = 0; b < GHP_BASELINES; b++) {
         ghp_search_release(&candidates->baseline[b].search);
         ghp_partition_release(&candidates->baseline[b].recomputed);
         ghp_candidate_release(&candidates->baseline[b].plan);
@@ -57,7 +57,7 @@ void ghp_candidates_release(struct ghp_candidates *candidates)
     ghp_candidate_release(&candidates->local_data);
     ghp_search_release(&candidates->shared);
     ghp_partition_release(&candidates->stages);
-    for (int t = 0; t < GHP_TRIAL_COUNT; ++t)
+    for (int t = 0; t < GHP_TRIAL_COUNT; t++)
         ghp_partition_release(&candidates->trial[t]);
     ghp_partition_release(&candidates->rules);
     *candidates = (struct ghp_candidates){0};
@@ -83,7 +83,7 @@ static enum ghp_status search(const struct ghp_setting *s, const struct ghp_cand
     enum ghp_status status;
 
     if (start == NULL) return GHP_NO_MEMORY();
-    for (int b = 0; b < GHP_BASELINES; ++b)
+    for (int b = 0; b < GHP_BASELINES; b++)
         if (before->baseline[b].search.feasible)
             memcpy(start + (size_t)n++ * layers, before->baseline[b].search.kept[0].choice,
                    layers * sizeof *start);
@@ -159,7 +159,7 @@ static bool takes_data(const struct ghp_setting *s)
 {
     const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
 
-    for (int v = 0; v < s->model->n_layers; ++v)
+    for (int v = 0; v < s->model->n_layers; v++)
         if (ghp_instance_find(s->instance, v, data) < 0) return false;
     return true;
 }
@@ -174,7 +174,7 @@ static enum ghp_status find_data(const struct ghp_setting *s, const struct ghp_m
     enum ghp_status status;
 
     if (data.splits == NULL) return GHP_NO_MEMORY();
-    for (int v = 0; v < s->model->n_layers; ++v)
+    for (int v = 0; v < s->model->n_layers; v++)
         data.splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     own.how.model = model;
     own.how.method.sync = sync;
@@ -408,7 +408,7 @@ enum ghp_status ghp_better_data(const struct ghp_setting *setting,
         ghp_staging_micro_batches(staging) > 1 ||
         (data->reason == NULL && data->plan.predicted.step_s <= recomputed->step_s))
         return GHP_OK;
-    for (int v = 0; v < setting->model->n_layers; ++v)
+    for (int v = 0; v < setting->model->n_layers; v++)
         if (recomputed->splits[v].kind != GHP_SPLIT_DATA) return GHP_OK;
     GHP_TRY(ghp_candidate_of_partition(setting, recomputed, &candidate));
     ghp_candidate_release(&data->plan);

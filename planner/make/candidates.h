@@ -5,7 +5,7 @@
  * order: the three baselines; the search over all that the request leaves open, from the baselines' plans; stages and
  * micro-batches; layers recomputed where the memory binds; shares by the workers' speeds; rules of thumb.
  *
- * Called by planner/make/make.h alone.  Tested  tests/planner/make/test_make.c, test_certificate.c */
+ * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c, test_certificate.c */
 #ifndef GHP_PLANNER_MAKE_CANDIDATES_H
 #define GHP_PLANNER_MAKE_CANDIDATES_H
 

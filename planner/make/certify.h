@@ -3,7 +3,7 @@
  * The three numbers are of one search. What is tried on top of it (bucket sizes, unequal shares, layers recomputed)
  * makes the plan faster than the certificate's step, and is not in its bound: that bounds plans without.
  *
- * Called by planner/make/choice.h alone.  Tested  tests/planner/make/test_certificate.c */
+ * Called by planner/make/choice.h alone. Tested  tests/planner/make/test_certificate.c */
 #ifndef GHP_PLANNER_MAKE_CERTIFY_H
 #define GHP_PLANNER_MAKE_CERTIFY_H
 

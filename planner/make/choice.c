@@ -57,7 +57,7 @@ struct ghp_lead ghp_lead_of(const struct ghp_setting *setting,
         lead.step_s = candidates->stages.step_s;
     }
     lead.proven = proven_of(setting, candidates, &lead);
-    for (int t = 0; t < GHP_TRIAL_COUNT; ++t) {
+    for (int t = 0; t < GHP_TRIAL_COUNT; t++) {
         const struct ghp_partition *trial = &candidates->trial[t];
 
         if (!trial->found || !is_sure(setting, lead.step_s - trial->step_s, data)) continue;
@@ -112,12 +112,12 @@ static enum ghp_status choose_fastest(const struct ghp_setting *s, const struct 
     struct ghp_candidate found = {0};
     enum ghp_status status = GHP_OK;
 
-    for (int b = 0; b < GHP_BASELINES; ++b)
+    for (int b = 0; b < GHP_BASELINES; b++)
         if (s->request->strategy == ghp_baseline_strategy(b))
             return ghp_candidate_copy(s, &c->baseline[b].plan, plan);
     GHP_TRY(ghp_candidate_of_search(s, &c->shared, &found));
     fastest = &found;
-    for (int b = 0; b < GHP_BASELINES && ghp_request_is_free(s->request); ++b) {
+    for (int b = 0; b < GHP_BASELINES && ghp_request_is_free(s->request); b++) {
         const struct ghp_candidate *baseline = &c->baseline[b].plan;
 
         if (c->baseline[b].reason == NULL &&

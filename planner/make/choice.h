@@ -7,7 +7,7 @@
  * the plan it was found for.
  *
  * Order: ghp_lead_of after each search, ghp_choice_make, ghp_choice_find_second_best, ghp_choice_margin.
- * Called by planner/make/make.h alone.  Tested  tests/planner/make/test_make.c, test_second_best.c */
+ * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c, test_second_best.c */
 #ifndef GHP_PLANNER_MAKE_CHOICE_H
 #define GHP_PLANNER_MAKE_CHOICE_H
 

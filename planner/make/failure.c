@@ -10,7 +10,7 @@ static enum ghp_status fail_splits(const struct ghp_setting *s)
 {
     const struct ghp_split data = {.kind = GHP_SPLIT_DATA, .tp_size = 1};
 
-    for (int v = 0; v < s->model->n_layers; ++v) {
+    for (int v = 0; v < s->model->n_layers; v++) {
         if (s->instance->n_choices[v] > 0) continue;
         GHP_TRY(ghp_split_check(&s->model->layers[v], data, s->how.problem));
     }

@@ -1,6 +1,6 @@
 /* planner/make/failure.h - why no plan fits, and what would.
  *
- * Called by planner/make/make.h alone.  Tested  tests/tools/plan/test_plan.sh */
+ * Called by planner/make/make.h alone. Tested  tests/tools/plan/test_plan.sh */
 #ifndef GHP_PLANNER_MAKE_FAILURE_H
 #define GHP_PLANNER_MAKE_FAILURE_H
 

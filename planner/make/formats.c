@@ -13,7 +13,7 @@ enum ghp_status ghp_formats_decide(const struct ghp_lowering *how, const struct 
     bool *found = ghp_alloc(layers, sizeof *found), choice = false;
     enum ghp_status status = data == NULL || found == NULL ? GHP_NO_MEMORY() : GHP_OK;
 
-    for (size_t v = 0; v < layers && data != NULL; ++v)
+    for (size_t v = 0; v < layers && data != NULL; v++)
         data[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     if (status == GHP_OK)
         status =

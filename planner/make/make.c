@@ -29,7 +29,7 @@ struct attempt {
 
 static enum ghp_status find_baselines(const struct ghp_setting *s, struct ghp_candidates *c)
 {
-    for (int b = 0; b < GHP_BASELINES; ++b) {
+    for (int b = 0; b < GHP_BASELINES; b++) {
         struct ghp_baseline_found found = {0};
         enum ghp_status status = ghp_find_baseline(s, c, b, &found);
 
@@ -194,7 +194,7 @@ static enum ghp_status run_attempts(const struct ghp_plan_request *request,
     double best_data_s = INFINITY, began_s = ghp_now_s();
     enum ghp_status status = GHP_OK;
 
-    for (int attempt = 0; !hold && status == GHP_OK; ++attempt) {
+    for (int attempt = 0; !hold && status == GHP_OK; attempt++) {
         *a = (struct attempt){.request = *request};
         a->request.time_limit_s = attempt_s(request, began_s);
         GHP_TRY_GOTO(status, attempt_run(a, model, nchw16c), done);

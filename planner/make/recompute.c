@@ -32,7 +32,7 @@ static double until_s(const struct recompute_search *r, double share)
 
 static bool any_of(const bool *marks, int n)
 {
-    for (int v = 0; v < n; ++v)
+    for (int v = 0; v < n; v++)
         if (marks[v]) return true;
     return false;
 }
@@ -83,7 +83,7 @@ static bool can_be(const struct recompute_search *r, const struct ghp_staging *s
 
     if (ghp_staging_check(staging, r->how->model, problem) != GHP_OK) return false;
     problem.global_batch /= ghp_staging_micro_batches(staging);
-    for (int v = 0; v < r->layers; ++v)
+    for (int v = 0; v < r->layers; v++)
         if (ghp_split_check(&r->how->model->layers[v], r->splits[v], problem) != GHP_OK)
             return false;
     return true;
@@ -104,7 +104,7 @@ static enum ghp_status look_at_all(struct recompute_search *r)
 
 static bool is_data(const struct recompute_search *r)
 {
-    for (int v = 0; v < r->layers; ++v)
+    for (int v = 0; v < r->layers; v++)
         if (r->splits[v].kind != GHP_SPLIT_DATA) return false;
     return true;
 }
@@ -115,7 +115,7 @@ static bool choose_data(struct recompute_search *r)
     const struct ghp_instance *in = r->job->instance;
     bool offered = true;
 
-    for (int v = 0; v < r->layers; ++v) {
+    for (int v = 0; v < r->layers; v++) {
         int choice;
 
         r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
@@ -131,7 +131,7 @@ static enum ghp_status look_at_kept(struct recompute_search *r,
 {
     bool data = false;
 
-    for (int k = 0; k < result->n_kept; ++k) {
+    for (int k = 0; k < result->n_kept; k++) {
         ghp_instance_splits(r->job->instance, result->kept[k].choice, r->splits);
         data = data || is_data(r);
         GHP_TRY(look_at_all(r));

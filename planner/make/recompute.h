@@ -6,7 +6,7 @@
  * then for each, as far as the time goes, the sets that bounds leave open beside the best so far; last all sets of
  * the fastest.
  *
- * Called by planner/make/make.h alone.  Tested  tests/planner/recompute/test_recompute.c */
+ * Called by planner/make/make.h alone. Tested  tests/planner/recompute/test_recompute.c */
 #ifndef GHP_PLANNER_MAKE_RECOMPUTE_H
 #define GHP_PLANNER_MAKE_RECOMPUTE_H
 

@@ -37,7 +37,7 @@ static const struct ghp_alternative *faster(const struct ghp_setting *s,
     const struct ghp_alternative *best = NULL;
 
     if (!ghp_request_is_free(s->request) || choice->certificate.preferred != NULL) return NULL;
-    for (int i = 0; i < choice->alternatives.n; ++i) {
+    for (int i = 0; i < choice->alternatives.n; i++) {
         const struct ghp_alternative *a = &choice->alternatives.of[i];
 
         if (a->step_s < choice->plan.predicted.step_s * (1 - GHP_BRANCH_SAME) &&

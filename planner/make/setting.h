@@ -1,7 +1,7 @@
 /* planner/make/setting.h - what all steps of a plan's build read and none changes: request, model, the model's costs,
  * and what the request leaves open.
  *
- * Called by planner/make/make.h alone.  Tested  tests/planner/make/test_make.c */
+ * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c */
 #ifndef GHP_PLANNER_MAKE_SETTING_H
 #define GHP_PLANNER_MAKE_SETTING_H
 
@@ -13,7 +13,7 @@ struct ghp_setting {
     bool *nchw16c; /* one a layer: whether outputs lie blocked; NULL: nobody says; owned */
     struct ghp_lowering how; /* without stages; the bucket size that is searched with */
     struct ghp_instance
-        *instance;            /* costs; owned.  Searches add memory spans when they need them */
+        *instance;            /* costs; owned. Searches add memory spans when they need them */
     struct ghp_domain domain; /* what the request leaves open, its strategy aside */
     double began_s;           /* on ghp_now_s's clock */
 };

@@ -187,7 +187,7 @@ static enum ghp_status predict_data(const struct ghp_plan_request *request,
     enum ghp_status status = GHP_OK;
 
     if (splits == NULL) return GHP_NO_MEMORY();
-    for (int v = 0; v < model->n_layers; ++v)
+    for (int v = 0; v < model->n_layers; v++)
         splits[v] = (struct ghp_split){.kind = GHP_SPLIT_DATA, .tp_size = 1};
     how.method = request->method;
     how.method.sync = sync;

@@ -1,7 +1,7 @@
 /* planner/make/trust.h - what of a profile and a plan is refused, because too little of it was measured; and what the
  * difference of two predictions is worth.
  *
- * Local.  Tested  tests/tools/plan/test_plan.sh */
+ * Local. Tested  tests/tools/plan/test_plan.sh */
 #ifndef GHP_PLANNER_MAKE_TRUST_H
 #define GHP_PLANNER_MAKE_TRUST_H
 

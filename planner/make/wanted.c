@@ -36,7 +36,7 @@ static enum ghp_status add_rivals(const struct ghp_setting *s,
     struct ghp_split *splits = ghp_alloc((size_t)s->model->n_layers, sizeof *splits);
     enum ghp_status status = splits != NULL ? GHP_OK : GHP_NO_MEMORY();
 
-    for (int k = 0; k < found->n_kept && k < RIVALS && status == GHP_OK; ++k) {
+    for (int k = 0; k < found->n_kept && k < RIVALS && status == GHP_OK; k++) {
         const struct ghp_candidate plan = {.splits = splits, .bucket_bytes = chosen->bucket_bytes};
 
         ghp_instance_splits(s->instance, found->kept[k].choice, splits);
@@ -53,7 +53,7 @@ enum ghp_status ghp_wanted_collect(const struct ghp_setting *setting,
     bool asks_rivals = setting->request->rivals_s > 0;
     double most_s = asks_rivals ? setting->request->rivals_s : INFINITY;
 
-    for (int b = 0; b < (asks_rivals ? GHP_BASELINES : 1); ++b)
+    for (int b = 0; b < (asks_rivals ? GHP_BASELINES : 1); b++)
         if (candidates->baseline[b].reason == NULL)
             GHP_TRY(add_plan(setting, &candidates->baseline[b].plan, most_s, wanted));
     if (asks_rivals)

@@ -14,10 +14,10 @@ static int lower_laws(struct ghp_profile *profile)
 {
     int n = 0;
 
-    for (int i = 0; i < profile->n_ops; ++i) {
+    for (int i = 0; i < profile->n_ops; i++) {
         if (profile->ops[i].source == GHP_SOURCE_MEASURED) continue;
         ghp_op_entry_scale(&profile->ops[i], 1 - GHP_WANTED_LAW_ERROR);
-        ++n;
+        n++;
     }
     return n;
 }

@@ -79,7 +79,7 @@ static enum ghp_status write_baselines(const struct ghp_setting *s, const struct
 
     plan->baselines = ghp_alloc(GHP_BASELINES + 2, sizeof *plan->baselines);
     if (plan->baselines == NULL) return GHP_NO_MEMORY();
-    for (int b = 0; b < GHP_BASELINES; ++b) {
+    for (int b = 0; b < GHP_BASELINES; b++) {
         const struct ghp_baseline_found *found = &c->baseline[b];
 
         plan->baselines[plan->n_baselines++] = (struct ghp_baseline){
@@ -123,7 +123,7 @@ static bool has_twin(const struct ghp_plan *plan, int rank)
     struct ghp_placement own = ghp_placement_of(s, layers, plan->problem, rank);
 
     if (s->shares == NULL && s->n < 2) return rank > 0;
-    for (int r = 0; r < rank; ++r) {
+    for (int r = 0; r < rank; r++) {
         struct ghp_placement other = ghp_placement_of(s, layers, plan->problem, r);
 
         if (other.stage == own.stage && other.problem.global_batch == own.problem.global_batch)
@@ -154,7 +154,7 @@ static enum ghp_status write_profile(const struct ghp_profile *profile,
     int n = 0;
 
     how.unplaced = true;
-    for (int r = 0; r < plan->problem.workers && status == GHP_OK; ++r) {
+    for (int r = 0; r < plan->problem.workers && status == GHP_OK; r++) {
         if (has_twin(plan, r)) continue;
         status = ghp_lower(&how, plan->splits, r, &programs[n]);
         n += status == GHP_OK;
@@ -164,7 +164,7 @@ static enum ghp_status write_profile(const struct ghp_profile *profile,
         n += status == GHP_OK;
     }
     if (status == GHP_OK) status = ghp_profile_subset_of(profile, programs, n, &plan->profile);
-    for (int k = 0; k < n; ++k)
+    for (int k = 0; k < n; k++)
         ghp_program_release(&programs[k]);
     free(programs);
     if (status == GHP_OK && plan->shares != NULL)
@@ -178,7 +178,7 @@ static enum ghp_status write_break_even(const struct ghp_profile *profile, struc
     struct ghp_break_evens found;
 
     GHP_TRY(ghp_break_even_compute(profile, plan, &found));
-    for (int i = 0; i < plan->n_alternatives; ++i) {
+    for (int i = 0; i < plan->n_alternatives; i++) {
         plan->alternatives[i].n_break_even = found.layers[i].n;
         memcpy(plan->alternatives[i].break_even, found.layers[i].of, sizeof found.layers[i].of);
     }

@@ -1,6 +1,6 @@
 /* planner/make/write.h - the plan of a choice: the one place that writes struct ghp_plan.
  *
- * Called by planner/make/make.h alone.  Tested  tests/planner/make/test_make.c */
+ * Called by planner/make/make.h alone. Tested  tests/planner/make/test_make.c */
 #ifndef GHP_PLANNER_MAKE_WRITE_H
 #define GHP_PLANNER_MAKE_WRITE_H
 

@@ -1,6 +1,6 @@
 /* planner/pipeline/closed_form.c - the formulas of closed_form.h.
  *
- * Nothing here knows of instructions: six terms, each from sums over the network.  The symbols are those of
+ * Nothing here knows of instructions: six terms, each from sums over the network. The symbols are those of
  * docs/time-model.md 4, so each function can be read beside its formula. */
 #include "core/model/op.h"
 #include "planner/pipeline/closed_form.h"
@@ -12,7 +12,7 @@ struct ghp_closed_form_network ghp_closed_form_network_of(const struct ghp_model
     struct ghp_closed_form_network net = {0};
 
     net.input_scalars = (double)ghp_shape_elements(model->layers[0].out);
-    for (int l = 0; l < model->n_layers; ++l) {
+    for (int l = 0; l < model->n_layers; l++) {
         const struct ghp_layer *layer = &model->layers[l];
         double scalars = (double)ghp_shape_elements(layer->out);
 
@@ -26,7 +26,7 @@ struct ghp_closed_form_network ghp_closed_form_network_of(const struct ghp_model
             net.rear_weights += (double)ghp_layer_weights(layer);
             net.rear_scalars += scalars;
             net.last_scalars = scalars;
-            ++net.rear_layers;
+            net.rear_layers++;
         }
     }
     if (net.rear_layers > 0)
@@ -38,9 +38,9 @@ int ghp_closed_form_cut(const struct ghp_model *model)
 {
     int last_conv = 0;
 
-    for (int l = 0; l < model->n_layers; ++l)
+    for (int l = 0; l < model->n_layers; l++)
         if (model->layers[l].op == GHP_OP_CONV2D) last_conv = l;
-    for (int l = last_conv + 1; l < model->n_layers; ++l)
+    for (int l = last_conv + 1; l < model->n_layers; l++)
         if (model->layers[l].op == GHP_OP_LINEAR) return l - 1;
     return model->n_layers - 1;
 }

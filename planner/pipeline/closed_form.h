@@ -2,8 +2,8 @@
  * a plan.
  *
  * One cut divides the network into a front (run by data) and a rear (every layer split `out` over the group, by
- * all-gather); workers are shared by both or separated.  Ring collectives, no overlap, one sustained rate.  Not what
- * the planner costs: plans are costed instruction by instruction (core/cost/simulate).  These forms say why a plan with
+ * all-gather); workers are shared by both or separated. Ring collectives, no overlap, one sustained rate. Not what
+ * the planner costs: plans are costed instruction by instruction (core/cost/simulate). These forms say why a plan with
  * few groups wins, and are a regression test of that costing under the same premises.
  *
  * Call order: ghp_closed_form_network_of -> ghp_closed_form_step / ghp_closed_form_groups / ghp_closed_form_memory.

@@ -51,7 +51,7 @@ static void split_rear(const struct ruling *r, const struct ghp_staging *s, int 
 {
     const struct ghp_lowering *how = r->job->how;
 
-    for (int v = 0; v < r->model->n_layers; ++v) {
+    for (int v = 0; v < r->model->n_layers; v++) {
         int stage = ghp_stage_of(s, v), rank = ghp_stage_representative(s, stage, how->problem);
         struct ghp_placement placement =
             ghp_placement_of(s, r->model->n_layers, how->problem, rank);
@@ -60,7 +60,7 @@ static void split_rear(const struct ruling *r, const struct ghp_staging *s, int 
             ghp_split_choices(&r->model->layers[v], placement.problem, choices, GHP_MAX_CHOICES);
 
         r->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
-        for (int i = 0; i < n && v >= r->cut; ++i) {
+        for (int i = 0; i < n && v >= r->cut; i++) {
             bool better = choices[i].tp_size > r->splits[v].tp_size ||
                           (choices[i].tp_size == r->splits[v].tp_size &&
                            choices[i].kind == GHP_SPLIT_CHANNEL);
@@ -75,7 +75,7 @@ static void split_rear(const struct ruling *r, const struct ghp_staging *s, int 
 /* Layers that share parameters and would not hold the same parts of them are not split. */
 static void couple(const struct ruling *r, const struct ghp_staging *s)
 {
-    for (int v = 0; v < r->model->n_layers; ++v) {
+    for (int v = 0; v < r->model->n_layers; v++) {
         int owner = ghp_model_owner(r->model, v);
 
         if (owner == v) continue;
@@ -99,7 +99,7 @@ static enum ghp_status evaluate(struct ruling *r, const struct ghp_staging *s, i
     couple(r, s);
     if (how.staging == NULL && ghp_problem_check(how.problem) != GHP_OK) return GHP_OK;
     GHP_TRY(ghp_plan_predict(&how, r->splits, r->job->profile, &p));
-    ++r->best->plans;
+    r->best->plans++;
     if (r->job->limit_bytes > 0 && p.peak_bytes > r->job->limit_bytes) return GHP_OK;
     *step_s = p.step_s;
     if (r->best->found && p.step_s >= r->best->step_s) return GHP_OK;
@@ -122,7 +122,7 @@ static int round_groups(const struct ruling *r)
     double wanted = ghp_closed_form_groups(&net, &setting), least = INFINITY;
     int best = problem->workers;
 
-    for (int g = 1; g <= problem->workers && wanted > 0; ++g) {
+    for (int g = 1; g <= problem->workers && wanted > 0; g++) {
         double distance = fabs(log(g / wanted));
 
         if (problem->workers % g != 0 || distance >= least) continue;
@@ -149,7 +149,7 @@ static void fit_grains(const struct ruling *r, struct ghp_staging *s)
     int64_t samples = r->job->how->problem.global_batch /
                       (r->job->how->problem.workers / ghp_staging_group(s, 0));
 
-    for (int i = 0; i < s->n; ++i)
+    for (int i = 0; i < s->n; i++)
         s->stage[i].grain = samples % s->stage[i].workers == 0 ? 0 : 1;
 }
 
@@ -157,7 +157,7 @@ static enum ghp_status grow_rear(struct ruling *r, int group)
 {
     double last_s = INFINITY, step_s;
 
-    for (int rear = 1; rear < group; ++rear) {
+    for (int rear = 1; rear < group; rear++) {
         struct ghp_staging s = separated(r, group, rear);
 
         fit_grains(r, &s);

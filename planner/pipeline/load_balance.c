@@ -45,7 +45,7 @@ static enum ghp_status simulate_rank(const struct balance *b, int rank, int64_t 
     struct ghp_timing timing = {0};
     enum ghp_status status;
 
-    for (int r = 0; r < b->workers; ++r) {
+    for (int r = 0; r < b->workers; r++) {
         int own = rank / b->block, block = r / b->block, rest = own == 0 ? 1 : 0;
 
         b->trial[r] = block == own ? samples : block == rest ? b->most + 1 - samples : 1;
@@ -64,7 +64,7 @@ static int slowest_of(const struct balance *b, int block)
 {
     int rank = block * b->block;
 
-    for (int k = 1; k < b->block; ++k)
+    for (int k = 1; k < b->block; k++)
         if (b->speed[block * b->block + k] < b->speed[rank]) rank = block * b->block + k;
     return rank;
 }
@@ -89,7 +89,7 @@ static int blocks_of(const struct balance *b)
 
 static void balance_close(struct balance *b)
 {
-    for (int k = 0; b->step_s != NULL && k < blocks_of(b); ++k)
+    for (int k = 0; b->step_s != NULL && k < blocks_of(b); k++)
         free(b->step_s[k]);
     free(b->step_s);
     free(b->like);
@@ -100,7 +100,7 @@ static int64_t grain_of(int64_t units, const int64_t *shares, int workers)
 {
     int64_t least = units, grain = 1;
 
-    for (int r = 0; r < workers; ++r)
+    for (int r = 0; r < workers; r++)
         if (shares[r] < least) least = shares[r];
     while (grain < MOST_GRAIN && units % (2 * grain) == 0 && 2 * grain * GRAINS <= least)
         grain *= 2;
@@ -126,16 +126,16 @@ static enum ghp_status balance_open(const struct ghp_partition_job *job, const d
     b->step_s = ghp_alloc((size_t)blocks, sizeof *b->step_s);
     if (b->trial == NULL || b->like == NULL || b->step_s == NULL) return GHP_NO_MEMORY();
     b->filled = b->trial + b->workers;
-    for (int k = 0; k < blocks; ++k) {
+    for (int k = 0; k < blocks; k++) {
         double own = ghp_speeds_block(speed, block, k);
 
         while (b->like[k] < k && (ghp_speeds_block(speed, block, b->like[k]) < own ||
                                   ghp_speeds_block(speed, block, b->like[k]) > own))
-            ++b->like[k];
+            b->like[k]++;
         if (b->like[k] < k) continue;
         b->step_s[k] = ghp_alloc((size_t)b->most + 1, sizeof **b->step_s);
         if (b->step_s[k] == NULL) return GHP_NO_MEMORY();
-        for (int64_t n = 0; n <= b->most; ++n)
+        for (int64_t n = 0; n <= b->most; n++)
             b->step_s[k][n] = NAN;
     }
     return GHP_OK;
@@ -144,7 +144,7 @@ static enum ghp_status balance_open(const struct ghp_partition_job *job, const d
 static enum ghp_status worst_of(const struct balance *b, const int64_t *shares, double *worst_s)
 {
     *worst_s = 0;
-    for (int k = 0; k < blocks_of(b); ++k) {
+    for (int k = 0; k < blocks_of(b); k++) {
         double step_s;
 
         GHP_TRY(step_of(b, k, shares[k * b->block], &step_s));
@@ -174,12 +174,12 @@ static enum ghp_status most_within(const struct balance *b, int block, double st
 static enum ghp_status fill(const struct balance *b, double step_s, int64_t *room)
 {
     *room = -b->units;
-    for (int k = 0; k < blocks_of(b); ++k) {
+    for (int k = 0; k < blocks_of(b); k++) {
         int64_t samples;
 
         GHP_TRY(most_within(b, k, step_s, &samples));
         *room += samples;
-        for (int i = 0; i < b->block; ++i)
+        for (int i = 0; i < b->block; i++)
             b->filled[k * b->block + i] = samples;
         if (samples > 0) continue;
         *room = -1;
@@ -195,7 +195,7 @@ static enum ghp_status trim(const struct balance *b, int64_t surplus)
         double longest_s = -1;
         int best = 0;
 
-        for (int k = 0; k < blocks_of(b); ++k) {
+        for (int k = 0; k < blocks_of(b); k++) {
             double step_s;
 
             if (b->filled[k * b->block] <= b->grain) continue;
@@ -204,7 +204,7 @@ static enum ghp_status trim(const struct balance *b, int64_t surplus)
             longest_s = step_s;
             best = k;
         }
-        for (int i = 0; i < b->block; ++i)
+        for (int i = 0; i < b->block; i++)
             b->filled[best * b->block + i] -= b->grain;
     }
     return GHP_OK;
@@ -245,7 +245,7 @@ static enum ghp_status find_splits(const struct ghp_partition_job *job, int bloc
     if (block == 1) {
         a->splits = ghp_alloc((size_t)layers, sizeof *a->splits);
         if (a->splits == NULL) return GHP_NO_MEMORY();
-        for (int v = 0; v < layers; ++v)
+        for (int v = 0; v < layers; v++)
             a->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
         return GHP_OK;
     }
@@ -256,7 +256,7 @@ static enum ghp_status find_splits(const struct ghp_partition_job *job, int bloc
 /* Where few samples come out equal, splits may reach over several blocks: then these are no plan of this block size. */
 static bool within_blocks(const struct ghp_partition *a, int layers, int block)
 {
-    for (int v = 0; v < layers; ++v)
+    for (int v = 0; v < layers; v++)
         if (block % a->splits[v].tp_size != 0) return false;
     return true;
 }
@@ -315,7 +315,7 @@ enum ghp_status ghp_load_balance_compute(const struct ghp_partition_job *job, co
     enum ghp_status status = GHP_OK;
 
     *best = (struct ghp_partition){.bound_s = INFINITY};
-    for (int block = 1; block < problem.workers && status == GHP_OK; ++block) {
+    for (int block = 1; block < problem.workers && status == GHP_OK; block++) {
         struct ghp_partition a = {0};
         int64_t *shares;
 

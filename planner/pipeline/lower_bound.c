@@ -20,13 +20,13 @@ static enum ghp_status least_of(const struct ghp_lower_bounds *lower_bounds,
     int n = ghp_split_choices(&how->model->layers[layer], how->problem, splits, GHP_MAX_CHOICES);
 
     least[0] = least[1] = INFINITY;
-    for (int i = 0; i < n && status == GHP_OK; ++i) {
+    for (int i = 0; i < n && status == GHP_OK; i++) {
         double sum[2] = {0, 0};
 
         if (tp_sizes % splits[i].tp_size != 0) continue;
         piece.n_instrs = 0;
         status = ghp_lower_layer(how, layer, splits[i], 0, &piece);
-        for (int k = 0; k < piece.n_instrs && status == GHP_OK; ++k) {
+        for (int k = 0; k < piece.n_instrs && status == GHP_OK; k++) {
             struct ghp_cost cost;
 
             if (!in_line(&piece.instrs[k])) continue;
@@ -53,7 +53,7 @@ static enum ghp_status fill_lower_bound(const struct ghp_lower_bounds *lower_bou
     f->work = ghp_alloc(2 * ((size_t)n + 1), sizeof *f->work);
     if (f->work == NULL) return GHP_NO_MEMORY();
     f->update = f->work + n + 1;
-    for (int v = 0; v < n; ++v) {
+    for (int v = 0; v < n; v++) {
         double least[2];
 
         GHP_TRY(least_of(lower_bounds, &how, v, f->tp_sizes, least));
@@ -87,7 +87,7 @@ enum ghp_status ghp_lower_bound_compute(struct ghp_lower_bounds *lower_bounds, i
 
 void ghp_lower_bounds_release(struct ghp_lower_bounds *lower_bounds)
 {
-    for (int i = 0; i < GHP_LOWER_BOUNDS; ++i)
+    for (int i = 0; i < GHP_LOWER_BOUNDS; i++)
         while (lower_bounds->of[i] != NULL) {
             struct ghp_lower_bound *f = lower_bounds->of[i];
 

@@ -122,7 +122,7 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
     double bound_s = a->bound_s[s->n];
 
     if (a->cut) return GHP_OK;
-    ++a->result->outer;
+    a->result->outer++;
     if (s->n < 2) GHP_TRY(lone_bound(a, s, &bound_s));
     if (bound_s >= a->job->best_s * (1 - GHP_BRANCH_SAME)) return GHP_OK;
     if (bound_s >= a->dropped_s) return GHP_OK;
@@ -140,7 +140,7 @@ static enum ghp_status note(void *context, const struct ghp_staging *s)
                             .micro_batches = s->micro_batches,
                             .n = (unsigned char)s->n,
                             .pipeline = (unsigned char)s->pipeline};
-    for (int i = 0; i < s->n; ++i) {
+    for (int i = 0; i < s->n; i++) {
         c->first_layer[i] = s->stage[i].first_layer;
         c->workers[i] = s->stage[i].workers;
         c->grain[i] = s->stage[i].grain;
@@ -154,7 +154,7 @@ static struct ghp_staging staging_of(const struct candidate *c)
     struct ghp_staging s = {
         .n = c->n, .micro_batches = c->micro_batches, .pipeline = (enum ghp_pipeline)c->pipeline};
 
-    for (int i = 0; i < c->n; ++i)
+    for (int i = 0; i < c->n; i++)
         s.stage[i] = (struct ghp_stage){
             .first_layer = c->first_layer[i], .workers = c->workers[i], .grain = c->grain[i]};
     return s;
@@ -164,7 +164,7 @@ static struct ghp_staging staging_of(const struct candidate *c)
 
 static bool has_choices(const struct ghp_instance *in)
 {
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         if (in->n_choices[v] == 0) return false;
     return true;
 }
@@ -188,9 +188,9 @@ static void trial_close(struct trial *t)
 /* The splits of another plan, where the trial's layers can take them, else by data. Returns whether that is a plan. */
 static bool start_from(const struct trial *t, const struct ghp_split *splits, int *choice)
 {
-    for (int v = 0; v < t->instance.n_layers; ++v)
+    for (int v = 0; v < t->instance.n_layers; v++)
         choice[v] = 0;
-    for (int v = 0; v < t->instance.n_layers && splits != NULL; ++v) {
+    for (int v = 0; v < t->instance.n_layers && splits != NULL; v++) {
         int i = ghp_instance_find(&t->instance, v, splits[v]);
 
         if (i >= 0) choice[v] = i;
@@ -267,7 +267,7 @@ static enum ghp_status try_candidate(struct partition_search *a, const struct ca
         trial_run(&t, NULL, r->found ? r->splits : a->job->start, best_s, deadline_s);
 
     if (status == GHP_OK) {
-        ++r->searched;
+        r->searched++;
         r->plans += t.result.plans;
         r->nodes += t.result.nodes;
         if (!t.result.proven) {
@@ -297,7 +297,7 @@ static double best_of(const struct partition_search *a)
 /* Micro-batches alone first: they are few, next to the plan without, and need the least memory. Each is done then. */
 static enum ghp_status try_lone(struct partition_search *a)
 {
-    for (int64_t k = 0; k < a->n; ++k) {
+    for (int64_t k = 0; k < a->n; k++) {
         struct candidate *c = &a->candidates[k];
 
         if (c->n >= 2 || c->bound_s >= best_of(a) || ghp_now_s() > a->job->deadline_s) continue;
@@ -314,7 +314,7 @@ static enum ghp_status try_all(struct partition_search *a)
 
     if (a->n > 0) qsort(a->candidates, (size_t)a->n, sizeof *a->candidates, by_bound);
     GHP_TRY(try_lone(a));
-    for (int64_t k = 0; k < a->n; ++k) {
+    for (int64_t k = 0; k < a->n; k++) {
         const struct candidate *c = &a->candidates[k];
         double best_s = best_of(a);
 
@@ -344,7 +344,7 @@ static enum ghp_status find_readers(struct partition_search *a)
 
     a->first_reader = ghp_alloc((size_t)model->n_layers, sizeof *a->first_reader);
     if (a->first_reader == NULL) return GHP_NO_MEMORY();
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         const struct ghp_layer *l = &model->layers[v];
 
         a->first_reader[v] =

@@ -20,7 +20,7 @@ static int unit_of(int group)
     int unit = 1;
 
     while (group % unit != 0 || group / unit > GHP_PARTITION_UNITS)
-        ++unit;
+        unit++;
     return unit;
 }
 
@@ -28,7 +28,7 @@ static enum ghp_status visit_pipelines(struct walk *w)
 {
     int n = w->staging.n > 1 && w->staging.micro_batches > 1 ? GHP_PIPELINE_COUNT : 1;
 
-    for (int p = 0; p < n; ++p) {
+    for (int p = 0; p < n; p++) {
         w->staging.pipeline = (enum ghp_pipeline)p;
         GHP_TRY(w->visitor->visit(w->visitor->context, &w->staging));
     }
@@ -79,7 +79,7 @@ static enum ghp_status visit_stages(struct walk *w, int stage, int left)
         return pruned ? GHP_OK : visit_pipelines(w);
     }
     first = stage == 0 ? 0 : w->staging.stage[stage - 1].first_layer + 1;
-    for (int layer = first; layer < w->model->n_layers; ++layer) {
+    for (int layer = first; layer < w->model->n_layers; layer++) {
         if (stage == 0 ? layer > 0 : !ghp_stage_may_start(w->model, layer)) continue;
         if (stage > 0) {
             GHP_TRY(is_pruned(w, stage - 1, layer, &pruned));
@@ -96,7 +96,7 @@ static enum ghp_status visit_stages(struct walk *w, int stage, int left)
 
 static void note_norms(struct walk *w)
 {
-    for (int v = 0; v < w->model->n_layers; ++v) {
+    for (int v = 0; v < w->model->n_layers; v++) {
         const struct ghp_layer *l = &w->model->layers[v];
 
         if (!ghp_op_of(l->op)->has_batch_statistics || l->norm.local_stats) continue;
@@ -113,7 +113,7 @@ static enum ghp_status visit_groups(struct walk *w, int groups, int u)
     w->unit = unit_of(group);
     if (w->problem.global_batch % ((int64_t)u * groups) != 0) return GHP_OK;
     w->samples = w->problem.global_batch / u / groups;
-    for (int n = 2; n <= w->space->max_stages && n * w->unit <= group; ++n) {
+    for (int n = 2; n <= w->space->max_stages && n * w->unit <= group; n++) {
         w->staging = (struct ghp_staging){.n = n, .micro_batches = u};
         GHP_TRY(visit_stages(w, 0, group));
     }
@@ -133,7 +133,7 @@ enum ghp_status ghp_partition_each(const struct ghp_model *model, struct ghp_pro
             w.staging = (struct ghp_staging){.micro_batches = u};
             GHP_TRY(visitor->visit(visitor->context, &w.staging));
         }
-        for (int g = 1; g <= workers; ++g)
+        for (int g = 1; g <= workers; g++)
             if (workers % g == 0 && (space->groups == 0 || space->groups == g))
                 GHP_TRY(visit_groups(&w, g, u));
     }

@@ -67,13 +67,13 @@ static enum ghp_status lower_set(struct sets *s, struct ghp_programs *programs, 
 {
     bool any = false;
 
-    for (int i = 0; i < s->n; ++i)
+    for (int i = 0; i < s->n; i++)
         any = any || s->mark[s->options[i].layer];
     s->staging.recompute = any ? s->mark : NULL;
     s->how.staging = ghp_staging_or_none(&s->staging);
     GHP_TRY(ghp_lower_all(&s->how, s->splits, programs));
     *peak_bytes = ghp_programs_peak_bytes(programs);
-    ++s->result->plans;
+    s->result->plans++;
     if (s->result->least_bytes == 0 || *peak_bytes < s->result->least_bytes)
         s->result->least_bytes = *peak_bytes;
     return GHP_OK;
@@ -90,7 +90,7 @@ static enum ghp_status evaluate(struct sets *s, int64_t *peak_bytes)
     if (fits(s, *peak_bytes)) {
         status = ghp_simulate_all(&programs, s->job->profile, timings);
         if (status == GHP_OK) status = keep(s, timings[0].step_s, *peak_bytes);
-        for (int k = 0; k < programs.n; ++k)
+        for (int k = 0; k < programs.n; k++)
             ghp_timing_release(&timings[k]);
     } else {
         status = GHP_OK;
@@ -104,7 +104,7 @@ static enum ghp_status evaluate(struct sets *s, int64_t *peak_bytes)
 /* The first instruction of the backward part; -1: there is none. */
 static int first_backward(const struct ghp_program *program)
 {
-    for (int i = 0; i < program->n_instrs; ++i)
+    for (int i = 0; i < program->n_instrs; i++)
         if (program->instrs[i].backward) return i;
     return -1;
 }
@@ -133,13 +133,13 @@ static void read_stage(struct sets *s, int stage, const struct ghp_program *prog
     int first = first_backward(program), point = first < 0 ? 0 : program->instrs[first].point;
 
     s->compute_s[stage] = timing->compute_s;
-    for (int i = 0; i < program->n_instrs; ++i) {
+    for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
 
         if (instr->kind == GHP_INSTR_COMPUTE && !instr->backward)
             of_layer[instr->layer].recompute_s += timing->instrs[i].cost.seconds;
     }
-    for (int b = 0; b < program->n_buffers; ++b) {
+    for (int b = 0; b < program->n_buffers; b++) {
         const struct ghp_buffer *buffer = &program->buffers[b];
 
         if (buffer->storage != b || !is_kept(buffer, point)) continue;
@@ -168,7 +168,7 @@ static double floor_s(const struct sets *s, const struct ghp_timing *timings, in
     if (n == 1 && !(o->compute > 1) && !(o->comm > 1) && !(o->comm_long > 1) && !(o->link > 1) &&
         !(o->queueing_delay_s > 0) && !(o->launch_delay_s > 0))
         return timings[0].step_s;
-    for (int k = 0; k < n; ++k)
+    for (int k = 0; k < n; k++)
         most_s = fmax(most_s, timings[k].compute_s);
     return most_s;
 }
@@ -187,10 +187,10 @@ static enum ghp_status weigh(struct sets *s)
     GHP_TRY_GOTO(status, lower_set(s, &programs, &peak_bytes), done);
     GHP_TRY_GOTO(status, ghp_simulate_all(&programs, s->job->profile, timings), done);
     s->least_s = floor_s(s, timings, programs.n);
-    for (int k = 0; k < programs.n; ++k)
+    for (int k = 0; k < programs.n; k++)
         read_stage(s, k, &programs.of[k], &timings[k], of_layer);
     if (fits(s, peak_bytes)) status = keep(s, timings[0].step_s, peak_bytes);
-    for (int v = 0; v < layers; ++v) {
+    for (int v = 0; v < layers; v++) {
         if (!ghp_stage_may_recompute(&s->how.model->layers[v])) continue;
         s->options[s->n] = of_layer[v];
         if (!(of_layer[v].bytes > 0))
@@ -199,7 +199,7 @@ static enum ghp_status weigh(struct sets *s)
         s->options[s->n++].stage = ghp_stage_of(&s->staging, v);
     }
     if (s->n > 1) qsort(s->options, (size_t)s->n, sizeof *s->options, by_worth);
-    for (int k = 0; k < programs.n; ++k)
+    for (int k = 0; k < programs.n; k++)
         ghp_timing_release(&timings[k]);
 done:
     ghp_programs_release(&programs);
@@ -212,7 +212,7 @@ done:
 /* Marks the first n by worth alone. */
 static enum ghp_status evaluate_first(struct sets *s, int n, int64_t *peak_bytes)
 {
-    for (int i = 0; i < s->n; ++i)
+    for (int i = 0; i < s->n; i++)
         s->mark[s->options[i].layer] = i < n;
     return evaluate(s, peak_bytes);
 }
@@ -236,7 +236,7 @@ static enum ghp_status find_first(struct sets *s)
         GHP_TRY(evaluate_first(s, n, &bytes));
         *(fits(s, bytes) ? &enough : &few) = n;
     }
-    for (int i = 0; i < s->n; ++i)
+    for (int i = 0; i < s->n; i++)
         s->mark[s->options[i].layer] = i < enough;
     for (int i = s->n - 1; i >= 0 && fits(s, peak_bytes) && ghp_now_s() < s->job->deadline_s; --i) {
         bool *mark = &s->mark[s->options[i].layer];
@@ -263,7 +263,7 @@ static double missing_s(const struct sets *s, int stage, int from, double lacks_
 {
     double sum_s = 0;
 
-    for (int i = from; i < s->n && lacks_bytes > 0; ++i) {
+    for (int i = from; i < s->n && lacks_bytes > 0; i++) {
         const struct option *o = &s->options[i];
 
         if (o->stage != stage || !(o->bytes > 0)) continue;
@@ -278,7 +278,7 @@ static double bound_s(const struct sets *s, const struct sums *sums, int from)
 {
     double least_s = s->least_s;
 
-    for (int k = 0; k < ghp_staging_stages(&s->staging); ++k) {
+    for (int k = 0; k < ghp_staging_stages(&s->staging); k++) {
         double lacks = s->kept_bytes[k] - sums->freed_bytes[k] - (double)s->job->limit_bytes;
         double recompute_s = sums->recompute_s[k] + missing_s(s, k, from, lacks);
 

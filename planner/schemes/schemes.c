@@ -88,7 +88,7 @@ static enum ghp_status add_searched(const struct ghp_schemes_job *job, struct gh
 
 static enum ghp_status add_all(const struct ghp_schemes_job *job, struct ghp_schemes *s)
 {
-    for (int i = 0; ghp_sync_names[i] != NULL; ++i) {
+    for (int i = 0; ghp_sync_names[i] != NULL; i++) {
         struct ghp_sync sync = ghp_sync_at(i);
         bool data = ghp_sync_wants_data(sync) && ghp_request_is_free(job->request) &&
                     !ghp_request_is_given(job->request);
@@ -99,7 +99,7 @@ static enum ghp_status add_all(const struct ghp_schemes_job *job, struct ghp_sch
             GHP_TRY(add_searched(job, sync, s));
         else if (shown == NULL)
             GHP_TRY(add(job, sync, strategy, s));
-        for (; shown != NULL && *shown != NULL; ++shown) {
+        for (; shown != NULL && *shown != NULL; shown++) {
             GHP_TRY(ghp_sync_parse(*shown, &sync));
             GHP_TRY(add(job, sync, strategy, s));
         }
@@ -112,7 +112,7 @@ static enum ghp_status add_baselines(const struct ghp_schemes_job *job, struct g
 {
     GHP_TRY(add_chosen(job, s));
     if (ghp_sync_wants_data(job->plan->method.sync)) return GHP_OK; /* by data, all of them */
-    for (int b = 0; b < job->plan->n_baselines; ++b) {
+    for (int b = 0; b < job->plan->n_baselines; b++) {
         enum ghp_strategy strategy = job->plan->baselines[b].strategy;
 
         if (job->plan->baselines[b].feasible && !job->plan->baselines[b].local_statistics &&
@@ -140,7 +140,7 @@ enum ghp_status ghp_schemes_find(const struct ghp_schemes_job *job, struct ghp_s
 
 void ghp_schemes_release(struct ghp_schemes *schemes)
 {
-    for (int i = 0; i < schemes->n; ++i)
+    for (int i = 0; i < schemes->n; i++)
         free(schemes->of[i].reason);
     free(schemes->model);
     *schemes = (struct ghp_schemes){0};

@@ -21,7 +21,7 @@ static void add_reasons(struct ghp_table *t, const struct ghp_schemes *s)
 {
     const char *last = "";
 
-    for (int i = 0; i < s->n; ++i) {
+    for (int i = 0; i < s->n; i++) {
         char sync[GHP_SYNC_TEXT_BYTES];
 
         if (s->of[i].reason == NULL || strcmp(s->of[i].reason, last) == 0) continue;
@@ -122,7 +122,7 @@ enum ghp_status ghp_schemes_print(const struct ghp_schemes *schemes, const char 
     if (!schemes->all) fputc('\n', out); /* the plan's summary is above */
     add_notes(t, schemes);
     add_columns(t, schemes);
-    for (int i = 0; i < schemes->n; ++i)
+    for (int i = 0; i < schemes->n; i++)
         add_scheme(t, schemes, &schemes->of[i]);
     status = ghp_table_print(t, out);
     ghp_table_close(t);
@@ -174,7 +174,7 @@ enum ghp_status ghp_schemes_json(const struct ghp_schemes *schemes, json_t *opti
     ghp_json_put(object, "model", json_string(schemes->model), &failed);
     ghp_json_put(object, "workers", json_integer(schemes->problem.workers), &failed);
     ghp_json_put(object, "global_batch", json_integer(schemes->problem.global_batch), &failed);
-    for (int i = 0; i < schemes->n; ++i)
+    for (int i = 0; i < schemes->n; i++)
         ghp_json_append(rows, scheme_object(schemes, &schemes->of[i], &failed), &failed);
     ghp_json_put(object, "schemes", rows, &failed);
     if (options != NULL) ghp_json_put(object, "options", options, &failed);

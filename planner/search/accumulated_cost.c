@@ -48,7 +48,7 @@ void ghp_accumulated_cost_add(const struct ghp_instance *in,
     double *to = accumulated->work[0];
     const double *from = part->work[0];
 
-    for (size_t k = 0, n = accumulated_entries(in); k < n; ++k)
+    for (size_t k = 0, n = accumulated_entries(in); k < n; k++)
         to[k] += weight * from[k];
 }
 
@@ -56,7 +56,7 @@ void ghp_accumulated_cost_add(const struct ghp_instance *in,
 static void add_spans(const struct ghp_instance *in, const struct ghp_spans *spans, int index,
                       double *live)
 {
-    for (int k = spans->first[index]; k < spans->first[index + 1]; ++k) {
+    for (int k = spans->first[index]; k < spans->first[index + 1]; k++) {
         live[spans->span[k].first] += (double)spans->span[k].bytes;
         if (spans->span[k].last + 1 < in->n_points)
             live[spans->span[k].last + 1] -= (double)spans->span[k].bytes;
@@ -70,7 +70,7 @@ static void add_layer(const struct ghp_instance *in, int v, int flat,
     int item = in->n_layers - 1 - v;
     int forward = in->wait_slot[item], backward = in->ready_slot[item];
 
-    for (int k = 0; k < GHP_WORK_COUNT; ++k) {
+    for (int k = 0; k < GHP_WORK_COUNT; k++) {
         accumulated->work[k][forward + 1] += p->forward_s[k];
         accumulated->work[k][backward + 1] = p->before_s[k];
         accumulated->work[k][backward + 2] = p->after_s[k];
@@ -94,7 +94,7 @@ static void add_up(double *value, int n)
 {
     double sum = 0;
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         sum += value[i];
         value[i] = sum;
     }
@@ -105,7 +105,7 @@ static void add_up_both(double *restrict a, double *restrict b, int n)
 {
     double sum_a = 0, sum_b = 0;
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         sum_a += a[i];
         sum_b += b[i];
         a[i] = sum_a;
@@ -130,13 +130,13 @@ void ghp_accumulated_cost_set(const struct ghp_instance *in, const int *choice,
     double metric_s = in->metric_s[choice[in->n_layers - 1]];
 
     ghp_accumulated_cost_clear(in, accumulated);
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         add_layer(in, v, in->first_choice[v] + choice[v], accumulated);
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         int pair = ghp_instance_pair(in, e, choice);
         const struct ghp_edge_cost *p = &in->edge[pair];
 
-        for (int k = 0; k < GHP_WORK_COUNT; ++k) {
+        for (int k = 0; k < GHP_WORK_COUNT; k++) {
             accumulated->work[k][in->edge_slot[2 * e] + 1] += p->forward_s[k];
             accumulated->work[k][in->edge_slot[2 * e + 1] + 1] = p->backward_s[k];
             if (in->first_steady >= 0)
@@ -157,7 +157,7 @@ double ghp_constraints_most_between(const struct ghp_instance *in, int from_item
 {
     double sum = 0;
 
-    for (int i = from_item; i <= to_item; ++i)
+    for (int i = from_item; i <= to_item; i++)
         if (i < in->n_layers)
             sum += in->most_reduce_s[in->n_layers - 1 - i];
         else if (i > in->n_layers)
@@ -165,7 +165,7 @@ double ghp_constraints_most_between(const struct ghp_instance *in, int from_item
     if (from_item <= in->n_layers && to_item >= in->n_layers) {
         double most = 0;
 
-        for (int i = 0; i < in->n_choices[in->n_layers - 1]; ++i)
+        for (int i = 0; i < in->n_choices[in->n_layers - 1]; i++)
             most = fmax(most, in->metric_s[i]);
         sum += most;
     }

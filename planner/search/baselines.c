@@ -24,7 +24,7 @@ static int largest_tp_size(const struct ghp_domain *domain, int v)
     const struct ghp_instance *in = domain->instance;
     int largest = 0;
 
-    for (int i = 0; i < in->n_choices[v]; ++i)
+    for (int i = 0; i < in->n_choices[v]; i++)
         if (in_play(domain, v, i) && split_of(domain, v, i)->tp_size > largest &&
             split_of(domain, v, i)->kind != GHP_SPLIT_DATA)
             largest = split_of(domain, v, i)->tp_size;
@@ -38,7 +38,7 @@ static void keep_by(struct ghp_domain *domain, int v, enum rule rule)
 {
     int largest = largest_tp_size(domain, v);
 
-    for (int i = 0; i < domain->instance->n_choices[v]; ++i) {
+    for (int i = 0; i < domain->instance->n_choices[v]; i++) {
         const struct ghp_split *s = split_of(domain, v, i);
         bool by_data = s->kind == GHP_SPLIT_DATA;
         bool keep = rule == RULE_DATA      ? by_data
@@ -57,13 +57,13 @@ static enum ghp_status find_reach(const struct ghp_model *model, unsigned **foun
     unsigned *reach = ghp_alloc((size_t)model->n_layers, sizeof *reach);
 
     if (reach == NULL) return GHP_NO_MEMORY();
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         const struct ghp_layer *layer = &model->layers[v];
 
         reach[v] = layer->op == GHP_OP_CONV2D   ? REACH_CONV
                    : layer->op == GHP_OP_LINEAR ? REACH_LINEAR
                                                 : 0;
-        for (int i = 0; i < layer->n_inputs; ++i)
+        for (int i = 0; i < layer->n_inputs; i++)
             reach[v] |= reach[layer->inputs[i]]; /* inputs come before */
     }
     *found = reach;
@@ -105,7 +105,7 @@ enum ghp_status ghp_strategy_restrict(enum ghp_strategy strategy, struct ghp_dom
                         "strategy '%s' needs workers to split layers over; use at least 2 workers",
                         ghp_strategy_name(strategy));
     GHP_TRY(find_reach(domain->instance->how->model, &reach));
-    for (int v = 0; v < domain->instance->n_layers && status == GHP_OK; ++v)
+    for (int v = 0; v < domain->instance->n_layers && status == GHP_OK; v++)
         status = restrict_layer(strategy, reach[v], domain, v);
     free(reach);
     return status;
@@ -136,7 +136,7 @@ static enum ghp_status find_choice(const struct ghp_domain *domain, int v, const
             "cannot read split '%s'; use data, out:M, in:M, channel:M, full:M, rows:M or "
             "position:M, M a number or max",
             text);
-    for (int i = 0; i < domain->instance->n_choices[v]; ++i)
+    for (int i = 0; i < domain->instance->n_choices[v]; i++)
         if (in_play(domain, v, i) && split_of(domain, v, i)->kind == split.kind &&
             (*choice < 0 ||
              split_of(domain, v, i)->tp_size > split_of(domain, v, *choice)->tp_size))
@@ -149,7 +149,7 @@ static enum ghp_status fail_split(const struct ghp_domain *domain, int v, const 
     char list[512] = "";
     size_t used = 0;
 
-    for (int i = 0; i < domain->instance->n_choices[v] && used + 24 < sizeof list; ++i) {
+    for (int i = 0; i < domain->instance->n_choices[v] && used + 24 < sizeof list; i++) {
         char one[24];
 
         if (!in_play(domain, v, i)) continue;
@@ -166,7 +166,7 @@ static enum ghp_status fail_layer(const struct ghp_model *model, const char *pat
     const char **names = ghp_alloc((size_t)model->n_layers + 1, sizeof *names), *nearest;
 
     if (names == NULL) return GHP_NO_MEMORY();
-    for (int v = 0; v < model->n_layers; ++v)
+    for (int v = 0; v < model->n_layers; v++)
         names[v] = model->layers[v].name;
     nearest = ghp_text_nearest(pattern, names);
     free(names);
@@ -189,7 +189,7 @@ static enum ghp_status apply_entry(const struct ghp_domain *domain, const char *
     bool plain = strpbrk(pattern, "*?[") == NULL, taken = false;
     int choice, first = -1;
 
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         if (fnmatch(pattern, model->layers[v].name, 0) != 0) continue;
         if (first < 0) first = v;
         enum ghp_status status = find_choice(domain, v, text, &choice);
@@ -220,7 +220,7 @@ static int choice_in_play(const struct ghp_domain *domain, int v, int k)
     int i = 0;
 
     while (!in_play(domain, v, i) || k-- > 0)
-        ++i;
+        i++;
     return i;
 }
 
@@ -236,7 +236,7 @@ static enum ghp_status draw(const struct ghp_domain *domain, const char *seed_te
                         "cannot read --force 'random:%s'; give a whole number as seed, such as "
                         "random:1",
                         seed_text);
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         if (ghp_op_is_weighted(in->how->model->layers[v].op))
             ghp_instance_choose(in, v,
                                 choice_in_play(domain, v,
@@ -273,12 +273,12 @@ enum ghp_status ghp_force_restrict(const char *text, struct ghp_domain *domain)
         return GHP_NO_MEMORY();
     }
     memcpy(copy, text, strlen(text));
-    for (int v = 0; v < n; ++v)
+    for (int v = 0; v < n; v++)
         forced[v] = -1;
     for (char *entry = strtok_r(copy, ",", &rest); entry != NULL && status == GHP_OK;
          entry = strtok_r(NULL, ",", &rest))
         status = read_entry(domain, entry, forced);
-    for (int v = 0; v < n && status == GHP_OK; ++v)
+    for (int v = 0; v < n && status == GHP_OK; v++)
         if (forced[v] >= 0) ghp_domain_fix(domain, v, forced[v]);
     free(forced);
     free(copy);

@@ -73,7 +73,7 @@ static enum ghp_status evaluate(struct search *s, const int *choice)
 
     GHP_TRY(ghp_hash_table_put(&s->seen, hash, choice, &index));
     if (index < n) return GHP_OK;
-    ++r->plans;
+    r->plans++;
     GHP_TRY(s->job->objective.evaluate(s->job->objective.context, choice, &value));
     if (!(value < r->value)) return GHP_OK;
     r->value = value;
@@ -139,7 +139,7 @@ static enum ghp_status cross(struct search *s, const int *a, const int *b, int l
     bool changed = false;
 
     memcpy(s->child, b, (size_t)n * one);
-    for (int v = 0; v + (length > 0 ? length : 1) <= n; ++v) {
+    for (int v = 0; v + (length > 0 ? length : 1) <= n; v++) {
         if (length == 0) {
             changed = changed || s->child[v] != a[v];
             s->child[v] = a[v];
@@ -166,14 +166,14 @@ static enum ghp_status cross_plans(struct search *s)
     int n = s->dual.n_columns < CROSSED ? s->dual.n_columns : CROSSED;
     const int *plan[CROSSED + 1];
 
-    for (int k = 0; k < n; ++k)
+    for (int k = 0; k < n; k++)
         plan[k] = &s->dual.choice[(size_t)(s->dual.n_columns - 1 - k) * layers];
     plan[n] = s->result->choice;
-    for (int a = 0; a <= n; ++a)
-        for (int b = 0; b <= n && !s->enough; ++b)
+    for (int a = 0; a <= n; a++)
+        for (int b = 0; b <= n && !s->enough; b++)
             if (a != b) GHP_TRY(cross(s, plan[a], plan[b], 0));
     for (int length = 1; length <= LONGEST_RUN; length *= 2)
-        for (int a = 0; a < n && !s->enough; ++a)
+        for (int a = 0; a < n && !s->enough; a++)
             GHP_TRY(cross(s, plan[a], plan[n], length));
     return GHP_OK;
 }
@@ -202,7 +202,7 @@ static double divided(const struct search *s, const struct ghp_domain *domain, i
     const double *share = &s->dual.share[in->first_choice[v]];
     int top = -1;
 
-    for (int i = 0; i < in->n_choices[v]; ++i)
+    for (int i = 0; i < in->n_choices[v]; i++)
         if (domain->choice[in->first_choice[v] + i] && (top < 0 || share[i] > share[top])) top = i;
     *choice = top;
     return ghp_domain_count(domain, v) < 2 ? 0 : 1 - share[top];
@@ -217,12 +217,12 @@ static int pick_divided(const struct search *s, const struct ghp_domain *domain,
     double most = 1e-6;
     int left = 0;
 
-    for (int v = 0; v < n; ++v)
+    for (int v = 0; v < n; v++)
         most = fmax(most, divided(s, domain, v, choice));
-    for (int v = 0; v < n; ++v)
+    for (int v = 0; v < n; v++)
         left += divided(s, domain, v, choice) >= alike * most;
     left /= 2;
-    for (int v = 0; v < n; ++v)
+    for (int v = 0; v < n; v++)
         if (divided(s, domain, v, choice) >= alike * most && left-- == 0) return v;
     return -1;
 }
@@ -235,12 +235,12 @@ static int pick_decided(const struct search *s, const struct ghp_domain *domain,
     double dearest = -INFINITY;
     int layer = -1;
 
-    for (int v = 0; v < in->n_layers; ++v) {
+    for (int v = 0; v < in->n_layers; v++) {
         const double *least = &f->node_least[in->first_choice[v]];
         const int *active = &f->active[in->first_choice[v]];
         int top = -1, next = -1;
 
-        for (int k = 0; k < f->n_active[v]; ++k) {
+        for (int k = 0; k < f->n_active[v]; k++) {
             if (!domain->choice[in->first_choice[v] + active[k]]) continue;
             if (top < 0 || least[k] < least[top]) {
                 next = top;
@@ -274,7 +274,7 @@ static bool keep_reducing(struct ghp_domain *domain, int layer, bool reducing)
 {
     const struct ghp_instance *in = domain->instance;
 
-    for (int i = 0; i < in->n_choices[layer]; ++i)
+    for (int i = 0; i < in->n_choices[layer]; i++)
         if (in->layer[in->first_choice[layer] + i].reduces != reducing)
             ghp_domain_drop(domain, layer, i);
     return ghp_domain_count(domain, layer) > 0;
@@ -282,20 +282,20 @@ static bool keep_reducing(struct ghp_domain *domain, int layer, bool reducing)
 
 static bool can_reduce(const struct ghp_instance *in, int layer)
 {
-    for (int i = in->first_choice[layer]; i < in->first_choice[layer + 1]; ++i)
+    for (int i = in->first_choice[layer]; i < in->first_choice[layer + 1]; i++)
         if (in->layer[i].reduces) return true;
     return false;
 }
 
 /* Splits the root by the first layer whose update waits for a reduction: in each part the paths that close there need
- * no relaxation.  The parts cover the root: layer v is the first for each v, or nobody waits. */
+ * no relaxation. The parts cover the root: layer v is the first for each v, or nobody waits. */
 static enum ghp_status split_root(struct search *s, struct ghp_domain *domain, double bound)
 {
     struct ghp_domain part;
     int first = s->n_stack;
     bool rest = true;
 
-    for (int v = 0; v < s->job->in->n_layers && rest; ++v) {
+    for (int v = 0; v < s->job->in->n_layers && rest; v++) {
         enum ghp_status status = GHP_OK;
 
         if (!can_reduce(s->job->in, v)) continue;
@@ -318,7 +318,7 @@ static enum ghp_status split_root(struct search *s, struct ghp_domain *domain, d
 
 static bool has_plans(const struct ghp_domain *domain)
 {
-    for (int v = 0; v < domain->instance->n_layers; ++v)
+    for (int v = 0; v < domain->instance->n_layers; v++)
         if (ghp_domain_count(domain, v) == 0) return false;
     return true;
 }
@@ -328,7 +328,7 @@ static enum ghp_status list_plans(struct search *s, const struct ghp_domain *dom
 {
     double combinations = 1;
 
-    for (int v = 0; v < s->job->in->n_layers; ++v)
+    for (int v = 0; v < s->job->in->n_layers; v++)
         combinations *= ghp_domain_count(domain, v);
     *done = false;
     if (combinations > list_combinations) return GHP_OK;
@@ -357,7 +357,7 @@ static enum ghp_status try_prefixes(struct search *s, const struct ghp_domain *d
         *bound = fmax(*bound, fmin(found.least_s, job.cutoff_s) / scale);
         return GHP_OK;
     }
-    ++s->prefix_failed;
+    s->prefix_failed++;
     s->prefix_again = s->result->nodes + 1 + (s->prefix_failed > 2 ? s->result->nodes : 0);
     return GHP_OK;
 }
@@ -371,8 +371,8 @@ static enum ghp_status visit(struct search *s, struct ghp_domain *domain, double
     int removed = 1;
     bool done;
 
-    ++s->result->nodes;
-    for (int round = 0; round < FIXING_TIMES && removed > 0; ++round) {
+    s->result->nodes++;
+    for (int round = 0; round < FIXING_TIMES && removed > 0; round++) {
         int before = 0;
 
         cutoff = s->cutoff;
@@ -386,7 +386,7 @@ static enum ghp_status visit(struct search *s, struct ghp_domain *domain, double
         if (bound >= s->cutoff || s->enough) return GHP_OK;
         GHP_TRY(ghp_dual_reduced_cost_fixing(&s->dual, domain, s->cutoff, &removed));
         if (!has_plans(domain)) return GHP_OK;
-        for (int v = 0; v < s->job->in->n_layers; ++v)
+        for (int v = 0; v < s->job->in->n_layers; v++)
             before += s->dual.frontier.n_active[v];
         if (removed * 8 < before) break;
     }
@@ -420,9 +420,9 @@ static enum ghp_status visit_roots(struct search *s, const struct ghp_domain *do
     int v = from;
 
     while (v < in->n_layers && !in->how->model->layers[v].shared)
-        ++v;
+        v++;
     if (v == in->n_layers) return visit_root(s, domain);
-    for (int i = 0; i < in->n_choices[v] && status == GHP_OK && !s->result->wide; ++i) {
+    for (int i = 0; i < in->n_choices[v] && status == GHP_OK && !s->result->wide; i++) {
         struct ghp_domain part;
 
         if (!domain->choice[in->first_choice[v] + i]) continue;
@@ -478,7 +478,7 @@ static void conclude(struct search *s)
     struct ghp_branch_result *r = s->result;
     double bound = s->cutoff;
 
-    for (int k = 0; k < s->n_stack; ++k)
+    for (int k = 0; k < s->n_stack; k++)
         bound = fmin(bound, s->stack[k].bound);
     r->proven = bound >= s->cutoff && !s->enough && !r->wide;
     r->bound = r->proven && !(s->job->limits.gap > 0) ? r->value : bound * s->job->goal.scale;
@@ -501,7 +501,7 @@ static enum ghp_status prepare(struct search *s)
     s->dual.found = on_found;
     s->dual.context = s;
     set_cutoff(s);
-    for (int p = 0; p < s->job->n_start && !s->enough; ++p) {
+    for (int p = 0; p < s->job->n_start && !s->enough; p++) {
         const int *choice = s->job->start + (size_t)p * layers;
 
         if (!ghp_domain_has(s->job->domain, choice)) continue;
@@ -521,7 +521,7 @@ enum ghp_status ghp_branch_run(const struct ghp_branch_job *job, struct ghp_bran
     result->wide = false;
     if (status == GHP_OK) status = search_tree(&s);
     if (status == GHP_OK) conclude(&s);
-    for (int k = 0; k < s.n_stack; ++k)
+    for (int k = 0; k < s.n_stack; k++)
         free(s.stack[k].packed);
     ghp_domain_release(&s.domain);
     free(s.stack);

@@ -1,6 +1,6 @@
 /* planner/search/branch.h - branch and bound over choices, with the dual's bounds below and true values at the plans.
  *
- * A node is a domain.  Its bound is the dual's; choices that cannot be in a better plan are taken out; then one layer
+ * A node is a domain. Its bound is the dual's; choices that cannot be in a better plan are taken out; then one layer
  * is split into "this choice" and "any other".  Every plan that a sweep meets is evaluated by the caller's objective
  * (the simulated program), so the answer is exact for the objective as long as the constraints bound it from below.
  * Plans whose bound reaches the best true value times (1 - GHP_BRANCH_SAME) are not looked at: ties to that

@@ -53,7 +53,7 @@ double ghp_constraint_value(const struct ghp_coefficients *coefficients,
         return accumulated->live[constraint->point] + accumulated->receive[constraint->receiver];
     if (in->n_stages > 1) return ghp_stage_constraint_value(constraint, in, accumulated);
     c = &coefficients->variant[constraint->variant];
-    for (int k = 0; k < GHP_WORK_COUNT; ++k) {
+    for (int k = 0; k < GHP_WORK_COUNT; k++) {
         on = constraint->from_slot <= constraint->to_slot
                  ? accumulated->work[k][constraint->to_slot + 1] -
                        accumulated->work[k][constraint->from_slot]
@@ -95,10 +95,10 @@ static double longest_wait(const struct ghp_instance *in, const struct ghp_coeff
     double longest = -INFINITY, finish = -INFINITY;
     int start = 0;
 
-    for (int i = 0; i < in->n_items; ++i) {
+    for (int i = 0; i < in->n_items; i++) {
         double ready = 0, begin = 0, length;
 
-        for (int k = 0; k < GHP_WORK_COUNT; ++k) {
+        for (int k = 0; k < GHP_WORK_COUNT; k++) {
             ready += (c->on[k] - c->off[k]) * accumulated->work[k][in->ready_slot[i] + 1];
             begin += (c->on[k] - c->off[k]) * accumulated->work[k][in->wait_slot[i]];
         }
@@ -146,7 +146,7 @@ double ghp_constraint_longest(const struct ghp_instance *in,
     if (in->n_stages > 1) return ghp_stage_constraint_longest(in, accumulated, constraint);
     if (longest_wait(in, c, accumulated, &source, &waiting_update) > -INFINITY)
         candidates[n++] = path_constraint(in, c, variant, source, waiting_update);
-    for (int k = 0; k < n; ++k) {
+    for (int k = 0; k < n; k++) {
         double value = ghp_constraint_value(coefficients, &candidates[k], in, accumulated);
 
         if (value <= longest) continue;
@@ -163,7 +163,7 @@ double ghp_constraint_step_s(const struct ghp_instance *in,
     struct ghp_constraint constraint;
     double longest = 0;
 
-    for (int v = 0; v < coefficients->n; ++v)
+    for (int v = 0; v < coefficients->n; v++)
         longest =
             fmax(longest, ghp_constraint_longest(in, coefficients, v, accumulated, &constraint));
     return longest;
@@ -180,9 +180,9 @@ double ghp_constraint_fullest(const struct ghp_instance *in,
                                           .to_item = -1,
                                           .waiting_update = -1};
     if (in->n_stages > 1) return ghp_stage_constraint_fullest(in, accumulated, constraint);
-    for (int p = 1; p < in->n_points; ++p)
+    for (int p = 1; p < in->n_points; p++)
         if (accumulated->live[p] > accumulated->live[constraint->point]) constraint->point = p;
-    for (int v = 1; v < in->n_layers; ++v)
+    for (int v = 1; v < in->n_layers; v++)
         if (accumulated->receive[v] > accumulated->receive[constraint->receiver])
             constraint->receiver = v;
     return accumulated->live[constraint->point] + accumulated->receive[constraint->receiver];

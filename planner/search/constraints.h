@@ -3,7 +3,7 @@
  *
  * The step of a plan is the longest closed path through its two streams (docs/planner.md): all computation; all
  * reductions; or computation from a layer's update to some layer's weight gradient, then the reductions from that
- * layer's to the first one's.  Each is a *constraint*: a sum over slots and items of an instance. So any mix of
+ * layer's to the first one's. Each is a *constraint*: a sum over slots and items of an instance. So any mix of
  * constraints with weights that sum to one is a lower bound that separates over layers and edges. With slowdowns while
  * both streams are busy a constraint also counts the work outside its path, by work conservation, and stays a lower
  * bound.
@@ -14,7 +14,7 @@
  * that one's steady phase there, and comes back (docs/stages.md 6). P2p transfers count for themselves. Such
  * constraints have no coefficients off their path.
  *
- * Not the objective: that is core/cost/simulate on the lowered program.  Without slowdowns both agree.
+ * Not the objective: that is core/cost/simulate on the lowered program. Without slowdowns both agree.
  *
  * In parts: search/accumulated_cost.c, search/constraints.c, search/constraints_stages.c (with stages),
  * search/constraints_weights.c.

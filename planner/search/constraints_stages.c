@@ -63,7 +63,7 @@ static double sent_by(const struct ghp_instance *in, const struct ghp_accumulate
 {
     double sum = 0;
 
-    for (int h = 0; h < in->n_p2p_transfers; ++h) {
+    for (int h = 0; h < in->n_p2p_transfers; h++) {
         if (in->p2p_transfer[h].from == stage) sum += accumulated->p2p_transfer[2 * h];
         if (in->p2p_transfer[h].to == stage) sum += accumulated->p2p_transfer[2 * h + 1];
     }
@@ -89,9 +89,9 @@ double ghp_stage_constraint_value(const struct ghp_constraint *constraint,
     sum = reduced_in(accumulated, constraint);
     if (constraint->from_slot > constraint->to_slot) return sum; /* reductions alone */
     c = ghp_cover_of(in, constraint);
-    for (int k = 0; k < c.n; ++k)
+    for (int k = 0; k < c.n; k++)
         sum += work_in(accumulated, c.range[k]);
-    for (int k = 0; k < c.n_p2p_transfers; ++k)
+    for (int k = 0; k < c.n_p2p_transfers; k++)
         sum += p2p_transfer_in(accumulated, c.p2p_transfer[k]);
     if (constraint->waiting_update >= 0)
         sum -= constraint->relaxation * accumulated->slack[constraint->waiting_update];
@@ -145,7 +145,7 @@ static double longest_wait_in(const struct ghp_instance *in,
     double forward =
         work_in(accumulated, (struct ghp_slot_range){begin, ghp_constraints_forward_end(in, base)});
 
-    for (int i = first; i < end; ++i) {
+    for (int i = first; i < end; i++) {
         double ready =
             work_in(accumulated, (struct ghp_slot_range){ghp_constraints_backward_begin(in, base),
                                                          in->ready_slot[i]});
@@ -179,11 +179,11 @@ double ghp_stage_constraint_longest(const struct ghp_instance *in,
     struct excursion x = excursions(in, accumulated);
     double longest = -INFINITY;
 
-    for (int i = 0; i < in->n_stages; ++i) {
+    for (int i = 0; i < in->n_stages; i++) {
         const struct ghp_route *route = &in->route[i];
         struct ghp_constraint candidate[4];
 
-        for (int k = 0; k < 4; ++k)
+        for (int k = 0; k < 4; k++)
             candidate[k] = (struct ghp_constraint){.from_slot = entry_slot(in, route->first_layer),
                                                    .to_slot = exit_slot(in, route->first_layer),
                                                    .from_item = 0,
@@ -199,7 +199,7 @@ double ghp_stage_constraint_longest(const struct ghp_instance *in,
         candidate[2].p2p_transfers = true;
         candidate[2].turn_stage = i;
         bool waits = longest_wait_in(in, accumulated, i, &candidate[3]) > -INFINITY;
-        for (int k = 0; k < (waits ? 4 : 3); ++k) {
+        for (int k = 0; k < (waits ? 4 : 3); k++) {
             double value = ghp_stage_constraint_value(&candidate[k], in, accumulated);
 
             if (value <= longest) continue;
@@ -216,7 +216,7 @@ double ghp_stage_constraint_fullest(const struct ghp_instance *in,
 {
     double most = -INFINITY;
 
-    for (int i = 0; i < in->n_stages; ++i) {
+    for (int i = 0; i < in->n_stages; i++) {
         const struct ghp_route *route = &in->route[i];
         struct ghp_constraint r = *constraint;
         int shift = in->first_steady >= 0 ? in->n_stages : 0;
@@ -227,11 +227,11 @@ double ghp_stage_constraint_fullest(const struct ghp_instance *in,
 
         r.point = forward;
         r.receiver = route->first_layer;
-        for (int p = forward; p <= end; ++p)
+        for (int p = forward; p <= end; p++)
             if (accumulated->live[p] > accumulated->live[r.point]) r.point = p;
-        for (int p = back; p <= back_end; ++p)
+        for (int p = back; p <= back_end; p++)
             if (accumulated->live[p] > accumulated->live[r.point]) r.point = p;
-        for (int v = route->first_layer; v < route->end_layer; ++v)
+        for (int v = route->first_layer; v < route->end_layer; v++)
             if (accumulated->receive[v] > accumulated->receive[r.receiver]) r.receiver = v;
         if (accumulated->live[r.point] + accumulated->receive[r.receiver] <= most) continue;
         most = accumulated->live[r.point] + accumulated->receive[r.receiver];

@@ -40,7 +40,7 @@ static void weigh_constraint(const struct ghp_coefficient *c,
                              struct ghp_weights *w)
 {
     if (constraint->from_slot <= constraint->to_slot)
-        for (int k = 0; k < GHP_WORK_COUNT; ++k) {
+        for (int k = 0; k < GHP_WORK_COUNT; k++) {
             w->work[k][constraint->from_slot] += weight * (c->on[k] - c->off[k]);
             w->work[k][constraint->to_slot + 1] -= weight * (c->on[k] - c->off[k]);
         }
@@ -50,14 +50,14 @@ static void weigh_constraint(const struct ghp_coefficient *c,
     }
     if (constraint->waiting_update >= 0)
         w->slack[constraint->waiting_update] += weight * constraint->relaxation;
-    for (int k = 0; k < GHP_WORK_COUNT; ++k)
+    for (int k = 0; k < GHP_WORK_COUNT; k++)
         w->work[k][0] += weight * c->off[k];
     w->reduce[0] += weight * c->reduce_off;
 }
 
 static void weigh_range(struct ghp_slot_range r, double weight, struct ghp_weights *w)
 {
-    for (int k = 0; k < GHP_WORK_COUNT && r.first <= r.last; ++k) {
+    for (int k = 0; k < GHP_WORK_COUNT && r.first <= r.last; k++) {
         w->work[k][r.first] += weight;
         w->work[k][r.last + 1] -= weight;
     }
@@ -69,7 +69,7 @@ static void weigh_stage_constraint(const struct ghp_instance *in,
 {
     struct ghp_cover c;
 
-    for (int h = 0; constraint->p2p_transfers && h < in->n_p2p_transfers; ++h) {
+    for (int h = 0; constraint->p2p_transfers && h < in->n_p2p_transfers; h++) {
         if (in->p2p_transfer[h].from == constraint->base)
             w->p2p_transfer[2 * h] += weight * in->micro_batches;
         if (in->p2p_transfer[h].to == constraint->base)
@@ -83,9 +83,9 @@ static void weigh_stage_constraint(const struct ghp_instance *in,
         w->slack[constraint->waiting_update] += weight * constraint->relaxation;
     if (constraint->p2p_transfers || constraint->from_slot > constraint->to_slot) return;
     c = ghp_cover_of(in, constraint);
-    for (int k = 0; k < c.n; ++k)
+    for (int k = 0; k < c.n; k++)
         weigh_range(c.range[k], weight, w);
-    for (int k = 0; k < c.n_p2p_transfers; ++k)
+    for (int k = 0; k < c.n_p2p_transfers; k++)
         w->p2p_transfer[2 * c.p2p_transfer[k]] += weight,
             w->p2p_transfer[2 * c.p2p_transfer[k] + 1] += weight;
 }
@@ -95,7 +95,7 @@ void ghp_weights_set(const struct ghp_instance *in, const struct ghp_coefficient
                      struct ghp_weights *w)
 {
     memset(w->work[0], 0, weight_entries(in) * sizeof *w->work[0]);
-    for (int k = 0; k < n; ++k) {
+    for (int k = 0; k < n; k++) {
         if (constraints[k].variant >= 0 && in->n_stages > 1) {
             weigh_stage_constraint(in, &constraints[k], weight[k], w);
             continue;
@@ -108,12 +108,12 @@ void ghp_weights_set(const struct ghp_instance *in, const struct ghp_coefficient
         w->live[constraints[k].point + 1] += weight[k];
         w->receive[constraints[k].receiver] += weight[k];
     }
-    for (int k = 0; k < GHP_WORK_COUNT; ++k)
-        for (int s = 1; s < in->n_slots; ++s)
+    for (int k = 0; k < GHP_WORK_COUNT; k++)
+        for (int s = 1; s < in->n_slots; s++)
             w->work[k][s] += w->work[k][s - 1];
-    for (int i = 1; i < in->n_items; ++i)
+    for (int i = 1; i < in->n_items; i++)
         w->reduce[i] += w->reduce[i - 1];
-    for (int p = 1; p <= in->n_points; ++p)
+    for (int p = 1; p <= in->n_points; p++)
         w->live[p] += w->live[p - 1];
 }
 
@@ -121,7 +121,7 @@ static double spans_cost(const struct ghp_spans *spans, int index, const double 
 {
     double sum = 0;
 
-    for (int k = spans->first[index]; k < spans->first[index + 1]; ++k)
+    for (int k = spans->first[index]; k < spans->first[index + 1]; k++)
         sum += (double)spans->span[k].bytes *
                (live[spans->span[k].last + 1] - live[spans->span[k].first]);
     return sum;
@@ -138,10 +138,10 @@ static double layer_cost(const struct ghp_weights *w, const struct ghp_instance 
     if (in->n_items > in->n_layers + 1)
         sum += p->gather_s > 0 ? w->reduce[in->n_layers + 1 + v] * p->gather_s
                                : -w->slack[in->n_layers + 1 + v];
-    for (int k = 0; k < GHP_WORK_COUNT; ++k)
+    for (int k = 0; k < GHP_WORK_COUNT; k++)
         sum += w->work[k][forward] * p->forward_s[k] + w->work[k][backward] * p->before_s[k] +
                w->work[k][backward + 1] * p->after_s[k];
-    for (int k = 0; in->first_steady >= 0 && k < GHP_WORK_COUNT; ++k)
+    for (int k = 0; in->first_steady >= 0 && k < GHP_WORK_COUNT; k++)
         sum += w->work[k][in->first_steady + in->stage[v]] * p->steady_s[k];
     if (v == in->n_layers - 1) {
         double metric_s = in->metric_s[i];
@@ -164,14 +164,14 @@ static void coefficient_edge(const struct ghp_weights *w, const struct ghp_domai
     double wb[2] = {w->work[0][backward], w->work[1][backward]};
     double *cost = &f->edge_cost[in->first_pair[e]];
 
-    for (int k = 0; in->first_steady >= 0 && k < GHP_WORK_COUNT; ++k) {
+    for (int k = 0; in->first_steady >= 0 && k < GHP_WORK_COUNT; k++) {
         double steady = (in->micro_batches - 1) * w->work[k][in->first_steady + in->stage[to]];
 
         wf[k] += steady;
         wb[k] += steady;
     }
-    for (int a = 0; a < f->n_active[from]; ++a)
-        for (int b = 0; b < f->n_active[to]; ++b, ++cost) {
+    for (int a = 0; a < f->n_active[from]; a++)
+        for (int b = 0; b < f->n_active[to]; ++b, cost++) {
             int pair = in->first_pair[e] + f->active[in->first_choice[from] + a] * n_to +
                        f->active[in->first_choice[to] + b];
             const struct ghp_edge_cost *p = &in->edge[pair];
@@ -195,10 +195,10 @@ void ghp_weights_to_frontier(const struct ghp_weights *w, const struct ghp_domai
 {
     const struct ghp_instance *in = domain->instance;
 
-    for (int v = 0; v < in->n_layers; ++v)
-        for (int k = 0; k < frontier->n_active[v]; ++k)
+    for (int v = 0; v < in->n_layers; v++)
+        for (int k = 0; k < frontier->n_active[v]; k++)
             frontier->node_cost[in->first_choice[v] + k] =
                 layer_cost(w, in, v, frontier->active[in->first_choice[v] + k]);
-    for (int e = 0; e < in->n_edges; ++e)
+    for (int e = 0; e < in->n_edges; e++)
         coefficient_edge(w, domain, e, frontier);
 }

@@ -22,8 +22,8 @@ static void drop_unpaired(struct ghp_domain *domain, int owner, int tied)
 {
     const int ends[2][2] = {{owner, tied}, {tied, owner}};
 
-    for (int k = 0; k < 2; ++k)
-        for (int i = 0; i < domain->instance->n_choices[ends[k][0]]; ++i)
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < domain->instance->n_choices[ends[k][0]]; i++)
             if (!has_partner(domain->instance, ends[k][0], i, ends[k][1]))
                 ghp_domain_drop(domain, ends[k][0], i);
 }
@@ -37,7 +37,7 @@ enum ghp_status ghp_domain_init(const struct ghp_instance *instance, struct ghp_
     if (domain->choice == NULL) return GHP_NO_MEMORY();
     memset(domain->choice, 1, n);
     domain->pair = domain->choice + instance->first_choice[instance->n_layers];
-    for (int v = 0; v < instance->n_layers; ++v)
+    for (int v = 0; v < instance->n_layers; v++)
         if (instance->how->model->layers[v].tied > 0)
             drop_unpaired(domain, ghp_model_owner(instance->how->model, v), v);
     return GHP_OK;
@@ -62,7 +62,7 @@ int ghp_domain_count(const struct ghp_domain *domain, int layer)
     int n = 0;
 
     for (int i = domain->instance->first_choice[layer];
-         i < domain->instance->first_choice[layer + 1]; ++i)
+         i < domain->instance->first_choice[layer + 1]; i++)
         n += domain->choice[i];
     return n;
 }
@@ -79,14 +79,14 @@ bool ghp_domain_has_still(const struct ghp_domain *domain, const int *choice, in
     const struct ghp_instance *in = domain->instance;
 
     if (!domain->choice[in->first_choice[*excluded] + choice[*excluded]]) return false;
-    for (int v = 0; v < in->n_layers; ++v) {
+    for (int v = 0; v < in->n_layers; v++) {
         if (domain->choice[in->first_choice[v] + choice[v]]) continue;
         *excluded = v;
         return false;
     }
-    for (int e = 0; e < in->n_edges; ++e)
+    for (int e = 0; e < in->n_edges; e++)
         if (!domain->pair[ghp_instance_pair(in, e, choice)]) return false;
-    for (int v = 0; v < in->n_layers; ++v) {
+    for (int v = 0; v < in->n_layers; v++) {
         int owner = ghp_model_owner(in->how->model, v);
 
         if (owner != v && ghp_instance_tied_choice(in, owner, choice[owner], v) != choice[v])
@@ -99,7 +99,7 @@ void ghp_domain_fix(struct ghp_domain *domain, int layer, int choice)
 {
     const struct ghp_instance *in = domain->instance;
 
-    for (int i = 0; i < in->n_choices[layer]; ++i)
+    for (int i = 0; i < in->n_choices[layer]; i++)
         domain->choice[in->first_choice[layer] + i] = i == choice;
 }
 
@@ -108,7 +108,7 @@ bool ghp_domain_fix_tied(struct ghp_domain *domain, int owner, int choice)
     const struct ghp_instance *in = domain->instance;
     bool all = true;
 
-    for (int v = owner; v < in->n_layers; ++v) {
+    for (int v = owner; v < in->n_layers; v++) {
         if (ghp_model_owner(in->how->model, v) != owner) continue;
         int i = ghp_instance_tied_choice(in, owner, choice, v);
 
@@ -132,7 +132,7 @@ struct bits {
 static void put_bit(struct bits *bits, unsigned char flag)
 {
     bits->byte[bits->n / 8] |= (unsigned char)(flag << bits->n % 8);
-    ++bits->n;
+    bits->n++;
 }
 
 static unsigned char get_bit(const unsigned char *byte, size_t *n)
@@ -148,7 +148,7 @@ static size_t count_packed(const struct ghp_domain *domain)
     const struct ghp_instance *in = domain->instance;
     size_t n = (size_t)in->first_choice[in->n_layers];
 
-    for (int e = 0; e < in->n_edges; ++e)
+    for (int e = 0; e < in->n_edges; e++)
         n += (size_t)ghp_domain_count(domain, in->edges[e].from) *
              (size_t)ghp_domain_count(domain, in->edges[e].to);
     return n;
@@ -161,15 +161,15 @@ enum ghp_status ghp_domain_pack(const struct ghp_domain *domain, unsigned char *
 
     *packed = bits.byte;
     if (bits.byte == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+    for (int i = 0; i < in->first_choice[in->n_layers]; i++)
         put_bit(&bits, domain->choice[i]);
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         const unsigned char *from = &domain->choice[in->first_choice[in->edges[e].from]];
         const unsigned char *to = &domain->choice[in->first_choice[in->edges[e].to]];
         const unsigned char *pair = &domain->pair[in->first_pair[e]];
 
-        for (int i = 0; i < in->n_choices[in->edges[e].from]; ++i)
-            for (int j = 0; j < in->n_choices[in->edges[e].to]; ++j, ++pair)
+        for (int i = 0; i < in->n_choices[in->edges[e].from]; i++)
+            for (int j = 0; j < in->n_choices[in->edges[e].to]; ++j, pair++)
                 if (from[i] && to[j]) put_bit(&bits, *pair);
     }
     return GHP_OK;
@@ -180,15 +180,15 @@ void ghp_domain_unpack(const unsigned char *packed, struct ghp_domain *domain)
     const struct ghp_instance *in = domain->instance;
     size_t n = 0;
 
-    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+    for (int i = 0; i < in->first_choice[in->n_layers]; i++)
         domain->choice[i] = get_bit(packed, &n);
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         const unsigned char *from = &domain->choice[in->first_choice[in->edges[e].from]];
         const unsigned char *to = &domain->choice[in->first_choice[in->edges[e].to]];
         unsigned char *pair = &domain->pair[in->first_pair[e]];
 
-        for (int i = 0; i < in->n_choices[in->edges[e].from]; ++i)
-            for (int j = 0; j < in->n_choices[in->edges[e].to]; ++j, ++pair)
+        for (int i = 0; i < in->n_choices[in->edges[e].from]; i++)
+            for (int j = 0; j < in->n_choices[in->edges[e].to]; ++j, pair++)
                 if (from[i] && to[j]) *pair = get_bit(packed, &n);
     }
 }
@@ -197,6 +197,6 @@ void ghp_domain_limit_tp_size(struct ghp_domain *domain, int tp_size)
 {
     const struct ghp_instance *in = domain->instance;
 
-    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+    for (int i = 0; i < in->first_choice[in->n_layers]; i++)
         if (tp_size % in->choices[i].tp_size != 0) domain->choice[i] = 0;
 }

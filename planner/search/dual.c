@@ -38,7 +38,7 @@ enum ghp_status ghp_dual_open(const struct ghp_instance *in, struct ghp_goal goa
 void ghp_dual_close(struct ghp_dual *dual)
 {
     if (dual == NULL) return;
-    for (int p = 0; p < dual->n_columns; ++p)
+    for (int p = 0; p < dual->n_columns; p++)
         ghp_accumulated_cost_release(&dual->accumulated[p]);
     ghp_frontier_close(&dual->frontier);
     ghp_weights_release(&dual->weights);
@@ -64,7 +64,7 @@ double ghp_dual_value(struct ghp_dual *dual, const struct ghp_accumulated_cost *
 
     if (dual->goal.bytes)
         return ghp_constraint_fullest(dual->in, accumulated, constraint) / dual->goal.scale;
-    for (int v = 0; v < dual->coefficients.n; ++v) {
+    for (int v = 0; v < dual->coefficients.n; v++) {
         double value =
             ghp_constraint_longest(dual->in, &dual->coefficients, v, accumulated, &candidate);
 
@@ -81,7 +81,7 @@ static void forget_columns(struct ghp_dual *dual)
     int half = dual->n_columns / 2, n = dual->n_columns - half;
     size_t layers = (size_t)dual->in->n_layers;
 
-    for (int p = 0; p < half; ++p)
+    for (int p = 0; p < half; p++)
         ghp_accumulated_cost_release(&dual->accumulated[p]);
     memmove(dual->accumulated, dual->accumulated + half, (size_t)n * sizeof *dual->accumulated);
     memmove(dual->choice, dual->choice + (size_t)half * layers,
@@ -117,7 +117,7 @@ static double sweep(struct ghp_dual *dual, const struct ghp_domain *domain, cons
 {
     double constant = 0, least;
 
-    for (int k = 0; k < dual->n_constraints; ++k) {
+    for (int k = 0; k < dual->n_constraints; k++) {
         absolute[k] = weight[k] / ghp_dual_unit(dual, k);
         if (ghp_dual_is_limit(dual, k)) constant += weight[k];
     }
@@ -140,7 +140,7 @@ static void first_weights(struct ghp_dual *dual)
                                  .waiting_update = -1};
     double sum = 0;
 
-    for (int k = 0; k < dual->n_constraints; ++k)
+    for (int k = 0; k < dual->n_constraints; k++)
         if (!ghp_dual_is_limit(dual, k)) sum += dual->weight[k];
     if (sum > 0.5) return;
     if (dual->goal.bytes)
@@ -156,11 +156,11 @@ static void note_shares(const struct ghp_master *m)
     const struct ghp_instance *in = dual->in;
 
     memset(dual->share, 0, (size_t)in->first_choice[in->n_layers] * sizeof *dual->share);
-    for (int c = 0; c < m->n_columns; ++c) {
+    for (int c = 0; c < m->n_columns; c++) {
         const int *choice = &dual->choice[(size_t)m->columns[c] * (size_t)in->n_layers];
         double w = ghp_master_share(m, c);
 
-        for (int v = 0; v < in->n_layers && w > 0; ++v)
+        for (int v = 0; v < in->n_layers && w > 0; v++)
             dual->share[in->first_choice[v] + choice[v]] += w;
     }
 }
@@ -175,10 +175,10 @@ struct rounds {
 static enum ghp_status run_rounds(struct ghp_dual *dual, struct ghp_master *m, struct rounds *r,
                                   double *cutoff, int rounds)
 {
-    for (int round = 0; round < rounds; ++round) {
+    for (int round = 0; round < rounds; round++) {
         bool smooth = round > 0 && round + 1 < rounds && m->z - r->best > 1e-3;
 
-        for (int k = 0; k < dual->n_constraints; ++k)
+        for (int k = 0; k < dual->n_constraints; k++)
             r->mixed[k] = round == 0 ? dual->weight[k]
                           : smooth   ? (dual->trial[k] + r->best_weight[k]) / 2
                                      : dual->trial[k];
@@ -250,19 +250,19 @@ enum ghp_status ghp_dual_reduced_cost_fixing(struct ghp_dual *dual, struct ghp_d
     GHP_TRY(ghp_frontier_set(&dual->frontier, domain->choice, &fits));
     if (!fits) return GHP_OK;
     sweep(dual, domain, dual->weight, dual->trial, true);
-    for (int k = 0; k < dual->n_constraints; ++k)
+    for (int k = 0; k < dual->n_constraints; k++)
         if (ghp_dual_is_limit(dual, k)) constant += dual->weight[k];
-    for (int v = 0; v < in->n_layers; ++v)
-        for (int k = 0; k < f->n_active[v]; ++k) {
+    for (int v = 0; v < in->n_layers; v++)
+        for (int k = 0; k < f->n_active[v]; k++) {
             if (f->node_least[in->first_choice[v] + k] - constant < cutoff) continue;
             ghp_domain_drop(domain, v, f->active[in->first_choice[v] + k]);
             ++*removed;
         }
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         int from = in->edges[e].from, to = in->edges[e].to;
 
-        for (int a = 0; a < f->n_active[from]; ++a)
-            for (int b = 0; b < f->n_active[to]; ++b)
+        for (int a = 0; a < f->n_active[from]; a++)
+            for (int b = 0; b < f->n_active[to]; b++)
                 if (f->edge_least[in->first_pair[e] + a * f->n_active[to] + b] - constant >= cutoff)
                     domain->pair[in->first_pair[e] +
                                  f->active[in->first_choice[from] + a] * in->n_choices[to] +
@@ -301,7 +301,7 @@ enum ghp_status ghp_dual_list(struct ghp_dual *dual, double cutoff, int most, bo
     struct ghp_frontier_visitor counter = {.visit = on_counted};
     struct ghp_frontier_visitor visitor = {.visit = on_listed, .context = &l};
 
-    for (int k = 0; k < dual->n_constraints; ++k)
+    for (int k = 0; k < dual->n_constraints; k++)
         if (ghp_dual_is_limit(dual, k)) l.constant += dual->weight[k];
     GHP_TRY(ghp_frontier_list(&dual->frontier, cutoff + l.constant, most, &counter, all));
     if (!*all) return GHP_OK; /* looking at each would be in vain */

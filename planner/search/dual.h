@@ -1,7 +1,7 @@
 /* planner/search/dual.h - the Lagrangian bound of a domain: the mix of constraints whose least plan is dearest.
  *
  * For any weights that sum to one, the least weighted sum over all plans (one frontier sweep) bounds every plan's
- * step from below.  The weights come from a small linear program over the plans seen so far (column generation):
+ * step from below. The weights come from a small linear program over the plans seen so far (column generation):
  * its constraints are time constraints, added when the mean of its plans breaks one, and memory constraints where
  * there is a limit. The bound is always the sweep's own sum, so the linear program's rounding cannot spoil it.
  *

@@ -7,7 +7,7 @@
 
 int ghp_dual_add_constraint(struct ghp_dual *dual, const struct ghp_constraint *constraint)
 {
-    for (int k = 0; k < dual->n_constraints; ++k)
+    for (int k = 0; k < dual->n_constraints; k++)
         if (ghp_constraint_same(&dual->constraints[k], constraint)) return k;
     if (dual->n_constraints == GHP_DUAL_CONSTRAINTS) return -1;
     dual->constraints[dual->n_constraints] = *constraint;
@@ -27,7 +27,7 @@ static double value_of(const struct ghp_dual *dual, int constraint,
 
 static bool master_has_constraint(const struct ghp_master *m, int constraint)
 {
-    for (int r = 0; r < m->n_constraints; ++r)
+    for (int r = 0; r < m->n_constraints; r++)
         if (m->constraints[r] == constraint) return true;
     return false;
 }
@@ -41,7 +41,7 @@ static void master_add_constraint(struct ghp_master *m, int constraint)
     m->constraints[m->n_constraints++] = constraint;
     m->index[++n] = limit ? COLUMN_OVER : COLUMN_Z;
     m->entry[n] = 1;
-    for (int c = 0; c < m->n_columns; ++c) {
+    for (int c = 0; c < m->n_columns; c++) {
         m->index[++n] = FIRST_PLAN + c;
         m->entry[n] = -value_of(m->dual, constraint, &m->dual->accumulated[m->columns[c]]);
     }
@@ -56,7 +56,7 @@ void ghp_master_add(struct ghp_master *m, int column)
     m->columns[m->n_columns++] = column;
     m->index[++n] = 1;
     m->entry[n] = 1;
-    for (int r = 0; r < m->n_constraints; ++r) {
+    for (int r = 0; r < m->n_constraints; r++) {
         m->index[++n] = r + 2;
         m->entry[n] = -value_of(m->dual, m->constraints[r], &m->dual->accumulated[column]);
     }
@@ -82,7 +82,7 @@ enum ghp_status ghp_master_open(struct ghp_dual *dual, const struct ghp_domain *
     glp_set_col_bnds(m->lp, COLUMN_Z, GLP_FR, 0, 0);
     glp_set_col_bnds(m->lp, COLUMN_OVER, GLP_LO, 0, 0);
     glp_set_obj_coef(m->lp, COLUMN_Z, 1);
-    for (int k = 0; k < dual->n_constraints; ++k)
+    for (int k = 0; k < dual->n_constraints; k++)
         if (dual->weight[k] > 0) master_add_constraint(m, k);
     for (int p = dual->n_columns - 1; p >= 0 && m->n_columns < GHP_DUAL_USED / 2; --p)
         if (ghp_domain_has_still(domain, &dual->choice[(size_t)p * (size_t)dual->in->n_layers],
@@ -103,7 +103,7 @@ void ghp_master_thin(struct ghp_master *m)
 {
     int out[GHP_DUAL_USED + 1], n = 0, kept = 0;
 
-    for (int c = 0; c < m->n_columns; ++c) {
+    for (int c = 0; c < m->n_columns; c++) {
         if (glp_get_col_stat(m->lp, FIRST_PLAN + c) == GLP_BS)
             m->columns[kept++] = m->columns[c];
         else
@@ -141,13 +141,13 @@ static bool master_separate(struct ghp_master *m)
     bool added = false;
 
     ghp_accumulated_cost_clear(dual->in, &dual->mean);
-    for (int c = 0; c < m->n_columns; ++c) {
+    for (int c = 0; c < m->n_columns; c++) {
         double w = glp_get_col_prim(m->lp, FIRST_PLAN + c);
 
         if (w > 0)
             ghp_accumulated_cost_add(dual->in, &dual->mean, &dual->accumulated[m->columns[c]], w);
     }
-    for (int v = 0; v < dual->coefficients.n && !dual->goal.bytes; ++v, ++n)
+    for (int v = 0; v < dual->coefficients.n && !dual->goal.bytes; ++v, n++)
         value[n] =
             ghp_constraint_longest(dual->in, &dual->coefficients, v, &dual->mean, &constraints[n]) /
                 dual->goal.scale -
@@ -155,14 +155,14 @@ static bool master_separate(struct ghp_master *m)
     if (dual->goal.bytes) {
         value[n] =
             ghp_constraint_fullest(dual->in, &dual->mean, &constraints[n]) / dual->goal.scale - z;
-        ++n;
+        n++;
     } else if (dual->goal.limit_bytes > 0) {
         value[n] = ghp_constraint_fullest(dual->in, &dual->mean, &constraints[n]) /
                        dual->goal.limit_bytes -
                    1 - over;
-        ++n;
+        n++;
     }
-    for (int r = 0; r < n; ++r) {
+    for (int r = 0; r < n; r++) {
         if (value[r] < 1e-9 || (k = ghp_dual_add_constraint(dual, &constraints[r])) < 0 ||
             master_has_constraint(m, k))
             continue;
@@ -177,20 +177,20 @@ bool ghp_master_solve(struct ghp_master *m)
     struct ghp_dual *dual = m->dual;
     double sum = 0;
 
-    for (int round = 0; round < 50; ++round) {
+    for (int round = 0; round < 50; round++) {
         if (!master_optimise(m)) return false;
         if (!master_separate(m)) break;
     }
-    for (int k = 0; k < dual->n_constraints; ++k)
+    for (int k = 0; k < dual->n_constraints; k++)
         dual->trial[k] = 0;
-    for (int r = 0; r < m->n_constraints; ++r) {
+    for (int r = 0; r < m->n_constraints; r++) {
         double d = fmax(0, glp_get_row_dual(m->lp, r + 2));
 
         dual->trial[m->constraints[r]] = d;
         if (!ghp_dual_is_limit(dual, m->constraints[r])) sum += d;
     }
     if (!(sum > 1e-6)) return false;
-    for (int k = 0; k < dual->n_constraints; ++k)
+    for (int k = 0; k < dual->n_constraints; k++)
         if (!ghp_dual_is_limit(dual, k)) dual->trial[k] /= sum;
     return true;
 }

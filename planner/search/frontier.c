@@ -1,6 +1,6 @@
 /* planner/search/frontier.c - the tables of frontier.h.
  *
- * State index of a table: mixed radix over the frontier's nodes, the newest with stride 1.  Leaving nodes are
+ * State index of a table: mixed radix over the frontier's nodes, the newest with stride 1. Leaving nodes are
  * minimised away as soon as their last consumer is taken. */
 #include "planner/search/frontier_private.h"
 
@@ -16,7 +16,7 @@ enum ghp_status ghp_frontier_open(const struct ghp_frontier_graph *graph, struct
     size_t choices = (size_t)graph->first_choice[nodes], pairs = (size_t)graph->first_pair[edges];
     int most = 1;
 
-    for (int v = 0; v < graph->n_nodes; ++v)
+    for (int v = 0; v < graph->n_nodes; v++)
         if (graph->n_choices[v] > most) most = graph->n_choices[v];
     *f = (struct ghp_frontier){.graph = *graph};
     if (f->graph.most_states == 0) f->graph.most_states = GHP_FRONTIER_MOST;
@@ -68,9 +68,9 @@ void ghp_frontier_close(struct ghp_frontier *f)
 /* Finds the in-edges of node v from each node of the frontier before it. */
 static void hang_edges(struct ghp_frontier *f, struct ghp_frontier_step *s, int v)
 {
-    for (int k = 0; k < s->n_before; ++k) {
+    for (int k = 0; k < s->n_before; k++) {
         s->edges_at[k] = -1;
-        for (int i = f->first_in[v]; i < f->first_in[v + 1]; ++i) {
+        for (int i = f->first_in[v]; i < f->first_in[v + 1]; i++) {
             int e = f->in_edges[i];
 
             if (ghp_frontier_edge(f, e).from != s->before[k]) continue;
@@ -100,7 +100,7 @@ static bool advance_frontier(struct ghp_frontier *f, int at)
     }
     s->n_states_after = (int)stride;
     if (next == NULL) return true;
-    for (int k = 0; k < s->n_before; ++k)
+    for (int k = 0; k < s->n_before; k++)
         if (s->kept_stride[k] > 0) next->before[kept++] = s->before[k];
     if (s->stays) next->before[kept++] = v;
     next->n_before = kept;
@@ -113,7 +113,7 @@ static bool lay_out(struct ghp_frontier *f, int64_t *total)
     f->steps[0].n_before = 0;
     f->steps[0].n_states_before = 1;
     *total = 0;
-    for (int at = 0; at < f->n_kept; ++at) {
+    for (int at = 0; at < f->n_kept; at++) {
         struct ghp_frontier_step *s = &f->steps[at];
         int v = f->kept[at];
 
@@ -132,7 +132,7 @@ static enum ghp_status make_fold_room(struct ghp_frontier *f)
 {
     int64_t total = 0;
 
-    for (int k = 0; k < f->n_folds; ++k) {
+    for (int k = 0; k < f->n_folds; k++) {
         struct ghp_frontier_fold *fold = &f->folds[k];
 
         fold->table = total;
@@ -167,10 +167,10 @@ enum ghp_status ghp_frontier_set(struct ghp_frontier *f, const unsigned char *in
 {
     int64_t total;
 
-    for (int v = 0; v < f->graph.n_nodes; ++v) {
+    for (int v = 0; v < f->graph.n_nodes; v++) {
         int first = f->graph.first_choice[v], n = 0;
 
-        for (int i = 0; i < f->graph.n_choices[v]; ++i)
+        for (int i = 0; i < f->graph.n_choices[v]; i++)
             if (in_play == NULL || in_play[first + i]) f->active[first + n++] = i;
         f->n_active[v] = n;
     }
@@ -204,21 +204,21 @@ static void cost_row(const struct walk *w, int v)
     double *restrict row = f->row;
 
     memcpy(row, &f->node_cost[f->graph.first_choice[v]], (size_t)n * sizeof *row);
-    for (int k = 0; k < w->s->n_before; ++k)
+    for (int k = 0; k < w->s->n_before; k++)
         for (int e = w->s->edges_at[k]; e >= 0; e = f->next_edge[e]) {
             const double *restrict cost = ghp_frontier_cost(f, e) + w->digit[k] * n;
 
-            for (int j = 0; j < n; ++j)
+            for (int j = 0; j < n; j++)
                 row[j] += cost[j];
         }
 }
 
 /* Takes one state's sums `before + row` into the states after it: one a choice where the node stays in the frontier,
- * all into one where it leaves.  `from` is the first origin. */
+ * all into one where it leaves. `from` is the first origin. */
 static void keep_each(double *restrict value, int *restrict origin, const double *restrict row,
                       double before, int from, int n)
 {
-    for (int j = 0; j < n; ++j) {
+    for (int j = 0; j < n; j++) {
         double sum = before + row[j];
         bool less = sum < value[j];
 
@@ -230,7 +230,7 @@ static void keep_each(double *restrict value, int *restrict origin, const double
 static void keep_least(double *value, int *origin, const double *row, double before, int from,
                        int n)
 {
-    for (int j = 0; j < n; ++j) {
+    for (int j = 0; j < n; j++) {
         double sum = before + row[j];
 
         if (!(sum < *value)) continue;
@@ -248,7 +248,7 @@ static void take_node(struct ghp_frontier *f, int at, const double *before)
     struct walk w = {.f = f, .s = s};
     const int n = f->n_active[v];
 
-    for (int k = 0; k < s->n_states_after; ++k)
+    for (int k = 0; k < s->n_states_after; k++)
         value[k] = INFINITY;
     memset(origin, 0xff, (size_t)s->n_states_after * sizeof *origin);
     for (int state = 0; state < s->n_states_before; ++state, walk_next(&w)) {
@@ -264,10 +264,10 @@ static double forward_sweep(struct ghp_frontier *f)
     static const double nothing = 0;
     const double *before = &nothing;
 
-    for (int v = 0; v < f->graph.n_nodes; ++v)
+    for (int v = 0; v < f->graph.n_nodes; v++)
         if (f->n_active[v] == 0) return INFINITY;
     ghp_frontier_cost_folds(f);
-    for (int at = 0; at < f->n_kept; ++at) {
+    for (int at = 0; at < f->n_kept; at++) {
         take_node(f, at, before);
         before = &f->value[f->steps[at].table];
     }
@@ -293,14 +293,14 @@ double ghp_frontier_solve(struct ghp_frontier *f, int *choice)
 
 static void lower_to(double *restrict least, const double *restrict row, double more, int n)
 {
-    for (int j = 0; j < n; ++j) {
+    for (int j = 0; j < n; j++) {
         double sum = more + row[j];
 
         least[j] = sum < least[j] ? sum : least[j];
     }
 }
 
-/* One node of the backward sweep: the least sum of the rest before each state, from the same after it.  `behind` is
+/* One node of the backward sweep: the least sum of the rest before each state, from the same after it. `behind` is
  * NULL for the first node, before which there is nothing. */
 static void untake_node(struct ghp_frontier *f, int at, double *behind)
 {
@@ -317,12 +317,12 @@ static void untake_node(struct ghp_frontier *f, int at, double *behind)
 
         if (before[state] < INFINITY) {
             cost_row(&w, v);
-            for (int j = 0; j < n; ++j) {
+            for (int j = 0; j < n; j++) {
                 f->row[j] += cost_to_go[w.after + (s->stays ? j : 0)];
                 least = f->row[j] < least ? f->row[j] : least;
             }
             lower_to(&f->node_least[f->graph.first_choice[v]], f->row, before[state], n);
-            for (int k = 0; k < s->n_before; ++k)
+            for (int k = 0; k < s->n_before; k++)
                 for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
                     lower_to(ghp_frontier_least(f, e) + w.digit[k] * n, f->row, before[state], n);
         }
@@ -335,11 +335,11 @@ double ghp_frontier_marginals(struct ghp_frontier *f)
     const struct ghp_frontier_graph *graph = &f->graph;
     double least = forward_sweep(f);
 
-    for (int i = 0; i < graph->first_choice[graph->n_nodes]; ++i)
+    for (int i = 0; i < graph->first_choice[graph->n_nodes]; i++)
         f->node_least[i] = INFINITY;
-    for (int i = 0; i < graph->first_pair[graph->n_edges]; ++i)
+    for (int i = 0; i < graph->first_pair[graph->n_edges]; i++)
         f->edge_least[i] = INFINITY;
-    for (int64_t i = 0; i < f->fold_room; ++i)
+    for (int64_t i = 0; i < f->fold_room; i++)
         f->fold_least[i] = INFINITY;
     if (!(least < INFINITY)) return least;
     f->cost_to_go[f->steps[f->n_kept - 1].table] = 0;
@@ -369,7 +369,7 @@ static double cost_here(const struct list *l, int at, int j)
     const int v = f->kept[at];
     double sum = f->node_cost[f->graph.first_choice[v] + j];
 
-    for (int k = 0; k < s->n_before; ++k)
+    for (int k = 0; k < s->n_before; k++)
         for (int e = s->edges_at[k]; e >= 0; e = f->next_edge[e])
             sum += ghp_frontier_cost(f, e)[l->digit[s->before[k]] * f->n_active[v] + j];
     return sum;
@@ -388,7 +388,7 @@ static enum ghp_status list_folded(struct list *l, int number, double sum)
     }
     a = l->digit[fold->from];
     b = l->digit[fold->to];
-    for (int j = 0; j < f->n_active[fold->node] && l->all; ++j) {
+    for (int j = 0; j < f->n_active[fold->node] && l->all; j++) {
         double here = sum + (ghp_frontier_through(f, fold, a, j, b) -
                              f->fold_cost[fold->table + a * f->n_active[fold->to] + b]);
 
@@ -409,9 +409,9 @@ static enum ghp_status list_from(struct list *l, int at, double sum)
 
     if (at == f->n_kept) return list_folded(l, f->n_folds - 1, sum);
     v = f->kept[at];
-    for (int k = 0; k < s->n_before; ++k)
+    for (int k = 0; k < s->n_before; k++)
         after += s->kept_stride[k] * l->digit[s->before[k]];
-    for (int j = 0; j < f->n_active[v] && l->all; ++j) {
+    for (int j = 0; j < f->n_active[v] && l->all; j++) {
         double here = sum + cost_here(l, at, j);
 
         if (!(here + f->cost_to_go[s->table + after + (s->stays ? j : 0)] < l->below)) continue;

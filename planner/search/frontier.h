@@ -2,8 +2,8 @@
  *
  * The split search asks it about layers and their splits (planner/search/instance.h), memory formats about pieces and
  * two labels (planner/search/labelling.h). Nodes are taken in their order; a state is one choice for every node taken that
- * still has readers ahead.  A chain's frontier is one node, a residual block's two or three.  Of equal sums the one is
- * taken whose earliest nodes have the lowest choices.  Forward and backward tables together give
+ * still has readers ahead. A chain's frontier is one node, a residual block's two or three. Of equal sums the one is
+ * taken whose earliest nodes have the lowest choices. Forward and backward tables together give
  * *min-marginals*: for each choice (and pair) the least sum of any assignment that contains it, all in one sweep.
  *
  * Where three or more branches lead from one node to another (queries, keys and values, from a norm to their attention;

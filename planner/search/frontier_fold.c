@@ -50,7 +50,7 @@ static enum ghp_status reduction_open(const struct ghp_frontier_graph *graph, st
     r->first_in = r->number + edges;
     r->first_out = r->first_in + nodes;
     r->gone = r->taken + edges;
-    for (int v = 0; v < graph->n_nodes; ++v)
+    for (int v = 0; v < graph->n_nodes; v++)
         r->first_in[v] = r->first_out[v] = -1;
     return GHP_OK;
 }
@@ -132,7 +132,7 @@ static int link_edges(struct ghp_frontier *f, int first, const int *next, const 
 /* The folds, each behind those that it is made of. */
 static void make_folds(struct ghp_frontier *f, struct reduction *r)
 {
-    for (int e = 0; e < r->n; ++e) {
+    for (int e = 0; e < r->n; e++) {
         r->number[e] = e;
         if (!r->taken[e]) continue;
         r->number[e] = f->graph.n_edges + f->n_folds;
@@ -152,21 +152,21 @@ static enum ghp_status find_folds(struct ghp_frontier *f, bool *folded)
     bool reduced = true;
 
     GHP_TRY(reduction_open(graph, &r));
-    for (int e = 0; e < graph->n_edges; ++e)
+    for (int e = 0; e < graph->n_edges; e++)
         add_edge(&r, graph->edges[e].from, graph->edges[e].to);
     while (reduced) {
         reduced = false;
-        for (int v = 0; v < graph->n_nodes; ++v)
+        for (int v = 0; v < graph->n_nodes; v++)
             reduced = reduce_node(&r, v) || reduced;
     }
-    for (int e = graph->n_edges; e < r.n; ++e) {
+    for (int e = graph->n_edges; e < r.n; e++) {
         take_parallel(&r, r.in[e], r.next_in, r.from);
         take_parallel(&r, r.out[e], r.next_out, r.to);
     }
-    for (int v = 0; v < graph->n_nodes; ++v)
+    for (int v = 0; v < graph->n_nodes; v++)
         if (!r.gone[v]) take_parallel(&r, r.first_in[v], r.next_in, r.from);
     make_folds(f, &r);
-    for (int k = 0; k < f->n_folds; ++k)
+    for (int k = 0; k < f->n_folds; k++)
         folded[f->folds[k].node] = true;
     reduction_close(&r);
     return GHP_OK;
@@ -177,11 +177,11 @@ static void list_kept(struct ghp_frontier *f, const bool *folded)
 {
     int n_edges = f->graph.n_edges + f->n_folds, nodes = f->graph.n_nodes, n = 0;
 
-    for (int v = 0; v < nodes; ++v) {
+    for (int v = 0; v < nodes; v++) {
         f->last[v] = -1;
         if (!folded[v]) f->kept[f->n_kept++] = v;
     }
-    for (int pass = 0; pass < 2; ++pass) { /* counts, then fills from the end */
+    for (int pass = 0; pass < 2; pass++) { /* counts, then fills from the end */
         for (int e = n_edges - 1; e >= 0; --e) {
             struct ghp_edge edge = ghp_frontier_edge(f, e);
 
@@ -192,10 +192,10 @@ static void list_kept(struct ghp_frontier *f, const bool *folded)
             else
                 f->in_edges[--f->first_in[edge.to + 1]] = e;
         }
-        for (int v = 0; v < nodes && pass == 0; ++v)
+        for (int v = 0; v < nodes && pass == 0; v++)
             f->first_in[v + 1] += f->first_in[v];
     }
-    for (int v = 0; v < nodes; ++v) /* each was taken down to its beginning */
+    for (int v = 0; v < nodes; v++) /* each was taken down to its beginning */
         f->first_in[v] = f->first_in[v + 1];
     f->first_in[nodes] = n;
 }
@@ -220,10 +220,10 @@ static const double *cost_behind(const struct ghp_frontier *f, const struct ghp_
     const double *first = ghp_frontier_cost(f, fold->out) + j * n;
 
     if (f->next_edge[fold->out] < 0) return first;
-    for (int b = 0; b < n; ++b)
+    for (int b = 0; b < n; b++)
         f->row[b] = first[b];
     for (int e = f->next_edge[fold->out]; e >= 0; e = f->next_edge[e])
-        for (int b = 0; b < n; ++b)
+        for (int b = 0; b < n; b++)
             f->row[b] += ghp_frontier_cost(f, e)[j * n + b];
     return f->row;
 }
@@ -236,16 +236,16 @@ static void cost_fold(struct ghp_frontier *f, int number)
     const int n_to = f->n_active[fold->to];
     double *cost = &f->fold_cost[fold->table];
 
-    for (int k = 0; k < n_from * n_to; ++k)
+    for (int k = 0; k < n_from * n_to; k++)
         cost[k] = INFINITY;
-    for (int j = 0; j < n; ++j) {
+    for (int j = 0; j < n; j++) {
         const double *behind = cost_behind(f, fold, j);
 
-        for (int a = 0; a < n_from; ++a) {
+        for (int a = 0; a < n_from; a++) {
             double before = ghp_frontier_before(f, fold, a, j) + node[j];
             double *restrict least = cost + a * n_to;
 
-            for (int b = 0; b < n_to && before < INFINITY; ++b) {
+            for (int b = 0; b < n_to && before < INFINITY; b++) {
                 double sum = before + behind[b];
 
                 least[b] = sum < least[b] ? sum : least[b];
@@ -256,7 +256,7 @@ static void cost_fold(struct ghp_frontier *f, int number)
 
 void ghp_frontier_cost_folds(struct ghp_frontier *f)
 {
-    for (int number = 0; number < f->n_folds; ++number)
+    for (int number = 0; number < f->n_folds; number++)
         cost_fold(f, number);
 }
 
@@ -266,7 +266,7 @@ void ghp_frontier_unfold(struct ghp_frontier *f, int *choice)
         const struct ghp_frontier_fold *fold = &f->folds[number];
         int a = f->digit[fold->from], b = f->digit[fold->to], best = 0;
 
-        for (int j = 1; j < f->n_active[fold->node]; ++j)
+        for (int j = 1; j < f->n_active[fold->node]; j++)
             if (ghp_frontier_through(f, fold, a, j, b) < ghp_frontier_through(f, fold, a, best, b))
                 best = j;
         f->digit[fold->node] = best;
@@ -290,12 +290,12 @@ static void unfold_marginals(struct ghp_frontier *f, int number)
     const int n = f->n_active[fold->node], n_to = f->n_active[fold->to];
     double *node = &f->node_least[f->graph.first_choice[fold->node]];
 
-    for (int a = 0; a < f->n_active[fold->from]; ++a)
-        for (int b = 0; b < n_to; ++b) {
+    for (int a = 0; a < f->n_active[fold->from]; a++)
+        for (int b = 0; b < n_to; b++) {
             int64_t at = fold->table + a * n_to + b;
 
             if (!(f->fold_least[at] < INFINITY)) continue;
-            for (int j = 0; j < n; ++j) {
+            for (int j = 0; j < n; j++) {
                 double sum =
                     f->fold_least[at] + (ghp_frontier_through(f, fold, a, j, b) - f->fold_cost[at]);
 

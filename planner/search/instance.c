@@ -40,21 +40,21 @@ static void place_items(struct ghp_instance *in)
     int steady_phases =
         in->first_steady >= 0 ? in->n_stages : 0; /* they precede the backward slots */
 
-    for (int v = 0; v < in->n_layers; ++v) {
+    for (int v = 0; v < in->n_layers; v++) {
         in->wait_slot[in->n_layers - 1 - v] = 2 * ghp_point_forward(model, v);
         in->ready_slot[in->n_layers - 1 - v] = 2 * ghp_point_backward(model, v) + steady_phases;
     }
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         in->edge_slot[2 * e] = 2 * ghp_point_forward_edge(model, e);
         in->edge_slot[2 * e + 1] = 2 * ghp_point_backward_edge(model, e) + steady_phases;
     }
     in->wait_slot[in->n_layers] = 2 * ghp_point_forward(model, in->n_layers - 1);
     in->ready_slot[in->n_layers] = in->n_slots - 1;
-    for (int v = 0; v < in->n_layers; ++v) {
+    for (int v = 0; v < in->n_layers; v++) {
         in->wait_slot[in->n_layers + 1 + v] = 2 * ghp_point_forward(model, v);
         in->ready_slot[in->n_layers + 1 + v] = -1;
     }
-    for (int i = 0; i < in->n_stages; ++i) {
+    for (int i = 0; i < in->n_stages; i++) {
         int first = in->route[i].first_layer;
         const struct ghp_layer *l = &model->layers[first];
 
@@ -72,7 +72,7 @@ static void place_stages(struct ghp_instance *in)
     in->n_stages = ghp_staging_stages(staging);
     in->micro_batches = ghp_staging_micro_batches(staging);
     in->first_steady = in->n_stages > 1 || in->micro_batches > 1 ? in->n_points : -1;
-    for (int i = 0; i < in->n_stages; ++i) {
+    for (int i = 0; i < in->n_stages; i++) {
         in->rank[i] = ghp_stage_representative(staging, i, in->how->problem);
         struct ghp_placement placement =
             ghp_placement_of(staging, model->n_layers, in->how->problem, in->rank[i]);
@@ -85,9 +85,9 @@ static void place_stages(struct ghp_instance *in)
                                .next = -1,
                                .p2p_transfer = -1};
     }
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         in->stage[v] = ghp_stage_of(staging, v);
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         int from = in->stage[in->edges[e].from], to = in->stage[in->edges[e].to], carrier = -1;
 
         in->p2p_transfer_of[e] = -1;
@@ -103,7 +103,7 @@ static void place_stages(struct ghp_instance *in)
 /* The first stage that reads a stage's last layer, where a gradient comes back from it. */
 static void place_routes(struct ghp_instance *in)
 {
-    for (int h = 0; h < in->n_p2p_transfers; ++h) {
+    for (int h = 0; h < in->n_p2p_transfers; h++) {
         const struct ghp_p2p_transfer *p2p_transfer = &in->p2p_transfer[h];
         struct ghp_route *route = &in->route[p2p_transfer->from];
 
@@ -134,7 +134,7 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int tp_sizes)
     size_t room = 0;
     int p2p_transfer_pairs = 0;
 
-    for (int v = 0; v < in->n_layers; ++v) {
+    for (int v = 0; v < in->n_layers; v++) {
         int n =
             ghp_split_choices(&model->layers[v], in->problem[in->stage[v]], all, GHP_MAX_CHOICES);
         struct ghp_split *grown = realloc(in->choices, (room + (size_t)n) * sizeof *grown);
@@ -142,12 +142,12 @@ static enum ghp_status offer_choices(struct ghp_instance *in, int tp_sizes)
         if (grown == NULL) return GHP_NO_MEMORY();
         in->choices = grown;
         in->first_choice[v] = (int)room;
-        for (int i = 0; i < n; ++i)
+        for (int i = 0; i < n; i++)
             if (takes(in, v, all[i].tp_size, tp_sizes)) in->choices[room++] = all[i];
         in->n_choices[v] = (int)room - in->first_choice[v];
         in->first_choice[v + 1] = (int)room;
     }
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         int pairs = in->n_choices[in->edges[e].from] * in->n_choices[in->edges[e].to];
 
         in->first_pair[e + 1] = in->first_pair[e] + pairs;
@@ -193,7 +193,7 @@ static enum ghp_status cost_of_size(const struct ghp_instance *in, const struct 
 }
 
 /* Seconds a byte that no bucket of up to `most` bytes undercuts: the least cost of a size over the next larger size
- * of a fine ladder, given that a larger message is never cheaper.  At most 1/16 below the true share. */
+ * of a fine ladder, given that a larger message is never cheaper. At most 1/16 below the true share. */
 static enum ghp_status share_per_byte(const struct ghp_instance *in, const struct ghp_instr *instr,
                                       int64_t least, int64_t most, double *share)
 {
@@ -226,7 +226,7 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
         *seconds = cost.seconds;
         return GHP_OK;
     }
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         most += ghp_layer_weights(&in->how->model->layers[v]) *
                     ghp_parameter_bytes(in->how->element_bytes) +
                 in->how->model->layers[v].n_params * GHP_ALIGN_BYTES;
@@ -273,7 +273,7 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
 
     piece->n_instrs = 0;
     GHP_TRY(ghp_lower_layer(in->how, v, in->choices[flat], in->rank[in->stage[v]], piece));
-    for (int k = 0; k < piece->n_instrs; ++k) {
+    for (int k = 0; k < piece->n_instrs; k++) {
         const struct ghp_instr *instr = &piece->instrs[k];
 
         if (instr->stream == GHP_STREAM_COMM) {
@@ -314,7 +314,7 @@ static enum ghp_status cost_metrics(const struct ghp_instance *in)
     int last = in->n_layers - 1;
     struct ghp_cost cost;
 
-    for (int i = 0; i < in->n_choices[last]; ++i) {
+    for (int i = 0; i < in->n_choices[last]; i++) {
         struct ghp_instr instr = {.kind = GHP_INSTR_METRIC_REDUCE, .layer = -1, .edge = -1};
 
         ghp_instr_sum_metrics(
@@ -334,8 +334,8 @@ static enum ghp_status cost_metrics(const struct ghp_instance *in)
 
 static enum ghp_status cost_layers(const struct ghp_instance *in, struct ghp_program *piece)
 {
-    for (int v = 0; v < in->n_layers; ++v)
-        for (int flat = in->first_choice[v]; flat < in->first_choice[v + 1]; ++flat)
+    for (int v = 0; v < in->n_layers; v++)
+        for (int flat = in->first_choice[v]; flat < in->first_choice[v + 1]; flat++)
             GHP_TRY(cost_layer_choice(in, v, flat, piece));
     return cost_metrics(in);
 }
@@ -353,7 +353,7 @@ static enum ghp_status cost_pair(const struct ghp_instance *in, int e, int i, in
     GHP_TRY(ghp_lower_edge(in->how, e, in->choices[in->first_choice[edge->from] + i],
                            in->choices[in->first_choice[edge->to] + j],
                            in->rank[in->stage[edge->to]], piece));
-    for (int k = 0; k < piece->n_instrs; ++k) {
+    for (int k = 0; k < piece->n_instrs; k++) {
         const struct ghp_instr *instr = &piece->instrs[k];
 
         GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));
@@ -390,11 +390,11 @@ static bool same_edge(const struct ghp_instance *in, int e, int other)
     if (ghp_lower_needs_gradient(&plain, a->from) != ghp_lower_needs_gradient(&plain, b->from))
         return false;
     const int ends[2][2] = {{a->from, b->from}, {a->to, b->to}};
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < 2; k++) {
         int n = in->n_choices[ends[k][0]];
 
         if (n != in->n_choices[ends[k][1]]) return false;
-        for (int i = 0; i < n; ++i)
+        for (int i = 0; i < n; i++)
             if (!ghp_split_same(in->choices[in->first_choice[ends[k][0]] + i],
                                 in->choices[in->first_choice[ends[k][1]] + i]))
                 return false;
@@ -404,19 +404,19 @@ static bool same_edge(const struct ghp_instance *in, int e, int other)
 
 static enum ghp_status cost_edges(const struct ghp_instance *in, struct ghp_program *piece)
 {
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         int n_from = in->n_choices[in->edges[e].from], n_to = in->n_choices[in->edges[e].to];
         int like = 0;
 
         while (like < e && !same_edge(in, e, like))
-            ++like;
+            like++;
         if (like < e) {
             memcpy(&in->edge[in->first_pair[e]], &in->edge[in->first_pair[like]],
                    (size_t)(n_from * n_to) * sizeof *in->edge);
             continue;
         }
-        for (int i = 0; i < n_from; ++i)
-            for (int j = 0; j < n_to; ++j)
+        for (int i = 0; i < n_from; i++)
+            for (int j = 0; j < n_to; j++)
                 GHP_TRY(cost_pair(in, e, i, j, piece));
     }
     return GHP_OK;
@@ -493,13 +493,13 @@ void ghp_instance_release(struct ghp_instance *instance)
 void ghp_instance_splits(const struct ghp_instance *instance, const int *choice,
                          struct ghp_split *splits)
 {
-    for (int v = 0; v < instance->n_layers; ++v)
+    for (int v = 0; v < instance->n_layers; v++)
         splits[v] = instance->choices[instance->first_choice[v] + choice[v]];
 }
 
 int ghp_instance_find(const struct ghp_instance *instance, int layer, struct ghp_split split)
 {
-    for (int i = 0; i < instance->n_choices[layer]; ++i)
+    for (int i = 0; i < instance->n_choices[layer]; i++)
         if (ghp_split_same(instance->choices[instance->first_choice[layer] + i], split)) return i;
     return -1;
 }
@@ -516,7 +516,7 @@ int ghp_instance_tied_choice(const struct ghp_instance *instance, int layer, int
 {
     struct ghp_split wanted = owners_split(instance, layer, i);
 
-    for (int k = 0; k < instance->n_choices[other]; ++k)
+    for (int k = 0; k < instance->n_choices[other]; k++)
         if (ghp_split_same(owners_split(instance, other, k), wanted)) return k;
     return -1;
 }
@@ -526,7 +526,7 @@ void ghp_instance_choose(const struct ghp_instance *instance, int layer, int i, 
     const struct ghp_model *model = instance->how->model;
     bool shares = model->layers[layer].tied > 0 || model->layers[layer].shared;
 
-    for (int v = 0; v < instance->n_layers && shares; ++v)
+    for (int v = 0; v < instance->n_layers && shares; v++)
         if (ghp_model_owner(model, v) == ghp_model_owner(model, layer)) {
             choice[v] = ghp_instance_tied_choice(instance, layer, i, v);
             GHP_ASSERT(choice[v] >= 0); /* domains have choices in pairs */

@@ -2,16 +2,16 @@
  * costs.
  *
  * Every cost comes from the instructions that core/program/lower emits for that piece, so the sum over a plan's
- * pieces is the program that will run.  Not a solver: an instance is filled once and then only read.
+ * pieces is the program that will run. Not a solver: an instance is filled once and then only read.
  *
- * Choices of layer v are numbered 0 .. n_choices[v] - 1; flat index first_choice[v] + i.  Pairs of edge e from u to v
+ * Choices of layer v are numbered 0 .. n_choices[v] - 1; flat index first_choice[v] + i. Pairs of edge e from u to v
  * are i * n_choices[v] + j; flat index first_pair[e] + that.
  *
  * A *slot* is a stretch of the compute stream in program order, 2 * point + half (core/program/program.h has the
  * points): a layer's backward point has two halves, before and after its reduction becomes ready; all others use half
- * 0.  An
+ * 0. An
  * *item* is a reduction on the communication stream in its order: the layers from the last to the first, then the
- * metrics, then, with a synchroniser that gathers weights, the layers' gathers from the first to the last.  Constraints
+ * metrics, then, with a synchroniser that gathers weights, the layers' gathers from the first to the last. Constraints
  * (planner/search/constraints.h) are sums over slots and items.
  *
  * With micro-batches (docs/stages.md) the forward slots are the first one's (with the updates), the backward slots the

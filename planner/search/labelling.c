@@ -21,13 +21,13 @@ static enum ghp_status open_graph(const struct ghp_labelling *from, struct as_gr
 
     *to = (struct as_graph){.numbers = numbers, .edges = ghp_alloc(pairs, sizeof *to->edges)};
     if (numbers == NULL || to->edges == NULL) return GHP_NO_MEMORY();
-    for (int v = 0; v <= from->n; ++v)
+    for (int v = 0; v <= from->n; v++)
         numbers[from->n + v] = 2 * v;
-    for (int v = 0; v < from->n; ++v)
+    for (int v = 0; v < from->n; v++)
         numbers[v] = 2;
-    for (int e = 0; e <= from->n_pairs; ++e)
+    for (int e = 0; e <= from->n_pairs; e++)
         numbers[2 * from->n + 1 + e] = 4 * e;
-    for (int i = 0; i < from->n_pairs; ++i) {
+    for (int i = 0; i < from->n_pairs; i++) {
         const struct ghp_label_pair *pair = &from->pairs[i];
 
         if (pair->a == pair->b) continue;
@@ -49,16 +49,16 @@ static void fill_costs(const struct ghp_labelling *from, struct ghp_frontier *f)
 {
     double *edge = f->edge_cost;
 
-    for (int v = 0; v < from->n; ++v)
-        for (int l = 0; l < 2; ++l)
+    for (int v = 0; v < from->n; v++)
+        for (int l = 0; l < 2; l++)
             f->node_cost[2 * v + l] = from->own[v][l];
-    for (int i = 0; i < from->n_pairs; ++i) {
+    for (int i = 0; i < from->n_pairs; i++) {
         const struct ghp_label_pair *pair = &from->pairs[i];
 
-        for (int l = 0; l < 2 && pair->a == pair->b; ++l)
+        for (int l = 0; l < 2 && pair->a == pair->b; l++)
             f->node_cost[2 * pair->a + l] += pair->cost[l][l];
         if (pair->a == pair->b) continue;
-        for (int k = 0; k < 4; ++k) /* label of the earlier thing, then of the later */
+        for (int k = 0; k < 4; k++) /* label of the earlier thing, then of the later */
             *edge++ = pair->a < pair->b ? pair->cost[k / 2][k % 2] : pair->cost[k % 2][k / 2];
     }
 }
@@ -80,7 +80,7 @@ enum ghp_status ghp_labelling_solve(const struct ghp_labelling *graph, bool *lab
         fill_costs(graph, &f);
         *cost = ghp_frontier_solve(&f, choice);
     }
-    for (int v = 0; v < graph->n && status == GHP_OK; ++v)
+    for (int v = 0; v < graph->n && status == GHP_OK; v++)
         label[v] = choice[v] != 0;
     ghp_frontier_close(&f);
     free(as.numbers);
@@ -93,9 +93,9 @@ double ghp_labelling_cost(const struct ghp_labelling *graph, const bool *label)
 {
     double cost = 0;
 
-    for (int v = 0; v < graph->n; ++v)
+    for (int v = 0; v < graph->n; v++)
         cost += graph->own[v][label[v]];
-    for (int i = 0; i < graph->n_pairs; ++i) {
+    for (int i = 0; i < graph->n_pairs; i++) {
         const struct ghp_label_pair *pair = &graph->pairs[i];
 
         cost += pair->cost[label[pair->a]][label[pair->b]];

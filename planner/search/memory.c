@@ -121,9 +121,9 @@ static enum ghp_status learn_layer(struct maker *m, int v)
     m->piece.n_instrs = 0;
     GHP_TRY(ghp_lower_layer(m->in->how, v, m->in->choices[m->in->first_choice[v]],
                             m->in->rank[m->in->stage[v]], &m->piece));
-    for (int k = 0; k < m->piece.n_instrs; ++k) {
+    for (int k = 0; k < m->piece.n_instrs; k++) {
         ghp_instr_touches(m->in->how, &m->piece, k, &touches);
-        for (int i = 0; i < touches.n; ++i) {
+        for (int i = 0; i < touches.n; i++) {
             struct ghp_life *life = life_of(m, touches.touch[i]);
 
             if (life != NULL) ghp_life_extend(life, m->piece.instrs[k].point);
@@ -150,7 +150,7 @@ static int keeper_of(const struct maker *m, int v, int *at_least)
     int keeper = -1;
 
     *at_least = m->lives.output[v].last;
-    for (int i = 0; i < layer->n_consumers; ++i) {
+    for (int i = 0; i < layer->n_consumers; i++) {
         int e = layer->out_edges[i];
 
         if (keeper < 0 || last_read(m, e, false) > last_read(m, keeper, false)) keeper = e;
@@ -165,7 +165,7 @@ static int keeper_of(const struct maker *m, int v, int *at_least)
 /* The gather of the layer's bucket, or its pull, as it is alone; NULL: its updates are whole. */
 static const struct ghp_instr *instr_of(const struct maker *m, enum ghp_instr_kind kind)
 {
-    for (int k = 0; k < m->piece.n_instrs; ++k)
+    for (int k = 0; k < m->piece.n_instrs; k++)
         if (m->piece.instrs[k].kind == kind) return &m->piece.instrs[k];
     return NULL;
 }
@@ -199,7 +199,7 @@ static enum ghp_status persistent_spans(struct maker *m, int v, const struct ghp
         const struct ghp_layer *owner = &m->model->layers[ghp_model_owner(m->model, v)];
         int64_t sum = 0;
 
-        for (int p = 0; p < owner->n_params; ++p) /* a tied layer's parts are its owner's */
+        for (int p = 0; p < owner->n_params; p++) /* a tied layer's parts are its owner's */
             sum += ghp_align(ghp_local_param_elements(local, p) * bytes);
         GHP_TRY(parameter_spans(m, sum));
     }
@@ -231,7 +231,7 @@ static int64_t segment_of(const struct maker *m, int v, struct ghp_split split)
 
     if (m->in->n_stages > 1) ranks.count = m->in->how->problem.workers; /* of all stages */
 
-    for (int k = 0; k < m->piece.n_instrs; ++k)
+    for (int k = 0; k < m->piece.n_instrs; k++)
         if (ghp_instr_reduces(&m->piece.instrs[k]) && !ghp_instr_is_served(&m->piece.instrs[k]))
             return ghp_receive_bytes(m->piece.instrs[k].bytes, m->piece.instrs[k].ranks.count);
     if (v < m->in->route[m->stage].end_layer - 1 || m->in->how->no_metrics || ranks.count == 1)
@@ -263,12 +263,12 @@ static enum ghp_status tensors_alone(struct maker *m, const struct ghp_local *lo
         int64_t bytes;
     } of[GHP_TENSOR_COUNT][GHP_MAX_PARAMS];
 
-    for (int t = 0; t < GHP_TENSOR_COUNT; ++t)
-        for (int slot = 0; slot < GHP_MAX_PARAMS; ++slot)
+    for (int t = 0; t < GHP_TENSOR_COUNT; t++)
+        for (int slot = 0; slot < GHP_MAX_PARAMS; slot++)
             of[t][slot].bytes = 0, of[t][slot].life = GHP_LIFE_NONE;
-    for (int k = 0; k < m->piece.n_instrs; ++k) {
+    for (int k = 0; k < m->piece.n_instrs; k++) {
         ghp_instr_touches(m->in->how, &m->piece, k, &touches);
-        for (int i = 0; i < touches.n; ++i) {
+        for (int i = 0; i < touches.n; i++) {
             struct ghp_touch touch = touches.touch[i];
 
             of[touch.tensor][touch.slot].bytes =
@@ -276,8 +276,8 @@ static enum ghp_status tensors_alone(struct maker *m, const struct ghp_local *lo
             ghp_life_extend(&of[touch.tensor][touch.slot].life, m->piece.instrs[k].point);
         }
     }
-    for (int t = 0; t < GHP_TENSOR_COUNT; ++t)
-        for (int slot = 0; slot < GHP_MAX_PARAMS; ++slot)
+    for (int t = 0; t < GHP_TENSOR_COUNT; t++)
+        for (int slot = 0; slot < GHP_MAX_PARAMS; slot++)
             GHP_TRY(add_span(m, spans, of[t][slot].bytes, of[t][slot].life.first,
                              of[t][slot].life.last));
     return GHP_OK;
@@ -299,7 +299,7 @@ static enum ghp_status layer_choice_spans(struct maker *m, int v, int flat)
     keeper_of(m, v, &lives);
     GHP_TRY(add_span(m, spans, tensor_bytes(m, ghp_split_layouts(split).y, layer->out),
                      m->lives.output[v].first, lives));
-    for (int k = 0; k < m->piece.n_instrs; ++k)
+    for (int k = 0; k < m->piece.n_instrs; k++)
         GHP_TRY(instr_spans(m, &m->piece.instrs[k], spans));
     m->in->receive_bytes[flat] = segment_of(m, v, split);
     GHP_TRY(tensors_alone(m, &local));
@@ -320,7 +320,7 @@ static enum ghp_status step_spans(struct maker *m, int index, struct ghp_spans *
     int p = instr->point;
 
     ghp_instr_touches(m->in->how, &m->piece, index, &touches);
-    for (int i = 0; i < touches.n; ++i)
+    for (int i = 0; i < touches.n; i++)
         if (touches.touch[i].tensor == GHP_TENSOR_BETWEEN && touches.touch[i].writes)
             GHP_TRY(add_span(m, spans, tensor_bytes(m, instr->step.to, shape), p, p));
     return instr_spans(m, instr, spans);
@@ -369,7 +369,7 @@ static bool outlived(const struct maker *m, int e)
          at = ghp_lower_first_gradient(m->model, m->model->edges[at].to)) {
         const struct ghp_layer *to = &m->model->layers[m->model->edges[at].to];
 
-        for (int i = 0; i < to->n_inputs; ++i) {
+        for (int i = 0; i < to->n_inputs; i++) {
             int other = to->first_edge + i;
 
             if (other != at && takes_over(m, other) &&
@@ -437,7 +437,7 @@ static enum ghp_status pair_spans(struct maker *m, int e, int from_flat, int to_
         return p2p_transfer_spans(m, e, from_flat, to_flat);
     GHP_TRY(ghp_lower_edge(m->in->how, e, m->in->choices[from_flat], m->in->choices[to_flat],
                            m->in->rank[m->stage], &m->piece));
-    for (int k = 0; k < m->piece.n_instrs; ++k) {
+    for (int k = 0; k < m->piece.n_instrs; k++) {
         const struct ghp_instr *instr = &m->piece.instrs[k];
 
         if (instr->kind != GHP_INSTR_RESHARD) continue;
@@ -454,20 +454,20 @@ static enum ghp_status all_spans(struct maker *m)
 {
     struct ghp_instance *in = m->in;
 
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         GHP_TRY(learn_layer(m, v));
-    for (int v = 0; v < in->n_layers; ++v)
-        for (int flat = in->first_choice[v]; flat < in->first_choice[v + 1]; ++flat) {
+    for (int v = 0; v < in->n_layers; v++)
+        for (int flat = in->first_choice[v]; flat < in->first_choice[v + 1]; flat++) {
             in->layer_spans.first[flat] = in->layer_spans.n;
             m->stage = in->stage[v];
             GHP_TRY(layer_choice_spans(m, v, flat));
         }
     in->layer_spans.first[in->first_choice[in->n_layers]] = in->layer_spans.n;
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         int from = in->edges[e].from, to = in->edges[e].to, pair = in->first_pair[e];
 
-        for (int i = 0; i < in->n_choices[from]; ++i)
-            for (int j = 0; j < in->n_choices[to]; ++j) {
+        for (int i = 0; i < in->n_choices[from]; i++)
+            for (int j = 0; j < in->n_choices[to]; j++) {
                 in->edge_spans.first[pair++] = in->edge_spans.n;
                 GHP_TRY(pair_spans(m, e, in->first_choice[from] + i, in->first_choice[to] + j));
             }
@@ -493,7 +493,7 @@ enum ghp_status ghp_memory_init(struct ghp_instance *in)
     if (m.lives.output == NULL || in->layer_spans.first == NULL || in->edge_spans.first == NULL ||
         in->receive_bytes == NULL)
         status = GHP_NO_MEMORY();
-    for (int i = 0; status == GHP_OK && i < n; ++i)
+    for (int i = 0; status == GHP_OK && i < n; i++)
         m.lives.output[i] = GHP_LIFE_NONE;
     m.lives.gradient = m.lives.output + in->n_layers;
     m.lives.input = m.lives.gradient + in->n_layers;

@@ -6,7 +6,7 @@
  * overwritten, which gradient comes first and which is another's buffer are asked of core/program/lower.h.
  *
  * The sum is the program's live bytes on chains, and never above them on any graph: where several consumers decide
- * how long a tensor lives, only the one that could keep it longest is counted.  Beside the sum stands the one receive
+ * how long a tensor lives, only the one that could keep it longest is counted. Beside the sum stands the one receive
  * segment of the communication stream, the largest that any layer of the plan asks for.
  *
  * Tested  tests/planner/search/test_memory.c (against ghp_program_live) */

@@ -48,13 +48,13 @@ static void make_pieces(struct deciding *d)
 {
     const struct ghp_model *model = d->model;
 
-    for (int v = 0; v < model->n_layers; ++v)
+    for (int v = 0; v < model->n_layers; v++)
         d->piece[v] = has_pixels(&model->layers[v]) ? v : -1;
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         const struct ghp_layer *l = &model->layers[v];
 
         if (ghp_op_of(l->op)->chooses_format) continue;
-        for (int i = 0; i < l->n_inputs; ++i) {
+        for (int i = 0; i < l->n_inputs; i++) {
             tie(d, l->inputs[i], v);
             tie(d, l->inputs[i], l->inputs[0]); /* also where its output has one pixel */
         }
@@ -129,21 +129,21 @@ static enum ghp_status add_pass(struct deciding *d, const struct ghp_instr *inst
     if (x >= 0) d->whole[x] = d->whole[x] || whole_x;
     if (y >= 0) d->whole[y] = d->whole[y] || whole_y;
     d->blind = d->blind || (d->splits[instr->layer].kind == GHP_SPLIT_DATA && is_unknown(d, instr));
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; i++) {
         const struct ghp_nchw16c nchw16c = {true, i / 2 == 1 && whole_x, i % 2 == 1 && whole_y};
 
         GHP_TRY(cost_in(d, instr, nchw16c, &cost[i / 2][i % 2]));
         d->choice = d->choice || ((nchw16c.x || nchw16c.y) && !isinf(cost[i / 2][i % 2]));
     }
-    for (int label = 0; label < 2 && (x < 0 || y < 0 || x == y); ++label)
+    for (int label = 0; label < 2 && (x < 0 || y < 0 || x == y); label++)
         d->graph.own[x >= 0 ? x : y][label] += cost[x >= 0 && label][y >= 0 && label];
     return x < 0 || y < 0 || x == y ? GHP_OK : add_pair(d, x, y, cost);
 }
 
 static enum ghp_status add_programs(struct deciding *d, const struct ghp_programs *programs)
 {
-    for (int k = 0; k < programs->n; ++k)
-        for (int i = 0; i < programs->of[k].n_instrs; ++i)
+    for (int k = 0; k < programs->n; k++)
+        for (int i = 0; i < programs->of[k].n_instrs; i++)
             if (programs->of[k].instrs[i].kind == GHP_INSTR_COMPUTE)
                 GHP_TRY(add_pass(d, &programs->of[k].instrs[i]));
     return GHP_OK;
@@ -151,7 +151,7 @@ static enum ghp_status add_programs(struct deciding *d, const struct ghp_program
 
 static void forbid(struct deciding *d, const struct ghp_lowering *how)
 {
-    for (int v = 0; v < d->model->n_layers; ++v)
+    for (int v = 0; v < d->model->n_layers; v++)
         if (piece_of(d, v) >= 0 &&
             !(ghp_stage_keeps(how->staging, how->model, v) && d->whole[piece_of(d, v)]))
             d->graph.own[piece_of(d, v)][1] = INFINITY;
@@ -164,7 +164,7 @@ static enum ghp_status solve(struct deciding *d, bool *nchw16c)
     enum ghp_status status =
         label == NULL ? GHP_NO_MEMORY() : ghp_labelling_solve(&d->graph, label, &cost);
 
-    for (int v = 0; v < d->model->n_layers && status == GHP_OK; ++v)
+    for (int v = 0; v < d->model->n_layers && status == GHP_OK; v++)
         nchw16c[v] = piece_of(d, v) >= 0 && label[piece_of(d, v)];
     free(label);
     return status;

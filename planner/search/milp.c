@@ -66,7 +66,7 @@ static void add_layer(struct milp *m, int v)
     const struct ghp_instance *in = m->job->in;
     int n = m->lists.n_active[v];
 
-    for (int k = 0; k < n; ++k) {
+    for (int k = 0; k < n; k++) {
         m->index[k + 1] = m->node_column[in->first_choice[v] + k] = add_binary(m);
         m->entry[k + 1] = 1;
     }
@@ -82,7 +82,7 @@ static void tie_end(struct milp *m, int e, bool from_end, int k)
 
     m->index[++n] = m->node_column[in->first_choice[from_end ? from : to] + k];
     m->entry[n] = -1;
-    for (int o = 0; o < others; ++o) {
+    for (int o = 0; o < others; o++) {
         int column = m->pair_column[in->first_pair[e] + (from_end ? k * n_to + o : o * n_to + k)];
 
         if (column == 0) continue;
@@ -100,17 +100,17 @@ static void add_edge(struct milp *m, int e)
               *b_choice = &m->lists.active[in->first_choice[to]];
     int at = in->first_pair[e];
 
-    for (int a = 0; a < m->lists.n_active[from]; ++a)
-        for (int b = 0; b < m->lists.n_active[to]; ++b, ++at) {
+    for (int a = 0; a < m->lists.n_active[from]; a++)
+        for (int b = 0; b < m->lists.n_active[to]; ++b, at++) {
             bool in_play =
                 m->job->domain
                     ->pair[in->first_pair[e] + a_choice[a] * in->n_choices[to] + b_choice[b]];
 
             m->pair_column[at] = in_play ? add_binary(m) : 0;
         }
-    for (int a = 0; a < m->lists.n_active[from]; ++a)
+    for (int a = 0; a < m->lists.n_active[from]; a++)
         tie_end(m, e, true, a);
-    for (int b = 0; b < m->lists.n_active[to]; ++b)
+    for (int b = 0; b < m->lists.n_active[to]; b++)
         tie_end(m, e, false, b);
 }
 
@@ -119,14 +119,14 @@ static void couple(struct milp *m, int owner, int tied)
 {
     const struct ghp_instance *in = m->job->in;
 
-    for (int a = 0; a < m->lists.n_active[owner]; ++a) {
+    for (int a = 0; a < m->lists.n_active[owner]; a++) {
         int wanted = ghp_instance_tied_choice(in, owner,
                                               m->lists.active[in->first_choice[owner] + a], tied),
             n = 0;
 
         m->index[++n] = m->node_column[in->first_choice[owner] + a];
         m->entry[n] = 1;
-        for (int b = 0; b < m->lists.n_active[tied]; ++b) {
+        for (int b = 0; b < m->lists.n_active[tied]; b++) {
             if (m->lists.active[in->first_choice[tied] + b] != wanted) continue;
             m->index[++n] = m->node_column[in->first_choice[tied] + b];
             m->entry[n] = -1;
@@ -157,14 +157,14 @@ static void add_instance_constraint(struct milp *m, const struct ghp_constraint 
         m->index[++n] = 1;
         m->entry[n] = -1;
     }
-    for (int v = 0; v < in->n_layers; ++v)
-        for (int k = 0; k < m->lists.n_active[v]; ++k)
+    for (int v = 0; v < in->n_layers; v++)
+        for (int k = 0; k < m->lists.n_active[v]; k++)
             append_coefficient(m, m->node_column[in->first_choice[v] + k],
                                m->lists.node_cost[in->first_choice[v] + k], 1, unit, &n);
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         int pairs = m->lists.n_active[in->edges[e].from] * m->lists.n_active[in->edges[e].to];
 
-        for (int k = 0; k < pairs; ++k)
+        for (int k = 0; k < pairs; k++)
             append_coefficient(m, m->pair_column[in->first_pair[e] + k],
                                m->lists.edge_cost[in->first_pair[e] + k], 1, unit, &n);
     }
@@ -176,8 +176,8 @@ static void forbid_plan(struct milp *m, const int *choice)
     const struct ghp_instance *in = m->job->in;
     int n = 0;
 
-    for (int v = 0; v < in->n_layers; ++v)
-        for (int k = 0; k < m->lists.n_active[v]; ++k) {
+    for (int v = 0; v < in->n_layers; v++)
+        for (int k = 0; k < m->lists.n_active[v]; k++) {
             if (m->lists.active[in->first_choice[v] + k] != choice[v]) continue;
             m->index[++n] = m->node_column[in->first_choice[v] + k];
             m->entry[n] = 1;
@@ -213,11 +213,11 @@ static enum ghp_status build(struct milp *m)
     glp_add_cols(m->lp, 1);
     glp_set_col_bnds(m->lp, 1, GLP_LO, 0, 0);
     glp_set_obj_coef(m->lp, 1, 1);
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         add_layer(m, v);
-    for (int e = 0; e < in->n_edges; ++e)
+    for (int e = 0; e < in->n_edges; e++)
         add_edge(m, e);
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         if (in->how->model->layers[v].tied > 0) couple(m, ghp_model_owner(in->how->model, v), v);
     return GHP_OK;
 }
@@ -242,7 +242,7 @@ static double add_its_constraints(struct milp *m, bool *fits)
         add_instance_constraint(m, &constraint);
         return longest;
     }
-    for (int v = 0; v < m->coefficients.n; ++v) {
+    for (int v = 0; v < m->coefficients.n; v++) {
         longest = fmax(
             longest, ghp_constraint_longest(in, &m->coefficients, v, &m->accumulated, &constraint));
         add_instance_constraint(m, &constraint);
@@ -304,7 +304,7 @@ static enum ghp_status solve(struct milp *m, enum outcome *outcome, double *t)
     if (!root_in_time(m)) return GHP_OK;
     how.tm_lim = milliseconds(left_of(m));
     code = glp_intopt(m->lp, &how);
-    ++m->result->nodes;
+    m->result->nodes++;
     if (code == GLP_ETMLIM) return GHP_OK;
     if (code == GLP_ENOPFS || code == GLP_ENODFS ||
         (code == 0 && glp_mip_status(m->lp) == GLP_NOFEAS)) {
@@ -323,10 +323,10 @@ static void read_solution(struct milp *m)
 {
     const struct ghp_instance *in = m->job->in;
 
-    for (int v = 0; v < in->n_layers; ++v) {
+    for (int v = 0; v < in->n_layers; v++) {
         int best = 0;
 
-        for (int k = 1; k < m->lists.n_active[v]; ++k)
+        for (int k = 1; k < m->lists.n_active[v]; k++)
             if (glp_mip_col_val(m->lp, m->node_column[in->first_choice[v] + k]) >
                 glp_mip_col_val(m->lp, m->node_column[in->first_choice[v] + best]))
                 best = k;
@@ -339,7 +339,7 @@ static enum ghp_status evaluate(struct milp *m, const int *choice)
     struct ghp_branch_result *r = m->result;
     double value;
 
-    ++r->plans;
+    r->plans++;
     GHP_TRY(m->job->objective.evaluate(m->job->objective.context, choice, &value));
     if (!(value < r->value)) return GHP_OK;
     r->value = value;
@@ -352,7 +352,7 @@ static enum ghp_status evaluate_starts(struct milp *m)
     const struct ghp_instance *in = m->job->in;
     bool fits;
 
-    for (int p = 0; p < m->job->n_start; ++p) {
+    for (int p = 0; p < m->job->n_start; p++) {
         const int *choice = m->job->start + (size_t)p * (size_t)in->n_layers;
 
         if (!ghp_domain_has(m->job->domain, choice)) continue;

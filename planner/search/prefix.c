@@ -48,9 +48,9 @@ bool ghp_prefix_takes(const struct ghp_dual *dual)
         in->first_steady >= 0 || in->n_items != in->n_layers + 1 || dual->coefficients.n != 1 ||
         c->reduce_off > 0)
         return false;
-    for (int k = 0; k < GHP_WORK_COUNT; ++k)
+    for (int k = 0; k < GHP_WORK_COUNT; k++)
         if (c->on[k] < 1 || c->off[k] > 0) return false;
-    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+    for (int i = 0; i < in->first_choice[in->n_layers]; i++)
         if (in->layer[i].start_s > 0) return false;
     return true;
 }
@@ -80,7 +80,7 @@ enum ghp_status ghp_prefix_open(const struct ghp_instance *in, struct ghp_prefix
 
 static void forget_traces(struct ghp_prefix_search *s)
 {
-    for (int v = 0; s->trace != NULL && v < s->in->n_layers; ++v) {
+    for (int v = 0; s->trace != NULL && v < s->in->n_layers; v++) {
         free(s->trace[v]);
         s->trace[v] = NULL;
     }
@@ -143,7 +143,7 @@ static void drop_longer(struct ghp_prefix_search *s)
     int kept = 0, first = 0;
 
     qsort(s->next, (size_t)s->n_next, sizeof *s->next, by_state);
-    for (int k = 0; k < s->n_next; ++k) {
+    for (int k = 0; k < s->n_next; k++) {
         bool needed = true;
 
         if (kept > 0 && s->next[kept - 1].state != s->next[k].state) first = kept;
@@ -194,7 +194,7 @@ static bool piece_of(const struct ghp_prefix_search *s, int v, const int *digit,
                                        .metric = v == in->n_layers - 1 ? in->metric_s[own] : 0,
                                        .weighted = f->node_cost[in->first_choice[v] + j]};
     piece->backward = piece->before + p->after_s[0] + p->after_s[1];
-    for (int k = 0; k < step->n_before; ++k)
+    for (int k = 0; k < step->n_before; k++)
         for (int e = step->edges_at[k]; e >= 0; e = f->next_edge[e]) {
             int other = f->active[in->first_choice[step->before[k]] + digit[k]];
             const struct ghp_edge_cost *q =
@@ -216,7 +216,7 @@ static void extend_each(struct ghp_prefix_search *s, int v, const int *range, in
 
     read_state(&s->frontier, step, s->now[range[0]].state, digit);
     if (!piece_of(s, v, digit, j, &piece)) return;
-    for (int k = range[0]; k < range[1]; ++k) {
+    for (int k = range[0]; k < range[1]; k++) {
         struct entry *made = &s->next[s->n_next];
 
         made->prefix = ghp_prefix_extend(&s->now[k].prefix, &piece, s->bound.metric_most_s);
@@ -225,7 +225,7 @@ static void extend_each(struct ghp_prefix_search *s, int v, const int *range, in
         made->state = state;
         made->parent = k;
         made->digit = j;
-        ++s->extended;
+        s->extended++;
         if (made->bound < s->cutoff_s && ++s->n_next == s->max_entries)
             keep_most(s, s->max_entries / 2);
     }
@@ -243,18 +243,18 @@ static enum ghp_status take_layer(struct ghp_prefix_search *s, int v)
         int digit[GHP_FRONTIER_WIDTH], after = 0;
 
         while (range[1] < s->n_now && s->now[range[1]].state == s->now[range[0]].state)
-            ++range[1];
+            range[1]++;
         read_state(f, step, s->now[range[0]].state, digit);
-        for (int k = 0; k < step->n_before; ++k)
+        for (int k = 0; k < step->n_before; k++)
             after += step->kept_stride[k] * digit[k];
-        for (int j = 0; j < f->n_active[v]; ++j)
+        for (int j = 0; j < f->n_active[v]; j++)
             extend_each(s, v, range, j, after + (step->stays ? j : 0));
     }
     keep_most(s, s->most);
     if (s->n_next == s->most) drop_longer(s); /* sorted by state again */
     s->trace[v] = ghp_alloc((size_t)s->n_next + 1, sizeof **s->trace);
     if (s->trace[v] == NULL) return GHP_NO_MEMORY();
-    for (int k = 0; k < s->n_next; ++k)
+    for (int k = 0; k < s->n_next; k++)
         s->trace[v][k] = (struct trace){s->next[k].parent, s->next[k].digit};
     s->now = s->next;
     s->n_now = s->n_next;
@@ -270,7 +270,7 @@ static void conclude(struct ghp_prefix_search *s, struct ghp_prefix_result *resu
     const struct ghp_instance *in = s->in;
     int best = -1;
 
-    for (int k = 0; k < s->n_now; ++k) {
+    for (int k = 0; k < s->n_now; k++) {
         const struct ghp_prefix *p = &s->now[k].prefix;
         double step_s = fmax(fmax(p->all, p->closed), fmax(p->reduced, p->metric));
 
@@ -320,7 +320,7 @@ enum ghp_status ghp_prefix_run(struct ghp_prefix_search *search, const struct gh
     s->now[0] = (struct entry){
         .prefix = {.open = -INFINITY, .closed = -INFINITY}, .parent = -1, .digit = -1};
     s->n_now = 1;
-    for (int v = 0; v < s->in->n_layers; ++v) {
+    for (int v = 0; v < s->in->n_layers; v++) {
         if (s->extended > job->work && s->most > GHP_PREFIX_FEW) s->most = GHP_PREFIX_FEW;
         if (ghp_now_s() > job->deadline_s) return GHP_OK;
         GHP_TRY(take_layer(s, v));

@@ -15,7 +15,7 @@ static double metric_most(const struct ghp_instance *in)
     int last = in->n_layers - 1;
     double metric_s = 0, forward_s = 0;
 
-    for (int i = 0; i < in->n_choices[last]; ++i) {
+    for (int i = 0; i < in->n_choices[last]; i++) {
         const struct ghp_layer_cost *p = &in->layer[in->first_choice[last] + i];
 
         metric_s = fmax(metric_s, in->metric_s[i]);
@@ -68,13 +68,13 @@ static void lean(struct ghp_prefix_bound *b, const struct ghp_dual *dual, double
 {
     double sum = 0;
 
-    for (int k = 0; k < dual->n_constraints; ++k) {
+    for (int k = 0; k < dual->n_constraints; k++) {
         double turn = (double)turn_of(b->in, &dual->constraints[k]) / b->in->n_layers;
 
         b->weight[k] = dual->weight[k] > 0 ? dual->weight[k] * exp(by * turn) : 0;
         sum += b->weight[k];
     }
-    for (int k = 0; k < dual->n_constraints; ++k)
+    for (int k = 0; k < dual->n_constraints; k++)
         b->weight[k] /= sum;
 }
 
@@ -90,7 +90,7 @@ static void note_phases(struct ghp_prefix_bound *b, const struct ghp_dual *dual,
     memset(metric_open, 0, (size_t)n * sizeof *metric_open);
     memset(metric_closed, 0, (size_t)n * sizeof *metric_closed);
     b->all[t] = b->reduced[t] = 0;
-    for (int k = 0; k < dual->n_constraints; ++k) {
+    for (int k = 0; k < dual->n_constraints; k++) {
         const struct ghp_constraint *c = &dual->constraints[k];
         int turn = turn_of(b->in, c);
 
@@ -99,7 +99,7 @@ static void note_phases(struct ghp_prefix_bound *b, const struct ghp_dual *dual,
             *(turn < 0 ? &b->all[t] : &b->reduced[t]) += b->weight[k];
             continue;
         }
-        for (int v = 0; v < n; ++v)
+        for (int v = 0; v < n; v++)
             if (c->waiting_update == n)
                 (v < turn ? metric_open : metric_closed)[v] += b->weight[k];
             else
@@ -120,7 +120,7 @@ enum ghp_status ghp_prefix_bound_set(struct ghp_prefix_bound *bound, const struc
         if (bound->to_go == NULL) return GHP_NO_MEMORY();
         bound->room = total;
     }
-    for (int t = 0; t < GHP_PREFIX_LEANS; ++t) {
+    for (int t = 0; t < GHP_PREFIX_LEANS; t++) {
         lean(bound, dual, leans[t]);
         note_phases(bound, dual, t);
         ghp_weights_set(bound->in, &dual->coefficients, dual->constraints, bound->weight,

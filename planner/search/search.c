@@ -34,7 +34,7 @@ int ghp_search_split_layers(const struct ghp_instance *instance, const int *choi
 {
     int n = 0;
 
-    for (int v = 0; v < instance->n_layers; ++v)
+    for (int v = 0; v < instance->n_layers; v++)
         n += instance->choices[instance->first_choice[v] + choice[v]].kind != GHP_SPLIT_DATA;
     return n;
 }
@@ -59,7 +59,7 @@ static enum ghp_status keep(struct evaluate *j, const int *choice, double step_s
     size_t bytes = (size_t)j->job->instance->n_layers * sizeof *choice;
     int at = r->n_kept;
 
-    for (int k = 0; k < r->n_kept; ++k)
+    for (int k = 0; k < r->n_kept; k++)
         if (same_choice(j, r->kept[k].choice, choice)) return GHP_OK;
     if (at == GHP_SEARCH_KEPT && step_s >= r->kept[at - 1].step_s) return GHP_OK;
     if (at == GHP_SEARCH_KEPT)
@@ -67,7 +67,7 @@ static enum ghp_status keep(struct evaluate *j, const int *choice, double step_s
     else if ((r->kept[at].choice = ghp_alloc(bytes, 1)) == NULL)
         return GHP_NO_MEMORY();
     else
-        ++r->n_kept;
+        r->n_kept++;
     struct ghp_search_plan plan = {
         .choice = r->kept[at].choice, .step_s = step_s, .peak_bytes = peak_bytes};
     memcpy(plan.choice, choice, bytes);
@@ -108,10 +108,10 @@ static void first_plan(const struct ghp_domain *domain, int *choice)
 {
     const struct ghp_instance *in = domain->instance;
 
-    for (int v = 0; v < in->n_layers; ++v) {
+    for (int v = 0; v < in->n_layers; v++) {
         choice[v] = 0;
         while (choice[v] + 1 < in->n_choices[v] && !domain->choice[in->first_choice[v] + choice[v]])
-            ++choice[v];
+            choice[v]++;
     }
 }
 
@@ -170,7 +170,7 @@ static enum ghp_status search_once(struct evaluate *j, struct ghp_goal goal,
     }
     if (job->n_start > 0) memcpy(start, job->start, (size_t)job->n_start * layers * sizeof *start);
     b.n_start = job->n_start;
-    for (int k = 0; k < j->result->n_kept; ++k)
+    for (int k = 0; k < j->result->n_kept; k++)
         memcpy(start + (size_t)b.n_start++ * layers, j->result->kept[k].choice,
                layers * sizeof *start);
     status = set_scale(job->instance, job->domain, &goal);
@@ -188,7 +188,7 @@ static int tp_size_of(const struct ghp_instance *in, const int *choice)
 {
     int k = 1; /* TP sizes divide N, so their least common multiple does */
 
-    for (int v = 0; v < in->n_layers; ++v) {
+    for (int v = 0; v < in->n_layers; v++) {
         int d = in->choices[in->first_choice[v] + choice[v]].tp_size;
 
         k = k / (int)ghp_gcd(k, d) * d;
@@ -206,7 +206,7 @@ static enum ghp_status fewest_members(struct evaluate *j, const struct ghp_goal 
     struct ghp_domain domain = {0};
     enum ghp_status status = GHP_OK;
 
-    for (int k = 1; k < now && status == GHP_OK; ++k) {
+    for (int k = 1; k < now && status == GHP_OK; k++) {
         struct ghp_branch_result r = {0};
         struct ghp_branch_job b = {.in = job->instance,
                                    .goal = *goal,
@@ -219,7 +219,7 @@ static enum ghp_status fewest_members(struct evaluate *j, const struct ghp_goal 
         ghp_domain_limit_tp_size(&domain, k);
         r.choice = ghp_alloc((size_t)job->instance->n_layers, sizeof *r.choice);
         r.value = same * (1 + 1e-12);
-        for (int v = 0; v < job->instance->n_layers; ++v)
+        for (int v = 0; v < job->instance->n_layers; v++)
             if (ghp_domain_count(&domain, v) == 0) r.value = -INFINITY; /* nothing to search */
         status = r.choice == NULL ? GHP_NO_MEMORY() : set_scale(job->instance, &domain, &b.goal);
         if (status == GHP_OK && r.value > 0) status = ghp_branch_run(&b, &r);
@@ -244,11 +244,11 @@ static enum ghp_status fewest_splits(struct evaluate *j, double step_s, int *cho
 
     if (trial == NULL) status = GHP_NO_MEMORY();
     for (int length = 8; length > 0 && status == GHP_OK; length /= 2)
-        for (int v = 0; v + length <= in->n_layers && status == GHP_OK; ++v) {
+        for (int v = 0; v + length <= in->n_layers && status == GHP_OK; v++) {
             double value = INFINITY;
 
             memcpy(trial, choice, (size_t)in->n_layers * sizeof *trial);
-            for (int k = v; k < v + length; ++k)
+            for (int k = v; k < v + length; k++)
                 ghp_instance_choose(in, k, 0, trial); /* data comes first */
             if (ghp_search_split_layers(in, trial) >= ghp_search_split_layers(in, choice)) continue;
             if (!ghp_domain_has(j->job->domain, trial)) continue;
@@ -286,7 +286,7 @@ static enum ghp_status place_winner(struct evaluate *j, const int *choice)
     int k = 0;
 
     while (k < r->n_kept && !same_choice(j, r->kept[k].choice, choice))
-        ++k;
+        k++;
     if (k == r->n_kept && k > 0) --k;
     if (r->n_kept == 0) {
         r->kept[0].choice = ghp_alloc(bytes, 1);
@@ -405,7 +405,7 @@ done:
 void ghp_search_release(struct ghp_search_result *result)
 {
     if (result == NULL) return;
-    for (int k = 0; k < GHP_SEARCH_KEPT; ++k)
+    for (int k = 0; k < GHP_SEARCH_KEPT; k++)
         free(result->kept[k].choice);
     memset(result, 0, sizeof *result);
 }

@@ -1,6 +1,6 @@
 /* planner/search/search.h - finds the fastest plan of a domain that fits the memory, and says what is proven.
  *
- * Evaluates the objective: a plan's program is lowered, placed and simulated.  Branch and bound closes the search where
+ * Evaluates the objective: a plan's program is lowered, placed and simulated. Branch and bound closes the search where
  * the model's frontier is narrow enough for tables (all networks of models/); else GLPK's branch and cut does
  * (planner/search/milp.h), with no-good constraints until its bound reaches the best simulated plan.
  * Memory: first without the limit; only if that plan does not fit, the least memory of any plan, and then the search

@@ -26,7 +26,7 @@ struct finder {
 static void note(const struct ghp_plan *plan, struct finder *f, struct seen *seen)
 {
     f->found->tokens = ghp_model_tokens(&plan->model);
-    for (int v = 0; v < plan->model.n_layers; ++v) {
+    for (int v = 0; v < plan->model.n_layers; v++) {
         const struct ghp_layer *l = &plan->model.layers[v];
         bool end = ghp_layer_is_end(&plan->model, l);
 
@@ -46,7 +46,7 @@ static enum ghp_status look(struct finder *f, int64_t batch, enum ghp_part part,
     int i = 0;
 
     while (i < f->n && f->seen[i].batch != batch)
-        ++i;
+        i++;
     if (i == f->n) {
         GHP_ASSERT(f->n < MOST_PLANS);
         f->seen[f->n++] = (struct seen){.batch = batch};
@@ -69,7 +69,7 @@ static enum ghp_status find_part(struct finder *f, enum ghp_part part)
     int64_t workers = f->request->problem.workers, low = 0, high = 0;
     bool splits;
 
-    for (int k = 0; k < GHP_CROSSOVER_DOUBLINGS; ++k) {
+    for (int k = 0; k < GHP_CROSSOVER_DOUBLINGS; k++) {
         GHP_TRY(look(f, workers << k, part, &splits));
         if (splits) low = workers << k;
         if (splits) high = 0;
@@ -93,7 +93,7 @@ enum ghp_status ghp_crossovers_find(const struct ghp_plan_request *request,
     struct finder f = {.request = request, .found = crossovers};
 
     *crossovers = (struct ghp_crossovers){0};
-    for (int part = 0; part < GHP_PART_COUNT; ++part)
+    for (int part = 0; part < GHP_PART_COUNT; part++)
         GHP_TRY(find_part(&f, (enum ghp_part)part));
     if (crossovers->tokens > 0) return GHP_OK;
     return GHP_FAIL(GHP_ERR_USAGE, "--crossovers counts tokens, and no batch of this network that "
@@ -104,7 +104,7 @@ enum ghp_status ghp_crossovers_print(const struct ghp_crossovers *c, FILE *out)
 {
     static const char *const names[] = {"blocks", "embedding and output layer"};
 
-    for (int part = 0; part < GHP_PART_COUNT; ++part) {
+    for (int part = 0; part < GHP_PART_COUNT; part++) {
         int64_t split = c->of[part].split * c->tokens, data = c->of[part].data * c->tokens;
 
         if (split == 0)

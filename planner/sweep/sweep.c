@@ -128,12 +128,12 @@ static struct kind kind_of(const struct ghp_plan *plan)
     struct kind kind = {0};
     bool inside = false;
 
-    for (int v = 0; v < plan->model.n_layers; ++v) {
+    for (int v = 0; v < plan->model.n_layers; v++) {
         if (!ghp_op_is_weighted(plan->model.layers[v].op)) {
             kind.others += is_split(plan, v);
             continue;
         }
-        ++kind.weighted;
+        kind.weighted++;
         if (is_split(plan, v)) {
             int tp_size = plan->splits[v].tp_size;
 
@@ -142,7 +142,7 @@ static struct kind kind_of(const struct ghp_plan *plan)
             if (kind.runs <= 2) kind.last[kind.runs - 1] = plan->model.layers[v].name;
             kind.least = kind.split == 0 || tp_size < kind.least ? tp_size : kind.least;
             kind.most = tp_size > kind.most ? tp_size : kind.most;
-            ++kind.split;
+            kind.split++;
         }
         inside = is_split(plan, v);
     }
@@ -164,7 +164,7 @@ void ghp_sweep_kind(const struct ghp_plan *plan, char *text, size_t n)
     between(kind.least, kind.most, tp_sizes, sizeof tp_sizes);
     if (kind.runs > 2)
         used = (size_t)snprintf(text, n, "%d of %d layers", kind.split, kind.weighted);
-    for (int r = 0; r < kind.runs && kind.runs <= 2 && used < n; ++r)
+    for (int r = 0; r < kind.runs && kind.runs <= 2 && used < n; r++)
         used += (size_t)snprintf(text + used, n - used, "%s%s%s%s", r > 0 ? ", " : "",
                                  kind.first[r], kind.first[r] != kind.last[r] ? ".." : "",
                                  kind.first[r] != kind.last[r] ? kind.last[r] : "");
@@ -194,7 +194,7 @@ static enum ghp_status fail_point(struct ghp_sweep_point *point)
     char reason[REASON_BYTES];
 
     snprintf(reason, sizeof reason, "%s", ghp_status_message());
-    for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
+    for (int k = 0; k < GHP_SWEEP_PLANS; k++)
         GHP_TRY(set_reason(&point->plan[k], reason));
     return GHP_OK;
 }
@@ -215,7 +215,7 @@ static enum ghp_status take_plan(const struct ghp_plan *plan, const struct ghp_s
     char kind[256];
 
     set_plan(&plan->predicted, sweep, point, &point->plan[0]);
-    for (int b = 0; b < plan->n_baselines && b + 1 < GHP_SWEEP_PLANS; ++b) {
+    for (int b = 0; b < plan->n_baselines && b + 1 < GHP_SWEEP_PLANS; b++) {
         const struct ghp_baseline *base = &plan->baselines[b];
 
         if (base->feasible)
@@ -296,7 +296,7 @@ static enum ghp_status measure_one(const struct ghp_sweep_job *job, struct ghp_s
     status = make_point(&alone, sweep, &one);
     if (status == GHP_OK && one.plan[0].feasible)
         sweep->one_images_per_s = one.plan[0].images_per_s;
-    for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
+    for (int k = 0; k < GHP_SWEEP_PLANS; k++)
         free(one.plan[k].reason);
     free(one.splits);
     return status;
@@ -312,7 +312,7 @@ enum ghp_status ghp_sweep_run(const struct ghp_sweep_job *job, struct ghp_sweep 
     if (sweep->point == NULL) return GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, measure_one(job, sweep), done);
     ghp_progress_begin("sweep", 0, job->range->n);
-    for (int i = 0; i < job->range->n; ++i) {
+    for (int i = 0; i < job->range->n; i++) {
         struct ghp_sweep_point *point = &sweep->point[sweep->n++];
 
         point->workers = job->range->workers[i];
@@ -333,8 +333,8 @@ done:
 void ghp_sweep_release(struct ghp_sweep *sweep)
 {
     if (sweep == NULL) return;
-    for (int i = 0; i < sweep->n; ++i) {
-        for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
+    for (int i = 0; i < sweep->n; i++) {
+        for (int k = 0; k < GHP_SWEEP_PLANS; k++)
             free(sweep->point[i].plan[k].reason);
         free(sweep->point[i].splits);
     }

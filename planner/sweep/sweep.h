@@ -1,7 +1,7 @@
 /* planner/sweep/sweep.h - the same question for one worker count after the other: how a network scales.
  *
  * For each count the whole plan is made (planner/make/make.h) with its baselines; a count that cannot be planned
- * is a point too, with its reason.  Speed-ups are images a second over those of one worker, alone with the whole
+ * is a point too, with its reason. Speed-ups are images a second over those of one worker, alone with the whole
  * batch (strong scaling) or with its own share (weak); its memory is not limited.
  *
  * Tested  tests/planner/sweep/test_sweep.c, tests/tools/plan/test_sweep.sh */

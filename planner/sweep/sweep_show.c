@@ -97,8 +97,8 @@ static void add_missing(struct ghp_table *t, const struct ghp_sweep_point *point
 /* Reasons are sentences: they go above the table, each once for the points in a row that share it. */
 static void add_reasons(struct ghp_table *t, const struct ghp_sweep *sweep)
 {
-    for (int i = 0; i < sweep->n; ++i)
-        for (int k = 0; k < GHP_SWEEP_PLANS; ++k) {
+    for (int i = 0; i < sweep->n; i++)
+        for (int k = 0; k < GHP_SWEEP_PLANS; k++) {
             const struct ghp_sweep_plan *plan = &sweep->point[i].plan[k];
 
             if (plan->feasible || (k > 0 && !sweep->point[i].plan[0].feasible)) continue;
@@ -116,14 +116,14 @@ enum ghp_status ghp_sweep_print(const struct ghp_sweep *sweep, FILE *out)
     add_notes(t, sweep);
     add_reasons(t, sweep);
     add_columns(t, sweep);
-    for (int i = 0; i < sweep->n; ++i) {
+    for (int i = 0; i < sweep->n; i++) {
         const struct ghp_sweep_point *point = &sweep->point[i];
 
         if (!point->plan[0].feasible) {
             add_missing(t, point, "any");
             continue;
         }
-        for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
+        for (int k = 0; k < GHP_SWEEP_PLANS; k++)
             if (point->plan[k].feasible)
                 add_plan(t, sweep, point, k);
             else
@@ -151,7 +151,7 @@ static json_t *point_object(const struct ghp_sweep_point *point, bool *failed)
     char status[GHP_CERTIFICATE_STATUS_SIZE];
 
     if (point->nodes > 0) ghp_json_put(object, "nodes", json_integer(point->nodes), failed);
-    for (int k = 0; k < GHP_SWEEP_PLANS; ++k)
+    for (int k = 0; k < GHP_SWEEP_PLANS; k++)
         if (point->plan[k].feasible || point->plan[k].reason != NULL)
             ghp_json_put(object,
                          k == 0 ? ghp_strategy_show(GHP_STRATEGY_AUTO)
@@ -183,7 +183,7 @@ enum ghp_status ghp_sweep_json(const struct ghp_sweep *sweep, json_t *options, F
         ghp_json_put(object, "rule_of_thumb", json_string(ghp_peak_sentence()), &failed);
     if (sweep->what_if != NULL)
         ghp_json_put(object, "what_if", json_string(sweep->what_if), &failed);
-    for (int i = 0; i < sweep->n; ++i)
+    for (int i = 0; i < sweep->n; i++)
         ghp_json_append(points, point_object(&sweep->point[i], &failed), &failed);
     ghp_json_put(object, "points", points, &failed);
     if (options != NULL) ghp_json_put(object, "options", options, &failed);

@@ -1,7 +1,7 @@
 /* profiler/cli/ghp-profile.c - the tool: measures a machine and networks, or writes down an analytic model or a
  * machine.
  *
- * Four ways: measuring and --validate (under mpirun), --analytic and --machine-only (neither starts MPI).  An option
+ * Four ways: measuring and --validate (under mpirun), --analytic and --machine-only (neither starts MPI). An option
  * that the chosen way has no use for is refused. */
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -343,14 +343,14 @@ static enum ghp_status read_batches(int64_t *batches, int *n)
 
 static enum ghp_status load_models(struct ghp_model *models)
 {
-    for (int i = 0; i < set.models.n; ++i)
+    for (int i = 0; i < set.models.n; i++)
         GHP_TRY(ghp_network_load(set.models.item[i], &models[i]));
     return GHP_OK;
 }
 
 static void release_models(struct ghp_model *models)
 {
-    for (int i = 0; i < set.models.n; ++i)
+    for (int i = 0; i < set.models.n; i++)
         ghp_model_release(&models[i]);
 }
 
@@ -386,10 +386,10 @@ static enum ghp_status write_analytic(void)
 
     GHP_TRY(status);
     GHP_TRY(read_batches(batches, &n_batches));
-    for (int i = 0; i < n_batches && set.workers > 0; ++i)
+    for (int i = 0; i < n_batches && set.workers > 0; i++)
         GHP_TRY(ghp_problem_check((struct ghp_problem){(int)set.workers, batches[i]}));
     GHP_TRY_GOTO(status, load_models(models), done);
-    for (int i = 0; i < n_batches * set.models.n; ++i)
+    for (int i = 0; i < n_batches * set.models.n; i++)
         GHP_TRY_GOTO(status,
                      ghp_model_check_sizes(&models[i % set.models.n], batches[i / set.models.n],
                                            set.workers > 0 ? set.workers : 1),

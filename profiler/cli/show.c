@@ -110,7 +110,7 @@ static void note_speeds(struct ghp_table *table, const struct ghp_speeds *speeds
 {
     double most = 1;
 
-    for (int i = 0; i < speeds->n; ++i)
+    for (int i = 0; i < speeds->n; i++)
         if (speeds->of[i] > most) most = speeds->of[i];
     if (speeds->n > 0)
         ghp_table_note(
@@ -153,7 +153,7 @@ enum ghp_status ghp_show_measured(const struct ghp_profiling_result *r, const ch
     if (r->disturbed[0] != '\0') ghp_table_note(table, "disturbed: %s", r->disturbed);
     if (r->overrun[0] != '\0') ghp_table_note(table, "over the budget: %s", r->overrun);
     ghp_table_column(table, "what", "", 'l');
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; i++)
         ghp_table_column(table, columns[i], "", 'r');
     measured_row(table, "operations", r->ops.measured, r->ops.kept, r->ops.interpolated,
                  r->ops.analytic);

@@ -50,7 +50,7 @@ void ghp_way_defaults_take(const struct ghp_tool *tool, struct ghp_way_defaults 
 
 void ghp_way_defaults_release(struct ghp_way_defaults *defaults)
 {
-    for (int i = 0; i < defaults->n; ++i)
+    for (int i = 0; i < defaults->n; i++)
         free(defaults->values[i]);
     defaults->n = 0;
 }
@@ -71,7 +71,7 @@ static void check_value(const char *name, const char *value, void *context)
     if (check->status != GHP_OK || before == NULL ||
         strcmp(before, value != NULL ? value : "") == 0)
         return;
-    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; ++i)
+    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
         if (strcmp(uses[i].name, name) == 0) ways = uses[i].ways;
     if ((ways & check->way) != 0) return;
     check->status = GHP_FAIL(GHP_ERR_USAGE, "--%s has no use %s; leave it out, or see --help", name,

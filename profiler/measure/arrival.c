@@ -78,7 +78,7 @@ static void step_close(struct small_step *s)
 
 static enum ghp_status compute(struct small_step *s, int tasks)
 {
-    for (int i = 0; i < tasks; ++i) {
+    for (int i = 0; i < tasks; i++) {
         const struct ghp_task *task = &s->computes[s->next];
 
         s->next = (s->next + 1) % s->n_computes;
@@ -91,7 +91,7 @@ static enum ghp_status run_segments(struct small_step *s, enum joint joint)
 {
     int64_t ticket = 0;
 
-    for (int i = 0; i < s->segments; ++i) {
+    for (int i = 0; i < s->segments; i++) {
         GHP_TRY(compute(s, s->tasks));
         if (joint == EXCHANGE)
             GHP_TRY(s->exchanges->ops->all_gather(s->exchanges, s->mine, s->all, SHORT_BYTES));
@@ -133,13 +133,13 @@ static enum ghp_status keep_short(struct small_step *s, const struct ghp_task *t
     int kept = 0;
 
     s->n_computes = s->tasks = s->segments = 1;
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         s->computes[0] = tasks[i];
         GHP_TRY(time_round(s, NOTHING, &task_s[i])); /* cold: thrown away */
         GHP_TRY(time_round(s, NOTHING, &task_s[i]));
         shortest_s = fmin(shortest_s, task_s[i]);
     }
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         if (task_s[i] > fmax(most_s, shortest_s)) continue;
         s->computes[kept++] = tasks[i];
         total_s += task_s[i];
@@ -172,7 +172,7 @@ static enum ghp_status take_rounds(struct small_step *s, const double alone_s[JO
     double before_s, after_s, exchange_s, reduction_s, shared_s;
 
     GHP_TRY(time_round(s, NOTHING, &before_s));
-    for (int i = 0; i < ROUNDS; ++i) {
+    for (int i = 0; i < ROUNDS; i++) {
         GHP_TRY(time_round(s, EXCHANGE, &exchange_s));
         GHP_TRY(time_round(s, REDUCTION, &reduction_s));
         GHP_TRY(time_round(s, NOTHING, &after_s));

@@ -56,7 +56,7 @@ static enum ghp_status fill(const struct ghp_measure *m, const struct ghp_workli
     const struct ghp_worklist_op *ops[MOST];
     int n = m->rank != 0 ? ghp_worklist_draw(worklist, seconds_of, MOST, ops) : 0;
 
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         GHP_TRY(add(m, ops[i], memory_bytes, b));
     return GHP_OK;
 }
@@ -101,7 +101,7 @@ int ghp_background_load_count(const struct ghp_background_load *b)
 void ghp_background_load_close(struct ghp_background_load *b)
 {
     if (b == NULL) return;
-    for (int i = 0; i < b->n; ++i)
+    for (int i = 0; i < b->n; i++)
         ghp_opbench_close(b->benches[i]);
     free(b);
 }

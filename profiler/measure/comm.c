@@ -49,7 +49,7 @@ static void work(const struct exchange *x)
         nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * (x->pause_s - work_s))}, NULL);
     while (ghp_now_s() < end_s) {
         for (int64_t i = 0; i < WORK_PIECE_BYTES; i += GHP_ALIGN_BYTES)
-            ++x->work[at + i];
+            x->work[at + i]++;
         at = (at + WORK_PIECE_BYTES) % WORK_BYTES;
     }
 }
@@ -83,7 +83,7 @@ static enum ghp_status exchange_run(void *context, int64_t repeats)
 {
     const struct exchange *x = context;
 
-    for (int64_t i = 0; i < repeats && x->comm != NULL; ++i) {
+    for (int64_t i = 0; i < repeats && x->comm != NULL; i++) {
         if (x->work != NULL) work(x);
         GHP_TRY(exchange_once(x));
     }
@@ -175,7 +175,7 @@ enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklis
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     task.clock = x.collectives->ops->enqueues ? GHP_CLOCK_COMM : GHP_CLOCK_HOST;
     status = ghp_measure_more(m, task, 0.5 * m->sample_s, samples, &what->samples);
-    for (int i = before; i < what->samples.n && x.work != NULL; ++i)
+    for (int i = before; i < what->samples.n && x.work != NULL; i++)
         what->samples.values[i] = fmax(what->samples.values[i] - x.pause_s, least_s);
 done:
     exchange_close(&x);
@@ -200,7 +200,7 @@ static enum ghp_status enter(const struct ghp_worklist_comm *what, struct ghp_pr
  * analytic model. */
 static bool is_clear(const struct ghp_worklist *worklist, const struct ghp_worklist_comm *what)
 {
-    for (int i = 0; i < worklist->n_comms; ++i) {
+    for (int i = 0; i < worklist->n_comms; i++) {
         const struct ghp_worklist_comm *other = &worklist->comms[i];
 
         if (other->op == what->op && other->count == what->count && other->stride == what->stride &&
@@ -220,7 +220,7 @@ enum ghp_status ghp_measure_comms(const struct ghp_measure *m, struct ghp_workli
     double unused = 0;
 
     if (worklist->n_comms > 0) ghp_progress_begin("collectives", 0, worklist->n_comms);
-    for (int i = 0; i < worklist->n_comms; ++i) {
+    for (int i = 0; i < worklist->n_comms; i++) {
         struct ghp_worklist_comm *what = &worklist->comms[i];
         unsigned char leave = ghp_now_s() > limits.deadline_s ||
                               3 * what->bytes > limits.memory_bytes || is_clear(worklist, what);
@@ -333,7 +333,7 @@ void ghp_measure_fit_links(struct ghp_profile *profile, int workers)
     struct long_pair far = {0}, near = {0};
     struct ghp_machine *machine = &profile->machine;
 
-    for (int i = 0; i < profile->n_comms; ++i) {
+    for (int i = 0; i < profile->n_comms; i++) {
         const struct ghp_comm_entry *entry = &profile->comms[i];
 
         if (entry->count < 2 || entry->count * entry->stride > workers || !(entry->seconds > 0))

@@ -43,11 +43,11 @@ enum ghp_status ghp_measure_comm(const struct ghp_measure *m, struct ghp_worklis
                                  int samples, struct ghp_comm_rest *rest);
 
 /* The ranks that this rank makes a group with, when `size` ranks are cut into groups of `count` ranks `stride` apart;
- * itself alone where the rest is too small for another group.  Local. */
+ * itself alone where the rest is too small for another group. Local. */
 struct ghp_ranks ghp_measure_ranks(int rank, int size, int count, int stride);
 
 /* Fits latency and bandwidth of the analytic model to the profile's measured collectives, the inner link to those whose
- * groups stay inside a node and the outer link to those that cross nodes.  A link that none was measured on stays as
+ * groups stay inside a node and the outer link to those that cross nodes. A link that none was measured on stays as
  * it is. Least squares of the relative error, latency >= 0. Local. */
 void ghp_measure_fit_links(struct ghp_profile *profile, int workers);
 

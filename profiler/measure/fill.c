@@ -20,7 +20,7 @@ enum { LEAST_POINTS = 4 };
 static void misfit_add(struct misfit *misfit, double predicted_s, double measured_s)
 {
     if (!(predicted_s > 0)) return;
-    ++misfit->n;
+    misfit->n++;
     misfit->seconds += measured_s;
     misfit->off_s += fabs(predicted_s - measured_s);
 }
@@ -46,7 +46,7 @@ static void note_misfit(const struct ghp_worklist *worklist, struct ghp_profile 
     struct ghp_analytic_model *model = &profile->analytic;
     struct misfit misfit = {0};
 
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         const struct ghp_worklist_op *op = &worklist->ops[i];
         const struct ghp_op_entry *entry = measured_of(profile, op);
         double rate = op->flops > 0 ? model->flops_per_s : model->memory_Bps;
@@ -61,7 +61,7 @@ void ghp_measure_fit_analytic(const struct ghp_worklist *worklist, struct ghp_pr
 {
     double flops = 0, flop_s = 0, bytes = 0, byte_s = 0;
 
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         const struct ghp_worklist_op *op = &worklist->ops[i];
         const struct ghp_op_entry *entry = measured_of(profile, op);
 
@@ -110,7 +110,7 @@ static struct ghp_op_work work_of(const struct filling *f, const struct ghp_work
 
 static void note_laws(struct filling *f)
 {
-    for (int i = 0; i < f->worklist->n_ops; ++i) {
+    for (int i = 0; i < f->worklist->n_ops; i++) {
         const struct ghp_worklist_op *op = &f->worklist->ops[i];
         const struct ghp_op_entry *entry = measured_of(f->profile, op);
         const struct ghp_op_work work = work_of(f, op);
@@ -127,7 +127,7 @@ static const struct ghp_worklist_op *sibling_of(const struct ghp_worklist *workl
     const struct ghp_worklist_op *best = NULL;
     double nearest = 0;
 
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         const struct ghp_worklist_op *other = &worklist->ops[i];
         double apart = fabs(log((double)other->local.n / (double)op->local.n));
 
@@ -161,7 +161,7 @@ static void note_spreads(struct filling *f)
 {
     struct misfit alone = {0}, beside = {0};
 
-    for (int i = 0; i < f->worklist->n_ops; ++i) {
+    for (int i = 0; i < f->worklist->n_ops; i++) {
         const struct ghp_worklist_op *op = &f->worklist->ops[i], *sibling;
         const struct ghp_op_entry *entry = measured_of(f->profile, op);
 
@@ -196,13 +196,13 @@ static void fill_memory_formats(const struct filling *f, const struct ghp_workli
     if (known != NULL && known->n_memory_formats > 0) {
         entry->n_memory_formats = known->n_memory_formats;
         memcpy(entry->memory_formats, known->memory_formats, sizeof entry->memory_formats);
-        for (int i = 0; i < known->n_memory_formats && known->seconds > 0; ++i)
+        for (int i = 0; i < known->n_memory_formats && known->seconds > 0; i++)
             entry->memory_formats[i].seconds *= entry->seconds / known->seconds;
         return;
     }
     if (!op->memory_formats || op->local.op == GHP_OP_CONV2D) return;
     entry->n_memory_formats = op->n_variants;
-    for (int w = 0; w < op->n_variants; ++w)
+    for (int w = 0; w < op->n_variants; w++)
         entry->memory_formats[w] = (struct ghp_op_memory_format){
             .x = op->variants[w].x, .y = op->variants[w].y, .seconds = entry->seconds};
 }
@@ -252,18 +252,18 @@ enum ghp_status ghp_measure_fill(const struct ghp_measure *m, const struct ghp_w
     if (status == GHP_OK) note_laws(&f);
     if (status == GHP_OK) note_spreads(&f);
     /* all prices before the first entry: what is filled in must not become a source itself */
-    for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i) {
+    for (int i = 0; i < worklist->n_ops && status == GHP_OK; i++) {
         const struct ghp_worklist_op *op = &worklist->ops[i];
 
         if (ghp_profile_find(profile, op->key, op->pass) != NULL) continue;
         status = fill_one(&f, op, &entries[n++]);
     }
-    for (int i = 0; i < n && status == GHP_OK; ++i) {
+    for (int i = 0; i < n && status == GHP_OK; i++) {
         count->interpolated += entries[i].source == GHP_SOURCE_INTERPOLATED;
         count->analytic += entries[i].source == GHP_SOURCE_ANALYTIC;
         status = ghp_profile_add_op(profile, &entries[i]);
     }
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         free(entries[i].key);
         free(entries[i].algorithm);
     }

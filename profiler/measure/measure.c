@@ -30,7 +30,7 @@ static enum ghp_status hear(const struct ghp_measure *m, enum ghp_status status,
     enum ghp_status result =
         m->transport->control->ops->tell(m->transport->control, m->world, mine, all);
 
-    for (int r = 0; r < m->size && result == GHP_OK; ++r)
+    for (int r = 0; r < m->size && result == GHP_OK; r++)
         if ((*all)[r].status != GHP_OK)
             result =
                 status != GHP_OK ? status : GHP_FAIL(GHP_ERR_COMM, "worker %d failed; %s", r, echo);
@@ -42,7 +42,7 @@ enum ghp_status ghp_measure_max(const struct ghp_measure *m, enum ghp_status sta
     const struct ghp_word *all;
 
     GHP_TRY(hear(m, status, *value, &all));
-    for (int r = 0; r < m->size; ++r)
+    for (int r = 0; r < m->size; r++)
         if (all[r].value > *value) *value = all[r].value;
     return GHP_OK;
 }
@@ -53,7 +53,7 @@ enum ghp_status ghp_measure_mean(const struct ghp_measure *m, enum ghp_status st
     double sum = 0;
 
     GHP_TRY(hear(m, status, *value, &all));
-    for (int r = 0; r < m->size; ++r)
+    for (int r = 0; r < m->size; r++)
         sum += all[r].value;
     *value = sum / m->size;
     return GHP_OK;
@@ -190,7 +190,7 @@ enum ghp_status ghp_measure_on(const struct ghp_measure *m, struct ghp_task task
 {
     double once_s = ghp_samples_summary(samples).seconds;
 
-    for (int i = 0; i < more && samples->n < GHP_MAX_SAMPLES; ++i) {
+    for (int i = 0; i < more && samples->n < GHP_MAX_SAMPLES; i++) {
         GHP_TRY(sample(m, task, repeats_for(sample_s, once_s), &samples->values[samples->n]));
         /* a first run may have had a shared core to itself */
         once_s = samples->values[samples->n++];

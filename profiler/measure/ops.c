@@ -169,7 +169,7 @@ static enum ghp_status measure_one(const struct walk *walk, struct ghp_worklist_
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &short_of_memory), done);
     *fits = !(short_of_memory > 0);
     if (!*fits) goto done;
-    for (int w = 0, variants = variants_of(walk, op); w < variants; ++w)
+    for (int w = 0, variants = variants_of(walk, op); w < variants; w++)
         GHP_TRY_GOTO(status, measure_variant(walk, bench, op, w), done);
 done:
     ghp_opbench_close(bench);
@@ -210,7 +210,7 @@ static enum ghp_status enter(struct walk *walk, struct ghp_worklist_op *op,
         op->asked = true;
         op->asked_memory_formats = entry->n_memory_formats;
         estimate->scratch_s += ghp_now_s() - start_s;
-        ++estimate->scratches;
+        estimate->scratches++;
     }
     entry->scratch_bytes = op->scratch_bytes;
     return ghp_profile_add_op(walk->profile, entry);
@@ -221,7 +221,7 @@ static enum ghp_status enter(struct walk *walk, struct ghp_worklist_op *op,
 static void put_memory_formats(const struct ghp_worklist_op *op, struct ghp_op_entry *entry)
 {
     if (!op->memory_formats) return;
-    for (int w = 0; w < op->n_variants; ++w) {
+    for (int w = 0; w < op->n_variants; w++) {
         const struct ghp_worklist_variant *variant = &op->variants[w];
         struct ghp_op_memory_format *format = &entry->memory_formats[w];
 
@@ -253,7 +253,7 @@ static enum ghp_status enter_fused(struct walk *walk, struct ghp_worklist_op *op
     struct ghp_op_entry entry = {.algorithm = (char[]){GHP_OP_FUSED},
                                  .n_memory_formats = op->memory_formats ? op->n_variants : 0};
 
-    for (int w = 0; w < entry.n_memory_formats; ++w)
+    for (int w = 0; w < entry.n_memory_formats; w++)
         entry.memory_formats[w] = (struct ghp_op_memory_format){
             .x = op->variants[w].x, .y = op->variants[w].y, .algorithm = GHP_OP_FUSED};
     return enter(walk, op, &entry);
@@ -290,7 +290,7 @@ static enum ghp_status take(struct walk *walk, struct ghp_worklist_op *op)
 /* Rank 0's profile knows; the same on all ranks. */
 static enum ghp_status sum_data(struct walk *walk, const struct ghp_worklist *worklist)
 {
-    for (int i = 0; i < worklist->n_ops && walk->m->rank == 0; ++i) {
+    for (int i = 0; i < worklist->n_ops && walk->m->rank == 0; i++) {
         const struct ghp_worklist_op *op = &worklist->ops[i];
         const struct ghp_op_entry *entry = ghp_profile_find(walk->profile, op->key, op->pass);
 
@@ -304,7 +304,7 @@ static int count_unasked(const struct ghp_worklist *worklist)
 {
     int n = 0;
 
-    for (int i = 0; i < worklist->n_ops; ++i)
+    for (int i = 0; i < worklist->n_ops; i++)
         n += !worklist->ops[i].kept && !worklist->ops[i].asked;
     return n;
 }
@@ -316,7 +316,7 @@ static enum ghp_status anchor(struct walk *walk, const struct ghp_worklist *work
     struct ghp_worklist_op *best = NULL;
     double unused = 0;
 
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         struct ghp_worklist_op *op = &worklist->ops[i];
 
         if ((op->flops > 0) != with_flops || ghp_measure_is_fused(walk->m, op)) continue;
@@ -343,7 +343,7 @@ static int count_todo(const struct walk *walk, const struct ghp_worklist *workli
 {
     int n = 0;
 
-    for (int i = 0; i < worklist->n_ops; ++i)
+    for (int i = 0; i < worklist->n_ops; i++)
         n += !worklist->ops[i].kept && !is_done(walk, &worklist->ops[i]);
     return n;
 }
@@ -378,7 +378,7 @@ enum ghp_status ghp_measure_ops(const struct ghp_measure *m, struct ghp_worklist
     walk.saved_s = ghp_now_s();
     if (count_todo(&walk, worklist) > 0)
         ghp_progress_begin("operations", 0, count_todo(&walk, worklist));
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         struct ghp_worklist_op *op = &worklist->ops[i];
         unsigned char decision = (unsigned char)decide(&walk, op);
 

@@ -1,6 +1,6 @@
 /* profiler/measure/ops.h - seconds and scratch of every local operation, by the executor's own kernels.
  *
- * All ranks run the same operation at once, as they do in training.  What the budget or the memory does not reach is
+ * All ranks run the same operation at once, as they do in training. What the budget or the memory does not reach is
  * left to profiler/measure/fill.h.
  *
  * Private to profiler/.  Tested  tests/profiler/run/test_run.c, test_budget.c */

@@ -52,7 +52,7 @@ static enum ghp_status reduce_once(void *context, int job)
 
 static enum ghp_status reduce_run(void *context, int64_t repeats)
 {
-    for (int64_t i = 0; i < repeats; ++i)
+    for (int64_t i = 0; i < repeats; i++)
         GHP_TRY(reduce_once(context, 0));
     return GHP_OK;
 }
@@ -61,7 +61,7 @@ static enum ghp_status exchange_run(void *context, int64_t repeats)
 {
     const struct traffic *t = context;
 
-    for (int64_t i = 0; i < repeats; ++i)
+    for (int64_t i = 0; i < repeats; i++)
         GHP_TRY(t->exchanges->ops->all_gather(t->exchanges, t->mine, t->all, t->each));
     return GHP_OK;
 }
@@ -129,8 +129,8 @@ static enum ghp_status work_on(struct work *work, double *alone_s)
 }
 
 /* Posts n reductions and computes until they are done: how much slower computing is than alone, and mean seconds of a
- * reduction.  The slowdown is the mean over the ranks: on a shared core one rank gets more than its neighbour, which a
- * step that all take together evens out.  Reductions end together. */
+ * reduction. The slowdown is the mean over the ranks: on a shared core one rank gets more than its neighbour, which a
+ * step that all take together evens out. Reductions end together. */
 static enum ghp_status round_compute(struct traffic *t, struct ghp_task_thread *stream,
                                      struct work *work, int n, double result[2])
 {
@@ -141,7 +141,7 @@ static enum ghp_status round_compute(struct traffic *t, struct ghp_task_thread *
     GHP_TRY(status);
     atomic_store(&t->done, 0);
     start_s = ghp_now_s();
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         ticket = ghp_task_thread_post(stream, i);
     do {
         status = work_on(work, &alone_s);
@@ -166,7 +166,7 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_task_thread *str
 
     GHP_TRY(status);
     start_s = ghp_now_s();
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         ticket = ghp_task_thread_post(stream, i);
     status = exchange_run(t, exchanges);
     if (status == GHP_OK) status = ghp_task_thread_wait(stream, ticket);
@@ -174,7 +174,7 @@ static enum ghp_status round_link(struct traffic *t, struct ghp_task_thread *str
     return ghp_measure_max(t->m, status, both_s);
 }
 
-/* Posts n reductions and makes short exchanges meanwhile: mean seconds of those that ended before the reductions.  The
+/* Posts n reductions and makes short exchanges meanwhile: mean seconds of those that ended before the reductions. The
  * first is not counted: it may come before the first reduction fills the link. */
 static enum ghp_status round_queueing(struct traffic *t, struct ghp_task_thread *stream, int n,
                                       double *concurrent_s)
@@ -186,9 +186,9 @@ static enum ghp_status round_queueing(struct traffic *t, struct ghp_task_thread 
     *concurrent_s = 0;
     GHP_TRY(status);
     atomic_store(&t->done, 0);
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         ticket = ghp_task_thread_post(stream, i);
-    for (int i = 0; i <= SHORT_EXCHANGES && status == GHP_OK; ++i) {
+    for (int i = 0; i <= SHORT_EXCHANGES && status == GHP_OK; i++) {
         double start_s = ghp_now_s();
 
         status = exchange_run(t, 1);
@@ -262,7 +262,7 @@ static enum ghp_status fill_work(void *context, int64_t runs)
 {
     struct amount *amount = context;
 
-    for (int64_t i = 0; i < runs; ++i)
+    for (int64_t i = 0; i < runs; i++)
         GHP_TRY(work_on(amount->work, &amount->alone_s));
     return GHP_OK;
 }
@@ -277,7 +277,7 @@ static enum ghp_status enqueue_compute(struct traffic *t, struct work *work, int
     int64_t runs;
     enum ghp_status status;
 
-    for (int i = 0; i < work->n; ++i)
+    for (int i = 0; i < work->n; i++)
         cycle_s += work->alone_s[i];
     runs = work->n * (int64_t)runs_in(1.5 * n * reduce_s, cycle_s);
     status = fill_both(t, n, (struct ghp_task){.run = fill_work, .context = &amount}, runs, took_s);
@@ -351,7 +351,7 @@ static enum ghp_status measure_round(struct traffic *t, struct ghp_task_thread *
     double reduce_s = 0, reshard_s = 0, cycle_s = 0, both_s = 0, concurrent[2] = {0}, a, b;
     int n, exchanges;
 
-    for (int i = 0; i < work->n; ++i) {
+    for (int i = 0; i < work->n; i++) {
         GHP_TRY(alone(t, work->tasks[i], (double)ALONE_SAMPLES / work->n, &work->alone_s[i]));
         cycle_s += work->alone_s[i];
     }
@@ -381,7 +381,7 @@ static enum ghp_status choose_tasks(struct traffic *t, struct work *work)
     double most_s = ghp_measure_rounds(t->m, CYCLES) * round_s(t->m), cycle_s = 0;
     int n = 0;
 
-    for (int i = 0; i < work->n; ++i) {
+    for (int i = 0; i < work->n; i++) {
         GHP_TRY(alone(t, work->tasks[i], 1, &work->alone_s[n]));
         if (n > 0 && cycle_s + work->alone_s[n] > most_s) continue;
         cycle_s += work->alone_s[n];
@@ -398,7 +398,7 @@ static enum ghp_status rounds(struct traffic *t, struct ghp_task_thread *stream,
     struct ghp_samples compute = {.n = n}, comm = compute, link = compute, queueing = compute;
 
     GHP_TRY(choose_tasks(t, work));
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         struct round round = {0};
 
         GHP_TRY(measure_round(t, stream, work, &round));

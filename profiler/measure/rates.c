@@ -56,7 +56,7 @@ static enum ghp_status run_copy(void *context, int64_t repeats)
 
     struct ghp_move move = {GHP_MOVE_SPLIT, how, job->a, job->b, 0};
 
-    for (int64_t i = 0; i < repeats; ++i)
+    for (int64_t i = 0; i < repeats; i++)
         GHP_TRY(ghp_device_move(ghp_measure_device(job->m), GHP_DEVICE_STREAM_COMPUTE, &move));
     return GHP_OK;
 }
@@ -73,7 +73,7 @@ static enum ghp_status run_update(void *context, int64_t repeats)
                                 .given = ghp_optimizer_usual(job->optimizer)};
 
     if (job->optimizer->complete != NULL) job->optimizer->complete(&update.given, 1);
-    for (int64_t i = 0; i < repeats; ++i)
+    for (int64_t i = 0; i < repeats; i++)
         GHP_TRY(job->m->backend_ops->update(job->m->backend, &update));
     return GHP_OK;
 }
@@ -85,7 +85,7 @@ static enum ghp_status run_square(void *context, int64_t repeats)
     const struct ghp_squares all = {job->a, {job->bytes / bytes, bytes}};
     const struct ghp_square_sum sum = {&all, 1, job->b, job->c};
 
-    for (int64_t i = 0; i < repeats; ++i)
+    for (int64_t i = 0; i < repeats; i++)
         GHP_TRY(job->m->backend_ops->square(job->m->backend, &sum));
     return GHP_OK;
 }
@@ -96,7 +96,7 @@ static enum ghp_status run_accumulate(void *context, int64_t repeats)
     const struct ghp_buffer_extent extent = {job->bytes / job->m->element_bytes,
                                              job->m->element_bytes};
 
-    for (int64_t i = 0; i < repeats; ++i)
+    for (int64_t i = 0; i < repeats; i++)
         GHP_TRY(job->m->backend_ops->accumulate(job->m->backend, job->a, job->b, extent));
     return GHP_OK;
 }
@@ -108,7 +108,7 @@ static enum ghp_status run_place(void *context, int64_t repeats)
     const struct job *job = context;
     struct ghp_copy copy = {job->b, job->a, job->bytes, GHP_COPY_ON_DEVICE};
 
-    for (int64_t i = 0; i < repeats; ++i)
+    for (int64_t i = 0; i < repeats; i++)
         GHP_TRY(ghp_device_copy(ghp_measure_device(job->m), GHP_DEVICE_STREAM_COMPUTE, copy));
     return GHP_OK;
 }
@@ -124,7 +124,7 @@ static enum ghp_status measure_memory(struct job *job,
     struct ghp_timed timed[2] = {{0}};
     double bytes[2] = {0};
 
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         job->bytes = sizes[i];
         bytes[i] = bytes_per_byte * (double)sizes[i];
         GHP_TRY(ghp_measure_task(job->m, task, effort_of(job->m), &timed[i]));
@@ -143,7 +143,7 @@ static int64_t tensor_bytes(const struct ghp_measure *m, int64_t least)
 
 static enum ghp_status measure_updates(struct job *job, struct ghp_profile *profile)
 {
-    for (int i = 0; i < GHP_OPTIMIZERS; ++i) {
+    for (int i = 0; i < GHP_OPTIMIZERS; i++) {
         job->optimizer = ghp_optimizer_at(i);
         GHP_TRY(measure_memory(job, run_update, tensor_bytes(job->m, WEIGHTS_BYTES),
                                (double)ghp_optimizer_written(job->optimizer, 1),
@@ -160,7 +160,7 @@ static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_p
     double unused = 0;
     enum ghp_status status = GHP_OK;
 
-    for (int i = 0; i < TENSORS && status == GHP_OK; ++i)
+    for (int i = 0; i < TENSORS && status == GHP_OK; i++)
         status = ghp_device_allocate(ghp_measure_device(m), weights, tensors[i]);
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     GHP_TRY_GOTO(status, measure_memory(&job, run_copy, large, 1, &profile->copy), done);
@@ -171,7 +171,7 @@ static enum ghp_status measure_tensors(const struct ghp_measure *m, struct ghp_p
     if (ghp_measure_device(m).ops != NULL)
         status = measure_memory(&job, run_place, large, 1, &profile->load);
 done:
-    for (int i = 0; i < TENSORS; ++i)
+    for (int i = 0; i < TENSORS; i++)
         ghp_device_release(ghp_measure_device(m), *tensors[i]);
     return status;
 }
@@ -191,8 +191,8 @@ static enum ghp_status run_load(void *context, int64_t repeats)
 {
     struct load *load = context;
 
-    for (int64_t i = 0; i < repeats; ++i) {
-        for (int64_t s = 0; s < load->part.images; ++s)
+    for (int64_t i = 0; i < repeats; i++) {
+        for (int64_t s = 0; s < load->part.images; s++)
             load->samples[s] = (load->next + s) % load->count;
         load->next += load->part.images;
         GHP_TRY(ghp_samples_images(&load->part, &load->supply,

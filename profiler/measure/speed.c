@@ -14,7 +14,7 @@ bool ghp_speeds_unlike(const double *seconds, int n)
 {
     double least_s = INFINITY, most_s = 0;
 
-    for (int r = 0; r < n; ++r) {
+    for (int r = 0; r < n; r++) {
         least_s = fmin(least_s, seconds[r]);
         most_s = fmax(most_s, seconds[r]);
     }
@@ -25,16 +25,16 @@ enum ghp_status ghp_speeds_from(const double *seconds, int n, struct ghp_speeds 
 {
     double *sum_s, longest_s = 0;
 
-    for (int round = 0; round < GHP_SPEED_ROUNDS; ++round)
+    for (int round = 0; round < GHP_SPEED_ROUNDS; round++)
         if (!ghp_speeds_unlike(seconds + round * n, n)) return GHP_OK;
     sum_s = ghp_alloc((size_t)n, sizeof *sum_s);
     if (sum_s == NULL) return GHP_NO_MEMORY();
-    for (int r = 0; r < n; ++r) {
-        for (int round = 0; round < GHP_SPEED_ROUNDS; ++round)
+    for (int r = 0; r < n; r++) {
+        for (int round = 0; round < GHP_SPEED_ROUNDS; round++)
             sum_s[r] += seconds[round * n + r];
         longest_s = fmax(longest_s, sum_s[r]);
     }
-    for (int r = 0; r < n; ++r)
+    for (int r = 0; r < n; r++)
         sum_s[r] = fmin(GHP_MOST_SPEED, 1 + grain * round((longest_s / sum_s[r] - 1) / grain));
     *speeds = (struct ghp_speeds){.n = n, .of = sum_s};
     return GHP_OK;
@@ -61,7 +61,7 @@ enum ghp_status ghp_measure_speed(const struct ghp_measure *m, struct ghp_speeds
                                  : ghp_speed_prober_open(m->backend_ops, m->backend, &prober);
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
-    for (int round = 0; round < GHP_SPEED_ROUNDS; ++round) {
+    for (int round = 0; round < GHP_SPEED_ROUNDS; round++) {
         double *own = seconds + round * m->size;
 
         GHP_TRY_GOTO(status, time_round(m, prober, own), done);

@@ -14,7 +14,7 @@ enum ghp_status ghp_measure_speed_probe(const struct ghp_measure *m,
 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done); /* and all begin together */
     status = ghp_speed_prober_time(prober, &speed_probe);
-    for (int i = 0; i < GHP_SPEED_PROBE_JOBS; ++i) {
+    for (int i = 0; i < GHP_SPEED_PROBE_JOBS; i++) {
         GHP_TRY_GOTO(status, ghp_measure_mean(m, status, means[i]), done);
         if (samples[i].n < GHP_MAX_SAMPLES) samples[i].values[samples[i].n++] = *means[i];
     }

@@ -159,7 +159,7 @@ void ghp_cache_op_key(const struct ghp_measure *m, const struct ghp_worklist_op 
     if (other_bytes < m->cache_bytes)
         n += snprintf(key + n, (size_t)(GHP_CACHE_KEY_BYTES - n), " beside %lld",
                       (long long)other_bytes);
-    for (int i = 0; i < op->n_variants; ++i) {
+    for (int i = 0; i < op->n_variants; i++) {
         const struct ghp_memory_format f = ghp_autotuning_memory_formats(m, op, &op->variants[i]);
 
         n += snprintf(key + n, (size_t)(GHP_CACHE_KEY_BYTES - n), " %s%s%s%s%s%s%s.",
@@ -200,7 +200,7 @@ static enum ghp_status take_ops(const struct ghp_cache *cache, const struct ghp_
 {
     char key[GHP_CACHE_KEY_BYTES];
 
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         const struct ghp_worklist_op *op = &worklist->ops[i];
         const struct ghp_op_entry *known;
         struct ghp_op_entry entry;
@@ -217,7 +217,7 @@ static enum ghp_status take_ops(const struct ghp_cache *cache, const struct ghp_
 
 static bool is_wanted(const struct ghp_worklist *worklist, const struct ghp_comm_entry *entry)
 {
-    for (int i = 0; i < worklist->n_comms; ++i)
+    for (int i = 0; i < worklist->n_comms; i++)
         if (worklist->comms[i].op == entry->op && worklist->comms[i].count == entry->count &&
             worklist->comms[i].stride == entry->stride)
             return true;
@@ -229,7 +229,7 @@ enum ghp_status ghp_cache_take(const struct ghp_cache *cache, const struct ghp_m
 {
     if (cache->known.backend == NULL) return GHP_OK;
     GHP_TRY(take_ops(cache, m, worklist, profile));
-    for (int i = 0; i < cache->known.n_comms && profile->machine.nodes == 1; ++i)
+    for (int i = 0; i < cache->known.n_comms && profile->machine.nodes == 1; i++)
         if (is_wanted(worklist, &cache->known.comms[i]))
             GHP_TRY(ghp_profile_add_comm(profile, &cache->known.comms[i]));
     return ghp_profile_finalize(profile);
@@ -255,7 +255,7 @@ static enum ghp_status add_measured(const struct ghp_measure *m,
 {
     char key[GHP_CACHE_KEY_BYTES];
 
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         const struct ghp_worklist_op *op = &worklist->ops[i];
         const struct ghp_op_entry *own = ghp_profile_find(profile, op->key, op->pass);
         struct ghp_op_entry entry;
@@ -266,7 +266,7 @@ static enum ghp_status add_measured(const struct ghp_measure *m,
         entry.key = key; /* copied */
         GHP_TRY(ghp_profile_add_op(kept, &entry));
     }
-    for (int i = 0; i < profile->n_comms && profile->machine.nodes == 1; ++i)
+    for (int i = 0; i < profile->n_comms && profile->machine.nodes == 1; i++)
         if (profile->comms[i].source == GHP_SOURCE_MEASURED)
             GHP_TRY(ghp_profile_add_comm(kept, &profile->comms[i]));
     return ghp_profile_finalize(kept);
@@ -285,7 +285,7 @@ static bool wait_for(int fd, const char *name, int most_s)
 {
     const struct timespec pause = {.tv_nsec = 100 * 1000 * 1000};
 
-    for (int tenths = 0; tenths < 10 * most_s; ++tenths) {
+    for (int tenths = 0; tenths < 10 * most_s; tenths++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
         if (errno != EWOULDBLOCK && errno != EINTR) return false;
         if (tenths == 10)

@@ -32,7 +32,7 @@ static void mark(struct ghp_worklist *worklist, const struct family *families,
     if (l->op != GHP_OP_CONV2D)
         sides = (struct ghp_nchw16c){.x = any && l->h * l->w > 1, .y = any && l->p * l->q > 1};
     family_of(&instr->local, &family);
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         struct ghp_worklist_op *op = &worklist->ops[i];
 
         if (op->pass != instr->pass || strcmp(families[i].key, family.key) != 0) continue;
@@ -50,7 +50,7 @@ static enum ghp_status mark_program(struct ghp_profiling *run, const struct fami
     const struct ghp_format_source source = ghp_kernels_formats(&kernels);
     enum ghp_status status = ghp_program_possible_formats(program, &source);
 
-    for (int i = 0; i < program->n_instrs && status == GHP_OK; ++i)
+    for (int i = 0; i < program->n_instrs && status == GHP_OK; i++)
         if (program->instrs[i].kind == GHP_INSTR_COMPUTE)
             mark(&run->worklist, families, &program->instrs[i],
                  ghp_instr_formats(program, &program->instrs[i]));
@@ -71,7 +71,7 @@ static int choose_splits(struct splitting *s, int choice)
     const struct ghp_model *model = s->how.model;
     int most = 0;
 
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         int n = ghp_split_choices(&model->layers[v], s->how.problem, s->choices, GHP_MAX_CHOICES);
 
         s->splits[v] = choice < n ? s->choices[choice] : (struct ghp_split){GHP_SPLIT_DATA, 1};
@@ -96,7 +96,7 @@ static enum ghp_status mark_model(struct ghp_profiling *run, const struct family
     enum ghp_status status = s.splits == NULL || s.choices == NULL ? GHP_NO_MEMORY() : GHP_OK;
     int n = 1;
 
-    for (int choice = 0; choice < n && status == GHP_OK; ++choice) {
+    for (int choice = 0; choice < n && status == GHP_OK; choice++) {
         struct ghp_program program = {0};
 
         n = choose_splits(&s, choice);
@@ -137,12 +137,12 @@ enum ghp_status ghp_profiling_memory_formats(struct ghp_profiling *run)
     if (run->m.backend_ops->can_block == NULL) return GHP_OK;
     families = ghp_alloc((size_t)worklist->n_ops + 1, sizeof *families);
     if (families == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < worklist->n_ops; ++i)
+    for (int i = 0; i < worklist->n_ops; i++)
         family_of(&worklist->ops[i].local, &families[i]);
-    for (int i = 0; i < request->n_models && status == GHP_OK; ++i)
+    for (int i = 0; i < request->n_models && status == GHP_OK; i++)
         status = mark_model(run, families, &request->models[i]);
     free(families);
-    for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i) {
+    for (int i = 0; i < worklist->n_ops && status == GHP_OK; i++) {
         struct ghp_worklist_op *op = &worklist->ops[i];
 
         list_variants(op);

@@ -30,10 +30,10 @@ enum ghp_status ghp_participants_nodes(const struct ghp_measure *m, int *nodes, 
     GHP_TRY_GOTO(status, ghp_measure_max(m, status, &unused), done);
     GHP_TRY_GOTO(status, m->world->ops->all_gather(m->world, mine, all, HOST_BYTES), done);
     *nodes = 1;
-    for (int r = 1; r < m->size; ++r)
+    for (int r = 1; r < m->size; r++)
         *nodes += strcmp(all + (size_t)r * HOST_BYTES, all + (size_t)(r - 1) * HOST_BYTES) != 0;
     *ranks_per_node = (m->size + *nodes - 1) / *nodes;
-    for (int r = 0; r < m->size && status == GHP_OK; ++r) {
+    for (int r = 0; r < m->size && status == GHP_OK; r++) {
         const char *first = all + (size_t)(r / *ranks_per_node * *ranks_per_node) * HOST_BYTES;
 
         if (strcmp(all + (size_t)r * HOST_BYTES, first) != 0)

@@ -47,7 +47,7 @@ static enum ghp_status measure_by(struct ghp_profiling *run, measure_fn *measure
     enum ghp_status status = GHP_OK;
 
     if (n == 0) return GHP_OK;
-    for (int i = 0; i < n && status == GHP_OK; ++i) {
+    for (int i = 0; i < n && status == GHP_OK; i++) {
         struct ghp_opbench_task task = ghp_measure_op_task(&run->m, ops[i]);
 
         task.other_bytes /= n; /* they run in turns */
@@ -58,7 +58,7 @@ static enum ghp_status measure_by(struct ghp_profiling *run, measure_fn *measure
     GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
     status = measure(&run->m, tasks, n, &run->profile->overlap);
 done:
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         ghp_opbench_close(benches[i]);
     return status;
 }
@@ -110,7 +110,7 @@ enum ghp_status ghp_profiling_rates(struct ghp_profiling *run)
     unsigned char known[3] = {1, old->overlap.compute >= 1, !wants_load(run)};
     enum ghp_status status;
 
-    for (int i = 0; i < GHP_OPTIMIZERS; ++i)
+    for (int i = 0; i < GHP_OPTIMIZERS; i++)
         if (old->update[i].source != GHP_SOURCE_MEASURED || !(old->update[i].bandwidth_Bps > 0))
             known[0] = 0;
     GHP_TRY(ghp_measure_share(&run->m, GHP_OK, known, 3));

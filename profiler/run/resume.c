@@ -50,7 +50,7 @@ static void drop_estimates(struct ghp_profile *profile)
 {
     int kept = 0;
 
-    for (int i = 0; i < profile->n_ops; ++i) {
+    for (int i = 0; i < profile->n_ops; i++) {
         if (profile->ops[i].source == GHP_SOURCE_MEASURED) {
             profile->ops[kept++] = profile->ops[i];
             continue;
@@ -60,7 +60,7 @@ static void drop_estimates(struct ghp_profile *profile)
     }
     profile->n_ops = kept;
     kept = 0;
-    for (int i = 0; i < profile->n_comms; ++i)
+    for (int i = 0; i < profile->n_comms; i++)
         if (profile->comms[i].source == GHP_SOURCE_MEASURED)
             profile->comms[kept++] = profile->comms[i];
     profile->n_comms = kept;
@@ -126,7 +126,7 @@ static bool has_comm(const struct ghp_profile *profile, const struct ghp_worklis
 {
     int64_t below = 0, above = INT64_MAX;
 
-    for (int i = 0; i < profile->n_comms; ++i) {
+    for (int i = 0; i < profile->n_comms; i++) {
         const struct ghp_comm_entry *entry = &profile->comms[i];
 
         if (entry->op != comm->op || entry->count != comm->count || entry->stride != comm->stride)
@@ -139,9 +139,9 @@ static bool has_comm(const struct ghp_profile *profile, const struct ghp_worklis
 
 void ghp_resume_mark(const struct ghp_profile *profile, struct ghp_worklist *worklist)
 {
-    for (int i = 0; i < worklist->n_ops; ++i)
+    for (int i = 0; i < worklist->n_ops; i++)
         worklist->ops[i].kept =
             ghp_profile_find(profile, worklist->ops[i].key, worklist->ops[i].pass) != NULL;
-    for (int i = 0; i < worklist->n_comms; ++i)
+    for (int i = 0; i < worklist->n_comms; i++)
         worklist->comms[i].kept = has_comm(profile, &worklist->comms[i]);
 }

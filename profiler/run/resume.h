@@ -19,13 +19,13 @@
 enum ghp_status ghp_resume_load(const char *path, struct ghp_profile *fresh, bool *resumed);
 
 /* Takes operations and rates over from the file at `path`: a profile of the same processors, ranks and threads, whose
- * links or nodes may be others.  Collectives and slowdowns are left to be measured (slowdowns are 0 then).
+ * links or nodes may be others. Collectives and slowdowns are left to be measured (slowdowns are 0 then).
  *
  * Returns   as ghp_resume_load; a missing file is a failure too
  * Local */
 enum ghp_status ghp_resume_like(const char *path, struct ghp_profile *fresh);
 
-/* Sets kept for what the profile has measured.  Local. */
+/* Sets kept for what the profile has measured. Local. */
 void ghp_resume_mark(const struct ghp_profile *profile, struct ghp_worklist *worklist);
 
 #endif

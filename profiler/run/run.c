@@ -119,11 +119,11 @@ static void count_all(struct ghp_profiling *run)
 {
     struct ghp_profiling_result *result = run->result;
 
-    for (int i = 0; i < run->worklist.n_ops; ++i) {
+    for (int i = 0; i < run->worklist.n_ops; i++) {
         result->ops.kept += run->worklist.ops[i].kept;
         result->ops.measured += run->worklist.ops[i].variants[0].samples.n > 0;
     }
-    for (int i = 0; i < run->worklist.n_comms; ++i) {
+    for (int i = 0; i < run->worklist.n_comms; i++) {
         result->comms_kept += run->worklist.comms[i].kept;
         result->comms_measured += run->worklist.comms[i].samples.n > 0;
     }
@@ -146,7 +146,7 @@ static double drift_of(const struct ghp_samples samples[GHP_SPEED_PROBE_JOBS])
 {
     double drift = 0;
 
-    for (int job = 0; job < GHP_SPEED_PROBE_JOBS; ++job)
+    for (int job = 0; job < GHP_SPEED_PROBE_JOBS; job++)
         drift = fmax(drift, ghp_samples_summary(&samples[job]).drift);
     return drift;
 }
@@ -178,7 +178,7 @@ static enum ghp_status measure_rounds(struct ghp_profiling *run, struct ghp_host
     int rounds = run->request->wanted != NULL ? NAMED_ROUNDS : ROUNDS;
     struct ghp_cpu_use all = {0};
 
-    for (int i = 0; i < rounds; ++i) {
+    for (int i = 0; i < rounds; i++) {
         struct ghp_cpu_use use = {0};
         double on;
 
@@ -191,7 +191,7 @@ static enum ghp_status measure_rounds(struct ghp_profiling *run, struct ghp_host
         foreign = ghp_cpu_share(all); /* the same on all ranks, and their clocks are asked below */
         on = foreign > least_foreign && ghp_now_s() < end_s;
         GHP_TRY(ghp_measure_max(&run->m, GHP_OK, &on));
-        if (on > 0 && i == rounds - 1 && rounds < MOST_ROUNDS) ++rounds;
+        if (on > 0 && i == rounds - 1 && rounds < MOST_ROUNDS) rounds++;
     }
     note_disturbed(run, foreign, drift_of(speed_probe));
     return GHP_OK;
@@ -204,9 +204,9 @@ static void say_what(const struct ghp_profiling *run)
     int ops = 0, comms = 0;
     char budget[32];
 
-    for (int i = 0; i < list->n_ops; ++i)
+    for (int i = 0; i < list->n_ops; i++)
         ops += !list->ops[i].kept && !list->ops[i].left;
-    for (int i = 0; i < list->n_comms; ++i)
+    for (int i = 0; i < list->n_comms; i++)
         comms += !list->comms[i].kept && !list->comms[i].left;
     if (ops + comms == 0) return;
     ghp_progress_say("measuring %d operations and %d collectives that plans for %s%s can ask for, "

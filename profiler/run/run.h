@@ -1,9 +1,9 @@
 /* profiler/run/run.h - a profile by measuring: all ranks at once, resumed where an earlier run stopped.
  *
  * Order: machine, earlier file or kept measurements, speeds of the workers unless these say them, work list, rates,
- * overlap, collectives, operations, analytic models.  The file is saved now and then while operations are measured, so
+ * overlap, collectives, operations, analytic models. The file is saved now and then while operations are measured, so
  * that an interrupted run loses
- * seconds, not hours.  The budget holds to a tenth, or the result says what took longer.
+ * seconds, not hours. The budget holds to a tenth, or the result says what took longer.
  *
  * Tested  tests/profiler/run/test_run.c, test_budget.c, tests/tools/profile/test_profile_measured.sh */
 #ifndef GHP_PROFILER_RUN_RUN_H
@@ -65,7 +65,7 @@ struct ghp_profiling_result {
  * Returns   GHP_OK; GHP_ERR_INPUT (more ranks than workers, a batch that is no multiple of the workers, a file that was
  *           measured otherwise, ranks not placed node by node); GHP_ERR_IO, GHP_ERR_FORMAT (the file); the backend's
  *           and
- *           the transport's failures.  All ranks fail together; the rank that failed itself holds the message.
+ *           the transport's failures. All ranks fail together; the rank that failed itself holds the message.
  * Collective over all ranks */
 enum ghp_status ghp_profiling_run(const struct ghp_profiling_request *request,
                                   struct ghp_transport *transport,

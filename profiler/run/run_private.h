@@ -28,11 +28,11 @@ struct ghp_profiling {
 
 /* ---- run/site.c; collective where nothing else is said ---- */
 
-/* What the request cannot be.  Local */
+/* What the request cannot be. Local */
 enum ghp_status ghp_profiling_check(const struct ghp_profiling *run);
-/* The profile before anything is measured.  Local */
+/* The profile before anything is measured. Local */
 enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes);
-/* Binds this rank as a training worker is bound, and opens the backend with the threads it would have.  Local */
+/* Binds this rank as a training worker is bound, and opens the backend with the threads it would have. Local */
 enum ghp_status ghp_profiling_settle(struct ghp_profiling *run);
 /* Who carries tensors: decided by all together, after every backend is open. */
 enum ghp_status ghp_profiling_open_device_transport(struct ghp_profiling *run);

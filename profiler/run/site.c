@@ -18,8 +18,8 @@ static const double memory_share = 0.5;
 /* Before anything is measured. */
 static enum ghp_status check_operations(const struct ghp_profiling_request *request)
 {
-    for (int m = 0; m < request->n_models; ++m)
-        for (int l = 0; l < request->models[m].n_layers; ++l) {
+    for (int m = 0; m < request->n_models; m++)
+        for (int l = 0; l < request->models[m].n_layers; l++) {
             const struct ghp_layer *layer = &request->models[m].layers[l];
 
             if (ghp_backend_has_op(request->backend_ops, layer->op)) continue;
@@ -43,7 +43,7 @@ enum ghp_status ghp_profiling_check(const struct ghp_profiling *run)
             "cannot measure with %d ranks for %d workers: ranks that no plan uses would "
             "disturb; use mpirun -n %d, or --workers %d",
             run->m.size, workers, workers, run->m.size);
-    for (int i = 0; i < request->n_batches; ++i) {
+    for (int i = 0; i < request->n_batches; i++) {
         struct ghp_problem problem = {.workers = workers, .global_batch = request->batches[i]};
 
         GHP_TRY(ghp_problem_check(problem));
@@ -69,7 +69,7 @@ enum ghp_status ghp_profiling_blank(struct ghp_profiling *run, int nodes)
                              request->precision.element_bytes));
     profile->tf32 = request->precision.tf32;
     profile->knows_has = true;
-    for (int op = 0; op < GHP_OP_COUNT; ++op)
+    for (int op = 0; op < GHP_OP_COUNT; op++)
         profile->has[op] = ghp_backend_has_op(request->backend_ops, (enum ghp_op)op);
     ghp_machine_release(&profile->machine);
     GHP_TRY(ghp_topology_read_here(ghp_launched_allotted() ? run->m.transport->control->processors

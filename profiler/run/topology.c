@@ -70,7 +70,7 @@ static enum ghp_status read_cores(hwloc_topology_t topology, struct ghp_machine 
     machine->pus = ghp_alloc((size_t)n_cores, sizeof *machine->pus);
     if (machine->pus == NULL) return GHP_NO_MEMORY();
     machine->n_pus = n_cores;
-    for (int i = 0; i < n_cores; ++i) {
+    for (int i = 0; i < n_cores; i++) {
         hwloc_obj_t core = hwloc_get_obj_by_type(topology, unit, (unsigned)i);
         hwloc_obj_t pu =
             hwloc_get_obj_inside_cpuset_by_type(topology, core->cpuset, HWLOC_OBJ_PU, 0);
@@ -85,7 +85,7 @@ static enum ghp_status read_cores(hwloc_topology_t topology, struct ghp_machine 
     return GHP_OK;
 }
 
-/* Bytes of one node.  A virtual machine may have memory that belongs to none of hwloc's nodes: the system's own count
+/* Bytes of one node. A virtual machine may have memory that belongs to none of hwloc's nodes: the system's own count
  * tells; a synthetic description mostly says nothing of memory, and hwloc then invents a number. */
 static int64_t memory_of(hwloc_topology_t topology, const char *source, bool of_file)
 {
@@ -200,7 +200,7 @@ void ghp_topology_allot(const struct ghp_processors *processors, struct ghp_mach
 {
     int n = 0;
 
-    for (int i = 0; i < machine->n_pus; ++i)
+    for (int i = 0; i < machine->n_pus; i++)
         if (ghp_processors_has(processors, machine->pus[i])) machine->pus[n++] = machine->pus[i];
     if (n > 0) keep_cores(machine, n);
 }

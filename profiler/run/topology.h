@@ -1,6 +1,6 @@
 /* profiler/run/topology.h - hwloc -> machine: what the nodes of the cluster look like.
  *
- * The only place that knows hwloc in this room.  Links are no matter of topology: they are measured, or given.
+ * The only place that knows hwloc in this room. Links are no matter of topology: they are measured, or given.
  *
  * Tested  tests/profiler/run/test_topology.c */
 #ifndef GHP_PROFILER_RUN_TOPOLOGY_H

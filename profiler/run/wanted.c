@@ -16,9 +16,9 @@ static void turns_of_data(const struct ghp_profiling *run, int *turns)
 {
     const struct ghp_worklist *worklist = &run->worklist;
 
-    for (int i = 0; i < worklist->n_ops; ++i)
+    for (int i = 0; i < worklist->n_ops; i++)
         turns[i] = worklist->ops[i].value == GHP_VALUE_DATA ? i : LEFT;
-    for (int i = 0; i < worklist->n_comms; ++i) {
+    for (int i = 0; i < worklist->n_comms; i++) {
         const struct ghp_worklist_comm *comm = &worklist->comms[i];
         bool reduces = comm->op == GHP_COMM_ALL_REDUCE && comm->count == run->m.size;
 
@@ -32,7 +32,7 @@ static void want_comm(const struct ghp_worklist *worklist, const struct ghp_want
 {
     int below = -1, above = -1; /* work lists have sizes ascending */
 
-    for (int i = 0; i < worklist->n_comms; ++i) {
+    for (int i = 0; i < worklist->n_comms; i++) {
         const struct ghp_worklist_comm *comm = &worklist->comms[i];
 
         if (comm->op != item->op || comm->count != item->count || comm->stride != item->stride)
@@ -50,13 +50,13 @@ static enum ghp_status turns_of_file(const struct ghp_profiling *run, int *turns
     struct ghp_wanted wanted;
 
     GHP_TRY(ghp_wanted_load(run->request->wanted, &wanted));
-    for (int i = 0; i < worklist->n_ops + worklist->n_comms; ++i)
+    for (int i = 0; i < worklist->n_ops + worklist->n_comms; i++)
         turns[i] = LEFT;
-    for (int w = 0; w < wanted.n; ++w) {
+    for (int w = 0; w < wanted.n; w++) {
         const struct ghp_wanted_item *item = &wanted.items[w];
 
         if (item->is_comm) want_comm(worklist, item, w, turns + worklist->n_ops);
-        for (int i = 0; i < worklist->n_ops && !item->is_comm; ++i)
+        for (int i = 0; i < worklist->n_ops && !item->is_comm; i++)
             if (worklist->ops[i].pass == item->pass && strcmp(worklist->ops[i].key, item->key) == 0)
                 turns[i] = w;
     }
@@ -75,12 +75,12 @@ static int by_turn(const void *a, const void *b)
 
 static void take_turns(struct ghp_worklist *worklist, const int *turns)
 {
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         worklist->ops[i].left = turns[i] == LEFT;
         worklist->ops[i].turn = turns[i];
         worklist->ops[i].named = turns[i] != LEFT;
     }
-    for (int i = 0; i < worklist->n_comms; ++i)
+    for (int i = 0; i < worklist->n_comms; i++)
         worklist->comms[i].left = turns[worklist->n_ops + i] == LEFT;
     if (worklist->n_ops > 0)
         qsort(worklist->ops, (size_t)worklist->n_ops, sizeof *worklist->ops, by_turn);

@@ -90,7 +90,7 @@ static enum ghp_status share_speeds(struct ghp_profiling *run)
     GHP_TRY(
         ghp_measure_share(m, of != NULL ? GHP_OK : GHP_NO_MEMORY(), of, n * (int64_t)sizeof *of));
     m->speed = of[m->rank];
-    for (int r = 0; r < n; ++r)
+    for (int r = 0; r < n; r++)
         m->fastest = fmax(m->fastest, of[r]);
     return GHP_OK;
 }
@@ -106,14 +106,14 @@ static enum ghp_status share_kept(struct ghp_profiling *run)
     if (status == GHP_OK && run->m.rank == 0 && !run->request->fresh)
         status = ghp_cache_take(&run->cache, &run->m, worklist, run->profile);
     if (run->m.rank == 0) ghp_resume_mark(run->profile, worklist);
-    for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i)
+    for (int i = 0; i < worklist->n_ops && status == GHP_OK; i++)
         flags[i] = worklist->ops[i].kept;
-    for (int i = 0; i < worklist->n_comms && status == GHP_OK; ++i)
+    for (int i = 0; i < worklist->n_comms && status == GHP_OK; i++)
         flags[worklist->n_ops + i] = worklist->comms[i].kept;
     status = ghp_measure_share(&run->m, status, flags, (int64_t)n);
-    for (int i = 0; i < worklist->n_ops && status == GHP_OK; ++i)
+    for (int i = 0; i < worklist->n_ops && status == GHP_OK; i++)
         worklist->ops[i].kept = flags[i] != 0;
-    for (int i = 0; i < worklist->n_comms && status == GHP_OK; ++i)
+    for (int i = 0; i < worklist->n_comms && status == GHP_OK; i++)
         worklist->comms[i].kept = flags[worklist->n_ops + i] != 0;
     free(flags);
     return status;
@@ -136,7 +136,7 @@ enum ghp_status ghp_profiling_collect(struct ghp_profiling *run)
     double unused = 0;
     bool taken;
 
-    for (int op = 0; op < GHP_OP_COUNT; ++op)
+    for (int op = 0; op < GHP_OP_COUNT; op++)
         fuses[op] = ghp_memory_format_fuses(run->m.backend_ops, run->m.backend, (enum ghp_op)op,
                                             GHP_PASS_FORWARD);
     GHP_TRY(take_earlier(run, &taken));

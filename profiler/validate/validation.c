@@ -41,7 +41,7 @@ static enum ghp_status add_trial(struct ghp_validation *validation,
     return GHP_OK;
 }
 
-/* The number of bytes nearest to `wanted` that the collective can move; `odd`: an odd number of its units.  An
+/* The number of bytes nearest to `wanted` that the collective can move; `odd`: an odd number of its units. An
  * all-reduce moves any number of elements, the others as many for each rank. */
 static int64_t fitting(const struct ghp_worklist_comm *comm, int element_bytes, double wanted,
                        bool odd)
@@ -50,11 +50,11 @@ static int64_t fitting(const struct ghp_worklist_comm *comm, int element_bytes, 
         comm->op == GHP_COMM_ALL_REDUCE ? element_bytes : (int64_t)element_bytes * comm->count;
     int64_t n = llround(wanted / (double)unit);
 
-    if (odd && n % 2 == 0) ++n;
+    if (odd && n % 2 == 0) n++;
     return n * unit;
 }
 
-/* Two sizes between a and b, the second at `part` of the way on the axis of logarithms.  None where a and b are next to
+/* Two sizes between a and b, the second at `part` of the way on the axis of logarithms. None where a and b are next to
  * each other on purpose, before and behind a jump. */
 static enum ghp_status add_gap(struct ghp_validation *validation, struct ghp_worklist_comm comm,
                                int element_bytes, const int64_t gap[2], double part)
@@ -64,7 +64,7 @@ static enum ghp_status add_gap(struct ghp_validation *validation, struct ghp_wor
                        fitting(&comm, element_bytes, a * pow(b / a, part), true)};
 
     if (b < least_gap * a) return GHP_OK;
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < 2; i++) {
         if (sizes[i] <= gap[0] || sizes[i] >= gap[1] || sizes[i] < SMALLEST) continue;
         if (i == 1 && sizes[1] == sizes[0]) continue;
         comm.bytes = sizes[i];
@@ -90,7 +90,7 @@ static enum ghp_status add_table(const struct ghp_profile *profile, int first, i
 
     if (end - first == 1)
         return add_trial(validation, &comm, false); /* its own size, but without it */
-    for (int i = first; i + 1 < end; ++i) {
+    for (int i = first; i + 1 < end; i++) {
         double fraction = fmod(golden * (i - first + 1), 1);
         const int64_t gap[2] = {e[i].bytes, e[i + 1].bytes};
 
@@ -103,7 +103,7 @@ static bool has_table(const struct ghp_profile *profile, enum ghp_comm_op op, in
 {
     const struct ghp_comm_entry like = {.op = op, .count = count, .stride = stride};
 
-    for (int i = 0; i < profile->n_comms; ++i)
+    for (int i = 0; i < profile->n_comms; i++)
         if (same_table(&profile->comms[i], &like)) return true;
     return false;
 }
@@ -114,11 +114,11 @@ static enum ghp_status add_groups(const struct ghp_profile *profile, int ranks, 
 {
     int64_t largest = 0;
 
-    for (int i = 0; i < profile->n_comms; ++i)
+    for (int i = 0; i < profile->n_comms; i++)
         if (profile->comms[i].op == op && profile->comms[i].bytes > largest)
             largest = profile->comms[i].bytes;
-    for (int count = 2; count <= ranks; ++count)
-        for (int stride = 1; count * stride <= ranks; ++stride) {
+    for (int count = 2; count <= ranks; count++)
+        for (int stride = 1; count * stride <= ranks; stride++) {
             struct ghp_worklist_comm comm = {.op = op, .count = count, .stride = stride};
 
             if (has_table(profile, op, count, stride)) continue;
@@ -153,7 +153,7 @@ enum ghp_status ghp_validation_collect(const struct ghp_profile *profile, int ra
 
     *validation = (struct ghp_validation){0};
     GHP_ASSERT(profile->finalized);
-    for (int i = 1; i <= profile->n_comms; ++i) {
+    for (int i = 1; i <= profile->n_comms; i++) {
         const struct ghp_comm_entry *e = &profile->comms[first];
 
         if (i < profile->n_comms && same_table(e, &profile->comms[i])) continue;
@@ -186,7 +186,7 @@ static enum ghp_status copy_without(const struct ghp_profile *profile,
     ghp_machine_release(&copy->machine);
     GHP_TRY_GOTO(status, ghp_machine_copy(&profile->machine, &copy->machine), done);
     copy->workers = profile->workers;
-    for (int i = 0; i < profile->n_comms; ++i) {
+    for (int i = 0; i < profile->n_comms; i++) {
         const struct ghp_comm_entry *e = &profile->comms[i];
 
         if (e->op == table->op && e->count == table->count && e->stride == table->stride) continue;
@@ -220,7 +220,7 @@ static enum ghp_status predict_without(const struct ghp_profile *profile,
     enum ghp_status status = copy_without(profile, &table, &without);
 
     GHP_TRY(status);
-    for (int i = first; i < validation->n && status == GHP_OK; ++i) {
+    for (int i = first; i < validation->n && status == GHP_OK; i++) {
         const struct ghp_worklist_comm *comm = &validation->trials[i].comm;
 
         if (comm->op == table.op && comm->count == table.count && comm->stride == table.stride)
@@ -233,7 +233,7 @@ static enum ghp_status predict_without(const struct ghp_profile *profile,
 enum ghp_status ghp_validation_predict(const struct ghp_profile *profile,
                                        struct ghp_validation *validation)
 {
-    for (int i = 0; i < validation->n; ++i) {
+    for (int i = 0; i < validation->n; i++) {
         struct ghp_validation_trial *trial = &validation->trials[i];
 
         if (trial->costed[GHP_VALIDATION_SIZE])
@@ -354,11 +354,11 @@ static enum ghp_status measure(struct run *run)
     double start_s = ghp_now_s(), unused = 0;
     enum ghp_status status = worklist.comms != NULL ? GHP_OK : GHP_NO_MEMORY();
 
-    for (int i = 0; i < validation->n && status == GHP_OK; ++i)
+    for (int i = 0; i < validation->n && status == GHP_OK; i++)
         worklist.comms[i] = validation->trials[i].comm;
     if (status == GHP_OK) status = ghp_profile_init(&scratch, "", "", run->m.element_bytes);
     GHP_TRY_GOTO(status, ghp_measure_max(&run->m, status, &unused), done);
-    for (int round = 1; round <= ROUNDS; ++round) {
+    for (int round = 1; round <= ROUNDS; round++) {
         struct ghp_comm_limits limits = {.samples = ROUND_SAMPLES,
                                          .deadline_s =
                                              start_s + run->request->budget_s * round / ROUNDS,
@@ -366,7 +366,7 @@ static enum ghp_status measure(struct run *run)
 
         GHP_TRY_GOTO(status, ghp_measure_comms(&run->m, &worklist, limits, &scratch), done);
     }
-    for (int i = 0; i < validation->n; ++i)
+    for (int i = 0; i < validation->n; i++)
         validation->trials[i].comm = worklist.comms[i];
 done:
     ghp_profile_release(&scratch);

@@ -1,13 +1,13 @@
 /* profiler/validate/validation.h - how well a profile prices collectives that are not in it.
  *
- * A plan asks for sizes between those that were measured, and, for other worker counts, for groups that were not.  Here
+ * A plan asks for sizes between those that were measured, and, for other worker counts, for groups that were not. Here
  * both are measured and held against their prices:
  *     sizes    between each two neighbouring sizes of a table (op, count, stride) the geometric middle, and another one
  *              at a place that changes from gap to gap (an all-reduce's is no multiple of the ranks);
  *     groups   the same messages priced by a copy of the profile without their table, its links fitted anew, and groups
  *              that the profile has no table for, such as 3 of 4 ranks.
- * Measured as a profile is: all groups of a kind at once, samples in rounds that lie apart.  In a shuffled order, so
- * that neither drift nor the end of the time falls on one kind.  No file is written.
+ * Measured as a profile is: all groups of a kind at once, samples in rounds that lie apart. In a shuffled order, so
+ * that neither drift nor the end of the time falls on one kind. No file is written.
  *
  *     collect -> predict (rank 0) -> measure -> rows, sums, table          ghp_validation_run does all but the table
  *
@@ -57,7 +57,7 @@ struct ghp_validation_result {
     struct ghp_validation validation; /* rank 0's has predictions; released by the caller */
 };
 
-/* What there is to try of a sealed profile, in shuffled order (the same every time).  From 1 KiB to the table's end.
+/* What there is to try of a sealed profile, in shuffled order (the same every time). From 1 KiB to the table's end.
  *
  * ranks   that will measure, >= 1; groups that do not fit into them are left out
  *
@@ -85,11 +85,11 @@ enum ghp_status ghp_validation_run(const struct ghp_validation_request *request,
                                    struct ghp_transport *transport,
                                    struct ghp_validation_result *result);
 
-/* predicted / measured - 1; 0 where it was not measured.  Local. */
+/* predicted / measured - 1; 0 where it was not measured. Local. */
 double ghp_validation_error(const struct ghp_validation_trial *trial,
                             enum ghp_validation_kind kind);
 
-/* Sum over the measured trials of a kind with from <= bytes < to.  Local. */
+/* Sum over the measured trials of a kind with from <= bytes < to. Local. */
 struct ghp_validation_sum ghp_validation_sum(const struct ghp_validation *validation,
                                              enum ghp_validation_kind kind, int64_t from,
                                              int64_t to);
@@ -101,7 +101,7 @@ struct ghp_validation_sum ghp_validation_sum(const struct ghp_validation *valida
 enum ghp_status ghp_validation_print(struct ghp_validation_result *result, const char *profile_path,
                                      FILE *out);
 
-/* The same as an object that the caller releases; NULL without memory.  Local. */
+/* The same as an object that the caller releases; NULL without memory. Local. */
 json_t *ghp_validation_json(struct ghp_validation_result *result, const char *profile_path);
 
 #endif

@@ -33,7 +33,7 @@ struct ghp_validation_sum ghp_validation_sum(const struct ghp_validation *valida
 {
     struct ghp_validation_sum sum = {.worst_trial = -1};
 
-    for (int i = 0; i < validation->n; ++i) {
+    for (int i = 0; i < validation->n; i++) {
         const struct ghp_validation_trial *trial = &validation->trials[i];
         double error = fabs(ghp_validation_error(trial, kind));
 
@@ -68,7 +68,7 @@ static int unmeasured(const struct ghp_validation *validation)
 {
     int n = 0;
 
-    for (int i = 0; i < validation->n; ++i)
+    for (int i = 0; i < validation->n; i++)
         n += validation->trials[i].comm.samples.n == 0;
     return n;
 }
@@ -119,8 +119,8 @@ static enum ghp_status print_rows(const struct ghp_validation_result *result,
     ghp_table_column(t, "measured", "ms", 'r');
     ghp_table_column(t, "spread", "%", 'r');
     ghp_table_column(t, "error", "%", 'r');
-    for (int kind = 0; kind < GHP_VALIDATION_COUNT; ++kind)
-        for (int i = 0; i < result->validation.n; ++i)
+    for (int kind = 0; kind < GHP_VALIDATION_COUNT; kind++)
+        for (int i = 0; i < result->validation.n; i++)
             if (shown(&result->validation.trials[i], (enum ghp_validation_kind)kind))
                 add_row(t, &result->validation.trials[i], (enum ghp_validation_kind)kind);
     status = ghp_table_print(t, out);
@@ -159,7 +159,7 @@ static enum ghp_status print_sums(const struct ghp_validation *validation, FILE 
     ghp_table_column(t, "mean", "%", 'r');
     ghp_table_column(t, "worst", "%", 'r');
     ghp_table_column(t, "which", NULL, 'l');
-    for (int kind = 0; kind < GHP_VALIDATION_COUNT; ++kind) {
+    for (int kind = 0; kind < GHP_VALIDATION_COUNT; kind++) {
         add_sum(t, validation, (enum ghp_validation_kind)kind, true);
         add_sum(t, validation, (enum ghp_validation_kind)kind, false);
     }
@@ -210,13 +210,13 @@ json_t *ghp_validation_json(struct ghp_validation_result *result, const char *pr
     bool complete = rows != NULL && sums != NULL;
 
     sort(&result->validation);
-    for (int k = 0; k < GHP_VALIDATION_COUNT; ++k) {
+    for (int k = 0; k < GHP_VALIDATION_COUNT; k++) {
         enum ghp_validation_kind kind = (enum ghp_validation_kind)k;
 
-        for (int i = 0; i < validation->n && complete; ++i)
+        for (int i = 0; i < validation->n && complete; i++)
             if (shown(&validation->trials[i], kind))
                 complete = json_array_append_new(rows, row_json(&validation->trials[i], kind)) == 0;
-        for (int below = 0; below < 2 && complete; ++below)
+        for (int below = 0; below < 2 && complete; below++)
             complete = json_array_append_new(sums, sum_json(validation, kind, below == 0)) == 0;
     }
     if (!complete) {

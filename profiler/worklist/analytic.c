@@ -93,7 +93,7 @@ static enum ghp_status read_item(char *item, struct field *into)
     char *value = strchr(item, '=');
     const char *nearest = NULL;
 
-    for (int i = 0; i < FIELDS; ++i)
+    for (int i = 0; i < FIELDS; i++)
         keys[i] = into[i].key;
     if (value == NULL)
         return GHP_FAIL(GHP_ERR_USAGE,
@@ -101,7 +101,7 @@ static enum ghp_status read_item(char *item, struct field *into)
                         "with keys %s",
                         item, ghp_text_join(keys, all, sizeof all));
     *value++ = '\0';
-    for (int i = 0; i < FIELDS; ++i) {
+    for (int i = 0; i < FIELDS; i++) {
         if (strcmp(item, into[i].key) != 0) continue;
         if (into[i].given)
             return GHP_FAIL(GHP_ERR_USAGE,
@@ -123,7 +123,7 @@ static enum ghp_status read_item(char *item, struct field *into)
 
 static enum ghp_status check_fields(const struct field *got)
 {
-    for (int i = 0; i < FIELDS; ++i)
+    for (int i = 0; i < FIELDS; i++)
         if (got[i].required && !got[i].given)
             return GHP_FAIL(GHP_ERR_USAGE,
                             "cannot read --analytic: '%s' is missing; give at least "
@@ -184,7 +184,7 @@ static enum ghp_status fill_machine(const struct ghp_analytic *analytic,
     machine->n_pus = analytic->cores;
     machine->pus = ghp_alloc((size_t)analytic->cores, sizeof *machine->pus);
     if (machine->name == NULL || machine->pus == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < analytic->cores; ++i)
+    for (int i = 0; i < analytic->cores; i++)
         machine->pus[i] = i;
     machine->memory_bytes = analytic->memory_bytes;
     machine->intra = analytic->intra;

@@ -37,7 +37,7 @@ struct ghp_analytic {
  * Returns   GHP_OK; GHP_ERR_USAGE (unknown key with the nearest, given twice, missing, no number, outside its range) */
 enum ghp_status ghp_analytic_parse(const char *text, struct ghp_analytic *analytic);
 
-/* The profile that says what the analytic model says: no entries, workers 0, every source `analytic`.  Equal texts
+/* The profile that says what the analytic model says: no entries, workers 0, every source `analytic`. Equal texts
  * give equal profiles, to the bit.
  *
  * numerics, element_bytes   what the profile is for

@@ -22,7 +22,7 @@ static void sum_up(const double *ascending_values, int n, double fence_low, doub
     double sum = 0, least = 0, most = 0;
     int inside = 0;
 
-    for (int i = 0; i < n; ++i) {
+    for (int i = 0; i < n; i++) {
         double value = ascending_values[i];
 
         if (value < fence_low || value > fence_high) continue;

@@ -43,7 +43,7 @@ static double distance(const struct ghp_trial *a, const struct ghp_trial *b)
 
     if (a->pass != b->pass || a->x != b->x || a->y != b->y || strcmp(a->family, b->family) != 0)
         return INFINITY;
-    for (int i = 0; i < SIZES; ++i) {
+    for (int i = 0; i < SIZES; i++) {
         double doublings = fabs(log2(fmax(a->size[i], 1) / fmax(b->size[i], 1)));
 
         if (doublings > most_doublings[i]) return INFINITY;
@@ -81,7 +81,7 @@ static double nearest(const struct ghp_trials *trials, const struct ghp_trial *w
     double times = 0;
 
     *far = INFINITY;
-    for (int i = 0; i < trials->n; ++i) {
+    for (int i = 0; i < trials->n; i++) {
         const struct ghp_trial *trial = &trials->of[i];
         double d;
 
@@ -103,7 +103,7 @@ void ghp_trials_narrow(const struct ghp_trials *trials, const struct ghp_worklis
     int first = 0;
 
     describe(op, which, &wanted);
-    for (int i = 0; i < list->n; ++i) {
+    for (int i = 0; i < list->n; i++) {
         double times = nearest(trials, &wanted, list->names[i], &far);
 
         if (times > 0 && times >= lost + lost_more * far) continue;

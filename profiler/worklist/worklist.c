@@ -103,14 +103,14 @@ static enum ghp_status visit_comm(void *context, const struct ghp_space_comm *it
 
 static enum ghp_status collect_problem(struct collecting *c)
 {
-    for (int i = 0; i < c->request->n_models; ++i) {
+    for (int i = 0; i < c->request->n_models; i++) {
         const struct ghp_model *model = &c->request->models[i];
         int first = c->worklist->n_ops;
 
         c->model = model;
         c->step_bytes = 0;
         GHP_TRY(ghp_space_locals(model, c->problem, visit_op, c));
-        for (int o = first; o < c->worklist->n_ops; ++o)
+        for (int o = first; o < c->worklist->n_ops; o++)
             c->worklist->ops[o].step_bytes = c->step_bytes;
         GHP_TRY(ghp_space_comms(model, c->problem, c->request->element_bytes, visit_comm, c));
     }
@@ -131,10 +131,10 @@ static enum ghp_status collect_shares(struct collecting *c, int64_t batch)
     if (shares == NULL) return GHP_NO_MEMORY();
     ghp_speeds_deal(speed, workers, 1, batch, shares);
     c->shares = true;
-    for (int r = 0; r < workers && status == GHP_OK; ++r) {
+    for (int r = 0; r < workers && status == GHP_OK; r++) {
         bool known = false;
 
-        for (int i = 0; i < r && !known; ++i)
+        for (int i = 0; i < r && !known; i++)
             known = shares[i] == shares[r];
         c->problem = (struct ghp_problem){.workers = 1, .global_batch = shares[r]};
         if (!known) status = collect_problem(c);
@@ -161,7 +161,7 @@ static void merge_ops(struct ghp_worklist *worklist)
 
     if (worklist->n_ops == 0) return;
     qsort(worklist->ops, (size_t)worklist->n_ops, sizeof *worklist->ops, by_key);
-    for (int i = 1; i < worklist->n_ops; ++i) {
+    for (int i = 1; i < worklist->n_ops; i++) {
         const struct ghp_worklist_op *op = &worklist->ops[i];
         struct ghp_worklist_op *last = &worklist->ops[kept];
 
@@ -213,7 +213,7 @@ static void mark_seconds(struct ghp_worklist *worklist)
     int first = 0;
 
     qsort(worklist->ops, (size_t)worklist->n_ops, sizeof *worklist->ops, by_family);
-    for (int i = 1; i <= worklist->n_ops; ++i) {
+    for (int i = 1; i <= worklist->n_ops; i++) {
         struct ghp_worklist_op *family = &worklist->ops[first];
 
         if (i < worklist->n_ops && ghp_worklist_is_family(family, &worklist->ops[i])) continue;
@@ -329,14 +329,14 @@ static enum ghp_status thin_comms(struct ghp_worklist *worklist, int element_byt
     int kept = 0, first = 0, fewest = INT_MAX;
 
     if (worklist->n_comms == 0) return GHP_OK;
-    for (int i = 0; i < worklist->n_comms; ++i)
+    for (int i = 0; i < worklist->n_comms; i++)
         if (worklist->comms[i].count < fewest) fewest = worklist->comms[i].count;
     qsort(worklist->comms, (size_t)worklist->n_comms, sizeof *worklist->comms, by_kind);
-    for (int i = 1; i < worklist->n_comms; ++i)
+    for (int i = 1; i < worklist->n_comms; i++)
         if (by_kind(&worklist->comms[kept], &worklist->comms[i]) != 0)
             worklist->comms[++kept] = worklist->comms[i];
     worklist->n_comms = kept + 1;
-    for (int i = 1; i <= worklist->n_comms && status == GHP_OK; ++i) {
+    for (int i = 1; i <= worklist->n_comms && status == GHP_OK; i++) {
         if (i < worklist->n_comms && same_kind(&worklist->comms[first], &worklist->comms[i]))
             continue;
         status = thin_kind(&worklist->comms[first], i - first, element_bytes, &thinned);
@@ -355,16 +355,16 @@ static enum ghp_status thin_comms(struct ghp_worklist *worklist, int element_byt
 static enum ghp_status collect(const struct ghp_worklist_request *request,
                                struct ghp_worklist *worklist)
 {
-    for (int b = 0; b < request->n_batches; ++b) {
+    for (int b = 0; b < request->n_batches; b++) {
         struct collecting c = {.request = request, .worklist = worklist};
 
         c.problem.global_batch = request->batches[b];
         c.problem.workers = request->workers;
         GHP_TRY(ghp_problem_check(c.problem));
-        for (int i = 0; i < request->n_models; ++i)
+        for (int i = 0; i < request->n_models; i++)
             GHP_TRY(
                 ghp_model_check_sizes(&request->models[i], request->batches[b], request->workers));
-        for (int n = 1; n <= request->workers; ++n) {
+        for (int n = 1; n <= request->workers; n++) {
             c.problem.workers = n;
             if (request->batches[b] % n == 0) GHP_TRY(collect_problem(&c));
         }
@@ -401,9 +401,9 @@ int ghp_worklist_draw(const struct ghp_worklist *worklist,
     double all = 0, passed = 0, drawn = 0.5;
     int n = 0;
 
-    for (int i = 0; i < worklist->n_ops; ++i)
+    for (int i = 0; i < worklist->n_ops; i++)
         all += weight(&worklist->ops[i]);
-    for (int i = 0; i < worklist->n_ops && n < most; ++i) {
+    for (int i = 0; i < worklist->n_ops && n < most; i++) {
         double own = weight(&worklist->ops[i]);
 
         passed += own;

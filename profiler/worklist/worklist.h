@@ -1,7 +1,7 @@
 /* profiler/worklist/worklist.h - what is to be measured, the most valuable first.
  *
  * Everything that plans for the models can ask for, over all given batches and all worker counts up to N that divide
- * them (core/plan/space.h), each distinct thing once.  Local operations are ordered by how much a plan hangs on them:
+ * them (core/plan/space.h), each distinct thing once. Local operations are ordered by how much a plan hangs on them:
  *     1. split `data` for N workers itself, equal shares or by the workers' speeds,
  *     2. every other split for N workers,
  *     3. a second batch size for shapes that 1 and 2 know at one only (the analytic model in the batch needs two),

@@ -228,9 +228,9 @@ void bench_make_folder(struct ghp_transport *transport, int n, const char *test,
 {
     struct ghp_comm *comm = bench_workers(transport, n);
     long id = (long)getpid();
-    long *ids = ghp_alloc((size_t)n, sizeof(*ids));
+    long *ids = ghp_alloc((size_t)n, sizeof *ids);
 
-    CHECK_STATUS(comm->ops->all_gather(comm, &id, ids, (int64_t)sizeof(id)), GHP_OK);
+    CHECK_STATUS(comm->ops->all_gather(comm, &id, ids, (int64_t)sizeof id), GHP_OK);
     snprintf(folder, BENCH_FOLDER, "/tmp/ghp-test-%s-%ld", test, ids[0]);
     free(ids);
     if (transport->control->rank == 0) CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
@@ -243,8 +243,8 @@ void bench_remove_folder(struct ghp_transport *transport, int n, const char *fol
 
     CHECK_STATUS(ghp_control_barrier(transport->control, bench_workers(transport, n)), GHP_OK);
     if (transport->control->rank > 0) return;
-    snprintf(path, sizeof(path), "%s/checkpoint.previous.safetensors", folder);
+    snprintf(path, sizeof path, "%s/checkpoint.previous.safetensors", folder);
     unlink(path);
-    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     CHECK(unlink(path) == 0 && rmdir(folder) == 0);
 }

@@ -51,8 +51,8 @@ static struct ghp_split choose(const struct ghp_layer *layer, const struct ghp_s
 struct ghp_split *case_splits(const struct ghp_model *model, struct ghp_problem problem,
                               enum case_kind kind, unsigned seed, int most)
 {
-    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
-    struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof(*choices));
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
+    struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof *choices);
     unsigned state = seed * 7919u + 1u;
 
     if (splits == NULL || choices == NULL) exit(1);
@@ -88,7 +88,7 @@ static enum ghp_split_kind sequence_kind(const struct ghp_layer *layer, enum ghp
 struct ghp_split *case_sequence_splits(const struct ghp_model *model, struct ghp_problem problem,
                                        int m)
 {
-    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
 
     if (splits == NULL) exit(1);
     for (int i = 0; i < model->n_layers; i++) {
@@ -119,8 +119,8 @@ static void couple(const struct ghp_model *model, const struct ghp_staging *s,
 struct ghp_split *case_staged_splits(const struct ghp_model *model, const struct ghp_staging *s,
                                      struct ghp_problem whole, unsigned seed)
 {
-    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof(*splits));
-    struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof(*choices));
+    struct ghp_split *splits = ghp_alloc((size_t)model->n_layers, sizeof *splits);
+    struct ghp_split *choices = ghp_alloc(GHP_MAX_CHOICES, sizeof *choices);
     unsigned state = seed * 104729u + 1u;
 
     if (splits == NULL || choices == NULL) exit(1);

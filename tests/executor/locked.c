@@ -210,7 +210,7 @@ static enum ghp_status enqueue(struct ghp_backend *backend, struct work work)
         return work_now(backend, &work);
     if (graph->n == graph->max) {
         int max = graph->max > 0 ? 2 * graph->max : 256;
-        struct work *grown = realloc(graph->works, (size_t)max * sizeof(*grown));
+        struct work *grown = realloc(graph->works, (size_t)max * sizeof *grown);
 
         if (grown == NULL) return GHP_NO_MEMORY();
         graph->works = grown;
@@ -282,7 +282,7 @@ static enum ghp_status locked_event_open(struct ghp_backend *backend, bool timed
 {
     (void)backend;
     (void)timed;
-    *event = ghp_alloc(1, sizeof(**event));
+    *event = ghp_alloc(1, sizeof **event);
     return *event != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
@@ -351,7 +351,7 @@ static enum ghp_status locked_begin_capture(struct ghp_backend *backend)
     if (getenv("LOCKED_NO_TAPE") != NULL)
         return GHP_FAIL(GHP_ERR_BACKEND, "graphs are off; unset LOCKED_NO_TAPE");
     locked->recorder = pthread_self();
-    locked->recording = ghp_alloc(1, sizeof(*locked->recording));
+    locked->recording = ghp_alloc(1, sizeof *locked->recording);
     return locked->recording != NULL ? GHP_OK : GHP_NO_MEMORY();
 }
 
@@ -383,7 +383,7 @@ static void locked_about(struct ghp_backend *backend, struct ghp_device_about *a
 {
     (void)backend;
     *about = (struct ghp_device_about){.name = "locked memory", .count = 1};
-    snprintf(about->identity, sizeof(about->identity), "locked %ld", (long)getpid());
+    snprintf(about->identity, sizeof about->identity, "locked %ld", (long)getpid());
 }
 
 static const struct ghp_device_ops locked_device = {.allocate = locked_allocate,

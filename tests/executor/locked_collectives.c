@@ -22,7 +22,7 @@ static const struct ghp_collectives_ops queued_ops;
 enum ghp_status locked_collectives_open(struct ghp_collectives *staged, struct ghp_device device,
                                         struct ghp_collectives **queued)
 {
-    struct queued *q = ghp_alloc(1, sizeof(*q));
+    struct queued *q = ghp_alloc(1, sizeof *q);
 
     *queued = NULL;
     if (q == NULL) return GHP_NO_MEMORY();
@@ -48,7 +48,7 @@ static enum ghp_status queued_group(struct ghp_collectives *queued, struct ghp_r
                                     enum ghp_stream stream, struct ghp_comm **comm)
 {
     struct queued *q = (struct queued *)queued;
-    struct queued_comm *c = ghp_alloc(1, sizeof(*c));
+    struct queued_comm *c = ghp_alloc(1, sizeof *c);
 
     *comm = NULL;
     if (c == NULL) return GHP_NO_MEMORY();

@@ -85,7 +85,7 @@ void twin_case_round(struct twin_case *c)
 void twin_case_open(struct twin_case *c, struct ghp_device device, const struct ghp_local *local,
                     int element_bytes)
 {
-    memset(c, 0, sizeof(*c));
+    memset(c, 0, sizeof *c);
     if (ghp_operand_set_init(local, 4, GHP_OPERAND_SET_ALL, &c->right) != GHP_OK ||
         ghp_operand_set_init(local, element_bytes, GHP_OPERAND_SET_ALL, &c->got) != GHP_OK ||
         ghp_operand_set_init_on(device, local, element_bytes, GHP_OPERAND_SET_ALL, &c->there) !=

@@ -32,7 +32,7 @@ char *fuzz_path(const char *name, char *out, size_t room)
     if (folder[0] == '\0') {
         const char *base = getenv("TMPDIR");
 
-        snprintf(folder, sizeof(folder), "%s/ghp-fuzz-XXXXXX", base != NULL ? base : "/tmp");
+        snprintf(folder, sizeof folder, "%s/ghp-fuzz-XXXXXX", base != NULL ? base : "/tmp");
         GHP_ASSERT(mkdtemp(folder) != NULL);
         owner = getpid();
         atexit(remove_folder);
@@ -71,7 +71,7 @@ bool fuzz_try(const unsigned char *bytes, size_t n)
     if (fd < 0) {
         fd = memfd_create("input", MFD_CLOEXEC);
         GHP_ASSERT(fd >= 0);
-        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
     GHP_ASSERT_EQ(ftruncate(fd, 0), 0);
     GHP_ASSERT_EQ(pwrite(fd, bytes, n, 0), n);

@@ -48,11 +48,11 @@ bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     hundred = bytes[0] & 1;
     n_train = (size_t)bytes[1] | (size_t)bytes[2] << 8;
     if (n_train > n - 3) n_train = n - 3;
-    fuzz_write(fuzz_path(names[hundred][0], train, sizeof(train)), bytes + 3, n_train);
-    fuzz_write(fuzz_path(names[hundred][1], test, sizeof(test)), bytes + 3 + n_train,
+    fuzz_write(fuzz_path(names[hundred][0], train, sizeof train), bytes + 3, n_train);
+    fuzz_write(fuzz_path(names[hundred][1], test, sizeof test), bytes + 3 + n_train,
                n - 3 - n_train);
-    snprintf(spec, sizeof(spec), "cifar%s:%s", hundred ? "100" : "10",
-             fuzz_path("", folder, sizeof(folder)));
+    snprintf(spec, sizeof spec, "cifar%s:%s", hundred ? "100" : "10",
+             fuzz_path("", folder, sizeof folder));
     accepted = ghp_data_open(&request, &data) == GHP_OK;
     if (accepted) {
         read_batch(data, GHP_DATA_TRAIN);

@@ -11,7 +11,7 @@ bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
 
     (void)bytes;
     (void)n;
-    fuzz_path("heartbeat", own, sizeof(own));
+    fuzz_path("heartbeat", own, sizeof own);
     GHP_ASSERT_EQ(ghp_heartbeat_open(own, &written), GHP_OK);
     written.step = beat.step;
     written.kept = beat.kept;

@@ -12,8 +12,8 @@ static enum ghp_status read_config(const void *bytes, size_t n, struct ghp_hf_co
 {
     char path[512], folder[512];
 
-    fuzz_write(fuzz_path("config.json", path, sizeof(path)), bytes, n);
-    return ghp_hf_config_load(fuzz_path("", folder, sizeof(folder)), config);
+    fuzz_write(fuzz_path("config.json", path, sizeof path), bytes, n);
+    return ghp_hf_config_load(fuzz_path("", folder, sizeof folder), config);
 }
 
 static void check_back(const struct ghp_hf_config *config)

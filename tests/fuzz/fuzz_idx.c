@@ -40,10 +40,10 @@ bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     if (n < 2) return false;
     n_images = (size_t)bytes[0] | (size_t)bytes[1] << 8;
     if (n_images > n - 2) n_images = n - 2;
-    fuzz_write(fuzz_path("train-images-idx3-ubyte", images, sizeof(images)), bytes + 2, n_images);
-    fuzz_write(fuzz_path("train-labels-idx1-ubyte", labels, sizeof(labels)), bytes + 2 + n_images,
+    fuzz_write(fuzz_path("train-images-idx3-ubyte", images, sizeof images), bytes + 2, n_images);
+    fuzz_write(fuzz_path("train-labels-idx1-ubyte", labels, sizeof labels), bytes + 2 + n_images,
                n - 2 - n_images);
-    snprintf(spec, sizeof(spec), "idx:%s", fuzz_path("", folder, sizeof(folder)));
+    snprintf(spec, sizeof spec, "idx:%s", fuzz_path("", folder, sizeof folder));
     if (ghp_data_open(&request, &data) != GHP_OK) return false;
     read_batch(data);
     ghp_data_close(data);

@@ -29,7 +29,7 @@ bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     bool owes_evaluation = n % 2 == 1;
 
     (void)path;
-    fuzz_write(fuzz_path("metrics", own, sizeof(own)), bytes, n);
+    fuzz_write(fuzz_path("metrics", own, sizeof own), bytes, n);
     if (!resume(own, owes_evaluation, &once, &n_once)) return false;
     GHP_ASSERT(n_once <= n && memcmp(once, bytes, n_once) == 0);
     GHP_ASSERT(resume(own, owes_evaluation, &twice, &n_twice));

@@ -19,7 +19,7 @@ static void read_tensors(const char *path)
         float *values;
 
         if (weight.elements > MOST_VALUES) continue;
-        values = malloc((size_t)weight.elements * sizeof(*values));
+        values = malloc((size_t)weight.elements * sizeof *values);
         GHP_ASSERT(values != NULL);
         (void)ghp_onnx_tensors_read(tensors, i, values); /* those of another type are refused */
         free(values);
@@ -51,7 +51,7 @@ bool fuzz_read(const char *path, const unsigned char *bytes, size_t n)
     GHP_ASSERT(model.hash == again.hash);
     ghp_model_release(&again);
     read_tensors(path);
-    fuzz_path("written.onnx", written, sizeof(written));
+    fuzz_path("written.onnx", written, sizeof written);
     if (weights_of(&model) <= MOST_WRITTEN && ghp_onnx_save(written, &model, NULL) == GHP_OK) {
         GHP_ASSERT_EQ(ghp_onnx_load(written, &again), GHP_OK);
         ghp_model_release(&again);

@@ -20,7 +20,7 @@ static int replay_folder(const char *path)
         size_t size = 0;
 
         if (entry->d_name[0] == '.') continue;
-        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
         fprintf(stderr, "%s\n", name);
         GHP_ASSERT_EQ(ghp_file_read(name, &bytes, &size), GHP_OK);
         if (fuzz_try((const unsigned char *)bytes, size))

@@ -33,7 +33,7 @@ static void check_tensors(int n_expected, bool filled)
     CHECK_EQ(ghp_onnx_tensors_count(tensors), n_expected);
     for (int t = 0; t < ghp_onnx_tensors_count(tensors); t++) {
         struct ghp_onnx_weight weight = ghp_onnx_tensors_item(tensors, t);
-        float *values = malloc((size_t)weight.elements * sizeof(*values));
+        float *values = malloc((size_t)weight.elements * sizeof *values);
         bool same = true;
 
         CHECK_EQ(weight.is_filled, filled);

@@ -105,7 +105,7 @@ bool inception_write(const char *path, int blocks, bool norms)
     write_conv(&w, "conv2.reduce", 64, 1, 1, "");
     write_conv(&w, "conv2", 192, 3, 1, "");
     write_norm(&w, "norm2");
-    for (int b = 0; b < blocks; ++b) {
+    for (int b = 0; b < blocks; b++) {
         char input[32];
 
         snprintf(input, sizeof input, blocks_of[b].pool_before ? "pool.b%d" : "b%d",

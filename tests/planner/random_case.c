@@ -49,7 +49,7 @@ static void put(struct writer *w, const char *fmt, ...)
 /* Begins layer l<i>, which reads layer `from` (and `other` where that is not -1). */
 static void begin_layer(struct writer *w, const char *op, int from, int other)
 {
-    ++w->layers;
+    w->layers++;
     put(w, "%s{\"name\": \"l%d\", \"op\": \"%s\"", w->layers > 1 ? ", " : "", w->layers, op);
     if (other >= 0)
         put(w, ", \"inputs\": [\"l%d\", \"l%d\"]", from, other);
@@ -86,7 +86,7 @@ static void put_weighted(struct writer *w, int from)
 /* Another layer (not the input) with the same height and width, and channels where `all`; -1: none. */
 static int partner(struct writer *w, int from, bool all)
 {
-    for (int tries = 0; tries < 4 && w->layers > 1; ++tries) {
+    for (int tries = 0; tries < 4 && w->layers > 1; tries++) {
         int other = 1 + random_below(w->source, w->layers);
 
         if (other == from || w->shape[other].h != w->shape[from].h ||
@@ -162,7 +162,7 @@ static void put_end(struct writer *w)
 /* Whether every layer but the last is read by somebody. */
 static bool all_read(const struct writer *w)
 {
-    for (int i = 1; i < w->layers; ++i)
+    for (int i = 1; i < w->layers; i++)
         if (w->unread[i]) return false;
     return true;
 }
@@ -214,7 +214,7 @@ static enum ghp_status base_profile(int nodes, int cores, struct ghp_profile *p)
     free(p->machine.pus);
     p->machine.pus = ghp_alloc((size_t)cores, sizeof *p->machine.pus);
     if (p->machine.pus == NULL) return GHP_NO_MEMORY();
-    for (int i = 0; i < cores; ++i)
+    for (int i = 0; i < cores; i++)
         p->machine.pus[i] = i;
     p->machine.nodes = nodes;
     p->machine.packages = 1;
@@ -270,14 +270,14 @@ double random_case_combinations(const struct ghp_model *model, struct ghp_proble
     struct ghp_split splits[GHP_MAX_CHOICES];
     double n = 1;
 
-    for (int v = 0; v < model->n_layers; ++v)
+    for (int v = 0; v < model->n_layers; v++)
         n *= ghp_split_choices(&model->layers[v], problem, splits, GHP_MAX_CHOICES);
     return n;
 }
 
 static bool is_graph(const struct ghp_model *model)
 {
-    for (int v = 0; v < model->n_layers; ++v)
+    for (int v = 0; v < model->n_layers; v++)
         if (model->layers[v].n_inputs > 1) return true;
     return false;
 }

@@ -71,7 +71,7 @@ static enum ghp_status cuda_open(const struct ghp_backend_config *config,
                         "'--backend reference' for double",
                         config->element_bytes);
     GHP_TRY(ghp_cuda_find(&count));
-    opened = ghp_alloc(1, sizeof(*opened));
+    opened = ghp_alloc(1, sizeof *opened);
     if (opened == NULL) return GHP_NO_MEMORY();
     opened->config = *config;
     opened->library = ghp_alloc(1, sizeof(struct ghp_cuda));
@@ -131,7 +131,7 @@ static enum ghp_status cuda_prepare_with(struct ghp_backend *backend, const stru
                         ghp_op_name(local->op), ghp_pass_name(pass));
     if (!takes(local->op, pass, fused)) return GHP_OK;
     GHP_TRY(ghp_cuda_enter(backend));
-    made = ghp_alloc(1, sizeof(*made));
+    made = ghp_alloc(1, sizeof *made);
     if (made == NULL) return GHP_NO_MEMORY();
     made->base = (struct ghp_kernel){.backend = backend,
                                      .local = *local,

@@ -70,18 +70,18 @@ enum ghp_status ghp_choices_keep(struct ghp_choices *choices, struct ghp_chosen 
     if (entry == NULL && choices->n == choices->max) {
         int max = choices->max > 0 ? 2 * choices->max : 32;
         struct ghp_choice_entry *grown =
-            realloc(choices->entries, (size_t)max * sizeof(*choices->entries));
+            realloc(choices->entries, (size_t)max * sizeof *choices->entries);
 
         if (grown == NULL) return GHP_NO_MEMORY();
         choices->entries = grown;
         choices->max = max;
     }
     if (entry == NULL) entry = &choices->entries[choices->n++];
-    memcpy(entry->key, key, sizeof(key));
+    memcpy(entry->key, key, sizeof key);
     entry->pass = chosen.pass;
     entry->bias = chosen.bias;
     entry->relu = chosen.relu;
-    snprintf(entry->name, sizeof(entry->name), "%s", name);
+    snprintf(entry->name, sizeof entry->name, "%s", name);
     return GHP_OK;
 }
 
@@ -102,9 +102,9 @@ void ghp_choice_text(char text[GHP_CHOICE_NAME_BYTES], const char *library, int6
 const char *ghp_choice_rest(const char *text, const char *library, int64_t version)
 {
     char head[64];
-    size_t n = (size_t)snprintf(head, sizeof(head), "%s %lld ", library, (long long)version);
+    size_t n = (size_t)snprintf(head, sizeof head, "%s %lld ", library, (long long)version);
 
-    return text != NULL && n < sizeof(head) && strncmp(text, head, n) == 0 ? text + n : NULL;
+    return text != NULL && n < sizeof head && strncmp(text, head, n) == 0 ? text + n : NULL;
 }
 
 void ghp_choice_split(char *text, char **fused)

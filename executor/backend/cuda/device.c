@@ -236,7 +236,7 @@ static enum ghp_status device_event_open(struct ghp_backend *backend, bool timed
     enum ghp_status status;
 
     GHP_TRY(ghp_cuda_enter(backend));
-    made = ghp_alloc(1, sizeof(*made));
+    made = ghp_alloc(1, sizeof *made);
     if (made == NULL) return GHP_NO_MEMORY();
     made->timed = timed;
     status = GHP_CUDA(
@@ -334,7 +334,7 @@ static enum ghp_status device_end_capture(struct ghp_backend *backend,
     *graph = NULL;
     cuda->recording = false;
     GHP_TRY(GHP_CUDA(cudaStreamEndCapture(cuda->streams[GHP_DEVICE_STREAM_COMPUTE], &cuda_graph)));
-    made = ghp_alloc(1, sizeof(*made));
+    made = ghp_alloc(1, sizeof *made);
     status = made != NULL ? GHP_CUDA(cudaGraphInstantiate(&made->cuda_graph, cuda_graph, 0))
                           : GHP_NO_MEMORY();
     cudaGraphDestroy(cuda_graph);
@@ -379,10 +379,10 @@ static void device_about(struct ghp_backend *backend, struct ghp_device_about *a
         return;
     cudaGetDeviceCount(&about->count);
     about->cache_bytes = properties.l2CacheSize;
-    snprintf(about->name, sizeof(about->name), "%.63s", properties.name);
-    used = snprintf(about->identity, sizeof(about->identity), "GPU-");
+    snprintf(about->name, sizeof about->name, "%.63s", properties.name);
+    used = snprintf(about->identity, sizeof about->identity, "GPU-");
     for (int i = 0; i < 16; i++)
-        used += snprintf(about->identity + used, sizeof(about->identity) - (size_t)used, "%02x",
+        used += snprintf(about->identity + used, sizeof about->identity - (size_t)used, "%02x",
                          (unsigned char)properties.uuid.bytes[i]);
 }
 

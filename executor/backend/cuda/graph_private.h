@@ -23,7 +23,7 @@ struct ghp_cudnn_attribute {
     const void *values;
 };
 
-#define GHP_COUNT_OF(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define GHP_COUNT_OF(array) ((int)(sizeof array / sizeof((array)[0])))
 
 /* Sets all of a descriptor's attributes, and finalizes it. */
 enum ghp_status ghp_cudnn_fill(const struct ghp_cudnn *cudnn, cudnnBackendDescriptor_t descriptor,

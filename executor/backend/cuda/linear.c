@@ -90,7 +90,7 @@ static enum ghp_status set_transposed(const struct ghp_cublaslt *lt, cublasLtMat
     cublasOperation_t operation = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 
     return GHP_CUBLASLT(lt,
-                        cublasLtMatmulDescSetAttribute(how, which, &operation, sizeof(operation)));
+                        cublasLtMatmulDescSetAttribute(how, which, &operation, sizeof operation));
 }
 
 /* Whether the product itself adds the bias and applies the ReLU, or a kernel behind it. */
@@ -107,7 +107,7 @@ static enum ghp_status set_epilogue(struct ghp_cuda_kernel *kernel, bool fuses)
     kernel->epilogue = ghp_memory_format_fused(kernel->fused) && !fuses;
     return GHP_CUBLASLT(lt_of(kernel),
                         cublasLtMatmulDescSetAttribute(linear->how, CUBLASLT_MATMUL_DESC_EPILOGUE,
-                                                       &epilogue, sizeof(epilogue)));
+                                                       &epilogue, sizeof epilogue));
 }
 
 static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
@@ -116,7 +116,7 @@ static enum ghp_status describe(struct ghp_cuda_kernel *kernel)
     struct product p = product_of(kernel);
     cublasComputeType_t compute =
         kernel->base.backend->config.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-    struct linear *linear = ghp_alloc(1, sizeof(*linear));
+    struct linear *linear = ghp_alloc(1, sizeof *linear);
 
     if (linear == NULL) return GHP_NO_MEMORY();
     kernel->data = linear;
@@ -147,7 +147,7 @@ static enum ghp_status run_linear(struct ghp_cuda_kernel *kernel,
     if (linear->fuses && kernel->fused.bias)
         GHP_TRY(GHP_CUBLASLT(lt_of(kernel), cublasLtMatmulDescSetAttribute(
                                                 linear->how, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                &at->w[1], sizeof(at->w[1]))));
+                                                &at->w[1], sizeof at->w[1])));
     if (is_bf16(kernel) && pass != GHP_PASS_BACKWARD_WEIGHT) {
         GHP_TRY(ghp_cuda_status(
             ghp_launch_to_bf16(stream, ghp_local_weight_elements(&kernel->base.local), w, scratch),
@@ -201,7 +201,7 @@ static void take(struct ghp_cuda_kernel *kernel, const cublasLtMatmulHeuristicRe
     linear->algorithm = result->algo;
     linear->workspace_bytes = (int64_t)result->workspaceSize;
     kernel->base.scratch_bytes = ghp_cuda_scratch(kernel->workspace_at + linear->workspace_bytes);
-    name_algorithm(&result->algo, name, sizeof(name));
+    name_algorithm(&result->algo, name, sizeof name);
     ghp_choice_text(kernel->algorithm, "cublaslt", (int64_t)lt->cublasLtGetVersion(), name);
 }
 
@@ -251,13 +251,13 @@ static enum ghp_status set_rules(const struct ghp_cuda_kernel *kernel,
 
     GHP_TRY(GHP_CUBLASLT(
         lt, cublasLtMatmulPreferenceSetAttribute(rules, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                                 &workspace, sizeof(workspace))));
+                                                 &workspace, sizeof workspace)));
     GHP_TRY(GHP_CUBLASLT(
         lt, cublasLtMatmulPreferenceSetAttribute(rules, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                                 &joined, sizeof(joined))));
-    for (size_t i = 0; i < sizeof(alignments) / sizeof(alignments[0]); i++)
+                                                 &joined, sizeof joined)));
+    for (size_t i = 0; i < sizeof alignments / sizeof alignments[0]; i++)
         GHP_TRY(GHP_CUBLASLT(lt, cublasLtMatmulPreferenceSetAttribute(rules, alignments[i],
-                                                                      &aligned, sizeof(aligned))));
+                                                                      &aligned, sizeof aligned)));
     return GHP_OK;
 }
 

@@ -97,14 +97,14 @@ static int64_t sample_out(const struct ghp_local *l)
 /* Which outputs take each input, in ascending order: starts [in + 1], list [out]. */
 static void invert(const int32_t *table, int64_t in, int64_t out, int32_t *starts, int32_t *list)
 {
-    memset(starts, 0, (size_t)(in + 1) * sizeof(*starts));
+    memset(starts, 0, (size_t)(in + 1) * sizeof *starts);
     for (int64_t i = 0; i < out; i++)
         if (table[i] != GHP_INDEX_MAP_NOTHING) starts[table[i] + 1]++;
     for (int64_t i = 0; i < in; i++)
         starts[i + 1] += starts[i];
     for (int64_t i = out - 1; i >= 0; i--) /* from the end: starts become ends, and starts again */
         if (table[i] != GHP_INDEX_MAP_NOTHING) list[--starts[table[i] + 1]] = (int32_t)i;
-    memmove(starts, starts + 1, (size_t)in * sizeof(*starts));
+    memmove(starts, starts + 1, (size_t)in * sizeof *starts);
     starts[in] = 0;
     for (int64_t i = 0; i < out; i++)
         if (table[i] != GHP_INDEX_MAP_NOTHING) starts[in]++;
@@ -125,8 +125,8 @@ static enum ghp_status make_tables(struct ghp_cuda_kernel *kernel)
     const struct ghp_local *l = &kernel->base.local;
     bool forward = kernel->base.pass == GHP_PASS_FORWARD;
     int64_t in = sample_in(l), out = sample_out(l), n = forward ? out : in + 1 + out;
-    int32_t *host = ghp_alloc((size_t)(n + out), sizeof(*host));
-    struct tables *t = ghp_alloc(1, sizeof(*t));
+    int32_t *host = ghp_alloc((size_t)(n + out), sizeof *host);
+    struct tables *t = ghp_alloc(1, sizeof *t);
     struct ghp_device device = {&ghp_cuda_device, kernel->base.backend};
     void *memory = NULL;
     enum ghp_status status = host != NULL && t != NULL ? GHP_OK : GHP_NO_MEMORY();
@@ -136,12 +136,12 @@ static enum ghp_status make_tables(struct ghp_cuda_kernel *kernel)
     if (status == GHP_OK) {
         ghp_index_map_table(l, host + (forward ? 0 : n));
         if (!forward) invert(host + n, in, out, host, host + in + 1);
-        status = ghp_device_allocate(device, n * (int64_t)sizeof(*host), &memory);
+        status = ghp_device_allocate(device, n * (int64_t)sizeof *host, &memory);
     }
     if (status == GHP_OK) {
         t->table = t->starts = memory;
         t->list = forward ? NULL : t->starts + in + 1;
-        status = ghp_device_write(device, memory, host, n * (int64_t)sizeof(*host));
+        status = ghp_device_write(device, memory, host, n * (int64_t)sizeof *host);
     }
     free(host);
     return status;

@@ -19,7 +19,7 @@ static enum ghp_status find_format(const struct ghp_image_file *file,
 {
     if (file->n == 0)
         return GHP_FAIL(GHP_ERR_FORMAT, "'%s' is empty; fetch it again or remove it", file->path);
-    for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         *format = formats[i];
         if (file->n >= formats[i]->magic_bytes &&
             memcmp(file->bytes, formats[i]->magic, formats[i]->magic_bytes) == 0)

@@ -29,7 +29,7 @@ static void give_up(png_structp png, png_const_charp why)
 {
     struct decoding *d = png_get_error_ptr(png);
 
-    snprintf(d->why, sizeof(d->why), "%s", why);
+    snprintf(d->why, sizeof d->why, "%s", why);
     longjmp(d->back, 1);
 }
 

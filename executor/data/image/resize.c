@@ -65,9 +65,9 @@ static enum ghp_status taps_init(struct taps *taps, const struct span *span)
     double unit = (span->end - span->begin) / (double)to;
 
     taps->most = 2 * (int64_t)ceil(unit > 1 ? unit : 1) + 2; /* they are read in twos */
-    taps->from = ghp_alloc((size_t)to, sizeof(*taps->from));
-    taps->n = ghp_alloc((size_t)to, sizeof(*taps->n));
-    taps->weight = ghp_alloc((size_t)(to * taps->most), sizeof(*taps->weight));
+    taps->from = ghp_alloc((size_t)to, sizeof *taps->from);
+    taps->n = ghp_alloc((size_t)to, sizeof *taps->n);
+    taps->weight = ghp_alloc((size_t)(to * taps->most), sizeof *taps->weight);
     if (taps->from == NULL || taps->n == NULL || taps->weight == NULL) return GHP_NO_MEMORY();
     for (int64_t i = 0; i < to; i++)
         weigh(taps, span, i);
@@ -128,7 +128,7 @@ static void mix_columns(const float *mixed, const struct taps *across, int chann
         lanes sum = {0.5F, 0.5F, 0.5F, 0.5F}, pixel;
 
         for (int64_t t = 0; t < across->n[x]; t++, at += channels) {
-            memcpy(&pixel, at, sizeof(pixel));
+            memcpy(&pixel, at, sizeof pixel);
             sum += weight[t] * pixel;
         }
         for (int c = 0; c < channels; c++)
@@ -156,7 +156,7 @@ static enum ghp_status make_rows(const struct ghp_image *image, const struct tap
     int64_t row_bytes = across->to * channels,
             stride = (image->part.end_x - image->part.first_x) * channels,
             n = (across->end - across->first) * channels;
-    float *mixed = ghp_alloc((size_t)(n + SLACK), sizeof(*mixed));
+    float *mixed = ghp_alloc((size_t)(n + SLACK), sizeof *mixed);
 
     if (mixed == NULL) return GHP_NO_MEMORY();
     for (int64_t y = 0; y < down->to; y++, out += row_bytes) {

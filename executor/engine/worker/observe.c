@@ -15,7 +15,7 @@ static int last_forward(const struct ghp_worker *w, int i)
     const int others[] = {does->bias, does->add, does->relu};
     int last = i;
 
-    for (size_t o = 0; w->prepared[i].fuses && o < sizeof(others) / sizeof(others[0]); o++)
+    for (size_t o = 0; w->prepared[i].fuses && o < sizeof others / sizeof others[0]; o++)
         if (others[o] > last && ghp_worker_instr(w, others[o])->pass == GHP_PASS_FORWARD)
             last = others[o];
     return last;

@@ -18,7 +18,7 @@ enum ghp_status ghp_worker_open_results(struct ghp_worker *w)
 {
     w->most_results =
         ghp_worker_keeps_metrics(w) ? ghp_worker_instr(w, w->metric_reduce)->period : 1;
-    w->results = ghp_alloc((size_t)w->most_results, sizeof(*w->results));
+    w->results = ghp_alloc((size_t)w->most_results, sizeof *w->results);
     return w->results == NULL ? GHP_NO_MEMORY() : GHP_OK;
 }
 

@@ -131,7 +131,7 @@ enum ghp_status ghp_worker_open_servers(struct ghp_worker *w)
     size_t n = (size_t)w->program.how.method.sync.servers;
 
     if (!ghp_worker_is_served(w)) return GHP_OK;
-    w->server_messages = ghp_alloc(n, sizeof(*w->server_messages));
+    w->server_messages = ghp_alloc(n, sizeof *w->server_messages);
     if (w->server_messages == NULL) return GHP_NO_MEMORY();
     w->exec.transport->control->patience = GHP_WORKER_PATIENCE;
     for (int i = w->program.n_instrs - 1; i >= 0; i--)
@@ -164,7 +164,7 @@ static enum ghp_status tell(struct ghp_worker *w, struct ghp_server_word word)
 {
     for (int s = 0; s < w->program.how.method.sync.servers; s++)
         w->server_messages[s] = (struct ghp_p2p_message){.data = &word,
-                                                         .bytes = sizeof(word),
+                                                         .bytes = sizeof word,
                                                          .peer = w->program.problem.workers + s,
                                                          .tag = ghp_server_word_tag(&w->program)};
     return carry(w, w->program.how.method.sync.servers, "telling the servers");

@@ -20,7 +20,7 @@ static enum ghp_status find_sharing(const struct ghp_exec_context *exec, bool *s
     int size = t->control->size;
     struct ghp_device_about mine = {0};
     struct ghp_comm *world = NULL;
-    char(*all)[sizeof(mine.identity)] = ghp_alloc((size_t)size, sizeof(*all));
+    char(*all)[sizeof mine.identity] = ghp_alloc((size_t)size, sizeof *all);
     enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
 
     device.ops->about(device.backend, &mine);
@@ -31,11 +31,11 @@ static enum ghp_status find_sharing(const struct ghp_exec_context *exec, bool *s
                  done);
     world->label = "choosing who carries";
     GHP_TRY_GOTO(status, ghp_control_agree(t->control, world, status), done);
-    GHP_TRY_GOTO(status, world->ops->all_gather(world, mine.identity, all, sizeof(mine.identity)),
+    GHP_TRY_GOTO(status, world->ops->all_gather(world, mine.identity, all, sizeof mine.identity),
                  done);
     for (int i = 0; i < size; i++)
         for (int j = 0; j < i; j++)
-            *shared = *shared || memcmp(all[i], all[j], sizeof(*all)) == 0;
+            *shared = *shared || memcmp(all[i], all[j], sizeof *all) == 0;
 done:
     free(all);
     return status;

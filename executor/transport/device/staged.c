@@ -29,7 +29,7 @@ struct staged {
 enum ghp_status ghp_staged_open(struct ghp_collectives *host, struct ghp_device device,
                                 struct ghp_collectives **staged)
 {
-    struct staged *t = ghp_alloc(1, sizeof(*t));
+    struct staged *t = ghp_alloc(1, sizeof *t);
 
     *staged = NULL;
     if (t == NULL) return GHP_NO_MEMORY();
@@ -82,7 +82,7 @@ static enum ghp_status staged_group(struct ghp_collectives *staged, struct ghp_r
             *comm = &c->base;
             return GHP_OK;
         }
-    c = ghp_alloc(1, sizeof(*c));
+    c = ghp_alloc(1, sizeof *c);
     if (c == NULL) return GHP_NO_MEMORY();
     *c = (struct staged_comm){
         .base = {.ops = &ghp_staged_collectives, .ranks = ranks, .stream = stream},

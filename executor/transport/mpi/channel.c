@@ -45,16 +45,16 @@ static void channel_close(struct ghp_channel *channel)
 
 static struct ghp_mpi_channel *allocate(struct ghp_mpi *t, int slots)
 {
-    struct ghp_mpi_channel *c = ghp_alloc(1, sizeof(*c));
+    struct ghp_mpi_channel *c = ghp_alloc(1, sizeof *c);
 
     if (c == NULL) return NULL;
     c->base.ops = &ghp_mpi_p2p;
     c->transport = t;
     c->n = slots;
-    c->requests = ghp_alloc((size_t)slots + 1, sizeof(*c->requests));
-    c->stamps = ghp_alloc((size_t)slots + 1, sizeof(*c->stamps));
-    c->due_s = ghp_alloc((size_t)slots + 1, sizeof(*c->due_s));
-    c->receives = ghp_alloc((size_t)slots + 1, sizeof(*c->receives));
+    c->requests = ghp_alloc((size_t)slots + 1, sizeof *c->requests);
+    c->stamps = ghp_alloc((size_t)slots + 1, sizeof *c->stamps);
+    c->due_s = ghp_alloc((size_t)slots + 1, sizeof *c->due_s);
+    c->receives = ghp_alloc((size_t)slots + 1, sizeof *c->receives);
     if (c->requests == NULL || c->stamps == NULL || c->due_s == NULL || c->receives == NULL) {
         channel_close(&c->base);
         return NULL;

@@ -1,7 +1,7 @@
 /* executor/transport/mpi/collectives.c - ghp's own collectives over single messages that know no levels.
  *
  * An all-to-all is a pairwise exchange: every rank posts its receives, then sends to the others starting with the one
- * after itself, so that no rank is everybody's first target.  Sums: mpi/reduce.c; gathers: mpi/gather.c. */
+ * after itself, so that no rank is everybody's first target. Sums: mpi/reduce.c; gathers: mpi/gather.c. */
 #include "executor/transport/mpi/communicator.h"
 
 #include <stdio.h>
@@ -69,7 +69,7 @@ enum ghp_status ghp_mpi_tell(struct ghp_mpi_comm *comm, struct ghp_word mine,
                              const struct ghp_word **words)
 {
     *words = comm->words;
-    return ghp_mpi_all_gather(comm, &mine, comm->words, (int64_t)sizeof(mine));
+    return ghp_mpi_all_gather(comm, &mine, comm->words, (int64_t)sizeof mine);
 }
 
 /* The message of the failing rank `from`, told to all others. */

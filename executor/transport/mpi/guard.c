@@ -44,7 +44,7 @@ static struct {
 static _Noreturn void end_start(void)
 {
     char missing[256];
-    bool first = ghp_mates_missing(missing, sizeof(missing)), knows = missing[0] != '\0';
+    bool first = ghp_mates_missing(missing, sizeof missing), knows = missing[0] != '\0';
 
     if (!first) sleep(3);
     ghp_log_failure(

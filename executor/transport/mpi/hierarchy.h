@@ -1,7 +1,7 @@
 /* executor/transport/mpi/hierarchy.h - private to executor/transport/mpi: collectives that go level by level.
  *
  * A communicator's ranks are one level, or two where several of them share a node and several nodes take part: the
- * ranks of one node, and the ranks that have the same place in their nodes.  A sum is scattered over the levels, each
+ * ranks of one node, and the ranks that have the same place in their nodes. A sum is scattered over the levels, each
  * rank adding its part of what the level before left it, and gathered back in reverse; so over two levels each node's
  * link carries what a ring would, and not a copy for every pair of ranks.
  *
@@ -17,7 +17,7 @@
  * Inside a node sums go over a shared segment instead of by messages where there is one: its phases are the same, and
  * so are sums.
  *
- * mpi/reduce.c has the sums, mpi/gather.c the gathers.  Tested  tests/executor/transport/test_transport.c */
+ * mpi/reduce.c has the sums, mpi/gather.c the gathers. Tested  tests/executor/transport/test_transport.c */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_HIERARCHY_H
 #define GHP_EXECUTOR_TRANSPORT_MPI_HIERARCHY_H
 

@@ -36,7 +36,7 @@ static bool find_launchers(const char *host, struct launchers *l)
     bool known = true;
     DIR *folder;
 
-    snprintf(path, sizeof(path), "%s/ompi.%s.%u", base != NULL ? base : "/tmp", host,
+    snprintf(path, sizeof path, "%s/ompi.%s.%u", base != NULL ? base : "/tmp", host,
              (unsigned)geteuid());
     folder = opendir(path);
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
@@ -46,7 +46,7 @@ static bool find_launchers(const char *host, struct launchers *l)
         int fd;
 
         if (sscanf(entry->d_name, "pid.%ld", &number) != 1) continue;
-        snprintf(file, sizeof(file), "%s/%s/contact.txt", path, entry->d_name);
+        snprintf(file, sizeof file, "%s/%s/contact.txt", path, entry->d_name);
         fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is not waited for */
         contact = fd >= 0 ? fdopen(fd, "r") : NULL;
         if (contact == NULL && fd >= 0) close(fd);
@@ -89,10 +89,10 @@ static bool is_mapped(const char *path)
         FILE *maps;
 
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-        snprintf(name, sizeof(name), "/proc/%.32s/maps", entry->d_name);
+        snprintf(name, sizeof name, "/proc/%.32s/maps", entry->d_name);
         if (stat(name, &about) != 0 || about.st_uid != geteuid()) continue;
         maps = fopen(name, "r");
-        while (maps != NULL && !mapped && fgets(line, sizeof(line), maps) != NULL)
+        while (maps != NULL && !mapped && fgets(line, sizeof line, maps) != NULL)
             mapped = strstr(line, path) != NULL;
         if (maps != NULL) fclose(maps);
     }
@@ -109,8 +109,8 @@ void ghp_mpi_clean(void)
     size_t n;
 
     if (folder == NULL) return;
-    if (gethostname(host, sizeof(host) - 1) != 0 || !find_launchers(host, &launchers)) goto done;
-    n = (size_t)snprintf(prefix, sizeof(prefix), "vader_segment.%s.%u.", host, (unsigned)geteuid());
+    if (gethostname(host, sizeof host - 1) != 0 || !find_launchers(host, &launchers)) goto done;
+    n = (size_t)snprintf(prefix, sizeof prefix, "vader_segment.%s.%u.", host, (unsigned)geteuid());
     while ((entry = readdir(folder)) != NULL) {
         struct stat about;
         unsigned job;
@@ -118,7 +118,7 @@ void ghp_mpi_clean(void)
         if (strncmp(entry->d_name, prefix, n) != 0 || sscanf(entry->d_name + n, "%x.", &job) != 1)
             continue;
         if (!is_of_the_dead(&launchers, job >> JOB_BITS)) continue;
-        snprintf(path, sizeof(path), "%s/%s", shared_folder, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", shared_folder, entry->d_name);
         if (lstat(path, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
             !is_mapped(path))
             (void)unlink(path);

@@ -34,7 +34,7 @@ static int64_t up_to_multiple(int64_t n, int64_t unit)
 }
 
 /* How many elements go at once, a multiple of `unit`: what the shared segment's slots hold, and what goes on by
- * messages from there, or goes by messages alone, has room in its part of scratch.  Rounded up where there is room: a
+ * messages from there, or goes by messages alone, has room in its part of scratch. Rounded up where there is room: a
  * few elements left over would go alone, and take as long on the way as many. */
 static int64_t fitting(const struct sum *sum, int64_t bytes, int64_t unit)
 {
@@ -355,7 +355,7 @@ enum ghp_status ghp_mpi_all_reduce(struct ghp_mpi_comm *comm, const struct ghp_r
 
 /* ---- reduce_scatter ---- */
 
-/* A segment is `each` elements of every rank's piece.  What has arrived lies in scratch (on a shared segment: what is
+/* A segment is `each` elements of every rank's piece. What has arrived lies in scratch (on a shared segment: what is
  * for others, in this rank's slot) peer by peer of the first level, a place for each node at every peer; what the
  * first level added lies at this rank's own places in scratch, and what arrives over the second at those of a peer
  * whose pieces have been added. */

@@ -1,7 +1,7 @@
 /* executor/transport/mpi/shared_segment.c - see mpi/shared_segment.h.
  *
  * The memory has no name in any file system: the first rank of a node makes it and the others open it by way of the
- * first one's process, so nothing stays behind however a run ends.  They believe that it is the right one when they
+ * first one's process, so nothing stays behind however a run ends. They believe that it is the right one when they
  * find there what the first one wrote. */
 #include "executor/transport/mpi/shared_segment.h"
 
@@ -174,7 +174,7 @@ static struct offer make(struct ghp_shared_segment *b)
     int file = memfd_create("ghp-sums", MFD_CLOEXEC);
 
     if (file < 0) return offer;
-    if (getrandom(&offer.seal, sizeof(offer.seal), 0) != (ssize_t)sizeof(offer.seal) ||
+    if (getrandom(&offer.seal, sizeof offer.seal, 0) != (ssize_t)sizeof offer.seal ||
         ftruncate(file, b->bytes) != 0 || !map(b, file)) {
         close(file);
         return offer;
@@ -193,7 +193,7 @@ static bool join(struct ghp_shared_segment *b, const struct offer *offer)
     bool joined;
 
     if (offer->file < 0) return false;
-    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)offer->process, (int)offer->file);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)offer->process, (int)offer->file);
     file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0) return false;
     joined = fstat(file, &about) == 0 && about.st_size == b->bytes && map(b, file) &&
@@ -213,10 +213,10 @@ static enum ghp_status share(struct ghp_shared_segment *b, struct offer *offers,
 
     *all = true;
     if (b->index == 0) mine = make(b);
-    status = ghp_mpi_all_gather(comm, &mine, offers, (int64_t)sizeof(mine));
+    status = ghp_mpi_all_gather(comm, &mine, offers, (int64_t)sizeof mine);
     joined = status == GHP_OK && (b->index == 0 ? mine.file >= 0 : join(b, &offers[b->first]));
     if (status == GHP_OK)
-        status = ghp_mpi_all_gather(comm, &joined, shared, (int64_t)sizeof(joined));
+        status = ghp_mpi_all_gather(comm, &joined, shared, (int64_t)sizeof joined);
     for (int r = 0; status == GHP_OK && r < comm->count; r++)
         *all = *all && shared[r] != 0;
     if (mine.file >= 0) close(mine.file);
@@ -236,7 +236,7 @@ static bool undisturbed(const struct ghp_mpi_comm *comm)
 
 static struct ghp_shared_segment *describe(struct ghp_mpi_comm *comm)
 {
-    struct ghp_shared_segment *b = ghp_alloc(1, sizeof(*b));
+    struct ghp_shared_segment *b = ghp_alloc(1, sizeof *b);
     bool alone = comm->in_node == comm->count;
 
     if (b == NULL) return NULL;
@@ -256,8 +256,8 @@ enum ghp_status ghp_shared_segment_open(struct ghp_mpi_comm *comm,
 {
     enum ghp_status status = GHP_OK;
     struct ghp_shared_segment *b = describe(comm);
-    struct offer *offers = ghp_alloc((size_t)comm->count, sizeof(*offers));
-    int32_t *shared = ghp_alloc((size_t)comm->count, sizeof(*shared));
+    struct offer *offers = ghp_alloc((size_t)comm->count, sizeof *offers);
+    int32_t *shared = ghp_alloc((size_t)comm->count, sizeof *shared);
     bool all = false;
 
     *segment = NULL;

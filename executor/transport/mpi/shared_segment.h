@@ -1,20 +1,20 @@
 /* executor/transport/mpi/shared_segment.h - private to executor/transport/mpi: memory that the ranks of
  * one node share.
  *
- * A shared segment has a few slots for each rank, which it alone writes and all read.  A sum goes over it chunk by
+ * A shared segment has a few slots for each rank, which it alone writes and all read. A sum goes over it chunk by
  * chunk:
  *
  *     publish   what the others are to add is copied into this rank's slot                    -> PUBLISHED
  *     add       once all have published: this rank's part, in rank order, is published too     -> ADDED
  *     consume   once all have added: their parts are copied                                  -> CONSUMED
  *
- * A slot is written again once all have consumed what was there.  Chunks are numbered on from sum to sum, alike on all
+ * A slot is written again once all have consumed what was there. Chunks are numbered on from sum to sum, alike on all
  * ranks; they are small, so that what one rank publishes another finds in cache.
  *
  * Waiting tests for a moment and then sleeps until the rank that it waits for wakes it; it wakes by itself, too, to let
  * MPI go on with what is on its way: other ranks may be waiting for that.
  *
- * One thread at a time uses a shared segment: each communicator has its own.  Where no memory can be shared there is
+ * One thread at a time uses a shared segment: each communicator has its own. Where no memory can be shared there is
  * none, and sums go by messages, with the same bits: tests/executor/transport/test_transport.c holds both against
  * each other. */
 #ifndef GHP_EXECUTOR_TRANSPORT_MPI_SHARED_SEGMENT_H

@@ -161,7 +161,7 @@ static enum ghp_status open_shared(struct ghp_mpi_comm *c)
 /* All of it that is memory of ours; NULL without. */
 static struct ghp_mpi_comm *comm_allocate(struct ghp_mpi *t, struct ghp_ranks ranks)
 {
-    struct ghp_mpi_comm *c = ghp_alloc(1, sizeof(*c));
+    struct ghp_mpi_comm *c = ghp_alloc(1, sizeof *c);
     size_t slots = 2 * (size_t)ranks.count;
     bool whole;
 
@@ -170,15 +170,15 @@ static struct ghp_mpi_comm *comm_allocate(struct ghp_mpi *t, struct ghp_ranks ra
     c->transport = t;
     c->base.ranks = ranks;
     c->count = ranks.count;
-    c->words = ghp_alloc((size_t)ranks.count, sizeof(*c->words));
+    c->words = ghp_alloc((size_t)ranks.count, sizeof *c->words);
     whole = c->words != NULL;
     for (int i = 0; i < GHP_MPI_REQUEST_SETS; i++) {
         struct ghp_mpi_posted *posted = &c->posted[i];
 
-        posted->requests = ghp_alloc(slots, sizeof(*posted->requests));
-        posted->stamps = ghp_alloc(slots, sizeof(*posted->stamps));
-        posted->peer = ghp_alloc(slots, sizeof(*posted->peer));
-        posted->receives = ghp_alloc(slots, sizeof(*posted->receives));
+        posted->requests = ghp_alloc(slots, sizeof *posted->requests);
+        posted->stamps = ghp_alloc(slots, sizeof *posted->stamps);
+        posted->peer = ghp_alloc(slots, sizeof *posted->peer);
+        posted->receives = ghp_alloc(slots, sizeof *posted->receives);
         whole = whole && posted->requests != NULL && posted->stamps != NULL &&
                 posted->peer != NULL && posted->receives != NULL;
     }
@@ -321,7 +321,7 @@ enum ghp_status ghp_transport_emulate(struct ghp_transport *transport,
         status = GHP_FAIL(GHP_ERR_INPUT,
                           "messages are delayed by one clock, and the workers are on several "
                           "nodes; start them on one, or leave port and latency out");
-    if (status == GHP_OK) port = ghp_alloc(1, sizeof(*port));
+    if (status == GHP_OK) port = ghp_alloc(1, sizeof *port);
     if (status == GHP_OK && port == NULL) status = GHP_NO_MEMORY();
     status = ghp_mpi_agree(t->world, status);
     if (status != GHP_OK) {
@@ -373,13 +373,13 @@ static enum ghp_status find_nodes(struct ghp_mpi *t)
 {
     enum ghp_status status = GHP_OK;
     struct whereabouts mine = {.processors = ghp_processors_of(0)};
-    struct whereabouts *all = ghp_alloc((size_t)t->control.size, sizeof(*all));
-    int *node_of = ghp_alloc((size_t)t->control.size, sizeof(*node_of));
+    struct whereabouts *all = ghp_alloc((size_t)t->control.size, sizeof *all);
+    int *node_of = ghp_alloc((size_t)t->control.size, sizeof *node_of);
 
     if (all == NULL || node_of == NULL) status = GHP_NO_MEMORY();
     GHP_TRY_GOTO(status, ghp_mpi_agree(t->world, status), done);
-    if (gethostname(mine.host, sizeof(mine.host) - 1) != 0) mine.host[0] = '\0';
-    GHP_TRY_GOTO(status, ghp_mpi_all_gather(t->world, &mine, all, (int64_t)sizeof(mine)), done);
+    if (gethostname(mine.host, sizeof mine.host - 1) != 0) mine.host[0] = '\0';
+    GHP_TRY_GOTO(status, ghp_mpi_all_gather(t->world, &mine, all, (int64_t)sizeof mine), done);
     for (int r = 0; r < t->control.size; r++) {
         int first = 0;
 
@@ -445,7 +445,7 @@ static enum ghp_status start_mpi(int *argc, char ***argv, double watchdog_s)
 
 static struct ghp_mpi *allocate(double watchdog_s)
 {
-    struct ghp_mpi *t = ghp_alloc(1, sizeof(*t));
+    struct ghp_mpi *t = ghp_alloc(1, sizeof *t);
 
     if (t == NULL) return NULL;
     t->transport = (struct ghp_transport){&t->control, &t->host, &t->p2p};

@@ -25,8 +25,8 @@ void ghp_mpi_miss(struct ghp_mpi_missing *missing, int rank, bool from)
     char *list = from ? missing->from : missing->to;
     size_t used = strlen(list);
 
-    if (used + 16 < sizeof(missing->from))
-        snprintf(list + used, sizeof(missing->from) - used, "%s%d", used > 0 ? ", " : "", rank);
+    if (used + 16 < sizeof missing->from)
+        snprintf(list + used, sizeof missing->from - used, "%s%d", used > 0 ? ", " : "", rank);
 }
 
 enum ghp_status ghp_mpi_stalled(const struct ghp_mpi_comm *comm,

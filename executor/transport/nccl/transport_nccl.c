@@ -63,7 +63,7 @@ static enum ghp_status fail(struct nccl *t, const struct nccl_comm *c, ncclResul
     char reason[256] = "";
     const char *last = t->nccl->ncclGetLastError(c->nccl);
 
-    snprintf(reason, sizeof(reason), "%s", last != NULL ? last : "");
+    snprintf(reason, sizeof reason, "%s", last != NULL ? last : "");
     reason[strcspn(reason, "\n")] = '\0';
     abort_all(t);
     return GHP_FAIL(GHP_ERR_COMM,
@@ -107,7 +107,7 @@ static enum ghp_status share_identity(struct nccl_comm *c, bool first, ncclUniqu
     struct ghp_control *control = t->transport->control;
     struct ghp_collectives *host = t->transport->host;
     struct ghp_comm *words = NULL;
-    ncclUniqueId *all = ghp_alloc((size_t)c->base.ranks.count, sizeof(*all));
+    ncclUniqueId *all = ghp_alloc((size_t)c->base.ranks.count, sizeof *all);
     enum ghp_status status = all != NULL ? GHP_OK : GHP_NO_MEMORY();
     ncclResult_t made = ncclSuccess;
 
@@ -118,7 +118,7 @@ static enum ghp_status share_identity(struct nccl_comm *c, bool first, ncclUniqu
         status = GHP_FAIL(GHP_ERR_COMM, "NCCL cannot start: %s; NCCL_DEBUG=WARN says why",
                           t->nccl->ncclGetErrorString(made));
     GHP_TRY_GOTO(status, ghp_control_agree(control, words, status), done);
-    GHP_TRY_GOTO(status, words->ops->all_gather(words, id, all, (int64_t)sizeof(*id)), done);
+    GHP_TRY_GOTO(status, words->ops->all_gather(words, id, all, (int64_t)sizeof *id), done);
     *id = all[0];
 done:
     free(all);
@@ -131,7 +131,7 @@ static enum ghp_status make_comm(struct nccl_comm *c)
     int rank = ghp_ranks_index(c->base.ranks, rank_of(t));
     ncclUniqueId id;
 
-    memset(&id, 0, sizeof(id));
+    memset(&id, 0, sizeof id);
     GHP_TRY(ghp_cuda_enter(t->device.backend));
     GHP_TRY(share_identity(c, rank == 0, &id));
     c->base.label = "bringing NCCL together";
@@ -149,7 +149,7 @@ static enum ghp_status nccl_group(struct ghp_collectives *nccl, struct ghp_ranks
             *comm = &c->base;
             return GHP_OK;
         }
-    c = ghp_alloc(1, sizeof(*c));
+    c = ghp_alloc(1, sizeof *c);
     *comm = NULL;
     if (c == NULL) return GHP_NO_MEMORY();
     *c =
@@ -170,7 +170,7 @@ enum ghp_status ghp_nccl_open(const struct ghp_transport *transport, struct ghp_
 
     *nccl = NULL;
     GHP_TRY(ghp_nccl_load(&library));
-    t = ghp_alloc(1, sizeof(*t));
+    t = ghp_alloc(1, sizeof *t);
     if (t == NULL) return GHP_NO_MEMORY();
     *t = (struct nccl){.base = {.ops = &ghp_nccl_collectives},
                        .transport = transport,

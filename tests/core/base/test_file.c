@@ -46,7 +46,7 @@ static void test_large(void)
     size_t n = 3 * 1000 * 1000 + 1, got = 0;
     char *bytes = ghp_alloc(n, 1), *text = NULL;
 
-    for (size_t i = 0; i < n; ++i)
+    for (size_t i = 0; i < n; i++)
         bytes[i] = (char)('a' + i % 26);
     CHECK_STATUS(ghp_file_write_atomic(path, bytes, n), GHP_OK);
     CHECK_STATUS(ghp_file_read(path, &text, &got), GHP_OK);

@@ -38,7 +38,7 @@ static void check_items(const struct ghp_hash_table *t, int n)
     int item[DIGITS], wrong = 0;
 
     CHECK_EQ(t->n, n);
-    for (int k = 0; k < n; ++k) {
+    for (int k = 0; k < n; k++) {
         digits(k, item);
         wrong += memcmp(t->items + (size_t)k * sizeof item, item, sizeof item) != 0;
     }
@@ -51,7 +51,7 @@ static void test_order(hash_fn *hash)
     struct ghp_hash_table t = {.item_bytes = DIGITS * sizeof(int)};
     int item[DIGITS], wrong = 0;
 
-    for (int k = 0; k < 2 * ITEMS; ++k) {
+    for (int k = 0; k < 2 * ITEMS; k++) {
         size_t index = SIZE_MAX;
 
         digits(k % ITEMS, item);
@@ -79,7 +79,7 @@ static void test_same(void)
     const char *texts[] = {first, other, again};
     size_t index[3] = {0};
 
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; i++)
         CHECK_STATUS(ghp_hash_table_put(&t, 5, &texts[i], &index[i]), GHP_OK);
     CHECK_EQ(t.n, 2);
     CHECK_EQ(index[1], 1);
@@ -97,7 +97,7 @@ static void test_reserve(void)
 
     CHECK_STATUS(ghp_hash_table_reserve(&t, ITEMS), GHP_OK);
     items = t.items;
-    for (int k = 0; k < ITEMS; ++k) {
+    for (int k = 0; k < ITEMS; k++) {
         digits(k, item);
         CHECK_STATUS(ghp_hash_table_put(&t, own_hash(item), item, &index), GHP_OK);
     }
@@ -116,7 +116,7 @@ static enum ghp_status fill(void *context)
     size_t index;
 
     (void)context;
-    for (; k < ITEMS && status == GHP_OK; ++k) {
+    for (; k < ITEMS && status == GHP_OK; k++) {
         digits(k, item);
         status = ghp_hash_table_put(&t, own_hash(item), item, &index);
     }

@@ -14,7 +14,7 @@ CHECK_TEST(heartbeat)
     FILE *file;
 
     (void)argc, (void)argv;
-    snprintf(path, sizeof(path), "/tmp/ghp-test-heartbeat-%ld", (long)getpid());
+    snprintf(path, sizeof path, "/tmp/ghp-test-heartbeat-%ld", (long)getpid());
     CHECK_EQ(ghp_heartbeat_read(path).step, 0);
     CHECK(!(ghp_heartbeat_read(path).changed_s > 0));
     CHECK_STATUS(ghp_heartbeat_open(path, &h), GHP_OK);

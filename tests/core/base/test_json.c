@@ -101,14 +101,14 @@ static void test_deep(void)
     struct ghp_node at;
     char text[601], *c = text;
 
-    for (int i = 0; i < 300; ++i)
+    for (int i = 0; i < 300; i++)
         *c++ = '[';
-    for (int i = 0; i < 300; ++i)
+    for (int i = 0; i < 300; i++)
         *c++ = ']';
     *c = '\0';
     CHECK_STATUS(ghp_json_parse(text, "deep", NULL, &deep), GHP_OK);
     at = ghp_json_root(&deep);
-    for (int i = 0; i < 299; ++i)
+    for (int i = 0; i < 299; i++)
         CHECK_STATUS(ghp_json_item(&at, 0, &at), GHP_OK);
     CHECK_STATUS(ghp_json_fail(&at, GHP_ERR_INPUT, "x"), GHP_ERR_INPUT); /* `where` is cut */
     CHECK_MESSAGE("deep:1:");
@@ -174,7 +174,7 @@ static void test_refusals(void)
         {"{\"format\": 1}", "not a text"},
     };
 
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct ghp_json broken;
 
         CHECK_STATUS(ghp_json_parse(bad[i].text, "t", "ghp.plan/2", &broken), GHP_ERR_FORMAT);

@@ -153,7 +153,7 @@ static void test_refusals(void)
         {"a b c", "too many arguments at 'c'"},
     };
 
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         CHECK_STATUS(parse(bad[i].line), GHP_ERR_USAGE);
         CHECK_MESSAGE(bad[i].message);
     }
@@ -192,7 +192,7 @@ static void test_outputs(void)
     CHECK_STATUS(parse("--model outputs.dot --model outputs.plan -o ./outputs.plan"),
                  GHP_ERR_USAGE);
     CHECK_MESSAGE("'--output' and '--model' name the same file");
-    for (size_t i = 0; i < sizeof made / sizeof made[0]; ++i)
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
         CHECK_EQ(unlink(made[i]), 0);
     CHECK_EQ(chdir("/tmp"), 0);
     CHECK_EQ(rmdir(folder), 0);

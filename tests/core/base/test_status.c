@@ -85,7 +85,7 @@ static void test_alloc(void)
     CHECK(nothing != NULL);
     CHECK(ghp_alloc(huge, 4) == NULL);
     CHECK(bytes != NULL);
-    for (int i = 0; i < 15; ++i)
+    for (int i = 0; i < 15; i++)
         CHECK_EQ(bytes[i], 0);
     CHECK_STATUS(GHP_NO_MEMORY(), GHP_ERR_NO_MEMORY);
     free(nothing);

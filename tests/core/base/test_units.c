@@ -48,7 +48,7 @@ static void test_refusals(void)
                                       "0x10", "nan", "inf", " 4",        "1e400"};
     int64_t bytes = 77;
 
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; ++i)
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         CHECK_STATUS(ghp_bytes_parse(bad[i], &bytes), GHP_ERR_USAGE);
     CHECK_STATUS(ghp_bytes_parse("8388608TiB", &bytes), GHP_ERR_USAGE);
     CHECK_EQ(bytes, 77);
@@ -93,7 +93,7 @@ static void test_printable(void)
                  {"\xff\xc0\xaf", "???"},
                  {"", ""}};
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(out, sizeof out, "%s", cases[i].text);
         ghp_text_printable(out);
         CHECK_TEXT(out, cases[i].safe);

@@ -11,7 +11,7 @@ static void check_sources(const struct ghp_machine *m)
     const char *const figures[] = {"node", "peak", "intra.bandwidth_Bps", "intra.latency_s",
                                    "inter"};
 
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; ++i)
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
         CHECK(json_object_get(m->sources, figures[i]) != NULL);
     CHECK(m->gpus.count == 0 || json_object_get(m->sources, "gpus") != NULL);
 }
@@ -21,7 +21,7 @@ static void test_machines(void)
 {
     const struct ghp_precision numbers = ghp_precision_of(0); /* float */
 
-    for (int i = 0; ghp_machine_names[i] != NULL; ++i) {
+    for (int i = 0; ghp_machine_names[i] != NULL; i++) {
         struct ghp_machine m = {0}, copy = {0};
         struct ghp_profile profile = {0};
         uint64_t a = 0, b = 1;
@@ -52,7 +52,7 @@ static void test_networks(void)
 {
     struct ghp_link link;
 
-    for (int i = 0; ghp_fabric_names[i] != NULL; ++i) {
+    for (int i = 0; ghp_fabric_names[i] != NULL; i++) {
         if (!CHECK_STATUS(ghp_fabric_open(ghp_fabric_names[i], &link), GHP_OK)) continue;
         CHECK(link.bandwidth_Bps > 0 && link.latency_s > 0);
     }

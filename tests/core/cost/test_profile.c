@@ -269,7 +269,7 @@ static void test_stand_ins(void)
     struct ghp_comm_interpolation points;
 
     profile.machine.nodes = 16; /* a worker each */
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; ++i)
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
         CHECK_STATUS(ghp_profile_add_comm(&profile, &entries[i]), GHP_OK);
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
     points = ghp_profile_comm_points(&profile, GHP_COMM_ALL_REDUCE, 1 << 16, pairs, 16);
@@ -364,7 +364,7 @@ static struct ghp_profile varied(const struct ghp_program *program)
     profile.analytic.flops_per_s = 1e9;
     profile.analytic.memory_Bps = 1e9;
     profile.copy = profile.update[0] = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED};
-    for (int i = 0; i < program->n_instrs; ++i) {
+    for (int i = 0; i < program->n_instrs; i++) {
         struct ghp_instr instr = program->instrs[i];
         char key[GHP_KEY_BYTES];
         struct ghp_op_entry op = {.key = key,
@@ -384,7 +384,7 @@ static struct ghp_profile varied(const struct ghp_program *program)
     }
     for (int count = 2; count <= 4; count += 2)
         for (int64_t bytes = 64; bytes < 1 << 20; bytes *= 4)
-            for (int op = GHP_COMM_ALL_REDUCE; op < GHP_COMM_ALL_TO_ALL; ++op)
+            for (int op = GHP_COMM_ALL_REDUCE; op < GHP_COMM_ALL_TO_ALL; op++)
                 CHECK_STATUS(
                     ghp_profile_add_comm(
                         &profile, &(struct ghp_comm_entry){.op = (enum ghp_comm_op)op,
@@ -407,7 +407,7 @@ static void test_subset(void)
 
     CHECK_STATUS(ghp_model_parse(net, "net", &model), GHP_OK);
     CHECK_EQ(model.n_layers, 8);
-    for (int i = 0; i < model.n_layers; ++i)
+    for (int i = 0; i < model.n_layers; i++)
         splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     splits[ghp_model_find(&model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 4};
     splits[ghp_model_find(&model, "c")] = (struct ghp_split){GHP_SPLIT_IN, 2};
@@ -416,7 +416,7 @@ static void test_subset(void)
     CHECK_STATUS(ghp_profile_subset(&profile, &program, &subset), GHP_OK);
     CHECK(subset.n_ops > 0 && subset.n_ops < profile.n_ops);
     CHECK(subset.n_comms > 0 && subset.n_comms < profile.n_comms);
-    for (int i = 0; i < program.n_instrs; ++i) {
+    for (int i = 0; i < program.n_instrs; i++) {
         struct ghp_cost a = {0}, b = {.seconds = 1, .spread = 1};
 
         CHECK_STATUS(ghp_profile_cost(&profile, &program.instrs[i], 8, &a), GHP_OK);
@@ -467,7 +467,7 @@ static void test_file(void)
     int fd = mkstemp(path);
     double slower;
 
-    for (int64_t n = 1; n < 40; ++n) {
+    for (int64_t n = 1; n < 40; n++) {
         add_op(&profile, conv_key(n, key), 1e-3 / (double)n, n);
         if (n == 17) add_memory_formats(&profile);
     }
@@ -521,7 +521,7 @@ static void test_operations(void)
     CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/lenet5.json", &model), GHP_OK);
     CHECK_STATUS(ghp_profile_check_model(&profile, &model), GHP_OK);
     profile.knows_has = true;
-    for (int op = 0; op < GHP_OP_COUNT; ++op)
+    for (int op = 0; op < GHP_OP_COUNT; op++)
         profile.has[op] = true;
     CHECK_STATUS(ghp_profile_check_model(&profile, &model), GHP_OK);
     profile.has[GHP_OP_GELU] = false;

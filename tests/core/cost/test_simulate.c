@@ -267,7 +267,7 @@ static void test_long_reduction(void)
     ghp_profile_release(&profile);
 }
 
-/* As test_contention, with an exchange of 20 s in place of computing.  With a queue of q it is slowed by f = link + q
+/* As test_contention, with an exchange of 20 s in place of computing. With a queue of q it is slowed by f = link + q
  * / 20, the reduction by what it carries: its 10 s last w = 10 f / (f - link + 1), and meanwhile the exchange does w
  * / f of its 20. */
 static void test_queue(void)

@@ -54,7 +54,7 @@ static void test_stragglers(void)
     CHECK_STATUS(ghp_stragglers_check(&s, 4), GHP_OK);
     CHECK_STATUS(ghp_stragglers_check(&s, 3), GHP_ERR_USAGE);
     CHECK_MESSAGE("none of 3 workers");
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         CHECK_STATUS(ghp_stragglers_parse(wrong[i], &s), GHP_ERR_USAGE);
 }
 
@@ -65,10 +65,10 @@ static void check_deal(const double *speed, int block, int64_t samples)
     int64_t shares[WORKERS], sum = 0;
     double all = 0;
 
-    for (int b = 0; b < WORKERS / block; ++b)
+    for (int b = 0; b < WORKERS / block; b++)
         all += ghp_speeds_block(speed, block, b) * block;
     ghp_speeds_deal(speed, WORKERS, block, samples, shares);
-    for (int r = 0; r < WORKERS; ++r) {
+    for (int r = 0; r < WORKERS; r++) {
         double due = (double)samples / all * ghp_speeds_block(speed, block, r / block);
 
         sum += shares[r];
@@ -87,7 +87,7 @@ static void test_deal(void)
                         alike[WORKERS] = {1, 1, 1, 1, 1, 1};
     int64_t shares[2];
 
-    for (int block = 1; block <= 3; ++block)
+    for (int block = 1; block <= 3; block++)
         for (int64_t samples = WORKERS; samples <= 120; samples += 6) {
             check_deal(some, block, samples);
             check_deal(extreme, block, samples);

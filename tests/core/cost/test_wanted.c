@@ -28,7 +28,7 @@ static void open_profile(struct ghp_profile *profile)
     CHECK_STATUS(ghp_profile_init(profile, "reference", "fast", 4), GHP_OK);
     profile->machine.nodes = 1;
     profile->machine.intra = profile->machine.inter = (struct ghp_link){1e-6, 1e9, 0};
-    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; ++i) {
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         struct ghp_instr instr = compute(entries[i].n);
         char key[GHP_KEY_BYTES];
         struct ghp_op_entry entry = {

@@ -42,7 +42,7 @@ static void test_refusals(void)
     };
     struct ghp_model model;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK(parse(cases[i].kv, cases[i].layer, &model) != GHP_OK);
         CHECK_MESSAGE(cases[i].message);
     }
@@ -63,7 +63,7 @@ static void test_written(void)
     } cases[] = {{24, "\"heads\":6,\"kv_heads\":6", false},
                  {8, "\"heads\":6,\"kv_heads\":2", true}};
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char layer[256], *text = NULL;
         struct ghp_model model;
 

@@ -45,12 +45,12 @@ static void test_published(void)
         {"small-resnet", 0, 0, 0, 0},
     };
 
-    for (size_t i = 0; i < sizeof nets / sizeof nets[0]; ++i) {
+    for (size_t i = 0; i < sizeof nets / sizeof nets[0]; i++) {
         struct ghp_model model = load(nets[i].name);
         int64_t weights = 0, all = 0, flops = 0;
 
         CHECK_TEXT(model.name, nets[i].name);
-        for (int j = 0; j < model.n_layers; ++j) {
+        for (int j = 0; j < model.n_layers; j++) {
             const struct ghp_layer *layer = &model.layers[j];
 
             all += ghp_layer_weights(layer);
@@ -242,7 +242,7 @@ static void test_refusals(void)
         {"{\"name\": \"a\", \"op\": \"relu\"", "t.json:"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct ghp_model model;
 
         if (CHECK(parse(cases[i].layers, &model) != GHP_OK))
@@ -280,7 +280,7 @@ static void test_sequences(void)
     struct ghp_model model;
     char *text = NULL;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK(parse_sequence("\"channels\": 6, \"positions\": 1", cases[i].layers, &model) !=
               GHP_OK);
         CHECK_MESSAGE(cases[i].message);
@@ -326,7 +326,7 @@ static void test_tied(void)
     struct ghp_model model;
     char layers[512], *text = NULL;
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         snprintf(layers, sizeof layers, "%s%s", embed, cases[i].layers);
         CHECK(parse_sequence(input, layers, &model) != GHP_OK);
         CHECK_MESSAGE(cases[i].message);
@@ -366,7 +366,7 @@ static void test_largest(void)
     used = (size_t)snprintf(text, room,
                             "{\"format\":\"ghp.model/1\",\"name\":\"deep\",\"input\":"
                             "{\"channels\":2},\"layers\":[");
-    for (int i = 0; i < N; ++i)
+    for (int i = 0; i < N; i++)
         used +=
             (size_t)snprintf(text + used, room - used, "{\"name\":\"r%d\",\"op\":\"relu\"},", i);
     snprintf(text + used, room - used, "{\"name\":\"l\",\"op\":\"softmax_cross_entropy\"}]}");

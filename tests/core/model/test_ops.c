@@ -64,7 +64,7 @@ static void check_facts(enum ghp_op op)
     enum ghp_op found = GHP_OP_COUNT;
     unsigned writes = 0, reads = ghp_op_backward_reads(op);
 
-    for (int pass = 0; pass < GHP_PASS_COUNT; ++pass)
+    for (int pass = 0; pass < GHP_PASS_COUNT; pass++)
         writes |= facts->passes[pass].writes;
     CHECK(ghp_op_find(facts->name, &found) && found == op);
     CHECK(facts->is_input != ghp_op_has_pass(op, GHP_PASS_FORWARD));
@@ -87,7 +87,7 @@ static void check_schema(void)
     if (!CHECK_STATUS(ghp_layer_schema(&text), GHP_OK)) return;
     schema = json_loads(text, 0, NULL);
     layers = json_object_get(schema, "allOf");
-    for (int op = 0; op < GHP_OP_COUNT; ++op) {
+    for (int op = 0; op < GHP_OP_COUNT; op++) {
         const struct ghp_op_facts *facts = ghp_op_of((enum ghp_op)op);
         json_t *layer, *choices, *keys;
 
@@ -97,7 +97,7 @@ static void check_schema(void)
         keys = json_object_get(choices != NULL ? json_array_get(choices, 0) : layer, "properties");
         CHECK_TEXT(json_string_value(json_object_get(json_object_get(keys, "op"), "const")),
                    facts->name);
-        for (const struct ghp_attribute *a = facts->attributes; a != NULL && a->key != NULL; ++a)
+        for (const struct ghp_attribute *a = facts->attributes; a != NULL && a->key != NULL; a++)
             CHECK(json_object_get(keys, a->key) != NULL);
         CHECK(facts->has_bias == (json_object_get(keys, "bias") != NULL));
     }
@@ -111,13 +111,13 @@ CHECK_TEST(ops)
     bool has_case[GHP_OP_COUNT] = {[GHP_OP_INPUT] = true};
     char keys[512];
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_round_trip(cases[i].op, cases[i].keys);
         has_case[cases[i].op] = true;
     }
-    for (int op = 0; op < GHP_OP_COUNT; ++op) {
+    for (int op = 0; op < GHP_OP_COUNT; op++) {
         check_facts((enum ghp_op)op);
-        for (int i = 0; op_draw((enum ghp_op)op, i, keys, sizeof keys); ++i) {
+        for (int i = 0; op_draw((enum ghp_op)op, i, keys, sizeof keys); i++) {
             check_round_trip((enum ghp_op)op, keys);
             has_case[op] = true;
         }

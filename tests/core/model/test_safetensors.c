@@ -121,7 +121,7 @@ static void check_checksum(void)
 
     CHECK_EQ(ghp_safetensors_sum("", 0), (int64_t)UINT64_C(0x2d06800538d394c2)); /* as published */
     CHECK_STATUS(ghp_safetensors_begin(path, &list, &writer), GHP_OK);
-    CHECK_STATUS(ghp_safetensors_append(writer, values, sizeof(values)), GHP_OK);
+    CHECK_STATUS(ghp_safetensors_append(writer, values, sizeof values), GHP_OK);
     CHECK_STATUS(ghp_safetensors_sync(writer), GHP_OK);
     CHECK(access(path, F_OK) != 0);
     CHECK_STATUS(ghp_safetensors_finish(writer), GHP_OK);
@@ -147,7 +147,7 @@ static void check_checksum(void)
     CHECK_EQ(unnoticed, 0);
     /* another word in its place: the file's sum is another one, and is looked at */
     CHECK(fflush(raw) == 0 && fseek(raw, 8, SEEK_SET) == 0);
-    CHECK(fread(header, 1, sizeof(header) - 1, raw) > 0);
+    CHECK(fread(header, 1, sizeof header - 1, raw) > 0);
     found = strstr(header, "\"checksum\":");
     if (CHECK(found != NULL)) checksum_at = 8 + (found - header) + 1;
     CHECK(fseek(raw, checksum_at, SEEK_SET) == 0 && fputs("formerly", raw) != EOF);
@@ -218,7 +218,7 @@ static enum ghp_status read_all(void *context)
 
 int main(void)
 {
-    snprintf(path, sizeof(path), "/tmp/ghp-test-%ld.safetensors", (long)getpid());
+    snprintf(path, sizeof path, "/tmp/ghp-test-%ld.safetensors", (long)getpid());
     check_reading();
     check_refusals();
     check_round_trip(4);

@@ -9,9 +9,9 @@ static void check_set(struct ghp_model *model, const char *statistics, bool loca
     int norms = 0;
 
     if (!CHECK_STATUS(ghp_model_set_statistics(model, statistics), GHP_OK)) return;
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         if (model->layers[v].op != GHP_OP_BATCH_NORM) continue;
-        ++norms;
+        norms++;
         CHECK(model->layers[v].norm.local_stats == local);
         CHECK_EQ(model->layers[v].norm.ghost_batch, samples);
     }
@@ -47,7 +47,7 @@ CHECK_TEST(statistics)
     CHECK_TEXT(text, "local:32");
     CHECK_STATUS(ghp_statistics_parse("local", text), GHP_OK);
     CHECK_TEXT(text, "local");
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i)
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         CHECK_STATUS(ghp_statistics_parse(wrong[i], text), GHP_ERR_USAGE);
     return check_end();
 }

@@ -104,7 +104,7 @@ static struct ghp_plan make_plan(void)
 
     CHECK_STATUS(ghp_model_parse(net, "net", &plan.model), GHP_OK);
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
-    for (int i = 0; i < plan.model.n_layers; ++i)
+    for (int i = 0; i < plan.model.n_layers; i++)
         plan.splits[i] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     plan.splits[ghp_model_find(&plan.model, "l")] = (struct ghp_split){GHP_SPLIT_OUT, 2};
     plan.strategy = GHP_STRATEGY_AUTO;
@@ -319,7 +319,7 @@ static void test_edits(void)
 
     CHECK_STATUS(ghp_plan_save(path, &plan), GHP_OK);
     CHECK_STATUS(ghp_file_read(path, &text, NULL), GHP_OK);
-    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; ++i) {
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         const char *place = strstr(text, edits[i].from);
         char edited[32768];
 
@@ -406,7 +406,7 @@ static void test_sentences(void)
          "recompute were chosen by trial"}};
     char text[GHP_CERTIFICATE_SENTENCE_SIZE];
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         CHECK_TEXT(ghp_certificate_sentence(&cases[i].c, text), cases[i].sentence);
 }
 

@@ -30,7 +30,7 @@ static struct ghp_profile measured(void)
     profile.workers = 4;
     profile.analytic = (struct ghp_analytic_model){.flops_per_s = 1e9, .memory_Bps = 2e9};
     profile.copy = (struct ghp_rate){1e-6, 1e9, 0.1, GHP_SOURCE_MEASURED};
-    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; ++i)
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++)
         CHECK_STATUS(ghp_profile_add_comm(&profile, &entries[i]), GHP_OK);
     CHECK_STATUS(ghp_profile_add_op(&profile, &op), GHP_OK);
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);

@@ -52,7 +52,7 @@ static int find_local(const struct found *found, const struct ghp_instr *instr)
     int at = -1;
 
     ghp_local_key(&instr->local, wanted);
-    for (int i = 0; i < found->n_locals; ++i) {
+    for (int i = 0; i < found->n_locals; i++) {
         if (found->locals[i].pass != instr->pass || strcmp(found->keys[i], wanted) != 0) continue;
         CHECK_EQ(at, -1); /* once only */
         at = i;
@@ -64,7 +64,7 @@ static int find_comm(const struct found *found, const struct ghp_instr *instr)
 {
     int at = -1;
 
-    for (int i = 0; i < found->n_comms; ++i) {
+    for (int i = 0; i < found->n_comms; i++) {
         const struct ghp_space_comm *c = &found->comms[i];
 
         if (c->op != instr->comm || c->count != instr->ranks.count ||
@@ -79,7 +79,7 @@ static int find_comm(const struct found *found, const struct ghp_instr *instr)
 /* Marks what one whole program asks for; each of it must have been found. */
 static void mark(struct found *found, const struct ghp_program *program)
 {
-    for (int i = 0; i < program->n_instrs; ++i) {
+    for (int i = 0; i < program->n_instrs; i++) {
         const struct ghp_instr *instr = &program->instrs[i];
         int at = 0;
 
@@ -107,12 +107,12 @@ static void mark_many(struct found *found, const struct ghp_lowering *how)
     uint64_t random = 1;
 
     CHECK(model->n_layers <= MAX_LAYERS);
-    for (int l = 0; l < model->n_layers; ++l)
+    for (int l = 0; l < model->n_layers; l++)
         n[l] = ghp_split_choices(&model->layers[l], how->problem, choices[l], GHP_MAX_CHOICES);
-    for (int i = 0; i < ASSIGNMENTS; ++i) {
+    for (int i = 0; i < ASSIGNMENTS; i++) {
         struct ghp_program program = {0};
 
-        for (int l = 0; l < model->n_layers; ++l) {
+        for (int l = 0; l < model->n_layers; l++) {
             random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
             splits[l] = choices[l][(random >> 33) % (uint64_t)n[l]];
         }
@@ -136,9 +136,9 @@ static void test_complete(int workers)
     CHECK_STATUS(ghp_space_comms(&model, how.problem, 4, take_comm, &found), GHP_OK);
     mark_many(&found, &how);
     CHECK(found.n_locals > 0);
-    for (int i = 0; i < found.n_locals; ++i)
+    for (int i = 0; i < found.n_locals; i++)
         CHECK(found.local_used[i]);
-    for (int i = 0; i < found.n_comms; ++i)
+    for (int i = 0; i < found.n_comms; i++)
         CHECK(found.comm_used[i]);
     CHECK_EQ(found.n_comms > 0, workers > 1);
     ghp_model_release(&model);
@@ -154,7 +154,7 @@ static void test_first_layer(void)
     memset(&found, 0, sizeof found);
     if (!CHECK_STATUS(ghp_model_parse(text, "tiny", &model), GHP_OK)) return;
     CHECK_STATUS(ghp_space_locals(&model, problem, take_local, &found), GHP_OK);
-    for (int i = 0; i < found.n_locals; ++i)
+    for (int i = 0; i < found.n_locals; i++)
         CHECK(found.locals[i].layer != 1 || found.locals[i].pass != GHP_PASS_BACKWARD_DATA);
     ghp_model_release(&model);
 }

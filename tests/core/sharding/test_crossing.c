@@ -2,7 +2,7 @@
  * members.
  *
  * With latency 0 and bandwidth p - 1 a collective's analytic model is its bytes by p times the messages that leave a
- * node, all whole numbers but for the last division.  All-to-alls send one for every pair; gathers and sums one for
+ * node, all whole numbers but for the last division. All-to-alls send one for every pair; gathers and sums one for
  * every node, where groups fill their nodes. */
 #include "core/cost/profile.h"
 #include "tests/check.h"
@@ -17,13 +17,13 @@ static int64_t leaving_by_walk(const struct ghp_machine *machine, struct ghp_ran
     int block = kind.count * kind.stride;
     int64_t most = 0;
 
-    for (int node = 0; node * per_node < workers; ++node) {
+    for (int node = 0; node * per_node < workers; node++) {
         int64_t leaving = 0;
 
         for (int base = 0; base + block <= workers; base += block)
-            for (int j = 0; j < kind.stride; ++j)
-                for (int from = 0; from < kind.count; ++from)
-                    for (int to = 0; to < kind.count; ++to)
+            for (int j = 0; j < kind.stride; j++)
+                for (int from = 0; from < kind.count; from++)
+                    for (int to = 0; to < kind.count; to++)
                         leaving += (base + j + from * kind.stride) / per_node == node &&
                                    (base + j + to * kind.stride) / per_node != node;
         if (leaving > most) most = leaving;
@@ -42,18 +42,18 @@ static int64_t leaving_by_node(const struct ghp_machine *machine, struct ghp_ran
 
     if (block % per_node != 0) return -1; /* blocks begin and end with nodes */
     for (int base = 0; base + block <= workers; base += block)
-        for (int j = 0; j < kind.stride; ++j) {
+        for (int j = 0; j < kind.stride; j++) {
             memset(here, 0, sizeof here);
-            for (int i = 0; i < kind.count; ++i)
-                ++here[(base + j + i * kind.stride) / per_node];
-            for (int a = 0; a < MOST_NODES; ++a)
-                for (int b = 0; b < MOST_NODES; ++b) {
+            for (int i = 0; i < kind.count; i++)
+                here[(base + j + i * kind.stride) / per_node]++;
+            for (int a = 0; a < MOST_NODES; a++)
+                for (int b = 0; b < MOST_NODES; b++) {
                     if (here[a] == 0 || here[b] == 0 || a == b) continue;
                     if (here[a] != here[b]) return -1;
                     leaving[a] += here[a];
                 }
         }
-    for (int a = 0; a < MOST_NODES; ++a)
+    for (int a = 0; a < MOST_NODES; a++)
         if (leaving[a] > most) most = leaving[a];
     return most;
 }
@@ -86,10 +86,10 @@ CHECK_TEST(crossing)
 {
     static const int workers[] = {2, 3, 4, 6, 7, 8, 12, 16, 24, 30};
 
-    for (size_t w = 0; w < sizeof workers / sizeof workers[0]; ++w)
-        for (int nodes = 1; nodes <= workers[w] + 1; ++nodes)
-            for (int count = 2; count <= workers[w]; ++count)
-                for (int stride = 1; count * stride <= workers[w]; ++stride)
+    for (size_t w = 0; w < sizeof workers / sizeof workers[0]; w++)
+        for (int nodes = 1; nodes <= workers[w] + 1; nodes++)
+            for (int count = 2; count <= workers[w]; count++)
+                for (int stride = 1; count * stride <= workers[w]; stride++)
                     check_kind(workers[w], nodes, count, stride);
     check_kind(512, 64, 64, 8);
     check_kind(512, 100, 32, 2);

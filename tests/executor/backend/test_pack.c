@@ -146,7 +146,7 @@ static void check_memory_formats(void)
                                           {2, 16, 32, 2}, {2, 5, 16, 8}, {2, 6, 8, 4},
                                           {3, 5, 24, 4},  {2, 7, 20, 4}, {1, 4, 12, 2}};
 
-    for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++)
+    for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)
         for (int parts = 1; parts <= 4; parts++)
             for (int sides = 0; sides < 4; sides++)
                 check_nchw16c(images[i], parts, (sides & 1) != 0, (sides & 2) != 0);
@@ -156,7 +156,7 @@ CHECK_TEST(pack)
 {
     static const int64_t blocks[] = {1, 4, 8, 12, 64, 100};
 
-    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         for (int parts = 1; parts <= 5; parts++) {
             check_shape(1, blocks[i], parts);
             check_shape(37, blocks[i], parts);

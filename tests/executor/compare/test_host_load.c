@@ -19,7 +19,7 @@ static void test_stat(int rank)
     double busy_s = 0, ticks = (double)sysconf(_SC_CLK_TCK);
     int cores = 0;
 
-    snprintf(path, sizeof(path), "stat-%d-%d", (int)getpid(), rank);
+    snprintf(path, sizeof path, "stat-%d-%d", (int)getpid(), rank);
     file = fopen(path, "w");
     if (!CHECK(file != NULL)) return;
     fputs("cpu  300 20 80 9000 50 600 400 40 7 3\ncpu0 100 20 80 4000 50 0 0 40 0 0\n"
@@ -96,7 +96,7 @@ static void test_live(struct ghp_transport *transport)
     CHECK_STATUS(ghp_host_load_use(n, &use), GHP_OK);
     if (getrusage(RUSAGE_CHILDREN, &children) == 0)
         child_s = (double)children.ru_utime.tv_sec + 1e-6 * (double)children.ru_utime.tv_usec;
-    CHECK_STATUS(world->ops->all_gather(world, &child_s, all, (int64_t)sizeof(child_s)), GHP_OK);
+    CHECK_STATUS(world->ops->all_gather(world, &child_s, all, (int64_t)sizeof child_s), GHP_OK);
     if (ghp_cpu_share(use) >= 0) { /* half: a kernel that samples by ticks misses some */
         CHECK(all[0] > 0);
         CHECK(use.foreign_s >= all[0] / 2);

@@ -17,7 +17,7 @@ static void write_file(const char *name, const void *bytes, size_t n, bool packe
 {
     char path[256];
 
-    snprintf(path, sizeof(path), "%s/%s%s", folder, name, packed ? ".gz" : "");
+    snprintf(path, sizeof path, "%s/%s%s", folder, name, packed ? ".gz" : "");
     if (packed) {
         gzFile file = gzopen(path, "wb");
 
@@ -46,8 +46,8 @@ static void remove_all(void)
                                         "test_batch.bin"};
     char path[256];
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         unlink(path);
     }
 }
@@ -69,9 +69,9 @@ static void write_idx(const char *set, int n, bool packed, int missing_bytes)
         for (int j = 0; j < SIDE * SIDE; j++)
             images[16 + i * SIDE * SIDE + j] = pixel(i, j);
     }
-    snprintf(name, sizeof(name), "%s-images-idx3-ubyte", set);
+    snprintf(name, sizeof name, "%s-images-idx3-ubyte", set);
     write_file(name, images, (size_t)(16 + n * SIDE * SIDE - missing_bytes), packed);
-    snprintf(name, sizeof(name), "%s-labels-idx1-ubyte", set);
+    snprintf(name, sizeof name, "%s-labels-idx1-ubyte", set);
     write_file(name, labels, (size_t)(8 + n), packed);
 }
 
@@ -79,7 +79,7 @@ static struct ghp_data_request request_for(const char *kind)
 {
     static char spec[128];
 
-    snprintf(spec, sizeof(spec), "%s:%s", kind, folder);
+    snprintf(spec, sizeof spec, "%s:%s", kind, folder);
     return (struct ghp_data_request){.spec = spec,
                                      .seed = 1,
                                      .global_batch = 4,
@@ -91,7 +91,7 @@ static struct ghp_data_request request_for(const char *kind)
 /* All images of a set as double. */
 static double *images_of(struct ghp_data *data, enum ghp_data_set set, struct ghp_shape shape)
 {
-    int64_t n = ghp_data_count(data, set), *samples = calloc((size_t)n, sizeof(*samples));
+    int64_t n = ghp_data_count(data, set), *samples = calloc((size_t)n, sizeof *samples);
     double *images = calloc((size_t)(n * ghp_shape_elements(shape)), sizeof(double));
     struct ghp_batch batch = {.set = set,
                               .samples = samples,
@@ -210,7 +210,7 @@ static void check_fingerprint(void)
     write_idx("t10k", 2, true, 0);
     if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) return;
     CHECK_STATUS(ghp_data_fingerprint(data, GHP_DATA_TRAIN, &packed), GHP_OK);
-    CHECK(memcmp(&plain, &packed, sizeof(plain)) == 0);
+    CHECK(memcmp(&plain, &packed, sizeof plain) == 0);
     CHECK(ghp_data_normalisation_hash(data) == normalised);
     CHECK_TEXT(ghp_data_kind(data), "idx");
     /* the last pixel of the last image */
@@ -394,7 +394,7 @@ static void check_tokens(void)
 
 CHECK_TEST(data)
 {
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-data-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/ghp-test-data-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
     check_idx(false);
     check_idx(true);

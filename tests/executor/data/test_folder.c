@@ -17,7 +17,7 @@ static void make_folder(const char *name)
 {
     char path[256];
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     CHECK(mkdir(path, 0777) == 0);
 }
 
@@ -26,7 +26,7 @@ static void write_text(const char *name, const char *text, size_t n)
     char path[256];
     FILE *file;
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     file = fopen(path, "wb");
     CHECK(file != NULL && fwrite(text, 1, n, file) == n);
     fclose(file);
@@ -42,7 +42,7 @@ static void write_class(const char *name, int n, unsigned seed)
         struct picture p =
             picture_make(40 + 7 * i, 60 - 3 * i, i % 3 == 0 ? 1 : 3, seed * 100 + (unsigned)i);
 
-        snprintf(path, sizeof(path), "%s/%s/%d.%s", folder, name, i,
+        snprintf(path, sizeof path, "%s/%s/%d.%s", folder, name, i,
                  i % 2 == 0 ? "png"
                  : i == 3   ? "JPEG"
                             : "jpg");
@@ -56,7 +56,7 @@ static void write_class(const char *name, int n, unsigned seed)
 
 static void remove_all(void)
 {
-    snprintf(command, sizeof(command), "rm -rf '%s'/*", folder);
+    snprintf(command, sizeof command, "rm -rf '%s'/*", folder);
     CHECK(system(command) == 0);
 }
 
@@ -64,7 +64,7 @@ static struct ghp_data_request request_for(enum ghp_augment augment)
 {
     static char spec[128];
 
-    snprintf(spec, sizeof(spec), "folder:%s", folder);
+    snprintf(spec, sizeof spec, "folder:%s", folder);
     return (struct ghp_data_request){.spec = spec,
                                      .seed = 5,
                                      .global_batch = 4,
@@ -103,14 +103,14 @@ static void check_names(void)
     CHECK_EQ(f.sets[GHP_DATA_TRAIN].n, 6);
     CHECK_EQ(f.sets[GHP_DATA_TRAIN].first[2], 3);
     CHECK_EQ(f.sets[GHP_DATA_TRAIN].label[3], 2);
-    ghp_class_files_path(&f.sets[GHP_DATA_TRAIN], 5, path, sizeof(path));
+    ghp_class_files_path(&f.sets[GHP_DATA_TRAIN], 5, path, sizeof path);
     CHECK_TEXT(path + strlen(folder), "/b/3.JPEG");
     CHECK_EQ(f.left_out, 2);
     ghp_class_folders_close(&f);
     CHECK_STATUS(ghp_class_folders_open(folder, 0.5, &f), GHP_OK);
     CHECK_EQ(f.sets[GHP_DATA_TRAIN].n, 1 + 1 + 1); /* of each class the first half, one at least */
     CHECK_EQ(f.sets[GHP_DATA_TEST].n, 1 + 0 + 2);
-    ghp_class_files_path(&f.sets[GHP_DATA_TEST], 1, path, sizeof(path));
+    ghp_class_files_path(&f.sets[GHP_DATA_TEST], 1, path, sizeof path);
     CHECK_TEXT(path + strlen(folder), "/b/2.png");
     CHECK_EQ(f.sets[GHP_DATA_TEST].label[1], 2);
     ghp_class_folders_close(&f);
@@ -312,7 +312,7 @@ static void check_damage(void)
 
 CHECK_TEST(folder)
 {
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-folder-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/ghp-test-folder-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
     check_names();
     check_class_named_train();

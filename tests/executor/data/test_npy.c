@@ -19,7 +19,7 @@ static const char *path_of(const char *name)
     static int turn;
     char *at = path[turn++ % 2];
 
-    snprintf(at, sizeof(path[0]), "%s/%s", folder, name);
+    snprintf(at, sizeof path[0], "%s/%s", folder, name);
     return at;
 }
 
@@ -32,7 +32,7 @@ static void write_raw(const char *name, const void *head, size_t head_bytes, con
     CHECK(file != NULL && fwrite(head, 1, head_bytes, file) == head_bytes);
     CHECK(bytes == 0 || fwrite(items, 1, bytes, file) == bytes);
     fclose(file);
-    if (n_written < 16) snprintf(written[n_written++], sizeof(written[0]), "%s", path);
+    if (n_written < 16) snprintf(written[n_written++], sizeof written[0], "%s", path);
 }
 
 /* As numpy.save does: the numbers begin at a multiple of 64. */
@@ -40,13 +40,13 @@ static void write_npy(const char *name, const char *descr, const char *shape, co
                       size_t bytes)
 {
     char head[128];
-    int used = snprintf(head + 10, sizeof(head) - 10,
+    int used = snprintf(head + 10, sizeof head - 10,
                         "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", descr, shape);
 
     memcpy(head, "\x93NUMPY\1\0\x76\0", 10);
-    memset(head + 10 + used, ' ', sizeof(head) - 10 - (size_t)used);
+    memset(head + 10 + used, ' ', sizeof head - 10 - (size_t)used);
     head[127] = '\n';
-    write_raw(name, head, sizeof(head), items, bytes);
+    write_raw(name, head, sizeof head, items, bytes);
 }
 
 static void remove_all(void)
@@ -59,7 +59,7 @@ static struct ghp_data_request request_for(const char *what)
 {
     static char spec[300];
 
-    snprintf(spec, sizeof(spec), "npy:%s%s%s", *what == '/' ? "" : folder, *what != '\0' ? "/" : "",
+    snprintf(spec, sizeof spec, "npy:%s%s%s", *what == '/' ? "" : folder, *what != '\0' ? "/" : "",
              what);
     return (struct ghp_data_request){.spec = *what == '/' ? what : spec,
                                      .global_batch = 4,
@@ -191,7 +191,7 @@ static void check_files(void)
         CHECK(images[7] == 21.0 / 255);
     }
     ghp_data_close(data);
-    snprintf(list, sizeof(list), "npy:%s/images-b.npy,%s/labels-a.npy", folder, folder);
+    snprintf(list, sizeof list, "npy:%s/images-b.npy,%s/labels-a.npy", folder, folder);
     request.spec = list;
     request.split = 0.7;
     CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK);
@@ -210,8 +210,8 @@ static void check_files(void)
     CHECK_EQ(ghp_data_count(data, GHP_DATA_TRAIN), N);
     CHECK_EQ(ghp_data_count(data, GHP_DATA_TEST), N);
     ghp_data_close(data);
-    memset(floats, 0, sizeof(floats));
-    write_npy("val-images.npy", "<f4", "6, 10", floats, sizeof(floats));
+    memset(floats, 0, sizeof floats);
+    write_npy("val-images.npy", "<f4", "6, 10", floats, sizeof floats);
     request.normalise = "unit"; /* of bytes, in both sets */
     CHECK_STATUS(ghp_data_open(&request, &data), GHP_ERR_USAGE);
     CHECK_MESSAGE("--normalise unit");
@@ -243,7 +243,7 @@ static void check_ignored(void)
 
     CHECK_EQ(mkdir(path_of("a,b"), 0700), 0);
     write_npy("a,b/images.npy", "|u1", "6, 4, 5, 3", bytes, sizeof(bytes));
-    write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof(labels));
+    write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof labels);
     check_refused(request, GHP_ERR_INPUT,
                   "has -100 as label 2; labels are 0 to the classes less one, or the one of "
                   "--ignore-label");
@@ -253,7 +253,7 @@ static void check_ignored(void)
     CHECK_MESSAGE("has label 255, but the model has 10 classes (0 to 9); use a model with more, or "
                   "--ignore-label");
     labels[4] = -100;
-    write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof(labels));
+    write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof labels);
     for (int turn = 0; turn < 2; turn++) { /* parity is of the labels that are left */
         request.labels = turn == 0 ? GHP_LABELS_GIVEN : GHP_LABELS_PARITY;
         if (!CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK)) continue;
@@ -267,7 +267,7 @@ static void check_ignored(void)
         ghp_data_close(data);
     }
     labels[2] = labels[4] = 2;
-    write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof(labels));
+    write_npy("a,b/labels.npy", "<i8", "6,", labels, sizeof labels);
     if (CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK))
         CHECK(strstr(ghp_data_text(data), "none with the label -100 that is ignored") != NULL);
     ghp_data_close(data);
@@ -284,14 +284,14 @@ static void check_refusals(void)
     check_refused(request, GHP_ERR_IO, "images.npy");
     write_npy("images.npy", "|u1", "6, 4, 5, 3", bytes, sizeof(bytes));
     check_refused(request, GHP_ERR_IO, "labels.npy");
-    write_npy("labels.npy", "<i8", "6,", labels, sizeof(labels));
+    write_npy("labels.npy", "<i8", "6,", labels, sizeof labels);
     check_refused(request, GHP_ERR_INPUT, "has -5 as label 5");
     labels[5] = 10;
-    write_npy("labels.npy", "<i8", "6,", labels, sizeof(labels));
+    write_npy("labels.npy", "<i8", "6,", labels, sizeof labels);
     check_refused(request, GHP_ERR_INPUT, "10 classes");
-    write_npy("labels.npy", "<i8", "5,", labels, sizeof(labels) - 8);
+    write_npy("labels.npy", "<i8", "5,", labels, sizeof labels - 8);
     check_refused(request, GHP_ERR_INPUT, "has 6 samples");
-    write_npy("labels.npy", "<f8", "6,", labels, sizeof(labels));
+    write_npy("labels.npy", "<f8", "6,", labels, sizeof labels);
     check_refused(request, GHP_ERR_INPUT, "holds no labels");
     write_all_labels("labels.npy", "<i8", 8);
     request.shape = ghp_shape_image(C, H, W + 1);
@@ -388,7 +388,7 @@ static void check_integers(void)
 
 CHECK_TEST(npy)
 {
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-npy-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/ghp-test-npy-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
     check_forms();
     check_rows();

@@ -29,7 +29,7 @@ static double leaves(const struct ghp_sampler *s)
 static void check_draws(const struct ghp_sampler *s, const struct ghp_sampler *other)
 {
     enum { DRAWS = 400000 };
-    int64_t *seen = calloc((size_t)s->n, sizeof(*seen));
+    int64_t *seen = calloc((size_t)s->n, sizeof *seen);
     int differs = 0;
 
     CHECK(seen != NULL);

@@ -24,7 +24,7 @@ static void write_ids(const char *head, size_t head_bytes, int width)
 
     if (!CHECK(file != NULL)) return;
     fwrite(head, 1, head_bytes, file);
-    for (int64_t i = 0; i < TOKENS; ++i) {
+    for (int64_t i = 0; i < TOKENS; i++) {
         int64_t id = id_of(i);
 
         fwrite(&id, 1, (size_t)width, file);
@@ -59,7 +59,7 @@ static void check_taken(const char *type)
 
     if (!CHECK_STATUS(ghp_token_file_open(&format, &file), GHP_OK)) return;
     CHECK_EQ(file.tokens, TOKENS);
-    for (int64_t i = 0; i < TOKENS; ++i)
+    for (int64_t i = 0; i < TOKENS; i++)
         CHECK_EQ(ghp_token_file_at(&file, i), id_of(i));
     ghp_token_file_close(&file);
 }
@@ -107,17 +107,17 @@ static void check_numpy(void)
     static const int width[] = {2, 4, 4, 8, 8};
     char head[128];
 
-    for (size_t i = 0; i < sizeof(width) / sizeof(width[0]); ++i) {
-        write_ids(head, write_npy(descr[i], "40,", head, sizeof(head)), width[i]);
+    for (size_t i = 0; i < sizeof width / sizeof width[0]; i++) {
+        write_ids(head, write_npy(descr[i], "40,", head, sizeof head), width[i]);
         check_taken(NULL);
         check_refused((struct ghp_token_format){.type = "uint32"}, GHP_ERR_USAGE,
                       "says its type itself");
     }
-    write_ids(head, write_npy("<i2", "40,", head, sizeof(head)), 2);
+    write_ids(head, write_npy("<i2", "40,", head, sizeof head), 2);
     check_refused((struct ghp_token_format){0}, GHP_ERR_INPUT, "has the id -");
-    write_ids(head, write_npy("<f4", "40,", head, sizeof(head)), 4);
+    write_ids(head, write_npy("<f4", "40,", head, sizeof head), 4);
     check_refused((struct ghp_token_format){0}, GHP_ERR_INPUT, "integers of one dimension");
-    write_ids(head, write_npy("<u2", "4, 10", head, sizeof(head)), 2);
+    write_ids(head, write_npy("<u2", "4, 10", head, sizeof head), 2);
     check_refused((struct ghp_token_format){0}, GHP_ERR_INPUT, "array.reshape(-1)");
 }
 
@@ -140,7 +140,7 @@ CHECK_TEST(token_file)
 {
     int fd;
 
-    snprintf(path, sizeof(path), "/tmp/ghp-test-token-file-XXXXXX");
+    snprintf(path, sizeof path, "/tmp/ghp-test-token-file-XXXXXX");
     fd = mkstemp(path);
     if (!CHECK(fd >= 0)) return check_end();
     close(fd);

@@ -17,15 +17,15 @@ static void write_tokens(const char *name, int first)
 
     for (int i = 0; i < TOKENS; i++)
         ids[i] = (uint16_t)((first + i) % VOCABULARY);
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     file = fopen(path, "wb");
-    CHECK(file != NULL && fwrite(ids, sizeof(ids), 1, file) == 1);
+    CHECK(file != NULL && fwrite(ids, sizeof ids, 1, file) == 1);
     if (file != NULL) fclose(file);
 }
 
 static struct ghp_data_request request_for(const char *format)
 {
-    snprintf(spec, sizeof(spec), format, folder, folder);
+    snprintf(spec, sizeof spec, format, folder, folder);
     return (struct ghp_data_request){.spec = spec,
                                      .global_batch = 2,
                                      .shape = ghp_shape_tokens(S, VOCABULARY),
@@ -125,7 +125,7 @@ CHECK_TEST(token_windows)
     struct ghp_data_request request;
     struct ghp_data *data = NULL;
 
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-windows-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/ghp-test-windows-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
     write_tokens("a", 0);
     write_tokens("b", 11);
@@ -135,7 +135,7 @@ CHECK_TEST(token_windows)
     if (CHECK_STATUS(ghp_data_open(&request, &data), GHP_OK))
         CHECK_EQ(ghp_data_count(data, GHP_DATA_TRAIN), (2 * TOKENS - 1) / S);
     ghp_data_close(data);
-    snprintf(command, sizeof(command), "rm -r %s", folder);
+    snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK_EQ(system(command), 0);
     return check_end();
 }

@@ -18,7 +18,7 @@ static const char *path_of(const char *name)
     static int turn;
 
     turn = !turn;
-    snprintf(paths[turn], sizeof(paths[turn]), "%s/%s", folder, name);
+    snprintf(paths[turn], sizeof paths[turn], "%s/%s", folder, name);
     return paths[turn];
 }
 
@@ -41,7 +41,7 @@ static size_t write_tokens(const char *name, enum kind kind, int first, int n, s
 {
     static unsigned char bytes[4 * (HEADER + MOST_TOKENS)];
     int32_t header[HEADER] = {kind == SHARD16 ? 20240520 : 20240801, kind == SHARD16 ? 1 : 7, n};
-    size_t at = kind >= SHARD16 ? sizeof(header) : 0, width = kind == BYTES     ? 1
+    size_t at = kind >= SHARD16 ? sizeof header : 0, width = kind == BYTES     ? 1
                                                               : kind == SHARD32 ? 4
                                                                                 : 2;
 
@@ -76,16 +76,16 @@ static void check_window(const struct ghp_tokens *tokens, int64_t window, int fi
         CHECK_EQ(labels[i], token(first, at * S + i + 1));
     }
     ghp_tokens_window(tokens, window, NULL, alone);
-    CHECK(memcmp(alone, labels, sizeof(labels)) == 0);
+    CHECK(memcmp(alone, labels, sizeof labels) == 0);
     ghp_tokens_window(tokens, window, alone, NULL);
-    CHECK(memcmp(alone, ids, sizeof(ids)) == 0);
+    CHECK(memcmp(alone, ids, sizeof ids) == 0);
 }
 
 /* Files whose lengths end in, just before and just behind a window. */
 static void check_kind(enum kind kind)
 {
     static const int lengths[] = {S + 1, 2 * S, 2 * S + 1, 2 * S + 2, 31};
-    enum { FILES = sizeof(lengths) / sizeof(lengths[0]) };
+    enum { FILES = sizeof lengths / sizeof lengths[0] };
     char list[FILES * 128] = "";
     struct ghp_tokens *tokens = NULL;
     int64_t window = 0;
@@ -93,9 +93,9 @@ static void check_kind(enum kind kind)
     for (int i = 0; i < FILES; i++) {
         char name[16];
 
-        snprintf(name, sizeof(name), "part%d", i);
+        snprintf(name, sizeof name, "part%d", i);
         write_tokens(name, kind, i, lengths[i], 0);
-        snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i > 0 ? "," : "",
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i > 0 ? "," : "",
                  path_of(name));
     }
     if (!CHECK_STATUS(open_list(list, kind, &tokens), GHP_OK)) return;
@@ -129,16 +129,16 @@ static void check_headers(void)
     write_file("bad", header, 1000);
     check_refused(path, SHARD16, GHP_ERR_FORMAT, "cut short: it has 1000 of the 1024 bytes");
     header[2] = -1;
-    write_file("bad", header, sizeof(header));
+    write_file("bad", header, sizeof header);
     check_refused(path, SHARD16, GHP_ERR_FORMAT, "promises -1 tokens");
     header[2] = 0;
-    write_file("bad", header, sizeof(header));
+    write_file("bad", header, sizeof header);
     check_refused(path, SHARD16, GHP_ERR_INPUT, "fewer than one window's 5");
     header[1] = 7; /* the version of 32 bits */
-    write_file("bad", header, sizeof(header));
+    write_file("bad", header, sizeof header);
     check_refused(path, SHARD16, GHP_ERR_FORMAT, "begins with 20240520, version 7: no tokens");
     header[0] = 20240326; /* a model of llm.c */
-    write_file("bad", header, sizeof(header));
+    write_file("bad", header, sizeof header);
     check_refused(path, SHARD16, GHP_ERR_FORMAT, "begins with 20240326");
 }
 
@@ -158,9 +158,9 @@ static void check_files(void)
     check_refused(folder, BARE, GHP_ERR_IO, "this is a folder");
     check_refused(path_of("absent"), BARE, GHP_ERR_IO, "absent");
     write_tokens("good", BARE, 0, 20, 0);
-    snprintf(list, sizeof(list), "%s,,%s", path_of("good"), path_of("good"));
+    snprintf(list, sizeof list, "%s,,%s", path_of("good"), path_of("good"));
     check_refused(list, BARE, GHP_ERR_USAGE, "has an empty name");
-    snprintf(list, sizeof(list), "%s,%s", path_of("good"), path_of("bad"));
+    snprintf(list, sizeof list, "%s,%s", path_of("good"), path_of("bad"));
     check_refused(list, BARE, GHP_ERR_INPUT, "bad' has 0 tokens");
 }
 
@@ -177,7 +177,7 @@ static void check_vocabulary(void)
         CHECK(file != NULL && fseek(file, (long)(begin[kind] + 8 * width[kind]), SEEK_SET) == 0 &&
               fputc(VOCABULARY, file) == VOCABULARY);
         if (file != NULL) fclose(file);
-        snprintf(message, sizeof(message), "the id 50 at byte %zu (token 8)", n - width[kind]);
+        snprintf(message, sizeof message, "the id 50 at byte %zu (token 8)", n - width[kind]);
         check_refused(path_of("high"), kind, GHP_ERR_INPUT, message);
     }
 }
@@ -186,14 +186,14 @@ CHECK_TEST(tokens)
 {
     char command[128];
 
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-tokens-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/ghp-test-tokens-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
     for (enum kind kind = BYTES; kind < KINDS; kind++)
         check_kind(kind);
     check_headers();
     check_files();
     check_vocabulary();
-    snprintf(command, sizeof(command), "rm -r %s", folder);
+    snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK_EQ(system(command), 0);
     return check_end();
 }

@@ -95,7 +95,7 @@ static void train(struct bench *b, const struct ghp_split *splits, bool hints, s
     struct ghp_worker *worker = NULL;
     int n = 0;
 
-    memset(t, 0, sizeof(*t));
+    memset(t, 0, sizeof *t);
     CHECK_STATUS(bench_worker(b, splits, &worker), GHP_OK);
     CHECK_EQ(ghp_worker_arena(worker)->bytes, ghp_worker_program(worker)->peak_bytes);
     for (int i = 0; i < STEPS; i++) {
@@ -314,7 +314,7 @@ static void check_checkpoint(const char *model)
     }
     ghp_worker_close(on_host);
     ghp_worker_close(on_device);
-    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     unlink(path);
     rmdir(folder);
     free(splits);

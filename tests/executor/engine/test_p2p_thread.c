@@ -30,10 +30,10 @@ static bool sleeps(void)
     const char *state;
     FILE *file;
 
-    snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)waiter);
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)waiter);
     file = fopen(path, "r");
     if (file != NULL) {
-        if (fgets(text, sizeof(text), file) == NULL) text[0] = '\0';
+        if (fgets(text, sizeof text, file) == NULL) text[0] = '\0';
         fclose(file);
     }
     state = strrchr(text, ')'); /* after the name comes one letter */

@@ -139,8 +139,8 @@ static void check_change(struct ghp_layout from, struct ghp_layout to, unsigned 
     if (!CHECK_EQ(wrong, 0)) {
         char a[32], b[32];
 
-        ghp_layout_format(from, a, sizeof(a));
-        ghp_layout_format(to, b, sizeof(b));
+        ghp_layout_format(from, a, sizeof a);
+        ghp_layout_format(to, b, sizeof b);
         fprintf(stderr, "    from %s to %s, wanted blocked %#x\n", a, b, wants);
     }
     free(wanted);

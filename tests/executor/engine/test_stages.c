@@ -314,8 +314,8 @@ static void check_model(const char *path, int ghost_batch, struct bench_numbers 
         if (b.model.layers[l].op == GHP_OP_BATCH_NORM)
             b.model.layers[l].norm.ghost_batch = ghost_batch;
     CHECK_STATUS(bench_train_alone(&b), GHP_OK);
-    for (size_t k = 0; k < sizeof(shapes) / sizeof(shapes[0]); k++)
-        for (size_t m = 0; m < sizeof(micro_batches) / sizeof(micro_batches[0]); m++) {
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++)
+        for (size_t m = 0; m < sizeof micro_batches / sizeof micro_batches[0]; m++) {
             int counts[5] = {0}, sum = 0;
 
             for (int i = 0; i < 4; i++)

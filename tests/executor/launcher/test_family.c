@@ -27,10 +27,10 @@ static pid_t start(bool dies)
         pid_t pid = fork();
 
         if (pid == 0) sleep_on();
-        if (write(ends[1], &pid, sizeof(pid)) != (ssize_t)sizeof(pid) || dies) _exit(0);
+        if (write(ends[1], &pid, sizeof pid) != (ssize_t)sizeof pid || dies) _exit(0);
         sleep_on();
     }
-    CHECK(child > 0 && read(ends[0], &grandchild, sizeof(grandchild)) == (ssize_t)sizeof(pid_t));
+    CHECK(child > 0 && read(ends[0], &grandchild, sizeof grandchild) == (ssize_t)sizeof(pid_t));
     if (dies) CHECK(waitpid(child, NULL, 0) == child);
     close(ends[0]);
     close(ends[1]);

@@ -26,7 +26,7 @@ static struct ghp_job run(const char *text, double silence_s)
     static char *command[] = {"/bin/sh", "-c", script, NULL};
     struct ghp_job job = {.command = command, .heartbeat = beat, .silence_s = silence_s};
 
-    snprintf(script, sizeof(script), text, pid_file);
+    snprintf(script, sizeof script, text, pid_file);
     if (CHECK_STATUS(ghp_job_start(&job), GHP_OK)) ghp_job_watch(&job, &requests);
     CHECK_EQ(job.left, 0);
     return job;
@@ -92,8 +92,8 @@ CHECK_TEST(job)
     double begin_s;
 
     (void)argc, (void)argv;
-    snprintf(beat, sizeof(beat), "/tmp/ghp-test-job-%ld.beat", (long)getpid());
-    snprintf(pid_file, sizeof(pid_file), "/tmp/ghp-test-job-%ld.pid", (long)getpid());
+    snprintf(beat, sizeof beat, "/tmp/ghp-test-job-%ld.beat", (long)getpid());
+    snprintf(pid_file, sizeof pid_file, "/tmp/ghp-test-job-%ld.pid", (long)getpid());
     CHECK_STATUS(ghp_family_adopt(), GHP_OK);
     check_words();
 

@@ -14,7 +14,7 @@ static void make(const char *folder, const char *name)
 {
     char path[5000];
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     close(open(path, O_WRONLY | O_CREAT, 0600));
 }
 
@@ -34,7 +34,7 @@ static bool is_there(const char *folder, const char *name)
 {
     char path[5000];
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     return access(path, F_OK) == 0;
 }
 
@@ -56,8 +56,8 @@ static void check_killed(const char *folder)
             pause();
     }
     if (read(said[0], &byte, 1) != 1) exit(1);
-    snprintf(living, sizeof(living), "ghp-launch-%ld-", (long)child);
-    snprintf(odd, sizeof(odd), "%s/ghp-launch-abcdef", folder);
+    snprintf(living, sizeof living, "ghp-launch-%ld-", (long)child);
+    snprintf(odd, sizeof odd, "%s/ghp-launch-abcdef", folder);
     CHECK_EQ(mkdir(odd, 0700), 0);
     ghp_scratch_open(&mine);
     CHECK_EQ(count(folder), 3);
@@ -86,12 +86,12 @@ CHECK_TEST(scratch)
     ghp_scratch_open(&scratch);
     CHECK(strncmp(scratch.path, kept, strlen(kept)) == 0);
     CHECK_TEXT(getenv("TMPDIR"), scratch.path);
-    snprintf(inner, sizeof(inner), "%s/pid.7", scratch.path);
+    snprintf(inner, sizeof inner, "%s/pid.7", scratch.path);
     CHECK_EQ(mkdir(inner, 0700), 0);
-    snprintf(mine, sizeof(mine), "smseg-%u-0", 0xfade0001u + (unsigned)getpid());
+    snprintf(mine, sizeof mine, "smseg-%u-0", 0xfade0001u + (unsigned)getpid());
     make(inner, mine);
-    snprintf(mine, sizeof(mine), "vader_segment.test.0.%x.1", 0xfade0001u + (unsigned)getpid());
-    snprintf(other, sizeof(other), "vader_segment.test.0.%x.1", 0xdeaf0001u + (unsigned)getpid());
+    snprintf(mine, sizeof mine, "vader_segment.test.0.%x.1", 0xfade0001u + (unsigned)getpid());
+    snprintf(other, sizeof other, "vader_segment.test.0.%x.1", 0xdeaf0001u + (unsigned)getpid());
     make("/dev/shm", mine);
     make("/dev/shm", other);
     ghp_scratch_close(&scratch);

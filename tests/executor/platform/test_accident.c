@@ -43,7 +43,7 @@ CHECK_TEST(accident)
                                           "stop@update:1:2:3",
                                           "stop@updat"};
 
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
         CHECK_STATUS(ghp_accident_ask(refused[i]), GHP_ERR_USAGE);
     CHECK_MESSAGE("as in stop@forward:3:0");
     ghp_accident_at(GHP_MOMENT_UPDATE); /* nothing was asked for */

@@ -21,11 +21,11 @@ static void keep(int i)
 
     CPU_ZERO(&all);
     CPU_ZERO(&one);
-    CHECK(sched_getaffinity(0, sizeof(all), &all) == 0);
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
     i %= CPU_COUNT(&all);
     for (size_t p = 0; p < CPU_SETSIZE; p++)
         if (CPU_ISSET(p, &all) && i-- == 0) CPU_SET(p, &one);
-    CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
 }
 
 static int64_t slot_bytes(void)

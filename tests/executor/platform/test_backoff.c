@@ -10,7 +10,7 @@ static void check_lengths(void)
     static const long expected[] = {1000, 1250, 1562, 1952, 2000, 2000};
     struct ghp_backoff_wait wait = ghp_backoff_begin(&grows), other = ghp_backoff_begin(&stays);
 
-    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         CHECK_EQ(ghp_backoff_take_ns(&wait), expected[i]);
         CHECK_EQ(ghp_backoff_take_ns(&other), 300);
     }

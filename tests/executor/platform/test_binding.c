@@ -13,7 +13,7 @@ static int first_allowed(void)
     cpu_set_t set;
 
     CPU_ZERO(&set);
-    sched_getaffinity(0, sizeof(set), &set);
+    sched_getaffinity(0, sizeof set, &set);
     for (int i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET((size_t)i, &set)) return i;
     return 0;
@@ -47,7 +47,7 @@ static void check_binding(void)
     CHECK_STATUS(ghp_binding_set(&machine, request, GHP_BIND_REQUIRE, &binding), GHP_OK);
     CHECK(binding.bound);
     CPU_ZERO(&set);
-    sched_getaffinity(0, sizeof(set), &set);
+    sched_getaffinity(0, sizeof set, &set);
     CHECK(CPU_COUNT(&set) == 1 && CPU_ISSET((size_t)pu, &set));
 }
 

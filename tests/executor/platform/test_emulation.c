@@ -37,7 +37,7 @@ static void check_texts(void)
     CHECK(ghp_emulation_delays(&e));
     CHECK_STATUS(ghp_emulation_parse("step=2", &e), GHP_OK);
     CHECK(!ghp_emulation_delays(&e));
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         CHECK_STATUS(ghp_emulation_parse(wrong[i], &e), GHP_ERR_USAGE);
 }
 

@@ -47,7 +47,7 @@ static void check_taken(hwloc_membind_policy_t usual)
     char text[64] = "";
 
     hwloc_cpuset_to_nodeset(machine, cores, wanted);
-    CHECK(ghp_home_choose(text, sizeof(text)));
+    CHECK(ghp_home_choose(text, sizeof text));
     CHECK(strncmp(text, "memory of node(s) ", 18) == 0);
     CHECK_EQ(policy_of_arena(nodes, places),
              hwloc_bitmap_weight(wanted) == 1 ? HWLOC_MEMBIND_BIND : HWLOC_MEMBIND_INTERLEAVE);
@@ -80,7 +80,7 @@ static void check_refused(hwloc_membind_policy_t usual)
     int pu = hwloc_bitmap_last(cores);
     char synthetic[64], text[64] = "";
 
-    snprintf(synthetic, sizeof(synthetic), "numa:%d core:1 pu:1", pu + 1);
+    snprintf(synthetic, sizeof synthetic, "numa:%d core:1 pu:1", pu + 1);
     hwloc_bitmap_only(last, (unsigned)pu);
     CHECK(hwloc_set_cpubind(machine, last, HWLOC_CPUBIND_PROCESS) == 0);
     CHECK(!choose_on(synthetic, text));
@@ -95,8 +95,8 @@ static void check_turns(void)
     char synthetic[64], text[64] = "", expected[64];
     int last = hwloc_bitmap_last(cores);
 
-    snprintf(synthetic, sizeof(synthetic), "numa:%d core:1 pu:1", last + 1);
-    snprintf(expected, sizeof(expected), "memory of node(s) 0-%d in turn", last);
+    snprintf(synthetic, sizeof synthetic, "numa:%d core:1 pu:1", last + 1);
+    snprintf(expected, sizeof expected, "memory of node(s) 0-%d in turn", last);
     CHECK(choose_on(synthetic, text));
     CHECK_TEXT(text, expected);
     CHECK_EQ(usual_policy(), HWLOC_MEMBIND_INTERLEAVE);
@@ -110,7 +110,7 @@ static void check_unbound(hwloc_membind_policy_t usual)
     struct ghp_binding binding;
     char text[64];
 
-    CHECK(ghp_home_choose(text, sizeof(text)));
+    CHECK(ghp_home_choose(text, sizeof text));
     CHECK_STATUS(ghp_binding_set(&none, (struct ghp_binding_request){.workers = 1, .here = 1},
                                  GHP_BIND_NONE, &binding),
                  GHP_OK);
@@ -123,11 +123,11 @@ CHECK_TEST(home)
     hwloc_membind_policy_t usual;
     int nodes, pus;
 
-    CHECK(!ghp_home_take(page, sizeof(page))); /* nobody chose a home */
+    CHECK(!ghp_home_take(page, sizeof page)); /* nobody chose a home */
     CHECK(hwloc_topology_init(&machine) == 0 && hwloc_topology_load(machine) == 0);
     cores = hwloc_bitmap_alloc();
     CHECK(hwloc_get_cpubind(machine, cores, HWLOC_CPUBIND_PROCESS) == 0);
-    if (!ghp_home_choose(text, sizeof(text))) {
+    if (!ghp_home_choose(text, sizeof text)) {
         if (!CHECK_TEXT(text, "memory where it is first touched")) return check_end();
         SKIP("the system binds no memory for this process");
     }

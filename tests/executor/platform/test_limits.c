@@ -18,13 +18,13 @@ static void put(const char *name, const char *text)
     char path[256];
     FILE *file;
 
-    snprintf(path, sizeof(path), "%s%s", root, name);
+    snprintf(path, sizeof path, "%s%s", root, name);
     for (char *at = strchr(path + strlen(root) + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
         *at = '\0';
-        if (mkdir(path, 0777) == 0) snprintf(written[n_written++], sizeof(written[0]), "%s", path);
+        if (mkdir(path, 0777) == 0) snprintf(written[n_written++], sizeof written[0], "%s", path);
         *at = '/';
     }
-    if (access(path, F_OK) != 0) snprintf(written[n_written++], sizeof(written[0]), "%s", path);
+    if (access(path, F_OK) != 0) snprintf(written[n_written++], sizeof written[0], "%s", path);
     file = fopen(path, "w");
     if (!CHECK(file != NULL)) return;
     fputs(text, file);
@@ -107,12 +107,12 @@ static void check_none(void)
     CHECK(limits.cores <= 0);
     CHECK_EQ(limits.memory_left_bytes, -1);
     CHECK_EQ(ghp_limits_cores(&limits, 5), 5);
-    CHECK_TEXT(ghp_limits_text(&limits, text, sizeof(text)), "");
+    CHECK_TEXT(ghp_limits_text(&limits, text, sizeof text), "");
     limits.cores = 0.7;
     limits.memory_bytes = 1 << 20;
-    snprintf(limits.cores_by, sizeof(limits.cores_by), "here");
-    snprintf(limits.memory_by, sizeof(limits.memory_by), "there");
-    ghp_limits_text(&limits, text, sizeof(text));
+    snprintf(limits.cores_by, sizeof limits.cores_by, "here");
+    snprintf(limits.memory_by, sizeof limits.memory_by, "there");
+    ghp_limits_text(&limits, text, sizeof text);
     if (sysconf(_SC_NPROCESSORS_ONLN) > 1)
         CHECK_TEXT(text, "1 core by here and 1.00 MiB of memory by there");
 }

@@ -42,7 +42,7 @@ static int compute_behind(const struct ghp_program *program, int i, int k)
 
 static void check_list(const struct ghp_program *program, struct ghp_prediction_errors *r)
 {
-    struct ghp_comm_overlap *h = ghp_alloc((size_t)program->n_instrs, sizeof(*h));
+    struct ghp_comm_overlap *h = ghp_alloc((size_t)program->n_instrs, sizeof *h);
     int n, waits = fill(program, r), reductions = 0;
     double predicted_s = 0, measured_s = 0;
 

@@ -324,19 +324,19 @@ static void check_leftovers(void)
 {
     char path[512], host[256] = "", names[2][320] = {"", "checkpoint.safetensors.tmp-x"};
 
-    CHECK(gethostname(host, sizeof(host) - 1) == 0);
+    CHECK(gethostname(host, sizeof host - 1) == 0);
     /* more than Linux counts processes to */
-    snprintf(names[0], sizeof(names[0]), "checkpoint.safetensors.tmp-%s-2000000000", host);
+    snprintf(names[0], sizeof names[0], "checkpoint.safetensors.tmp-%s-2000000000", host);
     for (int i = 0; i < 2; i++) {
         FILE *file;
 
-        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         file = fopen(path, "w");
         CHECK(file != NULL && fputs("half", file) >= 0 && fclose(file) == 0);
     }
     CHECK_STATUS(ghp_checkpoint_prepare(folder), GHP_OK);
     CHECK(unlink(path) == 0);
-    snprintf(path, sizeof(path), "%s/%s", folder, names[0]);
+    snprintf(path, sizeof path, "%s/%s", folder, names[0]);
     CHECK(access(path, F_OK) != 0);
     CHECK_STATUS(ghp_checkpoint_prepare("/dev/null/here"), GHP_ERR_IO);
 }
@@ -355,7 +355,7 @@ CHECK_TEST(checkpoint)
     check_other_model();
     together();
     if (transport->control->rank == 0) {
-        snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+        snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
         CHECK(unlink(path) == 0);
         CHECK(rmdir(folder) == 0); /* nothing else was left there */
     }

@@ -52,11 +52,11 @@ static void write_file(const char *header)
         FILE *file = fopen(path, "wb");
 
         CHECK(file != NULL);
-        fwrite(&n, sizeof(n), 1, file);
+        fwrite(&n, sizeof n, 1, file);
         fwrite(header, 1, n, file);
-        fwrite(norms, sizeof(norms), 1, file);
-        fwrite(&counter, sizeof(counter), 1, file);
-        fwrite(halves, sizeof(halves), 1, file);
+        fwrite(norms, sizeof norms, 1, file);
+        fwrite(&counter, sizeof counter, 1, file);
+        fwrite(halves, sizeof halves, 1, file);
         CHECK(fclose(file) == 0);
     }
     CHECK_STATUS(ghp_control_barrier(transport->control, world), GHP_OK);
@@ -126,7 +126,7 @@ static void check_file(void)
     struct bench b;
     char model[2 * BENCH_FOLDER];
 
-    snprintf(model, sizeof(model), "%s/tiny.json", folder);
+    snprintf(model, sizeof model, "%s/tiny.json", folder);
     if (rank_of_world() == 0) {
         FILE *file = fopen(model, "w");
 
@@ -211,7 +211,7 @@ CHECK_TEST(init)
     workers = transport->control->size;
     world = bench_workers(transport, workers);
     bench_make_folder(transport, workers, "init", folder);
-    snprintf(path, sizeof(path), "%s/checkpoint.safetensors", folder);
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     check_parsing();
     check_checkpoint();
     check_file();

@@ -64,7 +64,7 @@ static void check(enum ghp_status (*work)(void))
     for (int i = 0; i < MOST_ALLOCATIONS; i++) {
         double begin_s = now_s();
         enum ghp_status status;
-        int any = 0, *all = __real_ghp_alloc((size_t)size, sizeof(*all));
+        int any = 0, *all = __real_ghp_alloc((size_t)size, sizeof *all);
 
         refused = false;
         left = rank == size - 1 ? i : -1;
@@ -72,7 +72,7 @@ static void check(enum ghp_status (*work)(void))
         left = -1;
         CHECK(now_s() - begin_s < WATCHDOG_S / 2);
         any = refused;
-        if (!CHECK_STATUS(world->ops->all_gather(world, &any, all, sizeof(any)), GHP_OK))
+        if (!CHECK_STATUS(world->ops->all_gather(world, &any, all, sizeof any), GHP_OK))
             exit(check_end());
         any = all[size - 1];
         free(all);

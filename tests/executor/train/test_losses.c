@@ -30,7 +30,7 @@ CHECK_TEST(losses)
                          2 * GHP_LOSSES_KEPT + 1,
                          343000,
                          1000003};
-    int at = 0, n = sizeof(checked) / sizeof(checked[0]);
+    int at = 0, n = sizeof checked / sizeof checked[0];
 
     for (int64_t i = 0; at < n; i++) {
         ghp_losses_add(&losses, (double)i);

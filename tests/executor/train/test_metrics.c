@@ -82,7 +82,7 @@ CHECK_TEST(metrics)
 #define STEP(n) "{\"step\":" n ",\"loss\":1.5}\n"
 #define TEST(n) "{\"step\":" n ",\"test_loss\":1.5}\n"
 #define FROM(n, owes) ((struct ghp_metrics_from){n, owes})
-    snprintf(path, sizeof(path), "/tmp/ghp-test-metrics-%ld", (long)getpid());
+    snprintf(path, sizeof path, "/tmp/ghp-test-metrics-%ld", (long)getpid());
     check_resume(STEP("0") STEP("1") TEST("2") STEP("2"), FROM(2, false), GHP_OK,
                  STEP("0") STEP("1") TEST("2"));
     check_resume(STEP("0") STEP("1") TEST("2") STEP("2"), FROM(2, true), GHP_OK,

@@ -52,7 +52,7 @@ static void check_signal(int number, int64_t at, double pace_s)
     CHECK_STATUS(ghp_stop_check(&stop, &ends), GHP_OK);
     CHECK(ends);
     ghp_stop_end(&stop);
-    CHECK_STATUS(world->ops->all_gather(world, &boundary, all, sizeof(boundary)), GHP_OK);
+    CHECK_STATUS(world->ops->all_gather(world, &boundary, all, sizeof boundary), GHP_OK);
     for (int r = 0; r < size; r++)
         CHECK_EQ(all[r], boundary);
 }

@@ -120,7 +120,7 @@ static void check_splits(struct bench *b, enum case_kind kind, unsigned seed)
     struct ghp_split *splits =
         case_splits(&b->model, b->rank_plan.how.problem, kind, seed, workers);
 
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         check_same_bits(b, (struct run){.splits = splits, .bucket_bytes = sizes[i]});
     free(splits);
 }

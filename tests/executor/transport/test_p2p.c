@@ -38,7 +38,7 @@ static unsigned char byte_of(uint32_t name, int64_t at)
 
 static int64_t bytes_of(uint32_t name)
 {
-    return sizes[name * 2654435761u % (sizeof(sizes) / sizeof(sizes[0]))];
+    return sizes[name * 2654435761u % (sizeof sizes / sizeof sizes[0])];
 }
 
 static struct ghp_p2p_message message_of(uint32_t name, int peer, int tag, bool receives)
@@ -56,9 +56,9 @@ static void mail_open(const struct ghp_control *control, int round, struct mail 
 {
     size_t most = (size_t)(2 * control->size * TAGS * EACH);
 
-    *mail = (struct mail){.messages = ghp_alloc(most, sizeof(*mail->messages)),
-                          .order = ghp_alloc(most, sizeof(*mail->order)),
-                          .done = ghp_alloc(most, sizeof(*mail->done))};
+    *mail = (struct mail){.messages = ghp_alloc(most, sizeof *mail->messages),
+                          .order = ghp_alloc(most, sizeof *mail->order),
+                          .done = ghp_alloc(most, sizeof *mail->done)};
     for (int peer = 0; peer < control->size; peer++) {
         if (peer == control->rank) continue;
         for (int tag = 0; tag < TAGS; tag++)
@@ -80,7 +80,7 @@ static bool same_way(const struct ghp_p2p_message *a, const struct ghp_p2p_messa
 /* A drawn order; messages of one tag between two workers keep theirs. */
 static void mail_shuffle(struct mail *mail, uint32_t seed)
 {
-    bool *taken = ghp_alloc((size_t)mail->n + 1, sizeof(*taken));
+    bool *taken = ghp_alloc((size_t)mail->n + 1, sizeof *taken);
 
     for (int n = 0; n < mail->n; n++) {
         int at = (int)(next_random(&seed) % (uint32_t)mail->n), first = 0;

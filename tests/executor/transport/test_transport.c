@@ -165,7 +165,7 @@ static void check_sums(struct ghp_comm *comm, struct ghp_ranks ranks, int in_nod
 {
     static const int64_t elements[] = {0, 1, 2, 3, 5, 100, 1000, 4095, 4096, 4097, 70001, 300007};
 
-    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++) {
+    for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++) {
         int64_t n = elements[i], small = n > 10000 ? 1 << 16 : 256; /* many segments */
 
         check_all_reduce(comm, ranks, (const int64_t[3]){n, small, in_node});
@@ -181,7 +181,7 @@ static void check_whole(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
 {
     static const int64_t elements[] = {1023, 1024, 1025, 4095, 4096, 4097, 31991, 31992, 31993};
 
-    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]) && ranks.count > 1; i++)
+    for (size_t i = 0; i < sizeof elements / sizeof elements[0] && ranks.count > 1; i++)
         for (int e = 2; e <= 8; e *= 2) {
             struct ghp_reduction sum = {.elements = elements[i],
                                         .element_bytes = e,
@@ -240,7 +240,7 @@ static void check_sizes(struct ghp_comm *comm, struct ghp_ranks ranks, int in_no
     if (ghp_mpi_comm_of(comm)->shared != NULL) check_sums(comm, ranks, in_node);
     check_whole(comm, ranks, in_node);
     ghp_mpi_of(transport)->shares_memory = true;
-    for (size_t i = 0; i < sizeof(elements) / sizeof(elements[0]); i++)
+    for (size_t i = 0; i < sizeof elements / sizeof elements[0]; i++)
         check_copies(comm, ranks, elements[i]);
 }
 
@@ -305,7 +305,7 @@ static enum ghp_status reduce_there(void *context, int job)
                                 .elements = 3000,
                                 .element_bytes = 8,
                                 .scratch = scratch,
-                                .scratch_bytes = sizeof(scratch)};
+                                .scratch_bytes = sizeof scratch};
 
     for (int i = 0; i < 3000; i++)
         data[i] = job + rank;
@@ -422,7 +422,7 @@ static void check_alike(void)
     if (size == 1) return;
     CHECK_STATUS(ghp_alike_agree(&alike, transport->control, comm), GHP_ERR_USAGE);
     snprintf(
-        wanted, sizeof(wanted),
+        wanted, sizeof wanted,
         "workers 0 and %d do not train the same: --backend is onednn on worker 0 and not given "
         "on worker %d, the labels of worker 0 and of worker %d differ, the plan of worker 0 "
         "and of worker %d differ ('plan.json' on both), and 1 more; do the same",
@@ -467,7 +467,7 @@ static void check_watchdog_of_sums(void)
                                 .elements = 1,
                                 .element_bytes = 8,
                                 .scratch = scratch,
-                                .scratch_bytes = sizeof(scratch)};
+                                .scratch_bytes = sizeof scratch};
     char late[64];
 
     if (size == 1) return;
@@ -481,7 +481,7 @@ static void check_watchdog_of_sums(void)
     } else {
         CHECK_STATUS(comm->ops->all_reduce(comm, &sum), GHP_ERR_COMM);
         CHECK_MESSAGE("reduction of conv1");
-        snprintf(late, sizeof(late), "nothing arrived from rank(s) %d, not", size - 1);
+        snprintf(late, sizeof late, "nothing arrived from rank(s) %d, not", size - 1);
         CHECK_MESSAGE(late);
     }
     transport->control->watchdog_s = WATCHDOG_S;

@@ -55,7 +55,7 @@ static void test_growth(void)
 {
     struct ghp_page page = {0};
 
-    for (int i = 0; i < 10000; ++i)
+    for (int i = 0; i < 10000; i++)
         ghp_page_add(&page, "%04d", i);
     CHECK(!page.failed);
     CHECK_EQ(page.n, 40000);

@@ -26,34 +26,34 @@ static void make(const char *path, int workers, int64_t batch, struct ghp_plan *
 /* Every layer is in one block of its own split, alone in its place; blocks come after what they read. */
 static void check_blocks(const struct ghp_plan *plan, const struct ghp_blocks *b)
 {
-    for (int v = 0; v < plan->model.n_layers; ++v) {
+    for (int v = 0; v < plan->model.n_layers; v++) {
         CHECK(b->of_layer[v] >= 0 && b->of_layer[v] < b->n);
         CHECK(ghp_split_same(plan->splits[v], plan->splits[b->blocks[b->of_layer[v]].first]));
     }
-    for (int k = 0; k < b->n; ++k)
-        for (int l = 0; l < k; ++l)
+    for (int k = 0; k < b->n; k++)
+        for (int l = 0; l < k; l++)
             CHECK(b->blocks[k].rank != b->blocks[l].rank || b->blocks[k].lane != b->blocks[l].lane);
-    for (int i = 0; i < b->n_links; ++i)
+    for (int i = 0; i < b->n_links; i++)
         CHECK(b->blocks[b->links[i].from].rank < b->blocks[b->links[i].to].rank);
 }
 
 /* A line over several ranks passes through a lane without blocks, or beside all blocks. */
 static void check_lines(const struct ghp_blocks *b)
 {
-    for (int i = 0; i < b->n_links; ++i) {
+    for (int i = 0; i < b->n_links; i++) {
         const struct ghp_wire *w = &b->links[i];
         const struct ghp_block *from = &b->blocks[w->from], *to = &b->blocks[w->to];
         bool neighbours = from->column == to->column && to->rank == from->rank + 1;
 
         CHECK(neighbours || w->lane >= 0 || w->track >= 0);
-        for (int k = 0; k < b->n && !neighbours && from->column == to->column; ++k) {
+        for (int k = 0; k < b->n && !neighbours && from->column == to->column; k++) {
             const struct ghp_block *other = &b->blocks[k];
             bool between = other->rank > from->rank && other->rank < to->rank;
 
             CHECK(!between || w->lane < 0 || other->lane != w->lane);
             CHECK(!between || w->track < 0 || other->lane <= w->beside);
         }
-        for (int j = 0; j < i; ++j) /* two lines never share a track in one column */
+        for (int j = 0; j < i; j++) /* two lines never share a track in one column */
             CHECK(w->track < 0 || w->track != b->links[j].track ||
                   w->beside != b->links[j].beside ||
                   from->column != b->blocks[b->links[j].from].column ||
@@ -72,11 +72,11 @@ static void test_blocks(const char *path, int workers, int64_t batch, int n_leas
     CHECK(b.n >= n_least && b.n <= plan.model.n_layers);
     check_blocks(&plan, &b);
     check_lines(&b);
-    for (int columns = 2; columns <= 7; ++columns) {
+    for (int columns = 2; columns <= 7; columns++) {
         ghp_blocks_fold(&b, columns);
         CHECK(b.n_columns >= 1 && b.n_columns <= columns);
         CHECK_EQ(b.first_rank[b.n_columns], b.n_ranks);
-        for (int c = 0; c < b.n_columns; ++c)
+        for (int c = 0; c < b.n_columns; c++)
             CHECK(b.first_rank[c] < b.first_rank[c + 1]);
         check_lines(&b);
     }
@@ -93,7 +93,7 @@ static void test_terms(const char *path, int workers, int64_t batch)
 
     make(path, workers, batch, &plan);
     CHECK_STATUS(ghp_report_init(&plan, NULL, &report), GHP_OK);
-    for (int v = 0; v < plan.model.n_layers; ++v) {
+    for (int v = 0; v < plan.model.n_layers; v++) {
         sum_s += ghp_report_work_s(&report.terms[v]);
         sent += report.terms[v].sent_bytes;
     }

@@ -62,7 +62,7 @@ static char folder[64];
 const char *folder_path(void)
 {
     if (folder[0] == '\0') {
-        snprintf(folder, sizeof(folder), "/tmp/ghp-test-folder-XXXXXX");
+        snprintf(folder, sizeof folder, "/tmp/ghp-test-folder-XXXXXX");
         CHECK(mkdtemp(folder) != NULL);
     }
     return folder;
@@ -72,7 +72,7 @@ void folder_remove(void)
 {
     char command[128];
 
-    snprintf(command, sizeof(command), "rm -r %s", folder);
+    snprintf(command, sizeof command, "rm -r %s", folder);
     CHECK_EQ(system(command), 0);
     folder[0] = '\0';
 }
@@ -81,7 +81,7 @@ void folder_write_config(const char *text)
 {
     char path[128];
 
-    snprintf(path, sizeof(path), "%s/config.json", folder_path());
+    snprintf(path, sizeof path, "%s/config.json", folder_path());
     CHECK_STATUS(ghp_file_write_atomic(path, text, strlen(text)), GHP_OK);
 }
 
@@ -110,7 +110,7 @@ static void add(struct list *list, const struct entry *entry, const char *prefix
     snprintf(list->names[list->n], NAME, "%s%s", from != entry->name ? prefix : "", own);
     *t = (struct ghp_safetensor){
         .name = list->names[list->n], .element_bytes = 4, .n_dims = entry->n_dims};
-    memcpy(t->dims, entry->dims, sizeof(t->dims));
+    memcpy(t->dims, entry->dims, sizeof t->dims);
     list->n++;
 }
 
@@ -142,7 +142,7 @@ void folder_write_tensors(const struct entry *entries, struct folder_change chan
     if (change.extra != NULL) add(&list, change.extra, change.prefix, 0);
     if (change.extra_is != NULL) snprintf(list.own[list.n - 1], NAME, "%s", change.extra_is);
     all.n = list.n;
-    snprintf(path, sizeof(path), "%s/model.safetensors", folder_path());
+    snprintf(path, sizeof path, "%s/model.safetensors", folder_path());
     if (!CHECK_STATUS(ghp_safetensors_begin(path, &all, &writer), GHP_OK)) return;
     write_values(writer, &list);
     CHECK_STATUS(ghp_safetensors_finish(writer), GHP_OK);

@@ -9,7 +9,7 @@ static enum ghp_status load(const char *text, const char *more, struct ghp_hf_co
 {
     char whole[2048];
 
-    snprintf(whole, sizeof(whole), "{%s%s", more, text + 1);
+    snprintf(whole, sizeof whole, "{%s%s", more, text + 1);
     folder_write_config(whole);
     return ghp_hf_config_load(folder_path(), config);
 }
@@ -59,9 +59,9 @@ static void check_refusals(void)
                  {"\"rope_scaling\": {\"factor\": 2.0}, ", "'rope_scaling': ghp has no {"},
                  {"\"head_dim\": 0, ", "'head_dim'"}};
 
-    for (size_t i = 0; i < sizeof(gpt2) / sizeof(gpt2[0]); i++)
+    for (size_t i = 0; i < sizeof gpt2 / sizeof gpt2[0]; i++)
         check_refused(gpt2_config, gpt2[i].more, GHP_ERR_INPUT, gpt2[i].message);
-    for (size_t i = 0; i < sizeof(llama) / sizeof(llama[0]); i++)
+    for (size_t i = 0; i < sizeof llama / sizeof llama[0]; i++)
         check_refused(llama_config, llama[i].more, GHP_ERR_INPUT, llama[i].message);
     check_refused(gpt2_config, "\"use_holography\": true, ", GHP_ERR_FORMAT,
                   "'use_holography': ghp does not know this key of a gpt2");
@@ -117,8 +117,8 @@ static void check_harmless(void)
     struct ghp_hf_config c;
     char more[128];
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        snprintf(more, sizeof(more), "%s, ", keys[i]);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        snprintf(more, sizeof more, "%s, ", keys[i]);
         CHECK_STATUS(load(gpt2_config, more, &c), GHP_OK);
         CHECK_STATUS(load(llama_config, more, &c), GHP_OK);
     }

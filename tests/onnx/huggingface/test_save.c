@@ -33,9 +33,9 @@ static void check_file(const char *path, const char *other)
                                     *y = ghp_safetensors_find(b, x->name);
         float left[128], right[128];
 
-        if (!CHECK(y != NULL && x->bytes == y->bytes && x->bytes <= (int64_t)sizeof(left)))
+        if (!CHECK(y != NULL && x->bytes == y->bytes && x->bytes <= (int64_t)sizeof left))
             continue;
-        CHECK(x->n_dims == y->n_dims && memcmp(x->dims, y->dims, sizeof(x->dims)) == 0);
+        CHECK(x->n_dims == y->n_dims && memcmp(x->dims, y->dims, sizeof x->dims) == 0);
         CHECK_STATUS(ghp_safetensors_read(a, x, 4, left), GHP_OK);
         CHECK_STATUS(ghp_safetensors_read(b, y, 4, right), GHP_OK);
         CHECK(memcmp(left, right, (size_t)x->bytes) == 0);
@@ -54,9 +54,9 @@ static void check_round(const char *config, const struct entry *entries,
 
     folder_write_config(config);
     folder_write_tensors(entries, change);
-    snprintf(saved, sizeof(saved), "%s/saved", folder_path());
-    snprintf(ours, sizeof(ours), "%.200s/model.safetensors", saved);
-    snprintf(theirs, sizeof(theirs), "%s/model.safetensors", folder_path());
+    snprintf(saved, sizeof saved, "%s/saved", folder_path());
+    snprintf(ours, sizeof ours, "%.200s/model.safetensors", saved);
+    snprintf(theirs, sizeof theirs, "%s/model.safetensors", folder_path());
     if (!CHECK_STATUS(ghp_hf_load(folder_path(), &model), GHP_OK)) return;
     if (!CHECK_STATUS(ghp_hf_weights_open(folder_path(), &weights), GHP_OK)) return;
     source.context = weights;
@@ -76,7 +76,7 @@ static void write_beside(const char *folder, const char *name, const char *text)
 {
     char path[PATH_MAX];
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     CHECK_STATUS(ghp_file_write_atomic(path, text, strlen(text)), GHP_OK);
 }
 
@@ -84,7 +84,7 @@ static void check_beside(const char *folder, const char *name, const char *text)
 {
     char path[PATH_MAX], *found = NULL;
 
-    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     if (CHECK_STATUS(ghp_file_read(path, &found, NULL), GHP_OK)) CHECK_TEXT(found, text);
     free(found);
 }
@@ -96,7 +96,7 @@ static void check_keys(const char *folder, const char *want)
     char path[PATH_MAX];
     const char *key;
 
-    snprintf(path, sizeof(path), "%s/config.json", folder);
+    snprintf(path, sizeof path, "%s/config.json", folder);
     got = json_load_file(path, 0, NULL);
     CHECK(got != NULL && json_object_get(got, "torch_dtype") == NULL);
     json_object_foreach(keys, key, value) if (!CHECK(json_equal(json_object_get(got, key), value)))
@@ -117,21 +117,21 @@ static void check_origin(const char *config, const struct entry *entries, const 
     struct ghp_hf_weights *weights = NULL;
     struct ghp_model model;
 
-    snprintf(text, sizeof(text), "{%s, \"torch_dtype\": \"float16\", %s", keys, config + 1);
+    snprintf(text, sizeof text, "{%s, \"torch_dtype\": \"float16\", %s", keys, config + 1);
     folder_write_config(text);
     folder_write_tensors(entries, (struct folder_change){.prefix = prefix});
     write_beside(folder_path(), "generation_config.json", "{\"top_k\": 7}\n");
     write_beside(folder_path(), "tokenizer.json", "{}\n");
-    snprintf(path, sizeof(path), "%s@3", folder_path());
-    snprintf(saved, sizeof(saved), "%s/saved", folder_path());
-    snprintf(ours, sizeof(ours), "%.200s/model.safetensors", saved);
-    snprintf(theirs, sizeof(theirs), "%s/model.safetensors", folder_path());
+    snprintf(path, sizeof path, "%s@3", folder_path());
+    snprintf(saved, sizeof saved, "%s/saved", folder_path());
+    snprintf(ours, sizeof ours, "%.200s/model.safetensors", saved);
+    snprintf(theirs, sizeof theirs, "%s/model.safetensors", folder_path());
     if (!CHECK_STATUS(ghp_hf_load(path, &model), GHP_OK)) return;
     if (!CHECK_STATUS(ghp_hf_weights_open(path, &weights), GHP_OK)) return;
     source.context = weights;
     CHECK_STATUS(ghp_hf_save(saved, &model, path, &source), GHP_OK);
     check_file(theirs, ours);
-    snprintf(text, sizeof(text), "{%s, \"%s\": 5, \"dtype\": \"float32\"}", keys, context);
+    snprintf(text, sizeof text, "{%s, \"%s\": 5, \"dtype\": \"float32\"}", keys, context);
     check_keys(saved, text);
     check_beside(saved, "generation_config.json", "{\"top_k\": 7}\n");
     check_beside(saved, "tokenizer.json", "{}\n");
@@ -139,7 +139,7 @@ static void check_origin(const char *config, const struct entry *entries, const 
     CHECK_MESSAGE("the folder that the network came from; choose another folder");
     /* nobody knows the ids */
     CHECK_STATUS(ghp_hf_save(saved, &model, NULL, &source), GHP_OK);
-    snprintf(text, sizeof(text), "{\"bos_token_id\": null, \"eos_token_id\": null, \"%s\": 3}",
+    snprintf(text, sizeof text, "{\"bos_token_id\": null, \"eos_token_id\": null, \"%s\": 3}",
              context);
     check_keys(saved, text);
     ghp_hf_weights_close(weights);
@@ -165,7 +165,7 @@ static void check_model(const char *file, const char *config)
     struct ghp_model model, made;
     char path[PATH_MAX];
 
-    snprintf(path, sizeof(path), GHP_SOURCE_DIR "/models/%s", file);
+    snprintf(path, sizeof path, GHP_SOURCE_DIR "/models/%s", file);
     folder_write_config(config);
     if (!CHECK_STATUS(ghp_model_load(path, &model), GHP_OK)) return;
     if (CHECK_STATUS(ghp_hf_load(folder_path(), &made), GHP_OK)) {
@@ -188,7 +188,7 @@ static void check_known(void)
         {"gpt2-1558m", 1557611200}};
     struct ghp_model model;
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         int64_t n = 0;
 
         if (!CHECK_STATUS(ghp_hf_load(known[i].name, &model), GHP_OK)) continue;
@@ -213,7 +213,7 @@ CHECK_TEST(save)
     struct ghp_hf_source source = {.read = read_param};
     struct ghp_model model;
 
-    snprintf(untied, sizeof(untied), "{\"tie_word_embeddings\": false, %s", gpt2_config + 1);
+    snprintf(untied, sizeof untied, "{\"tie_word_embeddings\": false, %s", gpt2_config + 1);
     check_round(untied, gpt2_entries,
                 (struct folder_change){.prefix = "transformer.", .extra = &head});
     check_round(gpt2_config, gpt2_entries, (struct folder_change){.prefix = "transformer."});

@@ -28,7 +28,7 @@ static struct ghp_plan two_layers(const struct ghp_profile *profile)
 
     CHECK_STATUS(ghp_model_parse(net, "two", &plan.model), GHP_OK);
     plan.splits = ghp_alloc((size_t)plan.model.n_layers, sizeof *plan.splits);
-    for (int v = 0; v < plan.model.n_layers; ++v)
+    for (int v = 0; v < plan.model.n_layers; v++)
         plan.splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     how = ghp_plan_lowering(&plan, profile);
     CHECK_STATUS(ghp_plan_predict(&how, plan.splits, profile, &second_best), GHP_OK);
@@ -47,7 +47,7 @@ static struct ghp_plan two_layers(const struct ghp_profile *profile)
 static const struct ghp_break_even *value_of(const struct ghp_break_even *values, int n,
                                              enum ghp_quantity quantity)
 {
-    for (int i = 0; i < n; ++i)
+    for (int i = 0; i < n; i++)
         if (values[i].quantity == quantity) return &values[i];
     return NULL;
 }
@@ -58,7 +58,7 @@ static const struct ghp_break_even *value_of(const struct ghp_break_even *values
  *     out:2:  C + (X / 2) / beta + alpha + 2 ((Y / 2 / 2) / beta + alpha)
  *
  * with X, Y the bytes of a's input and output for the whole batch: gathered, and twice changed from channels to samples
- * and back.  Equal where (W - (X + Y) / 2) / beta = alpha. */
+ * and back. Equal where (W - (X + Y) / 2) / beta = alpha. */
 static void test_closed_form(void)
 {
     const double w = 256 * 512 * 4, x = 64 * 256 * 4, y = 64 * 512 * 4, d = w - (x + y) / 2;
@@ -137,7 +137,7 @@ static void test_plan(void)
                                        .break_even = true};
     if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
     CHECK_EQ(plan.n_alternatives, 16);
-    for (int i = 0; i < plan.n_alternatives; ++i) {
+    for (int i = 0; i < plan.n_alternatives; i++) {
         const struct ghp_alternative *a = &plan.alternatives[i];
         const struct ghp_break_even *b =
             value_of(a->break_even, a->n_break_even, GHP_QUANTITY_INTER_BANDWIDTH);
@@ -145,7 +145,7 @@ static void test_plan(void)
         bool own = false;
 
         CHECK_NEAR(slower_at(&plan, a, &profile, 1), costs_s, 1e-12);
-        for (int k = 0; k < a->n_choices; ++k) {
+        for (int k = 0; k < a->n_choices; k++) {
             const struct ghp_choice_cost *c = &a->choices[k];
 
             if (ghp_split_same(c->split, plan.splits[a->layer])) {
@@ -160,11 +160,11 @@ static void test_plan(void)
         CHECK(a->step_s <= least_s * (1 + 1e-9)); /* the search never ends worse than one change */
         CHECK_EQ(a->n_break_even > 0, costs_s <= 0.5 * plan.predicted.step_s);
         if (b == NULL) continue;
-        for (int high = 0; high < 2; ++high) {
+        for (int high = 0; high < 2; high++) {
             double at = (high ? b->high : b->low) / b->nominal, out = high ? 1 + 1e-4 : 1 - 1e-4;
 
             if (isnan(at)) continue;
-            ++values;
+            values++;
             /* the steps are equal to 1e-7 of the value, and the sign has turned behind it */
             CHECK(fabs(slower_at(&plan, a, &profile, at)) <= 1e-6 * plan.predicted.step_s);
             CHECK(slower_at(&plan, a, &profile, at * out) * costs_s <= 0);
@@ -179,7 +179,7 @@ static void test_plan(void)
 /* Layers' terms sum to the streams' work, and their waiting to the waiting of the step. */
 static void test_terms(void)
 {
-    for (uint64_t seed = 1; seed <= (uint64_t)check_cases(60); ++seed) {
+    for (uint64_t seed = 1; seed <= (uint64_t)check_cases(60); seed++) {
         struct random_case c;
         struct ghp_program program;
         struct ghp_timing timing;
@@ -194,7 +194,7 @@ static void test_terms(void)
                                    .element_bytes = 4,
                                    .method.bucket_bytes = seed % 2 == 0 ? 1 << 12 : 0};
         CHECK(c.model.n_layers <= 32);
-        for (int v = 0; v < c.model.n_layers; ++v) {
+        for (int v = 0; v < c.model.n_layers; v++) {
             struct ghp_split all[GHP_MAX_CHOICES];
             int n = ghp_split_choices(&c.model.layers[v], c.problem, all, GHP_MAX_CHOICES);
 
@@ -203,7 +203,7 @@ static void test_terms(void)
         CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK);
         CHECK_STATUS(ghp_simulate(&program, &c.profile, &timing), GHP_OK);
         ghp_terms_of(&program, &timing, c.model.n_layers, terms);
-        for (int v = 0; v < c.model.n_layers; ++v) {
+        for (int v = 0; v < c.model.n_layers; v++) {
             compute_s +=
                 terms[v].forward_s + terms[v].backward_s + terms[v].reshard_s + terms[v].update_s;
             comm_s += terms[v].reduce_s;

@@ -28,7 +28,7 @@ static bool write_inputs(void)
     bool ok = ghp_file_read(GHP_SOURCE_DIR "/models/vgg-a-32.json", &text, &n) == GHP_OK &&
               fds[0] >= 0 && fds[1] >= 0 && fds[2] >= 0;
 
-    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; ++i)
+    for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
         close(fds[i]);
     if (!CHECK(ok && file != NULL)) return false;
     ok = fwrite(text, 1, n, file) == n && fclose(file) == 0;
@@ -61,7 +61,7 @@ static void test_compute(void)
     unlink(model_path);
     if (!CHECK_EQ(ghp_plan_compute(model, profile, &usual, &plan), 0)) return;
     CHECK_EQ(ghp_plan_layers(plan), expected.model.n_layers);
-    for (int i = 0; i < ghp_plan_layers(plan); ++i) {
+    for (int i = 0; i < ghp_plan_layers(plan); i++) {
         ghp_split_format(expected.splits[i], theirs, sizeof theirs);
         CHECK_TEXT(ghp_plan_split(plan, i, mine, sizeof mine), theirs);
         CHECK_TEXT(ghp_plan_layer(plan, i), expected.model.layers[i].name);
@@ -98,7 +98,7 @@ static void test_given(void)
     if (CHECK_EQ(ghp_plan_compute(model, profile, &by_hand, &plan), 0)) {
         char split[32];
 
-        for (int i = 0; i < ghp_plan_layers(plan); ++i)
+        for (int i = 0; i < ghp_plan_layers(plan); i++)
             CHECK_TEXT(ghp_plan_split(plan, i, split, sizeof split), "data");
         ghp_plan_close(plan);
     }
@@ -163,7 +163,7 @@ static void test_explain(void)
 
     if (!CHECK_EQ(ghp_plan_open(plan_path, &plan), 0)) return;
     if (CHECK_EQ(ghp_plan_explain(plan, NULL, &text), 0)) {
-        for (int i = 0; i < ghp_plan_layers(plan); ++i)
+        for (int i = 0; i < ghp_plan_layers(plan); i++)
             CHECK(strstr(text, ghp_plan_layer(plan, i)) != NULL);
         CHECK(strstr(text, "margin") != NULL);
         free(text);
@@ -195,10 +195,10 @@ static void test_threads(void)
     double steps_s[3] = {0};
     pthread_t threads[2];
 
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; i++)
         if (!CHECK(pthread_create(&threads[i], NULL, plan_beside, &steps_s[i]) == 0)) return;
     plan_beside(&steps_s[2]);
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     CHECK(steps_s[0] > 0);
     CHECK_NEAR(steps_s[1], steps_s[0], 0);

@@ -23,16 +23,16 @@ static double fastest(const struct random_case *c)
     int n[16], at[16] = {0}, layers = c->model.n_layers, v = 0;
     double best = INFINITY;
 
-    for (int u = 0; u < layers; ++u)
+    for (int u = 0; u < layers; u++)
         n[u] = ghp_split_choices(&c->model.layers[u], c->problem, choices[u], 64);
     while (v < layers) {
         struct ghp_prediction p;
 
-        for (int u = 0; u < layers; ++u)
+        for (int u = 0; u < layers; u++)
             splits[u] = choices[u][at[u]];
         if (!CHECK_STATUS(ghp_plan_predict(&how, splits, &c->profile, &p), GHP_OK)) return best;
         best = fmin(best, p.step_s);
-        for (v = 0; v < layers && ++at[v] == n[v]; ++v)
+        for (v = 0; v < layers && ++at[v] == n[v]; v++)
             at[v] = 0;
     }
     return best;
@@ -61,7 +61,7 @@ static void check_texts(const struct ghp_plan *plan)
     fclose(out);
     object = json_loads(text, 0, NULL);
     certificate = json_object_get(object, "certificate");
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; ++i)
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         CHECK_NEAR(json_number_value(json_object_get(certificate, numbers[i].key)),
                    numbers[i].value, 0);
     CHECK_TEXT(json_string_value(json_object_get(certificate, "status")),
@@ -132,7 +132,7 @@ CHECK_TEST(certificate)
     fd = mkstemp(model_path);
     if (!CHECK(fd >= 0)) return check_end();
     close(fd);
-    for (uint64_t seed = 0; seed < CASES; ++seed) {
+    for (uint64_t seed = 0; seed < CASES; seed++) {
         struct random_case c;
 
         if (!CHECK_STATUS(random_case_make(7000 + seed / 8, 1000, &c), GHP_OK)) break;

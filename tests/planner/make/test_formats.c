@@ -42,7 +42,7 @@ static enum ghp_status add_entry(void *context, const struct ghp_space_local *it
     if (x || y)
         entry.memory_formats[entry.n_memory_formats++] =
             (struct ghp_op_memory_format){x, y, cost.seconds / (conv ? gain : 1), "blocks"};
-    for (int side = 0; side < 2 && conv && x && y; ++side)
+    for (int side = 0; side < 2 && conv && x && y; side++)
         entry.memory_formats[entry.n_memory_formats++] =
             (struct ghp_op_memory_format){side == 0, side == 1, cost.seconds * 1.3, "mixed"};
     return ghp_profile_add_op(&profile, &entry);
@@ -89,7 +89,7 @@ static int count(const struct ghp_plan *plan)
 {
     int n = 0;
 
-    for (int v = 0; v < plan->model.n_layers && plan->nchw16c != NULL; ++v)
+    for (int v = 0; v < plan->model.n_layers && plan->nchw16c != NULL; v++)
         n += plan->nchw16c[v];
     return n;
 }
@@ -163,7 +163,7 @@ static void test_split(void)
     CHECK(plan.splits[c].tp_size == 2 && plan.nchw16c != NULL);
     CHECK(plan.nchw16c[c] && plan.nchw16c[c - 1]);
     CHECK_STATUS(ghp_lower(&how, plan.splits, 0, &program), GHP_OK);
-    for (int i = 0; i < program.n_instrs; ++i) {
+    for (int i = 0; i < program.n_instrs; i++) {
         const struct ghp_instr *instr = &program.instrs[i];
         struct ghp_cost blocks, plain;
 
@@ -172,7 +172,7 @@ static void test_split(void)
         CHECK_STATUS(ghp_profile_cost(&profile, instr, WORKERS, &blocks), GHP_OK);
         CHECK_STATUS(ghp_profile_op(&profile, &instr->local, instr->pass, &plain), GHP_OK);
         CHECK_NEAR(blocks.seconds, plain.seconds / 2, 1e-9 * plain.seconds);
-        ++passes;
+        passes++;
     }
     CHECK_EQ(passes, 3);
     check_verifies(&plan);

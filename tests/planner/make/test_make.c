@@ -34,7 +34,7 @@ static void check_plan(const struct ghp_plan *plan)
     CHECK_STATUS(ghp_plan_verify(plan, &profile), GHP_OK);
     CHECK_STATUS(ghp_plan_verify(plan, &plan->profile), GHP_OK);
     CHECK_EQ(plan->n_baselines, 3 + ghp_model_has_global_statistics(&plan->model));
-    for (int b = 0; b < plan->n_baselines; ++b)
+    for (int b = 0; b < plan->n_baselines; b++)
         CHECK(!plan->baselines[b].feasible || plan->baselines[b].local_statistics ||
               plan->predicted.step_s <= plan->baselines[b].predicted.step_s * (1 + 1e-9));
 }
@@ -54,7 +54,7 @@ static void test_networks(void)
         {MODEL("cd-dnn"), 16, 1024, 1},
     };
 
-    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; ++k) {
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         struct ghp_plan_request request =
             request_for(cases[k].path, cases[k].workers, cases[k].batch);
         struct ghp_plan plan;
@@ -86,7 +86,7 @@ static void test_bucketed_baselines(void)
     request.time_limit_s = 5;
     request.decision_only = true;
     if (CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) {
-        for (int b = 0; b < plan.n_baselines; ++b)
+        for (int b = 0; b < plan.n_baselines; b++)
             CHECK(!plan.baselines[b].feasible ||
                   plan.predicted.step_s <= plan.baselines[b].predicted.step_s * (1 + 1e-9));
         CHECK_EQ(plan.n_alternatives, 0);
@@ -137,7 +137,7 @@ static void test_groups(void)
         request.groups = groups;
         if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
         CHECK_EQ(plan.groups, groups);
-        for (int v = 0; v < plan.model.n_layers; ++v)
+        for (int v = 0; v < plan.model.n_layers; v++)
             CHECK_EQ(16 / groups % plan.splits[v].tp_size, 0);
         ghp_plan_release(&plan);
     }
@@ -171,12 +171,12 @@ static void test_strategies(void)
     if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
     best_s = plan.predicted.step_s;
     CHECK_EQ(plan.n_alternatives, 8);
-    for (int a = 0; a < plan.n_alternatives; ++a) {
+    for (int a = 0; a < plan.n_alternatives; a++) {
         CHECK(!ghp_split_same(plan.alternatives[a].split, plan.splits[plan.alternatives[a].layer]));
         CHECK(plan.alternatives[a].step_s >= best_s * (1 - 1e-9));
     }
     ghp_plan_release(&plan);
-    for (int s = GHP_STRATEGY_DATA; s < GHP_STRATEGY_GIVEN; ++s) {
+    for (int s = GHP_STRATEGY_DATA; s < GHP_STRATEGY_GIVEN; s++) {
         request.strategy = (enum ghp_strategy)s;
         if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) return;
         CHECK_EQ(plan.strategy, request.strategy);
@@ -231,7 +231,7 @@ static void test_costly_reductions(void)
     request.method.bucket_bytes = GHP_BUCKET_AUTO;
     profile.machine.intra.latency_s = profile.machine.inter.latency_s = 2e-3;
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
-    for (int simplify = 0; simplify < 2; ++simplify) {
+    for (int simplify = 0; simplify < 2; simplify++) {
         request.simplify = simplify == 1;
         if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) continue;
         check_plan(&plan);
@@ -251,7 +251,7 @@ static void test_gap(void)
     request.time_limit_s = 2;
     profile.overlap = (struct ghp_overlap){.compute = 1.3, .comm = 1.4, .link = 1.8};
     CHECK_STATUS(ghp_profile_finalize(&profile), GHP_OK);
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k < 2; k++) {
         request.method.bucket_bytes = k == 0 ? 0 : 1 << 20;
         if (!CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_OK)) continue;
         CHECK(plan.certificate.bound_s <= plan.certificate.step_s);
@@ -278,7 +278,7 @@ static void test_operations(void)
     struct ghp_plan plan;
 
     profile.knows_has = true;
-    for (int op = 0; op < GHP_OP_COUNT; ++op)
+    for (int op = 0; op < GHP_OP_COUNT; op++)
         profile.has[op] = op != GHP_OP_MAX_POOL;
     CHECK_STATUS(ghp_plan_make(&request, &plan), GHP_ERR_INPUT);
     CHECK_MESSAGE("of the profile has no 'max_pool', which layer 'pool1' is");

@@ -29,7 +29,7 @@ static void check_network(const struct ghp_profile *profile, int blocks, bool no
     if (!CHECK_STATUS(ghp_plan_verify(&plan, profile), GHP_OK))
         fprintf(stderr, "%d blocks%s, %d workers\n", blocks, norms ? " with batch norms" : "",
                 workers);
-    for (int i = 0; i < plan.n_alternatives; ++i)
+    for (int i = 0; i < plan.n_alternatives; i++)
         CHECK(plan.alternatives[i].step_s >= plan.predicted.step_s * (1 - 1e-9));
     ghp_plan_release(&plan);
 }
@@ -44,7 +44,7 @@ CHECK_TEST(second_best)
     if (!CHECK(fd >= 0)) return check_end();
     close(fd);
     if (!CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK)) return check_end();
-    for (int norms = 0; norms < 2; ++norms) {
+    for (int norms = 0; norms < 2; norms++) {
         check_network(&profile, 2, norms > 0, 16);
         check_network(&profile, 4, norms > 0, 64);
     }

@@ -47,7 +47,7 @@ static void check_print(print_fn *print, const void *what, const char *name)
 
     if (!CHECK(whole != NULL)) return;
     CHECK(n > 20);
-    for (long at = 0; at < n; ++at) {
+    for (long at = 0; at < n; at++) {
         text = print_with(print, what, at);
         cut += text != NULL && strcmp(text, whole) != 0;
         free(text);

@@ -65,7 +65,7 @@ static int count(const struct ghp_wanted *wanted, const char *samples)
 {
     int n = 0;
 
-    for (int i = 0; i < wanted->n; ++i)
+    for (int i = 0; i < wanted->n; i++)
         n += !wanted->items[i].is_comm && strstr(wanted->items[i].key, samples) != NULL;
     return n;
 }

@@ -58,7 +58,7 @@ static struct ghp_closed_form_network network_of(const struct ghp_model *model,
 
 static void test_formulas(const struct ghp_model *model)
 {
-    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; ++k) {
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
         const struct row *row = &rows[k];
         struct ghp_closed_form_setting setting = setting_of(row);
         struct ghp_closed_form_network net = network_of(model, row);
@@ -114,19 +114,19 @@ static void remove_biases(struct ghp_model *model)
 {
     int n = 0;
 
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         struct ghp_layer *layer = &model->layers[v];
 
         if (layer->op == GHP_OP_BIAS) {
             free(layer->name);
-            for (int p = 0; p < layer->n_params; ++p)
+            for (int p = 0; p < layer->n_params; p++)
                 free(layer->params[p].name);
             free(layer->out_edges);
             continue;
         }
         if (n != v) model->layers[n] = *layer;
         if (n > 0) model->layers[n].inputs[0] = n - 1;
-        ++n;
+        n++;
     }
     model->n_layers = n;
 }
@@ -145,7 +145,7 @@ static void premised_splits(const struct ghp_model *model, const struct row *row
     int cut = row->data ? model->n_layers - 1 : ghp_closed_form_cut(model),
         k = row->workers / row->groups;
 
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         enum ghp_op op = model->layers[v].op;
         bool split = v > cut && k > 1;
 
@@ -175,7 +175,7 @@ static void test_program_row(const struct ghp_model *model, const struct ghp_pro
     premised_splits(model, row, splits);
     if (!CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) return;
     CHECK_STATUS(ghp_simulate(&program, profile, &timing), GHP_OK);
-    for (int k = 0; k < program.n_instrs; ++k) {
+    for (int k = 0; k < program.n_instrs; k++) {
         const struct ghp_instr *instr = &program.instrs[k];
         double seconds = timing.instrs[k].cost.seconds;
 
@@ -260,8 +260,8 @@ static void test_separated_row(const struct ghp_model *model, const struct ghp_p
 
     premised_splits(model, &alone, splits);
     if (!CHECK_STATUS(ghp_lower_all(&how, splits, &programs), GHP_OK)) return;
-    for (int i = 0; i < programs.n; ++i)
-        for (int n = 0; n < programs.of[i].n_instrs; ++n) {
+    for (int i = 0; i < programs.n; i++)
+        for (int n = 0; n < programs.of[i].n_instrs; n++) {
             const struct ghp_instr *instr = &programs.of[i].instrs[n];
             struct ghp_cost cost;
 
@@ -325,7 +325,7 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
     struct ghp_timing timing;
     int cut = ghp_closed_form_cut(plain), last = plain->n_layers - 1;
 
-    for (int v = 0; v < plain->n_layers; ++v) {
+    for (int v = 0; v < plain->n_layers; v++) {
         bool linear = plain->layers[v].op == GHP_OP_LINEAR, rear = v > cut && v < last;
 
         splits[v] = rear ? (struct ghp_split){linear ? GHP_SPLIT_IN : GHP_SPLIT_CHANNEL, k}
@@ -338,7 +338,7 @@ static void test_named_plan(const struct ghp_model *plain, const struct ghp_prof
     ghp_program_release(&program);
 }
 
-/* No restriction on the splits.  Under the table's premises (two streams that only hinder each other: a slowdown of 2
+/* No restriction on the splits. Under the table's premises (two streams that only hinder each other: a slowdown of 2
  * leaves no overlap) no more than its text's plan; as ghp runs it, with overlap and without the input's gradient,
  * less. */
 static void test_free_choice(const struct ghp_model *model, const struct ghp_model *plain,
@@ -377,7 +377,7 @@ CHECK_TEST(closed_form)
         return check_end();
     test_formulas(&model);
     test_sums(&model);
-    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; ++k)
+    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
         if (rows[k].rear_workers > 0)
             test_separated_row(&plain, &profile, &rows[k]);
         else if (rows[k].data || 1000 * rows[k].groups % rows[k].workers == 0)

@@ -41,7 +41,7 @@ static struct ghp_schemes all_of(const struct ghp_plan_request *request, const c
 static const struct ghp_scheme *find(const struct ghp_schemes *s, const char *name,
                                      enum ghp_strategy strategy)
 {
-    for (int i = 0; i < s->n; ++i) {
+    for (int i = 0; i < s->n; i++) {
         char text[GHP_SYNC_TEXT_BYTES];
 
         ghp_sync_format(s->of[i].sync, text);
@@ -77,14 +77,14 @@ static void test_rows(const struct ghp_profile *profile)
     struct ghp_schemes s = all_of(&request, "2:3");
     int chosen = 0;
 
-    for (int i = 0; ghp_sync_names[i] != NULL; ++i) {
+    for (int i = 0; ghp_sync_names[i] != NULL; i++) {
         bool found = false;
 
-        for (int k = 0; k < s.n; ++k)
+        for (int k = 0; k < s.n; k++)
             found = found || strcmp(ghp_sync_ops_of(s.of[k].sync)->name, ghp_sync_names[i]) == 0;
         CHECK(found);
     }
-    for (int k = 0; k < s.n; ++k) {
+    for (int k = 0; k < s.n; k++) {
         chosen += s.of[k].chosen;
         if (CHECK(s.of[k].reason == NULL)) check_row(&request, &s.of[k]);
     }
@@ -103,13 +103,13 @@ static void test_laws(const struct ghp_profile *profile)
     struct ghp_schemes s = all_of(&request, "2:3");
     int n = request.problem.workers, mixing = 0;
 
-    for (int k = 0; k < s.n; ++k) {
+    for (int k = 0; k < s.n; k++) {
         double alone = s.of[k].predicted.step_s, slow = alone + 2 * s.of[k].predicted.compute_s,
                law = ghp_sync_keeps_step(s.of[k].sync) ? slow : n / ((n - 1) / alone + 1 / slow);
 
         if (ghp_sync_ops_of(s.of[k].sync)->mixing == NULL) continue;
         CHECK_NEAR(s.of[k].slowed.step_s, law, 1e-4 * law);
-        ++mixing;
+        mixing++;
     }
     CHECK(mixing >= 9);
     ghp_schemes_release(&s);

@@ -13,7 +13,7 @@ static const struct ghp_split *only_split(const struct ghp_domain *domain, const
 
     if (!CHECK(v >= 0)) return NULL;
     CHECK_EQ(ghp_domain_count(domain, v), 1);
-    for (int i = 0; i < in->n_choices[v]; ++i)
+    for (int i = 0; i < in->n_choices[v]; i++)
         if (domain->choice[in->first_choice[v] + i]) return &in->choices[in->first_choice[v] + i];
     return NULL;
 }
@@ -34,7 +34,7 @@ static void test_strategies(const struct ghp_instance *in)
 
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
     CHECK_STATUS(ghp_strategy_restrict(GHP_STRATEGY_DATA, &domain), GHP_OK);
-    for (int v = 0; v < model.n_layers; ++v)
+    for (int v = 0; v < model.n_layers; v++)
         CHECK_EQ(ghp_domain_count(&domain, v), 1);
     CHECK(is_split(only_split(&domain, "conv1"), GHP_SPLIT_DATA, 1));
     ghp_domain_release(&domain);
@@ -76,7 +76,7 @@ static void test_random(const struct ghp_instance *in)
 {
     int differ = 0, first = -1;
 
-    for (int seed = 0; seed < 16; ++seed) {
+    for (int seed = 0; seed < 16; seed++) {
         struct ghp_domain domain;
         char text[32];
 
@@ -145,7 +145,7 @@ static void test_tied(void)
     if (!CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/tests/executor/tied.json", &model), GHP_OK))
         return;
     CHECK_STATUS(ghp_instance_init(&how, &profile, 4, &in), GHP_OK);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
         CHECK_STATUS(ghp_force_restrict(cases[i].force, &domain), GHP_OK);
         CHECK(is_split(only_split(&domain, "embed"), cases[i].embed, cases[i].tp_size));
@@ -171,12 +171,12 @@ static void test_tied_stages(void)
     staging.stage[1].first_layer = ghp_model_find(&model, "norm");
     CHECK_STATUS(ghp_instance_init(&how, &profile, 3, &in), GHP_OK);
     CHECK_STATUS(ghp_domain_init(&in, &domain), GHP_OK);
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         CHECK_STATUS(ghp_force_restrict(refused[i], &domain), GHP_ERR_USAGE);
         CHECK_MESSAGE("use one of data");
     }
     CHECK_STATUS(ghp_force_restrict("out=data", &domain), GHP_OK);
-    for (int seed = 0; seed < 16; ++seed) {
+    for (int seed = 0; seed < 16; seed++) {
         char text[32];
 
         snprintf(text, sizeof text, "random:%d", seed);

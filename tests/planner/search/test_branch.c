@@ -30,7 +30,7 @@ static double fastest(const struct ghp_instance *in)
     while (v < in->n_layers) {
         if (!CHECK_STATUS(ghp_search_evaluate(in, at, 0, &step_s, NULL), GHP_OK)) return best;
         best = fmin(best, step_s);
-        for (v = 0; v < in->n_layers && ++at[v] == in->n_choices[v]; ++v)
+        for (v = 0; v < in->n_layers && ++at[v] == in->n_choices[v]; v++)
             at[v] = 0;
     }
     return best;
@@ -89,11 +89,11 @@ static void draw_domain(uint64_t seed, struct ghp_domain *domain)
     const struct ghp_instance *in = domain->instance;
     struct random_source random = {.state = seed};
 
-    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+    for (int i = 0; i < in->first_choice[in->n_layers]; i++)
         domain->choice[i] = random_below(&random, 2) == 0;
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         domain->choice[in->first_choice[v]] = 1;
-    for (int i = 0; i < in->first_pair[in->n_edges]; ++i)
+    for (int i = 0; i < in->first_pair[in->n_edges]; i++)
         domain->pair[i] = random_below(&random, 2) == 0;
 }
 
@@ -123,11 +123,11 @@ static void test_packed(uint64_t seed)
     draw_domain(2 * seed + 1, &again);
     CHECK_STATUS(ghp_domain_pack(&domain, &packed), GHP_OK);
     ghp_domain_unpack(packed, &again);
-    for (int i = 0; i < in.first_choice[in.n_layers]; ++i)
+    for (int i = 0; i < in.first_choice[in.n_layers]; i++)
         CHECK_EQ(again.choice[i], domain.choice[i]);
-    for (int e = 0; e < in.n_edges; ++e)
-        for (int i = 0; i < in.n_choices[in.edges[e].from]; ++i)
-            for (int j = 0; j < in.n_choices[in.edges[e].to]; ++j)
+    for (int e = 0; e < in.n_edges; e++)
+        for (int i = 0; i < in.n_choices[in.edges[e].from]; i++)
+            for (int j = 0; j < in.n_choices[in.edges[e].to]; j++)
                 CHECK(pair_in_play(&again, e, i, j) == pair_in_play(&domain, e, i, j));
     free(packed);
     ghp_domain_release(&domain);
@@ -138,9 +138,9 @@ static void test_packed(uint64_t seed)
 
 CHECK_TEST(branch)
 {
-    for (uint64_t seed = 0; seed < 8; ++seed)
+    for (uint64_t seed = 0; seed < 8; seed++)
         test_packed(seed);
-    for (uint64_t seed = 0; seed < CASES; ++seed)
+    for (uint64_t seed = 0; seed < CASES; seed++)
         test_search(seed);
     return check_end();
 }

@@ -21,14 +21,14 @@ static void check_mix(const struct ghp_instance *in, const struct ghp_coefficien
     struct ghp_domain domain;
     bool fits;
 
-    for (int v = 0; v < coefficients->n; ++v) {
+    for (int v = 0; v < coefficients->n; v++) {
         weight[v] = random_between(s, 0.1, 1);
         mixed += weight[v] * ghp_constraint_longest(in, coefficients, v, load, &rows[v]);
     }
     CHECK_STATUS(ghp_weights_init(in, &weights), GHP_OK);
     CHECK_STATUS(ghp_frontier_open(&graph, &f), GHP_OK);
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         ghp_domain_fix(&domain, v, choice[v]);
     CHECK_STATUS(ghp_frontier_set(&f, domain.choice, &fits), GHP_OK);
     ghp_weights_set(in, coefficients, rows, weight, coefficients->n, &weights);
@@ -47,10 +47,10 @@ static void check_case(const struct ghp_instance *in, bool slow, struct random_s
     int choice[32];
 
     CHECK_STATUS(ghp_accumulated_cost_init(in, &load), GHP_OK);
-    for (int k = 0; k < PLANS; ++k) {
+    for (int k = 0; k < PLANS; k++) {
         double step_s, rows_s;
 
-        for (int v = 0; v < in->n_layers; ++v)
+        for (int v = 0; v < in->n_layers; v++)
             choice[v] = random_below(s, in->n_choices[v]);
         CHECK_STATUS(ghp_search_evaluate(in, choice, in->how->method.bucket_bytes, &step_s, NULL),
                      GHP_OK);
@@ -89,7 +89,7 @@ static void check_coefficients(void)
 CHECK_TEST(constraints)
 {
     check_coefficients();
-    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); seed++) {
         struct random_source s = {.state = seed};
         struct random_case c;
         struct ghp_instance in;

@@ -1,6 +1,6 @@
 /* ghp-test: timeout=180
  * tests/planner/search/test_exact.c - the plan is the best there is: on random instances every combination of splits is
- * lowered and simulated, and nothing is faster, with and without a limit on memory.  A plan that was edited is
+ * lowered and simulated, and nothing is faster, with and without a limit on memory. A plan that was edited is
  * refused by ghp_plan_verify. */
 #include "core/cost/simulate.h"
 #include "planner/make/make.h"
@@ -37,14 +37,14 @@ static void simulate_all(const struct random_case *c, struct ghp_sync sync, stru
     truth->n = (int)random_case_combinations(&c->model, c->problem);
     truth->step_s = calloc((size_t)truth->n, sizeof *truth->step_s);
     truth->peak = calloc((size_t)truth->n, sizeof *truth->peak);
-    for (int v = 0; v < layers; ++v)
+    for (int v = 0; v < layers; v++)
         n[v] = ghp_split_choices(&c->model.layers[v], c->problem, choices[v], 64);
-    for (int k = 0; k < truth->n; ++k) {
+    for (int k = 0; k < truth->n; k++) {
         struct ghp_program program;
         struct ghp_timing timing;
         int v = 0;
 
-        for (int u = 0; u < layers; ++u)
+        for (int u = 0; u < layers; u++)
             splits[u] = choices[u][at[u]];
         truth->step_s[k] = INFINITY;
         truth->peak[k] = INT64_MAX;
@@ -64,7 +64,7 @@ static double fastest(const struct truth *truth, int64_t limit)
 {
     double best = INFINITY;
 
-    for (int k = 0; k < truth->n; ++k)
+    for (int k = 0; k < truth->n; k++)
         if ((limit == 0 || truth->peak[k] <= limit) && truth->step_s[k] < best)
             best = truth->step_s[k];
     return best;
@@ -74,7 +74,7 @@ static int64_t smallest(const struct truth *truth)
 {
     int64_t least = INT64_MAX;
 
-    for (int k = 0; k < truth->n; ++k)
+    for (int k = 0; k < truth->n; k++)
         if (truth->peak[k] < least) least = truth->peak[k];
     return least;
 }
@@ -186,14 +186,14 @@ CHECK_TEST(exact)
     fd = mkstemp(model_path);
     if (!CHECK(fd >= 0)) return check_end();
     close(fd);
-    for (uint64_t seed = first; seed < last; ++seed) {
+    for (uint64_t seed = first; seed < last; seed++) {
         struct random_case c;
 
         if (!CHECK_STATUS(random_case_make(seed, most_combinations, &c), GHP_OK)) break;
         check_limits(seed, &c);
         random_case_release(&c);
     }
-    for (uint64_t seed = 0; argc == 1 && seed < (uint64_t)check_cases(TIED_CASES); ++seed) {
+    for (uint64_t seed = 0; argc == 1 && seed < (uint64_t)check_cases(TIED_CASES); seed++) {
         struct random_case c;
 
         if (!CHECK_STATUS(random_case_tied(seed, most_combinations, &c), GHP_OK)) break;

@@ -18,19 +18,19 @@ static void fill_costs(struct ghp_frontier *f, const struct ghp_domain *domain,
 {
     const struct ghp_instance *in = domain->instance;
 
-    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+    for (int i = 0; i < in->first_choice[in->n_layers]; i++)
         node[i] = random_between(s, 0.01, 1) - 0.2;
-    for (int i = 0; i < in->first_pair[in->n_edges]; ++i)
+    for (int i = 0; i < in->first_pair[in->n_edges]; i++)
         pair[i] = domain->pair[i] ? random_between(s, 0.01, 1) - 0.2 : INFINITY;
-    for (int v = 0; v < in->n_layers; ++v)
-        for (int k = 0; k < f->n_active[v]; ++k)
+    for (int v = 0; v < in->n_layers; v++)
+        for (int k = 0; k < f->n_active[v]; k++)
             f->node_cost[in->first_choice[v] + k] =
                 node[in->first_choice[v] + f->active[in->first_choice[v] + k]];
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         int u = in->edges[e].from, v = in->edges[e].to, at = in->first_pair[e];
 
-        for (int a = 0; a < f->n_active[u]; ++a)
-            for (int b = 0; b < f->n_active[v]; ++b)
+        for (int a = 0; a < f->n_active[u]; a++)
+            for (int b = 0; b < f->n_active[v]; b++)
                 f->edge_cost[at++] =
                     pair[in->first_pair[e] + f->active[in->first_choice[u] + a] * in->n_choices[v] +
                          f->active[in->first_choice[v] + b]];
@@ -42,9 +42,9 @@ static double cost_of(const struct ghp_instance *in, const int *choice, const do
 {
     double sum = 0;
 
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         sum += node[in->first_choice[v] + choice[v]];
-    for (int e = 0; e < in->n_edges; ++e)
+    for (int e = 0; e < in->n_edges; e++)
         sum += pair[ghp_instance_pair(in, e, choice)];
     return sum;
 }
@@ -61,9 +61,9 @@ static void try_all(const struct ghp_domain *domain, const double *node, const d
     int choice[32] = {0}, v = 0;
 
     sums->least = INFINITY;
-    for (int i = 0; i < in->first_choice[in->n_layers]; ++i)
+    for (int i = 0; i < in->first_choice[in->n_layers]; i++)
         sums->node[i] = INFINITY;
-    for (int i = 0; i < in->first_pair[in->n_edges]; ++i)
+    for (int i = 0; i < in->first_pair[in->n_edges]; i++)
         sums->pair[i] = INFINITY;
     while (v < in->n_layers) {
         if (ghp_domain_has(domain, choice)) {
@@ -71,12 +71,12 @@ static void try_all(const struct ghp_domain *domain, const double *node, const d
 
             lower_to(&sums->least, sum);
             sums->n_below += sum < sums->below;
-            for (int u = 0; u < in->n_layers; ++u)
+            for (int u = 0; u < in->n_layers; u++)
                 lower_to(&sums->node[in->first_choice[u] + choice[u]], sum);
-            for (int e = 0; e < in->n_edges; ++e)
+            for (int e = 0; e < in->n_edges; e++)
                 lower_to(&sums->pair[ghp_instance_pair(in, e, choice)], sum);
         }
-        for (v = 0; v < in->n_layers && ++choice[v] == in->n_choices[v]; ++v)
+        for (v = 0; v < in->n_layers && ++choice[v] == in->n_choices[v]; v++)
             choice[v] = 0;
     }
 }
@@ -89,15 +89,15 @@ static bool near(double a, double b)
 static void check_marginals(const struct ghp_instance *in, const struct ghp_frontier *f,
                             const struct sums *sums)
 {
-    for (int v = 0; v < in->n_layers; ++v)
-        for (int k = 0; k < f->n_active[v]; ++k)
+    for (int v = 0; v < in->n_layers; v++)
+        for (int k = 0; k < f->n_active[v]; k++)
             CHECK(near(f->node_least[in->first_choice[v] + k],
                        sums->node[in->first_choice[v] + f->active[in->first_choice[v] + k]]));
-    for (int e = 0; e < in->n_edges; ++e) {
+    for (int e = 0; e < in->n_edges; e++) {
         int u = in->edges[e].from, v = in->edges[e].to, at = in->first_pair[e];
 
-        for (int a = 0; a < f->n_active[u]; ++a)
-            for (int b = 0; b < f->n_active[v]; ++b)
+        for (int a = 0; a < f->n_active[u]; a++)
+            for (int b = 0; b < f->n_active[v]; b++)
                 CHECK(near(f->edge_least[at++],
                            sums->pair[in->first_pair[e] +
                                       f->active[in->first_choice[u] + a] * in->n_choices[v] +
@@ -147,10 +147,10 @@ static void check_case(const struct ghp_instance *in, struct random_source *s, i
     CHECK_STATUS(ghp_domain_init(in, &domain), GHP_OK);
     CHECK_STATUS(ghp_frontier_open(&graph, &f), GHP_OK);
     if (folds >= 0) CHECK_EQ(f.n_folds, folds);
-    for (int v = 0; v < in->n_layers; ++v) /* some choices and pairs are out of play */
+    for (int v = 0; v < in->n_layers; v++) /* some choices and pairs are out of play */
         if (in->n_choices[v] > 1 && random_below(s, 3) == 0)
             ghp_domain_drop(&domain, v, random_below(s, in->n_choices[v]));
-    for (size_t k = 0; k < pairs; ++k)
+    for (size_t k = 0; k < pairs; k++)
         domain.pair[k] = random_below(s, 8) > 0;
     CHECK_STATUS(ghp_frontier_set(&f, domain.choice, &fits), GHP_OK);
     CHECK(fits);
@@ -207,7 +207,7 @@ static void check_folded(const char *text, int folds)
         return;
     struct ghp_lowering how = {.model = &model, .problem = {2, 8}, .element_bytes = 4};
     if (CHECK_STATUS(ghp_instance_init(&how, &profile, 2, &in), GHP_OK))
-        for (uint64_t seed = 0; seed < (uint64_t)check_cases(40); ++seed) {
+        for (uint64_t seed = 0; seed < (uint64_t)check_cases(40); seed++) {
             struct random_source s = {.state = 5000 + seed};
 
             check_case(&in, &s, folds);
@@ -219,7 +219,7 @@ static void check_folded(const char *text, int folds)
 
 CHECK_TEST(frontier)
 {
-    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); seed++) {
         struct random_source s = {.state = seed};
         struct random_case c;
         struct ghp_instance in;

@@ -28,10 +28,10 @@ static double least_of_all(const struct ghp_labelling *graph)
 {
     double least = INFINITY;
 
-    for (unsigned bits = 0; bits < 1u << graph->n; ++bits) {
+    for (unsigned bits = 0; bits < 1u << graph->n; bits++) {
         bool label[MOST_THINGS];
 
-        for (int v = 0; v < graph->n; ++v)
+        for (int v = 0; v < graph->n; v++)
             label[v] = (bits >> v & 1) != 0;
         least = fmin(least, ghp_labelling_cost(graph, label));
     }
@@ -42,13 +42,13 @@ static void draw_graph(struct ghp_labelling *graph, bool may_forbid)
 {
     graph->n = 1 + (int)draw(MOST_THINGS);
     graph->n_pairs = (int)draw(MOST_PAIRS + 1);
-    for (int v = 0; v < graph->n; ++v)
-        for (int l = 0; l < 2; ++l)
+    for (int v = 0; v < graph->n; v++)
+        for (int l = 0; l < 2; l++)
             graph->own[v][l] = draw_cost(may_forbid);
-    for (int i = 0; i < graph->n_pairs; ++i) {
+    for (int i = 0; i < graph->n_pairs; i++) {
         graph->pairs[i].a = (int)draw((unsigned)graph->n);
         graph->pairs[i].b = (int)draw((unsigned)graph->n);
-        for (int l = 0; l < 4; ++l)
+        for (int l = 0; l < 4; l++)
             graph->pairs[i].cost[l / 2][l % 2] = draw_cost(may_forbid);
     }
 }
@@ -60,7 +60,7 @@ static void test_random(void)
     struct ghp_labelling graph = {.own = own, .pairs = pairs};
     int forbidden = 0, mixed = 0;
 
-    for (int k = 0; k < 2000; ++k) {
+    for (int k = 0; k < 2000; k++) {
         bool label[MOST_THINGS];
         double cost = -1, least;
 
@@ -69,12 +69,12 @@ static void test_random(void)
         CHECK_STATUS(ghp_labelling_solve(&graph, label, &cost), GHP_OK);
         if (isinf(least)) {
             CHECK(isinf(cost));
-            ++forbidden;
+            forbidden++;
             continue;
         }
         CHECK_NEAR(cost, least, 0);
         CHECK_NEAR(ghp_labelling_cost(&graph, label), least, 0);
-        for (int v = 1; v < graph.n; ++v)
+        for (int v = 1; v < graph.n; v++)
             mixed += label[v] != label[0];
     }
     CHECK(forbidden > 0 && forbidden < 1000);
@@ -91,13 +91,13 @@ static void test_chain(void)
     struct ghp_labelling graph = {.n = LONG, .own = own, .n_pairs = LONG - 1, .pairs = pairs};
     double cost = 0;
 
-    for (int v = 0; v < LONG; ++v)
+    for (int v = 0; v < LONG; v++)
         own[v][1] = 1;
-    for (int i = 0; i < LONG - 1; ++i)
+    for (int i = 0; i < LONG - 1; i++)
         pairs[i] = (struct ghp_label_pair){i + 1, i, {{3, 0}, {0, 3}}};
     CHECK_STATUS(ghp_labelling_solve(&graph, label, &cost), GHP_OK);
     CHECK_NEAR(cost, LONG / 2, 0);
-    for (int v = 1; v < LONG; ++v)
+    for (int v = 1; v < LONG; v++)
         CHECK(label[v] != label[v - 1]);
 }
 
@@ -124,7 +124,7 @@ static void test_wide(void)
     struct ghp_labelling graph = {.n = WIDE + 1, .own = own, .n_pairs = WIDE, .pairs = pairs};
     double cost = 0;
 
-    for (int i = 0; i < WIDE; ++i) /* all wait for the last */
+    for (int i = 0; i < WIDE; i++) /* all wait for the last */
         pairs[i] = (struct ghp_label_pair){i, WIDE, {{0, 1}, {1, 0}}};
     CHECK_STATUS(ghp_labelling_solve(&graph, label, &cost), GHP_ERR_INFEASIBLE);
     graph.n_pairs = 0;

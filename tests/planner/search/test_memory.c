@@ -18,14 +18,14 @@ static enum ghp_status some_scratch(void *context, const struct ghp_local *local
 
 static bool is_chain(const struct ghp_model *model)
 {
-    for (int v = 0; v < model->n_layers; ++v)
+    for (int v = 0; v < model->n_layers; v++)
         if (model->layers[v].n_inputs > 1 || model->layers[v].n_consumers > 1) return false;
     return true;
 }
 
 static void draw_plan(const struct ghp_instance *in, struct random_source *s, int *choice)
 {
-    for (int v = 0; v < in->n_layers; ++v)
+    for (int v = 0; v < in->n_layers; v++)
         ghp_instance_choose(in, v, random_below(s, in->n_choices[v]), choice);
 }
 
@@ -43,7 +43,7 @@ static void compare_plan(const struct ghp_instance *in, const int *choice, bool 
         ghp_accumulated_cost_set(in, choice, load);
         double most = ghp_constraint_fullest(in, load, &row), receive = load->receive[row.receiver];
         CHECK(most <= (double)program.live_bytes + 0.5);
-        for (int p = 0; p < in->n_points; ++p) {
+        for (int p = 0; p < in->n_points; p++) {
             if (chain)
                 CHECK_NEAR(load->live[p] + receive, live[p], 0.5);
             else
@@ -74,7 +74,7 @@ static void check_model(const struct ghp_model *model, const struct ghp_profile 
     if (!CHECK_STATUS(ghp_instance_init(&how, profile, problem.workers, &in), GHP_OK)) return;
     CHECK_STATUS(ghp_memory_init(&in), GHP_OK);
     CHECK_STATUS(ghp_accumulated_cost_init(&in, &load), GHP_OK);
-    for (int k = 0; k < PLANS; ++k) {
+    for (int k = 0; k < PLANS; k++) {
         if (k > 0) draw_plan(&in, s, choice); /* the first is pure data */
         compare_plan(&in, choice, is_chain(model), &load);
     }
@@ -100,7 +100,7 @@ static void check_file(const char *path, bool input_gradient)
 static void tensor_splits(const struct ghp_model *model, struct ghp_split between,
                           struct ghp_split *splits)
 {
-    for (int v = 0; v < model->n_layers; ++v) {
+    for (int v = 0; v < model->n_layers; v++) {
         const struct ghp_layer *l = &model->layers[v];
         bool divided =
             l->n_inputs > 0 && ghp_split_layouts(splits[l->inputs[0]]).y.kind == GHP_LAYOUT_CHANNEL;
@@ -126,7 +126,7 @@ static int64_t peak_of(const struct ghp_lowering *how, const struct ghp_split *s
 
     *outputs = 0;
     if (!CHECK_STATUS(ghp_lower(how, splits, 0, &program), GHP_OK)) return 0;
-    for (int i = 0; i < program.n_buffers; ++i)
+    for (int i = 0; i < program.n_buffers; i++)
         if (program.buffers[i].buffer_kind == GHP_BUFFER_OUTPUT && program.buffers[i].layer > 0 &&
             ghp_split_same(splits[program.buffers[i].layer], of))
             *outputs += program.buffers[i].bytes;
@@ -191,10 +191,10 @@ static void check_long_sequences(void)
         return;
     struct ghp_lowering how = {.model = &model, .problem = {1, 1}, .element_bytes = 4};
     CHECK(model.n_layers <= 16);
-    for (int v = 0; v < model.n_layers; ++v)
+    for (int v = 0; v < model.n_layers; v++)
         splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     if (CHECK_STATUS(ghp_lower(&how, splits, 0, &program), GHP_OK)) {
-        for (int i = 0; i < program.n_buffers; ++i)
+        for (int i = 0; i < program.n_buffers; i++)
             CHECK(program.buffers[i].bytes * 8 < matrix);
         CHECK(program.peak_bytes < matrix);
         ghp_program_release(&program);
@@ -206,7 +206,7 @@ static void check_long_sequences(void)
 
 CHECK_TEST(memory)
 {
-    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); seed++) {
         struct random_source s = {.state = seed};
         struct random_case c;
 
@@ -214,7 +214,7 @@ CHECK_TEST(memory)
         check_model(&c.model, &c.profile, c.problem, &s, seed % 5 == 0);
         random_case_release(&c);
     }
-    for (uint64_t seed = 0; seed < (uint64_t)check_cases(TIED_CASES); ++seed) {
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(TIED_CASES); seed++) {
         struct random_source s = {.state = seed};
         struct random_case c;
 

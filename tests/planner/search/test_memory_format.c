@@ -103,7 +103,7 @@ static void add_entries(struct bench *b, int workers)
 
     b->workers = workers;
     if (!CHECK_STATUS(ghp_lower(&how, b->splits, 0, &program), GHP_OK)) exit(1);
-    for (int i = 0; i < program.n_instrs; ++i)
+    for (int i = 0; i < program.n_instrs; i++)
         if (program.instrs[i].kind == GHP_INSTR_COMPUTE) add_entry(b, &program.instrs[i]);
     ghp_program_release(&program);
     CHECK_STATUS(ghp_profile_finalize(&b->profile), GHP_OK);
@@ -114,7 +114,7 @@ static void open_bench(struct bench *b, const char *net)
     *b = (struct bench){0};
     if (!CHECK_STATUS(ghp_model_parse(net, "net", &b->model), GHP_OK)) exit(1);
     CHECK_STATUS(ghp_profile_init(&b->profile, "onednn", "fast", 4), GHP_OK);
-    for (int v = 0; v < b->model.n_layers; ++v)
+    for (int v = 0; v < b->model.n_layers; v++)
         b->splits[v] = (struct ghp_split){GHP_SPLIT_DATA, 1};
     add_entries(b, 1);
 }
@@ -137,18 +137,18 @@ static double seconds_of(const struct bench *b, const bool *nchw16c)
     struct ghp_program program;
     double sum = 0;
 
-    for (int v = 0; v < b->model.n_layers; ++v) {
+    for (int v = 0; v < b->model.n_layers; v++) {
         const struct ghp_layer *l = &b->model.layers[v];
 
         if (nchw16c[v] && (l->op == GHP_OP_INPUT || l->out.h * l->out.w == 1)) return INFINITY;
-        for (int i = 1; i < l->n_inputs; ++i)
+        for (int i = 1; i < l->n_inputs; i++)
             if (nchw16c[l->inputs[i]] != nchw16c[l->inputs[0]]) return INFINITY;
         if (l->n_inputs > 0 && l->op != GHP_OP_CONV2D && l->out.h * l->out.w > 1 &&
             nchw16c[v] != nchw16c[l->inputs[0]])
             return INFINITY;
     }
     CHECK_STATUS(ghp_lower(&how, b->splits, 0, &program), GHP_OK);
-    for (int i = 0; i < program.n_instrs; ++i) {
+    for (int i = 0; i < program.n_instrs; i++) {
         const struct ghp_instr *instr = &program.instrs[i];
         struct ghp_cost cost = {0};
         char key[GHP_KEY_BYTES];
@@ -175,7 +175,7 @@ static double least_of_all(const struct bench *b)
     for (unsigned bits = 0; bits < 1u << b->model.n_layers; bits += 2) { /* the input is plain */
         bool nchw16c[MOST_LAYERS];
 
-        for (int v = 0; v < b->model.n_layers; ++v)
+        for (int v = 0; v < b->model.n_layers; v++)
             nchw16c[v] = (bits >> v & 1) != 0;
         least = fmin(least, seconds_of(b, nchw16c));
     }
@@ -197,7 +197,7 @@ static void test_all(void)
 {
     int nchw16c = 0, plain = 0, borders = 0;
 
-    for (int round = 0; round < ROUNDS; ++round) {
+    for (int round = 0; round < ROUNDS; round++) {
         struct bench b;
         double least;
 
@@ -206,7 +206,7 @@ static void test_all(void)
         least = least_of_all(&b);
         CHECK(least > 0 && !isinf(least));
         CHECK_NEAR(seconds_of(&b, b.nchw16c), least, 1e-12 * least);
-        for (int v = 1; v < b.model.n_layers; ++v) {
+        for (int v = 1; v < b.model.n_layers; v++) {
             const struct ghp_layer *l = &b.model.layers[v];
 
             *(b.nchw16c[v] ? &nchw16c : &plain) += 1;
@@ -223,7 +223,7 @@ static void test_split(enum ghp_split_kind kind, int workers)
 {
     int nchw16c = 0;
 
-    for (int round = 0; round < ROUNDS; ++round) {
+    for (int round = 0; round < ROUNDS; round++) {
         struct bench b;
         double least;
         int c;
@@ -254,7 +254,7 @@ static void test_slices(void)
     open_bench(&b, nets[0]);
     memset(all, 1, sizeof all);
     first = ghp_model_find(&b.model, "a"); /* 16 channels */
-    for (int v = first; v < ghp_model_find(&b.model, "b"); ++v)
+    for (int v = first; v < ghp_model_find(&b.model, "b"); v++)
         b.splits[v] = (struct ghp_split){
             b.model.layers[v].op == GHP_OP_CONV2D ? GHP_SPLIT_OUT : GHP_SPLIT_CHANNEL, 2};
     b.splits[ghp_model_find(&b.model, "b")] = (struct ghp_split){GHP_SPLIT_IN, 2};
@@ -263,7 +263,7 @@ static void test_slices(void)
     CHECK(!b.nchw16c[first] && !b.nchw16c[first + 1]);
     struct ghp_lowering how = how_of(&b, all, 2);
     if (!CHECK_STATUS(ghp_lower(&how, b.splits, 0, &program), GHP_OK)) exit(1);
-    for (int i = 0; i < program.n_instrs; ++i) {
+    for (int i = 0; i < program.n_instrs; i++) {
         const struct ghp_instr *instr = &program.instrs[i];
 
         if (instr->kind != GHP_INSTR_COMPUTE) continue;
@@ -313,11 +313,11 @@ static void test_one_cost(void)
     c = ghp_model_find(&b.model, "c");
     b.splits[c] = (struct ghp_split){GHP_SPLIT_OUT, 2};
     add_entries(&b, 2);
-    for (int i = 0; i < b.profile.n_ops; ++i)
+    for (int i = 0; i < b.profile.n_ops; i++)
         if (strstr(b.profile.ops[i].key, " c32 ") != NULL &&
             strstr(b.profile.ops[i].key, " k16 ") != NULL) {
             b.profile.ops[i].n_memory_formats = 0;
-            ++found;
+            found++;
         }
     CHECK_EQ(found, 3);
     CHECK(decide(&b));
@@ -335,13 +335,13 @@ static void test_blind(void)
 
     open_bench(&b, nets[0]);
     while (strncmp(b.profile.ops[i].key, "conv2d", 6) != 0)
-        ++i;
+        i++;
     b.profile.ops[i].n_memory_formats = 0;
     CHECK(!decide(&b));
-    for (i = 0; i < b.profile.n_ops; ++i)
+    for (i = 0; i < b.profile.n_ops; i++)
         b.profile.ops[i].n_memory_formats = 0;
     CHECK(!decide(&b));
-    for (int v = 0; v < b.model.n_layers; ++v)
+    for (int v = 0; v < b.model.n_layers; v++)
         CHECK(!b.nchw16c[v]);
     close_bench(&b);
 }

@@ -74,12 +74,12 @@ CHECK_TEST(milp)
 {
     struct random_case c;
 
-    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); ++seed) {
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(CASES); seed++) {
         if (!CHECK_STATUS(random_case_make(1000 + seed, 1e4, &c), GHP_OK)) break;
         check_case(&c);
         random_case_release(&c);
     }
-    for (uint64_t seed = 0; seed < (uint64_t)check_cases(TIED_CASES); ++seed) {
+    for (uint64_t seed = 0; seed < (uint64_t)check_cases(TIED_CASES); seed++) {
         if (!CHECK_STATUS(random_case_tied(seed, 300, &c), GHP_OK)) break;
         check_case(&c);
         random_case_release(&c);

@@ -15,7 +15,7 @@ static bool make_splits(struct ghp_problem problem, unsigned seed)
     struct ghp_split choices[GHP_MAX_CHOICES];
 
     if (!CHECK(model.n_layers <= MOST_LAYERS)) return false;
-    for (int v = 0; v < model.n_layers; ++v) {
+    for (int v = 0; v < model.n_layers; v++) {
         int n = ghp_split_choices(&model.layers[v], problem, choices, GHP_MAX_CHOICES);
 
         seed = seed * 1664525u + 1013904223u;
@@ -45,7 +45,7 @@ static void check_network(const char *path, const struct ghp_profile *profile)
     static const int micro_batches[] = {1, 3, 4, 5, 8, 23, 64};
 
     if (!CHECK_STATUS(ghp_model_load(path, &model), GHP_OK)) return;
-    for (unsigned k = 0; k < 2 * sizeof micro_batches / sizeof *micro_batches; ++k) {
+    for (unsigned k = 0; k < 2 * sizeof micro_batches / sizeof *micro_batches; k++) {
         int u = micro_batches[k / 2];
         struct ghp_staging staging = {.micro_batches = u,
                                       .recompute = k % 3 == 0 ? recompute : NULL};
@@ -65,7 +65,7 @@ CHECK_TEST(predict_step)
 {
     static const double bandwidths_Bps[] = {1e6, 1e8, 1e10, 1e12};
 
-    for (int i = 0; i < 8; ++i) {
+    for (int i = 0; i < 8; i++) {
         struct ghp_profile profile;
 
         if (!CHECK_STATUS(analytic_profile(1e11, bandwidths_Bps[i / 2], 1e-5, &profile), GHP_OK))

@@ -30,7 +30,7 @@ static double fastest(const struct ghp_dual *dual, const struct ghp_domain *doma
 
     while (v < in->n_layers) {
         if (ghp_domain_has(domain, at)) best = fmin(best, step_of(dual, at));
-        for (v = 0; v < in->n_layers && ++at[v] == in->n_choices[v]; ++v)
+        for (v = 0; v < in->n_layers && ++at[v] == in->n_choices[v]; v++)
             at[v] = 0;
     }
     return best;
@@ -42,10 +42,10 @@ static void narrow(const struct ghp_instance *in, struct random_source *source,
 {
     int drop = random_below(source, 3);
 
-    for (int v = 0; v < in->n_layers && drop > 0; ++v)
+    for (int v = 0; v < in->n_layers && drop > 0; v++)
         if (ghp_domain_count(domain, v) > 1 && random_below(source, 3) == 0)
             ghp_domain_drop(domain, v, random_below(source, in->n_choices[v]));
-    for (int k = 0; k < in->first_pair[in->n_edges] && drop > 1; ++k)
+    for (int k = 0; k < in->first_pair[in->n_edges] && drop > 1; k++)
         if (random_below(source, 5) == 0) domain->pair[k] = 0;
 }
 
@@ -63,7 +63,7 @@ static void check_domain(const struct ghp_dual *dual, const struct ghp_domain *d
     struct ghp_prefix_result found;
 
     if (!CHECK_STATUS(ghp_prefix_open(dual->in, &search), GHP_OK)) return;
-    for (int k = 0; k < 3; ++k)
+    for (int k = 0; k < 3; k++)
         for (int most = ALL; most > 0; most /= 300) {
             struct ghp_prefix_job job = {.dual = dual,
                                          .domain = domain,
@@ -119,7 +119,7 @@ CHECK_TEST(prefix)
              last = argc > 1 ? first + 1 : (uint64_t)check_cases(CASES);
     int taken = 0;
 
-    for (uint64_t seed = first; seed < last; ++seed)
+    for (uint64_t seed = first; seed < last; seed++)
         test_case(seed, &taken);
     CHECK(argc > 1 || taken > (int)last / 8);
     return check_end();

@@ -78,7 +78,7 @@ static void test_points(void)
         const struct ghp_sweep_point *point = &sweep.point[3];
 
         CHECK_NEAR(point->plan[0].predicted.step_s, plan.predicted.step_s, 0);
-        for (int b = 0; b < 3; ++b)
+        for (int b = 0; b < 3; b++)
             CHECK_NEAR(point->plan[b + 1].predicted.step_s, plan.baselines[b].predicted.step_s, 0);
         CHECK_NEAR(point->plan[0].speedup,
                    sweep.point[0].plan[0].predicted.step_s / plan.predicted.step_s,

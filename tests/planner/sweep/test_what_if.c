@@ -55,7 +55,7 @@ static void make_measured(struct ghp_profile *p)
 
 static const struct ghp_comm_entry *entry_of(const struct ghp_profile *p, int count, int stride)
 {
-    for (int i = 0; i < p->n_comms; ++i)
+    for (int i = 0; i < p->n_comms; i++)
         if (p->comms[i].count == count && p->comms[i].stride == stride) return &p->comms[i];
     return NULL;
 }
@@ -78,7 +78,7 @@ static enum ghp_status edit(struct ghp_profile *p, int workers, struct ghp_overr
     struct ghp_what_if w = {.set = set, .workers = workers};
 
     while (set[w.n_set] != NULL)
-        ++w.n_set;
+        w.n_set++;
     return ghp_what_if_apply(&w, p, overrides);
 }
 

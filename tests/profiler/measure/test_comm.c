@@ -18,7 +18,7 @@ static void test_ranks(void)
     ranks = ghp_measure_ranks(7, 8, 3, 1); /* 6 and 7 are left over */
     CHECK_EQ(ranks.first, 7);
     CHECK_EQ(ranks.count, 1);
-    for (int rank = 0; rank < 12; ++rank) { /* a rank is in its own group */
+    for (int rank = 0; rank < 12; rank++) { /* a rank is in its own group */
         ranks = ghp_measure_ranks(rank, 12, 3, 2);
         CHECK_EQ((rank - ranks.first) % ranks.stride, 0);
         CHECK(rank >= ranks.first && rank <= ranks.first + (ranks.count - 1) * ranks.stride);
@@ -36,7 +36,7 @@ static void test_fit(void)
     profile.machine.nodes = 2;
     profile.machine.intra = intra;
     profile.machine.inter = inter;
-    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; ++k) {
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         for (int64_t bytes = 1024; bytes < (64 << 20); bytes *= 4) {
             struct ghp_comm_entry entry = {.op = GHP_COMM_ALL_REDUCE,
                                            .count = kinds[k][0],
@@ -120,7 +120,7 @@ static void test_measured(void)
     CHECK_EQ(comms[6].samples.n, 0); /* too large */
     CHECK_EQ(comms[5].samples.n, 2);
     CHECK_EQ(profile.n_comms, m.rank == 0 ? 6 : 0);
-    for (int i = 0; i < profile.n_comms; ++i) {
+    for (int i = 0; i < profile.n_comms; i++) {
         CHECK(profile.comms[i].seconds > 0);
         CHECK(profile.comms[i].spread >= 0);
         CHECK_EQ(profile.comms[i].source, GHP_SOURCE_MEASURED);

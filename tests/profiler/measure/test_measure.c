@@ -38,7 +38,7 @@ static enum ghp_status sleep_some(void *context, int64_t repeats)
 
     if (nap->fails_on == m.rank) return GHP_FAIL(GHP_ERR_BACKEND, "worn out; let it rest");
     nap->runs += repeats;
-    for (int64_t i = 0; i < repeats; ++i) {
+    for (int64_t i = 0; i < repeats; i++) {
         struct timespec pause = {.tv_nsec = (long)(nap->seconds * 1e9)};
 
         nanosleep(&pause, NULL);
@@ -86,7 +86,7 @@ static void test_more(void)
                                   9, &samples),
                  GHP_OK);
     CHECK_EQ(samples.n, GHP_MAX_SAMPLES);
-    for (int i = 0; i < samples.n; ++i)
+    for (int i = 0; i < samples.n; i++)
         CHECK(samples.values[i] >= 1e-3);
 }
 
@@ -119,9 +119,9 @@ static void test_unlike(void)
     task.alone = false;
     CHECK_STATUS(ghp_measure_more(&m, task, 2e-3, 2, &waited), GHP_OK);
     m.speed = m.fastest = 0;
-    for (int i = 0; i < samples.n; ++i)
+    for (int i = 0; i < samples.n; i++)
         CHECK(samples.values[i] >= 2e-3);
-    for (int i = 0; i < waited.n; ++i)
+    for (int i = 0; i < waited.n; i++)
         CHECK(waited.values[i] >= 1e-3);
 }
 

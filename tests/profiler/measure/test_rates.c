@@ -93,9 +93,9 @@ static void test_speed_probe(void)
 {
     struct ghp_samples samples[GHP_SPEED_PROBE_JOBS] = {{0}};
 
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 2; i++)
         CHECK_STATUS(ghp_measure_speed_probe(&m, samples), GHP_OK);
-    for (int job = 0; job < GHP_SPEED_PROBE_JOBS; ++job) {
+    for (int job = 0; job < GHP_SPEED_PROBE_JOBS; job++) {
         double most = samples[job].values[1];
 
         CHECK_EQ(samples[job].n, 2);

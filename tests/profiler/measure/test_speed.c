@@ -20,7 +20,7 @@ CHECK_TEST(speed)
     CHECK(!ghp_speeds_unlike(alike, 2)); /* measured no further: any rounds after it say the same */
     CHECK(ghp_speeds_unlike(once, 2));
     CHECK(!ghp_speeds_unlike(once + 2, 2));
-    for (int round = 0; round < GHP_SPEED_ROUNDS; ++round)
+    for (int round = 0; round < GHP_SPEED_ROUNDS; round++)
         CHECK(ghp_speeds_unlike(slow + 3 * round, 3));
     CHECK_EQ(speeds.n, 0);
     speeds = speeds_of(once, 2);

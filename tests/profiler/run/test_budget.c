@@ -99,7 +99,7 @@ static void test_memory_formats_wait(void)
     op.variants[0].samples = (struct ghp_samples){.n = 1, .values = {1e-9}};
     CHECK_EQ(ghp_time_estimate_variants(&op), 4);
     CHECK_EQ(ghp_time_estimate_kind(&op, true), GHP_VISIT_MEMORY_FORMATS);
-    for (int w = 1; w < 4; ++w)
+    for (int w = 1; w < 4; w++)
         op.variants[w].samples.n = 1;
     CHECK_EQ(ghp_time_estimate_kind(&op, true), GHP_VISIT_AGAIN);
 }

@@ -38,13 +38,13 @@ static const char *pairs(const struct ghp_worklist *worklist, enum ghp_op op, in
     static char found[64];
 
     found[0] = '\0';
-    for (int i = 0; i < worklist->n_ops; ++i) {
+    for (int i = 0; i < worklist->n_ops; i++) {
         const struct ghp_worklist_op *o = &worklist->ops[i];
 
         if (o->local.op != op || o->pass != GHP_PASS_FORWARD || o->local.c != c || o->local.k != k)
             continue;
         found[0] = '\0';
-        for (int w = 0; w < o->n_variants; ++w) {
+        for (int w = 0; w < o->n_variants; w++) {
             size_t used = strlen(found);
 
             snprintf(found + used, sizeof found - used, "%s%c%c", used > 0 ? " " : "",
@@ -108,7 +108,7 @@ static void look_tied(const struct ghp_worklist *worklist)
 /* Direct algorithms are as quick on plain tensors. */
 static void look_exact(const struct ghp_worklist *worklist)
 {
-    for (int i = 0; i < worklist->n_ops; ++i)
+    for (int i = 0; i < worklist->n_ops; i++)
         CHECK_EQ(worklist->ops[i].n_variants, 1);
     CHECK(worklist->n_ops > 0);
 }

@@ -59,7 +59,7 @@ static void test_continue(void)
     CHECK(resumed);
     CHECK_EQ(profile.n_ops, 2);
     CHECK_EQ(profile.n_comms, 1);
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; i++) {
         ops[i].local = (struct ghp_local){.op = GHP_OP_RELU, .n = i + 1, .c = 4, .h = 1, .w = 1};
         ghp_local_key(&ops[i].local, ops[i].key);
     }

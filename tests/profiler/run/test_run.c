@@ -64,7 +64,7 @@ static int loaded_source(enum ghp_source source)
     int n = 0;
 
     CHECK_STATUS(ghp_profile_load(path, &profile), GHP_OK);
-    for (int i = 0; i < profile.n_ops; ++i)
+    for (int i = 0; i < profile.n_ops; i++)
         n += profile.ops[i].source == source;
     ghp_profile_release(&profile);
     return n;
@@ -90,9 +90,9 @@ static void check_file(void)
           profile.overlap.launch_delay_s > 0); /* not what it began with */
     CHECK(profile.machine.intra.bandwidth_Bps > 0 && profile.machine.cores >= 1);
     CHECK_EQ(profile.n_comms > 0, size > 1);
-    for (int i = 0; i < profile.n_ops; ++i)
+    for (int i = 0; i < profile.n_ops; i++)
         CHECK(profile.ops[i].seconds > 0);
-    for (int i = 0; i < profile.n_comms; ++i)
+    for (int i = 0; i < profile.n_comms; i++)
         CHECK(profile.comms[i].seconds > 0);
     ghp_profile_release(&profile);
 }
@@ -139,7 +139,7 @@ static bool has_samples(const struct ghp_profile *profile, int64_t samples)
     char wanted[32];
 
     snprintf(wanted, sizeof wanted, "conv2d n%d ", (int)samples);
-    for (int i = 0; i < profile->n_ops; ++i)
+    for (int i = 0; i < profile->n_ops; i++)
         if (profile->ops[i].source == GHP_SOURCE_MEASURED &&
             strncmp(profile->ops[i].key, wanted, strlen(wanted)) == 0)
             return true;
@@ -163,7 +163,7 @@ static void test_speeds(void)
         CHECK_NEAR(result.profile.speeds.of[0], 2, 0);
         CHECK(result.ops.measured > 0);
         ghp_speeds_deal(speed, size, 1, wanted.batches[0], shares);
-        for (int r = 0; r < size; ++r)
+        for (int r = 0; r < size; r++)
             CHECK(has_samples(&result.profile, shares[r]));
     }
     ghp_profile_release(&result.profile);

@@ -14,7 +14,7 @@ static void test_synthetic(void)
     CHECK_EQ(machine.cores, 8);
     CHECK_EQ(machine.threads, 16);
     CHECK_EQ(machine.n_pus, 8);
-    for (int i = 0; i < machine.n_pus; ++i)
+    for (int i = 0; i < machine.n_pus; i++)
         CHECK_EQ(machine.pus[i], 2 * i);
     CHECK_EQ(machine.memory_bytes, GHP_TOPOLOGY_MEMORY_BYTES);
     CHECK(machine.name != NULL && machine.name[0] != '\0');
@@ -29,7 +29,7 @@ static void test_interleaved(void)
     CHECK_STATUS(ghp_topology_read("package:1 core:4 pu:2(indexes=0,4,1,5,2,6,3,7)", 1, &machine),
                  GHP_OK);
     CHECK_EQ(machine.cores, 4);
-    for (int i = 0; i < machine.n_pus; ++i)
+    for (int i = 0; i < machine.n_pus; i++)
         CHECK_EQ(machine.pus[i], i);
     ghp_machine_release(&machine);
 }

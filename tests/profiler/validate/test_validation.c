@@ -38,7 +38,7 @@ static void make_profile(struct ghp_profile *profile)
     profile->workers = WORKERS;
     profile->machine.nodes = WORKERS;
     profile->machine.inter = truth;
-    for (size_t k = 0; k < 6; ++k)
+    for (size_t k = 0; k < 6; k++)
         for (int64_t bytes = 64; bytes <= (16 << 20); bytes *= 4) {
             struct ghp_worklist_comm comm = {.op = ops[k / 3],
                                              .count = kinds[k % 3][0],
@@ -59,7 +59,7 @@ static void make_profile(struct ghp_profile *profile)
 /* A sample of each trial, as the truth has it. */
 static void measure_truth(const struct ghp_machine *machine, struct ghp_validation *validation)
 {
-    for (int i = 0; i < validation->n; ++i) {
+    for (int i = 0; i < validation->n; i++) {
         validation->trials[i].comm.samples.n = 1;
         validation->trials[i].comm.samples.values[0] = true_s(machine, &validation->trials[i].comm);
     }
@@ -67,7 +67,7 @@ static void measure_truth(const struct ghp_machine *machine, struct ghp_validati
 
 static bool in_profile(const struct ghp_profile *profile, const struct ghp_worklist_comm *comm)
 {
-    for (int i = 0; i < profile->n_comms; ++i)
+    for (int i = 0; i < profile->n_comms; i++)
         if (profile->comms[i].op == comm->op && profile->comms[i].count == comm->count &&
             profile->comms[i].stride == comm->stride && profile->comms[i].bytes == comm->bytes)
             return true;
@@ -83,7 +83,7 @@ static void test_collect(void)
 
     make_profile(&profile);
     CHECK_STATUS(ghp_validation_collect(&profile, WORKERS, &validation), GHP_OK);
-    for (int i = 0; i < validation.n; ++i) {
+    for (int i = 0; i < validation.n; i++) {
         const struct ghp_worklist_comm *comm = &validation.trials[i].comm;
         int64_t grain = comm->op == GHP_COMM_ALL_REDUCE ? 4 : 4 * comm->count;
 
@@ -95,7 +95,7 @@ static void test_collect(void)
         threes += comm->count == 3;
         odd += comm->bytes / grain % 2 != 0;
         ordered += i > 0 && comm->bytes > validation.trials[i - 1].comm.bytes;
-        for (int j = 0; j < i; ++j)
+        for (int j = 0; j < i; j++)
             CHECK(comm->op != validation.trials[j].comm.op ||
                   comm->count != validation.trials[j].comm.count ||
                   comm->stride != validation.trials[j].comm.stride ||
@@ -114,7 +114,7 @@ static void test_collect(void)
     ghp_profile_release(&profile);
 }
 
-/* What a trial's error is without its table.  Those of two ranks are priced by each other, so what is odd about one
+/* What a trial's error is without its table. Those of two ranks are priced by each other, so what is odd about one
  * of the all-reduces shows in both; those of four by the other operation over the same groups. */
 static double error_of(const struct ghp_worklist_comm *comm)
 {
@@ -142,7 +142,7 @@ static void test_errors(void)
     CHECK(sum.worst < 1e-9);
     sum = ghp_validation_sum(&validation, GHP_VALIDATION_GROUP, 1 << 20, INT64_MAX);
     CHECK(sum.mean > 0 && sum.mean <= sum.worst);
-    for (int i = 0; i < validation.n; ++i) {
+    for (int i = 0; i < validation.n; i++) {
         const struct ghp_validation_trial *trial = &validation.trials[i];
         double error = ghp_validation_error(trial, GHP_VALIDATION_GROUP);
 
@@ -224,12 +224,12 @@ static void test_run(void)
         CHECK_STATUS(ghp_validation_run(&request, transport, &result), GHP_OK);
         CHECK_EQ(result.nodes, 1);
         CHECK(result.validation.n >= 4); /* two gaps */
-        for (int i = 0; i < result.validation.n; ++i)
+        for (int i = 0; i < result.validation.n; i++)
             CHECK_EQ(result.validation.trials[i].comm.samples.n, 6);
         ghp_validation_release(&result.validation);
         request.budget_s = 1e-9; /* no time: nothing measured, no failure */
         CHECK_STATUS(ghp_validation_run(&request, transport, &result), GHP_OK);
-        for (int i = 0; i < result.validation.n; ++i)
+        for (int i = 0; i < result.validation.n; i++)
             CHECK_EQ(result.validation.trials[i].comm.samples.n, 0);
         ghp_validation_release(&result.validation);
         write_profile(path, size + 1);

@@ -74,7 +74,7 @@ static void test_bad(void)
     };
     struct ghp_analytic a = {0};
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         CHECK_STATUS(ghp_analytic_parse(cases[i].text, &a), GHP_ERR_USAGE);
         CHECK_MESSAGE(cases[i].part);
     }
@@ -151,7 +151,7 @@ static void test_batch_half(void)
     CHECK_STATUS(ghp_profile_save(path, &profile), GHP_OK);
     CHECK_STATUS(ghp_profile_load(path, &read), GHP_OK);
     CHECK(read.hash == profile.hash);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct ghp_local local = {.op = GHP_OP_LINEAR,
                                   .n = cases[i].samples,
                                   .c = 1000,

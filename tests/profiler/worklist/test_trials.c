@@ -41,7 +41,7 @@ static const char *narrowed(const struct ghp_trials *trials, const struct ghp_wo
 
     text[0] = '\0';
     ghp_trials_narrow(trials, op, 0, &list);
-    for (int i = 0; i < list.n; ++i)
+    for (int i = 0; i < list.n; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%s ", list.names[i]);
     return text;
 }
@@ -83,7 +83,7 @@ static void check_one_stays(void)
     struct ghp_trials trials = {0};
     const struct ghp_worklist_op op = conv(32, 64, 64, 16);
 
-    for (int i = 0; i < all.n; ++i)
+    for (int i = 0; i < all.n; i++)
         add(&trials, &op, 0, all.names[i], 9);
     CHECK_TEXT(narrowed(&trials, &op), "direct winograd gemm ");
     ghp_trials_release(&trials);

@@ -22,7 +22,7 @@ static int count_value(const struct ghp_worklist *worklist, enum ghp_value value
 {
     int n = 0;
 
-    for (int i = 0; i < worklist->n_ops; ++i)
+    for (int i = 0; i < worklist->n_ops; i++)
         n += worklist->ops[i].value == value;
     return n;
 }
@@ -30,7 +30,7 @@ static int count_value(const struct ghp_worklist *worklist, enum ghp_value value
 static const struct ghp_worklist_op *find(const struct ghp_worklist *worklist,
                                           const struct ghp_worklist_op *op)
 {
-    for (int i = 0; i < worklist->n_ops; ++i)
+    for (int i = 0; i < worklist->n_ops; i++)
         if (worklist->ops[i].pass == op->pass && strcmp(worklist->ops[i].key, op->key) == 0)
             return &worklist->ops[i];
     return NULL;
@@ -43,14 +43,14 @@ static void test_order(void)
 
     CHECK_STATUS(ghp_worklist_collect(&wanted, &worklist), GHP_OK);
     CHECK(worklist.n_ops > 100);
-    for (int i = 1; i < worklist.n_ops; ++i) {
+    for (int i = 1; i < worklist.n_ops; i++) {
         const struct ghp_worklist_op *a = &worklist.ops[i - 1], *b = &worklist.ops[i];
 
         CHECK(a->value <= b->value);
         if (a->value == b->value) CHECK(a->flops >= b->flops);
         CHECK(a->pass != b->pass || strcmp(a->key, b->key) != 0);
     }
-    for (int v = 0; v < GHP_VALUE_COUNT; ++v)
+    for (int v = 0; v < GHP_VALUE_COUNT; v++)
         CHECK(count_value(&worklist, (enum ghp_value)v) > 0);
     CHECK_EQ(worklist.ops[0].value, GHP_VALUE_DATA);
     CHECK_EQ(worklist.ops[0].local.n, 32 / 4);
@@ -69,7 +69,7 @@ static void test_grows(void)
     CHECK_STATUS(ghp_worklist_collect(&small, &a), GHP_OK);
     CHECK_STATUS(ghp_worklist_collect(&large, &b), GHP_OK);
     CHECK(b.n_ops > a.n_ops);
-    for (int i = 0; i < a.n_ops; ++i) {
+    for (int i = 0; i < a.n_ops; i++) {
         const struct ghp_worklist_op *same = find(&b, &a.ops[i]);
 
         CHECK(same != NULL);
@@ -89,18 +89,18 @@ static void test_comms(int ranks)
     wanted.ranks = ranks;
     CHECK_STATUS(ghp_worklist_collect(&wanted, &worklist), GHP_OK);
     CHECK_EQ(worklist.n_comms > 0, ranks > 1);
-    for (int i = 0; i < worklist.n_comms; ++i) {
+    for (int i = 0; i < worklist.n_comms; i++) {
         const struct ghp_worklist_comm *a = &worklist.comms[i];
         bool fresh = true, last = true;
 
-        for (int j = 0; j < i; ++j) {
+        for (int j = 0; j < i; j++) {
             const struct ghp_worklist_comm *b = &worklist.comms[j];
             bool same = b->op == a->op && b->count == a->count && b->stride == a->stride;
 
             fresh = fresh && !same;
             CHECK(!same || b->bytes < a->bytes);
         }
-        for (int j = i + 1; j < worklist.n_comms; ++j) {
+        for (int j = i + 1; j < worklist.n_comms; j++) {
             const struct ghp_worklist_comm *b = &worklist.comms[j];
 
             last = last && !(b->op == a->op && b->count == a->count && b->stride == a->stride);
@@ -114,8 +114,8 @@ static void test_comms(int ranks)
         if (a->op != GHP_COMM_ALL_REDUCE) CHECK_EQ(a->bytes % (a->count * 4), 0);
     }
     /* messages between two ranks of 63 and of 64 KiB, where the sizes asked for leave a gap there */
-    for (int i = 0; i < worklist.n_comms; ++i)
-        for (int j = i + 1; j < worklist.n_comms; ++j) {
+    for (int i = 0; i < worklist.n_comms; i++)
+        for (int j = i + 1; j < worklist.n_comms; j++) {
             const struct ghp_worklist_comm *a = &worklist.comms[i], *b = &worklist.comms[j];
 
             jumps += a->op == b->op && a->count == b->count && a->stride == b->stride &&
@@ -151,9 +151,9 @@ static void test_shares(void)
     CHECK_STATUS(ghp_worklist_collect(&wanted, &equal), GHP_OK);
     wanted.speeds = &speeds;
     CHECK_STATUS(ghp_worklist_collect(&wanted, &own), GHP_OK);
-    for (int i = 0; i < equal.n_ops; ++i)
+    for (int i = 0; i < equal.n_ops; i++)
         CHECK(find(&own, &equal.ops[i]) != NULL);
-    for (int i = 0; i < own.n_ops; ++i) {
+    for (int i = 0; i < own.n_ops; i++) {
         if (find(&equal, &own.ops[i]) != NULL) continue;
         CHECK_EQ(own.ops[i].value, GHP_VALUE_DATA);
         more += own.ops[i].local.n == 11;
@@ -186,13 +186,13 @@ static void test_draw(void)
 
     CHECK_STATUS(ghp_worklist_collect(&wanted, &worklist), GHP_OK);
     CHECK_EQ(ghp_worklist_draw(&worklist, weight, MOST, ops), 0);
-    for (int i = 0; i < worklist.n_ops && worklist.ops[i].value == GHP_VALUE_DATA; ++i) {
+    for (int i = 0; i < worklist.n_ops && worklist.ops[i].value == GHP_VALUE_DATA; i++) {
         bool there = false;
 
         favourite = &worklist.ops[i];
         n = ghp_worklist_draw(&worklist, weight, MOST, ops);
         CHECK(n >= 1 && n <= MOST);
-        for (int k = 0; k < n; ++k) {
+        for (int k = 0; k < n; k++) {
             there = there || ops[k] == favourite;
             CHECK(weight(ops[k]) > 0);
             CHECK(k == 0 || ops[k] > ops[k - 1]);
@@ -215,7 +215,7 @@ static void test_majority(void)
     wanted.models = &resnet;
     wanted.workers = wanted.ranks = 1;
     CHECK_STATUS(ghp_worklist_collect(&wanted, &worklist), GHP_OK);
-    for (int i = 0; i < worklist.n_ops; ++i) {
+    for (int i = 0; i < worklist.n_ops; i++) {
         const struct ghp_worklist_op *op = &worklist.ops[i];
 
         if (op->pass != GHP_PASS_FORWARD || op->local.op != GHP_OP_BATCH_NORM) continue;

@@ -15,7 +15,7 @@ static void localize(const struct ghp_model *model, const struct ghp_layer *laye
 {
     (void)parts;
     local->c = 0;
-    for (int i = 0; i < layer->n_inputs; ++i) {
+    for (int i = 0; i < layer->n_inputs; i++) {
         local->slice[i] = model->layers[layer->inputs[i]].out.c;
         local->c += local->slice[i];
     }
@@ -25,7 +25,7 @@ static void key(const struct ghp_local *local, char *text, size_t n)
 {
     size_t at = 0;
 
-    for (int i = 0; i < local->n_inputs && at < n; ++i)
+    for (int i = 0; i < local->n_inputs && at < n; i++)
         at += (size_t)snprintf(text + at, n - at, "%s%" PRId64, i == 0 ? " slices" : "+",
                                local->slice[i]);
 }

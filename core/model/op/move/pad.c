@@ -35,7 +35,7 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     int64_t out[3];
 
     (void)model;
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3; i++) {
         bool mirrors = b->fill == GHP_FILL_REFLECT;
 
         if (b->before[i] < 0 || b->after[i] < 0 || b->before[i] > GHP_MAX_INDEXED ||
@@ -76,7 +76,7 @@ static int32_t source(const struct ghp_local *local, const int64_t out[3])
     const int64_t size[3] = {local->c, local->h, local->w};
     int64_t at[3];
 
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3; i++) {
         at[i] = out[i] - b->before[i];
         if (at[i] >= 0 && at[i] < size[i]) continue;
         if (b->fill == GHP_FILL_CONSTANT) return GHP_INDEX_MAP_NOTHING;

@@ -58,7 +58,7 @@ static const struct ghp_attribute attributes[] = {
 static bool reach(const struct ghp_view *view, int first, int64_t *least, int64_t *most)
 {
     *least = *most = view->offset;
-    for (int i = first; i < view->n; ++i) {
+    for (int i = first; i < view->n; i++) {
         int64_t step = view->strides[i];
 
         if (step > GHP_MAX_INDEXED || step < -GHP_MAX_INDEXED) return false;
@@ -87,7 +87,7 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
 
     (void)model;
     GHP_TRY(ghp_shape_check_indexed(layer));
-    for (int j = 0; j < view->n; ++j)
+    for (int j = 0; j < view->n; j++)
         if (view->sizes[j] < 1)
             return GHP_FAIL(GHP_ERR_INPUT, "layer '%s' (view) has size %" PRId64 "; use 1 or more",
                             layer->name, view->sizes[j]);

@@ -71,7 +71,7 @@ static enum ghp_status shape(const struct ghp_model *model, struct ghp_layer *la
     GHP_TRY(check_heads(layer));
     layer->out = layer->in;
     layer->heads.size = layer->in.c / layer->heads.n;
-    for (int i = 1; i < layer->n_inputs; ++i) {
+    for (int i = 1; i < layer->n_inputs; i++) {
         const struct ghp_layer *input = &model->layers[layer->inputs[i]];
         struct ghp_shape wanted = layer->in;
         char text[GHP_SHAPE_TEXT], right[GHP_SHAPE_TEXT];
@@ -114,7 +114,7 @@ static void localize(const struct ghp_model *model, const struct ghp_layer *laye
     local->heads.n /= parts;
     local->heads.n_kv /= parts;
     local->c = 0;
-    for (int i = 0; i < layer->n_inputs; ++i) {
+    for (int i = 0; i < layer->n_inputs; i++) {
         local->slice[i] = model->layers[layer->inputs[i]].out.c / parts;
         local->c += local->slice[i];
     }

@@ -37,7 +37,7 @@ static void check_kept(void)
         for (int pass = 0; pass < 2; pass++) {
             struct ghp_chosen chosen = {.local = &cases[i], .pass = (enum ghp_pass)pass};
 
-            snprintf(name, sizeof(name), "eng%d %d", i, pass);
+            snprintf(name, sizeof name, "eng%d %d", i, pass);
             CHECK_STATUS(ghp_choices_keep(&choices, chosen, name), GHP_OK);
         }
     CHECK_TEXT(ghp_choices_find(&choices, back), "eng0 1");
@@ -84,7 +84,7 @@ static void check_scratch(void)
     char *block = ghp_operand_set_block(1 << 20);
 
     CHECK_EQ(ghp_cuda_scratch(0), 0);
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         for (int64_t offset = 0; offset < 4 * GHP_CUDA_ALIGN_BYTES; offset += GHP_ALIGN_BYTES) {
             char *first = ghp_cuda_aligned(block + offset);
 

@@ -78,7 +78,7 @@ static void check_pass(struct twin_case *c, struct ghp_backend *backend, enum gh
     if (c->right.args.at.metrics != NULL)
         memset(c->right.args.at.metrics, 0, GHP_METRIC_COUNT * sizeof(double));
     if (!CHECK_STATUS(ops->prepare(backend, &c->right.local, pass, &kernel), GHP_OK)) return;
-    snprintf(algorithm, sizeof(algorithm), "%s", ops->algorithm(kernel));
+    snprintf(algorithm, sizeof algorithm, "%s", ops->algorithm(kernel));
     CHECK_STATUS(twin_case_send(c, pass), GHP_OK);
     if (CHECK_STATUS(twin_case_run(c, ops, kernel), GHP_OK)) {
         CHECK_STATUS(twin_case_fetch(c), GHP_OK);
@@ -100,7 +100,7 @@ static void check_local(const struct ghp_local *local, struct ghp_backend *backe
     struct twin_case c;
 
     twin_case_open(&c, ghp_backend_device(ops, backend), local, setting->element_bytes);
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
         if (ghp_local_has_pass(local, order[i])) check_pass(&c, backend, order[i], setting);
     twin_case_close(&c);
 }
@@ -112,13 +112,13 @@ static void check_exact(const struct ghp_local *local, struct ghp_backend *backe
     struct twin_case c;
 
     if (local->op != GHP_OP_CONV2D && local->op != GHP_OP_LINEAR) return;
-    for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         struct ghp_kernel *kernel = NULL;
         char algorithm[128];
 
         twin_case_open(&c, ghp_backend_device(ops, backend), local, 4);
         if (!CHECK_STATUS(ops->prepare(backend, local, passes[i], &kernel), GHP_OK)) return;
-        snprintf(algorithm, sizeof(algorithm), "%s", ops->algorithm(kernel));
+        snprintf(algorithm, sizeof algorithm, "%s", ops->algorithm(kernel));
         CHECK_STATUS(twin_case_send(&c, passes[i]), GHP_OK);
         CHECK_STATUS(twin_case_run(&c, ops, kernel), GHP_OK);
         CHECK_STATUS(twin_case_fetch(&c), GHP_OK);
@@ -138,7 +138,7 @@ static void check_wide(struct ghp_backend *backend, const struct setting *settin
                      flat = twin_case_shape(GHP_OP_FLATTEN, 3, 40, 9),
                      loss = twin_case_shape(GHP_OP_SOFTMAX_CE, 33, 1000, 1);
 
-    for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
+    for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++) {
         struct ghp_local l = twin_case_shape(wide[i], 5, 48, 12);
 
         check_local(&l, backend, setting);
@@ -172,7 +172,7 @@ CHECK_TEST(cuda_ops)
     if (!CHECK(ops != NULL)) return check_end();
     if (ops->check() != GHP_OK) SKIP(ghp_status_message());
     CHECK_STATUS(ghp_backend_reference.open(&plain, &reference), GHP_OK);
-    for (size_t s = 0; s < sizeof(settings) / sizeof(settings[0]); s++) {
+    for (size_t s = 0; s < sizeof settings / sizeof settings[0]; s++) {
         const struct setting *setting = &settings[s];
         struct ghp_backend_config config = {.element_bytes = setting->element_bytes,
                                             .tf32 = setting->tf32,

@@ -208,12 +208,12 @@ static void check_crops(void)
     CHECK_NEAR((double)mirrored / n, 0.5, 0.04); /* five deviations */
     crop = ghp_crop_random(picture, (struct ghp_crop_key){7, 2, 11});
     other = ghp_crop_random(picture, (struct ghp_crop_key){7, 2, 11});
-    CHECK(memcmp(&crop.seen, &other.seen, sizeof(crop.seen)) == 0 &&
+    CHECK(memcmp(&crop.seen, &other.seen, sizeof crop.seen) == 0 &&
           crop.mirrored == other.mirrored);
     other = ghp_crop_random(picture, (struct ghp_crop_key){7, 3, 11});
-    CHECK(memcmp(&crop.seen, &other.seen, sizeof(crop.seen)) != 0);
+    CHECK(memcmp(&crop.seen, &other.seen, sizeof crop.seen) != 0);
     other = ghp_crop_random(picture, (struct ghp_crop_key){8, 2, 11});
-    CHECK(memcmp(&crop.seen, &other.seen, sizeof(crop.seen)) != 0);
+    CHECK(memcmp(&crop.seen, &other.seen, sizeof crop.seen) != 0);
     crop = ghp_crop_random((struct ghp_image_size){1, 900}, (struct ghp_crop_key){7, 2, 11});
     CHECK_EQ(crop.seen.end_x - crop.seen.first_x,
              1); /* no draw fits: the middle, as wide as high */
@@ -335,9 +335,9 @@ static void check_wide(void)
 
 CHECK_TEST(image)
 {
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-image-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/ghp-test-image-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
-    snprintf(path, sizeof(path), "%s/picture", folder);
+    snprintf(path, sizeof path, "%s/picture", folder);
     check_decoding();
     check_resizing();
     check_crops();

@@ -34,7 +34,7 @@ static void write_sample(FILE *list, const char *path, int channels, struct ghp_
     request.reduction = ghp_crop_reduction(&crop, to);
     CHECK_STATUS(ghp_image_decode(&file, &request, &image), GHP_OK);
     CHECK_STATUS(ghp_resize(&image, &crop, to, pixels), GHP_OK);
-    snprintf(name, sizeof(name), "%s/sample%d", folder, n++);
+    snprintf(name, sizeof name, "%s/sample%d", folder, n++);
     out = fopen(name, "wb");
     fwrite(pixels, 1, (size_t)(to.w * to.h * channels), out);
     fclose(out);
@@ -59,7 +59,7 @@ static void write_samples(FILE *list)
                 struct picture p =
                     picture_make((int)pictures[i].w, (int)pictures[i].h, channels, (unsigned)i);
 
-                snprintf(path, sizeof(path), "%s/picture%d%d%d", folder, i, channels, png);
+                snprintf(path, sizeof path, "%s/picture%d%d%d", folder, i, channels, png);
                 if (png)
                     picture_png(path, &p, false);
                 else
@@ -78,16 +78,16 @@ CHECK_TEST(pillow)
     FILE *list;
     int code;
 
-    snprintf(folder, sizeof(folder), "/tmp/ghp-test-pillow-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/ghp-test-pillow-XXXXXX");
     if (!CHECK(mkdtemp(folder) != NULL)) return check_end();
-    snprintf(command, sizeof(command), "%s/list", folder);
+    snprintf(command, sizeof command, "%s/list", folder);
     list = fopen(command, "w");
     write_samples(list);
     fclose(list);
-    snprintf(command, sizeof(command), "%s %s/tests/executor/data/pillow.py %s/list >&2",
+    snprintf(command, sizeof command, "%s %s/tests/executor/data/pillow.py %s/list >&2",
              python != NULL ? python : "python3", GHP_SOURCE_DIR, folder);
     code = system(command);
-    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
     CHECK(system(command) == 0);
     if (WIFEXITED(code) && WEXITSTATUS(code) == 77)
         SKIP("no Pillow and numpy; name a python3 with GHP_PYTHON");
