@@ -146,6 +146,15 @@ enum ghp_status ghp_network_check_weights(const char *path)
     return status;
 }
 
+enum ghp_status ghp_network_has_weights(const char *path, bool *has)
+{
+    *has = false;
+    if (path == NULL) return GHP_OK;
+    if (ghp_onnx_names(path)) return ghp_onnx_has_weights(path, has);
+    *has = ghp_hf_has_weights(path);
+    return GHP_OK;
+}
+
 bool ghp_network_names(const char *path)
 {
     return ghp_onnx_names(path) || ghp_hf_names(path);

@@ -167,6 +167,18 @@ struct ghp_onnx_weight ghp_onnx_tensors_item(const struct ghp_onnx_tensors *tens
     return weight;
 }
 
+enum ghp_status ghp_onnx_has_weights(const char *path, bool *has)
+{
+    struct ghp_onnx_tensors *tensors;
+
+    *has = false;
+    GHP_TRY(ghp_onnx_tensors_open(path, &tensors));
+    for (int i = 0; i < ghp_onnx_tensors_count(tensors) && !*has; i++)
+        *has = !ghp_onnx_tensors_item(tensors, i).is_filled;
+    ghp_onnx_tensors_close(tensors);
+    return GHP_OK;
+}
+
 enum ghp_status ghp_onnx_tensors_read(const struct ghp_onnx_tensors *tensors, int i, float *values)
 {
     const struct ghp_onnx_source *source = &tensors->import.sources[i];

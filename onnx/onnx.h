@@ -37,6 +37,8 @@ enum ghp_status ghp_onnx_tensors_open(const char *path, struct ghp_onnx_tensors 
 void ghp_onnx_tensors_close(struct ghp_onnx_tensors *tensors); /* accepts NULL */
 int ghp_onnx_tensors_count(const struct ghp_onnx_tensors *tensors);
 struct ghp_onnx_weight ghp_onnx_tensors_item(const struct ghp_onnx_tensors *tensors, int i);
+/* Whether the file holds values of any weight. Returns as ghp_onnx_tensors_open. */
+enum ghp_status ghp_onnx_has_weights(const char *path, bool *has);
 /* All elements of tensor i in ghp's order.
  *
  * Returns   GHP_OK; GHP_ERR_FORMAT, GHP_ERR_IO (values in a file beside it); GHP_ERR_NO_MEMORY */

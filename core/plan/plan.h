@@ -60,6 +60,7 @@ struct ghp_plan {
     uint64_t model_hash, profile_hash, machine_hash;
     /* The profile as given; the network too, or as an absolute path if its files may hold weights. */
     char *model_path, *profile_path;
+    bool model_weights; /* the network's own files had weights: a training starts from them or is told otherwise */
     struct ghp_prediction predicted;
     int n_baselines;
     struct ghp_baseline *baselines;

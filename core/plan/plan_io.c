@@ -137,6 +137,7 @@ static json_t *plan_json(const struct ghp_plan *plan, uint64_t machine_hash)
     put(root, "alternatives", ghp_plan_alternatives_json(plan, &failed), &failed);
     put_text(root, "break_even_search", plan->break_even_search, &failed);
     put_text(root, "model_path", plan->model_path, &failed);
+    if (plan->model_weights) put(root, "model_weights", json_true(), &failed);
     put_text(root, "profile_path", plan->profile_path, &failed);
     if (plan->what_if.n > 0) put(root, "what_if", ghp_overrides_json(&plan->what_if), &failed);
     put(root, "model_hash", hash_json(plan->model.hash), &failed);
@@ -441,6 +442,7 @@ static enum ghp_status read_parts(const struct ghp_node *root, struct ghp_plan *
     GHP_TRY(check_hash(root, "machine_hash", plan->machine_hash, machine_hash));
     GHP_TRY(ghp_overrides_read(root, "what_if", &plan->what_if));
     GHP_TRY(ghp_json_opt_text(root, "model_path", &plan->model_path));
+    GHP_TRY(ghp_json_opt_bool(root, "model_weights", &plan->model_weights));
     return ghp_json_opt_text(root, "profile_path", &plan->profile_path);
 }
 
@@ -472,6 +474,7 @@ static enum ghp_status read_fields(const struct ghp_node *root, struct ghp_plan 
                                        "alternatives",
                                        "break_even_search",
                                        "model_path",
+                                       "model_weights",
                                        "profile_path",
                                        "what_if",
                                        "model_hash",

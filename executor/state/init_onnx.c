@@ -52,20 +52,9 @@ static enum ghp_status read_item(void *file, int i, int element_bytes, void *val
     return status;
 }
 
-static enum ghp_status holds_values(const char *path, bool *holds)
-{
-    void *file = NULL;
-
-    GHP_TRY(open_file(path, &file));
-    for (int i = 0; i < count_items(file) && !*holds; i++)
-        *holds = !item_of(file, i).is_filled;
-    close_file(file);
-    return GHP_OK;
-}
-
 const struct ghp_init_ops ghp_init_onnx = {.text = "FILE.onnx",
                                            .names = ghp_onnx_names,
-                                           .holds = holds_values,
+                                           .holds = ghp_onnx_has_weights,
                                            .open = open_file,
                                            .close = close_file,
                                            .count = count_items,

@@ -357,6 +357,11 @@ static enum ghp_status find_own_weights(struct ghp_setup *s)
 
     GHP_TRY(ghp_network_find(e->plan.model_path, e->path, &s->network_path));
     status = ghp_init_usual(s->network_path, (uint64_t)s->options->seed, choice);
+    if (status == GHP_OK && e->plan.model_weights && choice->path == NULL)
+        return GHP_FAIL(GHP_ERR_INPUT,
+                        "'%s' had weights when it was planned, and has none now; put them back, "
+                        "give --init FILE, or --init random for other weights",
+                        s->network_path != NULL ? s->network_path : e->plan.model_path);
     if (status != GHP_ERR_IO && status != GHP_ERR_FORMAT && status != GHP_ERR_INPUT) return status;
     return GHP_FAIL(status, "%s; --init random draws other weights", ghp_status_message());
 }

@@ -26,6 +26,8 @@ static enum ghp_status write_request(const struct ghp_setting *s, struct ghp_pla
     plan->model_hash = plan->model.hash;
     plan->profile_hash = w->profile->hash;
     GHP_TRY(ghp_network_keep(w->model_path, &plan->model_path));
+    if (ghp_network_has_weights(w->model_path, &plan->model_weights) == GHP_ERR_NO_MEMORY)
+        return GHP_NO_MEMORY(); /* what else is wrong with them is ghp-run's to say */
     GHP_TRY(set_text(w->profile_path, &plan->profile_path));
     return w->what_if != NULL ? ghp_overrides_copy(w->what_if, &plan->what_if) : GHP_OK;
 }

@@ -127,6 +127,15 @@ planned bare bare.plan
 grep -q "/bare' holds no weights: they are drawn from the seed" err || fail "drawn, unsaid: $(cat err)"
 refused "'bare' has no weights" bare.plan --init bare
 
+# ---- a network that had weights when it was planned never becomes one without
+cp -r net emptied
+planned emptied emptied.plan
+rm emptied/model.safetensors
+refused "/emptied' had weights when it was planned, and has none now.*--init random" emptied.plan
+[ "$(loss emptied.plan --init random)" = "$drawn" ] || fail "--init random of an emptied folder"
+planned ./net@4 short.plan
+grep -q '"model_weights": true' short.plan || fail "a plan of net@4 does not know of the weights"
+
 # ---- from another folder, moved, and gone
 mkdir elsewhere
 [ "$(cd elsewhere && loss ../net.plan)" = "$whole" ] || fail "a plan that is run from another folder"
