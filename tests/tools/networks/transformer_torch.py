@@ -205,14 +205,12 @@ class Reference:
 
 
 def as_ghp(tensors):
-    """Tensors by ghp's names: weights of GPT-2's blocks [out][in], and those of queries, keys and values apart."""
+    """Tensors by the names in ghp's checkpoints: those of queries, keys and values are apart there."""
     ours = {}
     for name, value in tensors.items():
         name = name.removeprefix("transformer.").removeprefix("model.")
-        if name.startswith("h.") and value.dim() == 2:
-            value = value.t()
         if "c_attn" in name:
-            for part, cut in zip("qkv", value.split(WIDTH, 0)):
+            for part, cut in zip("qkv", value.split(WIDTH, -1)):
                 ours[name.replace("c_attn", part)] = cut
         else:
             ours[name] = value
