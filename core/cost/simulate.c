@@ -479,6 +479,7 @@ static bool matches(const struct ghp_instr *send, const struct ghp_instr *receiv
  * there is none. */
 static int find_receive(const struct actor *to, const struct ghp_instr *send, int *from)
 {
+    if (*from >= to->mail.n) *from = 0; /* it was another's list before */
     for (int i = 0; i < to->mail.n; i++, *from = (*from + 1) % to->mail.n)
         if (matches(send, &to->program->instrs[to->mail.list[*from]])) return to->mail.list[*from];
     return -1;

@@ -241,6 +241,34 @@ static void check_many(void)
     free(c);
 }
 
+/* Three stages, the middle one with unlike numbers of messages to its two neighbours, wherever the cuts are. */
+static void check_cuts(void)
+{
+    struct staged *c = calloc(1, sizeof *c);
+    int ran = 0;
+
+    if (!CHECK(c != NULL)) return;
+    CHECK_STATUS(ghp_model_load(GHP_SOURCE_DIR "/models/gpt-nano.json", &c->model), GHP_OK);
+    c->whole.workers = c->staging.n = 3;
+    for (int i = 0; i < 3; i++)
+        c->staging.stage[i].workers = 1;
+    for (int l = 0; l < c->model.n_layers; l++)
+        c->splits[l] = (struct ghp_split){GHP_SPLIT_DATA, 1};
+    for (int a = 1; a < c->model.n_layers; a++)
+        for (int b = a + 1; b < c->model.n_layers; b++) {
+            c->staging.stage[1].first_layer = a;
+            c->staging.stage[2].first_layer = b;
+            c->staging.micro_batches = 4;
+            c->whole.global_batch = 4;
+            if (ghp_staging_check(&c->staging, &c->model, c->whole) != GHP_OK) continue;
+            if (!CHECK(step_of(c, 4) > 0)) say(c);
+            ran++;
+        }
+    CHECK(ran > 100);
+    ghp_model_release(&c->model);
+    free(c);
+}
+
 /* ---- numbers ---- */
 
 /* In bfloat16 weights' gradients have four bytes a number, those of further micro-batches beside the sum among them. */
@@ -328,6 +356,7 @@ CHECK_TEST(stages)
     check_model(GHP_BINARY_DIR "/tests/seeds/model/drawn.json", 0, 150);
     check_model(GHP_SOURCE_DIR "/tests/executor/tied.json", 0, 150);
     check_many();
+    check_cuts();
     check_gradients();
     check_memory();
     return check_end();
