@@ -75,7 +75,7 @@ static enum ghp_status name_layer(struct ghp_onnx_import *im, struct ghp_onnx_hi
     char name[NAME_ROOM];
     size_t n = clean_name(hint, layer->op, name);
 
-    for (;; snprintf(name + n, sizeof name - n, "_%d", im->serial++)) {
+    for (;; snprintf(name + n, sizeof name - n, "_%d", ++im->serial)) {
         if (taken(im->layer_names, name)) continue;
         free(layer->name);
         layer->name = strdup(name);

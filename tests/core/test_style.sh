@@ -21,7 +21,7 @@ import sys
 types = "char short int long float double bool void unsigned lanes bytes shorts words number".split()
 path = r"[A-Za-z_]\w*(?:(?:->|\.)\w+|\[[^][]*\])*"
 rules = [
-    ("i++ in a loop", re.compile(r"(for \([^;]*;[^;]*;(?:[^;]*, )?\s*)\+\+(" + path + r")\)"), r"\1\2++)"),
+    ("i++ in a loop", re.compile(r"(for \([^;]*;[^;]*;(?:[^;()]*, )?\s*)\+\+(" + path + r")\)"), r"\1\2++)"),
     ("i++ as a statement", re.compile(r"^(\s*(?:[^/\"]*\)\s)?)\+\+(" + path + r");", re.M), r"\1\2++;"),
     ("one space after a full stop", re.compile(r"(?<=[a-z0-9)'`])\.  (?=[A-Z`'])"), ". "),
 ]
