@@ -118,7 +118,9 @@ static struct ghp_sync sync_of(const char *text)
 static void test_programs(void)
 {
     const struct ghp_split data = {GHP_SPLIT_DATA, 1}, out = {GHP_SPLIT_OUT, 2};
-    struct ghp_staging staging = {.n = 2, .micro_batches = 2, .stage = {{0, 2}, {5, 2}}};
+    struct ghp_staging staging = {.n = 2,
+                                  .micro_batches = 2,
+                                  .stage = {{.workers = 2}, {.first_layer = 5, .workers = 2}}};
     struct ghp_method served = {.sync = sync_of("bsp")};
     bool seen[GHP_INSTR_COUNT] = {false};
 
