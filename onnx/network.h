@@ -24,7 +24,9 @@ enum ghp_status ghp_network_load(const char *path, struct ghp_model *model);
  * Returns   GHP_OK (also if there are none); as ghp_hf_weights_open and ghp_onnx_tensors_read
  * Tested    tests/tools/run/test_first_weights.sh */
 enum ghp_status ghp_network_check_weights(const char *path);
-/* Whether its own files hold weights, whatever state they are in; not without a path. Returns GHP_OK; as ghp_onnx_has_weights */
+/* Whether its own files hold weights, whatever state they are in; not without a path.
+ *
+ * Returns   GHP_OK; as ghp_onnx_has_weights */
 enum ghp_status ghp_network_has_weights(const char *path, bool *has);
 
 /* Refuses what users give in place of a network, with what to do: PyTorch's files and code, weights alone, a folder

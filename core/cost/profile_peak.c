@@ -31,15 +31,6 @@ const char *ghp_peak_sentence(void)
     return text;
 }
 
-static int index_of(struct ghp_precision precision)
-{
-    int i = 0;
-
-    while (i < GHP_PRECISIONS - 1 && !ghp_precision_same(ghp_precision_of(i), precision))
-        i++;
-    return i;
-}
-
 /* "float, tf32" of those that the machine has figures of. */
 static const char *list_precisions(const struct ghp_machine *machine, char *text, size_t n)
 {
@@ -57,6 +48,7 @@ static enum ghp_status check(const struct ghp_machine *machine, int workers,
                              struct ghp_precision precision)
 {
     int per_node = ghp_machine_workers_per_node(machine, workers), gpus = machine->gpus.count;
+    int index = ghp_precision_index(precision);
     char list[64];
 
     if (list_precisions(machine, list, sizeof list)[0] == '\0' || !(machine->peak.memory_Bps > 0))
@@ -64,7 +56,7 @@ static enum ghp_status check(const struct ghp_machine *machine, int workers,
                         "machine '%s' has no peak figures to plan by; measure it and give "
                         "--profile PROFILE, or take one that --machine list shows",
                         machine->name);
-    if (!(machine->peak.flops_per_s[index_of(precision)] > 0))
+    if (index < 0 || !(machine->peak.flops_per_s[index] > 0))
         return GHP_FAIL(GHP_ERR_INPUT,
                         "machine '%s' does not compute in %s; give --precision one of: %s",
                         machine->name, ghp_precision_name(precision), list);
@@ -117,7 +109,7 @@ static enum ghp_status fill(const struct ghp_machine *machine, int workers,
     if (profile->created == NULL || profile->host == NULL) return GHP_NO_MEMORY();
     GHP_TRY(set_machine(machine, profile));
     profile->analytic.flops_per_s =
-        machine->peak.flops_per_s[index_of(precision)] * GHP_PEAK_FLOPS / 100 / sharing;
+        machine->peak.flops_per_s[ghp_precision_index(precision)] * GHP_PEAK_FLOPS / 100 / sharing;
     profile->analytic.memory_Bps = memory_Bps;
     /* traffic for each byte written: a copy also reads it, a sum reads two, and sgd's update of weights and momenta
      * reads both and the gradients */

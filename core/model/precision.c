@@ -25,9 +25,16 @@ double ghp_precision_unit(struct ghp_precision precision)
     return precision.element_bytes == 8 ? 0x1p-52 : precision.element_bytes == 2 ? 0x1p-7 : 0x1p-23;
 }
 
-const char *ghp_precision_name(struct ghp_precision precision)
+int ghp_precision_index(struct ghp_precision precision)
 {
     for (int i = 0; i < GHP_PRECISIONS; i++)
-        if (ghp_precision_same(precisions[i], precision)) return ghp_precision_names[i];
-    return "unknown";
+        if (ghp_precision_same(precisions[i], precision)) return i;
+    return -1;
+}
+
+const char *ghp_precision_name(struct ghp_precision precision)
+{
+    int index = ghp_precision_index(precision);
+
+    return index >= 0 ? ghp_precision_names[index] : "unknown";
 }

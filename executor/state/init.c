@@ -5,6 +5,7 @@
 #include "core/model/orientation.h"
 #include "core/base/text.h"
 #include "executor/state/parameters.h"
+#include "onnx/network.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -58,16 +59,13 @@ enum ghp_status ghp_init_parse(const char *text, uint64_t seed, struct ghp_init_
 enum ghp_status ghp_init_usual(const char *model_path, uint64_t seed,
                                struct ghp_init_choice *choice)
 {
-    *choice = (struct ghp_init_choice){.seed = seed};
-    for (size_t i = 0; model_path != NULL && i < sizeof kinds / sizeof kinds[0]; i++) {
-        bool holds = false;
+    bool has;
 
-        if (kinds[i]->holds == NULL || !kinds[i]->names(model_path)) continue;
-        GHP_TRY(kinds[i]->holds(model_path, &holds));
-        if (!holds) continue;
-        choice->ops = kinds[i];
-        choice->path = model_path;
-    }
+    *choice = (struct ghp_init_choice){.seed = seed};
+    GHP_TRY(ghp_network_has_weights(model_path, &has));
+    for (size_t i = 0; has && i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i]->names(model_path))
+            *choice = (struct ghp_init_choice){.seed = seed, .ops = kinds[i], .path = model_path};
     return GHP_OK;
 }
 

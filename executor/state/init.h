@@ -23,8 +23,6 @@ struct ghp_init_tensor { /* one entry of a file */
 struct ghp_init_ops { /* a kind of file; `file` is what its open made */
     const char *text; /* what is written of its files in messages, such as "FILE.safetensors" */
     bool (*names)(const char *path); /* whether a path is of one */
-    /* Whether a network's own files hold values; NULL: its files are no networks. As open. */
-    enum ghp_status (*holds)(const char *path, bool *holds);
     /* GHP_ERR_IO, GHP_ERR_FORMAT */
     enum ghp_status (*open)(const char *path, void **file);
     void (*close)(void *file); /* accepts NULL */

@@ -38,15 +38,8 @@ static enum ghp_status read_item(void *file, int i, int element_bytes, void *val
     return ghp_hf_weights_read(file, i, element_bytes, values);
 }
 
-static enum ghp_status holds_values(const char *path, bool *holds)
-{
-    *holds = ghp_hf_has_weights(path);
-    return GHP_OK;
-}
-
 const struct ghp_init_ops ghp_init_huggingface = {.text = "FOLDER",
                                                   .names = ghp_hf_names,
-                                                  .holds = holds_values,
                                                   .open = open_file,
                                                   .close = close_file,
                                                   .count = count_items,

@@ -54,7 +54,6 @@ static enum ghp_status read_item(void *file, int i, int element_bytes, void *val
 
 const struct ghp_init_ops ghp_init_onnx = {.text = "FILE.onnx",
                                            .names = ghp_onnx_names,
-                                           .holds = ghp_onnx_has_weights,
                                            .open = open_file,
                                            .close = close_file,
                                            .count = count_items,
