@@ -113,7 +113,7 @@ static void warn_of_evaluation(const struct ghp_onnx_import *import)
 }
 
 /* Whether a batch norm has the momentum that the exporter without dynamo writes of momentum=None: 1 - 1/k in the k-th
- * batch of the module. Others than 1, 1/2 and short decimals are no one's choice. */
+ * batch of the module. Nobody chooses other numbers than 1, 1/2 and short decimals. */
 static bool has_counted_momentum(const struct ghp_onnx_node *node)
 {
     double factor = 1 - ghp_onnx_real(node, "momentum", 0.9), batches = 1 / factor,

@@ -375,7 +375,7 @@ enum ghp_status ghp_json_choice(const struct ghp_node *object, const char *key,
                          ghp_text_join(names, list, sizeof list));
 }
 
-/* The optional readers: absent keys leave *out alone. A value that is no object is the plain reader's error. */
+/* The optional readers: absent keys leave *out alone. A value that is not an object is the plain reader's error. */
 static bool absent(const struct ghp_node *object, const char *key)
 {
     return json_is_object(object->value) && !ghp_json_has(object, key);

@@ -61,7 +61,7 @@ enum ghp_status ghp_machine_save(const char *path, const struct ghp_machine *mac
 enum ghp_status ghp_machine_copy(const struct ghp_machine *from, struct ghp_machine *to);
 void ghp_machine_release(struct ghp_machine *machine);
 
-/* A link that stands in an object beside other keys, as the members of a network file do. */
+/* A link whose members stand among an object's other keys, as those of a network file do. */
 enum ghp_status ghp_link_read(const struct ghp_node *at, struct ghp_link *link);
 
 /* Workers on one node: the first nodes fill up with ceil(N / nodes) consecutive ranks each. */

@@ -7,7 +7,7 @@
  * Adding a kind touches
  *   1. core/program/instr.h      one line of GHP_INSTR_LIST;
  *   2. core/program/kind         its facts, in a file of the family or in a new one, which the build finds;
- *   3. core/program              whoever emits it: a piece of lowering, or a synchroniser;
+ *   3. core/program              what emits it: a piece of lowering, or a synchroniser;
  *   4. executor/engine/worker    how it runs: a case of ghp_worker_run (instr.c), or on the communication stream, of
  *                                reduce (concurrent.c);
  *   5. a test.

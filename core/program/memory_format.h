@@ -3,9 +3,9 @@
  * tensors at once. Weights, with their gradients and momentum, are decided by the layer's own shape, for all who hold
  * copies or share sums must agree.
  *
- * A plan says it of each layer's output (planner/search/memory_format.h), so of each instruction before there are buffers:
- * ghp_instr.nchw16c, which is costed and hashed. Buffers then lie as the instructions say, and a program in which one
- * could not is refused.
+ * A plan says it of each layer's output (planner/search/memory_format.h), so of each instruction before there are
+ * buffers: ghp_instr.nchw16c, which is costed and hashed. Buffers then lie as the instructions say, and a program in
+ * which one could not is refused.
  *
  * Where no plan says anything the buffers decide. A piece is what operations tie together that read and write the same
  * format (a bias with its input, a pool, an addition, a change of layout that only gathers or adds whole samples);

@@ -5,8 +5,8 @@
  * npy:IMAGES.npy,LABELS.npy[,IMAGES.npy,LABELS.npy...] names the pairs of a lone set.
  *
  * Images are bytes, float32 or float64, [N][H][W][C] or [N][C][H][W], whichever the model takes (the first where it
- * takes both); of one channel [N][H][W]; of one row [N][C][W]; vectors [N][C]. Labels are integers, [N] or [N][1]; [N][L] of a model
- * that takes L labels of a sample. */
+ * takes both); of one channel [N][H][W]; of one row [N][C][W]; vectors [N][C]. Labels are integers, [N] or [N][1];
+ * [N][L] of a model that takes L labels of a sample. */
 #include "core/base/file.h"
 #include "executor/data/data_private.h"
 #include "executor/data/npy.h"

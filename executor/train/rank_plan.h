@@ -1,5 +1,5 @@
 /* executor/train/rank_plan.h - what a rank does of a plan: what is lowered for it, and how its program is run. A worker
- * sees the program alone; whoever opens one has it lowered here, once, for the kernels at hand. */
+ * sees the program alone. What opens a worker has its program lowered here, once, for the kernels at hand. */
 #ifndef GHP_EXECUTOR_TRAIN_RANK_PLAN_H
 #define GHP_EXECUTOR_TRAIN_RANK_PLAN_H
 

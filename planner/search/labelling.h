@@ -1,5 +1,5 @@
-/* planner/search/labelling.h - the cheapest of all ways to give things one of two labels, where costs are of single things
- * and of pairs.
+/* planner/search/labelling.h - the cheapest of all ways to give things one of two labels, where costs are of single
+ * things and of pairs.
  *
  *     cost(label) = sum over things own[v][label v]  +  sum over pairs cost[label a][label b]
  *

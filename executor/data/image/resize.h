@@ -19,7 +19,7 @@
  *
  * Returns   GHP_OK; GHP_ERR_NO_MEMORY
  * Local
- * Tested    tests/executor/data/image/test_image.c (beside plain loops in double), tests/executor/data/image/test_pillow.c */
+ * Tested    tests/executor/data/image/test_image.c (against plain loops in double), test_pillow.c */
 enum ghp_status ghp_resize(const struct ghp_image *image, const struct ghp_crop *crop,
                            struct ghp_image_size to, unsigned char *out);
 

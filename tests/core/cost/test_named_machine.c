@@ -30,7 +30,7 @@ static void test_machines(void)
         check_sources(&m);
         CHECK(m.peak.memory_Bps > 0);
         CHECK(m.intra.bandwidth_Bps > 0);
-        /* a precision of shorter numbers is no slower */
+        /* a precision of shorter numbers is not slower */
         CHECK(m.peak.flops_per_s[3] >= m.peak.flops_per_s[2] || !(m.peak.flops_per_s[3] > 0));
         CHECK(m.peak.flops_per_s[1] <= m.peak.flops_per_s[0]);
         CHECK_STATUS(ghp_machine_copy(&m, &copy), GHP_OK);
