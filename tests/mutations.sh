@@ -119,10 +119,10 @@ mistake wait-dropped core/program/buffer_assignment.c \
 mistake wrong-bucket core/program/lower_bucket.c \
     's/plan->of_layer\[layer\] = open;/plan->of_layer[layer] = 0;/' \
     core/program/lower core/plan/space planner/search/exact executor/train/equality:np2
-mistake strip-of-another core/program/buffer_assignment_private.c \
-    's/k->placement.number \/ bucket->tp_size \* bucket->strip_bytes/0 * bucket->strip_bytes/' executor/train/sync:np2
+mistake shard-of-another core/program/buffer_assignment_private.c \
+    's/k->placement.number \/ bucket->tp_size \* bucket->shard_bytes/0 * bucket->shard_bytes/' executor/train/sync:np2
 mistake gather-not-run executor/engine/worker/concurrent.c \
-    's/return ghp_worker_gather_strips(w, i, instr->at.x\[0\], instr->at.y);/return GHP_OK;/' executor/train/sync:np2
+    's/return ghp_worker_gather_optimizer_shards(w, i, instr->at.x\[0\], instr->at.y);/return GHP_OK;/' executor/train/sync:np2
 mistake average-not-divided executor/engine/worker/replicas.c \
     's/(float)by;/1;/' executor/train/sync:np2
 mistake average-each-step executor/engine/worker/replicas.c \

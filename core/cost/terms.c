@@ -8,10 +8,10 @@ static bool is_part(const struct ghp_program *program, int i, int bucket)
 {
     const struct ghp_buffer *b = &program->buffers[i];
 
-    return b->storage == bucket && i != bucket && b->buffer_kind != GHP_BUFFER_STRIP;
+    return b->storage == bucket && i != bucket && b->buffer_kind != GHP_BUFFER_OPTIMIZER_SHARD;
 }
 
-/* Shares out what is done for a whole bucket: its reduction, its gather, or the update of a strip. */
+/* Shares out what is done for a whole bucket: its reduction, its gather, or the update of an optimizer shard. */
 static void add_of_bucket(const struct ghp_program *program, const struct ghp_instr *instr,
                           double seconds, struct ghp_term *terms)
 {
@@ -35,7 +35,7 @@ static void add_of_bucket(const struct ghp_program *program, const struct ghp_in
 static bool is_of_bucket(const struct ghp_program *program, const struct ghp_instr *instr)
 {
     return ghp_instr_reduces(instr) || ghp_instr_brings_weights(instr) ||
-           (instr->kind == GHP_INSTR_UPDATE && program->buckets[instr->bucket].strip_bytes > 0);
+           (instr->kind == GHP_INSTR_UPDATE && program->buckets[instr->bucket].shard_bytes > 0);
 }
 
 static void add_instr(const struct ghp_program *program, const struct ghp_instr *instr,

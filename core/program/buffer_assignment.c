@@ -156,8 +156,8 @@ static int lasting(const struct ghp_buffer_assignment *k, const struct ghp_instr
     switch (what) {
     case GHP_LASTING_GRADIENTS: return bucket->buffer;
     case GHP_LASTING_WEIGHTS: return bucket->weights;
-    case GHP_LASTING_GRADIENT_STRIP: return bucket->gradient_strip;
-    case GHP_LASTING_WEIGHT_STRIP: return bucket->weight_strip;
+    case GHP_LASTING_GRADIENT_SHARD: return bucket->gradient_shard;
+    case GHP_LASTING_WEIGHT_SHARD: return bucket->weight_shard;
     case GHP_LASTING_RECEIVE: return k->receive;
     case GHP_LASTING_METRICS: return k->metrics;
     case GHP_LASTING_SQUARES: return k->squares;

@@ -188,10 +188,10 @@ static enum ghp_status make_parameters(struct ghp_buffer_assignment *k, int laye
     struct ghp_local local = local_of(k, layer);
     int n_moments = k->how->forward_only ? 0 : k->program->optimizer->n_moments;
     const struct ghp_bucket_range *bucket = bucket_of(k, layer);
-    bool strip = bucket != NULL &&
-                 (bucket->strip_bytes > 0 || (bucket->cut_bytes > 0 && !bucket->updated_here));
+    bool shard = bucket != NULL &&
+                 (bucket->shard_bytes > 0 || (bucket->cut_bytes > 0 && !bucket->updated_here));
     bool averages = ghp_lowering_averages(k->how) && !k->how->forward_only;
-    for (int p = 0; p < l->n_params && !strip; p++) {
+    for (int p = 0; p < l->n_params && !shard; p++) {
         int at = layer * GHP_MAX_PARAMS + p;
         int64_t elements = ghp_local_param_elements(&local, p);
         if (bucket == NULL)
@@ -279,19 +279,20 @@ static enum ghp_status make_weights(struct ghp_buffer_assignment *k, int b)
     return demand_persistent(k, &bucket->weights, whole, b);
 }
 
-/* This worker's strips of weights and gradients, and moments for its strip. */
-static enum ghp_status make_strips(struct ghp_buffer_assignment *k, int b)
+/* This worker's optimizer shards of weights and gradients, and moments for its optimizer shard. */
+static enum ghp_status make_shards(struct ghp_buffer_assignment *k, int b)
 {
     struct ghp_bucket *bucket = &k->program->buckets[b];
     int layer = k->buckets->ranges[b].ready_layer;
     int64_t element_bytes = ghp_parameter_bytes(k->how->element_bytes);
-    int64_t offset = k->placement.number / bucket->tp_size * bucket->strip_bytes;
-    struct ghp_buffer strip = ghp_describe_bytes(GHP_BUFFER_STRIP, layer, bucket->strip_bytes);
-    strip.elements = bucket->strip_bytes / element_bytes;
-    GHP_TRY(carve_at(k, &bucket->weight_strip, strip, bucket->weights, offset));
-    GHP_TRY(carve_at(k, &bucket->gradient_strip, strip, bucket->buffer, offset));
+    int64_t offset = k->placement.number / bucket->tp_size * bucket->shard_bytes;
+    struct ghp_buffer shard =
+        ghp_describe_bytes(GHP_BUFFER_OPTIMIZER_SHARD, layer, bucket->shard_bytes);
+    shard.elements = bucket->shard_bytes / element_bytes;
+    GHP_TRY(carve_at(k, &bucket->weight_shard, shard, bucket->weights, offset));
+    GHP_TRY(carve_at(k, &bucket->gradient_shard, shard, bucket->buffer, offset));
     for (int m = 0; m < k->program->optimizer->n_moments; m++) {
-        struct ghp_buffer moment = strip;
+        struct ghp_buffer moment = shard;
         moment.buffer_kind = ghp_moment_kind(m);
         GHP_TRY(demand_persistent(k, &bucket->moment[m], moment, -1));
     }
@@ -317,18 +318,18 @@ static enum ghp_status make_buckets(struct ghp_buffer_assignment *k)
         program->buckets[b] =
             (struct ghp_bucket){.tp_size = range->tp_size,
                                 .bytes = range->bytes,
-                                .strip_bytes = range->strip_bytes,
+                                .shard_bytes = range->shard_bytes,
                                 .cut_bytes = range->cut_bytes,
                                 .updated_here = range->updated_here,
                                 .buffer = id,
                                 .weights = -1,
-                                .weight_strip = -1,
-                                .gradient_strip = -1,
+                                .weight_shard = -1,
+                                .gradient_shard = -1,
                                 .moment = {-1, -1},
                                 .ready_point = ghp_point_backward(model, range->ready_layer),
                                 .ranks = ghp_bucket_ranks(k->how, &k->placement, range)};
         if (range->holds_weights) GHP_TRY(make_weights(k, b));
-        if (range->strip_bytes > 0) GHP_TRY(make_strips(k, b));
+        if (range->shard_bytes > 0) GHP_TRY(make_shards(k, b));
     }
     int64_t *filled = ghp_alloc((size_t)n + 1, sizeof *filled);
     if (filled == NULL) return GHP_NO_MEMORY();

@@ -129,7 +129,7 @@ struct ghp_instr {
         struct ghp_mix mix;           /* MIX, CARRY */
     };
     enum ghp_comm_op comm; /* the collective among `ranks`, if it is one */
-    /* who takes part; count 1: nothing is sent. UPDATE: among whom the bucket's strips are divided */
+    /* who takes part; count 1: nothing is sent. UPDATE: among whom the bucket's optimizer shards are divided */
     struct ghp_ranks ranks;
     int servers; /* PUSH, PULL, MIX, CARRY: among which a bucket is cut; else 0 */
     bool serves; /* PUSH, PULL: of a server, whose bytes are its cut */
@@ -179,8 +179,8 @@ enum ghp_lasting {
     GHP_LASTING_NONE,
     GHP_LASTING_GRADIENTS, /* of the instruction's bucket, as are the next three */
     GHP_LASTING_WEIGHTS,
-    GHP_LASTING_GRADIENT_STRIP,
-    GHP_LASTING_WEIGHT_STRIP,
+    GHP_LASTING_GRADIENT_SHARD,
+    GHP_LASTING_WEIGHT_SHARD,
     GHP_LASTING_RECEIVE, /* of the communication stream */
     GHP_LASTING_METRICS,
     GHP_LASTING_SQUARES,

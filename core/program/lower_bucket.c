@@ -82,11 +82,11 @@ static void add_layer(const struct ghp_lowering *how, int workers, int layer, in
     }
     range->holds_weights = sync->mixing != NULL;
     if (holders < 2 || range->partner >= 0) return;
-    if (sync->strip_bytes != NULL)
-        range->strip_bytes =
-            sync->strip_bytes(&how->model->layers[layer], range->gradient_bytes, holders);
-    if (range->strip_bytes > 0) range->bytes = range->strip_bytes * holders;
-    range->holds_weights = range->strip_bytes > 0 || sync->replicas || sync->mixing != NULL;
+    if (sync->shard_bytes != NULL)
+        range->shard_bytes =
+            sync->shard_bytes(&how->model->layers[layer], range->gradient_bytes, holders);
+    if (range->shard_bytes > 0) range->bytes = range->shard_bytes * holders;
+    range->holds_weights = range->shard_bytes > 0 || sync->replicas || sync->mixing != NULL;
 }
 
 struct ghp_bucket_range ghp_emitter_range(const struct ghp_emitter *e, int layer,
@@ -140,7 +140,7 @@ enum ghp_status ghp_bucket_plan_init(const struct ghp_lowering *how,
             if (plan->ranges[b].tp_size == tp_size && tp_size > 0 && own.partner < 0 &&
                 plan->ranges[b].partner < 0 &&
                 (plan->ranges[b].gradient_bytes < how->method.bucket_bytes || mixes) &&
-                (plan->ranges[b].strip_bytes > 0) == (own.strip_bytes > 0))
+                (plan->ranges[b].shard_bytes > 0) == (own.shard_bytes > 0))
                 open = b;
         plan->of_layer[held] = open;
         if (open < plan->n)

@@ -172,10 +172,10 @@ static enum ghp_status emit_reduction(const struct ghp_emitter *e, int layer,
                                       struct ghp_bucket_range range, int bucket)
 {
     struct ghp_ranks ranks = ghp_bucket_ranks(e->how, &e->placement, &range);
-    bool strips = range.strip_bytes > 0;
+    bool shards = range.shard_bytes > 0;
     if (range.tp_size == 0 || ranks.count == 1) return GHP_OK;
     struct ghp_instr *instr =
-        ghp_emitter_add(e, strips ? GHP_INSTR_REDUCE_SCATTER : GHP_INSTR_ALL_REDUCE,
+        ghp_emitter_add(e, shards ? GHP_INSTR_REDUCE_SCATTER : GHP_INSTR_ALL_REDUCE,
                         layer < e->placement.first_layer ? e->program->n_points - 1
                                                          : ghp_emitter_point(e, layer, true));
     if (instr == NULL) return GHP_NO_MEMORY();

@@ -20,8 +20,8 @@ struct ghp_bucket_plan {
         int tp_size;     /* 0: gradients come out global (batch_norm over the global batch) */
         int ready_layer; /* its last member in backward order */
         int64_t gradient_bytes;
-        int64_t bytes;       /* the same, padded to whole strips */
-        int64_t strip_bytes; /* of one holder, which alone updates it; 0: all update all */
+        int64_t bytes;       /* the same, padded to whole optimizer shards */
+        int64_t shard_bytes; /* of one holder, which alone updates it; 0: all update all */
         int64_t cut_bytes;   /* of one server; 0: no server has it */
         bool updated_here;   /* of what servers have: workers update it, too */
         bool holds_weights;  /* its layers' weights lie together as their gradients do */
@@ -166,7 +166,8 @@ bool ghp_mixing_never(struct ghp_sync sync);
 bool ghp_mixing_always(struct ghp_sync sync);
 int ghp_mixing_unbounded(struct ghp_sync sync);
 double ghp_mixing_unknown(struct ghp_sync sync, int workers);
-/* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's strip. */
+/* The reductions whose last gradient the layer has made: into sums that all holders get, or of each one's optimizer
+ * shard. */
 enum ghp_status ghp_emit_reductions(const struct ghp_emitter *e, int layer, struct ghp_split split);
 /* Those of parameters whose owner is in an earlier stage, which makes its own gradients last: at the step's end. */
 enum ghp_status ghp_emit_partner_reductions(const struct ghp_emitter *e);

@@ -48,18 +48,18 @@ static enum ghp_status make_bucket(struct ghp_buffer_assignment *k,
 
     *bucket = (struct ghp_bucket){.tp_size = range->tp_size,
                                   .bytes = range->bytes,
-                                  .strip_bytes = range->cut_bytes,
+                                  .shard_bytes = range->cut_bytes,
                                   .cut_bytes = range->cut_bytes,
                                   .buffer = -1,
                                   .weights = -1,
-                                  .weight_strip = -1,
-                                  .gradient_strip = -1,
+                                  .weight_shard = -1,
+                                  .gradient_shard = -1,
                                   .moment = {-1, -1}};
     if (range->cut_bytes == 0) return GHP_OK;
-    GHP_TRY(add_buffer(k, GHP_BUFFER_STRIP, range, 1, &bucket->weight_strip));
+    GHP_TRY(add_buffer(k, GHP_BUFFER_OPTIMIZER_SHARD, range, 1, &bucket->weight_shard));
     GHP_TRY(add_buffer(k, GHP_BUFFER_ARRIVALS, range, k->how->problem.workers, &bucket->buffer));
-    GHP_TRY(add_buffer(k, GHP_BUFFER_STRIP, range, 1, &bucket->gradient_strip));
-    program->buffers[bucket->gradient_strip].storage = bucket->buffer;
+    GHP_TRY(add_buffer(k, GHP_BUFFER_OPTIMIZER_SHARD, range, 1, &bucket->gradient_shard));
+    program->buffers[bucket->gradient_shard].storage = bucket->buffer;
     for (int m = 0; m < program->optimizer->n_moments; m++)
         GHP_TRY(add_buffer(k, ghp_moment_kind(m), range, 1, &bucket->moment[m]));
     return GHP_OK;
@@ -75,17 +75,17 @@ static enum ghp_status make_mixed(struct ghp_buffer_assignment *k,
 
     *bucket = (struct ghp_bucket){.tp_size = range->tp_size,
                                   .bytes = range->bytes,
-                                  .strip_bytes = range->cut_bytes,
+                                  .shard_bytes = range->cut_bytes,
                                   .cut_bytes = range->cut_bytes,
                                   .buffer = -1,
                                   .weights = -1,
-                                  .weight_strip = -1,
-                                  .gradient_strip = -1,
+                                  .weight_shard = -1,
+                                  .gradient_shard = -1,
                                   .moment = {-1, -1}};
-    GHP_TRY(add_buffer(k, GHP_BUFFER_STRIP, range, 1, &bucket->weight_strip));
+    GHP_TRY(add_buffer(k, GHP_BUFFER_OPTIMIZER_SHARD, range, 1, &bucket->weight_shard));
     GHP_TRY(add_buffer(k, GHP_BUFFER_ARRIVALS, range, mixing->arrivals * workers, &bucket->buffer));
     if (mixing->server_sum)
-        GHP_TRY(add_buffer(k, GHP_BUFFER_STRIP, range, 1, &bucket->gradient_strip));
+        GHP_TRY(add_buffer(k, GHP_BUFFER_OPTIMIZER_SHARD, range, 1, &bucket->gradient_shard));
     for (int m = 0; m < moments && mixing->server_moments; m++)
         GHP_TRY(add_buffer(k, ghp_moment_kind(m), range, workers, &bucket->moment[m]));
     return GHP_OK;
@@ -99,10 +99,10 @@ static void assign(struct ghp_program *program)
         const struct ghp_bucket *bucket = &program->buckets[instr->bucket];
 
         if (instr->kind == GHP_INSTR_PUSH) instr->at.y = bucket->buffer;
-        if (instr->kind == GHP_INSTR_PULL) instr->at.x[0] = bucket->weight_strip;
+        if (instr->kind == GHP_INSTR_PULL) instr->at.x[0] = bucket->weight_shard;
         if (instr->kind != GHP_INSTR_UPDATE) continue;
-        instr->at.w[0] = bucket->weight_strip;
-        instr->at.dw[0] = bucket->gradient_strip;
+        instr->at.w[0] = bucket->weight_shard;
+        instr->at.dw[0] = bucket->gradient_shard;
         for (int m = 0; m < instr->optimizer->n_moments; m++)
             instr->at.moment[m][0] = bucket->moment[m];
         for (int j = 0; j < program->n_instrs; j++)

@@ -12,13 +12,13 @@ static const struct ghp_bucket *bucket_of(const struct ghp_program *program, int
     return &program->buckets[b];
 }
 
-/* What of the gradient lies in this worker's strip of its bucket. */
-static struct ghp_norm_share in_strip(const struct ghp_program *program, const struct ghp_buffer *b,
+/* What of the gradient lies in this worker's optimizer shard of its bucket. */
+static struct ghp_norm_share in_shard(const struct ghp_program *program, const struct ghp_buffer *b,
                                       const struct ghp_bucket *bucket)
 {
     int64_t bytes = ghp_parameter_bytes(program->element_bytes);
-    int64_t begin = program->buffers[bucket->gradient_strip].storage_offset - b->storage_offset;
-    struct ghp_norm_share share = {begin / bytes, (begin + bucket->strip_bytes) / bytes};
+    int64_t begin = program->buffers[bucket->gradient_shard].storage_offset - b->storage_offset;
+    struct ghp_norm_share share = {begin / bytes, (begin + bucket->shard_bytes) / bytes};
 
     if (share.first < 0) share.first = 0;
     if (share.end > b->elements) share.end = b->elements;
@@ -36,8 +36,8 @@ struct ghp_norm_share ghp_norm_share_of(const struct ghp_program *program, int b
 
     if (b->layer < program->placement.first_layer) /* a copy: its owner's stage squares it */
         return (struct ghp_norm_share){0};
-    if (bucket->strip_bytes > 0) /* a subgroup that holds the same has the same strips */
-        return divided || number % bucket->tp_size == 0 ? in_strip(program, b, bucket)
+    if (bucket->shard_bytes > 0) /* a subgroup that holds the same has the same optimizer shards */
+        return divided || number % bucket->tp_size == 0 ? in_shard(program, b, bucket)
                                                         : (struct ghp_norm_share){0};
     return (struct ghp_norm_share){.first = b->elements * holder / holders / 16 * 16,
                                    .end = holder + 1 == holders

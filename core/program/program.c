@@ -137,12 +137,12 @@ int64_t ghp_program_sent_bytes(const struct ghp_program *program)
 const char *ghp_buffer_kind_name(enum ghp_buffer_kind buffer_kind)
 {
     static const char *const names[GHP_BUFFER_KIND_COUNT] = {
-        "output",     "edge input",      "edge gradient", "edge gradient out",
-        "weight",     "weight gradient", "momentum",      "second moment",
-        "state",      "drift",           "saved",         "stats",
-        "labels",     "metrics",         "squares",       "scratch",
-        "bucket",     "weight bucket",   "strip",         "comm segment",
-        "ahead",      "arrivals",        "copies",        "first copy",
+        "output",     "edge input",      "edge gradient",   "edge gradient out",
+        "weight",     "weight gradient", "momentum",        "second moment",
+        "state",      "drift",           "saved",           "stats",
+        "labels",     "metrics",         "squares",         "scratch",
+        "bucket",     "weight bucket",   "optimizer shard", "comm segment",
+        "ahead",      "arrivals",        "copies",          "first copy",
         "second copy"};
     return names[buffer_kind];
 }

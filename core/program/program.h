@@ -30,7 +30,7 @@ enum ghp_buffer_kind {
     GHP_BUFFER_EDGE_GRADIENT_OUT, /* dx of an edge after the reshard */
     GHP_BUFFER_WEIGHT,
     GHP_BUFFER_WEIGHT_GRADIENT, /* inside a bucket's buffer */
-    GHP_BUFFER_MOMENT, /* of a parameter, the optimizer's first; without a slot: of a strip */
+    GHP_BUFFER_MOMENT, /* of a parameter, the optimizer's first; without a slot: of an optimizer shard */
     GHP_BUFFER_SECOND_MOMENT, /* the same, its second */
     GHP_BUFFER_STATE,         /* running statistics */
     GHP_BUFFER_STATS_DELTA, /* by what a step's ghost batches move them, inside a bucket's buffer */
@@ -39,12 +39,12 @@ enum ghp_buffer_kind {
     GHP_BUFFER_LABELS,  /* int32, one a sample or position */
     GHP_BUFFER_METRICS, /* GHP_METRIC_COUNT doubles, and as many of each kept step */
     GHP_BUFFER_SQUARES, /* doubles: sums of squares of the step's gradients, as ghp_norm_sums says */
-    GHP_BUFFER_SCRATCH,       /* of one instruction */
-    GHP_BUFFER_BUCKET,        /* contiguous gradients that are reduced together */
-    GHP_BUFFER_WEIGHT_BUCKET, /* contiguous weights, which lie as their gradients do in theirs */
-    GHP_BUFFER_STRIP,         /* this worker's part of either, which it alone updates */
-    GHP_BUFFER_COMM,          /* receive segment of the communication stream */
-    GHP_BUFFER_PREFETCH,      /* samples of the next load, made while the step runs */
+    GHP_BUFFER_SCRATCH,         /* of one instruction */
+    GHP_BUFFER_BUCKET,          /* contiguous gradients that are reduced together */
+    GHP_BUFFER_WEIGHT_BUCKET,   /* contiguous weights, which lie as their gradients do in theirs */
+    GHP_BUFFER_OPTIMIZER_SHARD, /* this worker's part of either, which it alone updates */
+    GHP_BUFFER_COMM,            /* receive segment of the communication stream */
+    GHP_BUFFER_PREFETCH,        /* samples of the next load, made while the step runs */
     GHP_BUFFER_ARRIVALS, /* of a server: the cut of a bucket's gradients, one behind the other of each worker */
     GHP_BUFFER_COPIES, /* of all weights: what a mix compares with, sends and receives */
     /* a layer's part of the first or second copy: no buffers of their own */
@@ -85,14 +85,15 @@ static inline bool ghp_buffer_kind_is_moment(enum ghp_buffer_kind buffer_kind)
 }
 
 struct ghp_bucket {
-    int tp_size;         /* reduced over the N / TP size ranks that hold the same shard */
-    int64_t bytes;       /* with padding */
-    int64_t strip_bytes; /* of this worker's strip, or this server's cut; 0: it updates all of it */
-    int64_t cut_bytes;   /* of a server's cut; 0: no server has it */
-    bool updated_here;   /* of what servers have: workers update it, too */
-    int buffer;          /* GHP_BUFFER_BUCKET */
-    int weights;         /* GHP_BUFFER_WEIGHT_BUCKET, -1: none */
-    int weight_strip, gradient_strip, moment[GHP_MAX_MOMENTS]; /* -1: none */
+    int tp_size;   /* reduced over the N / TP size ranks that hold the same shard */
+    int64_t bytes; /* with padding */
+    int64_t
+        shard_bytes; /* of this worker's optimizer shard, or this server's cut; 0: it updates all of it */
+    int64_t cut_bytes; /* of a server's cut; 0: no server has it */
+    bool updated_here; /* of what servers have: workers update it, too */
+    int buffer;        /* GHP_BUFFER_BUCKET */
+    int weights;       /* GHP_BUFFER_WEIGHT_BUCKET, -1: none */
+    int weight_shard, gradient_shard, moment[GHP_MAX_MOMENTS]; /* -1: none */
     struct ghp_ranks ranks;
     int ready_point; /* backward point of its last member */
 };
@@ -138,9 +139,9 @@ enum ghp_status ghp_program_check(const struct ghp_program *program);
 void ghp_program_live(const struct ghp_program *program, int64_t *live);
 
 /* The elements of a parameter's gradient (a WEIGHT_GRADIENT buffer) that this worker squares
- * for the norm: over all workers of all stages each element of each whole parameter once. Of strips it is what lies in
- * this worker's, else an even part among those that hold the same; it begins at a multiple of 16 elements. Local.
- * Tested tests/executor/train/test_optimizer.c */
+ * for the norm: over all workers of all stages each element of each whole parameter once. Of optimizer shards it is
+ * what lies in this worker's, else an even part among those that hold the same; it begins at a multiple of 16 elements.
+ * Local. Tested tests/executor/train/test_optimizer.c */
 struct ghp_norm_share {
     int64_t first, end;
 };

@@ -6,8 +6,8 @@
  * instructions.
  *
  *     allreduce   gradients are summed by all-reduce, and every worker updates all the weights it holds
- *     sharded     gradients are reduce-scattered; each holder of a shard updates its strip, the 1/R part of a bucket
- *                 for R holders, and has moments for that alone; the weights are all-gathered before the next
+ *     sharded     gradients are reduce-scattered; each holder of a shard updates its optimizer shard, the 1/R part of a
+ *                 bucket for R holders, and has moments for that alone; the weights are all-gathered before the next
  *                 forward pass reads them
  *     local:TAU   each worker trains by its own samples, and every TAU steps takes the mean of all workers' weights
  *     bsp         ranks of their own, the servers, have the weights: they sum all workers' gradients, update, and send
@@ -92,12 +92,12 @@ struct ghp_sync_ops {
     bool
         serves; /* servers have the weights of all layers with gradients to sum, and their moments */
 
-    /* The strip of one of `holders` workers, in a bucket of so many gradient bytes: a multiple of GHP_ALIGN_BYTES; the
-     * bucket is then padded to `holders` strips. 0: each holder updates all of it.
+    /* The optimizer shard of one of `holders` workers, in a bucket of so many gradient bytes: a multiple of
+     * GHP_ALIGN_BYTES; the bucket is then padded to `holders` optimizer shards. 0: each holder updates all of it.
      *
-     * layer   a member; buckets are of layers that all have strips, or none
+     * layer   a member; buckets are of layers that all have optimizer shards, or none
      * holders > 1 */
-    int64_t (*strip_bytes)(const struct ghp_layer *layer, int64_t bytes, int holders);
+    int64_t (*shard_bytes)(const struct ghp_layer *layer, int64_t bytes, int holders);
 
     /* Emit, in order: at the start of a step; before a layer's first forward pass; when a layer's gradients are
      * complete. A piece of one layer (lower.h) has the last two alone, and they emit all that the layer is to be costed

@@ -209,7 +209,7 @@ static void add_up(struct ghp_server *s, const struct ghp_bucket *bucket)
                                     .scratch = at(s, bucket->buffer)};
 
     if (summands.count > 1)
-        ghp_summands_add(&summands, element_bytes, at(s, bucket->gradient_strip));
+        ghp_summands_add(&summands, element_bytes, at(s, bucket->gradient_shard));
 }
 
 /* The piece of a parameter that lies in the server's cut, as an update of it; no elements: none does. */
@@ -226,8 +226,8 @@ static struct ghp_update update_of(const struct ghp_server *s, const struct ghp_
     if (end <= first) return update;
     skipped = first - cut_first;
     update.elements = (end - first) / bytes;
-    update.w = (char *)at(s, cut->weight_strip) + skipped;
-    update.dw = (char *)at(s, cut->gradient_strip) + skipped;
+    update.w = (char *)at(s, cut->weight_shard) + skipped;
+    update.dw = (char *)at(s, cut->gradient_shard) + skipped;
     for (int m = 0; m < update.optimizer->n_moments; m++)
         update.moment[m] = (char *)at(s, cut->moment[m]) + skipped;
     update.decays = ghp_optimizer_decays(
@@ -281,7 +281,7 @@ static enum ghp_status apply(struct ghp_server *s, int b)
         GHP_TRY(post(
             s, pull_slot(s, b, i),
             &(struct ghp_p2p_message){
-                .data = at(s, cut->weight_strip), .bytes = cut->cut_bytes, .peer = i, .tag = b}));
+                .data = at(s, cut->weight_shard), .bytes = cut->cut_bytes, .peer = i, .tag = b}));
         bucket->is_sent[i] = true;
         bucket->sending++;
     }
@@ -350,8 +350,8 @@ static enum ghp_status begin_step(struct ghp_server *s, int worker)
 
 static int buffer_of(const struct ghp_bucket *cut, int64_t tensor)
 {
-    if (tensor == GHP_BUFFER_WEIGHT) return cut->weight_strip;
-    if (tensor == GHP_BUFFER_WEIGHT_GRADIENT) return cut->gradient_strip;
+    if (tensor == GHP_BUFFER_WEIGHT) return cut->weight_shard;
+    if (tensor == GHP_BUFFER_WEIGHT_GRADIENT) return cut->gradient_shard;
     return cut->moment[tensor - GHP_BUFFER_MOMENT];
 }
 

@@ -15,7 +15,7 @@ static enum ghp_status make_tables(struct ghp_worker *w)
     size_t n = (size_t)w->program.n_instrs, n_buffers = (size_t)w->program.n_buffers;
 
     w->prepared = ghp_alloc(n, sizeof *w->prepared);
-    /* a strip is updated parameter by parameter */
+    /* an optimizer shard is updated parameter by parameter */
     w->updates = ghp_alloc((n + (size_t)w->program.how.model->n_layers) * GHP_MAX_PARAMS,
                            sizeof *w->updates);
     w->update_of = ghp_alloc((n + (size_t)w->program.how.model->n_layers) * GHP_MAX_PARAMS,
@@ -325,8 +325,8 @@ int64_t ghp_worker_late_steps(const struct ghp_worker *w)
 void *ghp_worker_tensor(struct ghp_worker *w, enum ghp_buffer_kind buffer_kind, int layer, int slot,
                         int64_t *elements)
 {
-    bool strip = ghp_buffer_kind_is_moment(buffer_kind) && ghp_worker_has_strip(w, layer);
-    enum ghp_buffer_kind lies_as = strip ? GHP_BUFFER_WEIGHT_GRADIENT : buffer_kind;
+    bool shard = ghp_buffer_kind_is_moment(buffer_kind) && ghp_worker_has_optimizer_shard(w, layer);
+    enum ghp_buffer_kind lies_as = shard ? GHP_BUFFER_WEIGHT_GRADIENT : buffer_kind;
 
     if (buffer_kind == GHP_BUFFER_FIRST_COPY || buffer_kind == GHP_BUFFER_SECOND_COPY)
         return part_of_copy(w, buffer_kind == GHP_BUFFER_SECOND_COPY,

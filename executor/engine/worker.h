@@ -197,18 +197,19 @@ void ghp_worker_skip_timings(struct ghp_worker *worker);
 void *ghp_worker_tensor(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind, int layer,
                         int slot, int64_t *elements);
 
-/* Whether each holder updates a strip of the layer's weights (core/program/sync.h): then its gradients and moments are
- * whole only when they have been collected, a moment in place of the gradients, which are then gone. Local. */
-bool ghp_worker_has_strip(const struct ghp_worker *worker, int layer);
+/* Whether each holder updates an optimizer shard of the layer's weights (core/program/sync.h): then its gradients and
+ * moments are whole only when they have been collected, a moment in place of the gradients, which are then gone.
+ * Local. */
+bool ghp_worker_has_optimizer_shard(const struct ghp_worker *worker, int layer);
 
-/* In host memory: the first layer with a moment in this worker's strips that is not finite; -1: there is none. Flush
- * first. Local. */
-int ghp_worker_strip_not_finite(struct ghp_worker *worker);
+/* In host memory: the first layer with a moment in this worker's optimizer shards that is not finite; -1: there is
+ * none. Flush first. Local. */
+int ghp_worker_optimizer_shard_not_finite(struct ghp_worker *worker);
 
-/* Makes all WEIGHT_GRADIENTs, or all of a moment, whole where they lie in strips; nothing otherwise. Settle first; of
- * moments flush first. Collective over the workers of a stage. */
+/* Makes all WEIGHT_GRADIENTs, or all of a moment, whole where they lie in optimizer shards; nothing otherwise. Settle
+ * first; of moments flush first. Collective over the workers of a stage. */
 enum ghp_status ghp_worker_collect(struct ghp_worker *worker, enum ghp_buffer_kind buffer_kind);
-/* This worker's strips of a moment from whole ones that were written, before another moment's are. Local. */
+/* This worker's optimizer shards of a moment from whole ones that were written, before another moment's are. Local. */
 enum ghp_status ghp_worker_distribute(struct ghp_worker *worker, enum ghp_buffer_kind moment);
 
 /* Whether workers' weights differ between two averages (core/program/sync.h). */

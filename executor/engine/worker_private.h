@@ -54,7 +54,7 @@ struct ghp_worker {
     int metrics_boundary; /* instruction before which the last step's metrics are taken */
     int dropped; /* instruction that GHP_FAULT_DROP_REDUCTION or _SKIP_UPDATE leaves out, else -1 */
     enum ghp_buffer_kind
-        collected;     /* what of strips lies whole among the gradients; KIND_COUNT: nothing */
+        collected; /* what of optimizer shards lies whole among the gradients; KIND_COUNT: nothing */
     int metric_reduce; /* instruction; -1: the metrics are this worker's alone */
     /* Where it has a period: steps whose metrics lie in the buffer behind the sums, and whether they are being
      * summed. */
@@ -129,10 +129,11 @@ enum ghp_status ghp_worker_accumulate(struct ghp_worker *w, int sum, int more,
 /* The numbers of a buffer of weights' gradients or of statistics. */
 struct ghp_buffer_extent ghp_worker_parameters(const struct ghp_worker *w, int buffer);
 
-/* ---- worker/strips.c ---- */
+/* ---- worker/optimizer_shards.c ---- */
 
-/* A whole bucket from all holders' strips, by instruction i's communicator. */
-enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip, int whole);
+/* A whole bucket from all holders' optimizer shards, by instruction i's communicator. */
+enum ghp_status ghp_worker_gather_optimizer_shards(struct ghp_worker *w, int i, int shard,
+                                                   int whole);
 
 /* ---- worker/replicas.c ---- */
 

@@ -61,7 +61,7 @@ static struct ghp_flat flat_at(const struct ghp_mix_server *s, int buffer, int p
 
 static struct ghp_flat x_of(const struct ghp_mix_server *s)
 {
-    return flat_at(s, cut_of(s)->weight_strip, 0);
+    return flat_at(s, cut_of(s)->weight_shard, 0);
 }
 
 static struct ghp_flat arrival_of(const struct ghp_mix_server *s, int worker)
@@ -274,7 +274,7 @@ static enum ghp_status offer(struct ghp_mix_server *s, int worker)
 
 static void take_sum(struct ghp_mix_server *s, double divisor)
 {
-    struct ghp_flat sum = flat_at(s, cut_of(s)->gradient_strip, 0);
+    struct ghp_flat sum = flat_at(s, cut_of(s)->gradient_shard, 0);
 
     ghp_flat_add(x_of(s), -1 / divisor, sum);
     ghp_flat_clear(sum);
@@ -293,7 +293,7 @@ static enum ghp_status take_step(struct ghp_mix_server *s, int worker)
     c->count++;
     if (!loses || worker == 0) s->since++;
     if (!(printed && triggers) && (!loses || worker == 0))
-        ghp_flat_add(flat_at(s, cut_of(s)->gradient_strip, 0), 1, arrival_of(s, worker));
+        ghp_flat_add(flat_at(s, cut_of(s)->gradient_shard, 0), 1, arrival_of(s, worker));
     if (!triggers) {
         if (c->count > s->count.most_count) s->count.most_count = c->count;
         return GHP_OK;

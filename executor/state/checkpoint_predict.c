@@ -58,7 +58,7 @@ static enum ghp_status add_entry(struct ghp_worker *worker, const struct ghp_che
     GHP_TRY(
         add_comm(sum, GHP_COMM_ALL_GATHER, bytes, (struct ghp_ranks){.count = parts, .stride = 1}));
     if (!ghp_buffer_kind_is_moment(e->buffer_kind) ||
-        !ghp_worker_has_strip(worker, e->tensor->layer))
+        !ghp_worker_has_optimizer_shard(worker, e->tensor->layer))
         return GHP_OK;
     return add_comm(sum, GHP_COMM_ALL_GATHER, bytes / parts,
                     ghp_ranks_replica(placement->number, parts, placement->problem.workers));

@@ -323,7 +323,7 @@ enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_
         if (!ghp_worker_holds(worker, t->layer)) continue;
         hashes[i] = GHP_HASH_SEED;
         GHP_TRY(hash_part(worker, t, ghp_tensor_buffer_kind(t), &hashes[i]));
-        if (t->is_state || ghp_worker_has_strip(worker, t->layer)) continue;
+        if (t->is_state || ghp_worker_has_optimizer_shard(worker, t->layer)) continue;
         for (int m = 0; m < moments_of(worker); m++)
             GHP_TRY(hash_part(worker, t, ghp_moment_kind(m), &hashes[i]));
     }
@@ -349,13 +349,14 @@ enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer)
     struct ghp_tensors_list list;
     enum ghp_status status;
 
-    *layer = ghp_worker_strip_not_finite(worker);
+    *layer = ghp_worker_optimizer_shard_not_finite(worker);
     GHP_TRY(ghp_tensors_list(ghp_worker_program(worker)->how.model, &list));
     status = GHP_OK;
     for (int i = 0; i < list.n && status == GHP_OK; i++) {
         const struct ghp_tensor *t = &list.items[i];
-        int moments =
-            t->is_state || ghp_worker_has_strip(worker, t->layer) ? 0 : moments_of(worker);
+        int moments = t->is_state || ghp_worker_has_optimizer_shard(worker, t->layer)
+                          ? 0
+                          : moments_of(worker);
         bool finite = true;
 
         if (!ghp_worker_holds(worker, t->layer)) continue;

@@ -33,13 +33,13 @@ int ghp_parameters_parts(const struct ghp_worker *worker, const struct ghp_tenso
 enum ghp_status ghp_parameters_scatter(struct ghp_worker *worker, const struct ghp_tensor *tensor,
                                        enum ghp_buffer_kind buffer_kind, const void *whole);
 
-/* Hash of this worker's parts of all tensors (weights, moments that are not in strips, statistics), one for each entry
- * of the list: equal on all holders of a shard, 0 for what is of another stage. Local. */
+/* Hash of this worker's parts of all tensors (weights, moments that are not in optimizer shards, statistics), one for
+ * each entry of the list: equal on all holders of a shard, 0 for what is of another stage. Local. */
 enum ghp_status ghp_parameters_hash(struct ghp_worker *worker, const struct ghp_tensors_list *list,
                                     uint64_t *hashes);
 
-/* The first layer of the network of which this worker holds a weight, moment (unless in strips) or statistic that is not
- * finite; -1: none. Local. */
+/* The first layer of the network of which this worker holds a weight, moment (unless in optimizer shards) or statistic
+ * that is not finite; -1: none. Local. */
 enum ghp_status ghp_parameters_not_finite(struct ghp_worker *worker, int *layer);
 
 /* Hash of all whole tensors, or where workers' weights differ of each one's: the same under every plan that gives the

@@ -137,7 +137,8 @@ const struct ghp_opt ghp_plan_option_table[] = {
      .argument = "auto|all|SYNC",
      .help =
          "update of the weights: allreduce: each worker updates all that it holds; sharded: a "
-         "strip of it, with moments for that alone; auto: sharded where --memory needs it or "
+         "optimizer shard of it, with moments for that alone; auto: sharded where --memory needs "
+         "it or "
          "it is surely faster (not with --sweep); local:TAU: each worker trains by its own "
          "samples, and takes the mean of all weights every TAU steps; bsp: servers update the "
          "weights by all workers' gradients; asp: by each one's when they come; ssp:S: and a "

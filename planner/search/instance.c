@@ -235,8 +235,8 @@ static enum ghp_status cost_bucket(const struct ghp_instance *in, const struct g
     return GHP_OK;
 }
 
-/* An update as a part of its bucket's, where a bucket's strip is updated at once: what its bytes add. `bytes`: of the
- * layer's gradients, without padding. */
+/* An update as a part of its bucket's, where a bucket's optimizer shard is updated at once: what its bytes add.
+ * `bytes`: of the layer's gradients, without padding. */
 static enum ghp_status cost_update(const struct ghp_instance *in, const struct ghp_instr *instr,
                                    int64_t bytes, struct ghp_cost *cost)
 {
@@ -282,10 +282,10 @@ static enum ghp_status cost_layer_choice(const struct ghp_instance *in, int v, i
                                 ghp_instr_reduces(instr) ? &p->reduce_s : &p->gather_s));
             continue;
         }
-        bool strip = instr->kind == GHP_INSTR_UPDATE && instr->ranks.count > 1;
-        bool starts = strip || (instr->kind == GHP_INSTR_UPDATE && replicas > 1);
+        bool shard = instr->kind == GHP_INSTR_UPDATE && instr->ranks.count > 1;
+        bool starts = shard || (instr->kind == GHP_INSTR_UPDATE && replicas > 1);
 
-        if (strip && !in->alone)
+        if (shard && !in->alone)
             GHP_TRY(cost_update(in, instr, bytes, &cost));
         else
             GHP_TRY(ghp_profile_cost(in->profile, instr, in->how->problem.workers, &cost));

@@ -38,9 +38,9 @@ struct ghp_layer_cost {               /* seconds */
     double after_s[GHP_WORK_COUNT];   /* backward, the rest */
     double steady_s[GHP_WORK_COUNT];  /* the other micro-batches' forward and backward */
     double reduce_s;                  /* the gradients' reduction, alone */
-    double start_s;                   /* the update of a strip, at the start of the step */
-    double gather_s;                  /* the updated weights' gather, alone */
-    bool reduces;                     /* there is one, so the update waits */
+    double start_s;  /* the update of an optimizer shard, at the start of the step */
+    double gather_s; /* the updated weights' gather, alone */
+    bool reduces;    /* there is one, so the update waits */
 };
 
 struct ghp_edge_cost { /* seconds */
@@ -106,7 +106,7 @@ struct ghp_instance {
     int *wait_slot; /* an item: where the step's next round waits for it */
     int *
         ready_slot; /* an item: the last slot before it may start; -1: a gather, where no path starts */
-    int start_slot[GHP_MAX_STAGES]; /* of strips' updates */
+    int start_slot[GHP_MAX_STAGES]; /* of optimizer shards' updates */
     int *edge_slot;                 /* 2 e: the edge's slot forward; 2 e + 1: backward */
     bool has_memory;                /* the spans below are filled */
     /* flat choice: receive segment that its reduction (or the metrics') asks for */

@@ -170,8 +170,8 @@ static const struct ghp_instr *instr_of(const struct maker *m, enum ghp_instr_ki
     return NULL;
 }
 
-/* Weights, their gradients and moments. With strips: both buckets padded, and moments for one strip; inside a larger
- * bucket padding is left out, a bound from below. Servers have the moments of what is theirs. */
+/* Weights, their gradients and moments. With optimizer shards: both buckets padded, and moments for one optimizer
+ * shard; inside a larger bucket padding is left out, a bound from below. Servers have the moments of what is theirs. */
 static enum ghp_status parameter_spans(struct maker *m, int64_t all)
 {
     struct ghp_spans *spans = &m->in->layer_spans;

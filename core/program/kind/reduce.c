@@ -1,5 +1,5 @@
-/* core/program/kind/reduce.c - sums over workers, of a layer's statistics, of norms, of buckets of gradients and weights,
- * and of the metrics; and the gather of what each worker has updated. */
+/* core/program/kind/reduce.c - sums over workers, of a layer's statistics, of norms, of buckets of gradients and
+ * weights, and of the metrics; and the gather of what each worker has updated. */
 #include "core/program/liveness.h"
 
 static enum ghp_status work(const struct ghp_lowering *how, const struct ghp_instr *instr,
@@ -45,22 +45,22 @@ const struct ghp_kind_facts ghp_kind_facts_all_reduce = {
 
 const struct ghp_kind_facts ghp_kind_facts_reduce_scatter = {
     .name = "reduce_scatter",
-    .purpose = "sums a bucket of weight gradients, each worker's strip on that worker",
+    .purpose = "sums a bucket of weight gradients, each worker's optimizer shard on that worker",
     .stream = GHP_STREAM_COMM,
     .comm = GHP_COMM_REDUCE_SCATTER,
     .reduces = true,
     .x = GHP_LASTING_GRADIENTS,
-    .y = GHP_LASTING_GRADIENT_STRIP,
+    .y = GHP_LASTING_GRADIENT_SHARD,
     .scratch = GHP_LASTING_RECEIVE,
 };
 
 const struct ghp_kind_facts ghp_kind_facts_all_gather = {
     .name = "all_gather",
-    .purpose = "a bucket of weights from the strips that workers have updated",
+    .purpose = "a bucket of weights from the optimizer shards that workers have updated",
     .stream = GHP_STREAM_COMM,
     .comm = GHP_COMM_ALL_GATHER,
     .of_updates = true,
-    .x = GHP_LASTING_WEIGHT_STRIP,
+    .x = GHP_LASTING_WEIGHT_SHARD,
     .y = GHP_LASTING_WEIGHTS,
 };
 

@@ -1,10 +1,10 @@
-/* core/program/kind/update.c - the optimizer's step, of one layer or of this worker's strip of a bucket. */
+/* core/program/kind/update.c - the optimizer's step, of one layer or of this worker's optimizer shard of a bucket. */
 #include "core/program/buffer_assignment_private.h"
 
-static void assign_strip(const struct ghp_bucket *bucket, struct ghp_instr *instr)
+static void assign_shard(const struct ghp_bucket *bucket, struct ghp_instr *instr)
 {
-    instr->at.w[0] = bucket->weight_strip;
-    instr->at.dw[0] = bucket->gradient_strip;
+    instr->at.w[0] = bucket->weight_shard;
+    instr->at.dw[0] = bucket->gradient_shard;
     for (int m = 0; m < instr->optimizer->n_moments; m++)
         instr->at.moment[m][0] = bucket->moment[m];
 }
@@ -34,15 +34,16 @@ static void assign(const struct ghp_buffer_assignment *k, struct ghp_instr *inst
     instr->bucket = k->buckets->of_layer[instr->layer];
     bucket = &k->program->buckets[instr->bucket];
     if (ghp_method_clips(&k->how->method)) instr->at.x[0] = k->squares;
-    if (bucket->strip_bytes > 0)
-        assign_strip(bucket, instr);
+    if (bucket->shard_bytes > 0)
+        assign_shard(bucket, instr);
     else
         assign_layer(k, instr);
 }
 
 const struct ghp_kind_facts ghp_kind_facts_update = {
     .name = "update",
-    .purpose = "the optimizer's step of a layer, or of a strip of a bucket, by the step before",
+    .purpose =
+        "the optimizer's step of a layer, or of an optimizer shard of a bucket, by the step before",
     .phase = GHP_PHASE_UPDATE,
     .cost = GHP_COST_UPDATE,
     .is_local = true,

@@ -1,21 +1,22 @@
-/* core/program/sync/sharded.c - each holder of a shard updates its strip of every bucket, and gathers the others'.
+/* core/program/sync/sharded.c - each holder of a shard updates its optimizer shard of every bucket, and gathers the
+ * others'.
  *
  * The updates of all buckets stand at the start of a step, in the order in which the forward pass reads them, each with
  * its gather behind it: the gathers run beside the forward pass, which waits for a bucket where it reads its first
  * layer. Statistics of ghost batches are added on every worker, so their layers keep the all-reduce. */
 #include "core/program/lower_private.h"
 
-static int64_t strip_bytes(const struct ghp_layer *layer, int64_t bytes, int holders)
+static int64_t shard_bytes(const struct ghp_layer *layer, int64_t bytes, int holders)
 {
     return ghp_layer_has_stats_delta(layer) ? 0 : ghp_align((bytes + holders - 1) / holders);
 }
 
-/* A bucket's update of this worker's strip, and the gather of all strips. */
+/* A bucket's update of this worker's optimizer shard, and the gather of all optimizer shards. */
 static enum ghp_status emit_update(const struct ghp_emitter *e, struct ghp_bucket_range range,
                                    int bucket, int point)
 {
     struct ghp_instr *update =
-        ghp_emitter_add_update(e, range.ready_layer, range.strip_bytes, point);
+        ghp_emitter_add_update(e, range.ready_layer, range.shard_bytes, point);
     struct ghp_instr *gather;
 
     if (update == NULL) return GHP_NO_MEMORY();
@@ -37,7 +38,7 @@ static enum ghp_status emit_start(const struct ghp_emitter *e)
     for (int layer = e->placement.first_layer; layer < e->placement.end_layer; layer++) {
         int b = buckets->of_layer[layer];
 
-        if (b < 0 || buckets->ranges[b].strip_bytes == 0 || buckets->ranges[b].ready_layer != layer)
+        if (b < 0 || buckets->ranges[b].shard_bytes == 0 || buckets->ranges[b].ready_layer != layer)
             continue;
         GHP_TRY(emit_update(e, buckets->ranges[b], b, e->forward_base));
     }
@@ -49,7 +50,7 @@ static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struc
     int bucket;
     struct ghp_bucket_range range = ghp_emitter_range(e, layer, split, &bucket);
 
-    if (range.strip_bytes == 0) return ghp_emit_whole_update(e, layer, split);
+    if (range.shard_bytes == 0) return ghp_emit_whole_update(e, layer, split);
     if (e->buckets == NULL)
         return emit_update(e, range, bucket, ghp_emitter_point(e, layer, false));
     if (range.ready_layer != layer) return GHP_OK;
@@ -58,10 +59,11 @@ static enum ghp_status emit_before(const struct ghp_emitter *e, int layer, struc
 
 const struct ghp_sync_ops ghp_sync_sharded = {
     .name = "sharded",
-    .purpose = "each worker updates its strip of the weights, and has moments for that alone",
+    .purpose =
+        "each worker updates its optimizer shard of the weights, and has moments for that alone",
     .equality = GHP_SYNC_EQUALS_ONE_WORKER,
     .gathers = true,
-    .strip_bytes = strip_bytes,
+    .shard_bytes = shard_bytes,
     .emit_start = emit_start,
     .emit_before = emit_before,
     .emit_ready = ghp_emit_reductions};

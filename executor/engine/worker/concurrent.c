@@ -25,7 +25,7 @@ enum ghp_status ghp_worker_sum_at(struct ghp_worker *w, int i, void *data, int64
     return p->comm->ops->all_reduce(p->comm, &sum);
 }
 
-/* Into this worker's strip, in place. */
+/* Into this worker's optimizer shard, in place. */
 static enum ghp_status reduce_scatter(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
@@ -45,7 +45,7 @@ static enum ghp_status reduce(struct ghp_worker *w, int i)
 {
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     if (instr->kind == GHP_INSTR_ALL_GATHER)
-        return ghp_worker_gather_strips(w, i, instr->at.x[0], instr->at.y);
+        return ghp_worker_gather_optimizer_shards(w, i, instr->at.x[0], instr->at.y);
     if (instr->kind == GHP_INSTR_AVERAGE) return ghp_worker_average(w, i);
     if (ghp_instr_is_served(instr)) return ghp_worker_exchange(w, i);
     if (instr->kind == GHP_INSTR_REDUCE_SCATTER)

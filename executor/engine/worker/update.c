@@ -54,9 +54,9 @@ static struct ghp_update part_of(const struct ghp_worker *w, const struct ghp_up
     return part;
 }
 
-/* A strip's updates: each parameter's piece. What pads the parameters stays zero. Returns their number. */
-static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
-                      const struct ghp_update *strip, struct ghp_update *updates)
+/* An optimizer shard's updates: each parameter's piece. What pads the parameters stays zero. Returns their number. */
+static int list_shard(const struct ghp_worker *w, const struct ghp_instr *instr,
+                      const struct ghp_update *shard, struct ghp_update *updates)
 {
     const struct ghp_buffer *buffers = w->program.buffers, *own = &buffers[instr->at.dw[0]];
     int64_t bytes = ghp_parameter_bytes(w->program.element_bytes);
@@ -69,10 +69,10 @@ static int list_strip(const struct ghp_worker *w, const struct ghp_instr *instr,
         if (b->buffer_kind != GHP_BUFFER_WEIGHT_GRADIENT || b->storage != own->storage) continue;
         at.end = at.first + b->elements;
         if (at.first < 0) at.first = 0;
-        if (at.end > strip->elements) at.end = strip->elements;
+        if (at.end > shard->elements) at.end = shard->elements;
         if (at.first >= at.end) continue;
         w->update_of[updates - w->updates + n] = i;
-        updates[n] = part_of(w, strip, at);
+        updates[n] = part_of(w, shard, at);
         updates[n].decays = decays(w, instr, b->layer, b->slot);
         updates[n++].layer = b->layer;
     }
@@ -86,10 +86,10 @@ static int list_updates(const struct ghp_worker *w, int i, const struct ghp_step
     const struct ghp_instr *instr = ghp_worker_instr(w, i);
     int n = 0;
 
-    if (w->program.buckets[instr->bucket].strip_bytes > 0) {
-        struct ghp_update strip = update_of(w, instr, 0, of);
+    if (w->program.buckets[instr->bucket].shard_bytes > 0) {
+        struct ghp_update shard = update_of(w, instr, 0, of);
 
-        return list_strip(w, instr, &strip, updates);
+        return list_shard(w, instr, &shard, updates);
     }
     for (int p = 0; p < GHP_MAX_PARAMS; p++) {
         if (instr->at.w[p] < 0) continue;
@@ -174,7 +174,7 @@ const struct ghp_lr_scaling_state *ghp_worker_rates(const struct ghp_worker *w)
 LAMB(float, sqrtf)
 LAMB(double, sqrt)
 
-/* One piece: its moments, and its part of both norms. What lies in a strip is all its own, or another's. */
+/* One piece: its moments, and its part of both norms. What lies in an optimizer shard is all its own, or another's. */
 static void square_direction(const struct ghp_worker *w, const struct ghp_update *u, int buffer,
                              double *sums)
 {
@@ -342,13 +342,13 @@ static void look_at(struct ghp_worker *w, int buffer)
         ghp_not_finite_note(ghp_in_flight_not_finite(w->in_flight), w->updating, b->layer);
 }
 
-int ghp_worker_strip_not_finite(struct ghp_worker *w)
+int ghp_worker_optimizer_shard_not_finite(struct ghp_worker *w)
 {
     int least = -1;
 
     for (int i = 0; i < w->program.n_instrs && ghp_device_is_host(w->arena.device); i++) {
         const struct ghp_instr *instr = ghp_worker_instr(w, i);
-        int n = instr->kind == GHP_INSTR_UPDATE && w->program.buckets[instr->bucket].strip_bytes > 0
+        int n = instr->kind == GHP_INSTR_UPDATE && w->program.buckets[instr->bucket].shard_bytes > 0
                     ? list_updates(w, i, &w->step, w->updates)
                     : 0;
 

@@ -293,7 +293,7 @@ static void check_bucket(const struct lowered *l, const struct ghp_program *serv
     const struct ghp_bucket *bucket = &l->program.buckets[b], *cut = &server->buckets[b];
     int update = -1, push = -1, pull = -1, wait = -1, unused;
 
-    CHECK_EQ(cut->strip_bytes, bucket->cut_bytes);
+    CHECK_EQ(cut->shard_bytes, bucket->cut_bytes);
     CHECK_EQ(bucket->cut_bytes * l->how.method.sync.servers, bucket->bytes);
     CHECK(find(&l->program, GHP_INSTR_UPDATE, b, &unused) == NULL);
     if (!CHECK(find(&l->program, GHP_INSTR_PUSH, b, &push) != NULL &&
@@ -312,7 +312,7 @@ static void check_bucket(const struct lowered *l, const struct ghp_program *serv
     CHECK_EQ(ghp_instr_sent_bytes(&server->instrs[pull]),
              l->how.problem.workers * bucket->cut_bytes);
     CHECK_EQ(server->buffers[cut->buffer].bytes, l->how.problem.workers * bucket->cut_bytes);
-    CHECK_EQ(server->buffers[cut->weight_strip].bytes, bucket->cut_bytes);
+    CHECK_EQ(server->buffers[cut->weight_shard].bytes, bucket->cut_bytes);
     CHECK_EQ(server->buffers[cut->moment[0]].bytes, bucket->cut_bytes);
 }
 

@@ -2,9 +2,9 @@
  *
  * A sharded update trains like one worker, and to the same bits as an all-reduce: by splits of every kind, with and
  * without buckets, in stages and micro-batches, in double on the reference backend and in float on the fast one, with
- * ghost batches too. Its momentum is the strips' alone, and the arena is the program's. A training goes on from either
- * synchroniser's checkpoint by the other, under another plan, on fewer workers and on more: with momentum, to the
- * weights of a training that nobody interrupted.
+ * ghost batches too. Its momentum is the optimizer shards' alone, and the arena is the program's. A training goes on
+ * from either synchroniser's checkpoint by the other, under another plan, on fewer workers and on more: with momentum,
+ * to the weights of a training that nobody interrupted.
  *
  * By `local`, whose workers' weights differ: to the weights and losses of one process that trains all replicas in turn;
  * averaged after each step, and without momentum, like one worker; of one worker the bits of SGD. A left-out average is
@@ -22,15 +22,16 @@ static struct ghp_transport *transport;
 static int workers;
 static char folder[BENCH_FOLDER];
 
-static bool lies_in_strips(const struct ghp_program *program, const struct ghp_buffer *weight)
+static bool lies_in_shards(const struct ghp_program *program, const struct ghp_buffer *weight)
 {
     for (int b = 0; b < program->n_buckets; b++)
         if (program->buckets[b].weights == weight->storage)
-            return program->buckets[b].strip_bytes > 0;
+            return program->buckets[b].shard_bytes > 0;
     return false;
 }
 
-/* Momentum bytes of a program, and what they are by its buckets: a strip of each that has some, else all of it. */
+/* Momentum bytes of a program, and what they are by its buckets: an optimizer shard of each that has some, else all of
+ * it. */
 static void check_momentum(const struct ghp_program *program)
 {
     int64_t bytes = 0, expected = 0;
@@ -39,15 +40,15 @@ static void check_momentum(const struct ghp_program *program)
         const struct ghp_buffer *b = &program->buffers[i];
 
         if (b->buffer_kind == GHP_BUFFER_MOMENT) bytes += b->bytes;
-        if (b->buffer_kind == GHP_BUFFER_WEIGHT && !lies_in_strips(program, b))
+        if (b->buffer_kind == GHP_BUFFER_WEIGHT && !lies_in_shards(program, b))
             expected += b->bytes;
     }
     for (int b = 0; b < program->n_buckets; b++) {
         const struct ghp_bucket *bucket = &program->buckets[b];
 
-        expected += bucket->strip_bytes;
-        if (bucket->strip_bytes > 0)
-            CHECK_EQ(bucket->strip_bytes * bucket->ranks.count, bucket->bytes);
+        expected += bucket->shard_bytes;
+        if (bucket->shard_bytes > 0)
+            CHECK_EQ(bucket->shard_bytes * bucket->ranks.count, bucket->bytes);
     }
     CHECK_EQ(bytes, expected);
 }
@@ -103,13 +104,13 @@ static uint64_t train(struct bench *b, struct run run)
 
 static void check_same_bits(struct bench *b, struct run run)
 {
-    uint64_t strips, all;
+    uint64_t shards, all;
 
     run.sync = sharded;
-    strips = train(b, run);
+    shards = train(b, run);
     run.sync = whole;
     all = train(b, run);
-    if (!CHECK(strips == all))
+    if (!CHECK(shards == all))
         fprintf(stderr, "%s, buckets of %lld: other bits\n", b->model.name,
                 (long long)run.bucket_bytes);
 }

@@ -11,7 +11,7 @@
 static const char model_path[] = GHP_SOURCE_DIR "/models/vgg-a-32.json";
 
 static const struct ghp_sync allreduce = {.ops = &ghp_sync_allreduce},
-                             strip_update = {.ops = &ghp_sync_sharded};
+                             sharded_update = {.ops = &ghp_sync_sharded};
 
 static struct ghp_plan_request request_of(const struct ghp_profile *profile, struct ghp_sync sync)
 {
@@ -33,7 +33,7 @@ static void check_momentum(const struct ghp_plan *plan)
 {
     struct ghp_lowering how = ghp_plan_lowering(plan, &plan->profile);
     struct ghp_program program;
-    int64_t momentum = 0, gradients = 0, strips = 0;
+    int64_t momentum = 0, gradients = 0, shards = 0;
 
     if (!CHECK_STATUS(ghp_lower(&how, plan->splits, 2, &program), GHP_OK)) return;
     for (int i = 0; i < program.n_buffers; i++)
@@ -41,10 +41,10 @@ static void check_momentum(const struct ghp_plan *plan)
             momentum += program.buffers[i].bytes;
     for (int b = 0; b < program.n_buckets; b++) {
         gradients += program.buckets[b].bytes;
-        strips += program.buckets[b].strip_bytes;
+        shards += program.buckets[b].shard_bytes;
     }
     CHECK(program.n_buckets > 1);
-    CHECK_EQ(momentum, strips);
+    CHECK_EQ(momentum, shards);
     CHECK_EQ(4 * momentum, gradients);
     CHECK_EQ(program.peak_bytes, plan->predicted.peak_bytes);
     ghp_program_release(&program);
@@ -89,7 +89,7 @@ static void check_needed(const struct ghp_profile *profile)
     struct ghp_plan all, sharded, plan;
 
     CHECK_STATUS(ghp_plan_make_synced(&request, &all), GHP_OK);
-    request.method.sync = strip_update;
+    request.method.sync = sharded_update;
     CHECK_STATUS(ghp_plan_make_synced(&request, &sharded), GHP_OK);
     CHECK(sharded.predicted.peak_bytes < all.predicted.peak_bytes);
     check_momentum(&sharded);
@@ -141,7 +141,7 @@ static void check_gain(void)
     const char *at;
 
     CHECK_STATUS(analytic_profile(6e12, 1.25e9, 20e-6, &profile), GHP_OK);
-    request = request_of(&profile, strip_update);
+    request = request_of(&profile, sharded_update);
     request.model_path = GHP_SOURCE_DIR "/models/resnet50.json";
     request.problem = (struct ghp_problem){64, 1024};
     request.method.bucket_bytes = GHP_BUCKET_AUTO;

@@ -24,10 +24,10 @@ plan 2 sgd.json --strategy data --sync allreduce || fail "planning for sgd: $(ca
 plan 2 adamw.json --strategy data --sync allreduce --optimizer adamw || fail "planning for adamw: $(cat err)"
 says out 'optimizer adamw'
 grep -q '"optimizer"' sgd.json && fail "a plan for sgd names it"
-plan 2 strips.json --strategy data --sync sharded --optimizer adamw || fail "planning a sharded update: $(cat err)"
+plan 2 shards.json --strategy data --sync sharded --optimizer adamw || fail "planning a sharded update: $(cat err)"
 peak() { value peak_bytes "$1" | head -1; }
 state=$(($(peak adamw.json) - $(peak sgd.json)))
-saved=$(($(peak adamw.json) - $(peak strips.json)))
+saved=$(($(peak adamw.json) - $(peak shards.json)))
 weights=$((61706 * 4)) # lenet5's parameters
 [ "$state" -ge "$weights" ] && [ "$state" -lt $((weights + 1024)) ] || fail "adamw takes $state bytes more than sgd"
 [ "$saved" -gt $((weights * 99 / 100)) ] || fail "a sharded update saves $saved bytes"
@@ -38,7 +38,7 @@ says out 'optimizer adamw'
 says out 'optimizer'
 
 # ---- the run ----
-for p in adamw strips; do
+for p in adamw shards; do
     run 2 $p.json --verify 4 --precision double || fail "$p: --verify exits $?: $(tail -1 err)"
     says out '^PASS'
     run 2 $p.json --steps 4 --json || fail "$p exits $?: $(tail -1 err)"
@@ -49,7 +49,7 @@ options=(--precision double --numerics exact --json --lr 0.002 --beta1 0.8 --bet
     --weight-decay 0.1)
 run 2 adamw.json --steps 8 "${options[@]}" || fail "the whole run"
 whole=$(value final_loss)
-run 2 strips.json --steps 3 "${options[@]}" --checkpoint kept || fail "first part: $(tail -1 err)"
+run 2 shards.json --steps 3 "${options[@]}" --checkpoint kept || fail "first part: $(tail -1 err)"
 run 3 other.json --steps 8 "${options[@]}" --checkpoint kept --resume || fail "second part: $(tail -1 err)"
 awk -v a="$whole" -v b="$(value final_loss)" 'BEGIN { d = a - b; exit !(a > 0 && d < 1e-10 && d > -1e-10) }' ||
     fail "resumed loss $(value final_loss), uninterrupted $whole"
@@ -104,7 +104,7 @@ refused 2 "lr-scaling" plan 2 none.json --lr-scaling lenna
 refused 1 "clip-norm" plan 2 none.json --lr-scaling lars --clip-norm 1
 refused 1 "no worker has the sum" plan 2 none.json --lr-scaling lena --sync local:4
 
-# ---- batch norms that are fixed: weight decay does not reach them, nor do servers or strips of the update ----
+# ---- batch norms that are fixed: weight decay does not reach them, nor do servers or shards of the update ----
 model=fixed.json
 sed 's/"op": "batch_norm"/&, "fixed": true/' "$GHP_SOURCE/models/small-resnet.json" >$model
 analytic "$model" profile.json

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ghp-test: timeout=400 needs=ghp-plan,ghp-run,ghp-profile
 # tests/tools/learn/test_optimizer_torch.sh - ten steps of lenet5 by PyTorch's SGD, AdamW and clip_grad_norm_, beside
-# ghp-run's on one worker and on four, by data, other splits, strips of the update, two stages and micro-batches.
+# ghp-run's on one worker and on four, by data, other splits, shards of the update, two stages and micro-batches.
 # Skipped where python3 (GHP_PYTHON) has no torch.
 set -u
 . "$(dirname "$0")/../scratch.sh"

@@ -1,5 +1,5 @@
-/* executor/engine/worker/strips.c - what lies in strips or in servers' cuts (core/program/sync.h), made whole between
- * steps; and what a worker does with the servers (engine/server.h).
+/* executor/engine/worker/optimizer_shards.c - what lies in optimizer shards or in servers' cuts (core/program/sync.h),
+ * made whole between steps; and what a worker does with the servers (engine/server.h).
  *
  * A whole moment has no memory of its own: it lies where the layer's gradient does, which nobody needs between a
  * flush and the next step. */
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The reduction that leaves a bucket's gradients in strips; -1: none does. */
+/* The reduction that leaves a bucket's gradients in optimizer shards; -1: none does. */
 static int scatter_of(const struct ghp_worker *w, int bucket)
 {
     for (int i = 0; i < w->program.n_instrs; i++)
@@ -21,7 +21,7 @@ static int scatter_of(const struct ghp_worker *w, int bucket)
     return -1;
 }
 
-bool ghp_worker_has_strip(const struct ghp_worker *w, int layer)
+bool ghp_worker_has_optimizer_shard(const struct ghp_worker *w, int layer)
 {
     const struct ghp_buffer *buffers = w->program.buffers;
     int bucket = -1;
@@ -31,25 +31,26 @@ bool ghp_worker_has_strip(const struct ghp_worker *w, int layer)
             bucket = buffers[i].storage;
     for (int b = 0; b < w->program.n_buckets; b++)
         if (w->program.buckets[b].weights == bucket && bucket >= 0)
-            return w->program.buckets[b].strip_bytes > 0 ||
+            return w->program.buckets[b].shard_bytes > 0 ||
                    (w->program.buckets[b].cut_bytes > 0 && !w->program.buckets[b].updated_here);
     return false;
 }
 
-static enum ghp_status copy_strip(struct ghp_worker *w, int to, int from, int64_t bytes)
+static enum ghp_status copy_shard(struct ghp_worker *w, int to, int from, int64_t bytes)
 {
     return ghp_device_copy(
         w->arena.device, GHP_DEVICE_STREAM_COMPUTE,
         (struct ghp_copy){w->address[to], w->address[from], bytes, GHP_COPY_ON_DEVICE});
 }
 
-enum ghp_status ghp_worker_gather_strips(struct ghp_worker *w, int i, int strip, int whole)
+enum ghp_status ghp_worker_gather_optimizer_shards(struct ghp_worker *w, int i, int shard,
+                                                   int whole)
 {
     const struct ghp_prepared_instr *p = &w->prepared[i];
-    int64_t bytes = w->program.buffers[strip].bytes;
+    int64_t bytes = w->program.buffers[shard].bytes;
 
     p->comm->label = p->label;
-    return p->comm->ops->all_gather(p->comm, w->address[strip], w->address[whole], bytes);
+    return p->comm->ops->all_gather(p->comm, w->address[shard], w->address[whole], bytes);
 }
 
 /* Whether the servers with whom it mixes have its moments. */
@@ -76,10 +77,10 @@ enum ghp_status ghp_worker_collect(struct ghp_worker *w, enum ghp_buffer_kind ki
         if (i < 0) continue;
         GHP_ASSERT(!moments || !w->updates_pending);
         if (moments)
-            GHP_TRY(copy_strip(w, bucket->gradient_strip, bucket->moment[kind - GHP_BUFFER_MOMENT],
-                               bucket->strip_bytes));
+            GHP_TRY(copy_shard(w, bucket->gradient_shard, bucket->moment[kind - GHP_BUFFER_MOMENT],
+                               bucket->shard_bytes));
         GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMPUTE));
-        GHP_TRY(ghp_worker_gather_strips(w, i, bucket->gradient_strip, bucket->buffer));
+        GHP_TRY(ghp_worker_gather_optimizer_shards(w, i, bucket->gradient_shard, bucket->buffer));
         GHP_TRY(ghp_device_finish(device, GHP_DEVICE_STREAM_COMM));
     }
     w->collected = kind;
@@ -104,9 +105,9 @@ enum ghp_status ghp_worker_distribute(struct ghp_worker *w, enum ghp_buffer_kind
     for (int b = 0; b < w->program.n_buckets; b++) {
         const struct ghp_bucket *bucket = &w->program.buckets[b];
 
-        if (bucket->strip_bytes > 0)
-            GHP_TRY(copy_strip(w, bucket->moment[moment - GHP_BUFFER_MOMENT],
-                               bucket->gradient_strip, bucket->strip_bytes));
+        if (bucket->shard_bytes > 0)
+            GHP_TRY(copy_shard(w, bucket->moment[moment - GHP_BUFFER_MOMENT],
+                               bucket->gradient_shard, bucket->shard_bytes));
     }
     if (ghp_worker_is_served(w)) GHP_TRY(ghp_worker_write_servers(w, moment));
     if (has_moments_apart(w)) {
